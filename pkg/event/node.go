@@ -1,0 +1,67 @@
+package event
+
+// Phase is a step in a sandbox's life, as NRI reports it.
+type Phase string
+
+// The phases of a sandbox. NRI reports Running after CNI ADD and after the
+// sandbox started, and never when CNI failed; Stopped before CNI DEL.
+const (
+	SandboxRunning Phase = "running"
+	SandboxStopped Phase = "stopped"
+	SandboxRemoved Phase = "removed"
+	// SandboxPresent: it was there before cniscope was (NRI Synchronize).
+	SandboxPresent Phase = "present"
+)
+
+// Sandbox is what the runtime says of a pod sandbox. It has no order against the
+// events of the kernel.
+type Sandbox struct {
+	Phase Phase  `json:"phase"`
+	ID    string `json:"id"`
+	Pod   Pod    `json:"pod"`
+	// Labels are the pod's, bounded in number and length.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations are only those that begin with "cniscope.dev/": others may hold
+	// secrets (kubectl keeps whole manifests there).
+	Annotations    map[string]string `json:"annotations,omitempty"`
+	RuntimeHandler string            `json:"runtime_handler,omitempty"`
+	IPs            []string          `json:"ips,omitempty"`
+	// NetNS is the path of the sandbox's network namespace.
+	NetNS string `json:"netns,omitempty"`
+	// Trace is the context of the NRI call: something to link to, never a parent,
+	// because it begins after CNI ended (containerd >= 2.2).
+	Trace TraceContext `json:"trace,omitzero"`
+}
+
+// Runtime names the container runtime, when it is known or has changed.
+type Runtime struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Networks is the CNI configuration, when it is read first and whenever it has
+// changed: all networks of the folder, in the order the runtime considers them.
+type Networks struct {
+	Networks []Network `json:"networks"`
+}
+
+// Network is one CNI network configuration.
+type Network struct {
+	Name       string `json:"name"`
+	CNIVersion string `json:"cni_version,omitempty"`
+	// File is the base name of the file it was read from.
+	File    string   `json:"file,omitempty"`
+	Plugins []Plugin `json:"plugins"`
+}
+
+// Plugin is one entry of a network's chain.
+type Plugin struct {
+	// Type is the name of the plugin's executable.
+	Type string `json:"type"`
+	// IPAM is the type of its IPAM delegate, if it has one.
+	IPAM string `json:"ipam,omitempty"`
+}
+
+func (*Sandbox) body()  {}
+func (*Runtime) body()  {}
+func (*Networks) body() {}

@@ -1,0 +1,107 @@
+package event
+
+// Fork says that a process of a plugin's tree made another one. Not every process
+// runs an image of its own: a subshell forks and never execs.
+type Fork struct {
+	Process Process `json:"process"`
+	Parent  Process `json:"parent"`
+	// PID is the new process's number as cniscope's own PID namespace sees it.
+	PID uint32 `json:"pid"`
+}
+
+// Exec says that a process began to run an image. It is sent for a process that
+// may be a CNI plugin (a privileged process with CNI_COMMAND in its environment)
+// and for everything that descends from one.
+type Exec struct {
+	Process Process `json:"process"`
+	// Parent is who forked the process, also if that one is gone.
+	Parent    Process `json:"parent"`
+	PID       uint32  `json:"pid"`
+	ParentPID uint32  `json:"ppid"`
+	// Started is when the process was forked: Event.Time of the first image, minus
+	// the time between fork and exec. Monotonic nanoseconds.
+	Started int64 `json:"started"`
+	// Root is true where the parent is not part of a plugin's tree: the image was
+	// started by a container runtime or an agent.
+	Root bool `json:"root,omitempty"`
+
+	// File is the path that was executed, as the caller gave it. Of a script it is
+	// the script, not its interpreter.
+	File string `json:"file"`
+	// Name is what it was called by: the base name of the first argument, ".exe"
+	// cut (on Debian the file of iptables is xtables-nft-multi); of a script its
+	// file's base name.
+	Name string `json:"name"`
+	// Args are the arguments after the first, as far as the allow-list of the
+	// tool lets them through.
+	Args []string `json:"args,omitempty"`
+	// Hidden is how many arguments the allow-list kept back.
+	Hidden int `json:"hidden,omitempty"`
+	// Stdin identifies what standard input is. Two processes with the same Stdin
+	// read from the same pipe. Empty if unknown.
+	Stdin string `json:"stdin,omitempty"`
+	// NetNS is the network namespace of the process at exec.
+	NetNS Namespace `json:"netns,omitzero"`
+	// Call is what the environment says of the CNI call; nil where it says nothing
+	// or where the process is not privileged enough to be believed.
+	Call *Call `json:"call,omitempty"`
+	// Used is what the process had consumed before this image.
+	Used Usage `json:"used,omitzero"`
+	// Truncated is true where arguments or environment were longer than the source
+	// reads.
+	Truncated bool `json:"truncated,omitempty"`
+	// InFlight is true where the process was found already running when the source
+	// started: Time is then its start, and what it did before is unknown.
+	InFlight bool `json:"in_flight,omitempty"`
+}
+
+// Exit says that a process, with all of its threads, is over.
+type Exit struct {
+	Process Process `json:"process"`
+	// Code is the exit code; 0 where Signal is set.
+	Code uint32 `json:"code,omitempty"`
+	// Signal is what killed it, as "SIGKILL"; empty if it ended by itself.
+	Signal string `json:"signal,omitempty"`
+	// Used is what the process consumed in all, its children not included.
+	Used  Usage     `json:"used,omitzero"`
+	NetNS Namespace `json:"netns,omitzero"`
+	// Unseen is true where the end itself was not observed: the process was found
+	// to be gone at Time, and neither code nor usage are known.
+	Unseen bool `json:"unseen,omitempty"`
+}
+
+// Usage is what a process consumed since it was forked, in nanoseconds.
+type Usage struct {
+	// CPU is the time it ran.
+	CPU int64 `json:"cpu,omitempty"`
+	// RunDelay is the time it was runnable and waited for a CPU.
+	RunDelay int64 `json:"run_delay,omitempty"`
+}
+
+// Call is the identity of a CNI call, as the CNI specification puts it into a
+// plugin's environment.
+type Call struct {
+	// Command is CNI_COMMAND: ADD, DEL, CHECK, GC, STATUS or VERSION.
+	Command     string `json:"command"`
+	ContainerID string `json:"container_id,omitempty"`
+	// NetNS is CNI_NETNS, a path; empty at the second DEL of a sandbox.
+	NetNS  string `json:"netns,omitempty"`
+	IfName string `json:"ifname,omitempty"`
+	// Path is CNI_PATH, split: the folders in which plugins look for their delegates.
+	Path []string `json:"path,omitempty"`
+	// Pod is what CNI_ARGS says of the pod.
+	Pod Pod `json:"pod,omitzero"`
+	// Trace is TRACEPARENT and TRACESTATE (containerd >= 2.4).
+	Trace TraceContext `json:"trace,omitzero"`
+}
+
+// Pod names a Kubernetes pod. Any field may be empty.
+type Pod struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	UID       string `json:"uid,omitempty"`
+}
+
+func (*Fork) body() {}
+func (*Exec) body() {}
+func (*Exit) body() {}

@@ -1,0 +1,65 @@
+// Package text makes foreign text safe to keep and to print: bounded, valid
+// UTF-8, without control characters. Names of executables, arguments, labels and
+// exit messages are chosen by whoever runs on the node; none of them may reach a
+// terminal, a log or a backend as it came.
+package text
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bound is the length, in bytes, that one piece of foreign text is cut to unless
+// its field says otherwise.
+const Bound = 256
+
+// Clean returns s with everything that is not printable escaped (\n, \x1b,
+// \u202e) and cut to at most limit bytes, the cut marked by "…".
+func Clean(s string, limit int) string {
+	if len(s) <= limit && plain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		piece := string(r)
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], piece):
+			piece = fmt.Sprintf(`\x%02x`, s[i])
+		case r == '\n':
+			piece = `\n`
+		case r == '\t':
+			piece = `\t`
+		case r < 0x80 && !unicode.IsPrint(r):
+			piece = fmt.Sprintf(`\x%02x`, r)
+		case !unicode.IsPrint(r):
+			piece = fmt.Sprintf(`\u%04x`, r)
+		}
+		if b.Len()+len(piece) > limit {
+			cut := b.String()
+			for len(cut) > 0 && len(cut)+len("…") > limit {
+				_, size := utf8.DecodeLastRuneInString(cut)
+				cut = cut[:len(cut)-size]
+			}
+			if limit < len("…") {
+				return cut
+			}
+			return cut + "…"
+		}
+		b.WriteString(piece)
+	}
+	return b.String()
+}
+
+func plain(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
