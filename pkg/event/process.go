@@ -42,6 +42,10 @@ type Exec struct {
 	Stdin string `json:"stdin,omitempty"`
 	// NetNS is the network namespace of the process at exec.
 	NetNS Namespace `json:"netns,omitzero"`
+	// InPath is true where File lies in a folder of CNI_PATH. A plugin always does:
+	// libcni looks for plugins and their delegates nowhere else. What merely inherited
+	// the environment of a plugin does not.
+	InPath bool `json:"in_path,omitempty"`
 	// Call is what the environment says of the CNI call; nil where it says nothing
 	// or where the process is not privileged enough to be believed.
 	Call *Call `json:"call,omitempty"`
@@ -87,8 +91,6 @@ type Call struct {
 	// NetNS is CNI_NETNS, a path; empty at the second DEL of a sandbox.
 	NetNS  string `json:"netns,omitempty"`
 	IfName string `json:"ifname,omitempty"`
-	// Path is CNI_PATH, split: the folders in which plugins look for their delegates.
-	Path []string `json:"path,omitempty"`
 	// Pod is what CNI_ARGS says of the pod.
 	Pod Pod `json:"pod,omitzero"`
 	// Trace is TRACEPARENT and TRACESTATE (containerd >= 2.4).

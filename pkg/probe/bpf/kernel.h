@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * The parts of the kernel's types that the probe reads, and no more. Offsets are
+ * taken from the running kernel's BTF when the program is loaded (CO-RE), so only
+ * names and types matter here.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef int pid_t;
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+};
+enum {
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
+};
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct user_namespace {
+	int level;
+};
+
+struct cred {
+	/* u32 cap[2] until 6.3, u64 val since; the same bits in the same places. */
+	struct {
+		__u64 val;
+	} cap_effective;
+	struct user_namespace *user_ns;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct net {
+	struct ns_common ns;
+	__u64 net_cookie; /* 5.12 */
+};
+
+struct nsproxy {
+	struct net *net_ns;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct mm_struct {
+	unsigned long arg_start, arg_end, env_start, env_end;
+};
+
+struct sched_entity {
+	__u64 exec_start;
+	__u64 sum_exec_runtime;
+};
+
+struct sched_info {
+	unsigned long long run_delay;
+};
+
+struct signal_struct {
+	atomic_t live;
+	int group_exit_code;
+	unsigned int flags;
+};
+
+struct task_struct {
+	struct sched_entity se;
+	struct sched_info sched_info;
+	struct mm_struct *mm;
+	int exit_code;
+	pid_t pid;
+	pid_t tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	__u64 start_time;
+	__u64 start_boottime; /* 5.5 */
+	const struct cred *cred;
+	struct files_struct *files;
+	struct nsproxy *nsproxy;
+	struct signal_struct *signal;
+};
+
+struct linux_binprm {
+	const char *filename; /* what was asked for: of a script, the script */
+	const char *interp;   /* what runs: the same pointer unless it is a script */
+};
+
+#pragma clang attribute pop

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
+/*
+ * The life of every process of a CNI plugin's tree: who forked it, what it ran,
+ * how it ended. Three BTF tracepoints, which cost system calls nothing.
+ *
+ * A root is a privileged process with CNI_COMMAND in its environment whose parent
+ * is not tracked. Whatever descends from a root is tracked, whatever it is.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Set before loading. */
+volatile const __u32 pid_ns = 0;     /* inode of cniscope's PID namespace */
+volatile const __u64 ring_high = 0;  /* wake the reader above this many bytes */
+
+#include "maps.h"
+#include "task.h"
+#include "scan.h"
+
+/* So that bpf2go makes Go types of them. */
+const struct fork_event *unused_fork __attribute__((unused));
+const struct exec_event *unused_exec __attribute__((unused));
+const struct exit_event *unused_exit __attribute__((unused));
+const enum kind *unused_kind __attribute__((unused));
+const enum flag *unused_flag __attribute__((unused));
+const enum counter *unused_counter __attribute__((unused));
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 tgid = parent->tgid;
+	struct process *up, p = {};
+	struct fork_event e = {};
+
+	sched_drift = bpf_ktime_get_ns() - parent->se.exec_start;
+	if (child->pid != child->tgid) /* a thread */
+		return 0;
+	up = bpf_map_lookup_elem(&processes, &tgid);
+	if (!up)
+		return 0;
+	key_of(child, &p.self);
+	p.parent = up->self;
+	p.root = up->root;
+	tgid = child->tgid;
+	if (bpf_map_update_elem(&processes, &tgid, &p, BPF_ANY)) {
+		lose(LOST_TABLE, &p.root);
+		return 0;
+	}
+	e.h.kind = KIND_FORK;
+	e.h.time = bpf_ktime_get_ns();
+	e.h.task = p.self;
+	e.parent = p.parent;
+	send(&e, sizeof(e), &p, false);
+	return 0;
+}
+
+static __always_inline struct process *new_root(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct process p = {};
+	struct task_struct *parent = task->real_parent;
+
+	key_of(task, &p.self);
+	p.root = p.self;
+	p.parent.start = BPF_CORE_READ(parent, group_leader, start_boottime);
+	p.parent.tgid = BPF_CORE_READ(parent, tgid);
+	p.parent.pid = visible_pid(parent);
+	if (bpf_map_update_elem(&processes, &tgid, &p, BPF_ANY)) {
+		lose(LOST_TABLE, 0);
+		return 0;
+	}
+	return bpf_map_lookup_elem(&processes, &tgid);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *bprm)
+{
+	__u32 tgid = task->tgid, zero = 0;
+	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	bool trusted = privileged(task), root = false;
+	struct exec_event *e;
+	struct scratch *s;
+
+	/* Cheap questions first: this runs for every exec of the node. */
+	if (!p && (!trusted || !visible_pid(task)))
+		return 0;
+	s = bpf_map_lookup_elem(&scratches, &zero);
+	if (!s)
+		return 0;
+	e = &s->event;
+	e->h.flags = 0;
+	s->off = 0;
+	if (p) {
+		read_file(bprm, s);
+		read_args(task, s);
+		scan_env(task, s);
+	} else {
+		/* Whether it is a plugin is in its environment; read nothing else before. */
+		scan_env(task, s);
+		if (e->h.flags & FLAG_ENV_CUT)
+			lose(CUT_ENV, 0);
+		if (!s->found)
+			return 0;
+		p = new_root(task);
+		if (!p)
+			return 0;
+		root = true;
+		e->h.flags = FLAG_ROOT;
+		read_file(bprm, s);
+		read_args(task, s);
+		scan_env(task, s);
+	}
+	if (trusted)
+		e->h.flags |= FLAG_TRUSTED;
+	e->h.kind = KIND_EXEC;
+	e->h.time = bpf_ktime_get_ns();
+	e->h.task = p->self;
+	e->parent = p->parent;
+	e->started = BPF_CORE_READ(task, group_leader, start_time);
+	e->cpu = p->cpu + cpu_time(task);
+	e->delay = p->delay + task->sched_info.run_delay;
+	e->h.stdin_dev = 0;
+	e->stdin_ino = 0;
+	e->netns_cookie = 0;
+	e->netns_inum = 0;
+	netns_of(task, &e->netns_cookie, &e->netns_inum);
+	stdin_of(task, e);
+
+	__u64 size = __builtin_offsetof(struct exec_event, data) + s->off;
+
+	if (size > sizeof(*e))
+		size = sizeof(*e);
+	send(e, size, p, root);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct process *found = bpf_map_lookup_elem(&processes, &tgid), p;
+	struct exit_event e = {};
+
+	if (!found)
+		return 0;
+	__sync_fetch_and_add(&found->cpu, cpu_time(task));
+	__sync_fetch_and_add(&found->delay, task->sched_info.run_delay);
+	if (BPF_CORE_READ(task, signal, live.counter) > 0)
+		return 0;
+	p = *found;
+	/* Two threads may both see that none is left; one of them deletes. */
+	if (bpf_map_delete_elem(&processes, &tgid))
+		return 0;
+	e.h.kind = KIND_EXIT;
+	e.h.time = bpf_ktime_get_ns();
+	e.h.task = p.self;
+	e.cpu = p.cpu;
+	e.delay = p.delay;
+	e.status = wait_status(task);
+	netns_of(task, &e.netns_cookie, &e.netns_inum);
+	send(&e, sizeof(e), &p, false);
+	return 0;
+}

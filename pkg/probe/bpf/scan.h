@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Reading file, arguments and environment of an image that is about to run. */
+#pragma once
+
+#define WORD4(a, b, c, d) ((__u32)(a) | (__u32)(b) << 8 | (__u32)(c) << 16 | (__u32)(d) << 24)
+
+/* The first eight bytes of a variable say whether it is one of ours. */
+static __always_inline bool wanted(const __u8 *var, __u32 *command)
+{
+	__u32 w[3];
+
+	__builtin_memcpy(w, var, sizeof(w));
+	if (w[0] == WORD4('C', 'N', 'I', '_')) {
+		*command |= w[1] == WORD4('C', 'O', 'M', 'M') && w[2] == WORD4('A', 'N', 'D', '=');
+		return true;
+	}
+	return w[0] == WORD4('T', 'R', 'A', 'C') &&
+	       (w[1] == WORD4('E', 'P', 'A', 'R') || w[1] == WORD4('E', 'S', 'T', 'A'));
+}
+
+/* One stretch of the environment; 0 when there is nothing behind it. A function of
+ * its own, and global, because the verifier looks at such a one once, however often
+ * it is called: a single loop over VARS_MAX is too long for it ("the sequence of
+ * 8193 jumps is too complex"). Every place and length lives in the scratch. */
+__noinline int scan_stretch(void)
+{
+	__u32 zero = 0;
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &zero);
+
+	if (!s)
+		return 0;
+	for (int i = 0; i < STRETCH; i++) {
+		__u64 at = s->at;
+		__u32 off = s->off;
+		__u8 *var;
+		long n;
+
+		if (at >= s->end || s->event.h.flags & FLAG_ENV_CUT)
+			return 0;
+		if (off >= FILE_MAX + ARGS_MAX + ENV_ROOM) {
+			s->event.h.flags |= FLAG_ENV_CUT;
+			return 0;
+		}
+		var = &s->event.data[off];
+		n = bpf_probe_read_user_str(var, VAR_MAX, (void *)at);
+		if (n <= 0) {
+			s->event.h.flags |= FLAG_ENV_CUT;
+			return 0;
+		}
+		if (!s->continued && wanted(var, &s->found))
+			s->off = off + n;
+		/* A piece that fills the buffer has lost its end: go on behind it, without
+		 * its NUL, and take nothing until a NUL was seen. */
+		s->continued = n == VAR_MAX;
+		s->at = at + n - s->continued;
+	}
+	return 1;
+}
+
+/* The whole environment is searched: libcni iterates over a Go map, so the order
+ * of its variables is random. */
+static __always_inline void scan_env(struct task_struct *task, struct scratch *s)
+{
+	struct mm_struct *mm = task->mm;
+	__u32 first = s->off;
+
+	s->at = BPF_CORE_READ(mm, env_start);
+	s->end = BPF_CORE_READ(mm, env_end);
+	s->continued = 0;
+	s->found = 0;
+	for (int i = 0; i < VARS_MAX / STRETCH; i++)
+		if (!scan_stretch())
+			break;
+	if (s->at < s->end)
+		s->event.h.flags |= FLAG_ENV_CUT;
+	s->event.env_len = s->off - first;
+}
+
+static __always_inline void read_file(struct linux_binprm *bprm, struct scratch *s)
+{
+	struct exec_event *e = &s->event;
+	const char *filename = bprm->filename;
+	long n = bpf_probe_read_kernel_str(e->data, FILE_MAX, filename);
+
+	e->file_len = 0;
+	if (n > 0)
+		e->file_len = n;
+	if (filename != bprm->interp)
+		e->h.flags |= FLAG_SCRIPT;
+	s->off = e->file_len;
+}
+
+static __always_inline void read_args(struct task_struct *task, struct scratch *s)
+{
+	struct exec_event *e = &s->event;
+	struct mm_struct *mm = task->mm;
+	unsigned long from = BPF_CORE_READ(mm, arg_start);
+	__u64 n = BPF_CORE_READ(mm, arg_end) - from;
+	__u32 off = s->off & (FILE_MAX * 2 - 1);
+
+	if (n > ARGS_MAX - 1) {
+		n = ARGS_MAX - 1;
+		e->h.flags |= FLAG_ARGS_CUT;
+	}
+	n &= ARGS_MAX - 1;
+	e->args_len = 0;
+	if (bpf_probe_read_user(&e->data[off], n, (void *)from) == 0)
+		e->args_len = n;
+	s->off = off + e->args_len;
+}

@@ -1,0 +1,195 @@
+package probe
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"structs"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// variableMax is VAR_MAX of bpf/wire.h, less the NUL: a value that long has lost its
+// end.
+const variableMax = 511
+
+// decoder turns what the kernel side sends into events. Raw bytes end here: what
+// leaves is named, bounded and sanitised.
+type decoder struct {
+	arguments Arguments
+}
+
+// decode returns the event in one ring buffer record. It fails on a record that
+// this version of the kernel side cannot have written.
+func (d decoder) decode(raw []byte) (event.Event, error) {
+	if len(raw) == 0 {
+		return event.Event{}, fmt.Errorf("empty record")
+	}
+	switch bpfKind(raw[0]) {
+	case bpfKindKIND_FORK:
+		w, err := wire[bpfForkEvent](raw, unsafe.Sizeof(bpfForkEvent{}))
+		if err != nil {
+			return event.Event{}, fmt.Errorf("fork: %w", err)
+		}
+		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
+			Process: processKey(w.H.Task), Parent: processKey(w.Parent), PID: w.H.Task.Pid,
+		}}, nil
+	case bpfKindKIND_EXEC:
+		w, err := wire[bpfExecEvent](raw, unsafe.Offsetof(bpfExecEvent{}.Data))
+		if err != nil {
+			return event.Event{}, fmt.Errorf("exec: %w", err)
+		}
+		return d.exec(w)
+	case bpfKindKIND_EXIT:
+		w, err := wire[bpfExitEvent](raw, unsafe.Sizeof(bpfExitEvent{}))
+		if err != nil {
+			return event.Event{}, fmt.Errorf("exit: %w", err)
+		}
+		code, signal := status(uint32(w.Status))
+		return event.Event{Time: int64(w.H.Time), Body: &event.Exit{
+			Process: processKey(w.H.Task),
+			Code:    code,
+			Signal:  signal,
+			Used:    event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
+			NetNS:   namespace(w.NetnsCookie, w.NetnsInum),
+		}}, nil
+	}
+	return event.Event{}, fmt.Errorf("unknown kind %d", raw[0])
+}
+
+func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
+	files, args, env := int(w.FileLen), int(w.FileLen)+int(w.ArgsLen), int(w.FileLen)+int(w.ArgsLen)+int(w.EnvLen)
+	if env > len(w.Data) {
+		return event.Event{}, fmt.Errorf("exec: %d bytes of text in a record with room for %d", env, len(w.Data))
+	}
+	flag := func(f bpfFlag) bool { return w.H.Flags&uint8(f) != 0 }
+	im := image{
+		file:      first(split(w.Data[:files])),
+		args:      split(w.Data[files:args]),
+		script:    flag(bpfFlagFLAG_SCRIPT),
+		truncated: flag(bpfFlagFLAG_ARGS_CUT | bpfFlagFLAG_ENV_CUT),
+	}
+	if flag(bpfFlagFLAG_TRUSTED) {
+		im.env = split(w.Data[args:env])
+	}
+	e := &event.Exec{
+		Process:   processKey(w.H.Task),
+		Parent:    processKey(w.Parent),
+		PID:       w.H.Task.Pid,
+		ParentPID: w.Parent.Pid,
+		Started:   int64(w.Started),
+		Root:      flag(bpfFlagFLAG_ROOT),
+		NetNS:     namespace(w.NetnsCookie, w.NetnsInum),
+		Used:      event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
+	}
+	if w.StdinIno != 0 {
+		e.Stdin = fmt.Sprintf("%d:%d", w.H.StdinDev, w.StdinIno)
+	}
+	im.describe(e, d.arguments)
+	return event.Event{Time: int64(w.H.Time), Body: e}, nil
+}
+
+// image is what is known of a program, raw: from the kernel side or from /proc.
+type image struct {
+	file      string
+	args, env []string
+	script    bool
+	truncated bool
+}
+
+// describe puts the image into e, sanitised.
+func (im image) describe(e *event.Exec, mode Arguments) {
+	args := im.args
+	called := baseName(first(args))
+	if im.script || called == "" {
+		// The kernel put the interpreter (and at most one argument of the #! line)
+		// in front of the script's own arguments: binfmt_script(5).
+		called = baseName(im.file)
+		if i := slices.Index(args, im.file); i > 0 {
+			args = args[i:]
+		}
+	}
+	e.File = text.Clean(im.file, text.Bound)
+	e.Name = text.Clean(strings.TrimSuffix(called, ".exe"), 64)
+	if len(args) > 0 {
+		e.Args, e.Hidden = sanitise(called, args[1:], mode)
+	}
+	call, folders, cut := parseEnvironment(im.env)
+	e.Call = call
+	e.InPath = call != nil && slices.Contains(folders, path.Dir(path.Clean(im.file)))
+	e.Truncated = im.truncated || cut
+}
+
+// wire copies a record into the struct the kernel side wrote. A record may end
+// anywhere behind its first least bytes; the rest of the struct is zero then.
+func wire[T any](raw []byte, least uintptr) (*T, error) {
+	var w T
+	if uintptr(len(raw)) < least {
+		return nil, fmt.Errorf("%d bytes, want at least %d", len(raw), least)
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&w)), unsafe.Sizeof(w)), raw)
+	return &w, nil
+}
+
+// taskKey has the layout of bpf/wire.h's task_key.
+type taskKey = struct {
+	_     structs.HostLayout
+	Start uint64
+	Tgid  uint32
+	Pid   uint32
+}
+
+func processKey(k taskKey) event.Process {
+	return event.Process(strconv.FormatUint(uint64(k.Tgid), 10) + "@" + strconv.FormatUint(k.Start, 10))
+}
+
+func namespace(cookie uint64, inum uint32) event.Namespace {
+	var ns event.Namespace
+	if inum != 0 {
+		ns.Label = strconv.FormatUint(uint64(inum), 10)
+		ns.Key = ns.Label
+	}
+	// Kernels before 5.12 have no cookie; an inode number is the next best thing.
+	if cookie != 0 {
+		ns.Key = strconv.FormatUint(cookie, 10)
+	}
+	return ns
+}
+
+// status splits what wait(2) reports.
+func status(s uint32) (code uint32, signal string) {
+	if n := s & 0x7f; n != 0 {
+		if name := unix.SignalName(unix.Signal(n)); name != "" {
+			return 0, name
+		}
+		return 0, fmt.Sprintf("signal %d", n)
+	}
+	return s >> 8 & 0xff, ""
+}
+
+// split returns the NUL-terminated strings of b.
+func split(b []byte) []string {
+	b = bytes.TrimSuffix(b, []byte{0})
+	if len(b) == 0 {
+		return nil
+	}
+	return strings.Split(string(b), "\x00")
+}
+
+func first(s []string) string {
+	if len(s) == 0 {
+		return ""
+	}
+	return s[0]
+}
+
+func baseName(file string) string {
+	return file[strings.LastIndexByte(file, '/')+1:]
+}

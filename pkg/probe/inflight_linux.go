@@ -1,0 +1,180 @@
+package probe
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// initialUserNamespace is PROC_USER_INIT_INO (include/linux/proc_ns.h).
+const initialUserNamespace = 0xEFFFFFFD
+
+// ticksPerSecond is USER_HZ, the unit of /proc/PID/stat on every architecture that
+// Linux is built for here (include/asm-generic/param.h).
+const ticksPerSecond = 100
+
+// running is a process found in /proc.
+type running struct {
+	pid, parent uint32
+	start       uint64 // boot-time nanoseconds, in steps of a tick
+	exec        *event.Exec
+}
+
+// inFlight finds the plugin runs that were under way before the probe was attached,
+// with all that descends from them, hands them to the kernel's table and delivers
+// them as events. What they did so far is unknown; that they are there must not be.
+func (p *Probe) inFlight(deliver func(event.Event)) {
+	if p.pidNS != initialPIDNamespace {
+		// The kernel's table goes by initial pids, which cannot be seen from here.
+		return
+	}
+	all := processes()
+	toMonotonic := bootToMonotonic()
+	var follow func(r *running, up, root taskKey)
+	follow = func(r *running, up, root taskKey) {
+		self := taskKey{Start: r.start, Tgid: r.pid, Pid: r.pid}
+		if root.Tgid == 0 {
+			root = self
+		}
+		entry := bpfProcess{Self: self, Parent: up, Root: root}
+		// It fails where the kernel side met the process first; then it is known.
+		if p.objects.Processes.Update(r.pid, &entry, 1 /* BPF_NOEXIST */) != nil {
+			return
+		}
+		if r.exec == nil {
+			p.describe(r)
+		}
+		r.exec.Process, r.exec.Parent = processKey(self), processKey(up)
+		r.exec.Root = root == self
+		r.exec.Started = int64(r.start) - toMonotonic
+		deliver(event.Event{Time: r.exec.Started, Body: r.exec})
+		for _, child := range all {
+			if child.parent == r.pid {
+				follow(child, self, root)
+			}
+		}
+	}
+	// Oldest first: what descends from a plugin is in the table when its turn comes.
+	for _, r := range slices.SortedFunc(maps.Values(all), func(a, b *running) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
+	}) {
+		if !p.describe(r) {
+			continue
+		}
+		up := taskKey{Tgid: r.parent, Pid: r.parent}
+		if parent := all[r.parent]; parent != nil {
+			up.Start = parent.start
+		}
+		follow(r, up, taskKey{})
+	}
+}
+
+// describe reads what the process runs. It is true for a privileged process whose
+// program lies in CNI_PATH.
+func (p *Probe) describe(r *running) bool {
+	if r.exec != nil {
+		return r.exec.InPath
+	}
+	dir := fmt.Sprintf("/proc/%d/", r.pid)
+	r.exec = &event.Exec{PID: r.pid, ParentPID: r.parent, InFlight: true}
+	environ, err := os.ReadFile(dir + "environ")
+	if err != nil {
+		return false
+	}
+	cmdline, _ := os.ReadFile(dir + "cmdline")
+	im := image{args: split(cmdline)}
+	im.file, _ = os.Readlink(dir + "exe")
+	if bytes.Contains(environ, []byte("CNI_COMMAND=")) && privilegedProcess(dir) {
+		im.env = split(environ)
+	}
+	// Of a script the link names the interpreter, and its file is an argument.
+	if _, folders, _ := parseEnvironment(im.env); len(im.args) > 1 {
+		if i := slices.IndexFunc(im.args[1:min(len(im.args), 3)], func(a string) bool {
+			return slices.Contains(folders, path.Dir(path.Clean(a)))
+		}); i >= 0 {
+			im.file, im.script = im.args[i+1], true
+		}
+	}
+	im.describe(r.exec, p.options.Arguments)
+	if link, err := os.Readlink(dir + "ns/net"); err == nil {
+		r.exec.NetNS.Label = strings.TrimSuffix(strings.TrimPrefix(link, "net:["), "]")
+	}
+	return r.exec.InPath
+}
+
+// privilegedProcess is the trust rule of bpf/task.h, read from /proc.
+func privilegedProcess(dir string) bool {
+	link, err := os.Readlink(dir + "ns/user")
+	if err != nil || link != fmt.Sprintf("user:[%d]", uint32(initialUserNamespace)) {
+		return false
+	}
+	status, err := os.ReadFile(dir + "status")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(status), "\nCapEff:\t")
+	line, _, _ := strings.Cut(rest, "\n")
+	caps, err := strconv.ParseUint(line, 16, 64)
+	return err == nil && caps&(1<<unix.CAP_NET_ADMIN|1<<unix.CAP_SYS_ADMIN) != 0
+}
+
+// processes lists /proc by pid. A process that ends meanwhile is left out.
+func processes() map[uint32]*running {
+	all := map[uint32]*running{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		pid, err := strconv.ParseUint(filepath.Base(dir), 10, 32)
+		if err != nil {
+			continue
+		}
+		data, err := os.ReadFile(dir + "/stat")
+		if err != nil {
+			continue
+		}
+		if parent, start, ok := parseStat(string(data)); ok {
+			all[uint32(pid)] = &running{pid: uint32(pid), parent: parent, start: start}
+		}
+	}
+	return all
+}
+
+// parseStat reads parent and start from /proc/PID/stat (proc(5)): fields 4 and 22,
+// counted behind the command in parentheses, which may itself hold any character.
+func parseStat(stat string) (parent uint32, start uint64, ok bool) {
+	i := strings.LastIndexByte(stat, ')')
+	if i < 0 {
+		return 0, 0, false
+	}
+	fields := strings.Fields(stat[i+1:])
+	if len(fields) < 20 {
+		return 0, 0, false
+	}
+	ppid, err1 := strconv.ParseUint(fields[1], 10, 32)
+	ticks, err2 := strconv.ParseUint(fields[19], 10, 64)
+	if err1 != nil || err2 != nil || fields[0] == "Z" {
+		return 0, 0, false
+	}
+	return uint32(ppid), ticks * (1e9 / ticksPerSecond), true
+}
+
+// bootToMonotonic is the time the node was suspended: what to take off a boot-time
+// instant to have it on the monotonic clock.
+func bootToMonotonic() int64 {
+	var boot unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
+		return 0
+	}
+	return boot.Nano() - clock.Monotonic()
+}

@@ -1,0 +1,130 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// initialPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
+const initialPIDNamespace = 0xEFFFFFFC
+
+// Probe is the kernel side, loaded and attached, and its reader.
+type Probe struct {
+	options Options
+	objects bpfObjects
+	links   []link.Link
+	reader  *ringbuf.Reader
+	pidNS   uint32
+
+	undecodable atomic.Uint64
+}
+
+// Open loads the kernel side and attaches it: from then on events collect in the
+// ring buffer. It returns an UnsupportedError where the kernel or the permissions
+// do not allow it. Needs CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8), Linux
+// 5.8 or later with BTF.
+func Open(o Options) (p *Probe, err error) {
+	p = &Probe{options: o}
+	defer func() {
+		if err != nil {
+			_ = p.Close()
+		}
+	}()
+	// Only kernels before 5.11 need it, and only there its failure matters: loading
+	// then says so.
+	_ = rlimit.RemoveMemlock()
+
+	spec, err := loadBpf()
+	if err != nil {
+		return nil, fmt.Errorf("kernel probe: reading the embedded programs: %w", err)
+	}
+	if p.pidNS, err = pidNamespace(); err != nil {
+		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)
+	}
+	spec.Maps["events"].MaxEntries = uint32(o.Ring)
+	spec.Maps["processes"].MaxEntries = uint32(o.Processes)
+	if err := errors.Join(
+		spec.Variables["pid_ns"].Set(p.pidNS),
+		spec.Variables["ring_high"].Set(uint64(o.Ring/4)),
+	); err != nil {
+		return nil, fmt.Errorf("kernel probe: setting options: %w", err)
+	}
+	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
+		return nil, unsupported(err)
+	}
+	for _, program := range p.programs() {
+		l, err := link.AttachTracing(link.TracingOptions{Program: program})
+		if err != nil {
+			return nil, unsupported(fmt.Errorf("attaching %s: %w", program, err))
+		}
+		p.links = append(p.links, l)
+	}
+	if p.reader, err = ringbuf.NewReader(p.objects.Events); err != nil {
+		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
+	}
+	return p, nil
+}
+
+// programs in the order they are attached: an exit without its fork is harmless, a
+// fork without its exit would leave a process in the table.
+func (p *Probe) programs() []*ebpf.Program {
+	return []*ebpf.Program{p.objects.OnExit, p.objects.OnFork, p.objects.OnExec}
+}
+
+// Close detaches the kernel side. The programs are gone when the process is, too.
+func (p *Probe) Close() error {
+	var errs []error
+	for _, l := range p.links {
+		errs = append(errs, l.Close())
+	}
+	if p.reader != nil {
+		errs = append(errs, p.reader.Close())
+	}
+	return errors.Join(append(errs, p.objects.Close())...)
+}
+
+// unsupported explains the errors that operators meet.
+func unsupported(err error) error {
+	var verifier *ebpf.VerifierError
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return &UnsupportedError{
+			Need:   "the permission to load BPF programs",
+			Remedy: "run as root or with CAP_BPF and CAP_PERFMON, outside of lockdown=confidentiality",
+			Err:    err,
+		}
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, ebpf.ErrNotSupported):
+		return &UnsupportedError{
+			Need:   "a kernel with BTF and BPF ring buffers",
+			Remedy: "use Linux 5.8 or later, built with CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux exists)",
+			Err:    err,
+		}
+	case errors.As(err, &verifier):
+		return &UnsupportedError{
+			Need:   "a kernel that accepts the probe's programs",
+			Remedy: "report this with the kernel's version (uname -r)",
+			Err:    err,
+		}
+	}
+	return fmt.Errorf("kernel probe: %w", err)
+}
+
+func pidNamespace() (uint32, error) {
+	info, err := os.Stat("/proc/self/ns/pid")
+	if err != nil {
+		return 0, err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, fmt.Errorf("no inode number in %T", info.Sys())
+	}
+	return uint32(stat.Ino), nil
+}

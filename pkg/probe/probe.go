@@ -1,0 +1,72 @@
+// Package probe watches the kernel and turns what it sees of CNI plugins into
+// events: every process of every plugin's tree, what it ran and how it ended.
+//
+// The kernel side (bpf/) decides what belongs to a plugin, the decoder takes raw
+// bytes apart and sanitises them, the reader drains the ring buffer into the sink.
+// Nothing here is in the way of a plugin: if the reader stalls the ring fills up,
+// and what does not fit is counted.
+package probe
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Options of a probe.
+type Options struct {
+	// Ring is the size of the ring buffer in bytes: a power of two, at least a page.
+	// It is mapped twice, so it shows twice in the resident memory, though not as
+	// anonymous memory.
+	Ring int
+	// Processes is how many processes of plugin trees are tracked at once.
+	Processes int
+	// Arguments says which arguments of commands are kept.
+	Arguments Arguments
+	// Busy tells whether somebody still waits for ticks: operations that are over
+	// but not closed. May be nil.
+	Busy func() bool
+	// Log gets what an operator should know.
+	Log *slog.Logger
+}
+
+// Stats is what the probe has done so far.
+type Stats struct {
+	// Tracked is the number of processes in the kernel's table.
+	Tracked int
+	// RingFull, TableFull count events and processes that were lost;
+	// LongEnvironment counts programs whose environment was too long to be searched
+	// for CNI_COMMAND to its end.
+	RingFull, TableFull, LongEnvironment uint64
+	// Undecodable counts records that the decoder did not understand.
+	Undecodable uint64
+	// Programs are the BPF programs' run counts and times, by name; zero unless the
+	// kernel's BPF statistics are on (sysctl kernel.bpf_stats_enabled).
+	Programs map[string]ProgramStats
+}
+
+// ProgramStats is the cost of one BPF program.
+type ProgramStats struct {
+	Runs uint64
+	Time time.Duration
+}
+
+// UnsupportedError says that this machine cannot do what the probe needs, and what
+// would help.
+type UnsupportedError struct {
+	// Need is what is missing.
+	Need string
+	// Remedy is what to do about it.
+	Remedy string
+	// Err is the cause; may be nil.
+	Err error
+}
+
+func (e *UnsupportedError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("kernel probe: %s; %s", e.Need, e.Remedy)
+	}
+	return fmt.Sprintf("kernel probe: %s: %v; %s", e.Need, e.Err, e.Remedy)
+}
+
+func (e *UnsupportedError) Unwrap() error { return e.Err }

@@ -1,0 +1,196 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// observed collects what a real probe delivers.
+type observed struct {
+	mu     sync.Mutex
+	events []event.Event
+}
+
+func (o *observed) sink(e event.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.events = append(o.events, e)
+}
+
+func (o *observed) execs() (all []*event.Exec) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range o.events {
+		if x, ok := e.Body.(*event.Exec); ok {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+func (o *observed) exit(p event.Process) *event.Exit {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range o.events {
+		if x, ok := e.Body.(*event.Exit); ok && x.Process == p {
+			return x
+		}
+	}
+	return nil
+}
+
+// observe runs f under a real probe and returns what it saw.
+func observe(t *testing.T, f func(*observed)) *observed {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("the kernel probe needs root")
+	}
+	p, err := Open(Options{Ring: 1 << 20, Processes: 1024, Arguments: ArgumentsKnown, Log: slog.New(slog.DiscardHandler)})
+	var unsupported *UnsupportedError
+	if errors.As(err, &unsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &observed{}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- p.Run(ctx, o.sink) }()
+	f(o)
+	// What the kernel sent is delivered when Run returns; no need to wait here.
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if s := p.Stats(); s.RingFull+s.TableFull+s.Undecodable != 0 {
+		t.Errorf("lost events: %+v", s)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	return o
+}
+
+// plugin writes a shell script into a folder of its own and returns a command that
+// calls it as libcni would.
+func plugin(t *testing.T, name, script string) *exec.Cmd {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(file)
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "SECRET=canary", "CNI_IFNAME=eth0", "CNI_PATH=/nowhere:" + dir,
+		"CNI_ARGS=K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;IgnoreUnknown=1;K8S_POD_UID=u-1;TOKEN=canary",
+		"CNI_CONTAINERID=c1", "CNI_NETNS=/run/netns/c1", "CNI_COMMAND=ADD",
+		"TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	}
+	return cmd
+}
+
+func TestAProcessTreeIsSeenWhole(t *testing.T) {
+	cmd := plugin(t, "slow", `sh -c "exec sleep 0.01"; (sleep 0.02; exit 3); kill -9 $$`)
+	o := observe(t, func(*observed) {
+		if err := cmd.Run(); err == nil {
+			t.Error("the plugin kills itself, and must be seen to")
+		}
+	})
+	var names []string
+	for _, e := range o.execs() {
+		names = append(names, e.Name)
+	}
+	if len(names) != 4 || names[0] != "slow" || names[1] != "sh" || names[2] != "sleep" || names[3] != "sleep" {
+		t.Fatalf("images: %q", names)
+	}
+	root, shell, replaced, subshell := o.execs()[0], o.execs()[1], o.execs()[2], o.execs()[3]
+	if !root.Root || !root.InPath || root.Call == nil {
+		t.Fatalf("the plugin: %+v", root)
+	}
+	want := event.Call{
+		Command: "ADD", ContainerID: "c1", NetNS: "/run/netns/c1", IfName: "eth0",
+		Pod:   event.Pod{Namespace: "shop", Name: "web-0", UID: "u-1"},
+		Trace: event.TraceContext{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+	}
+	if *root.Call != want {
+		t.Errorf("call: %+v", *root.Call)
+	}
+	if shell.Parent != root.Process || shell.Process != replaced.Process {
+		t.Errorf(`sh -c "exec sleep" is one child with two images: %+v, %+v`, shell, replaced)
+	}
+	if subshell.Parent == root.Process {
+		t.Errorf("the second sleep was forked by a subshell: %+v", subshell)
+	}
+	if x := o.exit(root.Process); x == nil || x.Signal != "SIGKILL" {
+		t.Errorf("the plugin's end: %+v", x)
+	}
+	if x := o.exit(subshell.Parent); x == nil || x.Code != 3 {
+		t.Errorf("the subshell's end: %+v", x)
+	}
+}
+
+func TestAnUnprivilegedProcessIsNotBelieved(t *testing.T) {
+	cmd := plugin(t, "fake", "true")
+	_ = os.Chmod(filepath.Dir(filepath.Dir(cmd.Path)), 0o755)
+	_ = os.Chmod(filepath.Dir(cmd.Path), 0o755)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	o := observe(t, func(*observed) {
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got := o.execs(); len(got) != 0 {
+		t.Errorf("seen: %+v", got[0])
+	}
+}
+
+func TestADaemonThatInheritedTheEnvironmentIsNoPlugin(t *testing.T) {
+	cmd := plugin(t, "any", "true")
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "sleep 0.01; true"}
+	o := observe(t, func(*observed) { _ = cmd.Run() })
+	if got := o.execs(); len(got) != 0 {
+		t.Errorf("seen: %+v", got[0])
+	}
+}
+
+func TestACallAlreadyInFlightIsFound(t *testing.T) {
+	cmd := plugin(t, "hung", "sleep 5; true")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond) // let it exec
+	o := observe(t, func(o *observed) {
+		for range 100 { // the scan of /proc has no end that could be waited for
+			time.Sleep(20 * time.Millisecond)
+			if len(o.execs()) > 1 {
+				break
+			}
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	execs := o.execs()
+	if len(execs) < 2 || execs[0].Name != "hung" || !execs[0].InFlight || !execs[0].Root || execs[1].Name != "sleep" {
+		t.Fatalf("seen: %+v", execs)
+	}
+	if x := o.exit(execs[0].Process); x == nil || x.Signal != "SIGKILL" {
+		t.Errorf("its end: %+v", x)
+	}
+}

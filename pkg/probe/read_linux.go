@@ -1,0 +1,143 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// The kernel side wakes the reader for the exec that starts a run and for nothing
+// else (bpf/maps.h, send), so while anything is tracked the reader polls.
+const (
+	pollActive = 5 * time.Millisecond  // something is tracked: 2.4 % of a core
+	pollQuiet  = 50 * time.Millisecond // … but has done nothing for a second: 0.3 %
+	quietAfter = time.Second
+	tickEvery  = 50 * time.Millisecond
+	sweepEvery = time.Second
+	// anchorEvery bounds how far two roots may share one reading of the calendar
+	// clock: a step of it in between would move a span by as much.
+	anchorEvery = 100 * time.Millisecond
+)
+
+// Run delivers events to sink until ctx ends; what the ring buffer holds then is
+// still delivered. Calls already in flight come first.
+func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
+	r := &reader{
+		probe:   p,
+		decoder: decoder{arguments: p.options.Arguments},
+		sink:    sink,
+		table:   newTable(p),
+		now:     clock.Monotonic(),
+	}
+	r.anchor(r.now)
+	p.inFlight(r.deliver)
+
+	stop := context.AfterFunc(ctx, func() { _ = p.reader.Flush() })
+	defer stop()
+	var record ringbuf.Record
+	for {
+		r.now = clock.Monotonic()
+		p.reader.SetDeadline(r.deadline())
+		err := p.reader.ReadInto(&record)
+		switch {
+		case err == nil:
+			r.raw(record.RawSample)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			r.drained()
+		case errors.Is(err, ringbuf.ErrFlushed):
+			r.drained()
+		case errors.Is(err, ringbuf.ErrClosed):
+			return nil
+		default:
+			return err
+		}
+		if ctx.Err() != nil && err != nil {
+			return nil
+		}
+	}
+}
+
+// reader is the state of one Run.
+type reader struct {
+	probe   *Probe
+	decoder decoder
+	sink    event.Sink
+	table   *table
+
+	now                                        int64 // before the read under way
+	lastEvent, lastTick, lastSweep, lastAnchor int64
+}
+
+// deadline is when to stop waiting for a wake-up; zero where nothing but one is
+// worth waking for.
+func (r *reader) deadline() time.Time {
+	poll := pollQuiet
+	switch {
+	case r.table.tracking():
+		if r.now-r.lastEvent < int64(quietAfter) {
+			poll = pollActive
+		}
+	case r.probe.options.Busy != nil && r.probe.options.Busy():
+	default:
+		return time.Time{}
+	}
+	return time.Now().Add(poll)
+}
+
+// raw takes one record of the kernel side.
+func (r *reader) raw(record []byte) {
+	e, err := r.decoder.decode(record)
+	if err != nil {
+		r.probe.undecodable.Add(1)
+		r.probe.options.Log.Error("the kernel side sent something unreadable; please report this", "error", err)
+		return
+	}
+	if exec, ok := e.Body.(*event.Exec); ok && exec.Root {
+		if !exec.InPath || exec.Call == nil {
+			// It merely inherited a plugin's environment: a daemon that a plugin
+			// started, or a shell somebody debugs with.
+			r.table.forget(exec.Process)
+			return
+		}
+		if r.now-r.lastAnchor > int64(anchorEvery) {
+			r.anchor(r.now)
+		}
+	}
+	r.lastEvent = r.now
+	r.deliver(e)
+}
+
+func (r *reader) deliver(e event.Event) {
+	if r.table.note(e) {
+		r.sink(e)
+	}
+}
+
+// drained is called when everything sent before now has been read.
+func (r *reader) drained() {
+	for _, lost := range r.table.losses() {
+		r.sink(event.Event{Time: r.now, Body: lost})
+	}
+	if r.now-r.lastSweep > int64(sweepEvery) {
+		r.lastSweep = r.now
+		for _, exit := range r.table.reconcile(r.now) {
+			r.sink(event.Event{Time: r.now, Body: exit})
+		}
+	}
+	if r.now-r.lastTick > int64(tickEvery) {
+		r.lastTick = r.now
+		r.sink(event.Event{Time: r.now, Body: &event.Tick{}})
+	}
+}
+
+func (r *reader) anchor(now int64) {
+	r.lastAnchor = now
+	mono, wall := clock.Anchor()
+	r.sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
+}
