@@ -1,0 +1,127 @@
+package timeline
+
+import (
+	"path"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// root takes a run that no run started: the next link of an open call's chain, or the
+// first of a new one.
+func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
+	if KindOf(e.Call.Command) == Teardown {
+		closed = t.teardownBegins(now, e.Call.ContainerID)
+	}
+	op := t.operationOf(now, e)
+	if op == nil || len(t.processes) >= t.options.Processes {
+		t.stats.Refused++
+		return closed
+	}
+	if e.InFlight {
+		op.partial("already running when cniscope started")
+	}
+	if !op.keep(t.options.Spans) {
+		return closed
+	}
+	im := newImage(now, e)
+	im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, stdin: e.Stdin, forker: e.Parent}
+	call := t.callFor(op, im, e)
+	call.Runs = append(call.Runs, im)
+	op.live++
+	op.identify(e.Call.Pod)
+	t.processes[e.Process] = &process{op: op, up: im, image: im, run: im, leads: true}
+	return closed
+}
+
+// teardownBegins closes the setup of a container that is being torn down.
+func (t *Timeline) teardownBegins(now int64, containerID string) []*Operation {
+	for _, op := range t.open {
+		if op.Kind == Setup && op.ContainerID == containerID && op.commit == 0 {
+			op.commit, op.closed = now, ClosedNext
+		}
+	}
+	return t.close(func(op *operation) Closed {
+		if op.closed == ClosedNext && op.live == 0 {
+			return ClosedNext
+		}
+		return ""
+	})
+}
+
+// operationOf finds or makes the operation of a run; nil beyond the limit. The DELs
+// of a sandbox (it gets two, the second with an empty netns) are calls of one teardown
+// if the second comes before the first has settled.
+func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
+	kind := KindOf(e.Call.Command)
+	for _, op := range t.open {
+		if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.commit == 0 {
+			return op
+		}
+	}
+	if len(t.open) >= t.options.Operations {
+		return nil
+	}
+	op := &operation{Operation: &Operation{
+		Kind: kind, ContainerID: e.Call.ContainerID,
+		Start: now, End: now, Mono: t.mono, Wall: t.wall,
+	}}
+	t.open = append(t.open, op)
+	return op
+}
+
+// identify fills in what is not known of the pod.
+func (op *operation) identify(pod event.Pod) {
+	if op.Pod == (event.Pod{}) {
+		op.Pod = pod
+	}
+}
+
+// callFor finds or makes the call that a run is a link of.
+func (t *Timeline) callFor(op *operation, im *Image, e *event.Exec) *Call {
+	for _, sameInterface := range []bool{true, false} {
+		for _, call := range op.Calls {
+			if (call.IfName == e.Call.IfName) == sameInterface && t.continues(call, im, e) {
+				return call
+			}
+		}
+	}
+	call := &Call{
+		Command: e.Call.Command, IfName: e.Call.IfName, NetNS: e.Call.NetNS,
+		Trace: e.Call.Trace, Start: im.Start, End: im.Start,
+	}
+	op.Calls = append(op.Calls, call)
+	return call
+}
+
+// continues tells the next run of a call's chain from the first of another call.
+func (t *Timeline) continues(call *Call, im *Image, e *event.Exec) bool {
+	first, last := call.Runs[0], call.Runs[len(call.Runs)-1]
+	if call.Command != e.Call.Command {
+		return false
+	}
+	if first.Run.forker != im.Run.forker {
+		// An agent runs it on behalf of a plugin (Multus thick), perhaps for another
+		// interface: it belongs to the call that waits for it.
+		return !last.Ended && last.Start <= im.Start
+	}
+	switch {
+	case call.IfName != e.Call.IfName, call.NetNS != e.Call.NetNS, call.Trace.Parent != e.Call.Trace.Parent:
+		return false
+	case !last.Ended:
+		return false // plugins of one chain run one after another
+	case first.Run.Plugin == im.Run.Plugin:
+		// Either the whole call again, or a chain that has the plugin twice.
+		return t.chainHas(append(call.plugins(), im.Run.Plugin), call.Command)
+	}
+	return true
+}
+
+// plugins lists the chain as far as it was run, without what an agent ran in between.
+func (c *Call) plugins() (names []string) {
+	for _, run := range c.Runs {
+		if run.Run.forker == c.Runs[0].Run.forker {
+			names = append(names, run.Run.Plugin)
+		}
+	}
+	return names
+}

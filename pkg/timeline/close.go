@@ -1,0 +1,129 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// forget is how long a removed sandbox is remembered: its last DEL may still be open.
+const forget = time.Minute
+
+// sandbox is what NRI said of one, last.
+type sandbox struct {
+	*event.Sandbox
+	told    int64 // when that was
+	removed int64 // when it was removed; 0 if it was not
+}
+
+func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
+	known := t.sandboxes[s.ID]
+	switch {
+	case known == nil:
+		t.makeRoom()
+		known = &sandbox{}
+		t.sandboxes[s.ID] = known
+	case len(s.IPs) == 0 && known.Sandbox != nil:
+		// Addresses are not repeated once the sandbox stops.
+		merged := *s
+		merged.IPs = known.IPs
+		s = &merged
+	}
+	known.Sandbox, known.told = s, now
+	switch s.Phase {
+	case event.SandboxRemoved:
+		known.removed = now
+	case event.SandboxRunning:
+		for _, op := range t.open {
+			if op.Kind == Setup && op.ContainerID == s.ID && op.commit == 0 {
+				op.commit, op.closed = now, ClosedRunning
+			}
+		}
+	}
+}
+
+// makeRoom forgets the sandbox that was silent longest when there are too many: a
+// runtime that was restarted never says that the pods of its former life are gone.
+func (t *Timeline) makeRoom() {
+	if len(t.sandboxes) < 4*t.options.Operations {
+		return
+	}
+	oldest := ""
+	for id, s := range t.sandboxes {
+		if oldest == "" || s.told < t.sandboxes[oldest].told || s.told == t.sandboxes[oldest].told && id < oldest {
+			oldest = id
+		}
+	}
+	delete(t.sandboxes, oldest)
+}
+
+// tick closes what is over at now: everything before now has been applied.
+func (t *Timeline) tick(now int64) []*Operation {
+	for id, s := range t.sandboxes {
+		if s.removed != 0 && now-s.removed > int64(forget) {
+			delete(t.sandboxes, id)
+		}
+	}
+	return t.close(func(op *operation) Closed {
+		switch {
+		case op.live == 0 && op.commit != 0 && op.commit <= now:
+			return op.closed
+		case op.live == 0 && now-op.End >= int64(t.options.Settle):
+			return ClosedSettled
+		case now-op.Start >= int64(t.options.MaxHold):
+			return ClosedHeld
+		}
+		return ""
+	})
+}
+
+// close ends the operations for which why gives a reason.
+func (t *Timeline) close(why func(*operation) Closed) (closed []*Operation) {
+	t.open = slices.DeleteFunc(t.open, func(op *operation) bool {
+		op.Closed = why(op)
+		if op.Closed == "" {
+			return false
+		}
+		t.finish(op)
+		closed = append(closed, op.Operation)
+		return true
+	})
+	return closed
+}
+
+// finish fills in what is known only now.
+func (t *Timeline) finish(op *operation) {
+	op.Runtime = t.runtime
+	if s := t.sandboxes[op.ContainerID]; s != nil {
+		op.Sandbox = s.Sandbox
+		op.identify(s.Pod)
+	}
+	for key, p := range t.processes {
+		if p.op == op {
+			delete(t.processes, key)
+		}
+	}
+	for _, call := range op.Calls {
+		t.resolve(call)
+		for _, run := range call.Runs {
+			run.settle(t.now)
+			call.End = max(call.End, run.End)
+		}
+		op.End = max(op.End, call.End)
+	}
+}
+
+// settle gives an end to what has none. What is still under way lasts until now; what
+// outlived its run is followed no further than the run.
+func (im *Image) settle(now int64) {
+	if !im.Ended && !im.Outlived {
+		im.End = max(im.End, now)
+	}
+	for _, child := range im.Children {
+		child.settle(now)
+		if child.Outlived && !child.Ended {
+			child.End = max(child.Start, im.End)
+		}
+	}
+}

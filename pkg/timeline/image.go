@@ -1,0 +1,134 @@
+package timeline
+
+import (
+	"path"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
+	p := t.processes[e.Process]
+	if p == nil {
+		switch parent := t.processes[e.Parent]; {
+		case e.Root && e.Call != nil:
+			return t.root(now, e)
+		case parent != nil: // its fork was lost
+			if p = t.add(e.Process, parent); p == nil {
+				return nil
+			}
+		default:
+			t.stats.Late++
+			return nil
+		}
+	}
+	im := newImage(now, e)
+	if p.isDelegate(e) {
+		im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, stdin: e.Stdin, forker: e.Parent}
+	}
+	if !p.op.keep(t.options.Spans) {
+		return nil
+	}
+	// The image of a run goes on: a run is its process, whatever that runs.
+	if p.image != nil && p.image != p.run {
+		p.image.end(now, e.Used)
+		p.image.Replaced = true
+	}
+	p.up.Children = append(p.up.Children, im)
+	p.image = im
+	if im.Run != nil {
+		p.run, p.leads, p.up = im, true, im
+	}
+	return nil
+}
+
+// isDelegate tells a plugin that a plugin called from a helper it started. Both
+// inherit the environment of the call; but a delegate lies in CNI_PATH and is given a
+// configuration of its own.
+func (p *process) isDelegate(e *event.Exec) bool {
+	if e.Call == nil || !e.InPath {
+		return false
+	}
+	return e.Stdin != p.run.Run.stdin || e.Stdin == "" && !p.leads
+}
+
+func newImage(now int64, e *event.Exec) *Image {
+	return &Image{
+		PID: e.PID, ParentPID: e.ParentPID, Process: e.Process,
+		File: e.File, Name: e.Name, Args: e.Args, Hidden: e.Hidden,
+		NetNS: e.NetNS, Start: now, End: now, used: e.Used,
+		InFlight: e.InFlight, Truncated: e.Truncated,
+	}
+}
+
+func (im *Image) end(now int64, used event.Usage) {
+	im.Ended = true
+	im.End = max(now, im.Start)
+	im.CPU = max(0, used.CPU-im.used.CPU)
+	im.RunDelay = max(0, used.RunDelay-im.used.RunDelay)
+}
+
+func (op *operation) keep(limit int) bool {
+	if op.images >= limit {
+		op.Dropped++
+		op.partial("more programs than the limit")
+		return false
+	}
+	op.images++
+	return true
+}
+
+func (t *Timeline) exit(now int64, e *event.Exit) {
+	p := t.processes[e.Process]
+	if p == nil {
+		t.stats.Late++
+		return
+	}
+	delete(t.processes, e.Process)
+	if e.Unseen {
+		p.op.partial("the end of a process was not seen")
+	}
+	if p.image != nil {
+		p.image.exit(now, e)
+	}
+	if !p.leads {
+		return
+	}
+	if p.run != p.image {
+		p.run.exit(now, e)
+	}
+	t.outlive(p.run)
+	if call := p.op.callOf(p.run); call != nil {
+		p.op.live--
+		call.End = max(call.End, now)
+		p.op.End = max(p.op.End, now)
+	}
+}
+
+func (im *Image) exit(now int64, e *event.Exit) {
+	im.end(now, e.Used)
+	im.Code, im.Signal, im.Unseen = e.Code, e.Signal, e.Unseen
+	if e.NetNS.Key != "" && e.NetNS != im.NetNS && im.NetNS.Key != "" {
+		im.Switched = e.NetNS
+	}
+}
+
+// outlive marks what still runs below a run that is over. It never holds a call open.
+func (t *Timeline) outlive(run *Image) {
+	run.Walk(func(im *Image) {
+		if !im.Ended {
+			im.Outlived = true
+		}
+	})
+}
+
+// callOf returns the call that run is a link of; nil for a delegate.
+func (op *operation) callOf(run *Image) *Call {
+	for _, call := range op.Calls {
+		for _, r := range call.Runs {
+			if r == run {
+				return call
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package timeline
+
+import (
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// loopback is the network that go-cni adds to every sandbox by itself (go-cni
+// opts.go, WithLoNetwork); no file configures it.
+var loopback = event.Network{Name: "cni-loopback", Plugins: []event.Plugin{{Type: "loopback"}}}
+
+// resolve names the network of a call, and the plugins of its chain whose turn never
+// came. It does so only if a single network can be meant: the environment of a plugin
+// does not name it.
+func (t *Timeline) resolve(call *Call) {
+	ran := call.plugins()
+	var found []event.Network
+	for _, network := range append([]event.Network{loopback}, t.networks...) {
+		if (network.Name == loopback.Name) == (call.IfName == "lo") && hasPrefix(chain(network, call.Command), ran) {
+			found = append(found, network)
+		}
+	}
+	if len(found) != 1 {
+		return
+	}
+	call.Network = found[0].Name
+	call.NeverRun = chain(found[0], call.Command)[len(ran):]
+}
+
+// chainHas tells whether any known network's chain begins with these plugins.
+func (t *Timeline) chainHas(ran []string, command string) bool {
+	return slices.ContainsFunc(t.networks, func(n event.Network) bool {
+		return hasPrefix(chain(n, command), ran)
+	})
+}
+
+// chain lists a network's plugins in the order in which the command calls them: DEL
+// goes backwards (CNI specification, section 3).
+func chain(n event.Network, command string) (types []string) {
+	for _, plugin := range n.Plugins {
+		types = append(types, plugin.Type)
+	}
+	if command == "DEL" {
+		slices.Reverse(types)
+	}
+	return types
+}
+
+func hasPrefix(chain, ran []string) bool {
+	return len(ran) <= len(chain) && slices.Equal(chain[:len(ran)], ran)
+}

@@ -1,0 +1,135 @@
+package timeline
+
+import "github.com/cniscope/cniscope/pkg/event"
+
+// Kind is what an operation does to a pod's network.
+type Kind string
+
+// The kinds of operations.
+const (
+	Setup    Kind = "setup"    // ADD
+	Teardown Kind = "teardown" // DEL
+	Other    Kind = "other"    // CHECK, GC, STATUS, VERSION
+)
+
+// KindOf returns the kind of operation a CNI command belongs to.
+func KindOf(command string) Kind {
+	switch command {
+	case "ADD":
+		return Setup
+	case "DEL":
+		return Teardown
+	}
+	return Other
+}
+
+// Closed is why an operation was taken to be over.
+type Closed string
+
+// The reasons to close an operation.
+const (
+	ClosedRunning  Closed = "sandbox running"   // NRI said so
+	ClosedNext     Closed = "next operation"    // a DEL of the same container began
+	ClosedSettled  Closed = "settled"           // nothing more came
+	ClosedHeld     Closed = "held too long"     // it lasts longer than cniscope waits
+	ClosedFinished Closed = "observation ended" // the stream is over
+)
+
+// Operation is one sandbox's setup or teardown: its calls, and what is known of the
+// pod. It is the unit of sampling and export.
+type Operation struct {
+	Kind        Kind
+	ContainerID string
+	Pod         event.Pod
+	// Sandbox is what NRI said; nil where it said nothing.
+	Sandbox *event.Sandbox
+	Runtime event.Runtime
+	// Calls in order of their start.
+	Calls []*Call
+	// Start and End are the first exec and the last exit of a run, in monotonic ns.
+	Start, End int64
+	// Mono and Wall are one instant on both clocks, in ns, taken near Start.
+	Mono, Wall int64
+	Closed     Closed
+	// Lost is how many events of this operation, or of a time it was open in, never
+	// arrived.
+	Lost uint64
+	// Dropped is how many images were not kept because the operation has more than
+	// the limit.
+	Dropped int
+	// Partial says, sorted, why the operation may not be all there was. Empty if it is.
+	Partial []string
+}
+
+// Call is the runs of one network for one command, container and interface.
+type Call struct {
+	Command, IfName string
+	// NetNS is the path in CNI_NETNS.
+	NetNS string
+	Trace event.TraceContext
+	// Network is the network's name, and NeverRun the plugins of its chain whose
+	// turn never came: both only where the configuration leaves no doubt.
+	Network  string
+	NeverRun []string
+	// Runs of the chain, in order of their start. Each has Image.Run set.
+	Runs       []*Image
+	Start, End int64
+}
+
+// Run marks an image that is a CNI plugin: its extent is its whole process.
+type Run struct {
+	// Plugin is the base name of the plugin's file, Command its CNI_COMMAND.
+	Plugin, Command string
+	stdin           string
+	forker          event.Process
+}
+
+// Image is one program that one process ran.
+type Image struct {
+	PID, ParentPID uint32
+	Process        event.Process
+	File, Name     string
+	Args           []string
+	Hidden         int
+	// NetNS is the namespace at exec; Switched the one at exit, where it differs.
+	NetNS, Switched event.Namespace
+	// Run is set where the image is a plugin or a delegate.
+	Run *Run
+	// Children are the images of the processes forked by this one, and of a run also
+	// those that replaced the plugin's own, in order of their start.
+	Children []*Image
+
+	// Start is the exec, End the exit or the next exec. Monotonic ns.
+	Start, End int64
+	// Ended is false for what still ran when the operation was closed; End is then
+	// the last moment that is known of.
+	Ended bool
+	// Replaced: the process went on with another image; there is no exit code.
+	Replaced bool
+	// Unseen: the end was not observed.
+	Unseen bool
+	Code   uint32
+	Signal string
+	// CPU and RunDelay of this image alone, in ns; bounds, since the clocks of the
+	// scheduler are brought up to date by its ticks.
+	CPU, RunDelay int64
+	// Outlived: it went on after its run was over.
+	Outlived bool
+	// InFlight: it ran before cniscope did.
+	InFlight bool
+	// Truncated: arguments or environment were longer than is read.
+	Truncated bool
+
+	used event.Usage // of the process before this image
+}
+
+// Failed says whether the image ended badly: by a signal or with an exit code.
+func (im *Image) Failed() bool { return im.Code != 0 || im.Signal != "" }
+
+// Walk calls f for im and everything below it, parents first.
+func (im *Image) Walk(f func(*Image)) {
+	f(im)
+	for _, child := range im.Children {
+		child.Walk(f)
+	}
+}

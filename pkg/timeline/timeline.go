@@ -1,0 +1,168 @@
+// Package timeline joins events into operations: which process belongs to which
+// run, which runs to which call, which calls to which sandbox, and when all of it is
+// over. It is a pure state machine. It reads no clock; whatever waits for time to
+// pass waits for ticks, so the same events give the same operations.
+package timeline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Options bound what a timeline waits for and holds.
+type Options struct {
+	// Settle is how long after its last run an operation waits for more: for the next
+	// plugin of the chain, and for NRI to name the pod.
+	Settle time.Duration
+	// MaxHold is how long an operation is held at the most.
+	MaxHold time.Duration
+	// Processes and Operations are how many are held at once; Spans is how many
+	// images one operation keeps. What is over is counted.
+	Processes, Operations, Spans int
+}
+
+// Stats counts what a timeline could not place.
+type Stats struct {
+	// Late are events of operations that were closed already.
+	Late uint64
+	// Refused are runs, and processes of runs, beyond the limits.
+	Refused uint64
+}
+
+// Timeline is the state between the events. It is not safe for concurrent use.
+type Timeline struct {
+	options Options
+	stats   Stats
+
+	processes map[event.Process]*process
+	open      []*operation // in order of their start
+	sandboxes map[string]*sandbox
+	networks  []event.Network
+	runtime   event.Runtime
+	mono      int64 // the last Clock
+	wall      int64
+	now       int64 // the latest event
+}
+
+// process is one process of a run.
+type process struct {
+	op *operation
+	// up is what its images belong under: the image its parent ran when it forked.
+	up *Image
+	// image is what it runs; nil before its first exec.
+	image *Image
+	// run is the innermost run it belongs to; leads says it is that run's process.
+	run   *Image
+	leads bool
+}
+
+// New returns an empty timeline.
+func New(o Options) *Timeline {
+	return &Timeline{
+		options:   o,
+		processes: map[event.Process]*process{},
+		sandboxes: map[string]*sandbox{},
+	}
+}
+
+// Apply takes the next event and returns the operations it brought to an end, in
+// order of their start.
+func (t *Timeline) Apply(e event.Event) []*Operation {
+	t.now = max(t.now, e.Time)
+	switch b := e.Body.(type) {
+	case *event.Exec:
+		return t.exec(e.Time, b)
+	case *event.Fork:
+		t.fork(b)
+	case *event.Exit:
+		t.exit(e.Time, b)
+	case *event.Sandbox:
+		t.sandbox(e.Time, b)
+	case *event.Tick:
+		return t.tick(e.Time)
+	case *event.Lost:
+		t.lost(b)
+	case *event.Networks:
+		t.networks = b.Networks
+	case *event.Runtime:
+		t.runtime = *b
+	case *event.Clock:
+		t.mono, t.wall = e.Time, b.Wall
+	}
+	return nil
+}
+
+// Flush closes whatever is open, at the end of the stream.
+func (t *Timeline) Flush() []*Operation {
+	return t.close(func(op *operation) Closed {
+		if op.live > 0 {
+			return ClosedFinished
+		}
+		return ClosedSettled
+	})
+}
+
+// Open returns the number of operations that are not closed.
+func (t *Timeline) Open() int { return len(t.open) }
+
+// Stats returns what could not be placed so far.
+func (t *Timeline) Stats() Stats { return t.stats }
+
+func (t *Timeline) fork(f *event.Fork) {
+	parent := t.processes[f.Parent]
+	if parent == nil {
+		t.stats.Late++
+		return
+	}
+	t.add(f.Process, parent)
+}
+
+// add makes a process below another one; nil beyond the limit.
+func (t *Timeline) add(key event.Process, parent *process) *process {
+	if len(t.processes) >= t.options.Processes {
+		t.stats.Refused++
+		parent.op.partial("more processes than the limit")
+		return nil
+	}
+	p := &process{op: parent.op, up: parent.image, run: parent.run}
+	if p.up == nil { // forked by a subshell
+		p.up = parent.up
+	}
+	t.processes[key] = p
+	return p
+}
+
+func (t *Timeline) lost(l *event.Lost) {
+	if p := t.processes[l.Process]; p != nil {
+		p.op.Lost += l.Count
+		p.op.partial("lost events: " + l.Reason)
+		return
+	}
+	// Nobody knows whose it was. What NRI could not tell touches names, not times.
+	if l.Source != "probe" {
+		return
+	}
+	for _, op := range t.open {
+		op.Lost += l.Count
+		op.partial("lost events: " + l.Reason)
+	}
+}
+
+// operation is an Operation that is not closed.
+type operation struct {
+	*Operation
+	images int // kept so far
+	live   int // runs of calls (not delegates) that have not ended
+	// commit is when something was said that ends the operation as soon as its runs
+	// are over; closed is what.
+	commit int64
+	closed Closed
+}
+
+func (op *operation) partial(why string) {
+	if i, found := slices.BinarySearch(op.Partial, why); !found {
+		op.Partial = slices.Insert(op.Partial, i, why)
+	}
+}
