@@ -105,7 +105,7 @@ func (t *Timeline) finish(op *operation) {
 		}
 	}
 	for _, call := range op.Calls {
-		t.resolve(call)
+		t.resolve(op, call)
 		for _, run := range call.Runs {
 			run.settle(t.now)
 			call.End = max(call.End, run.End)

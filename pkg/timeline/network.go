@@ -13,7 +13,7 @@ var loopback = event.Network{Name: "cni-loopback", Plugins: []event.Plugin{{Type
 // resolve names the network of a call, and the plugins of its chain whose turn never
 // came. It does so only if a single network can be meant: the environment of a plugin
 // does not name it.
-func (t *Timeline) resolve(call *Call) {
+func (t *Timeline) resolve(op *operation, call *Call) {
 	ran := call.plugins()
 	var found []event.Network
 	for _, network := range append([]event.Network{loopback}, t.networks...) {
@@ -25,7 +25,9 @@ func (t *Timeline) resolve(call *Call) {
 		return
 	}
 	call.Network = found[0].Name
-	call.NeverRun = chain(found[0], call.Command)[len(ran):]
+	if last := call.Runs[len(call.Runs)-1]; last.Ended && op.Lost == 0 {
+		call.NeverRun = chain(found[0], call.Command)[len(ran):]
+	}
 }
 
 // chainHas tells whether any known network's chain begins with these plugins.

@@ -1,0 +1,212 @@
+// Package judge decides, when an operation is over, what was slow, what failed, where
+// the time went, and whether the operation is worth keeping. It is pure: the same
+// operation and the same options give the same judgement.
+package judge
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/w3c"
+)
+
+// Reason is why an operation is kept or not.
+type Reason string
+
+// The reasons. Slow, Failed and Partial are also the keep rules.
+const (
+	Slow    Reason = "slow"
+	Failed  Reason = "failed"
+	Partial Reason = "partial"
+	// Sampled: it is in the share of ordinary operations that is kept.
+	Sampled Reason = "sampled"
+	// Unsampled: its parent is not sampled, or it is not in the share.
+	Unsampled Reason = "unsampled"
+	// NoSandbox: STATUS and the like belong to no pod, and come every few seconds.
+	NoSandbox Reason = "no sandbox"
+)
+
+// Options are thresholds and sampling.
+type Options struct {
+	// Command and Call are how long an external command and a call may take; 0 means
+	// for ever.
+	Command, Call time.Duration
+	// Rules are asked before Command, in order; the first that matches counts.
+	Rules []Rule
+	// Ratio is the share of ordinary operations that is kept, 0 to 1.
+	Ratio float64
+	// Keep are the rules that keep an operation whatever Ratio says.
+	Keep []Reason
+}
+
+// Rule gives some commands a threshold of their own.
+type Rule struct {
+	// Pattern is a glob (path.Match) on the called name or on the file's base name,
+	// without regard to case.
+	Pattern   string
+	Threshold time.Duration
+}
+
+// Judgement is what the judge says of one operation.
+type Judgement struct {
+	Keep bool
+	// Reasons why, sorted as the constants are.
+	Reasons []Reason
+	Calls   map[*timeline.Call]*Call
+	// Slow are the commands that took longer than their threshold, which is the value.
+	Slow map[*timeline.Image]time.Duration
+}
+
+// Call is what the judge says of one call.
+type Call struct {
+	// Took is its wall time.
+	Took time.Duration
+	// Slow is the threshold it crossed; 0 if it crossed none.
+	Slow time.Duration
+	// SlowCommands is how many of its commands were slow.
+	SlowCommands int
+	// Failure says in words what failed; empty if nothing did.
+	Failure string
+	// Failed is the run it failed in, the innermost; nil if none of them did (one that
+	// should have come never ran).
+	Failed *timeline.Image
+	// Parts is where its wall time went, largest first. They sum to Took exactly.
+	Parts []Part
+}
+
+// Judge judges one operation.
+func (o Options) Judge(op *timeline.Operation) *Judgement {
+	j := &Judgement{
+		Calls: map[*timeline.Call]*Call{},
+		Slow:  map[*timeline.Image]time.Duration{},
+	}
+	for _, call := range op.Calls {
+		j.Calls[call] = o.call(j, call)
+	}
+	j.Reasons = o.reasons(op, j)
+	j.Keep = !slices.Contains(j.Reasons, Unsampled) && !slices.Contains(j.Reasons, NoSandbox)
+	return j
+}
+
+func (o Options) call(j *Judgement, call *timeline.Call) *Call {
+	c := &Call{Took: time.Duration(call.End - call.Start), Parts: account(call)}
+	if o.Call > 0 && c.Took > o.Call {
+		c.Slow = o.Call
+	}
+	for _, run := range call.Runs {
+		run.Walk(func(im *timeline.Image) {
+			if limit := o.threshold(im); limit > 0 && time.Duration(im.End-im.Start) > limit {
+				j.Slow[im] = limit
+				c.SlowCommands++
+			}
+		})
+		if run.Failed() {
+			c.Failed = blame(run)
+			c.Failure = Describe(c.Failed)
+		}
+	}
+	if len(call.NeverRun) > 0 {
+		never := strings.Join(call.NeverRun, ", ") + " never run"
+		c.Failure = strings.TrimPrefix(c.Failure+"; "+never, "; ")
+	}
+	return c
+}
+
+// threshold returns how long im may take; 0 where it is no command or may take for
+// ever.
+func (o Options) threshold(im *timeline.Image) time.Duration {
+	if im.Run != nil {
+		return 0
+	}
+	for _, rule := range o.Rules {
+		for _, name := range []string{im.Name, path.Base(im.File)} {
+			if ok, _ := path.Match(strings.ToLower(rule.Pattern), strings.ToLower(name)); ok {
+				return rule.Threshold
+			}
+		}
+	}
+	return o.Command
+}
+
+// blame follows a failure down to the delegate it came from: the last one, if that
+// failed too.
+func blame(run *timeline.Image) *timeline.Image {
+	var last *timeline.Image
+	for _, child := range run.Children {
+		child.Walk(func(im *timeline.Image) {
+			// A plugin that fails undoes its ADD by a DEL of its delegate.
+			if im.Run != nil && im.Run.Command == run.Run.Command {
+				last = im
+			}
+		})
+	}
+	if last != nil && last.Failed() {
+		return last
+	}
+	return run
+}
+
+// Describe says how an image ended badly.
+func Describe(im *timeline.Image) string {
+	name := im.Name
+	if im.Run != nil {
+		name = im.Run.Plugin
+	}
+	if im.Signal != "" {
+		return fmt.Sprintf("%s killed by %s after %s", name, im.Signal, Round(time.Duration(im.End-im.Start)))
+	}
+	return fmt.Sprintf("%s exited %d", name, im.Code)
+}
+
+// reasons says why the operation is kept or not.
+func (o Options) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason) {
+	is := map[Reason]bool{Partial: len(op.Partial) > 0, Slow: len(j.Slow) > 0}
+	sampled := false
+	for _, call := range op.Calls {
+		is[Slow] = is[Slow] || j.Calls[call].Slow > 0
+		is[Failed] = is[Failed] || j.Calls[call].Failure != ""
+		parent := w3c.Parse(call.Trace)
+		sampled = sampled || !parent.IsValid() || parent.IsSampled()
+	}
+	for _, rule := range []Reason{Slow, Failed, Partial} {
+		if is[rule] && slices.Contains(o.Keep, rule) {
+			reasons = append(reasons, rule)
+		}
+	}
+	switch {
+	case len(reasons) > 0:
+		return reasons
+	case op.ContainerID == "":
+		return []Reason{NoSandbox}
+	case sampled && share(op.ContainerID) < o.Ratio:
+		return []Reason{Sampled}
+	}
+	return []Reason{Unsampled}
+}
+
+// share maps a sandbox id to [0, 1), the same on every node and in every version: all
+// operations of a sandbox are kept, or none.
+func share(id string) float64 {
+	sum := sha256.Sum256([]byte(id))
+	return float64(binary.BigEndian.Uint64(sum[:8])>>11) / math.Exp2(53)
+}
+
+// Round rounds a duration to what a person reads.
+func Round(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(100 * time.Millisecond)
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d >= 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}

@@ -1,0 +1,56 @@
+// Package pipeline is the way from events to traces: timeline, judge, trace. It is the
+// same for a live node and for a recording, and it is pure.
+package pipeline
+
+import (
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/trace"
+)
+
+// Pipeline turns events into judged operations and traces. It is not safe for
+// concurrent use.
+type Pipeline struct {
+	// Judge may be replaced between two events.
+	Judge    judge.Options
+	timeline *timeline.Timeline
+	builder  *trace.Builder
+}
+
+// Result is an operation that is over.
+type Result struct {
+	Operation *timeline.Operation
+	Judgement *judge.Judgement
+	// Trace is the zero value unless the operation is kept: no attribute is built
+	// before that is decided.
+	Trace trace.Trace
+}
+
+// New returns an empty pipeline.
+func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
+	return &Pipeline{Judge: j, timeline: timeline.New(t), builder: b}
+}
+
+// Apply takes the next event and returns what it brought to an end.
+func (p *Pipeline) Apply(e event.Event) []Result { return p.results(p.timeline.Apply(e)) }
+
+// Flush ends whatever is open.
+func (p *Pipeline) Flush() []Result { return p.results(p.timeline.Flush()) }
+
+// Open returns the number of operations that are not over.
+func (p *Pipeline) Open() int { return p.timeline.Open() }
+
+// Stats returns what could not be placed so far.
+func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }
+
+func (p *Pipeline) results(ops []*timeline.Operation) (results []Result) {
+	for _, op := range ops {
+		r := Result{Operation: op, Judgement: p.Judge.Judge(op)}
+		if r.Judgement.Keep {
+			r.Trace = p.builder.Build(op, r.Judgement)
+		}
+		results = append(results, r)
+	}
+	return results
+}

@@ -1,0 +1,114 @@
+// Package show draws spans as a waterfall on a terminal. It draws what a backend would
+// be sent, so that what is seen here and there is the same.
+package show
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// node is a span and what is below it.
+type node struct {
+	*tracepb.Span
+	attributes map[string]*commonpb.AnyValue
+	children   []*node
+	// count is how many spans this one stands for: neighbours with nothing to say.
+	count int
+	total time.Duration
+}
+
+func (n *node) took() time.Duration {
+	return time.Duration(n.EndTimeUnixNano - n.StartTimeUnixNano)
+}
+func (n *node) text(key string) string { return n.attributes[key].GetStringValue() }
+func (n *node) is(key string) bool     { return n.attributes[key].GetBoolValue() }
+func (n *node) number(key string) int64 {
+	return n.attributes[key].GetIntValue()
+}
+func (n *node) ms(key string) time.Duration {
+	return time.Duration(n.attributes[key].GetDoubleValue()*float64(time.Millisecond) + 0.5)
+}
+func (n *node) failed() bool {
+	return n.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR
+}
+
+// notable is false for a command that is like any other.
+func (n *node) notable() bool {
+	return n.failed() || n.is("cniscope.slow") || n.is("cniscope.unfinished") ||
+		n.is("cniscope.end_unseen") || n.is("cniscope.outlived")
+}
+
+// calls returns the call spans of an operation, each with its tree, in order of their
+// start.
+func calls(rs *tracepb.ResourceSpans) (found []*node) {
+	byID := map[string]*node{}
+	var all []*node
+	for _, scope := range rs.ScopeSpans {
+		for _, s := range scope.Spans {
+			n := &node{Span: s, attributes: attributes(s.Attributes), count: 1}
+			n.total = n.took()
+			byID[string(s.SpanId)] = n
+			all = append(all, n)
+		}
+	}
+	for _, n := range all {
+		if n.text("cniscope.kind") == "call" {
+			found = append(found, n)
+		} else if up := byID[string(n.ParentSpanId)]; up != nil {
+			up.children = append(up.children, n)
+		}
+	}
+	for _, n := range all {
+		slices.SortStableFunc(n.children, func(a, b *node) int {
+			return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano)
+		})
+	}
+	slices.SortStableFunc(found, func(a, b *node) int {
+		return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano)
+	})
+	return found
+}
+
+func attributes(kvs []*commonpb.KeyValue) map[string]*commonpb.AnyValue {
+	m := make(map[string]*commonpb.AnyValue, len(kvs))
+	for _, kv := range kvs {
+		m[kv.Key] = kv.Value
+	}
+	return m
+}
+
+// fold joins neighbours of the same name that have nothing to say and nothing below
+// them, from the third on: thirty runs of iptables are one line.
+func fold(children []*node) (folded []*node) {
+	alike := func(a, b *node) bool {
+		return a.Name == b.Name && a.text("cniscope.kind") == "command" &&
+			!a.notable() && !b.notable() && len(a.children)+len(b.children) == 0
+	}
+	for i := 0; i < len(children); {
+		j := i + 1
+		for j < len(children) && alike(children[i], children[j]) {
+			j++
+		}
+		if j-i < 3 {
+			folded = append(folded, children[i:j]...)
+		} else {
+			one := *children[i]
+			one.Span = &tracepb.Span{
+				Name:              one.Name,
+				StartTimeUnixNano: one.StartTimeUnixNano, EndTimeUnixNano: children[j-1].EndTimeUnixNano,
+			}
+			one.attributes = nil
+			one.count, one.total = j-i, 0
+			for _, n := range children[i:j] {
+				one.total += n.took()
+			}
+			folded = append(folded, &one)
+		}
+		i = j
+	}
+	return folded
+}

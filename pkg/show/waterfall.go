@@ -1,0 +1,206 @@
+package show
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/judge"
+)
+
+// Options of a waterfall.
+type Options struct {
+	// Width in columns; at least 60.
+	Width int
+	// Color uses ANSI colours, for a terminal only.
+	Color bool
+	// All draws every command on a line of its own.
+	All bool
+}
+
+// Waterfall draws an operation: for each call a headline, what the time was lost to,
+// and a bar for each plugin and command. What was slow or failed stands out by a mark
+// at the left, and by colour.
+func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
+	p := &painter{Options: o}
+	p.Width = max(p.Width, 60)
+	resource := attributes(rs.GetResource().GetAttributes())
+	for _, call := range calls(rs) {
+		p.headline(call, resource)
+		p.axis(call)
+		for _, child := range p.children(call) {
+			p.row(call, child, 0)
+		}
+		for _, name := range list(call.attributes["cniscope.never_run"]) {
+			p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text("cni.command")), "", "never run")
+		}
+		p.b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+type painter struct {
+	Options
+	b strings.Builder
+}
+
+// Colours, as ANSI escape sequences (ECMA-48, SGR).
+const (
+	red    = "\x1b[31;1m"
+	yellow = "\x1b[33;1m"
+	dim    = "\x1b[2m"
+	bold   = "\x1b[1m"
+)
+
+func (p *painter) paint(color, s string) string {
+	if !p.Color || color == "" || s == "" {
+		return s
+	}
+	return color + s + "\x1b[0m"
+}
+
+// headline: who, what, how long, and what is the matter.
+func (p *painter) headline(call *node, resource map[string]*commonpb.AnyValue) {
+	pod := call.text("k8s.namespace.name") + "/" + call.text("k8s.pod.name")
+	if pod == "/" {
+		pod = "no pod"
+	}
+	what := strings.TrimSpace(call.Name + " " + call.text("cni.ifname"))
+	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod), what, p.paint(bold, judge.Round(call.took()).String()))
+	if call.failed() {
+		fmt.Fprintf(&p.b, "  %s", p.paint(red, "FAILED: "+call.Status.Message))
+	}
+	if call.is("cniscope.slow") {
+		fmt.Fprintf(&p.b, "  %s", p.paint(yellow, fmt.Sprintf("SLOW: more than %s", call.ms("cniscope.slow_threshold_ms"))))
+	}
+	if n := call.number("cniscope.slow_commands"); n > 0 {
+		fmt.Fprintf(&p.b, "  %s", p.paint(yellow, plural(int(n), "slow command")))
+	}
+	p.b.WriteByte('\n')
+	if part := call.text("cniscope.biggest_part"); part != "" {
+		fmt.Fprintf(&p.b, "  %s of %s: %s\n", judge.Round(call.ms("cniscope.biggest_part_ms")), judge.Round(call.took()), part)
+	}
+	if why := call.text("cniscope.partial_reason"); why != "" {
+		fmt.Fprintf(&p.b, "  %s\n", p.paint(yellow, "not everything was seen: "+why))
+	}
+	details := []string{time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000Z")}
+	for _, d := range []struct{ name, value string }{
+		{"node", resource["k8s.node.name"].GetStringValue()},
+		{"network", call.text("cni.name")},
+		{"sandbox", short(call.text("sandbox.id"))},
+		{"trace", hex.EncodeToString(call.TraceId)},
+	} {
+		if d.value != "" {
+			details = append(details, d.name+" "+d.value)
+		}
+	}
+	fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, strings.Join(details, " · ")))
+}
+
+func (p *painter) children(n *node) []*node {
+	if p.All {
+		return n.children
+	}
+	return fold(n.children)
+}
+
+func (p *painter) row(call, n *node, depth int) {
+	mark, color := "  ", ""
+	var remarks []string
+	remark := func(is bool, s string) {
+		if is {
+			remarks = append(remarks, s)
+		}
+	}
+	if n.failed() {
+		mark, color = "✗ ", red
+	} else if n.is("cniscope.slow") {
+		mark, color = "! ", yellow
+	}
+	remark(n.is("cniscope.slow"), fmt.Sprintf("SLOW: more than %s", n.ms("cniscope.slow_threshold_ms")))
+	remark(n.text("cniscope.signal") != "", "killed by "+n.text("cniscope.signal"))
+	remark(n.number("process.exit.code") != 0, fmt.Sprintf("exit %d", n.number("process.exit.code")))
+	remark(n.is("cniscope.outlived"), "outlived its plugin")
+	remark(n.is("cniscope.unfinished"), "still running")
+	remark(n.is("cniscope.end_unseen"), "end not seen")
+	remark(n.is("cniscope.in_flight_at_start"), "running before cniscope")
+	remark(n.count > 1, fmt.Sprintf("%s in %d runs", judge.Round(n.total), n.count))
+	if args := list(n.attributes["process.command_args"]); len(args) > 0 {
+		remarks = append(remarks, p.paint(dim, strings.Join(args, " ")))
+	}
+	name := strings.Repeat("  ", depth) + n.Name
+	if n.count > 1 {
+		name += fmt.Sprintf(" ×%d", n.count)
+	}
+	p.line(mark, color, name, p.bar(call, n), strings.Join(append([]string{fmt.Sprintf("%9s", judge.Round(n.took()))}, remarks...), "  "))
+	for _, child := range p.children(n) {
+		p.row(call, child, depth+1)
+	}
+}
+
+// line is one row: mark, name, bar, text, each in its column.
+func (p *painter) line(mark, color, name, bar, text string) {
+	column := p.nameColumn()
+	if utf8.RuneCountInString(name) > column {
+		name = string([]rune(name)[:column-1]) + "…"
+	}
+	name += strings.Repeat(" ", column-utf8.RuneCountInString(name))
+	if bar == "" {
+		bar = strings.Repeat(" ", p.barColumn())
+	}
+	fmt.Fprintf(&p.b, "%s│%s│ %s\n", p.paint(color, mark+name), p.paint(color, bar), text)
+}
+
+func (p *painter) nameColumn() int { return 28 }
+func (p *painter) barColumn() int  { return max(20, min(60, p.Width-28-34)) }
+
+func (p *painter) axis(call *node) {
+	end := judge.Round(call.took()).String()
+	fill := max(1, p.barColumn()-1-utf8.RuneCountInString(end))
+	fmt.Fprintf(&p.b, "  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
+}
+
+// bar draws the extent of n within its call.
+func (p *painter) bar(call, n *node) string {
+	width := p.barColumn()
+	whole := float64(max(1, call.EndTimeUnixNano-call.StartTimeUnixNano))
+	place := func(t uint64) float64 {
+		return min(1, max(0, float64(int64(t-call.StartTimeUnixNano))/whole)) * float64(width)
+	}
+	from, to := place(n.StartTimeUnixNano), place(n.EndTimeUnixNano)
+	first := min(int(from), width-1)
+	last := max(int(to+0.5), first+1)
+	cell := "█"
+	if to-from < 0.5 {
+		cell = "▏"
+	}
+	return strings.Repeat(" ", first) + strings.Repeat(cell, last-first) + strings.Repeat(" ", width-last)
+}
+
+func list(v *commonpb.AnyValue) (items []string) {
+	for _, item := range v.GetArrayValue().GetValues() {
+		items = append(items, item.GetStringValue())
+	}
+	return items
+}
+
+func short(id string) string {
+	if len(id) > 12 {
+		return id[:12]
+	}
+	return id
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

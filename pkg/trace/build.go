@@ -1,0 +1,261 @@
+// Package trace maps judged operations to OTLP spans: names, attributes, parents. It
+// is pure: the same operation gives the same spans, byte for byte, ids included.
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	oteltrace "go.opentelemetry.io/otel/trace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/w3c"
+)
+
+// Scope is the instrumentation scope of every span.
+const Scope = "github.com/cniscope/cniscope"
+
+// Builder makes spans. It remembers which span names it has given out (see names), so
+// operations must come to it one after another.
+type Builder struct {
+	ids      IDs
+	resource []attribute.KeyValue
+	version  string
+	names    names
+}
+
+// NewBuilder returns a builder whose spans come from resource and from this version of
+// cniscope.
+func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder {
+	return &Builder{ids: ids, resource: resource, version: version, names: names{}}
+}
+
+// Trace is an operation as spans.
+type Trace struct {
+	Spans *tracepb.ResourceSpans
+	// IDs are the trace ids of the operation's calls, by call.
+	IDs map[*timeline.Call]oteltrace.TraceID
+}
+
+// Build returns the spans of one operation, parents before children.
+func (b *Builder) Build(op *timeline.Operation, j *judge.Judgement) Trace {
+	w := &writer{
+		Builder: b, op: op, j: j,
+		trace:  Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
+		own:    b.ids.trace(op),
+		common: identity(op),
+	}
+	for _, call := range op.Calls {
+		w.call(call)
+	}
+	w.trace.Spans = &tracepb.ResourceSpans{
+		SchemaUrl: semconv.SchemaURL,
+		Resource:  &resourcepb.Resource{Attributes: keyValues(slices.Concat(b.resource, runtimeOf(op.Runtime)))},
+		ScopeSpans: []*tracepb.ScopeSpans{{
+			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: b.version},
+			Spans: w.spans,
+		}},
+	}
+	return w.trace
+}
+
+// writer is the state of one Build.
+type writer struct {
+	*Builder
+	op     *timeline.Operation
+	j      *judge.Judgement
+	trace  Trace
+	own    oteltrace.TraceID // for what nothing is above
+	common []attribute.KeyValue
+	spans  []*tracepb.Span
+	root   oteltrace.SpanID
+}
+
+// at is where a span hangs.
+type at struct {
+	trace  oteltrace.TraceID
+	parent oteltrace.SpanID
+	state  string
+	// remote: somebody else made the parent.
+	remote bool
+	// attributes that everything below a call has.
+	attributes []attribute.KeyValue
+}
+
+// place finds a call's parent: the span that its environment names, if that one is
+// recorded; else the operation, as a root of our own.
+func (w *writer) place(call *timeline.Call) (at, []*tracepb.Span_Link) {
+	above := w3c.Parse(call.Trace)
+	if above.IsValid() && above.IsSampled() {
+		return at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}, nil
+	}
+	var links []*tracepb.Span_Link
+	if above.IsValid() {
+		// Kept by a rule though its parent is not recorded: a child would be an orphan.
+		links = append(links, link(above, "parent was not sampled"))
+	}
+	return at{trace: w.own, parent: w.operation()}, links
+}
+
+// operation makes the root span, once.
+func (w *writer) operation() oteltrace.SpanID {
+	if w.root.IsValid() {
+		return w.root
+	}
+	w.root = w.ids.span(w.own, "operation", w.op.Start)
+	name := "pod network " + string(w.op.Kind)
+	if w.op.Kind == timeline.Other {
+		name = "pod network check"
+	}
+	s := w.span(at{trace: w.own}, w.root, name, w.op.Start, w.op.End, "operation")
+	s.Attributes = append(s.Attributes, keyValues(aboutSandbox(w.op))...)
+	if w.op.Sandbox != nil {
+		if nri := w3c.Parse(w.op.Sandbox.Trace); nri.IsValid() {
+			s.Links = append(s.Links, link(nri, "NRI call"))
+		}
+	}
+	for _, call := range w.op.Calls {
+		if failure := w.j.Calls[call].Failure; failure != "" {
+			s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: failure}
+		}
+	}
+	return w.root
+}
+
+func (w *writer) call(call *timeline.Call) {
+	where, links := w.place(call)
+	verdict := w.j.Calls[call]
+	id := w.ids.span(where.trace, "call "+string(call.Runs[0].Process), call.Start)
+	s := w.span(where, id, "CNI "+call.Command, call.Start, call.End, "call")
+	s.Links = links
+	below := at{trace: where.trace, parent: id, state: where.state, attributes: aboutCall(call)}
+	s.Attributes = append(s.Attributes, keyValues(below.attributes)...)
+	s.Attributes = append(s.Attributes, keyValues(aboutTime(verdict))...)
+	s.Attributes = append(s.Attributes, keyValues(aboutLoss(w.op))...)
+	if where.remote {
+		s.Attributes = append(s.Attributes, keyValues(aboutSandbox(w.op))...)
+	}
+	if call.NetNS != "" {
+		s.Attributes = append(s.Attributes, keyValue(attribute.String("netns.path", call.NetNS)))
+	}
+	if verdict.Slow > 0 {
+		w.slow(s, verdict.Slow, call.End)
+	}
+	if verdict.Failure != "" {
+		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: verdict.Failure}
+		s.Attributes = append(s.Attributes, keyValue(attribute.String(string(semconv.ErrorTypeKey), errorType(verdict.Failed))))
+		if verdict.Failed != nil {
+			s.Attributes = append(s.Attributes, keyValue(attribute.String("cniscope.failed_plugin", verdict.Failed.Run.Plugin)))
+		}
+	}
+	if len(call.NeverRun) > 0 {
+		s.Attributes = append(s.Attributes, keyValue(attribute.StringSlice("cniscope.never_run", call.NeverRun)))
+	}
+	w.trace.IDs[call] = where.trace
+	for _, run := range call.Runs {
+		w.image(below, run, nil, verdict.Failure != "")
+	}
+}
+
+// image makes the span of one image and of what is below it. run is the plugin it
+// belongs to; failing says that its call failed.
+func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
+	kind, name := "command", w.names.command(im.Name)
+	if im.Run != nil {
+		run = im
+		kind, name = "plugin", w.names.plugin(im.Run.Plugin)+" "+im.Run.Command
+	}
+	id := w.ids.span(where.trace, string(im.Process), im.Start)
+	s := w.span(where, id, name, im.Start, im.End, kind)
+	s.Attributes = append(s.Attributes, keyValues(where.attributes)...)
+	s.Attributes = append(s.Attributes,
+		keyValue(attribute.String("cni.command", run.Run.Command)),
+		keyValue(attribute.String("cni.plugin", run.Run.Plugin)))
+	s.Attributes = append(s.Attributes, keyValues(aboutProcess(im))...)
+	if limit, slow := w.j.Slow[im]; slow {
+		w.slow(s, limit, im.End)
+	}
+	// Status Error means that the call failed. `iptables -C` exits 1 in every healthy
+	// ADD; SIGPIPE ends every writer whose reader has read enough.
+	died := im.Signal != "" && im.Signal != "SIGPIPE"
+	if im.Failed() && (died || failing && run.Failed()) {
+		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: judge.Describe(im)}
+	}
+	below := where
+	below.parent, below.remote = id, false
+	for _, child := range im.Children {
+		w.image(below, child, run, failing)
+	}
+}
+
+// slow marks a span: as attributes for searching, as an event for reading.
+func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
+	attributes := []attribute.KeyValue{
+		attribute.Bool("cniscope.slow", true),
+		attribute.Float64("cniscope.slow_threshold_ms", ms(limit)),
+	}
+	s.Attributes = append(s.Attributes, keyValues(attributes)...)
+	s.Events = append(s.Events, &tracepb.Span_Event{
+		Name: "slow", TimeUnixNano: w.wall(end), Attributes: keyValues(attributes[1:]),
+	})
+}
+
+// span appends a span with what every span has.
+func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
+	s := &tracepb.Span{
+		TraceId: where.trace[:], SpanId: id[:], TraceState: where.state, Name: name,
+		Kind:              tracepb.Span_SPAN_KIND_INTERNAL,
+		StartTimeUnixNano: w.wall(start), EndTimeUnixNano: w.wall(max(start, end)),
+		Flags:      uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) | uint32(oteltrace.FlagsSampled),
+		Attributes: append([]*commonpb.KeyValue{keyValue(attribute.String("cniscope.kind", kind))}, keyValues(w.common)...),
+	}
+	if where.parent.IsValid() {
+		s.ParentSpanId = where.parent[:]
+	}
+	if where.remote {
+		s.Flags |= uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK)
+	}
+	w.spans = append(w.spans, s)
+	return s
+}
+
+// wall puts a monotonic instant on the calendar, by the operation's one anchor.
+func (w *writer) wall(mono int64) uint64 { return uint64(w.op.Wall + mono - w.op.Mono) }
+
+func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
+	trace, span := to.TraceID(), to.SpanID()
+	return &tracepb.Span_Link{
+		TraceId: trace[:], SpanId: span[:], TraceState: to.TraceState().String(),
+		Attributes: keyValues([]attribute.KeyValue{attribute.String("cniscope.link", why)}),
+	}
+}
+
+// errorType is a word of few: an exit code, a signal.
+func errorType(im *timeline.Image) string {
+	switch {
+	case im == nil:
+		return "never run"
+	case im.Signal != "":
+		return im.Signal
+	}
+	return fmt.Sprint(im.Code)
+}
+
+func runtimeOf(r event.Runtime) []attribute.KeyValue {
+	if r == (event.Runtime{}) {
+		return nil
+	}
+	return []attribute.KeyValue{
+		semconv.ContainerRuntimeName(cmp.Or(r.Name, "unknown")),
+		semconv.ContainerRuntimeVersion(r.Version),
+	}
+}

@@ -1,0 +1,48 @@
+package trace
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// IDs gives out trace and span ids. They are derived, not drawn: a recording replayed
+// has the ids that were exported live, so the trace id of a log line finds both, and an
+// operation that is sent twice is one trace.
+type IDs struct {
+	// Seed sets nodes apart: the boot id, unique to one node until it is restarted.
+	Seed string
+}
+
+// trace is the id of an operation that has nothing above it.
+func (g IDs) trace(op *timeline.Operation) (id oteltrace.TraceID) {
+	first := ""
+	if len(op.Calls) > 0 {
+		first = string(op.Calls[0].Runs[0].Process)
+	}
+	g.derive(id[:], op.Start, g.Seed, string(op.Kind), op.ContainerID, first)
+	return id
+}
+
+// span is the id of what a process began at a time.
+func (g IDs) span(trace oteltrace.TraceID, process string, start int64) (id oteltrace.SpanID) {
+	g.derive(id[:], start, g.Seed, string(trace[:]), process)
+	return id
+}
+
+func (IDs) derive(id []byte, at int64, parts ...string) {
+	h := sha256.New()
+	for _, part := range parts {
+		// Lengths in between, so that no two lists of parts read the same.
+		_ = binary.Write(h, binary.BigEndian, uint32(len(part)))
+		_, _ = io.WriteString(h, part)
+	}
+	_ = binary.Write(h, binary.BigEndian, at)
+	copy(id, h.Sum(nil))
+	// All zeros is not an id (W3C Trace Context, 3.2.2.3).
+	id[0] |= 1
+}

@@ -1,0 +1,46 @@
+package trace
+
+import (
+	"maps"
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+)
+
+// Node is what is said of the node in every trace.
+type Node struct {
+	// Name is the Kubernetes node's name, Cluster the cluster's (may be empty).
+	Name, Cluster string
+	// Host, OS and Arch are the machine's, in the words of Go's runtime package.
+	Host, OS, Arch string
+	// Instance tells two cniscopes apart; Version is cniscope's.
+	Instance, Version string
+	// Attributes are what the operator adds; they may not replace what is above.
+	Attributes map[string]string
+}
+
+// Resource returns n's attributes. They are set explicitly: containerd leaks its own
+// OTEL_SERVICE_NAME into its children, and cniscope may be one.
+func (n Node) Resource() []attribute.KeyValue {
+	kvs := nonEmpty(
+		semconv.ServiceName("cniscope"),
+		semconv.ServiceVersion(n.Version),
+		semconv.ServiceInstanceID(n.Instance),
+		semconv.K8SNodeName(n.Name),
+		semconv.K8SClusterName(n.Cluster),
+		semconv.HostName(n.Host),
+		attribute.String(string(semconv.OSTypeKey), n.OS),
+		attribute.String(string(semconv.HostArchKey), n.Arch),
+	)
+	taken := map[string]bool{}
+	for _, kv := range kvs {
+		taken[string(kv.Key)] = true
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.Attributes)) {
+		if !taken[key] {
+			kvs = append(kvs, attribute.String(key, n.Attributes[key]))
+		}
+	}
+	return kvs
+}
