@@ -3,8 +3,11 @@
 package rig
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -40,14 +43,14 @@ func (p paths) make() error {
 }
 
 // containerdConfig is the main configuration. Version 2 is what every containerd
-// since 1.6 reads and migrates; every default that would touch the host is named.
-func containerdConfig(p paths, o Options, bin string, metrics string) string {
+// since 1.5 reads and migrates; every default that would touch the host is named.
+func containerdConfig(p paths, o Options, metrics string) string {
 	return strings.NewReplacer(
 		"{root}", p.at("root"), "{state}", p.state(), "{temp}", p.at("temp"), "{dropins}", p.dropIns(),
 		"{socket}", p.socket(), "{level}", o.LogLevel, "{metrics}", metrics,
 		"{pause}", pauseImage, "{cni-bin}", p.cniBin(), "{cni-conf}", p.cniConf(),
 		"{networks}", fmt.Sprint(max(1, len(o.Networks))), "{serial}", fmt.Sprint(o.Serial),
-		"{runc}", filepath.Join(bin, "runc"), "{runc-root}", p.at("runc"),
+		"{runc}", filepath.Join(o.Tools, "runc"), "{runc-root}", p.at("runc"),
 		"{nri-off}", fmt.Sprint(o.NRIDisabled), "{nri-socket}", p.nriSocket(),
 		"{nri-plugins}", p.nriPlugins(), "{nri-config}", p.nriConfig(),
 		"{opt}", p.at("opt"), "{shims}", p.at("s"),
@@ -94,6 +97,29 @@ disabled_plugins = ["io.containerd.image-verifier.v1.bindir", "io.containerd.sna
 [plugins."io.containerd.shim.v1.manager"]
   socket_dir = "{shims}"
 `)
+}
+
+// hostDropIns is what containerd imports into a migrated configuration, since 2.2.
+const hostDropIns = "/etc/containerd/conf.d/*.toml"
+
+// writeConfig writes the configuration in the version that is this containerd's
+// own, as it would write it itself: drop-ins are to be proven against that. One
+// that cannot do so (1.7) gets version 2.
+func (r *Rig) writeConfig(ctx context.Context) error {
+	text := containerdConfig(r.paths, r.opts, r.metrics)
+	if err := os.WriteFile(r.config(), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write containerd's configuration: %w", err)
+	}
+	own, err := exec.CommandContext(ctx, r.program("containerd"), "--config", r.config(), "config", "migrate").Output()
+	if err != nil {
+		r.opts.Log.Debug("containerd does not migrate configurations: version 2 it is", "error", err)
+		return nil
+	}
+	own = bytes.ReplaceAll(own, []byte("'"+hostDropIns+"', "), nil)
+	if err := os.WriteFile(r.config(), own, 0o600); err != nil {
+		return fmt.Errorf("write containerd's configuration: %w", err)
+	}
+	return nil
 }
 
 // containerdEnv is containerd's whole environment: nothing of ours leaks in, for

@@ -140,6 +140,8 @@ extensions:
         memory:
           max_traces: 100000
   jaeger_query:
+    # Its own traces would go to port 4317, where a user's Jaeger may listen.
+    enable_tracing: false
     storage:
       traces: memory
     http:

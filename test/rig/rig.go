@@ -70,7 +70,7 @@ func (r *Rig) start(ctx context.Context) error {
 			return fmt.Errorf("share the rig's folder: %w", err)
 		}
 	}
-	if err := r.furnish(); err != nil {
+	if err := r.furnish(ctx); err != nil {
 		return err
 	}
 	if err := r.connect(); err != nil {
@@ -83,7 +83,7 @@ func (r *Rig) start(ctx context.Context) error {
 }
 
 // furnish writes every file that containerd reads.
-func (r *Rig) furnish() error {
+func (r *Rig) furnish(ctx context.Context) error {
 	if err := r.make(); err != nil {
 		return err
 	}
@@ -115,20 +115,20 @@ func (r *Rig) furnish() error {
 			return fmt.Errorf("write the configuration of an NRI plugin: %w", err)
 		}
 	}
+	if r.metrics, err = freeAddress(); err != nil {
+		return err
+	}
+	// Before the drop-ins: what containerd migrates includes them.
+	if err := r.writeConfig(ctx); err != nil {
+		return err
+	}
 	for name, text := range r.opts.DropIns {
 		if err := os.WriteFile(filepath.Join(r.dropIns(), name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("write a drop-in: %w", err)
 		}
 	}
-	if r.metrics, err = freeAddress(); err != nil {
-		return err
-	}
 	if err := writePauseImage(filepath.Join(r.opts.Tools, "pause"), r.at("pause.tar")); err != nil {
 		return err
-	}
-	config := containerdConfig(r.paths, r.opts, r.opts.Tools, r.metrics)
-	if err := os.WriteFile(r.config(), []byte(config), 0o600); err != nil {
-		return fmt.Errorf("write containerd's configuration: %w", err)
 	}
 	return r.setNetworks(r.opts.Networks)
 }
