@@ -1,0 +1,2 @@
+.DEFAULT_GOAL := tools
+include tools.mk

@@ -1,0 +1,114 @@
+//go:build linux
+
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// enter is run in a mount namespace of its own: it cuts the mount that holds
+// libcni's result cache ($1) off from the host's, covers the cache ($2) by the
+// rig's ($3) and becomes containerd ($4), which configuration ($5) guides.
+const enter = `mount --make-private "$1" && mount --bind "$3" "$2" && exec "$4" --config "$5"`
+
+// connect makes the CRI clients. They connect, and connect again, as calls need it.
+func (r *Rig) connect() error {
+	conn, err := grpc.NewClient("unix://"+r.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("make a CRI client: %w", err)
+	}
+	r.conn, r.runtime, r.images = conn, cri.NewRuntimeServiceClient(conn), cri.NewImageServiceClient(conn)
+	return nil
+}
+
+// RestartContainerd starts containerd if it is not running, and waits until it is
+// ready, networks included. Its pods of before are its pods again.
+func (r *Rig) RestartContainerd(ctx context.Context) error {
+	if r.daemon.running() {
+		return errors.New("containerd is running")
+	}
+	around, err := mountOf(cniState)
+	if err != nil {
+		return err
+	}
+	r.daemon, err = startDaemon("containerd", r.containerdLog(), containerdEnv(r.paths, r.opts, r.path),
+		"unshare", "--mount", "--propagation", "unchanged", "/bin/sh", "-c", enter, "sh",
+		around, cniState, r.cniState(), r.program("containerd"), r.config())
+	if err != nil {
+		return err
+	}
+	return r.daemon.await(ctx, r.opts.Ready, func(ctx context.Context) error {
+		return r.ready(ctx, len(r.networks) > 0)
+	})
+}
+
+// ready is nil once CRI answers that its runtime, and if asked its network, is.
+func (r *Rig) ready(ctx context.Context, network bool) error {
+	// A client that failed to connect backs off for a second; a test need not wait.
+	if c, err := net.DialTimeout("unix", r.socket(), time.Second); err != nil {
+		return err
+	} else {
+		c.Close()
+	}
+	r.conn.ResetConnectBackoff()
+	status, err := r.runtime.Status(ctx, &cri.StatusRequest{})
+	if err != nil {
+		return err
+	}
+	for _, c := range status.GetStatus().GetConditions() {
+		if !c.Status && (c.Type == "RuntimeReady" || network && c.Type == "NetworkReady") {
+			return fmt.Errorf("%s is false: %s: %s", c.Type, c.Reason, c.Message)
+		}
+	}
+	return nil
+}
+
+// Kill9Containerd ends containerd as a crash would; shims and pods live on.
+func (r *Rig) Kill9Containerd() { r.daemon.kill9() }
+
+// StopContainerd ends containerd in an orderly way; shims and pods live on.
+func (r *Rig) StopContainerd() { r.daemon.stop(10 * time.Second) }
+
+// ContainerdPID is the process id of containerd, or 0 while it does not run.
+func (r *Rig) ContainerdPID() int {
+	if !r.daemon.running() {
+		return 0
+	}
+	return r.daemon.cmd.Process.Pid
+}
+
+// mountOf is the mount point that path is on.
+func mountOf(path string) (string, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", fmt.Errorf("list the mounts: %w", err)
+	}
+	best := "/"
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) > 4 && len(f[4]) > len(best) && (path == f[4] || strings.HasPrefix(path, f[4]+"/")) {
+			best = f[4]
+		}
+	}
+	return best, nil
+}
+
+// freeAddress is a loopback address nobody listens on now.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}

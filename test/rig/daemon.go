@@ -1,0 +1,109 @@
+//go:build linux
+
+package rig
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A daemon is one background process with a log file.
+type daemon struct {
+	name string
+	log  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed once it has ended and was waited for
+}
+
+// startDaemon runs a command with exactly the environment given, its output
+// appended to the log. It is a process group of its own: an interrupt typed at
+// the terminal must not take the runtime away before its pods were removed.
+func startDaemon(name, log string, env []string, command string, args ...string) (*daemon, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", name, err)
+	}
+	defer out.Close()
+	cmd := exec.Command(command, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	d := &daemon{name: name, log: log, cmd: cmd, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+		close(d.done)
+	}()
+	return d, nil
+}
+
+func (d *daemon) running() bool {
+	if d == nil {
+		return false
+	}
+	select {
+	case <-d.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// await polls until ready says yes, the daemon ends, or the time is over. Its
+// error carries the last answer and the end of the log.
+func (d *daemon) await(ctx context.Context, timeout time.Duration, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	var last error
+	for {
+		if last = ready(ctx); last == nil {
+			return nil
+		}
+		select {
+		case <-d.done:
+			return fmt.Errorf("%s ended (%s) before it was ready; its log ends with:\n%s", d.name, d.cmd.ProcessState, tail(d.log))
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not ready after %s: %w; its log ends with:\n%s", d.name, timeout, last, tail(d.log))
+		case <-poll.C:
+		}
+	}
+}
+
+// kill9 ends it as a crash would.
+func (d *daemon) kill9() {
+	if d.running() {
+		_ = d.cmd.Process.Kill()
+		<-d.done
+	}
+}
+
+// stop asks it to end, and insists after a while.
+func (d *daemon) stop(patience time.Duration) {
+	if !d.running() {
+		return
+	}
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.done:
+	case <-time.After(patience):
+		d.kill9()
+	}
+}
+
+// tail is the end of a log, for an error.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+}

@@ -1,0 +1,147 @@
+//go:build linux
+
+package rig
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const (
+	ipForward = "/proc/sys/net/ipv4/ip_forward"
+	// cniState is where libcni keeps results, wherever containerd keeps its own: a
+	// rig covers it by a mount that only its containerd sees.
+	cniState = "/var/lib/cni"
+)
+
+// host is what the first rig found, for the last one to restore.
+type host struct {
+	IPForward string   `json:"ip_forward"`
+	Chains    []string `json:"chains"`
+	CNIState  bool     `json:"cni_state"`
+}
+
+func hostFile() string { return filepath.Join(root, "host.json") }
+
+// rememberHost writes down, before the first rig changes anything, what plugins
+// leave behind by design: forwarding, shared chains.
+func rememberHost() error {
+	if _, err := os.Stat(hostFile()); err == nil {
+		return nil
+	}
+	forward, err := os.ReadFile(ipForward)
+	if err != nil {
+		return fmt.Errorf("read the host's forwarding: %w", err)
+	}
+	chains, err := cniChains()
+	if err != nil {
+		return err
+	}
+	_, err = os.Stat(cniState)
+	text, err := json.Marshal(host{strings.TrimSpace(string(forward)), chains, err == nil})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(cniState, 0o755); err != nil {
+		return fmt.Errorf("make a place to mount over: %w", err)
+	}
+	return os.WriteFile(hostFile(), text, 0o600)
+}
+
+func restoreHostIfLast(log *slog.Logger) error {
+	rigs, err := placesOf(rigKind)
+	if err != nil || len(rigs) > 0 {
+		return err
+	}
+	text, err := os.ReadFile(hostFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read what the host was like: %w", err)
+	}
+	var before host
+	if err := json.Unmarshal(text, &before); err != nil {
+		return fmt.Errorf("%s: %w (remove the file if the host needs no restoring)", hostFile(), err)
+	}
+	log.Debug("restoring the host", "ip_forward", before.IPForward)
+	errs := []error{removeSharedChains(before.Chains)}
+	if now, err := os.ReadFile(ipForward); err == nil && strings.TrimSpace(string(now)) != before.IPForward {
+		errs = append(errs, os.WriteFile(ipForward, []byte(before.IPForward), 0o644))
+	}
+	if !before.CNIState {
+		if err := os.Remove(cniState); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("restore the host: %w", err)
+	}
+	return os.Remove(hostFile())
+}
+
+// subnets are the address ranges of rig n: 10.192.0.0/10 holds 64 of /16, of which
+// a rig's networks take a /20 each; fd63:6e69 is cniscope's unique local prefix.
+func subnets(n int) []netip.Prefix {
+	return []netip.Prefix{
+		netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(192 + n), 0, 0}), 16),
+		netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x63, 2: 0x6e, 3: 0x69, 5: byte(n)}), 48),
+	}
+}
+
+// networksPerRig is how many /20 are in a /16.
+const networksPerRig = 16
+
+// netOf is what network i of rig n gets.
+func netOf(n, i int, name, dataDir string) Net {
+	if name == "" {
+		name = fmt.Sprintf("rig%dnet%d", n, i)
+	}
+	v4, v6 := subnets(n)[0].Addr().As4(), subnets(n)[1].Addr().As16()
+	v4[2] = byte(i << 4)
+	v6[7] = byte(i)
+	return Net{
+		Name:    name,
+		Bridge:  bridgeName(n, strconv.Itoa(i)),
+		Subnet:  netip.PrefixFrom(netip.AddrFrom4(v4), 20),
+		Subnet6: netip.PrefixFrom(netip.AddrFrom16(v6), 64),
+		DataDir: dataDir,
+	}
+}
+
+func bridgeName(n int, i string) string { return fmt.Sprintf("cniscope%dbr%s", n, i) }
+
+// unrouted says whether the host has no addresses of its own in what rig n would use.
+func unrouted(n int) bool {
+	text, err := os.ReadFile("/proc/net/route")
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 8 {
+			continue
+		}
+		dst, err1 := strconv.ParseUint(f[1], 16, 32)
+		mask, err2 := strconv.ParseUint(f[7], 16, 32)
+		if err1 != nil || err2 != nil || mask == 0 {
+			continue // the heading, or a default route
+		}
+		// Addresses are written in the byte order of the host: little on all we run on.
+		addr := netip.AddrFrom4([4]byte{byte(dst), byte(dst >> 8), byte(dst >> 16), byte(dst >> 24)})
+		bits := 0
+		for ; bits < 32 && mask&(1<<bits) != 0; bits++ {
+		}
+		if netip.PrefixFrom(addr, bits).Overlaps(subnets(n)[0]) {
+			return false
+		}
+	}
+	return true
+}

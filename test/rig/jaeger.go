@@ -1,0 +1,164 @@
+//go:build linux
+
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// JaegerOptions say where a Jaeger comes from.
+type JaegerOptions struct {
+	// Tools is the folder that `make tools-jaeger` fills. Default: as for Options.
+	Tools string
+	// Log takes what was swept. Default: nothing is said.
+	Log *slog.Logger
+}
+
+// Jaeger is a private Jaeger v2 with its traces in memory, on loopback alone.
+type Jaeger struct {
+	place  *place
+	daemon *daemon
+	binary string
+	client *http.Client
+
+	otlp, otlpHTTP, query, queryGRPC string // address:port
+}
+
+// StartJaeger starts a Jaeger on free ports and returns once it takes spans and
+// answers. The caller closes it. Errors wrap ErrNoTools if it was not built.
+func StartJaeger(ctx context.Context, opts JaegerOptions) (*Jaeger, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Tools == "" {
+		tools, err := Tools("jaeger")
+		if err != nil {
+			return nil, err
+		}
+		opts.Tools = tools
+	}
+	place, err := claim(jaegerKind, nil, opts.Log)
+	if err != nil {
+		return nil, fmt.Errorf("start Jaeger: %w", err)
+	}
+	j := &Jaeger{place: place, binary: filepath.Join(opts.Tools, "jaeger"), client: &http.Client{Timeout: time.Minute}}
+	for _, address := range []*string{&j.otlp, &j.otlpHTTP, &j.query, &j.queryGRPC} {
+		if *address, err = freeAddress(); err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+	}
+	config := strings.NewReplacer("{otlp}", j.otlp, "{otlp-http}", j.otlpHTTP, "{query}", j.query, "{query-grpc}", j.queryGRPC).Replace(jaegerConfig)
+	if err := os.WriteFile(j.config(), []byte(config), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("write Jaeger's configuration: %w", err), j.Close())
+	}
+	if err := j.Restart(ctx); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+// Restart starts Jaeger, on the ports of before, if it is not running. What it
+// had stored is gone.
+func (j *Jaeger) Restart(ctx context.Context) error {
+	if j.daemon.running() {
+		return errors.New("jaeger is running")
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + j.place.dir, marker + "=" + j.place.dir}
+	var err error
+	if j.daemon, err = startDaemon("jaeger", j.Log(), env, j.binary, "--config", j.config()); err != nil {
+		return err
+	}
+	return j.daemon.await(ctx, 30*time.Second, func(ctx context.Context) error {
+		c, err := net.DialTimeout("tcp", j.otlp, time.Second)
+		if err != nil {
+			return err
+		}
+		c.Close()
+		_, err = j.Services(ctx)
+		return err
+	})
+}
+
+// Kill9 ends Jaeger as a crash would.
+func (j *Jaeger) Kill9() { j.daemon.kill9() }
+
+// Close ends Jaeger and removes its files. It may be called again.
+func (j *Jaeger) Close() error {
+	if j.place == nil {
+		return nil
+	}
+	j.daemon.kill9() // its memory is all it has: nothing to wait for
+	j.client.CloseIdleConnections()
+	err := j.place.release()
+	j.place = nil
+	return err
+}
+
+// OTLP is where spans go by gRPC, as OTEL_EXPORTER_OTLP_ENDPOINT wants it.
+func (j *Jaeger) OTLP() string { return "http://" + j.otlp }
+
+// OTLPHTTP is the same for OTLP over HTTP.
+func (j *Jaeger) OTLPHTTP() string { return "http://" + j.otlpHTTP }
+
+// QueryURL is the base of its query API.
+func (j *Jaeger) QueryURL() string { return "http://" + j.query }
+
+// PID is Jaeger's process id.
+func (j *Jaeger) PID() int { return j.daemon.cmd.Process.Pid }
+
+// Log is the file of Jaeger's log.
+func (j *Jaeger) Log() string { return filepath.Join(j.place.dir, "jaeger.log") }
+
+func (j *Jaeger) config() string { return filepath.Join(j.place.dir, "jaeger.yaml") }
+
+// jaegerConfig names every address: without it the binary listens on all of them.
+const jaegerConfig = `service:
+  extensions: [jaeger_storage, jaeger_query]
+  pipelines:
+    traces:
+      receivers: [otlp]
+      exporters: [jaeger_storage_exporter]
+  telemetry:
+    metrics:
+      level: none
+    logs:
+      level: info
+
+extensions:
+  jaeger_storage:
+    backends:
+      memory:
+        memory:
+          max_traces: 100000
+  jaeger_query:
+    # Its own traces would go to port 4317, where a user's Jaeger may listen.
+    enable_tracing: false
+    storage:
+      traces: memory
+    http:
+      endpoint: "{query}"
+    grpc:
+      endpoint: "{query-grpc}"
+
+receivers:
+  otlp:
+    protocols:
+      grpc:
+        endpoint: "{otlp}"
+        max_recv_msg_size_mib: 64
+      http:
+        endpoint: "{otlp-http}"
+
+exporters:
+  jaeger_storage_exporter:
+    trace_storage: memory
+`

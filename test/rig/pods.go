@@ -1,0 +1,177 @@
+//go:build linux
+
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// PodOptions describe a pod, as a kubelet would ask for its sandbox.
+type PodOptions struct {
+	Namespace string // default: default
+	Name      string
+	UID       string // default: made of the name
+	Attempt   uint32
+	Hostname  string // default: the name
+	HostPorts []HostPort
+	Labels    map[string]string
+	// Annotations are the pod's; NRI hands them to plugins.
+	Annotations map[string]string
+	// HostNetwork gives the pod the host's network: no CNI.
+	HostNetwork bool
+	// Config changes what is asked for beyond that.
+	Config func(*cri.PodSandboxConfig)
+}
+
+// HostPort is a port of the host that leads to one of the pod.
+type HostPort struct {
+	Host, Container int32
+	UDP             bool
+}
+
+// PodConfig is the CRI configuration of a pod: RunPod uses it, and so may a test
+// that speaks CRI itself.
+func (r *Rig) PodConfig(o PodOptions) *cri.PodSandboxConfig {
+	if o.Namespace == "" {
+		o.Namespace = "default"
+	}
+	if o.UID == "" {
+		o.UID = "uid-" + o.Namespace + "-" + o.Name
+	}
+	if o.Hostname == "" {
+		o.Hostname = o.Name
+	}
+	config := &cri.PodSandboxConfig{
+		Metadata:     &cri.PodSandboxMetadata{Name: o.Name, Namespace: o.Namespace, Uid: o.UID, Attempt: o.Attempt},
+		Hostname:     o.Hostname,
+		LogDirectory: filepath.Join(r.podLogs(), o.UID),
+		Labels:       o.Labels,
+		Annotations:  o.Annotations,
+		Linux: &cri.LinuxPodSandboxConfig{
+			CgroupParent:    "/" + cgroupName(r.dir),
+			SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: &cri.NamespaceOption{}},
+		},
+	}
+	if o.HostNetwork {
+		config.Linux.SecurityContext.NamespaceOptions.Network = cri.NamespaceMode_NODE
+	}
+	for _, p := range o.HostPorts {
+		m := &cri.PortMapping{HostPort: p.Host, ContainerPort: p.Container}
+		if p.UDP {
+			m.Protocol = cri.Protocol_UDP
+		}
+		config.PortMappings = append(config.PortMappings, m)
+	}
+	if o.Config != nil {
+		o.Config(config)
+	}
+	return config
+}
+
+// RunPod runs a sandbox and returns its id. The deadline of ctx is CRI's; W3C
+// trace context in its outgoing gRPC metadata becomes the parent of containerd's
+// spans.
+func (r *Rig) RunPod(ctx context.Context, o PodOptions) (string, error) {
+	answer, err := r.runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: r.PodConfig(o)})
+	if err != nil {
+		return "", fmt.Errorf("run pod %s: %w", o.Name, err)
+	}
+	return answer.PodSandboxId, nil
+}
+
+// StopPod stops a sandbox: NRI's Stop, then CNI DEL.
+func (r *Rig) StopPod(ctx context.Context, id string) error {
+	if _, err := r.runtime.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
+		return fmt.Errorf("stop pod %s: %w", id, err)
+	}
+	return nil
+}
+
+// RemovePod removes a sandbox, stopping it if need be.
+func (r *Rig) RemovePod(ctx context.Context, id string) error {
+	if _, err := r.runtime.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
+		return fmt.Errorf("remove pod %s: %w", id, err)
+	}
+	return nil
+}
+
+// PodStatus is what CRI says of a sandbox: its state, its addresses, and the
+// verbose info.
+func (r *Rig) PodStatus(ctx context.Context, id string) (*cri.PodSandboxStatusResponse, error) {
+	answer, err := r.runtime.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
+	if err != nil {
+		return nil, fmt.Errorf("status of pod %s: %w", id, err)
+	}
+	return answer, nil
+}
+
+// Pods lists the sandboxes containerd knows.
+func (r *Rig) Pods(ctx context.Context) ([]*cri.PodSandbox, error) {
+	answer, err := r.runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	return answer.Items, nil
+}
+
+// Status is CRI's verbose status: conditions, effective configuration, the
+// networks as loaded. Every call reloads the networks and, from cniVersion 1.1.0
+// on, runs STATUS.
+func (r *Rig) Status(ctx context.Context) (*cri.StatusResponse, error) {
+	answer, err := r.runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
+	if err != nil {
+		return nil, fmt.Errorf("status of the runtime: %w", err)
+	}
+	return answer, nil
+}
+
+// Runtime is CRI itself, for what is not here.
+func (r *Rig) Runtime() cri.RuntimeServiceClient { return r.runtime }
+
+// SetNetworks replaces the networks and waits until containerd has loaded them.
+// Their number cannot grow beyond that at Start.
+func (r *Rig) SetNetworks(ctx context.Context, networks ...Network) error {
+	if err := r.setNetworks(networks); err != nil {
+		return err
+	}
+	return r.daemon.await(ctx, r.opts.Ready, func(ctx context.Context) error {
+		status, err := r.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if s := status.Info["lastCNILoadStatus"]; s != "OK" {
+			return fmt.Errorf("containerd could not load the networks: %s", s)
+		}
+		return loadedNetworks(r.cniConf(), status.Info["cniconfig"])
+	})
+}
+
+// removeAllPods stops and removes every pod. One whose teardown fails is left to
+// the sweep.
+func (r *Rig) removeAllPods(ctx context.Context) error {
+	pods, err := r.Pods(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range pods {
+		one, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := r.StopPod(one, p.Id)
+		if err == nil {
+			err = r.RemovePod(one, p.Id)
+		}
+		cancel()
+		if status.Code(errors.Unwrap(err)) != codes.NotFound {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

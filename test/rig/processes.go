@@ -1,0 +1,59 @@
+//go:build linux
+
+package rig
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Process is one process of a rig.
+type Process struct {
+	PID  int
+	Name string
+}
+
+func (p Process) String() string { return fmt.Sprintf("%s (%d)", p.Name, p.PID) }
+
+// processesOf finds the processes of a place by the marker in their environment,
+// by an executable below its folder (a pre-installed NRI plugin gets an
+// environment of its own) and by the cgroup of its pods (a pause process too).
+// The process that asks is never among them.
+func processesOf(dir string) ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list the processes: %w", err)
+	}
+	var found []Process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() || !belongs(pid, dir) {
+			continue
+		}
+		name, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
+		found = append(found, Process{PID: pid, Name: strings.TrimSpace(string(name))})
+	}
+	return found, nil
+}
+
+// belongs says no for a process that has ended meanwhile.
+func belongs(pid int, dir string) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	if exe, err := os.Readlink(filepath.Join(proc, "exe")); err != nil {
+		return false // gone, a zombie, or a kernel thread
+	} else if strings.HasPrefix(exe, dir+"/") {
+		return true
+	}
+	env, _ := os.ReadFile(filepath.Join(proc, "environ"))
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if string(entry) == marker+"="+dir {
+			return true
+		}
+	}
+	groups, _ := os.ReadFile(filepath.Join(proc, "cgroup"))
+	return bytes.Contains(groups, []byte("/"+cgroupName(dir)+"/"))
+}

@@ -1,0 +1,238 @@
+//go:build linux
+
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Rig is a private containerd.
+type Rig struct {
+	paths
+	opts    Options
+	place   *place
+	path    string // what goes in front of containerd's PATH
+	metrics string
+	daemon  *daemon
+
+	conn     *grpc.ClientConn
+	runtime  cri.RuntimeServiceClient
+	images   cri.ImageServiceClient
+	networks []Net
+}
+
+// Start sweeps what earlier rigs left behind, starts a containerd and returns
+// once it can run pods. The caller closes it, whatever happens. Errors wrap
+// ErrNoTools if the real parts were not built.
+func Start(ctx context.Context, opts Options) (*Rig, error) {
+	opts = opts.withDefaults()
+	if len(opts.Networks) > networksPerRig {
+		return nil, fmt.Errorf("%d networks: a rig has addresses for %d", len(opts.Networks), networksPerRig)
+	}
+	if opts.Tools == "" {
+		tools, err := Tools(runtimePrograms...)
+		if err != nil {
+			return nil, err
+		}
+		opts.Tools = tools
+	}
+	place, err := claim(rigKind, unrouted, opts.Log)
+	if err != nil {
+		return nil, fmt.Errorf("start a rig: %w", err)
+	}
+	r := &Rig{paths: paths{place.dir}, opts: opts, place: place}
+	if err := r.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a rig: %w", err), r.Close())
+	}
+	return r, nil
+}
+
+func (r *Rig) start(ctx context.Context) error {
+	// What containerd mounts must be seen by the host, what it covers must not:
+	// the rig's folder is a mount that shares, in a namespace that does not.
+	if err := unix.Mount(r.dir, r.dir, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount the rig's folder: %w", err)
+	}
+	for _, flag := range []uintptr{unix.MS_PRIVATE, unix.MS_SHARED} {
+		if err := unix.Mount("", r.dir, "", flag, ""); err != nil {
+			return fmt.Errorf("share the rig's folder: %w", err)
+		}
+	}
+	if err := r.furnish(ctx); err != nil {
+		return err
+	}
+	if err := r.connect(); err != nil {
+		return err
+	}
+	if err := r.RestartContainerd(ctx); err != nil {
+		return err
+	}
+	return r.importPause(ctx)
+}
+
+// furnish writes every file that containerd reads.
+func (r *Rig) furnish(ctx context.Context) error {
+	if err := r.make(); err != nil {
+		return err
+	}
+	r.path = r.opts.Tools
+	if r.opts.Containerd != "" {
+		r.path = r.opts.Containerd + ":" + r.opts.Tools
+	}
+	plugins, err := filepath.Glob(filepath.Join(r.opts.Tools, "cni", "*"))
+	if err != nil {
+		return err
+	}
+	for _, plugin := range plugins {
+		if err := linkOrCopy(plugin, filepath.Join(r.cniBin(), filepath.Base(plugin))); err != nil {
+			return fmt.Errorf("install a CNI plugin: %w", err)
+		}
+	}
+	for name, content := range r.opts.Plugins {
+		if err := r.AddPlugin(name, content); err != nil {
+			return err
+		}
+	}
+	for name, from := range r.opts.NRIPlugins {
+		if err := linkOrCopy(from, filepath.Join(r.nriPlugins(), name)); err != nil {
+			return fmt.Errorf("install an NRI plugin: %w", err)
+		}
+	}
+	for name, text := range r.opts.NRIPluginConfig {
+		if err := os.WriteFile(filepath.Join(r.nriConfig(), name), text, 0o600); err != nil {
+			return fmt.Errorf("write the configuration of an NRI plugin: %w", err)
+		}
+	}
+	if r.metrics, err = freeAddress(); err != nil {
+		return err
+	}
+	// Before the drop-ins: what containerd migrates includes them.
+	if err := r.writeConfig(ctx); err != nil {
+		return err
+	}
+	for name, text := range r.opts.DropIns {
+		if err := os.WriteFile(filepath.Join(r.dropIns(), name), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("write a drop-in: %w", err)
+		}
+	}
+	if err := writePauseImage(filepath.Join(r.opts.Tools, "pause"), r.at("pause.tar")); err != nil {
+		return err
+	}
+	return r.setNetworks(r.opts.Networks)
+}
+
+func (r *Rig) setNetworks(networks []Network) error {
+	r.networks = nil
+	for i, n := range networks {
+		r.networks = append(r.networks, netOf(r.place.n, i, n.Name, r.cniData()))
+	}
+	return writeNetworks(r.cniConf(), r.at("staging"), networks, r.networks)
+}
+
+// AddPlugin puts an executable into the CNI bin folder, a script for instance.
+// One of that name is replaced, also while it runs.
+func (r *Rig) AddPlugin(name string, content []byte) error {
+	part := r.at("staging", name)
+	if err := os.WriteFile(part, content, 0o755); err != nil {
+		return fmt.Errorf("write CNI plugin %s: %w", name, err)
+	}
+	if err := os.Rename(part, filepath.Join(r.cniBin(), name)); err != nil {
+		return fmt.Errorf("install CNI plugin %s: %w", name, err)
+	}
+	return nil
+}
+
+// importPause gives containerd the sandbox image, and waits until CRI knows it:
+// it hears of it by an event.
+func (r *Rig) importPause(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, r.program("ctr"), "--address", r.socket(), "--namespace", "k8s.io", "images", "import", r.at("pause.tar"))
+	cmd.Env = []string{marker + "=" + r.dir, "PATH=" + os.Getenv("PATH")}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("import the pause image: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return r.daemon.await(ctx, r.opts.Ready, func(ctx context.Context) error {
+		status, err := r.images.ImageStatus(ctx, &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: pauseImage}})
+		if err == nil && status.Image == nil {
+			err = errors.New("CRI does not know the pause image yet")
+		}
+		return err
+	})
+}
+
+// program is the path of one of containerd's programs.
+func (r *Rig) program(name string) string {
+	if r.opts.Containerd != "" {
+		return filepath.Join(r.opts.Containerd, name)
+	}
+	return filepath.Join(r.opts.Tools, name)
+}
+
+// Close removes the pods as a kubelet would, ends containerd, and removes all
+// that is left. It may be called again, and after containerd was killed.
+func (r *Rig) Close() error {
+	if r.place == nil {
+		return nil
+	}
+	if r.daemon.running() && r.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		if err := r.removeAllPods(ctx); err != nil {
+			r.opts.Log.Warn("pods could not be removed; their remains are swept", "error", err)
+		}
+		cancel()
+	}
+	r.daemon.stop(10 * time.Second)
+	if r.conn != nil {
+		r.conn.Close()
+	}
+	err := r.place.release()
+	r.place = nil
+	return err
+}
+
+// Networks are the names and addresses of the rig's networks, in order.
+func (r *Rig) Networks() []Net { return slices.Clone(r.networks) }
+
+// Dir is the rig's folder.
+func (r *Rig) Dir() string { return r.dir }
+
+// Env marks a process as the rig's own, so that it goes with it even when the
+// test that started it was killed.
+func (r *Rig) Env() string { return marker + "=" + r.dir }
+
+// Socket is where containerd and CRI listen.
+func (r *Rig) Socket() string { return r.socket() }
+
+// ContainerdLog is the file of containerd's log.
+func (r *Rig) ContainerdLog() string { return r.containerdLog() }
+
+// MetricsURL is containerd's Prometheus endpoint.
+func (r *Rig) MetricsURL() string { return "http://" + r.metrics + "/v1/metrics" }
+
+// NRISocket is where external NRI plugins connect.
+func (r *Rig) NRISocket() string { return r.nriSocket() }
+
+// NRIPluginDir and NRIPluginConfigDir are the folders of pre-installed NRI plugins.
+func (r *Rig) NRIPluginDir() string       { return r.nriPlugins() }
+func (r *Rig) NRIPluginConfigDir() string { return r.nriConfig() }
+
+// CNIBinDir, CNIConfDir and CNIDataDir hold the CNI plugins, the networks, and
+// host-local's files.
+func (r *Rig) CNIBinDir() string  { return r.cniBin() }
+func (r *Rig) CNIConfDir() string { return r.cniConf() }
+func (r *Rig) CNIDataDir() string { return r.cniData() }
+
+// Processes are those of the rig: containerd, shims, plugins, pause processes.
+func (r *Rig) Processes() ([]Process, error) { return processesOf(r.dir) }
+

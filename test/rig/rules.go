@@ -1,0 +1,185 @@
+//go:build linux
+
+package rig
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// A table is what iptables-save says of one table.
+type table struct {
+	name   string
+	chains []string
+	rules  []string // as saved: `-A CHAIN …`
+}
+
+func parseTables(save string) []table {
+	var tables []table
+	for line := range strings.Lines(save) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "*"); ok {
+			tables = append(tables, table{name: name})
+			continue
+		}
+		if len(tables) == 0 {
+			continue
+		}
+		t := &tables[len(tables)-1]
+		if chain, ok := strings.CutPrefix(line, ":"); ok {
+			t.chains = append(t.chains, strings.Fields(chain)[0])
+		} else if strings.HasPrefix(line, "-A ") {
+			t.rules = append(t.rules, line)
+		}
+	}
+	return tables
+}
+
+func chainOf(rule string) string { return strings.Fields(rule)[1] }
+
+// targetOf is the chain or target a rule jumps to.
+func targetOf(rule string) string {
+	f := strings.Fields(rule)
+	if i := slices.Index(f, "-j"); i >= 0 && i+1 < len(f) {
+		return f[i+1]
+	}
+	return ""
+}
+
+// within says whether a rule names an address inside one of the subnets.
+func within(rule string, subnets []netip.Prefix) bool {
+	for _, word := range strings.Fields(rule) {
+		prefix, err := netip.ParsePrefix(word)
+		if err != nil {
+			addr, err := netip.ParseAddr(word)
+			if err != nil {
+				// DNAT's target: an address and a port.
+				pair, err := netip.ParseAddrPort(word)
+				if err != nil {
+					continue
+				}
+				addr = pair.Addr()
+			}
+			prefix = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		for _, s := range subnets {
+			if s.Contains(prefix.Addr()) && s.Bits() <= prefix.Bits() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shared are the chains that CNI plugins make once and leave: everything else of
+// theirs is one pod's.
+var shared = map[string]bool{
+	"CNI-HOSTPORT-DNAT": true, "CNI-HOSTPORT-SETMARK": true, "CNI-HOSTPORT-MASQ": true,
+	"CNI-FORWARD": true, "CNI-ADMIN": true,
+	"CNI-ISOLATION-STAGE-1": true, "CNI-ISOLATION-STAGE-2": true,
+}
+
+func perPod(chain string) bool { return strings.HasPrefix(chain, "CNI-") && !shared[chain] }
+
+// withoutSubnets is the iptables-restore script that removes the rules of the
+// subnets, the chains made of them, and the jumps to those.
+func withoutSubnets(tables []table, subnets []netip.Prefix) string {
+	return script(tables, func(t table) (doomed func(string) bool, rule func(string) bool) {
+		ours := map[string]bool{}
+		for _, r := range t.rules {
+			if perPod(chainOf(r)) && within(r, subnets) {
+				ours[chainOf(r)] = true
+			}
+		}
+		return func(c string) bool { return ours[c] }, func(r string) bool { return within(r, subnets) }
+	})
+}
+
+// withoutShared is the script that removes the shared chains that were not there
+// before, and chains left empty by a plugin that was killed. While another
+// network of this host has a pod, its table stays as it is.
+func withoutShared(tables []table, before []string) string {
+	return script(tables, func(t table) (doomed func(string) bool, rule func(string) bool) {
+		inUse := slices.ContainsFunc(t.rules, func(r string) bool { return perPod(chainOf(r)) })
+		return func(c string) bool {
+			return !inUse && strings.HasPrefix(c, "CNI-") && !slices.Contains(before, t.name+"/"+c)
+		}, func(string) bool { return false }
+	})
+}
+
+func script(tables []table, choose func(table) (doomedChain, doomedRule func(string) bool)) string {
+	var b strings.Builder
+	for _, t := range tables {
+		chain, rule := choose(t)
+		var body strings.Builder
+		for _, r := range t.rules {
+			if !chain(chainOf(r)) && (rule(r) || chain(targetOf(r))) {
+				fmt.Fprintf(&body, "-D %s\n", strings.TrimPrefix(r, "-A "))
+			}
+		}
+		doomed := slices.DeleteFunc(slices.Clone(t.chains), func(c string) bool { return !chain(c) })
+		for _, option := range []string{"-F", "-X"} {
+			for _, c := range doomed {
+				fmt.Fprintf(&body, "%s %s\n", option, c)
+			}
+		}
+		if body.Len() > 0 {
+			fmt.Fprintf(&b, "*%s\n%sCOMMIT\n", t.name, body.String())
+		}
+	}
+	return b.String()
+}
+
+// removeRules removes what is left of the subnets in the host's firewall.
+func removeRules(subnets []netip.Prefix) error {
+	return rewrite(func(t []table) string { return withoutSubnets(t, subnets) })
+}
+
+// removeSharedChains removes the plugins' own chains, but for those given as
+// `table/chain`.
+func removeSharedChains(before []string) error {
+	return rewrite(func(t []table) string { return withoutShared(t, before) })
+}
+
+// cniChains lists the chains of CNI plugins as `table/chain`.
+func cniChains() ([]string, error) {
+	var chains []string
+	err := rewrite(func(tables []table) string {
+		for _, t := range tables {
+			for _, c := range t.chains {
+				if strings.HasPrefix(c, "CNI-") {
+					chains = append(chains, t.name+"/"+c)
+				}
+			}
+		}
+		return ""
+	})
+	return chains, err
+}
+
+// rewrite hands the tables of both families to change and applies the script it
+// answers with. A host without iptables has no rules to remove.
+func rewrite(change func([]table) string) error {
+	for _, family := range []string{"iptables", "ip6tables"} {
+		if _, err := exec.LookPath(family + "-save"); err != nil {
+			continue
+		}
+		save, err := exec.Command(family + "-save").Output()
+		if err != nil {
+			return fmt.Errorf("list the firewall's rules: %s-save: %w", family, err)
+		}
+		text := change(parseTables(string(save)))
+		if text == "" {
+			continue
+		}
+		cmd := exec.Command(family+"-restore", "--noflush", "--wait")
+		cmd.Stdin = strings.NewReader(text)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s-restore: %w: %s\n%s", family, err, strings.TrimSpace(string(out)), text)
+		}
+	}
+	return nil
+}

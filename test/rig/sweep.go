@@ -1,0 +1,164 @@
+//go:build linux
+
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sweep removes everything that a place made, whoever is left of it: processes
+// first, then what they held, the folder last. Its parts go on when one fails.
+func sweep(dir string, log *slog.Logger) error {
+	errs := []error{killAll(dir, log)}
+	errs = append(errs, unmountAll(dir))
+	if m := placeName.FindStringSubmatch(filepath.Base(dir)); kind(m[1]) == rigKind {
+		n, err := strconv.Atoi(m[2])
+		if err != nil {
+			return fmt.Errorf("sweep %s: %w", dir, err)
+		}
+		errs = append(errs, removeLinks(n), removeRules(subnets(n)), removeCgroups(cgroupName(dir)))
+	}
+	mounts, err := mountsBelow(dir)
+	if err == nil && len(mounts) > 0 {
+		err = fmt.Errorf("%d mounts are left", len(mounts))
+	}
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return fmt.Errorf("sweep %s: %w", dir, err)
+	}
+	return nil
+}
+
+// killAll ends the processes of a place and waits until the last is gone.
+func killAll(dir string, log *slog.Logger) error {
+	// SIGKILL is immediate but for a process inside an uninterruptible system
+	// call, and ten seconds is the longest such a call has a reason to take.
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		procs, err := processesOf(dir)
+		if err != nil || len(procs) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes that do not end: %v", procs)
+		}
+		for _, p := range procs {
+			log.Debug("killing", "pid", p.PID, "name", p.Name)
+			if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("kill %v: %w", p, err)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// mountsBelow lists the mounts at or below dir, innermost last.
+func mountsBelow(dir string) ([]string, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("list the mounts: %w", err)
+	}
+	var found []string
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) > 4 && (fields[4] == dir || strings.HasPrefix(fields[4], dir+"/")) {
+			found = append(found, fields[4])
+		}
+	}
+	return found, nil
+}
+
+func unmountAll(dir string) error {
+	mounts, err := mountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(mounts)
+	for _, m := range mounts {
+		// An unmount reaches peers: it may be gone by the time it is its turn.
+		if err := unix.Unmount(m, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("unmount %s: %w", m, err)
+		}
+	}
+	return nil
+}
+
+func removeLinks(n int) error {
+	bridges, err := filepath.Glob("/sys/class/net/" + bridgeName(n, "*"))
+	if err != nil {
+		return err
+	}
+	for _, bridge := range bridges {
+		ports, err := os.ReadDir(filepath.Join(bridge, "brif"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("list the ports of a bridge: %w", err)
+		}
+		for _, port := range ports {
+			if err := deleteLink(port.Name()); err != nil {
+				return err
+			}
+		}
+		if err := deleteLink(filepath.Base(bridge)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteLink treats a link that is gone as deleted: a veth goes by itself soon
+// after its pod's namespace.
+func deleteLink(name string) error {
+	out, err := exec.Command("ip", "link", "delete", name).CombinedOutput()
+	if err != nil {
+		if _, statErr := os.Stat("/sys/class/net/" + name); errors.Is(statErr, os.ErrNotExist) {
+			return nil
+		}
+		return fmt.Errorf("delete link %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// cgroupName is the parent of a rig's pods in every cgroup hierarchy.
+func cgroupName(dir string) string { return "cniscope-" + filepath.Base(dir) }
+
+func removeCgroups(name string) error {
+	var groups []string
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		tops, err := filepath.Glob(pattern + name)
+		if err != nil {
+			return err
+		}
+		for _, top := range tops {
+			err := filepath.WalkDir(top, func(path string, d os.DirEntry, err error) error {
+				if err == nil && d.IsDir() {
+					groups = append(groups, path)
+				}
+				return err
+			})
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("list cgroups: %w", err)
+			}
+		}
+	}
+	slices.Reverse(groups)
+	for _, group := range groups {
+		// cpu and cpuacct may be one hierarchy by two names: gone is fine.
+		if err := unix.Rmdir(group); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("remove cgroup %s: %w", group, err)
+		}
+	}
+	return nil
+}

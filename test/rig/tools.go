@@ -1,0 +1,41 @@
+//go:build linux
+
+package rig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ErrNoTools says that the real parts have not been built yet.
+var ErrNoTools = errors.New("run `make tools` (containerd, runc, CNI plugins) or `make tools-jaeger` first")
+
+// Tools finds the folder of the real parts: test/tools/bin of the repository
+// that the working directory is in. It fails with ErrNoTools if one of the
+// programs named is not there.
+func Tools(programs ...string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "test", "tools")); err == nil {
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no test/tools above the working directory: %w", ErrNoTools)
+		}
+	}
+	bin := filepath.Join(dir, "test", "tools", "bin")
+	for _, p := range programs {
+		if _, err := os.Stat(filepath.Join(bin, p)); err != nil {
+			return "", fmt.Errorf("%s is not built: %w", p, ErrNoTools)
+		}
+	}
+	return bin, nil
+}
+
+// runtimePrograms are what Start needs.
+var runtimePrograms = []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "pause", "cni/bridge", "cni/loopback"}

@@ -1,0 +1,48 @@
+# The real parts that tests and the demo run, pinned as Go modules: one folder of
+# test/tools each, built into test/tools/bin. A part is built again only when its
+# go.mod, its go.sum or its flags change.
+
+TOOLS     := test/tools
+TOOLS_BIN := $(TOOLS)/bin
+
+# part NAME, TIME TO SAY, CGO, FLAGS, FOLDER BELOW bin
+define part
+built/$(1) := $(TOOLS_BIN)/.built/$(1)-$(shell { cat $(TOOLS)/$(1)/go.mod $(TOOLS)/$(1)/go.sum; echo '$(3) $(4)'; } | sha256sum | cut -c1-16)
+$$(built/$(1)):
+	@echo "building $(1), $(2) the first time"
+	@mkdir -p $(TOOLS_BIN)/.built $(TOOLS_BIN)/$(5)
+	@cd $(TOOLS)/$(1) && CGO_ENABLED=$(3) GOFLAGS= GOWORK=off go build -buildvcs=false -trimpath -ldflags '-s -w' $(4) -o ../bin/$(5) tool
+	@rm -f $(TOOLS_BIN)/.built/$(1)-*
+	@touch $$@
+endef
+
+$(eval $(call part,containerd,about 90 seconds,0,-tags "no_btrfs no_devmapper no_zfs",))
+$(eval $(call part,runc,about 20 seconds,1,-tags seccomp,))
+$(eval $(call part,plugins,about 10 seconds,0,,cni/))
+$(eval $(call part,jaeger,about 4 minutes,0,,))
+$(eval $(call part,golangci-lint,about 2 minutes,0,,))
+$(eval $(call part,gofumpt,a few seconds,0,,))
+
+.PHONY: tools tools-jaeger tools-lint debian-run debian-test debian-generate
+
+tools: debian-run $(built/containerd) $(built/runc) $(built/plugins) $(TOOLS_BIN)/pause ## build containerd, runc and the CNI plugins, for the demo and the tests
+
+tools-jaeger: $(built/jaeger) ## build Jaeger, for the tests
+
+tools-lint: $(built/golangci-lint) $(built/gofumpt) ## build the linters
+
+$(built/runc): | debian-run
+
+$(TOOLS_BIN)/pause: $(wildcard test/rig/pause/*.go)
+	@mkdir -p $(TOOLS_BIN)
+	@CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o $@ ./test/rig/pause
+
+# What Go modules cannot give comes from Debian: missing packages are listed, then installed.
+debian-run:
+	@$(TOOLS)/debian.sh iproute2 iptables nftables gcc libc6-dev pkg-config libseccomp-dev
+
+debian-test:
+	@$(TOOLS)/debian.sh bpftrace
+
+debian-generate:
+	@$(TOOLS)/debian.sh clang llvm libbpf-dev bpftool
