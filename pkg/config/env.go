@@ -1,0 +1,108 @@
+package config
+
+import (
+	"cmp"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// FromEnvironment returns the defaults as the environment changes them, for what
+// the file is silent about: NODE_NAME, else hostname, is the node; the OTLP
+// destination is what the OpenTelemetry specification's variables say
+// (OTEL_EXPORTER_OTLP_ENDPOINT and its like, each stronger with TRACES_ in it).
+//
+// No other OTEL_ variable is read: containerd hands its own OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES to whatever it starts.
+//
+// The error is Problems, with the variables as keys.
+func FromEnvironment(getenv func(string) string, hostname string) (Options, error) {
+	o := Default()
+	o.Resource.Node = hostname
+	e := environment{getenv: getenv, options: o.byKey()}
+	e.set("resource.node", verbatim, "NODE_NAME")
+	e.otlp("ENDPOINT", "endpoint", verbatim)
+	e.otlp("INSECURE", "insecure", func(s string) any { return strings.EqualFold(s, "true") })
+	e.otlp("CERTIFICATE", "ca", verbatim)
+	e.otlp("CLIENT_CERTIFICATE", "cert", verbatim)
+	e.otlp("CLIENT_KEY", "key", verbatim)
+	e.otlp("HEADERS", "headers", pairs)
+	e.otlp("COMPRESSION", "compression", verbatim)
+	e.otlp("TIMEOUT", "timeout", milliseconds)
+	e.protocol(o.Export.OTLP.Endpoint)
+	return o, e.problems.err()
+}
+
+type environment struct {
+	getenv   func(string) string
+	options  map[string]option
+	problems Problems
+}
+
+// first returns the first variable that is set, and its name. An empty one counts
+// as unset (OpenTelemetry specification, configuration/sdk-environment-variables).
+func (e *environment) first(names ...string) (value, name string) {
+	for _, name := range names {
+		if value := strings.TrimSpace(e.getenv(name)); value != "" {
+			return value, name
+		}
+	}
+	return "", ""
+}
+
+// set gives an option the value of the first variable that is set.
+func (e *environment) set(key string, decode func(string) any, names ...string) {
+	value, name := e.first(names...)
+	if value == "" {
+		return
+	}
+	for _, f := range e.options[key].set(decode(value)) {
+		e.report(name+f.under, f.what, f.remedy)
+	}
+}
+
+// otlp sets an OTLP option from its variable, the one for traces first.
+func (e *environment) otlp(variable, key string, decode func(string) any) {
+	const prefix = "OTEL_EXPORTER_OTLP_"
+	e.set("export.otlp."+key, decode, prefix+"TRACES_"+variable, prefix+variable)
+}
+
+// protocol refuses an endpoint that is meant for another protocol: nothing would
+// ever arrive there.
+func (e *environment) protocol(endpoint string) {
+	value, name := e.first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	if endpoint != "" && cmp.Or(value, "grpc") != "grpc" {
+		e.report(name, quoted(value)+" is not spoken", "set it to grpc, or unset OTEL_EXPORTER_OTLP_ENDPOINT and set endpoint in [export.otlp]")
+	}
+}
+
+func (e *environment) report(name, what, remedy string) {
+	e.problems = append(e.problems, Problem{Source: "environment", Key: name, What: what, Remedy: remedy})
+}
+
+func verbatim(s string) any { return s }
+
+// milliseconds are what the specification counts time-outs in.
+func milliseconds(s string) any {
+	if _, err := strconv.ParseUint(s, 10, 32); err == nil {
+		return s + "ms"
+	}
+	return s
+}
+
+// pairs reads "name=value,name=value", the values percent-encoded (W3C Baggage,
+// without its properties).
+func pairs(s string) any {
+	table := map[string]any{}
+	for pair := range strings.SplitSeq(s, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		}
+		table[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return table
+}

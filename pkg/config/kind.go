@@ -1,0 +1,187 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// kind is a type of option: how it is read from what TOML decoded, and how it is
+// written.
+type kind[T any] struct {
+	// parse returns the value, or what is wrong with it.
+	parse func(any) (T, []*fault)
+	// toml writes the value as TOML would have it; secrets redacted.
+	toml func(T) string
+}
+
+// simple makes a kind of a parser that finds at most one fault.
+func simple[T any](parse func(any) (T, *fault), toml func(T) string) kind[T] {
+	return kind[T]{
+		parse: func(v any) (T, []*fault) {
+			t, f := parse(v)
+			if f != nil {
+				return t, []*fault{f}
+			}
+			return t, nil
+		},
+		toml: toml,
+	}
+}
+
+// share is a number from 0 to 1.
+func share() kind[float64] {
+	const remedy = "write a number from 0 to 1, as 0.1"
+	return simple(func(v any) (float64, *fault) {
+		n, ok := v.(float64)
+		if i, whole := v.(int64); whole {
+			n, ok = float64(i), true
+		}
+		if !ok {
+			return 0, wrong(remedy, "is %s", typeName(v))
+		}
+		if !(n >= 0 && n <= 1) { // NaN too
+			return 0, wrong(remedy, "%v is out of range", n)
+		}
+		return n, nil
+	}, func(n float64) string {
+		if n == math.Trunc(n) {
+			return strconv.FormatFloat(n, 'f', 1, 64)
+		}
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	})
+}
+
+func yesNo() kind[bool] {
+	return simple(func(v any) (bool, *fault) {
+		b, ok := v.(bool)
+		if !ok {
+			return false, wrong("write true or false, without quotes", "is %s", typeName(v))
+		}
+		return b, nil
+	}, strconv.FormatBool)
+}
+
+func count(least, most int) kind[int] {
+	remedy := fmt.Sprintf("write a whole number from %d to %d", least, most)
+	return simple(func(v any) (int, *fault) {
+		n, ok := v.(int64)
+		if !ok {
+			return 0, wrong(remedy, "is %s", typeName(v))
+		}
+		if n < int64(least) || n > int64(most) {
+			return 0, wrong(remedy, "%d is out of range", n)
+		}
+		return int(n), nil
+	}, strconv.Itoa)
+}
+
+// span is a length of time.
+func span(least, most time.Duration) kind[time.Duration] {
+	remedy := fmt.Sprintf(`write a number with its unit, as "250ms" or "2s", from %s to %s`, short(least), short(most))
+	return simple(func(v any) (time.Duration, *fault) {
+		s, ok := v.(string)
+		if !ok {
+			return 0, wrong(remedy, "is %s", typeName(v))
+		}
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return 0, wrong(remedy, "%s is not a duration", quoted(s))
+		}
+		if d < least || d > most {
+			return 0, wrong(remedy, "%s is out of range", quoted(s))
+		}
+		return d, nil
+	}, func(d time.Duration) string { return quote(short(d)) })
+}
+
+// short writes a duration as people do: 10m, not 10m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// size is a number of bytes.
+func size(least, most int64, powerOfTwo bool) kind[int64] {
+	remedy := fmt.Sprintf(`write a number with its unit, as "8MiB", from %s to %s`, binarySize(least), binarySize(most))
+	if powerOfTwo {
+		remedy += ", a power of two"
+	}
+	return simple(func(v any) (int64, *fault) {
+		var n int64
+		switch v := v.(type) {
+		case int64:
+			n = v
+		case string:
+			var ok bool
+			if n, ok = parseBytes(v); !ok {
+				return 0, wrong(remedy, "%s is not a size", quoted(v))
+			}
+		default:
+			return 0, wrong(remedy, "is %s", typeName(v))
+		}
+		if n < least || n > most {
+			return 0, wrong(remedy, "%s is out of range", binarySize(n))
+		}
+		if powerOfTwo && n&(n-1) != 0 {
+			return 0, wrong(remedy, "%s is not a power of two", binarySize(n))
+		}
+		return n, nil
+	}, func(n int64) string { return quote(binarySize(n)) })
+}
+
+// binary holds the units of sizes, the largest first.
+var binary = []struct {
+	suffix string
+	bytes  int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+
+func parseBytes(s string) (int64, bool) {
+	for _, u := range binary {
+		digits, ok := strings.CutSuffix(s, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n < 0 || n > math.MaxInt64/u.bytes {
+			return 0, false
+		}
+		return n * u.bytes, true
+	}
+	return 0, false
+}
+
+func binarySize(n int64) string {
+	for _, u := range binary {
+		if n != 0 && n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.suffix
+		}
+	}
+	return "0B"
+}
+
+// typeName says what TOML took a value for, in the words of its users.
+func typeName(v any) string {
+	switch v.(type) {
+	case string:
+		return "text"
+	case bool:
+		return "a true/false value"
+	case int64, float64:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a table"
+	default:
+		return "a date or time"
+	}
+}

@@ -1,0 +1,305 @@
+package config
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is when a test gives up; none waits that long when it passes.
+const patience = 20 * time.Second
+
+// scene is a file, someone who keeps options by it, and what came of it.
+type scene struct {
+	*testing.T
+	dir, file string
+	live      *Live
+	applied   chan Options
+	log       *logText
+}
+
+func newScene(t *testing.T, text string) *scene {
+	t.Helper()
+	dir := t.TempDir()
+	s := &scene{T: t, dir: dir, file: filepath.Join(dir, "cniscope.toml"), applied: make(chan Options, 16), log: &logText{changed: make(chan struct{}, 1)}}
+	s.write(text)
+	return s
+}
+
+func (s *scene) start(source Source) {
+	s.Helper()
+	var err error
+	if s.live, err = Open(source, slog.New(slog.NewTextHandler(s.log, nil))); err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.live.Run(ctx, func(o Options) { s.applied <- o })
+	}()
+	// A reload that changes nothing is answered when the watch stands.
+	s.live.Reload()
+	s.says("nothing changed")
+	s.Cleanup(func() { cancel(); <-done })
+}
+
+func (s *scene) write(text string) {
+	s.Helper()
+	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// replace renames a new file over the old one: nobody sees half of it.
+func (s *scene) replace(text string) {
+	s.Helper()
+	fresh := filepath.Join(s.dir, ".cniscope.toml.swp")
+	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.Rename(fresh, s.file); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *scene) next() Options {
+	s.Helper()
+	select {
+	case o := <-s.applied:
+		return o
+	case <-time.After(patience):
+		s.Fatalf("nothing was applied; the log:\n%s", s.log)
+		return Options{}
+	}
+}
+
+// says waits until the log holds the text.
+func (s *scene) says(text string) {
+	s.Helper()
+	give := time.After(patience)
+	for !strings.Contains(s.log.String(), text) {
+		select {
+		case <-s.log.changed:
+		case <-give:
+			s.Fatalf("the log does not say %q:\n%s", text, s.log)
+		}
+	}
+}
+
+type logText struct {
+	mu      sync.Mutex
+	text    strings.Builder
+	changed chan struct{}
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestAChangedFileIsApplied(t *testing.T) {
+	s := newScene(t, "slow.command = \"1s\"")
+	s.start(Source{Base: Default(), Path: s.file})
+
+	s.write("slow.command = \"2s\"")
+	if got := s.next().Slow.Command; got != 2*time.Second {
+		t.Errorf("%v", got)
+	}
+	s.says("slow.command: 1s -> 2s")
+	if s.live.Options().Slow.Command != 2*time.Second {
+		t.Error("Options returns the old ones")
+	}
+}
+
+func TestAFileRenamedOverTheOldIsApplied(t *testing.T) {
+	s := newScene(t, "")
+	s.start(Source{Base: Default(), Path: s.file})
+
+	for _, d := range []string{"2s", "3s"} { // the second time it is another inode
+		s.replace(`slow.command = "` + d + `"`)
+		if got := s.next().Slow.Command.String(); got != d {
+			t.Errorf("%v", got)
+		}
+	}
+}
+
+// A ConfigMap: cniscope.toml -> ..data/cniscope.toml, ..data -> ..1, and ..data is
+// swapped.
+func TestASwappedConfigMapIsApplied(t *testing.T) {
+	s := newScene(t, "")
+	put := func(version, text string) {
+		t.Helper()
+		dir := filepath.Join(s.dir, version)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cniscope.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(version, filepath.Join(s.dir, "..tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(s.dir, "..tmp"), filepath.Join(s.dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(s.file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join("..data", "cniscope.toml"), s.file); err != nil {
+		t.Fatal(err)
+	}
+	put("..1", "slow.command = \"1s\"")
+	s.start(Source{Base: Default(), Path: s.file})
+
+	put("..2", "slow.command = \"2s\"")
+	if got := s.next().Slow.Command; got != 2*time.Second {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestABrokenFileKeepsTheOldOptionsAndSaysSoOnce(t *testing.T) {
+	s := newScene(t, "slow.command = \"1s\"")
+	s.start(Source{Base: Default(), Path: s.file})
+
+	s.write("slow.comand = \"2s\"")
+	s.says("the old ones stay")
+	s.says("slow.comand")
+	s.live.Reload()
+	s.replace("slow.command = \"3s\"")
+	if got := s.next().Slow.Command; got != 3*time.Second {
+		t.Errorf("%v", got)
+	}
+	s.says("can be used again")
+	if n := strings.Count(s.log.String(), "the old ones stay"); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+}
+
+func TestAFileThatWasThereMayNotVanish(t *testing.T) {
+	s := newScene(t, "slow.command = \"1s\"")
+	s.start(Source{Base: Default(), Path: s.file, Optional: true})
+
+	if err := os.Remove(s.file); err != nil {
+		t.Fatal(err)
+	}
+	s.says("put it back; an empty file means the defaults")
+	if s.live.Options().Slow.Command != time.Second {
+		t.Error("back at the defaults")
+	}
+	s.write("")
+	if got := s.next().Slow.Command; got != Default().Slow.Command {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAFileMayAppear(t *testing.T) {
+	s := newScene(t, "")
+	if err := os.Remove(s.file); err != nil {
+		t.Fatal(err)
+	}
+	s.start(Source{Base: Default(), Path: s.file, Optional: true})
+	s.write("slow.command = \"1s\"")
+	if got := s.next().Slow.Command; got != time.Second {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestWhatNeedsARestartIsSaidAndNotApplied(t *testing.T) {
+	s := newScene(t, "")
+	s.start(Source{Base: Default(), Path: s.file})
+
+	s.write("export.queue = 7")
+	s.says("export.queue: 512 -> 7 (needs a restart)")
+	s.write("export.queue = 7\nlog.level = \"debug\"")
+	got := s.next()
+	if got.Export.Queue != 512 || got.Log.Level != "debug" {
+		t.Errorf("queue %d, level %s", got.Export.Queue, got.Log.Level)
+	}
+	if n := strings.Count(s.log.String(), "export.queue"); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+}
+
+func TestSIGHUPReadsAFileWhoseFolderIsNotWatched(t *testing.T) {
+	s := newScene(t, "")
+	elsewhere := filepath.Join(t.TempDir(), "real.toml")
+	if err := os.WriteFile(elsewhere, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(s.file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, s.file); err != nil {
+		t.Fatal(err)
+	}
+	s.start(Source{Base: Default(), Path: s.file})
+	if err := os.WriteFile(elsewhere, []byte("slow.command = \"1s\""), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.live.Reload()
+	if got := s.next().Slow.Command; got != time.Second {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAFolderThatIsMissingIsSaid(t *testing.T) {
+	s := newScene(t, "")
+	s.start(Source{Base: Default(), Path: filepath.Join(s.dir, "none", "cniscope.toml"), Optional: true})
+	s.says("send SIGHUP after a change")
+}
+
+func TestTheTextOfNRIComesOnTop(t *testing.T) {
+	s := newScene(t, "slow.command = \"1s\"")
+	s.start(Source{Base: Default(), Path: s.file})
+
+	s.live.Configure("slow.command = \"2s\"")
+	if got := s.next().Slow.Command; got != 2*time.Second {
+		t.Errorf("%v", got)
+	}
+	s.live.Configure("[slow]\ncommand = 2")
+	s.says("NRI configuration:2:1: slow.command: is a number")
+	s.live.Configure("")
+	if got := s.next().Slow.Command; got != time.Second {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestNoFileAtAll(t *testing.T) {
+	s := newScene(t, "")
+	s.start(Source{Base: Default()})
+	s.live.Configure("slow.command = \"2s\"")
+	if got := s.next().Slow.Command; got != 2*time.Second {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestOpenRefusesWhatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "none.toml"), "/dev/zero"} {
+		if _, err := Open(Source{Base: Default(), Path: path}, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%s: no error", path)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+// Package config reads cniscope's options: TOML, checked as a whole before any of
+// it is used, reloaded when the file changes.
+//
+// An option comes from, the strongest last: the default, the environment, the
+// file, and the text that NRI's Configure hands over. What each option means is
+// said once, in configs/cniscope.toml; how it is checked is said once, in
+// schema.go. Nothing here acts on an option.
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Options is every option, checked. Options are values: what Parse, Load and
+// Watch hand out is never changed afterwards.
+type Options struct {
+	Sampling   Sampling
+	Slow       Slow
+	Export     Export
+	Resource   Resource
+	NRI        NRI
+	Containerd Containerd
+	CNI        CNI
+	Probe      Probe
+	Limits     Limits
+	Log        Log
+	Run        Run
+}
+
+// Sampling says which operations are kept once they are over.
+type Sampling struct {
+	// Ratio is the share of ordinary operations that is kept, 0 to 1.
+	Ratio float64
+	// Keep names what is kept whatever the ratio says: "slow", "failed", "partial".
+	Keep []string
+}
+
+// Slow says from when on something counts as slow.
+type Slow struct {
+	Command time.Duration
+	Call    time.Duration
+	// Rules are for single commands; the first that matches wins.
+	Rules []Rule
+}
+
+// Export says where finished operations go.
+type Export struct {
+	// Queue is how many operations wait at most for one destination.
+	Queue int
+	OTLP  OTLP
+	File  File
+}
+
+// File is the destination that writes OTLP JSON lines.
+type File struct {
+	// Path of the file; empty where none is written.
+	Path string
+	// MaxBytes is the size at which it is rotated.
+	MaxBytes int64
+}
+
+// Resource says what the spans' resource tells about the node.
+type Resource struct {
+	// Node is k8s.node.name.
+	Node string
+	// Cluster is k8s.cluster.name; empty where it is not known.
+	Cluster string
+	// Attributes are added as they are.
+	Attributes map[string]string
+}
+
+// NRI is how the runtime's plugin interface is reached.
+type NRI struct {
+	Enabled bool
+	// Socket is used where the runtime did not start cniscope itself.
+	Socket string
+}
+
+// Containerd is how the runtime is asked for its version.
+type Containerd struct{ Address string }
+
+// CNI is where the runtime's network configuration lies.
+type CNI struct{ ConfDir string }
+
+// Probe is what the kernel probe reads.
+type Probe struct {
+	// Ring is the size of the ring buffer in bytes, a power of two.
+	Ring int64
+	// Arguments says which arguments of commands are shown: ArgumentsKnown,
+	// ArgumentsNone or ArgumentsAll.
+	Arguments string
+}
+
+// What Probe.Arguments may be.
+const (
+	// ArgumentsKnown shows what the allow-list of a known tool lets through.
+	ArgumentsKnown = "known"
+	// ArgumentsNone shows no argument.
+	ArgumentsNone = "none"
+	// ArgumentsAll shows every argument, secrets among them.
+	ArgumentsAll = "all"
+)
+
+// Limits bound what is held in memory.
+type Limits struct {
+	// Settle is how long a call waits for its next plugin, and an operation for
+	// its next call.
+	Settle time.Duration
+	// MaxHold is how long an operation is held at most.
+	MaxHold time.Duration
+	// Processes is how many processes are followed at one time.
+	Processes int
+	// Operations is how many operations are open at one time.
+	Operations int
+	// Spans is how many spans one operation has at most.
+	Spans int
+}
+
+// Log is what cniscope says of itself, on standard error.
+type Log struct {
+	// Level is "debug", "info", "warn" or "error".
+	Level string
+	// Format is "text" or "json".
+	Format string
+}
+
+// Run is where cniscope keeps what lives as long as it runs.
+type Run struct{ Dir string }
+
+// Default returns the options of an empty file in an empty environment.
+func Default() Options {
+	return Options{
+		Sampling: Sampling{Ratio: 1, Keep: []string{"slow", "failed", "partial"}},
+		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second},
+		Export: Export{
+			Queue: 512,
+			// The time-out and the missing compression are those of the OpenTelemetry
+			// specification (protocol/exporter, "Configuration Options").
+			OTLP: OTLP{Compression: "none", Timeout: 10 * time.Second},
+			File: File{MaxBytes: 100 << 20},
+		},
+		NRI:        NRI{Enabled: true, Socket: "/var/run/nri/nri.sock"},
+		Containerd: Containerd{Address: "/run/containerd/containerd.sock"},
+		CNI:        CNI{ConfDir: "/etc/cni/net.d"},
+		Probe:      Probe{Ring: 8 << 20, Arguments: ArgumentsKnown},
+		Limits: Limits{
+			Settle:     time.Second,
+			MaxHold:    10 * time.Minute,
+			Processes:  8192,
+			Operations: 1024,
+			Spans:      2000,
+		},
+		Log: Log{Level: "info", Format: "text"},
+		Run: Run{Dir: "/run/cniscope"},
+	}
+}
+
+// clone returns options that share no memory with o.
+func (o Options) clone() Options {
+	o.Sampling.Keep = slices.Clone(o.Sampling.Keep)
+	o.Slow.Rules = slices.Clone(o.Slow.Rules)
+	o.Export.OTLP.Headers = maps.Clone(o.Export.OTLP.Headers)
+	o.Resource.Attributes = maps.Clone(o.Resource.Attributes)
+	return o
+}

@@ -1,0 +1,203 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// The file that explains the options says of each what its default is. It must
+// name all of them and be right.
+func TestTheExampleFileIsTheDefaults(t *testing.T) {
+	const file = "../../configs/cniscope.toml"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := Parse(file, data)
+	if err != nil {
+		t.Fatalf("as it is: %v", err)
+	}
+	if d := as.Diff(Default()); len(d) > 0 {
+		t.Errorf("as it is, it changes %q", d)
+	}
+
+	// A line "#name = …" is an option, "# Text" is an explanation.
+	commented := regexp.MustCompile(`(?m)^#([a-z_]+ = )`)
+	all, err := Parse(file, commented.ReplaceAll(data, []byte("$1")))
+	if err != nil {
+		t.Fatalf("with every option taken in: %v", err)
+	}
+	if d := all.Diff(Default()); len(d) > 0 {
+		t.Errorf("the defaults in it are stale: %q", d)
+	}
+	set := locate(commented.ReplaceAll(data, []byte("$1")))
+	for _, key := range keys() {
+		if _, ok := set[key]; !ok {
+			t.Errorf("%s is not explained", key)
+		}
+	}
+}
+
+func TestTheDefaultsAreValid(t *testing.T) {
+	o, err := Parse("defaults.toml", []byte(Default().TOML()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(o, Default()) {
+		t.Errorf("%q", o.Diff(Default()))
+	}
+}
+
+// Every field of Options must be reachable from a file: an option that cannot be
+// set does not belong there.
+func TestEveryFieldIsAnOption(t *testing.T) {
+	var o Options
+	bound := map[any]bool{}
+	for _, opt := range o.schema() {
+		bound[reflect.ValueOf(opt.field).FieldByName("at").Pointer()] = true
+	}
+	var walk func(v reflect.Value, name string)
+	walk = func(v reflect.Value, name string) {
+		if bound[v.Addr().Pointer()] && v.Kind() != reflect.Struct {
+			return
+		}
+		if v.Kind() != reflect.Struct {
+			t.Errorf("%s is no option", name)
+			return
+		}
+		for i := range v.NumField() {
+			walk(v.Field(i), name+"."+v.Type().Field(i).Name)
+		}
+	}
+	walk(reflect.ValueOf(&o).Elem(), "Options")
+}
+
+func TestSlowThreshold(t *testing.T) {
+	s := Slow{Command: time.Second, Rules: []Rule{
+		{"PowerShell*", 1},
+		{"iptables", 2},
+		{"xtables-*-multi", 3},
+		{"[", 4}, // cannot come from a file
+	}}
+	tests := []struct {
+		name, file string
+		want       time.Duration
+	}{
+		{"powershell", `C:\Windows\System32\powershell.exe`, 1},
+		{"", `C:\Windows\PowerShell.EXE`, 1},
+		{"iptables", "/usr/sbin/xtables-nft-multi", 2}, // the first that matches, not the nearest
+		{"ip6tables", "/usr/sbin/xtables-nft-multi", 3},
+		{"ip", "/sbin/ip", time.Second},
+		{"[", "/usr/bin/[", time.Second},
+		{"", "", time.Second},
+	}
+	for _, tt := range tests {
+		if got := s.Threshold(tt.name, tt.file); got != tt.want {
+			t.Errorf("%q %q: %v, want %v", tt.name, tt.file, got, tt.want)
+		}
+	}
+}
+
+func TestSecretsAreNeverShown(t *testing.T) {
+	const canary = "hunter2"
+	with := func(value string) Options {
+		o, err := Parse("f.toml", []byte(`export.otlp.headers = { authorization = "`+value+`" }`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	o := with(canary)
+	if got := o.Export.OTLP.Headers["authorization"].Reveal(); got != canary {
+		t.Fatalf("revealed %q", got)
+	}
+	asJSON, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asTOML, err := toml.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged strings.Builder
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("m", "options", o, "header", o.Export.OTLP.Headers["authorization"])
+	shown := []string{
+		string(asJSON), string(asTOML), logged.String(), o.TOML(),
+		strings.Join(o.Diff(Default()), "\n"),
+		strings.Join(o.Diff(with("other")), "\n"),
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		shown = append(shown, fmt.Sprintf(verb, o))
+	}
+	for _, s := range shown {
+		for _, form := range []string{canary, fmt.Sprintf("%x", canary)} {
+			if strings.Contains(s, form) {
+				t.Errorf("shown in %s", s)
+			}
+		}
+	}
+	if d := o.Diff(with("other")); len(d) != 1 || d[0] != "export.otlp.headers: changed (values are not shown)" {
+		t.Errorf("%q", d)
+	}
+}
+
+func TestErrorsDoNotShowSecrets(t *testing.T) {
+	for _, text := range []string{
+		"[export.otlp.headers]\nauthorization = \"Bearer hunter2\n",
+		"[export.otlp.headers]\nauthorization = \"Bearer hunter2\" x\n",
+		"[export.otlp.headers]\nauthorization = Bearer hunter2\n",
+		"[export.otlp.headers]\nauthorization = [\"hunter2\"]\n",
+		"[export.otlp.headers]\nauthorization = \"hunter2\\u0007\"\n",
+		"[export.otlp]\nheaders = \"hunter2\"\n",
+		"[export.otlp]\nendpoint = \"http://me:hunter2@a:4317\"\n",
+		"[export.otlp]\nendpoint = \"me:hunter2@a:4317\"\n",
+		"[export.otlp]\nendpoint = \"http://me:hunter2@a:4317:x y\"\n",
+	} {
+		_, err := Parse("f.toml", []byte(text))
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s%v", text, err)
+		}
+	}
+}
+
+func TestDiffSaysOldAndNew(t *testing.T) {
+	o, err := Parse("f.toml", []byte(`
+slow.command = "100ms"
+slow.rule = [{ command = "ip*", threshold = "1s" }]
+sampling.keep = []
+export.file.path = "/var/log/cniscope.json"
+export.queue = 1024
+resource.cluster = "prod east"
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`sampling.keep: ["slow", "failed", "partial"] -> []`,
+		`slow.command: 250ms -> 100ms`,
+		`slow.rule: [] -> [{ command = "ip*", threshold = "1s" }]`,
+		`export.queue: 512 -> 1024 (needs a restart)`,
+		`export.file.path: "" -> /var/log/cniscope.json`,
+		`resource.cluster: "" -> prod east (needs a restart)`,
+	}
+	if got := o.Diff(Default()); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestTOMLNamesTheDefaultsOfWhatDiffers(t *testing.T) {
+	o := Default()
+	o.Limits.MaxHold = 90 * time.Minute
+	if want := "max_hold = \"1h30m\"  # default: \"10m\"\n"; !strings.Contains(o.TOML(), want) {
+		t.Errorf("%s", o.TOML())
+	}
+}

@@ -1,0 +1,244 @@
+package config
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOptionsAreSetOverTheDefaults(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       func(*Options)
+	}{
+		{"an empty file", "", func(*Options) {}},
+		{"a byte order mark is skipped", "\ufeff[log]\nlevel = \"warn\"", func(o *Options) { o.Log.Level = "warn" }},
+		{"a whole number is a share too", "sampling.ratio = 0", func(o *Options) { o.Sampling.Ratio = 0 }},
+		{"nothing is kept", "sampling.keep = []", func(o *Options) { o.Sampling.Keep = nil }},
+		{"twice the same is once", `sampling.keep = ["failed", "slow", "failed"]`, func(o *Options) { o.Sampling.Keep = []string{"slow", "failed"} }},
+		{"durations", "[slow]\ncommand = \"1m30s\"\ncall = \"100us\"", func(o *Options) {
+			o.Slow.Command, o.Slow.Call = 90*time.Second, 100*time.Microsecond
+		}},
+		{"rules keep their order", `
+[[slow.rule]]
+command = "ip*tables*"
+threshold = "1s"
+[[slow.rule]]
+command = "*"
+threshold = "2s"
+`, func(o *Options) { o.Slow.Rules = []Rule{{"ip*tables*", time.Second}, {"*", 2 * time.Second}} }},
+		{"sizes with and without unit", "probe.ring = \"64KiB\"\nexport.file.max_bytes = 1048576", func(o *Options) {
+			o.Probe.Ring, o.Export.File.MaxBytes = 64<<10, 1<<20
+		}},
+		{"attributes with dots, with and without quotes", `
+[resource.attributes]
+"a.b" = "1"
+c.d.e = "2"
+`, func(o *Options) { o.Resource.Attributes = map[string]string{"a.b": "1", "c.d.e": "2"} }},
+		{"header names are lower-case", `export.otlp.headers = { Authorization = "Bearer x" }`, func(o *Options) {
+			o.Export.OTLP.Headers = map[string]Secret{"authorization": NewSecret("Bearer x")}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Parse("test.toml", []byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := Default()
+			tt.want(&want)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", got.TOML(), want.TOML())
+			}
+		})
+	}
+}
+
+func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []string // one for each problem, in the order of the file
+	}{
+		{"not TOML", "[slow]\ncommand = 250ms\n", []string{"f.toml:2:14: is not TOML (", "configs/cniscope.toml"}},
+		{"a key twice", "[slow]\ncall = \"1s\"\ncall = \"2s\"\n", []string{"f.toml:3:1: is not TOML (key call is already defined)"}},
+		{"an unknown key", "[slow]\ncomand = \"1s\"\n", []string{`f.toml:2:1: slow.comand: is not an option: take it out, did you mean slow.command?`}},
+		{"a key of another section", "[export]\nendpoint = \"http://a:1\"\n", []string{`f.toml:2:1: export.endpoint: is not an option: take it out, did you mean export.otlp.endpoint?`}},
+		{"an unknown section, once", "[sampeling]\nratio = 1\nx = 2\n", []string{`f.toml:1:2: sampeling: is not an option: take it out, did you mean sampling?`}},
+		{"nothing is near", "[slow]\nzzzzzzzzz = 1\n", []string{`f.toml:2:1: slow.zzzzzzzzz: is not an option: take it out`}},
+		{"no section", "slow = 3\n", []string{`f.toml:1:1: slow: is a number, but it is a section: write [slow] on a line of its own`}},
+		{"a number for a duration", "slow.command = 250\n", []string{`f.toml:1:6: slow.command: is a number: write a number with its unit, as "250ms" or "2s", from 1µs to 24h`}},
+		{"not a duration", "slow.command = \"fast\"\n", []string{`slow.command: "fast" is not a duration`}},
+		{"a duration out of range", "slow.command = \"-1s\"\n", []string{`slow.command: "-1s" is out of range`}},
+		{"a share out of range", "sampling.ratio = 1.5\n", []string{`f.toml:1:10: sampling.ratio: 1.5 is out of range: write a number from 0 to 1`}},
+		{"a share that is no number", "sampling.ratio = nan\n", []string{`sampling.ratio: NaN is out of range`}},
+		{"an unknown word", "sampling.keep = [\"slow\",\n  \"fialed\"]\n", []string{`f.toml:2:3: sampling.keep[1]: "fialed" is not known: write any of "slow", "failed", "partial"`}},
+		{"one word for a list", "sampling.keep = \"slow\"\n", []string{`sampling.keep: is text, not a list`}},
+		{"text for yes and no", "nri.enabled = \"yes\"\n", []string{`nri.enabled: is text: write true or false, without quotes`}},
+		{"a count out of range", "limits.spans = 0\n", []string{`limits.spans: 0 is out of range: write a whole number from 16 to 5000`}},
+		{"not a power of two", "probe.ring = \"3MiB\"\n", []string{`probe.ring: 3MiB is not a power of two: write a number with its unit, as "8MiB", from 64KiB to 64MiB, a power of two`}},
+		{"a size in other units", "probe.ring = \"8MB\"\n", []string{`probe.ring: "8MB" is not a size`}},
+		{"a relative path", "run.dir = \"run\"\n", []string{`run.dir: "run" is not an absolute path`}},
+		{"control characters", "resource.node = \"a\\u001b[31m\"\n", []string{`resource.node: has characters that cannot be printed`}},
+		{"a bad pattern", "[[slow.rule]]\ncommand = \"a[\"\nthreshold = \"1s\"\n", []string{`f.toml:2:1: slow.rule[0].command: "a[" is not a pattern`}},
+		{"faults in the second rule", `
+[[slow.rule]]
+command = "a"
+threshold = "1s"
+[[slow.rule]]
+command = "b"
+treshold = "1s"
+`, []string{`f.toml:5:8: slow.rule[1]: threshold is missing: a rule needs both`, `f.toml:7:1: slow.rule[1].treshold: is not an option: a rule has command and threshold, did you mean threshold?`}},
+		{"an attribute of its own option", "[resource.attributes]\n\"k8s.node.name\" = \"a\"\n", []string{`f.toml:2:1: resource.attributes."k8s.node.name": cannot be set here: set node, in [resource]`}},
+		{"an attribute twice", "[resource.attributes]\n\"a.b\" = \"1\"\na.b = \"2\"\n", []string{`resource.attributes."a.b": is there twice`}},
+		{"a header of gRPC", "[export.otlp.headers]\ngrpc-timeout = \"1\"\n", []string{`f.toml:2:1: export.otlp.headers.grpc-timeout: belongs to gRPC itself`}},
+		{"an endpoint with a path", "export.otlp.endpoint = \"http://a:4318/v1/traces\"\n", []string{`export.otlp.endpoint: has a path: OTLP over gRPC has none`}},
+		{"an endpoint without a port", "export.otlp.endpoint = \"https://collector\"\n", []string{`"https://collector" is not a host and a port: write "http://host:port"`}},
+		{"an endpoint of another kind", "export.otlp.endpoint = \"grpc://a:1\"\n", []string{`"grpc":// is not spoken`}},
+		{"plain text and https", "[export.otlp]\nendpoint = \"https://a:1\"\ninsecure = true\n", []string{`f.toml:3:1: export.otlp.insecure: says plain text, but the endpoint says https://`}},
+		{"a ca without TLS", "[export.otlp]\nendpoint = \"http://a:1\"\nca = \"/ca.pem\"\n", []string{`f.toml:3:1: export.otlp.ca: does nothing without TLS: write https://`}},
+		{"a ca that is not there", "[export.otlp]\nca = \"/does/not/exist.pem\"\n", []string{`f.toml:2:1: export.otlp.ca: stat /does/not/exist.pem: no such file or directory: name a readable PEM file`}},
+		{"a certificate without its key", "[export.otlp]\ncert = \"/c.pem\"\n", []string{`export.otlp.cert: is there without a key: set key too`}},
+		{"holding shorter than settling", "limits.settle = \"30s\"\nlimits.max_hold = \"10s\"\n", []string{`f.toml:2:8: limits.max_hold: 10s is too short: make it longer than limits.settle (30s)`}},
+		{"all at once, in the order of the file", `
+[log]
+level = "loud"
+[slow]
+call = 2
+what = 1
+[sampling]
+ratio = 2.0
+`, []string{"f.toml:3:1: log.level:", "f.toml:5:1: slow.call:", "f.toml:6:1: slow.what:", "f.toml:8:1: sampling.ratio:"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Parse("f.toml", []byte(tt.text))
+			var problems Problems
+			if !errors.As(err, &problems) {
+				t.Fatalf("error %v, want Problems", err)
+			}
+			if !reflect.DeepEqual(got, Default()) {
+				t.Error("options changed in spite of the error")
+			}
+			rest := err.Error()
+			for _, want := range tt.want {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Fatalf("got\n%v\nwant in it\n%s", err, want)
+				}
+				rest = after
+			}
+		})
+	}
+}
+
+func TestAFileThatIsNotOursGivesAShortError(t *testing.T) {
+	_, err := Parse("f.toml", []byte(strings.Repeat("[[x]]\n", 3)+strings.Repeat("a1 = 1\n", 1)))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	var b strings.Builder
+	for i := range 1000 {
+		b.WriteString(quote(strings.Repeat("k", i+1)) + " = 1\n")
+	}
+	_, err = Parse("f.toml", []byte(b.String()))
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != problemsShown+1 || !strings.HasSuffix(lines[problemsShown], "and 980 more") {
+		t.Errorf("%d lines, the last: %s", len(lines), lines[len(lines)-1])
+	}
+	for _, l := range lines {
+		if len(l) > 1024 {
+			t.Errorf("a line of %d bytes", len(l))
+		}
+	}
+}
+
+// Each of these once meant deep recursion or a great deal of memory somewhere.
+func TestHostileTextIsRefusedAtOnce(t *testing.T) {
+	many := func(s string, n int) string { return strings.Repeat(s, n) }
+	for name, text := range map[string]string{
+		"too long":            many("#", maxFile+1),
+		"lists in lists":      "x = " + many("[", maxFile/2),
+		"tables in tables":    "resource.attributes = " + many("{a=", maxFile/4),
+		"a key of many parts": "[resource.attributes]\n" + many("a.", maxFile/4) + "b = \"1\"",
+		"many long keys":      "[" + many("a.", maxFile/4) + "a]\n" + many("a.b=1\n", 1),
+		"many bad words":      "sampling.keep = [" + many("1,", maxFile/4) + "]",
+		"many rules":          many("[[slow.rule]]\n", maxFile/16),
+		"many attributes":     "[resource.attributes]\n" + lettered(5000),
+		"not UTF-8":           "log.level = \"\xff\"",
+		"a NUL":               "log.level = \"a\x00\"",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse("f.toml", []byte(text))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if n := len(err.Error()); n > 32<<10 {
+				t.Errorf("an error of %d bytes", n)
+			}
+		})
+	}
+}
+
+func lettered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("k" + strings.Repeat("x", i%50) + index(i)[1:len(index(i))-1] + " = \"v\"\n")
+	}
+	return b.String()
+}
+
+func TestTheNRITextStandsOnTheFile(t *testing.T) {
+	o, err := Parse("f.toml", []byte("slow.command = \"1s\"\nslow.call = \"3s\""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err = o.Overlay("NRI configuration", []byte("slow.call = \"4s\""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Slow.Command != time.Second || o.Slow.Call != 4*time.Second {
+		t.Errorf("got %+v", o.Slow)
+	}
+	_, err = o.Overlay("NRI configuration", []byte("\n\nslow.cal = \"4s\""))
+	if err == nil || !strings.HasPrefix(err.Error(), "NRI configuration:3:6: slow.cal: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOverlayingLeavesTheBaseAlone(t *testing.T) {
+	base, err := Parse("f.toml", []byte("[resource.attributes]\na = \"1\"\n[export.otlp.headers]\nh = \"1\""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, err := base.Overlay("g.toml", []byte("[resource.attributes]\nb = \"2\"\n[export.otlp.headers]\ni = \"2\""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := base.Resource.Attributes["b"]; ok || len(over.Resource.Attributes) != 1 || over.Export.OTLP.Headers["i"].Reveal() != "2" {
+		t.Errorf("base %+v, over %+v", base.Resource, over.Resource)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(Default().TOML()))
+	f.Add([]byte("[[slow.rule]]\ncommand = \"a*\"\nthreshold = \"1s\"\n"))
+	f.Add([]byte("[export.otlp]\nendpoint = \"http://[::1]:4317\"\nheaders = { a = \"b\" }\n"))
+	f.Add([]byte("resource.attributes = { a.b = \"1\", \"c.d\" = \"2\" }\nsampling = { keep = [[1]] }"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		o, err := Parse("f.toml", data)
+		if err != nil {
+			return
+		}
+		// What is accepted can be written and read again, but for the secrets.
+		o.Export.OTLP.Headers = nil
+		again, err := Parse("again.toml", []byte(o.TOML()))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, o.TOML())
+		}
+		if d := again.Diff(o); len(d) > 0 {
+			t.Fatalf("%q", d)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// position is where something stands in the text, counted from 1; zero if not
+// known.
+type position struct{ line, column int }
+
+// positions says where the keys and the items of lists stand: "slow.command",
+// "slow.rule[0].threshold", "sampling.keep[1]".
+type positions map[string]position
+
+// maxParts bounds the parts of a key that is looked at. The longest option has
+// three; a file can spell keys of a hundred thousand.
+const maxParts = 16
+
+// locate finds the positions in a text that was parsed without an error before.
+func locate(data []byte) positions {
+	l := locator{lines: lines(data), found: positions{}, length: map[string]int{}}
+	l.parser.Reset(data)
+	table := ""
+	for l.parser.NextExpression() {
+		switch e := l.parser.Expression(); e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = l.keys(e, "", e.Kind == unstable.ArrayTable)
+		case unstable.KeyValue:
+			l.keyValue(e, table)
+		}
+	}
+	return l.found
+}
+
+type locator struct {
+	parser unstable.Parser
+	// lines holds where each line begins.
+	lines []int
+	found positions
+	// length holds how many items each [[list]] has so far.
+	length map[string]int
+}
+
+func (l *locator) keyValue(e *unstable.Node, table string) {
+	l.value(e.Value(), l.keys(e, table, false))
+}
+
+// keys notes every part of a key below a table and returns the whole path.
+func (l *locator) keys(e *unstable.Node, path string, isList bool) string {
+	it := e.Key()
+	for n := 0; it.Next(); n++ {
+		if n == maxParts {
+			return path
+		}
+		path = join(path, string(it.Node().Data))
+		l.note(path, it.Node())
+		last := it.IsLast()
+		switch {
+		case isList && last:
+			l.length[path]++
+			path += index(l.length[path] - 1)
+			l.note(path, it.Node())
+		case l.length[path] > 0 && !last:
+			path += index(l.length[path] - 1) // [list.table] is in the last item
+		}
+	}
+	return path
+}
+
+// value notes what is inside a value.
+func (l *locator) value(v *unstable.Node, path string) {
+	if strings.Count(path, ".") > maxParts {
+		return
+	}
+	it := v.Children()
+	switch v.Kind {
+	case unstable.Array:
+		for i := 0; it.Next(); i++ {
+			at := path + index(i)
+			l.note(at, it.Node())
+			l.value(it.Node(), at)
+		}
+	case unstable.InlineTable:
+		for it.Next() {
+			l.keyValue(it.Node(), path)
+		}
+	}
+}
+
+// note keeps the first place of a path. Lists in lists have no place of their own.
+func (l *locator) note(path string, n *unstable.Node) {
+	if _, ok := l.found[path]; ok || n.Raw.Length == 0 {
+		return
+	}
+	offset := int(n.Raw.Offset)
+	line, ok := slices.BinarySearch(l.lines, offset)
+	if !ok {
+		line--
+	}
+	l.found[path] = position{line + 1, offset - l.lines[line] + 1}
+}
+
+// of returns where path stands, or else the nearest thing around it.
+func (ps positions) of(path string) position {
+	for path != "" {
+		if p, ok := ps[path]; ok {
+			return p
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return position{}
+}
+
+// lines returns where each line of data begins.
+func lines(data []byte) []int {
+	begins := []int{0}
+	for i, b := range data {
+		if b == '\n' {
+			begins = append(begins, i+1)
+		}
+	}
+	return begins
+}
+
+// join adds one part to a path, in quotes where TOML needs them.
+func join(path, part string) string {
+	if path == "" {
+		return bare(part)
+	}
+	return path + "." + bare(part)
+}
+
+// bare writes one part of a key, in quotes where TOML needs them.
+func bare(part string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	if part != "" && strings.Trim(part, plain) == "" {
+		return part
+	}
+	return quote(part)
+}

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Problem is one thing that is wrong with the options, and what to do about it.
+type Problem struct {
+	// Source is the file, "NRI configuration" or "environment".
+	Source string
+	// Line and Column count from 1; 0 where they are not known.
+	Line, Column int
+	// Key is the option, as "slow.command"; empty where the text as a whole is
+	// meant.
+	Key string
+	// What is wrong. It never holds the value of a secret.
+	What string
+	// Remedy says what would be right.
+	Remedy string
+}
+
+// Error returns "file:line:column: key: what: remedy".
+func (p Problem) Error() string {
+	at := p.Source
+	if p.Line > 0 {
+		at += fmt.Sprintf(":%d:%d", p.Line, p.Column)
+	}
+	parts := []string{at}
+	for _, part := range []string{text.Clean(p.Key, text.Bound), p.What, p.Remedy} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Problems is all that is wrong, in the order of the text: people mend a file in
+// one go, not by one start for each mistake.
+type Problems []Problem
+
+// problemsShown bounds an error's length: a file that is not ours at all has a
+// mistake on every line.
+const problemsShown = 20
+
+// Error returns the problems, one a line.
+func (ps Problems) Error() string {
+	var lines []string
+	for _, p := range ps[:min(len(ps), problemsShown)] {
+		lines = append(lines, p.Error())
+	}
+	if more := len(ps) - problemsShown; more > 0 {
+		lines = append(lines, fmt.Sprintf("%s: and %d more", ps[0].Source, more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the single problems, for errors.As.
+func (ps Problems) Unwrap() []error {
+	errs := make([]error, len(ps))
+	for i, p := range ps {
+		errs[i] = p
+	}
+	return errs
+}
+
+// err returns the problems in order, nil if there are none.
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Key, b.Key))
+	})
+	return ps
+}
+
+// fault is a problem seen from inside one value: where it is is not known yet.
+type fault struct {
+	// under is the path below the option: "", "[1]", "[0].threshold", "x-token".
+	under        string
+	what, remedy string
+}
+
+func wrong(remedy, what string, args ...any) *fault {
+	return &fault{what: fmt.Sprintf(what, args...), remedy: remedy}
+}

@@ -1,0 +1,81 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+)
+
+// TLS returns how the endpoint is spoken to, nil where Target says plain text.
+// The client certificate is read anew for every connection, so that one that is
+// renewed in place is used; the CA is read once.
+func (o OTLP) TLS() (*tls.Config, error) {
+	if _, plain := o.Target(); plain {
+		return nil, nil
+	}
+	for key, f := range o.files() {
+		return nil, fmt.Errorf("export.otlp.%s: %s: %s", key, f.what, f.remedy)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CA != "" {
+		pool, err := readCA(o.CA)
+		if err != nil {
+			return nil, fmt.Errorf("export.otlp.ca: %w", err)
+		}
+		c.RootCAs = pool
+	}
+	if o.Cert != "" {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return readPair(o.Cert, o.Key)
+		}
+	}
+	return c, nil
+}
+
+// files finds what is wrong with the PEM files, by option.
+func (o OTLP) files() map[string]*fault {
+	faults := map[string]*fault{}
+	if o.CA != "" {
+		if _, err := readCA(o.CA); err != nil {
+			faults["ca"] = wrong("name a readable PEM file of the certificates to trust", "%v", err)
+		}
+	}
+	switch {
+	case o.Cert != "" && o.Key == "":
+		faults["cert"] = wrong("set key too, the certificate's private key", "is there without a key")
+	case o.Cert == "" && o.Key != "":
+		faults["key"] = wrong("set cert too, the key's certificate", "is there without a certificate")
+	case o.Cert != "":
+		if _, err := readPair(o.Cert, o.Key); err != nil {
+			faults["cert"] = wrong("name the readable PEM files of a certificate, in cert, and of its private key, in key", "%v", err)
+		}
+	}
+	return faults
+}
+
+func readCA(path string) (*x509.CertPool, error) {
+	pem, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no PEM certificate", quoted(path))
+	}
+	return pool, nil
+}
+
+func readPair(cert, key string) (*tls.Certificate, error) {
+	certPEM, err := readFile(cert)
+	keyPEM, keyErr := readFile(key)
+	if err := errors.Join(err, keyErr); err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		// crypto/tls says what is wrong without showing what is in the files.
+		return nil, fmt.Errorf("%s and %s: %w", quoted(cert), quoted(key), err)
+	}
+	return &pair, nil
+}

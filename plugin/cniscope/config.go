@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/config"
+)
+
+// configCmd makes "cniscope config": what is wrong in a file, and what is in force
+// with it.
+func configCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check the options, or print what is in force",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(configCheckCmd(), configPrintCmd())
+	return cmd
+}
+
+func configCheckCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say what is wrong in an options file, each mistake with its line and remedy",
+		Long: `Say what is wrong in an options file, each mistake with its line and remedy.
+Of a file that is right it says what differs from the defaults. The environment
+plays no part.`,
+		Args:         cobra.ExactArgs(1),
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := config.Load(args[0])
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "%s is right\n", args[0])
+			for _, c := range o.Changes(config.Default()) {
+				c.Live = true // nothing runs that would need a restart
+				fmt.Fprintf(out, "  %s\n", c)
+			}
+			return nil
+		},
+	}
+}
+
+func configPrintCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "print [FILE]",
+		Short: "Print every option as it is in force, with the defaults of what differs",
+		Long: `Print every option as it is in force: the defaults, changed by the environment,
+changed by the file. What differs from its default says what that is. Secrets are
+not shown.`,
+		Args:         cobra.MaximumNArgs(1),
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			hostname, _ := os.Hostname() // without one, the node has no name
+			base, err := config.FromEnvironment(os.Getenv, hostname)
+			if err != nil {
+				return err
+			}
+			source := config.Source{Base: base}
+			if len(args) == 1 {
+				source.Path = args[0]
+			}
+			o, err := source.Load()
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(cmd.OutOrStdout(), o.TOML())
+			return nil
+		},
+	}
+}

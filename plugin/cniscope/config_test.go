@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestConfigCommands(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	right := file("right.toml", "slow.command = \"1s\"\n[export.otlp]\nheaders = { authorization = \"hunter2\" }\n")
+	wrong := file("wrong.toml", "slow.comand = \"1s\"\nlog.level = 3\n")
+	t.Setenv("NODE_NAME", "node-7")
+
+	tests := []struct {
+		args []string
+		fail bool
+		want []string
+	}{
+		{[]string{"check", right}, false, []string{"right.toml is right\n", "  slow.command: 250ms -> 1s\n"}},
+		{[]string{"check", wrong}, true, []string{"wrong.toml:1:6: slow.comand", "wrong.toml:2:5: log.level"}},
+		{[]string{"check", "/not/there.toml"}, true, []string{"/not/there.toml"}},
+		{[]string{"check"}, true, nil},
+		{[]string{"print"}, false, []string{`node = "node-7"  # default: ""`, "[run]\ndir = "}},
+		{[]string{"print", right}, false, []string{`command = "1s"  # default: "250ms"`, `headers = { authorization = "[redacted]" }`}},
+		{[]string{"print", wrong}, true, []string{"wrong.toml:1:6"}},
+	}
+	for _, tt := range tests {
+		t.Run(strings.Join(tt.args[:1], " "), func(t *testing.T) {
+			out, err := runCommand(configCmd(), tt.args...)
+			if (err != nil) != tt.fail {
+				t.Fatalf("error %v", err)
+			}
+			if err != nil {
+				out += err.Error()
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("missing %q in\n%s", want, out)
+				}
+			}
+			if strings.Contains(out, "hunter2") {
+				t.Error("a secret is shown")
+			}
+		})
+	}
+}
+
+func runCommand(cmd *cobra.Command, args ...string) (string, error) {
+	var out strings.Builder
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	err := cmd.Execute()
+	return out.String(), err
+}
