@@ -1,0 +1,135 @@
+package nri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
+// serve keeps a session until ctx is done or, pre-installed, the runtime is gone.
+func (p *Plugin) serve(ctx context.Context) error {
+	defer p.markAttempted()
+	inherited := p.inherit()
+	if inherited != nil {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		go func() {
+			if processEnded(ctx, peerPID(inherited)) {
+				cancel(ErrRuntimeGone)
+			}
+		}()
+	}
+	for failures := 0; ; failures++ {
+		began := time.Now()
+		c, err := inherited, error(nil)
+		if inherited = nil; c == nil {
+			c, err = dial(ctx, p.options.Socket)
+		}
+		limit := p.pace.missing
+		if err == nil {
+			limit = p.pace.refused
+			err = p.session(ctx, watch(c))
+		}
+		if ctx.Err() != nil {
+			return ending(ctx)
+		}
+		p.markAttempted()
+		p.trouble(err)
+		if time.Since(began) >= p.pace.steady {
+			failures = 0
+		}
+		select {
+		case <-time.After(backoff(p.pace.first, limit, failures, rand.Float64())):
+		case <-ctx.Done():
+			return ending(ctx)
+		}
+	}
+}
+
+// ending tells the caller's wish from the runtime's end.
+func ending(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), ErrRuntimeGone) {
+		return ErrRuntimeGone
+	}
+	return nil
+}
+
+// inherit takes over the socket of a pre-installed plugin; nil if there is none.
+func (p *Plugin) inherit() net.Conn {
+	if !p.preinstalled {
+		return nil
+	}
+	c, err := fromEnvironment(os.Getenv(api.PluginSocketEnvVar))
+	if err != nil {
+		p.options.Log.Error("NRI: started as a pre-installed plugin, but without a usable socket; trying the external one",
+			"error", err, "socket", p.options.Socket)
+		return nil
+	}
+	return c
+}
+
+func fromEnvironment(value string) (net.Conn, error) {
+	fd, err := strconv.ParseUint(value, 10, 16)
+	if err != nil || fd < 3 {
+		return nil, fmt.Errorf("%s=%q is not the number of a socket", api.PluginSocketEnvVar, clean(value))
+	}
+	f := os.NewFile(uintptr(fd), "NRI socket")
+	if f == nil {
+		return nil, fmt.Errorf("%s=%d is not open", api.PluginSocketEnvVar, fd)
+	}
+	defer f.Close() // FileConn has its own
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s=%d: %w", api.PluginSocketEnvVar, fd, err)
+	}
+	return c, nil
+}
+
+func dial(ctx context.Context, socket string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return new(net.Dialer).DialContext(ctx, "unix", socket)
+}
+
+// trouble remembers what is wrong; the pump says it once.
+func (p *Plugin) trouble(err error) {
+	reason := remedy(err, p.options.Socket)
+	p.options.Log.Debug("NRI: not connected", "error", said(err))
+	p.queue.say(&reason)
+}
+
+// remedy says what is missing without NRI, why, and what to do.
+func remedy(err error, socket string) string {
+	const without = "pods are traced without labels, addresses and the mark \"running\""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("there is no NRI socket %s: %s; NRI may be disabled in containerd (it is by default in 1.7): see configs/containerd/cniscope-nri.toml", socket, without)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("nobody listens on the NRI socket %s: %s until containerd is up again", socket, without)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("the NRI socket %s may not be opened: %s; run cniscope as root", socket, without)
+	case errors.Is(err, errCut):
+		return fmt.Sprintf("containerd closed the NRI connection: %s until it is back", without)
+	}
+	return fmt.Sprintf("NRI at %s: %s: %s; containerd's log says more", socket, said(err), without)
+}
+
+// backoff doubles from first to limit, and takes a random part (half to all) of
+// that, so that plugins which were cut off together do not come back together.
+func backoff(first, limit time.Duration, failures int, random float64) time.Duration {
+	delay := limit
+	if failures < 16 { // 2^16 times anything sensible is beyond any limit
+		delay = min(limit, first<<failures)
+	}
+	return time.Duration(float64(delay) * (0.5 + random/2))
+}

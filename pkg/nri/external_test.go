@@ -1,0 +1,189 @@
+//go:build linux
+
+package nri
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/ttrpc"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+func TestLifecycleArrives(t *testing.T) {
+	dir := t.TempDir()
+	r, err := startRuntime(dir, pod("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	var got seen
+	var runtime string
+	before := clock.Monotonic()
+	p := start(t, Options{
+		Socket:    filepath.Join(dir, "nri.sock"),
+		Connected: func(name, version string) { runtime = name + " " + version },
+	}, got.sink)
+	<-p.Attempted()
+
+	ctx := ttrpc.WithMetadata(context.Background(), ttrpc.MD{"traceparent": {traceparent}, "tracestate": {"a=b"}})
+	for _, request := range []func(context.Context, *api.PodSandbox) error{r.run, r.stop, r.remove} {
+		if err := request(ctx, pod("new")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "four events", func() bool { return len(got.all()) == 4 })
+	want := []string{"present old", "running new", "stopped new", "removed new"}
+	if phases := phases(got.all()); !slices.Equal(phases, want) {
+		t.Fatalf("got %v, want %v", phases, want)
+	}
+	for _, e := range got.all() {
+		if e.Time < before || e.Time > clock.Monotonic() {
+			t.Errorf("an event at %d, not between %d and now", e.Time, before)
+		}
+	}
+	if trace := got.all()[1].Body.(*event.Sandbox).Trace; trace != (event.TraceContext{Parent: traceparent, State: "a=b"}) {
+		t.Errorf("the request's trace context is %+v", trace)
+	}
+	if runtime != "containerd v2.4.2" {
+		t.Errorf("the runtime calls itself %q", runtime)
+	}
+	s := p.Stats()
+	if !s.Connected || s.RuntimePID != os.Getpid() || s.Sessions != 1 || s.Received != 4 || s.Dropped != 0 || s.Handler.Count != 3 {
+		t.Errorf("counts are wrong: connected %v, pid %d, sessions %d, received %d, dropped %d, handled %d",
+			s.Connected, s.RuntimePID, s.Sessions, s.Received, s.Dropped, s.Handler.Count)
+	}
+}
+
+// NRI 0.8.0, of containerd 1.7, refuses a plugin that asks for events it does not
+// know: only these three.
+func TestSubscribesToWhatTheOldestRuntimeKnows(t *testing.T) {
+	var want api.EventMask
+	want.Set(api.Event_RUN_POD_SANDBOX, api.Event_STOP_POD_SANDBOX, api.Event_REMOVE_POD_SANDBOX)
+	type answer struct {
+		*api.ConfigureResponse
+		err error
+	}
+	answers := make(chan answer, 1)
+	dir := t.TempDir()
+	listen(t, dir, func(c net.Conn) {
+		response, err := speak(t, c).complete("")
+		answers <- answer{response, err}
+	})
+	p := start(t, Options{Socket: filepath.Join(dir, "nri.sock")}, func(event.Event) {})
+	a := <-answers
+	if a.err != nil || api.EventMask(a.Events) != want {
+		t.Fatalf("subscribed to %#x, %v; want %#x", a.GetEvents(), a.err, want)
+	}
+	if a.FailurePolicy != nil {
+		t.Error("with a failure policy a plugin that is slow would stay, and delay every pod")
+	}
+	<-p.Attempted()
+}
+
+// A sink that takes nothing at all delays no pod; what was dropped is counted.
+func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
+	dir := t.TempDir()
+	r, err := startRuntime(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	const pods, queue = 50, 4
+	var got seen
+	blocked := make(chan struct{})
+	release := sync.OnceFunc(func() { close(blocked) })
+	t.Cleanup(release)
+	p := start(t, Options{Socket: filepath.Join(dir, "nri.sock"), Queue: queue}, func(e event.Event) {
+		<-blocked
+		got.sink(e)
+	})
+	t.Cleanup(release) // before the plugin's end is waited for
+	<-p.Attempted()
+	for i := range pods {
+		if err := r.run(context.Background(), pod(fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dropped := p.Stats().Dropped
+	if dropped < pods-queue-1 || dropped > pods-queue {
+		t.Errorf("%d dropped; want all but those in the queue and perhaps one in the sink", dropped)
+	}
+	release()
+	var delivered, lost uint64
+	eventually(t, "all pods delivered or reported as lost", func() bool {
+		delivered, lost = 0, 0
+		for _, e := range got.all() {
+			switch body := e.Body.(type) {
+			case *event.Sandbox:
+				delivered++
+			case *event.Lost:
+				if body.Source != "nri" || body.Reason != "queue full" {
+					t.Fatalf("lost %+v", body)
+				}
+				lost += body.Count
+			}
+		}
+		return delivered+lost == pods
+	})
+	if lost != dropped {
+		t.Errorf("%d reported as lost, %d dropped", lost, dropped)
+	}
+}
+
+func TestPanicsAreSurvived(t *testing.T) {
+	dir := t.TempDir()
+	r, err := startRuntime(dir, pod("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	var got seen
+	p := start(t, Options{
+		Socket:    filepath.Join(dir, "nri.sock"),
+		Connected: func(string, string) { panic("a listener's fault") },
+	}, func(e event.Event) {
+		if len(phases([]event.Event{e})) == 1 && e.Body.(*event.Sandbox).ID == "old" {
+			panic("a sink's fault")
+		}
+		got.sink(e)
+	})
+	<-p.Attempted()
+	if err := r.run(context.Background(), pod("new")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the event after the panics", func() bool { return slices.Contains(phases(got.all()), "running new") })
+	if n := p.Stats().Panics; n != 2 {
+		t.Errorf("%d panics counted, want 2", n)
+	}
+}
+
+// Nothing that a runtime can send makes a handler panic, so one is made to.
+func TestHandlerRecoversItsPanics(t *testing.T) {
+	p, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(p.queue.events)
+	h := newHandlers(p)
+	if err := h.RunPodSandbox(context.Background(), pod("new")); err != nil {
+		t.Errorf("a panic fails the pod: %v", err)
+	}
+	if _, err := h.Synchronize(context.Background(), []*api.PodSandbox{pod("old")}, nil); err != nil {
+		t.Errorf("a panic fails the registration: %v", err)
+	}
+	if n := p.Stats().Panics; n != 2 {
+		t.Errorf("%d panics counted, want 2", n)
+	}
+}

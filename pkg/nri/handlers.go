@@ -1,0 +1,126 @@
+package nri
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/ttrpc"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// handlers is what the runtime calls during one session. Which of NRI's handlers
+// it has decides what the stub subscribes to: these three events are known to
+// every runtime since NRI 0.8.0, which refuses a plugin that asks for newer ones.
+type handlers struct {
+	plugin       *Plugin
+	state        atomic.Int32  // waiting, configured or abandoned
+	applied      chan struct{} // closed when the options were taken over
+	synchronised chan struct{} // closed when the sandboxes that existed were received
+	appliedOnce  sync.Once
+	syncOnce     sync.Once
+}
+
+const (
+	waiting int32 = iota
+	configured
+	abandoned
+)
+
+var errAbandoned = errors.New("the registration was given up")
+
+func newHandlers(p *Plugin) *handlers {
+	return &handlers{plugin: p, applied: make(chan struct{}), synchronised: make(chan struct{})}
+}
+
+// gate stands before the stub: once a registration was given up, the runtime's
+// Configure comes too late to get through.
+func (h *handlers) gate(ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc.UnaryServerInfo, method ttrpc.Method) (any, error) {
+	if strings.HasSuffix(info.FullMethod, "/Configure") {
+		h.state.CompareAndSwap(waiting, configured)
+		if h.state.Load() == abandoned {
+			return nil, errAbandoned
+		}
+	}
+	return method(ctx, body)
+}
+
+// Configure takes the options' text and lets the runtime go on at once: they are
+// applied in the background.
+func (h *handlers) Configure(_ context.Context, config, runtime, version string) (api.EventMask, error) {
+	if h.state.Load() == abandoned {
+		return 0, errAbandoned
+	}
+	go func() {
+		defer h.appliedOnce.Do(func() { close(h.applied) })
+		h.plugin.apply(config)
+		h.plugin.announce(clean(runtime), clean(version))
+	}()
+	return 0, nil // 0: all that there are handlers for
+}
+
+func (p *Plugin) apply(config string) {
+	defer p.survive("Options.Configure")
+	if config == "" || p.options.Configure == nil {
+		return
+	}
+	if err := p.options.Configure(config); err != nil {
+		p.options.Log.Error("NRI: the options that the runtime handed over are wrong; going on with the old ones", "error", err)
+	}
+}
+
+func (p *Plugin) announce(runtime, version string) {
+	defer p.survive("Options.Connected")
+	if p.options.Connected != nil {
+		p.options.Connected(runtime, version)
+	}
+}
+
+// Synchronize receives the sandboxes that were there before us.
+func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
+	defer h.syncOnce.Do(func() { close(h.synchronised) })
+	h.plugin.receive(event.SandboxPresent, event.TraceContext{}, pods...)
+	return nil, nil
+}
+
+// RunPodSandbox comes after CNI ADD, when the sandbox has started.
+func (h *handlers) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	return h.plugin.handle(ctx, event.SandboxRunning, pod)
+}
+
+// StopPodSandbox comes before CNI DEL.
+func (h *handlers) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	return h.plugin.handle(ctx, event.SandboxStopped, pod)
+}
+
+// RemovePodSandbox comes when the sandbox is no more.
+func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	return h.plugin.handle(ctx, event.SandboxRemoved, pod)
+}
+
+// handle is what a pod waits for: measured, and never an error.
+func (p *Plugin) handle(ctx context.Context, phase event.Phase, pod *api.PodSandbox) error {
+	began := time.Now()
+	p.receive(phase, traceOf(ctx), pod)
+	p.times.add(time.Since(began))
+	return nil
+}
+
+func (p *Plugin) receive(phase event.Phase, trace event.TraceContext, pods ...*api.PodSandbox) {
+	defer p.survive("a handler")
+	received := clock.Monotonic()
+	for _, pod := range pods {
+		p.received.Add(1)
+		p.queue.offer(event.Event{Time: received, Body: sandboxOf(phase, pod, trace)})
+	}
+}
+
+// said cleans what an error says: parts of it come from the other side.
+func said(err error) string { return text.Clean(err.Error(), 2*text.Bound) }

@@ -1,0 +1,212 @@
+//go:build linux
+
+package nri
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/adaptation"
+	"github.com/containerd/nri/pkg/api"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/record"
+)
+
+// testPace does everything as in earnest, sooner.
+var testPace = pace{
+	first:   time.Millisecond,
+	missing: 20 * time.Millisecond,
+	refused: 20 * time.Millisecond,
+	steady:  time.Hour,
+	start:   300 * time.Millisecond,
+	settle:  time.Second,
+	stop:    10 * time.Second,
+}
+
+func pod(id string) *api.PodSandbox {
+	return &api.PodSandbox{Id: id, Name: "name-" + id, Namespace: "default", Uid: "uid-" + id}
+}
+
+// runtimeSide is the real runtime side of NRI, as containerd embeds it.
+type runtimeSide struct{ *adaptation.Adaptation }
+
+// startRuntime listens on DIR/nri.sock and starts the plugins in DIR/plugins.
+func startRuntime(dir string, present ...*api.PodSandbox) (runtimeSide, error) {
+	a, err := adaptation.New("containerd", "v2.4.2",
+		func(ctx context.Context, sync adaptation.SyncCB) error {
+			_, err := sync(ctx, present, nil)
+			return err
+		},
+		func(context.Context, []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) {
+			return nil, errors.New("a plugin that only watches asked for a change")
+		},
+		adaptation.WithSocketPath(filepath.Join(dir, "nri.sock")),
+		adaptation.WithPluginPath(filepath.Join(dir, "plugins")),
+		adaptation.WithPluginConfigPath(filepath.Join(dir, "conf.d")),
+	)
+	if err != nil {
+		return runtimeSide{}, err
+	}
+	return runtimeSide{a}, a.Start()
+}
+
+// run does as containerd does: no request while a plugin is synchronised.
+func (r runtimeSide) run(ctx context.Context, pod *api.PodSandbox) error {
+	defer r.BlockPluginSync().Unblock()
+	return r.RunPodSandbox(ctx, &api.RunPodSandboxRequest{Pod: pod})
+}
+
+func (r runtimeSide) stop(ctx context.Context, pod *api.PodSandbox) error {
+	defer r.BlockPluginSync().Unblock()
+	return r.StopPodSandbox(ctx, &api.StopPodSandboxRequest{Pod: pod})
+}
+
+func (r runtimeSide) remove(ctx context.Context, pod *api.PodSandbox) error {
+	defer r.BlockPluginSync().Unblock()
+	return r.RemovePodSandbox(ctx, &api.RemovePodSandboxRequest{Pod: pod})
+}
+
+// process is a runtime that can be killed.
+type process struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+func startProcess(t *testing.T, dir string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), runtimeDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: cmd, in: in, out: bufio.NewScanner(out)}
+	t.Cleanup(p.kill)
+	p.expect("ready")
+	return p
+}
+
+func (p *process) expect(line string) {
+	p.t.Helper()
+	if !p.out.Scan() || p.out.Text() != line {
+		p.t.Fatalf("the runtime says %q, not %q", p.out.Text(), line)
+	}
+}
+
+func (p *process) run(id string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.in, "run "+id+"\n"); err != nil {
+		p.t.Fatal(err)
+	}
+	p.expect("ok")
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// seen collects what a sink is given.
+type seen struct {
+	mu     sync.Mutex
+	events []event.Event
+}
+
+func (s *seen) sink(e event.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+}
+
+func (s *seen) all() []event.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]event.Event(nil), s.events...)
+}
+
+// phases lists the sandbox events as "phase id", and NRI's going and coming.
+func phases(events []event.Event) (out []string) {
+	for _, e := range events {
+		switch body := e.Body.(type) {
+		case *event.Sandbox:
+			out = append(out, string(body.Phase)+" "+body.ID)
+		case *event.Degraded:
+			if body.Restored {
+				out = append(out, "restored")
+			} else {
+				out = append(out, "degraded")
+			}
+		}
+	}
+	return out
+}
+
+// start runs a plugin until the test is over, and waits for its end.
+func start(t *testing.T, o Options, sink event.Sink) *Plugin {
+	t.Helper()
+	p, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.pace = testPace
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx, sink) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return p
+}
+
+// eventually waits for what takes its time; only a hang fails.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("never happened: ", what)
+		}
+	}
+}
+
+// recorded reads what a plugin of a process of its own has recorded so far.
+func recorded(dir string) (events []event.Event) {
+	r, err := record.Open(filepath.Join(dir, "recording"))
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	for {
+		e, err := r.Next()
+		if err != nil {
+			return events
+		}
+		events = append(events, e)
+	}
+}
+
+func content(dir, name string) string {
+	text, _ := os.ReadFile(filepath.Join(dir, name))
+	return string(text)
+}

@@ -1,0 +1,88 @@
+package nri
+
+import (
+	"context"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// peerPID is the process at the other end: the one that listens or, of a pair, the
+// one that made it. 0 if unknown, or in a PID namespace that we do not see.
+func peerPID(c net.Conn) int {
+	socket, ok := c.(*net.UnixConn)
+	if !ok {
+		return 0
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	var pid int
+	_ = raw.Control(func(fd uintptr) {
+		if peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = int(peer.Pid)
+		}
+	})
+	return pid
+}
+
+// processEnded waits until the process is over, and returns false if ctx is done
+// before that.
+func processEnded(ctx context.Context, pid int) bool {
+	parent := os.Getppid()
+	if pid == 0 {
+		pid = parent
+	}
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err == unix.EINVAL { // PIDFD_NONBLOCK is of Linux 5.10, pidfd_open of 5.3
+		if fd, err = unix.PidfdOpen(pid, 0); err == nil {
+			err = unix.SetNonblock(fd, true)
+		}
+	}
+	switch err {
+	case nil:
+		if ended, ok := pidfdEnded(ctx, fd); ok {
+			return ended
+		}
+	case unix.ESRCH:
+		return true
+	}
+	return orphaned(ctx, parent)
+}
+
+// pidfdEnded waits without a thread: a pidfd is readable once its process is over
+// (pidfd_open(2)). It returns !ok if that does not work here.
+func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
+	f := os.NewFile(uintptr(fd), "pidfd")
+	defer f.Close()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false, false
+	}
+	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
+	err = raw.Read(func(fd uintptr) bool {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 0)
+		ended = n > 0 && err == nil
+		return ended
+	})
+	return ended, err == nil || ctx.Err() != nil
+}
+
+// orphaned is the way without pidfds (a seccomp profile may forbid them): another
+// parent means that ours is gone.
+func orphaned(ctx context.Context, parent int) bool {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for os.Getppid() == parent {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}

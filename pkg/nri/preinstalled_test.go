@@ -1,0 +1,126 @@
+//go:build linux
+
+package nri
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/containerd/nri/pkg/api"
+	nrinet "github.com/containerd/nri/pkg/net"
+)
+
+// install puts the plugin where the runtime looks for it, with its configuration.
+func install(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		os.Mkdir(filepath.Join(dir, "plugins"), 0o700),
+		os.Mkdir(filepath.Join(dir, "conf.d"), 0o700),
+		os.WriteFile(filepath.Join(dir, "conf.d", "42-cniscope.conf"), []byte("[slow]\n"), 0o600),
+		os.Symlink(self, filepath.Join(dir, "plugins", "42-cniscope")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// The runtime starts the plugin, hands it a socket and its configuration; when the
+// runtime dies, the plugin ends.
+func TestPreinstalled(t *testing.T) {
+	dir := install(t)
+	runtime := startProcess(t, dir)
+	runtime.run("1")
+	want := []string{"present present", "running 1"}
+	eventually(t, "the pod recorded", func() bool { return slices.Equal(phases(recorded(dir)), want) })
+	eventually(t, "the configuration received", func() bool { return content(dir, "configured") == "[slow]\n" })
+	if early := content(dir, "ended"); early != "" {
+		t.Fatalf("ended while the runtime lived: %s", early)
+	}
+	runtime.kill()
+	eventually(t, "the plugin's end", func() bool { return content(dir, "ended") != "" })
+	if err := content(dir, "ended"); err != ErrRuntimeGone.Error() {
+		t.Fatalf("ended by %s", err)
+	}
+}
+
+// The plugin is cut off while the process that started it lives: it comes back by
+// the external socket, under the same name.
+func TestCutOffPreinstalledComesBack(t *testing.T) {
+	dir := install(t)
+	pair, err := nrinet.NewSocketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := pair.LocalConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(dir, "plugins", "42-cniscope"))
+	cmd.Env = []string{api.PluginNameEnvVar + "=cniscope", api.PluginIdxEnvVar + "=42", api.PluginSocketEnvVar + "=3"}
+	cmd.ExtraFiles = []*os.File{pair.PeerFile()}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	pair.PeerClose()
+
+	names := make(chan string, 1)
+	listen(t, dir, func(c net.Conn) {
+		r := speak(t, c)
+		name := <-r.registered
+		r.registered <- name
+		if _, err := r.complete("", pod("later")); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.plugin.StateChange(context.Background(), &api.StateChangeEvent{Event: api.Event_STOP_POD_SANDBOX, Pod: pod("later")}); err != nil {
+			t.Error(err)
+		}
+		names <- name
+	})
+
+	inherited := speak(t, ours)
+	if _, err := inherited.complete("", pod("first")); err != nil {
+		t.Fatal(err)
+	}
+	inherited.mux.Close()
+	if name := <-names; name != "42-cniscope" {
+		t.Errorf("came back as %s", name)
+	}
+	eventually(t, "all recorded", func() bool {
+		all := phases(recorded(dir))
+		slices.Sort(all)
+		return slices.Equal(all, []string{"degraded", "present first", "present later", "restored", "stopped later"})
+	})
+	if early := content(dir, "ended"); early != "" {
+		t.Fatalf("ended while the runtime lived: %s", early)
+	}
+}
+
+func TestInheritedSocketIsChecked(t *testing.T) {
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, value := range []string{"", "x", "-1", "2", "65000", "99999999999"} {
+		if c, err := fromEnvironment(value); err == nil {
+			c.Close()
+			t.Errorf("%q is taken for a socket", value)
+		}
+	}
+}

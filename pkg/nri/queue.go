@@ -1,0 +1,95 @@
+package nri
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// queue is what lies between the handlers, which never wait, and the sink, which
+// may.
+type queue struct {
+	events  chan event.Event
+	lost    atomic.Uint64          // dropped and not yet reported
+	dropped atomic.Uint64          // in all
+	trouble atomic.Pointer[string] // why there is no NRI; nil if there is
+	wake    chan struct{}          // something besides an event is to be reported
+}
+
+func newQueue(size int) queue {
+	return queue{events: make(chan event.Event, size), wake: make(chan struct{}, 1)}
+}
+
+// offer never waits.
+func (q *queue) offer(e event.Event) {
+	select {
+	case q.events <- e:
+	default:
+		q.dropped.Add(1)
+		q.lost.Add(1)
+		q.poke()
+	}
+}
+
+// say sets what is wrong with the connection, nil if nothing is. Only the last
+// word counts, so it needs no queue.
+func (q *queue) say(trouble *string) {
+	q.trouble.Store(trouble)
+	q.poke()
+}
+
+func (q *queue) poke() {
+	select {
+	case q.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// pump delivers until ctx is done, and then what is left. All calls of the sink
+// come from here.
+func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
+	var degraded bool // what the sink was told last
+	for {
+		select {
+		case e := <-p.queue.events:
+			p.deliver(sink, e)
+		case <-p.queue.wake:
+		case <-ctx.Done():
+			for len(p.queue.events) > 0 {
+				p.deliver(sink, <-p.queue.events)
+			}
+			p.report(sink, &degraded)
+			return
+		}
+		p.report(sink, &degraded)
+	}
+}
+
+// report tells the sink of lost events, now that there is room again, and of NRI
+// having gone or come back.
+func (p *Plugin) report(sink event.Sink, degraded *bool) {
+	if n := p.queue.lost.Swap(0); n > 0 {
+		p.deliver(sink, now(&event.Lost{Source: "nri", Reason: "queue full", Count: n}))
+	}
+	trouble := p.queue.trouble.Load()
+	if (trouble != nil) == *degraded {
+		return
+	}
+	*degraded = trouble != nil
+	body := &event.Degraded{Feature: "nri", Restored: true, Reason: "the runtime's NRI answers again"}
+	if trouble != nil {
+		body = &event.Degraded{Feature: "nri", Reason: *trouble}
+	}
+	p.deliver(sink, now(body))
+}
+
+func (p *Plugin) deliver(sink event.Sink, e event.Event) {
+	defer p.survive("the sink")
+	sink(e)
+}
+
+func now(body event.Body) event.Event {
+	return event.Event{Time: clock.Monotonic(), Body: body}
+}

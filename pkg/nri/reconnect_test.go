@@ -1,0 +1,153 @@
+//go:build linux
+
+package nri
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// A runtime may hang or die at any step of a registration. The plugin gives that
+// attempt up, leaves nothing behind, and registers when there is a sound one.
+func TestRuntimeFailsDuringRegistration(t *testing.T) {
+	steps := map[string]func(*testing.T, net.Conn){
+		"closes at once":        func(_ *testing.T, c net.Conn) { c.Close() },
+		"says nothing":          func(*testing.T, net.Conn) {},
+		"talks nonsense":        func(_ *testing.T, c net.Conn) { c.Write([]byte(strings.Repeat("nonsense", 1000))) },
+		"registers, then hangs": func(t *testing.T, c net.Conn) { <-speak(t, c).registered },
+		"registers, then closes": func(t *testing.T, c net.Conn) {
+			r := speak(t, c)
+			<-r.registered
+			time.Sleep(time.Millisecond) // so that the answer mostly gets there first
+			r.mux.Close()
+		},
+		"configures, then closes": func(t *testing.T, c net.Conn) {
+			r := speak(t, c)
+			go func() {
+				time.Sleep(time.Millisecond)
+				r.mux.Close()
+			}()
+			_, _ = r.complete("")
+		},
+	}
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var attempts atomic.Int32
+			l := listen(t, dir, func(c net.Conn) {
+				attempts.Add(1)
+				step(t, c)
+			})
+			p, err := New(Options{Socket: filepath.Join(dir, "nri.sock")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.pace = testPace
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan error, 1)
+			var got seen
+			go func() { ended <- p.Run(ctx, got.sink) }()
+
+			<-p.Attempted()
+			eventually(t, "three attempts", func() bool { return attempts.Load() >= 3 })
+			l.Close()
+			r, err := startRuntime(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Stop()
+			eventually(t, "a pod seen", func() bool {
+				if err := r.run(context.Background(), pod("new")); err != nil {
+					t.Fatal(err)
+				}
+				return slices.Contains(phases(got.all()), "running new")
+			})
+			cancel()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			if n := goroutines("stub.(*stub).Start"); n != 0 {
+				t.Errorf("%d registrations still hang", n)
+			}
+		})
+	}
+}
+
+// goroutines counts those that are in a function.
+func goroutines(function string) (n int) {
+	buf := make([]byte, 1<<20)
+	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(g, function+"(") {
+			n++
+		}
+	}
+	return n
+}
+
+// The runtime is killed, and another one comes: said once each, and pods are seen
+// again.
+func TestRuntimeIsKilled(t *testing.T) {
+	dir := t.TempDir()
+	first := startProcess(t, dir)
+	var got seen
+	p := start(t, Options{Socket: filepath.Join(dir, "nri.sock")}, got.sink)
+	<-p.Attempted()
+	if pid := p.Stats().RuntimePID; pid != first.cmd.Process.Pid {
+		t.Errorf("the runtime has pid %d, not %d", first.cmd.Process.Pid, pid)
+	}
+	first.run("1")
+	first.kill()
+	eventually(t, "said that NRI is gone", func() bool { return slices.Contains(phases(got.all()), "degraded") })
+	second := startProcess(t, dir)
+	eventually(t, "said that NRI is back", func() bool { return slices.Contains(phases(got.all()), "restored") })
+	eventually(t, "synchronised", func() bool { return len(phases(got.all())) == 5 })
+	second.run("2")
+	eventually(t, "the second pod", func() bool { return len(phases(got.all())) == 6 })
+
+	all := phases(got.all())
+	slices.Sort(all) // coming back and the first sandboxes have no order
+	want := []string{"degraded", "present present", "present present", "restored", "running 1", "running 2"}
+	if !slices.Equal(all, want) {
+		t.Fatalf("got %v, want %v", all, want)
+	}
+	if n := p.Stats().Sessions; n != 2 {
+		t.Errorf("%d sessions, want 2", n)
+	}
+}
+
+// Without NRI: said once, with the remedy, and everything else may begin.
+func TestNoNRI(t *testing.T) {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "nri.sock")
+	var got seen
+	p := start(t, Options{Socket: socket}, got.sink)
+	<-p.Attempted()
+	eventually(t, "said", func() bool { return len(got.all()) > 0 })
+	said, ok := got.all()[0].Body.(*event.Degraded)
+	if !ok || said.Feature != "nri" || said.Restored || !strings.Contains(said.Reason, socket) || !strings.Contains(said.Reason, "cniscope-nri.toml") {
+		t.Fatalf("said %+v", got.all()[0].Body)
+	}
+	// A dead socket is another reason, but not another loss.
+	if err := os.WriteFile(socket, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := startRuntime(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	eventually(t, "back", func() bool { return len(phases(got.all())) == 2 })
+	if all := phases(got.all()); !slices.Equal(all, []string{"degraded", "restored"}) {
+		t.Fatalf("said %v", all)
+	}
+}

@@ -1,0 +1,99 @@
+package nri
+
+import (
+	"context"
+	"strings"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/ttrpc"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// What is taken of a sandbox at most. Kubernetes' own limits for names are 253
+// bytes, for a label's key 317 and its value 63.
+const (
+	maxLabels = 64
+	maxKey    = 320
+	maxIPs    = 16
+	maxTrace  = 512 // tracestate, by the W3C recommendation
+)
+
+// annotationPrefix is the only kind of annotation that is looked at: others may
+// hold secrets.
+const annotationPrefix = "cniscope.dev/"
+
+// sandboxOf copies what we use of a pod, bounded and clean.
+func sandboxOf(phase event.Phase, pod *api.PodSandbox, trace event.TraceContext) *event.Sandbox {
+	return &event.Sandbox{
+		Phase: phase,
+		ID:    clean(pod.GetId()),
+		Pod: event.Pod{
+			Namespace: clean(pod.GetNamespace()),
+			Name:      clean(pod.GetName()),
+			UID:       clean(pod.GetUid()),
+		},
+		Labels:         some(pod.GetLabels(), ""),
+		Annotations:    some(pod.GetAnnotations(), annotationPrefix),
+		RuntimeHandler: clean(pod.GetRuntimeHandler()),
+		IPs:            addresses(pod.GetIps()),
+		NetNS:          networkNamespace(pod),
+		Trace:          trace,
+	}
+}
+
+func clean(s string) string { return text.Clean(s, text.Bound) }
+
+// some copies the entries whose keys begin with prefix. Of more than maxLabels it
+// is not said which are taken: to sort them would cost every pod.
+func some(all map[string]string, prefix string) map[string]string {
+	var out map[string]string
+	for key, value := range all {
+		if !strings.HasPrefix(key, prefix) {
+			continue
+		}
+		if out == nil {
+			out = make(map[string]string, min(len(all), maxLabels))
+		}
+		out[text.Clean(key, maxKey)] = clean(value)
+		if len(out) == maxLabels {
+			break
+		}
+	}
+	return out
+}
+
+func addresses(ips []string) []string {
+	if len(ips) == 0 {
+		return nil
+	}
+	out := make([]string, 0, min(len(ips), maxIPs))
+	for _, ip := range ips[:cap(out)] {
+		out = append(out, clean(ip))
+	}
+	return out
+}
+
+// networkNamespace is the path that CNI plugins get as CNI_NETNS; empty once the
+// namespace is gone.
+func networkNamespace(pod *api.PodSandbox) string {
+	for _, ns := range pod.GetLinux().GetNamespaces() {
+		if ns.GetType() == "network" {
+			return clean(ns.GetPath())
+		}
+	}
+	return ""
+}
+
+// traceOf reads the context of the runtime's own trace from the request
+// (containerd >= 2.2).
+func traceOf(ctx context.Context) event.TraceContext {
+	var trace event.TraceContext
+	if parent, ok := ttrpc.GetMetadataValue(ctx, "traceparent"); ok {
+		trace.Parent = text.Clean(parent, maxTrace)
+		state, _ := ttrpc.GetMetadataValue(ctx, "tracestate")
+		trace.State = text.Clean(state, maxTrace)
+	}
+	return trace
+}

@@ -1,0 +1,73 @@
+package nri
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// Durations are counted in buckets of a quarter of a power of two: a quantile is
+// at most 25 % too long, and never too short. The last bucket takes all above 8 s.
+const (
+	perOctave = 4
+	octaves   = 33
+	buckets   = perOctave * octaves
+)
+
+// times is a histogram that costs a handler a few atomic additions.
+type times struct {
+	buckets [buckets]atomic.Uint64
+	max     atomic.Int64
+}
+
+func (t *times) add(d time.Duration) {
+	t.buckets[bucketOf(d)].Add(1)
+	for {
+		longest := t.max.Load()
+		if int64(d) <= longest || t.max.CompareAndSwap(longest, int64(d)) {
+			return
+		}
+	}
+}
+
+// bucketOf finds the bucket by the highest bit and the two below it.
+func bucketOf(d time.Duration) int {
+	n := uint64(max(d, perOctave)) // the first buckets, below 4 ns, are of no use
+	octave := bits.Len64(n) - 1
+	return min(octave*perOctave+int(n>>(octave-2))&3, buckets-1)
+}
+
+// upperBound is the first duration that is too long for the bucket.
+func upperBound(bucket int) time.Duration {
+	octave, quarter := bucket/perOctave, bucket%perOctave
+	return time.Duration((perOctave + quarter + 1) << octave / perOctave)
+}
+
+func (t *times) snapshot() Times {
+	s := Times{Max: time.Duration(t.max.Load())}
+	for i := range t.buckets {
+		s.buckets[i] = t.buckets[i].Load()
+		s.Count += s.buckets[i]
+	}
+	return s
+}
+
+// Times are how long something took, as a distribution.
+type Times struct {
+	Count   uint64
+	Max     time.Duration
+	buckets [buckets]uint64
+}
+
+// Quantile returns a time that the share q (0 to 1) of all did not exceed: at most
+// 25 % more than the true value, never less; 0 if there were none.
+func (t Times) Quantile(q float64) time.Duration {
+	var seen uint64
+	for i, n := range t.buckets {
+		seen += n
+		if n > 0 && float64(seen) >= q*float64(t.Count) && i < buckets-1 {
+			return min(upperBound(i), t.Max)
+		}
+	}
+	return t.Max
+}

@@ -1,0 +1,94 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// maxString is what one string of a recording is cut to, in bytes: the longest
+// path of Linux (PATH_MAX). Sources cut to this or less, so that a recording they
+// made passes unchanged.
+const maxString = 4096
+
+// clean makes every string that v points to safe to print: v is what a file says,
+// and a file may be hostile. Cleaning what is clean changes nothing.
+func clean(v any) { cleanValue(reflect.ValueOf(v)) }
+
+func cleanValue(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			cleanValue(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			cleanValue(v.Field(i))
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			cleanValue(v.Index(i))
+		}
+	case reflect.Map:
+		v.Set(cleanMap(v))
+	case reflect.String:
+		v.SetString(text.Clean(v.String(), maxString))
+	}
+}
+
+// cleanMap returns a copy with clean keys and values. In the order of the keys,
+// so that it is always the same one that wins when two become one.
+func cleanMap(v reflect.Value) reflect.Value {
+	if v.IsNil() {
+		return v
+	}
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return bytes.Compare([]byte(a.String()), []byte(b.String())) })
+	out := reflect.MakeMapWithSize(v.Type(), len(keys))
+	for _, k := range keys {
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		key.Set(k)
+		value.Set(v.MapIndex(k))
+		cleanValue(key)
+		cleanValue(value)
+		out.SetMapIndex(key, value)
+	}
+	return out
+}
+
+// cleanObject does the same for JSON of unknown shape, which must be an object.
+func cleanObject(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var object map[string]any
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.UseNumber() // a duration in nanoseconds must not pass through a float
+	if err := in.Decode(&object); err != nil {
+		return nil, fmt.Errorf("options: %w", err)
+	}
+	return json.Marshal(cleanAny(object))
+}
+
+func cleanAny(v any) any {
+	switch v := v.(type) {
+	case string:
+		return text.Clean(v, maxString)
+	case []any:
+		for i := range v {
+			v[i] = cleanAny(v[i])
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			out[text.Clean(k, maxString)] = cleanAny(v[k])
+		}
+		return out
+	}
+	return v
+}

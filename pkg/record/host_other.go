@@ -1,0 +1,7 @@
+//go:build !linux
+
+package record
+
+func kernel() string { return "" }
+
+func bootID() string { return "" }

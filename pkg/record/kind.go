@@ -1,0 +1,58 @@
+package record
+
+import "github.com/cniscope/cniscope/pkg/event"
+
+// kindOf names the kind of a body in a recording; empty for a body that has no
+// place in one. The names are part of the format: they never change.
+func kindOf(body event.Body) string {
+	switch body.(type) {
+	case *event.Exec:
+		return "exec"
+	case *event.Fork:
+		return "fork"
+	case *event.Exit:
+		return "exit"
+	case *event.Sandbox:
+		return "sandbox"
+	case *event.Runtime:
+		return "runtime"
+	case *event.Networks:
+		return "networks"
+	case *event.Clock:
+		return "clock"
+	case *event.Lost:
+		return "lost"
+	case *event.Degraded:
+		return "degraded"
+	case *event.Tick:
+		return "tick"
+	}
+	return ""
+}
+
+// newBody returns an empty body of a kind; nil for a kind that is not known.
+func newBody(kind string) event.Body {
+	switch kind {
+	case "exec":
+		return new(event.Exec)
+	case "fork":
+		return new(event.Fork)
+	case "exit":
+		return new(event.Exit)
+	case "sandbox":
+		return new(event.Sandbox)
+	case "runtime":
+		return new(event.Runtime)
+	case "networks":
+		return new(event.Networks)
+	case "clock":
+		return new(event.Clock)
+	case "lost":
+		return new(event.Lost)
+	case "degraded":
+		return new(event.Degraded)
+	case "tick":
+		return new(event.Tick)
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Reader reads a recording, gzipped or not. It keeps one line in memory.
+type Reader struct {
+	name    string
+	lines   *bufio.Scanner
+	line    int // number of the last line that was read, from 1
+	header  Header
+	skipped uint64
+	err     error // how it ended
+	file    *os.File
+}
+
+// Open reads the recording in a file. Close it after use. Errors as NewReader's.
+func Open(path string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the recording: %w", err)
+	}
+	r, err := newReader(f, text.Clean(path, maxString))
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r.file = f
+	return r, nil
+}
+
+// NewReader reads the recording's header. The error wraps ErrNotRecording or
+// ErrNewer where that is what is wrong.
+func NewReader(in io.Reader) (*Reader, error) { return newReader(in, "") }
+
+func newReader(in io.Reader, name string) (*Reader, error) {
+	r := &Reader{name: name}
+	plain, err := decompress(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", place(name, 1), ErrNotRecording, err)
+	}
+	r.lines = bufio.NewScanner(plain)
+	r.lines.Buffer(nil, MaxLine)
+	r.lines.Split(keepEnds)
+	if err := r.readHeader(); err != nil {
+		return nil, fmt.Errorf("%s: %w", place(name, 1), err)
+	}
+	return r, nil
+}
+
+// decompress looks at the first bytes: the name of a file says little once it was
+// sent around (RFC 1952: 1f 8b).
+func decompress(in io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReader(in)
+	if magic, _ := buffered.Peek(2); string(magic) != "\x1f\x8b" {
+		return buffered, nil
+	}
+	return gzip.NewReader(buffered)
+}
+
+// keepEnds splits into lines with their line feed: its absence is how a cut line
+// is known.
+func keepEnds(data []byte, atEOF bool) (int, []byte, error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i+1], nil
+	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}
+
+func (r *Reader) readHeader() error {
+	const remedy = "make one with `cniscope record FILE`"
+	if !r.lines.Scan() {
+		if err := r.lines.Err(); err != nil {
+			return fmt.Errorf("%w: %w: %s", ErrNotRecording, err, remedy)
+		}
+		return fmt.Errorf("%w: it is empty: %s", ErrNotRecording, remedy)
+	}
+	r.line++
+	// The version first, alone: a newer header may differ in everything else.
+	var is struct {
+		Format  string `json:"cniscope"`
+		Version int    `json:"version"`
+	}
+	if err := json.Unmarshal(r.lines.Bytes(), &is); err != nil || is.Format != format || is.Version < 1 {
+		return fmt.Errorf("%w: its first line is not a recording's header: %s", ErrNotRecording, remedy)
+	}
+	if is.Version > Version {
+		return fmt.Errorf("%w: it has version %d and this cniscope reads up to %d: read it with a newer one",
+			ErrNewer, is.Version, Version)
+	}
+	if err := json.Unmarshal(r.lines.Bytes(), &r.header); err != nil {
+		return fmt.Errorf("%w: its header: %w", ErrNotRecording, err)
+	}
+	options, err := cleanObject(r.header.Options)
+	if err != nil {
+		return fmt.Errorf("%w: its header: %w", ErrNotRecording, err)
+	}
+	r.header.Options = nil
+	clean(&r.header)
+	r.header.Options = options
+	return nil
+}
+
+// Header returns the recording's first line, its strings cleaned.
+func (r *Reader) Header() Header { return r.header }
+
+// Skipped returns how many events were passed over so far because their kind is
+// not known: a newer cniscope recorded them.
+func (r *Reader) Skipped() uint64 { return r.skipped }
+
+// Next returns the next event. The error at the end is io.EOF; a *TruncatedError
+// where the recording is cut in a line, after all whole events; one that wraps
+// ErrBroken or ErrTooLong where a line is no event. Any error is final.
+func (r *Reader) Next() (event.Event, error) {
+	for r.err == nil {
+		var e event.Event
+		if e, r.err = r.next(); r.err == nil && e.Body != nil {
+			return e, nil
+		}
+	}
+	return event.Event{}, r.err
+}
+
+// next returns the event of one line, without a body if its kind is not known.
+func (r *Reader) next() (event.Event, error) {
+	if !r.lines.Scan() {
+		return event.Event{}, r.ending()
+	}
+	r.line++
+	line := r.lines.Bytes()
+	whole := line[len(line)-1] == '\n'
+	e, err := decode(line)
+	switch {
+	case err != nil && !whole && !json.Valid(line):
+		if r.lines.Err() == nil {
+			return e, &TruncatedError{File: r.name, Line: r.line}
+		}
+		r.line--
+		return e, r.ending()
+	case err != nil:
+		return e, fmt.Errorf("%s: %w: %w: the recording was altered; remove the line or record again",
+			place(r.name, r.line), ErrBroken, err)
+	case e.Body == nil:
+		r.skipped++
+	}
+	return e, nil
+}
+
+// ending says why there is no further line.
+func (r *Reader) ending() error {
+	err := r.lines.Err()
+	switch {
+	case err == nil:
+		return io.EOF
+	case errors.Is(err, io.ErrUnexpectedEOF): // gzip, cut
+		return &TruncatedError{File: r.name, Line: r.line + 1}
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("%s: the line is %w: the recording was altered; remove the line or record again",
+			place(r.name, r.line+1), ErrTooLong)
+	}
+	return fmt.Errorf("%s: read the recording: %w", place(r.name, r.line+1), err)
+}
+
+// decode reads one line. The body is nil if the line is an event of a kind that
+// this cniscope does not know.
+func decode(line []byte) (event.Event, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return event.Event{}, err
+	}
+	var e event.Event
+	t, ok := fields["t"]
+	if !ok || string(t) == "null" {
+		return e, errors.New(`it has no time "t"`)
+	}
+	if err := json.Unmarshal(t, &e.Time); err != nil {
+		return e, fmt.Errorf(`"t": %w`, err)
+	}
+	delete(fields, "t")
+	if len(fields) == 0 {
+		return e, errors.New("it says nothing but its time")
+	}
+	for kind, raw := range fields {
+		body := newBody(kind)
+		if body == nil {
+			continue
+		}
+		if e.Body != nil {
+			return event.Event{}, errors.New("it is two events in one")
+		}
+		if err := json.Unmarshal(raw, body); err != nil {
+			return event.Event{}, fmt.Errorf("%s: %w", kind, err)
+		}
+		clean(body)
+		e.Body = body
+	}
+	return e, nil
+}
+
+// Close closes the file if Open opened it.
+func (r *Reader) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}

@@ -1,0 +1,60 @@
+// Package record writes events to a file and reads them back: the recording is
+// the contract between what was observed on a node and everything that is
+// concluded from it.
+//
+// A recording is text, one JSON object a line, optionally gzipped. The first line
+// is the Header, every other line one event:
+//
+//	{"cniscope":"recording","version":1,"writer":"0.1.0","kernel":"6.12.9", … }
+//	{"t":81230111,"exec":{"process":"…","pid":4711,"file":"/opt/cni/bin/bridge", … }}
+//	{"t":81270950,"exit":{"process":"…","code":1}}
+//
+// The version says what a reader must understand. New kinds of events and new
+// fields do not change it: a reader skips and counts the kinds it does not know,
+// and ignores fields.
+//
+// A recording comes from elsewhere, with a bug report perhaps, so the reader
+// trusts nothing in it: lines are bounded, and every string is cleaned again.
+package record
+
+import "encoding/json"
+
+// Version is the version of the format that this package writes, and the newest
+// that it reads.
+const Version = 1
+
+// MaxLine is the longest line of a recording in bytes, its line feed included. The
+// longest events are those of a large CNI folder or of a pod with many labels, and
+// sources keep both far below it.
+const MaxLine = 1 << 20
+
+// format is what a recording's first line says it is.
+const format = "recording"
+
+// Header is the first line of a recording: what one must know of the node to
+// read the rest.
+type Header struct {
+	// Format and Version are set by the writer.
+	Format  string `json:"cniscope"`
+	Version int    `json:"version"`
+	// Writer is the version of the cniscope that recorded.
+	Writer string `json:"writer"`
+	Kernel string `json:"kernel,omitempty"`
+	// BootID tells whether two recordings share one monotonic clock.
+	BootID string `json:"boot_id,omitempty"`
+	Node   string `json:"node,omitempty"`
+	// Arch is GOARCH of the recording node.
+	Arch string `json:"arch,omitempty"`
+	// Options are those that the judgement depends on, a JSON object whose meaning
+	// is the caller's. Never secrets, and nothing about where spans are sent.
+	Options json.RawMessage `json:"options,omitempty"`
+	// Clock is one instant on both clocks, taken when the recording began.
+	Clock Clock `json:"clock"`
+}
+
+// Clock is one instant on the monotonic clock and on the calendar, in nanoseconds
+// since the clock's own zero and since 1970.
+type Clock struct {
+	Mono int64 `json:"mono"`
+	Wall int64 `json:"wall"`
+}

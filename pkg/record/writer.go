@@ -1,0 +1,149 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Writer writes a recording. It is not safe for concurrent use: the order of its
+// calls is the order of the recording.
+type Writer struct {
+	out  *bufio.Writer
+	gzip *gzip.Writer // nil if not compressed
+	file *os.File     // nil if the underlying writer is the caller's
+	line bytes.Buffer
+	json *json.Encoder // into line
+}
+
+// NewWriter begins a recording on w. Format and Version of the header are filled
+// in. What is written is buffered: see Flush and Close.
+func NewWriter(w io.Writer, header Header) (*Writer, error) {
+	r := &Writer{out: bufio.NewWriterSize(w, 64<<10)}
+	r.json = json.NewEncoder(&r.line)
+	r.json.SetEscapeHTML(false) // people read recordings
+	header.Format, header.Version = format, Version
+	if err := r.json.Encode(header); err != nil {
+		return nil, fmt.Errorf("write the recording's header: %w", err)
+	}
+	return r, r.end()
+}
+
+// Create begins a recording in a new file, which only its owner may read; it is
+// gzipped if the name ends in ".gz". A file that exists is an error that wraps
+// fs.ErrExist, unless overwrite is set: then it is replaced, if it is a regular
+// file. Symbolic links are never followed.
+func Create(path string, header Header, overwrite bool) (*Writer, error) {
+	if overwrite {
+		if err := removeRegular(path); err != nil {
+			return nil, err
+		}
+	}
+	// With O_CREATE|O_EXCL the last component is never followed (open(2)), and
+	// nobody can hold a file open that did not exist before.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%w: it is not overwritten unless asked for; choose another name or remove it", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create the recording: %w", err)
+	}
+	var compress *gzip.Writer
+	var out io.Writer = f
+	if strings.HasSuffix(path, ".gz") {
+		compress = gzip.NewWriter(f)
+		out = compress
+	}
+	w, err := NewWriter(out, header)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	w.gzip, w.file = compress, f
+	return w, nil
+}
+
+// removeRegular makes way for a file of the same name, but spares what is not a
+// recording: a device, a pipe, a link to something else.
+func removeRegular(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create the recording: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("create the recording: %s is not a regular file: choose another name", path)
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("overwrite the recording: %w", err)
+	}
+	return nil
+}
+
+// Write adds one event. An event longer than MaxLine is not written: the error
+// wraps ErrTooLong, and the recording can go on. Any other error is final.
+func (w *Writer) Write(e event.Event) error {
+	kind := kindOf(e.Body)
+	if kind == "" {
+		return fmt.Errorf("an event of type %T has no place in a recording", e.Body)
+	}
+	w.line.WriteString(`{"t":`)
+	w.line.Write(strconv.AppendInt(w.line.AvailableBuffer(), e.Time, 10))
+	w.line.WriteString(`,"` + kind + `":`)
+	if err := w.json.Encode(e.Body); err != nil {
+		w.line.Reset()
+		return fmt.Errorf("write an event of kind %s: %w", kind, err)
+	}
+	w.line.Truncate(w.line.Len() - 1) // Encode's line feed
+	w.line.WriteString("}\n")
+	if err := w.end(); err != nil {
+		return fmt.Errorf("write an event of kind %s: %w", kind, err)
+	}
+	return nil
+}
+
+// end passes the finished line on.
+func (w *Writer) end() error {
+	defer w.line.Reset()
+	if w.line.Len() > MaxLine {
+		return ErrTooLong
+	}
+	_, err := w.out.Write(w.line.Bytes())
+	return err
+}
+
+// Flush passes on what is buffered, so that a reader sees all events so far.
+func (w *Writer) Flush() error {
+	if err := w.out.Flush(); err != nil {
+		return fmt.Errorf("write the recording: %w", err)
+	}
+	if w.gzip != nil {
+		if err := w.gzip.Flush(); err != nil {
+			return fmt.Errorf("write the recording: %w", err)
+		}
+	}
+	return nil
+}
+
+// Close flushes and ends the recording, and closes the file if Create made it.
+func (w *Writer) Close() error {
+	err := w.Flush()
+	if w.gzip != nil {
+		err = errors.Join(err, w.gzip.Close())
+	}
+	if w.file != nil {
+		err = errors.Join(err, w.file.Close())
+	}
+	return err
+}

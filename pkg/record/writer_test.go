@@ -1,0 +1,168 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+var someEvents = []event.Event{
+	{Time: 1, Body: &event.Runtime{Name: "containerd", Version: "2.4.2"}},
+	{Time: 2, Body: &event.Tick{}},
+}
+
+func TestCreateAndOpen(t *testing.T) {
+	for _, name := range []string{"run.jsonl", "run.jsonl.gz"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), name)
+			w, err := Create(path, Host(), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range someEvents {
+				if err := w.Write(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if got := readFile(t, path, strings.HasSuffix(name, ".gz")); got != len(someEvents) {
+				t.Fatalf("after Flush: %d events in the file, want %d", got, len(someEvents))
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := readFile(t, path, false); got != len(someEvents) {
+				t.Fatalf("after Close: %d events in the file, want %d", got, len(someEvents))
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if runtime.GOOS != "windows" && info.Mode() != 0o600 {
+				t.Errorf("mode %v, want only the owner to read it", info.Mode())
+			}
+			raw, _ := os.ReadFile(path)
+			if gz := bytes.HasPrefix(raw, []byte("\x1f\x8b")); gz != strings.HasSuffix(name, ".gz") {
+				t.Errorf("compressed: %v", gz)
+			}
+		})
+	}
+}
+
+func readFile(t *testing.T, path string, unfinished bool) int {
+	t.Helper()
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	events, err := all(r)
+	var truncated *TruncatedError
+	if errors.As(err, &truncated) != unfinished || !unfinished && err != nil {
+		t.Fatal(err)
+	}
+	return len(events)
+}
+
+func TestCreateSparesWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "kept")
+	if err := os.WriteFile(kept, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(kept, link); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	dangling := filepath.Join(dir, "dangling")
+	if err := os.Symlink(filepath.Join(dir, "elsewhere"), dangling); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		path      string
+		overwrite bool
+		says      string
+	}{
+		"a file":                   {kept, false, "choose another name"},
+		"a link":                   {link, false, "choose another name"},
+		"a link to nothing":        {dangling, false, "choose another name"},
+		"a link, overwriting":      {link, true, "not a regular file"},
+		"a folder":                 {dir, true, "not a regular file"},
+		"in a folder that is none": {filepath.Join(kept, "x"), false, "create the recording"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Create(test.path, Header{}, test.overwrite); err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Fatalf("error %v, want %q", err, test.says)
+			}
+		})
+	}
+	if _, err := Create(kept, Header{}, false); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("%v does not wrap fs.ErrExist", err)
+	}
+	if got, _ := os.ReadFile(kept); string(got) != "precious" {
+		t.Fatalf("the file was overwritten: %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "elsewhere")); err == nil {
+		t.Fatal("a link was followed")
+	}
+
+	w, err := Create(kept, Header{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if info, _ := os.Stat(kept); runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("an overwritten file keeps its mode %v", info.Mode())
+	}
+}
+
+// One event that is too long is refused, and the recording goes on.
+func TestTooLongAnEvent(t *testing.T) {
+	var file bytes.Buffer
+	w, err := NewWriter(&file, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(event.Event{Body: &event.Degraded{Reason: strings.Repeat("x", MaxLine)}}); !errors.Is(err, ErrTooLong) {
+		t.Fatal(err)
+	}
+	if err := w.Write(event.Event{}); err == nil {
+		t.Fatal("an event without a body was written")
+	}
+	if err := w.Write(event.Event{Body: &event.Tick{}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, &file); len(got) != 1 {
+		t.Fatalf("%d events, want 1", len(got))
+	}
+}
+
+func TestOpenNamesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.jsonl")
+	if err := os.WriteFile(path, []byte(head+"nonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err = r.Next(); !strings.HasPrefix(err.Error(), path+":2: ") {
+		t.Fatalf("%v does not name %s:2", err, path)
+	}
+}
