@@ -12,6 +12,12 @@ require (
 )
 
 require (
+	golang.org/x/term v0.47.0 // indirect
+	kernel.org/pub/linux/libs/security/libcap/cap v1.2.78 // indirect
+	kernel.org/pub/linux/libs/security/libcap/psx v1.2.78 // indirect
+)
+
+require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/containerd/log v0.1.0
 	github.com/containerd/nri v0.12.5

@@ -72,9 +72,11 @@ func delegate(e *event.Exec) {
 	e.Call = &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"}
 }
 
-func on(ifname string) func(*event.Exec)    { return func(e *event.Exec) { e.Call.IfName = ifname } }
-func netns(path string) func(*event.Exec)   { return func(e *event.Exec) { e.Call.NetNS = path } }
-func by(process string) func(*event.Exec)   { return func(e *event.Exec) { e.Parent = event.Process(process) } }
+func on(ifname string) func(*event.Exec)  { return func(e *event.Exec) { e.Call.IfName = ifname } }
+func netns(path string) func(*event.Exec) { return func(e *event.Exec) { e.Call.NetNS = path } }
+func by(process string) func(*event.Exec) {
+	return func(e *event.Exec) { e.Parent = event.Process(process) }
+}
 func container(id string) func(*event.Exec) { return func(e *event.Exec) { e.Call.ContainerID = id } }
 
 // draw writes what was closed, one line each, indented by depth.

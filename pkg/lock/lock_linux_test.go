@@ -1,0 +1,39 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	release, err := Take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Take(dir)
+	var held *HeldError
+	if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, fmt.Sprintf("pid %d, since ", os.Getpid())) {
+		t.Fatalf("the second lock: %v", err)
+	}
+	release()
+	release, err = Take(dir)
+	if err != nil {
+		t.Fatalf("after release: %v", err)
+	}
+	release()
+}
+
+func TestALockIsNotTakenThroughALink(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(dir); err == nil {
+		t.Fatal("the lock followed a symbolic link")
+	}
+}

@@ -1,0 +1,122 @@
+package probe
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// encode writes an exec record as the kernel side does.
+func encode(flags bpfFlag, file string, args, env []string) []byte {
+	var w bpfExecEvent
+	w.H.Kind, w.H.Flags, w.H.Time = uint8(bpfKindKIND_EXEC), uint8(flags), 1000
+	w.H.Task.Tgid, w.H.Task.Pid, w.H.Task.Start = 7, 8, 900
+	put := func(s ...string) (n int) {
+		text := strings.Join(s, "\x00")
+		if len(s) > 0 {
+			text += "\x00"
+		}
+		return len(text)
+	}
+	text := func(s []string) string {
+		if len(s) == 0 {
+			return ""
+		}
+		return strings.Join(s, "\x00") + "\x00"
+	}
+	w.FileLen, w.ArgsLen, w.EnvLen = uint16(put(file)), uint16(put(args...)), uint16(put(env...))
+	all := file + "\x00" + text(args) + text(env)
+	copy(w.Data[:], all)
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&w)), unsafe.Sizeof(w))
+	return bytes.Clone(raw[:int(unsafe.Offsetof(w.Data))+len(all)])
+}
+
+func TestDecodeExec(t *testing.T) {
+	call := []string{"CNI_COMMAND=ADD", "CNI_CONTAINERID=c1", "CNI_PATH=/a:/opt/cni/bin/", "CNI_IFNAME=eth0"}
+	for name, test := range map[string]struct {
+		raw  []byte
+		want func(*event.Exec) bool
+	}{
+		"a plugin lies in CNI_PATH": {
+			encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge"}, call),
+			func(e *event.Exec) bool { return e.InPath && e.Call.ContainerID == "c1" && e.Name == "bridge" },
+		},
+		"what is not privileged is not believed": {
+			encode(0, "/opt/cni/bin/bridge", []string{"bridge"}, call),
+			func(e *event.Exec) bool { return !e.InPath && e.Call == nil },
+		},
+		"a command is named by what it was called": {
+			encode(bpfFlagFLAG_TRUSTED, "/usr/sbin/xtables-nft-multi", []string{"/usr/sbin/iptables", "-S"}, call),
+			func(e *event.Exec) bool {
+				return e.Name == "iptables" && len(e.Args) == 1 && !e.InPath && e.Process == "7@900" && e.PID == 8
+			},
+		},
+		"a script is named by its file, without its interpreter": {
+			encode(bpfFlagFLAG_TRUSTED|bpfFlagFLAG_SCRIPT, "/opt/cni/bin/iptables", []string{"/bin/sh", "-e", "/opt/cni/bin/iptables", "-S"}, call),
+			func(e *event.Exec) bool { return e.Name == "iptables" && len(e.Args) == 1 && e.Args[0] == "-S" },
+		},
+		"a Windows ending is cut": {
+			encode(0, "/x/tool.exe", []string{"tool.exe"}, nil),
+			func(e *event.Exec) bool { return e.Name == "tool" },
+		},
+		"an invented command is no call": {
+			encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/x", nil, []string{"CNI_COMMAND=\x1b[2J", "CNI_PATH=/opt/cni/bin"}),
+			func(e *event.Exec) bool { return e.Call == nil },
+		},
+		"control characters do not pass": {
+			encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/\x1b]0;x\x07", []string{"\x1b[31m"}, []string{"CNI_COMMAND=ADD", "CNI_CONTAINERID=\x1b\xff", "CNI_PATH=/"}),
+			func(e *event.Exec) bool {
+				return !strings.ContainsAny(e.File+e.Name+e.Call.ContainerID, "\x1b\x07\xff")
+			},
+		},
+		"what was cut is marked": {
+			encode(bpfFlagFLAG_TRUSTED, "/x", nil, []string{"CNI_COMMAND=ADD", "CNI_ARGS=" + strings.Repeat("x", 600)}),
+			func(e *event.Exec) bool { return e.Truncated },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := decoder{arguments: ArgumentsKnown}.decode(test.raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x := e.Body.(*event.Exec); !test.want(x) {
+				t.Errorf("%+v, call %+v", x, x.Call)
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	for raw, want := range map[uint32]event.Exit{
+		0x0000: {}, 0x0300: {Code: 3}, 0x0009: {Signal: "SIGKILL"}, 0x008b: {Signal: "SIGSEGV"}, 0x0022: {Signal: "signal 34"},
+	} {
+		if code, signal := status(raw); code != want.Code || signal != want.Signal {
+			t.Errorf("%#x: exit %d, signal %q", raw, code, signal)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{byte(bpfKindKIND_EXIT)})
+	f.Add(encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge", "-t"}, []string{"CNI_COMMAND=ADD", "CNI_ARGS=K8S_POD_NAME=x;=;a"}))
+	f.Add(encode(bpfFlagFLAG_TRUSTED|bpfFlagFLAG_SCRIPT, "/x", nil, []string{"CNI_COMMAND=DEL", "TRACEPARENT=00-"}))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		e, err := decoder{arguments: ArgumentsAll}.decode(raw)
+		if err != nil {
+			return
+		}
+		if x, ok := e.Body.(*event.Exec); ok {
+			for _, s := range append(x.Args, x.File, x.Name) {
+				for _, r := range s {
+					if r < ' ' || r == 0x7f || r == 0xfffd && !bytes.Contains(raw, []byte("\xef\xbf\xbd")) {
+						t.Errorf("%q left the decoder", s)
+					}
+				}
+			}
+		}
+	})
+}

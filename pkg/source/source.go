@@ -1,0 +1,63 @@
+// Package source runs the sources of events side by side and brings their events into
+// one stream, which one goroutine reads.
+package source
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Source is where events come from. Run delivers them until ctx ends; an error ends all
+// sources.
+type Source interface {
+	Run(ctx context.Context, sink event.Sink) error
+}
+
+// waiting is how many events may wait for the reader. It bounds memory, not what is
+// observed: behind it each source has a queue of its own that counts what it drops.
+const waiting = 4096
+
+// Merge runs the sources until ctx ends or one of them fails, and hands their events,
+// one after another, to take. When it returns, everything that the sources delivered
+// has been taken.
+func Merge(ctx context.Context, log *slog.Logger, take event.Sink, sources ...Source) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	events := make(chan event.Event, waiting)
+	var running sync.WaitGroup
+	for _, s := range sources {
+		running.Go(func() {
+			if err := guarded(ctx, log, s, func(e event.Event) { events <- e }); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	go func() {
+		running.Wait()
+		close(events)
+	}()
+	for e := range events {
+		take(e)
+	}
+	if err := context.Cause(ctx); err != nil && err != context.Canceled {
+		return err
+	}
+	return nil
+}
+
+// guarded turns a panic into an error: the other sources are told to end, and what was
+// observed is still exported.
+func guarded(ctx context.Context, log *slog.Logger, s Source, sink event.Sink) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.Error("a source panicked; please report this", "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("%T panicked: %v", s, r)
+		}
+	}()
+	return s.Run(ctx, sink)
+}

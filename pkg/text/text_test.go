@@ -1,0 +1,48 @@
+package text
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                     "",
+		"iptables":             "iptables",
+		"grüße":                "grüße",
+		"a\nb\tc":              `a\nb\tc`,
+		"\x1b[31mred":          `\x1b[31mred`,
+		"bad\xffbyte":          `bad\xffbyte`,
+		"right\u202eleft":      `right\u202eleft`,
+		"\ufffd is itself":     "\ufffd is itself",
+		strings.Repeat("x", 9): "xxxxx…",
+		"xxxxxxé":              "xxxxx…",
+	} {
+		limit := 64
+		if strings.HasPrefix(in, "xxx") {
+			limit = 8
+			if in == "xxxxxxé" {
+				limit = 7
+				want = "xxxx…"
+			}
+		}
+		if got := Clean(in, limit); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("a\x00b\xff", 3)
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		limit &= 0xff
+		got := Clean(s, limit)
+		if len(got) > limit || !utf8.ValidString(got) || !plain(got) {
+			t.Errorf("Clean(%q, %d) = %q", s, limit, got)
+		}
+		if again := Clean(got, limit); again != got {
+			t.Errorf("cleaning twice: %q, then %q", got, again)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+// Command cniscope shows where the seconds of a pod's network setup went: a containerd
+// NRI plugin that turns every CNI call of a node into a trace.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cmd := rootCmd()
+	// containerd starts a pre-installed plugin by its file, without arguments.
+	if len(os.Args) == 1 && os.Getenv("NRI_PLUGIN_SOCKET") != "" {
+		cmd.SetArgs([]string{"run"})
+	}
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "cniscope:", err)
+		stop()
+		os.Exit(exitCode(err))
+	}
+}
+
+func rootCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cniscope",
+		Short: "Show where the seconds of a pod's network setup went",
+		Long: `cniscope watches the CNI plugins of a node and turns every call into a trace:
+each plugin of the chain, each IPAM delegate, each external command, with slow and
+failed ones flagged. It changes nothing and is in nobody's way.
+
+  cniscope run                   observe this node and export traces
+  cniscope record FILE           observe this node and write down what happens
+  cniscope show FILE             draw what was recorded, without any backend
+  cniscope config check FILE     say what is wrong in an options file`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), configCmd(), versionCmd())
+	return cmd
+}
+
+// usageError is a mistake in how a command was called.
+type usageError struct{ error }
+
+// exitCode: 2 is for being called wrongly, 1 for everything else.
+func exitCode(err error) int {
+	var usage usageError
+	if errors.As(err, &usage) {
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+)
+
+// report writes one line for each call that was slow or failed: what somebody who is
+// woken at night needs in order to know which pod, where, and what it was.
+func report(log *slog.Logger, node string, r pipeline.Result) {
+	for _, call := range r.Operation.Calls {
+		c := r.Judgement.Calls[call]
+		message := ""
+		switch {
+		case c.Failure != "":
+			message = "CNI call failed"
+		case c.Slow > 0:
+			message = "CNI call was slow"
+		case c.SlowCommands > 0:
+			message = "CNI call ran a slow command"
+		default:
+			continue
+		}
+		fields := []any{
+			"pod", r.Operation.Pod.Namespace + "/" + r.Operation.Pod.Name,
+			"node", node,
+			"call", call.Command + " " + call.IfName,
+			"took", judge.Round(c.Took),
+		}
+		if c.Failure != "" {
+			fields = append(fields, "failure", c.Failure)
+		}
+		if len(c.Parts) > 0 {
+			fields = append(fields, "most", fmt.Sprintf("%s: %s", judge.Round(c.Parts[0].Time), c.Parts[0]))
+		}
+		if r.Judgement.Keep {
+			id := r.Trace.IDs[call]
+			fields = append(fields, "trace_id", hex.EncodeToString(id[:]))
+		}
+		log.Warn(message, fields...)
+	}
+}
+
+// say logs what an operator should know of the sources.
+func say(log *slog.Logger, e event.Event) {
+	switch b := e.Body.(type) {
+	case *event.Degraded:
+		if b.Restored {
+			log.Info("back again", "feature", b.Feature)
+			return
+		}
+		log.Warn("going on without "+b.Feature, "reason", b.Reason)
+	case *event.Lost:
+		log.Warn("events were lost", "source", b.Source, "reason", b.Reason, "count", b.Count)
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/pkg/nri"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/record"
+)
+
+// goodbye is how long cniscope tries to deliver what waits when it is told to end:
+// systemd and the kubelet wait longer.
+const goodbye = 5 * time.Second
+
+func runCmd() *cobra.Command {
+	var file optionsFile
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Observe this node and export a trace of every CNI call",
+		Long: `Observe this node and export a trace of every CNI call, until told to end.
+
+It registers with containerd by NRI, as an external plugin, or as a pre-installed one
+when containerd started it. Without NRI every call is still traced, with the identity
+that CNI gives. Without a destination (export.otlp.endpoint or export.file.path) it
+still writes a log line for each call that was slow or failed.
+
+The options are read again when their file changes, and on SIGHUP.
+
+Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), file) },
+	}
+	file.flag(cmd)
+	return cmd
+}
+
+func run(ctx context.Context, file optionsFile) error {
+	preinstalled := os.Getenv("NRI_PLUGIN_SOCKET") != ""
+	level := &slog.LevelVar{}
+	source, err := file.source()
+	if err != nil {
+		return err
+	}
+	live, err := config.Open(source, newLog("text", level, preinstalled))
+	if err != nil {
+		newLog("text", level, preinstalled).Error("not starting", "error", err)
+		return err
+	}
+	o := live.Options()
+	log := newLog(o.Log.Format, level, preinstalled)
+	release, err := lock.Take(o.Run.Dir)
+	if err != nil {
+		log.Error("not starting", "error", err)
+		return err
+	}
+	defer release()
+	n, err := newNode(o, log, level)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+
+	var plugin *nri.Plugin
+	if o.NRI.Enabled {
+		plugin, err = nri.New(nri.Options{
+			Socket: o.NRI.Socket, Log: log,
+			Configure: func(text string) error { live.Configure(text); return nil },
+		})
+		if err != nil {
+			return err
+		}
+	}
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for {
+			select {
+			case <-hup:
+				live.Reload()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	go live.Run(ctx, func(o config.Options) { n.changes <- o })
+
+	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
+	err = observe(ctx, log, o, plugin, n.open.is, n.take)
+	if errors.Is(err, nri.ErrRuntimeGone) {
+		// The next containerd starts its own; staying would be one too many.
+		log.Info("containerd is gone, and cniscope with it")
+		err = nil
+	}
+	for _, r := range n.pipeline.Flush() {
+		n.result(r)
+	}
+	return err
+}
+
+// node is a running cniscope behind its sources. All of it is used by one goroutine.
+type node struct {
+	log      *slog.Logger
+	level    *slog.LevelVar
+	name     string
+	pipeline *pipeline.Pipeline
+	out      *destinations
+	open     busy
+	changes  chan config.Options
+}
+
+func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, error) {
+	out, err := newDestinations(log, o.Export)
+	if err != nil {
+		return nil, err
+	}
+	boot := record.Host().BootID
+	n := &node{
+		log: log, level: level, name: o.Resource.Node, out: out,
+		pipeline: settingsOf(o, boot).pipeline(boot),
+		changes:  make(chan config.Options, 1),
+	}
+	n.setLevel(o)
+	return n, nil
+}
+
+// take is the way of one event.
+func (n *node) take(e event.Event) {
+	select {
+	case o := <-n.changes:
+		n.apply(o)
+	default:
+	}
+	say(n.log, e)
+	for _, r := range n.pipeline.Apply(e) {
+		n.result(r)
+	}
+	n.open.set(n.pipeline.Open())
+}
+
+func (n *node) result(r pipeline.Result) {
+	report(n.log, n.name, r)
+	if r.Judgement.Keep {
+		n.out.send(r.Trace.Spans)
+	}
+}
+
+// apply takes over the options that may change while cniscope runs.
+func (n *node) apply(o config.Options) {
+	n.pipeline.Judge = judgeOf(o)
+	n.setLevel(o)
+	if err := n.out.set(o.Export); err != nil {
+		n.log.Error("the destination stays as it was", "error", err)
+	}
+}
+
+func (n *node) setLevel(o config.Options) {
+	// The options were checked: the text is a level.
+	var l slog.Level
+	if l.UnmarshalText([]byte(o.Log.Level)) == nil {
+		n.level.Set(l)
+	}
+}
+
+func (n *node) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	n.out.close(ctx)
+}

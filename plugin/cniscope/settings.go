@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/trace"
+)
+
+// settings is what the way from events to spans depends on. A recording carries them, so
+// that a replay gives the spans that were exported.
+type settings struct {
+	Timeline timeline.Options `json:"timeline"`
+	Judge    judge.Options    `json:"judge"`
+	Node     trace.Node       `json:"node"`
+}
+
+func settingsOf(o config.Options, bootID string) settings {
+	hostname, _ := os.Hostname() // without one, the host has no name
+	return settings{
+		Timeline: timeline.Options{
+			Settle: o.Limits.Settle, MaxHold: o.Limits.MaxHold,
+			Processes: o.Limits.Processes, Operations: o.Limits.Operations, Spans: o.Limits.Spans,
+		},
+		Judge: judgeOf(o),
+		Node: trace.Node{
+			Name: o.Resource.Node, Cluster: o.Resource.Cluster, Attributes: o.Resource.Attributes,
+			Host: hostname, OS: runtime.GOOS, Arch: runtime.GOARCH,
+			Instance: bootID, Version: version(),
+		},
+	}
+}
+
+// judgeOf is the part that changes while cniscope runs.
+func judgeOf(o config.Options) judge.Options {
+	j := judge.Options{Command: o.Slow.Command, Call: o.Slow.Call, Ratio: o.Sampling.Ratio}
+	for _, rule := range o.Slow.Rules {
+		j.Rules = append(j.Rules, judge.Rule{Pattern: rule.Command, Threshold: rule.Threshold})
+	}
+	for _, keep := range o.Sampling.Keep {
+		j.Keep = append(j.Keep, judge.Reason(keep))
+	}
+	return j
+}
+
+// pipeline makes the way from events to spans on the node that was up as bootID.
+func (s settings) pipeline(bootID string) *pipeline.Pipeline {
+	return pipeline.New(s.Timeline, s.Judge, trace.NewBuilder(trace.IDs{Seed: bootID}, s.Node.Resource(), s.Node.Version))
+}
+
+// header begins a recording with these settings.
+func (s settings) header() (record.Header, error) {
+	h := record.Host()
+	h.Writer, h.Node = version(), s.Node.Name
+	options, err := json.Marshal(s)
+	if err != nil {
+		return h, fmt.Errorf("writing the options into the recording: %w", err)
+	}
+	h.Options = options
+	return h, nil
+}
+
+// settingsIn are those that a recording was made with; the defaults for what it does
+// not say.
+func settingsIn(h record.Header) (settings, error) {
+	s := settingsOf(config.Default(), h.BootID)
+	s.Node = trace.Node{Name: h.Node, Arch: h.Arch, Version: h.Writer}
+	if len(h.Options) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(h.Options, &s); err != nil {
+		return s, fmt.Errorf("reading the options in the recording's first line: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/show"
+)
+
+type showOptions struct {
+	pod, format, color, otlp, options string
+	problems, all                     bool
+}
+
+func showCmd() *cobra.Command {
+	var o showOptions
+	cmd := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Draw the calls of a recording as waterfalls, or send them to a backend",
+		Long: `Draw the calls of a recording as waterfalls. What was slow is marked "!", what failed
+"✗"; the second line of each call says where most of its time went.
+
+  cniscope show incident.rec.gz                          every call
+  cniscope show incident.rec.gz --pod shop/web-0         one pod
+  cniscope show incident.rec.gz --problems               slow and failed calls only
+  cniscope show incident.rec.gz --format json | jq .     OTLP JSON, a line for each operation
+  cniscope show incident.rec.gz --otlp 127.0.0.1:4317    send the spans to a backend
+
+Needs neither root nor a backend. "-" reads standard input. Thresholds are those of the
+recording; --config judges it by others.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return showFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
+	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed or partly unseen")
+	flags.BoolVar(&o.all, "all-commands", false, "a line for every command, also for many alike")
+	flags.StringVar(&o.format, "format", "text", "text or json (OTLP JSON lines)")
+	flags.StringVar(&o.color, "color", "auto", "auto, always or never")
+	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
+	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file")
+	return cmd
+}
+
+func (o showOptions) check() error {
+	switch o.format {
+	case "text", "json":
+	default:
+		return usageError{fmt.Errorf("--format %s: want text or json", o.format)}
+	}
+	switch o.color {
+	case "auto", "always", "never":
+	default:
+		return usageError{fmt.Errorf("--color %s: want auto, always or never", o.color)}
+	}
+	return nil
+}
+
+func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o showOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	reader, err := openRecording(path)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	s, err := settingsIn(reader.Header())
+	if err != nil {
+		return err
+	}
+	if o.options != "" {
+		options, err := config.Load(o.options)
+		if err != nil {
+			return err
+		}
+		s.Judge = judgeOf(options)
+	}
+	s.Judge.Ratio = 1 // whoever records wants to see it
+
+	results, err := replay(ctx, reader, s)
+	var truncated *record.TruncatedError
+	if errors.As(err, &truncated) {
+		fmt.Fprintf(diagnostics, "cniscope: %v; what is whole is shown\n", truncated)
+	} else if err != nil {
+		return err
+	}
+	if n := reader.Skipped(); n > 0 {
+		fmt.Fprintf(diagnostics, "cniscope: %d events of a kind this version does not know were left out\n", n)
+	}
+	var traces []*tracepb.ResourceSpans
+	for _, r := range results {
+		if r.Trace.Spans != nil && o.wants(r) {
+			traces = append(traces, r.Trace.Spans)
+		}
+	}
+	if len(traces) == 0 {
+		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", len(results))
+		return nil
+	}
+	if o.otlp != "" {
+		return sendAll(ctx, diagnostics, o.otlp, traces)
+	}
+	return o.write(out, traces)
+}
+
+func (o showOptions) write(out io.Writer, traces []*tracepb.ResourceSpans) error {
+	if o.format == "json" {
+		lines, err := export.JSONLines(traces)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(lines)
+		return err
+	}
+	drawn := show.Options{
+		Width: width(out), All: o.all,
+		Color: o.color == "always" || o.color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "",
+	}
+	for _, spans := range traces {
+		if err := show.Waterfall(out, spans, drawn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wants tells whether the operation is one that was asked for.
+func (o showOptions) wants(r pipeline.Result) bool {
+	pod := r.Operation.Pod
+	if o.pod != "" && o.pod != pod.Name && o.pod != pod.Namespace+"/"+pod.Name {
+		return false
+	}
+	return !o.problems || isProblem(r)
+}
+
+func isProblem(r pipeline.Result) bool {
+	for _, c := range r.Judgement.Calls {
+		if c.Failure != "" || c.Slow > 0 || c.SlowCommands > 0 {
+			return true
+		}
+	}
+	return len(r.Operation.Partial) > 0
+}
+
+func openRecording(path string) (*record.Reader, error) {
+	if path == "-" {
+		return record.NewReader(os.Stdin)
+	}
+	return record.Open(path)
+}
+
+// replay runs a recording through the pipeline. What was concluded before an error is
+// returned beside it.
+func replay(ctx context.Context, reader *record.Reader, s settings) (results []pipeline.Result, err error) {
+	p := s.pipeline(reader.Header().BootID)
+	for ctx.Err() == nil {
+		e, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return append(results, p.Flush()...), err
+		}
+		results = append(results, p.Apply(e)...)
+	}
+	return append(results, p.Flush()...), ctx.Err()
+}
+
+// sendAll sends the traces to a backend, and says how far it is.
+func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, traces []*tracepb.ResourceSpans) error {
+	o, err := config.Parse("--otlp", fmt.Appendf(nil, "[export.otlp]\nendpoint = %q\ninsecure = true\n", endpoint))
+	if err != nil {
+		return usageError{err}
+	}
+	exporter, err := otlpExporter(o.Export.OTLP)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for i, spans := range traces {
+		if err := exporter.Export(ctx, []*tracepb.ResourceSpans{spans}); err != nil {
+			return fmt.Errorf("sending operation %d of %d to %s: %w; is an OTLP gRPC receiver listening there?", i+1, len(traces), endpoint, err)
+		}
+	}
+	fmt.Fprintf(diagnostics, "sent %d operations to %s\n", len(traces), endpoint)
+	return exporter.Shutdown(ctx)
+}
