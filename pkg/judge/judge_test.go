@@ -1,0 +1,258 @@
+package judge
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+const ms = int64(time.Millisecond)
+
+// ran is an image from one millisecond to another.
+func ran(name string, from, to int64, children ...*timeline.Image) *timeline.Image {
+	return &timeline.Image{
+		Name: name, File: "/usr/sbin/" + name, Start: from * ms, End: to * ms, Ended: true, Children: children,
+	}
+}
+
+func plugin(name string, from, to int64, children ...*timeline.Image) *timeline.Image {
+	im := ran(name, from, to, children...)
+	im.Run = &timeline.Run{Plugin: name, Command: "ADD"}
+	return im
+}
+
+func with(im *timeline.Image, change func(*timeline.Image)) *timeline.Image {
+	change(im)
+	return im
+}
+
+func exit(code uint32) func(*timeline.Image) { return func(im *timeline.Image) { im.Code = code } }
+func cpu(d int64) func(*timeline.Image)      { return func(im *timeline.Image) { im.CPU = d * ms } }
+
+func add(runs ...*timeline.Image) *timeline.Operation {
+	call := &timeline.Call{Command: "ADD", IfName: "eth0", Runs: runs, Start: runs[0].Start}
+	for _, run := range runs {
+		call.End = max(call.End, run.End)
+	}
+	return &timeline.Operation{
+		Kind: timeline.Setup, ContainerID: "c1", Calls: []*timeline.Call{call}, Start: call.Start, End: call.End,
+	}
+}
+
+var options = Options{
+	Command: 250 * time.Millisecond, Call: 2 * time.Second, Ratio: 0,
+	Keep: []Reason{Slow, Failed, Partial},
+}
+
+func TestWhereTheTimeWent(t *testing.T) {
+	for name, test := range map[string]struct {
+		op   *timeline.Operation
+		want string
+	}{
+		"the innermost command is charged": {
+			add(plugin("bridge", 0, 100, ran("sh", 10, 60, ran("sleep", 20, 50)))),
+			"unexplained/bridge 50ms, command/sleep 30ms, command/sh 20ms",
+		},
+		"a delegate's own time is its own": {
+			add(with(plugin("bridge", 0, 100, with(plugin("host-local", 20, 50), cpu(30))), cpu(5))),
+			"unexplained/bridge 65ms, plugin/host-local 30ms, plugin/bridge 5ms",
+		},
+		"between plugins the runtime has the word": {
+			add(with(plugin("bridge", 0, 10), cpu(10)), with(plugin("portmap", 40, 50), cpu(99))),
+			"between runs/ 30ms, plugin/bridge 10ms, plugin/portmap 10ms",
+		},
+		"commands side by side are counted once": {
+			add(plugin("p", 0, 40, ran("a", 0, 30), ran("b", 10, 40))),
+			"command/b 30ms, command/a 10ms",
+		},
+		"what outlived its plugin is charged no longer than that": {
+			add(plugin("dhcp", 0, 10, ran("daemon", 5, 500)), plugin("p", 20, 30)),
+			"between runs/ 10ms, unexplained/p 10ms, command/daemon 5ms, unexplained/dhcp 5ms",
+		},
+		"commands of one name are one part": {
+			add(plugin("p", 0, 6, ran("iptables", 0, 2), ran("iptables", 2, 4), ran("iptables", 4, 6))),
+			"command/iptables 6ms",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range options.Judge(test.op).Calls[test.op.Calls[0]].Parts {
+				got = append(got, fmt.Sprintf("%s/%s %s", p.Kind, p.Name, p.Time))
+			}
+			if s := strings.Join(got, ", "); s != test.want {
+				t.Errorf("\n got %s\nwant %s", s, test.want)
+			}
+		})
+	}
+}
+
+// However processes overlap, the parts are a partition.
+func TestThePartsSumExactly(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var grow func(depth int) *timeline.Image
+	grow = func(depth int) *timeline.Image {
+		from := random.Int64N(1000)
+		im := ran(fmt.Sprint("c", random.IntN(5)), from, from+random.Int64N(500))
+		if random.IntN(3) == 0 {
+			im = plugin(fmt.Sprint("p", random.IntN(5)), from, im.End/ms)
+		}
+		im.CPU = random.Int64N(2000 * ms)
+		for range random.IntN(4) * min(depth, 1) {
+			im.Children = append(im.Children, grow(depth-1))
+		}
+		return im
+	}
+	for range 2000 {
+		op := add(plugin("first", 0, random.Int64N(1500), grow(4), grow(4)))
+		c := options.Judge(op).Calls[op.Calls[0]]
+		var sum time.Duration
+		for _, p := range c.Parts {
+			if p.Time <= 0 {
+				t.Fatalf("a part of %s", p.Time)
+			}
+			sum += p.Time
+		}
+		if sum != c.Took {
+			t.Fatalf("parts sum to %s of %s", sum, c.Took)
+		}
+	}
+}
+
+func TestSlowAndFailed(t *testing.T) {
+	rules := options
+	rules.Rules = []Rule{{"PowerShell*", 100 * time.Millisecond}, {"sleep", 0}}
+	killed := with(plugin("bridge", 0, 10_040), func(im *timeline.Image) { im.Signal = "SIGKILL" })
+	for name, test := range map[string]struct {
+		op      *timeline.Operation
+		judge   Options
+		slow    []string
+		call    time.Duration
+		failure string
+		kept    string
+	}{
+		"an ordinary call":          {add(plugin("b", 0, 20, ran("iptables", 0, 10))), options, nil, 0, "", "unsampled"},
+		"a slow command":            {add(plugin("b", 0, 400, ran("ps", 0, 300))), options, []string{"ps"}, 0, "", "slow"},
+		"a slow call":               {add(plugin("b", 0, 2001)), options, nil, 2 * time.Second, "", "slow"},
+		"a rule for one command":    {add(plugin("b", 0, 400, ran("powershell", 0, 101))), rules, []string{"powershell"}, 0, "", "slow"},
+		"a rule that lets it go on": {add(plugin("b", 0, 400, ran("sleep", 0, 400))), rules, nil, 0, "", "unsampled"},
+		"a command that exits 1 is no failure": {
+			add(plugin("b", 0, 9, with(ran("iptables", 0, 1), exit(1)))), options, nil, 0, "", "unsampled",
+		},
+		"a plugin that exits 1":    {add(with(plugin("b", 0, 9), exit(1))), options, nil, 0, "b exited 1", "failed"},
+		"a plugin that was killed": {add(killed), options, nil, 2 * time.Second, "bridge killed by SIGKILL after 10s", "slow, failed"},
+		"a delegate that failed is to blame": {
+			add(with(plugin("b", 0, 9, with(plugin("host-local", 1, 2), exit(1))), exit(1))), options, nil, 0, "host-local exited 1", "failed",
+		},
+		"a delegate that failed at first and was tried again is not": {
+			add(with(plugin("b", 0, 9, with(plugin("ipam", 1, 2), exit(1)), plugin("ipam", 3, 4)), exit(1))), options, nil, 0, "b exited 1", "failed",
+		},
+		"a plugin that never ran": {
+			func() *timeline.Operation {
+				op := add(plugin("b", 0, 9))
+				op.Calls[0].NeverRun = []string{"portmap", "firewall"}
+				return op
+			}(), options, nil, 0, "portmap, firewall never run", "failed",
+		},
+		"what was not seen whole": {
+			func() *timeline.Operation {
+				op := add(plugin("b", 0, 9))
+				op.Partial = []string{"lost events: ring full"}
+				return op
+			}(), options, nil, 0, "", "partial",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := test.judge.Judge(test.op)
+			c := j.Calls[test.op.Calls[0]]
+			var slow []string
+			for im := range j.Slow {
+				slow = append(slow, im.Name)
+			}
+			if !slices.Equal(slow, test.slow) || c.Slow != test.call || c.Failure != test.failure {
+				t.Errorf("slow %q, call %s, failure %q", slow, c.Slow, c.Failure)
+			}
+			var reasons []string
+			for _, r := range j.Reasons {
+				reasons = append(reasons, string(r))
+			}
+			if got := strings.Join(reasons, ", "); got != test.kept || j.Keep == (test.kept == "unsampled") {
+				t.Errorf("kept: %v, because %s", j.Keep, got)
+			}
+		})
+	}
+}
+
+func TestTheRatioHoldsUnderEveryParent(t *testing.T) {
+	const n = 100_000
+	parents := map[string]event.TraceContext{
+		"none":      {},
+		"sampled":   {Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		"unsampled": {Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"},
+	}
+	for parent, trace := range parents {
+		o := Options{Ratio: 0.1}
+		kept := 0
+		for i := range n {
+			op := add(plugin("b", 0, 1))
+			op.ContainerID, op.Calls[0].Trace = fmt.Sprintf("%064x", i), trace
+			if o.Judge(op).Keep {
+				kept++
+			}
+		}
+		want := 10_098 // of these very ids: the hash is part of the contract between nodes
+		if parent == "unsampled" {
+			want = 0
+		}
+		if kept != want {
+			t.Errorf("parent %s: kept %d of %d, want %d", parent, kept, n, want)
+		}
+	}
+}
+
+func TestRatioOneKeepsAllAndZeroNone(t *testing.T) {
+	for ratio, want := range map[float64]bool{1: true, 0: false} {
+		for i := range 1000 {
+			op := add(plugin("b", 0, 1))
+			op.ContainerID = fmt.Sprint(i)
+			if (Options{Ratio: ratio}).Judge(op).Keep != want {
+				t.Fatalf("ratio %v: operation %d", ratio, i)
+			}
+		}
+	}
+}
+
+func TestCallsWithoutASandboxAreNotSampled(t *testing.T) {
+	op := add(plugin("b", 0, 1))
+	op.ContainerID = ""
+	if j := (Options{Ratio: 1}).Judge(op); j.Keep || j.Reasons[0] != NoSandbox {
+		t.Errorf("%+v", j)
+	}
+	op = add(plugin("b", 0, 3000))
+	op.ContainerID = ""
+	if j := options.Judge(op); !j.Keep {
+		t.Error("a slow STATUS is worth a trace")
+	}
+}
+
+// An operation of 2,000 spans; and the decision not to keep an ordinary one.
+func BenchmarkJudge(b *testing.B) {
+	for _, n := range []int{60, 2000} {
+		var commands []*timeline.Image
+		for i := range n {
+			commands = append(commands, ran("iptables", int64(i), int64(i+1)))
+		}
+		op := add(plugin("bridge", 0, int64(n), commands...))
+		b.Run(fmt.Sprint(n, " spans"), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				options.Judge(op)
+			}
+		})
+	}
+}
