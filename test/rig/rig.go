@@ -235,4 +235,3 @@ func (r *Rig) CNIDataDir() string { return r.cniData() }
 
 // Processes are those of the rig: containerd, shims, plugins, pause processes.
 func (r *Rig) Processes() ([]Process, error) { return processesOf(r.dir) }
-
