@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +46,7 @@ func needProgram(t *testing.T, programs ...string) {
 	}
 }
 
-func startRig(t *testing.T, ctx context.Context, o Options) *Rig {
+func startRig(ctx context.Context, t *testing.T, o Options) *Rig {
 	t.Helper()
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	begin := time.Now()
@@ -55,7 +57,7 @@ func startRig(t *testing.T, ctx context.Context, o Options) *Rig {
 	return r
 }
 
-func startJaeger(t *testing.T, ctx context.Context) *Jaeger {
+func startJaeger(ctx context.Context, t *testing.T) *Jaeger {
 	t.Helper()
 	needProgram(t, "jaeger")
 	j, err := StartJaeger(ctx, JaegerOptions{})
@@ -76,8 +78,16 @@ func eventually(t *testing.T, ok func() error) {
 	t.Fatal(err)
 }
 
-// leftovers names everything that can be told to be a rig's.
-func leftovers(t *testing.T, dir string, n int) []string {
+func sharedParts(t *testing.T) []string {
+	t.Helper()
+	names, err := furniture()
+	fatal(t, err)
+	return names
+}
+
+// leftovers names everything that can be told to be a rig's, and what the plugins
+// share if it was not there before.
+func leftovers(t *testing.T, dir string, n int, before []string) []string {
 	t.Helper()
 	var left []string
 	add := func(kind string, names ...string) {
@@ -109,10 +119,20 @@ func leftovers(t *testing.T, dir string, n int) []string {
 			}
 		}
 	}
+	tables, err := nftTables()
+	fatal(t, err)
+	for _, line := range strings.Split(nftWithoutSubnets(tables, subnets(n)), "\n") {
+		if line != "" {
+			add("nft", line)
+		}
+	}
+	// What plugins share goes with the last rig, unless it was there before the first.
 	if rigs, err := placesOf(rigKind); err == nil && len(rigs) == 0 {
-		chains, err := cniChains()
-		fatal(t, err)
-		add("chain", chains...)
+		for _, name := range sharedParts(t) {
+			if !slices.Contains(before, name) {
+				add("firewall", name)
+			}
+		}
 	}
 	return left
 }

@@ -21,8 +21,8 @@ import (
 
 func TestContainerdsOwnSpansAreReadBackFromJaeger(t *testing.T) {
 	ctx := needRig(t)
-	j := startJaeger(t, ctx)
-	r := startRig(t, ctx, Options{OTLP: j.OTLP()})
+	j := startJaeger(ctx, t)
+	r := startRig(ctx, t, Options{OTLP: j.OTLP()})
 	var ids []string
 	for i := range 3 {
 		begin := time.Now()
@@ -67,66 +67,48 @@ func TestContainerdsOwnSpansAreReadBackFromJaeger(t *testing.T) {
 	fatal(t, r.RemovePod(ctx, ids[0]))
 }
 
-func TestACloseLeavesNothing(t *testing.T) {
-	ctx := needRig(t)
-	r := startRig(t, ctx, Options{Networks: []Network{{Plugins: []Plugin{Bridge(), Portmap(), Firewall(), Tuning(map[string]string{"net.core.somaxconn": "500"})}}}})
-	for i := range 2 {
-		_, err := r.RunPod(ctx, PodOptions{Name: fmt.Sprintf("web-%d", i), HostPorts: []HostPort{{Host: int32(18080 + i), Container: 80}}})
-		fatal(t, err)
+func TestNothingIsLeft(t *testing.T) {
+	hostPorts := Conf{"portMappings": true}
+	chains := map[string][]Plugin{
+		"iptables": {Bridge(), Portmap(), Firewall(), Tuning(map[string]string{"net.core.somaxconn": "500"})},
+		"nftables and IPv6": {
+			DualStack(Conf{"ipMasqBackend": "nftables"}),
+			Use(Conf{"type": "portmap", "backend": "nftables", "capabilities": hostPorts}),
+			Firewall(),
+		},
 	}
-	if left := leftovers(t, r.dir, r.place.n); len(left) == 0 {
-		t.Error("a running rig with pods shows nothing: the check below would prove nothing")
-	}
-	dir, n := r.dir, r.place.n
-	fatal(t, r.Close())
-	if left := leftovers(t, dir, n); len(left) > 0 {
-		t.Errorf("left after Close:\n%s", strings.Join(left, "\n"))
-	}
-}
-
-func TestACloseAfterACrashOfContainerdLeavesNothing(t *testing.T) {
-	ctx := needRig(t)
-	r := startRig(t, ctx, Options{})
-	_, err := r.RunPod(ctx, PodOptions{Name: "web", HostPorts: []HostPort{{Host: 18080, Container: 80}}})
-	fatal(t, err)
-	r.Kill9Containerd()
-	dir, n := r.dir, r.place.n
-	fatal(t, r.Close())
-	if left := leftovers(t, dir, n); len(left) > 0 {
-		t.Errorf("left after Close:\n%s", strings.Join(left, "\n"))
-	}
-}
-
-// TestHoldARig is not a test: it is what the next one kills.
-func TestHoldARig(t *testing.T) {
-	if os.Getenv("RIG_HOLD") == "" {
-		t.Skip("run by TestTheNextStartSweepsWhatAKilledOwnerLeft")
-	}
-	ctx := needRig(t)
-	j, err := StartJaeger(ctx, JaegerOptions{})
-	fatal(t, err)
-	r, err := Start(ctx, Options{Plugins: map[string][]byte{"hang": Script("[ $CNI_COMMAND = DEL ] || sleep 1000")}})
-	fatal(t, err)
-	_, err = r.RunPod(ctx, PodOptions{Name: "web", HostPorts: []HostPort{{Host: 18080, Container: 80}}})
-	fatal(t, err)
-	fatal(t, r.SetNetworks(ctx, Network{Plugins: []Plugin{Bridge(), Test("hang")}}))
-	go func() { _, _ = r.RunPod(ctx, PodOptions{Name: "hanging"}) }()
-	eventually(t, func() error {
-		processes, err := r.Processes()
-		if err == nil && !slices.ContainsFunc(processes, func(p Process) bool { return p.Name == "sleep" }) {
-			err = errors.New("no plugin hangs yet")
+	for backend, chain := range chains {
+		for _, crash := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, containerd crashed: %t", backend, crash), func(t *testing.T) {
+				ctx := needRig(t)
+				before := sharedParts(t)
+				r := startRig(ctx, t, Options{Networks: []Network{{Plugins: chain}}})
+				for i := range 2 {
+					_, err := r.RunPod(ctx, PodOptions{Name: fmt.Sprintf("web-%d", i), HostPorts: []HostPort{{Host: int32(18080 + i), Container: 80}}})
+					fatal(t, err)
+				}
+				dir, n := r.dir, r.place.n
+				if left := leftovers(t, dir, n, before); len(left) == 0 {
+					t.Error("a running rig with pods shows nothing: the check below would prove nothing")
+				}
+				if crash {
+					r.Kill9Containerd()
+				}
+				fatal(t, r.Close())
+				if left := leftovers(t, dir, n, before); len(left) > 0 {
+					t.Errorf("left after Close:\n%s", strings.Join(left, "\n"))
+				}
+			})
 		}
-		return err
-	})
-	fmt.Printf("held %s %s\n", r.dir, j.place.dir)
-	select {}
+	}
 }
 
 func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 	ctx := needRig(t)
 	needProgram(t, "jaeger")
-	owner := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestHoldARig$", "-test.v")
-	owner.Env = append(os.Environ(), "RIG_HOLD=1")
+	shared := sharedParts(t)
+	owner := exec.CommandContext(ctx, os.Args[0])
+	owner.Env = append(os.Environ(), holdVariable+"=1")
 	owner.Stderr = os.Stderr
 	out, err := owner.StdoutPipe()
 	fatal(t, err)
@@ -139,7 +121,7 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 	fatal(t, owner.Process.Kill())
 	_ = owner.Wait()
 	if rigDir == "" {
-		t.Fatal("the owner did not come as far as holding a rig")
+		t.Fatal("the owner did not come as far as holding a rig: see its error above")
 	}
 	before, err := processesOf(rigDir)
 	fatal(t, err)
@@ -147,7 +129,7 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 		t.Errorf("alive after their owner: %v; expected containerd, pause and sleep among them", names)
 	}
 
-	r := startRig(t, ctx, Options{})
+	r := startRig(ctx, t, Options{})
 	for _, p := range before {
 		// What has ended and was not yet waited for has no executable any more.
 		if _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID)); err == nil {
@@ -159,14 +141,14 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 	}
 	n := r.place.n
 	fatal(t, r.Close())
-	if left := leftovers(t, rigDir, n); len(left) > 0 {
+	if left := leftovers(t, rigDir, n, shared); len(left) > 0 {
 		t.Errorf("left after sweep and Close:\n%s", strings.Join(left, "\n"))
 	}
 }
 
 func TestContainerdComesBackWithItsPods(t *testing.T) {
 	ctx := needRig(t)
-	r := startRig(t, ctx, Options{})
+	r := startRig(ctx, t, Options{})
 	id, err := r.RunPod(ctx, PodOptions{Name: "web"})
 	fatal(t, err)
 	first := r.ContainerdPID()
@@ -185,7 +167,7 @@ func TestContainerdComesBackWithItsPods(t *testing.T) {
 
 func TestScriptsInTheChain(t *testing.T) {
 	ctx := needRig(t)
-	r := startRig(t, ctx, Options{
+	r := startRig(ctx, t, Options{
 		Networks: []Network{{Plugins: []Plugin{Bridge(), Test("note"), Portmap()}}},
 		Plugins:  map[string][]byte{"note": Script(`echo "$CNI_COMMAND $CNI_IFNAME" >>"$HOME/note"`)},
 	})
@@ -207,7 +189,7 @@ func TestScriptsInTheChain(t *testing.T) {
 
 func TestJaegerComesBackOnTheSamePorts(t *testing.T) {
 	ctx := needRig(t)
-	j := startJaeger(t, ctx)
+	j := startJaeger(ctx, t)
 	j.Kill9()
 	if _, err := j.Services(ctx); err == nil {
 		t.Error("it answers after SIGKILL")
@@ -221,7 +203,7 @@ func TestJaegerComesBackOnTheSamePorts(t *testing.T) {
 
 func TestContainerdServesMetrics(t *testing.T) {
 	ctx := needRig(t)
-	r := startRig(t, ctx, Options{})
+	r := startRig(ctx, t, Options{})
 	answer, err := http.Get(r.MetricsURL())
 	fatal(t, err)
 	answer.Body.Close()
