@@ -55,11 +55,11 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 // ready is nil once CRI answers that its runtime, and if asked its network, is.
 func (r *Rig) ready(ctx context.Context, network bool) error {
 	// A client that failed to connect backs off for a second; a test need not wait.
-	if c, err := net.DialTimeout("unix", r.socket(), time.Second); err != nil {
+	c, err := net.DialTimeout("unix", r.socket(), time.Second)
+	if err != nil {
 		return err
-	} else {
-		c.Close()
 	}
+	c.Close()
 	r.conn.ResetConnectBackoff()
 	status, err := r.runtime.Status(ctx, &cri.StatusRequest{})
 	if err != nil {

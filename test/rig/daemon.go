@@ -64,8 +64,12 @@ func (d *daemon) await(ctx context.Context, timeout time.Duration, ready func(co
 	defer poll.Stop()
 	var last error
 	for {
-		if last = ready(ctx); last == nil {
+		err := ready(ctx)
+		if err == nil {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // that the time is over says less than what was wrong before
 		}
 		select {
 		case <-d.done:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/bits"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -24,14 +25,14 @@ const (
 // host is what the first rig found, for the last one to restore.
 type host struct {
 	IPForward string   `json:"ip_forward"`
-	Chains    []string `json:"chains"`
+	Firewall  []string `json:"firewall"`
 	CNIState  bool     `json:"cni_state"`
 }
 
 func hostFile() string { return filepath.Join(root, "host.json") }
 
 // rememberHost writes down, before the first rig changes anything, what plugins
-// leave behind by design: forwarding, shared chains.
+// leave behind by design: forwarding, chains they share.
 func rememberHost() error {
 	if _, err := os.Stat(hostFile()); err == nil {
 		return nil
@@ -40,12 +41,12 @@ func rememberHost() error {
 	if err != nil {
 		return fmt.Errorf("read the host's forwarding: %w", err)
 	}
-	chains, err := cniChains()
+	firewall, err := furniture()
 	if err != nil {
 		return err
 	}
 	_, err = os.Stat(cniState)
-	text, err := json.Marshal(host{strings.TrimSpace(string(forward)), chains, err == nil})
+	text, err := json.Marshal(host{strings.TrimSpace(string(forward)), firewall, err == nil})
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func restoreHostIfLast(log *slog.Logger) error {
 		return fmt.Errorf("%s: %w (remove the file if the host needs no restoring)", hostFile(), err)
 	}
 	log.Debug("restoring the host", "ip_forward", before.IPForward)
-	errs := []error{removeSharedChains(before.Chains)}
+	errs := []error{removeFurniture(before.Firewall)}
 	if now, err := os.ReadFile(ipForward); err == nil && strings.TrimSpace(string(now)) != before.IPForward {
 		errs = append(errs, os.WriteFile(ipForward, []byte(before.IPForward), 0o644))
 	}
@@ -136,10 +137,7 @@ func unrouted(n int) bool {
 		}
 		// Addresses are written in the byte order of the host: little on all we run on.
 		addr := netip.AddrFrom4([4]byte{byte(dst), byte(dst >> 8), byte(dst >> 16), byte(dst >> 24)})
-		bits := 0
-		for ; bits < 32 && mask&(1<<bits) != 0; bits++ {
-		}
-		if netip.PrefixFrom(addr, bits).Overlaps(subnets(n)[0]) {
+		if netip.PrefixFrom(addr, bits.OnesCount64(mask)).Overlaps(subnets(n)[0]) {
 			return false
 		}
 	}

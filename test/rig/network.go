@@ -120,7 +120,9 @@ func merge(conf Conf, more []Conf) Conf {
 }
 
 // writeNetworks replaces the configuration lists of dir. Every file is moved into
-// place complete: containerd reads the folder whenever something in it changes.
+// place complete, for containerd may read the folder at any time; but it reloads
+// only when a file is written to, not when one is moved in (a CREATE to inotify),
+// so a file that is no configuration is written last.
 func writeNetworks(dir, staging string, networks []Network, nets []Net) error {
 	old, err := filepath.Glob(filepath.Join(dir, "*.conflist"))
 	if err != nil {
@@ -157,6 +159,9 @@ func writeNetworks(dir, staging string, networks []Network, nets []Net) error {
 				return fmt.Errorf("remove an old network: %w", err)
 			}
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "reload"), []byte("\n"), 0o644); err != nil {
+		return fmt.Errorf("have containerd reload its networks: %w", err)
 	}
 	return nil
 }

@@ -223,16 +223,20 @@ func (r *Rig) MetricsURL() string { return "http://" + r.metrics + "/v1/metrics"
 // NRISocket is where external NRI plugins connect.
 func (r *Rig) NRISocket() string { return r.nriSocket() }
 
-// NRIPluginDir and NRIPluginConfigDir are the folders of pre-installed NRI plugins.
-func (r *Rig) NRIPluginDir() string       { return r.nriPlugins() }
+// NRIPluginDir is the folder of pre-installed NRI plugins.
+func (r *Rig) NRIPluginDir() string { return r.nriPlugins() }
+
+// NRIPluginConfigDir is the folder of their configuration.
 func (r *Rig) NRIPluginConfigDir() string { return r.nriConfig() }
 
-// CNIBinDir, CNIConfDir and CNIDataDir hold the CNI plugins, the networks, and
-// host-local's files.
-func (r *Rig) CNIBinDir() string  { return r.cniBin() }
+// CNIBinDir is the folder of the CNI plugins.
+func (r *Rig) CNIBinDir() string { return r.cniBin() }
+
+// CNIConfDir is the folder of the networks.
 func (r *Rig) CNIConfDir() string { return r.cniConf() }
+
+// CNIDataDir is the folder of host-local's files.
 func (r *Rig) CNIDataDir() string { return r.cniData() }
 
 // Processes are those of the rig: containerd, shims, plugins, pause processes.
 func (r *Rig) Processes() ([]Process, error) { return processesOf(r.dir) }
-

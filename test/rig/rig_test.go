@@ -1,56 +1,213 @@
 //go:build linux
 
-package rig_test
+package rig
 
 import (
-	"context"
+	"bufio"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
+	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/test/rig"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-func need(t *testing.T, err error) {
-	t.Helper()
-	if errors.Is(err, rig.ErrNoTools) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
-}
-
-func TestPodsAndTheirTraces(t *testing.T) {
-	needRoot(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	j, err := rig.StartJaeger(ctx, rig.JaegerOptions{Log: log})
-	need(t, err)
-	defer func() { need(t, j.Close()) }()
-	begin := time.Now()
-	r, err := rig.Start(ctx, rig.Options{OTLP: j.OTLP(), Log: log})
-	need(t, err)
-	t.Logf("containerd is ready after %s", time.Since(begin))
-	defer func() { need(t, r.Close()) }()
+func TestContainerdsOwnSpansAreReadBackFromJaeger(t *testing.T) {
+	ctx := needRig(t)
+	j := startJaeger(ctx, t)
+	r := startRig(ctx, t, Options{OTLP: j.OTLP()})
+	var ids []string
 	for i := range 3 {
 		begin := time.Now()
-		id, err := r.RunPod(ctx, rig.PodOptions{Name: fmt.Sprintf("pod-%d", i), HostPorts: []rig.HostPort{{Host: int32(18080 + i), Container: 80}}})
-		need(t, err)
-		t.Logf("RunPodSandbox took %s: %s", time.Since(begin), id)
+		id, err := r.RunPod(ctx, PodOptions{Name: fmt.Sprintf("web-%d", i), HostPorts: []HostPort{{Host: int32(18080 + i), Container: 80}}})
+		fatal(t, err)
+		t.Logf("RunPodSandbox took %s", time.Since(begin).Round(time.Millisecond))
+		ids = append(ids, id)
+
+		status, err := r.PodStatus(ctx, id)
+		fatal(t, err)
+		if !r.Networks()[0].Subnet.Contains(addr(t, status.Status.Network.Ip)) {
+			t.Errorf("the pod's address is %s, the network's are %s", status.Status.Network.Ip, r.Networks()[0].Subnet)
+		}
 	}
-	if os.Getenv("HOLD") != "" {
-		time.Sleep(time.Minute)
+	want := []string{"cni.Setup", "cni.asynchAttach", "cni.setup_pod_network", "cri.sandbox.run"}
+	var spans []*tracepb.Span
+	eventually(t, func() error {
+		found, err := j.FindTraces(ctx, Query{Service: "containerd", Operation: "cri.sandbox.run"})
+		spans = spansOf(found)
+		for _, name := range want {
+			if n := count(spans, name); err == nil && n < len(ids) {
+				err = fmt.Errorf("%d spans %s", n, name)
+			}
+		}
+		return err
+	})
+	for _, id := range ids {
+		run := slices.IndexFunc(spans, func(s *tracepb.Span) bool {
+			return s.Name == "cri.sandbox.run" && slices.ContainsFunc(s.Attributes, func(a attribute) bool { return a.Key == "sandbox.id" && a.Value.GetStringValue() == id })
+		})
+		if run < 0 {
+			t.Fatalf("no span cri.sandbox.run of sandbox %s", id)
+		}
+		// Its trace alone holds the networks: lo and eth0.
+		one, err := j.Traces(ctx, hex.EncodeToString(spans[run].TraceId))
+		fatal(t, err)
+		if n := count(spansOf(one), "cni.asynchAttach"); n != 2 {
+			t.Errorf("the trace of sandbox %s has %d spans cni.asynchAttach, not 2", id, n)
+		}
+	}
+	fatal(t, r.StopPod(ctx, ids[0]))
+	fatal(t, r.RemovePod(ctx, ids[0]))
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	hostPorts := Conf{"portMappings": true}
+	chains := map[string][]Plugin{
+		"iptables": {Bridge(), Portmap(), Firewall(), Tuning(map[string]string{"net.core.somaxconn": "500"})},
+		"nftables and IPv6": {
+			DualStack(Conf{"ipMasqBackend": "nftables"}),
+			Use(Conf{"type": "portmap", "backend": "nftables", "capabilities": hostPorts}),
+			Firewall(),
+		},
+	}
+	for backend, chain := range chains {
+		for _, crash := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, containerd crashed: %t", backend, crash), func(t *testing.T) {
+				ctx := needRig(t)
+				before := sharedParts(t)
+				r := startRig(ctx, t, Options{Networks: []Network{{Plugins: chain}}})
+				for i := range 2 {
+					_, err := r.RunPod(ctx, PodOptions{Name: fmt.Sprintf("web-%d", i), HostPorts: []HostPort{{Host: int32(18080 + i), Container: 80}}})
+					fatal(t, err)
+				}
+				dir, n := r.dir, r.place.n
+				if left := leftovers(t, dir, n, before); len(left) == 0 {
+					t.Error("a running rig with pods shows nothing: the check below would prove nothing")
+				}
+				if crash {
+					r.Kill9Containerd()
+				}
+				fatal(t, r.Close())
+				if left := leftovers(t, dir, n, before); len(left) > 0 {
+					t.Errorf("left after Close:\n%s", strings.Join(left, "\n"))
+				}
+			})
+		}
+	}
+}
+
+func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
+	ctx := needRig(t)
+	needProgram(t, "jaeger")
+	shared := sharedParts(t)
+	owner := exec.CommandContext(ctx, os.Args[0])
+	owner.Env = append(os.Environ(), holdVariable+"=1")
+	owner.Stderr = os.Stderr
+	out, err := owner.StdoutPipe()
+	fatal(t, err)
+	fatal(t, owner.Start())
+	var rigDir, jaegerDir string
+	lines := bufio.NewScanner(out)
+	for rigDir == "" && lines.Scan() {
+		_, _ = fmt.Sscanf(lines.Text(), "held %s %s", &rigDir, &jaegerDir)
+	}
+	fatal(t, owner.Process.Kill())
+	_ = owner.Wait()
+	if rigDir == "" {
+		t.Fatal("the owner did not come as far as holding a rig: see its error above")
+	}
+	before, err := processesOf(rigDir)
+	fatal(t, err)
+	if names := fmt.Sprint(before); !strings.Contains(names, "containerd (") || !strings.Contains(names, "pause") || !strings.Contains(names, "sleep") {
+		t.Errorf("alive after their owner: %v; expected containerd, pause and sleep among them", names)
+	}
+
+	r := startRig(ctx, t, Options{})
+	for _, p := range before {
+		// What has ended and was not yet waited for has no executable any more.
+		if _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID)); err == nil {
+			t.Errorf("%v is alive after the next Start", p)
+		}
+	}
+	if _, err := os.Stat(jaegerDir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is there after the next Start", jaegerDir)
+	}
+	n := r.place.n
+	fatal(t, r.Close())
+	if left := leftovers(t, rigDir, n, shared); len(left) > 0 {
+		t.Errorf("left after sweep and Close:\n%s", strings.Join(left, "\n"))
+	}
+}
+
+func TestContainerdComesBackWithItsPods(t *testing.T) {
+	ctx := needRig(t)
+	r := startRig(ctx, t, Options{})
+	id, err := r.RunPod(ctx, PodOptions{Name: "web"})
+	fatal(t, err)
+	first := r.ContainerdPID()
+	r.Kill9Containerd()
+	fatal(t, r.RestartContainerd(ctx))
+	if r.ContainerdPID() == first || r.ContainerdPID() == 0 {
+		t.Errorf("containerd's process id is %d, and was %d", r.ContainerdPID(), first)
+	}
+	status, err := r.PodStatus(ctx, id)
+	fatal(t, err)
+	if status.Status.State.String() != "SANDBOX_READY" {
+		t.Errorf("the pod of before is %s", status.Status.State)
+	}
+	fatal(t, r.StopPod(ctx, id))
+}
+
+func TestScriptsInTheChain(t *testing.T) {
+	ctx := needRig(t)
+	r := startRig(ctx, t, Options{
+		Networks: []Network{{Plugins: []Plugin{Bridge(), Test("note"), Portmap()}}},
+		Plugins:  map[string][]byte{"note": Script(`echo "$CNI_COMMAND $CNI_IFNAME" >>"$HOME/note"`)},
+	})
+	id, err := r.RunPod(ctx, PodOptions{Name: "web", HostPorts: []HostPort{{Host: 18080, Container: 80}}})
+	fatal(t, err)
+	fatal(t, r.StopPod(ctx, id))
+	note, err := os.ReadFile(filepath.Join(r.Dir(), "note"))
+	fatal(t, err)
+	if string(note) != "ADD eth0\nDEL eth0\n" {
+		t.Errorf("the script noted %q", note)
+	}
+
+	fatal(t, r.AddPlugin("break", Script(`[ $CNI_COMMAND = DEL ] || fail 11 "try again"`)))
+	fatal(t, r.SetNetworks(ctx, Network{Plugins: []Plugin{Bridge(), Test("break")}}))
+	if _, err := r.RunPod(ctx, PodOptions{Name: "broken"}); err == nil || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("the failing plugin's pod: %v", err)
+	}
+}
+
+func TestJaegerComesBackOnTheSamePorts(t *testing.T) {
+	ctx := needRig(t)
+	j := startJaeger(ctx, t)
+	j.Kill9()
+	if _, err := j.Services(ctx); err == nil {
+		t.Error("it answers after SIGKILL")
+	}
+	otlp := j.OTLP()
+	fatal(t, j.Restart(ctx))
+	if j.OTLP() != otlp {
+		t.Errorf("OTLP was at %s and is at %s", otlp, j.OTLP())
+	}
+}
+
+func TestContainerdServesMetrics(t *testing.T) {
+	ctx := needRig(t)
+	r := startRig(ctx, t, Options{})
+	answer, err := http.Get(r.MetricsURL())
+	fatal(t, err)
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("%s answered %s", r.MetricsURL(), answer.Status)
 	}
 }

@@ -3,6 +3,7 @@
 package rig
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -135,29 +136,39 @@ func script(tables []table, choose func(table) (doomedChain, doomedRule func(str
 
 // removeRules removes what is left of the subnets in the host's firewall.
 func removeRules(subnets []netip.Prefix) error {
-	return rewrite(func(t []table) string { return withoutSubnets(t, subnets) })
+	return errors.Join(
+		rewrite(func(t []table) string { return withoutSubnets(t, subnets) }),
+		nftRewrite(func(t []nftTable) string { return nftWithoutSubnets(t, subnets) }),
+	)
 }
 
-// removeSharedChains removes the plugins' own chains, but for those given as
-// `table/chain`.
-func removeSharedChains(before []string) error {
-	return rewrite(func(t []table) string { return withoutShared(t, before) })
-}
-
-// cniChains lists the chains of CNI plugins as `table/chain`.
-func cniChains() ([]string, error) {
-	var chains []string
+// furniture names what CNI plugins share and leave in the host's firewall:
+// `table/chain` of iptables, `family table` of nftables.
+func furniture() ([]string, error) {
+	var names []string
 	err := rewrite(func(tables []table) string {
 		for _, t := range tables {
 			for _, c := range t.chains {
 				if strings.HasPrefix(c, "CNI-") {
-					chains = append(chains, t.name+"/"+c)
+					names = append(names, t.name+"/"+c)
 				}
 			}
 		}
 		return ""
 	})
-	return chains, err
+	tables, nftErr := nftTables()
+	for _, t := range tables {
+		names = append(names, t.name)
+	}
+	return names, errors.Join(err, nftErr)
+}
+
+// removeFurniture removes it, but for what was there before.
+func removeFurniture(before []string) error {
+	return errors.Join(
+		rewrite(func(t []table) string { return withoutShared(t, before) }),
+		nftRewrite(func(t []nftTable) string { return nftWithoutTables(t, before) }),
+	)
 }
 
 // rewrite hands the tables of both families to change and applies the script it

@@ -1,0 +1,165 @@
+//go:build linux
+
+package rig
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+type attribute = *commonpb.KeyValue
+
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func needRig(t *testing.T) context.Context {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a rig needs root: it makes namespaces, mounts and links")
+	}
+	needProgram(t, runtimePrograms...)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func needProgram(t *testing.T, programs ...string) {
+	t.Helper()
+	if _, err := Tools(programs...); errors.Is(err, ErrNoTools) {
+		t.Skip(err)
+	}
+}
+
+func startRig(ctx context.Context, t *testing.T, o Options) *Rig {
+	t.Helper()
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	begin := time.Now()
+	r, err := Start(ctx, o)
+	fatal(t, err)
+	t.Cleanup(func() { fatal(t, r.Close()) })
+	t.Logf("Start took %s", time.Since(begin).Round(time.Millisecond))
+	return r
+}
+
+func startJaeger(ctx context.Context, t *testing.T) *Jaeger {
+	t.Helper()
+	needProgram(t, "jaeger")
+	j, err := StartJaeger(ctx, JaegerOptions{})
+	fatal(t, err)
+	t.Cleanup(func() { fatal(t, j.Close()) })
+	return j
+}
+
+// eventually waits for what another process does in its own time.
+func eventually(t *testing.T, ok func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err = ok(); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+func sharedParts(t *testing.T) []string {
+	t.Helper()
+	names, err := furniture()
+	fatal(t, err)
+	return names
+}
+
+// leftovers names everything that can be told to be a rig's, and what the plugins
+// share if it was not there before.
+func leftovers(t *testing.T, dir string, n int, before []string) []string {
+	t.Helper()
+	var left []string
+	add := func(kind string, names ...string) {
+		for _, name := range names {
+			left = append(left, kind+" "+name)
+		}
+	}
+	processes, err := processesOf(dir)
+	fatal(t, err)
+	for _, p := range processes {
+		add("process", p.String())
+	}
+	mounts, err := mountsBelow(dir)
+	fatal(t, err)
+	add("mount", mounts...)
+	for _, pattern := range []string{dir, "/sys/class/net/" + bridgeName(n, "*"), "/sys/fs/cgroup/" + cgroupName(dir), "/sys/fs/cgroup/*/" + cgroupName(dir)} {
+		found, err := filepath.Glob(pattern)
+		fatal(t, err)
+		add("file", found...)
+	}
+	for _, program := range []string{"iptables-save", "ip6tables-save"} {
+		save, err := exec.Command(program).Output()
+		fatal(t, err)
+		for _, table := range parseTables(string(save)) {
+			for _, rule := range table.rules {
+				if within(rule, subnets(n)) {
+					add("rule", rule)
+				}
+			}
+		}
+	}
+	tables, err := nftTables()
+	fatal(t, err)
+	for _, line := range strings.Split(nftWithoutSubnets(tables, subnets(n)), "\n") {
+		if line != "" {
+			add("nft", line)
+		}
+	}
+	// What plugins share goes with the last rig, unless it was there before the first.
+	if rigs, err := placesOf(rigKind); err == nil && len(rigs) == 0 {
+		for _, name := range sharedParts(t) {
+			if !slices.Contains(before, name) {
+				add("firewall", name)
+			}
+		}
+	}
+	return left
+}
+
+func spansOf(resources []*tracepb.ResourceSpans) []*tracepb.Span {
+	var spans []*tracepb.Span
+	for _, r := range resources {
+		for _, s := range r.ScopeSpans {
+			spans = append(spans, s.Spans...)
+		}
+	}
+	return spans
+}
+
+func count(spans []*tracepb.Span, name string) int {
+	n := 0
+	for _, s := range spans {
+		if s.Name == name {
+			n++
+		}
+	}
+	return n
+}
+
+func addr(t *testing.T, text string) netip.Addr {
+	t.Helper()
+	a, err := netip.ParseAddr(text)
+	fatal(t, err)
+	return a
+}

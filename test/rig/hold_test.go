@@ -1,0 +1,56 @@
+//go:build linux
+
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// holdVariable makes of the test program the owner of a rig, for a test to kill.
+const holdVariable = "CNISCOPE_TEST_HOLD_A_RIG"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(holdVariable) == "" {
+		os.Exit(m.Run())
+	}
+	if err := hold(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	select {}
+}
+
+// hold starts what a crash leaves behind: a Jaeger, a pod, and a pod whose CNI
+// plugin hangs in a command. It prints their folders and closes nothing.
+func hold(ctx context.Context) error {
+	j, err := StartJaeger(ctx, JaegerOptions{})
+	if err != nil {
+		return err
+	}
+	r, err := Start(ctx, Options{Plugins: map[string][]byte{"hang": Script("sleep 1000")}})
+	if err != nil {
+		return err
+	}
+	if _, err := r.RunPod(ctx, PodOptions{Name: "web", HostPorts: []HostPort{{Host: 18080, Container: 80}}}); err != nil {
+		return err
+	}
+	if err := r.SetNetworks(ctx, Network{Plugins: []Plugin{Bridge(), Test("hang")}}); err != nil {
+		return err
+	}
+	go func() { _, _ = r.RunPod(ctx, PodOptions{Name: "hanging"}) }()
+	err = r.daemon.await(ctx, time.Minute, func(context.Context) error {
+		processes, err := r.Processes()
+		if err == nil && !slices.ContainsFunc(processes, func(p Process) bool { return p.Name == "sleep" }) {
+			err = errors.New("no plugin hangs yet")
+		}
+		return err
+	})
+	fmt.Printf("held %s %s\n", r.dir, j.place.dir)
+	return err
+}
