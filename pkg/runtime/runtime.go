@@ -1,0 +1,158 @@
+// Package runtime is the source of what runs the pods: containerd's version, asked
+// of containerd itself when cniscope starts, when NRI has connected again, and
+// otherwise now and then.
+//
+// It asks and never changes anything; no pod waits for it. Where containerd's
+// socket cannot be reached, only the version is missing: that is said once.
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/defaults"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+const (
+	// DefaultAddress is containerd's socket (a pipe on Windows).
+	DefaultAddress = defaults.DefaultAddress
+	// DefaultInterval is how often is asked when nothing happens: a runtime without
+	// NRI is upgraded unnoticed, but rarely.
+	DefaultInterval = 30 * time.Second
+	// patience is how many failures in a row are a loss. A restart takes a moment,
+	// and containerd connects its NRI plugins before it answers anybody else.
+	patience = 2
+	// answer is how long one question may take.
+	answer = 5 * time.Second
+)
+
+// Options are what a Source is made of. All may be left empty.
+type Options struct {
+	// Address is the path of containerd's socket.
+	Address  string
+	Interval time.Duration
+	Log      *slog.Logger
+}
+
+// Source is the source. Make it with New, run it once.
+type Source struct {
+	options Options
+	wake    chan struct{}
+}
+
+// New makes a source; it asks nothing yet.
+func New(o Options) *Source {
+	if o.Address == "" {
+		o.Address = DefaultAddress
+	}
+	if o.Interval <= 0 {
+		o.Interval = DefaultInterval
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Source{options: o, wake: make(chan struct{}, 1)}
+}
+
+// Wake makes the source ask soon, because containerd may be another one now. It
+// never blocks and is safe for concurrent use.
+func (s *Source) Wake() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is about to ask
+	}
+}
+
+// Run asks until ctx is done, and returns nil then. The sink is told the version
+// when it is known first and when it has changed, and, once, that containerd
+// cannot be asked or can be again.
+func (s *Source) Run(ctx context.Context, sink event.Sink) error {
+	var known string
+	failures := 0
+	for {
+		version, err := ask(ctx, s.options.Address)
+		if ctx.Err() != nil {
+			return nil
+		}
+		switch {
+		case err != nil:
+			failures++
+			s.options.Log.Debug("containerd does not answer", "error", text.Clean(err.Error(), text.Bound))
+			if failures == patience {
+				sink(now(&event.Degraded{Feature: "runtime version", Reason: remedy(err, s.options.Address)}))
+			}
+		default:
+			if failures >= patience {
+				sink(now(&event.Degraded{Feature: "runtime version", Restored: true, Reason: "containerd answers again"}))
+			}
+			failures = 0
+			if version != known {
+				known = version
+				sink(now(&event.Runtime{Name: "containerd", Version: version}))
+			}
+		}
+		select {
+		case <-time.After(delay(s.options.Interval, failures, rand.Float64())):
+		case <-s.wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func now(body event.Body) event.Event {
+	return event.Event{Time: clock.Monotonic(), Body: body}
+}
+
+// delay is the time to the next question: the interval give or take a tenth, and
+// less after the first failures.
+func delay(interval time.Duration, failures int, random float64) time.Duration {
+	if failures > 0 && failures < 16 {
+		interval = min(interval, time.Second<<(failures-1))
+	}
+	return time.Duration(float64(interval) * (0.9 + random/5))
+}
+
+// ask opens a connection for one question: to keep one open would only have gRPC
+// try again and again in the background while there is nobody.
+func ask(ctx context.Context, address string) (version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	// The client waits for a socket that is not there, looking every 10 ms
+	// (containerd pkg/dialer), instead of saying so.
+	if _, err := os.Stat(address); errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	client, err := containerd.New(address, containerd.WithTimeout(answer))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	v, err := client.Version(ctx)
+	if err != nil {
+		return "", err
+	}
+	return text.Clean(v.Version, text.Bound), nil
+}
+
+func remedy(err error, address string) string {
+	const without = "spans do not name the runtime's version"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("containerd is not to be found at %s: %s; is it running, and is this its address?", address, without)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("containerd's socket %s may not be opened: %s; run cniscope as root", address, without)
+	}
+	return fmt.Sprintf("containerd at %s does not answer: %s; %s", address, text.Clean(err.Error(), text.Bound), without)
+}

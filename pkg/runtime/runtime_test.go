@@ -1,0 +1,169 @@
+//go:build linux
+
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	versionapi "github.com/containerd/containerd/api/services/version/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// service is containerd's version service.
+type service struct {
+	versionapi.UnimplementedVersionServer
+	version string
+	err     error
+}
+
+func (s service) Version(context.Context, *emptypb.Empty) (*versionapi.VersionResponse, error) {
+	return &versionapi.VersionResponse{Version: s.version}, s.err
+}
+
+// serve is a containerd of one service; stop it as a restart would.
+func serve(t *testing.T, address string, s service) *grpc.Server {
+	t.Helper()
+	l, err := net.Listen("unix", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	versionapi.RegisterVersionServer(server, s)
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	return server
+}
+
+// seen lists what a sink was told.
+type seen struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *seen) sink(e event.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch body := e.Body.(type) {
+	case *event.Runtime:
+		s.all = append(s.all, body.Name+" "+body.Version)
+	case *event.Degraded:
+		s.all = append(s.all, fmt.Sprintf("%s restored %v", body.Feature, body.Restored))
+	}
+}
+
+func (s *seen) eventually(t *testing.T, want ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		all := slices.Clone(s.all)
+		s.mu.Unlock()
+		if slices.Equal(all, want) {
+			return
+		}
+		if len(all) > len(want) || time.Now().After(deadline) {
+			t.Fatalf("told %q, want %q", all, want)
+		}
+	}
+}
+
+func start(t *testing.T, address string) (*Source, *seen) {
+	t.Helper()
+	s, told := New(Options{Address: address, Interval: 5 * time.Millisecond}), new(seen)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, told.sink) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return s, told
+}
+
+// The runtime's life: not there, there, upgraded. Each thing is said once.
+func TestVersionIsToldWhenItChanges(t *testing.T) {
+	address := filepath.Join(t.TempDir(), "containerd.sock")
+	s, told := start(t, address)
+	want := []string{"runtime version restored false"}
+	told.eventually(t, want...)
+
+	server := serve(t, address, service{version: "v1.7.35\x1b[0m"})
+	want = append(want, "runtime version restored true", `containerd v1.7.35\x1b[0m`)
+	told.eventually(t, want...)
+	for range 5 {
+		s.Wake() // the same version is not told again
+	}
+	server.Stop()
+	want = append(want, want[0])
+	told.eventually(t, want...)
+
+	serve(t, address, service{version: "v2.4.2"})
+	want = append(want, want[1], "containerd v2.4.2")
+	told.eventually(t, want...)
+}
+
+// A socket that takes connections and says nothing holds nothing up.
+func TestSilentRuntimeEndsWithTheContext(t *testing.T) {
+	address := filepath.Join(t.TempDir(), "containerd.sock")
+	l, err := net.Listen("unix", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			defer c.Close()
+			cancel()
+			<-ctx.Done()
+		}
+	}()
+	if err := New(Options{Address: address}).Run(ctx, func(e event.Event) { t.Errorf("told %+v", e.Body) }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDelay(t *testing.T) {
+	tests := map[string]struct {
+		failures int
+		random   float64
+		want     time.Duration
+	}{
+		"in peace, at least": {0, 0, 27 * time.Second},
+		"in peace, at most":  {0, 1, 33 * time.Second},
+		"first failure":      {1, 0.5, time.Second},
+		"fourth failure":     {4, 0.5, 8 * time.Second},
+		"down for long":      {1000, 0.5, 30 * time.Second},
+	}
+	for name, test := range tests {
+		if got := delay(DefaultInterval, test.failures, test.random); got.Round(time.Millisecond) != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestRemedy(t *testing.T) {
+	for says, err := range map[string]error{
+		"is it running":        fmt.Errorf("stat: %w", fs.ErrNotExist),
+		"run cniscope as root": fmt.Errorf("dial: %w", fs.ErrPermission),
+		`unknown \x1b[31m`:     errors.New("unknown \x1b[31m"),
+	} {
+		if got := remedy(err, "/run/x.sock"); !strings.Contains(got, says) || !strings.Contains(got, "/run/x.sock") {
+			t.Errorf("%q does not say %q", got, says)
+		}
+	}
+}
