@@ -19,10 +19,10 @@ import (
 // busy tells whether operations are open.
 func observe(ctx context.Context, log *slog.Logger, o config.Options, plugin *nri.Plugin, busy func() bool, take event.Sink) error {
 	sources := []source.Source{
-		&cniconf.Source{Dir: o.CNI.ConfDir, Log: log},
-		&runtime.Source{Address: o.Containerd.Address, Log: log},
+		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: log}),
+		runtime.New(runtime.Options{Address: o.Containerd.Address, Log: log}),
 	}
-	attempted := closed
+	var attempted <-chan struct{}
 	if plugin != nil {
 		sources = append(sources, plugin)
 		attempted = plugin.Attempted()
@@ -37,26 +37,21 @@ func observe(ctx context.Context, log *slog.Logger, o config.Options, plugin *nr
 	return source.Merge(ctx, log, take, sources...)
 }
 
-// closed is a channel that nobody has to wait for.
-var closed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
 // kernel is the probe as a source: loaded after NRI had its first try, because the
 // runtime waits for a plugin to register, and for nothing else of ours.
 type kernel struct {
-	attempted <-chan struct{}
+	attempted <-chan struct{} // nil: there is nothing to wait for
 	options   probe.Options
 	log       *slog.Logger
 }
 
 func (k kernel) Run(ctx context.Context, sink event.Sink) error {
-	select {
-	case <-k.attempted:
-	case <-ctx.Done():
-		return nil
+	if k.attempted != nil {
+		select {
+		case <-k.attempted:
+		case <-ctx.Done():
+			return nil
+		}
 	}
 	p, err := probe.Open(k.options)
 	if err != nil {

@@ -1,0 +1,207 @@
+//go:build linux
+
+// Package e2e holds the end-to-end tests: cniscope beside a real containerd, real CNI
+// plugins and a real Jaeger.
+package e2e
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// program is the cniscope under test.
+var program string
+
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		os.Exit(m.Run()) // every test says that it is skipped
+	}
+	dir, err := os.MkdirTemp("", "cniscope-e2e")
+	if err == nil {
+		program, err = scope.Build(context.Background(), dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// stage is a rig, a Jaeger and a cniscope.
+type stage struct {
+	*testing.T
+	ctx    context.Context
+	rig    *rig.Rig
+	jaeger *rig.Jaeger
+	scope  *scope.Scope
+}
+
+// options are added to every cniscope of the tests: tests have no second to wait.
+const quick = "[limits]\nsettle = \"500ms\"\n"
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, rig.ErrNoTools) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// set builds the stage. Containerd's own spans go to Jaeger too where tracing is set.
+func set(t *testing.T, tracing bool, ro rig.Options, so scope.Options) *stage {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a rig makes namespaces, mounts and links")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	s := &stage{T: t, ctx: ctx}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	var err error
+	s.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: log})
+	check(t, err)
+	t.Cleanup(func() { check(t, s.jaeger.Close()) })
+	if tracing {
+		ro.OTLP = s.jaeger.OTLP()
+	}
+	ro.Log = log
+	s.rig, err = rig.Start(ctx, ro)
+	check(t, err)
+	t.Cleanup(func() { check(t, s.rig.Close()) })
+	s.startScope(so)
+	return s
+}
+
+// startScope starts a cniscope that exports to the stage's Jaeger.
+func (s *stage) startScope(so scope.Options) {
+	s.Helper()
+	so.Program = program
+	so.TOML = fmt.Sprintf("[export.otlp]\nendpoint = %q\n", s.jaeger.OTLP()) + quick + so.TOML
+	var err error
+	s.scope, err = scope.Start(s.ctx, s.rig, so)
+	check(s.T, err)
+	s.Cleanup(func() {
+		if err := s.scope.Stop(); err != nil && !strings.Contains(err.Error(), "killed") {
+			s.Error(err)
+		}
+		if s.Failed() {
+			s.Logf("cniscope's log:\n%s", s.scope.LogText())
+		}
+	})
+}
+
+// pod runs a pod and removes it at the end of the test.
+func (s *stage) pod(o rig.PodOptions) string {
+	s.Helper()
+	id, err := s.rig.RunPod(s.ctx, o)
+	check(s.T, err)
+	return id
+}
+
+// span is one span with what was said of it at hand.
+type span struct {
+	*tracepb.Span
+	resource map[string]*commonpb.AnyValue
+	attrs    map[string]*commonpb.AnyValue
+}
+
+func (s *span) text(key string) string { return s.attrs[key].GetStringValue() }
+func (s *span) id() string             { return hex.EncodeToString(s.SpanId) }
+func (s *span) parent() string         { return hex.EncodeToString(s.ParentSpanId) }
+func (s *span) trace() string          { return hex.EncodeToString(s.TraceId) }
+func (s *span) kind() string           { return s.text("cniscope.kind") }
+func (s *span) failed() bool {
+	return s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR
+}
+func (s *span) took() time.Duration { return time.Duration(s.EndTimeUnixNano - s.StartTimeUnixNano) }
+
+func flatten(all []*tracepb.ResourceSpans) (spans []*span) {
+	for _, rs := range all {
+		resource := attributes(rs.GetResource().GetAttributes())
+		for _, ss := range rs.ScopeSpans {
+			for _, s := range ss.Spans {
+				spans = append(spans, &span{s, resource, attributes(s.Attributes)})
+			}
+		}
+	}
+	return spans
+}
+
+func attributes(kvs []*commonpb.KeyValue) map[string]*commonpb.AnyValue {
+	m := map[string]*commonpb.AnyValue{}
+	for _, kv := range kvs {
+		m[kv.Key] = kv.Value
+	}
+	return m
+}
+
+// spans returns what Jaeger has of a service, once ready is content with it.
+func (s *stage) spans(service string, ready func([]*span) error) []*span {
+	s.Helper()
+	var found []*span
+	s.eventually(func() error {
+		all, err := s.jaeger.FindTraces(s.ctx, rig.Query{Service: service})
+		if err != nil {
+			return err
+		}
+		// A trace is found whole, with the spans of others in it.
+		found = slices.DeleteFunc(flatten(all), func(x *span) bool {
+			return x.resource["service.name"].GetStringValue() != service
+		})
+		return ready(found)
+	})
+	return found
+}
+
+// eventually waits for what another process does in its own time.
+func (s *stage) eventually(ok func() error) {
+	s.Helper()
+	var err error
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if err = ok(); err == nil {
+			return
+		}
+	}
+	s.Fatal(err)
+}
+
+// calls waits for n call spans of a command and returns everything cniscope sent.
+func (s *stage) calls(command string, n int) []*span {
+	s.Helper()
+	return s.spans("cniscope", func(all []*span) error {
+		if got := len(only(all, "call", "CNI "+command)); got < n {
+			return fmt.Errorf("%d of %d CNI %s calls arrived", got, n, command)
+		}
+		return nil
+	})
+}
+
+// only returns the spans of a kind and, unless it is empty, a name.
+func only(all []*span, kind, name string) []*span {
+	return slices.DeleteFunc(slices.Clone(all), func(x *span) bool {
+		return x.kind() != kind || name != "" && x.Name != name
+	})
+}
+
+// of returns the spans of one pod.
+func of(all []*span, pod string) []*span {
+	return slices.DeleteFunc(slices.Clone(all), func(x *span) bool { return x.text("k8s.pod.name") != pod })
+}

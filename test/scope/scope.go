@@ -1,0 +1,166 @@
+//go:build linux
+
+// Package scope runs the cniscope program beside a rig, for the end-to-end tests, the
+// demo and the benchmarks.
+package scope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// Build compiles the program into dir, as a release is built: static.
+func Build(ctx context.Context, dir string) (string, error) {
+	file := filepath.Join(dir, "cniscope")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file,
+		"github.com/cniscope/cniscope/plugin/cniscope")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building cniscope: %w\n%s", err, out)
+	}
+	return file, nil
+}
+
+// Options say how cniscope is run.
+type Options struct {
+	// Program is the binary (see Build).
+	Program string
+	// Args are the subcommand and its arguments, without --config. Default: run.
+	Args []string
+	// Dir is where its files go. Default: a folder of its own below the rig's.
+	Dir string
+	// TOML is added to the options that lead it to the rig. Sections that are there
+	// already ([nri], [containerd], [cni], [run]) cannot come twice: see Options.Set.
+	TOML string
+	// NRI is false where NRI is switched off in the options.
+	NoNRI bool
+	// Node is the node's name. Default: rig-node.
+	Node string
+	// Env is added to its environment.
+	Env []string
+}
+
+// Scope is a running cniscope.
+type Scope struct {
+	Dir  string
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+	once sync.Once
+	toml string
+}
+
+// Start runs cniscope on the rig and returns once it observes calls.
+func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
+	s := &Scope{Dir: o.Dir, done: make(chan struct{})}
+	if s.Dir == "" {
+		dir, err := os.MkdirTemp(r.Dir(), "scope")
+		if err != nil {
+			return nil, err
+		}
+		s.Dir = dir
+	}
+	node := o.Node
+	if node == "" {
+		node = "rig-node"
+	}
+	s.toml = fmt.Sprintf("[nri]\nsocket = %q\nenabled = %v\n[containerd]\naddress = %q\n[cni]\nconf_dir = %q\n[run]\ndir = %q\n[resource]\nnode = %q\n",
+		r.NRISocket(), !o.NoNRI, r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"), node)
+	if err := s.SetOptions(o.TOML); err != nil {
+		return nil, err
+	}
+	args := o.Args
+	if len(args) == 0 {
+		args = []string{"run"}
+	}
+	log, err := os.Create(s.Log())
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	s.cmd = exec.Command(o.Program, append(args, "--config", s.Config())...)
+	s.cmd.Env = append(append(os.Environ(), r.Env()), o.Env...)
+	s.cmd.Stderr = log
+	s.cmd.Stdout = log
+	// It goes when whoever started it goes, also if that one is killed.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting cniscope: %w", err)
+	}
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.done)
+	}()
+	return s, s.WaitLog(ctx, "observing CNI calls", 1)
+}
+
+// Config is its options file.
+func (s *Scope) Config() string { return filepath.Join(s.Dir, "options", "cniscope.toml") }
+
+// SetOptions replaces what was added to its options.
+func (s *Scope) SetOptions(toml string) error {
+	if err := os.MkdirAll(filepath.Dir(s.Config()), 0o755); err != nil {
+		return err
+	}
+	next := s.Config() + ".next"
+	if err := os.WriteFile(next, []byte(s.toml+toml), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, s.Config())
+}
+
+// Log is the file of its log.
+func (s *Scope) Log() string { return filepath.Join(s.Dir, "log") }
+
+// PID is its process id.
+func (s *Scope) PID() int { return s.cmd.Process.Pid }
+
+// LogText returns its log so far.
+func (s *Scope) LogText() string {
+	data, _ := os.ReadFile(s.Log()) // not written yet is empty
+	return string(data)
+}
+
+// WaitLog waits until text was logged n times.
+func (s *Scope) WaitLog(ctx context.Context, text string, n int) error {
+	for {
+		if strings.Count(s.LogText(), text) >= n {
+			return nil
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("cniscope ended: %w\n%s", errors.Join(s.err, errors.New("its log:")), s.LogText())
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %q in the log: %w\n%s", text, ctx.Err(), s.LogText())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Kill9 ends it as a crash would.
+func (s *Scope) Kill9() {
+	_ = s.cmd.Process.Kill()
+	<-s.done
+}
+
+// Stop ends it as systemd does, and returns what it ended with.
+func (s *Scope) Stop() error {
+	s.once.Do(func() { _ = s.cmd.Process.Signal(syscall.SIGTERM) })
+	select {
+	case <-s.done:
+		return s.err
+	case <-time.After(15 * time.Second):
+		s.Kill9()
+		return fmt.Errorf("cniscope did not end within 15 s\n%s", s.LogText())
+	}
+}
