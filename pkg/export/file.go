@@ -1,0 +1,116 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+type file struct {
+	path string
+	max  int64
+}
+
+// NewFile returns an exporter that appends to a file of OTLP JSON lines
+// (OpenTelemetry specification, protocol/file-exporter), one line for each of the
+// ResourceSpans. Only the owner may read it. When it would grow beyond maxBytes it
+// is renamed to end in ".1", in place of the one before; a single Export that is
+// larger than maxBytes is written all the same.
+//
+// A failed Export leaves no part of a line behind. The file is opened for each
+// Export: it may be moved or removed at any time. Nothing is synced to the disk.
+func NewFile(path string, maxBytes int64) Exporter { return &file{path, maxBytes} }
+
+func (e *file) Export(_ context.Context, spans []*tracepb.ResourceSpans) error {
+	data, err := jsonLines(spans)
+	if err != nil {
+		return &RejectedError{err}
+	}
+	f, size, err := open(e.path)
+	if err != nil {
+		return err
+	}
+	if size > 0 && size+int64(len(data)) > e.max {
+		// Closed first: Windows renames no open file.
+		if err := errors.Join(f.Close(), os.Rename(e.path, e.path+".1")); err != nil {
+			return fmt.Errorf("rotate the OTLP file: %w", err)
+		}
+		if f, size, err = open(e.path); err != nil {
+			return err
+		}
+	}
+	if _, err := f.Write(data); err != nil {
+		err = fmt.Errorf("write the OTLP file: %w", err)
+		if undo := f.Truncate(size); undo != nil {
+			err = errors.Join(err, fmt.Errorf("take back what was written of it: %w", undo))
+		}
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
+}
+
+func (e *file) Shutdown(context.Context) error { return nil }
+
+// open opens a regular file for appending, nobody else's to read, and returns its
+// size. A link is not followed: who may write in its folder must not be able to
+// aim it at a file of root's.
+func open(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open the OTLP file: %w%s", err, remedy(err))
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("is not a regular file: name one, or one that does not exist")
+	case info.Mode().Perm()&0o077 != 0:
+		err = f.Chmod(0o600)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("open the OTLP file %s: %w", path, err), f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return ": make its folder"
+	case isLink(err):
+		return ": it is a link, name the file itself"
+	}
+	return ""
+}
+
+// jsonLines writes each of the ResourceSpans as one line.
+func jsonLines(spans []*tracepb.ResourceSpans) ([]byte, error) {
+	var (
+		lines bytes.Buffer
+		from  ptrace.ProtoUnmarshaler
+		to    ptrace.JSONMarshaler
+	)
+	for _, rs := range spans {
+		wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{rs}})
+		if err != nil {
+			return nil, fmt.Errorf("encode spans: %w", err)
+		}
+		traces, err := from.UnmarshalTraces(wire)
+		if err != nil {
+			return nil, fmt.Errorf("encode spans: %w", err)
+		}
+		line, err := to.MarshalTraces(traces)
+		if err != nil {
+			return nil, fmt.Errorf("encode spans: %w", err)
+		}
+		lines.Write(line)
+		lines.WriteByte('\n')
+	}
+	return lines.Bytes(), nil
+}

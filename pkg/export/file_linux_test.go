@@ -1,0 +1,222 @@
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// names reads a file of OTLP JSON lines as a consumer would, and returns the names
+// of the spans.
+func names(t *testing.T, path string) []string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		t.Fatalf("%s ends in the middle of a line", path)
+	}
+	var all []string
+	for _, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
+		if len(line) == 0 {
+			continue
+		}
+		traces, err := (&ptrace.JSONUnmarshaler{DisallowUnknownFields: true}).UnmarshalTraces(line)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		for _, rs := range traces.ResourceSpans().All() {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, s := range ss.Spans().All() {
+					all = append(all, s.Name())
+				}
+			}
+		}
+	}
+	return all
+}
+
+func TestTheFileHoldsOTLPJSONLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spans.json")
+	e := NewFile(path, 1<<20)
+	spans := append(operation("a\nb"), operation("c")...)
+	for range 2 {
+		if err := e.Export(t.Context(), spans); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprintf("%q", names(t, path)); got != `["a\nb" "c" "a\nb" "c"]` {
+		t.Errorf("%s", got)
+	}
+
+	data, _ := os.ReadFile(path)
+	line, _, _ := strings.Cut(string(data), "\n")
+	var raw struct {
+		ResourceSpans []struct {
+			ScopeSpans []struct {
+				Spans []map[string]any
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(line), &raw); err != nil {
+		t.Fatal(err)
+	}
+	// OTLP specification, "JSON Protobuf Encoding": ids in hex, 64-bit numbers as text.
+	span := raw.ResourceSpans[0].ScopeSpans[0].Spans[0]
+	for key, want := range map[string]string{
+		"traceId": "00000000000000000000000000000004", "spanId": "0000000000000004",
+		"startTimeUnixNano": "1700000000123456789",
+	} {
+		if span[key] != want {
+			t.Errorf("%s is %v, want %s", key, span[key], want)
+		}
+	}
+}
+
+func TestTheFileIsItsOwnersAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spans.json")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // once as it was found, once as it was made
+		if err := NewFile(path, 1<<20).Export(t.Context(), operation("a")); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("mode %o", info.Mode().Perm())
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOnlyARegularFileIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	victim, link, pipe := filepath.Join(dir, "victim"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
+	if err := os.WriteFile(victim, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		link:                            "it is a link, name the file itself",
+		pipe:                            "open the OTLP file",
+		"/dev/full":                     "is not a regular file",
+		dir:                             "is a directory",
+		filepath.Join(dir, "none", "f"): "make its folder",
+		filepath.Join(victim, "f"):      "not a directory",
+		filepath.Join(dir, "a\x00b"):    "invalid argument",
+		filepath.Join(dir, strings.Repeat("x", 300)): "file name too long",
+	} {
+		err := NewFile(path, 1<<20).Export(t.Context(), operation("a"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", path, err, want)
+		}
+	}
+	if data, _ := os.ReadFile(victim); len(data) > 0 {
+		t.Error("the link was followed")
+	}
+}
+
+func TestTheFileIsRotatedOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spans.json")
+	if err := NewFile(path, 1).Export(t.Context(), operation("a")); err != nil {
+		t.Fatal(err) // larger than allowed, and written all the same
+	}
+	one, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := NewFile(path, 2*one.Size())
+	for _, name := range []string{"b", "c", "d", "e"} {
+		if err := e.Export(t.Context(), operation(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprint(names(t, path+".1"), names(t, path)); got != "[c d] [e]" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestAFileThatIsRemovedIsMadeAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spans.json")
+	e := NewFile(path, 1<<20)
+	for _, name := range []string{"a", "b"} {
+		if err := e.Export(t.Context(), operation(name)); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(names(t, path)); got != "["+name+"]" {
+			t.Errorf("%s", got)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAFullDiskLeavesNoHalfLines(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("a full disk cannot be made here: mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	path := filepath.Join(dir, "spans.json")
+	e := NewFile(path, 1<<20)
+	long := strings.Repeat("x", 5000)
+	var err error
+	written := 0
+	for ; err == nil && written < 100; written++ {
+		err = e.Export(t.Context(), operation(long))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("%v after %d", err, written)
+	}
+	if got := len(names(t, path)); got != written-1 {
+		t.Errorf("%d whole lines, want %d", got, written-1)
+	}
+
+	// Somebody makes room: what failed is written, once.
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Export(t.Context(), operation("at last")); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(names(t, path)); got != "[at last]" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestSpansThatCannotBeEncodedAreRejected(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spans.json")
+	err := NewFile(path, 1<<20).Export(t.Context(), []*tracepb.ResourceSpans{{SchemaUrl: "\xff"}})
+	if r := (*RejectedError)(nil); !errors.As(err, &r) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,218 @@
+package export
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is when a test gives up; none waits that long when it passes.
+const patience = 30 * time.Second
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for give := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// operation is one operation of a single span with the given name.
+func operation(name string) []*tracepb.ResourceSpans {
+	id := make([]byte, 16)
+	binary.BigEndian.PutUint64(id[8:], uint64(len(name))+1)
+	return []*tracepb.ResourceSpans{{
+		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{{
+			Key: "service.name", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "cniscope"}},
+		}}},
+		ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{
+			TraceId: id, SpanId: id[8:], Name: name,
+			StartTimeUnixNano: 1_700_000_000_123_456_789, EndTimeUnixNano: 1_700_000_001_000_000_001,
+		}}}},
+	}}
+}
+
+func operations(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("operation %03d", i)
+	}
+	return names
+}
+
+// collector is a real OTLP server that remembers what it got.
+type collector struct {
+	coltracepb.UnimplementedTraceServiceServer
+	addr string
+	// answer, if set, is asked with the names of the spans before they are taken.
+	answer func(names []string) (*coltracepb.ExportTracePartialSuccess, error)
+
+	mu          sync.Mutex
+	names       []string
+	requests    int
+	resource    string
+	headers     metadata.MD
+	compression string
+}
+
+// listen starts a collector; addr may be ":0"'s like.
+func listen(t *testing.T, addr string, c *collector, opts ...grpc.ServerOption) *collector {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.addr = l.Addr().String()
+	s := grpc.NewServer(append(opts, grpc.StatsHandler(c))...)
+	coltracepb.RegisterTraceServiceServer(s, c)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l)
+	}()
+	t.Cleanup(func() { s.Stop(); <-done })
+	return c
+}
+
+// free returns an address where nobody listens.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (c *collector) Export(ctx context.Context, r *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
+	var names []string
+	for _, rs := range r.GetResourceSpans() {
+		for _, ss := range rs.GetScopeSpans() {
+			for _, s := range ss.GetSpans() {
+				names = append(names, s.GetName())
+			}
+		}
+	}
+	var partial *coltracepb.ExportTracePartialSuccess
+	if c.answer != nil {
+		var err error
+		if partial, err = c.answer(names); err != nil {
+			c.mu.Lock()
+			c.requests++
+			c.mu.Unlock()
+			return nil, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests++
+	c.names = append(c.names, names...)
+	c.resource = fmt.Sprint(r.GetResourceSpans()[0].GetResource().GetAttributes())
+	c.headers, _ = metadata.FromIncomingContext(ctx)
+	return &coltracepb.ExportTraceServiceResponse{PartialSuccess: partial}, nil
+}
+
+// got returns the names of all spans that arrived, sorted.
+func (c *collector) got() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(slices.Values(c.names))
+}
+
+// stats.Handler: the only place where a server is told how a request was packed.
+func (c *collector) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if h, ok := s.(*stats.InHeader); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.compression = h.Compression
+	}
+}
+func (c *collector) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (c *collector) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (c *collector) HandleConn(context.Context, stats.ConnStats)                       {}
+
+// authority is a CA made for one test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{}
+	pair := a.issue(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "test CA"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	a.cert, a.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
+	return a
+}
+
+func (a *authority) pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return p
+}
+
+// issue makes a certificate, signed by the authority, or by itself if there is none.
+func (a *authority) issue(t *testing.T, template *x509.Certificate) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+func (a *authority) server(t *testing.T) tls.Certificate {
+	t.Helper()
+	return a.issue(t, &x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+}
+
+func (a *authority) client(t *testing.T) tls.Certificate {
+	t.Helper()
+	return a.issue(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "cniscope"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+}

@@ -1,0 +1,147 @@
+package export
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+)
+
+// OTLPOptions say where and how OTLP over gRPC is spoken. They are all there is:
+// no environment variable changes them.
+type OTLPOptions struct {
+	// Endpoint is host:port.
+	Endpoint string
+	// TLS is nil for plain text.
+	TLS *tls.Config
+	// Headers are sent with every request. They are secrets.
+	Headers map[string]string
+	Gzip    bool
+	// Timeout is for one request.
+	Timeout time.Duration
+}
+
+type otlp struct{ client otlptrace.Client }
+
+// NewOTLP returns an exporter that speaks OTLP over gRPC. It does not connect:
+// that the endpoint cannot be reached is an error of Export. The error here means
+// that the endpoint is none.
+func NewOTLP(ctx context.Context, o OTLPOptions) (Exporter, error) {
+	// Each option is set even where it is the library's default: what is not set is
+	// taken from the OTEL_EXPORTER_OTLP_ variables, behind the options' back.
+	creds := insecure.NewCredentials()
+	if o.TLS != nil {
+		creds = credentials.NewTLS(o.TLS)
+	}
+	compressor := ""
+	if o.Gzip {
+		compressor = "gzip"
+	}
+	client := otlptracegrpc.NewClient(
+		otlptracegrpc.WithEndpoint(o.Endpoint),
+		otlptracegrpc.WithTLSCredentials(creds),
+		otlptracegrpc.WithHeaders(o.Headers),
+		otlptracegrpc.WithTimeout(o.Timeout),
+		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: false}), // the Queue retries
+		otlptracegrpc.WithDialOption(
+			grpc.WithUserAgent("cniscope"),
+			grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
+			grpc.WithUnaryInterceptor(partial),
+			// gRPC waits up to 2 minutes between connections by itself; the Queue
+			// asks every 30 s and should not be answered from memory.
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 10 * time.Second},
+				MinConnectTimeout: 10 * time.Second,
+			}),
+			// A connection whose other end is gone without a word is given up after 20 s
+			// (gRPC sets TCP_USER_TIMEOUT from Timeout), not after the 15 minutes of TCP.
+			// Time is above the 5 minutes below which servers hang up on pings.
+			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 20 * time.Second}),
+		),
+	)
+	if err := client.Start(ctx); err != nil {
+		return nil, fmt.Errorf("OTLP endpoint %q: %w", o.Endpoint, err)
+	}
+	return &otlp{client}, nil
+}
+
+func (e *otlp) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	return classify(e.client.UploadTraces(ctx, spans))
+}
+
+func (e *otlp) Shutdown(ctx context.Context) error {
+	if err := e.client.Stop(ctx); err != nil {
+		return fmt.Errorf("close the OTLP connection: %w", err)
+	}
+	return nil
+}
+
+// partial turns the partial success of a response into a PartialError: the
+// library's own error for it is out of reach in an internal package.
+func partial(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
+		return err
+	}
+	r, ok := reply.(*coltracepb.ExportTraceServiceResponse)
+	if !ok || r.GetPartialSuccess() == nil {
+		return nil
+	}
+	p := r.GetPartialSuccess()
+	r.PartialSuccess = nil
+	if p.GetRejectedSpans() <= 0 && p.GetErrorMessage() == "" {
+		return nil
+	}
+	return &PartialError{Spans: uint64(max(0, p.GetRejectedSpans())), Message: p.GetErrorMessage()}
+}
+
+// classify says what an error of gRPC means for the spans.
+//
+// The OTLP specification (OTLP/gRPC response, "Failures") names codes that may be
+// retried; of the others some are about these spans, and some about the endpoint
+// or our credentials: those somebody mends, and then what waited is wanted.
+func classify(err error) error {
+	if p := (*PartialError)(nil); errors.As(err, &p) {
+		return p
+	}
+	s, ok := status.FromError(err)
+	if !ok || err == nil {
+		return err
+	}
+	after, told := retryDelay(s)
+	switch s.Code() {
+	case codes.InvalidArgument, codes.Internal, codes.Unknown, codes.FailedPrecondition, codes.AlreadyExists:
+		return &RejectedError{err}
+	case codes.ResourceExhausted:
+		if !told { // a message that is too large, for one
+			return &RejectedError{err}
+		}
+	}
+	if told {
+		return &ThrottledError{err, after}
+	}
+	return err
+}
+
+// retryDelay is the time that the server asked for.
+func retryDelay(s *status.Status) (time.Duration, bool) {
+	for _, d := range s.Details() {
+		if r, ok := d.(*errdetails.RetryInfo); ok {
+			return r.GetRetryDelay().AsDuration(), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,446 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// quick makes retries fast enough for a test.
+func quick(o QueueOptions) QueueOptions {
+	o.Name, o.RetryFrom, o.RetryTo = "test", time.Millisecond, 20*time.Millisecond
+	return o
+}
+
+func newQueue(t *testing.T, e Exporter, o QueueOptions) *Queue {
+	t.Helper()
+	q := NewQueue(e, quick(o))
+	t.Cleanup(func() { _, _ = q.Close(done()) })
+	return q
+}
+
+func newOTLPQueue(t *testing.T, addr string, o QueueOptions) *Queue {
+	t.Helper()
+	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: addr, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newQueue(t, e, o)
+}
+
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// done is a context that is over.
+func done() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func enqueue(t *testing.T, q *Queue, names ...string) {
+	t.Helper()
+	for _, n := range names {
+		if !q.Enqueue(operation(n)) {
+			t.Fatalf("%s was not taken: %+v", n, q.Stats())
+		}
+	}
+}
+
+// gate is an exporter whose exports wait until they are let through.
+type gate struct {
+	arrived chan []string // names of the spans of each export
+	answer  chan error
+	down    chan struct{}
+}
+
+func newGate() *gate {
+	return &gate{make(chan []string), make(chan error), make(chan struct{})}
+}
+
+func (g *gate) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	var names []string
+	for _, rs := range spans {
+		names = append(names, rs.GetScopeSpans()[0].GetSpans()[0].GetName())
+	}
+	select {
+	case g.arrived <- names:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-g.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *gate) Shutdown(context.Context) error { close(g.down); return nil }
+
+func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
+	addr := free(t)
+	var log logText
+	q := newOTLPQueue(t, addr, QueueOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	want := operations(200)
+	enqueue(t, q, want...)
+	eventually(t, "some retries", func() bool { return q.Stats().Retries >= 5 })
+	if s := q.Stats(); s.FailingSince.IsZero() || !strings.Contains(s.LastError, "connection refused") || s.Waiting != 200 || s.Exported != 0 {
+		t.Errorf("%+v", s)
+	}
+
+	c := listen(t, addr, &collector{})
+	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 200 })
+	if got := c.got(); !slices.Equal(got, want) {
+		t.Errorf("%d arrived: %q", len(got), got)
+	}
+	if c.requests > 3 {
+		t.Errorf("200 small operations took %d requests", c.requests)
+	}
+	if s := q.Stats(); !s.FailingSince.IsZero() || s.Waiting != 0 || s.WaitingBytes != 0 || s.Lost() != 0 {
+		t.Errorf("%+v", s)
+	}
+	n, err := q.Close(soon(t))
+	if n != 0 || err != nil {
+		t.Errorf("close: %d, %v", n, err)
+	}
+	text := log.String()
+	if strings.Count(text, "the export fails") != 1 || strings.Count(text, "works again") != 1 || strings.Count(text, "\n") != 2 {
+		t.Errorf("the log:\n%s", text)
+	}
+}
+
+func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
+	var log logText
+	addr := free(t)
+	q := newOTLPQueue(t, addr, QueueOptions{Operations: 10, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	want := operations(10)
+	enqueue(t, q, want...)
+	eventually(t, "the endpoint is known to be bad", func() bool { return q.Stats().Retries >= 2 })
+	for range 7 {
+		if q.Enqueue(operation("too many")) {
+			t.Fatal("taken")
+		}
+	}
+	if s := q.Stats(); s.Dropped[Full] != 7 || s.Waiting != 10 {
+		t.Errorf("%+v", s)
+	}
+	c := listen(t, addr, &collector{})
+	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 10 })
+	if got := c.got(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "works again") })
+	if !strings.Contains(log.String(), "dropped=7") {
+		t.Errorf("the log:\n%s", log.String())
+	}
+}
+
+func TestTheQueueIsBoundedInBytes(t *testing.T) {
+	g := newGate()
+	q := newQueue(t, g, QueueOptions{Bytes: 10_000})
+	for q.Enqueue(operation(strings.Repeat("x", 1000))) {
+	}
+	if s := q.Stats(); s.WaitingBytes > 10_000 || s.WaitingBytes < 9_000 || s.Dropped[Full] != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
+	q := newQueue(t, newGate(), QueueOptions{Bytes: 100 << 20})
+	if q.Enqueue(operation(strings.Repeat("x", maxOperation))) || q.Enqueue(operation("\xff")) {
+		t.Error("taken")
+	}
+	if s := q.Stats(); s.Dropped[TooLarge] != 1 || s.Dropped[Invalid] != 1 || s.Waiting != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestRequestsAreBoundedInBytes(t *testing.T) {
+	g := newGate()
+	q := newQueue(t, g, QueueOptions{})
+	enqueue(t, q, "first")
+	<-g.arrived // while it is on its way, others gather
+	big := strings.Repeat("x", maxRequest/3)
+	for range 4 {
+		enqueue(t, q, big)
+	}
+	enqueue(t, q, strings.Repeat("y", maxRequest+1), "last")
+	g.answer <- nil
+	for i, want := range []int{2, 2, 1, 1} {
+		if got := <-g.arrived; len(got) != want {
+			t.Errorf("request %d holds %d operations, want %d", i, len(got), want)
+		}
+		g.answer <- nil
+	}
+	eventually(t, "all is counted", func() bool { return q.Stats().Exported == 7 })
+}
+
+func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
+	g := newGate()
+	c := listen(t, "127.0.0.1:0", &collector{answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
+		if slices.Contains(names, "operation 037") {
+			return nil, status.Error(codes.InvalidArgument, "bad\x1b[31m span")
+		}
+		return nil, nil
+	}})
+	q := newQueue(t, g, QueueOptions{})
+	enqueue(t, q, "blocker")
+	<-g.arrived
+	all := operations(100)
+	enqueue(t, q, all...)
+	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: c.addr, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.SetExporter(e)
+	g.answer <- nil
+	eventually(t, "all is settled", func() bool { s := q.Stats(); return s.Exported+s.Lost() == 101 })
+	if got := c.got(); !slices.Equal(got, slices.Delete(slices.Clone(all), 37, 38)) {
+		t.Errorf("%q", got)
+	}
+	s := q.Stats()
+	if s.Dropped[Rejected] != 1 || s.Retries != 0 || !s.FailingSince.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	if !strings.Contains(s.LastError, `bad\x1b[31m span`) {
+		t.Errorf("foreign text as it came: %q", s.LastError)
+	}
+}
+
+func TestSpansRefusedInPartAreCounted(t *testing.T) {
+	c := listen(t, "127.0.0.1:0", &collector{answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+		return &coltracepb.ExportTracePartialSuccess{RejectedSpans: 3, ErrorMessage: "too old"}, nil
+	}})
+	q := newOTLPQueue(t, c.addr, QueueOptions{})
+	enqueue(t, q, "a")
+	eventually(t, "it is settled", func() bool { return q.Stats().Exported == 1 })
+	if s := q.Stats(); s.RefusedSpans != 3 || s.Retries != 0 || !strings.Contains(s.LastError, "too old") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// broken panics over operations of one name.
+type broken struct{ gate }
+
+func (b *broken) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	for _, rs := range spans {
+		if rs.GetScopeSpans()[0].GetSpans()[0].GetName() == "bad" {
+			panic("oops")
+		}
+	}
+	return nil
+}
+
+func (b *broken) Shutdown(context.Context) error { panic("oops again") }
+
+func TestAPanicCostsOneOperation(t *testing.T) {
+	var log logText
+	q := newQueue(t, &broken{}, QueueOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	enqueue(t, q, "a", "bad", "b", "bad", "c")
+	eventually(t, "all is settled", func() bool { s := q.Stats(); return s.Exported == 3 && s.Dropped[Panicked] == 2 })
+	if s := q.Stats(); s.Panics < 2 {
+		t.Errorf("%+v", s)
+	}
+	if n := strings.Count(log.String(), "please report it"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, log.String())
+	}
+	if n, err := q.Close(soon(t)); n != 0 || err == nil || !strings.Contains(err.Error(), "oops again") {
+		t.Errorf("close: %d, %v", n, err)
+	}
+}
+
+func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
+	c := listen(t, "127.0.0.1:0", &collector{})
+	q := newOTLPQueue(t, free(t), QueueOptions{})
+	enqueue(t, q, operations(5)...)
+	eventually(t, "a retry", func() bool { return q.Stats().Retries > 0 })
+	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: c.addr, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.SetExporter(e)
+	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 5 })
+	if got := c.got(); !slices.Equal(got, operations(5)) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTheExporterBeforeEndsAfterItsLastExport(t *testing.T) {
+	first, second := newGate(), newGate()
+	q := newQueue(t, first, QueueOptions{})
+	enqueue(t, q, "a")
+	<-first.arrived
+	q.SetExporter(second)
+	select {
+	case <-first.down:
+		t.Error("shut down in the middle of an export")
+	default:
+	}
+	first.answer <- nil
+	<-first.down
+	enqueue(t, q, "b")
+	if got := <-second.arrived; len(got) != 1 || got[0] != "b" {
+		t.Errorf("%q", got)
+	}
+	second.answer <- nil
+}
+
+func TestWithoutAnExporterNothingIsKeptOrCounted(t *testing.T) {
+	q := newQueue(t, nil, QueueOptions{})
+	if q.Enqueue(operation("a")) || q.Stats().Lost() != 0 {
+		t.Errorf("%+v", q.Stats())
+	}
+	g := newGate()
+	q.SetExporter(g)
+	enqueue(t, q, "b", "c")
+	<-g.arrived
+	q.SetExporter(nil)
+	g.answer <- errors.New("not now")
+	<-g.down
+	eventually(t, "what waited is dropped", func() bool { return q.Stats().Waiting == 0 })
+	if s := q.Stats(); s.Dropped[SwitchedOff] == 0 || !s.FailingSince.IsZero() {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Run("delivers what waits", func(t *testing.T) {
+		c := listen(t, "127.0.0.1:0", &collector{})
+		q := newOTLPQueue(t, c.addr, QueueOptions{})
+		enqueue(t, q, operations(50)...)
+		if n, err := q.Close(soon(t)); n != 0 || err != nil || len(c.got()) != 50 {
+			t.Errorf("%d undelivered, %v, %d arrived", n, err, len(c.got()))
+		}
+		if q.Enqueue(operation("late")) || q.Stats().Dropped[Closed] != 1 {
+			t.Errorf("%+v", q.Stats())
+		}
+		if n, err := q.Close(soon(t)); n != 0 || err != nil {
+			t.Errorf("a second time: %d, %v", n, err)
+		}
+	})
+	t.Run("says what a dead endpoint left behind", func(t *testing.T) {
+		q := newOTLPQueue(t, free(t), QueueOptions{})
+		enqueue(t, q, operations(50)...)
+		eventually(t, "a retry", func() bool { return q.Stats().Retries > 0 })
+		if n, err := q.Close(done()); n != 50 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		if s := q.Stats(); s.Dropped[Closed] != 50 || s.Waiting != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+	t.Run("does not wait for the next retry", func(t *testing.T) {
+		g := newGate()
+		q := NewQueue(g, QueueOptions{RetryFrom: time.Hour, RetryTo: 2 * time.Hour})
+		enqueue(t, q, "a")
+		<-g.arrived
+		g.answer <- errors.New("not now")
+		eventually(t, "it failed", func() bool { return q.Stats().Retries == 1 })
+		go func() {
+			<-g.arrived
+			g.answer <- nil
+		}()
+		if n, err := q.Close(soon(t)); n != 0 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+	t.Run("cuts off an export in progress", func(t *testing.T) {
+		g := newGate()
+		q := NewQueue(g, quick(QueueOptions{}))
+		enqueue(t, q, "a")
+		<-g.arrived
+		if n, err := q.Close(done()); n != 1 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		<-g.down
+	})
+	t.Run("leaves an exporter that does not stop", func(t *testing.T) {
+		s := &stubborn{entered: make(chan struct{}), leave: make(chan struct{})}
+		q := NewQueue(s, quick(QueueOptions{}))
+		enqueue(t, q, "a")
+		<-s.entered
+		n, err := q.Close(done())
+		if n != 1 || err == nil || !strings.Contains(err.Error(), "does not stop") {
+			t.Errorf("%d, %v", n, err)
+		}
+		close(s.leave)
+		<-q.done // it must not stumble over the emptied queue
+	})
+}
+
+// stubborn ignores its context.
+type stubborn struct{ entered, leave chan struct{} }
+
+func (s *stubborn) Export(context.Context, []*tracepb.ResourceSpans) error {
+	close(s.entered)
+	<-s.leave
+	return nil
+}
+
+func (s *stubborn) Shutdown(context.Context) error { return nil }
+
+// Many goroutines use a queue at once, through every door, while its exporter
+// fails now and then: nothing is lost uncounted.
+func TestEveryOperationIsAccountedFor(t *testing.T) {
+	var turn int
+	c := listen(t, "127.0.0.1:0", &collector{answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+		turn++ // one worker, one request at a time
+		if turn%3 == 0 {
+			return nil, status.Error(codes.Unavailable, "now and then")
+		}
+		return nil, nil
+	}})
+	q := newOTLPQueue(t, c.addr, QueueOptions{Operations: 50})
+	const each, all = 250, 4 * 250
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range each {
+				q.Enqueue(operation(fmt.Sprintf("%d/%d", g, i)))
+				_ = q.Stats()
+			}
+		})
+	}
+	wg.Wait()
+	undelivered, err := q.Close(soon(t))
+	s := q.Stats()
+	if err != nil || undelivered != 0 || s.Exported+s.Lost() != all || uint64(len(c.got())) != s.Exported {
+		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(c.got()), s)
+	}
+	if names := c.got(); len(slices.Compact(names)) != int(s.Exported) {
+		t.Error("some arrived twice")
+	}
+}
+
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

@@ -1,0 +1,246 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// worker empties a queue.
+type worker struct {
+	*Queue
+	reporter
+	backoff *backoff.ExponentialBackOff
+	// limit is how many operations a request may hold: few after one was refused, to
+	// find the one that is at fault, twice as many after each that was not.
+	limit int
+}
+
+func newWorker(q *Queue) *worker {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval = q.RetryFrom
+	b.MaxInterval = time.Duration(float64(q.RetryTo) / (1 + b.RandomizationFactor)) // it is before jitter
+	return &worker{Queue: q, reporter: reporter{log: q.Log}, backoff: b, limit: q.Operations}
+}
+
+func (w *worker) run(ctx context.Context) {
+	defer close(w.done)
+	for {
+		exporter, batch, more := w.next()
+		if !more || ctx.Err() != nil {
+			return
+		}
+		if len(batch) == 0 {
+			select {
+			case <-w.wake:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		err := w.send(ctx, exporter, batch)
+		if ctx.Err() != nil {
+			// Cut off by Close: unless it has arrived it is not known what came of it, and
+			// it counts as undelivered.
+			if err == nil {
+				w.take(batch, nil)
+			}
+			return
+		}
+		if pause := w.take(batch, err); pause > 0 {
+			w.pause(ctx, pause)
+		}
+	}
+}
+
+// next returns what is to be sent now; nothing where there is nothing to do but
+// wait, and more is false when the queue is closed and empty. It is also where
+// exporters that were replaced come to their end.
+func (w *worker) next() (exporter Exporter, batch [][]byte, more bool) {
+	w.mu.Lock()
+	retired := w.retired
+	w.retired = nil
+	if w.exporter == nil {
+		w.stats.FailingSince = time.Time{}
+		if len(w.items) > 0 {
+			w.stats.Dropped[SwitchedOff] += w.remove(len(w.items))
+		}
+	}
+	n, size := 0, 0
+	for ; n < min(len(w.items), w.limit); n++ {
+		if size += len(w.items[n]); n > 0 && size > maxRequest {
+			break
+		}
+	}
+	exporter, batch, more = w.exporter, w.items[:n:n], !w.closed || len(w.items) > 0
+	w.mu.Unlock()
+
+	for _, e := range retired {
+		if err := shutdown(e); err != nil {
+			w.log.Debug("the exporter that was replaced did not end well", "error", err)
+		}
+	}
+	return exporter, batch, more
+}
+
+// send makes one request of a batch. Encoded TracesData, one after another, are
+// one TracesData that holds them all (protobuf: repeated fields are joined).
+func (w *worker) send(ctx context.Context, e Exporter, batch [][]byte) error {
+	var all tracepb.TracesData
+	for _, data := range batch {
+		if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(data, &all); err != nil {
+			return &RejectedError{err}
+		}
+	}
+	return guard(func() error { return e.Export(ctx, all.GetResourceSpans()) })
+}
+
+// outcome is what an answer means for a batch.
+type outcome int
+
+const (
+	arrived outcome = iota
+	arrivedInPart
+	rejected
+	panicked
+	failed
+)
+
+func meaning(err error) outcome {
+	var (
+		r *RejectedError
+		p *PartialError
+		c *panicError
+	)
+	switch {
+	case err == nil:
+		return arrived
+	case errors.As(err, &p):
+		return arrivedInPart
+	case errors.As(err, &r):
+		return rejected
+	case errors.As(err, &c):
+		return panicked
+	}
+	return failed
+}
+
+// take settles a batch by the answer it got, says what people must know, and
+// returns how long to wait before the next one.
+func (w *worker) take(batch [][]byte, err error) (pause time.Duration) {
+	now, what := time.Now(), meaning(err)
+	w.mu.Lock()
+	settled := w.settle(len(batch), what, err, now)
+	since := w.stats.FailingSince
+	if settled {
+		w.stats.FailingSince = time.Time{}
+	}
+	w.mu.Unlock()
+
+	// Said without the lock: a log that blocks must not block Enqueue.
+	s := w.Stats()
+	switch what {
+	case arrivedInPart:
+		w.refused(now, s)
+	case panicked:
+		w.crashed(err)
+	case failed:
+		w.failed(s)
+		pause = w.backoff.NextBackOff()
+		if t := (*ThrottledError)(nil); errors.As(err, &t) {
+			pause = max(pause, min(t.After, w.RetryTo))
+		}
+		return pause
+	}
+	if settled {
+		w.backoff.Reset()
+		w.works(now, since, s)
+	}
+	return 0
+}
+
+// settle counts, and removes what is done with. It reports whether anything is:
+// of a refused batch of several nothing is yet, the next is half of it.
+func (w *worker) settle(n int, what outcome, err error, now time.Time) bool {
+	if err != nil {
+		w.stats.LastError = text.Clean(err.Error(), 2*text.Bound)
+	}
+	switch what {
+	case failed:
+		w.stats.Retries++
+		if w.stats.FailingSince.IsZero() {
+			w.stats.FailingSince = now
+		}
+		return false
+	case panicked, rejected:
+		if what == panicked {
+			w.stats.Panics++
+		}
+		if n > 1 {
+			w.limit = n / 2
+			return false
+		}
+		reason := Rejected
+		if what == panicked {
+			reason = Panicked
+		}
+		w.stats.Dropped[reason] += w.remove(n)
+		return true
+	}
+	if p := (*PartialError)(nil); errors.As(err, &p) {
+		w.stats.RefusedSpans += p.Spans
+	}
+	w.stats.Exported += w.remove(n)
+	w.limit = min(2*w.limit, w.Operations)
+	return true
+}
+
+// remove takes the first n operations out of the queue, and returns how many were
+// still there: Close may have given up on them.
+func (w *worker) remove(n int) uint64 {
+	n = min(n, len(w.items))
+	for _, data := range w.items[:n] {
+		w.bytes -= len(data)
+	}
+	clear(w.items[:n]) // the array behind it lives on
+	w.items = w.items[n:]
+	return uint64(n)
+}
+
+// pause waits for a retry to be due, or for a reason not to wait.
+func (w *worker) pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-w.hurry:
+		w.backoff.Reset()
+	}
+}
+
+// panicError is a panic of an exporter.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// guard makes an error of a panic: a bug in an exporter costs an operation, not
+// the process.
+func guard(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicError{v, debug.Stack()}
+		}
+	}()
+	return f()
+}
