@@ -28,13 +28,19 @@ func (p paths) nriConfig() string     { return p.at("nri", "conf.d") }
 func (p paths) cniBin() string        { return p.at("cni", "bin") }
 func (p paths) cniConf() string       { return p.at("cni", "net.d") }
 func (p paths) cniData() string       { return p.at("cni", "ipam") }
-func (p paths) cniState() string      { return p.at("cni", "state") }
 func (p paths) podLogs() string       { return p.at("pods") }
 
+// cover is what covers one of the host's folders.
+func (p paths) cover(dir string) string { return p.at("cover", dir) }
+
 func (p paths) make() error {
-	for _, d := range []string{
-		p.dropIns(), p.state(), p.nriPlugins(), p.nriConfig(), p.cniBin(), p.cniConf(), p.cniData(), p.cniState(), p.podLogs(), p.at("staging"),
-	} {
+	dirs := []string{
+		p.dropIns(), p.state(), p.nriPlugins(), p.nriConfig(), p.cniBin(), p.cniConf(), p.cniData(), p.podLogs(), p.at("staging"),
+	}
+	for _, dir := range covered {
+		dirs = append(dirs, p.cover(dir))
+	}
+	for _, d := range dirs {
 		if err := os.MkdirAll(d, 0o711); err != nil {
 			return fmt.Errorf("make a folder of the rig: %w", err)
 		}

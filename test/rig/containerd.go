@@ -16,10 +16,17 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// enter is run in a mount namespace of its own: it cuts the mount that holds
-// libcni's result cache ($1) off from the host's, covers the cache ($2) by the
-// rig's ($3) and becomes containerd ($4), which configuration ($5) guides.
-const enter = `mount --make-private "$1" && mount --bind "$3" "$2" && exec "$4" --config "$5"`
+// enter is run in a mount namespace of its own. For each three arguments it cuts
+// a mount ($1) off from the host's and covers a folder of it ($2) by the rig's
+// ($3); then it becomes what follows `--`.
+const enter = `set -e
+while [ "$1" != -- ]; do
+	mount --make-private "$1"
+	mount --bind "$3" "$2"
+	shift 3
+done
+shift
+exec "$@"`
 
 // connect makes the CRI clients. They connect, and connect again, as calls need it.
 func (r *Rig) connect() error {
@@ -37,13 +44,17 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 	if r.daemon.running() {
 		return errors.New("containerd is running")
 	}
-	around, err := mountOf(cniState)
-	if err != nil {
-		return err
+	args := []string{"--mount", "--propagation", "unchanged", "/bin/sh", "-c", enter, "sh"}
+	for _, dir := range covered {
+		around, err := mountOf(dir)
+		if err != nil {
+			return err
+		}
+		args = append(args, around, dir, r.cover(dir))
 	}
-	r.daemon, err = startDaemon("containerd", r.containerdLog(), containerdEnv(r.paths, r.opts, r.path),
-		"unshare", "--mount", "--propagation", "unchanged", "/bin/sh", "-c", enter, "sh",
-		around, cniState, r.cniState(), r.program("containerd"), r.config())
+	args = append(args, "--", r.program("containerd"), "--config", r.config())
+	var err error
+	r.daemon, err = startDaemon("containerd", r.containerdLog(), containerdEnv(r.paths, r.opts, r.path), "unshare", args...)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,8 @@ func needProgram(t *testing.T, programs ...string) {
 
 func startRig(ctx context.Context, t *testing.T, o Options) *Rig {
 	t.Helper()
+	// Another version of containerd than the pinned one.
+	o.Containerd = os.Getenv("CNISCOPE_TEST_CONTAINERD")
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	begin := time.Now()
 	r, err := Start(ctx, o)

@@ -13,20 +13,23 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-const (
-	ipForward = "/proc/sys/net/ipv4/ip_forward"
-	// cniState is where libcni keeps results, wherever containerd keeps its own: a
-	// rig covers it by a mount that only its containerd sees.
-	cniState = "/var/lib/cni"
-)
+const ipForward = "/proc/sys/net/ipv4/ip_forward"
+
+// covered are folders of the host that no configuration leads elsewhere: libcni's
+// cache of results, and the shims' sockets before containerd 2.4. A rig covers
+// them by folders of its own, in mounts that only its containerd sees.
+var covered = [...]string{"/var/lib/cni", "/run/containerd"}
 
 // host is what the first rig found, for the last one to restore.
 type host struct {
 	IPForward string   `json:"ip_forward"`
 	Firewall  []string `json:"firewall"`
-	CNIState  bool     `json:"cni_state"`
+	// Made are folders that were not there, to mount over.
+	Made []string `json:"made"`
 }
 
 func hostFile() string { return filepath.Join(root, "host.json") }
@@ -45,13 +48,18 @@ func rememberHost() error {
 	if err != nil {
 		return err
 	}
-	_, err = os.Stat(cniState)
-	text, err := json.Marshal(host{strings.TrimSpace(string(forward)), firewall, err == nil})
+	before := host{IPForward: strings.TrimSpace(string(forward)), Firewall: firewall}
+	for _, dir := range covered {
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+			before.Made = append(before.Made, dir)
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make a place to mount over: %w", err)
+		}
+	}
+	text, err := json.Marshal(before)
 	if err != nil {
 		return err
-	}
-	if err := os.MkdirAll(cniState, 0o755); err != nil {
-		return fmt.Errorf("make a place to mount over: %w", err)
 	}
 	return os.WriteFile(hostFile(), text, 0o600)
 }
@@ -77,9 +85,10 @@ func restoreHostIfLast(log *slog.Logger) error {
 	if now, err := os.ReadFile(ipForward); err == nil && strings.TrimSpace(string(now)) != before.IPForward {
 		errs = append(errs, os.WriteFile(ipForward, []byte(before.IPForward), 0o644))
 	}
-	if !before.CNIState {
-		if err := os.Remove(cniState); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
+	for _, dir := range before.Made {
+		// Empty, or else somebody has begun to use it.
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTEMPTY) {
+			errs = append(errs, fmt.Errorf("remove %s: %w", dir, err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

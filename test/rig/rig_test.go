@@ -211,3 +211,40 @@ func TestContainerdServesMetrics(t *testing.T) {
 		t.Errorf("%s answered %s", r.MetricsURL(), answer.Status)
 	}
 }
+
+func TestADropInOfAnOlderVersionIsMerged(t *testing.T) {
+	ctx := needRig(t)
+	r := startRig(ctx, t, Options{DropIns: map[string]string{"10-nri.toml": `version = 2
+[plugins."io.containerd.nri.v1.nri"]
+  disable = true
+`}})
+	if _, err := os.Stat(r.NRISocket()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("NRI listens although the drop-in disables it (%v)", err)
+	}
+	// The rest of the configuration is still there.
+	_, err := r.RunPod(ctx, PodOptions{Name: "web"})
+	fatal(t, err)
+}
+
+func TestPodsInParallelOnTwoRigs(t *testing.T) {
+	ctx := needRig(t)
+	rigs := []*Rig{startRig(ctx, t, Options{}), startRig(ctx, t, Options{})}
+	const each = 8
+	errs := make(chan error)
+	for _, r := range rigs {
+		for i := range each {
+			go func() {
+				id, err := r.RunPod(ctx, PodOptions{Name: fmt.Sprintf("web-%d", i)})
+				if err == nil {
+					err = errors.Join(r.StopPod(ctx, id), r.RemovePod(ctx, id))
+				}
+				errs <- err
+			}()
+		}
+	}
+	for range len(rigs) * each {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
