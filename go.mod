@@ -8,6 +8,8 @@ require (
 	github.com/containerd/log v0.2.0
 	github.com/containerd/nri v0.12.5
 	github.com/containerd/ttrpc v1.2.10
+	github.com/containernetworking/cni v1.3.1
+	github.com/fsnotify/fsnotify v1.10.1
 	github.com/sirupsen/logrus v1.10.2
 	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.83.2
