@@ -1,0 +1,114 @@
+// Package cniconf is the source of what CNI networks a node has: it reads the
+// runtime's CNI configuration folder as the runtime does, and again when it
+// changes.
+//
+// A network configuration may hold secrets. What goes on is only the networks'
+// names and versions, and the types of their plugins and IPAM delegates; of a file
+// that is broken, where, but nothing of its text.
+//
+// containerd adds a network of its own for the interface lo ("cni-loopback"),
+// which is in no file and so is not told here.
+package cniconf
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Options are what a Source is made of. All may be left empty.
+type Options struct {
+	// Dir is the runtime's conf_dir: DefaultDir unless it was configured otherwise.
+	Dir string
+	Log *slog.Logger
+}
+
+// Source is the source. Make it with New, run it once.
+type Source struct {
+	dir  string
+	log  *slog.Logger
+	pace pace
+}
+
+// pace is how long changes are let come to rest, and how often is looked without
+// any: for folders whose changes are not reported, and for what is not watched.
+type pace struct{ settle, look time.Duration }
+
+// New makes a source; it reads nothing yet.
+func New(o Options) *Source {
+	if o.Dir == "" {
+		o.Dir = DefaultDir()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Source{dir: o.Dir, log: o.Log, pace: pace{settle: 200 * time.Millisecond, look: time.Minute}}
+}
+
+// Run reads the folder until ctx is done, and returns nil then. The sink is told
+// all networks at first (none, perhaps) and whenever they have changed, and what
+// is wrong with the folder whenever that has changed. The folder may come later,
+// go, or be another one.
+func (s *Source) Run(ctx context.Context, sink event.Sink) error {
+	w := watch(s.dir, s.log)
+	defer w.close()
+	var known []event.Network
+	var trouble string
+	for first := true; ; first = false {
+		w.renew() // before reading: what changes after that is reported
+		networks, problems := Load(s.dir)
+		if first || !reflect.DeepEqual(networks, known) {
+			known = networks
+			sink(now(&event.Networks{Networks: networks}))
+			s.log.Info("CNI networks", "dir", s.dir, "networks", names(networks))
+		}
+		if now := sum(problems); now != trouble {
+			trouble = now
+			s.tell(sink, problems, trouble)
+		}
+		if !w.wait(ctx, s.pace) {
+			return nil
+		}
+	}
+}
+
+func (s *Source) tell(sink event.Sink, problems []error, trouble string) {
+	for _, problem := range problems {
+		s.log.Warn("CNI configuration", "error", problem)
+	}
+	if trouble == "" {
+		sink(now(&event.Degraded{Feature: "CNI configuration", Restored: true, Reason: "all files can be read now"}))
+		return
+	}
+	sink(now(&event.Degraded{Feature: "CNI configuration", Reason: trouble}))
+}
+
+// sum says the first of the problems, and how many there are.
+func sum(problems []error) string {
+	switch len(problems) {
+	case 0:
+		return ""
+	case 1:
+		return problems[0].Error()
+	}
+	return fmt.Sprintf("%s (and %d more)", problems[0], len(problems)-1)
+}
+
+func names(networks []event.Network) string {
+	var all []string
+	for _, n := range networks {
+		all = append(all, n.Name)
+	}
+	return text.Clean(strings.Join(all, ", "), text.Bound)
+}
+
+func now(body event.Body) event.Event {
+	return event.Event{Time: clock.Monotonic(), Body: body}
+}

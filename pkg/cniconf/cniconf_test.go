@@ -1,0 +1,176 @@
+package cniconf
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// seen keeps what a sink was told last of each kind.
+type seen struct {
+	mu       sync.Mutex
+	networks []string
+	told     int
+	degraded []event.Degraded
+}
+
+func (s *seen) sink(e event.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch body := e.Body.(type) {
+	case *event.Networks:
+		s.told++
+		s.networks = []string{}
+		for _, n := range body.Networks {
+			s.networks = append(s.networks, n.Name)
+		}
+	case *event.Degraded:
+		s.degraded = append(s.degraded, *body)
+	}
+}
+
+func (s *seen) eventually(t *testing.T, networks []string, broken string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		got, degraded := slices.Clone(s.networks), slices.Clone(s.degraded)
+		s.mu.Unlock()
+		last := event.Degraded{Restored: true}
+		if n := len(degraded); n > 0 {
+			last = degraded[n-1]
+		}
+		if reflect.DeepEqual(got, networks) && last.Restored == (broken == "") && strings.Contains(last.Reason, broken) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("told %v and %+v; want %v and %q", got, last, networks, broken)
+		}
+	}
+}
+
+// start runs a source that hears of changes by notification only.
+func start(t *testing.T, dir string) *seen {
+	t.Helper()
+	s, told := New(Options{Dir: dir}), new(seen)
+	s.pace = pace{settle: time.Millisecond, look: time.Hour}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, told.sink) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return told
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func write(t *testing.T, file, name string) {
+	t.Helper()
+	must(t, os.WriteFile(file, []byte(`{"name":"`+name+`","plugins":[{"type":"bridge"}]}`), 0o600))
+}
+
+// A node's life: no folder, none at all above it, an empty one, networks that
+// come, change, break and go, and a folder that is swapped for another.
+func TestChangesAreTold(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "etc", "cni", "net.d")
+	told := start(t, dir)
+	told.eventually(t, []string{}, "no CNI configuration folder")
+
+	must(t, os.MkdirAll(dir, 0o700))
+	told.eventually(t, []string{}, "")
+
+	write(t, filepath.Join(dir, "10.conflist"), "one")
+	told.eventually(t, []string{"one"}, "")
+	write(t, filepath.Join(dir, "05.conflist"), "two")
+	told.eventually(t, []string{"two", "one"}, "")
+
+	must(t, os.WriteFile(filepath.Join(dir, "05.conflist"), []byte("{"), 0o600))
+	told.eventually(t, []string{"one"}, "05.conflist: line 1")
+	must(t, os.Remove(filepath.Join(dir, "05.conflist")))
+	told.eventually(t, []string{"one"}, "")
+
+	// Another folder under the same name.
+	other := filepath.Join(root, "etc", "cni", "other")
+	must(t, os.Mkdir(other, 0o700))
+	write(t, filepath.Join(other, "10.conflist"), "three")
+	must(t, os.Rename(dir, dir+".old"), os.Rename(other, dir))
+	told.eventually(t, []string{"three"}, "")
+	write(t, filepath.Join(dir, "20.conflist"), "four") // the new one is watched
+	told.eventually(t, []string{"three", "four"}, "")
+
+	must(t, os.RemoveAll(dir))
+	told.eventually(t, []string{}, "no CNI configuration folder")
+}
+
+// The way a ConfigMap changes: files are links through a link that is swapped.
+func TestSwappedLinks(t *testing.T) {
+	dir := t.TempDir()
+	for _, version := range []string{"v1", "v2"} {
+		must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+		write(t, filepath.Join(dir, version, "10.conflist"), version)
+	}
+	if err := os.Symlink("v1", filepath.Join(dir, "..data")); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	must(t, os.Symlink("..data/10.conflist", filepath.Join(dir, "10.conflist")))
+	told := start(t, dir)
+	told.eventually(t, []string{"v1"}, "")
+	must(t, os.Symlink("v2", filepath.Join(dir, "new")), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "..data")))
+	told.eventually(t, []string{"v2"}, "")
+}
+
+// The folder's own name is a link that is swapped.
+func TestSwappedFolderLink(t *testing.T) {
+	root := t.TempDir()
+	for _, version := range []string{"v1", "v2"} {
+		must(t, os.Mkdir(filepath.Join(root, version), 0o700))
+		write(t, filepath.Join(root, version, "10.conflist"), version)
+	}
+	dir := filepath.Join(root, "net.d")
+	if err := os.Symlink("v1", dir); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	told := start(t, dir)
+	told.eventually(t, []string{"v1"}, "")
+	must(t, os.Symlink("v2", filepath.Join(root, "new")), os.Rename(filepath.Join(root, "new"), dir))
+	told.eventually(t, []string{"v2"}, "")
+	write(t, filepath.Join(root, "v2", "20.conflist"), "more")
+	told.eventually(t, []string{"v2", "more"}, "")
+}
+
+// What changes nothing is not told again.
+func TestSameIsToldOnce(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "10.conflist"), "one")
+	told := start(t, dir)
+	told.eventually(t, []string{"one"}, "")
+	for range 5 {
+		write(t, filepath.Join(dir, "10.conflist.new"), "one")
+		must(t, os.Rename(filepath.Join(dir, "10.conflist.new"), filepath.Join(dir, "10.conflist")))
+	}
+	write(t, filepath.Join(dir, "20.conflist"), "two")
+	told.eventually(t, []string{"one", "two"}, "")
+	if told.mu.Lock(); told.told != 2 {
+		t.Errorf("told %d times, want twice", told.told)
+	}
+	told.mu.Unlock()
+}

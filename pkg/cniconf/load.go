@@ -1,0 +1,181 @@
+package cniconf
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/containernetworking/cni/libcni"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// What is read at most: folders have a handful of files of a few KiB.
+const (
+	maxFiles   = 64
+	maxPlugins = 64
+	maxBytes   = 1 << 20
+)
+
+// Load reads a CNI configuration folder once: the networks, in the order in which
+// the runtime considers their files, and what is wrong, each error naming file,
+// position and remedy. A broken file is passed over, and does not hide others.
+func Load(dir string) (networks []event.Network, problems []error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, []error{missing(dir, err)}
+	}
+	files, err := libcni.ConfFiles(dir, []string{".conf", ".conflist", ".json"})
+	if err != nil {
+		return nil, []error{fmt.Errorf("read the CNI configuration folder: %w", err)}
+	}
+	slices.Sort(files)
+	if len(files) > maxFiles {
+		problems = append(problems, fmt.Errorf("%s has %d configurations: only the first %d are read", dir, len(files), maxFiles))
+		files = files[:maxFiles]
+	}
+	for _, file := range files {
+		network, err := load(file)
+		if err != nil {
+			problems = append(problems, broken(file, err, len(networks) == 0))
+			continue
+		}
+		networks = append(networks, network)
+	}
+	return networks, problems
+}
+
+func missing(dir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no CNI configuration folder %s: if containerd's conf_dir is another one, name it in the options", text.Clean(dir, text.Bound))
+	}
+	return fmt.Errorf("read the CNI configuration folder: %w", err)
+}
+
+// broken says what a bad file means: the runtime reads the files in order, and one
+// that it cannot read fails all (go-cni opts.go: loadFromConfDir).
+func broken(file string, err error, first bool) error {
+	remedy := "correct or remove it"
+	if first {
+		remedy += ": while it comes first, containerd loads no network at all"
+	}
+	return fmt.Errorf("%s: %w; %s", text.Clean(file, text.Bound), err, remedy)
+}
+
+// load reads one network. A .conflist is a list of plugins, anything else one
+// plugin.
+func load(file string) (event.Network, error) {
+	raw, err := read(file)
+	if err != nil {
+		return event.Network{}, err
+	}
+	if filepath.Ext(file) != ".conflist" {
+		plugin, err := libcni.NetworkPluginConfFromBytes(raw)
+		if err != nil {
+			return event.Network{}, position(raw, err)
+		}
+		return network(file, plugin.Network.Name, plugin.Network.CNIVersion, []*libcni.PluginConfig{plugin})
+	}
+	list, err := libcni.NetworkConfFromBytes(raw)
+	if err != nil {
+		return event.Network{}, position(raw, err)
+	}
+	plugins := list.Plugins
+	if !list.LoadOnlyInlinedPlugins {
+		more, err := beside(file, list.Name)
+		if err != nil {
+			return event.Network{}, err
+		}
+		plugins = append(plugins, more...)
+	}
+	return network(file, list.Name, list.CNIVersion, plugins)
+}
+
+// beside reads the plugins of a network that are in files of their own, in a
+// folder named after it (since libcni 1.3, unless loadOnlyInlinedPlugins is set).
+func beside(file, name string) (plugins []*libcni.PluginConfig, err error) {
+	if !filepath.IsLocal(name) || filepath.Base(name) != name {
+		return nil, nil // no such folder can be meant
+	}
+	dir := filepath.Join(filepath.Dir(file), name)
+	files, err := libcni.ConfFiles(dir, []string{".conf"})
+	if err != nil {
+		return nil, fmt.Errorf("its folder of plugins: %w", err)
+	}
+	for _, part := range files[:min(len(files), maxPlugins)] {
+		raw, err := read(part)
+		if err == nil {
+			var plugin *libcni.PluginConfig
+			if plugin, err = libcni.NetworkPluginConfFromBytes(raw); err == nil {
+				plugins = append(plugins, plugin)
+				continue
+			}
+			err = position(raw, err)
+		}
+		return nil, fmt.Errorf("its plugin %s: %w", text.Clean(filepath.Base(part), text.Bound), err)
+	}
+	return plugins, nil
+}
+
+// network keeps what may be kept.
+func network(file, name, version string, plugins []*libcni.PluginConfig) (event.Network, error) {
+	if len(plugins) == 0 {
+		return event.Network{}, errors.New("it has no plugins")
+	}
+	n := event.Network{
+		Name:       clean(name),
+		CNIVersion: clean(version),
+		File:       clean(filepath.Base(file)),
+	}
+	for _, p := range plugins[:min(len(plugins), maxPlugins)] {
+		n.Plugins = append(n.Plugins, event.Plugin{Type: clean(p.Network.Type), IPAM: clean(p.Network.IPAM.Type)})
+	}
+	return n, nil
+}
+
+func clean(s string) string { return text.Clean(s, text.Bound) }
+
+// read reads a file, but nothing that could block or never end.
+func read(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxBytes {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxBytes)
+	}
+	return raw, nil
+}
+
+// position adds line and column to an error that knows where it is in raw. Of the
+// text it is given, no more comes out than the errors of encoding/json and libcni
+// say: a character, the name of a field, a version.
+func position(raw []byte, err error) error {
+	said := text.Clean(err.Error(), text.Bound)
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return errors.New(said)
+	}
+	before := raw[:min(max(syntax.Offset-1, 0), int64(len(raw)))] // the offset is behind the byte that is wrong
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := len(before) - bytes.LastIndexByte(before, '\n')
+	return fmt.Errorf("line %d, column %d: %s", line, column, said)
+}

@@ -1,0 +1,162 @@
+package cniconf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+const bridge = `{"cniVersion":"1.0.0","name":"pods","plugins":[
+	{"type":"bridge","ipam":{"type":"host-local","token":"canary"},"password":"canary"},
+	{"type":"portmap","capabilities":{"portMappings":true}}]}`
+
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestLoad(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"20-bridge.conflist": bridge,
+		"10-flat.conf":       `{"cniVersion":"0.4.0","name":"flat","type":"macvlan","ipam":{"type":"dhcp"}}`,
+		"30-old.json":        `{"name":"old\u001b[2J","type":"ptp"}`,
+		// Plugins in files of their own, after those in the list.
+		"40-parts.conflist":      `{"cniVersion":"1.1.0","cniVersions":["1.0.0","0.4.0"],"name":"parts","plugins":[{"type":"bridge"}]}`,
+		"parts/20-b.conf":        `{"type":"firewall"}`,
+		"parts/10-a.conf":        `{"type":"tuning"}`,
+		"parts/10-a.conflist":    `{}`,
+		"50-inlined.conflist":    `{"cniVersion":"1.1.0","name":"inlined","loadOnlyInlinedPlugins":true,"plugins":[{"type":"bridge"}]}`,
+		"inlined/10-a.conf":      `{"type":"tuning"}`,
+		"60-outside.conflist":    `{"cniVersion":"1.1.0","name":"../parts","plugins":[{"type":"bridge"}]}`,
+		"99-not-this.conf.saved": `{`,
+		"folder.conf/x":          ``,
+	})
+	networks, problems := Load(dir)
+	want := []event.Network{
+		{Name: "flat", CNIVersion: "0.4.0", File: "10-flat.conf", Plugins: []event.Plugin{{Type: "macvlan", IPAM: "dhcp"}}},
+		{Name: "pods", CNIVersion: "1.0.0", File: "20-bridge.conflist", Plugins: []event.Plugin{{Type: "bridge", IPAM: "host-local"}, {Type: "portmap"}}},
+		{Name: `old\x1b[2J`, File: "30-old.json", Plugins: []event.Plugin{{Type: "ptp"}}},
+		{Name: "parts", CNIVersion: "1.1.0", File: "40-parts.conflist", Plugins: []event.Plugin{{Type: "bridge"}, {Type: "tuning"}, {Type: "firewall"}}},
+		{Name: "inlined", CNIVersion: "1.1.0", File: "50-inlined.conflist", Plugins: []event.Plugin{{Type: "bridge"}}},
+		{Name: "../parts", CNIVersion: "1.1.0", File: "60-outside.conflist", Plugins: []event.Plugin{{Type: "bridge"}}},
+	}
+	if len(problems) > 0 || !reflect.DeepEqual(networks, want) {
+		t.Fatalf("problems %v\ngot  %+v\nwant %+v", problems, networks, want)
+	}
+}
+
+func TestBrokenFiles(t *testing.T) {
+	tests := map[string]struct {
+		name, content string
+		says          []string
+	}{
+		"syntax":           {"x.conflist", "{\n\t\"name\": canary\n}", []string{"line 2, column 10"}},
+		"cut":              {"x.conf", "{\n\"name\":", []string{"line 2, column 7", "unexpected end"}},
+		"empty":            {"x.conf", "", []string{"line 1, column 1"}},
+		"no object":        {"x.conflist", "[]", []string{"parsing configuration list"}},
+		"no name":          {"x.conflist", `{"plugins":[{"type":"bridge"}]}`, []string{"no name"}},
+		"no plugins":       {"x.conflist", `{"name":"x","plugins":[]}`, []string{"no plugins"}},
+		"no plugins key":   {"x.conflist", `{"name":"x"}`, []string{"no plugins"}},
+		"plugin of number": {"x.conflist", `{"name":"x","plugins":[{"type":7}]}`, []string{"plugin config 0"}},
+		"no type":          {"x.conf", `{"name":"x"}`, []string{"missing 'type'"}},
+		"a list as .conf":  {"x.conf", bridge, []string{"missing 'type'"}},
+		"too long":         {"x.conf", strings.Repeat(" ", maxBytes+1), []string{"longer than"}},
+		"broken part":      {"x/y.conf", "{", []string{"x.conflist", "its plugin y.conf", "line 1"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{test.name: test.content, "z-good.conflist": bridge}
+			if filepath.Dir(test.name) != "." {
+				files["x.conflist"] = `{"name":"x","plugins":[{"type":"bridge"}]}`
+			}
+			networks, problems := Load(folder(t, files))
+			if len(networks) != 1 || networks[0].Name != "pods" {
+				t.Errorf("the good file is hidden: %+v", networks)
+			}
+			if len(problems) != 1 {
+				t.Fatalf("problems %v, want one", problems)
+			}
+			said := problems[0].Error()
+			for _, says := range append(test.says, filepath.Base(filepath.Dir(test.name)), "containerd loads no network at all") {
+				if !strings.Contains(said, says) && says != "." {
+					t.Errorf("%q does not say %q", said, says)
+				}
+			}
+			if strings.Contains(said, "canary") {
+				t.Errorf("the text of the file is in %q", said)
+			}
+		})
+	}
+}
+
+// A file that is broken but comes after a sound one does no harm to the runtime's
+// default, which is to read one.
+func TestBrokenFileAfterASoundOne(t *testing.T) {
+	_, problems := Load(folder(t, map[string]string{"10.conflist": bridge, "20.conf": "{"}))
+	if len(problems) != 1 || strings.Contains(problems[0].Error(), "no network at all") {
+		t.Fatalf("problems %v", problems)
+	}
+}
+
+func TestLoadIsBounded(t *testing.T) {
+	files := map[string]string{}
+	plugins := strings.TrimSuffix(strings.Repeat(`{"type":"bridge"},`, 1000), ",")
+	for i := range 100 {
+		files[fmt.Sprintf("%03d.conflist", i)] = fmt.Sprintf(`{"name":%q,"loadOnlyInlinedPlugins":true,"plugins":[%s]}`, strings.Repeat("n", 10_000), plugins)
+	}
+	networks, problems := Load(folder(t, files))
+	if len(networks) != maxFiles || len(networks[0].Plugins) != maxPlugins || len(networks[0].Name) > 256 {
+		t.Errorf("%d networks, the first of %d plugins", len(networks), len(networks[0].Plugins))
+	}
+	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "only the first 64") {
+		t.Errorf("problems %v", problems)
+	}
+}
+
+func TestNoFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "net.d")
+	networks, problems := Load(dir)
+	if len(networks) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), "no CNI configuration folder "+dir) {
+		t.Fatalf("%v, %v", networks, problems)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add("x.conflist", []byte(bridge))
+	f.Add("x.conf", []byte(`{"name":"x","type":"y","ipam":{}}`))
+	f.Add("x.json", []byte("{\n\"name\":"))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, name string, content []byte) {
+		file := filepath.Join(dir, "x"+filepath.Ext(filepath.Base(name)))
+		if strings.ContainsRune(file, 0) || os.WriteFile(file, content, 0o600) != nil {
+			t.Skip()
+		}
+		defer os.Remove(file)
+		networks, problems := Load(dir)
+		for _, n := range networks {
+			if len(n.Plugins) == 0 {
+				t.Errorf("a network without plugins: %+v", n)
+			}
+		}
+		for _, p := range problems {
+			if len(p.Error()) > 2048 || strings.ContainsAny(p.Error(), "\x1b\n") {
+				t.Errorf("problem %q", p)
+			}
+		}
+	})
+}
