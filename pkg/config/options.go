@@ -146,7 +146,7 @@ func Default() Options {
 		CNI:        CNI{ConfDir: "/etc/cni/net.d"},
 		Probe:      Probe{Ring: 8 << 20, Arguments: ArgumentsKnown},
 		Limits: Limits{
-			Settle:     time.Second,
+			Settle:     2 * time.Second,
 			MaxHold:    10 * time.Minute,
 			Processes:  8192,
 			Operations: 1024,

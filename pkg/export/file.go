@@ -28,7 +28,7 @@ type file struct {
 func NewFile(path string, maxBytes int64) Exporter { return &file{path, maxBytes} }
 
 func (e *file) Export(_ context.Context, spans []*tracepb.ResourceSpans) error {
-	data, err := jsonLines(spans)
+	data, err := JSONLines(spans)
 	if err != nil {
 		return &RejectedError{err}
 	}
@@ -89,8 +89,8 @@ func remedy(err error) string {
 	return ""
 }
 
-// jsonLines writes each of the ResourceSpans as one line.
-func jsonLines(spans []*tracepb.ResourceSpans) ([]byte, error) {
+// JSONLines writes each of the ResourceSpans as one line.
+func JSONLines(spans []*tracepb.ResourceSpans) ([]byte, error) {
 	var (
 		lines bytes.Buffer
 		from  ptrace.ProtoUnmarshaler

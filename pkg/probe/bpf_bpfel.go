@@ -170,6 +170,12 @@ type bpfScratch struct {
 	_         [4]byte
 }
 
+type bpfSlip struct {
+	_    structs.HostLayout
+	Slip int64
+	At   int64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -179,12 +185,12 @@ const (
 	bpfMapLosses        = "losses"
 	bpfMapProcesses     = "processes"
 	bpfMapScratches     = "scratches"
+	bpfMapSlips         = "slips"
 	bpfProgOnExec       = "on_exec"
 	bpfProgOnExit       = "on_exit"
 	bpfProgOnFork       = "on_fork"
 	bpfVarPidNs         = "pid_ns"
 	bpfVarRingHigh      = "ring_high"
-	bpfVarSchedDrift    = "sched_drift"
 	bpfVarUnusedCounter = "unused_counter"
 	bpfVarUnusedExec    = "unused_exec"
 	bpfVarUnusedExit    = "unused_exit"
@@ -249,6 +255,7 @@ type bpfMapSpecs struct {
 	Losses    *ebpf.MapSpec `ebpf:"losses"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
 	Scratches *ebpf.MapSpec `ebpf:"scratches"`
+	Slips     *ebpf.MapSpec `ebpf:"slips"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -257,7 +264,6 @@ type bpfMapSpecs struct {
 type bpfVariableSpecs struct {
 	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
 	RingHigh      *ebpf.VariableSpec `ebpf:"ring_high"`
-	SchedDrift    *ebpf.VariableSpec `ebpf:"sched_drift"`
 	UnusedCounter *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedExec    *ebpf.VariableSpec `ebpf:"unused_exec"`
 	UnusedExit    *ebpf.VariableSpec `ebpf:"unused_exit"`
@@ -291,6 +297,7 @@ type bpfMaps struct {
 	Losses    *ebpf.Map `ebpf:"losses"`
 	Processes *ebpf.Map `ebpf:"processes"`
 	Scratches *ebpf.Map `ebpf:"scratches"`
+	Slips     *ebpf.Map `ebpf:"slips"`
 }
 
 func (m *bpfMaps) Close() error {
@@ -300,6 +307,7 @@ func (m *bpfMaps) Close() error {
 		m.Losses,
 		m.Processes,
 		m.Scratches,
+		m.Slips,
 	)
 }
 
@@ -309,7 +317,6 @@ func (m *bpfMaps) Close() error {
 type bpfVariables struct {
 	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
 	RingHigh      *ebpf.Variable `ebpf:"ring_high"`
-	SchedDrift    *ebpf.Variable `ebpf:"sched_drift"`
 	UnusedCounter *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedExec    *ebpf.Variable `ebpf:"unused_exec"`
 	UnusedExit    *ebpf.Variable `ebpf:"unused_exit"`

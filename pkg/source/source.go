@@ -26,14 +26,16 @@ const waiting = 4096
 // one after another, to take. When it returns, everything that the sources delivered
 // has been taken.
 func Merge(ctx context.Context, log *slog.Logger, take event.Sink, sources ...Source) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, len(sources))
 	events := make(chan event.Event, waiting)
 	var running sync.WaitGroup
 	for _, s := range sources {
 		running.Go(func() {
 			if err := guarded(ctx, log, s, func(e event.Event) { events <- e }); err != nil {
-				cancel(err)
+				failed <- err
+				cancel()
 			}
 		})
 	}
@@ -44,10 +46,12 @@ func Merge(ctx context.Context, log *slog.Logger, take event.Sink, sources ...So
 	for e := range events {
 		take(e)
 	}
-	if err := context.Cause(ctx); err != nil && err != context.Canceled {
+	select {
+	case err := <-failed: // the first; the others ended because of it
 		return err
+	default:
+		return nil
 	}
-	return nil
 }
 
 // guarded turns a panic into an error: the other sources are told to end, and what was

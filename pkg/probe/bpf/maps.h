@@ -40,6 +40,19 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
+struct slip {
+	__s64 slip;
+	__s64 at;
+};
+
+/* See task.h, slip_of. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slip);
+} slips SEC(".maps");
+
 enum counter {
 	LOST_RING = 0,  /* the ring buffer was full */
 	LOST_TABLE = 1, /* the process table was full */

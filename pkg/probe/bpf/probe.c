@@ -38,7 +38,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct process *up, p = {};
 	struct fork_event e = {};
 
-	sched_drift = bpf_ktime_get_ns() - parent->se.exec_start;
+	slip_of(parent, bpf_ktime_get_ns());
 	if (child->pid != child->tgid) /* a thread */
 		return 0;
 	up = bpf_map_lookup_elem(&processes, &tgid);
