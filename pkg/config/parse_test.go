@@ -156,7 +156,7 @@ func TestAFileThatIsNotOursGivesAShortError(t *testing.T) {
 
 // Each of these once meant deep recursion or a great deal of memory somewhere.
 func TestHostileTextIsRefusedAtOnce(t *testing.T) {
-	many := func(s string, n int) string { return strings.Repeat(s, n) }
+	many := strings.Repeat
 	for name, text := range map[string]string{
 		"too long":            many("#", maxFile+1),
 		"lists in lists":      "x = " + many("[", maxFile/2),

@@ -152,7 +152,9 @@ func (c *collector) HandleRPC(_ context.Context, s stats.RPCStats) {
 		c.compression = h.Compression
 	}
 }
-func (c *collector) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+
+func (c *collector) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
 func (c *collector) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (c *collector) HandleConn(context.Context, stats.ConnStats)                       {}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -146,7 +147,7 @@ func (q *Queue) SetExporter(e Exporter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		go shutdown(e) // too late for it
+		go func() { _ = shutdown(e) }() // too late for it
 		return
 	}
 	if q.exporter != nil {
@@ -183,7 +184,7 @@ func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 	undelivered = len(q.items)
 	q.stats.Dropped[Closed] += uint64(undelivered)
 	q.items, q.bytes = nil, 0
-	last := append(q.retired, q.exporter)
+	last := slices.Concat(q.retired, []Exporter{q.exporter})
 	q.retired, q.exporter = nil, nil
 	q.mu.Unlock()
 	for _, e := range last {

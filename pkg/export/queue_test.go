@@ -236,9 +236,9 @@ func TestSpansRefusedInPartAreCounted(t *testing.T) {
 }
 
 // broken panics over operations of one name.
-type broken struct{ gate }
+type broken struct{}
 
-func (b *broken) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+func (b *broken) Export(_ context.Context, spans []*tracepb.ResourceSpans) error {
 	for _, rs := range spans {
 		if rs.GetScopeSpans()[0].GetSpans()[0].GetName() == "bad" {
 			panic("oops")

@@ -28,7 +28,8 @@ const (
 // Part is a share of a call's wall time.
 type Part struct {
 	Kind PartKind
-	// Name is the command's or the plugin's; empty for Between.
+	// Name is the command's or the plugin's; empty for Between. What a command ran is
+	// named with it: "policyctl > sleep".
 	Name string
 	Time time.Duration
 	// Count is how many images of that name there were; 0 for Between.
@@ -53,6 +54,7 @@ func (p Part) String() string {
 type span struct {
 	image      *timeline.Image
 	depth      int
+	outer      string // the outermost command around it; empty if there is none
 	start, end int64
 	own        int64 // time in which it was the innermost
 }
@@ -61,7 +63,7 @@ type span struct {
 func account(call *timeline.Call) []Part {
 	var spans []*span
 	for _, run := range call.Runs {
-		spans = flatten(spans, run, 0, call.Start, call.End)
+		spans = flatten(spans, run, 0, "", call.Start, call.End)
 	}
 	between := charge(spans, call.Start, call.End)
 
@@ -76,7 +78,11 @@ func account(call *timeline.Call) []Part {
 	}
 	for _, s := range spans {
 		if s.image.Run == nil {
-			add(Commands, s.image.Name, s.own, 1)
+			name := s.image.Name
+			if s.outer != "" && s.outer != name {
+				name = s.outer + " > " + name
+			}
+			add(Commands, name, s.own, 1)
 			continue
 		}
 		// CPU and run delay cover the whole run, also while a command ran beside it, so
@@ -101,14 +107,20 @@ func account(call *timeline.Call) []Part {
 
 // flatten lists an image and what is below it. A child is clipped to its parent's
 // extent: nothing waited for what went on after that.
-func flatten(spans []*span, im *timeline.Image, depth int, from, to int64) []*span {
-	s := &span{image: im, depth: depth, start: max(im.Start, from), end: min(im.End, to)}
+func flatten(spans []*span, im *timeline.Image, depth int, outer string, from, to int64) []*span {
+	s := &span{image: im, depth: depth, outer: outer, start: max(im.Start, from), end: min(im.End, to)}
 	if s.end < s.start {
 		s.end = s.start
 	}
 	spans = append(spans, s)
+	switch {
+	case im.Run != nil:
+		outer = ""
+	case outer == "":
+		outer = im.Name
+	}
 	for _, child := range im.Children {
-		spans = flatten(spans, child, depth+1, s.start, s.end)
+		spans = flatten(spans, child, depth+1, outer, s.start, s.end)
 	}
 	return spans
 }

@@ -110,6 +110,9 @@ func (o Options) call(j *Judgement, call *timeline.Call) *Call {
 		if run.Failed() {
 			c.Failed = blame(run)
 			c.Failure = Describe(c.Failed)
+			if command := lastCommand(c.Failed); command != nil && command.Failed() {
+				c.Failure += "; its last command: " + Describe(command)
+			}
 		}
 	}
 	if len(call.NeverRun) > 0 {
@@ -151,6 +154,18 @@ func blame(run *timeline.Image) *timeline.Image {
 		return last
 	}
 	return run
+}
+
+// lastCommand is the command that a run started last; nil if it ran none. When that one
+// failed, the run most likely failed because of it.
+func lastCommand(run *timeline.Image) *timeline.Image {
+	if len(run.Children) == 0 {
+		return nil
+	}
+	if last := run.Children[len(run.Children)-1]; last.Run == nil {
+		return last
+	}
+	return nil
 }
 
 // Describe says how an image ended badly.

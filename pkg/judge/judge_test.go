@@ -57,7 +57,7 @@ func TestWhereTheTimeWent(t *testing.T) {
 	}{
 		"the innermost command is charged": {
 			add(plugin("bridge", 0, 100, ran("sh", 10, 60, ran("sleep", 20, 50)))),
-			"unexplained/bridge 50ms, command/sleep 30ms, command/sh 20ms",
+			"unexplained/bridge 50ms, command/sh > sleep 30ms, command/sh 20ms",
 		},
 		"a delegate's own time is its own": {
 			add(with(plugin("bridge", 0, 100, with(plugin("host-local", 20, 50), cpu(30))), cpu(5))),
@@ -144,7 +144,11 @@ func TestSlowAndFailed(t *testing.T) {
 		"a command that exits 1 is no failure": {
 			add(plugin("b", 0, 9, with(ran("iptables", 0, 1), exit(1)))), options, nil, 0, "", "unsampled",
 		},
-		"a plugin that exits 1":    {add(with(plugin("b", 0, 9), exit(1))), options, nil, 0, "b exited 1", "failed"},
+		"a plugin that exits 1": {add(with(plugin("b", 0, 9), exit(1))), options, nil, 0, "b exited 1", "failed"},
+		"a plugin whose last command failed": {
+			add(with(plugin("b", 0, 9, ran("ip", 1, 2), with(ran("nft", 2, 3), exit(2))), exit(1))), options, nil, 0,
+			"b exited 1; its last command: nft exited 2", "failed",
+		},
 		"a plugin that was killed": {add(killed), options, nil, 2 * time.Second, "bridge killed by SIGKILL after 10s", "slow, failed"},
 		"a delegate that failed is to blame": {
 			add(with(plugin("b", 0, 9, with(plugin("host-local", 1, 2), exit(1))), exit(1))), options, nil, 0, "host-local exited 1", "failed",

@@ -17,8 +17,11 @@ import (
 type stubLog struct{ log *slog.Logger }
 
 func (l stubLog) Debugf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
-func (l stubLog) Infof(ctx context.Context, format string, args ...any)  { l.say(ctx, format, args) }
-func (l stubLog) Warnf(ctx context.Context, format string, args ...any)  { l.say(ctx, format, args) }
+
+func (l stubLog) Infof(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
+
+func (l stubLog) Warnf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
+
 func (l stubLog) Errorf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
 
 func (l stubLog) say(ctx context.Context, format string, args []any) {

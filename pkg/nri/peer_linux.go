@@ -2,6 +2,7 @@ package nri
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"time"
@@ -37,18 +38,18 @@ func processEnded(ctx context.Context, pid int) bool {
 		pid = parent
 	}
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
-	if err == unix.EINVAL { // PIDFD_NONBLOCK is of Linux 5.10, pidfd_open of 5.3
+	if errors.Is(err, unix.EINVAL) { // PIDFD_NONBLOCK is of Linux 5.10, pidfd_open of 5.3
 		if fd, err = unix.PidfdOpen(pid, 0); err == nil {
 			err = unix.SetNonblock(fd, true)
 		}
 	}
-	switch err {
-	case nil:
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return true
+	case err == nil:
 		if ended, ok := pidfdEnded(ctx, fd); ok {
 			return ended
 		}
-	case unix.ESRCH:
-		return true
 	}
 	return orphaned(ctx, parent)
 }

@@ -51,8 +51,10 @@ func TestSandboxOf(t *testing.T) {
 
 func TestSandboxIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<16)
-	huge := &api.PodSandbox{Id: long, Name: long, Namespace: long, Uid: long, RuntimeHandler: long,
-		Labels: map[string]string{}, Annotations: map[string]string{}}
+	huge := &api.PodSandbox{
+		Id: long, Name: long, Namespace: long, Uid: long, RuntimeHandler: long,
+		Labels: map[string]string{}, Annotations: map[string]string{},
+	}
 	for i := range 1000 {
 		huge.Labels[fmt.Sprint(i, long)] = long
 		huge.Annotations[fmt.Sprint(annotationPrefix, i, long)] = long

@@ -42,7 +42,7 @@ func speak(t *testing.T, c net.Conn) *raw {
 	}
 	t.Cleanup(func() { server.Close() })
 	api.RegisterRuntimeService(server, r)
-	go server.Serve(context.Background(), in)
+	go func() { _ = server.Serve(context.Background(), in) }()
 	return r
 }
 

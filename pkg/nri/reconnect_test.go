@@ -23,7 +23,7 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 	steps := map[string]func(*testing.T, net.Conn){
 		"closes at once":        func(_ *testing.T, c net.Conn) { c.Close() },
 		"says nothing":          func(*testing.T, net.Conn) {},
-		"talks nonsense":        func(_ *testing.T, c net.Conn) { c.Write([]byte(strings.Repeat("nonsense", 1000))) },
+		"talks nonsense":        func(_ *testing.T, c net.Conn) { _, _ = c.Write([]byte(strings.Repeat("nonsense", 1000))) },
 		"registers, then hangs": func(t *testing.T, c net.Conn) { <-speak(t, c).registered },
 		"registers, then closes": func(t *testing.T, c net.Conn) {
 			r := speak(t, c)

@@ -106,7 +106,7 @@ func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error
 			if own, ok := s.(interface {
 				Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
 			}); ok {
-				go own.Configure(context.Background(), &api.ConfigureRequest{})
+				go func() { _, _ = own.Configure(context.Background(), &api.ConfigureRequest{}) }()
 			}
 		case err := <-started:
 			return ended(s, err)

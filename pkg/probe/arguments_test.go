@@ -12,10 +12,14 @@ func TestArgumentsThatLeaveTheProbe(t *testing.T) {
 		want    string
 		dropped int
 	}{
-		{"iptables -t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment pod-secret --wait", ArgumentsKnown,
-			"-t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment … --wait", 1},
-		{"iptables -t nat -A X ! -d 224.0.0.0/4 --dport 80 --set-mark 0x2000", ArgumentsKnown,
-			"-t nat -A X ! -d 224.0.0.0/4 --dport 80 …", 2},
+		{
+			"iptables -t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment pod-secret --wait", ArgumentsKnown,
+			"-t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment … --wait", 1,
+		},
+		{
+			"iptables -t nat -A X ! -d 224.0.0.0/4 --dport 80 --set-mark 0x2000", ArgumentsKnown,
+			"-t nat -A X ! -d 224.0.0.0/4 --dport 80 …", 2,
+		},
 		{"iptables -w 5 -S", ArgumentsKnown, "-w 5 -S", 0},
 		{"iptables -j s3cr3t/with/slashes", ArgumentsKnown, "-j …", 1},
 		{"ip link set dev eth0 mtu 1500 up", ArgumentsKnown, "link set dev eth0 mtu 1500 up", 0},

@@ -10,12 +10,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// kubernetesArgs are the fields of CNI_ARGS that Kubernetes' runtimes set.
+// kubernetesArgs are the fields of CNI_ARGS that Kubernetes' runtimes set; libcni finds
+// them by these names.
 type kubernetesArgs struct {
 	types.CommonArgs
-	K8S_POD_NAMESPACE types.UnmarshallableString //nolint:revive,staticcheck // libcni finds the field by this name
-	K8S_POD_NAME      types.UnmarshallableString //nolint:revive,staticcheck // as above
-	K8S_POD_UID       types.UnmarshallableString //nolint:revive,staticcheck // as above
+	K8S_POD_NAMESPACE types.UnmarshallableString
+	K8S_POD_NAME      types.UnmarshallableString
+	K8S_POD_UID       types.UnmarshallableString
 }
 
 // parseEnvironment picks the identity of a CNI call out of an environment, and the

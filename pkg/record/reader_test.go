@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"unicode"
@@ -112,16 +113,25 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-func TestTruncatedGzip(t *testing.T) {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	z.Write([]byte(head + tick))
-	z.Flush() // as a recorder does before it is killed
-	flushed := packed.Len()
-	z.Write([]byte(strings.Repeat(tick, 5)))
-	z.Close()
+// pack gzips two parts, and says where the first one is flushed.
+func pack(first, second string) (packed []byte, flushed int) {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, err := io.WriteString(z, first)
+	err = errors.Join(err, z.Flush())
+	flushed = out.Len()
+	_, err2 := io.WriteString(z, second)
+	if err = errors.Join(err, err2, z.Close()); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	return out.Bytes(), flushed
+}
 
-	r, err := NewReader(bytes.NewReader(packed.Bytes()[:flushed]))
+func TestTruncatedGzip(t *testing.T) {
+	// As a recorder that flushes and is killed later.
+	packed, flushed := pack(head+tick, strings.Repeat(tick, 5))
+
+	r, err := NewReader(bytes.NewReader(packed[:flushed]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +141,7 @@ func TestTruncatedGzip(t *testing.T) {
 		t.Fatalf("%d events, %v; want 1 and line 3 cut", len(events), err)
 	}
 
-	damaged := bytes.Clone(packed.Bytes())
+	damaged := bytes.Clone(packed)
 	damaged[len(damaged)-8]++ // the checksum
 	if r, err = NewReader(bytes.NewReader(damaged)); err != nil {
 		t.Fatal(err)
@@ -198,11 +208,8 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte(head + `{"t":1,"sandbox":{"phase":"running","labels":{"a\n":"b","a\\n":"c"}}}` + "\n" + `{"t":2,"new":1}`))
 	f.Add([]byte(head + `{"t":-1,"exec":{"name":"\ud800","args":null,"call":{}}}`))
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"))
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	z.Write([]byte(head + tick))
-	z.Close()
-	f.Add(packed.Bytes())
+	packed, _ := pack(head+tick, "")
+	f.Add(packed)
 	f.Fuzz(func(t *testing.T, file []byte) {
 		r, err := NewReader(bytes.NewReader(file))
 		if err != nil {

@@ -42,7 +42,7 @@ func serve(t *testing.T, address string, s service) *grpc.Server {
 	}
 	server := grpc.NewServer()
 	versionapi.RegisterVersionServer(server, s)
-	go server.Serve(l)
+	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
 	return server
 }

@@ -29,9 +29,11 @@ func (n *node) is(key string) bool     { return n.attributes[key].GetBoolValue()
 func (n *node) number(key string) int64 {
 	return n.attributes[key].GetIntValue()
 }
+
 func (n *node) ms(key string) time.Duration {
 	return time.Duration(n.attributes[key].GetDoubleValue()*float64(time.Millisecond) + 0.5)
 }
+
 func (n *node) failed() bool {
 	return n.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR
 }

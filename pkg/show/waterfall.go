@@ -32,6 +32,10 @@ func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
 	p.Width = max(p.Width, 60)
 	resource := attributes(rs.GetResource().GetAttributes())
 	for _, call := range calls(rs) {
+		if plain(call) && !o.All {
+			p.brief(call)
+			continue
+		}
 		p.headline(call, resource)
 		p.axis(call)
 		for _, child := range p.children(call) {
@@ -66,14 +70,28 @@ func (p *painter) paint(color, s string) string {
 	return color + s + "\x1b[0m"
 }
 
+// plain is a call of a single plugin that had nothing to say: lo, in every pod.
+func plain(call *node) bool {
+	return len(call.children) == 1 && len(call.children[0].children) == 0 &&
+		!call.notable() && !call.children[0].notable() && !call.is("cniscope.partial") && call.text("cni.ifname") == "lo"
+}
+
+func (p *painter) brief(call *node) {
+	fmt.Fprintf(&p.b, "%s  %s  %s\n\n", p.paint(bold, pod(call)), what(call), p.paint(dim, judge.Round(call.took()).String()))
+}
+
+func pod(call *node) string {
+	if name := call.text("k8s.namespace.name") + "/" + call.text("k8s.pod.name"); name != "/" {
+		return name
+	}
+	return "no pod"
+}
+
+func what(call *node) string { return strings.TrimSpace(call.Name + " " + call.text("cni.ifname")) }
+
 // headline: who, what, how long, and what is the matter.
 func (p *painter) headline(call *node, resource map[string]*commonpb.AnyValue) {
-	pod := call.text("k8s.namespace.name") + "/" + call.text("k8s.pod.name")
-	if pod == "/" {
-		pod = "no pod"
-	}
-	what := strings.TrimSpace(call.Name + " " + call.text("cni.ifname"))
-	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod), what, p.paint(bold, judge.Round(call.took()).String()))
+	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, judge.Round(call.took()).String()))
 	if call.failed() {
 		fmt.Fprintf(&p.b, "  %s", p.paint(red, "FAILED: "+call.Status.Message))
 	}

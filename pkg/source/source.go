@@ -54,6 +54,31 @@ func Merge(ctx context.Context, log *slog.Logger, take event.Sink, sources ...So
 	}
 }
 
+// Started is a source that runs already: its first events wait until Run takes them.
+type Started struct {
+	events chan event.Event
+	err    error
+}
+
+// Start runs s at once. ctx ends it; Run must be called to take its events.
+func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
+	started := &Started{events: make(chan event.Event, waiting)}
+	go func() {
+		defer close(started.events)
+		started.err = guarded(ctx, log, s, func(e event.Event) { started.events <- e })
+	}()
+	return started
+}
+
+// Run delivers what the source has to say. It returns when the source has ended, which
+// the context given to Start brings about.
+func (s *Started) Run(_ context.Context, sink event.Sink) error {
+	for e := range s.events {
+		sink(e)
+	}
+	return s.err
+}
+
 // guarded turns a panic into an error: the other sources are told to end, and what was
 // observed is still exported.
 func guarded(ctx context.Context, log *slog.Logger, s Source, sink event.Sink) (err error) {

@@ -77,6 +77,7 @@ func netns(path string) func(*event.Exec) { return func(e *event.Exec) { e.Call.
 func by(process string) func(*event.Exec) {
 	return func(e *event.Exec) { e.Parent = event.Process(process) }
 }
+
 func container(id string) func(*event.Exec) { return func(e *event.Exec) { e.Call.ContainerID = id } }
 
 // draw writes what was closed, one line each, indented by depth.
@@ -150,7 +151,8 @@ func TestStories(t *testing.T) {
       host-local ADD 2-4
       iptables 5-7 (exit 1)
     portmap ADD 10-12
-`},
+`,
+		},
 		"lo and eth0 overlap and stay two calls": {
 			func(s *story) {
 				s.plugin(0, "l", "ADD", "loopback", on("lo")).plugin(1, "b", "ADD", "bridge").exit(3, "l").exit(8, "b").tick(2000)
@@ -160,7 +162,8 @@ func TestStories(t *testing.T) {
     loopback ADD 0-3
   ADD eth0 1-8
     bridge ADD 1-8
-`},
+`,
+		},
 		"exec replaces: one process, two images, side by side": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").command(1, "x", "b", "sh").image(3, "x", "b", "iptables").exit(6, "x").exit(9, "b").tick(2000)
@@ -170,7 +173,8 @@ func TestStories(t *testing.T) {
     bridge ADD 0-9
       sh 1-3 (replaced)
       iptables 3-6
-`},
+`,
+		},
 		"a wrapper that execs the real plugin stays the run": {
 			func(s *story) {
 				same := func(e *event.Exec) { delegate(e); e.Stdin = "pipe-b" }
@@ -180,7 +184,8 @@ func TestStories(t *testing.T) {
   ADD eth0 0-6
     wrapped ADD 0-6
       real 2-6
-`},
+`,
+		},
 		"a subshell has no image; what it runs lies under the image that forked it": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "shell").at(1, &event.Fork{Process: "sub", Parent: "b"}).
@@ -190,7 +195,8 @@ func TestStories(t *testing.T) {
   ADD eth0 0-6
     shell ADD 0-6
       sleep 2-4
-`},
+`,
+		},
 		"a daemon left behind is marked and holds nothing open": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "dhcp").command(1, "d", "b", "daemon").command(2, "e", "b", "helper").
@@ -201,7 +207,8 @@ func TestStories(t *testing.T) {
     dhcp ADD 0-3
       daemon 1-3 (outlived) (unfinished)
       helper 2-5 (outlived)
-`},
+`,
+		},
 		"NRI ends the wait, once what came before it has been read": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").exit(8, "b").
@@ -210,7 +217,8 @@ func TestStories(t *testing.T) {
 			`setup c1 0-8: sandbox running
   ADD eth0 0-8
     bridge ADD 0-8
-`},
+`,
+		},
 		"a DEL ends the setup before it; its second call has an empty netns": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").exit(8, "b", 1).
@@ -225,7 +233,8 @@ teardown c1 10-16: settled
     bridge DEL 10-12
   DEL eth0 15-16
     bridge DEL 15-16
-`},
+`,
+		},
 		"the chain's rest that never ran is named": {
 			func(s *story) {
 				s.at(0, bridged("bridge", "portmap", "firewall")).
@@ -235,7 +244,8 @@ teardown c1 10-16: settled
   ADD eth0 1-10 network pods never run: firewall
     bridge ADD 1-8
     portmap ADD 9-10 (exit 1)
-`},
+`,
+		},
 		"DEL goes through the chain backwards": {
 			func(s *story) {
 				s.at(0, bridged("bridge", "portmap")).
@@ -245,7 +255,8 @@ teardown c1 10-16: settled
   DEL eth0 1-4 network pods
     portmap DEL 1-2
     bridge DEL 3-4
-`},
+`,
+		},
 		"two networks that could both be meant leave the call unnamed": {
 			func(s *story) {
 				two := &event.Networks{Networks: append(bridged("bridge", "a").Networks, bridged("bridge", "b").Networks...)}
@@ -254,7 +265,8 @@ teardown c1 10-16: settled
 			`setup c1 1-2: settled
   ADD eth0 1-2
     bridge ADD 1-2
-`},
+`,
+		},
 		"the same plugin again is another call, unless the chain has it twice": {
 			func(s *story) {
 				s.plugin(0, "b", "DEL", "tuning").exit(1, "b").plugin(2, "c", "DEL", "tuning").exit(3, "c").tick(2000).
@@ -270,7 +282,8 @@ teardown c1 2005-2008: settled
   DEL eth0 2005-2008 network pods
     tuning DEL 2005-2006
     tuning DEL 2007-2008
-`},
+`,
+		},
 		"a run that an agent starts for the plugin belongs to the call that waits": {
 			func(s *story) {
 				s.plugin(0, "m", "ADD", "multus-shim").plugin(2, "x", "ADD", "macvlan", on("net1"), by("daemon")).exit(4, "x").exit(6, "m").tick(2000)
@@ -279,13 +292,15 @@ teardown c1 2005-2008: settled
   ADD eth0 0-6
     multus-shim ADD 0-6
     macvlan ADD 2-4
-`},
+`,
+		},
 		"a call that hangs is let go at last, unfinished": {
 			func(s *story) { s.plugin(0, "b", "ADD", "bridge").tick(59_000).tick(61_000).exit(90_000, "b") },
 			`setup c1 0-61000: held too long
   ADD eth0 0-61000
     bridge ADD 0-61000 (unfinished)
-`},
+`,
+		},
 		"lost events touch the run they belong to, or all that was open": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").plugin(0, "o", "ADD", "bridge", container("c2")).
@@ -298,7 +313,8 @@ teardown c1 2005-2008: settled
 setup c2 0-1502: settled; partial: lost events: ring full
   ADD eth0 0-1502
     bridge ADD 0-1502
-`},
+`,
+		},
 		"what ran before cniscope did is marked": {
 			func(s *story) {
 				s.plugin(5, "b", "ADD", "bridge", func(e *event.Exec) { e.InFlight = true }).exit(9, "b").tick(2000)
@@ -306,7 +322,8 @@ setup c2 0-1502: settled; partial: lost events: ring full
 			`setup c1 5-9: settled; partial: already running when cniscope started
   ADD eth0 5-9
     bridge ADD 5-9 (in flight)
-`},
+`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t)

@@ -10,9 +10,9 @@ import (
 //
 // A pre-installed plugin has no standard error (containerd gives it /dev/null), so there
 // the log goes to the system's.
-func newLog(format string, level *slog.LevelVar, preinstalled bool) *slog.Logger {
+func newLog(format string, level *slog.LevelVar) *slog.Logger {
 	var w io.Writer = os.Stderr
-	if preinstalled {
+	if preinstalled() {
 		if system, err := systemLog(); err == nil {
 			w = system
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
+	"slices"
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/cniconf"
@@ -15,55 +17,73 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// observe runs all sources of this node and hands their events to take until ctx ends.
-// busy tells whether operations are open.
-func observe(ctx context.Context, log *slog.Logger, o config.Options, plugin *nri.Plugin, busy func() bool, take event.Sink) error {
-	sources := []source.Source{
-		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: log}),
-		runtime.New(runtime.Options{Address: o.Containerd.Address, Log: log}),
-	}
-	var attempted <-chan struct{}
-	if plugin != nil {
-		sources = append(sources, plugin)
-		attempted = plugin.Attempted()
-	}
-	sources = append(sources, kernel{attempted: attempted, log: log, options: probe.Options{
-		Ring:      int(o.Probe.Ring),
-		Processes: o.Limits.Processes,
-		Arguments: probe.Arguments(o.Probe.Arguments),
-		Busy:      busy,
-		Log:       log,
-	}})
-	return source.Merge(ctx, log, take, sources...)
+// preinstalled tells whether containerd started this process as its NRI plugin.
+func preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
+
+// observer is the sources of this node. Those that speak to the runtime run from the
+// start: it waits for a plugin to register, and for nothing else of ours.
+type observer struct {
+	log     *slog.Logger
+	sources []source.Source
 }
 
-// kernel is the probe as a source: loaded after NRI had its first try, because the
-// runtime waits for a plugin to register, and for nothing else of ours.
+// newObserver registers with the runtime, and returns when that has been tried.
+// configure gets the text of NRI's Configure.
+func newObserver(ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error) (*observer, error) {
+	runtime := runtime.New(runtime.Options{Address: o.Containerd.Address, Log: log})
+	n := &observer{log: log, sources: []source.Source{runtime}}
+	if !o.NRI.Enabled && !preinstalled() {
+		return n, nil
+	}
+	plugin, err := nri.New(nri.Options{
+		Socket: o.NRI.Socket, Log: log, Configure: configure,
+		Connected: func(_, _ string) { runtime.Wake() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.sources = append(n.sources, source.Start(ctx, log, plugin))
+	select {
+	case <-plugin.Attempted():
+	case <-ctx.Done():
+	}
+	return n, nil
+}
+
+// run hands the events of all sources to take until ctx ends. busy tells whether
+// operations are open.
+func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, take event.Sink) error {
+	sources := slices.Concat(n.sources, []source.Source{
+		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
+		kernel{log: n.log, options: probe.Options{
+			Ring:      int(o.Probe.Ring),
+			Processes: o.Limits.Processes,
+			Arguments: probe.Arguments(o.Probe.Arguments),
+			Busy:      busy,
+			Log:       n.log,
+		}},
+	})
+	return source.Merge(ctx, n.log, take, sources...)
+}
+
+// kernel is the probe as a source, loaded when it is run.
 type kernel struct {
-	attempted <-chan struct{} // nil: there is nothing to wait for
-	options   probe.Options
-	log       *slog.Logger
+	options probe.Options
+	log     *slog.Logger
 }
 
 func (k kernel) Run(ctx context.Context, sink event.Sink) error {
-	if k.attempted != nil {
-		select {
-		case <-k.attempted:
-		case <-ctx.Done():
-			return nil
-		}
-	}
 	p, err := probe.Open(k.options)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	if dropped, err := privilege.Drop(); err != nil {
+	if kept, err := privilege.Drop(); err != nil {
 		sink(event.Event{Time: clock.Monotonic(), Body: &event.Degraded{
 			Feature: "dropping privileges", Reason: err.Error() + "; cniscope goes on with all it was given",
 		}})
 	} else {
-		k.log.Debug("dropped the capabilities that are not needed any more", "kept", dropped)
+		k.log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
 	}
 	k.log.Info("observing CNI calls", "ring", k.options.Ring, "processes", k.options.Processes)
 	return p.Run(ctx, sink)

@@ -14,7 +14,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/lock"
-	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/record"
 )
 
@@ -58,7 +57,7 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 		return err
 	}
 	level := &slog.LevelVar{}
-	log := newLog(o.Log.Format, level, false)
+	log := newLog(o.Log.Format, level)
 	release, err := lock.Take(o.Run.Dir)
 	if err != nil {
 		return err
@@ -79,23 +78,23 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	if err != nil {
 		return err
 	}
-	var plugin *nri.Plugin
-	if o.NRI.Enabled {
-		if plugin, err = nri.New(nri.Options{Socket: o.NRI.Socket, Log: log}); err != nil {
-			return err
-		}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	node, err := newObserver(ctx, log, o, nil)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	p := s.pipeline(header.BootID)
 	open := &busy{}
+	var failed error
 	n := progress{w: cmd.ErrOrStderr(), live: isTerminal(cmd.ErrOrStderr())}
-	err = observe(ctx, log, o, plugin, open.is, func(e event.Event) {
+	err = node.run(ctx, o, open.is, func(e event.Event) {
 		say(log, e)
 		if err := w.Write(e); errors.Is(err, record.ErrTooLong) {
 			log.Warn("an event was left out", "error", err)
 		} else if err != nil {
-			cancel(err)
+			failed = fmt.Errorf("writing %s: %w", path, err)
+			cancel()
 		}
 		n.events++
 		n.calls += len(p.Apply(e))
@@ -105,8 +104,8 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 			_ = w.Flush() // so that a reader, or a crash, finds what there is
 		}
 	})
-	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		err = fmt.Errorf("writing %s: %w", path, cause)
+	if err == nil {
+		err = failed
 	}
 	if closing := w.Close(); err == nil {
 		err = closing

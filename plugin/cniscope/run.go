@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -45,81 +46,72 @@ Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.`,
 	return cmd
 }
 
-func run(ctx context.Context, file optionsFile) error {
-	preinstalled := os.Getenv("NRI_PLUGIN_SOCKET") != ""
+func run(ctx context.Context, file optionsFile) (err error) {
 	level := &slog.LevelVar{}
-	source, err := file.source()
+	log := newLog("text", level)
+	defer func() {
+		if err != nil && preinstalled() { // nobody reads our standard error
+			log.Error("ended", "error", err)
+		}
+	}()
+	options, err := newOptions(file, log)
 	if err != nil {
 		return err
 	}
-	live, err := config.Open(source, newLog("text", level, preinstalled))
-	if err != nil {
-		newLog("text", level, preinstalled).Error("not starting", "error", err)
-		return err
-	}
-	o := live.Options()
-	log := newLog(o.Log.Format, level, preinstalled)
+	o := options.live.Options()
+	log = newLog(o.Log.Format, level)
 	release, err := lock.Take(o.Run.Dir)
 	if err != nil {
-		log.Error("not starting", "error", err)
 		return err
 	}
 	defer release()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sources, err := newObserver(ctx, log, o, options.configure)
+	if err != nil {
+		return err
+	}
+	o = options.begin()
 	n, err := newNode(o, log, level)
 	if err != nil {
 		return err
 	}
 	defer n.close()
-
-	var plugin *nri.Plugin
-	if o.NRI.Enabled {
-		plugin, err = nri.New(nri.Options{
-			Socket: o.NRI.Socket, Log: log,
-			Configure: func(text string) error { live.Configure(text); return nil },
-		})
-		if err != nil {
-			return err
-		}
-	}
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	go func() {
 		for {
 			select {
 			case <-hup:
-				live.Reload()
+				options.reload()
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
-	go live.Run(ctx, func(o config.Options) { n.changes <- o })
+	go options.run(ctx, n.apply)
 
 	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
-	err = observe(ctx, log, o, plugin, n.open.is, n.take)
+	err = sources.run(ctx, o, n.open.is, n.take)
 	if errors.Is(err, nri.ErrRuntimeGone) {
 		// The next containerd starts its own; staying would be one too many.
 		log.Info("containerd is gone, and cniscope with it")
 		err = nil
 	}
-	for _, r := range n.pipeline.Flush() {
-		n.result(r)
-	}
+	n.flush()
 	return err
 }
 
-// node is a running cniscope behind its sources. All of it is used by one goroutine.
+// node is a running cniscope behind its sources.
 type node struct {
+	mu       sync.Mutex // events and options come from two goroutines
 	log      *slog.Logger
 	level    *slog.LevelVar
 	name     string
 	pipeline *pipeline.Pipeline
 	out      *destinations
 	open     busy
-	changes  chan config.Options
 }
 
 func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, error) {
@@ -131,7 +123,6 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	n := &node{
 		log: log, level: level, name: o.Resource.Node, out: out,
 		pipeline: settingsOf(o, boot).pipeline(boot),
-		changes:  make(chan config.Options, 1),
 	}
 	n.setLevel(o)
 	return n, nil
@@ -139,16 +130,22 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 
 // take is the way of one event.
 func (n *node) take(e event.Event) {
-	select {
-	case o := <-n.changes:
-		n.apply(o)
-	default:
-	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	say(n.log, e)
 	for _, r := range n.pipeline.Apply(e) {
 		n.result(r)
 	}
 	n.open.set(n.pipeline.Open())
+}
+
+// flush sends what is still open, as far as it is known.
+func (n *node) flush() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range n.pipeline.Flush() {
+		n.result(r)
+	}
 }
 
 func (n *node) result(r pipeline.Result) {
@@ -160,6 +157,8 @@ func (n *node) result(r pipeline.Result) {
 
 // apply takes over the options that may change while cniscope runs.
 func (n *node) apply(o config.Options) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.pipeline.Judge = judgeOf(o)
 	n.setLevel(o)
 	if err := n.out.set(o.Export); err != nil {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,6 +104,9 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 		fmt.Fprintf(diagnostics, "cniscope: %d events of a kind this version does not know were left out\n", n)
 	}
 	var traces []*tracepb.ResourceSpans
+	slices.SortStableFunc(results, func(a, b pipeline.Result) int {
+		return cmp.Compare(a.Operation.Start, b.Operation.Start)
+	})
 	for _, r := range results {
 		if r.Trace.Spans != nil && o.wants(r) {
 			traces = append(traces, r.Trace.Spans)
@@ -129,6 +134,9 @@ func (o showOptions) write(out io.Writer, traces []*tracepb.ResourceSpans) error
 	drawn := show.Options{
 		Width: width(out), All: o.all,
 		Color: o.color == "always" || o.color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "",
+	}
+	if err := show.Summary(out, traces, drawn); err != nil {
+		return err
 	}
 	for _, spans := range traces {
 		if err := show.Waterfall(out, spans, drawn); err != nil {

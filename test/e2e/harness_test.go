@@ -131,6 +131,7 @@ func (s *span) kind() string           { return s.text("cniscope.kind") }
 func (s *span) failed() bool {
 	return s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR
 }
+
 func (s *span) took() time.Duration { return time.Duration(s.EndTimeUnixNano - s.StartTimeUnixNano) }
 
 func flatten(all []*tracepb.ResourceSpans) (spans []*span) {

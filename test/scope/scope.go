@@ -6,7 +6,6 @@ package scope
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -139,7 +138,7 @@ func (s *Scope) WaitLog(ctx context.Context, text string, n int) error {
 		}
 		select {
 		case <-s.done:
-			return fmt.Errorf("cniscope ended: %w\n%s", errors.Join(s.err, errors.New("its log:")), s.LogText())
+			return fmt.Errorf("cniscope ended: %w\n%s", s.err, s.LogText())
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %q in the log: %w\n%s", text, ctx.Err(), s.LogText())
 		case <-time.After(20 * time.Millisecond):
