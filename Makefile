@@ -1,2 +1,90 @@
-.DEFAULT_GOAL := tools
+# Everything a developer of cniscope does. `make help` lists it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+FUZZTIME ?= 10s
+OTLP ?=
+
+.PHONY: help
+help: ## say what there is
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make demo OTLP=127.0.0.1:4317    also sends the demo's spans to a Jaeger of yours"
+
+##### the program
+
+LDFLAGS := -s -w $(if $(VERSION),-X main.linked=$(VERSION))
+.PHONY: build
+build: ## build bin/cniscope, static
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/cniscope ./plugin/cniscope
+
+.PHONY: cross
+cross: ## check that every platform builds: amd64 and arm64, and Windows for the parts that are not Linux's
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o /dev/null ./plugin/cniscope
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o /dev/null ./plugin/cniscope
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -o /dev/null ./plugin/cniscope
+
+.PHONY: docs
+docs: build ## write man pages and shell completions to bin/share
+	bin/cniscope docs bin/share
+
+.PHONY: install
+install: build docs ## install to $(DESTDIR)$(PREFIX): the program, its options, its systemd unit, man pages, completions
+	install -D -m 0755 bin/cniscope $(DESTDIR)$(PREFIX)/bin/cniscope
+	test -e $(DESTDIR)/etc/cniscope/cniscope.toml || install -D -m 0600 configs/cniscope.toml $(DESTDIR)/etc/cniscope/cniscope.toml
+	install -D -m 0644 configs/systemd/cniscope.service $(DESTDIR)/etc/systemd/system/cniscope.service
+	cp -r bin/share $(DESTDIR)$(PREFIX)/
+PREFIX ?= /usr/local
+
+##### see it
+
+.PHONY: demo
+demo: tools ## run pods over real CNI plugins and draw what they waited for (root; OTLP=HOST:PORT sends it on)
+	go run ./test/demo $(if $(OTLP),-otlp $(OTLP))
+
+.PHONY: show-demo
+show-demo: ## draw a recorded demo (no root)
+	go run ./plugin/cniscope show examples/recordings/three-pods.rec
+
+##### test it
+
+# Rigs are told apart by their folders, but a cniscope sees the calls of every rig: the
+# packages that start one run one after another.
+PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
+
+.PHONY: test
+test: $(if $(filter 0,$(shell id -u)),tools tools-jaeger debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
+	go test $(PURE)
+	go test -p 1 -timeout 40m ./test/...
+
+.PHONY: race
+race: ## the tests that need no rig, under the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race $(PURE)
+
+.PHONY: fuzz
+fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
+	@set -e; for target in probe:FuzzDecode record:FuzzReader config:FuzzParse cniconf:FuzzLoad text:FuzzClean; do \
+		echo "fuzzing $${target#*:} for $(FUZZTIME)"; \
+		go test ./pkg/$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME); \
+	done
+
+.PHONY: golden
+golden: ## write the expected output of the golden recordings anew, after a change that is meant
+	go test ./plugin/cniscope -run Golden -update
+
+.PHONY: lint
+lint: tools-lint ## run the linters
+	$(TOOLS_BIN)/golangci-lint run ./...
+
+##### the kernel side
+
+.PHONY: generate
+generate: debian-generate ## compile the BPF programs (clang)
+	go generate ./pkg/probe
+
+.PHONY: drift
+drift: generate ## check that the committed BPF objects are what the source gives
+	git diff --exit-code --stat -- pkg/probe
+
+##### the real parts
+
 include tools.mk

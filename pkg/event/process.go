@@ -46,8 +46,8 @@ type Exec struct {
 	// libcni looks for plugins and their delegates nowhere else. What merely inherited
 	// the environment of a plugin does not.
 	InPath bool `json:"in_path,omitempty"`
-	// Call is what the environment says of the CNI call; nil where it says nothing
-	// or where the process is not privileged enough to be believed.
+	// Call is what the environment says of the CNI call, if InPath: everything else only
+	// inherited it. Nil, too, where the process is not privileged enough to be believed.
 	Call *Call `json:"call,omitempty"`
 	// Used is what the process had consumed before this image.
 	Used Usage `json:"used,omitzero"`

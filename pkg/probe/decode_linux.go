@@ -122,8 +122,9 @@ func (im image) describe(e *event.Exec, mode Arguments) {
 		e.Args, e.Hidden = sanitise(called, args[1:], mode)
 	}
 	call, folders, cut := parseEnvironment(im.env)
-	e.Call = call
-	e.InPath = call != nil && slices.Contains(folders, path.Dir(path.Clean(im.file)))
+	if call != nil && slices.Contains(folders, path.Dir(path.Clean(im.file))) {
+		e.InPath, e.Call = true, call
+	}
 	e.Truncated = im.truncated || cut
 }
 

@@ -99,7 +99,7 @@ func (r *reader) raw(record []byte) {
 		return
 	}
 	if exec, ok := e.Body.(*event.Exec); ok && exec.Root {
-		if !exec.InPath || exec.Call == nil {
+		if !exec.InPath {
 			// It merely inherited a plugin's environment: a daemon that a plugin
 			// started, or a shell somebody debugs with.
 			r.table.forget(exec.Process)

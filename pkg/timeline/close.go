@@ -95,6 +95,9 @@ func (t *Timeline) close(why func(*operation) Closed) (closed []*Operation) {
 // finish fills in what is known only now.
 func (t *Timeline) finish(op *operation) {
 	op.Runtime = t.runtime
+	if op.live > 0 {
+		op.partial("still running")
+	}
 	if s := t.sandboxes[op.ContainerID]; s != nil {
 		op.Sandbox = s.Sandbox
 		op.identify(s.Pod)

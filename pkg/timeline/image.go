@@ -45,7 +45,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 // inherit the environment of the call; but a delegate lies in CNI_PATH and is given a
 // configuration of its own.
 func (p *process) isDelegate(e *event.Exec) bool {
-	if e.Call == nil || !e.InPath {
+	if !e.InPath || e.Call == nil {
 		return false
 	}
 	return e.Stdin != p.run.Run.stdin || e.Stdin == "" && !p.leads

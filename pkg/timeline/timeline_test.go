@@ -296,7 +296,7 @@ teardown c1 2005-2008: settled
 		},
 		"a call that hangs is let go at last, unfinished": {
 			func(s *story) { s.plugin(0, "b", "ADD", "bridge").tick(59_000).tick(61_000).exit(90_000, "b") },
-			`setup c1 0-61000: held too long
+			`setup c1 0-61000: held too long; partial: still running
   ADD eth0 0-61000
     bridge ADD 0-61000 (unfinished)
 `,

@@ -45,7 +45,7 @@ failed ones flagged. It changes nothing and is in nobody's way.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), configCmd(), versionCmd())
+	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), configCmd(), versionCmd(), docsCmd())
 	return cmd
 }
 

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the expected output anew")
+
+// recordings of real runs, as users may look at them; and what they must give.
+const (
+	recordings = "../../examples/recordings"
+	expected   = "testdata/golden"
+)
+
+// Replayed without root, a recording of a real run gives the same spans byte for byte,
+// and the same picture.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(recordings, "*.rec*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	for _, file := range files {
+		name, _, _ := strings.Cut(filepath.Base(file), ".")
+		for ending, o := range map[string]showOptions{
+			".otlp.jsonl": {format: "json", color: "never"},
+			".txt":        {format: "text", color: "never"},
+		} {
+			t.Run(name+ending, func(t *testing.T) {
+				t.Setenv("COLUMNS", "120")
+				var out bytes.Buffer
+				if err := showFile(t.Context(), &out, io.Discard, file, o); err != nil {
+					t.Fatal(err)
+				}
+				golden := filepath.Join(expected, name+ending)
+				if *update {
+					if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(golden)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(out.Bytes(), want) {
+					t.Errorf("%s is not what %s gives; if the change is meant: make golden\n%s", golden, file, firstDifference(out.String(), string(want)))
+				}
+			})
+		}
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return "got:  " + clip(g[i]) + "\nwant: " + clip(w[i])
+		}
+	}
+	return "one ends earlier than the other"
+}
+
+func clip(s string) string {
+	if len(s) > 500 {
+		return s[:500] + "…"
+	}
+	return s
+}
