@@ -61,7 +61,7 @@ func TestDecodeExec(t *testing.T) {
 			func(e *event.Exec) bool { return e.Call == nil },
 		},
 		"control characters do not pass": {
-			encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/\x1b]0;x\x07", []string{"\x1b[31m"}, []string{"CNI_COMMAND=ADD", "CNI_CONTAINERID=\x1b\xff", "CNI_PATH=/"}),
+			encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/\x1b]0;x\x07", []string{"\x1b[31m"}, []string{"CNI_COMMAND=ADD", "CNI_CONTAINERID=\x1b\xff", "CNI_PATH=/opt/cni/bin"}),
 			func(e *event.Exec) bool {
 				return utf8.ValidString(e.Call.ContainerID) && !strings.ContainsAny(e.File+e.Name+e.Call.ContainerID, "\x1b\x07")
 			},
