@@ -15,15 +15,31 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
+// container is the id in every call of these tests. Whoever runs pods on the same machine
+// meanwhile has others, and is passed over.
+const container = "cniscope-probe-test"
+
 // observed collects what a real probe delivers.
 type observed struct {
-	mu     sync.Mutex
-	events []event.Event
+	mu      sync.Mutex
+	events  []event.Event
+	foreign map[event.Process]bool
 }
 
 func (o *observed) sink(e event.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	switch b := e.Body.(type) {
+	case *event.Exec:
+		if b.Root && b.Call.ContainerID != container || o.foreign[b.Parent] {
+			o.foreign[b.Process] = true
+		}
+		if o.foreign[b.Process] {
+			return
+		}
+	case *event.Fork:
+		o.foreign[b.Process] = o.foreign[b.Parent]
+	}
 	o.events = append(o.events, e)
 }
 
@@ -63,7 +79,7 @@ func observe(t *testing.T, f func(*observed)) *observed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &observed{}
+	o := &observed{foreign: map[event.Process]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, o.sink) }()
@@ -95,7 +111,7 @@ func plugin(t *testing.T, name, script string) *exec.Cmd {
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "SECRET=canary", "CNI_IFNAME=eth0", "CNI_PATH=/nowhere:" + dir,
 		"CNI_ARGS=K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;IgnoreUnknown=1;K8S_POD_UID=u-1;TOKEN=canary",
-		"CNI_CONTAINERID=c1", "CNI_NETNS=/run/netns/c1", "CNI_COMMAND=ADD",
+		"CNI_CONTAINERID=" + container, "CNI_NETNS=/run/netns/c1", "CNI_COMMAND=ADD",
 		"TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 	return cmd
@@ -120,7 +136,7 @@ func TestAProcessTreeIsSeenWhole(t *testing.T) {
 		t.Fatalf("the plugin: %+v", root)
 	}
 	want := event.Call{
-		Command: "ADD", ContainerID: "c1", NetNS: "/run/netns/c1", IfName: "eth0",
+		Command: "ADD", ContainerID: container, NetNS: "/run/netns/c1", IfName: "eth0",
 		Pod:   event.Pod{Namespace: "shop", Name: "web-0", UID: "u-1"},
 		Trace: event.TraceContext{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	}
