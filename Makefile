@@ -62,9 +62,9 @@ race: ## the tests that need no rig, under the race detector (needs a C compiler
 
 .PHONY: fuzz
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
-	@set -e; for target in probe:FuzzDecode record:FuzzReader config:FuzzParse cniconf:FuzzLoad text:FuzzClean; do \
+	@set -e; for target in probe:FuzzDecode pipeline:FuzzPipeline record:FuzzReader config:FuzzParse cniconf:FuzzLoad text:FuzzClean; do \
 		echo "fuzzing $${target#*:} for $(FUZZTIME)"; \
-		go test ./pkg/$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME); \
+		go test ./pkg/$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s; \
 	done
 
 .PHONY: golden

@@ -1,0 +1,242 @@
+package trace
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+const (
+	sampled   = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+	ofNRI     = "00-11111111111111111111111111111111-2222222222222222-01"
+)
+
+var options = judge.Options{Command: 250 * time.Millisecond, Call: 2 * time.Second, Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed}}
+
+// sandbox is a setup of one call: bridge, which ran iptables.
+func sandbox(change ...func(*timeline.Operation)) *timeline.Operation {
+	iptables := &timeline.Image{
+		Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi", Args: []string{"-S"},
+		Start: 20, End: 30, Ended: true,
+	}
+	bridge := &timeline.Image{
+		Process: "1@1", PID: 1, Name: "bridge", File: "/opt/cni/bin/bridge", Run: &timeline.Run{Plugin: "bridge", Command: "ADD"},
+		Start: 10, End: 40, Ended: true, Children: []*timeline.Image{iptables},
+	}
+	op := &timeline.Operation{
+		Kind: timeline.Setup, ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0", UID: "u1"},
+		Start: 10, End: 40, Mono: 0, Wall: 1000, Closed: timeline.ClosedRunning,
+		Calls: []*timeline.Call{{Command: "ADD", IfName: "eth0", NetNS: "/run/netns/x", Network: "pods", Runs: []*timeline.Image{bridge}, Start: 10, End: 40}},
+	}
+	for _, f := range change {
+		f(op)
+	}
+	return op
+}
+
+func bridge(op *timeline.Operation) *timeline.Image   { return op.Calls[0].Runs[0] }
+func iptables(op *timeline.Operation) *timeline.Image { return bridge(op).Children[0] }
+
+func parent(traceparent string) func(*timeline.Operation) {
+	return func(op *timeline.Operation) { op.Calls[0].Trace.Parent = traceparent }
+}
+
+func build(op *timeline.Operation) []*tracepb.Span {
+	b := NewBuilder(IDs{Seed: "boot"}, Node{Name: "n1"}.Resource(), "v1")
+	return b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans
+}
+
+func find(spans []*tracepb.Span, name string) *tracepb.Span {
+	i := slices.IndexFunc(spans, func(s *tracepb.Span) bool { return s.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return spans[i]
+}
+
+func said(s *tracepb.Span, key string) *commonpb.AnyValue {
+	for _, kv := range s.Attributes {
+		if kv.Key == key {
+			return kv.Value
+		}
+	}
+	return nil
+}
+
+func TestWhatASpanHangsUnder(t *testing.T) {
+	nri := func(op *timeline.Operation) {
+		op.Sandbox = &event.Sandbox{Phase: event.SandboxRunning, Trace: event.TraceContext{Parent: ofNRI}}
+	}
+	for name, test := range map[string]struct {
+		op   *timeline.Operation
+		want string // each span: name, parent's name or id, links
+	}{
+		"the span that the environment names": {
+			sandbox(parent(sampled), nri), "CNI ADD<b7ad6b7169203331, bridge ADD<CNI ADD, iptables<bridge ADD",
+		},
+		"an own root where there is none": {
+			sandbox(), "pod network setup<-, CNI ADD<pod network setup, bridge ADD<CNI ADD, iptables<bridge ADD",
+		},
+		"an own root that links to NRI's call": {
+			sandbox(nri), "pod network setup<- ->2222222222222222, CNI ADD<pod network setup, bridge ADD<CNI ADD, iptables<bridge ADD",
+		},
+		"an own root that links to what was not sampled": {
+			sandbox(parent(unsampled)), "pod network setup<-, CNI ADD<pod network setup ->b7ad6b7169203331, bridge ADD<CNI ADD, iptables<bridge ADD",
+		},
+		"a broken context is none": {
+			sandbox(parent("00-zz-zz-01")), "pod network setup<-, CNI ADD<pod network setup, bridge ADD<CNI ADD, iptables<bridge ADD",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			names := map[string]string{"": "-"}
+			var got []string
+			for _, s := range build(test.op) {
+				names[string(s.SpanId)] = s.Name
+				up, known := names[string(s.ParentSpanId)]
+				if !known {
+					up = hex.EncodeToString(s.ParentSpanId)
+				}
+				line := s.Name + "<" + up
+				for _, l := range s.Links {
+					line += " ->" + hex.EncodeToString(l.SpanId)
+				}
+				got = append(got, line)
+			}
+			if s := strings.Join(got, ", "); s != test.want {
+				t.Errorf("\n got %s\nwant %s", s, test.want)
+			}
+		})
+	}
+}
+
+func TestStatusErrorMeansThatTheCallFailed(t *testing.T) {
+	fails := func(im func(*timeline.Operation) *timeline.Image, code uint32) func(*timeline.Operation) {
+		return func(op *timeline.Operation) { im(op).Code = code }
+	}
+	dies := func(signal string) func(*timeline.Operation) {
+		return func(op *timeline.Operation) { iptables(op).Signal = signal }
+	}
+	for name, test := range map[string]struct {
+		op   *timeline.Operation
+		want []string // the spans with status Error
+	}{
+		"all went well":                          {sandbox(), nil},
+		"a command that exits 1 is no error":     {sandbox(fails(iptables, 1)), nil},
+		"a plugin that exits 1 fails the call":   {sandbox(fails(bridge, 1)), []string{"pod network setup", "CNI ADD", "bridge ADD"}},
+		"with it the command that failed":        {sandbox(fails(bridge, 1), fails(iptables, 4)), []string{"pod network setup", "CNI ADD", "bridge ADD", "iptables"}},
+		"a signal is an error of the command":    {sandbox(dies("SIGSEGV")), []string{"iptables"}},
+		"a reader that has read enough is none":  {sandbox(dies("SIGPIPE")), nil},
+		"a plugin that never ran fails the call": {sandbox(func(op *timeline.Operation) { op.Calls[0].NeverRun = []string{"portmap"} }), []string{"pod network setup", "CNI ADD"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range build(test.op) {
+				if s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR {
+					got = append(got, s.Name)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsSaid(t *testing.T) {
+	op := sandbox(func(op *timeline.Operation) {
+		iptables(op).End = iptables(op).Start + int64(time.Second)
+		iptables(op).Code = 4
+		op.Sandbox = &event.Sandbox{Phase: event.SandboxRunning, IPs: []string{"10.0.0.2", "fd00::2"}, Labels: map[string]string{"app": "web"}}
+	})
+	spans := build(op)
+	for _, test := range []struct{ span, key, want string }{
+		{"CNI ADD", "k8s.pod.name", `string_value:"web-0"`},
+		{"iptables", "k8s.namespace.name", `string_value:"shop"`},
+		{"iptables", "sandbox.id", `string_value:"c1"`},
+		{"iptables", "cni.plugin", `string_value:"bridge"`},
+		{"iptables", "cni.name", `string_value:"pods"`},
+		{"iptables", "process.executable.name", `string_value:"xtables-nft-multi"`},
+		{"iptables", "process.exit.code", `int_value:4`},
+		{"iptables", "error.type", `string_value:"4"`},
+		{"iptables", "cniscope.slow", `bool_value:true`},
+		{"iptables", "cniscope.slow_threshold_ms", `double_value:250`},
+		{"CNI ADD", "netns.path", `string_value:"/run/netns/x"`},
+		{"CNI ADD", "cniscope.slow_commands", `int_value:1`},
+		{"pod network setup", "k8s.pod.ip", `string_value:"10.0.0.2"`},
+		{"pod network setup", "k8s.pod.label.app", `string_value:"web"`},
+		{"pod network setup", "cniscope.sandbox_running", `bool_value:true`},
+	} {
+		// The text form of protobuf puts spaces at random.
+		if got := strings.ReplaceAll(said(find(spans, test.span), test.key).String(), " ", ""); got != test.want {
+			t.Errorf("%s, %s: got %s, want %s", test.span, test.key, got, test.want)
+		}
+	}
+	if s := find(spans, "iptables"); len(s.Events) != 1 || s.Events[0].Name != "slow" {
+		t.Errorf("events: %v", s.Events)
+	}
+	if s := find(spans, "bridge ADD"); s.StartTimeUnixNano != 1010 || s.EndTimeUnixNano != 1040 {
+		t.Errorf("bridge lasts from %d to %d", s.StartTimeUnixNano, s.EndTimeUnixNano)
+	}
+}
+
+func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
+	bytes := func() []byte {
+		op := sandbox()
+		b := NewBuilder(IDs{Seed: "boot"}, Node{Name: "n1", Attributes: map[string]string{"b": "1", "a": "2"}}.Resource(), "v1")
+		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(b.Build(op, options.Judge(op)).Spans)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	first := bytes()
+	for range 20 {
+		if !slices.Equal(first, bytes()) {
+			t.Fatal("two builds differ")
+		}
+	}
+}
+
+func TestSpanNamesAreFew(t *testing.T) {
+	b := NewBuilder(IDs{}, nil, "v1")
+	names := map[string]bool{}
+	for i := range 1000 {
+		op := sandbox(func(op *timeline.Operation) { iptables(op).Name = fmt.Sprint("tool-", i) })
+		for _, s := range b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans {
+			names[s.Name] = true
+		}
+	}
+	if len(names) != 200+3 || !names["command"] {
+		t.Errorf("%d names", len(names))
+	}
+}
+
+func TestNobodyReplacesTheResource(t *testing.T) {
+	for _, kv := range (Node{Name: "n1", Attributes: map[string]string{"service.name": "other", "team": "net"}}).Resource() {
+		if kv.Key == "service.name" && kv.Value.AsString() != "cniscope" {
+			t.Errorf("service.name is %s", kv.Value.AsString())
+		}
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	op := sandbox()
+	j := options.Judge(op)
+	builder := NewBuilder(IDs{}, nil, "v1")
+	b.ReportAllocs()
+	for b.Loop() {
+		builder.Build(op, j)
+	}
+}
