@@ -10,6 +10,9 @@ import (
 // forget is how long a removed sandbox is remembered: its last DEL may still be open.
 const forget = time.Minute
 
+// cutOff is why an operation is partial that cniscope did not see the end of.
+const cutOff = "still under way when cniscope ended"
+
 // sandbox is what NRI said of one, last.
 type sandbox struct {
 	*event.Sandbox
@@ -65,17 +68,20 @@ func (t *Timeline) tick(now int64) []*Operation {
 			delete(t.sandboxes, id)
 		}
 	}
-	return t.close(func(op *operation) Closed {
-		switch {
-		case op.live == 0 && op.commit != 0 && op.commit <= now:
-			return op.closed
-		case op.live == 0 && now-op.End >= int64(t.options.Settle):
-			return ClosedSettled
-		case now-op.Start >= int64(t.options.MaxHold):
-			return ClosedHeld
-		}
-		return ""
-	})
+	return t.close(func(op *operation) Closed { return t.over(op, now) })
+}
+
+// over says why an operation is over at now; nothing if it is not.
+func (t *Timeline) over(op *operation, now int64) Closed {
+	switch {
+	case op.live == 0 && op.commit != 0 && op.commit <= now:
+		return op.closed
+	case op.live == 0 && now-op.End >= int64(t.options.Settle):
+		return ClosedSettled
+	case now-op.Start >= int64(t.options.MaxHold):
+		return ClosedHeld
+	}
+	return ""
 }
 
 // close ends the operations for which why gives a reason.
@@ -103,6 +109,9 @@ func (t *Timeline) finish(op *operation) {
 		if p.op == op {
 			delete(t.processes, key)
 		}
+	}
+	if op.Closed == ClosedFinished && op.live > 0 {
+		op.partial(cutOff)
 	}
 	for _, call := range op.Calls {
 		t.resolve(op, call)
