@@ -33,13 +33,10 @@ type running struct {
 }
 
 // inFlight finds the plugin runs that were under way before the probe was attached,
-// with all that descends from them, hands them to the kernel's table and delivers
-// them as events. What they did so far is unknown; that they are there must not be.
-func (p *Probe) inFlight(deliver func(event.Event)) {
-	if p.pidNS != initialPIDNamespace {
-		// The kernel's table goes by initial pids, which cannot be seen from here.
-		return
-	}
+// with all that descends from them, hands them to the kernel's table, delivers them as
+// events and returns how many runs there were. What they did so far is unknown; that
+// they are there must not be.
+func (p *Probe) inFlight(deliver func(event.Event)) (found int) {
 	all := processes()
 	toMonotonic := bootToMonotonic()
 	var follow func(r *running, up, root taskKey)
@@ -58,6 +55,9 @@ func (p *Probe) inFlight(deliver func(event.Event)) {
 		}
 		r.exec.Process, r.exec.Parent = processKey(self), processKey(up)
 		r.exec.Root = root == self
+		if r.exec.Root {
+			found++
+		}
 		r.exec.Started = int64(r.start) - toMonotonic
 		deliver(event.Event{Time: r.exec.Started, Body: r.exec})
 		for _, child := range all {
@@ -79,6 +79,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) {
 		}
 		follow(r, up, taskKey{})
 	}
+	return found
 }
 
 // describe reads what the process runs. It is true for a privileged process whose

@@ -36,7 +36,17 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		now:     clock.Monotonic(),
 	}
 	r.anchor(r.now)
-	p.inFlight(r.deliver)
+	if p.pidNS == initialPIDNamespace {
+		found := p.inFlight(r.deliver)
+		p.options.Log.Info("observing CNI calls", "under_way", found)
+	} else {
+		// The kernel's table goes by initial pids, which cannot be seen from here.
+		sink(event.Event{Time: r.now, Body: &event.Degraded{
+			Feature: "calls that are under way already",
+			Reason:  "cniscope is in a PID namespace of its own (a pod without hostPID, a kind node); later ones are seen",
+		}})
+		p.options.Log.Info("observing CNI calls")
+	}
 
 	stop := context.AfterFunc(ctx, func() { _ = p.reader.Flush() })
 	defer stop()

@@ -10,6 +10,9 @@ import (
 // forget is how long a removed sandbox is remembered: its last DEL may still be open.
 const forget = time.Minute
 
+// cutOff is why an operation is partial that cniscope did not see the end of.
+const cutOff = "still under way when cniscope ended"
+
 // sandbox is what NRI said of one, last.
 type sandbox struct {
 	*event.Sandbox
@@ -65,17 +68,20 @@ func (t *Timeline) tick(now int64) []*Operation {
 			delete(t.sandboxes, id)
 		}
 	}
-	return t.close(func(op *operation) Closed {
-		switch {
-		case op.live == 0 && op.commit != 0 && op.commit <= now:
-			return op.closed
-		case op.live == 0 && now-op.End >= int64(t.options.Settle):
-			return ClosedSettled
-		case now-op.Start >= int64(t.options.MaxHold):
-			return ClosedHeld
-		}
-		return ""
-	})
+	return t.close(func(op *operation) Closed { return t.over(op, now) })
+}
+
+// over says why an operation is over at now; nothing if it is not.
+func (t *Timeline) over(op *operation, now int64) Closed {
+	switch {
+	case op.live == 0 && op.commit != 0 && op.commit <= now:
+		return op.closed
+	case op.live == 0 && now-op.End >= int64(t.options.Settle):
+		return ClosedSettled
+	case now-op.Start >= int64(t.options.MaxHold):
+		return ClosedHeld
+	}
+	return ""
 }
 
 // close ends the operations for which why gives a reason.
@@ -95,7 +101,11 @@ func (t *Timeline) close(why func(*operation) Closed) (closed []*Operation) {
 // finish fills in what is known only now.
 func (t *Timeline) finish(op *operation) {
 	op.Runtime = t.runtime
-	if op.live > 0 {
+	switch {
+	case op.live == 0:
+	case op.Closed == ClosedFinished:
+		op.partial(cutOff)
+	default:
 		op.partial("still running")
 	}
 	if s := t.sandboxes[op.ContainerID]; s != nil {

@@ -25,8 +25,13 @@ func (t *Timeline) resolve(op *operation, call *Call) {
 		return
 	}
 	call.Network = found[0].Name
-	if last := call.Runs[len(call.Runs)-1]; last.Ended && op.Lost == 0 {
-		call.NeverRun = chain(found[0], call.Command)[len(ran):]
+	rest := chain(found[0], call.Command)[len(ran):]
+	switch last := call.Runs[len(call.Runs)-1]; {
+	case len(rest) == 0 || !last.Ended || op.Lost > 0:
+	case op.Closed == ClosedFinished && !last.Failed(): // their turn may have come unseen
+		op.partial(cutOff)
+	default:
+		call.NeverRun = rest
 	}
 }
 

@@ -94,13 +94,14 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	return nil
 }
 
-// Flush closes whatever is open, at the end of the stream.
+// Flush closes whatever is open, at the end of the stream. What had not settled may
+// have gone on.
 func (t *Timeline) Flush() []*Operation {
 	return t.close(func(op *operation) Closed {
-		if op.live > 0 {
-			return ClosedFinished
+		if why := t.over(op, t.now); why != "" {
+			return why
 		}
-		return ClosedSettled
+		return ClosedFinished
 	})
 }
 

@@ -65,6 +65,11 @@ func (s *story) exit(at int64, process string, code ...uint32) *story {
 	return s.at(at, e)
 }
 
+func (s *story) end() *story {
+	s.closed = append(s.closed, s.line.Flush()...)
+	return s
+}
+
 func (s *story) tick(at int64) *story { return s.at(at, &event.Tick{}) }
 
 func delegate(e *event.Exec) {
@@ -241,6 +246,38 @@ teardown c1 10-16: settled
 					plugin(1, "b", "ADD", "bridge").exit(8, "b").plugin(9, "p", "ADD", "portmap").exit(10, "p", 1).tick(2000)
 			},
 			`setup c1 1-10: settled
+  ADD eth0 1-10 network pods never run: firewall
+    bridge ADD 1-8
+    portmap ADD 9-10 (exit 1)
+`,
+		},
+		"a chain that was cut off by the end of the observation is not said to have stopped": {
+			func(s *story) {
+				s.at(0, bridged("bridge", "portmap", "firewall")).
+					plugin(1, "b", "ADD", "bridge").exit(8, "b").end()
+			},
+			`setup c1 1-8: observation ended; partial: still under way when cniscope ended
+  ADD eth0 1-8 network pods
+    bridge ADD 1-8
+`,
+		},
+		"nor is a plugin that was running": {
+			func(s *story) {
+				s.at(0, bridged("bridge", "portmap")).
+					plugin(1, "b", "ADD", "bridge").exit(8, "b").plugin(9, "p", "ADD", "portmap").at(12, &event.Tick{}).end()
+			},
+			`setup c1 1-12: observation ended; partial: still under way when cniscope ended
+  ADD eth0 1-12 network pods
+    bridge ADD 1-8
+    portmap ADD 9-12 (unfinished)
+`,
+		},
+		"a chain that was through, or that failed, is whole also if the observation ends at once": {
+			func(s *story) {
+				s.at(0, bridged("bridge", "portmap", "firewall")).
+					plugin(1, "b", "ADD", "bridge").exit(8, "b").plugin(9, "p", "ADD", "portmap").exit(10, "p", 1).end()
+			},
+			`setup c1 1-10: observation ended
   ADD eth0 1-10 network pods never run: firewall
     bridge ADD 1-8
     portmap ADD 9-10 (exit 1)

@@ -85,6 +85,5 @@ func (k kernel) Run(ctx context.Context, sink event.Sink) error {
 	} else {
 		k.log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
 	}
-	k.log.Info("observing CNI calls", "ring", k.options.Ring, "processes", k.options.Processes)
 	return p.Run(ctx, sink)
 }

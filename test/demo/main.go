@@ -99,7 +99,7 @@ func run(ctx context.Context, otlp, keep string) (err error) {
 	if err := pods(ctx, r); err != nil {
 		return err
 	}
-	time.Sleep(time.Second) // for the last process to have ended
+	time.Sleep(2500 * time.Millisecond) // for the last operation to settle
 	if err := s.Stop(); err != nil {
 		return err
 	}
