@@ -33,6 +33,11 @@ type Options struct {
 type Sampling struct {
 	// Ratio is the share of ordinary operations that is kept, 0 to 1.
 	Ratio float64
+	// Rules are for single namespaces; the first that matches wins.
+	Rules []NamespaceRule
+	// PerSecond is how many operations are kept whole in any second; of what comes on
+	// top only the calls are. 0 is no limit.
+	PerSecond int
 	// Keep names what is kept whatever the ratio says: "slow", "failed", "partial".
 	Keep []string
 }
@@ -132,7 +137,7 @@ type Run struct{ Dir string }
 // Default returns the options of an empty file in an empty environment.
 func Default() Options {
 	return Options{
-		Sampling: Sampling{Ratio: 1, Keep: []string{"slow", "failed", "partial"}},
+		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "partial"}},
 		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second},
 		Export: Export{
 			Queue: 512,

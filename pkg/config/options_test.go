@@ -81,32 +81,6 @@ func TestEveryFieldIsAnOption(t *testing.T) {
 	walk(reflect.ValueOf(&o).Elem(), "Options")
 }
 
-func TestSlowThreshold(t *testing.T) {
-	s := Slow{Command: time.Second, Rules: []Rule{
-		{"PowerShell*", 1},
-		{"iptables", 2},
-		{"xtables-*-multi", 3},
-		{"[", 4}, // cannot come from a file
-	}}
-	tests := []struct {
-		name, file string
-		want       time.Duration
-	}{
-		{"powershell", `C:\Windows\System32\powershell.exe`, 1},
-		{"", `C:\Windows\PowerShell.EXE`, 1},
-		{"iptables", "/usr/sbin/xtables-nft-multi", 2}, // the first that matches, not the nearest
-		{"ip6tables", "/usr/sbin/xtables-nft-multi", 3},
-		{"ip", "/sbin/ip", time.Second},
-		{"[", "/usr/bin/[", time.Second},
-		{"", "", time.Second},
-	}
-	for _, tt := range tests {
-		if got := s.Threshold(tt.name, tt.file); got != tt.want {
-			t.Errorf("%q %q: %v, want %v", tt.name, tt.file, got, tt.want)
-		}
-	}
-}
-
 func TestSecretsAreNeverShown(t *testing.T) {
 	const canary = "hunter2"
 	with := func(value string) Options {

@@ -89,7 +89,7 @@ threshold = "1s"
 [[slow.rule]]
 command = "b"
 treshold = "1s"
-`, []string{`f.toml:5:8: slow.rule[1]: threshold is missing: a rule needs both`, `f.toml:7:1: slow.rule[1].treshold: is not an option: a rule has command and threshold, did you mean threshold?`}},
+`, []string{`f.toml:5:8: slow.rule[1]: threshold is missing: a rule has command and threshold`, `f.toml:7:1: slow.rule[1].treshold: is not an option: a rule has command and threshold, did you mean threshold?`}},
 		{"an attribute of its own option", "[resource.attributes]\n\"k8s.node.name\" = \"a\"\n", []string{`f.toml:2:1: resource.attributes."k8s.node.name": cannot be set here: set node, in [resource]`}},
 		{"an attribute twice", "[resource.attributes]\n\"a.b\" = \"1\"\na.b = \"2\"\n", []string{`resource.attributes."a.b": is there twice`}},
 		{"a header of gRPC", "[export.otlp.headers]\ngrpc-timeout = \"1\"\n", []string{`f.toml:2:1: export.otlp.headers.grpc-timeout: belongs to gRPC itself`}},

@@ -55,6 +55,8 @@ func (o *Options) schema() []option {
 	const live, restart = true, false
 	return []option{
 		{"sampling.ratio", live, is(&o.Sampling.Ratio, share())},
+		{"sampling.rule", live, is(&o.Sampling.Rules, namespaceRules())},
+		{"sampling.per_second", live, is(&o.Sampling.PerSecond, count(0, 10_000))},
 		{"sampling.keep", live, is(&o.Sampling.Keep, someOf("slow", "failed", "partial"))},
 
 		{"slow.command", live, is(&o.Slow.Command, span(shortest, longest))},

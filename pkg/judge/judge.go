@@ -4,10 +4,7 @@
 package judge
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -42,6 +39,13 @@ type Options struct {
 	Rules []Rule
 	// Ratio is the share of ordinary operations that is kept, 0 to 1.
 	Ratio float64
+	// Namespaces are asked before Ratio, in order; the first that matches counts.
+	Namespaces []NamespaceRule
+	// PerSecond is how many operations are kept whole in any second; 0 is no limit. See
+	// Limiter.
+	PerSecond int
+	// All keeps every operation of a sandbox, whatever else is said.
+	All bool
 	// Keep are the rules that keep an operation whatever Ratio says.
 	Keep []Reason
 }
@@ -57,6 +61,8 @@ type Rule struct {
 // Judgement is what the judge says of one operation.
 type Judgement struct {
 	Keep bool
+	// Reduced: of the operation only its calls are kept (see Limiter).
+	Reduced bool
 	// Reasons why, sorted as the constants are.
 	Reasons []Reason
 	Calls   map[*timeline.Call]*Call
@@ -129,13 +135,16 @@ func (o Options) threshold(im *timeline.Image) time.Duration {
 		return 0
 	}
 	for _, rule := range o.Rules {
-		for _, name := range []string{im.Name, path.Base(im.File)} {
-			if ok, _ := path.Match(strings.ToLower(rule.Pattern), strings.ToLower(name)); ok {
-				return rule.Threshold
-			}
+		if rule.matches(im.Name) || rule.matches(im.File[strings.LastIndexAny(im.File, `/\`)+1:]) {
+			return rule.Threshold
 		}
 	}
 	return o.Command
+}
+
+func (r Rule) matches(name string) bool {
+	ok, err := path.Match(strings.ToLower(r.Pattern), strings.ToLower(name))
+	return ok && err == nil
 }
 
 // blame follows a failure down to the delegate it came from: the last one, if that
@@ -200,17 +209,10 @@ func (o Options) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason
 		return reasons
 	case op.ContainerID == "":
 		return []Reason{NoSandbox}
-	case sampled && share(op.ContainerID) < o.Ratio:
+	case o.All, sampled && share(op.ContainerID) < o.ratio(op):
 		return []Reason{Sampled}
 	}
 	return []Reason{Unsampled}
-}
-
-// share maps a sandbox id to [0, 1), the same on every node and in every version: all
-// operations of a sandbox are kept, or none.
-func share(id string) float64 {
-	sum := sha256.Sum256([]byte(id))
-	return float64(binary.BigEndian.Uint64(sum[:8])>>11) / math.Exp2(53)
 }
 
 // Round rounds a duration to what a person reads.

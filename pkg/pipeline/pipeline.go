@@ -14,7 +14,9 @@ import (
 type Pipeline struct {
 	// Judge may be replaced between two events.
 	Judge    judge.Options
+	limiter  judge.Limiter
 	timeline *timeline.Timeline
+	now      int64
 	builder  *trace.Builder
 }
 
@@ -33,7 +35,10 @@ func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
 }
 
 // Apply takes the next event and returns what it brought to an end.
-func (p *Pipeline) Apply(e event.Event) []Result { return p.results(p.timeline.Apply(e)) }
+func (p *Pipeline) Apply(e event.Event) []Result {
+	p.now = max(p.now, e.Time)
+	return p.results(p.timeline.Apply(e))
+}
 
 // Flush ends whatever is open.
 func (p *Pipeline) Flush() []Result { return p.results(p.timeline.Flush()) }
@@ -48,6 +53,7 @@ func (p *Pipeline) results(ops []*timeline.Operation) (results []Result) {
 	for _, op := range ops {
 		r := Result{Operation: op, Judgement: p.Judge.Judge(op)}
 		if r.Judgement.Keep {
+			r.Judgement.Reduced = !p.limiter.Whole(p.now, p.Judge.PerSecond)
 			r.Trace = p.builder.Build(op, r.Judgement)
 		}
 		results = append(results, r)

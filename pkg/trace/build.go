@@ -161,6 +161,10 @@ func (w *writer) call(call *timeline.Call) {
 		s.Attributes = append(s.Attributes, keyValue(attribute.StringSlice("cniscope.never_run", call.NeverRun)))
 	}
 	w.trace.IDs[call] = where.trace
+	if w.j.Reduced {
+		s.Attributes = append(s.Attributes, keyValue(attribute.Bool("cniscope.reduced", true)))
+		return
+	}
 	for _, run := range call.Runs {
 		w.image(below, run, nil, verdict.Failure != "")
 	}

@@ -40,7 +40,10 @@ func settingsOf(o config.Options, bootID string) settings {
 
 // judgeOf is the part that changes while cniscope runs.
 func judgeOf(o config.Options) judge.Options {
-	j := judge.Options{Command: o.Slow.Command, Call: o.Slow.Call, Ratio: o.Sampling.Ratio}
+	j := judge.Options{Command: o.Slow.Command, Call: o.Slow.Call, Ratio: o.Sampling.Ratio, PerSecond: o.Sampling.PerSecond}
+	for _, rule := range o.Sampling.Rules {
+		j.Namespaces = append(j.Namespaces, judge.NamespaceRule{Pattern: rule.Namespace, Ratio: rule.Ratio})
+	}
 	for _, rule := range o.Slow.Rules {
 		j.Rules = append(j.Rules, judge.Rule{Pattern: rule.Command, Threshold: rule.Threshold})
 	}

@@ -91,7 +91,7 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 		}
 		s.Judge = judgeOf(options)
 	}
-	s.Judge.Ratio = 1 // whoever records wants to see it
+	s.Judge.All, s.Judge.PerSecond = true, 0 // whoever records wants to see it
 
 	results, err := replay(ctx, reader, s)
 	var truncated *record.TruncatedError

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// maxRules bounds a list of rules: each is tried for everything it may match.
+const maxRules = 100
+
+// pattern is a pattern of path.Match.
+func pattern(example string) kind[string] {
+	return words(func(s string) *fault {
+		if s == "" {
+			return wrong(fmt.Sprintf("write a pattern, as %q", example), "is empty")
+		}
+		if _, err := path.Match(s, ""); err != nil {
+			return wrong(`close every [ and end no pattern in \`, "%s is not a pattern", quoted(s))
+		}
+		return nil
+	})
+}
+
+// ruleList is a list of tables, [[section]], each with two keys: what it matches, and
+// what then holds.
+func ruleList[A, B, R any](section, first string, a kind[A], second string, b kind[B],
+	join func(A, B) R, split func(R) (A, B),
+) kind[[]R] {
+	remedy := fmt.Sprintf("write [[%s]] above %s = … and %s = …", section, first, second)
+	both := fmt.Sprintf("a rule has %s and %s", first, second)
+
+	one := func(at string, v any) (R, []*fault) {
+		var none R
+		table, ok := v.(map[string]any)
+		if !ok {
+			f := wrong(remedy, "is %s", typeName(v))
+			f.under = at
+			return none, []*fault{f}
+		}
+		var faults []*fault
+		for key := range table {
+			if key != first && key != second {
+				f := wrong(both+meant(key, []string{first, second}), "is not an option")
+				f.under = at + "." + bare(key)
+				faults = append(faults, f)
+			}
+		}
+		x, f := part(table, at, first, a, both)
+		faults = append(faults, f...)
+		y, f := part(table, at, second, b, both)
+		return join(x, y), append(faults, f...)
+	}
+
+	return kind[[]R]{
+		parse: func(v any) ([]R, []*fault) {
+			items, ok := v.([]any)
+			if !ok {
+				return nil, []*fault{wrong(remedy, "is %s, not a list", typeName(v))}
+			}
+			if len(items) > maxRules {
+				return nil, []*fault{wrong(fmt.Sprintf("%d at most; patterns may hold * and ?", maxRules), "%d rules", len(items))}
+			}
+			var all []R
+			var faults []*fault
+			for i, item := range items {
+				r, f := one(index(i), item)
+				all, faults = append(all, r), append(faults, f...)
+			}
+			return all, faults
+		},
+		toml: func(all []R) string {
+			parts := make([]string, len(all))
+			for i, r := range all {
+				x, y := split(r)
+				parts[i] = fmt.Sprintf("{ %s = %s, %s = %s }", first, a.toml(x), second, b.toml(y))
+			}
+			return "[" + strings.Join(parts, ", ") + "]"
+		},
+	}
+}
+
+// part reads one key of a table inside a list.
+func part[T any](table map[string]any, at, key string, k kind[T], both string) (T, []*fault) {
+	v, ok := table[key]
+	if !ok {
+		var none T
+		f := wrong(both, "%s is missing", key)
+		f.under = at
+		return none, []*fault{f}
+	}
+	got, faults := k.parse(v)
+	for _, f := range faults {
+		f.under = at + "." + key + f.under
+	}
+	return got, faults
+}

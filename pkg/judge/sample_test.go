@@ -1,0 +1,88 @@
+package judge
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+func TestWhoseRatioCounts(t *testing.T) {
+	o := Options{Ratio: 0.5, Namespaces: []NamespaceRule{{"kube-*", 0.01}, {"shop", 1}, {"*-test", 0}}}
+	for _, test := range []struct {
+		namespace, annotation string
+		want                  float64
+	}{
+		{"default", "", 0.5},
+		{"kube-system", "", 0.01},
+		{"shop", "", 1},
+		{"kube-test", "", 0.01}, // the first that matches
+		{"a-test", "", 0},
+		{"a-test", "always", 1},
+		{"shop", "never", 0},
+		{"shop", "0.25", 0.25},
+		{"shop", "2", 1}, // no share
+		{"shop", "NaN", 1},
+		{"shop", "yes please", 1},
+	} {
+		op := &timeline.Operation{Pod: event.Pod{Namespace: test.namespace}}
+		if test.annotation != "" {
+			op.Sandbox = &event.Sandbox{Annotations: map[string]string{Annotation: test.annotation}}
+		}
+		if got := o.ratio(op); got != test.want {
+			t.Errorf("%s, %q: %v, want %v", test.namespace, test.annotation, got, test.want)
+		}
+	}
+}
+
+// A storm of 300 operations in three seconds: at most five whole ones in any second.
+func TestAStormIsReduced(t *testing.T) {
+	var l Limiter
+	var whole []int64
+	for i := range 300 {
+		now := int64(i) * int64(10*time.Millisecond)
+		if l.Whole(now, 5) {
+			whole = append(whole, now)
+		}
+	}
+	for i := range whole {
+		if i >= 5 && whole[i]-whole[i-5] < int64(time.Second) {
+			t.Errorf("six whole operations within %s", time.Duration(whole[i]-whole[i-5]))
+		}
+	}
+	if len(whole) != 15 {
+		t.Errorf("%d whole operations in three seconds", len(whole))
+	}
+	if !l.Whole(0, 0) {
+		t.Error("0 is no limit")
+	}
+}
+
+func TestPatternsOfCommands(t *testing.T) {
+	o := Options{Command: time.Second, Rules: []Rule{{"PowerShell*", 1}, {"iptables", 2}, {"xtables-*-multi", 3}, {"[", 4}}}
+	for _, test := range []struct {
+		name, file string
+		want       time.Duration
+	}{
+		{"powershell", `C:\Windows\System32\powershell.exe`, 1},
+		{"", `C:\Windows\PowerShell.EXE`, 1},
+		{"iptables", "/usr/sbin/xtables-nft-multi", 2}, // the first that matches, not the nearest
+		{"ip6tables", "/usr/sbin/xtables-nft-multi", 3},
+		{"ip", "/sbin/ip", time.Second},
+		{"[", "/usr/bin/[", time.Second}, // a broken pattern matches nothing
+	} {
+		if got := o.threshold(&timeline.Image{Name: test.name, File: test.file}); got != test.want {
+			t.Errorf("%q %q: %s, want %s", test.name, test.file, got, test.want)
+		}
+	}
+}
+
+func ExampleLimiter() {
+	var l Limiter
+	for i := range 4 {
+		fmt.Print(l.Whole(int64(i), 2), " ")
+	}
+	// Output: true true false false
+}
