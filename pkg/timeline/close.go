@@ -117,6 +117,7 @@ func (t *Timeline) finish(op *operation) {
 			delete(t.processes, key)
 		}
 	}
+	t.history.link(op.Operation)
 	for _, call := range op.Calls {
 		t.resolve(op, call)
 		for _, run := range call.Runs {

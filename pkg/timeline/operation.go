@@ -54,11 +54,43 @@ type Operation struct {
 	// Lost is how many events of this operation, or of a time it was open in, never
 	// arrived.
 	Lost uint64
+	// Attempt counts the setups of one pod (by its uid), from 1; 0 where it is not known.
+	// A kubelet tries again with a new sandbox when one fails.
+	Attempt int
+	// Before are the operations that this one follows on.
+	Before []Before
 	// Dropped is how many images were not kept because the operation has more than
 	// the limit.
 	Dropped int
 	// Partial says, sorted, why the operation may not be all there was. Empty if it is.
 	Partial []string
+}
+
+// Key is what an operation is known by afterwards.
+type Key struct {
+	Kind        Kind
+	ContainerID string
+	// First is the first process of its first call, and Start when that began.
+	First event.Process
+	Start int64
+	// Trace is what was above its first call.
+	Trace event.TraceContext
+}
+
+// Before is an operation that another one follows on.
+type Before struct {
+	Key
+	// Why is how: "setup of the sandbox", "earlier teardown", "previous attempt".
+	Why string
+}
+
+// Key returns what op is known by.
+func (op *Operation) Key() Key {
+	k := Key{Kind: op.Kind, ContainerID: op.ContainerID, Start: op.Start}
+	if len(op.Calls) > 0 {
+		k.First, k.Trace = op.Calls[0].Runs[0].Process, op.Calls[0].Trace
+	}
+	return k
 }
 
 // Call is the runs of one network for one command, container and interface.

@@ -39,6 +39,7 @@ type Timeline struct {
 	processes map[event.Process]*process
 	open      []*operation // in order of their start
 	sandboxes map[string]*sandbox
+	history   *history
 	networks  []event.Network
 	runtime   event.Runtime
 	mono      int64 // the last Clock
@@ -64,6 +65,7 @@ func New(o Options) *Timeline {
 		options:   o,
 		processes: map[event.Process]*process{},
 		sandboxes: map[string]*sandbox{},
+		history:   newHistory(4 * o.Operations),
 	}
 }
 

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -372,6 +373,46 @@ setup c2 0-1502: settled; partial: lost events: ring full
 				t.Errorf("%d operations are still open", s.line.Open())
 			}
 		})
+	}
+}
+
+func pod(uid string) func(*event.Exec) { return func(e *event.Exec) { e.Call.Pod.UID = uid } }
+
+func TestWhatFollowsOnWhat(t *testing.T) {
+	s := tell(t)
+	s.plugin(0, "a", "ADD", "bridge", pod("u")).exit(8, "a", 1).
+		plugin(10, "b", "DEL", "bridge", pod("u")).exit(12, "b").tick(2000).
+		plugin(3000, "c", "DEL", "bridge", pod("u"), netns("")).exit(3001, "c").tick(5000).
+		plugin(6000, "d", "ADD", "bridge", pod("u"), container("c2")).exit(6001, "d").tick(8000).
+		plugin(9000, "e", "ADD", "bridge", pod("other"), container("c3")).exit(9001, "e").tick(11000)
+	var got []string
+	for _, op := range s.closed {
+		line := fmt.Sprintf("%s %s attempt %d", op.Kind, op.ContainerID, op.Attempt)
+		for _, b := range op.Before {
+			line += fmt.Sprintf(" <- %s (%s %s)", b.Why, b.Kind, b.First)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"setup c1 attempt 1",
+		"teardown c1 attempt 0 <- setup of the sandbox (setup a)",
+		"teardown c1 attempt 0 <- setup of the sandbox (setup a) <- earlier teardown (teardown b)",
+		"setup c2 attempt 2 <- previous attempt (setup a)",
+		"setup c3 attempt 1",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	h := newHistory(3)
+	for i := range 100 {
+		h.put(fmt.Sprint(i), Key{})
+		h.put("kept", Key{Start: int64(i)})
+	}
+	if len(h.entries) != 3 || h.order.Len() != 3 || h.get("kept").count != 100 {
+		t.Errorf("%d entries", len(h.entries))
 	}
 }
 

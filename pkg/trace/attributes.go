@@ -31,6 +31,9 @@ func identity(op *timeline.Operation) (kvs []attribute.KeyValue) {
 // aboutSandbox is what NRI said: on the operation, or where there is none on its calls.
 func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attribute.String("cniscope.closed", string(op.Closed)))
+	if op.Attempt > 1 {
+		kvs = append(kvs, attribute.Int("cniscope.attempt", op.Attempt))
+	}
 	if op.Sandbox == nil {
 		return kvs
 	}

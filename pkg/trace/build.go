@@ -51,7 +51,7 @@ func (b *Builder) Build(op *timeline.Operation, j *judge.Judgement) Trace {
 	w := &writer{
 		Builder: b, op: op, j: j,
 		trace:  Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
-		own:    b.ids.trace(op),
+		own:    b.ids.trace(op.Key()),
 		common: identity(op),
 	}
 	for _, call := range op.Calls {
@@ -111,13 +111,14 @@ func (w *writer) operation() oteltrace.SpanID {
 	if w.root.IsValid() {
 		return w.root
 	}
-	w.root = w.ids.span(w.own, "operation", w.op.Start)
+	w.root = w.ids.operation(w.op.Key())
 	name := "pod network " + string(w.op.Kind)
 	if w.op.Kind == timeline.Other {
 		name = "pod network check"
 	}
 	s := w.span(at{trace: w.own}, w.root, name, w.op.Start, w.op.End, "operation")
 	s.Attributes = append(s.Attributes, keyValues(aboutSandbox(w.op))...)
+	s.Links = w.before()
 	if w.op.Sandbox != nil {
 		if nri := w3c.Parse(w.op.Sandbox.Trace); nri.IsValid() {
 			s.Links = append(s.Links, link(nri, "NRI call"))
@@ -134,7 +135,7 @@ func (w *writer) operation() oteltrace.SpanID {
 func (w *writer) call(call *timeline.Call) {
 	where, links := w.place(call)
 	verdict := w.j.Calls[call]
-	id := w.ids.span(where.trace, "call "+string(call.Runs[0].Process), call.Start)
+	id := w.ids.call(where.trace, call.Runs[0].Process, call.Start)
 	s := w.span(where, id, "CNI "+call.Command, call.Start, call.End, "call")
 	s.Links = links
 	below := at{trace: where.trace, parent: id, state: where.state, attributes: aboutCall(call)}
@@ -143,6 +144,7 @@ func (w *writer) call(call *timeline.Call) {
 	s.Attributes = append(s.Attributes, keyValues(aboutLoss(w.op))...)
 	if where.remote {
 		s.Attributes = append(s.Attributes, keyValues(aboutSandbox(w.op))...)
+		s.Links = append(s.Links, w.before()...)
 	}
 	if call.NetNS != "" {
 		s.Attributes = append(s.Attributes, keyValue(attribute.String("netns.path", call.NetNS)))
@@ -230,6 +232,15 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 	}
 	w.spans = append(w.spans, s)
 	return s
+}
+
+// before links to what the operation follows on: the setup of a sandbox that is torn down,
+// the attempt before this one.
+func (w *writer) before() (links []*tracepb.Span_Link) {
+	for _, b := range w.op.Before {
+		links = append(links, link(w.ids.of(b.Key), b.Why))
+	}
+	return links
 }
 
 // wall puts a monotonic instant on the calendar, by the operation's one anchor.

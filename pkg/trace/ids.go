@@ -7,7 +7,9 @@ import (
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
 // IDs gives out trace and span ids. They are derived, not drawn: a recording replayed
@@ -19,13 +21,30 @@ type IDs struct {
 }
 
 // trace is the id of an operation that has nothing above it.
-func (g IDs) trace(op *timeline.Operation) (id oteltrace.TraceID) {
-	first := ""
-	if len(op.Calls) > 0 {
-		first = string(op.Calls[0].Runs[0].Process)
-	}
-	g.derive(id[:], op.Start, g.Seed, string(op.Kind), op.ContainerID, first)
+func (g IDs) trace(op timeline.Key) (id oteltrace.TraceID) {
+	g.derive(id[:], op.Start, g.Seed, string(op.Kind), op.ContainerID, string(op.First))
 	return id
+}
+
+// operation is the id of the root span in such a trace.
+func (g IDs) operation(op timeline.Key) oteltrace.SpanID {
+	return g.span(g.trace(op), "operation", op.Start)
+}
+
+// call is the id of a call, by its first process.
+func (g IDs) call(trace oteltrace.TraceID, first event.Process, start int64) oteltrace.SpanID {
+	return g.span(trace, "call "+string(first), start)
+}
+
+// of is where an operation can be found: its root, or its first call if there is
+// something above it.
+func (g IDs) of(op timeline.Key) oteltrace.SpanContext {
+	above := w3c.Parse(op.Trace)
+	c := oteltrace.SpanContextConfig{TraceID: g.trace(op), SpanID: g.operation(op), TraceFlags: oteltrace.FlagsSampled}
+	if above.IsSampled() {
+		c.TraceID, c.SpanID = above.TraceID(), g.call(above.TraceID(), op.First, op.Start)
+	}
+	return oteltrace.NewSpanContext(c)
 }
 
 // span is the id of what a process began at a time.
