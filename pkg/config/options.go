@@ -46,6 +46,8 @@ type Sampling struct {
 type Slow struct {
 	Command time.Duration
 	Call    time.Duration
+	// Hung is from when on a call that is still under way is spoken of.
+	Hung time.Duration
 	// Rules are for single commands; the first that matches wins.
 	Rules []Rule
 }
@@ -137,8 +139,8 @@ type Run struct{ Dir string }
 // Default returns the options of an empty file in an empty environment.
 func Default() Options {
 	return Options{
-		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "partial"}},
-		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second},
+		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "hung", "partial"}},
+		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Hung: 30 * time.Second},
 		Export: Export{
 			Queue: 512,
 			// The time-out and the missing compression are those of the OpenTelemetry

@@ -73,7 +73,7 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 		{"a duration out of range", "slow.command = \"-1s\"\n", []string{`slow.command: "-1s" is out of range`}},
 		{"a share out of range", "sampling.ratio = 1.5\n", []string{`f.toml:1:10: sampling.ratio: 1.5 is out of range: write a number from 0 to 1`}},
 		{"a share that is no number", "sampling.ratio = nan\n", []string{`sampling.ratio: NaN is out of range`}},
-		{"an unknown word", "sampling.keep = [\"slow\",\n  \"fialed\"]\n", []string{`f.toml:2:3: sampling.keep[1]: "fialed" is not known: write any of "slow", "failed", "partial"`}},
+		{"an unknown word", "sampling.keep = [\"slow\",\n  \"fialed\"]\n", []string{`f.toml:2:3: sampling.keep[1]: "fialed" is not known: write any of "slow", "failed", "hung", "partial"`}},
 		{"one word for a list", "sampling.keep = \"slow\"\n", []string{`sampling.keep: is text, not a list`}},
 		{"text for yes and no", "nri.enabled = \"yes\"\n", []string{`nri.enabled: is text: write true or false, without quotes`}},
 		{"a count out of range", "limits.spans = 0\n", []string{`limits.spans: 0 is out of range: write a whole number from 16 to 5000`}},

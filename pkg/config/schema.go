@@ -57,10 +57,11 @@ func (o *Options) schema() []option {
 		{"sampling.ratio", live, is(&o.Sampling.Ratio, share())},
 		{"sampling.rule", live, is(&o.Sampling.Rules, namespaceRules())},
 		{"sampling.per_second", live, is(&o.Sampling.PerSecond, count(0, 10_000))},
-		{"sampling.keep", live, is(&o.Sampling.Keep, someOf("slow", "failed", "partial"))},
+		{"sampling.keep", live, is(&o.Sampling.Keep, someOf("slow", "failed", "hung", "partial"))},
 
 		{"slow.command", live, is(&o.Slow.Command, span(shortest, longest))},
 		{"slow.call", live, is(&o.Slow.Call, span(shortest, longest))},
+		{"slow.hung", restart, is(&o.Slow.Hung, span(shortest, longest))},
 		{"slow.rule", live, is(&o.Slow.Rules, rules())},
 
 		{"export.queue", restart, is(&o.Export.Queue, count(1, 1<<16))},

@@ -17,11 +17,12 @@ import (
 // Reason is why an operation is kept or not.
 type Reason string
 
-// The reasons. Slow, Failed and Partial are also the keep rules.
+// The reasons. Slow, Failed, Partial and Hung are also the keep rules.
 const (
 	Slow    Reason = "slow"
 	Failed  Reason = "failed"
 	Partial Reason = "partial"
+	Hung    Reason = "hung"
 	// Sampled: it is in the share of ordinary operations that is kept.
 	Sampled Reason = "sampled"
 	// Unsampled: its parent is not sampled, or it is not in the share.
@@ -195,11 +196,12 @@ func (o Options) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason
 	sampled := false
 	for _, call := range op.Calls {
 		is[Slow] = is[Slow] || j.Calls[call].Slow > 0
+		is[Hung] = is[Hung] || call.Hung
 		is[Failed] = is[Failed] || j.Calls[call].Failure != ""
 		parent := w3c.Parse(call.Trace)
 		sampled = sampled || !parent.IsValid() || parent.IsSampled()
 	}
-	for _, rule := range []Reason{Slow, Failed, Partial} {
+	for _, rule := range []Reason{Slow, Failed, Partial, Hung} {
 		if is[rule] && slices.Contains(o.Keep, rule) {
 			reasons = append(reasons, rule)
 		}

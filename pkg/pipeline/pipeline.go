@@ -20,8 +20,11 @@ type Pipeline struct {
 	builder  *trace.Builder
 }
 
-// Result is an operation that is over.
+// Result is an operation that is over, or a call that hangs.
 type Result struct {
+	// Hung is a call that is under way for too long, and then Operation and Judgement are
+	// nil: they come when it is over.
+	Hung      *timeline.Flight
 	Operation *timeline.Operation
 	Judgement *judge.Judgement
 	// Trace is the zero value unless the operation is kept: no attribute is built
@@ -37,8 +40,20 @@ func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
 // Apply takes the next event and returns what it brought to an end.
 func (p *Pipeline) Apply(e event.Event) []Result {
 	p.now = max(p.now, e.Time)
-	return p.results(p.timeline.Apply(e))
+	results := p.results(p.timeline.Apply(e))
+	if _, tick := e.Body.(*event.Tick); tick {
+		for _, f := range p.timeline.Overdue() {
+			results = append(results, Result{Hung: &f, Trace: p.builder.Hung(f, p.now)})
+		}
+	}
+	return results
 }
+
+// Now is the time of the latest event, in monotonic ns.
+func (p *Pipeline) Now() int64 { return p.now }
+
+// InFlight returns the calls that are under way.
+func (p *Pipeline) InFlight() []timeline.Flight { return p.timeline.InFlight() }
 
 // Flush ends whatever is open.
 func (p *Pipeline) Flush() []Result { return p.results(p.timeline.Flush()) }

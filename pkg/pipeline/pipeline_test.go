@@ -13,7 +13,7 @@ import (
 
 func small() *Pipeline {
 	return New(
-		timeline.Options{Settle: 50, MaxHold: 500, Processes: 16, Operations: 4, Spans: 16},
+		timeline.Options{Settle: 50, MaxHold: 500, Hung: 100, Processes: 16, Operations: 4, Spans: 16},
 		judge.Options{Command: 10, Call: 20, Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial}},
 		trace.NewBuilder(trace.IDs{Seed: "boot"}, nil, "test"),
 	)
@@ -74,6 +74,12 @@ func FuzzPipeline(f *testing.F) {
 }
 
 func sound(t *testing.T, r Result) {
+	if r.Hung != nil {
+		if len(r.Trace.Spans.ScopeSpans[0].Spans) != 1 {
+			t.Error("a mark that a call hangs is one span")
+		}
+		return
+	}
 	for _, call := range r.Operation.Calls {
 		var sum time.Duration
 		c := r.Judgement.Calls[call]

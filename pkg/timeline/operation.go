@@ -103,6 +103,8 @@ type Call struct {
 	// turn never came: both only where the configuration leaves no doubt.
 	Network  string
 	NeverRun []string
+	// Hung: it was under way for longer than Options.Hung, and that was said.
+	Hung bool
 	// Runs of the chain, in order of their start. Each has Image.Run set.
 	Runs       []*Image
 	Start, End int64

@@ -18,6 +18,8 @@ type Options struct {
 	Settle time.Duration
 	// MaxHold is how long an operation is held at the most.
 	MaxHold time.Duration
+	// Hung is how long a call may be under way before it is spoken of; 0 is for ever.
+	Hung time.Duration
 	// Processes and Operations are how many are held at once; Spans is how many
 	// images one operation keeps. What is over is counted.
 	Processes, Operations, Spans int

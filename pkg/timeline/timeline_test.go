@@ -405,6 +405,31 @@ func TestWhatFollowsOnWhat(t *testing.T) {
 	}
 }
 
+func TestACallUnderWayIsSeen(t *testing.T) {
+	s := tell(t)
+	s.line.options.Hung = 30 * time.Second
+	s.plugin(0, "b", "ADD", "bridge").command(10, "i", "b", "iptables").exit(20, "i").
+		command(30, "s", "b", "sh").command(40, "w", "s", "sleep").tick(29_000)
+	flights := s.line.InFlight()
+	if len(flights) != 1 || flights[0].Plugin != "bridge" || flights[0].Name != "sleep" || flights[0].Since != 40*ms {
+		t.Errorf("in flight: %+v", flights)
+	}
+	if early := s.line.Overdue(); len(early) != 0 {
+		t.Errorf("overdue after 29 s: %+v", early)
+	}
+	s.tick(30_000)
+	if n := len(s.line.Overdue()); n != 1 {
+		t.Errorf("%d calls are overdue after 30 s", n)
+	}
+	if again := s.line.Overdue(); len(again) != 0 {
+		t.Error("it is said twice")
+	}
+	s.exit(40_000, "w").exit(40_001, "s").exit(40_002, "b").tick(45_000)
+	if len(s.line.InFlight()) != 0 || !s.closed[0].Calls[0].Hung {
+		t.Error("a call that hung is over, and marked")
+	}
+}
+
 func TestHistoryIsBounded(t *testing.T) {
 	h := newHistory(3)
 	for i := range 100 {

@@ -44,6 +44,8 @@ type Trace struct {
 	Spans *tracepb.ResourceSpans
 	// IDs are the trace ids of the operation's calls, by call.
 	IDs map[*timeline.Call]oteltrace.TraceID
+	// ID is the trace id of a mark that a call hangs.
+	ID oteltrace.TraceID
 }
 
 // Build returns the spans of one operation, parents before children.
@@ -57,15 +59,20 @@ func (b *Builder) Build(op *timeline.Operation, j *judge.Judgement) Trace {
 	for _, call := range op.Calls {
 		w.call(call)
 	}
+	w.finish(op.Runtime)
+	return w.trace
+}
+
+// finish puts the spans into their envelope.
+func (w *writer) finish(runtime event.Runtime) {
 	w.trace.Spans = &tracepb.ResourceSpans{
 		SchemaUrl: semconv.SchemaURL,
-		Resource:  &resourcepb.Resource{Attributes: keyValues(slices.Concat(b.resource, runtimeOf(op.Runtime)))},
+		Resource:  &resourcepb.Resource{Attributes: keyValues(slices.Concat(w.resource, runtimeOf(runtime)))},
 		ScopeSpans: []*tracepb.ScopeSpans{{
-			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: b.version},
+			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: w.version},
 			Spans: w.spans,
 		}},
 	}
-	return w.trace
 }
 
 // writer is the state of one Build.
@@ -148,6 +155,10 @@ func (w *writer) call(call *timeline.Call) {
 	}
 	if call.NetNS != "" {
 		s.Attributes = append(s.Attributes, keyValue(attribute.String("netns.path", call.NetNS)))
+	}
+	if call.Hung {
+		s.Links = append(s.Links, w.hungLink(call, where))
+		s.Attributes = append(s.Attributes, keyValue(attribute.Bool("cniscope.hung", true)))
 	}
 	if verdict.Slow > 0 {
 		w.slow(s, verdict.Slow, call.End)

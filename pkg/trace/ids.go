@@ -36,6 +36,11 @@ func (g IDs) call(trace oteltrace.TraceID, first event.Process, start int64) ote
 	return g.span(trace, "call "+string(first), start)
 }
 
+// hung is the id of the mark that a call hangs.
+func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) oteltrace.SpanID {
+	return g.span(trace, "hung "+string(first), start)
+}
+
 // of is where an operation can be found: its root, or its first call if there is
 // something above it.
 func (g IDs) of(op timeline.Key) oteltrace.SpanContext {

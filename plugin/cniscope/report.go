@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
@@ -44,6 +45,19 @@ func report(log *slog.Logger, node string, r pipeline.Result) {
 		}
 		log.Warn(message, fields...)
 	}
+}
+
+// reportHung writes a line for a call that is under way for too long.
+func reportHung(log *slog.Logger, node string, r pipeline.Result, now int64) {
+	f := r.Hung
+	log.Warn("CNI call hangs",
+		"pod", f.Pod.Namespace+"/"+f.Pod.Name,
+		"node", node,
+		"call", f.Command+" "+f.IfName,
+		"for", judge.Round(time.Duration(now-f.Start)),
+		"plugin", f.Plugin,
+		"runs", fmt.Sprintf("%s (pid %d) for %s", f.Name, f.PID, judge.Round(time.Duration(now-f.Since))),
+		"trace_id", hex.EncodeToString(r.Trace.ID[:]))
 }
 
 // say logs what an operator should know of the sources.

@@ -149,8 +149,12 @@ func (n *node) flush() {
 }
 
 func (n *node) result(r pipeline.Result) {
-	report(n.log, n.name, r)
-	if r.Judgement.Keep {
+	if r.Hung != nil {
+		reportHung(n.log, n.name, r, n.pipeline.Now())
+	} else {
+		report(n.log, n.name, r)
+	}
+	if r.Trace.Spans != nil {
 		n.out.send(r.Trace.Spans)
 	}
 }

@@ -26,7 +26,7 @@ func settingsOf(o config.Options, bootID string) settings {
 	hostname, _ := os.Hostname() // without one, the host has no name
 	return settings{
 		Timeline: timeline.Options{
-			Settle: o.Limits.Settle, MaxHold: o.Limits.MaxHold,
+			Settle: o.Limits.Settle, MaxHold: o.Limits.MaxHold, Hung: o.Slow.Hung,
 			Processes: o.Limits.Processes, Operations: o.Limits.Operations, Spans: o.Limits.Spans,
 		},
 		Judge: judgeOf(o),

@@ -183,7 +183,11 @@ func replay(ctx context.Context, reader *record.Reader, s settings) (results []p
 		if err != nil {
 			return append(results, p.Flush()...), err
 		}
-		results = append(results, p.Apply(e)...)
+		for _, r := range p.Apply(e) {
+			if r.Hung == nil { // it is drawn when it is over
+				results = append(results, r)
+			}
+		}
 	}
 	return append(results, p.Flush()...), ctx.Err()
 }

@@ -1,0 +1,50 @@
+package trace
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	oteltrace "go.opentelemetry.io/otel/trace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/w3c"
+)
+
+// Hung returns one span that says that a call is still under way at now. It hangs where
+// the call will, whose own span links to it: a span that is sent at exit never appears if
+// there is no exit.
+func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
+	w := &writer{
+		Builder: b, op: &timeline.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID},
+		trace: Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
+	}
+	w.common = identity(w.op)
+	where := at{trace: b.ids.trace(f.Operation), parent: b.ids.operation(f.Operation)}
+	if above := w3c.Parse(f.Trace); above.IsSampled() {
+		where = at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}
+	}
+	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, "hung")
+	s.Attributes = append(s.Attributes, keyValues(nonEmpty(
+		attribute.String("cni.command", f.Command),
+		attribute.String("cni.ifname", f.IfName),
+		attribute.String("cni.plugin", f.Plugin),
+		semconv.ProcessCommand(f.Name),
+	))...)
+	s.Attributes = append(s.Attributes, keyValues([]attribute.KeyValue{
+		semconv.ProcessPID(int(f.PID)),
+		attribute.Bool("cniscope.hung", true),
+		attribute.Float64("cniscope.age_ms", ms(time.Duration(now-f.Start))),
+	})...)
+	w.finish(f.Runtime)
+	w.trace.ID = where.trace
+	return w.trace
+}
+
+// hungLink links a call that is over to the mark that it hung.
+func (w *writer) hungLink(call *timeline.Call, where at) *tracepb.Span_Link {
+	return link(oteltrace.NewSpanContext(oteltrace.SpanContextConfig{
+		TraceID: where.trace, SpanID: w.ids.hung(where.trace, call.Runs[0].Process, call.Start), TraceFlags: oteltrace.FlagsSampled,
+	}), "it hung")
+}
