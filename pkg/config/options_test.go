@@ -156,7 +156,7 @@ resource.cluster = "prod east"
 		t.Fatal(err)
 	}
 	want := []string{
-		`sampling.keep: ["slow", "failed", "partial"] -> []`,
+		`sampling.keep: ["slow", "failed", "hung", "partial"] -> []`,
 		`slow.command: 250ms -> 100ms`,
 		`slow.rule: [] -> [{ command = "ip*", threshold = "1s" }]`,
 		`export.queue: 512 -> 1024 (needs a restart)`,

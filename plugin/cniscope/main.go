@@ -40,12 +40,13 @@ failed ones flagged. It changes nothing and is in nobody's way.
 
   cniscope run                   observe this node and export traces
   cniscope record FILE           observe this node and write down what happens
+  cniscope ps                    list the calls that are under way now
   cniscope show FILE             draw what was recorded, without any backend
   cniscope config check FILE     say what is wrong in an options file`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), configCmd(), versionCmd(), docsCmd())
+	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), psCmd(), configCmd(), versionCmd(), docsCmd())
 	return cmd
 }
 

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
+
+	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/pkg/config"
 )
@@ -62,3 +65,34 @@ func (o *liveOptions) reload() { o.live.Reload() }
 
 // run watches for changes until ctx ends. Call it after begin.
 func (o *liveOptions) run(ctx context.Context, apply func(config.Options)) { o.live.Run(ctx, apply) }
+
+// optionsFile is the --config flag.
+type optionsFile struct{ path string }
+
+// defaultOptionsFile is read if it is there and no other is named.
+const defaultOptionsFile = "/etc/cniscope/cniscope.toml"
+
+func (f *optionsFile) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.path, "config", "c", "", "options file (default "+defaultOptionsFile+", if it is there)")
+}
+
+// source says where the options come from: the environment, then the file.
+func (f *optionsFile) source() (config.Source, error) {
+	hostname, _ := os.Hostname() // without one, the node has no name
+	base, err := config.FromEnvironment(os.Getenv, hostname)
+	if err != nil {
+		return config.Source{}, err
+	}
+	if f.path == "" {
+		return config.Source{Base: base, Path: defaultOptionsFile, Optional: true}, nil
+	}
+	return config.Source{Base: base, Path: f.path}, nil
+}
+
+func (f *optionsFile) load() (config.Options, error) {
+	s, err := f.source()
+	if err != nil {
+		return config.Options{}, err
+	}
+	return s.Load()
+}

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 )
 
@@ -33,7 +34,7 @@ only its owner may read it. A name that ends in .gz is compressed.
   cniscope record incident.rec.gz --for 10m
   cniscope show incident.rec.gz
 
-Needs root. One cniscope at a time observes a node.`,
+Needs root. Where a cniscope is running already, it is asked for what it sees.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -56,61 +57,120 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	if err != nil {
 		return err
 	}
-	level := &slog.LevelVar{}
-	log := newLog(o.Log.Format, level)
+	log := newLog(o.Log.Format, &slog.LevelVar{})
 	release, err := lock.Take(o.Run.Dir)
-	if err != nil {
+	var held *lock.HeldError
+	switch {
+	case errors.As(err, &held):
+		// One cniscope at a time observes a node; it lets others look on.
+		return recordRunning(ctx, cmd, path, o, log, overwrite, held)
+	case err != nil:
 		return err
 	}
 	defer release()
-
 	s := settingsOf(o, record.Host().BootID)
 	header, err := s.header()
 	if err != nil {
 		return err
 	}
-	var w *record.Writer
-	if path == "-" {
-		w, err = record.NewWriter(cmd.OutOrStdout(), header)
-	} else {
-		w, err = record.Create(path, header, overwrite)
-	}
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	node, err := newObserver(ctx, log, o, nil)
+	r, err := newRecorder(cmd, path, header, s, log, overwrite, cancel)
 	if err != nil {
 		return err
 	}
-	p := s.pipeline(header.BootID)
-	open := &busy{}
-	var failed error
-	n := progress{w: cmd.ErrOrStderr(), live: isTerminal(cmd.ErrOrStderr())}
-	err = node.run(ctx, o, open.is, func(e event.Event) {
-		say(log, e)
-		if err := w.Write(e); errors.Is(err, record.ErrTooLong) {
-			log.Warn("an event was left out", "error", err)
-		} else if err != nil {
-			failed = fmt.Errorf("writing %s: %w", path, err)
-			cancel()
-		}
-		n.events++
-		n.calls += len(p.Apply(e))
-		open.set(p.Open())
-		n.draw(e)
-		if _, tick := e.Body.(*event.Tick); tick {
-			_ = w.Flush() // so that a reader, or a crash, finds what there is
-		}
-	})
+	node, err := newObserver(ctx, log, o, nil)
 	if err == nil {
-		err = failed
+		err = node.run(ctx, o, r.open.is, r.take)
 	}
-	if closing := w.Close(); err == nil {
+	return r.close(err)
+}
+
+// recordRunning records what the cniscope that holds the node sees from now on.
+func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o config.Options, log *slog.Logger, overwrite bool, held *lock.HeldError) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, err := control.Client{Dir: o.Run.Dir}.Record(ctx)
+	if err != nil {
+		return fmt.Errorf("%w, and it does not let others look on: %w", held, err)
+	}
+	defer body.Close()
+	in, err := record.NewReader(body)
+	if err != nil {
+		return err
+	}
+	s, err := settingsIn(in.Header())
+	if err != nil {
+		return err
+	}
+	r, err := newRecorder(cmd, path, in.Header(), s, log, overwrite, cancel)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "recording what the running cniscope sees (%s)\n", held.Holder)
+	for {
+		e, err := in.Next()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, io.EOF) { // we, or it, were told to end
+				err = nil
+			}
+			return r.close(err)
+		}
+		r.take(e)
+	}
+}
+
+// recorder writes events to a file, and counts what they come to.
+type recorder struct {
+	log      *slog.Logger
+	path     string
+	out      *record.Writer
+	pipeline *pipeline.Pipeline
+	open     busy
+	progress progress
+	failed   error
+	stop     context.CancelFunc
+}
+
+func newRecorder(cmd *cobra.Command, path string, header record.Header, s settings, log *slog.Logger, overwrite bool, stop context.CancelFunc) (r *recorder, err error) {
+	r = &recorder{
+		log: log, path: path, pipeline: s.pipeline(header.BootID), stop: stop,
+		progress: progress{w: cmd.ErrOrStderr(), live: isTerminal(cmd.ErrOrStderr())},
+	}
+	if path == "-" {
+		r.out, err = record.NewWriter(cmd.OutOrStdout(), header)
+	} else {
+		r.out, err = record.Create(path, header, overwrite)
+	}
+	return r, err
+}
+
+func (r *recorder) take(e event.Event) {
+	say(r.log, e)
+	if err := r.out.Write(e); errors.Is(err, record.ErrTooLong) {
+		r.log.Warn("an event was left out", "error", err)
+	} else if err != nil {
+		r.failed = fmt.Errorf("writing %s: %w", r.path, err)
+		r.stop()
+	}
+	r.progress.events++
+	r.progress.calls += len(r.pipeline.Apply(e))
+	r.open.set(r.pipeline.Open())
+	r.progress.draw(e)
+	if _, tick := e.Body.(*event.Tick); tick {
+		_ = r.out.Flush() // so that a reader, or a crash, finds what there is
+	}
+}
+
+// close ends the recording, and returns the first thing that went wrong.
+func (r *recorder) close(err error) error {
+	if err == nil {
+		err = r.failed
+	}
+	if closing := r.out.Close(); err == nil {
 		err = closing
 	}
-	n.done(path)
+	r.progress.done(r.path)
 	return err
 }
 
@@ -136,35 +196,4 @@ func (n *progress) done(path string) {
 	if path != "-" {
 		fmt.Fprintf(n.w, "%d events, %d operations; look at them with: cniscope show %s\n", n.events, n.calls, path)
 	}
-}
-
-// optionsFile is the --config flag.
-type optionsFile struct{ path string }
-
-// defaultOptionsFile is read if it is there and no other is named.
-const defaultOptionsFile = "/etc/cniscope/cniscope.toml"
-
-func (f *optionsFile) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.path, "config", "c", "", "options file (default "+defaultOptionsFile+", if it is there)")
-}
-
-// source says where the options come from: the environment, then the file.
-func (f *optionsFile) source() (config.Source, error) {
-	hostname, _ := os.Hostname() // without one, the node has no name
-	base, err := config.FromEnvironment(os.Getenv, hostname)
-	if err != nil {
-		return config.Source{}, err
-	}
-	if f.path == "" {
-		return config.Source{Base: base, Path: defaultOptionsFile, Optional: true}, nil
-	}
-	return config.Source{Base: base, Path: f.path}, nil
-}
-
-func (f *optionsFile) load() (config.Options, error) {
-	s, err := f.source()
-	if err != nil {
-		return config.Options{}, err
-	}
-	return s.Load()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/nri"
@@ -92,6 +94,8 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	}()
 	go options.run(ctx, n.apply)
 
+	n.serve(ctx, o)
+
 	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
 	err = sources.run(ctx, o, n.open.is, n.take)
 	if errors.Is(err, nri.ErrRuntimeGone) {
@@ -111,6 +115,7 @@ type node struct {
 	name     string
 	pipeline *pipeline.Pipeline
 	out      *destinations
+	others   *broadcast // who records beside us
 	open     busy
 }
 
@@ -121,11 +126,36 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	}
 	boot := record.Host().BootID
 	n := &node{
-		log: log, level: level, name: o.Resource.Node, out: out,
+		log: log, level: level, name: o.Resource.Node, out: out, others: newBroadcast(),
 		pipeline: settingsOf(o, boot).pipeline(boot),
 	}
 	n.setLevel(o)
 	return n, nil
+}
+
+// serve answers cniscope ps and cniscope record until ctx ends. Without the socket
+// everything else goes on.
+func (n *node) serve(ctx context.Context, o config.Options) {
+	l, err := control.Listen(o.Run.Dir)
+	if err != nil {
+		n.log.Warn("cniscope ps and record will not work beside this one", "error", err)
+		return
+	}
+	go control.Serve(ctx, l, control.Handlers{
+		Calls: func() []control.Call {
+			n.mu.Lock()
+			flights := n.pipeline.InFlight()
+			n.mu.Unlock()
+			return underWay(flights)
+		},
+		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+			header, err := settingsOf(o, record.Host().BootID).header()
+			if err != nil {
+				return err
+			}
+			return n.others.record(ctx, header, w, flush)
+		},
+	}, n.log)
 }
 
 // take is the way of one event.
@@ -133,6 +163,7 @@ func (n *node) take(e event.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	say(n.log, e)
+	n.others.send(e)
 	for _, r := range n.pipeline.Apply(e) {
 		n.result(r)
 	}

@@ -1,0 +1,65 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"path/filepath"
+	"syscall"
+)
+
+// ErrNotRunning says that no cniscope answers.
+var ErrNotRunning = errors.New("no cniscope is running on this node")
+
+// Client asks the cniscope whose run folder is Dir.
+type Client struct{ Dir string }
+
+// Calls returns what is under way. The error wraps ErrNotRunning, or fs.ErrPermission for
+// who is not root.
+func (c Client) Calls(ctx context.Context) (calls []Call, err error) {
+	body, err := c.get(ctx, "/calls")
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(io.LimitReader(body, 64<<20)).Decode(&calls); err != nil {
+		return nil, fmt.Errorf("reading the answer of the running cniscope: %w", err)
+	}
+	return calls, nil
+}
+
+// Record returns a recording of what happens from now on; it ends with ctx. Errors as
+// for Calls.
+func (c Client) Record(ctx context.Context) (io.ReadCloser, error) { return c.get(ctx, "/record") }
+
+func (c Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", filepath.Join(c.Dir, socket))
+		},
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://cniscope"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := transport.RoundTrip(request)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("%w ([run] dir %s)", ErrNotRunning, c.Dir)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("asking the running cniscope: %w; be root", err)
+	case err != nil:
+		return nil, fmt.Errorf("asking the running cniscope: %w", err)
+	case answer.StatusCode != http.StatusOK:
+		_ = answer.Body.Close()
+		return nil, fmt.Errorf("the running cniscope answered %s: is it of another version?", answer.Status)
+	}
+	return answer.Body, nil
+}

@@ -1,0 +1,85 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func serve(t *testing.T, h Handlers) Client {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		Serve(ctx, l, h, slog.New(slog.DiscardHandler))
+		close(done)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return Client{Dir: dir}
+}
+
+func TestCallsArePassedOn(t *testing.T) {
+	want := Call{Namespace: "shop", Pod: "web-0", Command: "ADD", Plugin: "bridge", Age: time.Minute, Runs: "iptables", PID: 1}
+	got, err := serve(t, Handlers{Calls: func() []Call { return []Call{want} }}).Calls(t.Context())
+	if err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestARecordingIsAStream(t *testing.T) {
+	ended := make(chan struct{})
+	c := serve(t, Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+		defer close(ended)
+		_, _ = io.WriteString(w, "first\n")
+		flush()
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	body, err := c.Record(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 6)
+	if _, err := io.ReadFull(body, line); err != nil || string(line) != "first\n" {
+		t.Errorf("%q, %v", line, err)
+	}
+	cancel()
+	<-ended // the server is told when the reader leaves
+}
+
+func TestOnlyRootMayAskAndNobodyAnswers(t *testing.T) {
+	c := serve(t, Handlers{})
+	info, err := os.Stat(filepath.Join(c.Dir, socket))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+	if _, err := (Client{Dir: t.TempDir()}).Calls(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+func TestASocketLeftBehindIsTakenAway(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	second, err := Listen(dir)
+	if err != nil {
+		t.Fatalf("after a crash: %v", err)
+	}
+	_ = second.Close()
+}

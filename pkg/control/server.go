@@ -1,0 +1,93 @@
+// Package control lets root ask a running cniscope: what is under way, and what happens
+// from now on. It is HTTP over a unix socket in the run folder, which only root can open.
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// socket is the name of the socket in the run folder.
+const socket = "control.sock"
+
+// Call is a CNI call that is under way.
+type Call struct {
+	Namespace   string `json:"namespace,omitempty"`
+	Pod         string `json:"pod,omitempty"`
+	ContainerID string `json:"sandbox,omitempty"`
+	Command     string `json:"command"`
+	IfName      string `json:"ifname,omitempty"`
+	Plugin      string `json:"plugin"`
+	// Age is how long the call has been under way, Runs what it runs innermost, in which
+	// process, and for how long.
+	Age     time.Duration `json:"age_ns"`
+	Runs    string        `json:"runs"`
+	PID     uint32        `json:"pid"`
+	Running time.Duration `json:"running_ns"`
+	// State is the process's state as ps(1) has it ("S" sleeps), Waits the kernel
+	// function it waits in; empty where it waits for nothing or that cannot be read.
+	State string `json:"state,omitempty"`
+	Waits string `json:"waits,omitempty"`
+}
+
+// Handlers answer questions. They are called from several goroutines.
+type Handlers struct {
+	// Calls returns what is under way.
+	Calls func() []Call
+	// Record writes a recording of what happens from now on until ctx ends; it calls
+	// flush when the reader should see what there is.
+	Record func(ctx context.Context, w http.ResponseWriter, flush func()) error
+}
+
+// Listen makes the socket in the run folder. Whoever holds the node's lock may take away
+// what a predecessor left behind.
+func Listen(dir string) (net.Listener, error) {
+	path := filepath.Join(dir, socket)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	return l, nil
+}
+
+// Serve answers on l until ctx ends.
+func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(h.Calls()) // the asker is gone: nobody to tell
+	})
+	mux.HandleFunc("GET /record", func(w http.ResponseWriter, r *http.Request) {
+		flush := func() { _ = http.NewResponseController(w).Flush() }
+		if err := h.Record(r.Context(), w, flush); err != nil && r.Context().Err() == nil {
+			log.Warn("a recording over the control socket ended", "error", err)
+		}
+	})
+	server := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		log.Warn("the control socket is gone; cniscope ps will not work", "error", err)
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+func psCmd() *cobra.Command {
+	var file optionsFile
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "List the CNI calls that are under way on this node, and what each waits for",
+		Long: `List the CNI calls that are under way on this node: pod, command, plugin, age, and what
+it runs at this moment, in which process, waiting in which function of the kernel.
+
+It asks the running cniscope. Needs root.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "text" && format != "json" {
+				return usageError{fmt.Errorf("--format %s: want text or json", format)}
+			}
+			o, err := file.load()
+			if err != nil {
+				return err
+			}
+			calls, err := control.Client{Dir: o.Run.Dir}.Calls(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(calls)
+			}
+			return list(cmd.OutOrStdout(), calls)
+		},
+	}
+	file.flag(cmd)
+	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	return cmd
+}
+
+func list(out io.Writer, calls []control.Call) error {
+	if len(calls) == 0 {
+		_, err := fmt.Fprintln(out, "no CNI call is under way")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "POD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
+	for _, c := range calls {
+		fmt.Fprintf(w, "%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Namespace, c.Pod, c.Command, c.IfName, c.Plugin,
+			judge.Round(c.Age), c.Runs, c.PID, judge.Round(c.Running), c.State, c.Waits)
+	}
+	return w.Flush()
+}
+
+// underWay describes the calls of the timeline as they are at this moment.
+func underWay(flights []timeline.Flight) []control.Call {
+	now := clock.Monotonic()
+	calls := make([]control.Call, 0, len(flights))
+	for _, f := range flights {
+		c := control.Call{
+			Namespace: f.Pod.Namespace, Pod: f.Pod.Name, ContainerID: f.ContainerID,
+			Command: f.Command, IfName: f.IfName, Plugin: f.Plugin, Age: time.Duration(now - f.Start),
+			Runs: f.Name, PID: f.PID, Running: time.Duration(now - f.Since),
+		}
+		c.Now()
+		calls = append(calls, c)
+	}
+	return calls
+}
