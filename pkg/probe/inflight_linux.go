@@ -125,10 +125,29 @@ func privilegedProcess(dir string) bool {
 	if err != nil {
 		return false
 	}
-	_, rest, _ := strings.Cut(string(status), "\nCapEff:\t")
-	line, _, _ := strings.Cut(rest, "\n")
-	caps, err := strconv.ParseUint(line, 16, 64)
-	return err == nil && caps&(1<<unix.CAP_NET_ADMIN|1<<unix.CAP_SYS_ADMIN) != 0
+	return ownRights(string(status))
+}
+
+// ownRights reads from /proc/PID/status (proc(5)) whether the process may change a
+// node's network by a right that its caller had, too.
+func ownRights(status string) bool {
+	field := func(name string) string {
+		_, rest, _ := strings.Cut(status, "\n"+name+":\t")
+		value, _, _ := strings.Cut(rest, "\n")
+		return value
+	}
+	caps, err := strconv.ParseUint(field("CapEff"), 16, 64)
+	if err != nil {
+		return false
+	}
+	if !strings.HasPrefix(field("Uid"), "0\t") { // the real one comes first
+		ambient, err := strconv.ParseUint(field("CapAmb"), 16, 64)
+		if err != nil {
+			return false
+		}
+		caps &= ambient
+	}
+	return caps&(1<<unix.CAP_NET_ADMIN|1<<unix.CAP_SYS_ADMIN) != 0
 }
 
 // processes lists /proc by pid. A process that ends meanwhile is left out.

@@ -213,3 +213,43 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 		t.Errorf("its end: %+v", x)
 	}
 }
+
+// A plugin may be over before anybody has taken its first event. Whoever takes it needs
+// ticks then, and only the reader can give them.
+func TestTheReaderGoesOnLookingAfterTheLastEvent(t *testing.T) {
+	idle := func() bool { return false }
+	r := &reader{probe: &Probe{options: Options{Busy: idle}}, table: newTable(nil), now: int64(time.Hour)}
+	r.lastEvent = r.now
+	if r.deadline().IsZero() {
+		t.Error("it waits for the next plugin, though its last event may not have been taken")
+	}
+	r.now += int64(quietAfter)
+	if !r.deadline().IsZero() {
+		t.Error("it polls though nothing is tracked and nobody waits")
+	}
+}
+
+func TestWhoseRightsAreTheirOwn(t *testing.T) {
+	status := func(uid, effective, ambient string) string {
+		return "Name:\tx\nUid:\t" + uid + "\t0\t0\t0\nGid:\t0\t0\t0\t0\nCapEff:\t" + effective + "\nCapBnd:\t000001ffffffffff\nCapAmb:\t" + ambient + "\n"
+	}
+	const all, none, netAdmin, chown = "000001ffffffffff", "0000000000000000", "0000000000001000", "0000000000000001"
+	for name, test := range map[string]struct {
+		status string
+		want   bool
+	}{
+		"root":                              {status("0", all, none), true},
+		"root with a few capabilities":      {status("0", netAdmin, none), true},
+		"root with others":                  {status("0", chown, none), false},
+		"a user":                            {status("1000", none, none), false},
+		"a user by a set-user-ID program":   {status("1000", all, none), false},
+		"a user by a file's capabilities":   {status("1000", netAdmin, none), false},
+		"a user with an ambient capability": {status("1000", netAdmin, netAdmin), true},
+		"nothing to be read":                {"", false},
+		"no such fields":                    {"Name:\tx\nUid:\t1000\n", false},
+	} {
+		if got := ownRights(test.status); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

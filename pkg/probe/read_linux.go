@@ -93,6 +93,9 @@ func (r *reader) deadline() time.Time {
 		if r.now-r.lastEvent < int64(quietAfter) {
 			poll = pollActive
 		}
+	case r.now-r.lastEvent < int64(quietAfter):
+		// Whoever takes the events may not have come to the last ones: that nobody
+		// waits for ticks now means nothing yet.
 	case r.probe.options.Busy != nil && r.probe.options.Busy():
 	default:
 		return time.Time{}

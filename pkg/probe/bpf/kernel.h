@@ -51,11 +51,19 @@ struct user_namespace {
 	int level;
 };
 
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+/* u32 cap[2] until 6.3, u64 val since; the same bits in the same places. */
+typedef struct {
+	__u64 val;
+} kernel_cap_t;
+
 struct cred {
-	/* u32 cap[2] until 6.3, u64 val since; the same bits in the same places. */
-	struct {
-		__u64 val;
-	} cap_effective;
+	kuid_t uid; /* the real one */
+	kernel_cap_t cap_effective;
+	kernel_cap_t cap_ambient;
 	struct user_namespace *user_ns;
 };
 

@@ -10,13 +10,18 @@
 
 /* Anybody can put CNI_COMMAND into an environment. Believed is who could change a
  * node's network anyway: CAP_NET_ADMIN or CAP_SYS_ADMIN in the initial user
- * namespace. */
+ * namespace. The right must be the caller's own, root's or ambient: a set-user-ID
+ * program, or one whose file has capabilities, has the environment of somebody who
+ * has no such right. */
 static __always_inline bool privileged(struct task_struct *task)
 {
 	const struct cred *cred = task->cred;
+	const __u64 either = 1ULL << CAP_NET_ADMIN | 1ULL << CAP_SYS_ADMIN;
 	__u64 caps = BPF_CORE_READ(cred, cap_effective.val);
 
-	if (!(caps & (1ULL << CAP_NET_ADMIN | 1ULL << CAP_SYS_ADMIN)))
+	if (BPF_CORE_READ(cred, uid.val))
+		caps &= BPF_CORE_READ(cred, cap_ambient.val);
+	if (!(caps & either))
 		return false;
 	return BPF_CORE_READ(cred, user_ns, level) == 0;
 }

@@ -1,0 +1,95 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// outputs are everything that cniscope writes, by what it is.
+type outputs map[string][]byte
+
+// outputs has the same happen under `run` and under `record`, and gathers all that
+// either wrote and all that can be made of it. The stage's own cniscope ends.
+func (s *stage) outputs(toml string, happens func(round string)) outputs {
+	s.Helper()
+	dir := s.TempDir()
+	out := outputs{}
+	spans, recording := filepath.Join(dir, "spans"), filepath.Join(dir, "it.rec")
+	check(s.T, s.scope.Stop())
+	out.add("first log", s.scope.LogText())
+
+	toml += "[log]\nlevel = \"debug\"\n"
+	s.startScope(scope.Options{TOML: toml + fmt.Sprintf("[export.file]\npath = %q\n", spans)})
+	happens("run")
+	check(s.T, s.scope.Stop())
+	out.add("log of run", s.scope.LogText())
+	out.add("OTLP file", string(s.read(spans)))
+	out.add("Jaeger", s.inJaeger(len(spansIn(s.T, spans))))
+	out.add("config print", s.run("config", "print", s.scope.Config()))
+	out.add("config check", s.run("config", "check", s.scope.Config()))
+
+	s.startScope(scope.Options{Args: []string{"record", recording}, TOML: toml})
+	happens("record")
+	check(s.T, s.scope.Stop())
+	out.add("log of record", s.scope.LogText())
+	out.add("recording", string(s.read(recording)))
+	out.add("show", s.run("show", recording, "--all-commands"))
+	out.add("show in colours", s.run("show", recording, "--all-commands", "--color", "always"))
+	out.add("show as JSON", s.run("show", recording, "--format", "json"))
+	for name, content := range out {
+		s.Logf("%s: %d bytes", name, len(content))
+	}
+	return out
+}
+
+func (o outputs) add(name, content string) { o[name] = []byte(content) }
+
+// inJaeger is all that Jaeger has of cniscope, once it is n spans.
+func (s *stage) inJaeger(n int) string {
+	s.Helper()
+	var text strings.Builder
+	all := s.spans("cniscope", func(all []*span) error {
+		if len(all) != n {
+			return fmt.Errorf("Jaeger has %d spans, the file %d", len(all), n)
+		}
+		return nil
+	})
+	for _, x := range all {
+		line, err := protojson.Marshal(x.Span)
+		check(s.T, err)
+		fmt.Fprintf(&text, "%s\n%q\n", line, x.resource)
+	}
+	return text.String()
+}
+
+// run runs a subcommand that must succeed.
+func (s *stage) run(args ...string) string {
+	s.Helper()
+	out, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		s.Fatalf("cniscope %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func (s *stage) read(file string) []byte {
+	s.Helper()
+	text, err := os.ReadFile(file)
+	check(s.T, err)
+	return text
+}
+
+// around is the text around what was found.
+func around(text []byte, at int) []byte {
+	return bytes.TrimSpace(text[max(0, at-120):min(len(text), at+120)])
+}

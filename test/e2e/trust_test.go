@@ -1,0 +1,226 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Anybody can put CNI_COMMAND into an environment. Who is believed?
+func TestWhoIsTakenForAPlugin(t *testing.T) {
+	a := newAlone(t)
+	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+	a.run("a privileged process in CNI_PATH", true, nil)
+	a.run("an unprivileged process", false, func(c *exec.Cmd) {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: nobody}
+	})
+	a.run("a privileged process that is not in CNI_PATH", false, func(c *exec.Cmd) {
+		c.Env = replace(c.Env, "CNI_PATH=", "/nowhere:/opt/cni/bin")
+	})
+	a.run("a privileged process without CNI_PATH", false, func(c *exec.Cmd) {
+		c.Env = replace(c.Env, "CNI_PATH=", "")
+	})
+	a.run("a privileged process with a command that CNI does not know", false, func(c *exec.Cmd) {
+		c.Env = replace(c.Env, "CNI_COMMAND=", "EVIL")
+	})
+	a.run("a process with every capability in a user namespace", false, func(c *exec.Cmd) {
+		root := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
+		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: root, GidMappings: root}
+	})
+	a.run("a program that lends its caller root's rights, and runs in an environment of the caller's", false, func(c *exec.Cmd) {
+		suid := filepath.Join(filepath.Dir(c.Path), "suid")
+		check(t, copyFile("/bin/true", suid))
+		check(t, os.Chmod(suid, 0o755|os.ModeSetuid))
+		*c = exec.Cmd{Path: suid, Args: []string{"suid"}, Env: c.Env, SysProcAttr: &syscall.SysProcAttr{Credential: nobody}}
+	})
+	a.run("a process in a PID namespace below", true, func(c *exec.Cmd) {
+		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	})
+	a.settle()
+}
+
+// A cniscope in a kind node sees that node alone.
+func TestANeighbourInAnotherPIDNamespaceIsNotSeen(t *testing.T) {
+	a := newAlone(t, "unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+	sibling := func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID} }
+	a.run("a process above", false, nil)
+	a.run("a process in a sibling namespace", false, sibling)
+	a.run("a process inside", true, a.inside)
+	a.settle()
+}
+
+// alone is a cniscope without a runtime, and a plugin for it to see.
+type alone struct {
+	*testing.T
+	dir, file, plugin string
+	cniscope          int
+	seen, unseen      []string
+}
+
+func newAlone(t *testing.T, in ...string) *alone {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: cniscope loads BPF programs")
+	}
+	dir, err := os.MkdirTemp("", "cniscope-alone") // unlike t.TempDir, others can come in
+	check(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	a := &alone{T: t, dir: dir, file: filepath.Join(dir, "spans"), plugin: filepath.Join(dir, "plugin")}
+	check(t, os.Chmod(dir, 0o755))
+	check(t, copyFile("/bin/true", a.plugin))
+	options := filepath.Join(dir, "cniscope.toml")
+	check(t, os.WriteFile(options, fmt.Appendf(nil,
+		"[nri]\nenabled = false\n[containerd]\naddress = \"%[1]s/none\"\n[cni]\nconf_dir = %[1]q\n[run]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\n",
+		dir, a.file), 0o600))
+	log, err := os.Create(filepath.Join(dir, "log"))
+	check(t, err)
+	defer log.Close()
+	command := append(in, program, "run", "--config", options)
+	c := exec.Command(command[0], command[1:]...)
+	c.Stderr = log
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	check(t, c.Start())
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if t.Failed() {
+			t.Logf("cniscope's log:\n%s", a.log())
+		}
+	})
+	wait(t, func() error { return contains(a.log(), "observing CNI calls") })
+	a.cniscope = c.Process.Pid
+	return a
+}
+
+func (a *alone) log() string {
+	text, _ := os.ReadFile(filepath.Join(a.dir, "log"))
+	return string(text)
+}
+
+// run runs the plugin in an environment as libcni makes it, but for what change does.
+func (a *alone) run(name string, seen bool, change func(*exec.Cmd)) {
+	a.Helper()
+	c := &exec.Cmd{Path: a.plugin, Args: []string{a.plugin}, Env: []string{
+		"CNI_COMMAND=ADD", "CNI_CONTAINERID=" + name, "CNI_IFNAME=eth0", "CNI_NETNS=/run/netns/x",
+		"CNI_PATH=/opt/cni/bin:" + a.dir, "CNI_ARGS=K8S_POD_NAME=forged",
+	}}
+	if change != nil {
+		change(c)
+	}
+	check(a.T, c.Run())
+	if seen {
+		a.seen = append(a.seen, name)
+	} else {
+		a.unseen = append(a.unseen, name)
+	}
+}
+
+// inside has a command run in cniscope's PID namespace.
+func (a *alone) inside(c *exec.Cmd) {
+	args := []string{"nsenter", fmt.Sprintf("--pid=/proc/%d/ns/pid_for_children", a.cniscope), c.Path}
+	path, err := exec.LookPath(args[0])
+	check(a.T, err)
+	// Enter first: nsenter itself has no business with CNI.
+	*c = exec.Cmd{Path: path, Args: append(args[:2:2], append([]string{"env"}, append(c.Env, c.Path)...)...)}
+}
+
+// settle waits for what is to be seen, and looks whether that is all. The last to run
+// is always one that is seen: what came before it would be there, too.
+func (a *alone) settle() {
+	a.Helper()
+	var found []string
+	wait(a.T, func() error {
+		found = nil
+		for _, x := range only(spansIn(a.T, a.file), "call", "") {
+			found = append(found, x.text("sandbox.id"))
+		}
+		for _, name := range a.seen {
+			if !slices.Contains(found, name) {
+				return fmt.Errorf("%s is not seen, but %q", name, found)
+			}
+		}
+		return nil
+	})
+	for _, name := range a.unseen {
+		if slices.Contains(found, name) {
+			a.Errorf("%s is taken for a plugin", name)
+		}
+	}
+	a.Logf("seen: %q; not seen: %q", a.seen, a.unseen)
+}
+
+// spansIn reads a file of OTLP JSON lines; there is nothing in one that does not exist.
+func spansIn(t *testing.T, path string) []*span {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if !os.IsNotExist(err) {
+		check(t, err)
+	}
+	var all []*tracepb.ResourceSpans
+	for line := range strings.Lines(string(text)) {
+		traces, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces([]byte(line))
+		check(t, err)
+		wire, err := new(ptrace.ProtoMarshaler).MarshalTraces(traces)
+		check(t, err)
+		var data tracepb.TracesData
+		check(t, proto.Unmarshal(wire, &data))
+		all = append(all, data.ResourceSpans...)
+	}
+	return flatten(all)
+}
+
+// wait waits for what another process does in its own time.
+func wait(t *testing.T, ok func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if err = ok(); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+func contains(text, what string) error {
+	if !strings.Contains(text, what) {
+		return fmt.Errorf("there is no %q in:\n%s", what, text)
+	}
+	return nil
+}
+
+func replace(env []string, prefix, value string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(s string) bool { return strings.HasPrefix(s, prefix) })
+	if value == "" {
+		return env
+	}
+	return append(env, prefix+value)
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return err
+	}
+	return out.Close()
+}
