@@ -25,7 +25,13 @@ func (t *Timeline) resolve(op *operation, call *Call) {
 		return
 	}
 	call.Network = found[0].Name
-	if last := call.Runs[len(call.Runs)-1]; last.Ended && op.Lost == 0 {
+	switch last := call.Runs[len(call.Runs)-1]; {
+	case !last.Ended, op.Lost > 0:
+	case op.Kind == Setup && op.Sandbox != nil && op.Sandbox.Phase == event.SandboxRunning:
+		// It would not run if a plugin had been missing.
+	case call.Start < t.configured:
+		// The runtime may have gone by what the configuration was before.
+	default:
 		call.NeverRun = chain(found[0], call.Command)[len(ran):]
 	}
 }
