@@ -28,6 +28,10 @@ func (t *Timeline) resolve(op *operation, call *Call) {
 	rest := chain(found[0], call.Command)[len(ran):]
 	switch last := call.Runs[len(call.Runs)-1]; {
 	case len(rest) == 0 || !last.Ended || op.Lost > 0:
+	case op.Kind == Setup && op.Sandbox != nil && op.Sandbox.Phase == event.SandboxRunning:
+		// It would not run if a plugin had been missing.
+	case call.Start < t.configured:
+		// The runtime may have gone by what the configuration was before.
 	case op.Closed == ClosedFinished && !last.Failed(): // their turn may have come unseen
 		op.partial(cutOff)
 	default:

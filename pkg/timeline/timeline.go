@@ -43,10 +43,12 @@ type Timeline struct {
 	sandboxes map[string]*sandbox
 	history   *history
 	networks  []event.Network
-	runtime   event.Runtime
-	mono      int64 // the last Clock
-	wall      int64
-	now       int64 // the latest event
+	// configured is when the networks became what they are.
+	configured int64
+	runtime    event.Runtime
+	mono       int64 // the last Clock
+	wall       int64
+	now        int64 // the latest event
 }
 
 // process is one process of a run.
@@ -89,7 +91,7 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	case *event.Lost:
 		t.lost(b)
 	case *event.Networks:
-		t.networks = b.Networks
+		t.networks, t.configured = b.Networks, e.Time
 	case *event.Runtime:
 		t.runtime = *b
 	case *event.Clock:

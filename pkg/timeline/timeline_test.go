@@ -284,6 +284,28 @@ teardown c1 10-16: settled
     portmap ADD 9-10 (exit 1)
 `,
 		},
+		"nothing is missing in a sandbox that runs": {
+			func(s *story) {
+				s.at(0, bridged("bridge", "portmap")).
+					plugin(1, "b", "ADD", "bridge").exit(8, "b").
+					at(9, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(10)
+			},
+			`setup c1 1-8: sandbox running
+  ADD eth0 1-8 network pods
+    bridge ADD 1-8
+`,
+		},
+		"who knows what the runtime had read of a configuration that has just changed": {
+			func(s *story) {
+				s.at(0, bridged("bridge")).
+					plugin(1, "b", "DEL", "bridge").exit(8, "b").
+					at(9, bridged("tuning", "bridge")).tick(2000)
+			},
+			`teardown c1 1-8: settled
+  DEL eth0 1-8 network pods
+    bridge DEL 1-8
+`,
+		},
 		"DEL goes through the chain backwards": {
 			func(s *story) {
 				s.at(0, bridged("bridge", "portmap")).
