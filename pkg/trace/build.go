@@ -165,7 +165,9 @@ func (w *writer) call(call *timeline.Call) {
 	}
 	if verdict.Failure != "" {
 		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: verdict.Failure}
-		s.Attributes = append(s.Attributes, keyValue(attribute.String(string(semconv.ErrorTypeKey), errorType(verdict.Failed))))
+		s.Attributes = append(s.Attributes,
+			keyValue(attribute.Bool("cniscope.failed", true)), // backends differ in how a status is searched
+			keyValue(attribute.String(string(semconv.ErrorTypeKey), errorType(verdict.Failed))))
 		if verdict.Failed != nil {
 			s.Attributes = append(s.Attributes, keyValue(attribute.String("cniscope.failed_plugin", verdict.Failed.Run.Plugin)))
 		}

@@ -1,0 +1,39 @@
+//go:build linux
+
+package rig
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+)
+
+// Search finds traces as Jaeger's search form does: those with a span of the service that
+// has all the tags, its own or its process's. It returns their ids in hex, sorted.
+func (j *Jaeger) Search(ctx context.Context, service string, tags map[string]string) ([]string, error) {
+	form, err := json.Marshal(tags)
+	if err != nil {
+		return nil, err
+	}
+	v := url.Values{"service": {service}, "tags": {string(form)}, "limit": {"10000"}, "lookback": {"12h"}}
+	body, err := j.get(ctx, "/api/traces?"+v.Encode())
+	if err != nil || body == nil {
+		return nil, err
+	}
+	var answer struct {
+		Data []struct {
+			TraceID string `json:"traceID"`
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("read Jaeger's search: %w", err)
+	}
+	var ids []string
+	for _, trace := range answer.Data {
+		ids = append(ids, trace.TraceID)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
