@@ -111,6 +111,7 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	if closing := w.Close(); err == nil {
 		err = closing
 	}
+	n.calls += len(p.Flush())
 	n.done(path)
 	return err
 }
