@@ -33,13 +33,19 @@ const hidden = "…"
 // let a secret through wherever a user confuses the order.
 type shape *regexp.Regexp
 
+const ip = `\[?([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7})\]?`
+
 var (
 	nothing shape // takes no value
 	name    shape = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,31}$`)
 	number  shape = regexp.MustCompile(`^[0-9]{1,10}(:[0-9]{1,10})?$`)
-	address shape = regexp.MustCompile(`^!?[0-9a-fA-F.:/]{2,50}$`)
+	// address: negated perhaps, with a mask, as a range, with ports
+	// (iptables-extensions(8)). It has dots or colons: a key may be hexadecimal, too.
+	address shape = regexp.MustCompile(`^!?` + ip + `(/(` + ip + `|[0-9]{1,3}))?(-` + ip + `)?(:[0-9]{1,5}(-[0-9]{1,5})?)?$`)
 	// secret: the option is kept, its value is not.
 	secret shape = regexp.MustCompile(`^$`)
+	// rest: the option is kept, nothing behind it is: it is for another program.
+	rest shape = regexp.MustCompile(`^$`)
 )
 
 // tool is what may be kept of one program's arguments: options and keywords, each
@@ -68,7 +74,7 @@ var tools = map[string]tool{
 		"-4": nothing, "-6": nothing, "-n": name, "-netns": name, "-o": nothing, "-j": nothing,
 		"link": nothing, "addr": nothing, "address": nothing, "route": nothing, "rule": nothing, "neigh": nothing, "netns": nothing,
 		"add": nothing, "del": nothing, "delete": nothing, "set": nothing, "show": nothing, "list": nothing,
-		"replace": nothing, "flush": nothing, "get": nothing, "exec": nothing,
+		"replace": nothing, "flush": nothing, "get": nothing, "exec": rest,
 		"up": nothing, "down": nothing, "default": nothing, "peer": nothing, "scope": name,
 		"dev": name, "name": name, "type": name, "master": name, "mtu": number, "metric": number,
 		"table": name, "via": address, "src": address, "from": address, "to": address,
@@ -100,6 +106,10 @@ func sanitise(called string, args []string, mode Arguments) (kept []string, drop
 		if len(kept) >= argumentsMax {
 			dropped += len(args) - i
 			break
+		}
+		if value == rest && mode != ArgumentsAll {
+			drop()
+			continue
 		}
 		option, isOption := known[arg]
 		switch {

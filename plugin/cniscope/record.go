@@ -170,6 +170,7 @@ func (r *recorder) close(err error) error {
 	if closing := r.out.Close(); err == nil {
 		err = closing
 	}
+	r.progress.calls += len(r.pipeline.Flush())
 	r.progress.done(r.path)
 	return err
 }

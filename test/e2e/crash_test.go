@@ -81,12 +81,12 @@ func TestJaegerIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 		names = append(names, fmt.Sprintf("dark-%d", i))
 		s.pod(rig.PodOptions{Name: names[i+1]})
 	}
-	check(t, s.scope.WaitLog(s.ctx, "the export fails and will be tried again", 1))
+	s.logged("the export fails and will be tried again", 1)
 	check(t, s.jaeger.Restart(s.ctx))
 	for _, name := range names { // what waited arrives
 		s.traced(name)
 	}
-	check(t, s.scope.WaitLog(s.ctx, "the export works again", 1))
+	s.logged("the export works again", 1)
 	if log := s.scope.LogText(); !strings.Contains(log, "dropped=0") {
 		t.Errorf("operations were dropped:\n%s", log)
 	}
@@ -103,7 +103,7 @@ func TestContainerdIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	}
 	g.open()
 	check(t, s.rig.RestartContainerd(s.ctx))
-	check(t, s.scope.WaitLog(s.ctx, "NRI: registered", 2))
+	s.logged("NRI: registered", 2)
 
 	s.pod(rig.PodOptions{Name: "after"})
 	s.traced("after")

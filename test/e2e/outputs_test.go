@@ -82,6 +82,17 @@ func (s *stage) run(args ...string) string {
 	return string(out)
 }
 
+// logged waits until cniscope has said something n times.
+func (s *stage) logged(what string, n int) {
+	s.Helper()
+	s.eventually(func() error {
+		if log := s.scope.LogText(); strings.Count(log, what) < n {
+			return fmt.Errorf("%q was not said %d times in:\n%s", what, n, log)
+		}
+		return nil
+	})
+}
+
 func (s *stage) read(file string) []byte {
 	s.Helper()
 	text, err := os.ReadFile(file)

@@ -1,0 +1,160 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// The secrets of this test: one that could be any text, one that looks like a key or,
+// to somebody careless, like part of an address.
+const (
+	canary    = "Xq7Canary9ZtSecret"
+	canaryKey = "5ec2e7c0ffee5ec2e7c0ffee5ec2e7c0"
+)
+
+// A secret in arguments, environment, CNI configuration, error text, annotations or
+// options is in nothing that cniscope writes.
+func TestSecretsStayWhereTheyAre(t *testing.T) {
+	commands := t.TempDir()
+	fetch := filepath.Join(commands, "fetch")
+	check(t, os.WriteFile(fetch, []byte("#!/bin/sh\n:\n"), 0o755))
+	s := set(t, true, rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{
+			rig.Bridge(rig.Conf{"password": canary, "args": rig.Conf{"cni": rig.Conf{"token": canary}}}),
+			func(n rig.Net) rig.Conf {
+				ipam := rig.HostLocal(n.DataDir, n.Subnet)
+				ipam["apiKey"], ipam["key"] = canary, canaryKey
+				return rig.Conf{"type": "leaky", "credentials": canary, "ipam": ipam}
+			},
+		}}},
+		Plugins: map[string][]byte{"leaky": rig.Script(strings.NewReplacer(
+			"{fetch}", fetch, "{canary}", canary, "{key}", canaryKey,
+			"{base64}", base64.StdEncoding.EncodeToString([]byte(canary)), "{hex}", hex.EncodeToString([]byte(canary)),
+		).Replace(`
+export CNI_TOKEN={canary} TOKEN={canary} CNI_ARGS="$CNI_ARGS;K8S_SECRET={canary}"
+# Nothing here needs to succeed.
+{
+	{fetch} -s -H "Authorization: Bearer {canary}" -d {base64} https://user:{canary}@127.0.0.1/{hex} dev {canary}
+	iptables -w -t nat -C POSTROUTING -m comment --comment {canary} -j RETURN
+	iptables -w -t nat -C POSTROUTING --comment={canary} --log-prefix {canary} -s {key} --to-source {key}
+	ip xfrm state add src 127.0.0.1 dst {key} proto esp spi 0x1000 mode tunnel auth 'hmac(sha256)' 0x{key} enc 'cbc(aes)' {key}
+	ip macsec add macsec0 tx sa 0 pn 1 on key 00 {key}
+	ip netns exec none {fetch} dev {canary} type {canary} via {key}
+	nft add rule inet none none comment {canary}
+	nft -f {canary}
+	nft "add rule inet none none comment \"{canary}\""
+	(exec {fetch} --password={canary})
+} 2>/dev/null
+echo "stderr: {canary}" >&2
+case $CNI_ARGS in *bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no token {canary}";; esac`))},
+		Env: []string{"CNI_SECRET=" + canary, "AWS_SECRET_ACCESS_KEY=" + canary},
+	}, scope.Options{})
+
+	more := outputs{}
+	out := s.outputs("", func(round string) {
+		annotations := map[string]string{
+			"kubectl.kubernetes.io/last-applied-configuration": canary,
+			"k8s.v1.cni.cncf.io/networks":                      canary,
+		}
+		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: "good-" + round, Annotations: annotations})
+		check(t, err)
+		_, err = s.rig.RunPod(s.ctx, rig.PodOptions{Name: "bad-" + round, Annotations: annotations})
+		if err == nil || !strings.Contains(err.Error(), canary) {
+			t.Errorf("the plugin's error was to hold the secret: %v", err)
+		}
+		if round == "run" {
+			s.secretsInTheOptions(more)
+		}
+	})
+	maps.Copy(out, more)
+	for name, content := range out {
+		for _, form := range forms() {
+			if at := bytes.Index(bytes.ToLower(content), bytes.ToLower(form)); at >= 0 {
+				t.Errorf("%s holds a secret as %q: …%s…", name, form, around(content, at))
+			}
+		}
+	}
+	// What was searched is what was run.
+	for _, command := range []string{"fetch", "iptables", "ip", "nft"} {
+		for _, name := range []string{"Jaeger", "OTLP file", "recording", "show", "show as JSON"} {
+			if !bytes.Contains(out[name], []byte(command)) {
+				t.Errorf("%s knows nothing of %s", name, command)
+			}
+		}
+	}
+	if !bytes.Contains(out["log of run"], []byte("leaky exited 1")) {
+		t.Errorf("the log does not tell of the failure:\n%s", out["log of run"])
+	}
+}
+
+// secretsInTheOptions has headers set while cniscope runs, in the right way and in
+// wrong ones.
+func (s *stage) secretsInTheOptions(more outputs) {
+	s.Helper()
+	good := string(s.read(s.scope.Config()))
+	set := func(otlp string) {
+		// Written as a person does; the harness' own way cannot reopen a section.
+		next := strings.Replace(good, "[export.otlp]\n", "[export.otlp]\n"+otlp+"\n", 1)
+		check(s.T, os.WriteFile(s.scope.Config()+".next", []byte(next), 0o600))
+		check(s.T, os.Rename(s.scope.Config()+".next", s.scope.Config()))
+	}
+	for i, wrong := range []string{
+		"headers = { authorization = \"Bearer " + canary + " }",
+		"headers = \"authorization=" + canary + "\"",
+		"headers = { \"not a name\" = \"" + canary + "\" }",
+		"headers = { authorization = [\"" + canary + "\"] }",
+		"headers = { authorization = \"" + canary + "\\n\" }",
+		"authorization = \"" + canary + "\"",
+		"headers = " + canary,
+	} {
+		set(wrong)
+		s.logged("the new options cannot be used", i+1)
+		out, err := exec.Command(program, "config", "check", s.scope.Config()).CombinedOutput()
+		if err == nil {
+			s.Errorf("%s passes:\n%s", wrong, out)
+		}
+		more.add(fmt.Sprintf("config check, mistake %d", i+1), string(out))
+	}
+	set("headers = { authorization = \"Bearer " + canary + "\", x-key = \"" + canaryKey + "\" }")
+	s.logged("export.otlp.headers: {} -> { authorization", 1)
+
+	printing := exec.Command(program, "config", "print")
+	printing.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20"+canary+",x-key="+canaryKey)
+	out, err := printing.CombinedOutput()
+	check(s.T, err)
+	check(s.T, contains(string(out), "authorization"))
+	more.add("config print of the environment", string(out))
+}
+
+// forms are the secrets, plain and encoded; base64 wherever they begin in it. Upper and
+// lower case are not told apart.
+func forms() (all [][]byte) {
+	key, err := hex.DecodeString(canaryKey)
+	if err != nil {
+		panic(err)
+	}
+	for _, secret := range [][]byte{[]byte(canary), []byte(canaryKey), key} {
+		all = append(all, secret, []byte(hex.EncodeToString(secret)))
+		for begin := range 3 {
+			text := base64.RawStdEncoding.EncodeToString(append(make([]byte, begin), secret...))
+			// What the bytes around have a part in is left out.
+			text = text[(begin*8+5)/6:]
+			text = text[:len(text)-2]
+			all = append(all, []byte(text), []byte(strings.NewReplacer("+", "-", "/", "_").Replace(text)))
+		}
+	}
+	return all
+}
