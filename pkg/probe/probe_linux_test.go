@@ -24,6 +24,7 @@ type observed struct {
 	mu      sync.Mutex
 	events  []event.Event
 	foreign map[event.Process]bool
+	stats   Stats // at the end
 }
 
 func (o *observed) sink(e event.Event) {
@@ -89,8 +90,9 @@ func observe(t *testing.T, f func(*observed)) *observed {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if s := p.Stats(); s.RingFull+s.TableFull+s.Undecodable != 0 {
-		t.Errorf("lost events: %+v", s)
+	o.stats = p.Stats()
+	if o.stats.RingFull+o.stats.TableFull+o.stats.Undecodable != 0 {
+		t.Errorf("lost events: %+v", o.stats)
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)

@@ -25,6 +25,7 @@ func preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
 type observer struct {
 	log     *slog.Logger
 	sources []source.Source
+	plugin  *nri.Plugin // nil without NRI
 }
 
 // newObserver registers with the runtime, and returns when that has been tried.
@@ -42,6 +43,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	if err != nil {
 		return nil, err
 	}
+	n.plugin = plugin
 	n.sources = append(n.sources, source.Start(ctx, log, plugin))
 	select {
 	case <-plugin.Attempted():
@@ -63,7 +65,13 @@ func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, 
 			Log:       n.log,
 		}},
 	})
-	return source.Merge(ctx, n.log, take, sources...)
+	err := source.Merge(ctx, n.log, take, sources...)
+	if n.plugin != nil {
+		s := n.plugin.Stats()
+		n.log.Info("NRI handlers, in which pods waited", "calls", s.Handler.Count, "p50", s.Handler.Quantile(0.5),
+			"p99", s.Handler.Quantile(0.99), "max", s.Handler.Max, "dropped", s.Dropped)
+	}
+	return err
 }
 
 // kernel is the probe as a source, loaded when it is run.

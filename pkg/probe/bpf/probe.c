@@ -21,6 +21,7 @@ volatile const __u64 ring_high = 0;  /* wake the reader above this many bytes */
 
 #include "maps.h"
 #include "task.h"
+#include "search.h"
 #include "scan.h"
 
 /* So that bpf2go makes Go types of them. */
@@ -96,13 +97,13 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	e = &s->event;
 	e->h.flags = 0;
 	s->off = 0;
-	if (p) {
-		read_file(bprm, s);
-		read_args(task, s);
-		scan_env(task, s);
-	} else {
-		/* Whether it is a plugin is in its environment; read nothing else before. */
-		scan_env(task, s);
+	/* Whether it is a plugin is in its environment. */
+	if (!p && !may_be_plugin(task, s))
+		return 0;
+	read_file(bprm, s);
+	read_args(task, s);
+	scan_env(task, s);
+	if (!p) {
 		if (e->h.flags & FLAG_ENV_CUT)
 			lose(CUT_ENV, 0);
 		if (!s->found)
@@ -111,10 +112,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 		if (!p)
 			return 0;
 		root = true;
-		e->h.flags = FLAG_ROOT;
-		read_file(bprm, s);
-		read_args(task, s);
-		scan_env(task, s);
+		e->h.flags |= FLAG_ROOT;
 	}
 	if (trusted)
 		e->h.flags |= FLAG_TRUSTED;

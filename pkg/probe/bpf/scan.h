@@ -2,8 +2,6 @@
 /* Reading file, arguments and environment of an image that is about to run. */
 #pragma once
 
-#define WORD4(a, b, c, d) ((__u32)(a) | (__u32)(b) << 8 | (__u32)(c) << 16 | (__u32)(d) << 24)
-
 /* The first eight bytes of a variable say whether it is one of ours. */
 static __always_inline bool wanted(const __u8 *var, __u32 *command)
 {

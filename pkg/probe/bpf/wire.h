@@ -28,6 +28,10 @@ enum flag {
  * times what a busy service has. */
 #define VARS_MAX 1024
 #define STRETCH 64
+/* Bytes that are searched for CNI_COMMAND at once, and how often: a quarter of a
+ * megabyte, twice as much as one variable can be long (MAX_ARG_STRLEN). */
+#define PIECE 2048
+#define PIECES_MAX 128
 
 struct task_key {
 	__u64 start; /* boot-time nanoseconds of the fork */
