@@ -1,0 +1,82 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// source is a function as a Source.
+type source func(ctx context.Context, sink event.Sink) error
+
+func (f source) Run(ctx context.Context, sink event.Sink) error { return f(ctx, sink) }
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func at(t int64) event.Event { return event.Event{Time: t, Body: &event.Tick{}} }
+
+// last delivers an event when it is told to end, as a probe does that drains its ring.
+var last = source(func(ctx context.Context, sink event.Sink) error {
+	<-ctx.Done()
+	sink(at(99))
+	return nil
+})
+
+func TestEverythingThatWasDeliveredIsTaken(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	many := source(func(_ context.Context, sink event.Sink) error {
+		for i := range 3 * waiting {
+			sink(at(int64(i)))
+		}
+		cancel()
+		return nil
+	})
+	var taken int
+	if err := Merge(ctx, quiet, func(event.Event) { taken++ }, many, last); err != nil {
+		t.Fatal(err)
+	}
+	if taken != 3*waiting+1 {
+		t.Errorf("%d of %d events were taken", taken, 3*waiting+1)
+	}
+}
+
+func TestASourceThatFailsEndsTheOthers(t *testing.T) {
+	broken := errors.New("broken")
+	for name, bad := range map[string]source{
+		"an error": func(context.Context, event.Sink) error { return broken },
+		"a panic":  func(context.Context, event.Sink) error { panic(broken) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var taken []event.Event
+			err := Merge(t.Context(), quiet, func(e event.Event) { taken = append(taken, e) }, bad, last)
+			if err == nil || len(taken) != 1 {
+				t.Errorf("%v, %d events", err, len(taken))
+			}
+		})
+	}
+}
+
+func TestBeingToldToEndIsNoError(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("terminated signal received"))
+	if err := Merge(ctx, quiet, func(event.Event) {}, last); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatASourceSaysBeforeItIsRunWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	early := Start(ctx, quiet, source(func(ctx context.Context, sink event.Sink) error {
+		sink(at(1))
+		<-ctx.Done()
+		return nil
+	}))
+	cancel()
+	var taken int
+	if err := Merge(ctx, quiet, func(event.Event) { taken++ }, early); err != nil || taken != 1 {
+		t.Errorf("%v, %d events", err, taken)
+	}
+}
