@@ -28,10 +28,14 @@ func TestArgumentsThatLeaveTheProbe(t *testing.T) {
 		{"ip netns exec pod1 vpn dev s3cret via 10.1.2.3", ArgumentsKnown, "netns exec …", 6},
 		{"ip xfrm state add src 10.1.2.3 dst fd00::1 enc aes 0011223344556677", ArgumentsKnown, "… add src 10.1.2.3 … fd00::1 …", 6},
 		{"ip route add default via deadbeefdeadbeef", ArgumentsKnown, "route add default via …", 1},
-		{"iptables -s deadbeef -d 10.1.2.0/255.255.255.0 --to-destination 10.1.2.3-10.1.2.9:80-90", ArgumentsKnown,
-			"-s … -d 10.1.2.0/255.255.255.0 --to-destination 10.1.2.3-10.1.2.9:80-90", 1},
-		{"ip6tables -s !fd00::/64 --to-destination [fd00::2]:8080 -d ::1", ArgumentsKnown,
-			"-s !fd00::/64 --to-destination [fd00::2]:8080 -d ::1", 0},
+		{
+			"iptables -s deadbeef -d 10.1.2.0/255.255.255.0 --to-destination 10.1.2.3-10.1.2.9:80-90", ArgumentsKnown,
+			"-s … -d 10.1.2.0/255.255.255.0 --to-destination 10.1.2.3-10.1.2.9:80-90", 1,
+		},
+		{
+			"ip6tables -s !fd00::/64 --to-destination [fd00::2]:8080 -d ::1", ArgumentsKnown,
+			"-s !fd00::/64 --to-destination [fd00::2]:8080 -d ::1", 0,
+		},
 		{"ip netns exec pod1 secret", ArgumentsAll, "netns exec pod1 secret", 0},
 		{"nft -f /tmp/secret", ArgumentsKnown, "-f …", 1},
 		{"nft add rule ip nat postrouting comment secret", ArgumentsKnown, "add rule ip nat …", 3},
