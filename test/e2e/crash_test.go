@@ -132,7 +132,7 @@ func TestContainerdIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 func TestCniscopeIsStoppedInTheMiddleOfAnAdd(t *testing.T) {
 	g := newGate(t)
 	// Of the ordinary nothing is kept; what is cut off is not ordinary.
-	s := set(t, false, g.rig(), scope.Options{TOML: "[sampling]\nratio = 0.0\n"})
+	s := set(t, false, g.rig(), scope.Options{TOML: "[sampling]\nratio = 0.0\nper_second = 0\n"})
 	pod := s.podIn(g, "web-0")
 	began := time.Now()
 	check(t, s.scope.Stop()) // exit code 0

@@ -52,8 +52,12 @@ type stage struct {
 	scope  *scope.Scope
 }
 
-// options are added to every cniscope of the tests: tests have no second to wait.
-const quick = "[limits]\nsettle = \"500ms\"\n"
+// What is added to the options that say nothing of it: tests have no second to wait, and
+// many pods at once are no storm to them.
+const (
+	quick = "[limits]\nsettle = \"500ms\"\n"
+	whole = "[sampling]\nper_second = 0\n"
+)
 
 func check(t *testing.T, err error) {
 	t.Helper()
@@ -67,6 +71,14 @@ func check(t *testing.T, err error) {
 
 // set builds the stage. Containerd's own spans go to Jaeger too where tracing is set.
 func set(t *testing.T, tracing bool, ro rig.Options, so scope.Options) *stage {
+	t.Helper()
+	s := setRig(t, tracing, ro)
+	s.startScope(so)
+	return s
+}
+
+// setRig is a stage whose cniscope is still to be started.
+func setRig(t *testing.T, tracing bool, ro rig.Options) *stage {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a rig makes namespaces, mounts and links")
@@ -86,7 +98,6 @@ func set(t *testing.T, tracing bool, ro rig.Options, so scope.Options) *stage {
 	s.rig, err = rig.Start(ctx, ro)
 	check(t, err)
 	t.Cleanup(func() { check(t, s.rig.Close()) })
-	s.startScope(so)
 	return s
 }
 
@@ -94,7 +105,13 @@ func set(t *testing.T, tracing bool, ro rig.Options, so scope.Options) *stage {
 func (s *stage) startScope(so scope.Options) {
 	s.Helper()
 	so.Program = program
-	so.TOML = fmt.Sprintf("[export.otlp]\nendpoint = %q\n", s.jaeger.OTLP()) + quick + so.TOML
+	if !strings.Contains(so.TOML, "[limits]") {
+		so.TOML = quick + so.TOML
+	}
+	if !strings.Contains(so.TOML, "[sampling]") {
+		so.TOML = whole + so.TOML
+	}
+	so.TOML = fmt.Sprintf("[export.otlp]\nendpoint = %q\n", s.jaeger.OTLP()) + so.TOML
 	var err error
 	s.scope, err = scope.Start(s.ctx, s.rig, so)
 	check(s.T, err)
@@ -116,6 +133,57 @@ func (s *stage) pod(o rig.PodOptions) string {
 	return id
 }
 
+// sub is the same stage for a subtest.
+func (s *stage) sub(t *testing.T) *stage {
+	sub := *s
+	sub.T = t
+	return &sub
+}
+
+// network replaces the rig's network by bridge and the plugins behind it, and waits until
+// containerd and cniscope know. The name is not to be used again.
+func (s *stage) network(name string, behind ...string) {
+	s.Helper()
+	chain := []rig.Plugin{rig.Bridge()}
+	for _, plugin := range behind {
+		chain = append(chain, rig.Test(plugin))
+	}
+	check(s.T, s.rig.SetNetworks(s.ctx, rig.Network{Name: name, Plugins: chain}))
+	s.eventually(func() error {
+		for line := range strings.Lines(s.scope.LogText()) {
+			if strings.Contains(line, "CNI networks") && strings.Contains(line, name) {
+				return nil
+			}
+		}
+		return fmt.Errorf("cniscope has not read network %s", name)
+	})
+}
+
+// podSpans waits for the lo and eth0 calls of a pod and returns its spans.
+func (s *stage) podSpans(pod string, calls ...string) (all []*span) {
+	s.Helper()
+	s.spans("cniscope", func(found []*span) error {
+		all = of(found, pod)
+		for _, call := range calls {
+			if n := len(only(all, "call", call)); n < 2 {
+				return fmt.Errorf("pod %s has %d spans %s", pod, n, call)
+			}
+		}
+		return nil
+	})
+	return all
+}
+
+// one returns the only span of a kind, a name and, unless it is empty, an interface.
+func one(t *testing.T, all []*span, kind, name, ifname string) *span {
+	t.Helper()
+	found := slices.DeleteFunc(only(all, kind, name), func(x *span) bool { return ifname != "" && x.text("cni.ifname") != ifname })
+	if len(found) != 1 {
+		t.Fatalf("%d spans %s %s", len(found), name, ifname)
+	}
+	return found[0]
+}
+
 // span is one span with what was said of it at hand.
 type span struct {
 	*tracepb.Span
@@ -124,14 +192,20 @@ type span struct {
 }
 
 func (s *span) text(key string) string { return s.attrs[key].GetStringValue() }
-func (s *span) id() string             { return hex.EncodeToString(s.SpanId) }
-func (s *span) parent() string         { return hex.EncodeToString(s.ParentSpanId) }
-func (s *span) trace() string          { return hex.EncodeToString(s.TraceId) }
-func (s *span) kind() string           { return s.text("cniscope.kind") }
+func (s *span) texts(key string) (all []string) {
+	for _, v := range s.attrs[key].GetArrayValue().GetValues() {
+		all = append(all, v.GetStringValue())
+	}
+	return all
+}
+func (s *span) id() string     { return hex.EncodeToString(s.SpanId) }
+func (s *span) parent() string { return hex.EncodeToString(s.ParentSpanId) }
+func (s *span) trace() string  { return hex.EncodeToString(s.TraceId) }
+func (s *span) kind() string   { return s.text("cniscope.kind") }
 func (s *span) failed() bool {
 	return s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR
 }
-
+func (s *span) pid() int            { return int(s.attrs["process.pid"].GetIntValue()) }
 func (s *span) took() time.Duration { return time.Duration(s.EndTimeUnixNano - s.StartTimeUnixNano) }
 
 func flatten(all []*tracepb.ResourceSpans) (spans []*span) {

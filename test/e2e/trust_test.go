@@ -83,7 +83,7 @@ func newAlone(t *testing.T, in ...string) *alone {
 	check(t, copyFile("/bin/true", a.plugin))
 	options := filepath.Join(dir, "cniscope.toml")
 	check(t, os.WriteFile(options, fmt.Appendf(nil,
-		"[nri]\nenabled = false\n[containerd]\naddress = \"%[1]s/none\"\n[cni]\nconf_dir = %[1]q\n[run]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\n",
+		"[nri]\nenabled = false\n[containerd]\naddress = \"%[1]s/none\"\n[cni]\nconf_dir = %[1]q\n[run]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
 		dir, a.file), 0o600))
 	log, err := os.Create(filepath.Join(dir, "log"))
 	check(t, err)

@@ -1,0 +1,156 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+)
+
+// bpftrace is a running script that prints what the scheduler's tracepoints say of every
+// process of this PID namespace.
+type bpftrace struct {
+	cmd       *exec.Cmd
+	done      chan error
+	out, errs string
+	// wall is the calendar's distance from the clock of nsecs, when it started.
+	wall int64
+}
+
+// script prints a line for each fork, exec and exit: nsecs, thread and process as the
+// initial PID namespace counts, the process as ours counts, and what is to be said
+// besides. That namespace is the one that bpftrace itself is in. struct pid ends in an
+// array that bpftrace cannot index: $1 is where it begins, $2 how long an element is.
+func script() string {
+	probe := func(what, last string) string {
+		return "tracepoint:sched:sched_process_" + what + ` {
+	$t = nsecs;
+	$p = ((struct task_struct *)curtask)->group_leader->thread_pid;
+	$u = (struct upid *)((uint64)$p + $1 + @level * $2);
+	if ($p->level >= @level && $u->ns->ns.inum == @ns) {
+		printf("` + what + ` %llu %d %d %d %s\n", $t, tid, pid, $u->nr, ` + last + `);
+	}
+}
+`
+	}
+	return `BEGIN {
+	$p = ((struct task_struct *)curtask)->group_leader->thread_pid;
+	$u = (struct upid *)((uint64)$p + $1 + $p->level * $2);
+	@ns = $u->ns->ns.inum;
+	@level = $p->level;
+}
+` + strings.Replace(probe("fork", "args->child_pid"), "%s", "%d", 1) + probe("exec", "str(args->filename)") + probe("exit", `"."`)
+}
+
+// startBpftrace returns once every exec is reported.
+func startBpftrace(t *testing.T) *bpftrace {
+	t.Helper()
+	if _, err := exec.LookPath("bpftrace"); err != nil {
+		t.Skip("bpftrace is not there: run `make debian-test`")
+	}
+	kernel, err := btf.LoadKernelSpec()
+	check(t, err)
+	var pid, upid *btf.Struct
+	check(t, errors.Join(kernel.TypeByName("pid", &pid), kernel.TypeByName("upid", &upid)))
+	numbers := slices.IndexFunc(pid.Members, func(m btf.Member) bool { return m.Name == "numbers" })
+
+	dir := t.TempDir()
+	b := &bpftrace{done: make(chan error, 1), out: filepath.Join(dir, "out"), errs: filepath.Join(dir, "errs")}
+	errs, err := os.Create(b.errs)
+	check(t, err)
+	defer errs.Close()
+	// Containers are often without tracefs: it is mounted where nobody else sees it.
+	b.cmd = exec.Command("unshare", "--mount", "sh", "-c",
+		`[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing; exec bpftrace "$@"`,
+		"sh", "-q", "-B", "line", "-o", b.out, "-e", script(),
+		fmt.Sprint(pid.Members[numbers].Offset.Bytes()), fmt.Sprint(upid.Size))
+	b.cmd.Env = append(os.Environ(), "BPFTRACE_STRLEN=200", "BPFTRACE_PERF_RB_PAGES=1024")
+	b.cmd.Stdout, b.cmd.Stderr = errs, errs
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	b.wall = bootToWall()
+	check(t, b.cmd.Start())
+	go func() { b.done <- b.cmd.Wait() }()
+	t.Cleanup(func() { _ = b.cmd.Process.Kill() })
+	b.canary(t)
+	return b
+}
+
+// canary waits until a program is reported that is run for that purpose.
+func (b *bpftrace) canary(t *testing.T) {
+	t.Helper()
+	ended := false
+	for deadline := time.Now().Add(30 * time.Second); !ended && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		select {
+		case err := <-b.done:
+			b.done <- err
+			ended = true
+		default:
+		}
+		cmd := exec.Command("true")
+		check(t, cmd.Run())
+		reported, _ := os.ReadFile(b.out) // it is not there at once
+		for line := range bytes.Lines(reported) {
+			if f := strings.Fields(string(line)); len(f) == 6 && f[0] == "exec" && f[4] == fmt.Sprint(cmd.Process.Pid) {
+				return
+			}
+		}
+	}
+	said, _ := os.ReadFile(b.errs)
+	t.Fatalf("bpftrace does not report what is run:\n%s", said)
+}
+
+// stop ends bpftrace and returns its lines, of six fields each. It fails the test if
+// bpftrace lost events or if the calendar was set meanwhile.
+func (b *bpftrace) stop(t *testing.T) (lines [][]string) {
+	t.Helper()
+	check(t, b.cmd.Process.Signal(syscall.SIGINT))
+	select {
+	case err := <-b.done:
+		check(t, err)
+	case <-time.After(30 * time.Second):
+		t.Fatal("bpftrace does not end")
+	}
+	if said, err := os.ReadFile(b.errs); err != nil || bytes.Contains(said, []byte("Lost ")) {
+		t.Fatalf("bpftrace lost events, so nothing can be compared with it; run the test again (%v):\n%s", err, said)
+	}
+	if moved := bootToWall() - b.wall; max(moved, -moved) > int64(20*time.Microsecond) {
+		t.Fatalf("the calendar was set by %s during the test: run it again", time.Duration(moved))
+	}
+	text, err := os.ReadFile(b.out)
+	check(t, err)
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 6 { // else its maps, at the end
+			lines = append(lines, f)
+		}
+	}
+	return lines
+}
+
+// bootToWall is what to add to bpftrace's nsecs to have nanoseconds since 1970. nsecs is
+// CLOCK_BOOTTIME (bpf_ktime_get_boot_ns, since bpftrace 0.11 and Linux 5.8). Both clocks
+// are steered alike, so one reading of the two holds until somebody sets the calendar.
+func bootToWall() int64 {
+	var before, now, after unix.Timespec
+	best, wall := int64(1<<62), int64(0)
+	for range 100 {
+		_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &before)
+		_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now)
+		_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &after)
+		if width := after.Nano() - before.Nano(); width < best {
+			best, wall = width, now.Nano()-before.Nano()-width/2
+		}
+	}
+	return wall
+}

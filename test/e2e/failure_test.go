@@ -1,0 +1,210 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// patient options bear with a machine that is busy, and have a log to be read by program.
+const patient = `
+[limits]
+settle = "2s"
+[log]
+format = "json"
+[slow]
+call = "1m"
+[[slow.rule]]
+command = "Get-Net*"
+threshold = "50ms"
+`
+
+// spoil is what a chained plugin does at ADD before it goes on as it should.
+func spoil(body string) []byte {
+	return rig.Script("[ $CNI_COMMAND = ADD ] && {\n" + body + "\n}")
+}
+
+// What went wrong in a pod's network setup is said where it happened, and nowhere else.
+func TestAFailedAddSaysWhatFailed(t *testing.T) {
+	s := set(t, true, rig.Options{}, scope.Options{TOML: patient})
+	for _, c := range []struct {
+		name     string
+		chain    []string // behind bridge
+		body     string   // of the plugin `odd`
+		deadline time.Duration
+
+		status    string // the call's, a regular expression
+		errorType string
+		failed    string   // which plugin; empty if none of those that ran
+		code      int64    // its exit code, or
+		signal    string   // its signal
+		never     []string // plugins whose turn did not come
+		left      string   // a command that the plugin left running
+	}{{
+		name: "exits-1", chain: []string{"odd", "portmap"}, body: `fail 11 "no address left"`,
+		status: `^odd exited 1; portmap never run$`, errorType: "1", failed: "odd", code: 1, never: []string{"portmap"},
+	}, {
+		name: "crashes", chain: []string{"portmap", "odd"}, body: `kill -SEGV $$`,
+		status: `^odd killed by SIGSEGV after [0-9.]+m?s$`, errorType: "SIGSEGV", failed: "odd", signal: "SIGSEGV",
+	}, {
+		name: "out-of-time", chain: []string{"odd", "portmap"}, body: `exec sleep 60`, deadline: 5 * time.Second,
+		status: `^odd killed by SIGKILL after [0-9.]+m?s; portmap never run$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
+		never: []string{"portmap"},
+	}, {
+		name: "out-of-time-with-child", chain: []string{"odd"}, body: `sleep 9 >/dev/null 2>&1`, deadline: 5 * time.Second,
+		status: `^odd killed by SIGKILL after [0-9.]+m?s$`, errorType: "SIGKILL", failed: "odd", signal: "SIGKILL",
+		left: "sleep",
+	}, {
+		name: "missing-binary", chain: []string{"absent", "portmap"},
+		status: `^absent, portmap never run$`, errorType: "never run", never: []string{"absent", "portmap"},
+	}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := s.sub(t)
+			check(t, s.rig.AddPlugin("odd", spoil(c.body)))
+			s.network(c.name, c.chain...)
+			ctx := s.ctx
+			if c.deadline != 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, c.deadline)
+				defer cancel()
+			}
+			_, err := s.rig.RunPod(ctx, rig.PodOptions{Namespace: "shop", Name: c.name})
+			if err == nil {
+				t.Fatal("the pod runs")
+			}
+			t.Log(err)
+			all := s.podSpans(c.name, "CNI ADD", "CNI DEL")
+
+			call := one(t, all, "call", "CNI ADD", "eth0")
+			if text := call.GetStatus().GetMessage(); !call.failed() || !regexp.MustCompile(c.status).MatchString(text) {
+				t.Errorf("the call's status is %q", text)
+			}
+			if call.text("error.type") != c.errorType || call.text("cniscope.failed_plugin") != c.failed {
+				t.Errorf("error.type %q, cniscope.failed_plugin %q", call.text("error.type"), call.text("cniscope.failed_plugin"))
+			}
+			if never := call.texts("cniscope.never_run"); !slices.Equal(never, c.never) {
+				t.Errorf("never run are said to be %q", never)
+			}
+			wrong := []*span{call}
+			if c.failed != "" {
+				plugin := one(t, all, "plugin", c.failed+" ADD", "eth0")
+				wrong = append(wrong, plugin)
+				if plugin.text("cniscope.signal") != c.signal || plugin.text("error.type") != c.errorType || plugin.attrs["process.exit.code"].GetIntValue() != c.code {
+					t.Errorf("the plugin's span says %v", plugin.attrs)
+				}
+				if text := plugin.GetStatus().GetMessage(); !strings.HasPrefix(call.GetStatus().GetMessage(), text) || text == "" {
+					t.Errorf("the plugin's status is %q", text)
+				}
+				if age := judge.Round(plugin.took()).String(); c.signal != "" && !strings.HasSuffix(plugin.GetStatus().GetMessage(), " after "+age) {
+					t.Errorf("%q after %s", plugin.GetStatus().GetMessage(), age)
+				}
+			}
+			for _, x := range all {
+				if outlived := x.attrs["cniscope.outlived"].GetBoolValue(); outlived != (c.left != "" && x.Name == c.left) {
+					t.Errorf("%s outlived its plugin: %t", x.Name, outlived)
+				}
+			}
+			// What follows from the same fault: DEL stops at the missing binary, too, and
+			// the plugin that became another program is a span of its own.
+			for _, x := range all {
+				expected := slices.Contains(wrong, x) || c.name == "missing-binary" && x.Name == "CNI DEL" ||
+					x.kind() == "command" && x.parent() == wrong[len(wrong)-1].id() && x.text("cniscope.signal") == c.signal
+				if x.failed() && !expected {
+					t.Errorf("%s %s has status Error, too: %s", x.Name, x.text("cni.ifname"), x.GetStatus().GetMessage())
+				}
+			}
+			s.warned(c.name, "CNI call failed", call)
+		})
+	}
+	s.wholeTraces()
+}
+
+func TestSlowCommandsAreFlaggedWithTheirThreshold(t *testing.T) {
+	s := set(t, true, rig.Options{}, scope.Options{TOML: patient})
+	for _, c := range []struct {
+		name, body string
+		slow       []string // commands
+	}{
+		{"default", `sleep 0.3`, []string{"sleep"}},
+		{"rule", `ln -sf /bin/sleep "$HOME/Get-NetAdapter"; "$HOME/Get-NetAdapter" 0.1`, []string{"Get-NetAdapter"}},
+		{"several", `sleep 0.3; (sleep 0.4)`, []string{"sleep", "sleep"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := s.sub(t)
+			check(t, s.rig.AddPlugin("odd", spoil(c.body)))
+			s.network(c.name, "odd")
+			s.pod(rig.PodOptions{Namespace: "shop", Name: c.name})
+			all := s.podSpans(c.name, "CNI ADD")
+			n := 0
+			for _, x := range only(all, "command", "") {
+				limit := 250.0 // ms
+				if x.Name == "Get-NetAdapter" {
+					limit = 50
+				}
+				if slow := x.took().Seconds()*1000 > limit; slow != x.attrs["cniscope.slow"].GetBoolValue() || slow != (len(x.Events) == 1 && x.Events[0].Name == "slow") {
+					t.Errorf("%s took %s: %v %v", x.Name, x.took(), x.attrs, x.Events)
+				} else if !slow {
+					continue
+				}
+				n++
+				if got := x.attrs["cniscope.slow_threshold_ms"].GetDoubleValue(); got != limit {
+					t.Errorf("the threshold of %s is said to be %v ms", x.Name, got)
+				}
+				if i := slices.Index(c.slow, x.Name); i >= 0 {
+					c.slow = slices.Delete(c.slow, i, i+1)
+				}
+			}
+			if len(c.slow) > 0 {
+				t.Errorf("not flagged: %v", c.slow)
+			}
+			call := one(t, all, "call", "CNI ADD", "eth0")
+			if got := call.attrs["cniscope.slow_commands"].GetIntValue(); got != int64(n) {
+				t.Errorf("the call counts %d slow commands, not %d", got, n)
+			}
+			for _, x := range all {
+				if x.failed() {
+					t.Errorf("%s has status Error: %s", x.Name, x.GetStatus().GetMessage())
+				}
+			}
+			s.warned(c.name, "CNI call ran a slow command", call)
+		})
+	}
+}
+
+// warned checks that the log has one warning of the pod, with what helps at night.
+func (s *stage) warned(pod, message string, call *span) {
+	s.Helper()
+	var lines []map[string]any
+	for line := range strings.Lines(s.scope.LogText()) {
+		var l map[string]any
+		check(s.T, json.Unmarshal([]byte(line), &l))
+		if l["level"] == "WARN" && l["pod"] == "shop/"+pod && l["call"] == "ADD eth0" {
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) != 1 {
+		s.Fatalf("%d warnings of pod %s: %v", len(lines), pod, lines)
+	}
+	l := lines[0]
+	if l["msg"] != message || l["node"] != "rig-node" || l["trace_id"] != call.trace() {
+		s.Errorf("the warning says %v; the call's trace is %s", l, call.trace())
+	}
+	// The JSON log has durations in nanoseconds.
+	if l["took"] != float64(judge.Round(call.took())) || !strings.HasSuffix(fmt.Sprint(l["most"]), call.text("cniscope.biggest_part")) {
+		s.Errorf("the warning says %v; the call took %s, most of it %s", l, call.took(), call.text("cniscope.biggest_part"))
+	}
+	if failure, failed := l["failure"]; failed != call.failed() || failed && failure != call.GetStatus().GetMessage() {
+		s.Errorf("the warning says %v; the call's status is %q", l, call.GetStatus().GetMessage())
+	}
+}

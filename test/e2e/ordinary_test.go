@@ -1,0 +1,119 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// ordinaryPods is how many pods come and go; `make test-ordinary` says 500.
+const ordinaryPods = "CNISCOPE_TEST_PODS"
+
+// On a healthy node nothing looks broken: iptables -C exits 1 in every ADD, and yet no
+// span has status Error. And whoever lists the span names has seen all of them soon.
+func TestOrdinaryPodsAreOrdinary(t *testing.T) {
+	pods := 60
+	if text := os.Getenv(ordinaryPods); text != "" {
+		var err error
+		pods, err = strconv.Atoi(text)
+		check(t, err)
+	}
+	const first = 10 // pods, after which no name is new
+	file := filepath.Join(t.TempDir(), "otlp.jsonl")
+	s := set(t, false, rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap(), rig.Firewall()}}},
+	}, scope.Options{TOML: fmt.Sprintf("[limits]\n[export.file]\npath = %q\nmax_bytes = \"4GiB\"\n", file)})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(pods)*2*time.Second)
+	defer cancel()
+	s.ctx = ctx
+
+	begin := time.Now()
+	s.inParallel(4, pods, func(i int) error {
+		id, err := s.rig.RunPod(ctx, rig.PodOptions{
+			Namespace: "shop", Name: fmt.Sprintf("web-%d", i),
+			HostPorts: []rig.HostPort{{Host: int32(20000 + i), Container: 80}},
+		})
+		if err == nil {
+			err = s.rig.StopPod(ctx, id)
+		}
+		if err == nil {
+			err = s.rig.RemovePod(ctx, id)
+		}
+		return err
+	})
+	t.Logf("%d pods in %s", pods, time.Since(begin).Round(time.Second))
+	check(t, s.scope.Stop()) // everything is delivered
+
+	names := map[string]int{} // of spans, and the lowest number of a pod that has it
+	calls := map[string]int{}
+	spans, failed, partial := 0, 0, 0
+	s.eachSpan(file, func(x ptrace.Span) {
+		spans++
+		text := func(key string) string { v, _ := x.Attributes().Get(key); return v.Str() }
+		pod, err := strconv.Atoi(strings.TrimPrefix(text("k8s.pod.name"), "web-"))
+		check(t, err)
+		if lowest, known := names[x.Name()]; !known || pod < lowest {
+			names[x.Name()] = pod
+		}
+		if x.Status().Code() == ptrace.StatusCodeError {
+			failed++
+			t.Errorf("%s of pod %d has status Error: %s", x.Name(), pod, x.Status().Message())
+		}
+		if reason := text("cniscope.partial_reason"); reason != "" {
+			partial++
+			t.Errorf("%s of pod %d is partial: %s", x.Name(), pod, reason)
+		}
+		if text("cniscope.kind") == "call" {
+			calls[fmt.Sprintf("web-%d %s %s", pod, x.Name(), text("cni.ifname"))]++
+		}
+	})
+	for name, pod := range names {
+		if pod >= first {
+			t.Errorf("the span name %q is new with pod %d", name, pod)
+		}
+	}
+	for i := range pods {
+		for _, call := range []string{"CNI ADD lo", "CNI ADD eth0", "CNI DEL lo", "CNI DEL eth0"} {
+			// The second DEL of a sandbox has no network namespace any more.
+			if n := calls[fmt.Sprintf("web-%d %s", i, call)]; n == 0 || strings.HasPrefix(call, "CNI ADD") && n > 1 {
+				t.Errorf("pod web-%d has %d spans %s", i, n, call)
+			}
+		}
+	}
+	lost := strings.Count(s.scope.LogText(), "events were lost")
+	if lost > 0 {
+		t.Error("cniscope lost events")
+	}
+	t.Logf("%d spans with %d names; %d with status Error, %d partial, %d losses", spans, len(names), failed, partial, lost)
+}
+
+// eachSpan hands out the spans of a file of OTLP JSON lines.
+func (s *stage) eachSpan(file string, take func(ptrace.Span)) {
+	s.Helper()
+	data, err := os.ReadFile(file)
+	check(s.T, err)
+	for line := range bytes.Lines(data) {
+		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
+		check(s.T, err)
+		for _, rs := range traces.ResourceSpans().All() {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, x := range ss.Spans().All() {
+					take(x)
+				}
+			}
+		}
+	}
+}
