@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/pipeline"
@@ -96,7 +98,7 @@ func run(ctx context.Context, file optionsFile) error {
 			}
 		}
 	}()
-	go live.Run(ctx, func(o config.Options) { n.changes <- o })
+	go live.Run(ctx, n.apply)
 
 	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
 	err = observe(ctx, log, o, plugin, n.open.is, n.take)
@@ -111,7 +113,8 @@ func run(ctx context.Context, file optionsFile) error {
 	return err
 }
 
-// node is a running cniscope behind its sources. All of it is used by one goroutine.
+// node is a running cniscope behind its sources. One goroutine takes events; another
+// one applies options.
 type node struct {
 	log      *slog.Logger
 	level    *slog.LevelVar
@@ -119,7 +122,7 @@ type node struct {
 	pipeline *pipeline.Pipeline
 	out      *destinations
 	open     busy
-	changes  chan config.Options
+	judge    atomic.Pointer[judge.Options] // for the next event; nil: as before
 }
 
 func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, error) {
@@ -131,7 +134,6 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	n := &node{
 		log: log, level: level, name: o.Resource.Node, out: out,
 		pipeline: settingsOf(o, boot).pipeline(boot),
-		changes:  make(chan config.Options, 1),
 	}
 	n.setLevel(o)
 	return n, nil
@@ -139,10 +141,8 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 
 // take is the way of one event.
 func (n *node) take(e event.Event) {
-	select {
-	case o := <-n.changes:
-		n.apply(o)
-	default:
+	if j := n.judge.Swap(nil); j != nil {
+		n.pipeline.Judge = *j
 	}
 	say(n.log, e)
 	for _, r := range n.pipeline.Apply(e) {
@@ -158,9 +158,11 @@ func (n *node) result(r pipeline.Result) {
 	}
 }
 
-// apply takes over the options that may change while cniscope runs.
+// apply takes over the options that may change while cniscope runs. It does not wait
+// for an event: on a quiet node there may be none for hours.
 func (n *node) apply(o config.Options) {
-	n.pipeline.Judge = judgeOf(o)
+	j := judgeOf(o)
+	n.judge.Store(&j)
 	n.setLevel(o)
 	if err := n.out.set(o.Export); err != nil {
 		n.log.Error("the destination stays as it was", "error", err)
