@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"reflect"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -34,11 +35,13 @@ func newDestinations(log *slog.Logger, o config.Export) (*destinations, error) {
 // set changes the destinations to what the options say. What waits goes to the new
 // ones. An error leaves the old ones in place.
 func (d *destinations) set(o config.Export) error {
-	otlp, err := otlpExporter(o.OTLP)
-	if err != nil {
-		return err
+	if !reflect.DeepEqual(o.OTLP, d.now.OTLP) {
+		otlp, err := otlpExporter(o.OTLP)
+		if err != nil {
+			return err
+		}
+		d.otlp.SetExporter(otlp)
 	}
-	d.otlp.SetExporter(otlp)
 	if o.File != d.now.File {
 		var file export.Exporter
 		if o.File.Path != "" {

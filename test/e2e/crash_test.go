@@ -25,12 +25,12 @@ import (
 
 func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	g := newGate(t)
-	s := set(t, true, g.rig(), scope.Options{})
+	s := set(t, true, g.rig(), scope.Options{TOML: patient})
 	pod := s.podIn(g, "standing")
 	loaded := bpfOf(t, s.scope.PID())
 	s.scope.Kill9()
 	s.pod(rig.PodOptions{Name: "unseen"})
-	s.startScope(scope.Options{}) // while the plugin still waits
+	s.startScope(scope.Options{TOML: patient}) // while the plugin still waits
 	g.open()
 	check(t, <-pod)
 
@@ -71,7 +71,7 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 
 func TestJaegerIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	g := newGate(t)
-	s := set(t, true, g.rig(), scope.Options{})
+	s := set(t, true, g.rig(), scope.Options{TOML: patient})
 	pod := s.podIn(g, "standing")
 	s.jaeger.Kill9()
 	g.open()
@@ -94,7 +94,7 @@ func TestJaegerIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 
 func TestContainerdIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	g := newGate(t)
-	s := set(t, true, g.rig(), scope.Options{})
+	s := set(t, true, g.rig(), scope.Options{TOML: patient})
 	before := s.pod(rig.PodOptions{Name: "before"})
 	pod := s.podIn(g, "torn")
 	s.rig.Kill9Containerd()
@@ -160,7 +160,7 @@ func TestCniscopeIsStoppedInTheMiddleOfAnAdd(t *testing.T) {
 }
 
 func TestTheSecondCniscopeSaysWhoHoldsTheNode(t *testing.T) {
-	s := set(t, false, rig.Options{}, scope.Options{})
+	s := set(t, false, rig.Options{}, scope.Options{TOML: patient})
 	for _, command := range [][]string{{"run"}, {"record", filepath.Join(t.TempDir(), "second.rec")}} {
 		out, err := exec.Command(program, append(command, "--config", s.scope.Config())...).CombinedOutput()
 		var exit *exec.ExitError
@@ -176,7 +176,7 @@ func TestTheSecondCniscopeSaysWhoHoldsTheNode(t *testing.T) {
 	s.pod(rig.PodOptions{Name: "web-0"}) // the first goes on
 	s.traced("web-0")
 	s.scope.Kill9()
-	s.startScope(scope.Options{}) // the lock went with its holder
+	s.startScope(scope.Options{TOML: patient}) // the lock went with its holder
 }
 
 // gate is a plugin in which an ADD stands until the test lets it go.

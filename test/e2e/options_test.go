@@ -1,0 +1,183 @@
+//go:build linux
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// TLS both ways, headers and compression, all of it set while cniscope runs; and the
+// same spans in a file that only root may read.
+func TestOTLPOverTLSAndAFile(t *testing.T) {
+	r := newReceiver(t)
+	s := set(t, false, rig.Options{}, scope.Options{})
+	destination := func(ca string) string {
+		return fmt.Sprintf("[export.otlp]\nendpoint = %q\ncompression = \"gzip\"\ncert = %q\nkey = %q\nheaders = { authorization = \"Bearer x\", x-scope-orgid = \"nodes\" }\n%s\n",
+			"https://"+r.address, r.pem("client.crt"), r.pem("client.key"), ca)
+	}
+	// Whose certificate it is nobody has said: it is not spoken to.
+	s.options(destination(""))
+	s.pod(rig.PodOptions{Name: "web-0"})
+	s.logged("certificate signed by unknown authority", 1)
+	if got := r.spans(); len(got) > 0 {
+		t.Fatalf("%d spans went to a stranger", len(got))
+	}
+	// What waits goes out as soon as it may, without any further call.
+	s.options(destination(fmt.Sprintf("ca = %q", r.pem("ca.crt"))))
+	s.eventually(func() error {
+		if len(only(of(r.spans(), "web-0"), "call", "CNI ADD")) < 2 {
+			return errors.New("web-0's setup has not arrived")
+		}
+		return nil
+	})
+	before := len(r.spans())
+	file := filepath.Join(t.TempDir(), "spans")
+	s.options(destination(fmt.Sprintf("ca = %q\n[export.file]\npath = %q", r.pem("ca.crt"), file)))
+	for i := range 3 {
+		check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Name: fmt.Sprintf("both-%d", i)})))
+	}
+	check(t, s.scope.Stop()) // what waits is sent
+
+	sent, written := r.spans()[before:], spansIn(t, file)
+	if ids(sent) != ids(written) || len(only(sent, "call", "CNI ADD")) != 6 || len(only(sent, "call", "CNI DEL")) == 0 {
+		t.Errorf("%d spans were sent, %d written, or not the same:\n%s\n%s", len(sent), len(written), ids(sent), ids(written))
+	}
+	t.Logf("%d spans sent, %d written", len(sent), len(written))
+	info, err := os.Stat(file)
+	check(t, err)
+	if info.Mode() != 0o600 {
+		t.Errorf("the file's mode is %s", info.Mode())
+	}
+	for _, q := range r.requests() {
+		if q.compression != "gzip" || q.headers != "Bearer x, nodes" || q.client != "cniscope-client" {
+			t.Errorf("a request: %+v", q)
+		}
+	}
+}
+
+// A ConfigMap's file is a link that moves; the process that reads it goes on.
+func TestSamplingChangesWhileItRuns(t *testing.T) {
+	s := set(t, false, rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("moody")}}},
+		Plugins:  map[string][]byte{"moody": rig.Script(`case $CNI_ARGS in *bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 no;; esac`)},
+	}, scope.Options{TOML: patient + "[sampling]\nratio = 1.0\n"})
+	pid := s.scope.PID()
+	mount := s.asConfigMap()
+	s.pod(rig.PodOptions{Name: "first"})
+	s.traced("first")
+
+	mount.swap("ratio = 1.0", "ratio = 0.0\nkeep = [\"failed\"]")
+	s.within2s("sampling.ratio: 1.0 -> 0.0", 1)
+	s.pod(rig.PodOptions{Name: "ordinary"})
+	if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: "bad"}); err == nil {
+		t.Fatal("the plugin was to fail")
+	}
+	s.spans("cniscope", func(all []*span) error {
+		for _, x := range only(of(all, "bad"), "call", "CNI ADD") {
+			if x.failed() {
+				return nil
+			}
+		}
+		return errors.New("what failed has not arrived")
+	})
+
+	mount.swap("ratio = 0.0", "ratio = \"half\"")
+	s.within2s("the new options cannot be used, the old ones stay", 1)
+	for _, says := range []string{
+		fmt.Sprintf("%s:%d:", s.scope.Config(), mount.line("ratio = ")), "sampling.ratio", "is text: write a number from 0 to 1",
+	} {
+		check(t, contains(s.scope.LogText(), says))
+	}
+	s.pod(rig.PodOptions{Name: "still-ordinary"})
+
+	mount.swap("ratio = \"half\"", "ratio = 1.0")
+	s.within2s("sampling.ratio: 0.0 -> 1.0", 1)
+	s.pod(rig.PodOptions{Name: "last"})
+	s.traced("last")
+	all := s.calls("ADD", 5)
+	for _, name := range []string{"ordinary", "still-ordinary"} {
+		if got := of(all, name); len(got) > 0 {
+			t.Errorf("%d spans of %s were kept", len(got), name)
+		}
+	}
+	if s.scope.PID() != pid || strings.Count(s.scope.LogText(), "observing CNI calls") != 1 {
+		t.Error("cniscope was restarted")
+	}
+}
+
+// options replaces those of a running cniscope and waits until it has taken them.
+func (s *stage) options(toml string) {
+	s.Helper()
+	n := strings.Count(s.scope.LogText(), "msg=\"options changed\"")
+	check(s.T, s.scope.SetOptions(toml+quick))
+	s.logged("msg=\"options changed\"", n+1)
+}
+
+// within2s is how long a change may take to be in force.
+func (s *stage) within2s(says string, n int) {
+	s.Helper()
+	began := time.Now()
+	s.logged(says, n)
+	if took := time.Since(began); took > 2*time.Second {
+		s.Errorf("it took %s", took)
+	} else {
+		s.Logf("%q after %s", says, took.Round(time.Millisecond))
+	}
+}
+
+// configMap is an options folder as a kubelet mounts it: the file is a link into
+// ..data, which is a link to the version of the day.
+type configMap struct {
+	*stage
+	dir     string
+	text    string
+	version int
+}
+
+func (s *stage) asConfigMap() *configMap {
+	s.Helper()
+	m := &configMap{stage: s, dir: filepath.Dir(s.scope.Config()), text: string(s.read(s.scope.Config()))}
+	m.publish()
+	link := filepath.Join(m.dir, "link")
+	check(s.T, os.Symlink(filepath.Join("..data", filepath.Base(s.scope.Config())), link))
+	check(s.T, os.Rename(link, s.scope.Config()))
+	return m
+}
+
+// swap changes the text.
+func (m *configMap) swap(from, to string) {
+	m.Helper()
+	check(m.T, contains(m.text, from))
+	m.text = strings.Replace(m.text, from, to, 1)
+	m.publish()
+}
+
+// publish does what the kubelet's AtomicWriter does (pkg/volume/util/atomic_writer.go).
+func (m *configMap) publish() {
+	m.Helper()
+	old, _ := os.Readlink(filepath.Join(m.dir, "..data")) // none the first time
+	m.version++
+	next := fmt.Sprintf("..version_%d", m.version)
+	check(m.T, os.Mkdir(filepath.Join(m.dir, next), 0o755))
+	check(m.T, os.WriteFile(filepath.Join(m.dir, next, filepath.Base(m.scope.Config())), []byte(m.text), 0o600))
+	check(m.T, os.Symlink(next, filepath.Join(m.dir, "..data_tmp")))
+	check(m.T, os.Rename(filepath.Join(m.dir, "..data_tmp"), filepath.Join(m.dir, "..data")))
+	if old != "" {
+		check(m.T, os.RemoveAll(filepath.Join(m.dir, old)))
+	}
+}
+
+// line is where a text is, counted from 1.
+func (m *configMap) line(text string) int {
+	before, _, _ := strings.Cut(m.text, text)
+	return strings.Count(before, "\n") + 1
+}

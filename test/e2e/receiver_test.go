@@ -1,0 +1,150 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	_ "google.golang.org/grpc/encoding/gzip" // what it can take
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+)
+
+// receiver takes OTLP over gRPC from who shows a certificate of its own CA.
+type receiver struct {
+	coltracepb.UnimplementedTraceServiceServer
+	address, dir string
+
+	mu   sync.Mutex
+	got  []*tracepb.ResourceSpans
+	asks []request
+}
+
+// request is what a receiver saw of a request besides its spans.
+type request struct{ compression, headers, client string }
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{dir: t.TempDir()}
+	ca, caKey := r.certificate(t, "ca", nil, nil)
+	r.certificate(t, "server", ca, caKey)
+	r.certificate(t, "client", ca, caKey)
+	pair, err := tls.LoadX509KeyPair(r.pem("server.crt"), r.pem("server.key"))
+	check(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(ca)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	r.address = listener.Addr().String()
+	server := grpc.NewServer(grpc.StatsHandler(compression{}), grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	})))
+	coltracepb.RegisterTraceServiceServer(server, r)
+	go func() { _ = server.Serve(listener) }() // until Stop
+	t.Cleanup(server.Stop)
+	return r
+}
+
+// pem is one of the files of the receiver's little PKI.
+func (r *receiver) pem(name string) string { return filepath.Join(r.dir, name) }
+
+// certificate writes name.crt and name.key; without a CA it is one.
+func (r *receiver) certificate(t *testing.T, name string, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "cniscope-" + name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	if ca == nil {
+		ca, caKey = template, key
+		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca, &key.PublicKey, caKey)
+	check(t, err)
+	private, err := x509.MarshalECPrivateKey(key)
+	check(t, err)
+	check(t, os.WriteFile(r.pem(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	check(t, os.WriteFile(r.pem(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), 0o600))
+	made, err := x509.ParseCertificate(der)
+	check(t, err)
+	return made, key
+}
+
+func (r *receiver) Export(ctx context.Context, in *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
+	q := request{compression: *ctx.Value(compression{}).(*string)}
+	headers, _ := metadata.FromIncomingContext(ctx)
+	q.headers = strings.Join(append(headers.Get("authorization"), headers.Get("x-scope-orgid")...), ", ")
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			q.client = info.State.PeerCertificates[0].Subject.CommonName
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, in.ResourceSpans...)
+	r.asks = append(r.asks, q)
+	return &coltracepb.ExportTraceServiceResponse{}, nil
+}
+
+func (r *receiver) spans() []*span {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return flatten(r.got)
+}
+
+func (r *receiver) requests() []request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.asks)
+}
+
+// compression notes how a request came: gRPC takes it off before the handler.
+type compression struct{}
+
+func (compression) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, compression{}, new(string))
+}
+
+func (compression) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if in, ok := s.(*stats.InHeader); ok {
+		*ctx.Value(compression{}).(*string) = in.Compression
+	}
+}
+
+func (compression) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (compression) HandleConn(context.Context, stats.ConnStats) {}
+
+// ids are the span ids of spans, sorted.
+func ids(spans []*span) string {
+	var all []string
+	for _, x := range spans {
+		all = append(all, x.id())
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
