@@ -17,8 +17,8 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// patient options bear with a machine that is busy, and have a log to be read by program.
-const patient = `
+// readable options bear with a machine that is busy, and have a log to be read by program.
+const readable = `
 [limits]
 settle = "2s"
 [log]
@@ -37,7 +37,7 @@ func spoil(body string) []byte {
 
 // What went wrong in a pod's network setup is said where it happened, and nowhere else.
 func TestAFailedAddSaysWhatFailed(t *testing.T) {
-	s := set(t, true, rig.Options{}, scope.Options{TOML: patient})
+	s := set(t, true, rig.Options{}, scope.Options{TOML: readable})
 	for _, c := range []struct {
 		name     string
 		chain    []string // behind bridge
@@ -131,7 +131,7 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 }
 
 func TestSlowCommandsAreFlaggedWithTheirThreshold(t *testing.T) {
-	s := set(t, true, rig.Options{}, scope.Options{TOML: patient})
+	s := set(t, true, rig.Options{}, scope.Options{TOML: readable})
 	for _, c := range []struct {
 		name, body string
 		slow       []string // commands

@@ -69,7 +69,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	s := set(t, false, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("moody")}}},
 		Plugins:  map[string][]byte{"moody": rig.Script(`case $CNI_ARGS in *bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 no;; esac`)},
-	}, scope.Options{TOML: patient + "[sampling]\nratio = 1.0\n"})
+	}, scope.Options{TOML: patient + "[sampling]\nratio = 1.0\nper_second = 0\n"})
 	pid := s.scope.PID()
 	mount := s.asConfigMap()
 	s.pod(rig.PodOptions{Name: "first"})
