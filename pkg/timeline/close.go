@@ -21,6 +21,7 @@ type sandbox struct {
 }
 
 func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
+	t.nri = true
 	known := t.sandboxes[s.ID]
 	switch {
 	case known == nil:
@@ -76,12 +77,35 @@ func (t *Timeline) over(op *operation, now int64) Closed {
 	switch {
 	case op.live == 0 && op.commit != 0 && op.commit <= now:
 		return op.closed
-	case op.live == 0 && now-op.End >= int64(t.options.Settle):
+	case op.live == 0 && now-op.End >= int64(t.options.Settle) && (now-op.End >= patience*int64(t.options.Settle) || !t.expects(op)):
 		return ClosedSettled
 	case now-op.Start >= int64(t.options.MaxHold):
 		return ClosedHeld
 	}
 	return ""
+}
+
+// patience is how many times Options.Settle an operation waits that is known to be
+// unfinished: a node with much to do may take seconds between two plugins, and from the
+// last of them to a sandbox that runs.
+const patience = 10
+
+// expects tells whether something is still to come: the rest of a chain, or the word of NRI
+// that the sandbox runs.
+func (t *Timeline) expects(op *operation) bool {
+	for _, call := range op.Calls {
+		last := call.Runs[len(call.Runs)-1]
+		if last.Failed() || last.Unseen {
+			return false // whatever was to come does not
+		}
+	}
+	if op.Kind == Setup && t.nri && op.Lost == 0 {
+		return true
+	}
+	return slices.ContainsFunc(op.Calls, func(call *Call) bool {
+		_, rest, known := t.network(call)
+		return known && len(rest) > 0 && call.Start >= t.configured
+	})
 }
 
 // close ends the operations for which why gives a reason.

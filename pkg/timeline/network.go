@@ -10,10 +10,10 @@ import (
 // opts.go, WithLoNetwork); no file configures it.
 var loopback = event.Network{Name: "cni-loopback", Plugins: []event.Plugin{{Type: "loopback"}}}
 
-// resolve names the network of a call, and the plugins of its chain whose turn never
-// came. It does so only if a single network can be meant: the environment of a plugin
-// does not name it.
-func (t *Timeline) resolve(op *operation, call *Call) {
+// network finds the network of a call, and the plugins of its chain whose turn has not come.
+// It is known only if a single one can be meant: the environment of a plugin does not name
+// it.
+func (t *Timeline) network(call *Call) (name string, rest []string, known bool) {
 	ran := call.plugins()
 	var found []event.Network
 	for _, network := range append([]event.Network{loopback}, t.networks...) {
@@ -22,10 +22,15 @@ func (t *Timeline) resolve(op *operation, call *Call) {
 		}
 	}
 	if len(found) != 1 {
-		return
+		return "", nil, false
 	}
-	call.Network = found[0].Name
-	rest := chain(found[0], call.Command)[len(ran):]
+	return found[0].Name, chain(found[0], call.Command)[len(ran):], true
+}
+
+// resolve names the network of a call, and the plugins of its chain whose turn never came.
+func (t *Timeline) resolve(op *operation, call *Call) {
+	name, rest, _ := t.network(call)
+	call.Network = name
 	switch last := call.Runs[len(call.Runs)-1]; {
 	case len(rest) == 0 || !last.Ended || op.Lost > 0:
 	case op.Kind == Setup && op.Sandbox != nil && op.Sandbox.Phase == event.SandboxRunning:

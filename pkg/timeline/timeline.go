@@ -43,6 +43,8 @@ type Timeline struct {
 	sandboxes map[string]*sandbox
 	history   *history
 	networks  []event.Network
+	// nri: NRI speaks to us, so it will say when a sandbox runs.
+	nri bool
 	// configured is when the networks became what they are.
 	configured int64
 	runtime    event.Runtime
@@ -94,6 +96,10 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 		t.networks, t.configured = b.Networks, e.Time
 	case *event.Runtime:
 		t.runtime = *b
+	case *event.Degraded:
+		if b.Feature == "nri" {
+			t.nri = b.Restored
+		}
 	case *event.Clock:
 		t.mono, t.wall = e.Time, b.Wall
 	}

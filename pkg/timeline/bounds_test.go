@@ -1,0 +1,117 @@
+package timeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func pod(uid string) func(*event.Exec) { return func(e *event.Exec) { e.Call.Pod.UID = uid } }
+
+func TestWhatFollowsOnWhat(t *testing.T) {
+	s := tell(t)
+	s.plugin(0, "a", "ADD", "bridge", pod("u")).exit(8, "a", 1).
+		plugin(10, "b", "DEL", "bridge", pod("u")).exit(12, "b").tick(2000).
+		plugin(3000, "c", "DEL", "bridge", pod("u"), netns("")).exit(3001, "c").tick(5000).
+		plugin(6000, "d", "ADD", "bridge", pod("u"), container("c2")).exit(6001, "d").tick(8000).
+		plugin(9000, "e", "ADD", "bridge", pod("other"), container("c3")).exit(9001, "e").tick(11000)
+	var got []string
+	for _, op := range s.closed {
+		line := fmt.Sprintf("%s %s attempt %d", op.Kind, op.ContainerID, op.Attempt)
+		for _, b := range op.Before {
+			line += fmt.Sprintf(" <- %s (%s %s)", b.Why, b.Kind, b.First)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"setup c1 attempt 1",
+		"teardown c1 attempt 0 <- setup of the sandbox (setup a)",
+		"teardown c1 attempt 0 <- setup of the sandbox (setup a) <- earlier teardown (teardown b)",
+		"setup c2 attempt 2 <- previous attempt (setup a)",
+		"setup c3 attempt 1",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestACallUnderWayIsSeen(t *testing.T) {
+	s := tell(t)
+	s.line.options.Hung = 30 * time.Second
+	s.plugin(0, "b", "ADD", "bridge").command(10, "i", "b", "iptables").exit(20, "i").
+		command(30, "s", "b", "sh").command(40, "w", "s", "sleep").tick(29_000)
+	flights := s.line.InFlight()
+	if len(flights) != 1 || flights[0].Plugin != "bridge" || flights[0].Name != "sleep" || flights[0].Since != 40*ms {
+		t.Errorf("in flight: %+v", flights)
+	}
+	if early := s.line.Overdue(); len(early) != 0 {
+		t.Errorf("overdue after 29 s: %+v", early)
+	}
+	s.tick(30_000)
+	if n := len(s.line.Overdue()); n != 1 {
+		t.Errorf("%d calls are overdue after 30 s", n)
+	}
+	if again := s.line.Overdue(); len(again) != 0 {
+		t.Error("it is said twice")
+	}
+	s.exit(40_000, "w").exit(40_001, "s").exit(40_002, "b").tick(45_000)
+	if len(s.line.InFlight()) != 0 || !s.closed[0].Calls[0].Hung {
+		t.Error("a call that hung is over, and marked")
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	h := newHistory(3)
+	for i := range 100 {
+		h.put(fmt.Sprint(i), Key{})
+		h.put("kept", Key{Start: int64(i)})
+	}
+	if len(h.entries) != 3 || h.order.Len() != 3 || h.get("kept").count != 100 {
+		t.Errorf("%d entries", len(h.entries))
+	}
+}
+
+func TestEverythingIsBounded(t *testing.T) {
+	s := tell(t)
+	for i := range 1000 { // more calls than the limit
+		s.plugin(0, fmt.Sprint("p", i), "ADD", "bridge", container(fmt.Sprint("c", i)))
+		s.at(0, &event.Sandbox{ID: fmt.Sprint("c", i)})
+	}
+	for i := range 1000 { // more commands than the limit
+		s.command(1, fmt.Sprint("x", i), "p0", "iptables").exit(1, fmt.Sprint("x", i))
+	}
+	for i := range 1000 { // more processes than the limit
+		s.at(1, &event.Fork{Process: event.Process(fmt.Sprint("f", i)), Parent: "p1"})
+	}
+	if n := len(s.line.open); n != 8 {
+		t.Errorf("%d operations open", n)
+	}
+	if n := len(s.line.processes); n > 64 {
+		t.Errorf("%d processes", n)
+	}
+	if n := len(s.line.sandboxes); n > 32 {
+		t.Errorf("%d sandboxes", n)
+	}
+	first := s.line.open[0]
+	if first.images != 32 || first.Dropped != 1000-31 {
+		t.Errorf("%d images kept, %d dropped", first.images, first.Dropped)
+	}
+	if s.line.Stats().Refused == 0 {
+		t.Error("nothing counted as refused")
+	}
+	if ops := s.line.Flush(); len(ops) != 8 || len(s.line.processes) != 0 {
+		t.Errorf("flushed %d operations, %d processes left", len(ops), len(s.line.processes))
+	}
+}
+
+func TestLateFactsAreCounted(t *testing.T) {
+	s := tell(t).plugin(0, "b", "ADD", "bridge").command(1, "d", "b", "daemon").exit(2, "b").tick(2000)
+	s.command(2001, "e", "d", "child").exit(2002, "d")
+	if late := s.line.Stats().Late; late != 3 {
+		t.Errorf("%d late, want a fork, an exec and an exit", late)
+	}
+}
