@@ -65,3 +65,39 @@ func guarded(ctx context.Context, log *slog.Logger, s Source, sink event.Sink) (
 	}()
 	return s.Run(ctx, sink)
 }
+
+// Begun is a source that runs before anybody takes its events.
+type Begun struct {
+	cancel context.CancelFunc
+	sinks  chan event.Sink
+	ended  chan error
+}
+
+// Begin runs s at once. Its first event waits, and s with it, until Run is called or ctx
+// ends: s needs a queue of its own.
+func Begin(ctx context.Context, log *slog.Logger, s Source) *Begun {
+	ctx, cancel := context.WithCancel(ctx)
+	b := &Begun{cancel: cancel, sinks: make(chan event.Sink, 1), ended: make(chan error, 1)}
+	go func() {
+		var sink event.Sink
+		b.ended <- guarded(ctx, log, s, func(e event.Event) {
+			if sink == nil {
+				select {
+				case sink = <-b.sinks:
+				case <-ctx.Done():
+					return // nobody is going to take it
+				}
+			}
+			sink(e)
+		})
+	}()
+	return b
+}
+
+// Run delivers the events as Source says. It is called once.
+func (b *Begun) Run(ctx context.Context, sink event.Sink) error {
+	defer b.cancel()
+	defer context.AfterFunc(ctx, b.cancel)()
+	b.sinks <- sink
+	return <-b.ended
+}

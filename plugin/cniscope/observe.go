@@ -8,24 +8,29 @@ import (
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/privilege"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/runtime"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
+// identity is the source of what the runtime knows of its pods.
+type identity struct {
+	source.Source
+	attempted <-chan struct{} // see nri.Plugin
+}
+
 // observe runs all sources of this node and hands their events to take until ctx ends.
-// busy tells whether operations are open.
-func observe(ctx context.Context, log *slog.Logger, o config.Options, plugin *nri.Plugin, busy func() bool, take event.Sink) error {
+// pods is nil where there is no NRI; busy tells whether operations are open.
+func observe(ctx context.Context, log *slog.Logger, o config.Options, pods *identity, busy func() bool, take event.Sink) error {
 	sources := []source.Source{
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: log}),
 		runtime.New(runtime.Options{Address: o.Containerd.Address, Log: log}),
 	}
 	var attempted <-chan struct{}
-	if plugin != nil {
-		sources = append(sources, plugin)
-		attempted = plugin.Attempted()
+	if pods != nil {
+		sources = append(sources, pods)
+		attempted = pods.attempted
 	}
 	sources = append(sources, kernel{attempted: attempted, log: log, options: probe.Options{
 		Ring:      int(o.Probe.Ring),

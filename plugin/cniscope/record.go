@@ -79,18 +79,20 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	if err != nil {
 		return err
 	}
-	var plugin *nri.Plugin
+	var pods *identity
 	if o.NRI.Enabled {
-		if plugin, err = nri.New(nri.Options{Socket: o.NRI.Socket, Log: log}); err != nil {
+		plugin, err := nri.New(nri.Options{Socket: o.NRI.Socket, Log: log})
+		if err != nil {
 			return err
 		}
+		pods = &identity{plugin, plugin.Attempted()}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := s.pipeline(header.BootID)
 	open := &busy{}
 	n := progress{w: cmd.ErrOrStderr(), live: isTerminal(cmd.ErrOrStderr())}
-	err = observe(ctx, log, o, plugin, open.is, func(e event.Event) {
+	err = observe(ctx, log, o, pods, open.is, func(e event.Event) {
 		say(log, e)
 		if err := w.Write(e); errors.Is(err, record.ErrTooLong) {
 			log.Warn("an event was left out", "error", err)

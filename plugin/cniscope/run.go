@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/source"
 )
 
 // goodbye is how long cniscope tries to deliver what waits when it is told to end:
@@ -50,18 +51,30 @@ Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.`,
 func run(ctx context.Context, file optionsFile) error {
 	preinstalled := os.Getenv("NRI_PLUGIN_SOCKET") != ""
 	level := &slog.LevelVar{}
-	source, err := file.source()
+	early := newLog("text", level, preinstalled) // what follows the options is not known yet
+	from, err := file.source()
 	if err != nil {
 		return err
 	}
-	live, err := config.Open(source, newLog("text", level, preinstalled))
+	live, err := config.Open(from)
 	if err != nil {
-		newLog("text", level, preinstalled).Error("not starting", "error", err)
+		early.Error("not starting", "error", err)
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var pods *identity
+	patience := time.Duration(0)
+	if preinstalled {
+		if pods, err = register(ctx, early, live); err != nil {
+			return err
+		}
+		patience = 2 * goodbye // the one before may not have let go yet
+	}
+
 	o := live.Options()
 	log := newLog(o.Log.Format, level, preinstalled)
-	release, err := lock.Take(o.Run.Dir)
+	release, err := lock.Wait(ctx, o.Run.Dir, patience)
 	if err != nil {
 		log.Error("not starting", "error", err)
 		return err
@@ -72,23 +85,55 @@ func run(ctx context.Context, file optionsFile) error {
 		return err
 	}
 	defer n.close()
-
-	var plugin *nri.Plugin
-	if o.NRI.Enabled {
-		plugin, err = nri.New(nri.Options{
-			Socket: o.NRI.Socket, Log: log,
-			Configure: func(text string) error { live.Configure(text); return nil },
-		})
+	if pods == nil && o.NRI.Enabled {
+		plugin, err := newPlugin(log, live)
 		if err != nil {
 			return err
 		}
+		pods = &identity{plugin, plugin.Attempted()}
 	}
+	reloadOnHangup(ctx, live)
+	go live.Run(ctx, log, n.apply)
+
+	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", pods != nil, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
+	err = observe(ctx, log, o, pods, n.open.is, n.take)
+	if errors.Is(err, nri.ErrRuntimeGone) {
+		// The next containerd starts its own; staying would be one too many.
+		log.Info("containerd is gone, and cniscope with it")
+		err = nil
+	}
+	release() // whoever comes next need not wait until everything is sent
+	for _, r := range n.pipeline.Flush() {
+		n.result(r)
+	}
+	return err
+}
+
+// register begins with NRI, as a pre-installed plugin must: the runtime waits for it,
+// and hands over options that all the rest depends on.
+func register(ctx context.Context, log *slog.Logger, live *config.Live) (*identity, error) {
+	plugin, err := newPlugin(log, live)
+	if err != nil {
+		return nil, err
+	}
+	begun := source.Begin(ctx, log, plugin)
+	select {
+	case <-plugin.Attempted():
+	case <-ctx.Done():
+	}
+	return &identity{begun, plugin.Attempted()}, nil
+}
+
+func newPlugin(log *slog.Logger, live *config.Live) (*nri.Plugin, error) {
+	return nri.New(nri.Options{Socket: live.Options().NRI.Socket, Log: log, Configure: live.Configure})
+}
+
+// reloadOnHangup has the options read again on SIGHUP, until ctx ends.
+func reloadOnHangup(ctx context.Context, live *config.Live) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	go func() {
+		defer signal.Stop(hup)
 		for {
 			select {
 			case <-hup:
@@ -98,19 +143,6 @@ func run(ctx context.Context, file optionsFile) error {
 			}
 		}
 	}()
-	go live.Run(ctx, n.apply)
-
-	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
-	err = observe(ctx, log, o, plugin, n.open.is, n.take)
-	if errors.Is(err, nri.ErrRuntimeGone) {
-		// The next containerd starts its own; staying would be one too many.
-		log.Info("containerd is gone, and cniscope with it")
-		err = nil
-	}
-	for _, r := range n.pipeline.Flush() {
-		n.result(r)
-	}
-	return err
 }
 
 // node is a running cniscope behind its sources. One goroutine takes events; another
