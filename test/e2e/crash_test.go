@@ -255,8 +255,12 @@ func inInitialPIDNamespace(t *testing.T) bool {
 	return link == fmt.Sprintf("pid:[%d]", uint32(0xEFFFFFFC)) // PROC_PID_INIT_INO
 }
 
-// loadedBPF are the ids of what a process has loaded into the kernel.
-type loadedBPF struct{ programs, maps []uint32 }
+// loadedBPF are the ids of what a process has loaded into the kernel, and how many of
+// its programs are attached.
+type loadedBPF struct {
+	programs, maps []uint32
+	attached       int
+}
 
 func bpfOf(t *testing.T, pid int) (b loadedBPF) {
 	t.Helper()
@@ -271,6 +275,8 @@ func bpfOf(t *testing.T, pid int) (b loadedBPF) {
 			case err != nil:
 			case key == "prog_id":
 				b.programs = append(b.programs, uint32(id))
+			case key == "link_id":
+				b.attached++
 			case key == "map_id":
 				b.maps = append(b.maps, uint32(id))
 			}
