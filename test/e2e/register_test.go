@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -45,6 +47,9 @@ func TestPreinstalled(t *testing.T) {
 	t.Logf("the first was process %d, the second is %d", first, second)
 	s.pod(rig.PodOptions{Name: "web-1"})
 	s.traced("web-1")
+	// A pre-installed one that dies is not started again, and no pod waits for it.
+	check(t, unix.Kill(second, unix.SIGKILL))
+	s.pod(rig.PodOptions{Name: "web-2"})
 	for _, x := range s.calls("ADD", 2) {
 		if node := x.resource["k8s.node.name"].GetStringValue(); node != "told-by-containerd" {
 			t.Fatalf("%s is of node %q", x.Name, node)
