@@ -17,11 +17,13 @@ import (
 // handed out; what cannot is named in the log. A file that is wrong or gone
 // changes nothing: the options stay as they are, and the log says why.
 type Live struct {
-	log   *slog.Logger
+	log   *slog.Logger // of Run
 	again chan struct{}
 
 	mu     sync.Mutex
 	source Source
+	// running: Run was called, and what needs a restart has been used.
+	running bool
 	// loaded is what was read last, now what is in force: they differ in options
 	// that need a restart.
 	loaded, now Options
@@ -31,13 +33,13 @@ type Live struct {
 
 // Open loads options for the first time. The error is Source.Load's: whoever
 // starts cniscope with wrong options is told so.
-func Open(source Source, log *slog.Logger) (*Live, error) {
+func Open(source Source) (*Live, error) {
 	o, err := source.Load()
 	if err != nil {
 		return nil, err
 	}
 	source.Optional = source.stillOptional()
-	return &Live{log: log, again: make(chan struct{}, 1), source: source, loaded: o, now: o}, nil
+	return &Live{again: make(chan struct{}, 1), source: source, loaded: o, now: o}, nil
 }
 
 // Options returns the options in force.
@@ -57,13 +59,26 @@ func (l *Live) Reload() {
 }
 
 // Configure puts the text of NRI's Configure on top of the file, in place of the
-// one before. It does not block: what it changes is handed out as if the file had
-// changed.
-func (l *Live) Configure(text string) {
+// one before. Before Run all of it is in force when Configure returns; with an error,
+// which is Source.Load's, nothing has changed. Later it does not block: what it changes
+// is handed out as if the file had changed.
+func (l *Live) Configure(text string) error {
 	l.mu.Lock()
-	l.source.Text = text
-	l.mu.Unlock()
-	l.Reload()
+	defer l.mu.Unlock()
+	source := l.source
+	source.Text = text
+	if !l.running {
+		o, err := source.Load()
+		if err != nil {
+			return err
+		}
+		l.loaded, l.now = o, o
+	}
+	l.source = source
+	if l.running {
+		l.Reload()
+	}
+	return nil
 }
 
 // settle is how long changes in the folder are gathered before the file is read:
@@ -71,11 +86,16 @@ func (l *Live) Configure(text string) {
 const settle = 200 * time.Millisecond
 
 // Run watches until ctx is done and calls apply with the options in force after
-// every change of a live one. apply is never called twice at one time.
+// every change of a live one. apply is never called twice at one time. It is called
+// once, and log is told what has changed.
 //
 // The file's folder is watched, not the file: editors rename a new file over the
 // old one, and in a Kubernetes ConfigMap it is a link ("..data") that moves.
-func (l *Live) Run(ctx context.Context, apply func(Options)) {
+func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
+	l.log = log
+	l.mu.Lock()
+	l.running = true
+	l.mu.Unlock()
 	var events <-chan fsnotify.Event
 	var lost <-chan error
 	w := l.watch()
@@ -147,14 +167,14 @@ func (l *Live) load(apply func(Options)) bool {
 		l.failed = ""
 	}
 	changes := next.Changes(before)
-	running := now.running(next)
+	inForce := now.running(next)
 	l.mu.Lock()
-	l.loaded, l.now = next, running
+	l.loaded, l.now = next, inForce
 	l.source.Optional = source.stillOptional()
 	l.mu.Unlock()
 	l.say(source, changes)
-	if len(running.Changes(now)) > 0 {
-		apply(running)
+	if len(inForce.Changes(now)) > 0 {
+		apply(inForce)
 	}
 	return len(changes) > 0
 }

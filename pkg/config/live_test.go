@@ -38,14 +38,14 @@ func newScene(t *testing.T, text string) *scene {
 func (s *scene) start(source Source) {
 	s.Helper()
 	var err error
-	if s.live, err = Open(source, slog.New(slog.NewTextHandler(s.log, nil))); err != nil {
+	if s.live, err = Open(source); err != nil {
 		s.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.live.Run(ctx, func(o Options) { s.applied <- o })
+		s.live.Run(ctx, slog.New(slog.NewTextHandler(s.log, nil)), func(o Options) { s.applied <- o })
 	}()
 	// A reload that changes nothing is answered when the watch stands.
 	s.live.Reload()
@@ -56,6 +56,13 @@ func (s *scene) start(source Source) {
 func (s *scene) write(text string) {
 	s.Helper()
 	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *scene) configure(text string) {
+	s.Helper()
+	if err := s.live.Configure(text); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -274,22 +281,40 @@ func TestTheTextOfNRIComesOnTop(t *testing.T) {
 	s := newScene(t, "slow.command = \"1s\"")
 	s.start(Source{Base: Default(), Path: s.file})
 
-	s.live.Configure("slow.command = \"2s\"")
+	s.configure("slow.command = \"2s\"")
 	if got := s.next().Slow.Command; got != 2*time.Second {
 		t.Errorf("%v", got)
 	}
-	s.live.Configure("[slow]\ncommand = 2")
+	s.configure("[slow]\ncommand = 2")
 	s.says("NRI configuration:2:1: slow.command: is a number")
-	s.live.Configure("")
+	s.configure("")
 	if got := s.next().Slow.Command; got != time.Second {
 		t.Errorf("%v", got)
+	}
+}
+
+// A pre-installed plugin has its options from the runtime, before it begins.
+func TestBeforeRunTheTextOfNRIIsInForceAsAWhole(t *testing.T) {
+	s := newScene(t, "slow.command = \"1s\"\nexport.queue = 7")
+	live, err := Open(Source{Base: Default(), Path: s.file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Configure("run.dir = \"/run/other\"\nexport.queue = 8"); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Configure("run.dir = 7"); err == nil {
+		t.Error("a wrong text is taken")
+	}
+	if o := live.Options(); o.Run.Dir != "/run/other" || o.Export.Queue != 8 || o.Slow.Command != time.Second {
+		t.Errorf("in force: %+v", o)
 	}
 }
 
 func TestNoFileAtAll(t *testing.T) {
 	s := newScene(t, "")
 	s.start(Source{Base: Default()})
-	s.live.Configure("slow.command = \"2s\"")
+	s.configure("slow.command = \"2s\"")
 	if got := s.next().Slow.Command; got != 2*time.Second {
 		t.Errorf("%v", got)
 	}
@@ -298,7 +323,7 @@ func TestNoFileAtAll(t *testing.T) {
 func TestOpenRefusesWhatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{dir, filepath.Join(dir, "none.toml"), "/dev/zero"} {
-		if _, err := Open(Source{Base: Default(), Path: path}, slog.New(slog.DiscardHandler)); err == nil {
+		if _, err := Open(Source{Base: Default(), Path: path}); err == nil {
 			t.Errorf("%s: no error", path)
 		}
 	}

@@ -1,5 +1,3 @@
-// Package lock lets one cniscope observe a node at a time: two would count and report
-// everything twice.
 package lock
 
 import (
@@ -12,18 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// HeldError says who holds the node.
-type HeldError struct {
-	// Holder is what the other one wrote into the lock, "pid 4711, since …".
-	Holder string
-	File   string
-}
-
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("cniscope already observes this node (%s, lock %s); stop that one first, or give this one another [run] dir",
-		e.Holder, e.File)
-}
 
 // Take takes the lock in dir, which is made if it is missing. It fails with a HeldError
 // if somebody else has it. The kernel frees it when the process ends, however that

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
@@ -24,6 +25,24 @@ func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
 	release, err = Take(dir)
 	if err != nil {
 		t.Fatalf("after release: %v", err)
+	}
+	release()
+}
+
+func TestTheSecondWaitsForTheFirstToEnd(t *testing.T) {
+	dir := t.TempDir()
+	release, err := Take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *HeldError
+	if _, err := Wait(t.Context(), dir, time.Millisecond); !errors.As(err, &held) {
+		t.Fatalf("its patience is over: %v", err)
+	}
+	time.AfterFunc(10*time.Millisecond, release)
+	release, err = Wait(t.Context(), dir, time.Minute)
+	if err != nil {
+		t.Fatal(err)
 	}
 	release()
 }

@@ -1,7 +1,5 @@
 //go:build !linux
 
-// Package lock lets one cniscope observe a node at a time: two would count and report
-// everything twice.
 package lock
 
 // Take does nothing: on this platform nothing is observed.

@@ -56,44 +56,30 @@ func run(ctx context.Context, file optionsFile) (err error) {
 			log.Error("ended", "error", err)
 		}
 	}()
-	options, err := newOptions(file, log)
+	source, err := file.source()
 	if err != nil {
 		return err
 	}
-	o := options.live.Options()
-	log = newLog(o.Log.Format, level)
-	release, err := lock.Take(o.Run.Dir)
+	options, err := config.Open(source)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	release, sources, err := begin(ctx, log, options)
 	if err != nil {
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	sources, err := newObserver(ctx, log, o, options.configure)
-	if err != nil {
-		return err
-	}
-	o = options.begin()
+	o := options.Options() // NRI may have changed them
+	log = newLog(o.Log.Format, level)
 	n, err := newNode(o, log, level)
 	if err != nil {
 		return err
 	}
 	defer n.close()
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
-	go func() {
-		for {
-			select {
-			case <-hup:
-				options.reload()
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	go options.run(ctx, n.apply)
-
+	reloadOnHangup(ctx, options)
+	go options.Run(ctx, log, n.apply)
 	n.serve(ctx, o)
 
 	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
@@ -103,8 +89,46 @@ func run(ctx context.Context, file optionsFile) (err error) {
 		log.Info("containerd is gone, and cniscope with it")
 		err = nil
 	}
+	release() // whoever comes next need not wait until everything is sent
 	n.flush()
 	return err
+}
+
+// begin takes the node and registers with the runtime. A pre-installed plugin registers
+// first: the runtime waits for it, hands over options, and then the one before may not
+// have let go yet.
+func begin(ctx context.Context, log *slog.Logger, options *config.Live) (release func(), sources *observer, err error) {
+	if preinstalled() {
+		if sources, err = newObserver(ctx, log, options.Options(), options.Configure); err != nil {
+			return nil, nil, err
+		}
+		release, err = lock.Wait(ctx, options.Options().Run.Dir, 2*goodbye)
+		return release, sources, err
+	}
+	if release, err = lock.Take(options.Options().Run.Dir); err != nil {
+		return nil, nil, err
+	}
+	if sources, err = newObserver(ctx, log, options.Options(), options.Configure); err != nil {
+		release()
+	}
+	return release, sources, err
+}
+
+// reloadOnHangup reads the options again whenever SIGHUP comes, until ctx ends.
+func reloadOnHangup(ctx context.Context, options *config.Live) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	go func() {
+		defer signal.Stop(hup)
+		for {
+			select {
+			case <-hup:
+				options.Reload()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 }
 
 // node is a running cniscope behind its sources.

@@ -8,12 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/rig"
@@ -67,6 +65,31 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 			t.Errorf("the plugin that waited: %v", standing)
 		}
 	})
+}
+
+// A process that stands still is worse than one that is gone: nobody notices.
+func TestCniscopeHangsInTheMiddleOfAnAdd(t *testing.T) {
+	g := newGate(t)
+	s := set(t, true, g.rig(), scope.Options{TOML: patient})
+	pod := s.podIn(g, "standing")
+	check(t, unix.Kill(s.scope.PID(), unix.SIGSTOP))
+	g.open()
+	began := time.Now()
+	check(t, <-pod)
+	t.Logf("the pod ran %s later; containerd gives a plugin 2 s", time.Since(began).Round(time.Millisecond))
+	s.pod(rig.PodOptions{Name: "beside"})
+	check(t, unix.Kill(s.scope.PID(), unix.SIGCONT))
+	s.logged("NRI: registered", 2)
+	s.pod(rig.PodOptions{Name: "after"})
+	s.traced("after")
+	for _, name := range []string{"standing", "beside"} { // the kernel kept what happened
+		s.spans("cniscope", func(all []*span) error {
+			if calls := only(of(all, name), "call", "CNI ADD"); len(calls) < 2 || len(only(of(all, name), "plugin", "portmap ADD")) == 0 {
+				return fmt.Errorf("%d calls of %s have arrived", len(calls), name)
+			}
+			return nil
+		})
+	}
 }
 
 func TestJaegerIsKilledInTheMiddleOfAnAdd(t *testing.T) {
@@ -179,61 +202,6 @@ func TestTheSecondCniscopeSaysWhoHoldsTheNode(t *testing.T) {
 	s.startScope(scope.Options{TOML: patient}) // the lock went with its holder
 }
 
-// gate is a plugin in which an ADD stands until the test lets it go.
-type gate struct {
-	*testing.T
-	fifo string
-	held *os.File
-}
-
-func newGate(t *testing.T) *gate {
-	g := &gate{T: t, fifo: filepath.Join(t.TempDir(), "gate")}
-	t.Cleanup(g.open)
-	return g
-}
-
-// rig has the gate as the second of three plugins.
-func (g *gate) rig() rig.Options {
-	return rig.Options{
-		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("gate"), rig.Portmap()}}},
-		Plugins: map[string][]byte{"gate": rig.Script(fmt.Sprintf(
-			`if [ "$CNI_COMMAND" = ADD ] && [ -p %[1]s ]; then read -r go <%[1]s || :; fi`, g.fifo))},
-	}
-}
-
-// podIn runs a pod and returns when its ADD stands in the gate, which is there for
-// this pod alone. The channel says what
-// became of it.
-func (s *stage) podIn(g *gate, name string) <-chan error {
-	s.Helper()
-	check(s.T, unix.Mkfifo(g.fifo, 0o600))
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: name})
-		done <- err
-	}()
-	// A FIFO can be opened for writing, without waiting, once somebody reads.
-	s.eventually(func() error {
-		select {
-		case err := <-done:
-			s.Fatalf("pod %s did not wait: %v", name, err)
-		default:
-		}
-		var err error
-		g.held, err = os.OpenFile(g.fifo, os.O_WRONLY|unix.O_NONBLOCK, 0)
-		return err
-	})
-	check(s.T, os.Remove(g.fifo))
-	return done
-}
-
-func (g *gate) open() {
-	if g.held != nil {
-		_ = g.held.Close() // the reader comes to the end of the file
-		g.held = nil
-	}
-}
-
 // traced waits for a pod's setup in Jaeger, with what only NRI knows.
 func (s *stage) traced(pod string) {
 	s.Helper()
@@ -253,43 +221,4 @@ func inInitialPIDNamespace(t *testing.T) bool {
 	link, err := os.Readlink("/proc/self/ns/pid")
 	check(t, err)
 	return link == fmt.Sprintf("pid:[%d]", uint32(0xEFFFFFFC)) // PROC_PID_INIT_INO
-}
-
-// loadedBPF are the ids of what a process has loaded into the kernel.
-type loadedBPF struct{ programs, maps []uint32 }
-
-func bpfOf(t *testing.T, pid int) (b loadedBPF) {
-	t.Helper()
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
-	check(t, err)
-	for _, file := range files {
-		text, _ := os.ReadFile(file) // closed meanwhile
-		for line := range strings.Lines(string(text)) {
-			key, value, _ := strings.Cut(line, ":")
-			id, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32)
-			switch {
-			case err != nil:
-			case key == "prog_id":
-				b.programs = append(b.programs, uint32(id))
-			case key == "map_id":
-				b.maps = append(b.maps, uint32(id))
-			}
-		}
-	}
-	return b
-}
-
-// gone is nil once the kernel knows none of it. Ids are not used again soon.
-func (b loadedBPF) gone() error {
-	for _, id := range b.programs {
-		if p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); !errors.Is(err, os.ErrNotExist) {
-			return errors.Join(fmt.Errorf("program %d is still there", id), err, p.Close())
-		}
-	}
-	for _, id := range b.maps {
-		if m, err := ebpf.NewMapFromID(ebpf.MapID(id)); !errors.Is(err, os.ErrNotExist) {
-			return errors.Join(fmt.Errorf("map %d is still there", id), err, m.Close())
-		}
-	}
-	return nil
 }

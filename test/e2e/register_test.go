@@ -1,0 +1,152 @@
+//go:build linux
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// Pre-installed: containerd starts cniscope, hands it its options, and takes it along
+// when it goes.
+func TestPreinstalled(t *testing.T) {
+	s := stageWithoutScope(t, func(s *stage) rig.Options {
+		return rig.Options{
+			NRIPlugins: map[string]string{"90-cniscope": program},
+			// Containerd starts it without an environment: this is all it knows, whatever
+			// is in the host's /etc/cniscope.
+			NRIPluginConfig: map[string][]byte{"cniscope.conf": fmt.Appendf([]byte(patient),
+				"[export.otlp]\nendpoint = %q\n[sampling]\nratio = 1.0\n[resource]\nnode = \"told-by-containerd\"\n[run]\ndir = %q\n[log]\nlevel = \"debug\"\n",
+				s.jaeger.OTLP(), filepath.Join(t.TempDir(), "run"))},
+		}
+	})
+	first := s.preinstalled(0)
+	s.pod(rig.PodOptions{Name: "web-0"})
+	s.traced("web-0")
+
+	s.rig.Kill9Containerd()
+	s.eventually(func() error {
+		processes, err := s.rig.Processes()
+		if slices.ContainsFunc(processes, func(p rig.Process) bool { return p.PID == first }) {
+			return errors.New("the plugin outlives its containerd")
+		}
+		return err
+	})
+	check(t, s.rig.RestartContainerd(s.ctx))
+	second := s.preinstalled(first)
+	t.Logf("the first was process %d, the second is %d", first, second)
+	s.pod(rig.PodOptions{Name: "web-1"})
+	s.traced("web-1")
+	// A pre-installed one that dies is not started again, and no pod waits for it.
+	check(t, unix.Kill(second, unix.SIGKILL))
+	s.pod(rig.PodOptions{Name: "web-2"})
+	for _, x := range s.calls("ADD", 2) {
+		if node := x.resource["k8s.node.name"].GetStringValue(); node != "told-by-containerd" {
+			t.Fatalf("%s is of node %q", x.Name, node)
+		}
+	}
+}
+
+// The next containerd's cniscope has its time: the one before may have much to send,
+// and nobody to send it to.
+func TestPreinstalledWhileTheOneBeforeSaysGoodbye(t *testing.T) {
+	s := stageWithoutScope(t, func(s *stage) rig.Options {
+		return rig.Options{
+			NRIPlugins: map[string]string{"90-cniscope": program},
+			NRIPluginConfig: map[string][]byte{"cniscope.conf": fmt.Appendf([]byte(patient),
+				"[export.otlp]\nendpoint = %q\n[run]\ndir = %q\n", s.jaeger.OTLP(), filepath.Join(t.TempDir(), "run"))},
+		}
+	})
+	first := s.preinstalled(0)
+	s.jaeger.Kill9()
+	s.pod(rig.PodOptions{Name: "lost"})
+	s.rig.Kill9Containerd()
+	check(t, s.rig.RestartContainerd(s.ctx))
+	s.preinstalled(first)
+	check(t, s.jaeger.Restart(s.ctx))
+	s.pod(rig.PodOptions{Name: "web-0"})
+	s.traced("web-0")
+}
+
+// The drop-in of configs/ is written for version 2 of containerd's configuration, and
+// is understood by one whose own version is 4.
+func TestTheDropInSwitchesNRIOn(t *testing.T) {
+	text, err := os.ReadFile(filepath.FromSlash("../../configs/containerd/cniscope-nri.toml"))
+	check(t, err)
+	if !strings.Contains(string(text), "\nversion = 2\n") {
+		t.Fatal("the drop-in is not of version 2")
+	}
+	s := set(t, true, rig.Options{
+		NRIDisabled: true, // in the configuration that it is dropped into
+		DropIns:     map[string]string{"cniscope-nri.toml": string(text)},
+	}, scope.Options{TOML: patient})
+	s.logged("NRI: registered", 1)
+	s.pod(rig.PodOptions{Name: "web-0"})
+	s.traced("web-0")
+}
+
+func TestCniscopeIsThereBeforeContainerd(t *testing.T) {
+	s := set(t, true, rig.Options{}, scope.Options{TOML: patient})
+	check(t, s.scope.Stop())
+	s.rig.StopContainerd()
+	for _, socket := range []string{s.rig.NRISocket(), s.rig.Socket()} {
+		check(t, os.RemoveAll(socket)) // as after a boot
+	}
+	s.startScope(scope.Options{TOML: patient})
+	s.logged("going on without nri", 1)
+	if strings.Contains(s.scope.LogText(), "NRI: registered") {
+		t.Fatal("it registered with nobody")
+	}
+	check(t, s.rig.RestartContainerd(s.ctx))
+	s.logged("NRI: registered", 1)
+	s.pod(rig.PodOptions{Name: "web-0"})
+	s.traced("web-0")
+}
+
+// stageWithoutScope is a stage whose containerd starts cniscope itself.
+func stageWithoutScope(t *testing.T, options func(*stage) rig.Options) *stage {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a rig makes namespaces, mounts and links")
+	}
+	s := &stage{T: t, ctx: t.Context()}
+	var err error
+	s.jaeger, err = rig.StartJaeger(s.ctx, rig.JaegerOptions{})
+	check(t, err)
+	t.Cleanup(func() { check(t, s.jaeger.Close()) })
+	o := options(s)
+	o.OTLP = s.jaeger.OTLP()
+	s.rig, err = rig.Start(s.ctx, o)
+	check(t, err)
+	t.Cleanup(func() { check(t, s.rig.Close()) })
+	return s
+}
+
+// preinstalled waits until containerd's cniscope, another one than before, observes.
+func (s *stage) preinstalled(before int) (pid int) {
+	s.Helper()
+	s.eventually(func() error {
+		processes, err := s.rig.Processes()
+		if err != nil {
+			return err
+		}
+		for _, p := range processes {
+			if p.Name == "90-cniscope" && p.PID != before && bpfOf(s.T, p.PID).attached == 3 {
+				pid = p.PID
+				return nil
+			}
+		}
+		return fmt.Errorf("no cniscope of containerd's observes among %v", processes)
+	})
+	return pid
+}
