@@ -95,12 +95,15 @@ func NewQueue(e Exporter, o QueueOptions) *Queue {
 		storing:      o.Spool != nil,
 		stats:        Stats{Name: o.Name, Dropped: map[Reason]uint64{}},
 	}
-	go newWorker(q).run(ctx)
 	if q.storing {
+		if o.Spool.Found().Cut > 0 {
+			q.stats.Dropped[Damaged]++
+		}
 		go newStorer(q).run(ctx)
 	} else {
 		close(q.stored)
 	}
+	go newWorker(q).run(ctx)
 	return q
 }
 

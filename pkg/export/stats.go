@@ -55,8 +55,9 @@ type Stats struct {
 	Retries uint64
 	// Panics is how often the exporter panicked.
 	Panics uint64
-	// LastError is the last thing that went wrong; safe to print.
-	LastError string
+	// LastError is the last thing that went wrong with the destination, and SpoolError
+	// with the spool; safe to print.
+	LastError, SpoolError string
 	// FailingSince is when the first request failed that nothing has arrived after;
 	// zero while all is well.
 	FailingSince time.Time

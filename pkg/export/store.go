@@ -124,9 +124,9 @@ func (s *storer) say(err error) {
 	s.mu.Lock()
 	unspooled := s.stats.Unspooled
 	if err != nil {
-		s.stats.LastError = text.Clean(err.Error(), 2*text.Bound)
+		s.stats.SpoolError = text.Clean(err.Error(), 2*text.Bound)
 	}
-	last := s.stats.LastError
+	last := s.stats.SpoolError
 	s.mu.Unlock()
 	switch {
 	case err == nil:
@@ -143,7 +143,7 @@ func (w *worker) fromSpool() batch {
 	records, err := w.Spool.Peek(w.limit, maxRequest)
 	if err != nil {
 		w.mu.Lock()
-		w.stats.LastError = text.Clean(err.Error(), 2*text.Bound)
+		w.stats.SpoolError = text.Clean(err.Error(), 2*text.Bound)
 		w.mu.Unlock()
 		if w.disk.now(time.Now()) {
 			w.log.Warn("the spool cannot be read, it will be tried again", "error", err)

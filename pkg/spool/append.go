@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -88,7 +89,7 @@ func (s *Spool) rotate() error {
 		return err
 	}
 	if s.active != nil {
-		s.sealed = append(s.sealed, s.active)
+		s.sealed = append(s.sealed, opened{s.active, s.segments[len(s.segments)-1].sequence})
 	}
 	s.active = f
 	s.segments = append(s.segments, next)
@@ -132,9 +133,10 @@ func (s *Spool) remove(i int) (waiting uint64) {
 	}
 	// A file that cannot be removed is not ours any more; the next Open finds it.
 	_ = s.root.Remove(g.name())
-	s.segments = append(s.segments[:i], s.segments[i+1:]...)
-	if s.reading.File != nil && s.reading.sequence == g.sequence {
-		_ = s.reading.Close()
+	s.segments = slices.Delete(s.segments, i, i+1)
+	// The disk has room again when nobody has it open.
+	s.sealed = slices.DeleteFunc(s.sealed, func(o opened) bool { return o.closed(g) })
+	if s.reading.closed(g) {
 		s.reading = opened{}
 	}
 	if waiting > 0 {

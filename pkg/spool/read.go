@@ -3,7 +3,6 @@ package spool
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -49,30 +48,36 @@ func read(root *os.Root, g segment, newest bool, since time.Time, yield func(Ope
 	}
 	defer f.Close()
 	scan := scanner{r: f, end: g.size}
+	var damaged *DamagedError // said when something whole comes behind it
 	for {
-		h, err := scan.header()
-		if errors.Is(err, io.EOF) {
-			return true
-		}
-		var data []byte
-		if err == nil {
-			if time.Unix(0, h.end).Before(since) {
-				continue
-			}
-			data, err = scan.data(h)
-		}
-		var damaged *DamagedError
+		op, wanted, err := scan.since(since)
+		var here *DamagedError
 		switch {
-		case err == nil:
-			more = yield(h.operation(data), nil)
-		case newest && scan.at >= scan.end:
-			return true
-		case errors.As(err, &damaged):
-			damaged.File = g.name()
-			more = yield(Operation{}, damaged)
+		case errors.As(err, &here):
+			if damaged == nil {
+				damaged = &DamagedError{File: g.name(), From: here.From}
+			}
+			damaged.To = here.To
+			continue
+		case err != nil: // the end
+			return damaged == nil || newest || yield(Operation{}, damaged)
 		}
-		if !more {
+		if damaged != nil && !yield(Operation{}, damaged) {
+			return false
+		}
+		damaged = nil
+		if wanted && !yield(op, nil) {
 			return false
 		}
 	}
+}
+
+// since moves behind the next record, and returns it if it ended at that time or later.
+func (s *scanner) since(t time.Time) (op Operation, wanted bool, err error) {
+	h, err := s.header()
+	if err != nil || time.Unix(0, h.end).Before(t) {
+		return op, false, err
+	}
+	data, err := s.data(h)
+	return h.operation(data), true, err
 }

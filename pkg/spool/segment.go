@@ -17,8 +17,8 @@ type segment struct {
 	// is never used again.
 	sequence uint64
 	size     int64
-	// born and last are when its first and last records were appended; born is known of
-	// the newest one only.
+	// last is when its last record was appended, and born when the first one was, which is
+	// known of the newest segment only.
 	born, last time.Time
 }
 
@@ -72,10 +72,19 @@ func list(root *os.Root) ([]segment, error) {
 	return all, nil
 }
 
-// opened is a segment that is open for reading.
+// opened is a segment that is open.
 type opened struct {
 	*os.File
 	sequence uint64
+}
+
+// closed closes it if it is that segment, and reports whether it is.
+func (o opened) closed(g segment) bool {
+	if o.File == nil || o.sequence != g.sequence {
+		return false
+	}
+	_ = o.Close()
+	return true
 }
 
 // open returns a segment for reading. It stays open until another one is wanted.

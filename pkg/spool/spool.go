@@ -61,8 +61,8 @@ type Spool struct {
 	active   *os.File  // the last segment; nil until something is appended
 	reading  opened    // the segment that was read last
 	cursor   cursor
-	sealed   []*os.File // segments that are finished, but not synced
-	dirty    bool       // something was written that is not synced
+	sealed   []opened // segments that are finished, but not synced
+	dirty    bool     // something was written that is not synced
 	scratch  []byte
 	found    Found
 }
@@ -82,42 +82,37 @@ type Found struct {
 // Open opens a spool, or makes a new one. It fails where the folder cannot be written,
 // where others may write in it, and where another process has it.
 func Open(o Options) (*Spool, error) {
-	s, err := open(o)
-	if err != nil {
+	s := &Spool{options: o}
+	if err := s.start(); err != nil {
+		_ = s.Close()
 		return nil, fmt.Errorf("spool %s: %w", o.Dir, err)
 	}
 	return s, nil
 }
 
-func open(o Options) (s *Spool, err error) {
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, err
+func (s *Spool) start() (err error) {
+	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
+		return err
 	}
-	s = &Spool{options: o}
-	if s.root, err = os.OpenRoot(o.Dir); err != nil {
-		return nil, err
+	if s.root, err = os.OpenRoot(s.options.Dir); err != nil {
+		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = s.Close()
-		}
-	}()
 	if err := private(s.root); err != nil {
-		return nil, err
+		return err
 	}
 	known, err := s.cursor.open(s.root)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.segments, err = list(s.root); err != nil {
-		return nil, err
+		return err
 	}
 	s.found.CursorLost = !known && len(s.segments) > 0
 	if err := s.resume(); err != nil {
-		return nil, err
+		return err
 	}
 	s.found.Waiting = s.waiting()
-	return s, nil
+	return nil
 }
 
 // resume makes the newest segment ready to be written to: behind its last whole record.
@@ -182,25 +177,26 @@ func (s *Spool) waiting() (n int64) {
 // Sync brings to the disk what was appended before.
 func (s *Spool) Sync() error {
 	s.mu.Lock()
-	sealed, all := s.sealed, s.sealed
+	sealed := s.sealed
+	var live []*os.File
 	if s.dirty {
-		all = append(all[:len(all):len(all)], s.active, s.cursor.file)
+		live = []*os.File{s.active, s.cursor.file}
 	}
 	s.sealed, s.dirty = nil, false
 	s.mu.Unlock()
 
 	// Without the lock: a disk may take its time.
 	var failed error
-	for _, f := range all {
+	for _, f := range sealed {
+		failed = errors.Join(failed, f.Sync(), f.Close())
+	}
+	for _, f := range live {
 		if f == nil {
 			continue
 		}
 		if err := f.Sync(); err != nil && !errors.Is(err, fs.ErrClosed) {
 			failed = errors.Join(failed, err)
 		}
-	}
-	for _, f := range sealed {
-		failed = errors.Join(failed, f.Close())
 	}
 	if failed != nil {
 		return fmt.Errorf("sync the spool: %w", failed)
