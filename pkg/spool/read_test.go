@@ -30,9 +30,9 @@ func TestReadGivesWhatEndedSince(t *testing.T) {
 			t.Error(errs)
 		}
 	}
-	for op := range Read(dir, time.Time{}) { // one may stop early
-		if string(op.Data) != all[0] {
-			t.Errorf("%q", op.Data)
+	for op, err := range Read(dir, time.Time{}) { // one may stop early
+		if err != nil || string(op.Data) != all[0] {
+			t.Errorf("%q, %v", op.Data, err)
 		}
 		break
 	}
