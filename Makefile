@@ -60,9 +60,14 @@ test: $(if $(filter 0,$(shell id -u)),tools tools-jaeger debian-test) ## unit te
 race: ## the tests that need no rig, under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race $(PURE)
 
+OUTAGE ?= 5m
+.PHONY: test-outage
+test-outage: tools ## the endpoint is down for OUTAGE (5m), 200 pods come and go, cniscope is killed: nothing kept is lost (root)
+	CNISCOPE_OUTAGE=$(OUTAGE) go test ./test/e2e -run '^TestNothingKeptIsLostInAnOutage$$' -count=1 -timeout 40m -v
+
 .PHONY: fuzz
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
-	@set -e; for target in probe:FuzzDecode pipeline:FuzzPipeline record:FuzzReader config:FuzzParse cniconf:FuzzLoad text:FuzzClean; do \
+	@set -e; for target in probe:FuzzDecode pipeline:FuzzPipeline record:FuzzReader config:FuzzParse cniconf:FuzzLoad spool:FuzzScan text:FuzzClean; do \
 		echo "fuzzing $${target#*:} for $(FUZZTIME)"; \
 		go test ./pkg/$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s; \
 	done

@@ -58,6 +58,7 @@ type Export struct {
 	Queue int
 	OTLP  OTLP
 	File  File
+	Spool Spool
 }
 
 // File is the destination that writes OTLP JSON lines.
@@ -66,6 +67,16 @@ type File struct {
 	Path string
 	// MaxBytes is the size at which it is rotated.
 	MaxBytes int64
+}
+
+// Spool is where operations wait on disk for the OTLP destination.
+type Spool struct {
+	// Dir is its folder; empty where they wait in memory.
+	Dir string
+	// MaxBytes is how much it holds.
+	MaxBytes int64
+	// MaxAge is how long operations are kept, exported or not.
+	MaxAge time.Duration
 }
 
 // Resource says what the spans' resource tells about the node.
@@ -147,6 +158,8 @@ func Default() Options {
 			// specification (protocol/exporter, "Configuration Options").
 			OTLP: OTLP{Compression: "none", Timeout: 10 * time.Second},
 			File: File{MaxBytes: 100 << 20},
+			// Setup and teardown of 9000 ordinary pods, at 30 KiB each.
+			Spool: Spool{MaxBytes: 256 << 20, MaxAge: 24 * time.Hour},
 		},
 		NRI:        NRI{Enabled: true, Socket: "/var/run/nri/nri.sock"},
 		Containerd: Containerd{Address: "/run/containerd/containerd.sock"},

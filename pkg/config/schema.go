@@ -78,6 +78,10 @@ func (o *Options) schema() []option {
 		{"export.file.path", live, is(&o.Export.File.Path, place(true))},
 		{"export.file.max_bytes", live, is(&o.Export.File.MaxBytes, size(1<<20, 1<<40, false))},
 
+		{"export.spool.dir", restart, is(&o.Export.Spool.Dir, place(true))},
+		{"export.spool.max_bytes", restart, is(&o.Export.Spool.MaxBytes, size(16<<20, 1<<40, false))},
+		{"export.spool.max_age", restart, is(&o.Export.Spool.MaxAge, span(time.Minute, 365*24*time.Hour))},
+
 		{"resource.node", restart, is(&o.Resource.Node, words(nil))},
 		{"resource.cluster", restart, is(&o.Resource.Cluster, words(nil))},
 		{"resource.attributes", restart, is(&o.Resource.Attributes, attributes())},

@@ -10,6 +10,8 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/spool"
 )
 
 // QueueOptions bound a Queue. What is zero has the default that is named.
@@ -24,6 +26,10 @@ type QueueOptions struct {
 	// RetryFrom and RetryTo are the pause after the first failure and the longest
 	// one, jitter included. 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
+	// Spool, if set, is where operations wait, so that they outlive the process; Operations
+	// and Bytes are then for those that are on their way to it, or cannot be written. The
+	// queue does not close it.
+	Spool *spool.Spool
 	// Log is told when the destination goes bad and when it is back.
 	Log *slog.Logger
 }
@@ -42,18 +48,27 @@ const (
 // goroutine sends; an operation stays in the queue until it has arrived, was
 // refused, or Close gave up. A request whose answer was lost is sent again: then
 // an operation may arrive twice, its spans with the same ids.
+//
+// With a spool another goroutine writes down what comes, and what is sent is read from
+// there; only what cannot be written is sent from memory. Close leaves in the spool what
+// did not arrive. What the process was killed over is sent again, by the next one, if
+// the answer had come and was not noted yet.
 type Queue struct {
 	QueueOptions
 	cancel context.CancelFunc // ends the export in progress
-	wake   chan struct{}      // there is something to do
+	wake   chan struct{}      // there is something to send
 	hurry  chan struct{}      // do not wait for the next retry
 	done   chan struct{}      // the worker has ended
+	store  chan struct{}      // there is something to write down
+	stored chan struct{}      // nothing more is written down
 
 	mu       sync.Mutex
-	items    [][]byte // waiting operations, as TracesData; the first ones are on their way
-	bytes    int
-	exporter Exporter   // nil: nothing is wanted
-	retired  []Exporter // to be shut down by the worker
+	incoming []spool.Operation // to be written down
+	storing  bool              // something may still get into the spool
+	items    [][]byte          // waiting operations, as TracesData; the first ones are on their way
+	bytes    int               // of incoming and items
+	exporter Exporter          // nil: nothing is wanted
+	retired  []Exporter        // to be shut down by the worker
 	closed   bool
 	stats    Stats
 }
@@ -75,7 +90,18 @@ func NewQueue(e Exporter, o QueueOptions) *Queue {
 		wake:         make(chan struct{}, 1),
 		hurry:        make(chan struct{}, 1),
 		done:         make(chan struct{}),
+		store:        make(chan struct{}, 1),
+		stored:       make(chan struct{}),
+		storing:      o.Spool != nil,
 		stats:        Stats{Name: o.Name, Dropped: map[Reason]uint64{}},
+	}
+	if q.storing {
+		if o.Spool.Found().Cut > 0 {
+			q.stats.Dropped[Damaged]++
+		}
+		go newStorer(q).run(ctx)
+	} else {
+		close(q.stored)
 	}
 	go newWorker(q).run(ctx)
 	return q
@@ -108,8 +134,14 @@ func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	if !q.admits(len(data)) {
 		return false
 	}
-	q.items = append(q.items, data)
 	q.bytes += len(data)
+	if q.storing {
+		start, end := extent(spans)
+		q.incoming = append(q.incoming, spool.Operation{Start: start, End: end, Data: data})
+		signal(q.store)
+		return true
+	}
+	q.items = append(q.items, data)
 	signal(q.wake)
 	return true
 }
@@ -125,8 +157,8 @@ func (q *Queue) admits(bytes int) bool {
 	switch {
 	case q.closed:
 		q.stats.Dropped[Closed]++
-	case q.exporter == nil:
-	case len(q.items) >= q.Operations || q.bytes+bytes > q.Bytes:
+	case q.exporter == nil && q.Spool == nil:
+	case len(q.items)+len(q.incoming) >= q.Operations || q.bytes+bytes > q.Bytes:
 		q.stats.Dropped[Full]++
 	default:
 		return true
@@ -142,7 +174,7 @@ func (q *Queue) drop(r Reason) {
 
 // SetExporter sends what waits, and all that comes, by e from now on; the one
 // before is shut down when it is done with what it is sending. With nil, what
-// waits is dropped.
+// waits in memory is dropped, and what is in the spool stays there.
 func (q *Queue) SetExporter(e Exporter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,31 +191,33 @@ func (q *Queue) SetExporter(e Exporter) {
 }
 
 // Close sends what waits until ctx is done, ends the queue and its exporter, and
-// returns how many operations did not arrive, as far as is known. Give ctx a
-// deadline: a destination that cannot be reached is tried until then.
+// returns how many operations did not arrive, as far as is known, and are in no spool.
+// Give ctx a deadline: a destination that cannot be reached is tried until then.
 func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
 	signal(q.wake)
 	signal(q.hurry)
+	signal(q.store)
 
-	select {
-	case <-q.done:
-	case <-ctx.Done():
+	if !ended(ctx, q.stored, q.done) {
 		q.cancel()
-		select {
-		case <-q.done:
-		case <-time.After(grace):
+		late, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		if !ended(late, q.done) {
 			err = errors.New("export " + q.Name + ": the exporter does not stop")
+		}
+		if !ended(late, q.stored) {
+			err = errors.Join(err, errors.New("export "+q.Name+": the disk of the spool does not answer"))
 		}
 	}
 	q.cancel()
 
 	q.mu.Lock()
-	undelivered = len(q.items)
+	undelivered = len(q.items) + len(q.incoming)
 	q.stats.Dropped[Closed] += uint64(undelivered)
-	q.items, q.bytes = nil, 0
+	q.items, q.incoming, q.bytes = nil, nil, 0
 	last := slices.Concat(q.retired, []Exporter{q.exporter})
 	q.retired, q.exporter = nil, nil
 	q.mu.Unlock()
@@ -191,6 +225,19 @@ func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 		err = errors.Join(err, shutdown(e))
 	}
 	return undelivered, err
+}
+
+// ended waits for the ends of goroutines, and reports whether they came before ctx was
+// done.
+func ended(ctx context.Context, ends ...chan struct{}) bool {
+	for _, end := range ends {
+		select {
+		case <-end:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // shutdown ends an exporter that is not in use.

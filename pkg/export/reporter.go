@@ -20,6 +20,7 @@ type reporter struct {
 	lostSaid  uint64
 	lost      seldom
 	refusals  seldom
+	disk      seldom
 	panicSaid bool
 }
 

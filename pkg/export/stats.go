@@ -3,6 +3,8 @@ package export
 import (
 	"maps"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/spool"
 )
 
 // Reason is why an operation was dropped.
@@ -24,14 +26,25 @@ const (
 	Closed Reason = "closed"
 	// SwitchedOff: it was waiting when the export was switched off.
 	SwitchedOff Reason = "switched off"
+	// SpoolFull: the spool held all that it may.
+	SpoolFull Reason = "spool full"
+	// SpoolOld: it had been in the spool for too long.
+	SpoolOld Reason = "too old"
+	// Damaged: it could not be read from the spool. Each damaged stretch counts as one.
+	Damaged Reason = "damaged on disk"
 )
 
 // Stats counts what became of the operations of a queue since it was made.
 type Stats struct {
 	Name string
-	// Waiting is how many operations wait now, those on their way included, and
-	// WaitingBytes what they hold.
+	// Waiting is how many operations wait in memory now, those on their way included,
+	// and WaitingBytes what they hold.
 	Waiting, WaitingBytes int
+	// Spool is the state of the spool, if there is one.
+	Spool spool.Stats
+	// Spooled is how many were written to the spool, and Unspooled how many could not
+	// be, and waited in memory.
+	Spooled, Unspooled uint64
 	// Exported is how many have arrived.
 	Exported uint64
 	// Dropped is how many have not, by reason.
@@ -42,8 +55,9 @@ type Stats struct {
 	Retries uint64
 	// Panics is how often the exporter panicked.
 	Panics uint64
-	// LastError is the last thing that went wrong; safe to print.
-	LastError string
+	// LastError is the last thing that went wrong with the destination, and SpoolError
+	// with the spool; safe to print.
+	LastError, SpoolError string
 	// FailingSince is when the first request failed that nothing has arrived after;
 	// zero while all is well.
 	FailingSince time.Time
@@ -60,10 +74,14 @@ func (s Stats) Lost() uint64 {
 
 // Stats returns a snapshot.
 func (q *Queue) Stats() Stats {
+	var disk spool.Stats
+	if q.Spool != nil {
+		disk = q.Spool.Stats() // without the lock: it may wait for the disk
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.stats
 	s.Dropped = maps.Clone(s.Dropped)
-	s.Waiting, s.WaitingBytes = len(q.items), q.bytes
+	s.Waiting, s.WaitingBytes, s.Spool = len(q.items)+len(q.incoming), q.bytes, disk
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -38,7 +39,7 @@ func (w *worker) run(ctx context.Context) {
 		if !more || ctx.Err() != nil {
 			return
 		}
-		if len(batch) == 0 {
+		if batch.len() == 0 {
 			select {
 			case <-w.wake:
 			case <-ctx.Done():
@@ -60,10 +61,19 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
+// batch is what goes into one request.
+type batch struct {
+	operations [][]byte
+	// spooled are the same operations where they are from the spool.
+	spooled []spool.Record
+}
+
+func (b batch) len() int { return len(b.operations) }
+
 // next returns what is to be sent now; nothing where there is nothing to do but
 // wait, and more is false when the queue is closed and empty. It is also where
 // exporters that were replaced come to their end.
-func (w *worker) next() (exporter Exporter, batch [][]byte, more bool) {
+func (w *worker) next() (exporter Exporter, b batch, more bool) {
 	w.mu.Lock()
 	retired := w.retired
 	w.retired = nil
@@ -79,22 +89,26 @@ func (w *worker) next() (exporter Exporter, batch [][]byte, more bool) {
 			break
 		}
 	}
-	exporter, batch, more = w.exporter, w.items[:n:n], !w.closed || len(w.items) > 0
+	exporter, b.operations, more = w.exporter, w.items[:n:n], !w.closed || len(w.items) > 0 || w.storing
 	w.mu.Unlock()
+	if n == 0 && exporter != nil && w.Spool != nil {
+		b = w.fromSpool()
+		more = more || b.len() > 0
+	}
 
 	for _, e := range retired {
 		if err := shutdown(e); err != nil {
 			w.log.Debug("the exporter that was replaced did not end well", "error", err)
 		}
 	}
-	return exporter, batch, more
+	return exporter, b, more
 }
 
 // send makes one request of a batch. Encoded TracesData, one after another, are
 // one TracesData that holds them all (protobuf: repeated fields are joined).
-func (w *worker) send(ctx context.Context, e Exporter, batch [][]byte) error {
+func (w *worker) send(ctx context.Context, e Exporter, b batch) error {
 	var all tracepb.TracesData
-	for _, data := range batch {
+	for _, data := range b.operations {
 		if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(data, &all); err != nil {
 			return &RejectedError{err}
 		}
@@ -134,10 +148,14 @@ func meaning(err error) outcome {
 
 // take settles a batch by the answer it got, says what people must know, and
 // returns how long to wait before the next one.
-func (w *worker) take(batch [][]byte, err error) (pause time.Duration) {
+func (w *worker) take(b batch, err error) (pause time.Duration) {
 	now, what := time.Now(), meaning(err)
+	damaged := w.advance(b, what)
 	w.mu.Lock()
-	settled := w.settle(len(batch), what, err, now)
+	settled := w.settle(b, what, err, now)
+	if damaged > 0 {
+		w.stats.Dropped[Damaged] += damaged
+	}
 	since := w.stats.FailingSince
 	if settled {
 		w.stats.FailingSince = time.Time{}
@@ -168,7 +186,8 @@ func (w *worker) take(batch [][]byte, err error) (pause time.Duration) {
 
 // settle counts, and removes what is done with. It reports whether anything is:
 // of a refused batch of several nothing is yet, the next is half of it.
-func (w *worker) settle(n int, what outcome, err error, now time.Time) bool {
+func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
+	n := b.len()
 	if err != nil {
 		w.stats.LastError = text.Clean(err.Error(), 2*text.Bound)
 	}
@@ -191,15 +210,23 @@ func (w *worker) settle(n int, what outcome, err error, now time.Time) bool {
 		if what == panicked {
 			reason = Panicked
 		}
-		w.stats.Dropped[reason] += w.remove(n)
+		w.stats.Dropped[reason] += w.leave(b)
 		return true
 	}
 	if p := (*PartialError)(nil); errors.As(err, &p) {
 		w.stats.RefusedSpans += p.Spans
 	}
-	w.stats.Exported += w.remove(n)
+	w.stats.Exported += w.leave(b)
 	w.limit = min(2*w.limit, w.Operations)
 	return true
+}
+
+// leave takes a batch out of the queue.
+func (w *worker) leave(b batch) uint64 {
+	if b.spooled != nil {
+		return uint64(b.len()) // they are passed over already
+	}
+	return w.remove(b.len())
 }
 
 // remove takes the first n operations out of the queue, and returns how many were

@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -12,11 +13,11 @@ import (
 
 // Summary says in a line each which calls failed and which were slow, before anything
 // is drawn.
-func Summary(w io.Writer, operations []*tracepb.ResourceSpans, o Options) error {
+func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	p := &painter{Options: o}
 	pods := map[string]bool{}
 	var failed, slow, all int
-	for _, rs := range operations {
+	for rs := range operations {
 		for _, call := range calls(rs) {
 			all++
 			pods[pod(call)] = true

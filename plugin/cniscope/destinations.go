@@ -9,20 +9,23 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/spool"
 )
 
 // destinations are where finished operations go: to a backend, to a file, to both, or,
 // while nothing is set, nowhere.
 type destinations struct {
 	log        *slog.Logger
+	spool      *spool.Spool // nil: what waits, waits in memory
 	otlp, file *export.Queue
 	now        config.Export
 }
 
 func newDestinations(log *slog.Logger, o config.Export) (*destinations, error) {
+	ring := openSpool(log, o.Spool)
 	d := &destinations{
-		log:  log,
-		otlp: export.NewQueue(nil, export.QueueOptions{Name: "otlp", Operations: o.Queue, Log: log}),
+		log: log, spool: ring,
+		otlp: export.NewQueue(nil, export.QueueOptions{Name: "otlp", Operations: o.Queue, Spool: ring, Log: log}),
 		file: export.NewQueue(nil, export.QueueOptions{Name: "file", Operations: o.Queue, Log: log}),
 	}
 	if err := d.set(o); err != nil {
@@ -30,6 +33,28 @@ func newDestinations(log *slog.Logger, o config.Export) (*destinations, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// openSpool opens the spool, if there is to be one. One that cannot be opened is done
+// without: a trace less is better than none.
+func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
+	if o.Dir == "" {
+		return nil
+	}
+	s, err := spool.Open(spool.Options{Dir: o.Dir, MaxBytes: o.MaxBytes, MaxAge: o.MaxAge})
+	if err != nil {
+		log.Warn("going on without the spool, operations wait in memory", "error", err)
+		return nil
+	}
+	found := s.Found()
+	if found.Cut > 0 {
+		log.Warn("the spool ended in an operation that was not written as a whole: it was cut off", "bytes", found.Cut)
+	}
+	if found.CursorLost {
+		log.Warn("the spool does not say what was exported: all that is in it will be sent again", "bytes", found.Waiting)
+	}
+	log.Info("operations wait in the spool", "dir", o.Dir, "waiting_bytes", found.Waiting)
+	return s
 }
 
 // set changes the destinations to what the options say. What waits goes to the new
@@ -86,5 +111,14 @@ func (d *destinations) close(ctx context.Context) {
 		if undelivered > 0 || err != nil {
 			d.log.Warn("operations were not delivered", "destination", q.Name, "operations", undelivered, "error", err)
 		}
+	}
+	if d.spool == nil {
+		return
+	}
+	if waiting := d.spool.Stats().Waiting; waiting > 0 {
+		d.log.Info("what was not delivered waits in the spool for the next start", "bytes", waiting)
+	}
+	if err := d.spool.Close(); err != nil {
+		d.log.Warn("the spool did not end well", "error", err)
 	}
 }

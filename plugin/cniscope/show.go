@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"time"
@@ -21,28 +22,41 @@ import (
 )
 
 type showOptions struct {
-	pod, format, color, otlp, options string
-	problems, all                     bool
+	pod, format, color, otlp, options, spool string
+	problems, all                            bool
+	last                                     time.Duration
 }
 
 func showCmd() *cobra.Command {
 	var o showOptions
 	cmd := &cobra.Command{
-		Use:   "show FILE",
-		Short: "Draw the calls of a recording as waterfalls, or send them to a backend",
-		Long: `Draw the calls of a recording as waterfalls. What was slow is marked "!", what failed
-"✗"; the second line of each call says where most of its time went.
+		Use:   "show FILE | show --last DURATION",
+		Short: "Draw the calls of a recording, or of this node's last hours, as waterfalls",
+		Long: `Draw the calls of a recording as waterfalls, or those that this node has kept. What was
+slow is marked "!", what failed "✗"; the second line of each call says where most of its
+time went.
 
   cniscope show incident.rec.gz                          every call
   cniscope show incident.rec.gz --pod shop/web-0         one pod
   cniscope show incident.rec.gz --problems               slow and failed calls only
   cniscope show incident.rec.gz --format json | jq .     OTLP JSON, a line for each operation
   cniscope show incident.rec.gz --otlp 127.0.0.1:4317    send the spans to a backend
+  cniscope show --last 1h --pod shop/web-0               what this node has kept of a pod
 
-Needs neither root nor a backend. "-" reads standard input. Thresholds are those of the
-recording; --config judges it by others.`,
-		Args: cobra.ExactArgs(1),
+A recording needs neither root nor a backend. "-" reads standard input. Thresholds are
+those of the recording; --config judges it by others.
+
+With --last it reads the spool that [export.spool] names, also while cniscope runs; that
+one is readable by its owner only, which is root. It holds what was kept after sampling,
+exported or not.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(o.check(), o.checkLast(args, cmd.Flags().Changed)); err != nil {
+				return err
+			}
+			if o.last > 0 {
+				return showLast(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
+			}
 			return showFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o)
 		},
 	}
@@ -53,7 +67,9 @@ recording; --config judges it by others.`,
 	flags.StringVar(&o.format, "format", "text", "text or json (OTLP JSON lines)")
 	flags.StringVar(&o.color, "color", "auto", "auto, always or never")
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
-	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file")
+	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --last, read the spool it names (default "+defaultOptionsFile+")")
+	flags.DurationVar(&o.last, "last", 0, "what this node has kept and that ended in this time, e.g. 1h")
+	flags.StringVar(&o.spool, "spool", "", "with --last, the spool's folder")
 	return cmd
 }
 
@@ -72,9 +88,6 @@ func (o showOptions) check() error {
 }
 
 func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o showOptions) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	reader, err := openRecording(path)
 	if err != nil {
 		return err
@@ -108,7 +121,7 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 		return cmp.Compare(a.Operation.Start, b.Operation.Start)
 	})
 	for _, r := range results {
-		if r.Trace.Spans != nil && o.wants(r) {
+		if r.Trace.Spans != nil && o.wants(r.Trace.Spans) {
 			traces = append(traces, r.Trace.Spans)
 		}
 	}
@@ -116,29 +129,34 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", len(results))
 		return nil
 	}
-	if o.otlp != "" {
-		return sendAll(ctx, diagnostics, o.otlp, traces)
-	}
-	return o.write(out, traces)
+	return o.write(ctx, out, diagnostics, slices.Values(traces))
 }
 
-func (o showOptions) write(out io.Writer, traces []*tracepb.ResourceSpans) error {
+// write draws, prints or sends operations, going through them once or twice.
+func (o showOptions) write(ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error {
+	if o.otlp != "" {
+		return sendAll(ctx, diagnostics, o.otlp, operations)
+	}
 	if o.format == "json" {
-		lines, err := export.JSONLines(traces)
-		if err != nil {
-			return err
+		for spans := range operations {
+			line, err := export.JSONLines([]*tracepb.ResourceSpans{spans})
+			if err != nil {
+				return err
+			}
+			if _, err := out.Write(line); err != nil {
+				return err
+			}
 		}
-		_, err = out.Write(lines)
-		return err
+		return nil
 	}
 	drawn := show.Options{
 		Width: width(out), All: o.all,
 		Color: o.color == "always" || o.color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "",
 	}
-	if err := show.Summary(out, traces, drawn); err != nil {
+	if err := show.Summary(out, operations, drawn); err != nil {
 		return err
 	}
-	for _, spans := range traces {
+	for spans := range operations {
 		if err := show.Waterfall(out, spans, drawn); err != nil {
 			return err
 		}
@@ -147,21 +165,8 @@ func (o showOptions) write(out io.Writer, traces []*tracepb.ResourceSpans) error
 }
 
 // wants tells whether the operation is one that was asked for.
-func (o showOptions) wants(r pipeline.Result) bool {
-	pod := r.Operation.Pod
-	if o.pod != "" && o.pod != pod.Name && o.pod != pod.Namespace+"/"+pod.Name {
-		return false
-	}
-	return !o.problems || isProblem(r)
-}
-
-func isProblem(r pipeline.Result) bool {
-	for _, c := range r.Judgement.Calls {
-		if c.Failure != "" || c.Slow > 0 || c.SlowCommands > 0 {
-			return true
-		}
-	}
-	return len(r.Operation.Partial) > 0
+func (o showOptions) wants(spans *tracepb.ResourceSpans) bool {
+	return show.Filter{Pod: o.pod, Problems: o.problems}.Wants(spans)
 }
 
 func openRecording(path string) (*record.Reader, error) {
@@ -192,8 +197,8 @@ func replay(ctx context.Context, reader *record.Reader, s settings) (results []p
 	return append(results, p.Flush()...), ctx.Err()
 }
 
-// sendAll sends the traces to a backend, and says how far it is.
-func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, traces []*tracepb.ResourceSpans) error {
+// sendAll sends operations to a backend, and says how many.
+func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operations iter.Seq[*tracepb.ResourceSpans]) error {
 	o, err := config.Parse("--otlp", fmt.Appendf(nil, "[export.otlp]\nendpoint = %q\ninsecure = true\n", endpoint))
 	if err != nil {
 		return usageError{err}
@@ -204,11 +209,13 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, traces
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for i, spans := range traces {
+	sent := 0
+	for spans := range operations {
 		if err := exporter.Export(ctx, []*tracepb.ResourceSpans{spans}); err != nil {
-			return fmt.Errorf("sending operation %d of %d to %s: %w; is an OTLP gRPC receiver listening there?", i+1, len(traces), endpoint, err)
+			return fmt.Errorf("sending to %s, after %d operations: %w; is an OTLP gRPC receiver listening there?", endpoint, sent, err)
 		}
+		sent++
 	}
-	fmt.Fprintf(diagnostics, "sent %d operations to %s\n", len(traces), endpoint)
+	fmt.Fprintf(diagnostics, "sent %d operations to %s\n", sent, endpoint)
 	return exporter.Shutdown(ctx)
 }

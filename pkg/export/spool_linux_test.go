@@ -1,0 +1,290 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cniscope/cniscope/pkg/spool"
+)
+
+func newSpool(t *testing.T, dir string) *spool.Spool {
+	t.Helper()
+	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: 64 << 20, MaxAge: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// restart ends a queue and its spool as fast as that goes, and opens the spool again.
+func restart(t *testing.T, q *Queue, dir string) *spool.Spool {
+	t.Helper()
+	if n, err := q.Close(done()); n != 0 || err != nil {
+		t.Fatalf("%d undelivered, %v", n, err)
+	}
+	if err := q.Spool.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return newSpool(t, dir)
+}
+
+func stored(t *testing.T, q *Queue, n uint64) {
+	t.Helper()
+	eventually(t, "all are written down", func() bool { return q.Stats().Spooled == n })
+}
+
+func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
+	addr, dir := free(t), t.TempDir()
+	want := operations(200)
+	// The memory holds few; the spool many.
+	q := newOTLPQueue(t, addr, QueueOptions{Operations: 20, Spool: newSpool(t, dir)})
+	for i, name := range want[:150] {
+		enqueue(t, q, name)
+		stored(t, q, uint64(i+1))
+	}
+	eventually(t, "some retries", func() bool { return q.Stats().Retries >= 3 })
+	if s := q.Stats(); s.Waiting != 0 || s.Spool.Waiting == 0 || s.Exported != 0 || s.Lost() != 0 {
+		t.Errorf("%+v", s)
+	}
+
+	q = newOTLPQueue(t, addr, QueueOptions{Operations: 50, Spool: restart(t, q, dir)})
+	enqueue(t, q, want[150:]...)
+	c := listen(t, addr, &collector{})
+	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 200 })
+	if got := c.got(); !slices.Equal(got, want) {
+		t.Errorf("%d arrived: %q", len(got), got)
+	}
+	if s := q.Stats(); s.Spool.Waiting != 0 || s.Spool.Bytes == 0 || s.Lost() != 0 {
+		t.Errorf("%+v", s)
+	}
+
+	q = newOTLPQueue(t, addr, QueueOptions{Spool: restart(t, q, dir)})
+	enqueue(t, q, "one more")
+	eventually(t, "it arrived", func() bool { return q.Stats().Exported == 1 })
+	if got := len(c.got()); got != 201 {
+		t.Errorf("%d arrived", got)
+	}
+}
+
+func TestARefusedOperationIsPassedOver(t *testing.T) {
+	c := listen(t, "127.0.0.1:0", &collector{answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
+		if slices.Contains(names, "operation 033") {
+			return nil, status.Error(codes.InvalidArgument, "not this one")
+		}
+		return nil, nil
+	}})
+	dir := t.TempDir()
+	q := newOTLPQueue(t, c.addr, QueueOptions{Spool: newSpool(t, dir)})
+	enqueue(t, q, operations(100)...)
+	eventually(t, "all are settled", func() bool { s := q.Stats(); return s.Exported+s.Lost() == 100 })
+	if s := q.Stats(); s.Dropped[Rejected] != 1 || s.Spool.Waiting != 0 {
+		t.Errorf("%+v", s)
+	}
+	if got := c.got(); len(got) != 99 || len(slices.Compact(got)) != 99 {
+		t.Errorf("%d arrived", len(got))
+	}
+	if found := restart(t, q, dir).Found(); found.Waiting != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// A node may have a spool and no endpoint: it can be asked itself. What is in it when an
+// endpoint comes is sent there.
+func TestASpoolWithoutAnEndpoint(t *testing.T) {
+	dir := t.TempDir()
+	q := newQueue(t, nil, QueueOptions{Spool: newSpool(t, dir)})
+	want := operations(10)
+	enqueue(t, q, want...)
+	stored(t, q, 10)
+	if s := q.Stats(); s.Lost() != 0 {
+		t.Errorf("%+v", s)
+	}
+	c := listen(t, "127.0.0.1:0", &collector{})
+	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: c.addr, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.SetExporter(e)
+	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 10 })
+	q.SetExporter(nil)
+	enqueue(t, q, "later")
+	stored(t, q, 11)
+	if got := c.got(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if n, err := q.Close(soon(t)); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if s := q.Stats(); s.Spool.Waiting == 0 || s.Lost() != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestCloseDeliversWhatIsSpooled(t *testing.T) {
+	c := listen(t, "127.0.0.1:0", &collector{})
+	q := newOTLPQueue(t, c.addr, QueueOptions{Spool: newSpool(t, t.TempDir())})
+	enqueue(t, q, operations(500)...)
+	if n, err := q.Close(soon(t)); n != 0 || err != nil || len(c.got()) != 500 {
+		t.Errorf("%d undelivered, %v, %d arrived", n, err, len(c.got()))
+	}
+	if q.Enqueue(operation("late")) {
+		t.Error("taken")
+	}
+}
+
+func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
+	s, err := spool.Open(spool.Options{Dir: t.TempDir(), MaxBytes: 64 << 10, MaxAge: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	addr := free(t)
+	q := newOTLPQueue(t, addr, QueueOptions{Operations: 200, Spool: s})
+	for i := range 200 {
+		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
+	}
+	stored(t, q, 200)
+	lost := q.Stats().Dropped[SpoolFull]
+	if lost == 0 {
+		t.Errorf("%+v", q.Stats())
+	}
+	c := listen(t, addr, &collector{})
+	eventually(t, "the rest arrived", func() bool { return q.Stats().Exported == 200-lost })
+	if got := c.got(); len(got) != 200-int(lost) || got[len(got)-1][:3] != "199" {
+		t.Errorf("%d arrived", len(got))
+	}
+}
+
+func TestADamagedOperationIsCountedAndPassedOver(t *testing.T) {
+	addr, dir := free(t), t.TempDir()
+	q := newOTLPQueue(t, addr, QueueOptions{Spool: newSpool(t, dir)})
+	enqueue(t, q, operations(10)...)
+	stored(t, q, 10)
+	if n, err := q.Close(done()); n != 0 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if err := q.Spool.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.segment"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = []byte(strings.Replace(string(data), "operation 004", "operation 00X", 1))
+	data = data[:len(data)-5]
+	if err := os.WriteFile(files[0], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	q = newOTLPQueue(t, addr, QueueOptions{Spool: newSpool(t, dir)})
+	c := listen(t, addr, &collector{})
+	eventually(t, "the rest arrived", func() bool { return q.Stats().Exported == 8 })
+	if got := c.got(); slices.Contains(got, "operation 00X") || q.Stats().Dropped[Damaged] != 2 {
+		t.Errorf("%q, %+v", got, q.Stats())
+	}
+}
+
+func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700"); err != nil {
+		t.Skipf("a full disk cannot be made here: mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	var log logText
+	addr := free(t)
+	q := newOTLPQueue(t, addr, QueueOptions{Spool: newSpool(t, dir), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	const all = 200
+	for i := range all {
+		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
+	}
+	eventually(t, "all are somewhere", func() bool { s := q.Stats(); return s.Spooled+s.Unspooled == all })
+	if s := q.Stats(); s.Unspooled == 0 || s.Waiting != int(s.Unspooled) || s.Lost() != 0 {
+		t.Errorf("%+v", s)
+	}
+	c := listen(t, addr, &collector{})
+	eventually(t, "all arrived", func() bool { return q.Stats().Exported == all })
+	if got := c.got(); len(slices.Compact(got)) != all {
+		t.Errorf("%d arrived", len(got))
+	}
+	// Somebody makes room.
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT, "size=10m"); err != nil {
+		t.Fatal(err)
+	}
+	spooled := q.Stats().Spooled
+	enqueue(t, q, "last")
+	stored(t, q, spooled+1)
+	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "the spool can be written again") })
+	if text := log.String(); strings.Count(text, "the spool cannot be written, operations wait in memory only") != 1 ||
+		strings.Count(text, "no space left on device") != 1 ||
+		!strings.Contains(text, fmt.Sprintf("unspooled=%d", q.Stats().Unspooled)) {
+		t.Errorf("the log:\n%s", text)
+	}
+}
+
+func TestAnExportThatFailsOverTheSpoolIsAccountedFor(t *testing.T) {
+	var turn int
+	c := listen(t, "127.0.0.1:0", &collector{answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+		turn++ // one worker, one request at a time
+		if turn%3 == 0 {
+			return nil, status.Error(codes.Unavailable, "now and then")
+		}
+		return nil, nil
+	}})
+	q := newOTLPQueue(t, c.addr, QueueOptions{Operations: 50, Spool: newSpool(t, t.TempDir())})
+	const each, all = 250, 4 * 250
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range each {
+				q.Enqueue(operation(fmt.Sprintf("%d/%d", g, i)))
+				_ = q.Stats()
+			}
+		})
+	}
+	wg.Wait()
+	undelivered, err := q.Close(soon(t))
+	s := q.Stats()
+	if err != nil || undelivered != 0 || s.Exported+s.Lost() != all || uint64(len(c.got())) != s.Exported || s.Exported != s.Spooled {
+		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(c.got()), s)
+	}
+	if names := c.got(); len(slices.Compact(names)) != int(s.Exported) {
+		t.Error("some arrived twice")
+	}
+}
+
+func TestASpoolThatIsGoneIsNoEnd(t *testing.T) {
+	g := newGate()
+	q := newQueue(t, g, QueueOptions{Spool: newSpool(t, t.TempDir())})
+	if err := q.Spool.Close(); err != nil {
+		t.Fatal(err)
+	}
+	enqueue(t, q, "a")
+	if got := <-g.arrived; !slices.Equal(got, []string{"a"}) {
+		t.Errorf("%q", got)
+	}
+	g.answer <- errors.New("not now")
+	<-g.arrived
+	g.answer <- nil
+	eventually(t, "it is settled", func() bool { return q.Stats().Exported == 1 })
+	if s := q.Stats(); s.Unspooled != 1 || s.Lost() != 0 {
+		t.Errorf("%+v", s)
+	}
+}

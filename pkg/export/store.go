@@ -1,0 +1,187 @@
+package export
+
+import (
+	"context"
+	"math"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/spool"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// syncEvery is how often the spool is synced, while something is written to it: what a
+// loss of power can take. It is also how often old operations are looked for.
+const syncEvery = 5 * time.Second
+
+// storer writes to the spool what comes into a queue.
+type storer struct {
+	*Queue
+	synced time.Time
+	// failing is true from when the log was told that the spool fails until it was told
+	// that it works; unspooled is how many operations were not written when that began.
+	failing   bool
+	unspooled uint64
+	failures  seldom
+}
+
+func newStorer(q *Queue) *storer { return &storer{Queue: q, synced: time.Now()} }
+
+func (s *storer) run(ctx context.Context) {
+	defer s.end()
+	tick := time.NewTicker(syncEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		op, some, closed := s.first()
+		switch {
+		case some:
+			s.keep(op)
+		case closed:
+			return
+		default:
+			select {
+			case <-s.store:
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+		s.tend(time.Now())
+	}
+}
+
+func (s *storer) end() {
+	s.mu.Lock()
+	s.storing = false
+	s.mu.Unlock()
+	close(s.stored)
+	signal(s.wake)
+}
+
+// first returns the operation that came first. It stays where it is until it is kept.
+func (s *storer) first() (op spool.Operation, some, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.incoming) > 0 {
+		return s.incoming[0], true, s.closed
+	}
+	return op, false, s.closed
+}
+
+// keep writes an operation down, and leaves it in memory where that fails.
+func (s *storer) keep(op spool.Operation) {
+	dropped, err := s.Spool.Append(time.Now(), op)
+	s.mu.Lock()
+	if len(s.incoming) > 0 { // Close may have given up on it
+		s.incoming[0] = spool.Operation{} // the array behind it lives on
+		s.incoming = s.incoming[1:]
+		if err == nil {
+			s.bytes -= len(op.Data)
+			s.stats.Spooled++
+		} else {
+			s.items = append(s.items, op.Data)
+			s.stats.Unspooled++
+		}
+	}
+	s.forgot(dropped)
+	s.mu.Unlock()
+	signal(s.wake)
+	s.say(err)
+}
+
+// tend syncs the spool and forgets what is old, if it is time to.
+func (s *storer) tend(now time.Time) {
+	if now.Sub(s.synced) < syncEvery {
+		return
+	}
+	s.synced = now
+	dropped := s.Spool.Trim(now)
+	s.mu.Lock()
+	s.forgot(dropped)
+	s.mu.Unlock()
+	if err := s.Spool.Sync(); err != nil {
+		s.say(err)
+	}
+}
+
+// forgot counts what the spool had no room for, if it was to be sent anywhere.
+func (s *storer) forgot(d spool.Dropped) {
+	if s.exporter == nil {
+		return
+	}
+	for reason, n := range map[Reason]uint64{SpoolFull: d.Full, SpoolOld: d.Old} {
+		if n > 0 {
+			s.stats.Dropped[reason] += n
+		}
+	}
+}
+
+// say says that the spool fails, and that it works again: a disk may be full for days.
+func (s *storer) say(err error) {
+	if err == nil && !s.failing {
+		return
+	}
+	s.mu.Lock()
+	unspooled := s.stats.Unspooled
+	if err != nil {
+		s.stats.SpoolError = text.Clean(err.Error(), 2*text.Bound)
+	}
+	last := s.stats.SpoolError
+	s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.failing = false
+		s.Log.Info("the spool can be written again", "unspooled", unspooled-s.unspooled)
+	case !s.failing && s.failures.now(time.Now()):
+		s.failing, s.unspooled = true, max(unspooled, 1)-1
+		s.Log.Warn("the spool cannot be written, operations wait in memory only", "error", last)
+	}
+}
+
+// fromSpool returns what is to be sent next from the spool.
+func (w *worker) fromSpool() batch {
+	records, err := w.Spool.Peek(w.limit, maxRequest)
+	if err != nil {
+		w.mu.Lock()
+		w.stats.SpoolError = text.Clean(err.Error(), 2*text.Bound)
+		w.mu.Unlock()
+		if w.disk.now(time.Now()) {
+			w.log.Warn("the spool cannot be read, it will be tried again", "error", err)
+		}
+	}
+	b := batch{spooled: records}
+	for _, r := range records {
+		b.operations = append(b.operations, r.Data)
+	}
+	return b
+}
+
+// advance passes over the operations of a batch, if it came from the spool and nothing
+// more is to be done for it. It returns how many damaged stretches were passed over.
+// Without the queue's lock: it may wait for the disk.
+func (w *worker) advance(b batch, what outcome) (damaged uint64) {
+	if len(b.spooled) == 0 || what == failed || b.len() > 1 && (what == rejected || what == panicked) {
+		return 0
+	}
+	if err := w.Spool.Advance(b.spooled[b.len()-1].Next); err != nil && w.disk.now(time.Now()) {
+		w.log.Warn("what was exported cannot be noted: after a restart it would be sent again", "error", err)
+	}
+	for _, r := range b.spooled {
+		damaged += r.Damaged
+	}
+	return damaged
+}
+
+// extent is the first and the last instant of an operation.
+func extent(spans []*tracepb.ResourceSpans) (start, end time.Time) {
+	from, to := uint64(math.MaxInt64), uint64(0)
+	for _, rs := range spans {
+		for _, ss := range rs.GetScopeSpans() {
+			for _, s := range ss.GetSpans() {
+				from = min(from, s.GetStartTimeUnixNano())
+				to = max(to, min(s.GetEndTimeUnixNano(), math.MaxInt64))
+			}
+		}
+	}
+	return time.Unix(0, int64(min(from, to))), time.Unix(0, int64(to))
+}

@@ -1,0 +1,24 @@
+package show
+
+import tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+// Filter says which operations somebody wants to see. The zero value is all of them.
+type Filter struct {
+	// Pod is NAMESPACE/NAME, or NAME; empty for every pod.
+	Pod string
+	// Problems leaves only what was slow, failed or partly unseen.
+	Problems bool
+}
+
+// Wants tells whether an operation, with its calls, is one of them.
+func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
+	for _, call := range calls(rs) {
+		if f.Pod != "" && f.Pod != call.text("k8s.pod.name") && f.Pod != pod(call) {
+			continue
+		}
+		if !f.Problems || call.failed() || call.is("cniscope.slow") || call.number("cniscope.slow_commands") > 0 || call.is("cniscope.partial") {
+			return true
+		}
+	}
+	return false
+}

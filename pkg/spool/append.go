@@ -1,0 +1,164 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// Dropped counts operations that were forgotten before they were exported.
+type Dropped struct {
+	// Full: the spool held MaxBytes. Old: they were older than MaxAge.
+	Full, Old uint64
+}
+
+// Append writes an operation down, and forgets old ones where it must. It does not wait
+// for the disk. Where it fails nothing has been written, and it may be called again.
+//
+// On a full disk it makes room by forgetting what was exported already.
+func (s *Spool) Append(now time.Time, op Operation) (Dropped, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cursor.file == nil {
+		return Dropped{}, fmt.Errorf("append to the spool: %w", os.ErrClosed)
+	}
+	if len(op.Data) > maxData {
+		return Dropped{}, fmt.Errorf("append to the spool: an operation of %d bytes, %d at most", len(op.Data), maxData)
+	}
+	s.scratch = encode(s.scratch[:0], op)
+	dropped := s.trim(now, int64(len(s.scratch)))
+	err := s.write(now, s.scratch)
+	for errors.Is(err, syscall.ENOSPC) && s.removeExported() {
+		err = s.write(now, s.scratch)
+	}
+	if err != nil {
+		return dropped, fmt.Errorf("append to the spool: %w", err)
+	}
+	return dropped, nil
+}
+
+// Trim forgets what is older than MaxAge.
+func (s *Spool) Trim(now time.Time) Dropped {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cursor.file == nil {
+		return Dropped{}
+	}
+	return s.trim(now, 0)
+}
+
+// write appends a record to the newest segment, or to a new one if that is full or old.
+func (s *Spool) write(now time.Time, record []byte) error {
+	if s.active == nil || s.ripe(now, int64(len(record))) {
+		if err := s.rotate(); err != nil {
+			return err
+		}
+	}
+	g := &s.segments[len(s.segments)-1]
+	if _, err := s.active.WriteAt(record, g.size); err != nil {
+		return errors.Join(err, s.active.Truncate(g.size))
+	}
+	if g.size == 0 {
+		g.born = now
+	}
+	g.size += int64(len(record))
+	g.last = now
+	s.dirty = true
+	return nil
+}
+
+// ripe reports whether the newest segment is to be followed by another one before bytes
+// are added to it.
+func (s *Spool) ripe(now time.Time, bytes int64) bool {
+	g := s.segments[len(s.segments)-1]
+	return g.size > 0 &&
+		(g.size+bytes > min(maxSegment, s.options.MaxBytes/segments) || now.Sub(g.born) > s.options.MaxAge/generations)
+}
+
+// rotate begins a new segment.
+func (s *Spool) rotate() error {
+	next := segment{sequence: s.cursor.at.Segment + 1}
+	if n := len(s.segments); n > 0 {
+		next.sequence = max(next.sequence, s.segments[n-1].sequence+1)
+	}
+	f, err := s.root.OpenFile(next.name(), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if s.active != nil {
+		s.sealed = append(s.sealed, opened{s.active, s.segments[len(s.segments)-1].sequence})
+	}
+	s.active = f
+	s.segments = append(s.segments, next)
+	return nil
+}
+
+// trim removes the oldest segments until there is room for bytes, and those that are too
+// old.
+func (s *Spool) trim(now time.Time, bytes int64) (dropped Dropped) {
+	for len(s.segments) > 1 && s.size()+bytes > s.options.MaxBytes {
+		dropped.Full += s.remove(0)
+	}
+	// The newest one is written to, so it is not removed; but when it is the one that is
+	// too old, nobody writes to it any more.
+	if n := len(s.segments); n > 0 && s.segments[n-1].size > 0 && s.old(now, s.segments[n-1]) {
+		_ = s.rotate() // if not now, then later
+	}
+	for len(s.segments) > 1 && s.old(now, s.segments[0]) {
+		dropped.Old += s.remove(0)
+	}
+	return dropped
+}
+
+func (s *Spool) old(now time.Time, g segment) bool { return now.Sub(g.last) > s.options.MaxAge }
+
+// removeExported removes the oldest segment if all of it was exported, and it is not the
+// newest one.
+func (s *Spool) removeExported() bool {
+	if len(s.segments) < 2 || s.segments[0].settled(s.cursor.at) < s.segments[0].size {
+		return false
+	}
+	s.remove(0)
+	return true
+}
+
+// remove forgets a segment, and returns how many of its operations were not exported.
+func (s *Spool) remove(i int) (waiting uint64) {
+	g := s.segments[i]
+	if settled := g.settled(s.cursor.at); settled < g.size {
+		waiting = s.count(g, settled)
+	}
+	// A file that cannot be removed is not ours any more; the next Open finds it.
+	_ = s.root.Remove(g.name())
+	s.segments = slices.Delete(s.segments, i, i+1)
+	// The disk has room again when nobody has it open.
+	s.sealed = slices.DeleteFunc(s.sealed, func(o opened) bool { return o.closed(g) })
+	if s.reading.closed(g) {
+		s.reading = opened{}
+	}
+	if waiting > 0 {
+		// Where the cursor cannot be written, the segment it stands in is gone all the same.
+		_ = s.cursor.set(Position{Segment: g.sequence + 1})
+	}
+	return waiting
+}
+
+// count returns how many records a segment has from an offset on.
+func (s *Spool) count(g segment, from int64) (n uint64) {
+	f, err := s.open(g)
+	if err != nil {
+		return 1 // at least
+	}
+	scan := scanner{r: f, at: from, end: g.size}
+	for {
+		_, err := scan.header()
+		if err == nil {
+			n++
+		} else if scan.at >= scan.end {
+			return n
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package spool
+
+import (
+	"testing"
+	"time"
+)
+
+// ordinary is the size of an operation of a pod with bridge, host-local, ipMasq and
+// portmap, setups and teardowns together: 15 KB.
+const ordinary = 15 << 10
+
+func BenchmarkAppend(b *testing.B) {
+	s := mustOpen(b, Options{Dir: b.TempDir(), MaxBytes: 256 << 20, MaxAge: time.Hour})
+	op := Operation{Start: noon, End: noon, Data: make([]byte, ordinary)}
+	b.SetBytes(ordinary)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Append(noon, op); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// One request of the most that one holds, read and noted as exported.
+func BenchmarkPeekAndAdvance(b *testing.B) {
+	s := mustOpen(b, Options{Dir: b.TempDir(), MaxBytes: 256 << 20, MaxAge: time.Hour})
+	op := Operation{Start: noon, End: noon, Data: make([]byte, ordinary)}
+	for range 1000 {
+		if _, err := s.Append(noon, op); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		records, err := s.Peek(512, 1<<20)
+		if err != nil || len(records) == 0 {
+			b.Fatalf("%d, %v", len(records), err)
+		}
+		if err := s.Advance(records[len(records)-1].Next); err != nil {
+			b.Fatal(err)
+		}
+		s.cursor.at = Position{}
+	}
+}
+
+// What a start costs: the newest segment is read as a whole, if it is as large as it may
+// be.
+func BenchmarkOpen(b *testing.B) {
+	o := Options{Dir: b.TempDir(), MaxBytes: 256 << 20, MaxAge: time.Hour}
+	s := mustOpen(b, o)
+	op := Operation{Start: noon, End: noon, Data: make([]byte, ordinary)}
+	for s.Stats().Bytes < maxSegment-2*ordinary {
+		if _, err := s.Append(noon, op); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		s, err := Open(o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

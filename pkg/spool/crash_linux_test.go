@@ -1,0 +1,224 @@
+package spool
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// written makes a spool of one segment and returns its folder, what is in it, and where
+// each record ends.
+func written(t *testing.T, n int) (dir string, names []string, ends []int64) {
+	t.Helper()
+	dir = t.TempDir()
+	s := mustOpen(t, large(dir))
+	names = numbers(0, n)
+	for _, name := range names {
+		appendAll(t, s, noon, name)
+		ends = append(ends, s.Stats().Bytes)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, names, ends
+}
+
+// A process may be killed, or the power may fail, at any byte.
+func TestATornTailIsCut(t *testing.T) {
+	dir, names, ends := written(t, 8)
+	file := segmentFiles(t, dir)[0]
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := range len(data) + 1 {
+		whole, end := 0, int64(0)
+		for whole < len(ends) && ends[whole] <= int64(size) {
+			end = ends[whole]
+			whole++
+		}
+		for _, tail := range [][]byte{nil, make([]byte, 100)} { // cut short, or never written
+			if err := os.WriteFile(file, append(data[:size:size], tail...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, errs := readAll(t, dir, time.Time{})
+			same(t, fmt.Sprintf("read of %d bytes", size), got, names[:whole])
+			if errs != nil {
+				t.Fatalf("%d bytes: %v", size, errs)
+			}
+			s := mustOpen(t, large(dir))
+			if cut := s.Found().Cut; cut != int64(size+len(tail))-end {
+				t.Fatalf("%d bytes: %d were cut off", size, cut)
+			}
+			appendAll(t, s, noon, "new")
+			got, damaged := waiting(t, s)
+			same(t, fmt.Sprintf("after %d bytes", size), got, append(names[:whole:whole], "new"))
+			if damaged > 0 {
+				t.Fatalf("%d bytes: %d damaged", size, damaged)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Wherever a disk garbles something, all records but the garbled ones are found.
+func TestDamageCostsOnlyWhatItTouches(t *testing.T) {
+	dir, names, ends := written(t, 40)
+	file := segmentFiles(t, dir)[0]
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A second segment, so that the first is not the one that is cut when it is opened.
+	if err := os.WriteFile(filepath.Join(dir, segment{sequence: 99}.name()), encode(nil, named("after")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		bad := slices.Clone(data)
+		from := random.IntN(len(bad))
+		to := min(len(bad), from+1+random.IntN(100))
+		for i := from; i < to; i++ {
+			bad[i] ^= byte(1 + random.IntN(255))
+		}
+		var want []string
+		for i, end := range ends {
+			begin := int64(0)
+			if i > 0 {
+				begin = ends[i-1]
+			}
+			if int64(to) <= begin || int64(from) >= end {
+				want = append(want, names[i])
+			}
+		}
+		want = append(want, "after")
+		if err := os.WriteFile(file, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := mustOpen(t, large(dir))
+		got, damaged := waiting(t, s)
+		what := fmt.Sprintf("bytes %d to %d", from, to)
+		same(t, what, got, want)
+		if damaged == 0 || damaged > 8 {
+			t.Fatalf("%s: %d damaged", what, damaged)
+		}
+		read, errs := readAll(t, dir, time.Time{})
+		same(t, what, read, want)
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "is damaged from byte") {
+			t.Fatalf("%s: %v", what, errs)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const childDir = "CNISCOPE_TEST_SPOOL"
+
+// child appends and exports until it is killed, and says of each what it has done.
+func child(dir string) {
+	s, err := Open(Options{Dir: dir, MaxBytes: 1 << 30, MaxAge: time.Hour})
+	if err != nil {
+		fmt.Println("error", err)
+		return
+	}
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("%d/%d/%s", os.Getpid(), i, strings.Repeat("x", i*37%20000))
+		if _, err := s.Append(time.Now(), Operation{Start: noon, End: time.Now(), Data: []byte(name)}); err != nil {
+			fmt.Println("error", err)
+			return
+		}
+		fmt.Println("appended", name)
+		if i%3 != 0 {
+			continue
+		}
+		records, err := s.Peek(1, 1)
+		if err != nil || len(records) != 1 {
+			fmt.Println("error", len(records), err)
+			return
+		}
+		fmt.Println("sent", string(records[0].Data))
+		if err := s.Advance(records[0].Next); err != nil {
+			fmt.Println("error", err)
+			return
+		}
+		fmt.Println("exported", string(records[0].Data))
+	}
+}
+
+// A process that appends and exports is killed again and again: nothing that Append
+// returned for is lost, and nothing that Advance returned for comes twice.
+func TestKill9LosesNothingAndRepeatsNothing(t *testing.T) {
+	dir := t.TempDir()
+	var appended, exported []string
+	maybe := map[string]bool{} // killed between sending and Advance's return
+	for round := range 15 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childDir+"="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines, sent := 0, ""
+		for scan := bufio.NewScanner(out); scan.Scan(); lines++ {
+			if lines == 50+round*13 {
+				_ = cmd.Process.Kill()
+			}
+			verb, name, _ := strings.Cut(scan.Text(), " ")
+			switch verb {
+			case "appended":
+				appended = append(appended, name)
+			case "sent":
+				sent = name
+			case "exported":
+				exported = append(exported, name)
+				sent = ""
+			default:
+				// A line that was cut short by the kill has no name of ours in it.
+				if verb == "error" {
+					t.Fatal(name)
+				}
+			}
+		}
+		_ = cmd.Wait()
+		if sent != "" {
+			maybe[sent] = true
+		}
+	}
+	s := mustOpen(t, large(dir))
+	left, damaged := waiting(t, s)
+	if damaged > 0 {
+		t.Errorf("%d damaged", damaged)
+	}
+	seen := map[string]int{}
+	for _, name := range slices.Concat(exported, left) {
+		seen[name]++
+	}
+	for name, n := range seen {
+		if n > 1 && !maybe[name] {
+			t.Errorf("%.20s came %d times", name, n)
+		}
+	}
+	lost := 0
+	for _, name := range appended {
+		if seen[name] == 0 && !maybe[name] {
+			lost++
+		}
+	}
+	if lost > 0 || len(exported) < 15 {
+		t.Errorf("%d of %d lost, %d exported", lost, len(appended), len(exported))
+	}
+	t.Logf("%d appended, %d exported, %d wait, %d kills between answer and cursor", len(appended), len(exported), len(left), len(maybe))
+}

@@ -1,0 +1,77 @@
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+)
+
+// cursor is the place up to where everything was exported, and its file.
+//
+// The file has two slots, in sectors of their own, which are overwritten in turn; the
+// valid one with the higher serial counts. A write that was cut short leaves the other
+// one. Renaming a new file over the old one would do too, but needs room on the disk:
+// on a full one the cursor would stand still, and what was exported meanwhile would be
+// sent again after a restart.
+type cursor struct {
+	at     Position
+	serial uint64
+	file   *os.File
+}
+
+const (
+	cursorName = "cursor"
+	// slotSize is what a slot holds: serial, segment, offset, checksum.
+	slotSize = 28
+	// sector is what a disk writes as a whole.
+	sector = 512
+)
+
+// open reads the cursor, and locks its file until it is closed. Where there is none that
+// can be understood, known is false, and it stands at the beginning.
+func (c *cursor) open(root *os.Root) (known bool, err error) {
+	if c.file, err = root.OpenFile(cursorName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return false, err
+	}
+	if err := lock(c.file); err != nil {
+		return false, err
+	}
+	data := make([]byte, 2*sector)
+	if _, err := c.file.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("read the cursor: %w", err)
+	}
+	for _, slot := range [][]byte{data[:slotSize], data[sector : sector+slotSize]} {
+		serial := binary.LittleEndian.Uint64(slot)
+		if serial > c.serial && binary.LittleEndian.Uint32(slot[24:]) == crc32.Checksum(slot[:24], castagnoli) {
+			c.serial = serial
+			c.at = Position{binary.LittleEndian.Uint64(slot[8:]), int64(binary.LittleEndian.Uint64(slot[16:]))}
+		}
+	}
+	c.at.Offset = max(0, c.at.Offset)
+	if c.serial > 0 {
+		return true, nil
+	}
+	for range 2 { // room for both slots is taken now, while there is some
+		if err := c.set(Position{}); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// set moves the cursor and writes it down.
+func (c *cursor) set(to Position) error {
+	c.at = to
+	c.serial++
+	slot := binary.LittleEndian.AppendUint64(make([]byte, 0, slotSize), c.serial)
+	slot = binary.LittleEndian.AppendUint64(slot, to.Segment)
+	slot = binary.LittleEndian.AppendUint64(slot, uint64(to.Offset))
+	slot = binary.LittleEndian.AppendUint32(slot, crc32.Checksum(slot, castagnoli))
+	if _, err := c.file.WriteAt(slot, int64(c.serial%2)*sector); err != nil {
+		return fmt.Errorf("write the cursor: %w", err)
+	}
+	return nil
+}

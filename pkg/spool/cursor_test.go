@@ -1,0 +1,99 @@
+package spool
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The cursor is overwritten in place. Whichever byte of it is garbled, by a write that
+// was cut short or by the disk, it is where it was, or one step behind.
+func TestADamagedCursorIsOneStepBehindAtMost(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, large(dir))
+	all := numbers(0, 10)
+	appendAll(t, s, noon, all...)
+	exportSome(t, s, 5)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, cursorName)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := 0
+	for i := range data {
+		bad := append([]byte(nil), data...)
+		bad[i] ^= 0x5a
+		if err := os.WriteFile(file, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := mustOpen(t, large(dir))
+		got, _ := waiting(t, s)
+		if len(got) == 6 {
+			behind++
+			same(t, "one step behind", got, all[4:])
+		} else {
+			same(t, "where it was", got, all[5:])
+		}
+		if s.Found().CursorLost {
+			t.Errorf("byte %d: lost", i)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if behind != slotSize {
+		t.Errorf("%d bytes of %d matter", behind, slotSize)
+	}
+}
+
+func TestALostCursorSendsAllAgainAndSaysSo(t *testing.T) {
+	for name, garble := range map[string]func(string) error{
+		"removed": os.Remove,
+		"emptied": func(file string) error { return os.Truncate(file, 0) },
+		"zeroed":  func(file string) error { return os.WriteFile(file, make([]byte, 2*sector), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := mustOpen(t, large(dir))
+			if s.Found() != (Found{}) {
+				t.Errorf("new: %+v", s.Found())
+			}
+			all := numbers(0, 10)
+			appendAll(t, s, noon, all...)
+			exportSome(t, s, 5)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := garble(filepath.Join(dir, cursorName)); err != nil {
+				t.Fatal(err)
+			}
+			again := mustOpen(t, large(dir))
+			got, _ := waiting(t, again)
+			same(t, "waiting", got, all)
+			if !again.Found().CursorLost {
+				t.Error("nobody is told")
+			}
+		})
+	}
+}
+
+// Power fails after the cursor got to the disk, and before the records did.
+func TestACursorBehindTheEndHidesNothing(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, large(dir))
+	appendAll(t, s, noon, numbers(0, 10)...)
+	exportSome(t, s, 10)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(segmentFiles(t, dir)[0], 100); err != nil {
+		t.Fatal(err)
+	}
+	again := mustOpen(t, large(dir))
+	appendAll(t, again, noon, "new")
+	got, _ := waiting(t, again)
+	same(t, "waiting", got, []string{"new"})
+}

@@ -1,0 +1,146 @@
+package spool
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		child(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// noon is the time of the tests: nothing here waits.
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// large is a spool that forgets nothing.
+func large(dir string) Options {
+	return Options{Dir: dir, MaxBytes: 1 << 30, MaxAge: 24 * time.Hour}
+}
+
+func mustOpen(t testing.TB, o Options) *Spool {
+	t.Helper()
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// named is an operation with that text as its data, that took a second and ended at noon.
+func named(text string) Operation {
+	return Operation{Start: noon.Add(-time.Second), End: noon, Data: []byte(text)}
+}
+
+func numbers(from, to int) (names []string) {
+	for i := from; i < to; i++ {
+		names = append(names, fmt.Sprintf("operation %d%s", i, strings.Repeat(".", i%7)))
+	}
+	return names
+}
+
+func appendAll(t testing.TB, s *Spool, now time.Time, names ...string) (all Dropped) {
+	t.Helper()
+	for _, name := range names {
+		d, err := s.Append(now, named(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Full += d.Full
+		all.Old += d.Old
+	}
+	return all
+}
+
+// waiting returns what is not exported yet, and how many damaged stretches lie between.
+func waiting(t testing.TB, s *Spool) (names []string, damaged uint64) {
+	t.Helper()
+	records, err := s.Peek(1<<20, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		names = append(names, string(r.Data))
+		damaged += r.Damaged
+	}
+	return names, damaged
+}
+
+// export takes n operations out, one at a time.
+func exportSome(t testing.TB, s *Spool, n int) (names []string) {
+	t.Helper()
+	for range n {
+		records, err := s.Peek(1, 1)
+		if err != nil || len(records) != 1 {
+			t.Fatalf("%d records, %v", len(records), err)
+		}
+		names = append(names, string(records[0].Data))
+		if err := s.Advance(records[0].Next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}
+
+// readAll is what another process would read.
+func readAll(t testing.TB, dir string, since time.Time) (names []string, errs []error) {
+	t.Helper()
+	for op, err := range Read(dir, since) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		names = append(names, string(op.Data))
+	}
+	return names, errs
+}
+
+func same(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Fatalf("%s: %d, want %d:\n%q\n%q", what, len(got), len(want), got, want)
+	}
+}
+
+func segmentFiles(t testing.TB, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.segment"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// copyDir copies a spool, as a crash would leave it.
+func copyDir(t testing.TB, from string) (to string) {
+	t.Helper()
+	to = filepath.Join(t.TempDir(), "copy")
+	if err := os.Mkdir(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, e.Name()), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}

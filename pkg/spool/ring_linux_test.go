@@ -1,0 +1,191 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// kilobyte is the data of an operation, with its number in front.
+func kilobyte(i int) string { return fmt.Sprintf("%04d%s", i, strings.Repeat("x", 1020)) }
+
+func TestTheOldestGoWhenItIsFull(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		exported int
+		unsent   bool // something is forgotten that was not exported
+	}{
+		{"nothing was exported", 0, true},
+		{"some of the oldest segment was exported", 3, true},
+		{"all was exported", 100, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := Options{Dir: t.TempDir(), MaxBytes: 64 << 10, MaxAge: time.Hour}
+			s := mustOpen(t, o)
+			const all = 100
+			var dropped Dropped
+			for i := range all {
+				dropped.Full += appendAll(t, s, noon, kilobyte(i)).Full
+				if i < tt.exported {
+					exportSome(t, s, 1)
+				}
+				if st := s.Stats(); st.Bytes > o.MaxBytes {
+					t.Fatalf("%d: %+v", i, st)
+				}
+			}
+			got, damaged := waiting(t, s)
+			if want := all - tt.exported - int(dropped.Full); len(got) != want || damaged > 0 {
+				t.Errorf("%d wait, want %d (%+v), %d damaged", len(got), want, dropped, damaged)
+			}
+			if tt.unsent != (dropped.Full > 0) {
+				t.Errorf("%+v", dropped)
+			}
+			if len(got) > 0 && got[len(got)-1] != kilobyte(all-1) {
+				t.Error("the newest is missing")
+			}
+			// It is a ring, not a bucket that is emptied: most of it is there.
+			if st := s.Stats(); st.Bytes < o.MaxBytes*3/4 {
+				t.Errorf("%+v", st)
+			}
+			again := mustOpen(t, large(copyDir(t, o.Dir)))
+			after, _ := waiting(t, again)
+			same(t, "after a restart", after, got)
+		})
+	}
+}
+
+func TestTheOldGo(t *testing.T) {
+	o := Options{Dir: t.TempDir(), MaxBytes: 1 << 30, MaxAge: 16 * time.Hour}
+	s := mustOpen(t, o)
+	hour := func(n float64) time.Time { return noon.Add(time.Duration(n * float64(time.Hour))) }
+	appendAll(t, s, hour(0), "0h", "0h too")
+	appendAll(t, s, hour(0.9), "0.9h")
+	appendAll(t, s, hour(2), "2h") // in a segment of its own: the first one is ripe
+	exportSome(t, s, 1)
+	if n := len(segmentFiles(t, o.Dir)); n != 2 {
+		t.Errorf("%d segments", n)
+	}
+	if d := s.Trim(hour(16.5)); d != (Dropped{}) {
+		t.Errorf("too early: %+v", d)
+	}
+	if d := s.Trim(hour(17)); d != (Dropped{Old: 2}) {
+		t.Errorf("%+v", d)
+	}
+	got, _ := waiting(t, s)
+	same(t, "at 17h", got, []string{"2h"})
+
+	// Also where nothing comes any more, and also across a restart.
+	dir := copyDir(t, o.Dir)
+	for _, file := range segmentFiles(t, dir) {
+		if err := os.Chtimes(file, hour(2), hour(2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, s := range map[string]*Spool{"the same": s, "restarted": mustOpen(t, Options{Dir: dir, MaxBytes: 1 << 30, MaxAge: o.MaxAge})} {
+		if d := s.Trim(hour(18.1)); d != (Dropped{Old: 1}) {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if st := s.Stats(); st.Bytes != 0 || st.Waiting != 0 || st.Segments != 1 {
+			t.Errorf("%s: %+v", name, st)
+		}
+		appendAll(t, s, hour(19), "19h")
+		got, _ := waiting(t, s)
+		same(t, name, got, []string{"19h"})
+	}
+}
+
+func TestWhatIsOnItsWayWhenItIsForgotten(t *testing.T) {
+	s := mustOpen(t, Options{Dir: t.TempDir(), MaxBytes: 16 << 10, MaxAge: time.Hour})
+	appendAll(t, s, noon, kilobyte(0))
+	records, err := s.Peek(1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < 50; i++ {
+		appendAll(t, s, noon, kilobyte(i))
+	}
+	before, _ := waiting(t, s)
+	if err := s.Advance(records[0].Next); err != nil { // its segment is gone
+		t.Fatal(err)
+	}
+	after, _ := waiting(t, s)
+	same(t, "waiting", after, before)
+}
+
+func TestSegmentsThatWereRemovedByHand(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, Options{Dir: dir, MaxBytes: 64 << 10, MaxAge: time.Hour})
+	for i := range 20 {
+		appendAll(t, s, noon, kilobyte(i))
+	}
+	files := segmentFiles(t, dir)
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	got, damaged := waiting(t, s)
+	if len(got) < 10 || got[len(got)-1] != kilobyte(19) || damaged != 1 {
+		t.Errorf("%d, %d damaged", len(got), damaged)
+	}
+	exportSome(t, s, len(got))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files[1:] {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The cursor is ahead of all there is: what comes now must not lie behind it.
+	again := mustOpen(t, large(dir))
+	appendAll(t, again, noon, "new")
+	got, _ = waiting(t, again)
+	same(t, "waiting", got, []string{"new"})
+}
+
+func TestAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k,mode=700"); err != nil {
+		t.Skipf("a full disk cannot be made here: mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	// It may hold more than the disk has; its segments are of 64 KiB.
+	s := mustOpen(t, Options{Dir: dir, MaxBytes: 512 << 10, MaxAge: time.Hour})
+	written := 0
+	var err error
+	for ; written < 1000; written++ {
+		if _, err = s.Append(noon, named(kilobyte(written))); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("%v after %d", err, written)
+	}
+	got, damaged := waiting(t, s)
+	if len(got) != written || damaged > 0 {
+		t.Fatalf("%d wait, %d were written, %d damaged", len(got), written, damaged)
+	}
+	// Nothing that waits is forgotten for it; the cursor moves all the same.
+	exportSome(t, s, written-1)
+	again := mustOpen(t, large(copyDir(t, dir)))
+	got, _ = waiting(t, again)
+	same(t, "after a restart", got, []string{kilobyte(written - 1)})
+
+	// What was exported gives way.
+	for i := written; i < 3*written; i++ {
+		appendAll(t, s, noon, kilobyte(i))
+		exportSome(t, s, 1)
+	}
+	got, damaged = waiting(t, s)
+	same(t, "waiting", got, []string{kilobyte(3*written - 1)})
+	if damaged > 0 {
+		t.Errorf("%d damaged", damaged)
+	}
+}

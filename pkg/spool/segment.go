@@ -1,0 +1,104 @@
+package spool
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// segment is one file of records.
+type segment struct {
+	// sequence numbers segments in the order they were made. It is the file's name, and
+	// is never used again.
+	sequence uint64
+	size     int64
+	// last is when its last record was appended, and born when the first one was, which is
+	// known of the newest segment only.
+	born, last time.Time
+}
+
+// Position is a place in a spool: between two records.
+type Position struct {
+	Segment uint64
+	Offset  int64
+}
+
+func (p Position) compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.Segment, q.Segment), cmp.Compare(p.Offset, q.Offset))
+}
+
+var segmentName = regexp.MustCompile(`^[0-9a-f]{16}\.segment$`)
+
+func (g segment) name() string { return fmt.Sprintf("%016x.segment", g.sequence) }
+
+// settled is how many of its bytes lie before a position.
+func (g segment) settled(p Position) int64 {
+	switch {
+	case g.sequence < p.Segment:
+		return g.size
+	case g.sequence > p.Segment:
+		return 0
+	}
+	return min(p.Offset, g.size)
+}
+
+// list returns the segments in a folder, oldest first.
+func list(root *os.Root) ([]segment, error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	var all []segment
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !segmentName.MatchString(e.Name()) {
+			continue
+		}
+		sequence, err := strconv.ParseUint(e.Name()[:16], 16, 64)
+		if err != nil {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue // it went meanwhile
+		}
+		all = append(all, segment{sequence: sequence, size: info.Size(), last: info.ModTime()})
+	}
+	slices.SortFunc(all, func(a, b segment) int { return cmp.Compare(a.sequence, b.sequence) })
+	return all, nil
+}
+
+// opened is a segment that is open.
+type opened struct {
+	*os.File
+	sequence uint64
+}
+
+// closed closes it if it is that segment, and reports whether it is.
+func (o opened) closed(g segment) bool {
+	if o.File == nil || o.sequence != g.sequence {
+		return false
+	}
+	_ = o.Close()
+	return true
+}
+
+// open returns a segment for reading. It stays open until another one is wanted.
+func (s *Spool) open(g segment) (*os.File, error) {
+	if s.reading.File != nil && s.reading.sequence == g.sequence {
+		return s.reading.File, nil
+	}
+	f, err := s.root.Open(g.name())
+	if err != nil {
+		return nil, err
+	}
+	if s.reading.File != nil {
+		_ = s.reading.Close()
+	}
+	s.reading = opened{f, g.sequence}
+	return f, nil
+}

@@ -1,0 +1,222 @@
+// Package spool keeps finished operations on disk until they are exported, and some
+// time longer, so that the node can be asked what happened.
+//
+// A spool is a folder of segments, files of records that are only ever appended to, and
+// a cursor: everything before it has been exported, or given up. The ring is bounded by
+// bytes and by age; the oldest segment goes first. Every record and the cursor carry a
+// checksum.
+//
+// What is written survives the process, however it ends: it is in the kernel's page
+// cache when Append returns. Whoever uses a spool calls Sync now and then, which bounds
+// what a loss of power can take. Not at each record: containerd itself syncs its database
+// several times for every pod, and the disk is not cniscope's.
+//
+// One process at a time writes to a spool; any number may Read it meanwhile.
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+)
+
+// Operation is one operation as it is kept.
+type Operation struct {
+	// Start and End are the first and the last instant of its spans.
+	Start, End time.Time
+	// Data is its spans, as OTLP's TracesData.
+	Data []byte
+}
+
+// Options say where a spool is and how much it holds.
+type Options struct {
+	// Dir is made if it is missing.
+	Dir string
+	// MaxBytes is how large all segments may be together.
+	MaxBytes int64
+	// MaxAge is how long after its end an operation is kept, exported or not; up to a
+	// sixteenth longer, since segments go as a whole.
+	MaxAge time.Duration
+}
+
+const (
+	// maxSegment is the largest segment; a small spool has eight smaller ones.
+	maxSegment = 8 << 20
+	// segments is how many a spool is cut into at least: an eighth is forgotten at a time.
+	segments = 8
+	// generations is how many segments, at least, MaxAge is cut into.
+	generations = 16
+)
+
+// Spool is a spool that this process writes to. It is safe for concurrent use.
+type Spool struct {
+	options Options
+	root    *os.Root
+
+	mu       sync.Mutex
+	segments []segment // oldest first; the last one is written to
+	active   *os.File  // the last segment; nil until something is appended
+	reading  opened    // the segment that was read last
+	cursor   cursor
+	sealed   []opened // segments that are finished, but not synced
+	dirty    bool     // something was written that is not synced
+	scratch  []byte
+	found    Found
+}
+
+// Found is what Open came upon.
+type Found struct {
+	// Waiting is how many bytes were not exported yet.
+	Waiting int64
+	// Cut is how many bytes at the end were no whole record: the process before was
+	// killed, or the power failed, in the middle of one.
+	Cut int64
+	// CursorLost says that it is not known what was exported: all there is will be sent
+	// again.
+	CursorLost bool
+}
+
+// Open opens a spool, or makes a new one. It fails where the folder cannot be written,
+// where others may write in it, and where another process has it.
+func Open(o Options) (*Spool, error) {
+	s := &Spool{options: o}
+	if err := s.start(); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("spool %s: %w", o.Dir, err)
+	}
+	return s, nil
+}
+
+func (s *Spool) start() (err error) {
+	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
+		return err
+	}
+	if s.root, err = os.OpenRoot(s.options.Dir); err != nil {
+		return err
+	}
+	if err := private(s.root); err != nil {
+		return err
+	}
+	known, err := s.cursor.open(s.root)
+	if err != nil {
+		return err
+	}
+	if s.segments, err = list(s.root); err != nil {
+		return err
+	}
+	s.found.CursorLost = !known && len(s.segments) > 0
+	if err := s.resume(); err != nil {
+		return err
+	}
+	s.found.Waiting = s.waiting()
+	return nil
+}
+
+// resume makes the newest segment ready to be written to: behind its last whole record.
+func (s *Spool) resume() error {
+	if len(s.segments) == 0 {
+		s.cursor.at.Offset = 0 // where the segments are gone, so is what it spoke of
+		return nil
+	}
+	last := &s.segments[len(s.segments)-1]
+	f, err := s.root.OpenFile(last.name(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	s.active = f
+	whole, born := ends(f, last.size)
+	last.born = born
+	if cut := last.size - whole; cut > 0 {
+		if err := f.Truncate(whole); err != nil {
+			return fmt.Errorf("cut off what is not whole: %w", err)
+		}
+		s.found.Cut, last.size = cut, whole
+	}
+	// A cursor behind the end would pass over what is appended next.
+	if at := s.cursor.at; at.Segment == last.sequence {
+		s.cursor.at.Offset = min(at.Offset, last.size)
+	}
+	return nil
+}
+
+// Found returns what Open came upon.
+func (s *Spool) Found() Found { return s.found }
+
+// Stats is the state of a spool.
+type Stats struct {
+	// Bytes is what it holds, and Waiting how much of that is not exported.
+	Bytes, Waiting int64
+	Segments       int
+}
+
+// Stats returns the state of the spool now.
+func (s *Spool) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Stats{Bytes: s.size(), Waiting: s.waiting(), Segments: len(s.segments)}
+}
+
+func (s *Spool) size() (n int64) {
+	for _, g := range s.segments {
+		n += g.size
+	}
+	return n
+}
+
+// waiting is how many bytes lie behind the cursor.
+func (s *Spool) waiting() (n int64) {
+	for _, g := range s.segments {
+		n += g.size - g.settled(s.cursor.at)
+	}
+	return n
+}
+
+// Sync brings to the disk what was appended before.
+func (s *Spool) Sync() error {
+	s.mu.Lock()
+	sealed := s.sealed
+	var live []*os.File
+	if s.dirty {
+		live = []*os.File{s.active, s.cursor.file}
+	}
+	s.sealed, s.dirty = nil, false
+	s.mu.Unlock()
+
+	// Without the lock: a disk may take its time.
+	var failed error
+	for _, f := range sealed {
+		failed = errors.Join(failed, f.Sync(), f.Close())
+	}
+	for _, f := range live {
+		if f == nil {
+			continue
+		}
+		if err := f.Sync(); err != nil && !errors.Is(err, fs.ErrClosed) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("sync the spool: %w", failed)
+	}
+	return nil
+}
+
+// Close syncs and lets go of the spool. Whatever is called afterwards fails.
+func (s *Spool) Close() error {
+	err := s.Sync()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range []*os.File{s.active, s.reading.File, s.cursor.file} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	s.active, s.reading, s.cursor.file = nil, opened{}, nil
+	if s.root != nil {
+		err = errors.Join(err, s.root.Close())
+	}
+	return err
+}

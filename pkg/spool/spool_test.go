@@ -1,0 +1,163 @@
+package spool
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWhatIsAppendedWaitsUntilItIsExported(t *testing.T) {
+	o := large(filepath.Join(t.TempDir(), "new", "spool"))
+	s := mustOpen(t, o)
+	all := numbers(0, 30)
+	appendAll(t, s, noon, all...)
+	got, damaged := waiting(t, s)
+	same(t, "waiting", got, all)
+	if damaged != 0 {
+		t.Errorf("%d damaged", damaged)
+	}
+	same(t, "exported", exportSome(t, s, 10), all[:10])
+	got, _ = waiting(t, s)
+	same(t, "waiting after that", got, all[10:])
+	if st := s.Stats(); st.Waiting <= 0 || st.Waiting >= st.Bytes || st.Segments != 1 {
+		t.Errorf("%+v", st)
+	}
+
+	// A restart, in order and by force.
+	for _, end := range []func() string{
+		func() string { return copyDir(t, o.Dir) },
+		func() string {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			return o.Dir
+		},
+	} {
+		again := mustOpen(t, large(end()))
+		if f := again.Found(); f.Waiting == 0 || f.Cut != 0 || f.CursorLost {
+			t.Errorf("%+v", f)
+		}
+		got, _ := waiting(t, again)
+		same(t, "waiting after a restart", got, all[10:])
+		same(t, "exported after a restart", exportSome(t, again, 20), all[10:])
+		if st := again.Stats(); st.Waiting != 0 {
+			t.Errorf("%+v", st)
+		}
+		appendAll(t, again, noon, "one more")
+		got, _ = waiting(t, again)
+		same(t, "waiting at last", got, []string{"one more"})
+
+		// What was exported can still be read.
+		got, errs := readAll(t, again.options.Dir, time.Time{})
+		same(t, "read", got, append(all[:30:30], "one more"))
+		if errs != nil {
+			t.Error(errs)
+		}
+	}
+}
+
+func TestAnOperationComesBackAsItWas(t *testing.T) {
+	s := mustOpen(t, large(t.TempDir()))
+	for _, op := range []Operation{
+		{Start: time.Unix(0, 1), End: time.Unix(0, 2), Data: []byte{}},
+		{Start: time.Unix(1_700_000_000, 123456789), End: time.Unix(1_700_000_001, 1), Data: []byte("\xff\xfec\x01 looks like a record")},
+		{Start: time.Unix(0, 0), End: time.Unix(0, 1<<62), Data: make([]byte, maxData)},
+	} {
+		if _, err := s.Append(noon, op); err != nil {
+			t.Fatal(err)
+		}
+		records, err := s.Peek(1, 1)
+		if err != nil || len(records) != 1 {
+			t.Fatalf("%d, %v", len(records), err)
+		}
+		got := records[0]
+		if !got.Start.Equal(op.Start) || !got.End.Equal(op.End) || string(got.Data) != string(op.Data) {
+			t.Errorf("%v to %v, %d bytes", got.Start, got.End, len(got.Data))
+		}
+		if err := s.Advance(got.Next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Append(noon, Operation{Data: make([]byte, maxData+1)}); err == nil {
+		t.Error("one that is too large was taken")
+	}
+}
+
+func TestPeekGivesWhatARequestMayHold(t *testing.T) {
+	s := mustOpen(t, large(t.TempDir()))
+	appendAll(t, s, noon, "12345", "12345", "12345", "1234567890")
+	for _, tt := range []struct{ n, bytes, want int }{
+		{10, 100, 4}, {2, 100, 2}, {10, 15, 3}, {10, 14, 2}, {10, 1, 1}, {0, 100, 0},
+	} {
+		records, err := s.Peek(tt.n, tt.bytes)
+		if err != nil || len(records) != tt.want {
+			t.Errorf("%d operations or %d bytes: got %d, %v", tt.n, tt.bytes, len(records), err)
+		}
+	}
+}
+
+func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	s := mustOpen(t, large(dir))
+	appendAll(t, s, noon, "a")
+	for path, want := range map[string]os.FileMode{dir: 0o700, segmentFiles(t, dir)[0]: 0o600, filepath.Join(dir, cursorName): 0o600} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s: mode %o, want %o", path, info.Mode().Perm(), want)
+		}
+	}
+	if _, err := Open(large(dir)); err == nil || !strings.Contains(err.Error(), "another cniscope writes to it") {
+		t.Errorf("a second one: %v", err)
+	}
+
+	open := filepath.Join(t.TempDir(), "open")
+	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(large(open)); err == nil || !strings.Contains(err.Error(), "others may write there") {
+		t.Errorf("a folder of everybody's: %v", err)
+	}
+
+	// Links that lead out of it are not followed, neither to read nor to write.
+	victim := filepath.Join(t.TempDir(), "victim")
+	aimed := filepath.Join(t.TempDir(), "aimed")
+	if err := errors.Join(os.WriteFile(victim, nil, 0o600), os.Mkdir(aimed, 0o700), os.Symlink(victim, filepath.Join(aimed, cursorName))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(large(aimed)); err == nil {
+		t.Error("the link was followed")
+	}
+	if data, _ := os.ReadFile(victim); len(data) > 0 {
+		t.Error("the link was written through")
+	}
+}
+
+func TestWhatIsClosedFails(t *testing.T) {
+	s := mustOpen(t, large(t.TempDir()))
+	appendAll(t, s, noon, "a", "b")
+	records, err := s.Peek(1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(noon, named("c")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("append: %v", err)
+	}
+	if err := s.Advance(records[0].Next); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("advance: %v", err)
+	}
+	if records, err := s.Peek(1, 1); len(records) > 0 || err == nil {
+		t.Errorf("peek: %d, %v", len(records), err)
+	}
+	if d := s.Trim(noon.Add(time.Hour * 1000)); d != (Dropped{}) {
+		t.Errorf("trim: %+v", d)
+	}
+}

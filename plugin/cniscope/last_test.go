@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/spool"
+)
+
+// cniscope runs a command and returns what it prints.
+func cniscope(t *testing.T, args ...string) (out, diagnostics string, err error) {
+	t.Helper()
+	var o, d bytes.Buffer
+	cmd := rootCmd()
+	cmd.SetArgs(args)
+	cmd.SetOut(&o)
+	cmd.SetErr(&d)
+	err = cmd.ExecuteContext(t.Context())
+	return o.String(), d.String(), err
+}
+
+// spooled fills a spool with what a recording gives, as a running cniscope would, and
+// leaves it open as one.
+func spooled(t *testing.T, recording string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: 64 << 20, MaxAge: 365 * 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	reader, err := openRecording(recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	in, err := settingsIn(reader.Header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Judge.All = true
+	results, err := replay(t.Context(), reader, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Trace.Spans}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := time.Now().Add(time.Duration(i-len(results)) * time.Hour)
+		if _, err := s.Append(time.Now(), spool.Operation{Start: end, End: end, Data: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+const threePods = recordings + "/three-pods.rec"
+
+// What the node has kept is drawn as a recording of it would be.
+func TestShowLastDrawsWhatWasKept(t *testing.T) {
+	t.Setenv("COLUMNS", "120")
+	dir := spooled(t, threePods)
+	for _, args := range [][]string{
+		{"--format", "json"},
+		{"--pod", "shop/slow-0"},
+		{"--pod", "slow-0", "--all-commands"},
+		{"--problems", "--format", "json"},
+	} {
+		want, _, err := cniscope(t, append([]string{"show", threePods}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, diagnostics, err := cniscope(t, append([]string{"show", "--last", "1000h", "--spool", dir}, args...)...)
+		if err != nil || diagnostics != "" {
+			t.Fatalf("%v, %s", err, diagnostics)
+		}
+		// The order is that of their ends, not of their beginnings.
+		for line := range strings.Lines(want) {
+			if !strings.Contains(got, line) {
+				t.Fatalf("%q: missing: %s\nin: %s", args, line, got)
+			}
+		}
+		if len(got) != len(want) || got == "" {
+			t.Errorf("%q: %d bytes, want %d", args, len(got), len(want))
+		}
+	}
+}
+
+func TestShowLastGoesBackAsFarAsAsked(t *testing.T) {
+	dir := spooled(t, threePods)
+	count := func(last string) int {
+		out, _, err := cniscope(t, "show", "--last", last, "--spool", dir, "--format", "json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(out, "\n")
+	}
+	if a, b, all := count("90m"), count("150m"), count("1000h"); a != 1 || b != 2 || all < 3 {
+		t.Errorf("%d, %d, %d", a, b, all)
+	}
+	out, diagnostics, err := cniscope(t, "show", "--last", "10m", "--spool", dir)
+	if err != nil || out != "" || !strings.Contains(diagnostics, "no such call among the 0 operations that were kept in the last 10m0s") {
+		t.Errorf("%v, %q, %q", err, out, diagnostics)
+	}
+}
+
+func TestShowLastFindsTheSpoolByTheOptions(t *testing.T) {
+	dir := spooled(t, threePods)
+	options := filepath.Join(t.TempDir(), "cniscope.toml")
+	write := func(text string) {
+		if err := os.WriteFile(options, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("[export.spool]\ndir = \"" + dir + "\"\n")
+	out, _, err := cniscope(t, "show", "--last", "1000h", "--config", options)
+	if err != nil || !strings.Contains(out, "shop/slow-0") {
+		t.Errorf("%v, %s", err, out)
+	}
+	write("")
+	if _, _, err = cniscope(t, "show", "--last", "1h", "--config", options); err == nil || !strings.Contains(err.Error(), "set dir in [export.spool]") {
+		t.Errorf("%v", err)
+	}
+	write("[export.spool]\ndir = \"" + filepath.Join(dir, "none") + "\"\n")
+	if _, _, err = cniscope(t, "show", "--last", "1h", "--config", options); err == nil || !strings.Contains(err.Error(), "nothing was ever kept there") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestShowLastSaysWhatIsDamaged(t *testing.T) {
+	dir := spooled(t, threePods)
+	files, err := filepath.Glob(filepath.Join(dir, "*.segment"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	f, err := os.OpenFile(files[0], os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte("garbage"), 100); err != nil {
+		t.Fatal(err)
+	}
+	out, diagnostics, err := cniscope(t, "show", "--last", "1000h", "--spool", dir)
+	if err != nil || out == "" || strings.Count(diagnostics, "is damaged from byte 0") != 1 {
+		t.Errorf("%v, %q", err, diagnostics)
+	}
+}
+
+func TestShowIsAskedForOneThing(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                               "name a recording, or say --last 1h",
+		threePods + " --last 1h":         "ask for one of them",
+		threePods + " --spool /tmp":      "say how far back",
+		"--last 0":                       "want a length of time",
+		"--last -1h":                     "want a length of time",
+		"--last 1h --spool /x --color x": "want auto, always or never",
+		threePods + " " + threePods:      "accepts at most 1 arg",
+	} {
+		_, _, err := cniscope(t, append([]string{"show"}, strings.Fields(args)...)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("show %s: %v, want %q", args, err, want)
+		}
+		var usage usageError
+		if !strings.Contains(want, "accepts") && !errors.As(err, &usage) {
+			t.Errorf("show %s: %v is not a mistake in usage", args, err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"encoding/hex"
+	"net"
+	"sync"
+	"testing"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// backend is an OTLP server in the test's own process, which counts: a backend that
+// keeps one span of those with the same id would not show that one came twice.
+type backend struct {
+	coltracepb.UnimplementedTraceServiceServer
+	// tenant is who may send, if anybody in particular.
+	tenant string
+
+	mu    sync.Mutex
+	spans []*span
+	times map[string]int // how often each span came
+}
+
+// receive starts a backend. It ends with the test.
+func receive(t *testing.T, addr string, r *backend, options ...grpc.ServerOption) *backend {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	check(t, err)
+	r.times = map[string]int{}
+	s := grpc.NewServer(options...)
+	coltracepb.RegisterTraceServiceServer(s, r)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l)
+	}()
+	t.Cleanup(func() { s.Stop(); <-done })
+	return r
+}
+
+// nobody returns an address where nobody listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func (r *backend) Export(ctx context.Context, request *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
+	headers, _ := metadata.FromIncomingContext(ctx)
+	if got := headers.Get("x-scope-orgid"); r.tenant != "" && (len(got) != 1 || got[0] != r.tenant) {
+		return nil, status.Error(codes.Unauthenticated, "no org id")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range flatten(request.GetResourceSpans()) {
+		r.spans = append(r.spans, x)
+		r.times[x.trace()+hex.EncodeToString(x.SpanId)]++
+	}
+	return &coltracepb.ExportTraceServiceResponse{}, nil
+}
+
+// got returns what has come so far.
+func (r *backend) got() []*span {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.spans[:len(r.spans):len(r.spans)]
+}
+
+// twice is how many spans came more than once.
+func (r *backend) twice() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, times := range r.times {
+		if times > 1 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,263 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// setAlone builds a stage without a backend: the test is the backend.
+func setAlone(t *testing.T, patience time.Duration) *stage {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a rig makes namespaces, mounts and links")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	s := &stage{T: t, ctx: ctx}
+	var err error
+	s.rig, err = rig.Start(ctx, rig.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	check(t, err)
+	t.Cleanup(func() { check(t, s.rig.Close()) })
+	return s
+}
+
+// observe starts a cniscope with these options. Every call counts as slow, so that its
+// log says what it keeps.
+func (s *stage) observe(toml string) *scope.Scope {
+	s.Helper()
+	so := scope.Options{Program: program, TOML: "[slow]\ncall = \"1us\"\n[sampling]\nper_second = 0\n" + quick + toml}
+	one, err := scope.Start(s.ctx, s.rig, so)
+	check(s.T, err)
+	s.Cleanup(func() {
+		if err := one.Stop(); err != nil && !strings.Contains(err.Error(), "killed") {
+			s.Error(err)
+		}
+		if s.Failed() {
+			s.Logf("cniscope's log:\n%s", one.LogText())
+		}
+	})
+	return one
+}
+
+// churn runs pods and removes them, four at a time and within that time if that can be
+// done, and tells done of each that runs.
+func (s *stage) churn(pods int, within time.Duration, done func(name string, begin time.Time)) {
+	s.Helper()
+	var running sync.WaitGroup
+	var next atomic.Int64
+	start := time.Now()
+	for range 4 {
+		running.Go(func() {
+			for i := next.Add(1); i <= int64(pods); i = next.Add(1) {
+				time.Sleep(time.Until(start.Add(within * time.Duration(i) / time.Duration(pods))))
+				name, begin := fmt.Sprint("pod-", i), time.Now()
+				id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: name})
+				if err != nil {
+					s.Error(err)
+					return
+				}
+				done(name, begin)
+				if err := s.rig.RemovePod(s.ctx, id); err != nil {
+					s.Error(err)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+}
+
+var kept = regexp.MustCompile(`(?m)^time=(\S+) .*msg="CNI call .*trace_id=([0-9a-f]{32})`)
+
+// keptBy returns the traces that a cniscope said it kept, up to a time.
+func keptBy(t *testing.T, one *scope.Scope, until time.Time) map[string]bool {
+	t.Helper()
+	traces := map[string]bool{}
+	for _, m := range kept.FindAllStringSubmatch(one.LogText(), -1) {
+		at, err := time.Parse(time.RFC3339Nano, m[1])
+		check(t, err)
+		if at.Before(until) {
+			traces[m[2]] = true
+		}
+	}
+	return traces
+}
+
+// outage is how long the endpoint is down: CNISCOPE_OUTAGE, else a time that tests have.
+func outage(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("CNISCOPE_OUTAGE")
+	if text == "" {
+		return 20 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	check(t, err)
+	return d
+}
+
+// The endpoint is down, 200 pods come and go, cniscope is killed in the middle, and the
+// endpoint comes up: every operation that was kept arrives once.
+func TestNothingKeptIsLostInAnOutage(t *testing.T) {
+	const pods = 200
+	down := outage(t)
+	s := setAlone(t, down+10*time.Minute)
+	addr, dir := nobody(t), filepath.Join(t.TempDir(), "spool")
+	toml := fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n", addr, dir)
+	first := s.observe(toml)
+	up := time.Now().Add(down)
+
+	var ran sync.Map // pods whose setup one cniscope saw from begin to end
+	var second *scope.Scope
+	var killed, back time.Time
+	var count atomic.Int64
+	halfway := make(chan struct{})
+	var restart sync.WaitGroup
+	restart.Go(func() { // the pods go on meanwhile
+		select {
+		case <-halfway:
+		case <-s.ctx.Done():
+			return
+		}
+		killed = time.Now()
+		first.Kill9()
+		second = s.observe(toml)
+		back = time.Now()
+	})
+	type extent struct{ begin, end time.Time }
+	s.churn(pods, down, func(name string, begin time.Time) {
+		ran.Store(name, extent{begin, time.Now()})
+		if count.Add(1) == pods/2 {
+			close(halfway)
+		}
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+	restart.Wait()
+	s.eventually(func() error { // what is over is kept
+		if n := len(keptBy(t, second, time.Now())); n == 0 {
+			return fmt.Errorf("the second cniscope kept nothing")
+		}
+		return nil
+	})
+	time.Sleep(time.Until(up))
+
+	// What was logged is written down next: it may take a moment, and the kill came
+	// before it was over.
+	want := keptBy(t, first, killed.Add(-100*time.Millisecond))
+	r := receive(t, addr, &backend{})
+	s.eventually(func() error {
+		for trace := range keptBy(t, second, time.Now()) {
+			want[trace] = true
+		}
+		arrived := map[string]bool{}
+		for _, x := range r.got() {
+			arrived[x.trace()] = true
+		}
+		missing := 0
+		for trace := range want {
+			if !arrived[trace] {
+				missing++
+			}
+		}
+		if missing > 0 {
+			return fmt.Errorf("%d of %d kept operations have not arrived", missing, len(want))
+		}
+		return nil
+	})
+	if n := r.twice(); n > 0 {
+		t.Errorf("%d spans arrived more than once", n)
+	}
+	all := r.got()
+	setups := map[string]bool{}
+	for _, x := range only(all, "call", "CNI ADD") {
+		if x.text("cni.ifname") == "eth0" {
+			setups[x.text("k8s.pod.name")] = true
+		}
+	}
+	seen := 0
+	ran.Range(func(name, v any) bool {
+		e := v.(extent)
+		// An operation that was not over when cniscope was killed was not kept yet.
+		if e.end.Before(killed.Add(-2*time.Second)) || e.begin.After(back) {
+			seen++
+			if !setups[name.(string)] {
+				t.Errorf("the setup of %s is missing", name)
+			}
+		}
+		return true
+	})
+	if seen < pods*3/4 {
+		t.Errorf("only %d pods were seen whole", seen)
+	}
+	t.Logf("down for %s: %d operations kept, %d pods seen whole, %d spans arrived, spool of %d bytes", down, len(want), seen, len(all), size(t, dir))
+
+	// And the node itself can be asked, while cniscope runs.
+	out, err := exec.CommandContext(s.ctx, program, "show", "--last", "1h", "--pod", fmt.Sprint("shop/pod-", pods), "--config", second.Config()).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), fmt.Sprintf("shop/pod-%d  CNI ADD eth0", pods)) || strings.Contains(string(out), "shop/pod-1 ") {
+		t.Errorf("show --last: %v\n%s", err, out)
+	}
+}
+
+func size(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.segment"))
+	check(t, err)
+	for _, file := range files {
+		info, err := os.Stat(file)
+		check(t, err)
+		n += info.Size()
+	}
+	return n
+}
+
+// A disk that is full costs no pod and no operation: what cannot be written waits in
+// memory, and that is said once.
+func TestAFullDiskIsSaidAndHarmsNothing(t *testing.T) {
+	s := setAlone(t, 5*time.Minute)
+	addr, dir := nobody(t), t.TempDir()
+	check(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700"))
+	t.Cleanup(func() { check(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	one := s.observe(fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n", addr, dir))
+	const pods, message = 30, "the spool cannot be written, operations wait in memory only"
+	s.churn(pods, 0, func(string, time.Time) {})
+	check(t, one.WaitLog(s.ctx, message, 1))
+	if n := strings.Count(one.LogText(), "no space left on device"); n != 1 {
+		t.Errorf("it was said %d times", n)
+	}
+	r := receive(t, addr, &backend{})
+	s.eventually(func() error {
+		arrived := map[string]bool{}
+		for _, x := range r.got() {
+			arrived[x.trace()] = true
+		}
+		for trace := range keptBy(t, one, time.Now()) {
+			if !arrived[trace] {
+				return fmt.Errorf("trace %s has not arrived", trace)
+			}
+		}
+		if n := len(only(r.got(), "call", "CNI ADD")); n != 2*pods { // lo and eth0
+			return fmt.Errorf("%d of %d calls arrived", n, 2*pods)
+		}
+		return nil
+	})
+	if n := r.twice(); n > 0 {
+		t.Errorf("%d spans arrived more than once", n)
+	}
+}
