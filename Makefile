@@ -69,7 +69,7 @@ fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
 
 .PHONY: golden
 golden: ## write the expected output of the golden recordings anew, after a change that is meant
-	go test ./plugin/cniscope -run Golden -update
+	go test ./plugin/cniscope ./pkg/metrics -run Golden -update
 
 .PHONY: lint
 lint: tools-lint ## run the linters
