@@ -52,7 +52,7 @@ show-demo: ## draw a recorded demo (no root)
 PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
 
 .PHONY: test
-test: $(if $(filter 0,$(shell id -u)),tools tools-jaeger debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
+test: $(if $(filter 0,$(shell id -u)),tools tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
 	go test $(PURE)
 	go test -p 1 -timeout 40m ./test/...
 
@@ -74,7 +74,7 @@ fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
 
 .PHONY: golden
 golden: ## write the expected output of the golden recordings anew, after a change that is meant
-	go test ./plugin/cniscope -run Golden -update
+	go test ./plugin/cniscope ./pkg/metrics -run Golden -update
 
 .PHONY: lint
 lint: tools-lint ## run the linters

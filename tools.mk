@@ -20,14 +20,18 @@ $(eval $(call part,containerd,about 90 seconds,0,-tags "no_btrfs no_devmapper no
 $(eval $(call part,runc,about 20 seconds,1,-tags seccomp,))
 $(eval $(call part,plugins,about 10 seconds,0,,cni/))
 $(eval $(call part,jaeger,about 4 minutes,0,,))
+# Without service discovery, which is most of it.
+$(eval $(call part,promtool,about 3 minutes,0,-tags remove_all_sd,))
 $(eval $(call part,golangci-lint,about 2 minutes,0,,))
 $(eval $(call part,gofumpt,a few seconds,0,,))
 
-.PHONY: tools tools-jaeger tools-lint debian-run debian-test debian-generate
+.PHONY: tools tools-jaeger tools-promtool tools-lint debian-run debian-test debian-generate
 
 tools: debian-run $(built/containerd) $(built/runc) $(built/plugins) $(TOOLS_BIN)/pause ## build containerd, runc and the CNI plugins, for the demo and the tests
 
 tools-jaeger: $(built/jaeger) ## build Jaeger, for the tests
+
+tools-promtool: $(built/promtool) ## build promtool, which checks the alert rules and the dashboard
 
 tools-lint: $(built/golangci-lint) $(built/gofumpt) ## build the linters
 

@@ -20,6 +20,7 @@ type Options struct {
 	Slow       Slow
 	Export     Export
 	Resource   Resource
+	Metrics    Metrics
 	NRI        NRI
 	Containerd Containerd
 	CNI        CNI

@@ -37,6 +37,8 @@ threshold = "2s"
 "a.b" = "1"
 c.d.e = "2"
 `, func(o *Options) { o.Resource.Attributes = map[string]string{"a.b": "1", "c.d.e": "2"} }},
+		{"metrics on every address", `metrics.listen = ":9471"`, func(o *Options) { o.Metrics.Listen = ":9471" }},
+		{"metrics over IPv6", `metrics.listen = "[::1]:9471"`, func(o *Options) { o.Metrics.Listen = "[::1]:9471" }},
 		{"header names are lower-case", `export.otlp.headers = { Authorization = "Bearer x" }`, func(o *Options) {
 			o.Export.OTLP.Headers = map[string]Secret{"authorization": NewSecret("Bearer x")}
 		}},
@@ -96,6 +98,9 @@ treshold = "1s"
 		{"an endpoint with a path", "export.otlp.endpoint = \"http://a:4318/v1/traces\"\n", []string{`export.otlp.endpoint: has a path: OTLP over gRPC has none`}},
 		{"an endpoint without a port", "export.otlp.endpoint = \"https://collector\"\n", []string{`"https://collector" is not a host and a port: write "http://host:port"`}},
 		{"an endpoint of another kind", "export.otlp.endpoint = \"grpc://a:1\"\n", []string{`"grpc":// is not spoken`}},
+		{"a port without a host to listen on", "metrics.listen = \"9471\"\n", []string{`metrics.listen: "9471" is not a host and a port: write "127.0.0.1:9471", or ":9471"`}},
+		{"a port that is none", "metrics.listen = \":90000\"\n", []string{`metrics.listen: "90000" is not a port`}},
+		{"a URL to listen on", "metrics.listen = \"http://a:1\"\n", []string{`metrics.listen: "http://a:1" is not a host and a port`}},
 		{"plain text and https", "[export.otlp]\nendpoint = \"https://a:1\"\ninsecure = true\n", []string{`f.toml:3:1: export.otlp.insecure: says plain text, but the endpoint says https://`}},
 		{"a ca without TLS", "[export.otlp]\nendpoint = \"http://a:1\"\nca = \"/ca.pem\"\n", []string{`f.toml:3:1: export.otlp.ca: does nothing without TLS: write https://`}},
 		{"a ca that is not there", "[export.otlp]\nca = \"/does/not/exist.pem\"\n", []string{`f.toml:2:1: export.otlp.ca: stat /does/not/exist.pem: no such file or directory: name a readable PEM file`}},

@@ -86,6 +86,8 @@ func (o *Options) schema() []option {
 		{"resource.cluster", restart, is(&o.Resource.Cluster, words(nil))},
 		{"resource.attributes", restart, is(&o.Resource.Attributes, attributes())},
 
+		{"metrics.listen", restart, is(&o.Metrics.Listen, listen())},
+
 		{"nri.enabled", restart, is(&o.NRI.Enabled, yesNo())},
 		{"nri.socket", restart, is(&o.NRI.Socket, place(false))},
 

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"path"
+	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -79,7 +80,9 @@ func (op *operation) identify(pod event.Pod) {
 // callFor finds or makes the call that a run is a link of.
 func (t *Timeline) callFor(op *operation, im *Image, e *event.Exec) *Call {
 	for _, sameInterface := range []bool{true, false} {
-		for _, call := range op.Calls {
+		// The latest first: where a chain is run again, its second plugin belongs to the
+		// second time.
+		for _, call := range slices.Backward(op.Calls) {
 			if (call.IfName == e.Call.IfName) == sameInterface && t.continues(call, im, e) {
 				return call
 			}

@@ -221,6 +221,20 @@ setup c2 4003-4004: settled
     bridge ADD 1-2
 `,
 		},
+		"a chain that is run again is another call, to its end": {
+			func(s *story) {
+				s.plugin(0, "a", "STATUS", "bridge").exit(2, "a").plugin(3, "b", "STATUS", "portmap").exit(5, "b").
+					plugin(300, "c", "STATUS", "bridge").exit(302, "c").plugin(303, "d", "STATUS", "portmap").exit(305, "d").tick(2000)
+			},
+			`other c1 0-305: settled
+  STATUS eth0 0-5
+    bridge STATUS 0-2
+    portmap STATUS 3-5
+  STATUS eth0 300-305
+    bridge STATUS 300-302
+    portmap STATUS 303-305
+`,
+		},
 		"the same plugin again is another call, unless the chain has it twice": {
 			func(s *story) {
 				s.plugin(0, "b", "DEL", "tuning").exit(1, "b").plugin(2, "c", "DEL", "tuning").exit(3, "c").tick(2000).

@@ -3,7 +3,6 @@ package trace
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -169,27 +168,4 @@ func nonEmpty(kvs ...attribute.KeyValue) (kept []attribute.KeyValue) {
 		}
 	}
 	return kept
-}
-
-// names keeps span names few. The backend indexes them, and whoever runs on the node
-// chooses the names of executables.
-type names map[string]bool
-
-// namesMax distinct command and plugin names are given out by one node.
-const namesMax = 200
-
-func (n names) command(name string) string { return n.limited(name, "command") }
-func (n names) plugin(name string) string  { return n.limited(name, "plugin") }
-
-func (n names) limited(name, instead string) string {
-	if name == "" || strconv.Quote(name) != `"`+name+`"` {
-		return instead
-	}
-	if !n[name] {
-		if len(n) >= namesMax {
-			return instead
-		}
-		n[name] = true
-	}
-	return name
 }

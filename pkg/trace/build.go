@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
@@ -24,19 +25,19 @@ import (
 // Scope is the instrumentation scope of every span.
 const Scope = "github.com/cniscope/cniscope"
 
-// Builder makes spans. It remembers which span names it has given out (see names), so
+// Builder makes spans. It remembers which span names it has given out, so
 // operations must come to it one after another.
 type Builder struct {
 	ids      IDs
 	resource []attribute.KeyValue
 	version  string
-	names    names
+	names    text.Names // span names are few: the backend indexes them
 }
 
 // NewBuilder returns a builder whose spans come from resource and from this version of
 // cniscope.
 func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder {
-	return &Builder{ids: ids, resource: resource, version: version, names: names{}}
+	return &Builder{ids: ids, resource: resource, version: version}
 }
 
 // Trace is an operation as spans.
@@ -188,10 +189,10 @@ func (w *writer) call(call *timeline.Call) {
 // image makes the span of one image and of what is below it. run is the plugin it
 // belongs to; failing says that its call failed.
 func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
-	kind, name := "command", w.names.command(im.Name)
+	kind, name := "command", w.names.Limit(im.Name, "command")
 	if im.Run != nil {
 		run = im
-		kind, name = "plugin", w.names.plugin(im.Run.Plugin)+" "+im.Run.Command
+		kind, name = "plugin", w.names.Limit(im.Run.Plugin, "plugin")+" "+im.Run.Command
 	}
 	id := w.ids.span(where.trace, string(im.Process), im.Start)
 	s := w.span(where, id, name, im.Start, im.End, kind)

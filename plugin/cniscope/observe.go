@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/cniconf"
@@ -26,6 +27,7 @@ type observer struct {
 	log     *slog.Logger
 	sources []source.Source
 	plugin  *nri.Plugin // nil without NRI
+	probe   attached
 }
 
 // newObserver registers with the runtime, and returns when that has been tried.
@@ -57,7 +59,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, take event.Sink) error {
 	sources := slices.Concat(n.sources, []source.Source{
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
-		kernel{log: n.log, options: probe.Options{
+		kernel{log: n.log, attached: &n.probe, options: probe.Options{
 			Ring:      int(o.Probe.Ring),
 			Processes: o.Limits.Processes,
 			Arguments: probe.Arguments(o.Probe.Arguments),
@@ -76,8 +78,9 @@ func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, 
 
 // kernel is the probe as a source, loaded when it is run.
 type kernel struct {
-	options probe.Options
-	log     *slog.Logger
+	options  probe.Options
+	log      *slog.Logger
+	attached *attached
 }
 
 func (k kernel) Run(ctx context.Context, sink event.Sink) error {
@@ -86,6 +89,8 @@ func (k kernel) Run(ctx context.Context, sink event.Sink) error {
 		return err
 	}
 	defer p.Close()
+	k.attached.set(p)
+	defer k.attached.set(nil)
 	if kept, err := privilege.Drop(); err != nil {
 		sink(event.Event{Time: clock.Monotonic(), Body: &event.Degraded{
 			Feature: "dropping privileges", Reason: err.Error() + "; cniscope goes on with all it was given",
@@ -94,4 +99,34 @@ func (k kernel) Run(ctx context.Context, sink event.Sink) error {
 		k.log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
 	}
 	return p.Run(ctx, sink)
+}
+
+// attached is the probe while it is attached, for whoever asks how it does.
+type attached struct {
+	mu    sync.Mutex
+	probe *probe.Probe
+}
+
+func (a *attached) set(p *probe.Probe) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.probe = p
+}
+
+// stats returns nil while it is not attached.
+func (a *attached) stats() *probe.Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.probe == nil {
+		return nil
+	}
+	s := a.probe.Stats()
+	return &s
+}
+
+// is tells whether it is attached.
+func (a *attached) is() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.probe != nil
 }

@@ -78,6 +78,8 @@ func run(ctx context.Context, file optionsFile) (err error) {
 		return err
 	}
 	defer n.close()
+	n.telemetry = serveTelemetry(o, n, sources)
+	defer n.telemetry.close()
 	reloadOnHangup(ctx, options)
 	go options.Run(ctx, log, n.apply)
 	n.serve(ctx, o)
@@ -141,6 +143,9 @@ type node struct {
 	out      *destinations
 	others   *broadcast // who records beside us
 	open     busy
+	pulse    pulse
+	// telemetry is nil where it is not wanted.
+	telemetry *telemetry
 }
 
 func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, error) {
@@ -186,8 +191,11 @@ func (n *node) serve(ctx context.Context, o config.Options) {
 func (n *node) take(e event.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.pulse.begin(e.Time)
+	defer n.pulse.end()
 	say(n.log, e)
 	n.others.send(e)
+	n.telemetry.event(e)
 	for _, r := range n.pipeline.Apply(e) {
 		n.result(r)
 	}
@@ -201,9 +209,11 @@ func (n *node) flush() {
 	for _, r := range n.pipeline.Flush() {
 		n.result(r)
 	}
+	n.open.set(0)
 }
 
 func (n *node) result(r pipeline.Result) {
+	n.telemetry.result(r)
 	if r.Hung != nil {
 		reportHung(n.log, n.name, r, n.pipeline.Now())
 	} else {

@@ -1,0 +1,160 @@
+package metrics
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// What people read or import must name metrics, labels and values that there are.
+const (
+	dashboard = "../../examples/grafana/cniscope.json"
+	alerts    = "../../examples/prometheus/alerts.yaml"
+	manual    = "../../docs/metrics.md"
+)
+
+// labels are the values that a metric's labels have been seen with.
+type labels map[string][]string
+
+// everything is every metric of cniscope, after something of each kind has happened.
+func everything(t *testing.T) map[string]labels {
+	t.Helper()
+	m := newTest(busy)
+	replay(t, m, thresholds)
+	m.Result(pipeline.Result{Hung: &timeline.Flight{Command: "ADD"}})
+	status := pod(0)
+	status.Operation.Calls[0].Command = "STATUS"
+	m.Result(status)
+	m.Event(event.Event{Body: &event.Degraded{Feature: "dropping privileges"}})
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]labels{}
+	for _, family := range families {
+		seen := labels{}
+		for _, metric := range family.Metric {
+			for _, label := range metric.Label {
+				seen[label.GetName()] = append(seen[label.GetName()], label.GetValue())
+			}
+		}
+		all[family.GetName()] = seen
+	}
+	return all
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+var (
+	name       = regexp.MustCompile(`\bcniscope_[a-z_]+\b`)
+	part       = regexp.MustCompile(`_(bucket|sum|count)$`)
+	selector   = regexp.MustCompile(`\b(cniscope_[a-z_]+)\{([^}]*)\}`)
+	matcher    = regexp.MustCompile(`(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"`)
+	grouping   = regexp.MustCompile(`by \(([^)]*)\)`)
+	fromScrape = []string{"instance", "job", "le"} // Prometheus adds them
+)
+
+func TestExamplesNameWhatThereIs(t *testing.T) {
+	all := everything(t)
+	known := map[string]bool{}
+	for _, of := range all {
+		for label := range of {
+			known[label] = true
+		}
+	}
+	for _, label := range fromScrape {
+		known[label] = true
+	}
+	for _, file := range []string{dashboard, alerts, manual} {
+		text := strings.ReplaceAll(read(t, file), `\"`, `"`)
+		for _, found := range name.FindAllString(text, -1) {
+			if all[found] == nil && all[part.ReplaceAllString(found, "")] == nil {
+				t.Errorf("%s: there is no metric %s", file, found)
+			}
+		}
+		for _, of := range selector.FindAllStringSubmatch(text, -1) {
+			for _, match := range matcher.FindAllStringSubmatch(of[2], -1) {
+				checkMatcher(t, file, of[1], all[part.ReplaceAllString(of[1], "")], match[1], match[3])
+			}
+		}
+		for _, by := range grouping.FindAllStringSubmatch(text, -1) {
+			for _, label := range strings.Split(by[1], ",") {
+				if !known[strings.TrimSpace(label)] {
+					t.Errorf("%s: no metric has the label %s", file, label)
+				}
+			}
+		}
+	}
+}
+
+func checkMatcher(t *testing.T, file, metric string, has labels, label, values string) {
+	t.Helper()
+	if slices.Contains(fromScrape, label) {
+		return
+	}
+	if has[label] == nil {
+		t.Errorf("%s: %s has no label %s", file, metric, label)
+		return
+	}
+	for _, value := range strings.Split(values, "|") {
+		if !slices.Contains(has[label], value) {
+			t.Errorf("%s: %s of %s is never %s", file, label, metric, value)
+		}
+	}
+}
+
+func TestEveryMetricIsExplained(t *testing.T) {
+	text := read(t, manual)
+	for metric, has := range everything(t) {
+		if !strings.HasPrefix(metric, "cniscope_") {
+			continue
+		}
+		row := regexp.MustCompile("(?m)^\\|.*`" + metric + "`.*$").FindString(text)
+		if row == "" {
+			t.Errorf("%s is not in %s", metric, manual)
+		}
+		for label := range has {
+			if !strings.Contains(row, "`"+label+"`") {
+				t.Errorf("the label %s of %s is not in %s", label, metric, manual)
+			}
+		}
+	}
+}
+
+func TestTheDashboardIsOne(t *testing.T) {
+	var d struct {
+		Panels []struct {
+			ID      int
+			Type    string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, dashboard)), &d); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[int]bool{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.GridPos.X+p.GridPos.W > 24 || p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("panel %d", p.ID)
+		}
+		ids[p.ID] = true
+	}
+	if len(ids) == 0 {
+		t.Error("no panels")
+	}
+}

@@ -1,0 +1,135 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/nri"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/trace"
+)
+
+// recording is a real run: a healthy pod, one with a slow command, one whose plugin fails.
+const recording = "../../examples/recordings/three-pods.rec"
+
+var (
+	now        = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	thresholds = judge.Options{
+		Command: 250 * time.Millisecond, Call: 2 * time.Second,
+		Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial},
+	}
+)
+
+// busy is a node in the middle of things: every metric has something to say.
+func busy() Snapshot {
+	return Snapshot{
+		Now: int64(100 * time.Second), Time: now,
+		InFlight: []timeline.Flight{{Command: "ADD", Start: int64(70 * time.Second)}, {Command: "ADD", Start: int64(90 * time.Second)}},
+		Timeline: timeline.Stats{Late: 3, Refused: 1},
+		Exports: []export.Stats{
+			{Name: "otlp", Waiting: 7, WaitingBytes: 7000, Exported: 40, Retries: 5, RefusedSpans: 2, Dropped: map[export.Reason]uint64{export.Full: 4}, FailingSince: now.Add(-time.Minute)},
+			{Name: "file", Exported: 47},
+		},
+		Probe: &probe.Stats{Tracked: 9, LongEnvironment: 1, Programs: map[string]probe.ProgramStats{
+			"exec": {Runs: 1000, Time: 2 * time.Millisecond}, "fork": {},
+		}},
+		NRI: &nri.Stats{Sessions: 2, Received: 30, Handler: nri.Times{Max: 80 * time.Microsecond}},
+	}
+}
+
+func newTest(look func() Snapshot) *Metrics {
+	return New(Options{
+		Version: "v1.2.3", Look: look, Log: slog.New(slog.DiscardHandler),
+		Features: []string{"nri", "runtime version", "CNI configuration"},
+	})
+}
+
+// replay counts a recording, judged by o, and returns what was counted.
+func replay(t *testing.T, m *Metrics, o judge.Options) (results []pipeline.Result) {
+	t.Helper()
+	reader, err := record.Open(recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	p := pipeline.New(
+		timeline.Options{Settle: 500 * time.Millisecond, MaxHold: time.Minute, Processes: 8192, Operations: 1024, Spans: 2000},
+		o, trace.NewBuilder(trace.IDs{Seed: reader.Header().BootID}, nil, "v1.2.3"))
+	take := func(some []pipeline.Result) {
+		for _, r := range some {
+			m.Result(r)
+			results = append(results, r)
+		}
+	}
+	for {
+		e, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			take(p.Flush())
+			return results
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Event(e)
+		take(p.Apply(e))
+	}
+}
+
+// scrape returns what a Prometheus would get.
+func scrape(t *testing.T, h http.Handler) string {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+// lost, degraded and back are what sources say of themselves.
+func lost(source, reason string, n uint64) event.Event {
+	return event.Event{Body: &event.Lost{Source: source, Reason: reason, Count: n}}
+}
+
+func degraded(feature string, back bool) event.Event {
+	return event.Event{Body: &event.Degraded{Feature: feature, Reason: "because", Restored: back}}
+}
+
+// pod is the setup of one: bridge with host-local and iptables, then portmap. Every other
+// one is slow.
+func pod(i int) pipeline.Result {
+	image := func(name string, run bool) *timeline.Image {
+		im := &timeline.Image{Name: name, File: "/x/" + name, Ended: true, Start: 1000, End: 1000 + int64(1+i%2*1000)*int64(time.Millisecond)}
+		if run {
+			im.Run = &timeline.Run{Plugin: name, Command: "ADD"}
+		}
+		return im
+	}
+	bridge := image("bridge", true)
+	bridge.Children = []*timeline.Image{image("host-local", true), image("iptables", false)}
+	id := fmt.Sprint("sandbox-", i)
+	op := &timeline.Operation{
+		Kind: timeline.Setup, ContainerID: id, Start: 1000, End: bridge.End,
+		Pod: event.Pod{Namespace: fmt.Sprint("ns-", i), Name: fmt.Sprint("pod-", i), UID: fmt.Sprint("uid-", i)},
+		Calls: []*timeline.Call{{
+			Command: "ADD", IfName: fmt.Sprint("eth", i), NetNS: "/run/netns/" + id, Network: fmt.Sprint("net-", i),
+			Start: 1000, End: bridge.End, Runs: []*timeline.Image{bridge, image("portmap", true)},
+		}},
+	}
+	j := thresholds.Judge(op)
+	return pipeline.Result{Operation: op, Judgement: j, Trace: trace.NewBuilder(trace.IDs{}, nil, "").Build(op, j)}
+}

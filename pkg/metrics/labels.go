@@ -1,0 +1,110 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// other is what one name too many is called.
+const other = "other"
+
+func (m *Metrics) plugin(name string) string { return m.pluginNames.Limit(name, other) }
+
+// saying is one of our own fixed phrases as a label: sources, reasons, features. It is
+// limited all the same, since a recording may say anything.
+func (m *Metrics) saying(phrase string) string { return m.sayings.Limit(word(phrase), other) }
+
+// word writes a phrase as people write label values: ring_full.
+func word(phrase string) string { return strings.ReplaceAll(phrase, " ", "_") }
+
+// commandOf is a CNI command; the specification has these.
+func commandOf(command string) string {
+	switch command {
+	case "ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION":
+		return command
+	}
+	return other
+}
+
+// What became of a call or a plugin.
+const (
+	resultSuccess = "success"
+	resultFailed  = "failed" // it exited with a code, or a plugin of its chain never ran
+	resultKilled  = "killed" // by a signal: the runtime's when its time is up
+	// resultUnfinished: it was held for as long as limits.max_hold allows; the time is
+	// what had passed by then.
+	resultUnfinished = "unfinished"
+	// resultUnknown: its end was not seen.
+	resultUnknown = "unknown"
+)
+
+func imageResult(im *timeline.Image) string {
+	switch {
+	case !im.Ended:
+		return resultUnfinished
+	case im.Signal != "":
+		return resultKilled
+	case im.Code != 0:
+		return resultFailed
+	case im.Unseen:
+		return resultUnknown
+	}
+	return resultSuccess
+}
+
+func callResult(call *timeline.Call, verdict *judge.Call) string {
+	if verdict.Failed != nil {
+		return imageResult(verdict.Failed)
+	}
+	if verdict.Failure != "" {
+		return resultFailed
+	}
+	for _, result := range []string{resultUnfinished, resultUnknown} {
+		if slices.ContainsFunc(call.Runs, func(run *timeline.Image) bool { return imageResult(run) == result }) {
+			return result
+		}
+	}
+	return resultSuccess
+}
+
+// Why a call is worth looking at.
+const (
+	causeFailed      = "failed"
+	causeSlow        = "slow"
+	causeSlowCommand = "slow_command"
+	causeOrdinary    = "ordinary"
+)
+
+// cause is the first that applies, in the order in which the log has them.
+func cause(verdict *judge.Call) string {
+	switch {
+	case verdict.Failure != "":
+		return causeFailed
+	case verdict.Slow > 0:
+		return causeSlow
+	case verdict.SlowCommands > 0:
+		return causeSlowCommand
+	}
+	return causeOrdinary
+}
+
+func decision(j *judge.Judgement) string {
+	switch {
+	case !j.Keep:
+		return "dropped"
+	case j.Reduced:
+		return "reduced"
+	}
+	return "kept"
+}
+
+// reason is the first of them, so that the counts sum to the operations.
+func reason(j *judge.Judgement) string {
+	if len(j.Reasons) == 0 {
+		return "none"
+	}
+	return string(j.Reasons[0])
+}

@@ -1,0 +1,222 @@
+// Package metrics counts every operation that is over, before it is sampled, and serves
+// the counts to Prometheus, with the health of cniscope beside them.
+//
+// No label ever holds a pod, a container, an interface or an argument: the number of
+// series depends on which plugins and commands a node has, never on how many pods it
+// runs. docs/metrics.md names them all.
+package metrics
+
+import (
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// callBuckets are the upper bounds for calls and plugins, in seconds. Pods are to start
+// within 5 s (Kubernetes, slos/pod_startup_latency), and a runtime gives up on a sandbox
+// after 4 minutes (kubelet, runtimeRequestTimeout of 2 minutes, twice for RunPodSandbox).
+var callBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 240}
+
+// commandBuckets are those for external commands: iptables takes 1 to 3 ms where nothing
+// is in its way.
+var commandBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+
+// Options of Metrics.
+type Options struct {
+	// Version is cniscope's own.
+	Version string
+	// Features are those that are wanted here (event.Degraded names them). They count as
+	// working until the contrary is said.
+	Features []string
+	// Look returns what is counted elsewhere. It is called at every scrape, from any
+	// goroutine. May be nil.
+	Look func() Snapshot
+	// Log is told when a scrape fails.
+	Log *slog.Logger
+}
+
+// Metrics is a registry of its own. Result and Event must come from one goroutine at a
+// time; scrapes may come meanwhile.
+type Metrics struct {
+	registry *prometheus.Registry
+	log      *slog.Logger
+
+	calls, plugins, commands             *prometheus.HistogramVec
+	causes, hung, slow, operations, lost *prometheus.CounterVec
+	features                             *prometheus.GaugeVec
+	pluginNames, commandNames, sayings   text.Names
+}
+
+// New returns metrics that have counted nothing.
+func New(o Options) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(), log: o.Log,
+		calls: histogram("cni_call_seconds",
+			"Time of a CNI call: one network of a pod, from the first plugin's start to the last one's end. plugin is the one that the network's chain begins with.",
+			callBuckets, "command", "plugin", "result"),
+		plugins: histogram("cni_plugin_seconds",
+			"Time of a single plugin's run, IPAM delegates included.",
+			callBuckets, "command", "plugin", "result"),
+		commands: histogram("command_seconds",
+			"Time of an external command that a plugin ran.",
+			commandBuckets, "command"),
+		causes: counter("cni_calls_total",
+			"CNI calls by the first that applies: failed, slow, slow_command (one of its commands was slow), ordinary.",
+			"command", "cause"),
+		hung: counter("cni_calls_hung_total",
+			"CNI calls that were under way for longer than slow.hung, counted when they are.",
+			"command"),
+		slow: counter("slow_commands_total",
+			"External commands that took longer than their threshold.",
+			"command"),
+		operations: counter("operations_total",
+			"Operations (a sandbox's setup or teardown) that were kept whole, kept as a summary, or dropped, by the first reason.",
+			"decision", "reason"),
+		lost: counter("events_lost_total",
+			"Events that a source could not deliver. What they touch is marked as partial.",
+			"source", "reason"),
+		features: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "feature_up",
+			Help: "Whether a feature that is wanted here works (1) or is done without (0).",
+		}, []string{"feature"}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "build_info",
+		Help:        "Always 1; the labels say what is running.",
+		ConstLabels: prometheus.Labels{"version": o.Version, "goversion": runtime.Version(), "arch": runtime.GOARCH},
+	})
+	build.Set(1)
+	m.registry.MustRegister(
+		m.calls, m.plugins, m.commands, m.causes, m.hung, m.slow, m.operations, m.lost, m.features, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	if o.Look != nil {
+		m.registry.MustRegister(newLooker(o.Look))
+	}
+	m.begin(o.Features)
+	return m
+}
+
+// begin makes the series that alerts ask for: of a counter that appears with its first
+// increment, that increment is never seen (Prometheus, increase()).
+func (m *Metrics) begin(features []string) {
+	for _, command := range []string{"ADD", "DEL"} {
+		for _, cause := range []string{causeFailed, causeSlow, causeSlowCommand, causeOrdinary} {
+			m.causes.WithLabelValues(command, cause)
+		}
+		m.hung.WithLabelValues(command)
+	}
+	for source, reasons := range map[string][]string{"probe": {"ring full", "process table full"}, "nri": {"queue full"}} {
+		for _, reason := range reasons {
+			m.lost.WithLabelValues(source, word(reason))
+		}
+	}
+	for _, feature := range features {
+		m.features.WithLabelValues(word(feature)).Set(1)
+	}
+}
+
+// Result counts an operation that is over, kept or not, or a call that hangs.
+func (m *Metrics) Result(r pipeline.Result) {
+	if r.Hung != nil {
+		m.hung.WithLabelValues(commandOf(r.Hung.Command)).Inc()
+		return
+	}
+	m.operations.WithLabelValues(decision(r.Judgement), m.saying(reason(r.Judgement))).Inc()
+	for _, call := range r.Operation.Calls {
+		verdict := r.Judgement.Calls[call]
+		seen := exemplar(r, call)
+		command := commandOf(call.Command)
+		m.causes.WithLabelValues(command, cause(verdict)).Inc()
+		observe(m.calls.WithLabelValues(command, m.plugin(call.Main()), callResult(call, verdict)), verdict.Took, seen)
+		for _, run := range call.Runs {
+			run.Walk(func(im *timeline.Image) { m.image(im, r.Judgement, seen) })
+		}
+	}
+}
+
+func (m *Metrics) image(im *timeline.Image, j *judge.Judgement, seen prometheus.Labels) {
+	took := time.Duration(im.End - im.Start)
+	if im.Run != nil {
+		observe(m.plugins.WithLabelValues(commandOf(im.Run.Command), m.plugin(im.Run.Plugin), imageResult(im)), took, seen)
+		return
+	}
+	if im.Outlived && !im.Ended {
+		return // a daemon: it was followed no further than its plugin
+	}
+	name := m.commandNames.Limit(im.Name, other)
+	observe(m.commands.WithLabelValues(name), took, seen)
+	if _, slow := j.Slow[im]; slow {
+		m.slow.WithLabelValues(name).Inc()
+	}
+}
+
+// Event counts what the sources say of themselves.
+func (m *Metrics) Event(e event.Event) {
+	switch b := e.Body.(type) {
+	case *event.Lost:
+		m.lost.WithLabelValues(m.saying(b.Source), m.saying(b.Reason)).Add(float64(b.Count))
+	case *event.Degraded:
+		up := 0.0
+		if b.Restored {
+			up = 1
+		}
+		m.features.WithLabelValues(m.saying(b.Feature)).Set(up)
+	}
+}
+
+// Handler serves the metrics, as OpenMetrics with exemplars to whoever asks for it.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics:   true,
+		MaxRequestsInFlight: scrapesMax,
+		Timeout:             scrapeTimeout,
+		ErrorLog:            slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
+		ErrorHandling:       promhttp.ContinueOnError,
+	})
+}
+
+const (
+	scrapesMax    = 4
+	scrapeTimeout = 10 * time.Second // Prometheus' own default
+)
+
+// exemplar leads from a bucket to a trace that a backend has.
+func exemplar(r pipeline.Result, call *timeline.Call) prometheus.Labels {
+	id, sent := r.Trace.IDs[call]
+	if !r.Judgement.Keep || !sent || id == (oteltrace.TraceID{}) {
+		return nil
+	}
+	return prometheus.Labels{"trace_id": hex.EncodeToString(id[:])}
+}
+
+func observe(to prometheus.Observer, took time.Duration, seen prometheus.Labels) {
+	if seen == nil {
+		to.Observe(took.Seconds())
+		return
+	}
+	to.(prometheus.ExemplarObserver).ObserveWithExemplar(took.Seconds(), seen)
+}
+
+const namespace = "cniscope"
+
+func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}

@@ -1,0 +1,210 @@
+package metrics
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/trace"
+)
+
+var update = flag.Bool("update", false, "write the expected output anew")
+
+// A recording of a real run, scraped: names, labels, counts, times and exemplars.
+func TestGolden(t *testing.T) {
+	const golden = "testdata/three-pods.txt"
+	m := newTest(busy)
+	replay(t, m, thresholds)
+	m.Event(lost("probe", "ring full", 12))
+	m.Event(degraded("nri", false))
+	got := ours(scrape(t, m.Handler()))
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		for i, line := range strings.Split(got, "\n") {
+			if lines := strings.Split(string(want), "\n"); i >= len(lines) || lines[i] != line {
+				t.Fatalf("line %d: got\n%s\nif that is meant: go test ./pkg/metrics -run Golden -update", i+1, line)
+			}
+		}
+		t.Fatal("it ends early")
+	}
+}
+
+// ours is what cniscope itself counts, less what differs from run to run: when an exemplar
+// was taken, and by what Go.
+func ours(exposition string) string {
+	exposition = regexp.MustCompile(`(?m)^(?:# \w+ )?(?:go|process)_.*\n`).ReplaceAllString(exposition, "")
+	exposition = regexp.MustCompile(`(?m)( # \{[^}]*\} \S+) \S+$`).ReplaceAllString(exposition, "$1")
+	return regexp.MustCompile(`goversion="[^"]*"`).ReplaceAllString(regexp.MustCompile(`arch="[^"]*",`).ReplaceAllString(exposition, ""), `goversion="go"`)
+}
+
+// The conventions of Prometheus, by its own linter.
+func TestLint(t *testing.T) {
+	m := newTest(busy)
+	replay(t, m, thresholds)
+	problems, err := testutil.GatherAndLint(m.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p.Metric, p.Text)
+	}
+}
+
+// Dropping every trace takes nothing from the counts.
+func TestCountedBeforeSampling(t *testing.T) {
+	counts := func(o judge.Options) string {
+		m := newTest(nil)
+		replay(t, m, o)
+		return regexp.MustCompile(`(?m)^.*cniscope_operations_total.*\n| # \{.*$`).ReplaceAllString(ours(scrape(t, m.Handler())), "")
+	}
+	nothing := thresholds
+	nothing.Ratio, nothing.Keep = 0, nil
+	if all, none := counts(thresholds), counts(nothing); all != none {
+		t.Errorf("with everything kept\n%s\nwith nothing kept\n%s", all, none)
+	}
+}
+
+// What is kept and dropped sums to what there was, and every exemplar leads to a trace
+// that was sent.
+func TestDecisionsAndExemplars(t *testing.T) {
+	m := newTest(nil)
+	o := thresholds
+	o.Ratio = 0
+	results := replay(t, m, o)
+	want, sent := map[string]int{}, map[string]bool{}
+	for _, r := range results {
+		want[fmt.Sprintf(`cniscope_operations_total{decision="%s",reason="%s"}`, decision(r.Judgement), word(reason(r.Judgement)))]++
+		for _, id := range r.Trace.IDs {
+			sent[id.String()] = true
+		}
+	}
+	text := scrape(t, m.Handler())
+	got := map[string]int{}
+	for _, line := range strings.Split(text, "\n") {
+		if name, value, _ := strings.Cut(line, " "); strings.HasPrefix(name, "cniscope_operations_total{") {
+			var n float64
+			fmt.Sscan(value, &n)
+			got[name] = int(n)
+		}
+	}
+	if !maps.Equal(got, want) || len(want) < 3 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	ids := regexp.MustCompile(`# \{trace_id="([0-9a-f]+)"\}`).FindAllStringSubmatch(text, -1)
+	for _, id := range ids {
+		if !sent[id[1]] {
+			t.Errorf("the exemplar %s was never sent", id[1])
+		}
+	}
+	if len(ids) == 0 {
+		t.Error("no exemplars")
+	}
+}
+
+// A thousand pods have the series of the first, and none of them names one.
+func TestLowCardinality(t *testing.T) {
+	m := newTest(busy)
+	var first []string
+	for i := range 1000 {
+		m.Result(pod(i))
+		if i == 1 { // an ordinary one and a slow one
+			first = series(scrape(t, m.Handler()))
+		}
+	}
+	last := scrape(t, m.Handler())
+	if got := series(last); !slices.Equal(got, first) {
+		t.Errorf("%d series after two pods, %d after 1000", len(first), len(got))
+	}
+	if found := regexp.MustCompile(`(ns|pod|uid|sandbox|net)-\d+|eth\d`).FindString(last); found != "" {
+		t.Errorf("%s is in a label", found)
+	}
+}
+
+// Whoever runs on a node chooses names; there are 200 and "other".
+func TestNamesAreFew(t *testing.T) {
+	m := newTest(nil)
+	for i := range 1000 {
+		r := pod(1)
+		bridge := r.Operation.Calls[0].Runs[0]
+		bridge.Run.Plugin = fmt.Sprint("plugin-", i)
+		bridge.Children[1].Name = fmt.Sprint("tool-", i)
+		m.Result(r)
+	}
+	text := scrape(t, m.Handler())
+	for pattern, want := range map[string]int{
+		`cniscope_cni_plugin_seconds_count\{`:                201,
+		`cniscope_command_seconds_count\{`:                   201,
+		`cniscope_command_seconds_count\{command="other"\} `: 1,
+	} {
+		if got := len(regexp.MustCompile(pattern).FindAllString(text, -1)); got != want {
+			t.Errorf("%s: %d series, want %d", pattern, got, want)
+		}
+	}
+}
+
+func TestWhatSourcesSayOfThemselves(t *testing.T) {
+	m := newTest(nil)
+	m.Event(degraded("nri", false))
+	m.Event(degraded("nri", true))
+	m.Event(degraded("CNI configuration", false))
+	m.Event(lost("probe", "ring full", 5))
+	m.Event(lost("probe", "ring full", 2))
+	text := scrape(t, m.Handler())
+	for _, want := range []string{
+		`cniscope_feature_up{feature="nri"} 1.0`,
+		`cniscope_feature_up{feature="CNI_configuration"} 0.0`,
+		`cniscope_feature_up{feature="runtime_version"} 1.0`,
+		`cniscope_events_lost_total{reason="ring_full",source="probe"} 7.0`,
+		`cniscope_events_lost_total{reason="queue_full",source="nri"} 0.0`,
+		`cniscope_cni_calls_total{cause="failed",command="ADD"} 0.0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("missing %s", want)
+		}
+	}
+}
+
+// series are the lines of an exposition without their values.
+func series(exposition string) (names []string) {
+	for _, line := range strings.Split(exposition, "\n") {
+		if name, _, _ := strings.Cut(line, " "); name != "" && name != "#" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func BenchmarkResult(b *testing.B) {
+	for name, r := range map[string]pipeline.Result{"kept": pod(1), "dropped": dropped(pod(0))} {
+		b.Run(name, func(b *testing.B) {
+			m := newTest(nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				m.Result(r)
+			}
+		})
+	}
+}
+
+func dropped(r pipeline.Result) pipeline.Result {
+	r.Judgement.Keep, r.Trace = false, trace.Trace{}
+	return r
+}

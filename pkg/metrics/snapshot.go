@@ -1,0 +1,176 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/nri"
+	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// Snapshot is what others count, at one moment.
+type Snapshot struct {
+	// Now is the moment on the monotonic clock, in ns, and Time on the calendar.
+	Now  int64
+	Time time.Time
+	// InFlight are the calls under way.
+	InFlight []timeline.Flight
+	Timeline timeline.Stats
+	// Exports are the destinations.
+	Exports []export.Stats
+	// Probe is nil while it is not attached, NRI where it is not wanted.
+	Probe *probe.Stats
+	NRI   *nri.Stats
+}
+
+// looker turns a snapshot into metrics.
+type looker struct {
+	look func() Snapshot
+
+	inFlight, oldest                               *prometheus.Desc
+	late, refused                                  *prometheus.Desc
+	waiting, waitingBytes, exported, dropped       *prometheus.Desc
+	retries, refusedSpans, panics, failing         *prometheus.Desc
+	attached, processes, environments, undecodable *prometheus.Desc
+	bpfRuns, bpfTime                               *prometheus.Desc
+	nriSessions, nriEvents, nriHandler             *prometheus.Desc
+}
+
+func newLooker(look func() Snapshot) *looker {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
+	}
+	return &looker{
+		look: look,
+
+		inFlight: desc("cni_calls_in_flight", "CNI calls that have a plugin running now.", "command"),
+		oldest:   desc("cni_oldest_call_seconds", "Age of the oldest CNI call in flight; 0 if there is none.", "command"),
+
+		late:    desc("events_late_total", "Events of processes whose operation was over, or unknown."),
+		refused: desc("runs_refused_total", "Plugin runs and processes beyond limits.operations and limits.processes."),
+
+		waiting:      desc("export_queue_operations", "Operations that wait for a destination, those on their way included.", "destination"),
+		waitingBytes: desc("export_queue_bytes", "What they hold.", "destination"),
+		exported:     desc("export_operations_sent_total", "Operations that have arrived.", "destination"),
+		dropped:      desc("export_operations_dropped_total", "Kept operations that did not arrive.", "destination", "reason"),
+		retries:      desc("export_retries_total", "Requests that failed and were, or will be, sent again.", "destination"),
+		refusedSpans: desc("export_spans_refused_total", "Spans that the destination refused of operations that it took.", "destination"),
+		panics:       desc("export_panics_total", "Panics of an exporter that were survived.", "destination"),
+		failing:      desc("export_failing_seconds", "For how long nothing has arrived although it was tried; 0 while all is well.", "destination"),
+
+		attached:     desc("probe_attached", "Whether the kernel probe sees CNI calls (1) or not (0)."),
+		processes:    desc("probe_processes", "Processes in the kernel's table."),
+		environments: desc("probe_environments_cut_total", "Programs whose environment was too long to be searched for CNI_COMMAND to its end."),
+		undecodable:  desc("probe_records_undecodable_total", "Records of the kernel side that were not understood."),
+		bpfRuns:      desc("bpf_program_runs_total", "Runs of a BPF program; only while kernel.bpf_stats_enabled is set.", "program"),
+		bpfTime:      desc("bpf_program_seconds_total", "Time spent in it.", "program"),
+
+		nriSessions: desc("nri_sessions_total", "Registrations with the runtime."),
+		nriEvents:   desc("nri_events_total", "Sandbox events that the runtime sent."),
+		nriHandler:  desc("nri_handler_max_seconds", "The longest that a pod waited for one of cniscope's NRI handlers."),
+	}
+}
+
+// Describe lists what Collect may give.
+func (l *looker) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		l.inFlight, l.oldest, l.late, l.refused,
+		l.waiting, l.waitingBytes, l.exported, l.dropped, l.retries, l.refusedSpans, l.panics, l.failing,
+		l.attached, l.processes, l.environments, l.undecodable, l.bpfRuns, l.bpfTime,
+		l.nriSessions, l.nriEvents, l.nriHandler,
+	} {
+		to <- d
+	}
+}
+
+// sender writes metrics of one snapshot.
+type sender chan<- prometheus.Metric
+
+func (s sender) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (s sender) count(d *prometheus.Desc, n uint64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+}
+
+// Collect takes one snapshot.
+func (l *looker) Collect(metrics chan<- prometheus.Metric) {
+	now, to := l.look(), sender(metrics)
+	for command, calls := range byCommand(now) {
+		to.gauge(l.inFlight, float64(calls.n), command)
+		to.gauge(l.oldest, calls.age.Seconds(), command)
+	}
+	to.count(l.late, now.Timeline.Late)
+	to.count(l.refused, now.Timeline.Refused)
+	for _, destination := range now.Exports {
+		l.export(to, destination, now.Time)
+	}
+	if p := now.Probe; p != nil {
+		to.gauge(l.attached, 1)
+		l.probe(to, p)
+	} else {
+		to.gauge(l.attached, 0)
+	}
+	if n := now.NRI; n != nil {
+		to.count(l.nriSessions, n.Sessions)
+		to.count(l.nriEvents, n.Received)
+		to.gauge(l.nriHandler, n.Handler.Max.Seconds())
+	}
+}
+
+type underWay struct {
+	n   int
+	age time.Duration // of the oldest
+}
+
+// byCommand has an entry for every command a runtime uses, also where nothing is under way.
+func byCommand(now Snapshot) map[string]underWay {
+	all := map[string]underWay{"ADD": {}, "DEL": {}, "CHECK": {}, "GC": {}, "STATUS": {}}
+	for _, flight := range now.InFlight {
+		command := commandOf(flight.Command)
+		calls := all[command]
+		calls.n++
+		calls.age = max(calls.age, time.Duration(now.Now-flight.Start))
+		all[command] = calls
+	}
+	return all
+}
+
+func (l *looker) export(to sender, d export.Stats, now time.Time) {
+	to.gauge(l.waiting, float64(d.Waiting), d.Name)
+	to.gauge(l.waitingBytes, float64(d.WaitingBytes), d.Name)
+	to.count(l.exported, d.Exported, d.Name)
+	to.count(l.retries, d.Retries, d.Name)
+	to.count(l.refusedSpans, d.RefusedSpans, d.Name)
+	to.count(l.panics, d.Panics, d.Name)
+	// Those that never happened too: see Metrics.begin.
+	dropped := map[export.Reason]uint64{export.Full: 0, export.Rejected: 0, export.TooLarge: 0, export.Closed: 0}
+	for reason, n := range d.Dropped {
+		dropped[reason] = n
+	}
+	for reason, n := range dropped {
+		to.count(l.dropped, n, d.Name, word(string(reason)))
+	}
+	failing := 0.0
+	if !d.FailingSince.IsZero() {
+		failing = max(0, now.Sub(d.FailingSince).Seconds())
+	}
+	to.gauge(l.failing, failing, d.Name)
+}
+
+func (l *looker) probe(to sender, p *probe.Stats) {
+	to.gauge(l.processes, float64(p.Tracked))
+	to.count(l.environments, p.LongEnvironment)
+	to.count(l.undecodable, p.Undecodable)
+	for program, stats := range p.Programs {
+		if stats.Runs == 0 {
+			continue // the kernel's statistics are off
+		}
+		to.count(l.bpfRuns, stats.Runs, program)
+		to <- prometheus.MustNewConstMetric(l.bpfTime, prometheus.CounterValue, stats.Time.Seconds(), program)
+	}
+}

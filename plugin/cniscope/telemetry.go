@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/metrics"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+)
+
+// telemetry is what cniscope says of itself over HTTP: counts and health. A nil one is
+// one that nobody asked for.
+type telemetry struct {
+	counts *metrics.Metrics
+	server *metrics.Server
+	log    *slog.Logger
+}
+
+// serveTelemetry begins to serve, if an address is set. Where it cannot listen it says so
+// and returns nil: calls are traced all the same.
+func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
+	if o.Metrics.Listen == "" {
+		return nil
+	}
+	t := &telemetry{log: n.log, counts: metrics.New(metrics.Options{
+		Version: version(), Features: features(sources), Log: n.log,
+		Look: func() metrics.Snapshot { return look(n, sources) },
+	})}
+	var err error
+	t.server, err = metrics.Serve(o.Metrics.Listen, t.counts.Handler(), metrics.Checks{
+		Alive: func() (string, bool) { return n.pulse.check(clock.Monotonic(), n.open.is()) },
+		Ready: sources.ready,
+	}, n.log)
+	if err != nil {
+		n.log.Warn("going on without metrics", "reason", err)
+		return nil
+	}
+	n.log.Info("serving metrics", "address", t.server.Address())
+	return t
+}
+
+func (t *telemetry) event(e event.Event) {
+	if t != nil {
+		t.counts.Event(e)
+	}
+}
+
+func (t *telemetry) result(r pipeline.Result) {
+	if t != nil {
+		t.counts.Result(r)
+	}
+}
+
+func (t *telemetry) close() {
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // a scrape is no reason to stay
+	defer cancel()
+	if err := t.server.Close(ctx); err != nil {
+		t.log.Debug("closing the metrics' server", "error", err)
+	}
+}
+
+// features are what can be missing here, by the names that events have for it.
+func features(sources *observer) []string {
+	all := []string{"runtime version", "CNI configuration", "dropping privileges"}
+	if sources.plugin != nil {
+		all = append(all, "nri")
+	}
+	return all
+}
+
+// look gathers what others count.
+func look(n *node, sources *observer) metrics.Snapshot {
+	s := metrics.Snapshot{
+		Now: clock.Monotonic(), Time: time.Now(),
+		Exports: []export.Stats{n.out.otlp.Stats(), n.out.file.Stats()},
+		Probe:   sources.probe.stats(),
+	}
+	if sources.plugin != nil {
+		stats := sources.plugin.Stats()
+		s.NRI = &stats
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.InFlight, s.Timeline = n.pipeline.InFlight(), n.pipeline.Stats()
+	return s
+}
+
+// ready: calls are seen. NRI was tried before the probe was loaded, so by then it is
+// registered or its absence was said.
+func (n *observer) ready() (report string, ok bool) {
+	probe, nri := "not attached", "off"
+	if ok = n.probe.is(); ok {
+		probe = "attached"
+	}
+	if n.plugin != nil {
+		nri = "degraded"
+		if n.plugin.Stats().Connected {
+			nri = "registered"
+		}
+	}
+	return fmt.Sprintf("kernel probe: %s\nnri: %s", probe, nri), ok
+}
+
+// pulse tells whether events are still taken. One goroutine takes them, others ask; no
+// lock, since what holds it may be what is stuck.
+type pulse struct {
+	last   atomic.Int64 // when the latest event was taken, monotonic ns
+	taking atomic.Bool  // one is being taken now
+}
+
+// stuckAfter is far more than taking an event ever lasts (µs) and than the probe lets
+// pass between two ticks while an operation is open (50 ms).
+const stuckAfter = 15 * time.Second
+
+func (p *pulse) begin(now int64) {
+	p.last.Store(max(now, p.last.Load()))
+	p.taking.Store(true)
+}
+
+func (p *pulse) end() { p.taking.Store(false) }
+
+// check: with nothing open there may be nothing to take for days; else ticks come.
+func (p *pulse) check(now int64, open bool) (report string, ok bool) {
+	silent := time.Duration(now - p.last.Load())
+	switch {
+	case silent < stuckAfter:
+	case p.taking.Load():
+		return fmt.Sprintf("stuck for %s at one event", silent.Round(time.Second)), false
+	case open:
+		return fmt.Sprintf("no event for %s, though calls are open", silent.Round(time.Second)), false
+	}
+	return "ok", true
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/record"
+)
+
+func TestPulse(t *testing.T) {
+	const s = int64(time.Second)
+	for name, test := range map[string]struct {
+		story func(*pulse)
+		open  bool
+		now   int64
+		want  string
+	}{
+		"nothing ever came":            {func(*pulse) {}, false, 1000 * s, "ok"},
+		"nothing is open, nothing due": {func(p *pulse) { p.begin(10 * s); p.end() }, false, 1000 * s, "ok"},
+		"a call is open, ticks come":   {func(p *pulse) { p.begin(10 * s); p.end() }, true, 12 * s, "ok"},
+		"a call is open, no ticks":     {func(p *pulse) { p.begin(10 * s); p.end() }, true, 40 * s, "no event for 30s, though calls are open"},
+		"an event is being taken":      {func(p *pulse) { p.begin(10 * s) }, false, 11 * s, "ok"},
+		"an event is not done with":    {func(p *pulse) { p.begin(10 * s) }, false, 70 * s, "stuck for 1m0s at one event"},
+		"one that happened long ago":   {func(p *pulse) { p.begin(60 * s); p.end(); p.begin(1 * s) }, true, 61 * s, "ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p pulse
+			test.story(&p)
+			report, ok := p.check(test.now, test.open)
+			if report != test.want || ok != (test.want == "ok") {
+				t.Errorf("got %q, %v", report, ok)
+			}
+		})
+	}
+}
+
+// observed is a node without sources: a recording is what it observes.
+func observed(t *testing.T, toml string) (*node, *observer) {
+	t.Helper()
+	o, err := config.Parse("test.toml", []byte(toml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := newNode(o, slog.New(slog.NewTextHandler(t.Output(), nil)), &slog.LevelVar{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.close)
+	sources := &observer{log: n.log}
+	n.telemetry = serveTelemetry(o, n, sources)
+	t.Cleanup(n.telemetry.close)
+	reader, err := record.Open(recordings + "/three-pods.rec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	for {
+		e, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			n.flush()
+			return n, sources
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.take(e)
+	}
+}
+
+func ask(t *testing.T, n *node, path string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.telemetry.server.Address()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// With nothing to send and nobody to send it to, every call is counted all the same.
+func TestEverythingIsCountedWithNothingKept(t *testing.T) {
+	n, _ := observed(t, "[sampling]\nratio = 0.0\nkeep = []\n[metrics]\nlisten = \"127.0.0.1:0\"\n")
+	_, text := ask(t, n, "/metrics")
+	for _, want := range []string{
+		`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="success"} 2`,
+		`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="failed"} 1`,
+		`cniscope_operations_total{decision="dropped",reason="unsampled"} 6`,
+		`cniscope_cni_calls_in_flight{command="ADD"} 0`,
+		`cniscope_export_queue_operations{destination="otlp"} 0`,
+		`cniscope_probe_attached 0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("missing %s", want)
+		}
+	}
+	if strings.Contains(text, "slow-0") || strings.Contains(text, "shop") {
+		t.Error("a pod is named")
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	n, sources := observed(t, "[metrics]\nlisten = \"127.0.0.1:0\"\n")
+	if status, body := ask(t, n, "/healthz"); status != http.StatusOK || body != "ok\n" {
+		t.Errorf("healthz: %d %q", status, body)
+	}
+	if status, body := ask(t, n, "/readyz"); status != http.StatusServiceUnavailable || body != "kernel probe: not attached\nnri: off\n" {
+		t.Errorf("readyz: %d %q", status, body)
+	}
+	if _, ok := sources.ready(); ok {
+		t.Error("ready without a probe")
+	}
+	// Whatever holds the node's lock, a kubelet gets its answer.
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pulse.last.Store(clock.Monotonic() - int64(time.Hour))
+	n.pulse.taking.Store(true)
+	if status, body := ask(t, n, "/healthz"); status != http.StatusServiceUnavailable || body != "stuck for 1h0m0s at one event\n" {
+		t.Errorf("healthz of a stuck node: %d %q", status, body)
+	}
+}
+
+func TestWithoutAnAddressNothingListens(t *testing.T) {
+	n, _ := observed(t, "")
+	if n.telemetry != nil {
+		t.Error("it serves metrics though nobody asked")
+	}
+}
+
+// An address that cannot be had costs the metrics, not the traces.
+func TestAnAddressThatCannotBeHad(t *testing.T) {
+	n, _ := observed(t, "[metrics]\nlisten = \"127.0.0.1:0\"\n")
+	other, _ := observed(t, "[metrics]\nlisten = \""+n.telemetry.server.Address()+"\"\n")
+	if other.telemetry != nil {
+		t.Error("two listen at one address")
+	}
+}

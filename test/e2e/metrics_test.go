@@ -1,0 +1,255 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// policy is a plugin that does well, is slow, fails, or waits for whoever writes to a
+// pipe, as the pod's name has it.
+func policy(pipe string) rig.Options {
+	return rig.Options{
+		Networks: []rig.Network{{CNIVersion: "1.1.0", Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
+		Plugins: map[string][]byte{"policy": rig.Script(`
+case "$CNI_COMMAND $CNI_ARGS" in
+"ADD "*K8S_POD_NAME=slow-*) sleep 0.4 ;;
+"ADD "*K8S_POD_NAME=broken-*) fail 11 "no" ;;
+"ADD "*K8S_POD_NAME=held-*) read -r _ <` + pipe + ` ;;
+esac`)},
+	}
+}
+
+// What is scraped is what the traces say, of every call, plugin and command; STATUS is
+// counted and makes no trace; what is dropped is counted too.
+func TestMetricsSayWhatTheTracesSay(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	check(t, syscall.Mkfifo(pipe, 0o600))
+	whole := "[sampling]\nper_second = 0\n" // no summaries: Jaeger is to have everything
+	s := set(t, false, policy(pipe), scope.Options{TOML: "[metrics]\nlisten = \"127.0.0.1:0\"\n" + whole})
+
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if status, body := s.ask(path); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	for _, name := range []string{"web-0", "web-1", "slow-0"} {
+		s.pod(rig.PodOptions{Namespace: "shop", Name: name})
+	}
+	check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Namespace: "shop", Name: "web-2"})))
+	if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "broken-0"}); err == nil {
+		t.Fatal("the pod whose plugin fails was run")
+	}
+	const statuses = 3
+	for range statuses {
+		_, err := s.rig.Status(s.ctx)
+		check(t, err)
+	}
+
+	var counted map[string]float64
+	s.eventually(func() error {
+		all, err := s.jaeger.FindTraces(s.ctx, rig.Query{Service: "cniscope"})
+		if err != nil {
+			return err
+		}
+		counted = s.scrape()
+		if n := counted[`cniscope_cni_call_seconds_count{command="STATUS",plugin="bridge",result="success"}`]; n != statuses {
+			return fmt.Errorf("%v of %d STATUS calls counted", n, statuses)
+		}
+		spans := flatten(all)
+		if calls := only(spans, "call", "CNI ADD"); len(calls) != 10 {
+			return fmt.Errorf("%d of 10 CNI ADD calls arrived", len(calls))
+		}
+		return same(times(counted), traced(spans))
+	})
+	for series, want := range map[string]float64{
+		`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="success"}`:          4,
+		`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="failed"}`:           1,
+		`cniscope_cni_plugin_seconds_count{command="ADD",plugin="policy",result="failed"}`:         1,
+		`cniscope_cni_plugin_seconds_count{command="STATUS",plugin="host-local",result="success"}`: statuses,
+		`cniscope_cni_calls_total{cause="failed",command="ADD"}`:                                   1,
+		`cniscope_cni_calls_total{cause="slow_command",command="ADD"}`:                             1,
+		`cniscope_slow_commands_total{command="sleep"}`:                                            1,
+		`cniscope_operations_total{decision="dropped",reason="unsampled"}`:                         0,
+		`cniscope_export_operations_dropped_total{destination="otlp",reason="queue_full"}`:         0,
+		`cniscope_events_lost_total{reason="ring_full",source="probe"}`:                            0,
+		`cniscope_feature_up{feature="nri"}`:                                                       1,
+		`cniscope_feature_up{feature="runtime_version"}`:                                           1,
+		`cniscope_probe_attached`:                                                                  1,
+		`cniscope_cni_calls_in_flight{command="ADD"}`:                                              0,
+	} {
+		if counted[series] != want {
+			t.Errorf("%s is %v, want %v", series, counted[series], want)
+		}
+	}
+	s.exemplarsLeadToTraces()
+	s.heldPodIsInFlight(pipe)
+
+	check(t, s.scope.SetOptions("[metrics]\nlisten = \"127.0.0.1:0\"\n[sampling]\nratio = 0.0\nkeep = []\n"))
+	check(t, s.scope.WaitLog(s.ctx, "options changed", 1))
+	before := s.scrape()
+	s.pod(rig.PodOptions{Namespace: "shop", Name: "slow-1"})
+	s.eventually(func() error {
+		now := s.scrape()
+		for series, more := range map[string]float64{
+			`cniscope_operations_total{decision="dropped",reason="unsampled"}`:                1,
+			`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="success"}`: 1,
+			`cniscope_slow_commands_total{command="sleep"}`:                                   1,
+		} {
+			if got := now[series] - before[series]; got != more {
+				return fmt.Errorf("with nothing kept, %s grew by %v, want %v", series, got, more)
+			}
+		}
+		return nil
+	})
+}
+
+// exemplarsLeadToTraces asks as Prometheus does, and finds each trace id in Jaeger.
+func (s *stage) exemplarsLeadToTraces() {
+	s.Helper()
+	_, text := s.ask("/metrics", "application/openmetrics-text; version=1.0.0")
+	ids := regexp.MustCompile(`# \{trace_id="([0-9a-f]{32})"\}`).FindAllStringSubmatch(text, -1)
+	if len(ids) == 0 {
+		s.Error("no exemplars")
+	}
+	for _, id := range ids {
+		if found, err := s.jaeger.Traces(s.ctx, id[1]); err != nil || len(found) == 0 {
+			s.Errorf("the exemplar %s leads nowhere: %v", id[1], err)
+		}
+	}
+}
+
+// heldPodIsInFlight sees a call while it goes on, and its age.
+func (s *stage) heldPodIsInFlight(pipe string) {
+	s.Helper()
+	done := make(chan error)
+	go func() {
+		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "held-0"})
+		done <- err
+	}()
+	var age float64
+	s.eventually(func() error {
+		now := s.scrape()
+		if n := now[`cniscope_cni_calls_in_flight{command="ADD"}`]; n != 1 {
+			return fmt.Errorf("%v calls in flight, want 1", n)
+		}
+		// It began some time ago: it is older each time.
+		was := age
+		if age = now[`cniscope_cni_oldest_call_seconds{command="ADD"}`]; was == 0 || age <= was {
+			return fmt.Errorf("the oldest is %v s old, was %v", age, was)
+		}
+		return nil
+	})
+	check(s.T, os.WriteFile(pipe, []byte("go on\n"), 0))
+	check(s.T, <-done)
+	s.eventually(func() error {
+		if n := s.scrape()[`cniscope_cni_calls_in_flight{command="ADD"}`]; n != 0 {
+			return fmt.Errorf("%v calls in flight after the last", n)
+		}
+		return nil
+	})
+}
+
+// ask gets a page of the telemetry's server.
+func (s *stage) ask(path string, accept ...string) (int, string) {
+	s.Helper()
+	at := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(s.scope.LogText())
+	if at == nil {
+		s.Fatal("no metrics are served")
+	}
+	r, err := http.NewRequestWithContext(s.ctx, http.MethodGet, "http://"+at[1]+path, nil)
+	check(s.T, err)
+	for _, a := range accept {
+		r.Header.Set("Accept", a)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	check(s.T, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	check(s.T, err)
+	return answer.StatusCode, string(body)
+}
+
+// scrape returns the value of every series.
+func (s *stage) scrape() map[string]float64 {
+	s.Helper()
+	_, text := s.ask("/metrics")
+	values := map[string]float64{}
+	for _, line := range strings.Split(text, "\n") {
+		// Values hold no spaces; labels may.
+		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
+			v, err := strconv.ParseFloat(line[i+1:], 64)
+			check(s.T, err)
+			values[line[:i]] = v
+		}
+	}
+	return values
+}
+
+// times are the counts and sums of calls, plugins and commands; STATUS is in no trace.
+func times(counted map[string]float64) map[string]float64 {
+	found := map[string]float64{}
+	for series, v := range counted {
+		if regexp.MustCompile(`^cniscope_(cni_call|cni_plugin|command)_seconds_(count|sum)\{`).MatchString(series) && !strings.Contains(series, "STATUS") {
+			found[series] = v
+		}
+	}
+	return found
+}
+
+// traced is what times should be, by the spans.
+func traced(all []*span) map[string]float64 {
+	want := map[string]float64{}
+	add := func(x *span, metric, labels string) {
+		want[metric+"_count{"+labels+"}"]++
+		want[metric+"_sum{"+labels+"}"] += x.took().Seconds()
+	}
+	result := func(x *span) string {
+		if x.failed() {
+			return "failed"
+		}
+		return "success"
+	}
+	for _, x := range only(all, "command", "") {
+		add(x, "cniscope_command_seconds", fmt.Sprintf("command=%q", x.Name))
+	}
+	for _, x := range only(all, "plugin", "") {
+		add(x, "cniscope_cni_plugin_seconds", fmt.Sprintf("command=%q,plugin=%q,result=%q", x.text("cni.command"), x.text("cni.plugin"), result(x)))
+	}
+	for _, x := range only(all, "call", "") {
+		chain := slices.DeleteFunc(only(all, "plugin", ""), func(p *span) bool { return p.parent() != x.id() })
+		slices.SortFunc(chain, func(a, b *span) int { return int(int64(a.StartTimeUnixNano - b.StartTimeUnixNano)) })
+		command, first := strings.TrimPrefix(x.Name, "CNI "), chain[0]
+		if command == "DEL" { // goes backwards
+			first = chain[len(chain)-1]
+		}
+		add(x, "cniscope_cni_call_seconds", fmt.Sprintf("command=%q,plugin=%q,result=%q", command, first.text("cni.plugin"), result(x)))
+	}
+	return want
+}
+
+// same compares, to the rounding of sums.
+func same(got, want map[string]float64) error {
+	for _, sides := range [][2]map[string]float64{{got, want}, {want, got}} {
+		for series := range sides[0] {
+			if math.Abs(got[series]-want[series]) > 1e-6 {
+				return fmt.Errorf("%s: counted %v, traced %v", series, got[series], want[series])
+			}
+		}
+	}
+	return nil
+}

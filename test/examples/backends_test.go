@@ -1,0 +1,253 @@
+//go:build linux
+
+package examples
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+const (
+	jaegerConfig    = "../../examples/jaeger/config.yaml"
+	collectorConfig = "../../examples/collector/config.yaml"
+	recording       = "../../examples/recordings/three-pods.rec"
+)
+
+// Jaeger with the example's configuration takes a recorded run, serves it, and listens on
+// loopback alone.
+func TestJaeger(t *testing.T) {
+	j := start(t, jaegerConfig, nil)
+	send(t, j.at("4317"))
+	eventually(t, func() error {
+		body, err := get(t, "http://"+j.at("16686")+"/api/services")
+		if err == nil && !strings.Contains(body, `"cniscope"`) {
+			err = fmt.Errorf("services: %s", body)
+		}
+		// It must not trace itself into the same storage.
+		if err == nil && strings.Contains(body, "jaeger") {
+			t.Fatalf("Jaeger's own traces are among them: %s", body)
+		}
+		return err
+	})
+	for _, address := range listeners(t, j.pid) {
+		if !strings.HasPrefix(address, "127.0.0.1:") {
+			t.Errorf("it listens on %s", address)
+		}
+	}
+}
+
+// The Collector's configuration, run by the same components (Jaeger v2 is a Collector): the
+// slow and the failed traces come through, and every span is in the metrics.
+func TestCollector(t *testing.T) {
+	tool(t, "jaeger")
+	backend, err := rig.StartJaeger(t.Context(), rig.JaegerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := backend.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := start(t, collectorConfig, strings.NewReplacer(
+		"jaeger.example:4317", strings.TrimPrefix(backend.OTLP(), "http://"),
+		"decision_wait: 30s", "decision_wait: 1s", // a test has no half minute
+		"metrics_flush_interval: 15s", "metrics_flush_interval: 1s",
+	))
+	send(t, c.at("4317"))
+
+	var kept map[string]bool
+	eventually(t, func() error {
+		all, err := backend.FindTraces(t.Context(), rig.Query{Service: "cniscope", From: time.Unix(0, 0), To: time.Now().Add(time.Hour)})
+		if err != nil {
+			return err
+		}
+		kept = pods(all)
+		if !kept["slow-0"] || !kept["broken-0"] {
+			return fmt.Errorf("the backend has the traces of %v", kept)
+		}
+		return nil
+	})
+	eventually(t, func() error {
+		text, err := get(t, "http://"+c.at("8889")+"/metrics")
+		if err != nil {
+			return err
+		}
+		for _, want := range []string{
+			`traces_span_metrics_duration_seconds_bucket\{[^}]*cni_plugin="host-local"[^}]*k8s_node_name="rig-node"`,
+			`traces_span_metrics_calls_total\{[^}]*cniscope_kind="command"[^}]*span_name="iptables"`,
+			`traces_span_metrics_calls_total\{[^}]*span_name="CNI ADD"[^}]*status_code="STATUS_CODE_ERROR"`,
+		} {
+			if !regexp.MustCompile(want).MatchString(text) {
+				return fmt.Errorf("no %s in\n%s", want, text)
+			}
+		}
+		if strings.Contains(text, "slow-0") {
+			t.Fatal("a pod is in the metrics")
+		}
+		return nil
+	})
+}
+
+// collector is a Jaeger binary with a configuration of ours, its ports moved to free ones.
+type collector struct {
+	ports map[string]string
+	pid   int
+}
+
+// at is where it listens instead of 127.0.0.1:port.
+func (c *collector) at(port string) string { return c.ports[port] }
+
+func start(t *testing.T, config string, more *strings.Replacer) *collector {
+	t.Helper()
+	binary := tool(t, "jaeger")
+	data, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{ports: map[string]string{}}
+	text := regexp.MustCompile(`127\.0\.0\.1:(\d+)`).ReplaceAllStringFunc(string(data), func(address string) string {
+		c.ports[strings.TrimPrefix(address, "127.0.0.1:")] = free(t)
+		return c.ports[strings.TrimPrefix(address, "127.0.0.1:")]
+	})
+	if more != nil {
+		text = more.Replace(text)
+	}
+	dir := t.TempDir()
+	moved, log := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "log")
+	if err := os.WriteFile(moved, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(binary, "--config", moved)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.pid = cmd.Process.Pid
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if said, err := os.ReadFile(log); t.Failed() && err == nil {
+			t.Logf("with %s it said:\n%s", config, said)
+		}
+	})
+	eventually(t, func() error {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", c.at("4317"))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	})
+	return c
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// send sends the recorded run there.
+func send(t *testing.T, address string) {
+	t.Helper()
+	program, err := scope.Build(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), program, "show", recording, "--otlp", address).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func get(t *testing.T, url string) (string, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err
+}
+
+func eventually(t *testing.T, ok func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := ok()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal(err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// listeners are the TCP addresses that a process listens on.
+func listeners(t *testing.T, pid int) (addresses []string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "ss", "-Hltnp").Output()
+	if err != nil {
+		t.Skipf("ss (iproute2): %v", err)
+	}
+	for _, line := range strings.Split(string(out), "\n") {
+		if fields := strings.Fields(line); len(fields) > 3 && strings.Contains(line, fmt.Sprintf("pid=%d,", pid)) {
+			addresses = append(addresses, fields[3])
+		}
+	}
+	if len(addresses) == 0 {
+		t.Error("it listens nowhere")
+	}
+	return addresses
+}
+
+// pods are those that have a trace.
+func pods(all []*tracepb.ResourceSpans) map[string]bool {
+	names := map[string]bool{}
+	for _, resource := range all {
+		for _, sc := range resource.ScopeSpans {
+			for _, span := range sc.Spans {
+				for _, kv := range span.Attributes {
+					if kv.Key == "k8s.pod.name" {
+						names[kv.Value.GetStringValue()] = true
+					}
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+// Package examples starts what examples/ holds, so that it is known to work: the real
+// Jaeger, the OpenTelemetry Collector's components, and Prometheus' own checks.
+package examples
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+const (
+	dashboard  = "../../examples/grafana/cniscope.json"
+	alerts     = "../../examples/prometheus/alerts.yaml"
+	alertsTest = "testdata/alerts_test.yaml"
+)
+
+// tool finds one of the real parts, or skips the test by its name.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := rig.Tools(name)
+	if errors.Is(err, rig.ErrNoTools) {
+		t.Skipf("%s is not built: make tools-%s", name, name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name)
+}
+
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), tool(t, "promtool"), args...).CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// The rules are right, and what is in testdata fires and does not fire.
+func TestAlerts(t *testing.T) {
+	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", alerts)
+	promtool(t, "test", "rules", alertsTest)
+}
+
+// Every query of the dashboard is PromQL: as rules, Prometheus' parser reads them.
+func TestTheDashboardsQueries(t *testing.T) {
+	data, err := os.ReadFile(dashboard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(data, &d); err != nil {
+		t.Fatal(err)
+	}
+	// What Grafana puts in.
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$instance", ".*")
+	var rules strings.Builder
+	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")
+	n := 0
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			n++
+			fmt.Fprintf(&rules, "  - record: query:%d # %s\n    expr: %q\n", n, p.Title, variables.Replace(target.Expr))
+		}
+	}
+	if n == 0 {
+		t.Fatal("no queries")
+	}
+	file := filepath.Join(t.TempDir(), "dashboard.yaml")
+	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", file)
+}
