@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -99,8 +100,10 @@ func TestDecisionsAndExemplars(t *testing.T) {
 	got := map[string]int{}
 	for _, line := range strings.Split(text, "\n") {
 		if name, value, _ := strings.Cut(line, " "); strings.HasPrefix(name, "cniscope_operations_total{") {
-			var n float64
-			fmt.Sscan(value, &n)
+			n, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
 			got[name] = int(n)
 		}
 	}
@@ -149,9 +152,9 @@ func TestNamesAreFew(t *testing.T) {
 	}
 	text := scrape(t, m.Handler())
 	for pattern, want := range map[string]int{
-		`cniscope_cni_plugin_seconds_count\{`:                201,
-		`cniscope_command_seconds_count\{`:                   201,
-		`cniscope_command_seconds_count\{command="other"\} `: 1,
+		`cniscope_cni_plugin_seconds_count\{`:               201,
+		`cniscope_command_seconds_count\{`:                  201,
+		`cniscope_command_seconds_count\{command="other"\}`: 1,
 	} {
 		if got := len(regexp.MustCompile(pattern).FindAllString(text, -1)); got != want {
 			t.Errorf("%s: %d series, want %d", pattern, got, want)

@@ -36,10 +36,10 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 		if len(loaded.programs) == 0 || len(loaded.maps) == 0 {
 			t.Fatalf("nothing was loaded: %+v", loaded)
 		}
-		s.eventually(func() error { return loaded.gone() })
+		s.eventually(loaded.gone)
 		t.Logf("gone: programs %v, maps %v", loaded.programs, loaded.maps)
 	})
-	t.Run("the next one takes over", func(t *testing.T) {
+	t.Run("the next one takes over", func(*testing.T) {
 		s.pod(rig.PodOptions{Name: "next"})
 		s.traced("next")
 	})

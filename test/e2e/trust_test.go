@@ -88,7 +88,7 @@ func newAlone(t *testing.T, in ...string) *alone {
 	log, err := os.Create(filepath.Join(dir, "log"))
 	check(t, err)
 	defer log.Close()
-	command := append(in, program, "run", "--config", options)
+	command := slices.Concat(in, []string{program, "run", "--config", options})
 	c := exec.Command(command[0], command[1:]...)
 	c.Stderr = log
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
