@@ -34,6 +34,7 @@ type looker struct {
 	late, refused                                  *prometheus.Desc
 	waiting, waitingBytes, exported, dropped       *prometheus.Desc
 	retries, refusedSpans, panics, failing         *prometheus.Desc
+	spoolBytes, spoolWaiting, spooled, unspooled   *prometheus.Desc
 	attached, processes, environments, undecodable *prometheus.Desc
 	bpfRuns, bpfTime                               *prometheus.Desc
 	nriSessions, nriEvents, nriHandler             *prometheus.Desc
@@ -61,6 +62,11 @@ func newLooker(look func() Snapshot) *looker {
 		panics:       desc("export_panics_total", "Panics of an exporter that were survived.", "destination"),
 		failing:      desc("export_failing_seconds", "For how long nothing has arrived although it was tried; 0 while all is well.", "destination"),
 
+		spoolBytes:   desc("spool_bytes", "What the spool on disk holds, what was exported included.", "destination"),
+		spoolWaiting: desc("spool_waiting_bytes", "What of it was not exported yet.", "destination"),
+		spooled:      desc("spool_operations_written_total", "Operations that were written to the spool.", "destination"),
+		unspooled:    desc("spool_operations_failed_total", "Operations that could not be written to the spool, and waited in memory.", "destination"),
+
 		attached:     desc("probe_attached", "Whether the kernel probe sees CNI calls (1) or not (0)."),
 		processes:    desc("probe_processes", "Processes in the kernel's table."),
 		environments: desc("probe_environments_cut_total", "Programs whose environment was too long to be searched for CNI_COMMAND to its end."),
@@ -79,6 +85,7 @@ func (l *looker) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		l.inFlight, l.oldest, l.late, l.refused,
 		l.waiting, l.waitingBytes, l.exported, l.dropped, l.retries, l.refusedSpans, l.panics, l.failing,
+		l.spoolBytes, l.spoolWaiting, l.spooled, l.unspooled,
 		l.attached, l.processes, l.environments, l.undecodable, l.bpfRuns, l.bpfTime,
 		l.nriSessions, l.nriEvents, l.nriHandler,
 	} {
@@ -147,8 +154,15 @@ func (l *looker) export(to sender, d export.Stats, now time.Time) {
 	to.count(l.retries, d.Retries, d.Name)
 	to.count(l.refusedSpans, d.RefusedSpans, d.Name)
 	to.count(l.panics, d.Panics, d.Name)
+	to.gauge(l.spoolBytes, float64(d.Spool.Bytes), d.Name)
+	to.gauge(l.spoolWaiting, float64(d.Spool.Waiting), d.Name)
+	to.count(l.spooled, d.Spooled, d.Name)
+	to.count(l.unspooled, d.Unspooled, d.Name)
 	// Those that never happened too: see Metrics.begin.
-	dropped := map[export.Reason]uint64{export.Full: 0, export.Rejected: 0, export.TooLarge: 0, export.Closed: 0}
+	dropped := map[export.Reason]uint64{
+		export.Full: 0, export.Rejected: 0, export.TooLarge: 0, export.Closed: 0,
+		export.SpoolFull: 0, export.SpoolOld: 0, export.Damaged: 0,
+	}
 	for reason, n := range d.Dropped {
 		dropped[reason] = n
 	}
