@@ -40,8 +40,8 @@ type Stats struct {
 	// Waiting is how many operations wait in memory now, those on their way included,
 	// and WaitingBytes what they hold.
 	Waiting, WaitingBytes int
-	// Spool is the state of the spool, if there is one.
-	Spool spool.Stats
+	// Spool is the state of the spool; nil if there is none.
+	Spool *spool.Stats
 	// Spooled is how many were written to the spool, and Unspooled how many could not
 	// be, and waited in memory.
 	Spooled, Unspooled uint64
@@ -74,9 +74,10 @@ func (s Stats) Lost() uint64 {
 
 // Stats returns a snapshot.
 func (q *Queue) Stats() Stats {
-	var disk spool.Stats
+	var disk *spool.Stats
 	if q.Spool != nil {
-		disk = q.Spool.Stats() // without the lock: it may wait for the disk
+		now := q.Spool.Stats() // without the lock: it may wait for the disk
+		disk = &now
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

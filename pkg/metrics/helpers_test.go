@@ -40,7 +40,10 @@ func busy() Snapshot {
 		InFlight: []timeline.Flight{{Command: "ADD", Start: int64(70 * time.Second)}, {Command: "ADD", Start: int64(90 * time.Second)}},
 		Timeline: timeline.Stats{Late: 3, Refused: 1},
 		Exports: []export.Stats{
-			{Name: "otlp", Waiting: 7, WaitingBytes: 7000, Exported: 40, Retries: 5, RefusedSpans: 2, Dropped: map[export.Reason]uint64{export.Full: 4}, FailingSince: now.Add(-time.Minute), Spool: spool.Stats{Bytes: 9000, Waiting: 5000, Segments: 1}, Spooled: 50, Unspooled: 1},
+			{
+				Name: "otlp", Waiting: 7, WaitingBytes: 7000, Exported: 40, Retries: 5, RefusedSpans: 2, Dropped: map[export.Reason]uint64{export.Full: 4}, FailingSince: now.Add(-time.Minute),
+				Spool: &spool.Stats{Bytes: 9000, Waiting: 5000}, Spooled: 46, Unspooled: 1,
+			},
 			{Name: "file", Exported: 47},
 		},
 		Probe: &probe.Stats{Tracked: 9, LongEnvironment: 1, Programs: map[string]probe.ProgramStats{

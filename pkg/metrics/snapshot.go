@@ -34,7 +34,7 @@ type looker struct {
 	late, refused                                  *prometheus.Desc
 	waiting, waitingBytes, exported, dropped       *prometheus.Desc
 	retries, refusedSpans, panics, failing         *prometheus.Desc
-	spoolBytes, spoolWaiting, spooled, unspooled   *prometheus.Desc
+	spooled, unspooled, spoolBytes, spoolWaiting   *prometheus.Desc
 	attached, processes, environments, undecodable *prometheus.Desc
 	bpfRuns, bpfTime                               *prometheus.Desc
 	nriSessions, nriEvents, nriHandler             *prometheus.Desc
@@ -62,10 +62,10 @@ func newLooker(look func() Snapshot) *looker {
 		panics:       desc("export_panics_total", "Panics of an exporter that were survived.", "destination"),
 		failing:      desc("export_failing_seconds", "For how long nothing has arrived although it was tried; 0 while all is well.", "destination"),
 
-		spoolBytes:   desc("spool_bytes", "What the spool on disk holds, what was exported included.", "destination"),
-		spoolWaiting: desc("spool_waiting_bytes", "What of it was not exported yet.", "destination"),
 		spooled:      desc("spool_operations_written_total", "Operations that were written to the spool.", "destination"),
-		unspooled:    desc("spool_operations_failed_total", "Operations that could not be written to the spool, and waited in memory.", "destination"),
+		unspooled:    desc("spool_operations_unwritten_total", "Operations that could not be written, and waited in memory.", "destination"),
+		spoolBytes:   desc("spool_bytes", "What the spool holds, exported or not.", "destination"),
+		spoolWaiting: desc("spool_waiting_bytes", "How much of that waits for the destination.", "destination"),
 
 		attached:     desc("probe_attached", "Whether the kernel probe sees CNI calls (1) or not (0)."),
 		processes:    desc("probe_processes", "Processes in the kernel's table."),
@@ -85,7 +85,7 @@ func (l *looker) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		l.inFlight, l.oldest, l.late, l.refused,
 		l.waiting, l.waitingBytes, l.exported, l.dropped, l.retries, l.refusedSpans, l.panics, l.failing,
-		l.spoolBytes, l.spoolWaiting, l.spooled, l.unspooled,
+		l.spooled, l.unspooled, l.spoolBytes, l.spoolWaiting,
 		l.attached, l.processes, l.environments, l.undecodable, l.bpfRuns, l.bpfTime,
 		l.nriSessions, l.nriEvents, l.nriHandler,
 	} {
@@ -154,14 +154,14 @@ func (l *looker) export(to sender, d export.Stats, now time.Time) {
 	to.count(l.retries, d.Retries, d.Name)
 	to.count(l.refusedSpans, d.RefusedSpans, d.Name)
 	to.count(l.panics, d.Panics, d.Name)
-	to.gauge(l.spoolBytes, float64(d.Spool.Bytes), d.Name)
-	to.gauge(l.spoolWaiting, float64(d.Spool.Waiting), d.Name)
-	to.count(l.spooled, d.Spooled, d.Name)
-	to.count(l.unspooled, d.Unspooled, d.Name)
 	// Those that never happened too: see Metrics.begin.
-	dropped := map[export.Reason]uint64{
-		export.Full: 0, export.Rejected: 0, export.TooLarge: 0, export.Closed: 0,
-		export.SpoolFull: 0, export.SpoolOld: 0, export.Damaged: 0,
+	dropped := map[export.Reason]uint64{export.Full: 0, export.Rejected: 0, export.TooLarge: 0, export.Closed: 0}
+	if disk := d.Spool; disk != nil {
+		dropped[export.SpoolFull], dropped[export.SpoolOld], dropped[export.Damaged] = 0, 0, 0
+		to.count(l.spooled, d.Spooled, d.Name)
+		to.count(l.unspooled, d.Unspooled, d.Name)
+		to.gauge(l.spoolBytes, float64(disk.Bytes), d.Name)
+		to.gauge(l.spoolWaiting, float64(disk.Waiting), d.Name)
 	}
 	for reason, n := range d.Dropped {
 		dropped[reason] = n

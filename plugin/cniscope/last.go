@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"iter"
+	"strings"
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -23,63 +25,79 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 	if err != nil {
 		return err
 	}
-	kept := history{dir: dir, since: time.Now().Add(-o.last)}
-	found, all := false, 0
-	for op, err := range kept.operations() {
-		var damaged *spool.DamagedError
-		switch {
-		case errors.As(err, &damaged):
-			fmt.Fprintf(diagnostics, "cniscope: %v; what is whole is shown\n", damaged)
-			continue
-		case err != nil:
-			return explain(err)
-		}
-		all++
-		found = found || o.wants(op)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	h := &history{showOptions: o, dir: dir, since: time.Now().Add(-o.last), diagnostics: diagnostics, told: map[string]bool{}}
+	found := false
+	for range h.wanted(ctx) {
+		found = true
+		break
 	}
-	if !found {
-		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations that were kept in the last %s\n", all, o.last)
-		return nil
+	if found && h.failed == nil {
+		err = o.write(ctx, out, diagnostics, h.wanted(ctx))
 	}
-	wanted := func(yield func(*tracepb.ResourceSpans) bool) {
-		for op, err := range kept.operations() {
-			if err == nil && o.wants(op) && (ctx.Err() != nil || !yield(op)) {
-				return
-			}
-		}
+	switch {
+	case h.failed != nil:
+		return explain(h.failed)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !found:
+		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations that were kept in the last %s\n", h.all, o.last)
 	}
-	return o.write(ctx, out, diagnostics, wanted)
+	return err
 }
 
 // history is what a spool holds since a time.
 type history struct {
-	dir   string
-	since time.Time
+	showOptions
+	dir         string
+	since       time.Time
+	diagnostics io.Writer
+	told        map[string]bool // damage that was said
+	all         int             // operations, in the last round
+	failed      error           // what ended the last round, if it was not its end
 }
 
-// operations yields the operations in the order they ended.
-func (h history) operations() iter.Seq2[*tracepb.ResourceSpans, error] {
-	return func(yield func(*tracepb.ResourceSpans, error) bool) {
+// wanted yields the operations that were asked for, in the order they ended.
+func (h *history) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans] {
+	// Text is in protobuf as it is: what does not hold the name need not be taken apart.
+	name := []byte(h.pod[strings.IndexByte(h.pod, '/')+1:])
+	return func(yield func(*tracepb.ResourceSpans) bool) {
+		h.all = 0
 		for op, err := range spool.Read(h.dir, h.since) {
-			var data tracepb.TracesData
-			if err == nil {
-				err = proto.Unmarshal(op.Data, &data)
+			if ctx.Err() != nil {
+				return
+			}
+			var damaged *spool.DamagedError
+			if errors.As(err, &damaged) {
+				h.tell(err)
+				continue
 			}
 			if err != nil {
-				if !yield(nil, err) {
-					return
-				}
+				h.failed = err
+				return
+			}
+			h.all++
+			if !bytes.Contains(op.Data, name) {
+				continue
+			}
+			var data tracepb.TracesData
+			if err := proto.Unmarshal(op.Data, &data); err != nil {
+				h.tell(err)
 				continue
 			}
 			for _, spans := range data.GetResourceSpans() {
-				if !yield(spans, nil) {
+				if h.wants(spans) && !yield(spans) {
 					return
 				}
 			}
 		}
+	}
+}
+
+// tell says what cannot be shown, once.
+func (h *history) tell(err error) {
+	if !h.told[err.Error()] {
+		h.told[err.Error()] = true
+		fmt.Fprintf(h.diagnostics, "cniscope: %v; what is whole is shown\n", err)
 	}
 }
 

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -23,9 +24,10 @@ type backend struct {
 	// tenant is who may send, if anybody in particular.
 	tenant string
 
-	mu    sync.Mutex
-	spans []*span
-	times map[string]int // how often each span came
+	mu      sync.Mutex
+	refused bool
+	spans   []*span
+	times   map[string]int // how often each span came
 }
 
 // receive starts a backend. It ends with the test.
@@ -56,11 +58,12 @@ func nobody(t *testing.T) string {
 
 func (r *backend) Export(ctx context.Context, request *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
 	headers, _ := metadata.FromIncomingContext(ctx)
-	if got := headers.Get("x-scope-orgid"); r.tenant != "" && (len(got) != 1 || got[0] != r.tenant) {
-		return nil, status.Error(codes.Unauthenticated, "no org id")
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if got := headers.Get("x-scope-orgid"); r.tenant != "" && (len(got) != 1 || got[0] != r.tenant) {
+		r.refused = true
+		return nil, status.Error(codes.Unauthenticated, "no org id")
+	}
 	for _, x := range flatten(request.GetResourceSpans()) {
 		r.spans = append(r.spans, x)
 		r.times[x.trace()+hex.EncodeToString(x.SpanId)]++
@@ -73,6 +76,16 @@ func (r *backend) got() []*span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.spans[:len(r.spans):len(r.spans)]
+}
+
+// refusedSome fails until somebody came who is not the tenant.
+func (r *backend) refusedSome() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.refused {
+		return errors.New("nobody was refused")
+	}
+	return nil
 }
 
 // twice is how many spans came more than once.

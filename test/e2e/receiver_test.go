@@ -4,22 +4,11 @@ package e2e
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -34,7 +23,8 @@ import (
 // receiver takes OTLP over gRPC from who shows a certificate of its own CA.
 type receiver struct {
 	coltracepb.UnimplementedTraceServiceServer
-	address, dir string
+	keys
+	address string
 
 	mu   sync.Mutex
 	got  []*tracepb.ResourceSpans
@@ -46,52 +36,15 @@ type request struct{ compression, headers, client string }
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{dir: t.TempDir()}
-	ca, caKey := r.certificate(t, "ca", nil, nil)
-	r.certificate(t, "server", ca, caKey)
-	r.certificate(t, "client", ca, caKey)
-	pair, err := tls.LoadX509KeyPair(r.pem("server.crt"), r.pem("server.key"))
-	check(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(ca)
+	r := &receiver{keys: newKeys(t)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	r.address = listener.Addr().String()
-	server := grpc.NewServer(grpc.StatsHandler(compression{}), grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	})))
+	server := grpc.NewServer(grpc.StatsHandler(compression{}), grpc.Creds(r.mutual))
 	coltracepb.RegisterTraceServiceServer(server, r)
 	go func() { _ = server.Serve(listener) }() // until Stop
 	t.Cleanup(server.Stop)
 	return r
-}
-
-// pem is one of the files of the receiver's little PKI.
-func (r *receiver) pem(name string) string { return filepath.Join(r.dir, name) }
-
-// certificate writes name.crt and name.key; without a CA it is one.
-func (r *receiver) certificate(t *testing.T, name string, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "cniscope-" + name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	if ca == nil {
-		ca, caKey = template, key
-		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca, &key.PublicKey, caKey)
-	check(t, err)
-	private, err := x509.MarshalECPrivateKey(key)
-	check(t, err)
-	check(t, os.WriteFile(r.pem(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	check(t, os.WriteFile(r.pem(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), 0o600))
-	made, err := x509.ParseCertificate(der)
-	check(t, err)
-	return made, key
 }
 
 func (r *receiver) Export(ctx context.Context, in *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {

@@ -37,11 +37,16 @@ func setAlone(t *testing.T, patience time.Duration) *stage {
 	return s
 }
 
-// observe starts a cniscope with these options. Every call counts as slow, so that its
-// log says what it keeps.
+// patience is for tests without an outage.
+const patience = 5 * time.Minute
+
+// verbose makes every call count as slow, so that the log says what is kept.
+const verbose = "[slow]\ncall = \"1us\"\n[sampling]\nper_second = 0\n" + quick
+
+// observe starts a cniscope with these options, verbose.
 func (s *stage) observe(toml string) *scope.Scope {
 	s.Helper()
-	so := scope.Options{Program: program, TOML: "[slow]\ncall = \"1us\"\n[sampling]\nper_second = 0\n" + quick + toml}
+	so := scope.Options{Program: program, TOML: verbose + toml}
 	one, err := scope.Start(s.ctx, s.rig, so)
 	check(s.T, err)
 	s.Cleanup(func() {
@@ -230,7 +235,7 @@ func size(t *testing.T, dir string) (n int64) {
 // A disk that is full costs no pod and no operation: what cannot be written waits in
 // memory, and that is said once.
 func TestAFullDiskIsSaidAndHarmsNothing(t *testing.T) {
-	s := setAlone(t, 5*time.Minute)
+	s := setAlone(t, patience)
 	addr, dir := nobody(t), t.TempDir()
 	check(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700"))
 	t.Cleanup(func() { check(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
