@@ -31,8 +31,8 @@ type Probe struct {
 // ring buffer. It returns an UnsupportedError where the kernel or the permissions
 // do not allow it. Needs CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8), Linux
 // 5.8 or later with BTF.
-func Open(o Options) (p *Probe, err error) {
-	p = &Probe{options: o}
+func Open(o Options) (_ *Probe, err error) {
+	p := &Probe{options: o}
 	defer func() {
 		if err != nil {
 			_ = p.Close()

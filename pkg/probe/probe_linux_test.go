@@ -231,6 +231,18 @@ func TestTheReaderGoesOnLookingAfterTheLastEvent(t *testing.T) {
 	}
 }
 
+func TestAProbeThatCannotBeLoadedSaysSo(t *testing.T) {
+	// No kernel makes a ring of this size, and without root there is none at all.
+	p, err := Open(Options{Ring: 4097, Processes: 16, Log: slog.New(slog.DiscardHandler)})
+	if p != nil || err == nil {
+		t.Fatalf("%v, %v", p, err)
+	}
+	var unsupported *UnsupportedError
+	if os.Geteuid() != 0 && !errors.As(err, &unsupported) {
+		t.Errorf("without root: %v", err)
+	}
+}
+
 func TestWhoseRightsAreTheirOwn(t *testing.T) {
 	status := func(uid, effective, ambient string) string {
 		return "Name:\tx\nUid:\t" + uid + "\t0\t0\t0\nGid:\t0\t0\t0\t0\nCapEff:\t" + effective + "\nCapBnd:\t000001ffffffffff\nCapAmb:\t" + ambient + "\n"

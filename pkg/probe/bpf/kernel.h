@@ -55,9 +55,10 @@ typedef struct {
 	unsigned int val;
 } kuid_t;
 
-/* u32 cap[2] until 6.3, u64 val since; the same bits in the same places. */
+/* u32 cap[2] until 6.3, u64 val since: the same bits in the same places, but no name
+ * in common, so only the whole can be read. */
 typedef struct {
-	__u64 val;
+	__u64 whole;
 } kernel_cap_t;
 
 struct cred {

@@ -17,10 +17,13 @@ static __always_inline bool privileged(struct task_struct *task)
 {
 	const struct cred *cred = task->cred;
 	const __u64 either = 1ULL << CAP_NET_ADMIN | 1ULL << CAP_SYS_ADMIN;
-	__u64 caps = BPF_CORE_READ(cred, cap_effective.val);
+	__u64 caps = 0, ambient = 0;
 
-	if (BPF_CORE_READ(cred, uid.val))
-		caps &= BPF_CORE_READ(cred, cap_ambient.val);
+	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
+	if (BPF_CORE_READ(cred, uid.val)) {
+		bpf_core_read(&ambient, sizeof(ambient), &cred->cap_ambient);
+		caps &= ambient;
+	}
 	if (!(caps & either))
 		return false;
 	return BPF_CORE_READ(cred, user_ns, level) == 0;
