@@ -192,6 +192,9 @@ func Describe(im *timeline.Image) string {
 
 // reasons says why the operation is kept or not.
 func (o Options) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason) {
+	if routine(op) {
+		return []Reason{NoSandbox}
+	}
 	is := map[Reason]bool{Partial: len(op.Partial) > 0, Slow: len(j.Slow) > 0}
 	sampled := false
 	for _, call := range op.Calls {
@@ -215,6 +218,13 @@ func (o Options) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason
 		return []Reason{Sampled}
 	}
 	return []Reason{Unsampled}
+}
+
+// routine is what a runtime asks again and again of no pod: it is counted, never kept.
+func routine(op *timeline.Operation) bool {
+	return !slices.ContainsFunc(op.Calls, func(c *timeline.Call) bool {
+		return c.Command != "STATUS" && c.Command != "VERSION"
+	})
 }
 
 // Round rounds a duration to what a person reads.

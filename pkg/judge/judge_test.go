@@ -238,9 +238,13 @@ func TestCallsWithoutASandboxAreNotSampled(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	op = add(plugin("b", 0, 3000))
-	op.ContainerID = ""
+	op.ContainerID, op.Calls[0].Command = "", "GC"
 	if j := options.Judge(op); !j.Keep {
-		t.Error("a slow STATUS is worth a trace")
+		t.Error("a slow GC is worth a trace")
+	}
+	op.Calls[0].Command = "STATUS"
+	if j := options.Judge(op); j.Keep || j.Reasons[0] != NoSandbox {
+		t.Error("STATUS comes every few seconds; it is counted and no more")
 	}
 }
 

@@ -18,6 +18,8 @@ func report(log *slog.Logger, node string, r pipeline.Result) {
 		c := r.Judgement.Calls[call]
 		message := ""
 		switch {
+		case r.Judgement.Reasons[0] == judge.NoSandbox:
+			continue // it is asked again in five seconds
 		case c.Failure != "":
 			message = "CNI call failed"
 		case c.Slow > 0:
