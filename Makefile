@@ -52,7 +52,7 @@ show-demo: ## draw a recorded demo (no root)
 PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
 
 .PHONY: test
-test: $(if $(filter 0,$(shell id -u)),tools tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
+test: $(if $(filter 0,$(shell id -u)),tools tools-older tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
 	go test $(PURE)
 	go test -p 1 -timeout 40m ./test/...
 
