@@ -13,6 +13,15 @@ func crossed(o Options, set positions) map[string]*fault {
 		faults["limits.max_hold"] = wrong("make it longer than limits.settle ("+short(o.Limits.Settle)+")", "%s is too short", short(o.Limits.MaxHold))
 	}
 
+	if upstream, _ := o.RelayUpstream().Target(); o.Relay.Listen != "" && upstream == o.Relay.Listen {
+		for _, key := range []string{"relay.upstream", otlp + "endpoint", "relay.listen"} {
+			if has(key) {
+				faults[key] = wrong("name the real endpoint in relay.upstream or export.otlp.endpoint", "the relay would send to itself")
+				break
+			}
+		}
+	}
+
 	e := o.Export.OTLP
 	if has(otlp+"insecure") && has(otlp+"endpoint") && e.Insecure && strings.HasPrefix(e.Endpoint, "https://") {
 		faults[otlp+"insecure"] = wrong("take it out, or write http:// there", "says plain text, but the endpoint says https://")
