@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -35,15 +36,20 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// free returns an address where nobody listens.
+// free returns an address where nobody listens. It is below the ports that connections
+// are given (net.ipv4.ip_local_port_range): one of those could be anybody's by the time it
+// is wanted.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // relaying is a relay that runs, and what it told.

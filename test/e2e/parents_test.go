@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,17 +36,15 @@ func byEnvironment(protocol string, more ...string) tracing {
 	}
 }
 
-// byDropIn is 1.7's own way.
+// byDropIn is 1.7's own way, with the file that we give to users.
 func byDropIn(addr string) rig.Options {
-	return rig.Options{DropIns: map[string]string{"50-tracing.toml": fmt.Sprintf(`version = 2
-[plugins."io.containerd.tracing.processor.v1.otlp"]
-  endpoint = "http://%s"
-  protocol = "grpc"
-  insecure = true
-[plugins."io.containerd.internal.v1.tracing"]
-  sampling_ratio = 1.0
-  service_name = "containerd"
-`, addr)}}
+	text, err := os.ReadFile("../../configs/containerd/tracing-1.7.toml")
+	if err != nil {
+		panic(err)
+	}
+	return rig.Options{DropIns: map[string]string{
+		"50-tracing.toml": strings.ReplaceAll(string(text), "127.0.0.1:4319", addr),
+	}}
 }
 
 func off(string) rig.Options { return rig.Options{} }

@@ -20,7 +20,7 @@ func TestARelayWithNobodyBehindItHoldsNobodyBack(t *testing.T) {
 	tools, err := rig.Tools("containerd-2.3/containerd")
 	check(t, err)
 	addr := freeAddress(t)
-	ro := byEnvironment("http/protobuf", "OTEL_BSP_SCHEDULE_DELAY=200")(addr)
+	ro := byEnvironment("grpc", "OTEL_BSP_SCHEDULE_DELAY=200")(addr)
 	ro.Containerd = filepath.Join(tools, "containerd-2.3")
 	s.startRig(ro)
 	s.startScope(scope.Options{TOML: keepAll + fmt.Sprintf("[relay]\nlisten = %q\n", addr)})
