@@ -13,13 +13,8 @@ func crossed(o Options, set positions) map[string]*fault {
 		faults["limits.max_hold"] = wrong("make it longer than limits.settle ("+short(o.Limits.Settle)+")", "%s is too short", short(o.Limits.MaxHold))
 	}
 
-	if upstream, _ := o.RelayUpstream().Target(); o.Relay.Listen != "" && upstream == o.Relay.Listen {
-		for _, key := range []string{"relay.upstream", otlp + "endpoint", "relay.listen"} {
-			if has(key) {
-				faults[key] = wrong("name the real endpoint in relay.upstream or export.otlp.endpoint", "the relay would send to itself")
-				break
-			}
-		}
+	if key, f := o.relayLoop(has); f != nil {
+		faults[key] = f
 	}
 
 	e := o.Export.OTLP

@@ -28,6 +28,19 @@ func (o Options) RelayUpstream() OTLP {
 	return upstream
 }
 
+// relayLoop finds a relay that would send to itself, and the option to blame.
+func (o Options) relayLoop(has func(string) bool) (string, *fault) {
+	if upstream, _ := o.RelayUpstream().Target(); o.Relay.Listen == "" || upstream != o.Relay.Listen {
+		return "", nil
+	}
+	for _, key := range []string{"relay.upstream", "export.otlp.endpoint", "relay.listen"} {
+		if has(key) {
+			return key, wrong("name the real endpoint in relay.upstream or export.otlp.endpoint", "the relay would send to itself")
+		}
+	}
+	return "", nil
+}
+
 // loopback is a port of this node that nobody else can reach.
 func loopback() kind[string] {
 	return words(func(s string) *fault {

@@ -55,8 +55,11 @@ func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
 	if t.options.Wait == 0 {
 		return false
 	}
-	ready := parented || t.unsampled(op)
-	if op.until == 0 && !(ready && !holding[op.ContainerID]) {
+	known := parented || t.unsampled(op)
+	if known && !holding[op.ContainerID] {
+		return false
+	}
+	if op.until == 0 {
 		// Whatever waits takes the place of what goes on: half of the places at most.
 		if len(t.open) > t.options.Operations/2 {
 			t.orphan(op)
@@ -67,13 +70,11 @@ func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
 			op.commit = t.now // nothing joins it any more
 		}
 	}
-	switch {
-	case ready && !holding[op.ContainerID]:
-		return false
-	case t.now < op.until:
+	if t.now < op.until {
 		holding[op.ContainerID] = true
 		return true
-	case !ready:
+	}
+	if !known {
 		t.orphan(op)
 	}
 	return false
