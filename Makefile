@@ -52,7 +52,7 @@ show-demo: ## draw a recorded demo (no root)
 PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
 
 .PHONY: test
-test: $(if $(filter 0,$(shell id -u)),tools tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
+test: $(if $(filter 0,$(shell id -u)),tools tools-older tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
 	go test $(PURE)
 	go test -p 1 -timeout 40m ./test/...
 
@@ -67,7 +67,7 @@ test-outage: tools ## the endpoint is down for OUTAGE (5m), 200 pods come and go
 
 .PHONY: fuzz
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
-	@set -e; for target in probe:FuzzDecode pipeline:FuzzPipeline record:FuzzReader config:FuzzParse cniconf:FuzzLoad spool:FuzzScan text:FuzzClean; do \
+	@set -e; for target in probe:FuzzDecode pipeline:FuzzPipeline record:FuzzReader config:FuzzParse cniconf:FuzzLoad spool:FuzzScan relay:FuzzSpans text:FuzzClean; do \
 		echo "fuzzing $${target#*:} for $(FUZZTIME)"; \
 		go test ./pkg/$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s; \
 	done

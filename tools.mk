@@ -12,11 +12,13 @@ $$(built/$(1)):
 	@echo "building $(1), $(2) the first time"
 	@mkdir -p $(TOOLS_BIN)/.built $(TOOLS_BIN)/$(5)
 	@cd $(TOOLS)/$(1) && CGO_ENABLED=$(3) GOFLAGS= GOWORK=off go build -buildvcs=false -trimpath -ldflags '-s -w' $(4) -o ../bin/$(5) tool
-	@rm -f $(TOOLS_BIN)/.built/$(1)-*
+	@rm -f $(TOOLS_BIN)/.built/$(1)-????????????????
 	@touch $$@
 endef
 
 $(eval $(call part,containerd,about 90 seconds,0,-tags "no_btrfs no_devmapper no_zfs",))
+$(eval $(call part,containerd-2.3,about 90 seconds,0,-tags "no_btrfs no_devmapper no_zfs",containerd-2.3/))
+$(eval $(call part,containerd-1.7,about 90 seconds,0,-tags "no_btrfs no_devmapper no_zfs",containerd-1.7/))
 $(eval $(call part,runc,about 20 seconds,1,-tags seccomp,))
 $(eval $(call part,plugins,about 10 seconds,0,,cni/))
 $(eval $(call part,jaeger,about 4 minutes,0,,))
@@ -25,9 +27,11 @@ $(eval $(call part,promtool,about 3 minutes,0,-tags remove_all_sd,))
 $(eval $(call part,golangci-lint,about 2 minutes,0,,))
 $(eval $(call part,gofumpt,a few seconds,0,,))
 
-.PHONY: tools tools-jaeger tools-promtool tools-lint debian-run debian-test debian-generate
+.PHONY: tools tools-older tools-jaeger tools-promtool tools-lint debian-run debian-test debian-generate
 
 tools: debian-run $(built/containerd) $(built/runc) $(built/plugins) $(TOOLS_BIN)/pause ## build containerd, runc and the CNI plugins, for the demo and the tests
+
+tools-older: $(built/containerd-2.3) $(built/containerd-1.7) ## build the containerd versions before 2.4, for the tests
 
 tools-jaeger: $(built/jaeger) ## build Jaeger, for the tests
 

@@ -13,6 +13,10 @@ func crossed(o Options, set positions) map[string]*fault {
 		faults["limits.max_hold"] = wrong("make it longer than limits.settle ("+short(o.Limits.Settle)+")", "%s is too short", short(o.Limits.MaxHold))
 	}
 
+	if key, f := o.relayLoop(has); f != nil {
+		faults[key] = f
+	}
+
 	e := o.Export.OTLP
 	if has(otlp+"insecure") && has(otlp+"endpoint") && e.Insecure && strings.HasPrefix(e.Endpoint, "https://") {
 		faults[otlp+"insecure"] = wrong("take it out, or write http:// there", "says plain text, but the endpoint says https://")

@@ -19,6 +19,7 @@ type Options struct {
 	Sampling   Sampling
 	Slow       Slow
 	Export     Export
+	Relay      Relay
 	Resource   Resource
 	Metrics    Metrics
 	NRI        NRI
@@ -162,6 +163,9 @@ func Default() Options {
 			// Setup and teardown of 9000 ordinary pods, at 30 KiB each.
 			Spool: Spool{MaxBytes: 256 << 20, MaxAge: 24 * time.Hour},
 		},
+		// Containerd's exporter sends every 5 s (OTEL_BSP_SCHEDULE_DELAY unless set), and
+		// then its request needs some time.
+		Relay:      Relay{Wait: 7 * time.Second, Queue: 16 << 20},
 		NRI:        NRI{Enabled: true, Socket: "/var/run/nri/nri.sock"},
 		Containerd: Containerd{Address: "/run/containerd/containerd.sock"},
 		CNI:        CNI{ConfDir: "/etc/cni/net.d"},

@@ -82,6 +82,11 @@ func (o *Options) schema() []option {
 		{"export.spool.max_bytes", restart, is(&o.Export.Spool.MaxBytes, size(16<<20, 1<<40, false))},
 		{"export.spool.max_age", restart, is(&o.Export.Spool.MaxAge, span(time.Minute, 365*24*time.Hour))},
 
+		{"relay.listen", restart, is(&o.Relay.Listen, loopback())},
+		{"relay.upstream", live, is(&o.Relay.Upstream, endpoint())},
+		{"relay.wait", restart, is(&o.Relay.Wait, span(100*time.Millisecond, time.Minute))},
+		{"relay.queue", restart, is(&o.Relay.Queue, size(1<<20, 1<<30, false))},
+
 		{"resource.node", restart, is(&o.Resource.Node, words(nil))},
 		{"resource.cluster", restart, is(&o.Resource.Cluster, words(nil))},
 		{"resource.attributes", restart, is(&o.Resource.Attributes, attributes())},

@@ -33,6 +33,21 @@ type Sandbox struct {
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
+// Above says that the runtime recorded a span during which it may have set up or torn
+// down the network of a sandbox: what the CNI calls within its time hang under, where
+// their environment names no span. A runtime tells a span when that is over, so this
+// comes after the events of the calls, by seconds.
+type Above struct {
+	ContainerID string `json:"container_id"`
+	// Name is the span's.
+	Name string `json:"name"`
+	// Start and End are the span's, in nanoseconds of the node's monotonic clock.
+	Start int64 `json:"start"`
+	End   int64 `json:"end"`
+	// Trace names the span. It is sampled: otherwise it would not have been told.
+	Trace TraceContext `json:"trace"`
+}
+
 // Runtime names the container runtime, when it is known or has changed.
 type Runtime struct {
 	Name    string `json:"name"`
@@ -63,5 +78,6 @@ type Plugin struct {
 }
 
 func (*Sandbox) body()  {}
+func (*Above) body()    {}
 func (*Runtime) body()  {}
 func (*Networks) body() {}

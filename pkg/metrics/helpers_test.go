@@ -17,6 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/relay"
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
@@ -38,7 +39,7 @@ func busy() Snapshot {
 	return Snapshot{
 		Now: int64(100 * time.Second), Time: now,
 		InFlight: []timeline.Flight{{Command: "ADD", Start: int64(70 * time.Second)}, {Command: "ADD", Start: int64(90 * time.Second)}},
-		Timeline: timeline.Stats{Late: 3, Refused: 1},
+		Timeline: timeline.Stats{Late: 3, Refused: 1, Orphaned: 2},
 		Exports: []export.Stats{
 			{
 				Name: "otlp", Waiting: 7, WaitingBytes: 7000, Exported: 40, Retries: 5, RefusedSpans: 2, Dropped: map[export.Reason]uint64{export.Full: 4}, FailingSince: now.Add(-time.Minute),
@@ -48,6 +49,9 @@ func busy() Snapshot {
 		},
 		Probe: &probe.Stats{Tracked: 9, LongEnvironment: 1, Programs: map[string]probe.ProgramStats{
 			"exec": {Runs: 1000, Time: 2 * time.Millisecond}, "fork": {},
+		}},
+		Relay: &relay.Stats{Received: 9, Told: 12, Malformed: 1, Forwarding: relay.Forwarding{
+			Waiting: 2, WaitingBytes: 900, Forwarded: 6, Retries: 3, Dropped: map[relay.Reason]uint64{relay.Full: 1},
 		}},
 		NRI: &nri.Stats{Sessions: 2, Received: 30, Handler: nri.Times{Max: 80 * time.Microsecond}},
 	}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -8,6 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/relay"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -21,9 +23,10 @@ type Snapshot struct {
 	Timeline timeline.Stats
 	// Exports are the destinations.
 	Exports []export.Stats
-	// Probe is nil while it is not attached, NRI where it is not wanted.
+	// Probe is nil while it is not attached, NRI and Relay where they are not wanted.
 	Probe *probe.Stats
 	NRI   *nri.Stats
+	Relay *relay.Stats
 }
 
 // looker turns a snapshot into metrics.
@@ -38,6 +41,7 @@ type looker struct {
 	attached, processes, environments, undecodable *prometheus.Desc
 	bpfRuns, bpfTime                               *prometheus.Desc
 	nriSessions, nriEvents, nriHandler             *prometheus.Desc
+	relay                                          relayed
 }
 
 func newLooker(look func() Snapshot) *looker {
@@ -77,18 +81,20 @@ func newLooker(look func() Snapshot) *looker {
 		nriSessions: desc("nri_sessions_total", "Registrations with the runtime."),
 		nriEvents:   desc("nri_events_total", "Sandbox events that the runtime sent."),
 		nriHandler:  desc("nri_handler_max_seconds", "The longest that a pod waited for one of cniscope's NRI handlers."),
+
+		relay: newRelayed(desc),
 	}
 }
 
 // Describe lists what Collect may give.
 func (l *looker) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
+	for _, d := range slices.Concat(l.relay.all(), []*prometheus.Desc{
 		l.inFlight, l.oldest, l.late, l.refused,
 		l.waiting, l.waitingBytes, l.exported, l.dropped, l.retries, l.refusedSpans, l.panics, l.failing,
 		l.spooled, l.unspooled, l.spoolBytes, l.spoolWaiting,
 		l.attached, l.processes, l.environments, l.undecodable, l.bpfRuns, l.bpfTime,
 		l.nriSessions, l.nriEvents, l.nriHandler,
-	} {
+	}) {
 		to <- d
 	}
 }
@@ -127,6 +133,7 @@ func (l *looker) Collect(metrics chan<- prometheus.Metric) {
 		to.count(l.nriEvents, n.Received)
 		to.gauge(l.nriHandler, n.Handler.Max.Seconds())
 	}
+	l.relay.collect(to, now.Relay, now.Timeline.Orphaned)
 }
 
 type underWay struct {

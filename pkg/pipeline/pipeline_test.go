@@ -13,7 +13,7 @@ import (
 
 func small() *Pipeline {
 	return New(
-		timeline.Options{Settle: 50, MaxHold: 500, Hung: 100, Processes: 16, Operations: 4, Spans: 16},
+		timeline.Options{Settle: 50, MaxHold: 500, Hung: 100, Wait: 100, Processes: 16, Operations: 4, Spans: 16},
 		judge.Options{Command: 10, Call: 20, Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial}},
 		trace.NewBuilder(trace.IDs{Seed: "boot"}, nil, "test"),
 	)
@@ -43,7 +43,10 @@ func script(data []byte) (events []event.Event) {
 			&event.Tick{},
 			&event.Networks{Networks: []event.Network{{Name: "n", Plugins: []event.Plugin{{Type: string(who)}, {Type: string(by)}}}}},
 			&event.Clock{Wall: now},
-		}[data[0]%12]
+			&event.Above{ContainerID: fmt.Sprint(data[1] % 3), Start: now - int64(data[2]), End: now, Trace: event.TraceContext{
+				Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+			}},
+		}[data[0]%13]
 		events = append(events, event.Event{Time: now, Body: body})
 	}
 	return events

@@ -14,6 +14,8 @@ func kindOf(body event.Body) string {
 		return "exit"
 	case *event.Sandbox:
 		return "sandbox"
+	case *event.Above:
+		return "above"
 	case *event.Runtime:
 		return "runtime"
 	case *event.Networks:
@@ -41,6 +43,8 @@ func newBody(kind string) event.Body {
 		return new(event.Exit)
 	case "sandbox":
 		return new(event.Sandbox)
+	case "above":
+		return new(event.Above)
 	case "runtime":
 		return new(event.Runtime)
 	case "networks":

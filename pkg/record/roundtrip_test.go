@@ -21,7 +21,7 @@ import (
 func everyKind() []event.Body {
 	return []event.Body{
 		&event.Exec{}, &event.Fork{}, &event.Exit{},
-		&event.Sandbox{}, &event.Runtime{}, &event.Networks{},
+		&event.Sandbox{}, &event.Above{}, &event.Runtime{}, &event.Networks{},
 		&event.Clock{}, &event.Lost{}, &event.Degraded{}, &event.Tick{},
 	}
 }

@@ -110,9 +110,10 @@ func (t *Timeline) expects(op *operation) bool {
 
 // close ends the operations for which why gives a reason.
 func (t *Timeline) close(why func(*operation) Closed) (closed []*Operation) {
+	holding := map[string]bool{}
 	t.open = slices.DeleteFunc(t.open, func(op *operation) bool {
 		op.Closed = why(op)
-		if op.Closed == "" {
+		if op.Closed == "" || t.awaits(op, holding) {
 			return false
 		}
 		t.finish(op)

@@ -98,7 +98,10 @@ type Call struct {
 	Command, IfName string
 	// NetNS is the path in CNI_NETNS.
 	NetNS string
+	// Trace is what the call hangs under: what its environment says, else, and then Told
+	// is set, what the runtime told when the call was over.
 	Trace event.TraceContext
+	Told  bool
 	// Network is the network's name, and NeverRun the plugins of its chain whose
 	// turn never came: both only where the configuration leaves no doubt.
 	Network  string

@@ -16,6 +16,7 @@ type story struct {
 	t      *testing.T
 	line   *Timeline
 	closed []*Operation
+	left   []int64 // when each of them was closed, in ms
 }
 
 func tell(t *testing.T) *story {
@@ -25,7 +26,9 @@ func tell(t *testing.T) *story {
 }
 
 func (s *story) at(at int64, body event.Body) *story {
-	s.closed = append(s.closed, s.line.Apply(event.Event{Time: at * ms, Body: body})...)
+	for _, op := range s.line.Apply(event.Event{Time: at * ms, Body: body}) {
+		s.closed, s.left = append(s.closed, op), append(s.left, at)
+	}
 	return s
 }
 
@@ -66,7 +69,9 @@ func (s *story) exit(at int64, process string, code ...uint32) *story {
 }
 
 func (s *story) end() *story {
-	s.closed = append(s.closed, s.line.Flush()...)
+	for _, op := range s.line.Flush() {
+		s.closed, s.left = append(s.closed, op), append(s.left, s.line.now/ms)
+	}
 	return s
 }
 

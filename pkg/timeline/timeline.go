@@ -18,6 +18,9 @@ type Options struct {
 	Settle time.Duration
 	// MaxHold is how long an operation is held at the most.
 	MaxHold time.Duration
+	// Wait is how long an operation that is over waits for the runtime to tell what is
+	// above those of its calls whose environment says nothing. 0: it does not.
+	Wait time.Duration
 	// Hung is how long a call may be under way before it is spoken of; 0 is for ever.
 	Hung time.Duration
 	// Processes and Operations are how many are held at once; Spans is how many
@@ -31,6 +34,9 @@ type Stats struct {
 	Late uint64
 	// Refused are runs, and processes of runs, beyond the limits.
 	Refused uint64
+	// Orphaned are operations that waited in vain to be told what is above them, or had no
+	// room to wait.
+	Orphaned uint64
 }
 
 // Timeline is the state between the events. It is not safe for concurrent use.
@@ -42,6 +48,7 @@ type Timeline struct {
 	open      []*operation // in order of their start
 	sandboxes map[string]*sandbox
 	history   *history
+	orphans   *history // the last ones that waited in vain, by container
 	networks  []event.Network
 	// nri: NRI speaks to us, so it will say when a sandbox runs.
 	nri bool
@@ -72,6 +79,7 @@ func New(o Options) *Timeline {
 		processes: map[event.Process]*process{},
 		sandboxes: map[string]*sandbox{},
 		history:   newHistory(4 * o.Operations),
+		orphans:   newHistory(o.Operations),
 	}
 }
 
@@ -88,6 +96,8 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 		t.exit(e.Time, b)
 	case *event.Sandbox:
 		t.sandbox(e.Time, b)
+	case *event.Above:
+		return t.above(b)
 	case *event.Tick:
 		return t.tick(e.Time)
 	case *event.Lost:
@@ -109,6 +119,7 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 // Flush closes whatever is open, at the end of the stream. What had not settled may
 // have gone on.
 func (t *Timeline) Flush() []*Operation {
+	t.options.Wait = 0 // nothing is told any more
 	return t.close(func(op *operation) Closed {
 		if why := t.over(op, t.now); why != "" {
 			return why
@@ -172,6 +183,10 @@ type operation struct {
 	// are over; closed is what.
 	commit int64
 	closed Closed
+	// until is how long it waits for what is above its calls, once it is over; 0 before.
+	until int64
+	// aboves are the runtime's spans of the sandbox, as far as they were told.
+	aboves []*event.Above
 }
 
 func (op *operation) partial(why string) {

@@ -44,7 +44,11 @@ func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
 
 // hungLink links a call that is over to the mark that it hung.
 func (w *writer) hungLink(call *timeline.Call, where at) *tracepb.Span_Link {
+	trace := where.trace
+	if call.Told { // nobody knew that yet when it hung
+		trace = w.own
+	}
 	return link(oteltrace.NewSpanContext(oteltrace.SpanContextConfig{
-		TraceID: where.trace, SpanID: w.ids.hung(where.trace, call.Runs[0].Process, call.Start), TraceFlags: oteltrace.FlagsSampled,
+		TraceID: trace, SpanID: w.ids.hung(trace, call.Runs[0].Process, call.Start), TraceFlags: oteltrace.FlagsSampled,
 	}), "it hung")
 }

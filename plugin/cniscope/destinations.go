@@ -88,14 +88,19 @@ func otlpExporter(o config.OTLP) (export.Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	headers := map[string]string{}
-	for name, value := range o.Headers {
-		headers[name] = value.Reveal()
-	}
 	return export.NewOTLP(context.Background(), export.OTLPOptions{
-		Endpoint: endpoint, TLS: tls, Headers: headers,
+		Endpoint: endpoint, TLS: tls, Headers: reveal(o.Headers),
 		Gzip: o.Compression == "gzip", Timeout: o.Timeout,
 	})
+}
+
+// reveal returns headers as they are sent.
+func reveal(secrets map[string]config.Secret) map[string]string {
+	headers := map[string]string{}
+	for name, value := range secrets {
+		headers[name] = value.Reveal()
+	}
+	return headers
 }
 
 func (d *destinations) send(spans *tracepb.ResourceSpans) {

@@ -14,6 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/privilege"
 	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/relay"
 	"github.com/cniscope/cniscope/pkg/runtime"
 	"github.com/cniscope/cniscope/pkg/source"
 )
@@ -26,7 +27,8 @@ func preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
 type observer struct {
 	log     *slog.Logger
 	sources []source.Source
-	plugin  *nri.Plugin // nil without NRI
+	plugin  *nri.Plugin  // nil without NRI
+	relay   *relay.Relay // nil without
 	probe   attached
 }
 
@@ -54,6 +56,32 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	return n, nil
 }
 
+// prepare makes what the options that NRI handed over may have changed. Call it before run.
+func (n *observer) prepare(o config.Options) (err error) {
+	n.relay, err = newRelay(o, n.log)
+	return err
+}
+
+// apply takes over the options that may change while cniscope runs.
+func (n *observer) apply(o config.Options) {
+	if n.relay == nil {
+		return
+	}
+	upstream, err := upstreamOf(o)
+	if err != nil {
+		n.log.Error("containerd's spans go on to where they went", "error", err)
+		return
+	}
+	n.relay.SetUpstream(upstream)
+}
+
+// close ends what prepare made. Call it when run has returned.
+func (n *observer) close() {
+	if n.relay != nil {
+		endRelay(n.relay, n.log)
+	}
+}
+
 // run hands the events of all sources to take until ctx ends. busy tells whether
 // operations are open.
 func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, take event.Sink) error {
@@ -67,6 +95,9 @@ func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, 
 			Log:       n.log,
 		}},
 	})
+	if n.relay != nil {
+		sources = append(sources, n.relay)
+	}
 	err := source.Merge(ctx, n.log, take, sources...)
 	if n.plugin != nil {
 		s := n.plugin.Stats()

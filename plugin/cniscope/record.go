@@ -81,7 +81,11 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	}
 	node, err := newObserver(ctx, log, o, nil)
 	if err == nil {
+		err = node.prepare(o)
+	}
+	if err == nil {
 		err = node.run(ctx, o, r.open.is, r.take)
+		node.close()
 	}
 	return r.close(err)
 }

@@ -73,6 +73,10 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	defer release()
 	o := options.Options() // NRI may have changed them
 	log = newLog(o.Log.Format, level)
+	if err := sources.prepare(o); err != nil {
+		return err
+	}
+	defer sources.close()
 	n, err := newNode(o, log, level)
 	if err != nil {
 		return err
@@ -81,7 +85,10 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	n.telemetry = serveTelemetry(o, n, sources)
 	defer n.telemetry.close()
 	reloadOnHangup(ctx, options)
-	go options.Run(ctx, log, n.apply)
+	go options.Run(ctx, log, func(o config.Options) {
+		n.apply(o)
+		sources.apply(o)
+	})
 	n.serve(ctx, o)
 
 	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)

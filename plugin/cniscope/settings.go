@@ -24,8 +24,13 @@ type settings struct {
 
 func settingsOf(o config.Options, bootID string) settings {
 	hostname, _ := os.Hostname() // without one, the host has no name
+	wait := o.Relay.Wait
+	if o.Relay.Listen == "" {
+		wait = 0 // nobody will tell anything
+	}
 	return settings{
 		Timeline: timeline.Options{
+			Wait:   wait,
 			Settle: o.Limits.Settle, MaxHold: o.Limits.MaxHold, Hung: o.Slow.Hung,
 			Processes: o.Limits.Processes, Operations: o.Limits.Operations, Spans: o.Limits.Spans,
 		},

@@ -75,6 +75,9 @@ func features(sources *observer) []string {
 	if sources.plugin != nil {
 		all = append(all, "nri")
 	}
+	if sources.relay != nil {
+		all = append(all, "relay")
+	}
 	return all
 }
 
@@ -88,6 +91,10 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	if sources.plugin != nil {
 		stats := sources.plugin.Stats()
 		s.NRI = &stats
+	}
+	if sources.relay != nil {
+		stats := sources.relay.Stats()
+		s.Relay = &stats
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -83,25 +83,38 @@ func set(t *testing.T, tracing bool, ro rig.Options, so scope.Options) *stage {
 // setRig is a stage whose cniscope is still to be started.
 func setRig(t *testing.T, tracing bool, ro rig.Options) *stage {
 	t.Helper()
+	s := setJaeger(t)
+	if tracing {
+		ro.OTLP = s.jaeger.OTLP()
+	}
+	s.startRig(ro)
+	return s
+}
+
+// setJaeger is a stage with nothing but a Jaeger.
+func setJaeger(t *testing.T) *stage {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a rig makes namespaces, mounts and links")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	s := &stage{T: t, ctx: ctx}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
-	s.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: log})
+	s.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	check(t, err)
 	t.Cleanup(func() { check(t, s.jaeger.Close()) })
-	if tracing {
-		ro.OTLP = s.jaeger.OTLP()
-	}
-	ro.Log = log
-	s.rig, err = rig.Start(ctx, ro)
-	check(t, err)
-	t.Cleanup(func() { check(t, s.rig.Close()) })
 	return s
+}
+
+// startRig starts the stage's containerd.
+func (s *stage) startRig(ro rig.Options) {
+	s.Helper()
+	ro.Log = slog.New(slog.NewTextHandler(s.Output(), nil))
+	var err error
+	s.rig, err = rig.Start(s.ctx, ro)
+	check(s.T, err)
+	s.Cleanup(func() { check(s.T, s.rig.Close()) })
 }
 
 // startScope starts a cniscope that exports to the stage's Jaeger.

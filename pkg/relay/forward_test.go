@@ -1,0 +1,187 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// send posts n requests of one span each, which must all be answered well.
+func send(t *testing.T, r *relaying, from, n int) {
+	t.Helper()
+	for i := from; i < from+n; i++ {
+		if code := post(t, r.addr, encode(t, &tracepb.Span{Name: fmt.Sprint("span ", i)})); code != http.StatusOK {
+			t.Fatalf("request %d was answered %d", i, code)
+		}
+	}
+}
+
+func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
+	addr := free(t)
+	r := start(t, Options{Bytes: 3000}, &Upstream{Endpoint: addr})
+	send(t, r, 0, 100) // each is answered well, though none can go on
+	s := r.Stats()
+	if s.Received != 100 || s.Waiting == 0 || s.WaitingBytes > 3000 || s.Dropped[Full] != 100-uint64(s.Waiting) {
+		t.Errorf("%+v", s)
+	}
+	eventually(t, "it is tried again", func() bool { return r.Stats().Retries > 3 })
+
+	c := collect(t, addr, &collector{}) // it comes up
+	eventually(t, "what waited arrives", func() bool { return r.Stats().Waiting == 0 })
+	var want []string
+	for i := range s.Waiting {
+		want = append(want, fmt.Sprint("span ", i))
+	}
+	if got := c.got(); !slices.Equal(got, want) {
+		t.Errorf("arrived: %v, want those that waited, in order: %v", got, want)
+	}
+}
+
+func TestAnUpstreamThatHangsHoldsNobodyBack(t *testing.T) {
+	hang := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hang) })
+	c := collect(t, "127.0.0.1:0", &collector{refuse: func(string) error { <-hang; return nil }})
+	t.Cleanup(release)
+	r := start(t, Options{}, &Upstream{Endpoint: c.addr, Timeout: time.Minute})
+	send(t, r, 0, 20)
+	if s := r.Stats(); s.Waiting != 20 {
+		t.Errorf("%+v", s)
+	}
+	release()
+	eventually(t, "all arrive", func() bool { return r.Stats().Forwarded == 20 })
+}
+
+func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
+	var unavailable sync.Once
+	c := collect(t, "127.0.0.1:0", &collector{refuse: func(name string) (err error) {
+		unavailable.Do(func() { err = status.Error(codes.Unavailable, "not yet") })
+		if err == nil && name == "[span 1]" {
+			err = status.Error(codes.InvalidArgument, "not \x1b[31mthat")
+		}
+		return err
+	}})
+	r := start(t, Options{}, c.upstream())
+	send(t, r, 0, 3)
+	eventually(t, "the others arrive", func() bool { return len(c.got()) == 2 })
+	eventually(t, "all is settled", func() bool { return r.Stats().Waiting == 0 })
+	if s := r.Stats(); s.Retries != 1 || s.Forwarded != 2 || s.Dropped[Refused] != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTheUpstreamMayChange(t *testing.T) {
+	r := start(t, Options{}, &Upstream{Endpoint: free(t)})
+	send(t, r, 0, 1)
+	eventually(t, "the first one fails", func() bool { return r.Stats().Retries > 0 })
+	c := collect(t, "127.0.0.1:0", &collector{})
+	r.SetUpstream(c.upstream())
+	eventually(t, "what waited goes to the second", func() bool { return len(c.got()) == 1 })
+	r.SetUpstream(nil)
+	send(t, r, 1, 1)
+	if s := r.Stats(); s.Dropped[Nowhere] != 1 || s.Waiting != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestARelayMayStandBehindARelay(t *testing.T) {
+	c := collect(t, "127.0.0.1:0", &collector{})
+	second := start(t, Options{}, c.upstream())
+	first := start(t, Options{}, &Upstream{Endpoint: second.addr})
+	send(t, first, 0, 1)
+	eventually(t, "it arrives", func() bool { return len(c.got()) == 1 })
+}
+
+func TestAnUpstreamThatSpeaksNoGRPCIsSaid(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{Protocols: protocols, Handler: http.NotFoundHandler()}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Close() })
+	r := start(t, Options{}, &Upstream{Endpoint: l.Addr().String()})
+	send(t, r, 0, 1)
+	eventually(t, "the reason is known", func() bool { return strings.Contains(r.Stats().LastError, "must speak OTLP over gRPC") })
+}
+
+func TestCloseSendsWhatWaits(t *testing.T) {
+	c := collect(t, "127.0.0.1:0", &collector{})
+	for _, test := range []struct {
+		upstream    *Upstream
+		undelivered int
+	}{
+		{c.upstream(), 0},
+		{&Upstream{Endpoint: free(t)}, 5},
+	} {
+		r, err := New(Options{Listen: "127.0.0.1:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetUpstream(test.upstream)
+		for i := range 5 {
+			if err := r.take(request{body: encode(t, &tracepb.Span{Name: fmt.Sprint(i)})}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if test.undelivered > 0 {
+			cancel()
+		}
+		if n := r.Close(ctx); n != test.undelivered || r.Stats().Dropped[Closed] != uint64(n) {
+			t.Errorf("%d were not delivered: %+v", n, r.Stats())
+		}
+		cancel()
+	}
+	if got := c.got(); len(got) != 5 {
+		t.Errorf("arrived: %v", got)
+	}
+}
+
+func TestAnAddressThatIsTakenIsSaidOnce(t *testing.T) {
+	first := start(t, Options{}, nil)
+	r, err := New(Options{Listen: first.addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	var said []event.Body
+	if err := r.Run(ctx, func(e event.Event) { said = append(said, e.Body); cancel() }); err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 1 || said[0].(*event.Degraded).Feature != "relay" {
+		t.Errorf("%+v", said)
+	}
+}
+
+func TestWhoTakesEventsMayBeSlow(t *testing.T) {
+	r, err := New(Options{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(t.Context())
+	message := recorded(t, "containerd-2.3.7.pb")
+	for range maxWaiting { // nobody takes any
+		if err := r.take(request{body: message}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := r.Stats()
+	if s.Told <= maxWaiting || s.Unheard != s.Told-maxWaiting {
+		t.Errorf("%+v", s)
+	}
+}

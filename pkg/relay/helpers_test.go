@@ -1,0 +1,200 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is when a test gives up; none waits that long when it passes.
+const patience = 30 * time.Second
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for give := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// free returns an address where nobody listens. It is below the ports that connections
+// are given (net.ipv4.ip_local_port_range): one of those could be anybody's by the time it
+// is wanted.
+func free(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// relaying is a relay that runs, and what it told.
+type relaying struct {
+	*Relay
+	addr string
+
+	mu     sync.Mutex
+	events []event.Body
+}
+
+// start runs a relay until the end of the test.
+func start(t *testing.T, o Options, upstream *Upstream) *relaying {
+	t.Helper()
+	if o.Listen == "" {
+		o.Listen = free(t)
+	}
+	o.RetryFrom, o.RetryTo = 5*time.Millisecond, 20*time.Millisecond
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	r, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetUpstream(upstream)
+	running := &relaying{Relay: r, addr: o.Listen}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- r.Run(ctx, func(e event.Event) {
+			running.mu.Lock()
+			defer running.mu.Unlock()
+			running.events = append(running.events, e.Body)
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		r.Close(now)
+	})
+	eventually(t, "the relay listens", func() bool {
+		c, err := net.Dial("tcp", o.Listen)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	return running
+}
+
+// told returns what was learned of sandboxes: the names of the spans.
+func (r *relaying) told() (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, body := range r.events {
+		if above, ok := body.(*event.Above); ok {
+			names = append(names, above.Name)
+		}
+	}
+	return names
+}
+
+// post sends a request as OTLP over HTTP and returns the status of the answer.
+func post(t *testing.T, addr string, body []byte, header ...string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/v1/traces", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-protobuf")
+	for _, h := range header {
+		name, value, _ := bytes.Cut([]byte(h), []byte(": "))
+		request.Header.Set(string(name), string(value))
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode
+}
+
+// collector is a real OTLP server that remembers what it got.
+type collector struct {
+	coltracepb.UnimplementedTraceServiceServer
+	addr string
+	// refuse, if set, decides by the name of the first span.
+	refuse func(name string) error
+
+	mu      sync.Mutex
+	names   []string
+	headers metadata.MD
+}
+
+func (c *collector) upstream() *Upstream { return &Upstream{Endpoint: c.addr} }
+
+func collect(t *testing.T, addr string, c *collector) *collector {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.addr = l.Addr().String()
+	s := grpc.NewServer()
+	coltracepb.RegisterTraceServiceServer(s, c)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l)
+	}()
+	t.Cleanup(func() { s.Stop(); <-done })
+	return c
+}
+
+// Export implements the service.
+func (c *collector) Export(ctx context.Context, r *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
+	var names []string
+	for _, rs := range r.GetResourceSpans() {
+		for _, ss := range rs.GetScopeSpans() {
+			for _, s := range ss.GetSpans() {
+				names = append(names, s.GetName())
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refuse != nil {
+		if err := c.refuse(fmt.Sprint(names)); err != nil {
+			return nil, err
+		}
+	}
+	c.names = append(c.names, names...)
+	c.headers, _ = metadata.FromIncomingContext(ctx)
+	return &coltracepb.ExportTraceServiceResponse{}, nil
+}
+
+func (c *collector) got() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.names)
+}

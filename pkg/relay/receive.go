@@ -1,0 +1,207 @@
+package relay
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+const (
+	// maxMessage is the longest request in bytes, packed or unpacked: what servers of
+	// gRPC take unless told otherwise, so a longer one would go no further.
+	maxMessage = 4 << 20
+	// maxReading is how many requests are read at one time: with maxMessage it bounds
+	// what hostile senders can make the relay hold.
+	maxReading = 4
+	// readTime is how long a request may take to come, in all. It comes from this node.
+	readTime = 5 * time.Second
+
+	exportMethod = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+	grpcPrefix   = 5 // a flag (packed) and the length, in front of each gRPC message
+)
+
+// request is what somebody exported: the encoded message as it came.
+type request struct {
+	body []byte
+	gzip bool
+}
+
+var (
+	errTooLarge    = errors.New("the request is longer than " + strconv.Itoa(maxMessage) + " bytes")
+	errEncoding    = errors.New("the request is compressed in another way than gzip")
+	errNotProtobuf = errors.New("the request is no protobuf: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or grpc")
+	errBusy        = errors.New("too many requests at a time")
+)
+
+// server speaks both protocols on one port: gRPC is HTTP/2 without TLS.
+func (r *Relay) server() *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/traces", r.overHTTP)
+	mux.HandleFunc("POST "+exportMethod, r.overGRPC)
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler: mux, Protocols: protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 2 * maxReading},
+		ReadHeaderTimeout: readTime, ReadTimeout: readTime, WriteTimeout: 2 * readTime,
+		// Above the 5 s between two exports of an SDK, so that connections are kept.
+		IdleTimeout:    5 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(r.options.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+// overHTTP takes OTLP/HTTP: the message is the body.
+func (r *Relay) overHTTP(w http.ResponseWriter, q *http.Request) {
+	const protobuf = "application/x-protobuf"
+	err := errNotProtobuf
+	if kind, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type")); kind == protobuf {
+		err = r.receive(q, maxMessage, func(body []byte) (request, error) {
+			packed, err := isGzip(q.Header.Get("Content-Encoding"))
+			return request{body, packed}, err
+		})
+	}
+	switch {
+	case err == nil:
+		w.Header().Set("Content-Type", protobuf) // of an empty answer: all was taken
+	case errors.Is(err, errBusy):
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	case errors.Is(err, errTooLarge):
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+	case errors.Is(err, errNotProtobuf):
+		r.counts.malformed.Add(1)
+		http.Error(w, err.Error(), http.StatusUnsupportedMediaType)
+	default:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+}
+
+// overGRPC takes OTLP/gRPC: one call with one message, written as gRPC's "PROTOCOL-HTTP2"
+// says. The library of gRPC would unpack the message, and it is to go on as it came.
+func (r *Relay) overGRPC(w http.ResponseWriter, q *http.Request) {
+	err := r.receive(q, grpcPrefix+maxMessage, func(frame []byte) (request, error) {
+		if len(frame) < grpcPrefix || uint64(binary.BigEndian.Uint32(frame[1:])) != uint64(len(frame)-grpcPrefix) {
+			return request{}, errMalformed
+		}
+		if frame[0] == 0 {
+			return request{body: frame[grpcPrefix:]}, nil
+		}
+		packed, err := isGzip(q.Header.Get("Grpc-Encoding"))
+		return request{frame[grpcPrefix:], packed}, err
+	})
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Trailer", "Grpc-Status, Grpc-Message")
+	code, message := codes.OK, ""
+	switch {
+	case err == nil:
+		_, _ = w.Write(make([]byte, grpcPrefix)) // one empty message: all was taken
+	case errors.Is(err, errBusy):
+		code = codes.Unavailable
+	case errors.Is(err, errTooLarge):
+		code = codes.ResourceExhausted
+	default:
+		code = codes.InvalidArgument
+	}
+	if err != nil {
+		message = err.Error()
+	}
+	w.Header().Set("Grpc-Status", strconv.Itoa(int(code)))
+	w.Header().Set("Grpc-Message", message)
+}
+
+// receive reads a request, learns from it and sends it on its way. The error says what is
+// wrong with it; that it could not be kept is none.
+func (r *Relay) receive(q *http.Request, limit int, unwrap func([]byte) (request, error)) error {
+	release, err := r.slot(q.Context())
+	if err != nil {
+		return err
+	}
+	defer release()
+	body, err := read(q.Body, limit)
+	if err != nil && !errors.Is(err, errTooLarge) { // cut off, or too slow
+		r.counts.unread.Add(1)
+		return err
+	}
+	var export request
+	if err == nil {
+		export, err = unwrap(body)
+	}
+	if err == nil {
+		err = r.take(export)
+	}
+	switch {
+	case errors.Is(err, errTooLarge):
+		r.counts.tooLarge.Add(1)
+	case err != nil:
+		r.counts.malformed.Add(1)
+	}
+	return err
+}
+
+func (r *Relay) take(q request) error {
+	message, err := q.message()
+	if err != nil {
+		return err
+	}
+	if err := r.learn(message); err != nil {
+		return err
+	}
+	r.counts.received.Add(1)
+	r.queue.add(q)
+	return nil
+}
+
+// message returns what was exported, unpacked.
+func (q request) message() ([]byte, error) {
+	if !q.gzip {
+		return q.body, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(q.body))
+	if err != nil {
+		return nil, err
+	}
+	return read(z, maxMessage)
+}
+
+// slot waits, for a while, until few enough others are being read.
+func (r *Relay) slot(ctx context.Context) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	select {
+	case r.slots <- struct{}{}:
+		return func() { <-r.slots }, nil
+	case <-ctx.Done():
+		r.counts.unread.Add(1)
+		return nil, errBusy
+	}
+}
+
+func isGzip(encoding string) (bool, error) {
+	switch encoding {
+	case "", "identity":
+		return false, nil
+	case "gzip":
+		return true, nil
+	}
+	return false, errEncoding
+}
+
+// read reads all, up to limit bytes.
+func read(from io.Reader, limit int) ([]byte, error) {
+	all, err := io.ReadAll(io.LimitReader(from, int64(limit)+1))
+	if err == nil && len(all) > limit {
+		err = errTooLarge
+	}
+	return all, err
+}

@@ -1,0 +1,240 @@
+package relay
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// exporters are OpenTelemetry's own, as containerd has them.
+func exporters(addr string) map[string]func(context.Context) (*otlptrace.Exporter, error) {
+	return map[string]func(context.Context) (*otlptrace.Exporter, error){
+		"http/protobuf": func(ctx context.Context) (*otlptrace.Exporter, error) {
+			return otlptracehttp.New(ctx, otlptracehttp.WithEndpoint(addr), otlptracehttp.WithInsecure())
+		},
+		"http/protobuf, gzip": func(ctx context.Context) (*otlptrace.Exporter, error) {
+			return otlptracehttp.New(ctx, otlptracehttp.WithEndpoint(addr), otlptracehttp.WithInsecure(), otlptracehttp.WithCompression(otlptracehttp.GzipCompression))
+		},
+		"grpc": func(ctx context.Context) (*otlptrace.Exporter, error) {
+			return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(addr), otlptracegrpc.WithInsecure())
+		},
+		"grpc, gzip": func(ctx context.Context) (*otlptrace.Exporter, error) {
+			return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(addr), otlptracegrpc.WithInsecure(), otlptracegrpc.WithCompressor("gzip"))
+		},
+	}
+}
+
+// export sends spans through an SDK, all in one request.
+func export(t *testing.T, exporter *otlptrace.Exporter, names ...string) {
+	t.Helper()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
+	for _, name := range names {
+		_, s := provider.Tracer("").Start(t.Context(), name)
+		s.SetAttributes(attribute.String("sandbox.id", one))
+		s.End()
+	}
+	if err := provider.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRealExportersAreServedAndARealCollectorGetsWhatTheySent(t *testing.T) {
+	c := collect(t, "127.0.0.1:0", &collector{})
+	r := start(t, Options{}, &Upstream{Endpoint: c.addr, Headers: map[string]string{"x-scope-orgid": "nodes"}})
+	want := 0
+	for name, exporter := range exporters(r.addr) {
+		t.Run(name, func(t *testing.T) {
+			e, err := exporter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			export(t, e, "cni.setup_pod_network", "unrelated "+name)
+			want++
+			eventually(t, "they arrive", func() bool { return slices.Contains(c.got(), "unrelated "+name) })
+			eventually(t, "the span is told", func() bool { return len(r.told()) == want })
+		})
+	}
+	if got := c.headers.Get("x-scope-orgid"); !slices.Equal(got, []string{"nodes"}) {
+		t.Errorf("the collector got the header %v", got)
+	}
+	eventually(t, "all is settled", func() bool { return r.Stats().Waiting == 0 })
+	if s := r.Stats(); s.Received != 4 || s.Forwarded != 4 || s.Spans != 8 || s.Told != 4 || s.Lost()+s.Malformed+s.Retries != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// wire is an upstream that keeps what comes, byte for byte, and answers as gRPC does.
+type wire struct {
+	mu     sync.Mutex
+	bodies [][]byte
+	header http.Header
+}
+
+func listenWire(t *testing.T) (*wire, *Upstream) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{}
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		body, _ := io.ReadAll(in.Body)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.bodies, w.header = append(w.bodies, body), in.Header
+		out.Header().Set("Trailer", "Grpc-Status")
+		_, _ = out.Write(make([]byte, 5))
+		out.Header().Set("Grpc-Status", "0")
+	})}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Close() })
+	return w, &Upstream{Endpoint: l.Addr().String()}
+}
+
+func zip(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestARequestGoesOnByteForByte(t *testing.T) {
+	message := recorded(t, "containerd-2.3.7.pb")
+	for name, test := range map[string]struct {
+		body   []byte
+		header []string
+		flag   byte
+		packed string
+	}{
+		"plain": {message, nil, 0, ""},
+		"gzip":  {zip(t, message), []string{"Content-Encoding: gzip"}, 1, "gzip"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, upstream := listenWire(t)
+			r := start(t, Options{}, upstream)
+			if code := post(t, r.addr, test.body, test.header...); code != http.StatusOK {
+				t.Fatalf("answered %d", code)
+			}
+			eventually(t, "it arrives", func() bool { return r.Stats().Forwarded == 1 })
+			frame := binary.BigEndian.AppendUint32([]byte{test.flag}, uint32(len(test.body)))
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if !bytes.Equal(w.bodies[0], append(frame, test.body...)) {
+				t.Error("the body is another")
+			}
+			if w.header.Get("Grpc-Encoding") != test.packed || !strings.HasPrefix(w.header.Get("Content-Type"), "application/grpc") {
+				t.Errorf("header: %v", w.header)
+			}
+		})
+	}
+}
+
+func TestHostileRequestsAreRefusedAndCounted(t *testing.T) {
+	r := start(t, Options{}, &Upstream{Endpoint: free(t)})
+	good := encode(t, &tracepb.Span{Name: "x"})
+	bomb := zip(t, make([]byte, maxMessage+1))
+	for name, test := range map[string]struct {
+		body   []byte
+		header string
+		want   int
+	}{
+		"JSON":                         {[]byte("{}"), "Content-Type: application/json", http.StatusUnsupportedMediaType},
+		"no type":                      {good, "Content-Type: ", http.StatusUnsupportedMediaType},
+		"what is no protobuf":          {[]byte("hello"), "X: ", http.StatusBadRequest},
+		"a request cut short":          {good[:len(good)-1], "X: ", http.StatusBadRequest},
+		"what is no gzip":              {good, "Content-Encoding: gzip", http.StatusBadRequest},
+		"gzip cut short":               {zip(t, good)[:12], "Content-Encoding: gzip", http.StatusBadRequest},
+		"another compression":          {good, "Content-Encoding: br", http.StatusBadRequest},
+		"too long":                     {make([]byte, maxMessage+1), "X: ", http.StatusRequestEntityTooLarge},
+		"too long once it is unpacked": {bomb, "Content-Encoding: gzip", http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := post(t, r.addr, test.body, test.header); got != test.want {
+				t.Errorf("answered %d, want %d", got, test.want)
+			}
+		})
+	}
+	if s := r.Stats(); s.Malformed != 7 || s.TooLarge != 2 || s.Received != 0 || s.Waiting != 0 {
+		t.Errorf("%+v", s)
+	}
+	if code := post(t, r.addr, good); code != http.StatusOK {
+		t.Errorf("afterwards a good one is answered %d", code)
+	}
+}
+
+// raw sends what it is given as it is.
+type raw struct{}
+
+func (raw) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
+func (raw) Unmarshal([]byte, any) error   { return nil }
+func (raw) Name() string                  { return "proto" }
+
+func TestHostileCallsAreRefused(t *testing.T) {
+	r := start(t, Options{}, &Upstream{Endpoint: free(t)})
+	conn, err := grpc.NewClient(r.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for name, test := range map[string]struct {
+		method string
+		body   []byte
+		want   codes.Code
+	}{
+		"a good one":          {exportMethod, encode(t, &tracepb.Span{Name: "x"}), codes.OK},
+		"an empty one":        {exportMethod, nil, codes.OK},
+		"what is no protobuf": {exportMethod, []byte("hello"), codes.InvalidArgument},
+		"too long":            {exportMethod, make([]byte, maxMessage+1), codes.ResourceExhausted},
+		"another service":     {"/opentelemetry.proto.collector.logs.v1.LogsService/Export", nil, codes.Unimplemented},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := conn.Invoke(t.Context(), test.method, test.body, nil, grpc.ForceCodec(raw{}))
+			if status.Code(err) != test.want {
+				t.Errorf("%v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestOnlyLoopbackIsListenedOn(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"127.0.0.1:4319": true, "127.0.0.9:4319": true, "[::1]:4319": true,
+		"": false, ":4319": false, "0.0.0.0:4319": false, "[::]:4319": false, "10.0.0.1:4319": false,
+		"localhost:4319": false, "127.0.0.1": false, "127.0.0.1:http": false,
+	} {
+		r, err := New(Options{Listen: address})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", address, err)
+		}
+		if err == nil {
+			r.Close(t.Context())
+		}
+	}
+}

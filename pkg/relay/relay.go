@@ -1,0 +1,201 @@
+// Package relay is an OTLP receiver for the spans of a containerd that does not pass its
+// trace context to CNI plugins (2.3 and older). Containerd exports to it; what it sends
+// goes on unchanged to the real endpoint, and on the way cniscope learns which span the
+// CNI calls of a sandbox hang under.
+//
+// Its contract: containerd never waits for what is behind it. A request is answered once
+// it is in a bounded queue, or dropped and counted because the queue is full; whether the
+// endpoint is there makes no difference to the one who sends.
+//
+// It listens on loopback and believes nobody: everyone on the node can connect. Requests
+// are bounded in number, size and time; their spans are read field by field, never decoded
+// as a whole; and a span counts only for a sandbox whose CNI call the kernel showed, and
+// only if it was under way for as long as that call (pkg/timeline).
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+const (
+	// maxConnections at one time. Containerd has one.
+	maxConnections = 64
+	// maxWaiting is how many events may wait for whoever takes them: those of the spans of
+	// a burst of 250 pods.
+	maxWaiting = 1024
+	// listenAgain is how often the address is tried while somebody else has it.
+	listenAgain = 5 * time.Second
+)
+
+// Options are what a Relay is made of.
+type Options struct {
+	// Listen is the address, an IP of loopback and a port: "127.0.0.1:4319". Both
+	// OTLP/gRPC and OTLP/HTTP with protobuf are spoken there.
+	Listen string
+	// Bytes is how much may wait for the upstream. 16 MiB.
+	Bytes int
+	// RetryFrom and RetryTo are the pause after the first request that failed and the
+	// longest one. 500 ms and 30 s.
+	RetryFrom, RetryTo time.Duration
+	Log                *slog.Logger
+}
+
+// Relay is the receiver and the way on. Make it with New, run it once, close it.
+type Relay struct {
+	options Options
+	queue   *queue
+	events  chan event.Event
+	slots   chan struct{} // one for each request being read
+	counts  counts
+}
+
+type counts struct {
+	received, spans, told, unheard, unreported, malformed, tooLarge, unread atomic.Uint64
+}
+
+// New returns a relay that does not listen yet; what it receives is dropped until
+// SetUpstream. The error says that the address is not one of loopback.
+func New(o Options) (*Relay, error) {
+	address, err := netip.ParseAddrPort(o.Listen)
+	if err != nil || !address.Addr().IsLoopback() {
+		return nil, fmt.Errorf("relay: %q is not a port of loopback: use an address as in 127.0.0.1:4319", o.Listen)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Relay{
+		options: o,
+		queue:   newQueue(o),
+		events:  make(chan event.Event, maxWaiting),
+		slots:   make(chan struct{}, maxReading),
+	}, nil
+}
+
+// SetUpstream sends what waits, and all that comes, to u from now on. Nil: what waits and
+// what comes is dropped and counted.
+func (r *Relay) SetUpstream(u *Upstream) { r.queue.set(u) }
+
+// Run receives until ctx ends, and delivers what was learned to sink. While the address
+// is taken it tries again, and says so once as event.Degraded. It returns no error. What
+// waits for the upstream is still sent until Close.
+func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
+	serving := make(chan struct{})
+	go func() {
+		defer close(serving)
+		r.serve(ctx)
+	}()
+	for {
+		select {
+		case e := <-r.events:
+			sink(e)
+		case <-serving:
+			for len(r.events) > 0 {
+				sink(<-r.events)
+			}
+			return nil
+		}
+		if n := r.counts.unreported.Swap(0); n > 0 {
+			sink(now(&event.Lost{Source: "relay", Reason: "queue full", Count: n}))
+		}
+	}
+}
+
+// Close ends the relay after Run has returned: it sends what waits until ctx is done, and
+// returns how many requests were not delivered.
+func (r *Relay) Close(ctx context.Context) (undelivered int) { return r.queue.close(ctx) }
+
+// serve listens until ctx ends.
+func (r *Relay) serve(ctx context.Context) {
+	degraded := false
+	for ctx.Err() == nil {
+		err := r.listen(ctx, func() {
+			if degraded {
+				r.offer(&event.Degraded{Feature: "relay", Restored: true, Reason: "it listens on " + r.options.Listen})
+			}
+			degraded = false
+			r.options.Log.Info("relaying containerd's spans", "listen", r.options.Listen)
+		})
+		if err != nil && !degraded {
+			degraded = true
+			r.offer(&event.Degraded{Feature: "relay", Reason: err.Error() + "; it is tried again every few seconds"})
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(listenAgain):
+		}
+	}
+}
+
+func (r *Relay) listen(ctx context.Context, listening func()) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", r.options.Listen)
+	if err != nil {
+		return err
+	}
+	listening()
+	server := r.server()
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		// What is being received takes milliseconds; gRPC connections stay open for ever.
+		goodbye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 200*time.Millisecond)
+		defer cancel()
+		if server.Shutdown(goodbye) != nil {
+			_ = server.Close()
+		}
+	})
+	err = server.Serve(netutil.LimitListener(l, maxConnections))
+	if !stop() {
+		<-closed
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// learn hands on what the spans of a request say of sandboxes. It never waits.
+func (r *Relay) learn(request []byte) error {
+	mono, wall := clock.Anchor()
+	var all []*event.Above
+	n, err := spansOf(request, func(s *span) {
+		if above := aboveOf(s, wall-mono); above != nil {
+			all = append(all, above)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	r.counts.spans.Add(uint64(n))
+	narrowestFirst(all)
+	for _, above := range all {
+		r.counts.told.Add(1)
+		r.offer(above)
+	}
+	return nil
+}
+
+func (r *Relay) offer(body event.Body) {
+	select {
+	case r.events <- now(body):
+	default:
+		r.counts.unheard.Add(1)
+		r.counts.unreported.Add(1)
+	}
+}
+
+func now(body event.Body) event.Event {
+	return event.Event{Time: clock.Monotonic(), Body: body}
+}

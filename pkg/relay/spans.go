@@ -1,0 +1,189 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The fields of OTLP's messages that are read here, by their numbers in
+// opentelemetry/proto (collector/trace/v1, trace/v1, common/v1). They are part of the
+// protocol and never change.
+const (
+	requestResourceSpans = 1
+	resourceScopeSpans   = 2
+	scopeSpans           = 2
+
+	spanTrace      = 1
+	spanID         = 2
+	spanState      = 3
+	spanName       = 5
+	spanStart      = 7
+	spanEnd        = 8
+	spanAttributes = 9
+	spanEvents     = 11
+	spanStatus     = 15
+
+	eventName     = 2
+	statusMessage = 2
+	pairKey       = 1
+	pairValue     = 2
+	valueString   = 1
+)
+
+const (
+	// maxSpans is how many spans of a request are looked at: twice what the SDK puts into
+	// one (OTEL_BSP_MAX_EXPORT_BATCH_SIZE, 512 unless set).
+	maxSpans = 1024
+	// maxEvents is how many events a span has at most (OTEL_SPAN_EVENT_COUNT_LIMIT).
+	maxEvents = 128
+	// maxState is what a tracestate must be able to hold (W3C Trace Context, 3.3.1.5).
+	maxState = 512
+)
+
+var errMalformed = errors.New("the request is not one of OTLP")
+
+// span is what is read of a span. It points into the request.
+type span struct {
+	trace, id   []byte
+	state, name string
+	start, end  uint64
+	sandbox     string   // the attribute sandbox.id
+	status      string   // the status message
+	events      []string // the names of its events
+}
+
+// field is one field of an encoded message: bytes or a number.
+type field struct {
+	number protowire.Number
+	bytes  []byte
+	value  uint64
+}
+
+// fields calls f for each field of a message. The messages are not decoded as such: an
+// encoded span may be two bytes and a decoded one has hundreds, so a request of 4 MiB could
+// be made to need half a gigabyte.
+func fields(message []byte, f func(field) error) error {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return errMalformed
+		}
+		message = message[n:]
+		one := field{number: number}
+		switch kind {
+		case protowire.BytesType:
+			one.bytes, n = protowire.ConsumeBytes(message)
+		case protowire.VarintType:
+			one.value, n = protowire.ConsumeVarint(message)
+		case protowire.Fixed64Type:
+			one.value, n = protowire.ConsumeFixed64(message)
+		default: // nothing that is read here
+			n = protowire.ConsumeFieldValue(number, kind, message)
+		}
+		if n < 0 {
+			return errMalformed
+		}
+		message = message[n:]
+		if err := f(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within calls f for the content of each field of that number.
+func within(message []byte, number protowire.Number, f func([]byte) error) error {
+	return fields(message, func(one field) error {
+		if one.number != number {
+			return nil
+		}
+		return f(one.bytes)
+	})
+}
+
+// spansOf calls f for the spans of an encoded ExportTraceServiceRequest, up to
+// maxSpans of them, and returns how many there are. The error says that it is none; f
+// may have been called before that was found.
+func spansOf(request []byte, f func(*span)) (int, error) {
+	count := 0
+	err := within(request, requestResourceSpans, func(resource []byte) error {
+		return within(resource, resourceScopeSpans, func(scope []byte) error {
+			return within(scope, scopeSpans, func(message []byte) error {
+				if count++; count > maxSpans {
+					return nil
+				}
+				s, err := readSpan(message)
+				if err != nil {
+					return fmt.Errorf("span %d: %w", count, err)
+				}
+				f(s)
+				return nil
+			})
+		})
+	})
+	return count, err
+}
+
+func readSpan(message []byte) (*span, error) {
+	s := &span{}
+	return s, fields(message, func(one field) (err error) {
+		switch one.number {
+		case spanTrace:
+			s.trace = one.bytes
+		case spanID:
+			s.id = one.bytes
+		case spanState:
+			if len(one.bytes) <= maxState {
+				s.state = string(one.bytes)
+			}
+		case spanName:
+			s.name = bounded(one.bytes)
+		case spanStart:
+			s.start = one.value
+		case spanEnd:
+			s.end = one.value
+		case spanAttributes:
+			err = s.attribute(one.bytes)
+		case spanEvents:
+			err = within(one.bytes, eventName, func(name []byte) error {
+				if len(s.events) < maxEvents {
+					s.events = append(s.events, bounded(name))
+				}
+				return nil
+			})
+		case spanStatus:
+			err = within(one.bytes, statusMessage, func(message []byte) error {
+				s.status = bounded(message)
+				return nil
+			})
+		}
+		return err
+	})
+}
+
+// attribute keeps sandbox.id.
+func (s *span) attribute(pair []byte) error {
+	var key, value []byte
+	err := fields(pair, func(one field) error {
+		switch one.number {
+		case pairKey:
+			key = one.bytes
+		case pairValue:
+			return within(one.bytes, valueString, func(text []byte) error {
+				value = text
+				return nil
+			})
+		}
+		return nil
+	})
+	if string(key) == "sandbox.id" {
+		s.sandbox = bounded(value)
+	}
+	return err
+}
+
+// bounded is text as far as it is looked at: the phrases that matter come early, and pod
+// names in front of them have 253 bytes at most.
+func bounded(text []byte) string { return string(text[:min(len(text), 2048)]) }

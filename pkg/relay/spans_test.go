@@ -1,0 +1,129 @@
+package relay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// decoded reads the same with the library, which holds everything in memory.
+func decoded(request []byte) (spans []span, err error) {
+	var all coltracepb.ExportTraceServiceRequest
+	if err := proto.Unmarshal(request, &all); err != nil {
+		return nil, err
+	}
+	for _, rs := range all.ResourceSpans {
+		for _, ss := range rs.ScopeSpans {
+			for _, s := range ss.Spans {
+				one := span{
+					trace: s.TraceId, id: s.SpanId, state: s.TraceState, name: s.Name,
+					start: s.StartTimeUnixNano, end: s.EndTimeUnixNano, status: s.GetStatus().GetMessage(),
+				}
+				for _, a := range s.Attributes {
+					if a.Key == "sandbox.id" {
+						one.sandbox = a.Value.GetStringValue()
+					}
+				}
+				for _, e := range s.Events {
+					one.events = append(one.events, e.Name)
+				}
+				spans = append(spans, one)
+			}
+		}
+	}
+	return spans, nil
+}
+
+func same(a, b span) bool {
+	return bytes.Equal(a.trace, b.trace) && bytes.Equal(a.id, b.id) && a.state == b.state && a.name == b.name &&
+		a.start == b.start && a.end == b.end && a.sandbox == b.sandbox && a.status == b.status && slices.Equal(a.events, b.events)
+}
+
+func TestSpansAreReadAsTheLibraryReadsThem(t *testing.T) {
+	for _, file := range []string{"containerd-2.3.7.pb", "containerd-1.7.35.pb", "containerd-1.7.35-warn.pb"} {
+		request := recorded(t, file)
+		want, err := decoded(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []span
+		n, err := spansOf(request, func(s *span) { got = append(got, *s) })
+		if err != nil || n != len(want) || !slices.EqualFunc(got, want, same) {
+			t.Errorf("%s: %d spans (%v), the library reads %d", file, n, err, len(want))
+		}
+	}
+}
+
+func encode(t testing.TB, spans ...*tracepb.Span) []byte {
+	t.Helper()
+	data, err := proto.Marshal(&coltracepb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{
+		ScopeSpans: []*tracepb.ScopeSpans{{Spans: spans}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// What is small on the wire must not become large in memory: two bytes are a span.
+func TestAHostileRequestNeedsLittleMemory(t *testing.T) {
+	empty := bytes.Repeat([]byte{scopeSpans<<3 | 2, 0}, maxMessage/2-16)
+	wrap := func(number byte, b []byte) []byte {
+		return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(b))), b...)
+	}
+	request := wrap(requestResourceSpans, wrap(resourceScopeSpans, empty))
+	var n int
+	allocated := testing.AllocsPerRun(1, func() { n, _ = spansOf(request, func(*span) {}) })
+	if n < 2_000_000 || allocated > 2*maxSpans {
+		t.Errorf("%d spans needed %v allocations", n, allocated)
+	}
+	events := make([]*tracepb.Span_Event, 10*maxEvents)
+	for i := range events {
+		events[i] = &tracepb.Span_Event{Name: "x"}
+	}
+	long := string(bytes.Repeat([]byte{'x'}, 1<<20))
+	_, err := spansOf(encode(t, &tracepb.Span{Name: long, TraceState: long, Events: events, Status: &tracepb.Status{Message: long}, Attributes: []*commonpb.KeyValue{{
+		Key: "sandbox.id", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: long}},
+	}}}), func(s *span) {
+		if len(s.events) != maxEvents || len(s.name)+len(s.status)+len(s.sandbox) > 3*2048 || s.state != "" {
+			t.Errorf("kept %d events and %d bytes", len(s.events), len(s.name)+len(s.status)+len(s.sandbox)+len(s.state))
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever comes: no panic; what the library takes is taken, with the same spans.
+func FuzzSpans(f *testing.F) {
+	f.Add(encode(f, &tracepb.Span{Name: "cri.sandbox.run", TraceId: make([]byte, 16), SpanId: make([]byte, 8), Attributes: []*commonpb.KeyValue{{
+		Key: "sandbox.id", Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: one}},
+	}}}))
+	f.Add(encode(f, &tracepb.Span{
+		Name: "runtime.v1.RuntimeService/StopPodSandbox", StartTimeUnixNano: 1, EndTimeUnixNano: 2,
+		Events: []*tracepb.Span_Event{{Name: `StopPodSandbox for "` + one + `"`}}, Status: &tracepb.Status{Message: "m"},
+	}))
+	f.Fuzz(func(t *testing.T, request []byte) {
+		var got []span
+		n, err := spansOf(request, func(s *span) {
+			got = append(got, *s)
+			_ = aboveOf(s, 0)
+		})
+		want, invalid := decoded(request)
+		if invalid != nil {
+			return // the library also checks what is not read here
+		}
+		if err != nil {
+			t.Fatalf("the library takes it: %v", err)
+		}
+		if n != len(want) || len(got) != min(n, maxSpans) {
+			t.Fatalf("%d spans (%d read), the library reads %d", n, len(got), len(want))
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package timeline
+
+import (
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/w3c"
+)
+
+// What is above a call is in its environment (containerd >= 2.4), or the runtime tells it
+// by its own spans, when they are over (event.Above). An operation that is over waits for
+// that, if Options.Wait says so: nothing joins it any more, only what is above its calls
+// may still come.
+
+const (
+	// abovesMax bounds what one operation remembers of the runtime's spans: a setup has
+	// three, a teardown one for each request.
+	abovesMax = 16
+	// slip is how much the calendar clock, which the runtime's spans are stamped by, may
+	// have drifted against the monotonic one until they are told: adjtimex(2) slews by
+	// 0.5 ms a second at most, and half a minute is long for a span to be told.
+	slip = 20 * time.Millisecond
+)
+
+// above takes what the runtime told, for the operations it may concern.
+func (t *Timeline) above(a *event.Above) []*Operation {
+	found := false
+	for _, op := range t.open {
+		if op.ContainerID == a.ContainerID && len(op.aboves) < abovesMax {
+			op.aboves = append(op.aboves, a)
+			found = true
+		}
+	}
+	// Nobody misses most of the others: they are further spans of a sandbox, or of one
+	// without a network of its own.
+	if p := t.orphans.get(a.ContainerID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
+		t.stats.Late++
+	}
+	return t.close(func(op *operation) Closed {
+		if op.until == 0 {
+			return ""
+		}
+		return op.closed
+	})
+}
+
+// awaits tells whether op, which is over, has to wait for what is above its calls, and
+// gives it to those that have it. holding are the sandboxes of which an earlier operation
+// waits: they leave in order, so that a teardown knows what its setup hangs under.
+func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
+	if op.Closed == ClosedHeld || op.Closed == ClosedFinished || op.Kind == Other {
+		return false
+	}
+	parented := op.adopt()
+	if t.options.Wait == 0 {
+		return false
+	}
+	known := parented || t.unsampled(op)
+	if known && !holding[op.ContainerID] {
+		return false
+	}
+	if op.until == 0 {
+		// Whatever waits takes the place of what goes on: half of the places at most.
+		if len(t.open) > t.options.Operations/2 {
+			t.orphan(op)
+			return false
+		}
+		op.until, op.closed = t.now+int64(t.options.Wait), op.Closed
+		if op.commit == 0 {
+			op.commit = t.now // nothing joins it any more
+		}
+	}
+	if t.now < op.until {
+		holding[op.ContainerID] = true
+		return true
+	}
+	if !known {
+		t.orphan(op)
+	}
+	return false
+}
+
+func (t *Timeline) orphan(op *operation) {
+	t.stats.Orphaned++
+	t.orphans.put(op.ContainerID, op.Key())
+}
+
+// unsampled tells whether the runtime records no span of what op is part of, as NRI's call
+// out of the same request says (containerd >= 2.2).
+func (t *Timeline) unsampled(op *operation) bool {
+	s := t.sandboxes[op.ContainerID]
+	if s == nil || (op.Kind == Setup) != (s.Phase == event.SandboxRunning) {
+		return false
+	}
+	c := w3c.Parse(s.Trace)
+	return c.IsValid() && !c.IsSampled()
+}
+
+// adopt gives each call the narrowest of the runtime's spans that was under way as long as
+// it was, and tells whether all have something above them.
+func (op *operation) adopt() bool {
+	all := true
+	for _, call := range op.Calls {
+		if call.Trace.Parent != "" {
+			continue
+		}
+		var best *event.Above
+		for _, a := range op.aboves {
+			if around(a, call.Start, call.End) && (best == nil || a.End-a.Start < best.End-best.Start) {
+				best = a
+			}
+		}
+		if best == nil {
+			all = false
+			continue
+		}
+		call.Trace, call.Told = best.Trace, true
+	}
+	return all
+}
+
+// around tells whether a span was under way from start to end. What began after the span
+// was over is not within it, however little that was.
+func around(a *event.Above, start, end int64) bool {
+	return a.Start-int64(slip) <= start && start < a.End && end <= a.End+int64(slip)
+}

@@ -1,0 +1,215 @@
+package timeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// relayed is a story under a runtime whose spans are relayed.
+func relayed(t *testing.T) *story {
+	s := tell(t)
+	s.line.options.Wait = 7 * time.Second
+	return s
+}
+
+// span tells, at a time, a span of the runtime that lasted from start to end.
+func (s *story) span(at int64, name string, start, end int64, container ...string) *story {
+	a := &event.Above{ContainerID: "c1", Name: name, Start: start * ms, End: end * ms, Trace: event.TraceContext{Parent: name}}
+	if len(container) > 0 {
+		a.ContainerID = container[0]
+	}
+	return s.at(at, a)
+}
+
+func running(id, traceparent string) *event.Sandbox {
+	return &event.Sandbox{Phase: event.SandboxRunning, ID: id, Trace: event.TraceContext{Parent: traceparent}}
+}
+
+func environment(traceparent string) func(*event.Exec) {
+	return func(e *event.Exec) { e.Call.Trace.Parent = traceparent }
+}
+
+const (
+	sampledContext   = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	unsampledContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+)
+
+// Each story gives, for each operation that left: when it did and why, and what is above
+// its calls.
+func TestWhatTheRuntimeTellsIsAboveTheCalls(t *testing.T) {
+	setup := func(s *story) *story { // over at 60: NRI says so, and a tick that all until then is read
+		return s.plugin(0, "l", "ADD", "loopback", on("lo")).exit(3, "l").
+			plugin(1, "b", "ADD", "bridge").exit(50, "b").at(55, running("c1", sampledContext)).tick(60)
+	}
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"1.7: the request, when it is told at last": {
+			func(s *story) {
+				setup(s).tick(1000).span(5000, "RunPodSandbox", -9, 70).tick(5010)
+			},
+			"5000 setup sandbox running: lo<RunPodSandbox eth0<RunPodSandbox\n",
+		},
+		"2.3: the narrowest of the spans around the calls, told before the operation is over": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").exit(50, "b").
+					span(52, "RunPodSandbox", -9, 51).span(52, "cni.setup_pod_network", -1, 51).span(52, "cri.sandbox.run", -5, 51).
+					at(55, running("c1", "")).tick(60)
+			},
+			"60 setup sandbox running: eth0<cni.setup_pod_network\n",
+		},
+		"what comes after the first that fits changes nothing": {
+			func(s *story) {
+				setup(s).span(100, "cni.setup_pod_network", -1, 51).span(100, "cri.sandbox.run", -5, 80).tick(200)
+			},
+			"100 setup sandbox running: lo<cni.setup_pod_network eth0<cni.setup_pod_network\n",
+		},
+		"a failed ADD, and the DEL after it within the same request": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").exit(8, "b", 1).plugin(10, "d", "DEL", "bridge").exit(12, "d").tick(2000).
+					span(2500, "cni.setup_pod_network", -1, 9).span(2500, "cri.sandbox.run", -5, 15)
+			},
+			"2500 setup next operation: eth0<cni.setup_pod_network\n2500 teardown settled: eth0<cri.sandbox.run\n",
+		},
+		"each DEL under its own request": {
+			func(s *story) {
+				s.plugin(0, "d", "DEL", "bridge").exit(5, "d").plugin(100, "e", "DEL", "bridge", netns("")).exit(105, "e").tick(2000).
+					span(2500, "StopPodSandbox", -50, 20).tick(2600).span(3000, "RemovePodSandbox", 90, 120)
+			},
+			"3000 teardown settled: eth0<StopPodSandbox eth0<RemovePodSandbox\n",
+		},
+		"nothing joins an operation that only waits": {
+			func(s *story) {
+				s.plugin(0, "d", "DEL", "bridge").exit(5, "d").tick(2000).
+					plugin(4000, "e", "DEL", "bridge", netns("")).exit(4005, "e").tick(6100).
+					span(6200, "RemovePodSandbox", 3990, 4010).span(6300, "StopPodSandbox", -50, 20).tick(6400)
+			},
+			// The second one leaves after the first, which it links to.
+			"6300 teardown settled: eth0<StopPodSandbox\n6300 teardown settled: eth0<RemovePodSandbox\n",
+		},
+		"the wait is over after its time": {
+			func(s *story) { setup(s).tick(7059).tick(7061) },
+			"7061 setup sandbox running: lo<- eth0<-\n",
+		},
+		"no wait where the environment names the span (containerd >= 2.4)": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge", environment("its own")).exit(8, "b").at(9, running("c1", "")).tick(10).
+					span(11, "cri.sandbox.run", -5, 9)
+			},
+			"10 setup sandbox running: eth0<its own\n",
+		},
+		"no wait where NRI says that nothing is recorded": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").exit(8, "b").at(9, running("c1", unsampledContext)).tick(10)
+			},
+			"10 setup sandbox running: eth0<-\n",
+		},
+		"what NRI said of the setup says nothing of the teardown": {
+			func(s *story) {
+				s.at(0, running("c1", unsampledContext)).plugin(1, "d", "DEL", "bridge").exit(8, "d").tick(1200).tick(8000).tick(9000)
+			},
+			"9000 teardown settled: eth0<-\n",
+		},
+		"no wait for a call that hangs": {
+			func(s *story) { s.plugin(0, "b", "ADD", "bridge").tick(61_000) },
+			"61000 setup held too long: eth0<-\n",
+		},
+		"no wait for a STATUS": {
+			func(s *story) { s.plugin(0, "b", "STATUS", "bridge", container("")).exit(8, "b").tick(2000) },
+			"2000 other settled: eth0<-\n",
+		},
+		"a span of another sandbox is nothing": {
+			func(s *story) { setup(s).span(100, "RunPodSandbox", -9, 70, "c2").tick(8000) },
+			"8000 setup sandbox running: lo<- eth0<-\n",
+		},
+		"a span that began or ended too early, or began too late, is nothing": {
+			func(s *story) {
+				setup(s).span(100, "before", -90, -1).span(100, "cut short", -9, 20).span(100, "begun later", 30, 70).
+					span(100, "backwards", 70, -9).tick(8000)
+			},
+			"8000 setup sandbox running: lo<cut short eth0<-\n",
+		},
+		"the two clocks may have slipped a little": {
+			func(s *story) { setup(s).span(100, "RunPodSandbox", 15, 35) },
+			"100 setup sandbox running: lo<RunPodSandbox eth0<RunPodSandbox\n",
+		},
+		"at the end of the stream nobody waits": {
+			func(s *story) { setup(s).tick(100).end() },
+			"100 setup sandbox running: lo<- eth0<-\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := relayed(t)
+			test.tell(s)
+			if got := departures(s); got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			}
+			if s.line.Open() != 0 {
+				t.Errorf("%d operations are still open", s.line.Open())
+			}
+		})
+	}
+}
+
+// departures draws when each operation left, why, and what is above its calls.
+func departures(s *story) string {
+	var b strings.Builder
+	for i, op := range s.closed {
+		fmt.Fprintf(&b, "%d %s %s:", s.left[i], op.Kind, op.Closed)
+		for _, call := range op.Calls {
+			above := call.Trace.Parent
+			if above == "" {
+				above = "-"
+			}
+			fmt.Fprintf(&b, " %s<%s", call.IfName, above)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func TestATeardownKnowsWhatItsSetupHangsUnder(t *testing.T) {
+	s := relayed(t).plugin(0, "b", "ADD", "bridge").exit(8, "b", 1).plugin(10, "d", "DEL", "bridge").exit(12, "d").tick(2000).
+		span(2500, "outer", -5, 15)
+	before := s.closed[1].Before
+	if len(before) != 1 || before[0].Trace.Parent != "outer" {
+		t.Errorf("%+v", before)
+	}
+}
+
+func TestSpansThatComeTooLateAreCounted(t *testing.T) {
+	s := relayed(t).plugin(0, "b", "ADD", "bridge").exit(8, "b").tick(2000).tick(9001)
+	s.span(9002, "cri.sandbox.run", -5, 9).span(9003, "of something later", 200, 300).span(9004, "of nobody", -5, 9, "c9")
+	if got := s.line.Stats(); got.Late != 1 || got.Orphaned != 1 {
+		t.Errorf("%+v, want one span that came too late, and one operation that waited in vain", got)
+	}
+}
+
+// What waits must not keep out what goes on, and hostile spans must not fill memory.
+func TestWaitingIsBounded(t *testing.T) {
+	s := relayed(t) // 8 operations
+	for i := range 100 {
+		p, id := fmt.Sprint("p", i), container(fmt.Sprint("c", i))
+		s.plugin(int64(i), p, "ADD", "bridge", id).exit(int64(i), p)
+		for range 100 {
+			s.span(int64(i), "foreign", 900, 901, fmt.Sprint("c", i))
+		}
+		s.at(int64(i), running(fmt.Sprint("c", i), "")).tick(int64(i))
+	}
+	for _, op := range s.line.open {
+		if len(op.aboves) > abovesMax {
+			t.Errorf("%d spans are remembered of one operation", len(op.aboves))
+		}
+	}
+	if n := s.line.Open(); n != 4 {
+		t.Errorf("%d operations wait, want half of the limit", n)
+	}
+	if got := s.line.Stats(); got.Refused != 0 || got.Orphaned != 96 || len(s.line.orphans.entries) > 8 {
+		t.Errorf("%+v, %d remembered", got, len(s.line.orphans.entries))
+	}
+}

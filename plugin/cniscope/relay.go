@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/relay"
+)
+
+// newRelay makes the receiver for containerd's own spans; nil where it is off.
+func newRelay(o config.Options, log *slog.Logger) (*relay.Relay, error) {
+	if o.Relay.Listen == "" {
+		return nil, nil
+	}
+	upstream, err := upstreamOf(o)
+	if err != nil {
+		return nil, err
+	}
+	r, err := relay.New(relay.Options{Listen: o.Relay.Listen, Bytes: int(o.Relay.Queue), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if upstream == nil {
+		log.Warn("containerd's spans go nowhere: set relay.upstream or export.otlp.endpoint", "listen", o.Relay.Listen)
+	}
+	r.SetUpstream(upstream)
+	return r, nil
+}
+
+// upstreamOf is where containerd's spans go on to; nil where that is nowhere.
+func upstreamOf(o config.Options) (*relay.Upstream, error) {
+	to := o.RelayUpstream()
+	endpoint, _ := to.Target()
+	if endpoint == "" {
+		return nil, nil
+	}
+	tls, err := to.TLS()
+	if err != nil {
+		return nil, err
+	}
+	return &relay.Upstream{Endpoint: endpoint, TLS: tls, Headers: reveal(to.Headers), Timeout: to.Timeout}, nil
+}
+
+// endRelay sends what waits, for a while, and says what did not arrive.
+func endRelay(r *relay.Relay, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye/2)
+	defer cancel()
+	undelivered := r.Close(ctx)
+	s := r.Stats()
+	level := slog.LevelInfo
+	if undelivered > 0 {
+		level = slog.LevelWarn
+	}
+	log.Log(ctx, level, "relayed containerd's spans", "requests", s.Received, "spans", s.Spans, "of sandboxes", s.Told,
+		"forwarded", s.Forwarded, "undelivered", undelivered, "dropped", s.Lost())
+}
