@@ -3,8 +3,12 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/metadata"
@@ -13,9 +17,9 @@ import (
 	"github.com/cniscope/cniscope/test/scope"
 )
 
-// While nobody answers upstream, and while the relay itself is gone, pods run as ever; and
-// what the relay took before arrives when somebody answers again, whole.
-func TestARelayWithNobodyBehindItHoldsNobodyBack(t *testing.T) {
+// setRelayed is a stage with containerd 2.3.7, whose spans go through the relay.
+func setRelayed(t *testing.T) *stage {
+	t.Helper()
 	s := setJaeger(t)
 	tools, err := rig.Tools("containerd-2.3/containerd")
 	check(t, err)
@@ -25,7 +29,13 @@ func TestARelayWithNobodyBehindItHoldsNobodyBack(t *testing.T) {
 	s.startRig(ro)
 	s.startScope(scope.Options{TOML: keepAll + fmt.Sprintf("[relay]\nlisten = %q\n", addr)})
 	s.ctx = metadata.AppendToOutgoingContext(s.ctx, "traceparent", sampled)
+	return s
+}
 
+// While nobody answers upstream, and while the relay itself is gone, pods run as ever; and
+// what the relay took before arrives when somebody answers again, whole.
+func TestARelayWithNobodyBehindItHoldsNobodyBack(t *testing.T) {
+	s := setRelayed(t)
 	s.jaeger.Kill9()
 	id := s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})
 	check(t, s.rig.StopPod(s.ctx, id))
@@ -41,4 +51,35 @@ web DEL < StopPodSandbox < asking`
 	s.scope.Kill9()
 	check(t, s.rig.RemovePod(s.ctx, id))
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "unseen"})
+}
+
+// A recording holds what the relay learned: replayed, the calls hang where they hung.
+func TestARecordingHangsUnderTheSpansThatWereRelayed(t *testing.T) {
+	s := setRelayed(t)
+	file := filepath.Join(t.TempDir(), "relayed.rec")
+	recorder := exec.CommandContext(s.ctx, program, "record", file, "--config", s.scope.Config())
+	check(t, recorder.Start())
+	s.eventually(func() error {
+		_, err := os.Stat(file)
+		return err
+	})
+	s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})
+	live := s.podSpans("web", "CNI ADD")
+	s.eventually(func() error { // the last of it is written by ticks
+		data, err := os.ReadFile(file)
+		if err == nil && !strings.Contains(string(data), "cni.setup_pod_network") {
+			err = errors.New("the recording does not hold containerd's span")
+		}
+		return err
+	})
+	check(t, recorder.Process.Signal(os.Interrupt))
+	check(t, recorder.Wait())
+	replayed, err := exec.CommandContext(s.ctx, program, "show", file, "--format", "json").Output()
+	check(t, err)
+	for _, call := range only(live, "call", "CNI ADD") {
+		want := fmt.Sprintf(`"spanId":"%s","parentSpanId":"%s"`, call.id(), call.parent())
+		if call.trace() != askedIn || !strings.Contains(string(replayed), want) {
+			t.Errorf("the recording gives no span %s in trace %s:\n%s", want, call.trace(), replayed)
+		}
+	}
 }
