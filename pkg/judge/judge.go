@@ -166,13 +166,13 @@ func blame(run *timeline.Image) *timeline.Image {
 	return run
 }
 
-// lastCommand is the command that a run started last; nil if it ran none. When that one
+// lastCommand is the command that a run started last; nil if it ran none, or became it. When that one
 // failed, the run most likely failed because of it.
 func lastCommand(run *timeline.Image) *timeline.Image {
 	if len(run.Children) == 0 {
 		return nil
 	}
-	if last := run.Children[len(run.Children)-1]; last.Run == nil {
+	if last := run.Children[len(run.Children)-1]; last.Run == nil && last.Process != run.Process {
 		return last
 	}
 	return nil
