@@ -9,7 +9,7 @@ const (
 	SandboxRunning Phase = "running"
 	SandboxStopped Phase = "stopped"
 	SandboxRemoved Phase = "removed"
-	// SandboxPresent: it was there before cniscope was (NRI Synchronize).
+	// SandboxPresent: it runs, as NRI says when a connection begins (Synchronize).
 	SandboxPresent Phase = "present"
 )
 

@@ -38,7 +38,7 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	switch s.Phase {
 	case event.SandboxRemoved:
 		known.removed = now
-	case event.SandboxRunning:
+	case event.SandboxRunning, event.SandboxPresent:
 		for _, op := range t.open {
 			if op.Kind == Setup && op.ContainerID == s.ID && op.commit == 0 {
 				op.commit, op.closed = now, ClosedRunning
@@ -99,13 +99,21 @@ func (t *Timeline) expects(op *operation) bool {
 			return false // whatever was to come does not
 		}
 	}
-	if op.Kind == Setup && t.nri && op.Lost == 0 {
+	if op.Kind == Setup && t.nri && !op.unheard {
 		return true
 	}
 	return slices.ContainsFunc(op.Calls, func(call *Call) bool {
 		_, rest, known := t.network(call)
 		return known && len(rest) > 0 && call.Start >= t.configured
 	})
+}
+
+// unheard says that the word of NRI on what is open may have been lost: nobody waits for
+// it any more.
+func (t *Timeline) unheard() {
+	for _, op := range t.open {
+		op.unheard = true
+	}
 }
 
 // close ends the operations for which why gives a reason.

@@ -109,6 +109,7 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	case *event.Degraded:
 		if b.Feature == "nri" {
 			t.nri = b.Restored
+			t.unheard()
 		}
 	case *event.Clock:
 		t.mono, t.wall = e.Time, b.Wall
@@ -166,6 +167,7 @@ func (t *Timeline) lost(l *event.Lost) {
 	}
 	// Nobody knows whose it was. What NRI could not tell touches names, not times.
 	if l.Source != "probe" {
+		t.unheard()
 		return
 	}
 	for _, op := range t.open {
@@ -177,8 +179,10 @@ func (t *Timeline) lost(l *event.Lost) {
 // operation is an Operation that is not closed.
 type operation struct {
 	*Operation
-	images int // kept so far
-	live   int // runs of calls (not delegates) that have not ended
+	// unheard: what NRI said of it may have been lost.
+	unheard bool
+	images  int // kept so far
+	live    int // runs of calls (not delegates) that have not ended
 	// commit is when something was said that ends the operation as soon as its runs
 	// are over; closed is what.
 	commit int64

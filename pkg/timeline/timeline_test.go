@@ -178,6 +178,17 @@ setup c2 4003-4004: settled
     bridge ADD 4003-4004
 `,
 		},
+		"nor is it waited for where it may have been lost": {
+			func(s *story) {
+				s.at(0, &event.Sandbox{Phase: event.SandboxPresent, ID: "old"}).
+					plugin(1, "b", "ADD", "bridge").exit(8, "b").at(9, &event.Degraded{Feature: "nri"}).
+					at(10, &event.Degraded{Feature: "nri", Restored: true}).tick(1500)
+			},
+			`setup c1 1-8: settled
+  ADD eth0 1-8
+    bridge ADD 1-8
+`,
+		},
 		"nothing is missing in a sandbox that runs": {
 			func(s *story) {
 				s.at(0, bridged("bridge", "portmap")).

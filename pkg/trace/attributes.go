@@ -37,7 +37,7 @@ func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 		return kvs
 	}
 	if op.Kind == timeline.Setup {
-		kvs = append(kvs, attribute.Bool("cniscope.sandbox_running", op.Sandbox.Phase == event.SandboxRunning))
+		kvs = append(kvs, attribute.Bool("cniscope.sandbox_running", op.Sandbox.Phase == event.SandboxRunning || op.Sandbox.Phase == event.SandboxPresent))
 	}
 	if len(op.Sandbox.IPs) > 0 {
 		// A scalar, because people search for it; a second address goes beside it.

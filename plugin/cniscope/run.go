@@ -64,6 +64,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	if err != nil {
 		return err
 	}
+	log = newLog(options.Options().Log.Format, level)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	release, sources, err := begin(ctx, log, options)
