@@ -93,6 +93,7 @@ drift: generate ## check that the committed BPF objects are what the source give
 ##### the real parts
 
 include tools.mk
+include kubernetes.mk
 
 .PHONY: test-ordinary
 

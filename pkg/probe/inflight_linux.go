@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -30,13 +31,14 @@ type running struct {
 	pid, parent uint32
 	start       uint64 // boot-time nanoseconds, in steps of a tick
 	exec        *event.Exec
+	denied      bool // we may not look into it
 }
 
 // inFlight finds the plugin runs that were under way before the probe was attached,
 // with all that descends from them, hands them to the kernel's table, delivers them as
-// events and returns how many runs there were. What they did so far is unknown; that
-// they are there must not be.
-func (p *Probe) inFlight(deliver func(event.Event)) (found int) {
+// events and returns how many runs there were, and how many processes could not be
+// looked into. What they did so far is unknown; that they are there must not be.
+func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 	all := processes()
 	toMonotonic := bootToMonotonic()
 	var follow func(r *running, up, root taskKey)
@@ -71,6 +73,9 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found int) {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
 	}) {
 		if !p.describe(r) {
+			if r.denied && r.pid != 1 { // init is no plugin, and may be closed to everybody
+				denied++
+			}
 			continue
 		}
 		up := taskKey{Tgid: r.parent, Pid: r.parent}
@@ -79,7 +84,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found int) {
 		}
 		follow(r, up, taskKey{})
 	}
-	return found
+	return found, denied
 }
 
 // describe reads what the process runs. It is true for a privileged process whose
@@ -92,13 +97,18 @@ func (p *Probe) describe(r *running) bool {
 	r.exec = &event.Exec{PID: r.pid, ParentPID: r.parent, InFlight: true}
 	environ, err := os.ReadFile(dir + "environ")
 	if err != nil {
+		r.denied = errors.Is(err, os.ErrPermission)
 		return false
 	}
 	cmdline, _ := os.ReadFile(dir + "cmdline")
 	im := image{args: split(cmdline)}
-	im.file, _ = os.Readlink(dir + "exe")
-	if bytes.Contains(environ, []byte("CNI_COMMAND=")) && privilegedProcess(dir) {
-		im.env = split(environ)
+	im.file, err = os.Readlink(dir + "exe")
+	if bytes.Contains(environ, []byte("CNI_COMMAND=")) {
+		// Environments alone can be read with CAP_PERFMON, too, on some kernels.
+		r.denied = errors.Is(err, os.ErrPermission)
+		if privilegedProcess(dir) {
+			im.env = split(environ)
+		}
 	}
 	// Of a script the link names the interpreter, and its file is an argument.
 	if _, folders, _ := parseEnvironment(im.env); len(im.args) > 1 {

@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -36,17 +37,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		now:     clock.Monotonic(),
 	}
 	r.anchor(r.now)
-	if p.pidNS == initialPIDNamespace {
-		found := p.inFlight(r.deliver)
-		p.options.Log.Info("observing CNI calls", "under_way", found)
-	} else {
-		// The kernel's table goes by initial pids, which cannot be seen from here.
-		sink(event.Event{Time: r.now, Body: &event.Degraded{
-			Feature: "calls that are under way already",
-			Reason:  "cniscope is in a PID namespace of its own (a pod without hostPID, a kind node); later ones are seen",
-		}})
-		p.options.Log.Info("observing CNI calls")
-	}
+	r.begin()
 
 	stop := context.AfterFunc(ctx, func() { _ = p.reader.Flush() })
 	defer stop()
@@ -82,6 +73,26 @@ type reader struct {
 
 	now                                        int64 // before the read under way
 	lastEvent, lastTick, lastSweep, lastAnchor int64
+}
+
+// begin delivers the calls in flight, and says what it may not see of them.
+func (r *reader) begin() {
+	found, hidden := 0, ""
+	if r.probe.pidNS != initialPIDNamespace {
+		// The kernel's table goes by initial pids, which cannot be seen from here.
+		hidden = "cniscope is in a PID namespace of its own (a pod without hostPID, a kind node)"
+	} else {
+		var denied int
+		if found, denied = r.probe.inFlight(r.deliver); denied > 0 {
+			hidden = fmt.Sprintf("processes that may not be looked into: %d (it needs CAP_SYS_PTRACE, and in a container that AppArmor allows it)", denied)
+		}
+	}
+	if hidden != "" {
+		r.sink(event.Event{Time: r.now, Body: &event.Degraded{
+			Feature: "calls that are under way already", Reason: hidden + "; later ones are seen",
+		}})
+	}
+	r.probe.options.Log.Info("observing CNI calls", "under_way", found)
 }
 
 // deadline is when to stop waiting for a wake-up; zero where nothing but one is

@@ -1,9 +1,11 @@
-// Package runtime is the source of what runs the pods: containerd's version, asked
-// of containerd itself when cniscope starts, when NRI has connected again, and
-// otherwise now and then.
+// Package runtime is the source of what runs the pods: containerd's version, as NRI
+// tells it at each registration, and as containerd itself answers when cniscope starts
+// and now and then.
 //
-// It asks and never changes anything; no pod waits for it. Where containerd's
-// socket cannot be reached, only the version is missing: that is said once.
+// It asks and never changes anything; no pod waits for it. Where NRI has told, nothing
+// is missing if containerd's socket cannot be reached, so that a container needs no
+// access to it. Where neither is to be had, only the version is missing: that is said
+// once.
 package runtime
 
 import (
@@ -48,7 +50,7 @@ type Options struct {
 // Source is the source. Make it with New, run it once.
 type Source struct {
 	options Options
-	wake    chan struct{}
+	told    chan event.Runtime
 }
 
 // New makes a source; it asks nothing yet.
@@ -62,24 +64,41 @@ func New(o Options) *Source {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{options: o, wake: make(chan struct{}, 1)}
+	return &Source{options: o, told: make(chan event.Runtime, 1)}
 }
 
-// Wake makes the source ask soon, because containerd may be another one now. It
-// never blocks and is safe for concurrent use.
-func (s *Source) Wake() {
+// Tell takes what NRI says of the runtime. It never blocks and is safe for concurrent
+// use.
+func (s *Source) Tell(name, version string) {
+	if version == "" {
+		return
+	}
 	select {
-	case s.wake <- struct{}{}:
-	default: // it is about to ask
+	case <-s.told: // what was said before does not count any more
+	default:
+	}
+	select {
+	case s.told <- event.Runtime{Name: name, Version: version}:
+	default: // another registration was faster, and says the same
 	}
 }
 
 // Run asks until ctx is done, and returns nil then. The sink is told the version
-// when it is known first and when it has changed, and, once, that containerd
-// cannot be asked or can be again.
+// when it is known first and when it has changed, and, once, that nobody says it or
+// somebody does again.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
-	var known string
-	failures := 0
+	var known event.Runtime
+	failures, missing, told := 0, false, false
+	learn := func(r event.Runtime) {
+		if missing {
+			sink(now(&event.Degraded{Feature: "runtime version", Restored: true, Reason: r.Name + " says it again"}))
+		}
+		missing = false
+		if r != known {
+			known = r
+			sink(now(&r))
+		}
+	}
 	for {
 		version, err := ask(ctx, s.options.Address)
 		if ctx.Err() != nil {
@@ -89,22 +108,19 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		case err != nil:
 			failures++
 			s.options.Log.Debug("containerd does not answer", "error", text.Clean(err.Error(), text.Bound))
-			if failures == patience {
+			if failures == patience && !told {
+				missing = true
 				sink(now(&event.Degraded{Feature: "runtime version", Reason: remedy(err, s.options.Address)}))
 			}
 		default:
-			if failures >= patience {
-				sink(now(&event.Degraded{Feature: "runtime version", Restored: true, Reason: "containerd answers again"}))
-			}
 			failures = 0
-			if version != known {
-				known = version
-				sink(now(&event.Runtime{Name: "containerd", Version: version}))
-			}
+			learn(event.Runtime{Name: "containerd", Version: version})
 		}
 		select {
 		case <-time.After(delay(s.options.Interval, failures, rand.Float64())):
-		case <-s.wake:
+		case r := <-s.told:
+			told = true
+			learn(r)
 		case <-ctx.Done():
 			return nil
 		}

@@ -79,9 +79,15 @@ func (s *seen) eventually(t *testing.T, want ...string) {
 	}
 }
 
-func start(t *testing.T, address string) (*Source, *seen) {
+func start(t *testing.T, address string) *seen {
 	t.Helper()
-	s, told := New(Options{Address: address, Interval: 5 * time.Millisecond}), new(seen)
+	s := New(Options{Address: address, Interval: 5 * time.Millisecond})
+	return run(t, s)
+}
+
+func run(t *testing.T, s *Source) *seen {
+	t.Helper()
+	told := new(seen)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx, told.sink) }()
@@ -91,28 +97,42 @@ func start(t *testing.T, address string) (*Source, *seen) {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return s, told
+	return told
 }
 
 // The runtime's life: not there, there, upgraded. Each thing is said once.
 func TestVersionIsToldWhenItChanges(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "containerd.sock")
-	s, told := start(t, address)
+	told := start(t, address)
 	want := []string{"runtime version restored false"}
 	told.eventually(t, want...)
 
 	server := serve(t, address, service{version: "v1.7.35\x1b[0m"})
 	want = append(want, "runtime version restored true", `containerd v1.7.35\x1b[0m`)
 	told.eventually(t, want...)
-	for range 5 {
-		s.Wake() // the same version is not told again
-	}
 	server.Stop()
 	want = append(want, want[0])
 	told.eventually(t, want...)
 
 	serve(t, address, service{version: "v2.4.2"})
 	want = append(want, want[1], "containerd v2.4.2")
+	told.eventually(t, want...)
+}
+
+// Where NRI says the version nobody misses containerd's socket: a container does not
+// have it.
+func TestVersionThatNRITells(t *testing.T) {
+	address := filepath.Join(t.TempDir(), "containerd.sock")
+	s := New(Options{Address: address})
+	s.Tell("containerd", "")
+	s.Tell("containerd", "v2.4.1")
+	s.Tell("containerd", "v2.4.2") // nobody has listened yet: the last one counts
+	told := run(t, s)
+	want := []string{"containerd v2.4.2"}
+	told.eventually(t, want...)
+	s.Tell("containerd", "v2.4.2") // nothing new
+	s.Tell("cri-o", "1.40.0")
+	want = append(want, "cri-o 1.40.0")
 	told.eventually(t, want...)
 }
 

@@ -57,13 +57,16 @@ func Merge(ctx context.Context, log *slog.Logger, take event.Sink, sources ...So
 // Started is a source that runs already: its first events wait until Run takes them.
 type Started struct {
 	events chan event.Event
+	end    context.CancelFunc
 	err    error
 }
 
 // Start runs s at once. ctx ends it; Run must be called to take its events.
 func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
-	started := &Started{events: make(chan event.Event, waiting)}
+	ctx, end := context.WithCancel(ctx)
+	started := &Started{events: make(chan event.Event, waiting), end: end}
 	go func() {
+		defer end()
 		defer close(started.events)
 		started.err = guarded(ctx, log, s, func(e event.Event) { started.events <- e })
 	}()
@@ -71,8 +74,9 @@ func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
 }
 
 // Run delivers what the source has to say. It returns when the source has ended, which
-// the context given to Start brings about.
-func (s *Started) Run(_ context.Context, sink event.Sink) error {
+// ctx brings about, and the context given to Start.
+func (s *Started) Run(ctx context.Context, sink event.Sink) error {
+	defer context.AfterFunc(ctx, s.end)()
 	for e := range s.events {
 		sink(e)
 	}

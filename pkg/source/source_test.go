@@ -51,8 +51,9 @@ func TestASourceThatFailsEndsTheOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var taken []event.Event
-			err := Merge(t.Context(), quiet, func(e event.Event) { taken = append(taken, e) }, bad, last)
-			if err == nil || len(taken) != 1 {
+			early := Start(t.Context(), quiet, last) // one that ran before the others did
+			err := Merge(t.Context(), quiet, func(e event.Event) { taken = append(taken, e) }, bad, last, early)
+			if err == nil || len(taken) != 2 {
 				t.Errorf("%v, %d events", err, len(taken))
 			}
 		})

@@ -42,7 +42,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	}
 	plugin, err := nri.New(nri.Options{
 		Socket: o.NRI.Socket, Log: log, Configure: configure,
-		Connected: func(_, _ string) { runtime.Wake() },
+		Connected: runtime.Tell,
 	})
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (p paths) dropIns() string       { return p.at("conf.d") }
 func (p paths) socket() string        { return p.at("containerd.sock") }
 func (p paths) state() string         { return p.at("state") }
 func (p paths) containerdLog() string { return p.at("containerd.log") }
-func (p paths) nriSocket() string     { return p.at("nri.sock") }
+func (p paths) nriSocket() string     { return p.at("nri", "nri.sock") }
 func (p paths) nriPlugins() string    { return p.at("nri", "plugins") }
 func (p paths) nriConfig() string     { return p.at("nri", "conf.d") }
 func (p paths) cniBin() string        { return p.at("cni", "bin") }
@@ -30,15 +30,12 @@ func (p paths) cniConf() string       { return p.at("cni", "net.d") }
 func (p paths) cniData() string       { return p.at("cni", "ipam") }
 func (p paths) podLogs() string       { return p.at("pods") }
 
-// cover is what covers one of the host's folders.
-func (p paths) cover(dir string) string { return p.at("cover", dir) }
-
 func (p paths) make() error {
 	dirs := []string{
 		p.dropIns(), p.state(), p.nriPlugins(), p.nriConfig(), p.cniBin(), p.cniConf(), p.cniData(), p.podLogs(), p.at("staging"),
 	}
-	for _, dir := range covered {
-		dirs = append(dirs, p.cover(dir))
+	for _, c := range append(p.always(), p.usual()...) {
+		dirs = append(dirs, c.by)
 	}
 	for _, d := range dirs {
 		if err := os.MkdirAll(d, 0o711); err != nil {
@@ -54,7 +51,7 @@ func containerdConfig(p paths, o Options, metrics string) string {
 	return strings.NewReplacer(
 		"{root}", p.at("root"), "{state}", p.state(), "{temp}", p.at("temp"), "{dropins}", p.dropIns(),
 		"{socket}", p.socket(), "{level}", o.LogLevel, "{metrics}", metrics,
-		"{pause}", pauseImage, "{cni-bin}", p.cniBin(), "{cni-conf}", p.cniConf(),
+		"{pause}", PauseImage, "{cni-bin}", p.cniBin(), "{cni-conf}", p.cniConf(),
 		"{networks}", fmt.Sprint(max(1, len(o.Networks))), "{serial}", fmt.Sprint(o.Serial),
 		"{runc}", filepath.Join(o.Tools, "runc"), "{runc-root}", p.at("runc"),
 		"{nri-off}", fmt.Sprint(o.NRIDisabled), "{nri-socket}", p.nriSocket(),

@@ -45,12 +45,12 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 		return errors.New("containerd is running")
 	}
 	args := []string{"--mount", "--propagation", "unchanged", "/bin/sh", "-c", enter, "sh"}
-	for _, dir := range covered {
-		around, err := mountOf(dir)
+	for _, c := range r.covers() {
+		around, err := mountOf(c.dir)
 		if err != nil {
 			return err
 		}
-		args = append(args, around, dir, r.cover(dir))
+		args = append(args, around, c.dir, c.by)
 	}
 	args = append(args, "--", r.program("containerd"), "--config", r.config())
 	var err error

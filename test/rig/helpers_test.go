@@ -139,6 +139,13 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 	return left
 }
 
+// cgroupExists tells whether a cgroup is in any hierarchy.
+func cgroupExists(name string) bool {
+	v1, _ := filepath.Glob("/sys/fs/cgroup/*/" + name)
+	_, v2 := os.Stat("/sys/fs/cgroup/" + name)
+	return len(v1) > 0 || v2 == nil
+}
+
 func spansOf(resources []*tracepb.ResourceSpans) []*tracepb.Span {
 	var spans []*tracepb.Span
 	for _, r := range resources {

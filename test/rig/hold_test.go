@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // holdVariable makes of the test program the owner of a rig, for a test to kill.
@@ -26,18 +28,23 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-// hold starts what a crash leaves behind: a Jaeger, a pod, and a pod whose CNI
+// hold starts what a crash leaves behind: a Jaeger, two pods, and a pod whose CNI
 // plugin hangs in a command. It prints their folders and closes nothing.
 func hold(ctx context.Context) error {
 	j, err := StartJaeger(ctx, JaegerOptions{})
 	if err != nil {
 		return err
 	}
-	r, err := Start(ctx, Options{Plugins: map[string][]byte{"hang": Script("sleep 1000")}})
+	r, err := Start(ctx, Options{Usual: true, Plugins: map[string][]byte{"hang": Script("sleep 1000")}})
 	if err != nil {
 		return err
 	}
 	if _, err := r.RunPod(ctx, PodOptions{Name: "web", HostPorts: []HostPort{{Host: 18080, Container: 80}}}); err != nil {
+		return err
+	}
+	// As a kubelet without cgroups of its own asks for one.
+	nowhere := func(config *cri.PodSandboxConfig) { config.Linux.CgroupParent = "" }
+	if _, err := r.RunPod(ctx, PodOptions{Name: "nowhere", Config: nowhere}); err != nil {
 		return err
 	}
 	if err := r.SetNetworks(ctx, Network{Plugins: []Plugin{Bridge(), Test("hang")}}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,16 +20,11 @@ import (
 
 const ipForward = "/proc/sys/net/ipv4/ip_forward"
 
-// covered are folders of the host that no configuration leads elsewhere: libcni's
-// cache of results, and the shims' sockets before containerd 2.4. A rig covers
-// them by folders of its own, in mounts that only its containerd sees.
-var covered = [...]string{"/var/lib/cni", "/run/containerd"}
-
 // host is what the first rig found, for the last one to restore.
 type host struct {
 	IPForward string   `json:"ip_forward"`
 	Firewall  []string `json:"firewall"`
-	// Made are folders that were not there, to mount over.
+	// Made are folders that were not there, the outer ones first.
 	Made []string `json:"made"`
 }
 
@@ -49,14 +45,6 @@ func rememberHost() error {
 		return err
 	}
 	before := host{IPForward: strings.TrimSpace(string(forward)), Firewall: firewall}
-	for _, dir := range covered {
-		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-			before.Made = append(before.Made, dir)
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("make a place to mount over: %w", err)
-		}
-	}
 	text, err := json.Marshal(before)
 	if err != nil {
 		return err
@@ -85,9 +73,9 @@ func restoreHostIfLast(log *slog.Logger) error {
 	if now, err := os.ReadFile(ipForward); err == nil && strings.TrimSpace(string(now)) != before.IPForward {
 		errs = append(errs, os.WriteFile(ipForward, []byte(before.IPForward), 0o644))
 	}
-	for _, dir := range before.Made {
+	for _, dir := range slices.Backward(before.Made) {
 		// Empty, or else somebody has begun to use it.
-		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTEMPTY) {
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
 			errs = append(errs, fmt.Errorf("remove %s: %w", dir, err))
 		}
 	}

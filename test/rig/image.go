@@ -13,8 +13,9 @@ import (
 	"runtime"
 )
 
-// pauseImage is the name of the sandbox image.
-const pauseImage = "localhost/cniscope-pause:rig"
+// PauseImage is the name of the sandbox image: its one program waits until it is told
+// to end.
+const PauseImage = "localhost/cniscope-pause:rig"
 
 type file struct {
 	name string
@@ -57,7 +58,7 @@ func writePauseImage(pause, archive string) error {
 		return err
 	}
 	manifest, err := json.Marshal([]map[string]any{
-		{"Config": "config.json", "RepoTags": []string{pauseImage}, "Layers": []string{"layer.tar"}},
+		{"Config": "config.json", "RepoTags": []string{PauseImage}, "Layers": []string{"layer.tar"}},
 	})
 	if err != nil {
 		return err

@@ -29,6 +29,10 @@ type Options struct {
 	NRIPlugins map[string]string
 	// NRIPluginConfig are files for the folder of their configuration.
 	NRIPluginConfig map[string][]byte
+	// Usual has what runs in containerd's mount namespace find the rig's folders at
+	// the usual places of a node: its NRI socket in /run/nri, its networks in
+	// /etc/cni/net.d, and a folder of the rig's at /run/cniscope.
+	Usual bool
 	// NRIDisabled switches NRI off.
 	NRIDisabled bool
 	// OTLP is where containerd sends its own spans by gRPC, `http://127.0.0.1:4317`.

@@ -21,7 +21,8 @@ func (p Process) String() string { return fmt.Sprintf("%s (%d)", p.Name, p.PID) 
 
 // processesOf finds the processes of a place by the marker in their environment,
 // by an executable below its folder (a pre-installed NRI plugin gets an
-// environment of its own) and by the cgroup of its pods (a pause process too).
+// environment of its own), by the cgroup of its pods (a pause process too) and by a
+// root file system below its folder (a container's, whoever asked for the pod).
 // The process that asks is never among them.
 func processesOf(dir string) ([]Process, error) {
 	entries, err := os.ReadDir("/proc")
@@ -55,5 +56,20 @@ func belongs(pid int, dir string) bool {
 		}
 	}
 	groups, _ := os.ReadFile(filepath.Join(proc, "cgroup"))
-	return bytes.Contains(groups, []byte("/"+cgroupName(dir)+"/"))
+	if bytes.Contains(groups, []byte("/"+cgroupName(dir)+"/")) {
+		return true
+	}
+	mounts, _ := os.ReadFile(filepath.Join(proc, "mountinfo"))
+	return rootedBelow(mounts, dir)
+}
+
+// rootedBelow tells whether the root of a list of mounts is an overlay of folders
+// below dir.
+func rootedBelow(mountinfo []byte, dir string) bool {
+	for line := range bytes.Lines(mountinfo) {
+		if f := bytes.Fields(line); len(f) > 4 && string(f[4]) == "/" {
+			return bytes.Contains(line, []byte("upperdir="+dir+"/"))
+		}
+	}
+	return false
 }

@@ -30,6 +30,24 @@ func TestEveryRigHasAddressesOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestWhoseRootLiesInTheRig(t *testing.T) {
+	const dir = "/run/cniscope-rig/r0"
+	container := "631 621 0:52 / / ro,relatime - overlay overlay rw,lowerdir=/l,upperdir=" + dir + "/root/7/fs,workdir=" + dir + "/root/7/work\n"
+	for name, c := range map[string]struct {
+		mountinfo string
+		want      bool
+	}{
+		"a container of the rig":            {container, true},
+		"a container of another rig":        {strings.ReplaceAll(container, "/r0/", "/r01/"), false},
+		"the host, which sees its mounts":   {"21 1 254:0 / / rw - ext4 /dev/vda rw\n" + strings.Replace(container, "/ / ", "/ "+dir+"/state/rootfs ", 1), false},
+		"a process that has ended meantime": {"", false},
+	} {
+		if got := rootedBelow([]byte(c.mountinfo), dir); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestAScriptHandsOnTheResultBefore(t *testing.T) {
 	const before = `{"cniVersion":"1.0.0","dns":{},"ips":[{"address":"10.0.0.2/16"}],"routes":[{"dst":"0.0.0.0/0"}]}`
 	path := filepath.Join(t.TempDir(), "plugin")

@@ -79,12 +79,15 @@ func (r *Rig) start(ctx context.Context) error {
 	if err := r.RestartContainerd(ctx); err != nil {
 		return err
 	}
-	return r.importPause(ctx)
+	return r.ImportImage(ctx, r.at("pause.tar"), PauseImage)
 }
 
 // furnish writes every file that containerd reads.
 func (r *Rig) furnish(ctx context.Context) error {
 	if err := r.make(); err != nil {
+		return err
+	}
+	if err := makeOnHost(r.onHost()); err != nil {
 		return err
 	}
 	r.path = r.opts.Tools
@@ -154,18 +157,18 @@ func (r *Rig) AddPlugin(name string, content []byte) error {
 	return nil
 }
 
-// importPause gives containerd the sandbox image, and waits until CRI knows it:
-// it hears of it by an event.
-func (r *Rig) importPause(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, r.program("ctr"), "--address", r.socket(), "--namespace", "k8s.io", "images", "import", r.at("pause.tar"))
-	cmd.Env = []string{marker + "=" + r.dir, "PATH=" + os.Getenv("PATH")}
+// ImportImage gives containerd the image of an archive, and waits until CRI knows it
+// by the name given: it hears of it by an event.
+func (r *Rig) ImportImage(ctx context.Context, archive, name string) error {
+	cmd := exec.CommandContext(ctx, r.program("ctr"), "--address", r.socket(), "--namespace", "k8s.io", "images", "import", archive)
+	cmd.Env = []string{r.Env(), "PATH=" + os.Getenv("PATH")}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("import the pause image: %w: %s", err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("import image %s: %w: %s", name, err, strings.TrimSpace(string(out)))
 	}
 	return r.daemon.await(ctx, r.opts.Ready, func(ctx context.Context) error {
-		status, err := r.images.ImageStatus(ctx, &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: pauseImage}})
+		status, err := r.images.ImageStatus(ctx, &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: name}})
 		if err == nil && status.Image == nil {
-			err = errors.New("CRI does not know the pause image yet")
+			err = fmt.Errorf("CRI does not know the image %s yet", name)
 		}
 		return err
 	})

@@ -125,8 +125,13 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 	}
 	before, err := processesOf(rigDir)
 	fatal(t, err)
-	if names := fmt.Sprint(before); !strings.Contains(names, "containerd (") || !strings.Contains(names, "pause") || !strings.Contains(names, "sleep") {
-		t.Errorf("alive after their owner: %v; expected containerd, pause and sleep among them", names)
+	if names := fmt.Sprint(before); !strings.Contains(names, "containerd (") || strings.Count(names, "pause (") != 2 || !strings.Contains(names, "sleep") {
+		t.Errorf("alive after their owner: %v; expected containerd, two pauses and sleep among them", names)
+	}
+	groups, err := kubeletCgroups(rigDir)
+	fatal(t, err)
+	if !slices.ContainsFunc(groups, cgroupExists) {
+		t.Errorf("%v: none of them exists", groups)
 	}
 
 	r := startRig(ctx, t, Options{})
@@ -138,6 +143,11 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 	}
 	if _, err := os.Stat(jaegerDir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is there after the next Start", jaegerDir)
+	}
+	for _, group := range groups {
+		if cgroupExists(group) {
+			t.Errorf("cgroup %s is there after the next Start", group)
+		}
 	}
 	n := r.place.n
 	fatal(t, r.Close())

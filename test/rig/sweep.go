@@ -21,13 +21,17 @@ import (
 // first, then what they held, the folder last. Its parts go on when one fails.
 func sweep(dir string, log *slog.Logger) error {
 	errs := []error{killAll(dir, log)}
-	errs = append(errs, unmountAll(dir))
+	kubelets, err := kubeletCgroups(dir)
+	errs = append(errs, err, unmountAll(dir))
 	if m := placeName.FindStringSubmatch(filepath.Base(dir)); kind(m[1]) == rigKind {
 		n, err := strconv.Atoi(m[2])
 		if err != nil {
 			return fmt.Errorf("sweep %s: %w", dir, err)
 		}
 		errs = append(errs, removeLinks(n), removeRules(subnets(n)), removeCgroups(cgroupName(dir)))
+		for _, name := range kubelets {
+			errs = append(errs, removeCgroups(name))
+		}
 	}
 	mounts, err := mountsBelow(dir)
 	if err == nil && len(mounts) > 0 {
@@ -127,38 +131,6 @@ func deleteLink(name string) error {
 			return nil
 		}
 		return fmt.Errorf("delete link %s: %w: %s", name, err, strings.TrimSpace(string(out)))
-	}
-	return nil
-}
-
-// cgroupName is the parent of a rig's pods in every cgroup hierarchy.
-func cgroupName(dir string) string { return "cniscope-" + filepath.Base(dir) }
-
-func removeCgroups(name string) error {
-	var groups []string
-	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-		tops, err := filepath.Glob(pattern + name)
-		if err != nil {
-			return err
-		}
-		for _, top := range tops {
-			err := filepath.WalkDir(top, func(path string, d os.DirEntry, err error) error {
-				if err == nil && d.IsDir() {
-					groups = append(groups, path)
-				}
-				return err
-			})
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("list cgroups: %w", err)
-			}
-		}
-	}
-	slices.Reverse(groups)
-	for _, group := range groups {
-		// cpu and cpuacct may be one hierarchy by two names: gone is fine.
-		if err := unix.Rmdir(group); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("remove cgroup %s: %w", group, err)
-		}
 	}
 	return nil
 }

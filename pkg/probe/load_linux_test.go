@@ -1,0 +1,56 @@
+package probe
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// withoutVariable tells a child of the test which capability to do without.
+const withoutVariable = "CNISCOPE_TEST_WITHOUT"
+
+// giveUp drops a capability of this thread, and the one that stands for all of BPF's.
+func giveUp(t *testing.T, capability uint) {
+	t.Helper()
+	runtime.LockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have [2]unix.CapUserData
+	if err := unix.Capget(&header, &have[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []uint{capability, unix.CAP_SYS_ADMIN} {
+		have[c/32].Effective &^= 1 << (c % 32)
+	}
+	if err := unix.Capset(&header, &have[0]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// In a process of its own: the BPF library remembers what it found the kernel to allow.
+func TestWhatCannotBeLoadedIsAnErrorWithARemedy(t *testing.T) {
+	if capability, err := strconv.ParseUint(os.Getenv(withoutVariable), 10, 8); err == nil {
+		giveUp(t, uint(capability))
+		p, err := Open(Options{Ring: 1 << 16, Processes: 64, Log: slog.New(slog.DiscardHandler)})
+		var no *UnsupportedError
+		if p != nil || !errors.As(err, &no) || no.Remedy == "" {
+			t.Errorf("%v, want an UnsupportedError", err)
+		}
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it begins with all capabilities")
+	}
+	for name, capability := range map[string]int{"CAP_BPF": unix.CAP_BPF, "CAP_PERFMON": unix.CAP_PERFMON} {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		child.Env = append(os.Environ(), withoutVariable+"="+strconv.Itoa(capability))
+		if out, err := child.CombinedOutput(); err != nil {
+			t.Errorf("without %s: %v\n%s", name, err, out)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// recipe is what a Dockerfile says.
+type recipe struct {
+	config ocispec.ImageConfig
+	copies []copied
+}
+
+// copied is one file of the image.
+type copied struct{ from, to string }
+
+// readRecipe reads the instructions that our Dockerfile needs. Any other is an error,
+// so that what is built here can never be something else than what Docker builds.
+func readRecipe(r io.Reader, arch string) (recipe, error) {
+	var out recipe
+	args := map[string]string{}
+	scanner := bufio.NewScanner(r)
+	for n := 1; scanner.Scan(); n++ {
+		line := strings.TrimSpace(scanner.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := out.instruction(line, arch, args); err != nil {
+			return recipe{}, fmt.Errorf("line %d, %q: %w", n, line, err)
+		}
+	}
+	return out, scanner.Err()
+}
+
+var errUnknown = errors.New("not known here: teach test/image/dockerfile.go, or do without")
+
+func (r *recipe) instruction(line, arch string, args map[string]string) error {
+	name, rest, _ := strings.Cut(line, " ")
+	if strings.HasSuffix(rest, `\`) {
+		return fmt.Errorf("continued lines are %w", errUnknown)
+	}
+	rest = os.Expand(strings.TrimSpace(rest), func(v string) string { return args[v] })
+	switch name {
+	case "FROM":
+		if rest != "scratch" {
+			return fmt.Errorf("any image but scratch is %w", errUnknown)
+		}
+	case "ARG":
+		if rest != "TARGETARCH" {
+			return errUnknown
+		}
+		args[rest] = arch
+	case "LABEL":
+		key, quoted, _ := strings.Cut(rest, "=")
+		var value string
+		if err := json.Unmarshal([]byte(quoted), &value); err != nil {
+			return fmt.Errorf("the label: %w", err)
+		}
+		if r.config.Labels == nil {
+			r.config.Labels = map[string]string{}
+		}
+		r.config.Labels[key] = value
+	case "COPY":
+		fields := strings.Fields(rest)
+		if len(fields) != 2 || strings.HasPrefix(rest, "-") || strings.HasSuffix(rest, "/") {
+			return fmt.Errorf("anything but COPY FILE FILE is %w", errUnknown)
+		}
+		r.copies = append(r.copies, copied{from: fields[0], to: strings.TrimPrefix(fields[1], "/")})
+	case "USER":
+		r.config.User = rest
+	case "ENTRYPOINT":
+		return list(rest, &r.config.Entrypoint)
+	case "CMD":
+		return list(rest, &r.config.Cmd)
+	default:
+		return errUnknown
+	}
+	return nil
+}
+
+func list(text string, to *[]string) error {
+	if err := json.Unmarshal([]byte(text), to); err != nil {
+		return fmt.Errorf("the command has to be a list, for there is no shell: %w", err)
+	}
+	return nil
+}

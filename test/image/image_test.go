@@ -1,0 +1,139 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+const name = "registry.example/cniscope:v9"
+
+// contents are the files of a tar archive.
+func contents(t *testing.T, r io.Reader) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for archive := tar.NewReader(r); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[h.Name] = data
+	}
+}
+
+func read[T any](t *testing.T, files map[string][]byte, file string) (v T) {
+	t.Helper()
+	data, ok := files[file]
+	if !ok {
+		t.Fatalf("no %s in the layout", file)
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func blob(d ocispec.Descriptor) string { return "blobs/sha256/" + d.Digest.Encoded() }
+
+// built is the image of our Dockerfile, with stand-ins for the programs.
+func built(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	dockerfile, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, data := range map[string]string{
+		"Dockerfile":               string(dockerfile),
+		"bin/linux-amd64/cniscope": "program for amd64",
+		"bin/linux-arm64/cniscope": "program for arm64",
+	} {
+		file = filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(data), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var archive bytes.Buffer
+	if err := build(&archive, dir, name, []string{"amd64", "arm64"}); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
+}
+
+func TestImageHoldsTheProgramForEachArchitecture(t *testing.T) {
+	files := contents(t, bytes.NewReader(built(t)))
+	top := read[ocispec.Index](t, files, "index.json").Manifests
+	if len(top) != 1 || top[0].Annotations["io.containerd.image.name"] != name {
+		t.Fatalf("the layout holds %+v, want one image called %s", top, name)
+	}
+	var archs []string
+	for _, d := range read[ocispec.Index](t, files, blob(top[0])).Manifests {
+		archs = append(archs, d.Platform.Architecture)
+		manifest := read[ocispec.Manifest](t, files, blob(d))
+		config := read[ocispec.Image](t, files, blob(manifest.Config))
+		want := ocispec.ImageConfig{
+			User: "0:0", Entrypoint: []string{"/cniscope"}, Cmd: []string{"run"}, Labels: config.Config.Labels,
+		}
+		if config.Architecture != d.Platform.Architecture || !reflect.DeepEqual(config.Config, want) {
+			t.Errorf("%s: the configuration is %+v", d.Platform.Architecture, config)
+		}
+		if config.Config.Labels["org.opencontainers.image.licenses"] != "Apache-2.0" {
+			t.Errorf("the labels are %v", config.Config.Labels)
+		}
+		layer, err := gzip.NewReader(bytes.NewReader(files[blob(manifest.Layers[0])]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := contents(t, layer)
+		if got := string(inside["cniscope"]); len(inside) != 1 || got != "program for "+d.Platform.Architecture {
+			t.Errorf("%s: the files are %q", d.Platform.Architecture, inside)
+		}
+	}
+	if want := []string{"amd64", "arm64"}; !reflect.DeepEqual(archs, want) {
+		t.Errorf("the image is for %v, want %v", archs, want)
+	}
+}
+
+func TestSameInputGivesTheSameBytes(t *testing.T) {
+	if !bytes.Equal(built(t), built(t)) {
+		t.Error("two builds of the same differ")
+	}
+}
+
+func TestWhatDockerWouldDoOtherwiseIsRefused(t *testing.T) {
+	for _, line := range []string{
+		"RUN apt-get install everything",
+		"FROM debian:12",
+		"ARG VERSION",
+		"COPY --chown=1:1 a /a",
+		"COPY a b /c/",
+		"CMD run",
+		`LABEL a=b`,
+		`ENTRYPOINT ["/cniscope", \`,
+	} {
+		_, err := readRecipe(strings.NewReader("FROM scratch\n"+line+"\n"), "amd64")
+		if err == nil || !strings.HasPrefix(err.Error(), "line 2, ") {
+			t.Errorf("%s: %v, want an error for line 2", line, err)
+		}
+	}
+}

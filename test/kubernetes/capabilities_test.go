@@ -1,0 +1,129 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// A loss is how a missing capability shows.
+type loss struct {
+	// fails: cniscope ends, and leaves this as the container's termination message.
+	fails string
+	// says: cniscope goes on, and logs this. It does not with all capabilities.
+	says string
+}
+
+// losses are what each capability of the manifest is for.
+var losses = map[string]loss{
+	"BPF":             {fails: "the permission to load BPF programs"},
+	"PERFMON":         {fails: "the permission to load BPF programs"},
+	"SYS_PTRACE":      {says: "going on without calls that are under way already"},
+	"DAC_READ_SEARCH": {says: "going on without CNI configuration"},
+}
+
+// The node has what the capabilities are for: a CNI configuration that is another
+// user's, and a call that is under way when cniscope starts.
+func TestEveryCapabilityIsNeeded(t *testing.T) {
+	hold := filepath.Join(t.TempDir(), "hold")
+	if err := os.WriteFile(hold, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("hold")}}},
+		Plugins:  map[string][]byte{"hold": rig.Script(fmt.Sprintf("while [ -e %s ]; do sleep 0.05; done", hold))},
+	})
+	configurations, err := filepath.Glob(filepath.Join(c.rig.CNIConfDir(), "*.conflist"))
+	c.check(err)
+	for _, file := range configurations {
+		c.check(os.Chown(file, 4711, 4711))
+		c.check(os.Chmod(file, 0o600))
+	}
+	c.serviceAccount("default")
+	c.run(c.web("held"), func(*pod) error {
+		return c.runs("hold")
+	})
+	t.Cleanup(func() { _ = os.Remove(hold) })
+
+	daemonSet := c.apply()
+	added := capabilities(c.podOf(daemonSet, "any", nil))
+	if want := slices.Sorted(maps.Keys(losses)); !slices.Equal(slices.Sorted(slices.Values(added)), want) {
+		t.Errorf("the manifest adds %v, while what it is for is known of %v", added, want)
+	}
+
+	t.Run("with all", func(t *testing.T) {
+		c := c.in(t)
+		p := c.run(c.podOf(daemonSet, "cniscope-with-all", nil), running)
+		defer c.remove(p)
+		c.logged(p, "observing CNI calls")
+		if !nested() && strings.Contains(c.log(p), "under_way=0") {
+			t.Errorf("it has not found the call that is under way:\n%s", c.log(p))
+		}
+		for name, loss := range losses {
+			if name == "SYS_PTRACE" && nested() {
+				continue // see below
+			}
+			if loss.says != "" && strings.Contains(c.log(p), loss.says) {
+				t.Errorf("it says %q though it has %s:\n%s", loss.says, name, c.log(p))
+			}
+		}
+		c.confined(p, added)
+	})
+	for _, name := range added {
+		t.Run("without "+name, func(t *testing.T) {
+			if name == "SYS_PTRACE" && nested() {
+				t.Skip("in a PID namespace of its own cniscope does not look for calls that are under way")
+			}
+			c := c.in(t)
+			o := c.podOf(daemonSet, "cniscope-without-"+strings.ToLower(strings.ReplaceAll(name, "_", "-")), func(pod object) {
+				setCapabilities(pod, slices.DeleteFunc(slices.Clone(added), func(s string) bool { return s == name }))
+			})
+			switch loss := losses[name]; {
+			case loss.fails != "":
+				p := c.run(o, ended)
+				defer c.remove(p)
+				if message, _ := ending(p); !strings.Contains(message, loss.fails) {
+					t.Errorf("it ended, and left the message %q, which does not say %q", message, loss.fails)
+				}
+			case loss.says != "":
+				p := c.run(o, running)
+				defer c.remove(p)
+				c.logged(p, loss.says)
+			}
+		})
+	}
+}
+
+// nested tells whether this is a PID namespace below the first.
+func nested() bool {
+	link, err := os.Readlink("/proc/self/ns/pid")
+	return err != nil || link != "pid:[4026531836]" // PROC_PID_INIT_INO (include/linux/proc_ns.h)
+}
+
+// container is the one container of a pod.
+func container(pod object) object {
+	all, _ := pod.at("spec", "containers").([]any)
+	one, _ := all[0].(map[string]any)
+	return one
+}
+
+// capabilities are those that a pod adds.
+func capabilities(pod object) (names []string) {
+	all, _ := container(pod).at("securityContext", "capabilities", "add").([]any)
+	for _, name := range all {
+		names = append(names, fmt.Sprint(name))
+	}
+	return names
+}
+
+func setCapabilities(pod object, names []string) {
+	container(pod).at("securityContext", "capabilities").(map[string]any)["add"] = names
+}

@@ -1,0 +1,103 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// cluster is one node, and what runs it.
+type cluster struct {
+	*testing.T
+	ctx    context.Context
+	rig    *rig.Rig
+	jaeger *rig.Jaeger
+	api    *api
+
+	node, address, server string
+	tokens                map[string]string
+	podLogs               string
+}
+
+// start brings a node up, with the networks given.
+func start(t *testing.T, o rig.Options) *cluster {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a rig makes namespaces, mounts and links")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	t.Cleanup(cancel)
+	c := &cluster{T: t, ctx: ctx, node: "rig-node"}
+	c.tool("kubelet") // or skip, before anything is started
+	c.etcd()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	var err error
+	c.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: log})
+	c.check(err)
+	t.Cleanup(func() { c.check(c.jaeger.Close()) })
+	o.OTLP, o.Log, o.Usual, o.Ready = c.jaeger.OTLP(), log, true, 2*time.Minute
+	c.rig, err = rig.Start(ctx, o)
+	c.check(err)
+	t.Cleanup(func() { c.check(c.rig.Close()) })
+	began := time.Now()
+	c.check(c.rig.ImportImage(ctx, imageArchive, imageName))
+	c.addNodeAddress()
+	c.startControlPlane()
+	c.startKubelet()
+	t.Logf("the node was ready after %s", time.Since(began).Round(time.Millisecond))
+	return c
+}
+
+// in is the cluster in a subtest.
+func (c *cluster) in(t *testing.T) *cluster {
+	sub := *c
+	sub.T = t
+	return &sub
+}
+
+func (c *cluster) check(err error) {
+	c.Helper()
+	if errors.Is(err, rig.ErrNoTools) {
+		c.Skip(err)
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// beside starts a program of the cluster that ends with the test.
+func (c *cluster) beside(name string, ready func(context.Context) error, command ...string) {
+	c.Helper()
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + c.rig.Dir(),
+		"OTEL_BSP_SCHEDULE_DELAY=200", // ms; a test should not wait the default 5 s
+	}
+	d, err := c.rig.Beside(c.ctx, name, env, command, ready)
+	c.check(err)
+	c.Cleanup(func() {
+		d.Stop()
+		if c.Failed() && os.Getenv("CNISCOPE_TEST_LOGS") != "" {
+			text, _ := os.ReadFile(d.Log())
+			_ = os.WriteFile(os.Getenv("CNISCOPE_TEST_LOGS")+"/"+name+".log", text, 0o600)
+		}
+	})
+}
+
+// eventually waits for what others do in their own time.
+func (c *cluster) eventually(ok func() error) {
+	c.Helper()
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if err = ok(); err == nil {
+			return
+		}
+	}
+	c.Fatal(err)
+}

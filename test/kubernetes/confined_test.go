@@ -1,0 +1,69 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"kernel.org/pub/linux/libs/security/libcap/cap"
+)
+
+// confined checks on the process itself that a pod has the capabilities named and no
+// others, can gain none, and is filtered.
+func (c *cluster) confined(p *pod, names []string) {
+	c.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pid(p)))
+	c.check(err)
+	var bits uint64
+	for _, name := range names {
+		value, err := cap.FromName("cap_" + strings.ToLower(name))
+		c.check(err)
+		bits |= 1 << value
+	}
+	for field, want := range map[string]string{
+		"CapEff": fmt.Sprintf("%016x", bits), "CapPrm": fmt.Sprintf("%016x", bits), "CapBnd": fmt.Sprintf("%016x", bits),
+		"CapInh": "0000000000000000", "NoNewPrivs": "1", "Seccomp": "2",
+	} {
+		if !strings.Contains(string(status), "\n"+field+":\t"+want+"\n") {
+			c.Errorf("%s of cniscope is not %s:\n%s", field, want, status)
+		}
+	}
+}
+
+// pid is the process of a pod's container.
+func (c *cluster) pid(p *pod) int {
+	c.Helper()
+	list, err := c.rig.Runtime().ListContainers(c.ctx, &cri.ListContainersRequest{Filter: &cri.ContainerFilter{
+		State:         &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING},
+		LabelSelector: map[string]string{"io.kubernetes.pod.uid": p.Metadata.UID},
+	}})
+	c.check(err)
+	if len(list.Containers) != 1 {
+		c.Fatalf("pod %s has %d running containers", p.Metadata.Name, len(list.Containers))
+	}
+	status, err := c.rig.Runtime().ContainerStatus(c.ctx, &cri.ContainerStatusRequest{ContainerId: list.Containers[0].Id, Verbose: true})
+	c.check(err)
+	var info struct{ PID int }
+	c.check(json.Unmarshal([]byte(status.Info["info"]), &info))
+	return info.PID
+}
+
+// runs is nil while a program of the rig runs whose script has the name given.
+func (c *cluster) runs(script string) error {
+	all, err := c.rig.Processes()
+	if err != nil {
+		return err
+	}
+	for _, process := range all {
+		line, _ := os.ReadFile("/proc/" + strconv.Itoa(process.PID) + "/cmdline")
+		if strings.HasSuffix(strings.TrimRight(string(line), "\x00"), "/"+script) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not run yet", script)
+}

@@ -1,0 +1,67 @@
+//go:build linux
+
+// Package kubernetes runs cniscope as the DaemonSet of examples/kubernetes on a real
+// node: etcd, kube-apiserver, a kubelet that traces, containerd, CNI plugins, Jaeger.
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// imageName is the image as the manifest names it: what is built here takes its place.
+const imageName = "ghcr.io/cniscope/cniscope:v0.1.0"
+
+// imageArchive is the image under test.
+var imageArchive string
+
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		os.Exit(m.Run()) // every test says that it is skipped
+	}
+	dir, err := os.MkdirTemp("", "cniscope-image")
+	if err == nil {
+		imageArchive, err = buildImage(context.Background(), dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// buildImage builds the image from the Dockerfile, for this machine's architecture.
+func buildImage(ctx context.Context, dir string) (string, error) {
+	dockerfile, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), dockerfile, 0o644); err != nil {
+		return "", err
+	}
+	archive := filepath.Join(dir, "image.tar")
+	for _, command := range [][]string{
+		{
+			"go", "build", "-trimpath", "-ldflags", "-s -w",
+			"-o", filepath.Join(dir, "bin", "linux-"+runtime.GOARCH, "cniscope"), "github.com/cniscope/cniscope/plugin/cniscope",
+		},
+		{
+			"go", "run", "github.com/cniscope/cniscope/test/image",
+			"-context", dir, "-name", imageName, "-arch", runtime.GOARCH, "-o", archive,
+		},
+	} {
+		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%v: %w\n%s", command[:2], err, out)
+		}
+	}
+	return archive, nil
+}

@@ -1,0 +1,134 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+)
+
+const manifestFile = "../../examples/kubernetes/cniscope.yaml"
+
+// object is a Kubernetes object, as far as these tests look into one.
+type object map[string]any
+
+// at walks down by keys; nil where there is nothing.
+func (o object) at(keys ...string) any {
+	var v any = o
+	for _, key := range keys {
+		switch m := v.(type) {
+		case object:
+			v = m[key]
+		case map[string]any:
+			v = m[key]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func (o object) text(keys ...string) string {
+	s, _ := o.at(keys...).(string)
+	return s
+}
+
+// document is one document of the manifest: the text, and where it is posted to.
+type document struct {
+	kind, name, path string
+	yaml             []byte
+}
+
+// collections say where objects of a kind are posted to.
+var collections = map[string]string{
+	"Namespace": "/api/v1/namespaces",
+	"ConfigMap": "/api/v1/namespaces/cniscope/configmaps",
+	"DaemonSet": "/apis/apps/v1/namespaces/cniscope/daemonsets",
+}
+
+// manifest takes the file apart. The apiserver reads the YAML; here only the kind and
+// the name are looked for.
+func (c *cluster) manifest() (documents []document) {
+	c.Helper()
+	text, err := os.ReadFile(manifestFile)
+	c.check(err)
+	for _, part := range bytes.Split(text, []byte("\n---\n")) {
+		d := document{yaml: part}
+		for line := range strings.Lines(string(part)) {
+			if kind, ok := strings.CutPrefix(line, "kind: "); ok {
+				d.kind = strings.TrimSpace(kind)
+			}
+			if name, ok := strings.CutPrefix(line, "  name: "); ok && d.name == "" {
+				d.name = strings.TrimSpace(name)
+			}
+		}
+		d.path = collections[d.kind]
+		if d.path == "" {
+			c.Fatalf("the manifest has a %q, which this test does not know how to create", d.kind)
+		}
+		documents = append(documents, d)
+	}
+	return documents
+}
+
+// apply creates what the manifest says, word for word but for one thing: the endpoint,
+// since the rig's Jaeger listens on a port of its own. It returns the DaemonSet as the
+// apiserver stored it.
+func (c *cluster) apply() object {
+	c.Helper()
+	const endpoint = `endpoint = "http://jaeger.observability.svc.cluster.local:4317"`
+	replaced := 0
+	for _, d := range c.manifest() {
+		if bytes.Contains(d.yaml, []byte(endpoint)) {
+			replaced++
+			d.yaml = bytes.ReplaceAll(d.yaml, []byte(endpoint), fmt.Appendf(nil, "endpoint = %q", c.jaeger.OTLP()))
+		}
+		if _, err := c.api.do(c.ctx, "POST", d.path, d.yaml); err != nil && !alreadyExists(err) {
+			c.Fatal(err)
+		}
+		if d.kind == "Namespace" {
+			c.serviceAccount(d.name)
+		}
+	}
+	if replaced != 1 {
+		c.Fatalf("the endpoint is %d times in the manifest, not once", replaced)
+	}
+	var stored object
+	c.check(c.api.get(c.ctx, collections["DaemonSet"]+"/cniscope", &stored))
+	return stored
+}
+
+// serviceAccount does what the controller manager does for each namespace: without a
+// service account in it there are no pods.
+func (c *cluster) serviceAccount(namespace string) {
+	c.Helper()
+	err := c.api.create(c.ctx, "/api/v1/namespaces/"+namespace+"/serviceaccounts", object{
+		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "default"},
+	})
+	if err != nil && !alreadyExists(err) {
+		c.Fatal(err)
+	}
+}
+
+// podOf does what the DaemonSet controller and the scheduler do: a pod of the template,
+// on the node. change may alter a copy of it.
+func (c *cluster) podOf(daemonSet object, name string, change func(pod object)) object {
+	c.Helper()
+	template, err := json.Marshal(daemonSet.at("spec", "template"))
+	c.check(err)
+	var pod object
+	c.check(json.Unmarshal(template, &pod))
+	pod["apiVersion"], pod["kind"] = "v1", "Pod"
+	metadata := map[string]any{"name": name, "namespace": daemonSet.text("metadata", "namespace")}
+	maps.Copy(metadata, pod.at("metadata").(map[string]any))
+	pod["metadata"] = metadata
+	pod.at("spec").(map[string]any)["nodeName"] = c.node
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}

@@ -1,0 +1,133 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// sysctls are what a kubelet sets, or ends if it cannot. It finds them set: the files
+// lie over the kernel's where it runs, and the host stays as it is.
+var sysctls = map[string]string{
+	"vm/overcommit_memory":      "1",
+	"vm/panic_on_oom":           "0",
+	"kernel/panic":              "10",
+	"kernel/panic_on_oops":      "1",
+	"kernel/keys/root_maxkeys":  "1000000",
+	"kernel/keys/root_maxbytes": "25000000",
+}
+
+// addNodeAddress gives the host the node's address: a kubelet takes none of loopback.
+func (c *cluster) addNodeAddress() {
+	c.Helper()
+	link := c.rig.Networks()[0].Bridge + "n" // goes with the rig, by its name
+	subnet := c.rig.Networks()[0].Subnet.Addr().As4()
+	c.address = fmt.Sprintf("%d.%d.255.254", subnet[0], subnet[1]) // of the rig's, beyond its networks
+	for _, args := range []string{
+		"link add " + link + " type bridge",
+		"address add " + c.address + "/32 dev " + link,
+		"link set " + link + " up",
+	} {
+		out, err := exec.CommandContext(c.ctx, "ip", strings.Fields(args)...).CombinedOutput()
+		if err != nil {
+			c.Fatalf("ip %s: %v: %s", args, err, out)
+		}
+	}
+}
+
+// startKubelet starts the kubelet where containerd runs, with its spans sent to Jaeger,
+// and returns once its node is ready.
+func (c *cluster) startKubelet() {
+	c.Helper()
+	dir := filepath.Join(c.rig.Dir(), "kubelet")
+	for _, d := range []string{"", "root", "pods", "var/log", "plugins", "sysctl"} {
+		c.check(os.MkdirAll(filepath.Join(dir, d), 0o755))
+	}
+	// What the kubelet writes below /var stays with the rig.
+	c.check(os.Symlink("/run", filepath.Join(dir, "var", "run")))
+	script := fmt.Sprintf("mount --make-private /proc\nmount --bind %s/var /var\n", dir)
+	for name, value := range sysctls {
+		file := filepath.Join(dir, "sysctl", strings.ReplaceAll(name, "/", "."))
+		c.check(os.WriteFile(file, []byte(value), 0o644))
+		script += fmt.Sprintf("mount --bind %s /proc/sys/%s\n", file, name)
+	}
+	inside, err := c.rig.Inside(script)
+	c.check(err)
+	c.check(os.WriteFile(filepath.Join(dir, "resolv.conf"), []byte("nameserver 127.0.0.1\n"), 0o644))
+	write := func(name string, v any) string {
+		text, err := json.MarshalIndent(v, "", "  ")
+		c.check(err)
+		path := filepath.Join(dir, name)
+		c.check(os.WriteFile(path, text, 0o600))
+		return path
+	}
+	c.podLogs = filepath.Join(dir, "pods")
+	c.beside("kubelet", c.nodeReady, append(inside,
+		c.tool("kubelet"), "--config="+write("config.json", c.kubeletConfig(dir)), "--kubeconfig="+write("kubeconfig.json", c.kubeconfig()),
+		"--root-dir="+filepath.Join(dir, "root"), "--cert-dir="+filepath.Join(dir, "pki"),
+		"--hostname-override="+c.node, "--node-ip="+c.address)...)
+}
+
+// kubeletConfig is a KubeletConfiguration: what this machine does not give is switched
+// off, and nothing listens.
+func (c *cluster) kubeletConfig(dir string) map[string]any {
+	return map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+		"tracing": map[string]any{"endpoint": hostPort(c.jaeger.OTLP()), "samplingRatePerMillion": 1_000_000},
+
+		"containerRuntimeEndpoint": "unix://" + c.rig.Socket(),
+		"podLogsDir":               c.podLogs, "volumePluginDir": filepath.Join(dir, "plugins"),
+		"resolvConf": filepath.Join(dir, "resolv.conf"),
+		"clusterDNS": []string{"10.96.0.10"}, "clusterDomain": "cluster.local",
+		"enableServer": false, "healthzPort": 0,
+		"authentication": map[string]any{"anonymous": map[string]any{"enabled": false}, "webhook": map[string]any{"enabled": false}},
+		"authorization":  map[string]any{"mode": "AlwaysAllow"},
+
+		// Cgroups of version 1, and not all of them; a score below zero needs CAP_SYS_RESOURCE.
+		"failCgroupV1": false, "cgroupDriver": "cgroupfs", "cgroupsPerQOS": false, "enforceNodeAllocatable": []string{},
+		"failSwapOn": false, "oomScoreAdj": 0, "localStorageCapacityIsolation": false,
+		"makeIPTablesUtilChains": false,
+		// A full disk is the host's concern.
+		"evictionHard":                map[string]string{"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
+		"imageGCHighThresholdPercent": 100,
+		// A ConfigMap that changes is there at once.
+		"configMapAndSecretChangeDetectionStrategy": "Watch", "syncFrequency": "1s",
+	}
+}
+
+func (c *cluster) kubeconfig() map[string]any {
+	named := func(key string, v any) []any { return []any{map[string]any{"name": "rig", key: v}} }
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "rig",
+		"clusters": named("cluster", map[string]any{"server": "https://" + c.server, "insecure-skip-tls-verify": true}),
+		"users":    named("user", map[string]any{"token": c.tokens[nodeToken]}),
+		"contexts": named("context", map[string]any{"cluster": "rig", "user": "rig"}),
+	}
+}
+
+func (c *cluster) nodeReady(ctx context.Context) error {
+	var node struct {
+		Status struct {
+			Conditions []struct{ Type, Status, Message string }
+		}
+	}
+	if err := c.api.get(ctx, "/api/v1/nodes/"+c.node, &node); err != nil {
+		return err
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == "Ready" && condition.Status == "True" {
+			return nil
+		}
+		if condition.Type == "Ready" {
+			return errors.New("the node is not ready: " + condition.Message)
+		}
+	}
+	return errors.New("the node has said nothing yet")
+}

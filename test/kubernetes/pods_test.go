@@ -1,0 +1,151 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// pod is a pod as the apiserver knows it.
+type pod struct {
+	Metadata struct{ Namespace, Name, UID string }
+	Status   struct {
+		Phase, PodIP      string
+		ContainerStatuses []struct {
+			State, LastState struct {
+				Terminated *struct {
+					ExitCode        int
+					Reason, Message string
+				}
+			}
+			Ready bool
+		}
+	}
+}
+
+func (p *pod) path() string {
+	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", p.Metadata.Namespace, p.Metadata.Name)
+}
+
+// web is an ordinary pod: one container that waits, a port of the host that leads to it.
+func (c *cluster) web(name string) object {
+	return object{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": object{"name": name, "namespace": "default"},
+		"spec": object{
+			"nodeName": c.node, "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
+			"containers": []object{{
+				"name": "web", "image": rig.PauseImage,
+				"ports": []object{{"containerPort": 80, "hostPort": 18080}},
+			}},
+		},
+	}
+}
+
+// run creates a pod and returns once done is content with it.
+func (c *cluster) run(o object, done func(*pod) error) *pod {
+	c.Helper()
+	body, err := json.Marshal(o)
+	c.check(err)
+	p := &pod{}
+	answer, err := c.api.do(c.ctx, "POST", "/api/v1/namespaces/"+o.text("metadata", "namespace")+"/pods", body)
+	c.check(err)
+	c.check(json.Unmarshal(answer.body, p))
+	path := p.path()
+	c.eventually(func() error {
+		*p = pod{}
+		if err := c.api.get(c.ctx, path, p); err != nil {
+			return err
+		}
+		return done(p)
+	})
+	return p
+}
+
+// running is content with a pod whose containers run.
+func running(p *pod) error {
+	for _, s := range p.Status.ContainerStatuses {
+		if !s.Ready {
+			return fmt.Errorf("pod %s is %s, not ready: %+v", p.Metadata.Name, p.Status.Phase, s)
+		}
+	}
+	if p.Status.Phase != "Running" {
+		return fmt.Errorf("pod %s is %s: %+v", p.Metadata.Name, p.Status.Phase, p.Status)
+	}
+	return nil
+}
+
+// ended is content with a pod whose container has ended once.
+func ended(p *pod) error {
+	if _, ok := ending(p); !ok {
+		return fmt.Errorf("no container of pod %s has ended: %+v", p.Metadata.Name, p.Status)
+	}
+	return nil
+}
+
+// ending is the message that the first container that ended left behind.
+func ending(p *pod) (message string, ok bool) {
+	for _, s := range p.Status.ContainerStatuses {
+		if t := s.LastState.Terminated; t != nil {
+			return t.Message, true
+		}
+		if t := s.State.Terminated; t != nil {
+			return t.Message, true
+		}
+	}
+	return "", false
+}
+
+// remove deletes a pod and returns once it is gone.
+func (c *cluster) remove(p *pod) {
+	c.Helper()
+	_, err := c.api.do(c.ctx, "DELETE", p.path(), nil)
+	c.check(err)
+	c.eventually(func() error {
+		err := c.api.get(c.ctx, p.path(), &pod{})
+		if err == nil {
+			return fmt.Errorf("pod %s is still there", p.Metadata.Name)
+		}
+		if notFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// log is what a pod's container wrote, all its starts together.
+func (c *cluster) log(p *pod) string {
+	c.Helper()
+	files, err := filepath.Glob(filepath.Join(c.podLogs, strings.Join([]string{p.Metadata.Namespace, p.Metadata.Name, p.Metadata.UID}, "_"), "*", "*.log"))
+	c.check(err)
+	slices.Sort(files)
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the pod is being removed
+		}
+		c.check(err)
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// logged waits until a pod has logged a text.
+func (c *cluster) logged(p *pod, text string) {
+	c.Helper()
+	c.eventually(func() error {
+		if all := c.log(p); !strings.Contains(all, text) {
+			return fmt.Errorf("pod %s has not logged %q:\n%s", p.Metadata.Name, text, all)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,46 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+const strictly = "?dryRun=All&fieldValidation=Strict"
+
+// What `kubectl apply --dry-run=server --validate=strict` asks of the apiserver.
+func TestManifestPassesTheStrictDryRun(t *testing.T) {
+	c := start(t, rig.Options{})
+	for _, d := range c.manifest() {
+		post := func(yaml []byte) (answer, error) { return c.api.do(c.ctx, "POST", d.path+strictly, yaml) }
+		got, err := post(d.yaml)
+		if err != nil {
+			t.Errorf("%s %s: %v", d.kind, d.name, err)
+		}
+		for _, warning := range got.warnings {
+			t.Errorf("%s %s: the apiserver warns: %s", d.kind, d.name, warning)
+		}
+		if d.kind == "ConfigMap" {
+			var stored object
+			c.check(json.Unmarshal(got.body, &stored))
+			if _, err := config.Parse("cniscope.toml", []byte(stored.text("data", "cniscope.toml"))); err != nil {
+				t.Errorf("the options in the ConfigMap: %v", err)
+			}
+		}
+		// It does look: a misspelt field is refused.
+		_, err = post(bytes.Replace(d.yaml, []byte("\nmetadata:"), []byte("\nmisspelt: true\nmetadata:"), 1))
+		if err == nil || !strings.Contains(err.Error(), `unknown field "misspelt"`) {
+			t.Errorf("%s %s with a misspelt field: %v, want a refusal", d.kind, d.name, err)
+		}
+		if d.kind == "Namespace" { // the others can only be tried in it
+			_, err := c.api.do(c.ctx, "POST", d.path, d.yaml)
+			c.check(err)
+		}
+	}
+}

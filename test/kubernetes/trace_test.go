@@ -1,0 +1,141 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// span is one span of a trace, whoever sent it.
+type span struct {
+	*tracepb.Span
+	service string
+	parent  *span
+}
+
+// has tells whether an attribute has a value, as text.
+func (s *span) has(key, value string) bool {
+	return slices.ContainsFunc(s.Attributes, func(kv *commonpb.KeyValue) bool {
+		return kv.Key == key && kv.Value.GetStringValue() == value
+	})
+}
+
+// marked tells whether cniscope said of a span that its times are not its parent's.
+func (s *span) marked() bool {
+	return slices.ContainsFunc(s.Attributes, func(kv *commonpb.KeyValue) bool {
+		return (kv.Key == "cniscope.outlived" || kv.Key == "cniscope.unfinished") && kv.Value.GetBoolValue()
+	})
+}
+
+func (s *span) String() string {
+	return fmt.Sprintf("%s: %s (%s, %s)", s.service, s.Name,
+		time.Unix(0, int64(s.StartTimeUnixNano)).UTC().Format("15:04:05.000000000"),
+		time.Duration(s.EndTimeUnixNano-s.StartTimeUnixNano))
+}
+
+// above are the names of a span's ancestors with their services, the next one first.
+func (s *span) above() (names []string) {
+	for p := s.parent; p != nil; p = p.parent {
+		names = append(names, p.service+"/"+p.Name)
+	}
+	return names
+}
+
+// trace is one trace, whole.
+type trace struct {
+	id    string
+	spans []*span
+	// orphans name a parent that is not in the trace.
+	orphans []*span
+}
+
+func newTrace(id string, all []*tracepb.ResourceSpans) *trace {
+	t := &trace{id: id}
+	byID := map[string]*span{}
+	for _, rs := range all {
+		service := ""
+		for _, kv := range rs.GetResource().GetAttributes() {
+			if kv.Key == "service.name" {
+				service = kv.Value.GetStringValue()
+			}
+		}
+		for _, ss := range rs.ScopeSpans {
+			for _, s := range ss.Spans {
+				x := &span{Span: s, service: service}
+				byID[string(s.SpanId)] = x
+				t.spans = append(t.spans, x)
+			}
+		}
+	}
+	for _, s := range t.spans {
+		s.parent = byID[string(s.ParentSpanId)]
+		if len(s.ParentSpanId) > 0 && s.parent == nil {
+			t.orphans = append(t.orphans, s)
+		}
+	}
+	return t
+}
+
+// answered tells whether a span is the server's side of a call: it ends when gRPC has
+// sent the answer, while the client may have it already. That is between the kubelet and
+// containerd.
+func (s *span) answered() bool {
+	return s.Kind == tracepb.Span_SPAN_KIND_SERVER && s.parent.Kind == tracepb.Span_SPAN_KIND_CLIENT
+}
+
+// outside are the spans that are not within their parent's time, though nothing says
+// so of them.
+func (t *trace) outside() (found []string) {
+	for _, s := range t.spans {
+		if s.parent == nil || s.marked() {
+			continue
+		}
+		late := s.EndTimeUnixNano > s.parent.EndTimeUnixNano && !s.answered()
+		if s.StartTimeUnixNano < s.parent.StartTimeUnixNano || late {
+			found = append(found, fmt.Sprintf("%s is not within %s", s, s.parent))
+		}
+	}
+	return found
+}
+
+// services are those who sent a span of the trace, sorted.
+func (t *trace) services() []string {
+	var all []string
+	for _, s := range t.spans {
+		all = append(all, s.service)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// find returns the spans of a service and name.
+func (t *trace) find(service, name string) []*span {
+	return slices.DeleteFunc(slices.Clone(t.spans), func(s *span) bool { return s.service != service || s.Name != name })
+}
+
+// String draws the trace as a tree.
+func (t *trace) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "trace %s\n", t.id)
+	var draw func(above *span, depth int)
+	draw = func(above *span, depth int) {
+		for _, s := range t.spans {
+			if s.parent == above {
+				fmt.Fprintf(&b, "%s%s\n", strings.Repeat("  ", depth), s)
+				draw(s, depth+1)
+			}
+		}
+	}
+	draw(nil, 1)
+	return b.String()
+}
+
+// traceID of a span, in hex.
+func (s *span) traceID() string { return hex.EncodeToString(s.TraceId) }

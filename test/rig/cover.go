@@ -1,0 +1,81 @@
+//go:build linux
+
+package rig
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// cover is a folder of the host that the rig covers by one of its own, in a mount
+// that only its containerd sees, and what runs in its mount namespace.
+type cover struct{ dir, by string }
+
+// always are what no configuration leads elsewhere: libcni's cache of results, and
+// the shims' sockets before containerd 2.4.
+func (p paths) always() []cover {
+	return []cover{{"/var/lib/cni", p.at("cover", "cni")}, {"/run/containerd", p.at("cover", "containerd")}}
+}
+
+// usual are the places of Options.Usual.
+func (p paths) usual() []cover {
+	return []cover{{"/run/nri", p.at("nri")}, {"/etc/cni/net.d", p.cniConf()}, {"/run/cniscope", p.at("run")}}
+}
+
+func (r *Rig) covers() []cover {
+	if r.opts.Usual {
+		return append(r.always(), r.usual()...)
+	}
+	return r.always()
+}
+
+// onHost are the folders that the rig needs on the host: to mount over, and for the
+// cgroups of a kubelet's pods.
+func (r *Rig) onHost() (dirs []string) {
+	for _, c := range r.covers() {
+		dirs = append(dirs, c.dir)
+	}
+	if r.opts.Usual {
+		dirs = append(dirs, kubeletParents()...)
+	}
+	return dirs
+}
+
+// makeOnHost makes folders, and writes down which were missing: the last rig removes
+// them.
+func makeOnHost(dirs []string) error {
+	unlock, err := lockRoot()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	text, err := os.ReadFile(hostFile())
+	if err != nil {
+		return fmt.Errorf("read what the host was like: %w", err)
+	}
+	var before host
+	if err := json.Unmarshal(text, &before); err != nil {
+		return fmt.Errorf("%s: %w", hostFile(), err)
+	}
+	for _, dir := range dirs {
+		before.Made = append(before.Made, missing(dir)...)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make a folder on the host: %w", err)
+		}
+	}
+	if text, err = json.Marshal(before); err != nil {
+		return err
+	}
+	return os.WriteFile(hostFile(), text, 0o600)
+}
+
+// missing are dir and what is above it, as far as it does not exist, from the top.
+func missing(dir string) []string {
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return append(missing(filepath.Dir(dir)), dir)
+}
