@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -199,6 +201,12 @@ func (n *node) serve(ctx context.Context, o config.Options) {
 func (n *node) take(e event.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	defer func() {
+		// One event that cannot be digested must not end the observation of a node.
+		if r := recover(); r != nil {
+			n.log.Error("an event caused a panic; please report this", "event", fmt.Sprintf("%T", e.Body), "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
 	n.pulse.begin(e.Time)
 	defer n.pulse.end()
 	say(n.log, e)
