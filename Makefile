@@ -70,8 +70,7 @@ test-outage: tools ## the endpoint is down for OUTAGE (5m), 200 pods come and go
 .PHONY: fuzz
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
 	@set -e; for target in probe:FuzzDecode pipeline:FuzzPipeline record:FuzzReader config:FuzzParse cniconf:FuzzLoad spool:FuzzScan relay:FuzzSpans text:FuzzClean; do \
-		echo "fuzzing $${target#*:} for $(FUZZTIME)"; \
-		go test ./pkg/$${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s; \
+		test/fuzz.sh ./pkg/$${target%:*} $${target#*:} $(FUZZTIME); \
 	done
 
 .PHONY: golden
