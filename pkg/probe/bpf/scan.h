@@ -41,10 +41,13 @@ __noinline int scan_stretch(void)
 		}
 		var = &s->event.data[off];
 		n = bpf_probe_read_user_str(var, VAR_MAX, (void *)at);
-		if (n <= 0) {
+		if (n < 0) {
 			s->event.h.flags |= FLAG_ENV_CUT;
 			return 0;
 		}
+		/* Some kernels (6.1) count no NUL where there is nothing else. */
+		if (n == 0)
+			n = 1;
 		if (!s->continued && wanted(var, &s->found))
 			s->off = off + n;
 		/* A piece that fills the buffer has lost its end: go on behind it, without
