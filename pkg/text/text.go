@@ -53,13 +53,13 @@ func Clean(s string, limit int) string {
 }
 
 func plain(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return false
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' {
+			// Of what is no printable ASCII, only whole runes can be looked at.
+			return c >= utf8.RuneSelf && utf8.ValidString(s[i:]) && !strings.ContainsFunc(s[i:], unprintable)
 		}
 	}
 	return true
 }
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
