@@ -1,0 +1,69 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// measureIdle watches a cniscope on a node where no pod comes or goes.
+func measureIdle(ctx context.Context, s settings) (rows []row, err error) {
+	n, err := startNode(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	observer, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, observer.Stop()) }()
+	// One pod, so that what comes later is not what is only done once.
+	if _, err := n.pod(ctx); err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, 5*time.Second); err != nil {
+		return nil, err
+	}
+	before, err := cpuTime(observer.PID())
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := pause(ctx, s.idle); err != nil {
+		return nil, err
+	}
+	after, err := cpuTime(observer.PID())
+	if err != nil {
+		return nil, err
+	}
+	m, err := memoryOf(observer.PID())
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		{
+			figure: "CPU while idle", value: 100 * float64(after-before) / float64(time.Since(began)), unit: "% of a core", budget: 0.1,
+			note: fmt.Sprintf("%s in %s", after-before, time.Since(began).Round(time.Second)),
+		},
+		{figure: "anonymous RSS while idle", value: mib(m.anon), unit: "MiB", note: m.String()},
+	}, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func mib(kib int) float64 { return float64(kib) / 1024 }
+
+func (m memory) String() string {
+	return fmt.Sprintf("file %.1f MiB, shared (the ring, mapped twice) %.1f MiB", mib(m.file), mib(m.shmem))
+}

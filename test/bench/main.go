@@ -1,0 +1,120 @@
+//go:build linux
+
+// Command bench measures what cniscope costs a node and prints one table: each figure,
+// its budget, and whether it holds. It needs root and the real parts (make tools).
+//
+// BENCH_ONLY names the sections to run (hooks,idle,pods,latency,middle), BENCH_IDLE says
+// how long an idle cniscope is watched, BENCH_PODS how many pods are run, BENCH_ROUNDS
+// how often latency is measured with and without cniscope.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// sections in the order they are run.
+var sections = []struct {
+	name string
+	run  func(context.Context, settings) ([]row, error)
+}{
+	{"hooks", measureHooks},
+	{"middle", measureMiddle},
+	{"idle", measureIdle},
+	{"pods", measurePods},
+	{"latency", measureLatency},
+}
+
+// settings say how long to measure.
+type settings struct {
+	only         []string
+	idle         time.Duration
+	pods, rounds int
+	// program is the cniscope that is measured.
+	program string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var err error
+	switch filepath.Base(os.Args[0]) {
+	case pluginName:
+		err = asPlugin()
+	case emptyName:
+		err = asEmpty(ctx)
+	default:
+		err = bench(ctx)
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errors.New("needs root, for BPF, containerd and network namespaces: sudo make bench")
+	}
+	s, err := settingsFrom(os.Getenv)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "cniscope-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if s.program, err = build(ctx, dir); err != nil {
+		return err
+	}
+	fmt.Println(machine())
+	var rows []row
+	for _, section := range sections {
+		if len(s.only) > 0 && !slices.Contains(s.only, section.name) {
+			continue
+		}
+		say("measuring %s", section.name)
+		measured, err := section.run(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", section.name, err)
+		}
+		rows = append(rows, measured...)
+	}
+	if over := write(os.Stdout, rows); over > 0 {
+		return fmt.Errorf("over budget: %d of %d figures", over, len(rows))
+	}
+	return nil
+}
+
+// say tells on standard error how far it is.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
+
+func settingsFrom(env func(string) string) (s settings, err error) {
+	s = settings{idle: time.Minute, pods: 200, rounds: 8}
+	if v := env("BENCH_ONLY"); v != "" {
+		s.only = strings.Split(v, ",")
+	}
+	if v := env("BENCH_IDLE"); v != "" {
+		if s.idle, err = time.ParseDuration(v); err != nil {
+			return s, fmt.Errorf("BENCH_IDLE: %w", err)
+		}
+	}
+	for name, n := range map[string]*int{"BENCH_PODS": &s.pods, "BENCH_ROUNDS": &s.rounds} {
+		if v := env(name); v != "" {
+			if *n, err = strconv.Atoi(v); err != nil || *n < 1 {
+				return s, fmt.Errorf("%s is %q: a number above 0 is wanted", name, v)
+			}
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,126 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+func build(ctx context.Context, dir string) (string, error) {
+	say("building cniscope")
+	return scope.Build(ctx, dir)
+}
+
+// node is a private containerd and a backend that takes spans and forgets them.
+type node struct {
+	rig      *rig.Rig
+	sink     *sink
+	settings settings
+	pods     atomic.Int64
+}
+
+func startNode(ctx context.Context, s settings) (*node, error) {
+	n := &node{settings: s}
+	var err error
+	if n.sink, err = newSink(); err != nil {
+		return nil, err
+	}
+	n.rig, err = rig.Start(ctx, rig.Options{})
+	if err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+func (n *node) close() error {
+	n.sink.server.Stop()
+	if n.rig == nil {
+		return nil
+	}
+	return n.rig.Close()
+}
+
+// observe starts a cniscope with the options it comes with, and a backend.
+func (n *node) observe(ctx context.Context) (*scope.Scope, error) {
+	return scope.Start(ctx, n.rig, scope.Options{
+		Program: n.settings.program, TOML: fmt.Sprintf("[export.otlp]\nendpoint = %q\n", n.sink.endpoint),
+	})
+}
+
+// pod runs a pod and removes it, and returns how long it took to run it.
+func (n *node) pod(ctx context.Context) (time.Duration, error) {
+	i := n.pods.Add(1)
+	began := time.Now()
+	id, err := n.rig.RunPod(ctx, rig.PodOptions{
+		Namespace: "bench", Name: fmt.Sprint("pod-", i), Labels: map[string]string{"app": "bench"},
+		HostPorts: []rig.HostPort{{Host: int32(20_000 + i%10_000), Container: 80}},
+	})
+	took := time.Since(began)
+	if err != nil {
+		return 0, err
+	}
+	return took, n.rig.RemovePod(ctx, id)
+}
+
+// many runs pods, some of them at once.
+func (n *node) many(ctx context.Context, pods, parallel int) error {
+	var group sync.WaitGroup
+	errs := make([]error, parallel)
+	left := atomic.Int64{}
+	left.Store(int64(pods))
+	for worker := range parallel {
+		group.Go(func() {
+			for errs[worker] == nil && left.Add(-1) >= 0 {
+				_, errs[worker] = n.pod(ctx)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// sink is an OTLP backend that counts.
+type sink struct {
+	coltracepb.UnimplementedTraceServiceServer
+	server   *grpc.Server
+	endpoint string
+	spans    atomic.Int64
+}
+
+func newSink() (*sink, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &sink{server: grpc.NewServer(), endpoint: "http://" + l.Addr().String()}
+	coltracepb.RegisterTraceServiceServer(s.server, s)
+	go func() {
+		if err := s.server.Serve(l); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: the backend:", err)
+		}
+	}()
+	return s, nil
+}
+
+// Export takes a request.
+func (s *sink) Export(_ context.Context, r *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
+	for _, rs := range r.ResourceSpans {
+		for _, ss := range rs.ScopeSpans {
+			s.spans.Add(int64(len(ss.Spans)))
+		}
+	}
+	return &coltracepb.ExportTraceServiceResponse{}, nil
+}

@@ -1,0 +1,126 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+	"github.com/containerd/nri/pkg/stub"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// emptyName is this program's name in the role of an NRI plugin that does nothing.
+const emptyName = "bench-empty"
+
+// empty subscribes to what cniscope subscribes to.
+type empty struct{ *exec.Cmd }
+
+type nothing struct{}
+
+func (nothing) RunPodSandbox(context.Context, *api.PodSandbox) error    { return nil }
+func (nothing) StopPodSandbox(context.Context, *api.PodSandbox) error   { return nil }
+func (nothing) RemovePodSandbox(context.Context, *api.PodSandbox) error { return nil }
+func (nothing) Synchronize(context.Context, []*api.PodSandbox, []*api.Container) ([]*api.ContainerUpdate, error) {
+	fmt.Println("ready")
+	return nil, nil
+}
+
+func asEmpty(ctx context.Context) error {
+	s, err := stub.New(nothing{}, stub.WithPluginName(emptyName), stub.WithPluginIdx("91"), stub.WithSocketPath(os.Args[1]))
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx)
+}
+
+// startEmpty runs the plugin in a process of its own, as cniscope is.
+func startEmpty(ctx context.Context, r *rig.Rig) (*empty, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(r.Dir(), emptyName)
+	if err := os.Symlink(self, file); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, file, r.NRISocket())
+	cmd.Env = append(os.Environ(), r.Env())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	if !bufio.NewScanner(out).Scan() {
+		return nil, errors.Join(errors.New("the empty NRI plugin did not register"), cmd.Wait())
+	}
+	return &empty{cmd}, nil
+}
+
+func (e *empty) stop() {
+	_ = e.Process.Kill()
+	_ = e.Wait()
+}
+
+var latencyLine = regexp.MustCompile(`^containerd_nri_plugin_latency\w*_(sum|count)\{(.*)\} (\S+)$`)
+var pluginLabel = regexp.MustCompile(`plugin\w*="([^"]*)"`)
+
+// pluginLatency is containerd's own view: the mean of a call of each NRI plugin.
+func pluginLatency(ctx context.Context, url string) ([]row, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("containerd's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	sums, counts := map[string]float64{}, map[string]float64{}
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		found := latencyLine.FindStringSubmatch(lines.Text())
+		if found == nil {
+			continue
+		}
+		value, err := strconv.ParseFloat(found[3], 64)
+		label := pluginLabel.FindStringSubmatch(found[2])
+		if err != nil || label == nil {
+			return nil, fmt.Errorf("containerd's metrics: cannot read %q", lines.Text())
+		}
+		into := sums
+		if found[1] == "count" {
+			into = counts
+		}
+		into[label[1]] += value
+	}
+	var rows []row
+	for _, plugin := range []string{"cniscope", emptyName} {
+		for name, count := range counts {
+			if len(name) >= len(plugin) && name[len(name)-len(plugin):] == plugin {
+				rows = append(rows, row{
+					figure: "containerd_nri_plugin_latency of " + name, value: 1e6 * sums[name] / count, unit: "µs",
+					note: fmt.Sprintf("mean: %.0f calls, %.1f ms in all", count, 1e3*sums[name]),
+				})
+			}
+		}
+	}
+	if len(rows) != 2 {
+		return nil, fmt.Errorf("containerd's metrics name the plugins %v", counts)
+	}
+	return rows, nil
+}

@@ -1,0 +1,149 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// parallel pods at once.
+const parallel = 4
+
+// measurePods runs pods on a node with a cniscope and with an NRI plugin that does
+// nothing: what cniscope holds and uses for them, and what containerd waits for it.
+func measurePods(ctx context.Context, s settings) (rows []row, err error) {
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
+	}
+	defer stats.Close()
+	n, err := startNode(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	observer, err := n.observe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, observer.Stop()) }()
+	empty, err := startEmpty(ctx, n.rig)
+	if err != nil {
+		return nil, err
+	}
+	defer empty.stop()
+
+	cpu, err := used(observer.PID())
+	if err != nil {
+		return nil, err
+	}
+	peak := watchMemory(observer.PID())
+	if err := n.many(ctx, s.pods, parallel); err != nil {
+		return nil, err
+	}
+	// Until what is open has settled, and was sent.
+	if err := pause(ctx, 5*time.Second); err != nil {
+		return nil, err
+	}
+	highest := peak()
+	m, err := memoryOf(observer.PID())
+	if err != nil {
+		return nil, err
+	}
+	now, err := used(observer.PID())
+	if err != nil {
+		return nil, err
+	}
+	latency, err := pluginLatency(ctx, n.rig.MetricsURL())
+	if err != nil {
+		return nil, err
+	}
+	if err := observer.Stop(); err != nil {
+		return nil, err
+	}
+	handler, err := handlerTimes(observer)
+	if err != nil {
+		return nil, err
+	}
+	each := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) / float64(s.pods) }
+	rows = []row{
+		{
+			figure: fmt.Sprintf("anonymous RSS after %d pods", s.pods), value: mib(m.anon), unit: "MiB", budget: 25,
+			note: fmt.Sprintf("highest %.1f MiB; %s; %d spans arrived", mib(highest), m, n.sink.spans.Load()),
+		},
+		{figure: "CPU of cniscope, a pod", value: each(now.self - cpu.self), unit: "ms", note: "set up and torn down"},
+		{figure: "CPU of the hooks, a pod", value: each(now.hooks - cpu.hooks), unit: "ms", note: "all programs of the machine meanwhile"},
+		{
+			figure: "own time of the NRI handler, p99", value: micro(handler.p99), unit: "µs", budget: 100,
+			note: fmt.Sprintf("p50 %s, longest %s, %s calls; at most 25 %% less is true", handler.p50, handler.max, handler.calls),
+		},
+	}
+	return append(rows, latency...), nil
+}
+
+func micro(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+type usage struct{ self, hooks time.Duration }
+
+func used(pid int) (u usage, err error) {
+	if u.self, err = cpuTime(pid); err != nil {
+		return u, err
+	}
+	u.hooks, err = hookTime(pid)
+	return u, err
+}
+
+// watchMemory notes the most anonymous memory a process ever has, until it is asked.
+func watchMemory(pid int) (highest func() int) {
+	stop, most := make(chan struct{}), 0
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			if m, err := memoryOf(pid); err == nil {
+				most = max(most, m.anon)
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	})
+	return func() int {
+		close(stop)
+		watch.Wait()
+		return most
+	}
+}
+
+// handled is what cniscope says of its NRI handlers when it ends.
+type handled struct {
+	calls         string
+	p50, p99, max time.Duration
+}
+
+var handlerLine = regexp.MustCompile(`NRI handlers.* calls=(\d+) p50=(\S+) p99=(\S+) max=(\S+)`)
+
+func handlerTimes(s *scope.Scope) (h handled, err error) {
+	found := handlerLine.FindStringSubmatch(s.LogText())
+	if found == nil {
+		return h, fmt.Errorf("cniscope did not say how long its NRI handlers took; its log:\n%s", s.LogText())
+	}
+	h.calls = found[1]
+	for i, d := range []*time.Duration{&h.p50, &h.p99, &h.max} {
+		if *d, err = time.ParseDuration(found[i+2]); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}

@@ -1,0 +1,98 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cpuTime is what a process has used, all of its threads together, also those that are
+// gone: clock_getcpuclockid(3), whose arithmetic this is.
+func cpuTime(pid int) (time.Duration, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil {
+		return 0, fmt.Errorf("reading the CPU clock of process %d: %w", pid, err)
+	}
+	return time.Duration(t.Nano()), nil
+}
+
+// memory is resident memory in KiB, by kind.
+type memory struct{ anon, file, shmem int }
+
+func memoryOf(pid int) (m memory, err error) {
+	fields, err := status(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return m, err
+	}
+	for name, value := range map[string]*int{"RssAnon": &m.anon, "RssFile": &m.file, "RssShmem": &m.shmem} {
+		if *value, err = strconv.Atoi(strings.TrimSuffix(fields[name], " kB")); err != nil {
+			return m, fmt.Errorf("%s of process %d: %w", name, pid, err)
+		}
+	}
+	return m, nil
+}
+
+// hookTime is what the BPF programs of a process have run for, on behalf of whoever
+// forked, executed or ended. Zero while the kernel's BPF statistics are off.
+func hookTime(pid int) (sum time.Duration, err error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
+	if err != nil {
+		return 0, err
+	}
+	seen := map[string]bool{}
+	for _, file := range files {
+		fields, err := status(file)
+		id := fields["prog_id"]
+		if err != nil || id == "" || fields["run_time_ns"] == "" || seen[id] {
+			continue // closed meanwhile, or no program
+		}
+		seen[id] = true
+		ns, err := strconv.ParseInt(fields["run_time_ns"], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
+		}
+		sum += time.Duration(ns)
+	}
+	if len(seen) == 0 {
+		return 0, fmt.Errorf("process %d has no BPF programs", pid)
+	}
+	return sum, nil
+}
+
+// status reads a file of lines "name: value".
+func status(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fields := map[string]string{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if name, value, found := strings.Cut(lines.Text(), ":"); found {
+			if name = strings.TrimSpace(name); fields[name] == "" {
+				fields[name] = strings.TrimSpace(value)
+			}
+		}
+	}
+	return fields, lines.Err()
+}
+
+// machine says what the figures were measured on.
+func machine() string {
+	cpu, _ := status("/proc/cpuinfo") // without it, one word less
+	var u unix.Utsname
+	_ = unix.Uname(&u)
+	load, _ := os.ReadFile("/proc/loadavg")
+	return fmt.Sprintf("%d × %s, Linux %s, %s/%s, %s; load %s\n", runtime.NumCPU(), cpu["model name"],
+		unix.ByteSliceToString(u.Release[:]), runtime.GOOS, runtime.GOARCH, runtime.Version(), strings.TrimSpace(string(load)))
+}
