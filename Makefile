@@ -95,6 +95,7 @@ drift: generate ## check that the committed BPF objects are what the source give
 
 include tools.mk
 include kubernetes.mk
+include bench.mk
 
 .PHONY: test-ordinary
 

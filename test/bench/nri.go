@@ -77,8 +77,10 @@ func (e *empty) stop() {
 	_ = e.Wait()
 }
 
-var latencyLine = regexp.MustCompile(`^containerd_nri_plugin_latency\w*_(sum|count)\{(.*)\} (\S+)$`)
-var pluginLabel = regexp.MustCompile(`plugin\w*="([^"]*)"`)
+var (
+	latencyLine = regexp.MustCompile(`^containerd_nri_plugin_latency\w*_(sum|count)\{(.*)\} (\S+)$`)
+	pluginLabel = regexp.MustCompile(`plugin\w*="([^"]*)"`)
+)
 
 // pluginLatency is containerd's own view: the mean of a call of each NRI plugin.
 func pluginLatency(ctx context.Context, url string) ([]row, error) {
