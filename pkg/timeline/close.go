@@ -17,6 +17,7 @@ const cutOff = "still under way when cniscope ended"
 type sandbox struct {
 	*event.Sandbox
 	told    int64 // when that was
+	ran     bool  // it said that the sandbox runs
 	removed int64 // when it was removed; 0 if it was not
 }
 
@@ -39,6 +40,7 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	case event.SandboxRemoved:
 		known.removed = now
 	case event.SandboxRunning, event.SandboxPresent:
+		known.ran = true
 		for _, op := range t.open {
 			if op.Kind == Setup && op.ContainerID == s.ID && op.commit == 0 {
 				op.commit, op.closed = now, ClosedRunning
@@ -142,7 +144,7 @@ func (t *Timeline) finish(op *operation) {
 		op.partial("still running")
 	}
 	if s := t.sandboxes[op.ContainerID]; s != nil {
-		op.Sandbox = s.Sandbox
+		op.Sandbox, op.Running = s.Sandbox, s.ran
 		op.identify(s.Pod)
 	}
 	for key, p := range t.processes {

@@ -33,7 +33,7 @@ func (t *Timeline) resolve(op *operation, call *Call) {
 	call.Network = name
 	switch last := call.Runs[len(call.Runs)-1]; {
 	case len(rest) == 0 || !last.Ended || op.Lost > 0:
-	case op.Kind == Setup && op.Sandbox != nil && op.Sandbox.Phase == event.SandboxRunning:
+	case op.Kind == Setup && op.Running:
 		// It would not run if a plugin had been missing.
 	case call.Start < t.configured:
 		// The runtime may have gone by what the configuration was before.

@@ -43,6 +43,8 @@ type Operation struct {
 	Pod         event.Pod
 	// Sandbox is what NRI said; nil where it said nothing.
 	Sandbox *event.Sandbox
+	// Running: NRI said that the sandbox runs. It may have stopped since.
+	Running bool
 	Runtime event.Runtime
 	// Calls in order of their start.
 	Calls []*Call

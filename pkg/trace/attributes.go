@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 
-	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
@@ -37,7 +36,7 @@ func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 		return kvs
 	}
 	if op.Kind == timeline.Setup {
-		kvs = append(kvs, attribute.Bool("cniscope.sandbox_running", op.Sandbox.Phase == event.SandboxRunning || op.Sandbox.Phase == event.SandboxPresent))
+		kvs = append(kvs, attribute.Bool("cniscope.sandbox_running", op.Running))
 	}
 	if len(op.Sandbox.IPs) > 0 {
 		// A scalar, because people search for it; a second address goes beside it.

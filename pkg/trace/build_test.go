@@ -158,7 +158,8 @@ func TestWhatIsSaid(t *testing.T) {
 	op := sandbox(func(op *timeline.Operation) {
 		iptables(op).End = iptables(op).Start + int64(time.Second)
 		iptables(op).Code = 4
-		op.Sandbox = &event.Sandbox{Phase: event.SandboxRunning, IPs: []string{"10.0.0.2", "fd00::2"}, Labels: map[string]string{"app": "web"}}
+		op.Running = true
+		op.Sandbox = &event.Sandbox{Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"}, Labels: map[string]string{"app": "web"}}
 	})
 	spans := build(op)
 	for _, test := range []struct{ span, key, want string }{
