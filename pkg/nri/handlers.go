@@ -84,9 +84,9 @@ func (p *Plugin) announce(runtime, version string) {
 }
 
 // Synchronize receives the sandboxes that were there before us.
-func (h *handlers) Synchronize(_ context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
+func (h *handlers) Synchronize(ctx context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
 	defer h.syncOnce.Do(func() { close(h.synchronised) })
-	h.plugin.receive(event.SandboxPresent, event.TraceContext{}, pods...)
+	h.plugin.receive(ctx, event.SandboxPresent, event.TraceContext{}, pods...)
 	return nil, nil
 }
 
@@ -108,13 +108,14 @@ func (h *handlers) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) er
 // handle is what a pod waits for: measured, and never an error.
 func (p *Plugin) handle(ctx context.Context, phase event.Phase, pod *api.PodSandbox) error {
 	began := time.Now()
-	p.receive(phase, traceOf(ctx), pod)
+	p.receive(ctx, phase, traceOf(ctx), pod)
 	p.times.add(time.Since(began))
 	return nil
 }
 
-func (p *Plugin) receive(phase event.Phase, trace event.TraceContext, pods ...*api.PodSandbox) {
+func (p *Plugin) receive(ctx context.Context, phase event.Phase, trace event.TraceContext, pods ...*api.PodSandbox) {
 	defer p.survive("a handler")
+	defer p.queue.pokeAfter(ctx)
 	received := clock.Monotonic()
 	for _, pod := range pods {
 		p.received.Add(1)

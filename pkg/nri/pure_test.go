@@ -181,7 +181,9 @@ func BenchmarkHandler(b *testing.B) {
 	pod := &api.PodSandbox{Id: strings.Repeat("c", 64), Name: "web", Namespace: "shop", Labels: labels, Annotations: labels}
 	h := newHandlers(p)
 	for b.Loop() {
-		_ = h.RunPodSandbox(context.Background(), pod)
+		ctx, answered := context.WithCancel(context.Background())
+		_ = h.RunPodSandbox(ctx, pod)
+		answered()
 	}
 	b.ReportMetric(float64(p.Stats().Handler.Quantile(0.99)), "p99-ns")
 }

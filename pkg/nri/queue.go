@@ -15,21 +15,20 @@ type queue struct {
 	lost    atomic.Uint64          // dropped and not yet reported
 	dropped atomic.Uint64          // in all
 	trouble atomic.Pointer[string] // why there is no NRI; nil if there is
-	wake    chan struct{}          // something besides an event is to be reported
+	wake    chan struct{}          // there is something to deliver or to report
 }
 
 func newQueue(size int) queue {
 	return queue{events: make(chan event.Event, size), wake: make(chan struct{}, 1)}
 }
 
-// offer never waits.
+// offer never waits, and wakes nobody: see pokeAfter.
 func (q *queue) offer(e event.Event) {
 	select {
 	case q.events <- e:
 	default:
 		q.dropped.Add(1)
 		q.lost.Add(1)
-		q.poke()
 	}
 }
 
@@ -47,23 +46,43 @@ func (q *queue) poke() {
 	}
 }
 
+// pokeAfter wakes the pump when the call that ctx belongs to is answered: the server
+// cancels its context then. On a busy node whoever is woken takes the CPU of who wakes it,
+// and a pod would wait for that.
+func (q *queue) pokeAfter(ctx context.Context) {
+	if ctx.Done() == nil {
+		q.poke()
+		return
+	}
+	context.AfterFunc(ctx, q.poke)
+}
+
 // pump delivers until ctx is done, and then what is left. All calls of the sink
 // come from here.
 func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 	var degraded bool // what the sink was told last
 	for {
 		select {
-		case e := <-p.queue.events:
-			p.deliver(sink, e)
 		case <-p.queue.wake:
+			p.drain(sink)
+			p.report(sink, &degraded)
 		case <-ctx.Done():
-			for len(p.queue.events) > 0 {
-				p.deliver(sink, <-p.queue.events)
-			}
+			p.drain(sink)
 			p.report(sink, &degraded)
 			return
 		}
-		p.report(sink, &degraded)
+	}
+}
+
+// drain delivers what is in the queue.
+func (p *Plugin) drain(sink event.Sink) {
+	for {
+		select {
+		case e := <-p.queue.events:
+			p.deliver(sink, e)
+		default:
+			return
+		}
 	}
 }
 

@@ -34,22 +34,22 @@ func (d decoder) decode(raw []byte) (event.Event, error) {
 	}
 	switch bpfKind(raw[0]) {
 	case bpfKindKIND_FORK:
-		w, err := wire[bpfForkEvent](raw, unsafe.Sizeof(bpfForkEvent{}))
-		if err != nil {
+		var w bpfForkEvent
+		if err := wire(&w, raw, unsafe.Sizeof(bpfForkEvent{})); err != nil {
 			return event.Event{}, fmt.Errorf("fork: %w", err)
 		}
 		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
 			Process: processKey(w.H.Task), Parent: processKey(w.Parent), PID: w.H.Task.Pid,
 		}}, nil
 	case bpfKindKIND_EXEC:
-		w, err := wire[bpfExecEvent](raw, unsafe.Offsetof(bpfExecEvent{}.Data))
-		if err != nil {
+		var w bpfExecEvent
+		if err := wire(&w, raw, unsafe.Offsetof(bpfExecEvent{}.Data)); err != nil {
 			return event.Event{}, fmt.Errorf("exec: %w", err)
 		}
-		return d.exec(w)
+		return d.exec(&w)
 	case bpfKindKIND_EXIT:
-		w, err := wire[bpfExitEvent](raw, unsafe.Sizeof(bpfExitEvent{}))
-		if err != nil {
+		var w bpfExitEvent
+		if err := wire(&w, raw, unsafe.Sizeof(bpfExitEvent{})); err != nil {
 			return event.Event{}, fmt.Errorf("exit: %w", err)
 		}
 		code, signal := status(uint32(w.Status))
@@ -121,22 +121,22 @@ func (im image) describe(e *event.Exec, mode Arguments) {
 	if len(args) > 0 {
 		e.Args, e.Hidden = sanitise(called, args[1:], mode)
 	}
-	call, folders, cut := parseEnvironment(im.env)
-	if call != nil && slices.Contains(folders, path.Dir(path.Clean(im.file))) {
-		e.InPath, e.Call = true, call
+	vars, cut := parseEnvironment(im.env)
+	if slices.Contains(vars.folders(), path.Dir(path.Clean(im.file))) {
+		e.InPath, e.Call = true, vars.call()
 	}
 	e.Truncated = im.truncated || cut
 }
 
-// wire copies a record into the struct the kernel side wrote. A record may end
-// anywhere behind its first least bytes; the rest of the struct is zero then.
-func wire[T any](raw []byte, least uintptr) (*T, error) {
-	var w T
+// wire copies a record into the struct the kernel side wrote, which is zero before. A
+// record may end anywhere behind its first least bytes; the rest of the struct stays zero
+// then.
+func wire[T any](w *T, raw []byte, least uintptr) error {
 	if uintptr(len(raw)) < least {
-		return nil, fmt.Errorf("%d bytes, want at least %d", len(raw), least)
+		return fmt.Errorf("%d bytes, want at least %d", len(raw), least)
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&w)), unsafe.Sizeof(w)), raw)
-	return &w, nil
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(w)), unsafe.Sizeof(*w)), raw)
+	return nil
 }
 
 // taskKey has the layout of bpf/wire.h's task_key.

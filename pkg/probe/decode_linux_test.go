@@ -114,3 +114,17 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A command of a plugin, as most records are.
+func BenchmarkDecode(b *testing.B) {
+	raw := encode(bpfFlagFLAG_TRUSTED, "/usr/sbin/xtables-nft-multi", []string{"/usr/sbin/iptables", "-t", "nat", "-S"}, []string{
+		"CNI_COMMAND=ADD", "CNI_CONTAINERID=c1", "CNI_PATH=/opt/cni/bin", "CNI_IFNAME=eth0",
+		"CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;K8S_POD_UID=u-1",
+	})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := (decoder{arguments: ArgumentsKnown}).decode(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

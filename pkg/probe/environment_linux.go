@@ -19,11 +19,13 @@ type kubernetesArgs struct {
 	K8S_POD_UID       types.UnmarshallableString
 }
 
-// parseEnvironment picks the identity of a CNI call out of an environment, and the
-// folders of CNI_PATH. The call is nil where there is no CNI_COMMAND. cut says that
-// a value was longer than the kernel side reads.
-func parseEnvironment(env []string) (call *event.Call, folders []string, cut bool) {
-	vars := map[string]string{}
+// variables are those of an environment that tell of a CNI call.
+type variables map[string]string
+
+// parseEnvironment picks them out. cut says that a value was longer than the kernel side
+// reads.
+func parseEnvironment(env []string) (vars variables, cut bool) {
+	vars = variables{}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		if wantedVariable(name) {
@@ -31,27 +33,35 @@ func parseEnvironment(env []string) (call *event.Call, folders []string, cut boo
 			cut = cut || len(kv) >= variableMax
 		}
 	}
-	command := vars["CNI_COMMAND"]
-	if !knownCommand(command) {
-		return nil, nil, cut
+	return vars, cut
+}
+
+// folders are those of CNI_PATH; none where CNI_COMMAND is no command.
+func (v variables) folders() (folders []string) {
+	if !knownCommand(v["CNI_COMMAND"]) {
+		return nil
 	}
-	for _, folder := range strings.Split(vars["CNI_PATH"], ":") {
+	for _, folder := range strings.Split(v["CNI_PATH"], ":") {
 		if folder != "" {
 			folders = append(folders, path.Clean(folder))
 		}
 	}
-	call = &event.Call{
-		Command:     command,
-		ContainerID: text.Clean(vars["CNI_CONTAINERID"], 128),
-		NetNS:       text.Clean(vars["CNI_NETNS"], text.Bound),
-		IfName:      text.Clean(vars["CNI_IFNAME"], 64),
-		Pod:         podOf(vars["CNI_ARGS"]),
+	return folders
+}
+
+// call is the identity of the call.
+func (v variables) call() *event.Call {
+	return &event.Call{
+		Command:     v["CNI_COMMAND"],
+		ContainerID: text.Clean(v["CNI_CONTAINERID"], 128),
+		NetNS:       text.Clean(v["CNI_NETNS"], text.Bound),
+		IfName:      text.Clean(v["CNI_IFNAME"], 64),
+		Pod:         podOf(v["CNI_ARGS"]),
 		Trace: event.TraceContext{
-			Parent: text.Clean(vars["TRACEPARENT"], 64),
-			State:  text.Clean(vars["TRACESTATE"], 512),
+			Parent: text.Clean(v["TRACEPARENT"], 64),
+			State:  text.Clean(v["TRACESTATE"], 512),
 		},
 	}
-	return call, folders, cut
 }
 
 func wantedVariable(name string) bool {

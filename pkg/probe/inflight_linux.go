@@ -111,7 +111,8 @@ func (p *Probe) describe(r *running) bool {
 		}
 	}
 	// Of a script the link names the interpreter, and its file is an argument.
-	if _, folders, _ := parseEnvironment(im.env); len(im.args) > 1 {
+	vars, _ := parseEnvironment(im.env)
+	if folders := vars.folders(); len(im.args) > 1 {
 		if i := slices.IndexFunc(im.args[1:min(len(im.args), 3)], func(a string) bool {
 			return slices.Contains(folders, path.Dir(path.Clean(a)))
 		}); i >= 0 {

@@ -55,7 +55,7 @@ func (b *Builder) Build(op *timeline.Operation, j *judge.Judgement) Trace {
 		Builder: b, op: op, j: j,
 		trace:  Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
 		own:    b.ids.trace(op.Key()),
-		common: identity(op),
+		common: keyValues(identity(op)),
 	}
 	for _, call := range op.Calls {
 		w.call(call)
@@ -82,8 +82,8 @@ type writer struct {
 	op     *timeline.Operation
 	j      *judge.Judgement
 	trace  Trace
-	own    oteltrace.TraceID // for what nothing is above
-	common []attribute.KeyValue
+	own    oteltrace.TraceID    // for what nothing is above
+	common []*commonpb.KeyValue // of every span; shared, since nobody changes them
 	spans  []*tracepb.Span
 	root   oteltrace.SpanID
 }
@@ -95,8 +95,8 @@ type at struct {
 	state  string
 	// remote: somebody else made the parent.
 	remote bool
-	// attributes that everything below a call has.
-	attributes []attribute.KeyValue
+	// attributes that everything below a call has; shared.
+	attributes []*commonpb.KeyValue
 }
 
 // place finds a call's parent: the span that its environment names, if that one is
@@ -146,8 +146,8 @@ func (w *writer) call(call *timeline.Call) {
 	id := w.ids.call(where.trace, call.Runs[0].Process, call.Start)
 	s := w.span(where, id, "CNI "+call.Command, call.Start, call.End, "call")
 	s.Links = links
-	below := at{trace: where.trace, parent: id, state: where.state, attributes: aboutCall(call)}
-	s.Attributes = append(s.Attributes, keyValues(below.attributes)...)
+	below := at{trace: where.trace, parent: id, state: where.state, attributes: keyValues(aboutCall(call))}
+	s.Attributes = append(s.Attributes, below.attributes...)
 	s.Attributes = append(s.Attributes, keyValues(aboutTime(verdict))...)
 	s.Attributes = append(s.Attributes, keyValues(aboutLoss(w.op))...)
 	if where.remote {
@@ -196,7 +196,7 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 	}
 	id := w.ids.span(where.trace, string(im.Process), im.Start)
 	s := w.span(where, id, name, im.Start, im.End, kind)
-	s.Attributes = append(s.Attributes, keyValues(where.attributes)...)
+	s.Attributes = append(s.Attributes, where.attributes...)
 	s.Attributes = append(s.Attributes,
 		keyValue(attribute.String("cni.command", run.Run.Command)),
 		keyValue(attribute.String("cni.plugin", run.Run.Plugin)))
@@ -229,6 +229,9 @@ func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	})
 }
 
+// usual is how many attributes a span of a plugin or a command has.
+const usual = 24
+
 // span appends a span with what every span has.
 func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
 	s := &tracepb.Span{
@@ -236,8 +239,9 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 		Kind:              tracepb.Span_SPAN_KIND_INTERNAL,
 		StartTimeUnixNano: w.wall(start), EndTimeUnixNano: w.wall(max(start, end)),
 		Flags:      uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) | uint32(oteltrace.FlagsSampled),
-		Attributes: append([]*commonpb.KeyValue{keyValue(attribute.String("cniscope.kind", kind))}, keyValues(w.common)...),
+		Attributes: make([]*commonpb.KeyValue, 0, usual),
 	}
+	s.Attributes = append(append(s.Attributes, keyValue(attribute.String("cniscope.kind", kind))), w.common...)
 	if where.parent.IsValid() {
 		s.ParentSpanId = where.parent[:]
 	}

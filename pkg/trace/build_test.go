@@ -232,8 +232,16 @@ func TestNobodyReplacesTheResource(t *testing.T) {
 	}
 }
 
+// An operation of 60 spans: bridge, and iptables 57 times more.
 func BenchmarkBuild(b *testing.B) {
-	op := sandbox()
+	op := sandbox(func(op *timeline.Operation) {
+		one := iptables(op)
+		for i := range 57 {
+			next := *one
+			next.Process = event.Process(fmt.Sprint("3@", i))
+			bridge(op).Children = append(bridge(op).Children, &next)
+		}
+	})
 	j := options.Judge(op)
 	builder := NewBuilder(IDs{}, nil, "v1")
 	b.ReportAllocs()

@@ -20,7 +20,7 @@ func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
 		Builder: b, op: &timeline.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID},
 		trace: Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
 	}
-	w.common = identity(w.op)
+	w.common = keyValues(identity(w.op))
 	where := at{trace: b.ids.trace(f.Operation), parent: b.ids.operation(f.Operation)}
 	if above := w3c.Parse(f.Trace); above.IsSampled() {
 		where = at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}
