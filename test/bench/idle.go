@@ -65,5 +65,5 @@ func pause(ctx context.Context, d time.Duration) error {
 func mib(kib int) float64 { return float64(kib) / 1024 }
 
 func (m memory) String() string {
-	return fmt.Sprintf("file %.1f MiB, shared (the ring, mapped twice) %.1f MiB", mib(m.file), mib(m.shmem))
+	return fmt.Sprintf("not anonymous: %.1f MiB, of which the ring, mapped twice, is 16", mib(m.file+m.shmem))
 }

@@ -33,8 +33,21 @@ func write(w io.Writer, rows []row) (over int) {
 			holds = "NO"
 			over++
 		}
-		fmt.Fprintf(t, "%s\t%.3g %s\t%s\t%s\t%s\n", r.figure, r.value, r.unit, budget, holds, r.note)
+		fmt.Fprintf(t, "%s\t%s %s\t%s\t%s\t%s\n", r.figure, short(r.value), r.unit, budget, holds, r.note)
 	}
 	t.Flush()
 	return over
+}
+
+// short is a value to three digits, without an exponent.
+func short(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 1:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.3f", v)
 }

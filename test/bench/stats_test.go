@@ -1,0 +1,46 @@
+//go:build linux
+
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestEnvironmentsHaveTheLengthThatIsSaid(t *testing.T) {
+	for _, test := range []struct{ n, bytes int }{{35, 2560}, {200, 20_000}} {
+		env, bytes := environment(test.n, test.bytes), 0
+		for _, kv := range env {
+			bytes += len(kv) + 1
+		}
+		if len(env) != test.n || bytes != test.bytes {
+			t.Errorf("%d variables of %d bytes, want %d of %d", len(env), bytes, test.n, test.bytes)
+		}
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	values := []float64{5, 1, 4, 2, 3}
+	for q, want := range map[float64]float64{0: 1, 0.5: 3, 0.99: 5, 1: 5} {
+		if got := quantile(values, q); got != want {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+	}
+	if !slices.Equal(values, []float64{5, 1, 4, 2, 3}) || median[float64](nil) != 0 {
+		t.Errorf("changed to %v", values)
+	}
+}
+
+func TestAnIntervalHoldsTheEstimate(t *testing.T) {
+	rounds := []float64{10, 11, 9, 10, 12, 8, 10, 11}
+	low, high := interval(len(rounds), func(drawn []int) float64 {
+		var some []float64
+		for _, i := range drawn {
+			some = append(some, rounds[i])
+		}
+		return mean(some)
+	})
+	if m := mean(rounds); low >= m || high <= m || low < 8 || high > 12 {
+		t.Errorf("%v to %v around %v", low, high, m)
+	}
+}
