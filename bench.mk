@@ -2,6 +2,6 @@
 # say little; it ends with an error if one is over budget.
 
 .PHONY: bench
-bench: tools ## measure what cniscope costs a node, against its budgets (root; about 5 minutes)
+bench: tools ## measure what cniscope costs a node, against its budgets (root; about 7 minutes)
 	@go build -o bin/bench ./test/bench
 	@bin/bench
