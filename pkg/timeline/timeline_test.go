@@ -189,6 +189,28 @@ setup c2 4003-4004: settled
     bridge ADD 1-8
 `,
 		},
+		"a plugin that is missing makes the runtime undo the rest at once": {
+			func(s *story) {
+				s.at(0, bridged("bridge", "portmap")).
+					plugin(1, "b", "ADD", "bridge").exit(8, "b").plugin(20, "d", "DEL", "bridge").exit(25, "d").tick(30_000)
+			},
+			`setup c1 1-8: next operation
+  ADD eth0 1-8 network pods never run: portmap
+    bridge ADD 1-8
+teardown c1 20-25: settled
+  DEL eth0 20-25
+    bridge DEL 20-25
+`,
+		},
+		"what ends where another runtime's network would is not broken": {
+			func(s *story) {
+				s.at(0, bridged("bridge", "portmap")).plugin(1, "b", "ADD", "bridge").exit(8, "b").tick(30_000)
+			},
+			`setup c1 1-8: settled
+  ADD eth0 1-8 network pods
+    bridge ADD 1-8
+`,
+		},
 		"nothing is missing in a sandbox that runs": {
 			func(s *story) {
 				s.at(0, bridged("bridge", "portmap")).
