@@ -39,7 +39,7 @@ func (t *Timeline) resolve(op *operation, call *Call) {
 		// The runtime may have gone by what the configuration was before.
 	case op.Closed == ClosedFinished && !last.Failed(): // their turn may have come unseen
 		op.partial(cutOff)
-	case !last.Failed() && !(op.Closed == ClosedNext && op.commit-op.End < int64(t.options.Settle)):
+	case !last.Failed() && (op.Closed != ClosedNext || op.commit-op.End >= int64(t.options.Settle)):
 		// A runtime that misses a plugin undoes at once what was done. Another runtime on
 		// the node may have a network that begins like this one and ends here.
 	default:
