@@ -57,6 +57,7 @@ type span struct {
 // field is one field of an encoded message: bytes or a number.
 type field struct {
 	number protowire.Number
+	kind   protowire.Type // of another kind than the protocol says, a field is an unknown one
 	bytes  []byte
 	value  uint64
 }
@@ -71,7 +72,7 @@ func fields(message []byte, f func(field) error) error {
 			return errMalformed
 		}
 		message = message[n:]
-		one := field{number: number}
+		one := field{number: number, kind: kind}
 		switch kind {
 		case protowire.BytesType:
 			one.bytes, n = protowire.ConsumeBytes(message)
@@ -96,7 +97,7 @@ func fields(message []byte, f func(field) error) error {
 // within calls f for the content of each field of that number.
 func within(message []byte, number protowire.Number, f func([]byte) error) error {
 	return fields(message, func(one field) error {
-		if one.number != number {
+		if one.number != number || one.kind != protowire.BytesType {
 			return nil
 		}
 		return f(one.bytes)
@@ -129,6 +130,13 @@ func spansOf(request []byte, f func(*span)) (int, error) {
 func readSpan(message []byte) (*span, error) {
 	s := &span{}
 	return s, fields(message, func(one field) (err error) {
+		kind := protowire.BytesType
+		if one.number == spanStart || one.number == spanEnd {
+			kind = protowire.Fixed64Type
+		}
+		if one.kind != kind {
+			return nil
+		}
 		switch one.number {
 		case spanTrace:
 			s.trace = one.bytes
@@ -167,10 +175,11 @@ func readSpan(message []byte) (*span, error) {
 func (s *span) attribute(pair []byte) error {
 	var key, value []byte
 	err := fields(pair, func(one field) error {
-		switch one.number {
-		case pairKey:
+		switch {
+		case one.kind != protowire.BytesType:
+		case one.number == pairKey:
 			key = one.bytes
-		case pairValue:
+		case one.number == pairValue:
 			return within(one.bytes, valueString, func(text []byte) error {
 				value = text
 				return nil

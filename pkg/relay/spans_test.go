@@ -109,6 +109,8 @@ func FuzzSpans(f *testing.F) {
 		Name: "runtime.v1.RuntimeService/StopPodSandbox", StartTimeUnixNano: 1, EndTimeUnixNano: 2,
 		Events: []*tracepb.Span_Event{{Name: `StopPodSandbox for "` + one + `"`}}, Status: &tracepb.Status{Message: "m"},
 	}))
+	// The field of the spans as a number instead of bytes: to the library it is unknown.
+	f.Add([]byte{requestResourceSpans<<3 | 2, 4, resourceScopeSpans<<3 | 2, 2, scopeSpans << 3, 0})
 	f.Fuzz(func(t *testing.T, request []byte) {
 		var got []span
 		n, err := spansOf(request, func(s *span) {
