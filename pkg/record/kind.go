@@ -26,6 +26,34 @@ func kindOf(body event.Body) string {
 		return "lost"
 	case *event.Degraded:
 		return "degraded"
+	case *event.Detail:
+		return "detail"
+	case *event.Wait:
+		return "wait"
+	case *event.Request:
+		return "request"
+	case *event.Answer:
+		return "answer"
+	case *event.Address:
+		return "address"
+	case *event.Setting:
+		return "setting"
+	case *event.Enter:
+		return "enter"
+	case *event.Connect:
+		return "connect"
+	case *event.Accept:
+		return "accept"
+	case *event.Close:
+		return "close"
+	case *event.Configuration:
+		return "configuration"
+	case *event.Result:
+		return "result"
+	case *event.FirstConnection:
+		return "firstconnection"
+	case *event.Cut:
+		return "cut"
 	case *event.Tick:
 		return "tick"
 	}
@@ -55,6 +83,34 @@ func newBody(kind string) event.Body {
 		return new(event.Lost)
 	case "degraded":
 		return new(event.Degraded)
+	case "detail":
+		return new(event.Detail)
+	case "wait":
+		return new(event.Wait)
+	case "request":
+		return new(event.Request)
+	case "answer":
+		return new(event.Answer)
+	case "address":
+		return new(event.Address)
+	case "setting":
+		return new(event.Setting)
+	case "enter":
+		return new(event.Enter)
+	case "connect":
+		return new(event.Connect)
+	case "accept":
+		return new(event.Accept)
+	case "close":
+		return new(event.Close)
+	case "configuration":
+		return new(event.Configuration)
+	case "result":
+		return new(event.Result)
+	case "firstconnection":
+		return new(event.FirstConnection)
+	case "cut":
+		return new(event.Cut)
 	case "tick":
 		return new(event.Tick)
 	}

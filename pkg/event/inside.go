@@ -1,0 +1,245 @@
+package event
+
+// What happens inside a process of a plugin's tree: what it asks of the kernel and what
+// it waits for. Where a type has a Start, Event.Time is when it was over.
+
+// Detail says that from now on the inside of processes is seen, or is not.
+type Detail struct {
+	On bool `json:"on"`
+}
+
+// WaitKind is what kind of thing was waited for.
+type WaitKind string
+
+// The kinds of waits.
+const (
+	// WaitLock: a lock on a file (flock, fcntl).
+	WaitLock WaitKind = "lock"
+	// WaitMutex: a lock of the kernel's own, such as rtnl.
+	WaitMutex WaitKind = "mutex"
+	// WaitSleep: a timer, and it went off.
+	WaitSleep WaitKind = "sleep"
+	// WaitPoll: for whatever comes first, of files, threads or children, and something came.
+	WaitPoll WaitKind = "poll"
+	// WaitCall: in any other system call.
+	WaitCall WaitKind = "system call"
+)
+
+// Wait says that a thread was blocked in the kernel. Those of some kinds are only told
+// if they lasted; a lock on a file always is, since who has it matters to others.
+type Wait struct {
+	Process Process  `json:"process"`
+	Thread  uint32   `json:"thread,omitempty"`
+	Start   int64    `json:"start"`
+	Kind    WaitKind `json:"kind"`
+	// Name is the system call ("flock", "nanosleep"), or of a mutex its name ("rtnl").
+	Name string `json:"name"`
+	// Path is the lock's file.
+	Path string `json:"path,omitempty"`
+	// Error is why it ended in vain, as "EAGAIN"; empty if it did not.
+	Error string `json:"error,omitempty"`
+	// Released: it did not take the lock but gave it back.
+	Released bool `json:"released,omitempty"`
+	// Holder is who had the lock when the wait began; nil if nobody, or if it is not known.
+	Holder *Holder `json:"holder,omitempty"`
+}
+
+// Holder is a process that has a lock.
+type Holder struct {
+	// Process may be one that is not part of any plugin's tree.
+	Process Process `json:"process,omitempty"`
+	PID     uint32  `json:"pid,omitempty"`
+	// Name is what the kernel calls its program (at most 15 bytes).
+	Name string `json:"name,omitempty"`
+}
+
+// Request says that a thread asked the kernel to change something about the network, or
+// for what it knows: one netlink message, one ioctl, one table of iptables.
+type Request struct {
+	Process Process `json:"process"`
+	Thread  uint32  `json:"thread,omitempty"`
+	// Start: of several messages in one system call each has the time of the call.
+	Start int64 `json:"start"`
+	// Protocol is "rtnetlink", "nf_tables", "iptables", "ioctl", or another netlink family.
+	Protocol string `json:"protocol"`
+	// Name is the type of the message: "RTM_NEWLINK", "NFT_MSG_NEWRULE", "SIOCBRADDIF".
+	Name string `json:"name"`
+	// Query: it changes nothing.
+	Query bool `json:"query,omitempty"`
+	// Exclusive: it asked to fail if that is there already (NLM_F_EXCL).
+	Exclusive bool `json:"exclusive,omitempty"`
+	// Port and Sequence tell the answer of the kernel apart, and the notification of others.
+	Port     uint32 `json:"port,omitempty"`
+	Sequence uint32 `json:"sequence,omitempty"`
+	// Count is how many messages of this kind were sent at once, if more than one; the
+	// fields below are those of the first.
+	Count int `json:"count,omitempty"`
+	// Error is what an ioctl or setsockopt failed with. Netlink tells by an Answer.
+	Error string `json:"error,omitempty"`
+	// NetNS is the namespace it was asked in: the socket's.
+	NetNS     Namespace `json:"netns,omitzero"`
+	Interface Interface `json:"interface,omitzero"`
+	// Address is one of an interface, with its prefix: "10.22.0.5/16"; of a neighbour, its own.
+	Address string `json:"address,omitempty"`
+	// Route is where it leads, Gateway by what way.
+	Route   string `json:"route,omitempty"`
+	Gateway string `json:"gateway,omitempty"`
+	// Table and Chain are those of rules.
+	Table string `json:"table,omitempty"`
+	Chain string `json:"chain,omitempty"`
+}
+
+// Interface is what a request says of a network interface.
+type Interface struct {
+	Index uint32 `json:"index,omitempty"`
+	Name  string `json:"name,omitempty"`
+	// Kind is the kernel's word: "veth", "bridge".
+	Kind string `json:"kind,omitempty"`
+	// Peer is the other end of a veth pair.
+	Peer string `json:"peer,omitempty"`
+	// Master is the index of the bridge or bond it is put under.
+	Master uint32 `json:"master,omitempty"`
+	// State is "up" or "down", where that is asked for.
+	State string `json:"state,omitempty"`
+	MTU   uint32 `json:"mtu,omitempty"`
+	// MAC is the link-layer address.
+	MAC string `json:"mac,omitempty"`
+	// NetNS is the namespace it is moved or made in; Peer's where it is said of that.
+	NetNS Namespace `json:"netns,omitzero"`
+}
+
+// Answer is what the kernel said to a Request: only refusals, since most are granted.
+type Answer struct {
+	Process  Process `json:"process"`
+	Port     uint32  `json:"port,omitempty"`
+	Sequence uint32  `json:"sequence"`
+	// Error is its errno, as "EEXIST"; Message what the kernel says in words (extack).
+	Error   string `json:"error"`
+	Message string `json:"message,omitempty"`
+}
+
+// AddressState is how far duplicate address detection has come.
+type AddressState string
+
+// The states of an IPv6 address.
+const (
+	AddressTentative AddressState = "tentative"
+	AddressReady     AddressState = "ready"
+	AddressDuplicate AddressState = "duplicate"
+)
+
+// Address says what a process was told of an IPv6 address it asked for, when that
+// changes: the kernel does not use an address before it is sure that nobody else does.
+type Address struct {
+	Process Process      `json:"process"`
+	NetNS   Namespace    `json:"netns,omitzero"`
+	Index   uint32       `json:"index"`
+	Address string       `json:"address"`
+	State   AddressState `json:"state"`
+}
+
+// Setting says that a process wrote a sysctl.
+type Setting struct {
+	Process Process `json:"process"`
+	Thread  uint32  `json:"thread,omitempty"`
+	Start   int64   `json:"start"`
+	// Key is its path below /proc/sys: "net/ipv4/ip_forward".
+	Key   string    `json:"key"`
+	Value string    `json:"value"`
+	Error string    `json:"error,omitempty"`
+	NetNS Namespace `json:"netns,omitzero"`
+}
+
+// Enter says that a thread went into a network namespace (setns), or into a new one
+// (unshare).
+type Enter struct {
+	Process Process   `json:"process"`
+	Thread  uint32    `json:"thread,omitempty"`
+	NetNS   Namespace `json:"netns"`
+}
+
+// Connect says that a process called another one: it connected a socket, or could not.
+type Connect struct {
+	Process Process `json:"process"`
+	Thread  uint32  `json:"thread,omitempty"`
+	Start   int64   `json:"start"`
+	// Socket is unique while the connection is up; the same in Accept and Close.
+	Socket string `json:"socket"`
+	// Network is "unix" or "tcp"; Address a path or "address:port".
+	Network string `json:"network"`
+	Address string `json:"address"`
+	// Error is why there is no connection, as "ECONNREFUSED".
+	Error string `json:"error,omitempty"`
+	// Listener is who made the socket that listens there, if that is known: under socket
+	// activation not who answers.
+	Listener *Holder `json:"listener,omitempty"`
+}
+
+// Accept says who answered a Connect.
+type Accept struct {
+	Socket string `json:"socket"`
+	Server Holder `json:"server"`
+}
+
+// Close says that a process ended a connection.
+type Close struct {
+	Process Process `json:"process"`
+	Socket  string  `json:"socket"`
+}
+
+// Configuration is what a plugin read from its standard input.
+type Configuration struct {
+	Process    Process `json:"process"`
+	Network    string  `json:"network,omitempty"`
+	Type       string  `json:"type,omitempty"`
+	CNIVersion string  `json:"cni_version,omitempty"`
+	IPAM       string  `json:"ipam,omitempty"`
+	// Invalid says what is wrong with it; empty if nothing is.
+	Invalid string `json:"invalid,omitempty"`
+}
+
+// Result is what a plugin wrote to its standard output.
+type Result struct {
+	Process    Process `json:"process"`
+	CNIVersion string  `json:"cni_version,omitempty"`
+	// IPs, Interfaces and Routes are bounded in number.
+	IPs        []string `json:"ips,omitempty"`
+	Interfaces []string `json:"interfaces,omitempty"`
+	Routes     []string `json:"routes,omitempty"`
+	// Code and Message are those of an error result (CNI specification, section 5).
+	Code    uint32 `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Invalid says what is wrong with it; empty if nothing is.
+	Invalid string `json:"invalid,omitempty"`
+}
+
+// FirstConnection says that the first TCP connection of a namespace was established, in
+// either direction.
+type FirstConnection struct {
+	NetNS  Namespace `json:"netns"`
+	Local  string    `json:"local,omitempty"`
+	Remote string    `json:"remote,omitempty"`
+}
+
+// Cut says that a process did more than is kept of it: bytes read or written, requests.
+type Cut struct {
+	Process Process `json:"process"`
+	// What is a short fixed word: "bytes", "requests".
+	What  string `json:"what"`
+	Count uint64 `json:"count"`
+}
+
+func (*Detail) body()          {}
+func (*Wait) body()            {}
+func (*Request) body()         {}
+func (*Answer) body()          {}
+func (*Address) body()         {}
+func (*Setting) body()         {}
+func (*Enter) body()           {}
+func (*Connect) body()         {}
+func (*Accept) body()          {}
+func (*Close) body()           {}
+func (*Configuration) body()   {}
+func (*Result) body()          {}
+func (*FirstConnection) body() {}
+func (*Cut) body()             {}
