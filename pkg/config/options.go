@@ -111,6 +111,10 @@ type Probe struct {
 	// Arguments says which arguments of commands are shown: ArgumentsKnown,
 	// ArgumentsNone or ArgumentsAll.
 	Arguments string
+	// Detail says when the inside of plugins is looked into: DetailAuto, DetailAlways or
+	// DetailCommands. Linger is for how long after the last call that goes on.
+	Detail string
+	Linger time.Duration
 }
 
 // What Probe.Arguments may be.
@@ -121,6 +125,16 @@ const (
 	ArgumentsNone = "none"
 	// ArgumentsAll shows every argument, secrets among them.
 	ArgumentsAll = "all"
+)
+
+// What Probe.Detail may be.
+const (
+	// DetailAuto looks while a call is under way, and Linger after it.
+	DetailAuto = "auto"
+	// DetailAlways looks all the time.
+	DetailAlways = "always"
+	// DetailCommands never does: runs and commands are all that is seen.
+	DetailCommands = "commands"
 )
 
 // Limits bound what is held in memory.
@@ -169,7 +183,7 @@ func Default() Options {
 		NRI:        NRI{Enabled: true, Socket: "/var/run/nri/nri.sock"},
 		Containerd: Containerd{Address: "/run/containerd/containerd.sock"},
 		CNI:        CNI{ConfDir: "/etc/cni/net.d"},
-		Probe:      Probe{Ring: 8 << 20, Arguments: ArgumentsKnown},
+		Probe:      Probe{Ring: 8 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second},
 		Limits: Limits{
 			Settle:     2 * time.Second,
 			MaxHold:    10 * time.Minute,

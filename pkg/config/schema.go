@@ -102,6 +102,8 @@ func (o *Options) schema() []option {
 
 		{"probe.ring", restart, is(&o.Probe.Ring, size(64<<10, 64<<20, true))},
 		{"probe.arguments", restart, is(&o.Probe.Arguments, oneOf(ArgumentsKnown, ArgumentsNone, ArgumentsAll))},
+		{"probe.detail", restart, is(&o.Probe.Detail, oneOf(DetailAuto, DetailAlways, DetailCommands))},
+		{"probe.linger", restart, is(&o.Probe.Linger, span(time.Second, longest))},
 
 		{"limits.settle", restart, is(&o.Limits.Settle, span(10*time.Millisecond, time.Minute))},
 		{"limits.max_hold", restart, is(&o.Limits.MaxHold, span(time.Second, longest))},

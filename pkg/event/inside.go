@@ -51,6 +51,8 @@ type Holder struct {
 	PID     uint32  `json:"pid,omitempty"`
 	// Name is what the kernel calls its program (at most 15 bytes).
 	Name string `json:"name,omitempty"`
+	// Parent is the program of the process that started it.
+	Parent string `json:"parent,omitempty"`
 }
 
 // Request says that a thread asked the kernel to change something about the network, or

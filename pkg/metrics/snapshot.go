@@ -33,15 +33,15 @@ type Snapshot struct {
 type looker struct {
 	look func() Snapshot
 
-	inFlight, oldest                               *prometheus.Desc
-	late, refused                                  *prometheus.Desc
-	waiting, waitingBytes, exported, dropped       *prometheus.Desc
-	retries, refusedSpans, panics, failing         *prometheus.Desc
-	spooled, unspooled, spoolBytes, spoolWaiting   *prometheus.Desc
-	attached, processes, environments, undecodable *prometheus.Desc
-	bpfRuns, bpfTime                               *prometheus.Desc
-	nriSessions, nriEvents, nriHandler             *prometheus.Desc
-	relay                                          relayed
+	inFlight, oldest                                                 *prometheus.Desc
+	late, refused                                                    *prometheus.Desc
+	waiting, waitingBytes, exported, dropped                         *prometheus.Desc
+	retries, refusedSpans, panics, failing                           *prometheus.Desc
+	spooled, unspooled, spoolBytes, spoolWaiting                     *prometheus.Desc
+	attached, processes, environments, undecodable, observed, detail *prometheus.Desc
+	bpfRuns, bpfTime                                                 *prometheus.Desc
+	nriSessions, nriEvents, nriHandler                               *prometheus.Desc
+	relay                                                            relayed
 }
 
 func newLooker(look func() Snapshot) *looker {
@@ -74,6 +74,8 @@ func newLooker(look func() Snapshot) *looker {
 		attached:     desc("probe_attached", "Whether the kernel probe sees CNI calls (1) or not (0)."),
 		processes:    desc("probe_processes", "Processes in the kernel's table."),
 		environments: desc("probe_environments_cut_total", "Programs whose environment was too long to be searched for CNI_COMMAND to its end."),
+		observed:     desc("probe_seconds_total", "Time since the kernel probe was loaded."),
+		detail:       desc("probe_detail_seconds_total", "Time in which the inside of plugins was looked into, and every system call of the node cost more."),
 		undecodable:  desc("probe_records_undecodable_total", "Records of the kernel side that were not understood."),
 		bpfRuns:      desc("bpf_program_runs_total", "Runs of a BPF program; only while kernel.bpf_stats_enabled is set.", "program"),
 		bpfTime:      desc("bpf_program_seconds_total", "Time spent in it.", "program"),
@@ -92,7 +94,7 @@ func (l *looker) Describe(to chan<- *prometheus.Desc) {
 		l.inFlight, l.oldest, l.late, l.refused,
 		l.waiting, l.waitingBytes, l.exported, l.dropped, l.retries, l.refusedSpans, l.panics, l.failing,
 		l.spooled, l.unspooled, l.spoolBytes, l.spoolWaiting,
-		l.attached, l.processes, l.environments, l.undecodable, l.bpfRuns, l.bpfTime,
+		l.attached, l.processes, l.environments, l.undecodable, l.observed, l.detail, l.bpfRuns, l.bpfTime,
 		l.nriSessions, l.nriEvents, l.nriHandler,
 	}) {
 		to <- d
@@ -187,6 +189,8 @@ func (l *looker) probe(to sender, p *probe.Stats) {
 	to.gauge(l.processes, float64(p.Tracked))
 	to.count(l.environments, p.LongEnvironment)
 	to.count(l.undecodable, p.Undecodable)
+	to <- prometheus.MustNewConstMetric(l.observed, prometheus.CounterValue, p.Observed.Seconds())
+	to <- prometheus.MustNewConstMetric(l.detail, prometheus.CounterValue, p.Attached.Seconds())
 	for program, stats := range p.Programs {
 		if stats.Runs == 0 {
 			continue // the kernel's statistics are off

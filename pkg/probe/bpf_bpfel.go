@@ -13,13 +13,25 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type bpfCall struct {
+	_     structs.HostLayout
+	Start uint64
+	Args  [4]uint64
+	Conn  uint64
+	Nr    uint16
+	Class uint8
+	Held  uint8
+	Pad   uint32
+}
+
 type bpfCounter uint32
 
 const (
 	bpfCounterLOST_RING  bpfCounter = 0
 	bpfCounterLOST_TABLE bpfCounter = 1
 	bpfCounterCUT_ENV    bpfCounter = 2
-	bpfCounterCOUNTERS   bpfCounter = 3
+	bpfCounterLOST_CALLS bpfCounter = 3
+	bpfCounterCOUNTERS   bpfCounter = 4
 )
 
 type bpfExecEvent struct {
@@ -121,6 +133,7 @@ const (
 	bpfKindKIND_FORK bpfKind = 1
 	bpfKindKIND_EXEC bpfKind = 2
 	bpfKindKIND_EXIT bpfKind = 3
+	bpfKindKIND_CALL bpfKind = 4
 )
 
 type bpfLostKey struct {
@@ -155,8 +168,14 @@ type bpfProcess struct {
 		Tgid  uint32
 		Pid   uint32
 	}
-	Cpu   uint64
-	Delay uint64
+	Cpu     uint64
+	Delay   uint64
+	Home    uint64
+	Entered uint64
+	InIno   uint64
+	OutIno  uint64
+	Bytes   uint32
+	Pad     uint32
 }
 
 type bpfScratch struct {
@@ -180,6 +199,7 @@ type bpfSlip struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	bpfMapCalls         = "calls"
 	bpfMapCounters      = "counters"
 	bpfMapEvents        = "events"
 	bpfMapLosses        = "losses"
@@ -196,6 +216,7 @@ const (
 	bpfVarUnusedExit    = "unused_exit"
 	bpfVarUnusedFlag    = "unused_flag"
 	bpfVarUnusedFork    = "unused_fork"
+	bpfVarUnusedInCall  = "unused_in_call"
 	bpfVarUnusedKind    = "unused_kind"
 )
 
@@ -250,6 +271,7 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
+	Calls     *ebpf.MapSpec `ebpf:"calls"`
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Events    *ebpf.MapSpec `ebpf:"events"`
 	Losses    *ebpf.MapSpec `ebpf:"losses"`
@@ -269,6 +291,7 @@ type bpfVariableSpecs struct {
 	UnusedExit    *ebpf.VariableSpec `ebpf:"unused_exit"`
 	UnusedFlag    *ebpf.VariableSpec `ebpf:"unused_flag"`
 	UnusedFork    *ebpf.VariableSpec `ebpf:"unused_fork"`
+	UnusedInCall  *ebpf.VariableSpec `ebpf:"unused_in_call"`
 	UnusedKind    *ebpf.VariableSpec `ebpf:"unused_kind"`
 }
 
@@ -292,6 +315,7 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
+	Calls     *ebpf.Map `ebpf:"calls"`
 	Counters  *ebpf.Map `ebpf:"counters"`
 	Events    *ebpf.Map `ebpf:"events"`
 	Losses    *ebpf.Map `ebpf:"losses"`
@@ -302,6 +326,7 @@ type bpfMaps struct {
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
+		m.Calls,
 		m.Counters,
 		m.Events,
 		m.Losses,
@@ -322,6 +347,7 @@ type bpfVariables struct {
 	UnusedExit    *ebpf.Variable `ebpf:"unused_exit"`
 	UnusedFlag    *ebpf.Variable `ebpf:"unused_flag"`
 	UnusedFork    *ebpf.Variable `ebpf:"unused_fork"`
+	UnusedInCall  *ebpf.Variable `ebpf:"unused_in_call"`
 	UnusedKind    *ebpf.Variable `ebpf:"unused_kind"`
 }
 

@@ -24,10 +24,23 @@ const variableMax = 511
 // leaves is named, bounded and sanitised.
 type decoder struct {
 	arguments Arguments
+	inside    *interior
 }
 
-// decode returns the event in one ring buffer record. It fails on a record that
+// events returns what one ring buffer record says, in order. It fails on a record that
 // this version of the kernel side cannot have written.
+func (d decoder) events(raw []byte) ([]event.Event, error) {
+	if len(raw) > 0 && bpfKind(raw[0]) == bpfKindKIND_CALL {
+		return d.inside.decode(raw)
+	}
+	e, err := d.decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	return append(d.inside.note(e), e), nil
+}
+
+// decode returns the event in a record of the life of processes.
 func (d decoder) decode(raw []byte) (event.Event, error) {
 	if len(raw) == 0 {
 		return event.Event{}, fmt.Errorf("empty record")

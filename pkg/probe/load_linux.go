@@ -11,6 +11,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/cniscope/cniscope/pkg/clock"
 )
 
 // initialPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
@@ -21,8 +23,10 @@ type Probe struct {
 	options Options
 	objects bpfObjects
 	links   []link.Link
+	inside  insides
 	reader  *ringbuf.Reader
 	pidNS   uint32
+	opened  int64 // monotonic ns
 
 	undecodable atomic.Uint64
 }
@@ -32,7 +36,7 @@ type Probe struct {
 // do not allow it. Needs CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8), Linux
 // 5.8 or later with BTF.
 func Open(o Options) (_ *Probe, err error) {
-	p := &Probe{options: o}
+	p := &Probe{options: o, opened: clock.Monotonic()}
 	defer func() {
 		if err != nil {
 			_ = p.Close()
@@ -49,12 +53,8 @@ func Open(o Options) (_ *Probe, err error) {
 	if p.pidNS, err = pidNamespace(); err != nil {
 		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)
 	}
-	spec.Maps["events"].MaxEntries = uint32(o.Ring)
-	spec.Maps["processes"].MaxEntries = uint32(o.Processes)
-	if err := errors.Join(
-		spec.Variables["pid_ns"].Set(p.pidNS),
-		spec.Variables["ring_high"].Set(uint64(o.Ring/4)),
-	); err != nil {
+	p.shape(spec)
+	if err := p.constants(spec); err != nil {
 		return nil, fmt.Errorf("kernel probe: setting options: %w", err)
 	}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
@@ -67,10 +67,26 @@ func Open(o Options) (_ *Probe, err error) {
 		}
 		p.links = append(p.links, l)
 	}
+	p.openInside()
 	if p.reader, err = ringbuf.NewReader(p.objects.Events); err != nil {
 		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
 	}
 	return p, nil
+}
+
+// shape sizes the maps that the kernel side's objects share.
+func (p *Probe) shape(spec *ebpf.CollectionSpec) {
+	spec.Maps["events"].MaxEntries = uint32(p.options.Ring)
+	spec.Maps["processes"].MaxEntries = uint32(p.options.Processes)
+	spec.Maps["calls"].MaxEntries = uint32(p.options.Processes)
+}
+
+// constants sets what both objects are told.
+func (p *Probe) constants(spec *ebpf.CollectionSpec) error {
+	return errors.Join(
+		spec.Variables["pid_ns"].Set(p.pidNS),
+		spec.Variables["ring_high"].Set(uint64(p.options.Ring/4)),
+	)
 }
 
 // programs in the order they are attached: an exit without its fork is harmless, a
@@ -81,7 +97,7 @@ func (p *Probe) programs() []*ebpf.Program {
 
 // Close detaches the kernel side. The programs are gone when the process is, too.
 func (p *Probe) Close() error {
-	var errs []error
+	errs := []error{p.inside.close(clock.Monotonic())}
 	for _, l := range p.links {
 		errs = append(errs, l.Close())
 	}

@@ -23,12 +23,32 @@ type Options struct {
 	Processes int
 	// Arguments says which arguments of commands are kept.
 	Arguments Arguments
+	// Detail says when the inside of plugins is looked into; Linger how long after the
+	// last call that goes on, with DetailAuto.
+	Detail Detail
+	Linger time.Duration
 	// Busy tells whether somebody still waits for ticks: operations that are over
 	// but not closed. May be nil.
 	Busy func() bool
 	// Log gets what an operator should know.
 	Log *slog.Logger
 }
+
+// Detail says when the inside of plugins is looked into. While it is, every system call
+// of the node costs some 50 ns more.
+type Detail string
+
+// The values of Detail.
+const (
+	// DetailAuto: while a call of ADD, DEL, CHECK or GC is under way, and for a while
+	// after it.
+	DetailAuto Detail = "auto"
+	// DetailAlways: nothing is missed, not even what a plugin does in its first half
+	// millisecond.
+	DetailAlways Detail = "always"
+	// DetailCommands: never.
+	DetailCommands Detail = "commands"
+)
 
 // Stats is what the probe has done so far.
 type Stats struct {
@@ -38,6 +58,11 @@ type Stats struct {
 	// LongEnvironment counts programs whose environment was too long to be searched
 	// for CNI_COMMAND to its end.
 	RingFull, TableFull, LongEnvironment uint64
+	// CallsFull counts system calls that were not followed because too many were under way.
+	CallsFull uint64
+	// Attached is how long system calls were looked into, of all the time since the
+	// probe was opened: Observed.
+	Attached, Observed time.Duration
 	// Undecodable counts records that the decoder did not understand.
 	Undecodable uint64
 	// Programs are the BPF programs' run counts and times, by name; zero unless the

@@ -72,7 +72,7 @@ func observe(t *testing.T, f func(*observed)) *observed {
 	if os.Geteuid() != 0 {
 		t.Skip("the kernel probe needs root")
 	}
-	p, err := Open(Options{Ring: 1 << 20, Processes: 1024, Arguments: ArgumentsKnown, Log: slog.New(slog.DiscardHandler)})
+	p, err := Open(Options{Ring: 1 << 20, Processes: 1024, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, Log: slog.New(slog.DiscardHandler)})
 	var unsupported *UnsupportedError
 	if errors.As(err, &unsupported) {
 		t.Skip(err)

@@ -31,7 +31,7 @@ const (
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	r := &reader{
 		probe:   p,
-		decoder: decoder{arguments: p.options.Arguments},
+		decoder: decoder{arguments: p.options.Arguments, inside: newInterior()},
 		sink:    sink,
 		table:   newTable(p),
 		now:     clock.Monotonic(),
@@ -77,6 +77,16 @@ type reader struct {
 
 // begin delivers the calls in flight, and says what it may not see of them.
 func (r *reader) begin() {
+	for _, m := range r.probe.inside.missing {
+		r.missing(m)
+	}
+	if gate := &r.probe.inside.gate; gate.mode == DetailAlways {
+		if err := gate.open(r.now); err != nil {
+			r.missing(missing{"inside of plugins", err.Error()})
+		} else if gate.isOpen() {
+			r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
+		}
+	}
 	found, hidden := 0, ""
 	if r.probe.pidNS != initialPIDNamespace {
 		// The kernel's table goes by initial pids, which cannot be seen from here.
@@ -109,6 +119,9 @@ func (r *reader) deadline() time.Time {
 		// waits for ticks now means nothing yet.
 	case r.probe.options.Busy != nil && r.probe.options.Busy():
 	default:
+		if gate := &r.probe.inside.gate; gate.isOpen() && gate.mode == DetailAuto {
+			return time.Now().Add(max(poll, time.Duration(gate.used+int64(gate.linger)-r.now)))
+		}
 		return time.Time{}
 	}
 	return time.Now().Add(poll)
@@ -116,12 +129,18 @@ func (r *reader) deadline() time.Time {
 
 // raw takes one record of the kernel side.
 func (r *reader) raw(record []byte) {
-	e, err := r.decoder.decode(record)
+	events, err := r.decoder.events(record)
 	if err != nil {
 		r.probe.undecodable.Add(1)
 		r.probe.options.Log.Error("the kernel side sent something unreadable; please report this", "error", err)
 		return
 	}
+	for _, e := range events {
+		r.one(e)
+	}
+}
+
+func (r *reader) one(e event.Event) {
 	if exec, ok := e.Body.(*event.Exec); ok && exec.Root {
 		if !exec.InPath {
 			// It merely inherited a plugin's environment: a daemon that a plugin
@@ -129,6 +148,7 @@ func (r *reader) raw(record []byte) {
 			r.table.forget(exec.Process)
 			return
 		}
+		r.look(exec.Call)
 		if r.now-r.lastAnchor > int64(anchorEvery) {
 			r.anchor(r.now)
 		}
@@ -153,11 +173,51 @@ func (r *reader) drained() {
 		for _, exit := range r.table.reconcile(r.now) {
 			r.sink(event.Event{Time: r.now, Body: exit})
 		}
+		r.decoder.inside.keep(r.table.live)
+		r.probe.forgetConnections(r.table.live)
 	}
+	r.unlook()
 	if r.now-r.lastTick > int64(tickEvery) {
 		r.lastTick = r.now
 		r.sink(event.Event{Time: r.now, Body: &event.Tick{}})
 	}
+}
+
+// look sees to it that the inside of a call is seen from now on.
+func (r *reader) look(call *event.Call) {
+	gate := &r.probe.inside.gate
+	if gate.mode != DetailAuto || call == nil || !wanted(call.Command) {
+		return
+	}
+	was := gate.isOpen()
+	if err := gate.open(r.now); err != nil {
+		gate.mode = DetailCommands // it would fail again
+		r.missing(missing{"inside of plugins", err.Error()})
+	}
+	if gate.isOpen() && !was {
+		r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
+	}
+}
+
+// unlook ends that when nobody has needed it for a while.
+func (r *reader) unlook() {
+	gate := &r.probe.inside.gate
+	if r.table.tracking() {
+		gate.used = r.now
+	}
+	if !gate.idle(r.now) {
+		return
+	}
+	if err := gate.close(r.now); err != nil {
+		r.probe.options.Log.Warn("detaching from system calls", "error", err)
+	}
+	r.probe.forgetCalls()
+	r.decoder.inside.forgetWaits()
+	r.sink(event.Event{Time: r.now, Body: &event.Detail{}})
+}
+
+func (r *reader) missing(m missing) {
+	r.sink(event.Event{Time: r.now, Body: &event.Degraded{Feature: m.feature, Reason: m.reason}})
 }
 
 func (r *reader) anchor(now int64) {

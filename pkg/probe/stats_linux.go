@@ -1,25 +1,39 @@
 package probe
 
-import "github.com/cilium/ebpf"
+import (
+	"strings"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+)
 
 // Stats returns what the probe has done so far. It may be called at any time.
 func (p *Probe) Stats() Stats {
-	c := p.counters()
+	c, now := p.counters(), clock.Monotonic()
 	s := Stats{
 		RingFull:        c[bpfCounterLOST_RING],
 		TableFull:       c[bpfCounterLOST_TABLE],
+		CallsFull:       c[bpfCounterLOST_CALLS],
 		LongEnvironment: c[bpfCounterCUT_ENV],
 		Undecodable:     p.undecodable.Load(),
 		Programs:        map[string]ProgramStats{},
+		Observed:        time.Duration(now - p.opened),
+		Attached:        p.inside.gate.attached(now),
 	}
 	var tgid uint32
 	var entry bpfProcess
 	for entries := p.objects.Processes.Iterate(); entries.Next(&tgid, &entry); {
 		s.Tracked++
 	}
-	for name, program := range map[string]interface {
-		Stats() (*ebpf.ProgramStats, error)
-	}{"exec": p.objects.OnExec, "fork": p.objects.OnFork, "exit": p.objects.OnExit} {
+	programs := map[string]*ebpf.Program{"exec": p.objects.OnExec, "fork": p.objects.OnFork, "exit": p.objects.OnExit}
+	if p.inside.all != nil {
+		for name, program := range p.inside.all.Programs {
+			programs[strings.TrimPrefix(name, "on_")] = program
+		}
+	}
+	for name, program := range programs {
 		if st, err := program.Stats(); err == nil {
 			s.Programs[name] = ProgramStats{Runs: st.RunCount, Time: st.Runtime}
 		}

@@ -174,4 +174,5 @@ var reasons = [bpfCounterCOUNTERS]string{
 	bpfCounterLOST_RING:  "ring full",
 	bpfCounterLOST_TABLE: "process table full",
 	bpfCounterCUT_ENV:    "environment too long",
+	bpfCounterLOST_CALLS: "system call table full",
 }

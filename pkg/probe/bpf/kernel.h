@@ -32,6 +32,7 @@ enum {
 };
 enum {
 	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -93,15 +94,30 @@ struct nsproxy {
 
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_magic;
 };
 
+struct file_lock_context;
+
 struct inode {
+	unsigned short i_mode;
 	unsigned long i_ino;
 	struct super_block *i_sb;
+	struct file_lock_context *i_flctx;
+};
+
+struct vfsmount;
+struct dentry;
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
 };
 
 struct file {
 	struct inode *f_inode;
+	void *private_data;
+	struct path f_path;
 };
 
 struct fdtable {
@@ -139,6 +155,7 @@ struct task_struct {
 	int exit_code;
 	pid_t pid;
 	pid_t tgid;
+	char comm[16];
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;

@@ -7,6 +7,11 @@ struct process {
 	struct task_key parent;
 	struct task_key root; /* the run's first process */
 	__u64 cpu, delay;     /* of its threads that are gone */
+	__u64 home;           /* the network namespace its run began in, by cookie */
+	__u64 entered;        /* the one it was last seen to enter */
+	__u64 in_ino, out_ino; /* the pipes its run is spoken to by; 0 if there is none */
+	__u32 bytes;          /* that were read out of it, see BYTES_MAX */
+	__u32 pad;
 };
 
 /* Processes of all plugin trees, by tgid. Sized by [limits] processes. */
@@ -23,41 +28,12 @@ struct {
 	__uint(max_entries, 8 << 20);
 } events SEC(".maps");
 
-struct scratch {
-	struct exec_event event;
-	__u64 at, end;  /* the scan's place in the environment */
-	__u32 off;      /* the next free byte of event.data */
-	__u32 found;    /* CNI_COMMAND was seen */
-	__u32 continued; /* the last piece was the head of a longer variable */
-};
-
-/* An exec event is larger than a BPF stack. Tracepoint programs are not preempted
- * by themselves, so one for each CPU is enough. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} scratches SEC(".maps");
-
-struct slip {
-	__s64 slip;
-	__s64 at;
-};
-
-/* See task.h, slip_of. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct slip);
-} slips SEC(".maps");
-
 enum counter {
 	LOST_RING = 0,  /* the ring buffer was full */
 	LOST_TABLE = 1, /* the process table was full */
 	CUT_ENV = 2,    /* an environment was too long to be searched to its end */
-	COUNTERS = 3,
+	LOST_CALLS = 3, /* more threads in system calls than are followed */
+	COUNTERS = 4,
 };
 
 struct {
@@ -98,6 +74,25 @@ static __always_inline void lose(enum counter reason, const struct task_key *roo
 	else
 		bpf_map_update_elem(&losses, &key, &one, BPF_ANY);
 }
+
+/* A system call that a thread of a tracked process is in. */
+struct call {
+	__u64 start;
+	__u64 args[4];
+	__u64 conn;     /* connect: the client's socket, until it is over */
+	__u16 nr;
+	__u8 class;
+	__u8 held;      /* somebody had the lock when it began */
+	__u32 pad;
+};
+
+/* By thread. Emptied at the end of the thread, and by the reader when it detaches. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, struct call);
+} calls SEC(".maps");
 
 /* Waking the reader is the largest cost there is, so only the exec that starts a
  * run does it; the reader then polls while anything is tracked. A ring that fills

@@ -20,7 +20,9 @@ volatile const __u32 pid_ns = 0;     /* inode of cniscope's PID namespace */
 volatile const __u64 ring_high = 0;  /* wake the reader above this many bytes */
 
 #include "maps.h"
+#include "scratch.h"
 #include "task.h"
+#include "cputime.h"
 #include "search.h"
 #include "scan.h"
 
@@ -28,6 +30,7 @@ volatile const __u64 ring_high = 0;  /* wake the reader above this many bytes */
 const struct fork_event *unused_fork __attribute__((unused));
 const struct exec_event *unused_exec __attribute__((unused));
 const struct exit_event *unused_exit __attribute__((unused));
+const struct call *unused_in_call __attribute__((unused));
 const enum kind *unused_kind __attribute__((unused));
 const enum flag *unused_flag __attribute__((unused));
 const enum counter *unused_counter __attribute__((unused));
@@ -48,6 +51,9 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	key_of(child, &p.self);
 	p.parent = up->self;
 	p.root = up->root;
+	p.home = up->home;
+	p.in_ino = up->in_ino;
+	p.out_ino = up->out_ino;
 	tgid = child->tgid;
 	if (bpf_map_update_elem(&processes, &tgid, &p, BPF_ANY)) {
 		lose(LOST_TABLE, &p.root);
@@ -129,6 +135,10 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	e->netns_inum = 0;
 	netns_of(task, &e->netns_cookie, &e->netns_inum);
 	stdin_of(task, e);
+	if (root)
+		p->home = e->netns_cookie;
+	if (trusted && s->found)
+		pipes_of(task, p);
 
 	__u64 size = __builtin_offsetof(struct exec_event, data) + s->off;
 
@@ -144,9 +154,11 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	__u32 tgid = task->tgid;
 	struct process *found = bpf_map_lookup_elem(&processes, &tgid), p;
 	struct exit_event e = {};
+	__u32 tid = task->pid;
 
 	if (!found)
 		return 0;
+	bpf_map_delete_elem(&calls, &tid);
 	__sync_fetch_and_add(&found->cpu, cpu_time(task));
 	__sync_fetch_and_add(&found->delay, task->sched_info.run_delay);
 	if (BPF_CORE_READ(task, signal, live.counter) > 0)

@@ -54,40 +54,8 @@ static __always_inline __u32 visible_pid(struct task_struct *task)
 static __always_inline void key_of(struct task_struct *task, struct task_key *key)
 {
 	key->start = BPF_CORE_READ(task, group_leader, start_boottime);
-	key->tgid = task->tgid;
+	key->tgid = BPF_CORE_READ(task, tgid);
 	key->pid = visible_pid(task);
-}
-
-/* How far the scheduler's clock of this CPU is behind CLOCK_MONOTONIC: they tick
- * alike but slip apart, by NTP (at most 500 ppm) and by stolen time. A task's
- * exec_start is on the scheduler's clock and never in the future, so the smallest
- * distance seen lately is the slip. */
-static __always_inline __s64 slip_of(struct task_struct *task, __s64 now)
-{
-	__u32 zero = 0;
-	struct slip *s = bpf_map_lookup_elem(&slips, &zero);
-	__s64 distance = now - (__s64)task->se.exec_start;
-
-	if (!s)
-		return distance;
-	s->slip += (now - s->at) >> 11; /* 1/2048 = 488 ppm */
-	if (!s->at || s->slip > distance)
-		s->slip = distance;
-	s->at = now;
-	return s->slip;
-}
-
-static __always_inline __u64 cpu_time(struct task_struct *task)
-{
-	/* sum_exec_runtime is brought up to date by ticks and switches: a command of a
-	 * few milliseconds may not have seen one. Add the slice it is in; more than
-	 * two ticks (CONFIG_HZ=100) cannot be missing. */
-	__s64 now = bpf_ktime_get_ns();
-	__s64 slice = now - (__s64)task->se.exec_start - slip_of(task, now);
-
-	if (slice < 0 || slice > 20000000)
-		slice = 0;
-	return task->se.sum_exec_runtime + slice;
 }
 
 static __always_inline void netns_of(struct task_struct *task, __u64 *cookie, __u32 *inum)
@@ -102,12 +70,49 @@ static __always_inline void netns_of(struct task_struct *task, __u64 *cookie, __
 		*cookie = BPF_CORE_READ(net, net_cookie);
 }
 
+/* The file behind a descriptor of the task; none if it has no such. */
+static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **files = BPF_CORE_READ(table, fd), *file = 0;
+
+	if (fd < BPF_CORE_READ(table, max_fds))
+		bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+	return file;
+}
+
+#define S_IFMT 0170000
+#define S_IFIFO 0010000
+#define S_IFSOCK 0140000
+
+/* The inode of the pipe behind a descriptor; 0 if that is something else. */
+static __always_inline __u64 pipe_of(struct task_struct *task, __u32 fd)
+{
+	struct file *file = file_of(task, fd);
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	if (!file || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFIFO)
+		return 0;
+	return BPF_CORE_READ(inode, i_ino);
+}
+
+/* A delegate is given a pipe of its own to read from; what a plugin starts besides
+ * inherits the environment of the call, and mostly reads nothing. */
+static __always_inline void pipes_of(struct task_struct *task, struct process *p)
+{
+	__u64 in = pipe_of(task, 0);
+
+	if (!in || in == p->in_ino)
+		return;
+	p->in_ino = in;
+	p->out_ino = pipe_of(task, 1);
+}
+
 static __always_inline void stdin_of(struct task_struct *task, struct exec_event *e)
 {
-	struct file **table = BPF_CORE_READ(task, files, fdt, fd), *file = 0;
+	struct file *file = file_of(task, 0);
 	struct inode *inode;
 
-	bpf_probe_read_kernel(&file, sizeof(file), table);
 	if (!file)
 		return;
 	inode = BPF_CORE_READ(file, f_inode);

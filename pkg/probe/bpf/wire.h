@@ -9,6 +9,7 @@ enum kind {
 	KIND_FORK = 1,
 	KIND_EXEC = 2,
 	KIND_EXIT = 3,
+	KIND_CALL = 4,
 };
 
 enum flag {
@@ -73,4 +74,68 @@ struct exit_event {
 	__u64 netns_cookie;
 	__u32 netns_inum;
 	__s32 status; /* as wait(2) gives it */
+};
+
+/* What a system call is to the probe. Its number, which differs from one architecture
+ * to the next, is turned into one of these by a table that the reader fills. */
+enum class {
+	CLASS_OTHER = 0, /* told of if it lasted */
+	CLASS_NEVER,     /* of no interest, or it does not return */
+	CLASS_SLEEP,
+	CLASS_FUTEX,
+	CLASS_POLL,
+	CLASS_WAIT, /* for a child */
+	CLASS_FLOCK,
+	CLASS_FCNTL,
+	CLASS_SENDTO,
+	CLASS_SENDMSG,
+	CLASS_RECVFROM,
+	CLASS_RECVMSG,
+	CLASS_READ,
+	CLASS_READV,
+	CLASS_WRITE,
+	CLASS_WRITEV,
+	CLASS_OPEN,
+	CLASS_CONNECT,
+	CLASS_ACCEPT,
+	CLASS_CLOSE,
+	CLASS_SETNS,
+	CLASS_UNSHARE,
+	CLASS_SETSOCKOPT,
+	CLASS_IOCTL,
+	/* No system calls, but told of in the same way. */
+	CLASS_LOCK_HELD, /* a wait for a lock on a file begins */
+	CLASS_MUTEX,
+	CLASS_REFUSED, /* a connection that was under way came to nothing */
+	CLASS_FIRST,   /* the first connection of a network namespace */
+	CLASSES,
+};
+
+#define NR_MAX 512
+/* Bytes of a message, a configuration, a result: as many as a page has. */
+#define DATA_MAX 4096
+/* … and of all that one process is read of: twenty configurations of an ordinary size. */
+#define BYTES_MAX (1 << 18)
+#define STACK_DEPTH 12
+
+struct call_event {
+	struct head h;
+	__u64 start;
+	__s64 ret;
+	__u64 args[4];
+	__u64 object; /* the file's inode, the lock's address, the connection's beginning */
+	__u64 netns_cookie;
+	struct task_key other; /* who has the lock, who accepted */
+	__u8 comm[16];	       /* its program */
+	__u32 netns_inum;
+	__u32 thread;
+	__u32 port; /* of a netlink socket; of a connection, its thread */
+	__u32 len;  /* of data */
+	__u16 nr;
+	__u16 protocol; /* of a netlink socket; else the address family */
+	__u8 class;
+	__u8 out; /* standard output, not input */
+	__u8 cut; /* there was more than is in data */
+	__u8 pad;
+	__u8 data[DATA_MAX];
 };

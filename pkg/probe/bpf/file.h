@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* What goes through files: a plugin's standard input and output, sysctls, namespaces. */
+#pragma once
+
+#define PROC_SUPER_MAGIC 0x9fa0	    /* include/uapi/linux/magic.h */
+#define NSFS_MAGIC 0x6e736673
+#define VALUE_MAX 64
+#define CHUNKS 8 /* a pipe holds 64 KiB, but nobody writes more than 32 of configuration */
+
+struct chunk {
+	struct call *c;
+	struct process *p;
+	__u64 object;
+	__s64 ret;
+};
+
+/* One page of what was read or written. */
+static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u64 at)
+{
+	struct call_event *e;
+
+	if (!k || !k->c || !k->p)
+		return 0;
+	e = record(task, k->p, k->c->class, k->c, k->ret);
+	if (!e)
+		return 0;
+	e->object = k->object;
+	e->out = k->c->class == CLASS_WRITE || k->c->class == CLASS_WRITEV;
+	if (k->c->class == CLASS_READV || k->c->class == CLASS_WRITEV)
+		append_all(e, k->p, k->c->args[1], k->c->args[2], k->ret);
+	else
+		append(e, k->p, k->c->args[1] + at, k->ret - at);
+	e->cut = k->p->bytes >= BYTES_MAX;
+	send_record(e, k->p, false);
+	return 0;
+}
+
+static __noinline int write_setting(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	struct file *file;
+	struct call_event *e;
+	__u64 n = VALUE_MAX;
+
+	if (!p || !c)
+		return 0;
+	file = file_of(task, c->args[0]);
+	e = record(task, p, c->class, c, ret);
+	if (!e)
+		return 0;
+	if (c->args[2] < n)
+		n = c->args[2];
+	append(e, p, c->args[1], n);
+	e->object = e->len; /* where the value ends and its path begins */
+	e->protocol = 1;
+	append_path(e, file);
+	netns_of(task, &e->netns_cookie, &e->netns_inum);
+	send_record(e, p, false);
+	return 0;
+}
+
+static __noinline int exit_file(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	struct file *file;
+	struct inode *inode;
+	struct chunk k;
+	bool out;
+
+	if (!p || !c)
+		return 0;
+	out = c->class == CLASS_WRITE || c->class == CLASS_WRITEV;
+	file = file_of(task, c->args[0]);
+	inode = BPF_CORE_READ(file, f_inode);
+	if (out && c->class == CLASS_WRITE && BPF_CORE_READ(inode, i_sb, s_magic) == PROC_SUPER_MAGIC)
+		return write_setting(task, p, c, ret);
+	k.object = BPF_CORE_READ(inode, i_ino);
+	if (ret <= 0 || !k.object || k.object != (out ? p->out_ino : p->in_ino))
+		return 0;
+	k.c = c;
+	k.p = p;
+	k.ret = ret;
+	for (__s64 i = 0; i < CHUNKS; i++) {
+		if (i * DATA_MAX >= ret)
+			break;
+		send_chunk(task, &k, i * DATA_MAX);
+		if (c->class == CLASS_READV || c->class == CLASS_WRITEV)
+			break;
+	}
+	return 0;
+}
+
+/* A namespace that is opened may be named by its descriptor in a later request. */
+static __noinline int exit_open(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	struct call_event *e;
+	struct inode *inode;
+
+	if (!p || !c || ret < 0)
+		return 0;
+	inode = BPF_CORE_READ(file_of(task, ret), f_inode);
+	if (BPF_CORE_READ(inode, i_sb, s_magic) != NSFS_MAGIC)
+		return 0;
+	e = record(task, p, c->class, c, ret);
+	if (!e)
+		return 0;
+	e->object = BPF_CORE_READ(inode, i_ino);
+	send_record(e, p, false);
+	return 0;
+}
+
+/* The namespaces that pods' plugins entered, and when: the first connection there is
+ * awaited. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, __u64);
+} awaited SEC(".maps");
+
+static __noinline int exit_enter(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	struct call_event *e;
+	__u64 cookie = 0;
+	__u32 inum = 0;
+
+	if (!p || !c || ret)
+		return 0;
+	netns_of(task, &cookie, &inum);
+	if (cookie == p->home || cookie == p->entered)
+		return 0;
+	p->entered = cookie;
+	e = record(task, p, c->class, c, ret);
+	if (!e)
+		return 0;
+	e->netns_cookie = cookie;
+	e->netns_inum = inum;
+	if (cookie)
+		bpf_map_update_elem(&awaited, &cookie, &e->h.time, BPF_ANY);
+	send_record(e, p, false);
+	return 0;
+}

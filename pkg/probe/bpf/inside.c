@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
+/*
+ * What happens inside the processes of a CNI plugin's tree: what they ask of the
+ * kernel and what they wait for. What is done with a system call is in the headers;
+ * here it is only attached. Two BTF tracepoints see every system call of the node, at
+ * some 50 ns each, so they are attached while a CNI call is under way and no longer.
+ */
+#include "kernel_inside.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Set before loading. */
+volatile const __u32 pid_ns = 0;
+volatile const __u64 ring_high = 0;
+volatile const __u8 class_of[NR_MAX] = {}; /* by the number of the system call */
+
+#include "maps.h"
+#include "task.h"
+#include "call.h"
+#include "lock.h"
+#include "network.h"
+#include "file.h"
+#include "socket.h"
+#include "mutex.h"
+
+/* So that bpf2go makes Go types of them. */
+const struct call_event *unused_call __attribute__((unused));
+const struct conn *unused_conn __attribute__((unused));
+const struct contended *unused_contended __attribute__((unused));
+const enum class *unused_class __attribute__((unused));
+
+static __always_inline void read_args(struct pt_regs *regs, __u64 args[4])
+{
+	struct pt_regs___x86 *x86 = (void *)regs;
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+
+	if (bpf_core_field_exists(x86->orig_ax)) {
+		args[0] = BPF_CORE_READ(x86, di);
+		args[1] = BPF_CORE_READ(x86, si);
+		args[2] = BPF_CORE_READ(x86, dx);
+		args[3] = BPF_CORE_READ(x86, r10);
+	} else {
+		args[0] = BPF_CORE_READ(arm64, regs[0]);
+		args[1] = BPF_CORE_READ(arm64, regs[1]);
+		args[2] = BPF_CORE_READ(arm64, regs[2]);
+		args[3] = BPF_CORE_READ(arm64, regs[3]);
+	}
+}
+
+static __always_inline __u8 class_of_exit(struct pt_regs *regs)
+{
+	struct pt_regs___x86 *x86 = (void *)regs;
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	__u64 nr;
+
+	if (bpf_core_field_exists(x86->orig_ax))
+		nr = BPF_CORE_READ(x86, orig_ax);
+	else
+		nr = BPF_CORE_READ(arm64, syscallno);
+	return nr < NR_MAX ? class_of[nr & (NR_MAX - 1)] : CLASS_NEVER;
+}
+
+/* 32-bit programs number their system calls differently (TS_COMPAT of x86). */
+static __always_inline bool compat(struct task_struct *task)
+{
+	struct task_struct___x86 *x86 = (void *)task;
+
+	return bpf_core_field_exists(x86->thread_info.status) && BPF_CORE_READ(x86, thread_info.status) & 2;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tgid = id >> 32, tid = id;
+	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	struct task_struct *task;
+	struct call c = {};
+
+	if (!p || (unsigned long)nr >= NR_MAX)
+		return 0;
+	c.class = class_of[nr & (NR_MAX - 1)];
+	if (c.class == CLASS_NEVER)
+		return 0;
+	task = current_task();
+	if (compat(task))
+		return 0;
+	c.nr = nr;
+	c.start = bpf_ktime_get_ns();
+	read_args(regs, c.args);
+	switch (c.class) {
+	case CLASS_FLOCK:
+	case CLASS_FCNTL:
+		enter_lock(task, p, &c);
+		break;
+	case CLASS_CONNECT:
+		enter_connect(task, p, &c);
+		break;
+	case CLASS_CLOSE:
+		enter_close(task, p, &c);
+		break;
+	}
+	if (bpf_map_update_elem(&calls, &tid, &c, BPF_ANY))
+		lose(LOST_CALLS, &p->root);
+	return 0;
+}
+
+/* Most calls are short and of no interest in themselves. */
+static __always_inline void lasted(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	__u64 took = bpf_ktime_get_ns() - c->start;
+	struct call_event *e;
+
+	if (took < LASTED)
+		return;
+	if (c->class == CLASS_SLEEP && took < SYSMON_MAX && (__u32)bpf_get_current_pid_tgid() != p->self.tgid)
+		return;
+	e = record(task, p, c->class, c, ret);
+	if (e)
+		send_record(e, p, false);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_return, struct pt_regs *regs, long ret)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tgid = id >> 32, tid = id;
+	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	struct task_struct *task;
+	struct call *found, c;
+
+	if (!p) {
+		if (ret >= 0 && class_of_exit(regs) == CLASS_ACCEPT)
+			accepted(current_task(), ret);
+		return 0;
+	}
+	found = bpf_map_lookup_elem(&calls, &tid);
+	if (!found)
+		return 0;
+	c = *found;
+	bpf_map_delete_elem(&calls, &tid);
+	task = current_task();
+	switch (c.class) {
+	case CLASS_FLOCK:
+	case CLASS_FCNTL:
+		return exit_lock(task, p, &c, ret);
+	case CLASS_SENDTO:
+	case CLASS_SENDMSG:
+		exit_send(task, p, &c, ret);
+		break;
+	case CLASS_RECVFROM:
+	case CLASS_RECVMSG:
+		exit_receive(task, p, &c, ret);
+		break;
+	case CLASS_READ:
+	case CLASS_READV:
+	case CLASS_WRITE:
+	case CLASS_WRITEV:
+		exit_file(task, p, &c, ret);
+		break;
+	case CLASS_OPEN:
+		exit_open(task, p, &c, ret);
+		break;
+	case CLASS_CONNECT:
+		return exit_connect(task, p, &c, ret);
+	case CLASS_ACCEPT:
+		if (ret >= 0)
+			accepted(task, ret);
+		break;
+	case CLASS_SETNS:
+	case CLASS_UNSHARE:
+		exit_enter(task, p, &c, ret);
+		break;
+	case CLASS_SETSOCKOPT:
+	case CLASS_IOCTL:
+		exit_legacy(task, p, &c, ret);
+		break;
+	}
+	lasted(task, p, &c, ret);
+	return 0;
+}
+
+SEC("tp_btf/contention_begin")
+int BPF_PROG(on_contention, void *lock, unsigned int flags)
+{
+	contention_begins(lock, flags);
+	return 0;
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(on_contention_end, void *lock, int ret)
+{
+	contention_ends(ctx, current_task(), lock);
+	return 0;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_tcp_state, const struct sock *sk, const int old, const int new)
+{
+	tcp_state((struct sock *)sk, old, new);
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* The parts of the kernel's types that only the inside of a process needs; see kernel.h. */
+#pragma once
+#include "kernel.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* The registers of a system call: one of these two is the kernel's. */
+struct pt_regs___x86 {
+	unsigned long di, si, dx, r10;
+	unsigned long orig_ax;
+};
+
+struct pt_regs___arm64 {
+	__u64 regs[31];
+	__s32 syscallno;
+};
+
+struct thread_info___x86 {
+	__u32 status;
+};
+
+struct task_struct___x86 {
+	struct thread_info___x86 thread_info;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct list_head {
+	struct list_head *next;
+};
+
+struct file_lock_context {
+	struct list_head flc_flock;
+	struct list_head flc_posix;
+};
+
+/* 6.9 and later; before, the same in file_lock itself. */
+struct file_lock_core {
+	struct list_head flc_list;
+	pid_t flc_pid;
+};
+
+struct file_lock {
+	struct list_head fl_list;
+	unsigned int fl_pid;
+};
+
+struct in6_addr {
+	__u8 in6_u[16];
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	__u16 sk_protocol; /* a bit field before 5.6 */
+	struct pid *sk_peer_pid;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct netlink_sock {
+	__u32 portid;
+};
+
+struct unix_sock {
+	struct sock *peer;
+};
+
+typedef struct {
+	long counter;
+} atomic_long_t;
+
+struct mutex {
+	atomic_long_t owner;
+};
+
+#pragma clang attribute pop
+
+/* What user space hands in: its layout is fixed. */
+struct iovec {
+	__u64 base, len;
+};
+
+struct msghdr {
+	__u64 name;
+	__u32 namelen, pad;
+	__u64 iov, iovlen;
+};
+
+struct nlmsghdr {
+	__u32 len;
+	__u16 type, flags;
+	__u32 seq, pid;
+};

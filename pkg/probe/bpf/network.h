@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Requests that change the network: netlink, iptables' own sockets, ioctls. */
+#pragma once
+
+#define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
+#define AF_NETLINK 16
+#define NETLINK_ROUTE 0
+#define NLMSG_ERROR 2
+#define RTM_NEWADDR 20
+#define MSG_PEEK 2
+
+/* The socket behind a descriptor; none if that is something else. */
+static __always_inline struct sock *sock_of(struct task_struct *task, __u32 fd)
+{
+	struct file *file = file_of(task, fd);
+	struct socket *socket;
+
+	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return 0;
+	socket = BPF_CORE_READ(file, private_data);
+	return BPF_CORE_READ(socket, sk);
+}
+
+static __always_inline __u16 family_of(struct sock *sk)
+{
+	return BPF_CORE_READ(sk, __sk_common.skc_family);
+}
+
+/* A record of what is asked of or told by the kernel over a netlink socket. */
+static __always_inline struct call_event *netlink_record(struct task_struct *task, struct process *p,
+							  struct call *c, __s64 ret)
+{
+	struct sock *sk = sock_of(task, c->args[0]);
+	struct call_event *e;
+
+	if (!sk || family_of(sk) != AF_NETLINK)
+		return 0;
+	e = record(task, p, c->class, c, ret);
+	if (!e)
+		return 0;
+	e->protocol = BPF_CORE_READ(sk, sk_protocol);
+	e->port = BPF_CORE_READ((struct netlink_sock *)sk, portid);
+	namespace_of(e, BPF_CORE_READ(sk, __sk_common.skc_net.net));
+	return e;
+}
+
+static __noinline int exit_send(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	struct call_event *e;
+	struct nlmsghdr *first;
+
+	if (!p || !c || ret < 16)
+		return 0;
+	e = netlink_record(task, p, c, ret);
+	if (!e)
+		return 0;
+	if (c->class == CLASS_SENDTO)
+		append(e, p, c->args[1], ret);
+	else
+		append_message(e, p, c->args[1], ret);
+	/* Of a question only its kind matters: rtnetlink counts NEW, DEL, GET, SET. */
+	first = (void *)e->data;
+	if (e->protocol == NETLINK_ROUTE && (first->type & 3) == 2 && e->len > 64) {
+		e->len = 64;
+		e->cut = 0;
+	}
+	send_record(e, p, false);
+	return 0;
+}
+
+/* Of what the kernel says refusals matter, and how far IPv6 addresses have come. */
+static __noinline int exit_receive(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	struct call_event *e;
+	struct nlmsghdr head = {};
+	__u64 buffer, flags = c ? c->args[2] : 0;
+
+	if (!p || !c || ret < 16)
+		return 0;
+	buffer = c->args[1];
+	if (c->class == CLASS_RECVMSG) {
+		struct msghdr m = {};
+		struct iovec v = {};
+
+		bpf_probe_read_user(&m, sizeof(m), (void *)buffer);
+		bpf_probe_read_user(&v, sizeof(v), (void *)m.iov);
+		buffer = v.base;
+	} else {
+		flags = c->args[3];
+	}
+	if (flags & MSG_PEEK || bpf_probe_read_user(&head, sizeof(head), (void *)buffer))
+		return 0;
+	if (head.type != NLMSG_ERROR && head.type != RTM_NEWADDR)
+		return 0;
+	e = netlink_record(task, p, c, ret);
+	if (!e)
+		return 0;
+	append(e, p, buffer, ret);
+	send_record(e, p, false);
+	return 0;
+}
+
+#define SOL_IP 0
+#define SOL_IPV6 41
+#define IPT_SO_SET_REPLACE 64 /* the same for IPv6 */
+#define TABLE_NAME 32	      /* XT_TABLE_MAXNAMELEN */
+#define IFREQ 40
+
+static __noinline int exit_legacy(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	struct call_event *e;
+	struct sock *sk;
+	__u64 from = c ? c->args[3] : 0, n = TABLE_NAME;
+
+	if (!p || !c)
+		return 0;
+	if (c->class == CLASS_IOCTL) {
+		from = c->args[2];
+		n = IFREQ;
+		if ((c->args[1] & 0xff00) != 0x8900) /* include/uapi/linux/sockios.h */
+			return 0;
+	} else if (c->args[2] != IPT_SO_SET_REPLACE || (c->args[1] != SOL_IP && c->args[1] != SOL_IPV6)) {
+		return 0;
+	}
+	sk = sock_of(task, c->args[0]);
+	if (!sk)
+		return 0;
+	e = record(task, p, c->class, c, ret);
+	if (!e)
+		return 0;
+	e->protocol = family_of(sk);
+	namespace_of(e, BPF_CORE_READ(sk, __sk_common.skc_net.net));
+	append(e, p, from, n);
+	send_record(e, p, false);
+	return 0;
+}

@@ -1,0 +1,287 @@
+package probe
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// interior turns the kernel side's records of what happens inside processes into events.
+// It keeps, for each process, what later records refer to; all of it goes with the
+// process.
+type interior struct {
+	processes map[event.Process]*inhabitant
+	byNumber  map[uint32]event.Process // by tgid, as the initial namespace counts
+	// holders are those of the locks that threads wait for, by thread.
+	holders map[uint32]*event.Holder
+	// spaces are the cookies of network namespaces by inode number, as last seen.
+	spaces  map[uint32]uint64
+	names   map[uint16]string // of system calls
+	symbols *symbols
+}
+
+// inhabitant is what is known of one process.
+type inhabitant struct {
+	number uint32
+	// leader is the process of the plugin it belongs to; streams are that one's own.
+	leader  event.Process
+	stdin   string
+	streams *streams
+	// files are the network namespaces it has open, by descriptor.
+	files map[uint32]uint32
+	// addresses are the states of IPv6 addresses it was told, by interface.
+	addresses map[string]event.AddressState
+}
+
+// Bounds of what is kept for one process, and for all.
+const (
+	maxFiles     = 64
+	maxAddresses = 64
+	maxSpaces    = 4096
+)
+
+func newInterior() *interior {
+	in := &interior{
+		processes: map[event.Process]*inhabitant{},
+		byNumber:  map[uint32]event.Process{},
+		holders:   map[uint32]*event.Holder{},
+		spaces:    map[uint32]uint64{},
+		names:     map[uint16]string{},
+		symbols:   newSymbols(),
+	}
+	for _, c := range calls() {
+		in.names[uint16(c.number)] = c.name
+	}
+	return in
+}
+
+// note follows the processes that are tracked. What it returns happened before e: what a
+// plugin read and wrote is known when it is over.
+func (in *interior) note(e event.Event) (before []event.Event) {
+	switch b := e.Body.(type) {
+	case *event.Fork:
+		in.add(b.Process, b.Parent)
+	case *event.Exec:
+		p := in.processes[b.Process]
+		if p == nil {
+			p = in.add(b.Process, b.Parent)
+		}
+		in.space(b.NetNS)
+		// The rule by which the timeline knows delegates, too.
+		if b.InPath && b.Call != nil && (p.leader == "" || b.Stdin != "" && b.Stdin != in.stdinOf(p.leader)) {
+			p.leader, p.stdin, p.streams = b.Process, b.Stdin, &streams{}
+		}
+	case *event.Exit:
+		p := in.processes[b.Process]
+		if p == nil {
+			return nil
+		}
+		if p.streams != nil && !b.Unseen {
+			before = p.streams.finish(e.Time, b.Process)
+		}
+		delete(in.processes, b.Process)
+		if in.byNumber[p.number] == b.Process {
+			delete(in.byNumber, p.number)
+		}
+	}
+	return before
+}
+
+func (in *interior) add(process, parent event.Process) *inhabitant {
+	p := &inhabitant{}
+	number, _, _ := strings.Cut(string(process), "@")
+	if n, err := strconv.ParseUint(number, 10, 32); err == nil {
+		p.number = uint32(n)
+		in.byNumber[p.number] = process
+	}
+	if up := in.processes[parent]; up != nil {
+		p.leader = up.leader
+	}
+	in.processes[process] = p
+	return p
+}
+
+// keep drops what is known of processes that nobody follows any more.
+func (in *interior) keep(live map[event.Process]*tracked) {
+	for process, p := range in.processes {
+		if live[process] == nil {
+			delete(in.processes, process)
+			if in.byNumber[p.number] == process {
+				delete(in.byNumber, p.number)
+			}
+		}
+	}
+}
+
+func (in *interior) stdinOf(leader event.Process) string {
+	if p := in.processes[leader]; p != nil {
+		return p.stdin
+	}
+	return ""
+}
+
+// space remembers which namespace an inode number stands for.
+func (in *interior) space(ns event.Namespace) {
+	inode, err1 := strconv.ParseUint(ns.Label, 10, 32)
+	cookie, err2 := strconv.ParseUint(ns.Key, 10, 64)
+	if err1 != nil || err2 != nil || ns.Key == ns.Label {
+		return
+	}
+	if len(in.spaces) >= maxSpaces {
+		clear(in.spaces)
+	}
+	in.spaces[uint32(inode)] = cookie
+}
+
+// namespaceOf is the namespace behind an inode number.
+func (in *interior) namespaceOf(inode uint32) event.Namespace {
+	return namespace(in.spaces[inode], inode)
+}
+
+// record is one record of the kernel side, checked.
+type record struct {
+	*insideCallEvent
+	process event.Process
+	data    []byte
+}
+
+// forgetWaits drops what belongs to waits that nobody will tell the end of.
+func (in *interior) forgetWaits() { clear(in.holders) }
+
+// decode returns the events in one record; none is no error.
+func (in *interior) decode(raw []byte) ([]event.Event, error) {
+	var w insideCallEvent
+	if err := wire(&w, raw, unsafe.Offsetof(w.Data)); err != nil {
+		return nil, fmt.Errorf("call: %w", err)
+	}
+	if int(w.Len) > len(w.Data) {
+		return nil, fmt.Errorf("call: %d bytes of data in a record with room for %d", w.Len, len(w.Data))
+	}
+	r := record{insideCallEvent: &w, process: processKey(w.H.Task), data: w.Data[:w.Len]}
+	in.space(namespace(w.NetnsCookie, w.NetnsInum))
+	bodies, err := in.bodies(r)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]event.Event, 0, len(bodies)+1)
+	for _, b := range bodies {
+		events = append(events, event.Event{Time: int64(w.H.Time), Body: b})
+	}
+	return events, nil
+}
+
+// bodies says what a record means. A system call that is of interest in itself has more
+// in its record than one that only lasted.
+func (in *interior) bodies(r record) ([]event.Body, error) {
+	switch class := insideClass(r.Class); {
+	case class == insideClassCLASS_LOCK_HELD:
+		in.holders[r.Thread] = in.holder(r.Other.Tgid)
+		return nil, nil
+	case class == insideClassCLASS_FLOCK, class == insideClassCLASS_FCNTL:
+		return one(in.lock(r)), nil
+	case class == insideClassCLASS_MUTEX:
+		return one(in.mutex(r)), nil
+	case class == insideClassCLASS_OPEN && r.Object != 0:
+		in.opened(r)
+		return nil, nil
+	case class == insideClassCLASS_SETNS && r.NetnsInum != 0, class == insideClassCLASS_UNSHARE && r.NetnsInum != 0:
+		return one(&event.Enter{Process: r.process, Thread: r.Thread, NetNS: namespace(r.NetnsCookie, r.NetnsInum)}), nil
+	case class >= insideClassCLASS_READ && class <= insideClassCLASS_WRITEV && r.Object != 0:
+		if r.Protocol != 0 {
+			return one(setting(r)), nil
+		}
+		return in.stream(r), nil
+	case class >= insideClassCLASS_SENDTO && class <= insideClassCLASS_RECVMSG && r.NetnsInum != 0:
+		return in.netlink(r)
+	case class == insideClassCLASS_SETSOCKOPT && r.NetnsInum != 0, class == insideClassCLASS_IOCTL && r.NetnsInum != 0:
+		return one(legacy(r)), nil
+	}
+	if body, is := in.connection(r); is {
+		return body, nil
+	}
+	return one(in.wait(r)), nil
+}
+
+// one is for what is at most one event.
+func one[T any, B interface {
+	*T
+	event.Body
+}](body B) []event.Body {
+	if body == nil {
+		return nil
+	}
+	return []event.Body{body}
+}
+
+// wait is any other system call that lasted.
+func (in *interior) wait(r record) *event.Wait {
+	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitCall, Name: in.names[r.Nr]}
+	if w.Name == "" {
+		w.Name = fmt.Sprintf("system call %d", r.Nr)
+	}
+	switch insideClass(r.Class) {
+	case insideClassCLASS_SLEEP:
+		w.Kind = event.WaitSleep
+	case insideClassCLASS_FUTEX:
+		w.Kind = event.WaitPoll
+		if r.Ret == -int64(unix.ETIMEDOUT) {
+			w.Kind = event.WaitSleep
+		}
+	case insideClassCLASS_POLL:
+		w.Kind = event.WaitPoll
+		if r.Ret == 0 {
+			w.Kind = event.WaitSleep
+		}
+	// Whoever reads waits for somebody to write; of files on a disk that is not so, but
+	// those are read in no time.
+	case insideClassCLASS_WAIT, insideClassCLASS_READ, insideClassCLASS_READV, insideClassCLASS_RECVFROM,
+		insideClassCLASS_RECVMSG, insideClassCLASS_ACCEPT:
+		w.Kind = event.WaitPoll
+	}
+	return w
+}
+
+// errno names the error a system call returned; empty if it returned none.
+func errno(ret int64) string {
+	if ret >= 0 || ret < -4095 { // MAX_ERRNO (include/linux/err.h)
+		return ""
+	}
+	if name := unix.ErrnoName(unix.Errno(-ret)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("errno %d", -ret)
+}
+
+// comm is what the kernel calls a program.
+func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
+
+// holder says who has a lock, as far as that can still be asked.
+func (in *interior) holder(number uint32) *event.Holder {
+	h := &event.Holder{Process: in.byNumber[number], PID: number}
+	if int32(number) <= 0 { // it belongs to an open file, not to a process
+		h.PID = 0
+		return h
+	}
+	h.Name, h.Parent = program(number), ""
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", number)); err == nil {
+		if parent, _, ok := parseStat(string(stat)); ok && parent > 1 {
+			h.Parent = program(parent)
+		}
+	}
+	return h
+}
+
+func program(pid uint32) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return ""
+	}
+	return text.Clean(strings.TrimSuffix(string(b), "\n"), 16)
+}

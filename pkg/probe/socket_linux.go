@@ -1,0 +1,116 @@
+package probe
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// socketOf names a connection by the thread that began it and when.
+func socketOf(r record) string {
+	return strconv.FormatUint(uint64(r.Port), 10) + "@" + strconv.FormatUint(r.Object, 10)
+}
+
+// nscd is where every program with glibc asks for a cache that few nodes have.
+const nscd = "/var/run/nscd/socket"
+
+// connection is what a record says of a connection; false if it is of something else.
+func (in *interior) connection(r record) ([]event.Body, bool) {
+	switch class := insideClass(r.Class); {
+	case class == insideClassCLASS_CONNECT:
+		return one(in.connect(r)), true
+	case class == insideClassCLASS_REFUSED:
+		return one(&event.Connect{
+			Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: "ECONNREFUSED",
+		}), true
+	case class == insideClassCLASS_ACCEPT && r.Other.Tgid != 0:
+		return one(&event.Accept{Socket: socketOf(r), Server: event.Holder{
+			Process: processKey(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:]),
+		}}), true
+	case class == insideClassCLASS_CLOSE && r.Object != 0:
+		return one(&event.Close{Process: r.process, Socket: socketOf(r)}), true
+	case class == insideClassCLASS_FIRST:
+		return one(first4or6(r)), true
+	}
+	return nil, false
+}
+
+// connect is a call of connect; nil for an address of no interest.
+func (in *interior) connect(r record) *event.Connect {
+	c := &event.Connect{
+		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r), Error: errno(r.Ret),
+	}
+	if c.Error == "EINPROGRESS" { // it goes on by itself
+		c.Error = ""
+	}
+	switch r.Protocol {
+	case unix.AF_UNIX:
+		c.Network, c.Address = "unix", unixAddress(r.data)
+	case unix.AF_INET, unix.AF_INET6:
+		c.Network = "tcp"
+		address, ok := inetAddress(r.data)
+		if !ok {
+			return nil
+		}
+		c.Address = address.String()
+	}
+	if c.Address == "" || c.Address == nscd && c.Error != "" {
+		return nil
+	}
+	if n := r.Other.Tgid; n != 0 {
+		c.Listener = &event.Holder{Process: in.byNumber[n], PID: n, Name: program(n)}
+	}
+	return c
+}
+
+// unixAddress reads a struct sockaddr_un (unix(7)): a path, or a name with a NUL in front.
+func unixAddress(b []byte) string {
+	if len(b) < 3 {
+		return ""
+	}
+	path := b[2:]
+	if path[0] == 0 {
+		return text.Clean("@"+unix.ByteSliceToString(path[1:]), 108)
+	}
+	return text.Clean(unix.ByteSliceToString(path), 108)
+}
+
+// inetAddress reads a struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7)).
+func inetAddress(b []byte) (netip.AddrPort, bool) {
+	if len(b) < 8 {
+		return netip.AddrPort{}, false
+	}
+	port := binary.BigEndian.Uint16(b[2:])
+	switch family := binary.NativeEndian.Uint16(b); {
+	case family == unix.AF_INET:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), port), true
+	case family == unix.AF_INET6 && len(b) >= 24:
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])).Unmap(), port), true
+	}
+	return netip.AddrPort{}, false
+}
+
+// first4or6 is the first connection of a network namespace.
+func first4or6(r record) *event.FirstConnection {
+	f := &event.FirstConnection{NetNS: namespace(r.NetnsCookie, r.NetnsInum)}
+	var local, remote netip.Addr
+	switch {
+	case r.Protocol == unix.AF_INET:
+		var a [8]byte
+		binary.NativeEndian.PutUint32(a[:], uint32(r.Args[0]))
+		binary.NativeEndian.PutUint32(a[4:], uint32(r.Args[1]))
+		local, remote = netip.AddrFrom4([4]byte(a[:4])), netip.AddrFrom4([4]byte(a[4:]))
+	case r.Protocol == unix.AF_INET6 && len(r.data) >= 32:
+		local, remote = netip.AddrFrom16([16]byte(r.data[:16])).Unmap(), netip.AddrFrom16([16]byte(r.data[16:32])).Unmap()
+	default:
+		return f
+	}
+	f.Local, f.Remote = fmt.Sprint(netip.AddrPortFrom(local, uint16(r.Args[2]))), fmt.Sprint(netip.AddrPortFrom(remote, uint16(r.Args[3])))
+	return f
+}

@@ -1,0 +1,136 @@
+package probe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/types/create"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+const (
+	// maxStream is how much is kept of a plugin's standard input or output until it is
+	// complete: twice what the largest real configurations have.
+	maxStream = 32 << 10
+	// maxListed is how many addresses, interfaces or routes of a result are told.
+	maxListed = 16
+)
+
+// streams are what a plugin read and wrote so far.
+type streams struct {
+	in, out    bytes.Buffer
+	cut        bool // not all of it is here
+	configured bool
+}
+
+// stream takes a piece of a plugin's standard input or output, and returns what is
+// complete by it.
+func (in *interior) stream(r record) []event.Body {
+	p := in.processes[r.process]
+	if p == nil {
+		return nil
+	}
+	leader := in.processes[p.leader]
+	if leader == nil || leader.streams == nil {
+		return nil
+	}
+	s := leader.streams
+	to := &s.in
+	if r.Out != 0 {
+		to = &s.out
+	}
+	if r.Cut != 0 || to.Len()+len(r.data) > maxStream {
+		s.cut = true
+		return one(&event.Cut{Process: p.leader, What: "bytes", Count: uint64(max(r.Ret, 0))})
+	}
+	to.Write(r.data)
+	if r.Out != 0 || s.configured || !bytes.HasSuffix(bytes.TrimSpace(s.in.Bytes()), []byte("}")) {
+		return nil
+	}
+	return one(s.configuration(p.leader))
+}
+
+// configuration returns what the plugin was told, when that is complete.
+func (s *streams) configuration(p event.Process) *event.Configuration {
+	var c types.PluginConf
+	if json.Unmarshal(s.in.Bytes(), &c) != nil {
+		return nil
+	}
+	s.configured = true
+	s.in = bytes.Buffer{}
+	return &event.Configuration{
+		Process: p,
+		Network: text.Clean(c.Name, 128), Type: text.Clean(c.Type, 128),
+		CNIVersion: text.Clean(c.CNIVersion, 16), IPAM: text.Clean(c.IPAM.Type, 128),
+	}
+}
+
+// finish returns what the plugin wrote, which is complete when it is over.
+func (s *streams) finish(now int64, p event.Process) []event.Event {
+	out := bytes.TrimSpace(s.out.Bytes())
+	if len(out) == 0 || s.cut {
+		return nil
+	}
+	return []event.Event{{Time: now, Body: result(p, out)}}
+}
+
+// result reads what a plugin answers (CNI specification, section 5): a result or an error.
+func result(p event.Process, out []byte) *event.Result {
+	r := &event.Result{Process: p}
+	var either struct {
+		CNIVersion string `json:"cniVersion"`
+		Code       *uint  `json:"code"`
+		Msg        string `json:"msg"`
+		Details    string `json:"details"`
+	}
+	if err := json.Unmarshal(out, &either); err != nil {
+		r.Invalid = invalid(err, out)
+		return r
+	}
+	r.CNIVersion = text.Clean(either.CNIVersion, 16)
+	if either.Code != nil {
+		r.Code = uint32(*either.Code)
+		r.Message = text.Clean(either.Msg, 512)
+		if either.Details != "" {
+			r.Message += text.Clean("; "+either.Details, 512)
+		}
+		return r
+	}
+	made, err := create.CreateFromBytes(out)
+	if err != nil {
+		return r // VERSION answers otherwise, and a version may be unknown here
+	}
+	all, err := types100.GetResult(made)
+	if err != nil {
+		return r
+	}
+	for _, ip := range all.IPs[:min(len(all.IPs), maxListed)] {
+		r.IPs = append(r.IPs, ip.Address.String())
+	}
+	for _, i := range all.Interfaces[:min(len(all.Interfaces), maxListed)] {
+		r.Interfaces = append(r.Interfaces, text.Clean(i.Name, 32))
+	}
+	for _, route := range all.Routes[:min(len(all.Routes), maxListed)] {
+		r.Routes = append(r.Routes, text.Clean(route.String(), 128))
+	}
+	return r
+}
+
+// invalid says what is wrong with an answer, without repeating it.
+func invalid(err error, out []byte) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("no valid JSON at byte %d of %d", syntax.Offset, len(out))
+	case errors.As(err, &kind):
+		return fmt.Sprintf("a JSON %s where a %s should be", kind.Value, kind.Type)
+	}
+	return "no valid JSON"
+}

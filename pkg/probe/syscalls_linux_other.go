@@ -1,0 +1,6 @@
+//go:build linux && !amd64
+
+package probe
+
+// legacyCalls: none.
+func legacyCalls() []call { return nil }
