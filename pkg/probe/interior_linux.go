@@ -17,6 +17,8 @@ import (
 // It keeps, for each process, what later records refer to; all of it goes with the
 // process.
 type interior struct {
+	// initial: we are in the initial PID namespace, whose numbers the kernel keeps.
+	initial   bool
 	processes map[event.Process]*inhabitant
 	byNumber  map[uint32]event.Process // by tgid, as the initial namespace counts
 	// holders are those of the locks that threads wait for, by thread.
@@ -47,8 +49,9 @@ const (
 	maxSpaces    = 4096
 )
 
-func newInterior() *interior {
+func newInterior(initial bool) *interior {
 	in := &interior{
+		initial:   initial,
 		processes: map[event.Process]*inhabitant{},
 		byNumber:  map[uint32]event.Process{},
 		holders:   map[uint32]*event.Holder{},
@@ -262,14 +265,14 @@ func errno(ret int64) string {
 // comm is what the kernel calls a program.
 func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
 
-// holder says who has a lock, as far as that can still be asked.
+// holder says who has a lock, as far as that can still be asked. Its number is of the
+// initial PID namespace; in another one it means somebody else.
 func (in *interior) holder(number uint32) *event.Holder {
-	h := &event.Holder{Process: in.byNumber[number], PID: number}
-	if int32(number) <= 0 { // it belongs to an open file, not to a process
-		h.PID = 0
+	h := &event.Holder{Process: in.byNumber[number]}
+	if int32(number) <= 0 || !in.initial { // it may belong to an open file, not to a process
 		return h
 	}
-	h.Name, h.Parent = program(number), ""
+	h.PID, h.Name = number, program(number)
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", number)); err == nil {
 		if parent, _, ok := parseStat(string(stat)); ok && parent > 1 {
 			h.Parent = program(parent)

@@ -31,7 +31,7 @@ const (
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	r := &reader{
 		probe:   p,
-		decoder: decoder{arguments: p.options.Arguments, inside: newInterior()},
+		decoder: decoder{arguments: p.options.Arguments, inside: newInterior(p.pidNS == initialPIDNamespace)},
 		sink:    sink,
 		table:   newTable(p),
 		now:     clock.Monotonic(),

@@ -64,7 +64,7 @@ func (in *interior) connect(r record) *event.Connect {
 		return nil
 	}
 	if n := r.Other.Tgid; n != 0 {
-		c.Listener = &event.Holder{Process: in.byNumber[n], PID: n, Name: program(n)}
+		c.Listener = in.holder(n)
 	}
 	return c
 }

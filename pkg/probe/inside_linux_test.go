@@ -1,0 +1,286 @@
+package probe
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// acts are what the plugins of these tests do: real ones, written in Go as most are. The
+// argument is what the test tells them.
+var acts = map[string]func(argument string) error{
+	"lock": func(file string) error {
+		f, err := os.OpenFile(file, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Flock(int(f.Fd()), unix.LOCK_EX)
+	},
+	"sleep": func(string) error { time.Sleep(80 * time.Millisecond); return nil },
+	"sysctl": func(string) error {
+		runtime.LockOSThread()
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0)
+	},
+	"dial": func(address string) error {
+		network, address, _ := strings.Cut(address, " ")
+		c, err := net.Dial(network, address)
+		if err != nil {
+			return nil // the test looks at the events
+		}
+		defer c.Close()
+		_, err = c.Read(make([]byte, 1))
+		return err
+	},
+	"answer": func(answer string) error {
+		if _, err := io.ReadAll(os.Stdin); err != nil {
+			return err
+		}
+		fmt.Print(answer)
+		return nil
+	},
+}
+
+func TestMain(m *testing.M) {
+	if act := acts[filepath.Base(os.Args[0])]; act != nil {
+		if err := act(os.Getenv("ARGUMENT")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// acting is a plugin that does one of the acts.
+func acting(t *testing.T, act, argument string) *exec.Cmd {
+	t.Helper()
+	cmd := plugin(t, act, "")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(cmd.Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, cmd.Path); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "ARGUMENT="+argument)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func run(t *testing.T, cmd *exec.Cmd) *observed {
+	t.Helper()
+	return observe(t, func(*observed) {
+		if err := cmd.Run(); err != nil {
+			t.Errorf("%s: %v", cmd.Path, err)
+		}
+	})
+}
+
+// all lists the bodies of one type.
+func all[B event.Body](o *observed) (found []B) {
+	for _, e := range o.events {
+		if b, ok := e.Body.(B); ok {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+func TestALockThatSomebodyHas(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "xtables.lock")
+	holder, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	cmd := acting(t, "lock", file)
+	o := observe(t, func(*observed) {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond) // it has come to the lock
+		_ = unix.Flock(int(holder.Fd()), unix.LOCK_UN)
+		_ = cmd.Wait()
+	})
+	waits := all[*event.Wait](o)
+	for _, e := range o.events {
+		w, ok := e.Body.(*event.Wait)
+		if !ok || w.Path != file {
+			continue
+		}
+		if w.Kind != event.WaitLock || w.Name != "flock" || w.Error != "" || w.Released || e.Time-w.Start < 1e6 {
+			t.Errorf("%+v, %d ns", w, e.Time-w.Start)
+		}
+		// The kernel keeps its number in the initial PID namespace only.
+		ns, err := pidNamespace()
+		if err != nil || w.Holder == nil || ns == initialPIDNamespace && (w.Holder.Name != "probe.test" || int(w.Holder.PID) != os.Getpid()) {
+			t.Errorf("its holder: %+v", w.Holder)
+		}
+		return
+	}
+	t.Errorf("no wait for %s among %d", file, len(waits))
+}
+
+func TestALockThatIsFreeHasNoHolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lock")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all[*event.Wait](run(t, acting(t, "lock", file))) {
+		if w.Path == file {
+			if w.Holder != nil {
+				t.Errorf("%+v", w.Holder)
+			}
+			return
+		}
+	}
+	t.Error("the lock was not seen to be taken")
+}
+
+func TestASleep(t *testing.T) {
+	o := run(t, acting(t, "sleep", ""))
+	var longest int64
+	for _, e := range o.events {
+		if w, ok := e.Body.(*event.Wait); ok && w.Kind == event.WaitSleep {
+			longest = max(longest, e.Time-w.Start)
+		}
+	}
+	if longest < 70e6 {
+		t.Errorf("the longest sleep took %d ns: %+v", longest, all[*event.Wait](o))
+	}
+}
+
+func TestASysctlInANamespaceOfItsOwn(t *testing.T) {
+	o := run(t, acting(t, "sysctl", ""))
+	settings, enters := all[*event.Setting](o), all[*event.Enter](o)
+	if len(settings) != 1 || len(enters) != 1 {
+		t.Fatalf("%d settings, %d namespaces entered", len(settings), len(enters))
+	}
+	s := settings[0]
+	if s.Key != "net/ipv4/ip_forward" || s.Value != "1" || s.Error != "" || s.NetNS != enters[0].NetNS || s.NetNS.Key == "" {
+		t.Errorf("%+v; entered %+v", s, enters[0])
+	}
+	if s.NetNS == o.execs()[0].NetNS {
+		t.Error("it is the namespace that the plugin began in")
+	}
+}
+
+func TestWhatAPluginReadsAndAnswers(t *testing.T) {
+	for answer, want := range map[string]event.Result{
+		`{"cniVersion":"1.0.0","interfaces":[{"name":"eth0"}],"ips":[{"address":"10.1.2.3/24"}],"routes":[{"dst":"0.0.0.0/0"}]}`: {
+			CNIVersion: "1.0.0", IPs: []string{"10.1.2.3/24"}, Interfaces: []string{"eth0"},
+		},
+		`{"cniVersion":"1.1.0","code":11,"msg":"try again \u001b[31m","details":"later"}`: {
+			CNIVersion: "1.1.0", Code: 11, Message: `try again \x1b[31m; later`,
+		},
+		"canary: not JSON": {Invalid: "no valid JSON at byte 1 of 16"},
+	} {
+		cmd := acting(t, "answer", answer)
+		cmd.Stdin = strings.NewReader(`{"cniVersion":"1.0.0","name":"pods","type":"answer","ipam":{"type":"host-local"},"token":"canary"}`)
+		var out strings.Builder
+		cmd.Stdout = &out
+		o := run(t, cmd)
+		if c := all[*event.Configuration](o); len(c) != 1 || c[0].Network != "pods" || c[0].Type != "answer" || c[0].IPAM != "host-local" || c[0].CNIVersion != "1.0.0" {
+			t.Errorf("configuration: %+v", c)
+		}
+		results := all[*event.Result](o)
+		if len(results) != 1 {
+			t.Fatalf("%s: %d results", answer, len(results))
+		}
+		got := *results[0]
+		got.Process, got.Routes = "", nil
+		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+			t.Errorf("%s:\n%+v, want\n%+v", answer, got, want)
+		}
+		for _, e := range o.events {
+			if strings.Contains(fmt.Sprintf("%+v", e.Body), "canary") {
+				t.Errorf("it left the decoder: %+v", e.Body)
+			}
+		}
+	}
+}
+
+// serve answers one connection after a while.
+func serve(t *testing.T, network, address string) string {
+	t.Helper()
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+			_, _ = c.Write([]byte("x"))
+			c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestACallOfAnotherProcess(t *testing.T) {
+	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "agent.sock"), "tcp": "127.0.0.1:0"} {
+		address = serve(t, network, address)
+		o := run(t, acting(t, "dial", network+" "+address))
+		connects, accepts, closes := all[*event.Connect](o), all[*event.Accept](o), all[*event.Close](o)
+		if len(connects) != 1 || len(accepts) != 1 || len(closes) != 1 {
+			t.Fatalf("%s: connects %+v, accepts %+v, closes %+v", network, connects, accepts, closes)
+		}
+		c, a := connects[0], accepts[0]
+		if c.Network != network || c.Address != address || c.Error != "" || c.Socket != a.Socket || c.Socket != closes[0].Socket {
+			t.Errorf("%+v, %+v, %+v", c, a, closes[0])
+		}
+		if a.Server.Name != "probe.test" || int(a.Server.PID) != os.Getpid() {
+			t.Errorf("%s: answered by %+v", network, a.Server)
+		}
+	}
+}
+
+func TestAPeerThatRefuses(t *testing.T) {
+	for address, want := range map[string]string{
+		"tcp " + serveAndStop(t):                       "ECONNREFUSED",
+		"unix " + filepath.Join(t.TempDir(), "nobody"): "ENOENT",
+	} {
+		refused := ""
+		for _, c := range all[*event.Connect](run(t, acting(t, "dial", address))) {
+			refused += c.Error
+		}
+		if refused != want {
+			t.Errorf("%s: %q, want %q", address, refused, want)
+		}
+	}
+}
+
+func serveAndStop(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
