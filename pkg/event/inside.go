@@ -189,6 +189,21 @@ type Close struct {
 	Socket  string  `json:"socket"`
 }
 
+// Agent says how a process does that serves a plugin: when it begins to be followed, at
+// times while it is called, and when it is followed no more.
+type Agent struct {
+	Process Process `json:"process"`
+	PID     uint32  `json:"pid,omitempty"`
+	Name    string  `json:"name,omitempty"`
+	// Over: it is followed no more.
+	Over bool `json:"over,omitempty"`
+	// CPU is what it has consumed so far, in ns, its children not included. Exact to a
+	// tick of 10 ms.
+	CPU int64 `json:"cpu,omitempty"`
+	// Channel is what its first thread waits in, as the kernel calls it; empty if it runs.
+	Channel string `json:"channel,omitempty"`
+}
+
 // Configuration is what a plugin read from its standard input.
 type Configuration struct {
 	Process    Process `json:"process"`
@@ -241,6 +256,7 @@ func (*Enter) body()           {}
 func (*Connect) body()         {}
 func (*Accept) body()          {}
 func (*Close) body()           {}
+func (*Agent) body()           {}
 func (*Configuration) body()   {}
 func (*Result) body()          {}
 func (*FirstConnection) body() {}

@@ -175,7 +175,8 @@ type bpfProcess struct {
 	InIno   uint64
 	OutIno  uint64
 	Bytes   uint32
-	Pad     uint32
+	Agent   uint8
+	Pad     [3]uint8
 }
 
 type bpfScratch struct {

@@ -159,7 +159,8 @@ type insideProcess struct {
 	InIno   uint64
 	OutIno  uint64
 	Bytes   uint32
-	Pad     uint32
+	Agent   uint8
+	Pad     [3]uint8
 }
 
 type insideRecord struct {
@@ -187,6 +188,7 @@ const (
 	insideProgOnEnter         = "on_enter"
 	insideProgOnReturn        = "on_return"
 	insideProgOnTcpState      = "on_tcp_state"
+	insideVarAgentDepth       = "agent_depth"
 	insideVarClassOf          = "class_of"
 	insideVarPidNs            = "pid_ns"
 	insideVarRingHigh         = "ring_high"
@@ -265,6 +267,7 @@ type insideMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type insideVariableSpecs struct {
+	AgentDepth      *ebpf.VariableSpec `ebpf:"agent_depth"`
 	ClassOf         *ebpf.VariableSpec `ebpf:"class_of"`
 	PidNs           *ebpf.VariableSpec `ebpf:"pid_ns"`
 	RingHigh        *ebpf.VariableSpec `ebpf:"ring_high"`
@@ -325,6 +328,7 @@ func (m *insideMaps) Close() error {
 //
 // It can be passed to loadInsideObjects or ebpf.CollectionSpec.LoadAndAssign.
 type insideVariables struct {
+	AgentDepth      *ebpf.Variable `ebpf:"agent_depth"`
 	ClassOf         *ebpf.Variable `ebpf:"class_of"`
 	PidNs           *ebpf.Variable `ebpf:"pid_ns"`
 	RingHigh        *ebpf.Variable `ebpf:"ring_high"`

@@ -55,6 +55,7 @@ var acts = map[string]func(argument string) error{
 }
 
 func TestMain(m *testing.M) {
+	acts["agent"] = agentAct
 	if act := acts[filepath.Base(os.Args[0])]; act != nil {
 		if err := act(os.Getenv("ARGUMENT")); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -89,10 +89,7 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 		if p.streams != nil && !b.Unseen {
 			before = p.streams.finish(e.Time, b.Process)
 		}
-		delete(in.processes, b.Process)
-		if in.byNumber[p.number] == b.Process {
-			delete(in.byNumber, p.number)
-		}
+		in.remove(b.Process)
 	}
 	return before
 }
@@ -113,14 +110,18 @@ func (in *interior) add(process, parent event.Process) *inhabitant {
 
 // keep drops what is known of processes that nobody follows any more.
 func (in *interior) keep(live map[event.Process]*tracked) {
-	for process, p := range in.processes {
+	for process := range in.processes {
 		if live[process] == nil {
-			delete(in.processes, process)
-			if in.byNumber[p.number] == process {
-				delete(in.byNumber, p.number)
-			}
+			in.remove(process)
 		}
 	}
+}
+
+func (in *interior) remove(process event.Process) {
+	if p := in.processes[process]; p != nil && in.byNumber[p.number] == process {
+		delete(in.byNumber, p.number)
+	}
+	delete(in.processes, process)
 }
 
 func (in *interior) stdinOf(leader event.Process) string {

@@ -27,6 +27,9 @@ type Options struct {
 	// last call that goes on, with DetailAuto.
 	Detail Detail
 	Linger time.Duration
+	// Agents are globs on the programs (at most 15 bytes, as the kernel keeps them) that
+	// serve plugins and are to be followed from their first call on.
+	Agents []string
 	// Busy tells whether somebody still waits for ticks: operations that are over
 	// but not closed. May be nil.
 	Busy func() bool

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -69,10 +70,19 @@ func (o *observed) exit(p event.Process) *event.Exit {
 // observe runs f under a real probe and returns what it saw.
 func observe(t *testing.T, f func(*observed)) *observed {
 	t.Helper()
+	return observeProbe(t, Options{}, func(_ *Probe, o *observed) { f(o) })
+}
+
+// observeProbe is observe with options of its own; what is not set has a sane value.
+func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *observed {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("the kernel probe needs root")
 	}
-	p, err := Open(Options{Ring: 1 << 20, Processes: 1024, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, Log: slog.New(slog.DiscardHandler)})
+	options.Ring, options.Processes, options.Arguments = cmp.Or(options.Ring, 1<<20), cmp.Or(options.Processes, 1024), cmp.Or(options.Arguments, ArgumentsKnown)
+	options.Detail, options.Linger = cmp.Or(options.Detail, DetailAuto), cmp.Or(options.Linger, 30*time.Second)
+	options.Log = slog.New(slog.DiscardHandler)
+	p, err := Open(options)
 	var unsupported *UnsupportedError
 	if errors.As(err, &unsupported) {
 		t.Skip(err)
@@ -84,7 +94,7 @@ func observe(t *testing.T, f func(*observed)) *observed {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, o.sink) }()
-	f(o)
+	f(p, o)
 	// What the kernel sent is delivered when Run returns; no need to wait here.
 	cancel()
 	if err := <-done; err != nil {

@@ -36,6 +36,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		table:   newTable(p),
 		now:     clock.Monotonic(),
 	}
+	r.agents = newAgents(p.options.Agents, r.agent, r.follow, r.unfollow)
 	r.anchor(r.now)
 	r.begin()
 
@@ -70,6 +71,7 @@ type reader struct {
 	decoder decoder
 	sink    event.Sink
 	table   *table
+	agents  *agents
 
 	now                                        int64 // before the read under way
 	lastEvent, lastTick, lastSweep, lastAnchor int64
@@ -86,6 +88,9 @@ func (r *reader) begin() {
 		} else if gate.isOpen() {
 			r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
 		}
+	}
+	if r.probe.pidNS == initialPIDNamespace { // elsewhere the kernel's numbers cannot be had
+		r.agents.find()
 	}
 	found, hidden := 0, ""
 	if r.probe.pidNS != initialPIDNamespace {
@@ -160,6 +165,7 @@ func (r *reader) one(e event.Event) {
 func (r *reader) deliver(e event.Event) {
 	if r.table.note(e) {
 		r.sink(e)
+		r.agents.note(e)
 	}
 }
 
@@ -176,6 +182,7 @@ func (r *reader) drained() {
 		r.decoder.inside.keep(r.table.live)
 		r.probe.forgetConnections(r.table.live)
 	}
+	r.agents.tend(r.now, r.table.follows)
 	r.unlook()
 	if r.now-r.lastTick > int64(tickEvery) {
 		r.lastTick = r.now
@@ -189,6 +196,7 @@ func (r *reader) look(call *event.Call) {
 	if gate.mode != DetailAuto || call == nil || !wanted(call.Command) {
 		return
 	}
+	r.agents.expect(r.now)
 	was := gate.isOpen()
 	if err := gate.open(r.now); err != nil {
 		gate.mode = DetailCommands // it would fail again
@@ -214,6 +222,23 @@ func (r *reader) unlook() {
 	r.probe.forgetCalls()
 	r.decoder.inside.forgetWaits()
 	r.sink(event.Event{Time: r.now, Body: &event.Detail{}})
+}
+
+// agent tells how a server does.
+func (r *reader) agent(a *event.Agent) { r.sink(event.Event{Time: r.now, Body: a}) }
+
+// follow has the kernel side follow a server, unless it does already.
+func (r *reader) follow(key taskKey) {
+	entry := bpfProcess{Self: key, Root: key, Agent: 1}
+	_ = r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */)
+	r.table.add(processKey(key))
+	r.decoder.inside.add(processKey(key), "")
+}
+
+// unfollow ends that. What the server started is followed until it is over.
+func (r *reader) unfollow(process event.Process) {
+	r.table.remove(process)
+	r.decoder.inside.remove(process)
 }
 
 func (r *reader) missing(m missing) {

@@ -61,6 +61,21 @@ func (t *table) note(e event.Event) bool {
 	return true
 }
 
+// follows tells whether a process is tracked.
+func (t *table) follows(process event.Process) bool { return t.live[process] != nil }
+
+// add begins to track a process that is no plugin's, and remove ends it.
+func (t *table) add(process event.Process) {
+	if t.live[process] == nil {
+		t.live[process] = &tracked{}
+	}
+}
+
+func (t *table) remove(process event.Process) {
+	delete(t.live, process)
+	_ = t.probe.objects.Processes.Delete(keyOf(process, 0).Tgid)
+}
+
 // forget stops tracking a tree that turned out not to be a plugin's.
 func (t *table) forget(root event.Process) {
 	t.each(func(tgid uint32, p *bpfProcess) {

@@ -26,6 +26,7 @@ var kinds = map[string]func() event.Body{
 	"connect":         func() event.Body { return new(event.Connect) },
 	"accept":          func() event.Body { return new(event.Accept) },
 	"close":           func() event.Body { return new(event.Close) },
+	"agent":           func() event.Body { return new(event.Agent) },
 	"configuration":   func() event.Body { return new(event.Configuration) },
 	"result":          func() event.Body { return new(event.Result) },
 	"firstconnection": func() event.Body { return new(event.FirstConnection) },

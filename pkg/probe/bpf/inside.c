@@ -17,6 +17,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Set before loading. */
 volatile const __u32 pid_ns = 0;
 volatile const __u64 ring_high = 0;
+volatile const __u8 agent_depth = 1; /* servers of servers that are followed */
 volatile const __u8 class_of[NR_MAX] = {}; /* by the number of the system call */
 
 #include "maps.h"
@@ -110,13 +111,31 @@ int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
 	return 0;
 }
 
+/* What the threads of a server do most of the time says nothing. */
+static __always_inline bool idle(__u8 class)
+{
+	switch (class) {
+	case CLASS_SLEEP:
+	case CLASS_FUTEX:
+	case CLASS_POLL:
+	case CLASS_WAIT:
+	case CLASS_RECVFROM:
+	case CLASS_RECVMSG:
+	case CLASS_READ:
+	case CLASS_READV:
+	case CLASS_ACCEPT:
+		return true;
+	}
+	return false;
+}
+
 /* Most calls are short and of no interest in themselves. */
 static __always_inline void lasted(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	__u64 took = bpf_ktime_get_ns() - c->start;
 	struct call_event *e;
 
-	if (took < LASTED)
+	if (took < LASTED || (p->agent && idle(c->class)))
 		return;
 	if (c->class == CLASS_SLEEP && took < SYSMON_MAX && (__u32)bpf_get_current_pid_tgid() != p->self.tgid)
 		return;

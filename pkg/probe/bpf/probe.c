@@ -54,6 +54,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p.home = up->home;
 	p.in_ino = up->in_ino;
 	p.out_ino = up->out_ino;
+	p.agent = up->agent;
 	tgid = child->tgid;
 	if (bpf_map_update_elem(&processes, &tgid, &p, BPF_ANY)) {
 		lose(LOST_TABLE, &p.root);

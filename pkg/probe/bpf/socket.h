@@ -132,6 +132,28 @@ static __always_inline __u16 swap(__be16 n)
 	return n << 8 | n >> 8;
 }
 
+/* A server that is called from a plugin's tree is followed as the plugin is: what it runs
+ * and asks of the kernel may be done for the plugin. The reader ends that. */
+static __always_inline void follow(struct task_struct *task, const struct task_key *server, const struct process *client)
+{
+	__u32 tgid = server->tgid, inum;
+	struct process p = {}, *known = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (known) {
+		if (known->agent)
+			known->bytes = 0;
+		return;
+	}
+	if (client->agent >= agent_depth || !server->pid)
+		return;
+	p.self = *server;
+	p.root = *server;
+	p.agent = client->agent + 1;
+	netns_of(task, &p.home, &inum);
+	if (bpf_map_update_elem(&processes, &tgid, &p, BPF_NOEXIST))
+		lose(LOST_TABLE, &client->root);
+}
+
 /* Called for whoever accepts a connection on the node: is it one of ours? */
 static __noinline int accepted(struct task_struct *task, __s64 fd)
 {
@@ -139,7 +161,9 @@ static __noinline int accepted(struct task_struct *task, __s64 fd)
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct call_event *e;
 	struct conn *conn;
+	struct process *known;
 	__u64 client = 0, *found;
+	__u32 server;
 	__u16 family;
 
 	if (!sk)
@@ -165,7 +189,13 @@ static __noinline int accepted(struct task_struct *task, __s64 fd)
 		return 0;
 	about_conn(e, conn);
 	key_of(task, &e->other);
+	/* The reader, which knows it from /proc, may have named it otherwise. */
+	server = e->other.tgid;
+	known = bpf_map_lookup_elem(&processes, &server);
+	if (known)
+		e->other = known->self;
 	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
+	follow(task, &e->other, &conn->p);
 	send_record(e, &conn->p, false);
 	return 0;
 }

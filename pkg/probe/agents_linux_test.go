@@ -1,0 +1,109 @@
+package probe
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// agentAct serves whoever calls: it runs a command for each, and answers then.
+func agentAct(address string) error {
+	l, err := net.Listen("unix", address)
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		if err := exec.Command("sleep", "0.05").Run(); err != nil {
+			return err
+		}
+		_, _ = c.Write([]byte("x"))
+		c.Close()
+	}
+}
+
+// startAgent runs it until the test is over.
+func startAgent(t *testing.T, address string) *os.Process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Args[0], cmd.Env, cmd.Stderr = "agent", append(os.Environ(), "ARGUMENT="+address), os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for range 500 {
+		if _, err := os.Stat(address); err == nil {
+			return cmd.Process
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the agent does not listen")
+	return nil
+}
+
+func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
+	address := filepath.Join(t.TempDir(), "agent.sock")
+	agent := startAgent(t, address)
+	var left int
+	o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
+		if err := acting(t, "dial", "unix "+address).Run(); err != nil {
+			t.Error(err)
+		}
+		for range 100 { // until it is followed no more
+			time.Sleep(50 * time.Millisecond)
+			if left = p.Stats().Tracked; left == 0 {
+				return
+			}
+		}
+	})
+	if left != 0 {
+		t.Errorf("%d processes are still tracked", left)
+	}
+	accepts := all[*event.Accept](o)
+	if len(accepts) != 1 || int(accepts[0].Server.PID) != agent.Pid {
+		t.Fatalf("accepted: %+v", accepts)
+	}
+	server := accepts[0].Server.Process
+	for _, e := range o.execs() {
+		if e.Name == "sleep" {
+			if e.Parent != server || o.exit(e.Process) == nil {
+				t.Errorf("%+v, its end: %+v", e, o.exit(e.Process))
+			}
+			states := all[*event.Agent](o)
+			if n := len(states); n < 3 || states[0].Over || !states[n-1].Over || states[0].Process != server {
+				t.Errorf("the agent's states: %+v", states)
+			}
+			return
+		}
+	}
+	t.Errorf("the agent's command was not seen: %+v", o.execs())
+}
+
+// Outside of calls an agent is nobody's business.
+func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
+	address := filepath.Join(t.TempDir(), "agent.sock")
+	startAgent(t, address)
+	o := observe(t, func(*observed) {
+		c, err := net.Dial("unix", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = c.Read(make([]byte, 1))
+	})
+	if n := len(o.execs()); n != 0 {
+		t.Errorf("%d execs", n)
+	}
+}
