@@ -89,6 +89,9 @@ type Request struct {
 	// Table and Chain are those of rules.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
+	// Mentions are the containers it names, of those with an open call; only where a
+	// server asks that plugins call.
+	Mentions []string `json:"mentions,omitempty"`
 }
 
 // Interface is what a request says of a network interface.
@@ -150,6 +153,8 @@ type Setting struct {
 	Value string    `json:"value"`
 	Error string    `json:"error,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
+	// Mentions: see Request.
+	Mentions []string `json:"mentions,omitempty"`
 }
 
 // Enter says that a thread went into a network namespace (setns), or into a new one

@@ -49,6 +49,9 @@ type Exec struct {
 	// Call is what the environment says of the CNI call, if InPath: everything else only
 	// inherited it. Nil, too, where the process is not privileged enough to be believed.
 	Call *Call `json:"call,omitempty"`
+	// Mentions are the containers that its arguments or its namespace name, of those with an
+	// open call; only of what a server runs that plugins call.
+	Mentions []string `json:"mentions,omitempty"`
 	// Used is what the process had consumed before this image.
 	Used Usage `json:"used,omitzero"`
 	// Truncated is true where arguments or environment were longer than the source

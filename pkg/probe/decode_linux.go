@@ -106,6 +106,9 @@ func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
 		e.Stdin = fmt.Sprintf("%d:%d", w.H.StdinDev, w.StdinIno)
 	}
 	im.describe(e, d.arguments)
+	if up := d.inside.processes[e.Parent]; up != nil && up.server {
+		e.Mentions = d.inside.mentions([]event.Namespace{e.NetNS}, im.args...)
+	}
 	return event.Event{Time: int64(w.H.Time), Body: e}, nil
 }
 

@@ -24,9 +24,11 @@ type interior struct {
 	// holders are those of the locks that threads wait for, by thread.
 	holders map[uint32]*event.Holder
 	// spaces are the cookies of network namespaces by inode number, as last seen.
-	spaces  map[uint32]uint64
-	names   map[uint16]string // of system calls
-	symbols *symbols
+	spaces map[uint32]uint64
+	names  map[uint16]string // of system calls
+	// sandboxes are those with an open call, by container id.
+	sandboxes map[string]*sandbox
+	symbols   *symbols
 }
 
 // inhabitant is what is known of one process.
@@ -36,6 +38,10 @@ type inhabitant struct {
 	leader  event.Process
 	stdin   string
 	streams *streams
+	// container is the one its plugin is called for; server: it is none of a plugin's, but
+	// of one that plugins call.
+	container string
+	server    bool
 	// files are the network namespaces it has open, by descriptor.
 	files map[uint32]uint32
 	// addresses are the states of IPv6 addresses it was told, by interface.
@@ -57,6 +63,7 @@ func newInterior(initial bool) *interior {
 		holders:   map[uint32]*event.Holder{},
 		spaces:    map[uint32]uint64{},
 		names:     map[uint16]string{},
+		sandboxes: map[string]*sandbox{},
 		symbols:   newSymbols(),
 	}
 	for _, c := range calls() {
@@ -79,7 +86,11 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 		in.space(b.NetNS)
 		// The rule by which the timeline knows delegates, too.
 		if b.InPath && b.Call != nil && (p.leader == "" || b.Stdin != "" && b.Stdin != in.stdinOf(p.leader)) {
+			if p.leader != b.Process { // else another image of the same run
+				in.begin(b.Call, b.PID)
+			}
 			p.leader, p.stdin, p.streams = b.Process, b.Stdin, &streams{}
+			p.container, p.server = b.Call.ContainerID, false
 		}
 	case *event.Exit:
 		p := in.processes[b.Process]
@@ -88,6 +99,9 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 		}
 		if p.streams != nil && !b.Unseen {
 			before = p.streams.finish(e.Time, b.Process)
+		}
+		if p.leader == b.Process {
+			in.end(p.container, e.Time)
 		}
 		in.remove(b.Process)
 	}
@@ -102,7 +116,7 @@ func (in *interior) add(process, parent event.Process) *inhabitant {
 		in.byNumber[p.number] = process
 	}
 	if up := in.processes[parent]; up != nil {
-		p.leader = up.leader
+		p.leader, p.container, p.server = up.leader, up.container, up.server
 	}
 	in.processes[process] = p
 	return p
@@ -176,6 +190,7 @@ func (in *interior) decode(raw []byte) ([]event.Event, error) {
 	}
 	events := make([]event.Event, 0, len(bodies)+1)
 	for _, b := range bodies {
+		in.attribute(r.process, b)
 		events = append(events, event.Event{Time: int64(w.H.Time), Body: b})
 	}
 	return events, nil

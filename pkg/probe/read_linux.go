@@ -180,6 +180,7 @@ func (r *reader) drained() {
 			r.sink(event.Event{Time: r.now, Body: exit})
 		}
 		r.decoder.inside.keep(r.table.live)
+		r.decoder.inside.forgetSandboxes(r.now)
 		r.probe.forgetConnections(r.table.live)
 	}
 	r.agents.tend(r.now, r.table.follows)
@@ -232,7 +233,7 @@ func (r *reader) follow(key taskKey) {
 	entry := bpfProcess{Self: key, Root: key, Agent: 1}
 	_ = r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */)
 	r.table.add(processKey(key))
-	r.decoder.inside.add(processKey(key), "")
+	r.decoder.inside.add(processKey(key), "").server = true
 }
 
 // unfollow ends that. What the server started is followed until it is over.
