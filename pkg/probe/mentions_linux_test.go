@@ -16,9 +16,9 @@ func TestWhatNamesASandbox(t *testing.T) {
 	in.learn(one, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "eth0", Kind: "veth", Peer: "veth1a2b3c"}})
 	in.learn(two, &event.Result{IPs: []string{"10.1.0.7/16", "fd00::7/64"}})
 	for text, want := range map[string][]string{
-		"--id=" + one: {one},
-		one[:12]:      {one},
-		one[:8]:       nil,
+		"--id=" + one:                          {one},
+		one[:12]:                               {one},
+		one[:8]:                                nil,
 		"external_ids:pod=db-6cqff,ns=default": {one},
 		"db-6cqff-568022":                      {one},
 		"db-6cqff-abcde":                       nil, // another pod of that name
