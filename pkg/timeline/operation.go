@@ -110,6 +110,17 @@ type Call struct {
 	NeverRun []string
 	// Hung: it was under way for longer than Options.Hung, and that was said.
 	Hung bool
+	// Concurrent is the most other calls of the node that were under way at one instant of
+	// this one.
+	Concurrent int
+	// Seen: the inside of its processes was looked at, at least for a part of the time.
+	Seen bool
+	// Cut is how much of what its processes did was not kept, by what it is: "bytes",
+	// "requests", "waits", "connections", "addresses", "sysctls", "other". Nil if all was.
+	Cut map[string]uint64
+	// First is the first connection of the pod; nil if it did not come while the operation
+	// was open. See Timeline.Connected.
+	First *FirstConnection
 	// Runs of the chain, in order of their start. Each has Image.Run set.
 	Runs       []*Image
 	Start, End int64
@@ -158,6 +169,9 @@ type Image struct {
 	InFlight bool
 	// Truncated: arguments or environment were longer than is read.
 	Truncated bool
+
+	// Inside is what it asked of the kernel and waited for; nil if nothing is known.
+	Inside *Inside
 
 	used event.Usage // of the process before this image
 }
