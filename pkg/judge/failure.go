@@ -33,6 +33,8 @@ func Describe(im *timeline.Image) string {
 		return said
 	}
 	switch {
+	case r.Invalid != "" && !im.Failed():
+		return fmt.Sprintf("%s wrote invalid JSON: %s", name, r.Invalid)
 	case r.Code != 0 && r.Message != "":
 		said += fmt.Sprintf(": code %d: \"%s\"", r.Code, r.Message)
 	case r.Code != 0:

@@ -4,7 +4,6 @@
 package judge
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"

@@ -65,7 +65,7 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 	}
 	op := &operation{Operation: &Operation{
 		Kind: kind, ContainerID: e.Call.ContainerID,
-		Start: now, End: now, Mono: t.mono, Wall: t.wall,
+		Start: now, End: now, Mono: t.mono, Wall: t.wall, MinSpan: t.options.MinSpan,
 	}}
 	t.open = append(t.open, op)
 	return op

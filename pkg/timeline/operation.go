@@ -1,6 +1,10 @@
 package timeline
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // Kind is what an operation does to a pod's network.
 type Kind string
@@ -53,6 +57,8 @@ type Operation struct {
 	// Mono and Wall are one instant on both clocks, in ns, taken near Start.
 	Mono, Wall int64
 	Closed     Closed
+	// MinSpan is how long what is inside a plugin lasts at least that is worth a span.
+	MinSpan time.Duration
 	// Lost is how many events of this operation, or of a time it was open in, never
 	// arrived.
 	Lost uint64
