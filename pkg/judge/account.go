@@ -19,14 +19,13 @@ func account(call *timeline.Call) []Part {
 	between := charge(spans, waits, call.Start, call.End)
 
 	var b book
-	of := make([][]*wait, len(spans))
-	for i := range waits {
-		if w := &waits[i]; w.own > 0 {
-			of[w.span] = append(of[w.span], w)
+	for i, rest := 0, waits; i < len(spans); i++ {
+		n := 0 // waits are in the order of the images they belong to
+		for n < len(rest) && rest[n].span == i {
+			n++
 		}
-	}
-	for i := range spans {
-		b.image(&spans[i], of[i])
+		b.image(&spans[i], rest[:n])
+		rest = rest[n:]
 	}
 	b.add(Part{Kind: Between, Time: time.Duration(between)})
 	return b.sorted()
@@ -74,23 +73,23 @@ func (b *book) sorted() []Part {
 
 // image charges what an image was the innermost for: s.own without a known wait, and the
 // waits that have a share of it.
-func (b *book) image(s *span, waits []*wait) {
+func (b *book) image(s *span, waits []wait) {
 	if s.image.Run == nil {
 		name := s.image.Name
 		if s.outer != "" && s.outer != name {
 			name = s.outer + " > " + name
 		}
 		b.add(Part{Kind: Commands, Name: name, Time: time.Duration(s.own), Count: 1})
-		for _, w := range waits {
-			b.wait(w, w.own)
+		for i := range waits {
+			b.wait(&waits[i])
 		}
 		return
 	}
 	// CPU and run delay cover the whole run, also while a command ran beside it, so they
 	// can explain no more than they are. In a request the kernel worked, mostly.
 	cpu := s.image.CPU + s.image.RunDelay
-	for _, w := range waits {
-		if w.rank == requesting || w.rank == inCall {
+	for i := range waits {
+		if w := &waits[i]; w.rank == requesting || w.rank == inCall {
 			cpu -= w.own
 		}
 	}
@@ -99,15 +98,16 @@ func (b *book) image(s *span, waits []*wait) {
 	cpu -= computed
 
 	// The weakest evidence yields first to what was computed beside it.
-	slices.SortStableFunc(waits, func(a, b *wait) int { return cmp.Compare(a.rank, b.rank) })
-	for _, w := range waits {
-		beside := int64(0)
-		if w.rank < strong {
-			beside = min(w.own, cpu)
-			cpu -= beside
-			computed += beside
+	for rank := range strong {
+		for i := range waits {
+			if w := &waits[i]; w.rank == rank {
+				beside := min(w.own, cpu)
+				cpu, computed, w.own = cpu-beside, computed+beside, w.own-beside
+			}
 		}
-		b.wait(w, w.own-beside)
+	}
+	for i := range waits {
+		b.wait(&waits[i])
 	}
 	plugin := s.image.Run.Plugin
 	b.add(Part{Kind: Plugins, Name: plugin, Time: time.Duration(computed), Count: 1})
@@ -115,21 +115,25 @@ func (b *book) image(s *span, waits []*wait) {
 	b.add(Part{Kind: Unexplained, Name: plugin, Time: time.Duration(rest), Count: 1})
 }
 
-func (b *book) wait(w *wait, own int64) {
+func (b *book) wait(w *wait) {
+	if w.own <= 0 {
+		return
+	}
 	p := w.part
-	p.Time = time.Duration(own)
+	p.Time = time.Duration(w.own)
 	b.add(p)
 }
 
 // short charges what is left to waits that were too short to be kept each, as far as they
 // reach.
-func (b *book) short(s *span, rest int64, waits []*wait) int64 {
+func (b *book) short(s *span, rest int64, waits []wait) int64 {
 	in := s.image.Inside
 	if in == nil {
 		return rest
 	}
-	kept := [fileLock + 1]int64{}
-	for _, w := range waits {
+	kept := [ranks]int64{}
+	for i := range waits {
+		w := &waits[i]
 		kept[w.rank] += w.end - w.start
 	}
 	for _, t := range []struct {

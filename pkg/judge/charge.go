@@ -70,20 +70,21 @@ func charge(spans []span, waits []wait, from, to int64) (nobody int64) {
 			}
 		}
 		now = e.at
-		if i := e.of / 2; e.of%2 == 1 {
-			if e.wait {
-				over[i] = true
-			} else {
-				running.over[i] = true
-			}
-		} else if e.wait {
-			of := &waiting[waits[i].span]
-			if of.over == nil {
-				of.over, of.deepest = over, -1
-			}
-			of.begin(i, waits[i].rank)
-		} else {
+		i, ends := e.of/2, e.of%2 == 1
+		w := i - len(spans)
+		switch {
+		case ends && w < 0:
+			running.over[i] = true
+		case ends:
+			over[w] = true
+		case w < 0:
 			running.begin(i, spans[i].depth)
+		default:
+			of := &waiting[waits[w].span]
+			if of.over == nil {
+				*of = levels{over: over, deepest: -1, at: make([][]int, ranks)}
+			}
+			of.begin(w, waits[w].rank)
 		}
 	}
 	return nobody + to - now
@@ -91,9 +92,8 @@ func charge(spans []span, waits []wait, from, to int64) (nobody int64) {
 
 // edge is when a span or a wait begins or ends.
 type edge struct {
-	at   int64
-	of   int // 2 × its place, 1 more for its end
-	wait bool
+	at int64
+	of int // 2 × its place, waits behind all spans; 1 more for its end
 }
 
 // edges lists them in order of their time.
@@ -101,22 +101,18 @@ func edges(spans []span, waits []wait) []edge {
 	all := make([]edge, 0, 2*len(spans)+2*len(waits))
 	for i, s := range spans {
 		if s.end > s.start {
-			all = append(all, edge{s.start, 2 * i, false}, edge{s.end, 2*i + 1, false})
+			all = append(all, edge{s.start, 2 * i}, edge{s.end, 2*i + 1})
 		}
 	}
-	for i, w := range waits {
-		all = append(all, edge{w.start, 2 * i, true}, edge{w.end, 2*i + 1, true})
+	for i := range waits {
+		w, place := &waits[i], i+len(spans)
+		all = append(all, edge{w.start, 2 * place}, edge{w.end, 2*place + 1})
 	}
 	slices.SortFunc(all, func(a, b edge) int {
-		switch {
-		case a.at != b.at:
-			return cmp.Compare(a.at, b.at)
-		case a.wait == b.wait:
-			return cmp.Compare(a.of, b.of)
-		case a.wait:
-			return 1
+		if c := cmp.Compare(a.at, b.at); c != 0 {
+			return c
 		}
-		return -1
+		return cmp.Compare(a.of, b.of)
 	})
 	return all
 }

@@ -20,6 +20,7 @@ const (
 	requesting
 	mutex
 	fileLock
+	ranks
 )
 
 // wait is what an image waited for, as the accounting sees it.
@@ -33,7 +34,17 @@ type wait struct {
 }
 
 // located lists what the images of spans waited for, as far as it is known when.
-func located(spans []span) (waits []wait) {
+func located(spans []span) []wait {
+	n := 0
+	for i := range spans {
+		if in := spans[i].image.Inside; in != nil {
+			n += len(in.Waits) + len(in.Requests) + len(in.Settings) + len(in.Detections) + len(in.Connections) + len(in.Asleep) + len(in.Polling)
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	waits := make([]wait, 0, n)
 	for i := range spans {
 		s := &spans[i]
 		in := s.image.Inside
