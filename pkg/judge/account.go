@@ -34,8 +34,8 @@ func account(call *timeline.Call) []Part {
 // book adds up parts of one kind and name.
 type book struct {
 	parts []Part
+	most  []time.Duration // the longest one of each
 	index map[entry]int
-	most  map[entry]time.Duration // the longest one of each
 }
 
 type entry struct {
@@ -45,22 +45,21 @@ type entry struct {
 
 func (b *book) add(p Part) {
 	if b.index == nil {
-		b.index, b.most = map[entry]int{}, map[entry]time.Duration{}
+		b.index = map[entry]int{}
 	}
 	key := entry{p.Kind, p.Name, p.In}
 	i, known := b.index[key]
 	if !known {
 		b.index[key] = len(b.parts)
-		b.parts = append(b.parts, p)
-	} else {
-		all := &b.parts[i]
-		all.Time += p.Time
-		all.Count += p.Count
-		if p.Time > b.most[key] {
-			all.Detail = p.Detail
-		}
+		b.parts, b.most = append(b.parts, p), append(b.most, p.Time)
+		return
 	}
-	b.most[key] = max(b.most[key], p.Time)
+	all := &b.parts[i]
+	all.Time += p.Time
+	all.Count += p.Count
+	if p.Time > b.most[i] {
+		all.Detail, b.most[i] = p.Detail, p.Time
+	}
 }
 
 func (b *book) sorted() []Part {

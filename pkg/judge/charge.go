@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
@@ -109,10 +108,13 @@ func edges(spans []span, waits []wait) []edge {
 		all = append(all, edge{w.start, 2 * place}, edge{w.end, 2*place + 1})
 	}
 	slices.SortFunc(all, func(a, b edge) int {
-		if c := cmp.Compare(a.at, b.at); c != 0 {
-			return c
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
 		}
-		return cmp.Compare(a.of, b.of)
+		return a.of - b.of
 	})
 	return all
 }
