@@ -148,8 +148,11 @@ type Limits struct {
 	Processes int
 	// Operations is how many operations are open at one time.
 	Operations int
-	// Spans is how many spans one operation has at most.
+	// Spans is how many spans, and facts from inside of plugins, one operation has at
+	// most.
 	Spans int
+	// MinSpan is how long what happens inside a plugin lasts at least that has a span.
+	MinSpan time.Duration
 }
 
 // Log is what cniscope says of itself, on standard error.
@@ -190,6 +193,7 @@ func Default() Options {
 			Processes:  8192,
 			Operations: 1024,
 			Spans:      2000,
+			MinSpan:    time.Millisecond,
 		},
 		Log: Log{Level: "info", Format: "text"},
 		Run: Run{Dir: "/run/cniscope"},

@@ -109,6 +109,7 @@ func (o *Options) schema() []option {
 		{"limits.max_hold", restart, is(&o.Limits.MaxHold, span(time.Second, longest))},
 		{"limits.processes", restart, is(&o.Limits.Processes, count(256, 1<<17))},
 		{"limits.operations", restart, is(&o.Limits.Operations, count(16, 1<<16))},
+		{"limits.min_span", restart, is(&o.Limits.MinSpan, span(100*time.Microsecond, time.Second))},
 		{"limits.spans", restart, is(&o.Limits.Spans, count(16, 5000))},
 
 		{"log.level", live, is(&o.Log.Level, oneOf("debug", "info", "warn", "error"))},

@@ -2,96 +2,152 @@ package judge
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// PartKind is what kind of thing a call's time went into.
-type PartKind string
-
-// The kinds of parts. Every instant of a call belongs to exactly one: to the innermost
-// command that ran, else to the innermost plugin, else to nobody.
-const (
-	// Commands: an external command was running.
-	Commands PartKind = "command"
-	// Plugins: a plugin itself was running on a CPU or waiting for one.
-	Plugins PartKind = "plugin"
-	// Between: no plugin was running; the runtime had the word.
-	Between PartKind = "between runs"
-	// Unexplained: a plugin was there, ran no command and was not on a CPU.
-	Unexplained PartKind = "unexplained"
-)
-
-// Part is a share of a call's wall time.
-type Part struct {
-	Kind PartKind
-	// Name is the command's or the plugin's; empty for Between. What a command ran is
-	// named with it: "policyctl > sleep".
-	Name string
-	Time time.Duration
-	// Count is how many images of that name there were; 0 for Between.
-	Count int
-}
-
-// String says it as a person would: "command iptables (9 times)".
-func (p Part) String() string {
-	switch p.Kind {
-	case Between:
-		return "between plugins, in the runtime"
-	case Unexplained:
-		return "unexplained, inside plugin " + p.Name
-	}
-	if p.Count > 1 {
-		return fmt.Sprintf("%s %s (%d times)", p.Kind, p.Name, p.Count)
-	}
-	return fmt.Sprintf("%s %s", p.Kind, p.Name)
-}
-
-// account divides the wall time of a call.
+// account divides the wall time of a call. At each instant the innermost image is charged,
+// and of what that one waited for the strongest: a lock on a file, one of the kernel's, a
+// request to the kernel, another system call. Of a plugin's time that is left, as much as
+// it was on a CPU or waited for one is its own; the rest went to what it waited for by
+// weaker evidence, as far as there is some: DAD, an agent, a timer, anything.
 func account(call *timeline.Call) []Part {
 	spans := flatten(call)
-	between := charge(spans, call.Start, call.End)
+	waits := located(spans)
+	between := charge(spans, waits, call.Start, call.End)
 
-	type key struct {
-		kind PartKind
-		name string
-	}
-	var all []Part
-	index := map[key]int{}
-	add := func(kind PartKind, name string, d int64, n int) {
-		i, known := index[key{kind, name}]
-		if !known {
-			i = len(all)
-			index[key{kind, name}] = i
-			all = append(all, Part{Kind: kind, Name: name})
+	var b book
+	for i, rest := 0, waits; i < len(spans); i++ {
+		n := 0 // waits are in the order of the images they belong to
+		for n < len(rest) && rest[n].span == i {
+			n++
 		}
-		all[i].Time += time.Duration(d)
-		all[i].Count += n
+		b.image(&spans[i], rest[:n])
+		rest = rest[n:]
 	}
-	for i := range spans {
-		s := &spans[i]
-		if s.image.Run == nil {
-			name := s.image.Name
-			if s.outer != "" && s.outer != name {
-				name = s.outer + " > " + name
-			}
-			add(Commands, name, s.own, 1)
-			continue
-		}
-		// CPU and run delay cover the whole run, also while a command ran beside it, so
-		// they can explain no more than they are.
-		explained := min(s.own, s.image.CPU+s.image.RunDelay)
-		add(Plugins, s.image.Run.Plugin, explained, 1)
-		add(Unexplained, s.image.Run.Plugin, s.own-explained, 1)
-	}
-	add(Between, "", between, 0)
+	b.add(Part{Kind: Between, Time: time.Duration(between)})
+	return b.sorted()
+}
 
-	all = slices.DeleteFunc(all, func(p Part) bool { return p.Time <= 0 })
+// book adds up parts of one kind and name.
+type book struct {
+	parts []Part
+	most  []time.Duration // the longest one of each
+	index map[entry]int
+}
+
+type entry struct {
+	kind     PartKind
+	name, in string
+}
+
+func (b *book) add(p Part) {
+	if b.index == nil {
+		b.index = map[entry]int{}
+	}
+	key := entry{p.Kind, p.Name, p.In}
+	i, known := b.index[key]
+	if !known {
+		b.index[key] = len(b.parts)
+		b.parts, b.most = append(b.parts, p), append(b.most, p.Time)
+		return
+	}
+	all := &b.parts[i]
+	all.Time += p.Time
+	all.Count += p.Count
+	if p.Time > b.most[i] {
+		all.Detail, b.most[i] = p.Detail, p.Time
+	}
+}
+
+func (b *book) sorted() []Part {
+	all := slices.DeleteFunc(b.parts, func(p Part) bool { return p.Time <= 0 })
 	slices.SortFunc(all, func(a, b Part) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.In, b.In))
 	})
 	return all
+}
+
+// image charges what an image was the innermost for: s.own without a known wait, and the
+// waits that have a share of it.
+func (b *book) image(s *span, waits []wait) {
+	if s.image.Run == nil {
+		name := s.image.Name
+		if s.outer != "" && s.outer != name {
+			name = s.outer + " > " + name
+		}
+		b.add(Part{Kind: Commands, Name: name, Time: time.Duration(s.own), Count: 1})
+		for i := range waits {
+			b.wait(&waits[i])
+		}
+		return
+	}
+	// CPU and run delay cover the whole run, also while a command ran beside it, so they
+	// can explain no more than they are. In a request the kernel worked, mostly.
+	cpu := s.image.CPU + s.image.RunDelay
+	for i := range waits {
+		if w := &waits[i]; w.rank == requesting || w.rank == inCall {
+			cpu -= w.own
+		}
+	}
+	cpu = max(0, cpu)
+	computed := min(s.own, cpu)
+	cpu -= computed
+
+	// The weakest evidence yields first to what was computed beside it.
+	for rank := range strong {
+		for i := range waits {
+			if w := &waits[i]; w.rank == rank {
+				beside := min(w.own, cpu)
+				cpu, computed, w.own = cpu-beside, computed+beside, w.own-beside
+			}
+		}
+	}
+	for i := range waits {
+		b.wait(&waits[i])
+	}
+	plugin := s.image.Run.Plugin
+	b.add(Part{Kind: Plugins, Name: plugin, Time: time.Duration(computed), Count: 1})
+	rest := b.short(s, s.own-min(s.own, computed), waits)
+	b.add(Part{Kind: Unexplained, Name: plugin, Time: time.Duration(rest), Count: 1})
+}
+
+func (b *book) wait(w *wait) {
+	if w.own <= 0 {
+		return
+	}
+	p := w.part
+	p.Time = time.Duration(w.own)
+	b.add(p)
+}
+
+// short charges what is left to waits that were too short to be kept each, as far as they
+// reach.
+func (b *book) short(s *span, rest int64, waits []wait) int64 {
+	in := s.image.Inside
+	if in == nil {
+		return rest
+	}
+	kept := [ranks]int64{}
+	for i := range waits {
+		w := &waits[i]
+		kept[w.rank] += w.end - w.start
+	}
+	for _, t := range []struct {
+		rank int
+		all  timeline.Tally
+		part Part
+	}{
+		{fileLock, in.Locks, Part{Kind: Locks}},
+		{mutex, in.Mutexes, Part{Kind: KernelLocks}},
+		{requesting, timeline.Tally{Count: in.Queries.Count, Time: in.Queries.Time + in.Changes.Time + in.Sysctls.Time}, Part{Kind: Network, In: s.image.Run.Plugin}},
+	} {
+		some := min(rest, max(0, t.all.Time-kept[t.rank]))
+		t.part.Time, t.part.Count = time.Duration(some), t.all.Count
+		b.add(t.part)
+		rest -= some
+	}
+	return rest
 }

@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
@@ -47,52 +46,90 @@ func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	return spans
 }
 
-// charge gives every instant between from and to to the deepest span there, of several
-// the one that began last, and returns what is left over.
-func charge(spans []span, from, to int64) (nobody int64) {
-	type edge struct {
-		at   int64
-		edge int // 2 × the span's place, 1 more for its end
-	}
-	edges := make([]edge, 0, 2*len(spans))
-	for i, s := range spans {
-		if s.end > s.start {
-			edges = append(edges, edge{s.start, 2 * i}, edge{s.end, 2*i + 1})
-		}
-	}
-	slices.SortFunc(edges, func(a, b edge) int {
-		if c := cmp.Compare(a.at, b.at); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.edge, b.edge)
-	})
-
-	running := levels{deepest: -1, over: make([]bool, len(spans))}
+// charge gives every instant between from and to to the deepest span there, of several the
+// one that began last, and of what that one waited for to the highest in rank, of several
+// again to the one that began last. It returns what is left over.
+func charge(spans []span, waits []wait, from, to int64) (nobody int64) {
+	running := newLevels(len(spans))
+	waiting := make([]levels, len(spans))
+	over := make([]bool, len(waits))
 	now := from
-	for _, e := range edges {
-		if inner := running.innermost(); inner >= 0 {
-			spans[inner].own += e.at - now
-		} else {
+	for _, e := range edges(spans, waits) {
+		inner := running.innermost()
+		switch {
+		case inner < 0:
 			nobody += e.at - now
+		case len(waiting[inner].at) == 0:
+			spans[inner].own += e.at - now
+		default:
+			if w := waiting[inner].innermost(); w >= 0 {
+				waits[w].own += e.at - now
+			} else {
+				spans[inner].own += e.at - now
+			}
 		}
 		now = e.at
-		if i := e.edge / 2; e.edge%2 == 0 {
-			running.begin(i, spans[i].depth)
-		} else {
+		i, ends := e.of/2, e.of%2 == 1
+		w := i - len(spans)
+		switch {
+		case ends && w < 0:
 			running.over[i] = true
+		case ends:
+			over[w] = true
+		case w < 0:
+			running.begin(i, spans[i].depth)
+		default:
+			of := &waiting[waits[w].span]
+			if of.over == nil {
+				*of = levels{over: over, deepest: -1, at: make([][]int, ranks)}
+			}
+			of.begin(w, waits[w].rank)
 		}
 	}
 	return nobody + to - now
 }
 
-// levels are the running spans by their depth, each level in order of their start. What
+// edge is when a span or a wait begins or ends.
+type edge struct {
+	at int64
+	of int // 2 × its place, waits behind all spans; 1 more for its end
+}
+
+// edges lists them in order of their time.
+func edges(spans []span, waits []wait) []edge {
+	all := make([]edge, 0, 2*len(spans)+2*len(waits))
+	for i, s := range spans {
+		if s.end > s.start {
+			all = append(all, edge{s.start, 2 * i}, edge{s.end, 2*i + 1})
+		}
+	}
+	for i := range waits {
+		w, place := &waits[i], i+len(spans)
+		all = append(all, edge{w.start, 2 * place}, edge{w.end, 2*place + 1})
+	}
+	slices.SortFunc(all, func(a, b edge) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return a.of - b.of
+	})
+	return all
+}
+
+// levels are the running spans by their depth (or waits by their rank), each level in order
+// of their start. What
 // is over is dropped when it comes to the top, so that all of it takes no more steps
 // than there are spans.
 type levels struct {
 	at      [][]int
 	deepest int    // below it all are empty
-	over    []bool // by span
+	over    []bool // by place
 }
+
+func newLevels(n int) *levels { return &levels{deepest: -1, over: make([]bool, n)} }
 
 func (l *levels) begin(span, depth int) {
 	for len(l.at) <= depth {

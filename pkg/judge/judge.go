@@ -4,7 +4,6 @@
 package judge
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -114,7 +113,7 @@ func (o Options) call(j *Judgement, call *timeline.Call) *Call {
 				c.SlowCommands++
 			}
 		})
-		if run.Failed() {
+		if fails(run) {
 			c.Failed = blame(run)
 			c.Failure = Describe(c.Failed)
 			if command := lastCommand(c.Failed); command != nil && command.Failed() {
@@ -160,7 +159,7 @@ func blame(run *timeline.Image) *timeline.Image {
 			}
 		})
 	}
-	if last != nil && last.Failed() {
+	if last != nil && fails(last) {
 		return last
 	}
 	return run
@@ -176,18 +175,6 @@ func lastCommand(run *timeline.Image) *timeline.Image {
 		return last
 	}
 	return nil
-}
-
-// Describe says how an image ended badly.
-func Describe(im *timeline.Image) string {
-	name := im.Name
-	if im.Run != nil {
-		name = im.Run.Plugin
-	}
-	if im.Signal != "" {
-		return fmt.Sprintf("%s killed by %s after %s", name, im.Signal, Round(time.Duration(im.End-im.Start)))
-	}
-	return fmt.Sprintf("%s exited %d", name, im.Code)
 }
 
 // reasons says why the operation is kept or not.

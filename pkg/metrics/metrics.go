@@ -133,6 +133,8 @@ func (m *Metrics) begin(features []string) {
 func (m *Metrics) Result(r pipeline.Result) {
 	if r.Hung != nil {
 		m.hung.WithLabelValues(commandOf(r.Hung.Command)).Inc()
+	}
+	if !r.Over() {
 		return
 	}
 	m.operations.WithLabelValues(decision(r.Judgement), m.saying(reason(r.Judgement))).Inc()

@@ -20,17 +20,22 @@ type Pipeline struct {
 	builder  *trace.Builder
 }
 
-// Result is an operation that is over, or a call that hangs.
+// Result is an operation that is over, or, and then Operation and Judgement are nil, a
+// mark: a single span about one that is not over yet, or that was over before.
 type Result struct {
-	// Hung is a call that is under way for too long, and then Operation and Judgement are
-	// nil: they come when it is over.
-	Hung      *timeline.Flight
+	// Hung is a call that is under way for too long.
+	Hung *timeline.Flight
+	// Connected is a pod's first connection after its setup, if that was kept.
+	Connected *timeline.Connected
 	Operation *timeline.Operation
 	Judgement *judge.Judgement
 	// Trace is the zero value unless the operation is kept: no attribute is built
 	// before that is decided.
 	Trace trace.Trace
 }
+
+// Over tells whether it is an operation that is over.
+func (r Result) Over() bool { return r.Operation != nil }
 
 // New returns an empty pipeline.
 func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
@@ -41,9 +46,14 @@ func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
 func (p *Pipeline) Apply(e event.Event) []Result {
 	p.now = max(p.now, e.Time)
 	results := p.results(p.timeline.Apply(e))
-	if _, tick := e.Body.(*event.Tick); tick {
+	switch e.Body.(type) {
+	case *event.Tick:
 		for _, f := range p.timeline.Overdue() {
 			results = append(results, Result{Hung: &f, Trace: p.builder.Hung(f, p.now)})
+		}
+	case *event.FirstConnection:
+		for _, c := range p.timeline.Connected() {
+			results = append(results, Result{Connected: &c, Trace: p.builder.Connected(c)})
 		}
 	}
 	return results
@@ -70,6 +80,9 @@ func (p *Pipeline) results(ops []*timeline.Operation) (results []Result) {
 		if r.Judgement.Keep {
 			r.Judgement.Reduced = !p.limiter.Whole(p.now, p.Judge.PerSecond)
 			r.Trace = p.builder.Build(op, r.Judgement)
+		}
+		if !r.Judgement.Keep || r.Judgement.Reduced {
+			p.timeline.Forget(op)
 		}
 		results = append(results, r)
 	}

@@ -13,7 +13,7 @@ import (
 
 func small() *Pipeline {
 	return New(
-		timeline.Options{Settle: 50, MaxHold: 500, Hung: 100, Wait: 100, Processes: 16, Operations: 4, Spans: 16},
+		timeline.Options{Settle: 50, MaxHold: 500, Hung: 100, Wait: 100, Processes: 16, Operations: 4, Spans: 32, MinSpan: 3},
 		judge.Options{Command: 10, Call: 20, Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial}},
 		trace.NewBuilder(trace.IDs{Seed: "boot"}, nil, "test"),
 	)
@@ -30,8 +30,8 @@ func script(data []byte) (events []event.Event) {
 			Command:     []string{"ADD", "DEL", "STATUS"}[data[2]%3],
 			ContainerID: fmt.Sprint(data[1] % 3), IfName: fmt.Sprint("eth", data[2]%2),
 		}
-		body := []event.Body{
-			&event.Exec{Process: who, Parent: by, Root: true, InPath: true, Call: call, File: "/b/" + string(who), Stdin: string(by)},
+		bodies := []event.Body{
+			&event.Exec{Process: who, Parent: by, Root: true, InPath: true, Call: call, File: "/b/" + string(who), Stdin: string(by), NetNS: event.Namespace{Key: "n0"}},
 			&event.Exec{Process: who, Parent: by, InPath: data[3]%2 == 0, Call: call, File: "/b/x", Name: "x", Stdin: string(who)},
 			&event.Exec{Process: who, Parent: by, File: "/s/x", Name: "x", Used: event.Usage{CPU: now}},
 			&event.Fork{Process: who, Parent: by},
@@ -46,8 +46,9 @@ func script(data []byte) (events []event.Event) {
 			&event.Above{ContainerID: fmt.Sprint(data[1] % 3), Start: now - int64(data[2]), End: now, Trace: event.TraceContext{
 				Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 			}},
-		}[data[0]%13]
-		events = append(events, event.Event{Time: now, Body: body})
+		}
+		bodies = append(bodies, insides(now, who, by, data[2], data[3])...)
+		events = append(events, event.Event{Time: now, Body: bodies[int(data[0])%len(bodies)]})
 	}
 	return events
 }
@@ -57,6 +58,7 @@ func script(data []byte) (events []event.Event) {
 func FuzzPipeline(f *testing.F) {
 	f.Add([]byte("\x00\x01\x0b\x00\x03\x02\x01\x01\x02\x02\x01\x05\x04\x02\x00\x09\x04\x01\x01\x09\x09\x00\x00\x7f"))
 	f.Add([]byte("\x00\x01\x0b\x7f\x00\x02\x0b\xff\x08\x00\x00\x01\x05\x01\x00\x01\x06\x01\x01\x01\x09\x00\x00\x01"))
+	f.Add([]byte("\x00\x01\x0b\x00\x15\x01\x00\x01\x10\x01\x01\x08\x0d\x01\x05\x0c\x1b\x00\x00\x01\x09\x00\x00\x7f"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := small()
 		var results []Result
@@ -77,9 +79,9 @@ func FuzzPipeline(f *testing.F) {
 }
 
 func sound(t *testing.T, r Result) {
-	if r.Hung != nil {
+	if !r.Over() {
 		if len(r.Trace.Spans.ScopeSpans[0].Spans) != 1 {
-			t.Error("a mark that a call hangs is one span")
+			t.Error("a mark is one span")
 		}
 		return
 	}
@@ -100,6 +102,7 @@ func sound(t *testing.T, r Result) {
 				if im.End < im.Start || im.CPU < 0 {
 					t.Errorf("an image from %d to %d, %d ns on CPU", im.Start, im.End, im.CPU)
 				}
+				insideSound(t, im)
 			})
 		}
 	}

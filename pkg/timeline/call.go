@@ -28,9 +28,10 @@ func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 	im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, stdin: e.Stdin, forker: e.Parent}
 	call := t.callFor(op, im, e)
 	call.Runs = append(call.Runs, im)
+	call.Seen = call.Seen || t.seeing
 	op.live++
 	op.identify(e.Call.Pod)
-	t.processes[e.Process] = &process{op: op, up: im, image: im, run: im, leads: true}
+	t.processes[e.Process] = &process{op: op, up: im, image: im, run: im, leads: true, call: call}
 	return closed
 }
 
@@ -64,7 +65,7 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 	}
 	op := &operation{Operation: &Operation{
 		Kind: kind, ContainerID: e.Call.ContainerID,
-		Start: now, End: now, Mono: t.mono, Wall: t.wall,
+		Start: now, End: now, Mono: t.mono, Wall: t.wall, MinSpan: t.options.MinSpan,
 	}}
 	t.open = append(t.open, op)
 	return op

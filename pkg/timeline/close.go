@@ -66,6 +66,8 @@ func (t *Timeline) makeRoom() {
 
 // tick closes what is over at now: everything before now has been applied.
 func (t *Timeline) tick(now int64) []*Operation {
+	t.locks.prune(now)
+	t.expire(now)
 	for id, s := range t.sandboxes {
 		if s.removed != 0 && now-s.removed > int64(forget) {
 			delete(t.sandboxes, id)
@@ -120,16 +122,20 @@ func (t *Timeline) unheard() {
 
 // close ends the operations for which why gives a reason.
 func (t *Timeline) close(why func(*operation) Closed) (closed []*Operation) {
-	holding := map[string]bool{}
+	holding, over := map[string]bool{}, []*operation(nil)
 	t.open = slices.DeleteFunc(t.open, func(op *operation) bool {
 		op.Closed = why(op)
 		if op.Closed == "" || t.awaits(op, holding) {
 			return false
 		}
-		t.finish(op)
-		closed = append(closed, op.Operation)
+		over = append(over, op)
 		return true
 	})
+	for _, op := range over {
+		t.finish(op)
+		closed = append(closed, op.Operation)
+	}
+	t.concur(closed)
 	return closed
 }
 
@@ -147,11 +153,7 @@ func (t *Timeline) finish(op *operation) {
 		op.Sandbox, op.Running = s.Sandbox, s.ran
 		op.identify(s.Pod)
 	}
-	for key, p := range t.processes {
-		if p.op == op {
-			delete(t.processes, key)
-		}
-	}
+	t.abandon(op)
 	t.history.link(op.Operation)
 	for _, call := range op.Calls {
 		t.resolve(op, call)
@@ -160,6 +162,25 @@ func (t *Timeline) finish(op *operation) {
 			call.End = max(call.End, run.End)
 		}
 		op.End = max(op.End, call.End)
+	}
+	op.nameInterfaces()
+	op.unanswered()
+	t.leave(op)
+}
+
+// abandon follows the processes of op no longer.
+func (t *Timeline) abandon(op *operation) {
+	var keys []event.Process
+	for key, p := range t.processes {
+		if p.op == op {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys) // what they leave behind comes in one order
+	for _, key := range keys {
+		t.gaveUp(t.processes[key])
+		t.disconnect(t.processes[key], t.now)
+		delete(t.processes, key)
 	}
 }
 

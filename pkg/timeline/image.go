@@ -68,7 +68,7 @@ func (im *Image) end(now int64, used event.Usage) {
 }
 
 func (op *operation) keep(limit int) bool {
-	if op.images >= limit {
+	if op.images+op.facts >= limit {
 		op.Dropped++
 		op.partial("more programs than the limit")
 		return false
@@ -78,12 +78,15 @@ func (op *operation) keep(limit int) bool {
 }
 
 func (t *Timeline) exit(now int64, e *event.Exit) {
+	t.locks.gone(e.Process, now)
 	p := t.processes[e.Process]
 	if p == nil {
 		t.stats.Late++
 		return
 	}
 	delete(t.processes, e.Process)
+	t.gaveUp(p)
+	t.disconnect(p, now)
 	if e.Unseen {
 		p.op.partial("the end of a process was not seen")
 	}

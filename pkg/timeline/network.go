@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -12,11 +13,11 @@ var loopback = event.Network{Name: "cni-loopback", Plugins: []event.Plugin{{Type
 
 // network finds the network of a call, and the plugins of its chain whose turn has not come.
 // It is known only if a single one can be meant: the environment of a plugin does not name
-// it.
+// it, but its configuration does, where that was seen.
 func (t *Timeline) network(call *Call) (name string, rest []string, known bool) {
 	ran := call.plugins()
 	var found []event.Network
-	for _, network := range append([]event.Network{loopback}, t.networks...) {
+	for _, network := range configuredAs(append([]event.Network{loopback}, t.networks...), call.configured()) {
 		if (network.Name == loopback.Name) == (call.IfName == "lo") && hasPrefix(chain(network, call.Command), ran) {
 			found = append(found, network)
 		}
@@ -30,7 +31,7 @@ func (t *Timeline) network(call *Call) (name string, rest []string, known bool) 
 // resolve names the network of a call, and the plugins of its chain whose turn never came.
 func (t *Timeline) resolve(op *operation, call *Call) {
 	name, rest, _ := t.network(call)
-	call.Network = name
+	call.Network = cmp.Or(call.configured(), name)
 	switch last := call.Runs[len(call.Runs)-1]; {
 	case len(rest) == 0 || !last.Ended || op.Lost > 0:
 	case op.Kind == Setup && op.Running:

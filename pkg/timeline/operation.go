@@ -1,6 +1,10 @@
 package timeline
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // Kind is what an operation does to a pod's network.
 type Kind string
@@ -53,6 +57,8 @@ type Operation struct {
 	// Mono and Wall are one instant on both clocks, in ns, taken near Start.
 	Mono, Wall int64
 	Closed     Closed
+	// MinSpan is how long what is inside a plugin lasts at least that is worth a span.
+	MinSpan time.Duration
 	// Lost is how many events of this operation, or of a time it was open in, never
 	// arrived.
 	Lost uint64
@@ -110,6 +116,17 @@ type Call struct {
 	NeverRun []string
 	// Hung: it was under way for longer than Options.Hung, and that was said.
 	Hung bool
+	// Concurrent is the most other calls of the node that were under way at one instant of
+	// this one.
+	Concurrent int
+	// Seen: the inside of its processes was looked at, at least for a part of the time.
+	Seen bool
+	// Cut is how much of what its processes did was not kept, by what it is: "bytes",
+	// "requests", "waits", "connections", "addresses", "sysctls", "other". Nil if all was.
+	Cut map[string]uint64
+	// First is the first connection of the pod; nil if it did not come while the operation
+	// was open. See Timeline.Connected.
+	First *FirstConnection
 	// Runs of the chain, in order of their start. Each has Image.Run set.
 	Runs       []*Image
 	Start, End int64
@@ -158,6 +175,9 @@ type Image struct {
 	InFlight bool
 	// Truncated: arguments or environment were longer than is read.
 	Truncated bool
+
+	// Inside is what it asked of the kernel and waited for; nil if nothing is known.
+	Inside *Inside
 
 	used event.Usage // of the process before this image
 }

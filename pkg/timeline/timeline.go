@@ -23,8 +23,11 @@ type Options struct {
 	Wait time.Duration
 	// Hung is how long a call may be under way before it is spoken of; 0 is for ever.
 	Hung time.Duration
+	// MinSpan is how long a wait or a query lasts at least that is kept, and not only
+	// counted.
+	MinSpan time.Duration
 	// Processes and Operations are how many are held at once; Spans is how many
-	// images one operation keeps. What is over is counted.
+	// images, and facts from inside them, one operation keeps. What is over is counted.
 	Processes, Operations, Spans int
 }
 
@@ -50,6 +53,14 @@ type Timeline struct {
 	history   *history
 	orphans   *history // the last ones that waited in vain, by container
 	networks  []event.Network
+	locks     *locks
+	sockets   map[string]*Connection
+	// namespaces are those of the pods that are set up, by key.
+	namespaces map[string]*namespace
+	connected  []Connected
+	extents    []Interval // of the calls that are over, as far as others concur with them
+	// seeing: the inside of processes is seen.
+	seeing bool
 	// nri: NRI speaks to us, so it will say when a sandbox runs.
 	nri bool
 	// configured is when the networks became what they are.
@@ -70,6 +81,11 @@ type process struct {
 	// run is the innermost run it belongs to; leads says it is that run's process.
 	run   *Image
 	leads bool
+	call  *Call
+
+	tries       []try
+	answers     []*event.Answer
+	connections []*Connection
 }
 
 // New returns an empty timeline.
@@ -80,6 +96,10 @@ func New(o Options) *Timeline {
 		sandboxes: map[string]*sandbox{},
 		history:   newHistory(4 * o.Operations),
 		orphans:   newHistory(o.Operations),
+
+		locks:      newLocks(o.Operations),
+		sockets:    map[string]*Connection{},
+		namespaces: map[string]*namespace{},
 	}
 }
 
@@ -113,6 +133,8 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 		}
 	case *event.Clock:
 		t.mono, t.wall = e.Time, b.Wall
+	default:
+		t.inside(e.Time, b)
 	}
 	return nil
 }
@@ -151,7 +173,7 @@ func (t *Timeline) add(key event.Process, parent *process) *process {
 		parent.op.partial("more processes than the limit")
 		return nil
 	}
-	p := &process{op: parent.op, up: parent.image, run: parent.run}
+	p := &process{op: parent.op, up: parent.image, run: parent.run, call: parent.call}
 	if p.up == nil { // forked by a subshell
 		p.up = parent.up
 	}
@@ -182,7 +204,10 @@ type operation struct {
 	// unheard: what NRI said of it may have been lost.
 	unheard bool
 	images  int // kept so far
-	live    int // runs of calls (not delegates) that have not ended
+	facts   int // kept so far of what is inside them
+	// namespaces is how many it works on.
+	namespaces int
+	live       int // runs of calls (not delegates) that have not ended
 	// commit is when something was said that ends the operation as soon as its runs
 	// are over; closed is what.
 	commit int64

@@ -62,7 +62,32 @@ func aboutCall(call *timeline.Call) []attribute.KeyValue {
 	)
 }
 
-// aboutTime is where a call's wall time went. The four sums are a partition of it.
+// timed is what the parts of a call's wall time are called: a partition of it. What is
+// absent took no time; the first four are always there.
+func timed() []timedPart {
+	return []timedPart{
+		{judge.Commands, "cniscope.time.commands_ms", true},
+		{judge.Plugins, "cniscope.time.plugins_ms", true},
+		{judge.Between, "cniscope.time.between_runs_ms", true},
+		{judge.Unexplained, "cniscope.time.unexplained_ms", true},
+		{judge.Locks, "cniscope.time.locks_ms", false},
+		{judge.KernelLocks, "cniscope.time.kernel_locks_ms", false},
+		{judge.Network, "cniscope.time.network_ms", false},
+		{judge.SystemCalls, "cniscope.time.system_calls_ms", false},
+		{judge.DAD, "cniscope.time.dad_ms", false},
+		{judge.Agents, "cniscope.time.agent_ms", false},
+		{judge.Sleep, "cniscope.time.sleep_ms", false},
+		{judge.Waiting, "cniscope.time.waiting_ms", false},
+	}
+}
+
+type timedPart struct {
+	kind   judge.PartKind
+	name   string
+	always bool
+}
+
+// aboutTime is where a call's wall time went.
 func aboutTime(c *judge.Call) []attribute.KeyValue {
 	sums := map[judge.PartKind]time.Duration{}
 	commands := 0
@@ -72,13 +97,13 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 			commands += part.Count
 		}
 	}
-	kvs := []attribute.KeyValue{
-		attribute.Float64("cniscope.time.commands_ms", ms(sums[judge.Commands])),
-		attribute.Float64("cniscope.time.plugins_ms", ms(sums[judge.Plugins])),
-		attribute.Float64("cniscope.time.between_runs_ms", ms(sums[judge.Between])),
-		attribute.Float64("cniscope.time.unexplained_ms", ms(sums[judge.Unexplained])),
-		attribute.Int("cniscope.commands", commands),
+	var kvs []attribute.KeyValue
+	for _, part := range timed() {
+		if d := sums[part.kind]; part.always || d > 0 {
+			kvs = append(kvs, attribute.Float64(part.name, ms(d)))
+		}
 	}
+	kvs = append(kvs, attribute.Int("cniscope.commands", commands))
 	if len(c.Parts) > 0 {
 		kvs = append(kvs,
 			attribute.String("cniscope.biggest_part", c.Parts[0].String()),

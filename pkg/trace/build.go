@@ -32,6 +32,7 @@ type Builder struct {
 	resource []attribute.KeyValue
 	version  string
 	names    text.Names // span names are few: the backend indexes them
+	requests text.Names // those of requests to the kernel
 }
 
 // NewBuilder returns a builder whose spans come from resource and from this version of
@@ -154,6 +155,8 @@ func (w *writer) call(call *timeline.Call) {
 		s.Attributes = append(s.Attributes, keyValues(aboutSandbox(w.op))...)
 		s.Links = append(s.Links, w.before()...)
 	}
+	s.Attributes = append(s.Attributes, keyValues(aboutInsides(call))...)
+	w.firstConnection(s, call)
 	if call.NetNS != "" {
 		s.Attributes = append(s.Attributes, keyValue(attribute.String("netns.path", call.NetNS)))
 	}
@@ -170,6 +173,7 @@ func (w *writer) call(call *timeline.Call) {
 			keyValue(attribute.Bool("cniscope.failed", true)), // backends differ in how a status is searched
 			keyValue(attribute.String(string(semconv.ErrorTypeKey), errorType(verdict.Failed))))
 		if verdict.Failed != nil {
+			s.Attributes = append(s.Attributes, keyValues(aboutError(verdict.Failed))...)
 			s.Attributes = append(s.Attributes, keyValue(attribute.String("cniscope.failed_plugin", verdict.Failed.Run.Plugin)))
 		}
 	}
@@ -201,6 +205,7 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 		keyValue(attribute.String("cni.command", run.Run.Command)),
 		keyValue(attribute.String("cni.plugin", run.Run.Plugin)))
 	s.Attributes = append(s.Attributes, keyValues(aboutProcess(im))...)
+	s.Attributes = append(s.Attributes, keyValues(aboutInside(im))...)
 	if limit, slow := w.j.Slow[im]; slow {
 		w.slow(s, limit, im.End)
 	}
@@ -212,6 +217,7 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 	}
 	below := where
 	below.parent, below.remote = id, false
+	w.inside(s, below, im, run, failing)
 	for _, child := range im.Children {
 		w.image(below, child, run, failing)
 	}

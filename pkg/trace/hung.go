@@ -16,15 +16,7 @@ import (
 // the call will, whose own span links to it: a span that is sent at exit never appears if
 // there is no exit.
 func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
-	w := &writer{
-		Builder: b, op: &timeline.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID},
-		trace: Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
-	}
-	w.common = keyValues(identity(w.op))
-	where := at{trace: b.ids.trace(f.Operation), parent: b.ids.operation(f.Operation)}
-	if above := w3c.Parse(f.Trace); above.IsSampled() {
-		where = at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}
-	}
+	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, "hung")
 	s.Attributes = append(s.Attributes, keyValues(nonEmpty(
 		attribute.String("cni.command", f.Command),
@@ -40,6 +32,38 @@ func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
 	w.finish(f.Runtime)
 	w.trace.ID = where.trace
 	return w.trace
+}
+
+// Connected returns one span from the end of an ADD to the first connection of its pod,
+// which came when the ADD's spans had been sent. It hangs under the ADD's.
+func (b *Builder) Connected(c timeline.Connected) Trace {
+	w, where := b.mark(c.Flight)
+	call := b.ids.call(where.trace, c.First, c.Start)
+	where.parent, where.remote = call, false
+	s := w.span(where, b.ids.span(where.trace, "first connection "+string(c.First), c.End), "first connection", c.End, c.At, "first connection")
+	s.Attributes = append(s.Attributes, keyValues(nonEmpty(
+		attribute.String("cni.command", c.Command),
+		attribute.String("cni.ifname", c.IfName),
+	))...)
+	s.Attributes = append(s.Attributes, keyValue(after(c.End, c.At)))
+	s.Attributes = append(s.Attributes, keyValues(ends(c.Local, c.Remote))...)
+	w.finish(c.Runtime)
+	w.trace.ID = where.trace
+	return w.trace
+}
+
+// mark is a writer of a single span about a call, and what that call hangs under.
+func (b *Builder) mark(f timeline.Flight) (*writer, at) {
+	w := &writer{
+		Builder: b, op: &timeline.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID},
+		trace: Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
+	}
+	w.common = keyValues(identity(w.op))
+	where := at{trace: b.ids.trace(f.Operation), parent: b.ids.operation(f.Operation)}
+	if above := w3c.Parse(f.Trace); above.IsSampled() {
+		where = at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}
+	}
+	return w, where
 }
 
 // hungLink links a call that is over to the mark that it hung.

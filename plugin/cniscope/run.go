@@ -230,9 +230,10 @@ func (n *node) flush() {
 
 func (n *node) result(r pipeline.Result) {
 	n.telemetry.result(r)
-	if r.Hung != nil {
+	switch {
+	case r.Hung != nil:
 		reportHung(n.log, n.name, r, n.pipeline.Now())
-	} else {
+	case r.Over():
 		report(n.log, n.name, r)
 	}
 	if r.Trace.Spans != nil {

@@ -32,7 +32,7 @@ func settingsOf(o config.Options, bootID string) settings {
 		Timeline: timeline.Options{
 			Wait:   wait,
 			Settle: o.Limits.Settle, MaxHold: o.Limits.MaxHold, Hung: o.Slow.Hung,
-			Processes: o.Limits.Processes, Operations: o.Limits.Operations, Spans: o.Limits.Spans,
+			Processes: o.Limits.Processes, Operations: o.Limits.Operations, Spans: o.Limits.Spans, MinSpan: o.Limits.MinSpan,
 		},
 		Judge: judgeOf(o),
 		Node: trace.Node{

@@ -189,12 +189,27 @@ func replay(ctx context.Context, reader *record.Reader, s settings) (results []p
 			return append(results, p.Flush()...), err
 		}
 		for _, r := range p.Apply(e) {
-			if r.Hung == nil { // it is drawn when it is over
+			switch {
+			case r.Over():
 				results = append(results, r)
+			case r.Connected != nil:
+				late(results, r)
+			default: // what hangs is drawn when it is over
 			}
 		}
 	}
 	return append(results, p.Flush()...), ctx.Err()
+}
+
+// late puts what came after an operation was over to what it belongs to.
+func late(results []pipeline.Result, r pipeline.Result) {
+	for _, over := range slices.Backward(results) {
+		if over.Operation.Key() == r.Connected.Operation && over.Trace.Spans != nil {
+			all := over.Trace.Spans.ScopeSpans[0]
+			all.Spans = append(all.Spans, r.Trace.Spans.ScopeSpans[0].Spans...)
+			return
+		}
+	}
 }
 
 // sendAll sends operations to a backend, and says how many.

@@ -1,0 +1,253 @@
+package judge
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// seen changes what is known of the inside of an image.
+func seen(im *timeline.Image, change ...func(*timeline.Inside)) *timeline.Image {
+	im.Inside = &timeline.Inside{}
+	for _, f := range change {
+		f(im.Inside)
+	}
+	return im
+}
+
+func from(start, end int64) timeline.Interval {
+	return timeline.Interval{Start: start * ms, End: end * ms}
+}
+
+func waited(kind event.WaitKind, name string, when timeline.Interval, holder ...event.Holder) func(*timeline.Inside) {
+	return func(in *timeline.Inside) {
+		w := timeline.Wait{Kind: kind, Name: name, Interval: when}
+		if kind == event.WaitLock {
+			w.Name, w.Path = "flock", name
+		}
+		if len(holder) > 0 {
+			w.Holder = &holder[0]
+		}
+		in.Waits = append(in.Waits, w)
+	}
+}
+
+func asked(name string, when timeline.Interval) func(*timeline.Inside) {
+	return func(in *timeline.Inside) {
+		in.Requests = append(in.Requests, timeline.Request{Request: &event.Request{Name: name}, When: when})
+	}
+}
+
+func slept(when timeline.Interval) func(*timeline.Inside) {
+	return func(in *timeline.Inside) { in.Asleep = append(in.Asleep, when) }
+}
+
+func polled(when timeline.Interval) func(*timeline.Inside) {
+	return func(in *timeline.Inside) { in.Polling = append(in.Polling, when) }
+}
+
+func called(when timeline.Interval) func(*timeline.Inside) {
+	return func(in *timeline.Inside) {
+		in.Connections = append(in.Connections, &timeline.Connection{Address: "/run/agent.sock", Interval: when, Tries: 1})
+	}
+}
+
+func detects(when timeline.Interval) func(*timeline.Inside) {
+	return func(in *timeline.Inside) {
+		in.Detections = append(in.Detections, &timeline.Detection{Address: "fd00::5", On: "eth0", Interval: when, State: event.AddressReady})
+	}
+}
+
+func drawn(parts []Part) string {
+	var got []string
+	for _, p := range parts {
+		got = append(got, fmt.Sprintf("%s/%s %s", p.Kind, p.Name, p.Time))
+	}
+	return strings.Join(got, ", ")
+}
+
+func TestWhatAPluginWaitedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		run  *timeline.Image
+		want string
+	}{
+		"a lock is stronger than all that is known beside it": {
+			seen(plugin("p", 0, 100), polled(from(0, 100)), slept(from(5, 95)), called(from(10, 90)), detects(from(15, 85)),
+				waited(event.WaitCall, "read", from(20, 80)), asked("RTM_NEWLINK", from(25, 75)), waited(event.WaitMutex, "rtnl", from(30, 70)),
+				waited(event.WaitLock, "/run/l", from(40, 60))),
+			"kernel lock/rtnl 20ms, lock//run/l 20ms, IPv6 DAD/p 10ms, agent//run/agent.sock 10ms, network configuration/RTM_NEWLINK 10ms, sleep/p 10ms, system call/read 10ms, waiting/p 10ms",
+		},
+		"what is left is the plugin's own, as far as it was on a CPU": {
+			with(seen(plugin("p", 0, 100), waited(event.WaitLock, "/run/l", from(0, 60))), cpu(30)),
+			"lock//run/l 60ms, plugin/p 30ms, unexplained/p 10ms",
+		},
+		"a program that sleeps in one thread and has others that wait sleeps": {
+			with(seen(plugin("p", 0, 1003), slept(from(2, 1002)), polled(from(1, 1001))), cpu(3)),
+			"sleep/p 1s, plugin/p 3ms",
+		},
+		"one that computes beside threads that wait computes": {
+			with(seen(plugin("p", 0, 1000), slept(from(0, 500)), slept(from(501, 1000)), polled(from(0, 1000))), cpu(998)),
+			"plugin/p 998ms, sleep/p 2ms",
+		},
+		"one that has a connection open and computes, computes; and calls for the rest": {
+			with(seen(plugin("p", 0, 1000), called(from(0, 1000)), slept(from(0, 500))), cpu(400)),
+			"agent//run/agent.sock 600ms, plugin/p 400ms",
+		},
+		"in a request the kernel worked: its CPU is not the plugin's": {
+			with(seen(plugin("p", 0, 100), asked("RTM_NEWLINK", from(0, 50)), slept(from(50, 100))), cpu(52)),
+			"network configuration/RTM_NEWLINK 50ms, sleep/p 48ms, plugin/p 2ms",
+		},
+		"but on a CPU nobody waits for a mutex": {
+			with(seen(plugin("p", 0, 100), asked("RTM_NEWLINK", from(0, 50)), waited(event.WaitMutex, "rtnl", from(0, 45)), slept(from(50, 100))), cpu(15)),
+			"kernel lock/rtnl 45ms, sleep/p 40ms, plugin/p 10ms, network configuration/RTM_NEWLINK 5ms",
+		},
+		"a command is its own, unless others hold it up": {
+			with(plugin("p", 0, 100, seen(ran("iptables", 0, 100), slept(from(0, 50)), waited(event.WaitLock, "/run/xtables.lock", from(50, 90)))), cpu(99)),
+			"command/iptables 60ms, lock//run/xtables.lock (iptables) 40ms",
+		},
+		"while a command runs, it is the innermost": {
+			with(seen(plugin("p", 0, 100, ran("ip", 20, 80)), waited(event.WaitCall, "read", from(10, 90))), cpu(99)),
+			"command/ip 60ms, plugin/p 20ms, system call/read 20ms",
+		},
+		"what is too short to be placed explains what nothing else does": {
+			seen(plugin("p", 0, 100), slept(from(0, 50)), func(in *timeline.Inside) {
+				in.Mutexes = timeline.Tally{Count: 40, Time: 20 * ms}
+				in.Queries = timeline.Tally{Count: 400, Time: 200 * ms}
+			}),
+			"sleep/p 50ms, network configuration/ 30ms, kernel lock/ 20ms",
+		},
+		"nothing is charged outside of its image": {
+			with(seen(plugin("p", 50, 100), slept(from(0, 60)), waited(event.WaitLock, "/run/l", from(90, 500))), cpu(99)),
+			"plugin/p 40ms, lock//run/l 10ms",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			op := add(test.run)
+			if got := drawn(options.Judge(op).Calls[op.Calls[0]].Parts); got != test.want {
+				t.Errorf("\n got %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTheBiggestPartInWords(t *testing.T) {
+	proxy := event.Holder{PID: 812, Name: "kube-proxy"}
+	for want, run := range map[string]*timeline.Image{
+		"waiting for lock /run/xtables.lock (iptables), held by kube-proxy (pid 812)": plugin("p", 0, 100,
+			seen(ran("iptables", 0, 100), waited(event.WaitLock, "/run/xtables.lock", from(5, 90), proxy))),
+		"waiting for lock /run/l (3 times), held by kube-proxy (pid 812)": seen(plugin("p", 0, 100),
+			waited(event.WaitLock, "/run/l", from(0, 10), event.Holder{PID: 1, Name: "other"}), waited(event.WaitLock, "/run/l", from(10, 80), proxy),
+			waited(event.WaitLock, "/run/l", from(80, 90))),
+		"waiting for the kernel's lock rtnl, held by pid 812":                   seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Holder{PID: 812})),
+		"network configuration: RTM_NEWLINK of p":                               seen(plugin("p", 0, 100), asked("RTM_NEWLINK", from(0, 90))),
+		"system call fsync of p":                                                seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),
+		"waiting for IPv6 DAD, in plugin p, for fd00::5 on eth0":                seen(plugin("p", 0, 100), detects(from(0, 90))),
+		"calling /run/agent.sock, from plugin p":                                seen(plugin("p", 0, 100), called(from(0, 90))),
+		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(in *timeline.Inside) { in.Connections[0].Server = &event.Holder{Name: "agentd"} }),
+		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED": seen(plugin("p", 0, 100), called(from(0, 90)), func(in *timeline.Inside) { in.Connections[0].Tries, in.Connections[0].Error = 3, "ECONNREFUSED" }),
+		"asleep, in plugin p":                                                   seen(plugin("p", 0, 100), slept(from(0, 90))),
+		"waiting for something unknown, in plugin p":                            seen(plugin("p", 0, 100), polled(from(0, 90))),
+		"waiting for locks of the kernel, each time shortly (40 times)":         seen(plugin("p", 0, 100), func(in *timeline.Inside) { in.Mutexes = timeline.Tally{Count: 40, Time: 90 * ms} }),
+		"network configuration, in short requests of p (40 times)":              seen(plugin("p", 0, 100), func(in *timeline.Inside) { in.Queries = timeline.Tally{Count: 40, Time: 90 * ms} }),
+		"unexplained, inside plugin p":                                          seen(plugin("p", 0, 100)),
+	} {
+		op := add(run)
+		if got := options.Judge(op).Calls[op.Calls[0]].Parts[0].String(); got != want {
+			t.Errorf("\n got %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		result  event.Result
+		code    uint32
+		command string
+		want    string
+	}{
+		"code and message": {event.Result{Code: 11, Message: "no address left"}, 1, "ADD", `p exited 1: code 11: "no address left"`},
+		"a code":           {event.Result{Code: 11}, 1, "ADD", "p exited 1: code 11"},
+		"a message":        {event.Result{Message: "no"}, 1, "ADD", `p exited 1: "no"`},
+		"no JSON":          {event.Result{Invalid: "unexpected end"}, 2, "ADD", "p exited 2: wrote invalid JSON: unexpected end"},
+		"no JSON, and it took that for a success": {event.Result{Invalid: "unexpected end"}, 0, "ADD", "p wrote invalid JSON: unexpected end"},
+		"which nobody reads of a DEL":             {event.Result{Invalid: "unexpected end"}, 0, "DEL", ""},
+		"a result is no failure":                  {event.Result{IPs: []string{"10.0.0.1"}}, 0, "ADD", ""},
+	} {
+		run := with(seen(plugin("p", 0, 9), func(in *timeline.Inside) { in.Result = &test.result }), exit(test.code))
+		run.Run.Command = test.command
+		op := add(run)
+		if got := options.Judge(op).Calls[op.Calls[0]].Failure; got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// However waits overlap, the parts are a partition.
+func TestThePartsSumExactlyWithWaits(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var grow func(depth int) *timeline.Image
+	some := func() timeline.Interval {
+		start := random.Int64N(1500)
+		return from(start, start+random.Int64N(300))
+	}
+	grow = func(depth int) *timeline.Image {
+		start := random.Int64N(1000)
+		im := ran(fmt.Sprint("c", random.IntN(5)), start, start+random.Int64N(500))
+		if random.IntN(2) == 0 {
+			im = plugin(fmt.Sprint("p", random.IntN(5)), start, im.End/ms)
+		}
+		im.CPU = random.Int64N(600 * ms)
+		seen(im)
+		for range random.IntN(8) {
+			[]func(*timeline.Inside){
+				waited(event.WaitLock, "/run/l", some()), waited(event.WaitMutex, "rtnl", some()), waited(event.WaitCall, "read", some()),
+				asked("RTM_NEWLINK", some()), slept(some()), polled(some()), called(some()), detects(some()),
+				func(in *timeline.Inside) { in.Mutexes.Time += random.Int64N(100 * ms) },
+			}[random.IntN(9)](im.Inside)
+		}
+		for range random.IntN(4) * min(depth, 1) {
+			im.Children = append(im.Children, grow(depth-1))
+		}
+		return im
+	}
+	for range 2000 {
+		op := add(plugin("first", 0, random.Int64N(1500), grow(4), grow(4)), grow(2))
+		op.Calls[0].Runs[1].Run = &timeline.Run{Plugin: "second", Command: "ADD"}
+		c := options.Judge(op).Calls[op.Calls[0]]
+		var sum time.Duration
+		for _, p := range c.Parts {
+			if p.Time <= 0 {
+				t.Fatalf("a part of %s", p.Time)
+			}
+			sum += p.Time
+		}
+		if sum != c.Took {
+			t.Fatalf("parts sum to %s of %s", sum, c.Took)
+		}
+	}
+}
+
+// An operation of 2,000 spans, most of them of what went on inside.
+func BenchmarkJudgeInside(b *testing.B) {
+	var commands []*timeline.Image
+	for i := range int64(200) {
+		commands = append(commands, seen(ran("iptables", 10*i, 10*i+5), waited(event.WaitLock, "/run/xtables.lock", from(10*i, 10*i+4))))
+	}
+	run := seen(plugin("bridge", 0, 2000, commands...))
+	for i := range int64(400) {
+		asked("RTM_NEWLINK", from(5*i+1, 5*i+2))(run.Inside)
+		waited(event.WaitMutex, "rtnl", from(5*i+1, 5*i+3))(run.Inside)
+		slept(from(5*i, 5*i+4))(run.Inside)
+		called(from(5*i, 5*i+5))(run.Inside)
+	}
+	op := add(run)
+	b.ReportAllocs()
+	for b.Loop() {
+		options.Judge(op)
+	}
+}

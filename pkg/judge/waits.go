@@ -1,0 +1,158 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// What an image waited for, the weakest evidence first: of what was under way at one
+// instant the last of these is charged. The first four say little by themselves, since a
+// thread of a program sleeps or has a connection open while others compute.
+const (
+	polling = iota
+	asleep
+	calling
+	detecting
+	strong
+	inCall = iota - 1
+	requesting
+	mutex
+	fileLock
+	ranks
+)
+
+// wait is what an image waited for, as the accounting sees it.
+type wait struct {
+	rank       int
+	start, end int64
+	span       int // whose it is
+	own        int64
+	// part is what it is charged to.
+	part Part
+}
+
+// located lists what the images of spans waited for, as far as it is known when.
+func located(spans []span) []wait {
+	n := 0
+	for i := range spans {
+		if in := spans[i].image.Inside; in != nil {
+			n += len(in.Waits) + len(in.Requests) + len(in.Settings) + len(in.Detections) + len(in.Connections) + len(in.Asleep) + len(in.Polling)
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	waits := make([]wait, 0, n)
+	for i := range spans {
+		s := &spans[i]
+		in := s.image.Inside
+		if in == nil || s.end <= s.start {
+			continue
+		}
+		c := collector{s: s, i: i, waits: waits}
+		c.locks(in)
+		// What a command does is the command, whatever that is, unless others hold it up.
+		if s.image.Run != nil {
+			c.requests(in)
+			c.others(in)
+		}
+		waits = c.waits
+	}
+	return waits
+}
+
+type collector struct {
+	s     *span
+	i     int
+	waits []wait
+}
+
+func (c *collector) add(rank int, when timeline.Interval, part Part) {
+	start, end := max(when.Start, c.s.start), min(when.End, c.s.end)
+	if start < end {
+		c.waits = append(c.waits, wait{rank: rank, start: start, end: end, span: c.i, part: part})
+	}
+}
+
+func (c *collector) locks(in *timeline.Inside) {
+	for i := range in.Waits {
+		w := &in.Waits[i]
+		part := Part{Name: w.Path, Detail: holder(w), Count: 1}
+		switch w.Kind {
+		case event.WaitLock:
+			part.Kind = Locks
+			if part.Name == "" {
+				part.Name = w.Name
+			}
+		case event.WaitMutex:
+			part.Kind, part.Name = KernelLocks, w.Name
+		default:
+			continue
+		}
+		if c.s.image.Run == nil {
+			part.Name += " (" + c.s.image.Name + ")"
+		}
+		rank := fileLock
+		if part.Kind == KernelLocks {
+			rank = mutex
+		}
+		c.add(rank, w.Interval, part)
+	}
+}
+
+func (c *collector) requests(in *timeline.Inside) {
+	plugin := c.s.image.Run.Plugin
+	for i := range in.Requests {
+		r := &in.Requests[i]
+		c.add(requesting, r.When, Part{Kind: Network, Name: r.Name, In: plugin, Count: 1})
+	}
+	for _, s := range in.Settings {
+		c.add(requesting, s.When, Part{Kind: Network, Name: "sysctl", In: plugin, Count: 1})
+	}
+}
+
+func (c *collector) others(in *timeline.Inside) {
+	plugin := c.s.image.Run.Plugin
+	for i := range in.Waits {
+		if w := &in.Waits[i]; w.Kind == event.WaitCall {
+			c.add(inCall, w.Interval, Part{Kind: SystemCalls, Name: w.Name, In: plugin, Count: 1})
+		}
+	}
+	for _, d := range in.Detections {
+		c.add(detecting, d.Interval, Part{Kind: DAD, Name: plugin, In: plugin, Count: 1, Detail: detected(d)})
+	}
+	for _, made := range in.Connections {
+		name, detail := Peer(made), ""
+		if made.Error != "" {
+			detail = fmt.Sprintf("refused %d times: %s", made.Tries, made.Error)
+		}
+		c.add(calling, made.Interval, Part{Kind: Agents, Name: name, In: plugin, Count: 1, Detail: detail})
+	}
+	for _, i := range in.Asleep {
+		c.add(asleep, i, Part{Kind: Sleep, Name: plugin, Count: 1})
+	}
+	for _, i := range in.Polling {
+		c.add(polling, i, Part{Kind: Waiting, Name: plugin, Count: 1})
+	}
+}
+
+func detected(d *timeline.Detection) string {
+	said := "for " + d.Address
+	if d.On != "" {
+		said += " on " + d.On
+	}
+	if d.State == event.AddressDuplicate {
+		said += ", which somebody else has"
+	}
+	return said
+}
+
+// Peer names who was called, as far as it is known: "agentd at /run/agent.sock".
+func Peer(c *timeline.Connection) string {
+	if c.Server == nil || c.Server.Name == "" {
+		return c.Address
+	}
+	return c.Server.Name + " at " + c.Address
+}

@@ -1,0 +1,209 @@
+package timeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// looked is a story in which the inside of plugins is seen.
+func looked(t *testing.T) *story {
+	s := tell(t)
+	s.line.options.MinSpan = time.Millisecond
+	return s
+}
+
+// wait tells, at its end, that a process waited since start.
+func (s *story) wait(start, end int64, process string, kind event.WaitKind, name string, change ...func(*event.Wait)) *story {
+	w := &event.Wait{Process: event.Process(process), Start: start * ms, Kind: kind, Name: name}
+	if kind == event.WaitLock {
+		w.Name, w.Path = "flock", name
+	}
+	for _, f := range change {
+		f(w)
+	}
+	return s.at(end, w)
+}
+
+func (s *story) unlock(at int64, process, path string) *story {
+	return s.at(at, &event.Wait{Process: event.Process(process), Start: at * ms, Kind: event.WaitLock, Path: path, Released: true})
+}
+
+func heldBy(process string, pid uint32, name string) func(*event.Wait) {
+	return func(w *event.Wait) {
+		w.Holder = &event.Holder{Process: event.Process(process), PID: pid, Name: name}
+	}
+}
+
+func inVain(errno string) func(*event.Wait) { return func(w *event.Wait) { w.Error = errno } }
+
+func pid(n uint32) func(*event.Exec) { return func(e *event.Exec) { e.PID = n } }
+
+// ask tells that a process sent the kernel a request that took until end.
+func (s *story) ask(start, end int64, process, name string, change ...func(*event.Request)) *story {
+	r := &event.Request{Process: event.Process(process), Start: start * ms, Protocol: "rtnetlink", Name: name, NetNS: event.Namespace{Key: "host"}}
+	for _, f := range change {
+		f(r)
+	}
+	return s.at(end, r)
+}
+
+func sequence(n uint32) func(*event.Request) { return func(r *event.Request) { r.Sequence = n } }
+func query(r *event.Request)                 { r.Query = true }
+func exclusive(r *event.Request)             { r.Exclusive = true }
+func times(n int) func(*event.Request)       { return func(r *event.Request) { r.Count = n } }
+
+func about(index uint32, name string) func(*event.Request) {
+	return func(r *event.Request) { r.Interface.Index, r.Interface.Name = index, name }
+}
+
+func address(a string) func(*event.Request) { return func(r *event.Request) { r.Address = a } }
+
+func (s *story) answer(at int64, process string, n uint32, errno, message string) *story {
+	return s.at(at, &event.Answer{Process: event.Process(process), Sequence: n, Error: errno, Message: message})
+}
+
+// inside is what was kept of the inside of the image called name.
+func (s *story) inside(name string) *Inside {
+	var found *Inside
+	for _, op := range s.closed {
+		op.insides(func(im *Image, in *Inside) {
+			if im.Name == name {
+				found = in
+			}
+		})
+	}
+	if found == nil {
+		s.t.Fatalf("nothing is known of the inside of %s", name)
+	}
+	return found
+}
+
+func lines[T any](all []T, f func(T) string) string {
+	var out []string
+	for _, one := range all {
+		out = append(out, f(one))
+	}
+	return strings.Join(out, "\n")
+}
+
+func (w Wait) String() string {
+	s := fmt.Sprintf("%s %s%s %d-%d", w.Kind, w.Name, w.Path, w.Start/ms, w.End/ms)
+	if w.Tries > 1 {
+		s += fmt.Sprintf(" in %d tries", w.Tries)
+	}
+	if w.Error != "" {
+		s += " in vain: " + w.Error
+	}
+	if h := w.Holder; h != nil {
+		s += fmt.Sprintf(", held by %s (%d) for %d", h.Name, h.PID, w.HolderAge/ms)
+		if !w.AgeExact {
+			s += " at least"
+		}
+	}
+	return s
+}
+
+func TestWaits(t *testing.T) {
+	const path = "/run/lock"
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"a lock with its holder, whose age is known because it was seen to take it": {
+			func(s *story) {
+				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
+					plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).wait(30, 100, "b", event.WaitLock, path, heldBy("a", 11, "other"))
+			},
+			"lock flock/run/lock 30-100, held by other (11) for 90",
+		},
+		"of a holder that nobody saw take it, the age is at least the wait": {
+			func(s *story) {
+				s.plugin(20, "b", "ADD", "bridge").wait(30, 100, "b", event.WaitLock, path, heldBy("", 812, "kube-proxy"))
+			},
+			"lock flock/run/lock 30-100, held by kube-proxy (812) for 70 at least",
+		},
+		"and less if somebody else had it in between": {
+			func(s *story) {
+				s.plugin(20, "b", "ADD", "bridge").plugin(20, "a", "ADD", "other", container("c2")).
+					wait(25, 60, "a", event.WaitLock, path, heldBy("", 812, "kube-proxy")).exit(90, "a").
+					wait(30, 90, "b", event.WaitLock, path, heldBy("", 812, "kube-proxy"))
+			},
+			"lock flock/run/lock 30-90, held by kube-proxy (812) for 30 at least",
+		},
+		"a process that ends gives back what it has": {
+			func(s *story) {
+				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).exit(20, "a").
+					plugin(20, "b", "ADD", "bridge").wait(30, 40, "b", event.WaitLock, path)
+			},
+			"lock flock/run/lock 30-40",
+		},
+		"a holder that the kernel does not name is the one that was seen": {
+			func(s *story) {
+				s.plugin(0, "a", "ADD", "other", container("c2"), pid(11)).wait(10, 10, "a", event.WaitLock, path).
+					plugin(20, "b", "ADD", "bridge").exit(50, "a").wait(30, 50, "b", event.WaitLock, path)
+			},
+			"lock flock/run/lock 30-50, held by other (11) for 40",
+		},
+		"asking again and again is one wait": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").
+					wait(10, 10, "b", event.WaitLock, path, inVain("EAGAIN"), heldBy("", 812, "kube-proxy")).
+					wait(1010, 1010, "b", event.WaitLock, path, inVain("EAGAIN")).wait(2010, 2010, "b", event.WaitLock, path)
+			},
+			"lock flock/run/lock 10-2010 in 3 tries, held by kube-proxy (812) for 2000 at least",
+		},
+		"also if it never gets the lock": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").wait(10, 10, "b", event.WaitLock, path, inVain("EAGAIN")).wait(500, 500, "b", event.WaitLock, path, inVain("EAGAIN"))
+			},
+			"lock flock/run/lock 10-500 in 2 tries in vain: EAGAIN",
+		},
+		"a mutex by its name, and system calls; what is short is only counted": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").wait(1, 1, "b", event.WaitLock, path).wait(1, 20, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge")).
+					wait(20, 20, "b", event.WaitMutex, "rtnl").wait(21, 30, "b", event.WaitCall, "fsync")
+			},
+			"mutex rtnl 1-20, held by bridge (11) for 0 at least\nsystem call fsync 21-30",
+		},
+		"long sleeps; polls and short sleeps say too little": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").wait(1, 11, "b", event.WaitSleep, "nanosleep").
+					wait(12, 500, "b", event.WaitSleep, "nanosleep").wait(1, 600, "b", event.WaitPoll, "epoll_pwait")
+			},
+			"sleep nanosleep 12-500",
+		},
+		"a subshell waits for who forked it": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").at(1, &event.Fork{Process: "sub", Parent: "b"}).wait(2, 9, "sub", event.WaitCall, "read")
+			},
+			"system call read 2-9",
+		},
+		"nothing began before the program did": {
+			func(s *story) { s.plugin(5, "b", "ADD", "bridge").wait(-9, 9, "b", event.WaitCall, "read") },
+			"system call read 5-9",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := looked(t)
+			test.tell(s)
+			s.exit(5000, "b").tick(20_000).end()
+			if got := lines(s.inside("bridge").Waits, Wait.String); got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRestsOfSeveralThreadsAreOne(t *testing.T) {
+	s := looked(t).plugin(0, "b", "ADD", "bridge").
+		wait(1, 5, "b", event.WaitPoll, "futex").wait(4, 8, "b", event.WaitPoll, "epoll_pwait").
+		wait(20, 30, "b", event.WaitPoll, "futex").wait(10, 40, "b", event.WaitPoll, "futex").exit(50, "b").tick(2000)
+	in := s.inside("bridge")
+	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]Interval{{1 * ms, 8 * ms}, {10 * ms, 40 * ms}}) || in.Polls.Count != 4 {
+		t.Errorf("polling %s, %d times", got, in.Polls.Count)
+	}
+}

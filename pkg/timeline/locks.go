@@ -1,0 +1,141 @@
+package timeline
+
+import (
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// locks is who has which lock on a file, and who had it before. A lock is known by its
+// path.
+type locks struct {
+	limit  int // of paths
+	paths  map[string][]hold
+	held   map[event.Process][]string
+	pruned int64
+}
+
+// hold is that a process had a lock.
+type hold struct {
+	by    event.Process
+	pid   uint32
+	name  string
+	since int64
+	until int64 // 0 while it has it
+}
+
+const (
+	// holdsMax is how many holders of one lock are remembered: those that had it while
+	// somebody waited.
+	holdsMax = 64
+	// remembered is how long a lock is that nobody has.
+	remembered = time.Minute
+)
+
+func newLocks(limit int) *locks {
+	return &locks{limit: limit, paths: map[string][]hold{}, held: map[event.Process][]string{}}
+}
+
+func (l *locks) take(path string, h hold) {
+	for _, other := range l.paths[path] {
+		if other.by == h.by && other.until == 0 {
+			return // it has it already
+		}
+	}
+	holds, known := l.paths[path]
+	if !known && len(l.paths) >= l.limit {
+		return // of its holder only the least age will be known
+	}
+	if len(holds) >= holdsMax {
+		l.forget(path, holds[0].by)
+		holds = holds[1:]
+	}
+	l.paths[path] = append(holds, h)
+	l.held[h.by] = append(l.held[h.by], path)
+}
+
+func (l *locks) release(path string, by event.Process, now int64) {
+	for i, h := range l.paths[path] {
+		if h.by == by && h.until == 0 {
+			l.paths[path][i].until = max(now, h.since)
+			l.forget(path, by)
+		}
+	}
+}
+
+// forget takes a path out of what by has.
+func (l *locks) forget(path string, by event.Process) {
+	rest := l.held[by][:0]
+	for _, p := range l.held[by] {
+		if p != path {
+			rest = append(rest, p)
+		}
+	}
+	if l.held[by] = rest; len(rest) == 0 {
+		delete(l.held, by)
+	}
+}
+
+// gone releases all that a process had: it is over.
+func (l *locks) gone(by event.Process, now int64) {
+	for _, path := range append([]string(nil), l.held[by]...) {
+		l.release(path, by, now)
+	}
+}
+
+// holder says who had a lock when waiter began to wait for it, and how long. said is what
+// the source knows of that.
+func (l *locks) holder(path string, said *event.Holder, waiter event.Process, wait Interval) (who *event.Holder, age int64, exact bool) {
+	if said != nil && said.Process == "" && said.PID == 0 {
+		said = nil
+	}
+	least := wait.End
+	for _, h := range l.paths[path] {
+		if h.by == waiter {
+			continue
+		}
+		if h.since > wait.Start {
+			least = min(least, h.since) // by then the holder had let go
+			continue
+		}
+		if h.until != 0 && h.until <= wait.Start {
+			continue
+		}
+		if said != nil && said.Process != h.by && (said.Process != "" || said.PID != h.pid) {
+			continue
+		}
+		who = said
+		if who == nil {
+			who = &event.Holder{Process: h.by, PID: h.pid, Name: h.name}
+		}
+		end := wait.End
+		if h.until != 0 {
+			end = min(end, h.until)
+		}
+		return who, end - h.since, true
+	}
+	if said == nil {
+		return nil, 0, false
+	}
+	return said, max(0, least-wait.Start), false
+}
+
+// prune forgets the locks that nobody has had for a while.
+func (l *locks) prune(now int64) {
+	if now-l.pruned < int64(time.Second) {
+		return
+	}
+	l.pruned = now
+	for path, holds := range l.paths {
+		last := int64(0)
+		for _, h := range holds {
+			if h.until == 0 {
+				last = now
+			}
+			last = max(last, h.until)
+		}
+		if now-last > int64(remembered) {
+			delete(l.paths, path)
+		}
+	}
+}

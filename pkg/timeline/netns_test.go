@@ -1,0 +1,121 @@
+package timeline
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func inNetNS(key string) func(*event.Exec) { return func(e *event.Exec) { e.NetNS.Key = key } }
+
+func (s *story) enter(at int64, process, key string) *story {
+	return s.at(at, &event.Enter{Process: event.Process(process), NetNS: event.Namespace{Key: key, Label: key}})
+}
+
+func (s *story) connects(at int64, key string) *story {
+	return s.at(at, &event.FirstConnection{NetNS: event.Namespace{Key: key}, Local: "10.22.0.5:4000", Remote: "10.22.0.1:53"})
+}
+
+// setUp is a setup that works in the namespace "pod", from 0 to 50.
+func setUp(s *story) *story {
+	return s.plugin(0, "l", "ADD", "loopback", on("lo"), inNetNS("host")).exit(4, "l").
+		plugin(0, "b", "ADD", "bridge", inNetNS("host")).enter(1, "b", "pod").enter(2, "b", "host").exit(50, "b")
+}
+
+func TestTheFirstConnectionOfAPod(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string // what its call knows, and what is said when that is over
+	}{
+		"while the operation is open, its call knows": {
+			func(s *story) { setUp(s).connects(70, "pod").connects(90, "pod").tick(2000) },
+			"at 70 []",
+		},
+		"after that, it is said once": {
+			func(s *story) { setUp(s).tick(2000).connects(9000, "pod").connects(9001, "pod") },
+			"never [eth0 50-9000]",
+		},
+		"a request in the namespace shows whose it is, too": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge", inNetNS("host")).
+					ask(1, 1, "b", "RTM_NEWADDR", func(r *event.Request) { r.NetNS.Key = "pod" }).exit(50, "b").connects(70, "pod").tick(2000)
+			},
+			"at 70 []",
+		},
+		"later than a minute nobody wants to know": {
+			func(s *story) { setUp(s).tick(2000).connects(60_051, "pod") },
+			"never []",
+		},
+		"the namespace of the runtime is nobody's": {
+			func(s *story) { setUp(s).connects(70, "host").tick(2000).connects(9000, "host") },
+			"never []",
+		},
+		"nor is one in which something is torn down": {
+			func(s *story) {
+				s.plugin(0, "b", "DEL", "bridge", inNetNS("host")).enter(1, "b", "pod").exit(50, "b").connects(70, "pod").tick(2000)
+			},
+			"never []",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := looked(t)
+			test.tell(s)
+			got := "never"
+			for _, call := range s.closed[0].Calls {
+				if call.First != nil {
+					got = fmt.Sprint("at ", call.First.At/ms)
+				}
+			}
+			var said []string
+			for _, c := range s.line.Connected() {
+				said = append(said, fmt.Sprintf("%s %d-%d", c.IfName, c.End/ms, c.At/ms))
+			}
+			if got = fmt.Sprint(got, " ", said); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatNobodyWantsToKnowIsForgotten(t *testing.T) {
+	s := setUp(looked(t)).tick(2000)
+	s.line.Forget(s.closed[0])
+	if n := len(s.line.namespaces); n != 0 {
+		t.Errorf("%d namespaces after the operation was dropped", n)
+	}
+	s = setUp(looked(t)).tick(2000).tick(61_000)
+	if n := len(s.line.namespaces); n != 0 {
+		t.Errorf("%d namespaces after a minute", n)
+	}
+	s = looked(t)
+	for i := range 100 {
+		s.plugin(0, fmt.Sprint("b", i), "ADD", "bridge", container(fmt.Sprint(i)), inNetNS("host")).
+			enter(1, fmt.Sprint("b", i), fmt.Sprint("pod", i)).exit(2, fmt.Sprint("b", i)).tick(int64(2000 * (i + 1)))
+	}
+	if n := len(s.line.namespaces); n > 8 {
+		t.Errorf("%d namespaces", n)
+	}
+}
+
+// Each call has the most others that were open at one instant of it.
+func TestConcurrentCalls(t *testing.T) {
+	s := tell(t).
+		plugin(0, "a", "ADD", "bridge", container("c1")).
+		plugin(10, "b", "ADD", "bridge", container("c2")).
+		plugin(20, "c", "ADD", "bridge", container("c3")).exit(25, "b").
+		plugin(30, "d", "ADD", "bridge", container("c4")).exit(40, "c").exit(40, "d").exit(50, "a").
+		plugin(50, "e", "ADD", "bridge", container("c5")).exit(60, "e").tick(5000)
+	got := ""
+	for _, op := range s.closed {
+		got += fmt.Sprint(op.ContainerID, ":", op.Calls[0].Concurrent, " ")
+	}
+	if want := "c1:2 c2:2 c3:2 c4:2 c5:0 "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	// One that is over first counts too, and nothing is remembered for ever.
+	s = tell(t).plugin(0, "a", "ADD", "bridge").plugin(1, "b", "ADD", "bridge", container("c2")).exit(2, "b").tick(3000).exit(4000, "a").tick(9000)
+	if s.closed[0].Calls[0].Concurrent != 1 || s.closed[1].Calls[0].Concurrent != 1 || len(s.line.extents) != 0 {
+		t.Errorf("%d, %d, %v", s.closed[0].Calls[0].Concurrent, s.closed[1].Calls[0].Concurrent, s.line.extents)
+	}
+}

@@ -1,0 +1,133 @@
+package timeline
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+const socket = "/run/agent.sock"
+
+// dial tells that a process connected a socket, or could not.
+func (s *story) dial(start, end int64, process, key, errno string) *story {
+	return s.at(end, &event.Connect{
+		Process: event.Process(process), Start: start * ms, Socket: key, Network: "unix", Address: socket,
+		Error: errno, Listener: &event.Holder{PID: 1, Name: "systemd"},
+	})
+}
+
+func (s *story) serve(at int64, key string, pid uint32, name string) *story {
+	return s.at(at, &event.Accept{Socket: key, Server: event.Holder{PID: pid, Name: name}})
+}
+
+func (s *story) hangUp(at int64, process, key string) *story {
+	return s.at(at, &event.Close{Process: event.Process(process), Socket: key})
+}
+
+func (c *Connection) String() string {
+	s := fmt.Sprintf("%s %s %d-%d", c.Network, c.Address, c.Start/ms, c.End/ms)
+	if c.Error != "" {
+		s += fmt.Sprintf(" %s, tried %d times", c.Error, c.Tries)
+	}
+	switch {
+	case c.Answered:
+		s += " answered by " + c.Server.Name
+	case c.Server != nil:
+		s += " listens " + c.Server.Name
+	}
+	return s
+}
+
+func TestConnections(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"from connect until close, with who answered": {
+			func(s *story) { s.dial(1, 2, "b", "s1", "").serve(3, "s1", 44, "agentd").hangUp(30, "b", "s1") },
+			"unix /run/agent.sock 1-30 answered by agentd",
+		},
+		"until the process is over; nobody is known but who listens": {
+			func(s *story) { s.dial(1, 2, "b", "s1", "") },
+			"unix /run/agent.sock 1-50 listens systemd",
+		},
+		"only who connected ends it": {
+			func(s *story) { s.dial(1, 2, "b", "s1", "").hangUp(4, "x", "s1").hangUp(9, "b", "s1") },
+			"unix /run/agent.sock 1-9 listens systemd",
+		},
+		"attempts at one address are one, until one is not refused": {
+			func(s *story) {
+				s.dial(1, 1, "b", "s1", "ENOENT").dial(11, 11, "b", "s2", "ECONNREFUSED").dial(21, 22, "b", "s3", "").hangUp(30, "b", "s3").
+					dial(40, 40, "b", "s4", "ECONNREFUSED")
+			},
+			"unix /run/agent.sock 1-21 ECONNREFUSED, tried 2 times listens systemd\n" +
+				"unix /run/agent.sock 21-30 listens systemd\n" +
+				"unix /run/agent.sock 40-40 ECONNREFUSED, tried 1 times listens systemd",
+		},
+		"a socket that is used again is another one": {
+			func(s *story) {
+				s.dial(1, 1, "b", "s1", "").hangUp(9, "b", "s1").dial(11, 11, "b", "s1", "").serve(12, "s1", 44, "agentd").hangUp(19, "b", "s1")
+			},
+			"unix /run/agent.sock 1-9 listens systemd\nunix /run/agent.sock 11-19 answered by agentd",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := looked(t).plugin(0, "b", "ADD", "bridge")
+			test.tell(s)
+			s.exit(50, "b").tick(2000)
+			if got := lines(s.inside("bridge").Connections, (*Connection).String); got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			}
+			if len(s.line.sockets) != 0 {
+				t.Errorf("%d connections are still open", len(s.line.sockets))
+			}
+		})
+	}
+}
+
+func (s *story) duplicate(at int64, process string, state event.AddressState) *story {
+	return s.at(at, &event.Address{Process: event.Process(process), NetNS: event.Namespace{Key: "host"}, Index: 7, Address: "fd00::5", State: state})
+}
+
+func (d *Detection) String() string {
+	return fmt.Sprintf("%s on %s: %s %d-%d", d.Address, d.On, d.State, d.Start/ms, d.End/ms)
+}
+
+func TestDuplicateAddressDetection(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"from the request for the address until it may be used": {
+			func(s *story) {
+				s.ask(1, 2, "b", "RTM_NEWADDR", about(7, ""), address("fd00::5/64")).ask(1, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
+					duplicate(5, "b", event.AddressTentative).duplicate(40, "b", event.AddressReady)
+			},
+			"fd00::5 on eth0: ready 1-40",
+		},
+		"from when it was seen, where somebody else asked": {
+			func(s *story) {
+				s.duplicate(5, "b", event.AddressTentative).duplicate(40, "b", event.AddressDuplicate)
+			},
+			"fd00::5 on : duplicate 5-40",
+		},
+		"until the plugin is over, where that comes first": {
+			func(s *story) { s.duplicate(5, "b", event.AddressTentative) },
+			"fd00::5 on : tentative 5-50",
+		},
+		"nobody waits for what is ready": {
+			func(s *story) { s.ask(1, 2, "b", "RTM_NEWADDR").duplicate(40, "b", event.AddressReady) },
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := looked(t).plugin(0, "b", "ADD", "bridge").wait(0, 0, "b", event.WaitPoll, "futex")
+			test.tell(s)
+			s.exit(50, "b").tick(2000)
+			if got := lines(s.inside("bridge").Detections, (*Detection).String); got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package timeline
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func (r Request) String() string {
+	s := fmt.Sprintf("%s %d-%d", r.Name, r.When.Start/ms, r.When.End/ms)
+	if r.On != "" {
+		s += " on " + r.On
+	}
+	if r.Under != "" {
+		s += " under " + r.Under
+	}
+	if r.Errno() != "" {
+		s += ": " + r.Errno()
+		if !r.Failed() {
+			s += " (no error)"
+		}
+	}
+	if r.Answer != nil && r.Answer.Message != "" {
+		s += " " + r.Answer.Message
+	}
+	return s
+}
+
+func TestRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"changes are kept, queries if they take long": {
+			func(s *story) {
+				s.ask(1, 1, "b", "RTM_GETLINK", query).ask(2, 2, "b", "RTM_NEWLINK").ask(3, 9, "b", "RTM_GETRULE", query)
+			},
+			"RTM_NEWLINK 2-2\nRTM_GETRULE 3-9",
+		},
+		"an answer finds its request, told before it or after": {
+			func(s *story) {
+				s.ask(1, 1, "b", "RTM_NEWLINK", sequence(1)).ask(2, 2, "b", "RTM_NEWROUTE", sequence(2)).
+					answer(3, "b", 1, "EBUSY", "Device is in use").answer(4, "b", 3, "EINVAL", "").ask(4, 4, "b", "RTM_NEWADDR", sequence(3))
+			},
+			"RTM_NEWLINK 1-1: EBUSY Device is in use\nRTM_NEWROUTE 2-2\nRTM_NEWADDR 4-4: EINVAL",
+		},
+		"an answer to one of many messages finds the kind it belongs to": {
+			func(s *story) {
+				s.ask(1, 1, "b", "NFT_MSG_NEWRULE", sequence(10), times(9)).ask(1, 1, "b", "NFT_MSG_NEWCHAIN", sequence(20)).
+					answer(2, "b", 15, "EINVAL", "")
+			},
+			"NFT_MSG_NEWRULE 1-1: EINVAL\nNFT_MSG_NEWCHAIN 1-1",
+		},
+		"what only tries whether something is there does not fail": {
+			func(s *story) {
+				s.ask(1, 1, "b", "RTM_NEWLINK", sequence(1), exclusive).answer(1, "b", 1, "EEXIST", "").
+					ask(2, 2, "b", "RTM_DELROUTE", sequence(2)).answer(2, "b", 2, "ESRCH", "").
+					ask(3, 3, "b", "RTM_NEWADDR", sequence(3)).answer(3, "b", 3, "EEXIST", "").
+					ask(4, 4, "b", "RTM_NEWROUTE", sequence(4)).answer(4, "b", 4, "ENODEV", "")
+			},
+			"RTM_NEWLINK 1-1: EEXIST (no error)\nRTM_DELROUTE 2-2: ESRCH (no error)\nRTM_NEWADDR 3-3: EEXIST\nRTM_NEWROUTE 4-4: ENODEV",
+		},
+		"an interface is known by its name as soon as that was said once": {
+			func(s *story) {
+				s.ask(1, 1, "b", "RTM_NEWADDR", about(7, ""), address("10.22.0.5/16")).ask(2, 2, "b", "RTM_NEWLINK", about(7, "eth0")).
+					ask(3, 3, "b", "RTM_NEWLINK", about(9, "cni0")).
+					ask(4, 4, "b", "RTM_NEWLINK", about(8, ""), func(r *event.Request) { r.Interface.Master = 9 })
+			},
+			"RTM_NEWADDR 1-1 on eth0\nRTM_NEWLINK 2-2 on eth0\nRTM_NEWLINK 3-3 on cni0\nRTM_NEWLINK 4-4 under cni0",
+		},
+		"and keeps it where it is moved to": {
+			func(s *story) {
+				pod := event.Namespace{Key: "pod"}
+				s.ask(1, 1, "b", "RTM_NEWLINK", about(7, "veth1"), func(r *event.Request) { r.Interface.NetNS = pod }).
+					ask(2, 2, "b", "RTM_NEWADDR", about(7, ""), func(r *event.Request) { r.NetNS = pod }).
+					ask(3, 3, "b", "RTM_NEWADDR", about(7, ""), func(r *event.Request) { r.NetNS.Key = "other" })
+			},
+			"RTM_NEWLINK 1-1 on veth1\nRTM_NEWADDR 2-2 on veth1\nRTM_NEWADDR 3-3",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := looked(t).plugin(0, "b", "ADD", "bridge")
+			test.tell(s)
+			s.exit(50, "b").tick(2000)
+			if got := lines(s.inside("bridge").Requests, Request.String); got != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	s := looked(t).plugin(0, "b", "ADD", "bridge").
+		ask(1, 3, "b", "RTM_NEWLINK", times(3)).ask(1, 3, "b", "RTM_NEWADDR"). // one system call
+		ask(5, 5, "b", "RTM_GETLINK", query).ask(6, 7, "b", "RTM_GETLINK", query).exit(50, "b").tick(2000)
+	in := s.inside("bridge")
+	if in.Changes != (Tally{4, 2 * ms}) || in.Queries != (Tally{2, 1 * ms}) {
+		t.Errorf("changes %v, queries %v", in.Changes, in.Queries)
+	}
+}
+
+// What is inside of images takes at most half of the places, and what is over is named.
+func TestTheInsideIsBounded(t *testing.T) {
+	s := looked(t).plugin(0, "b", "ADD", "bridge")
+	for range 100 {
+		s.ask(1, 1, "b", "RTM_NEWLINK").wait(1, 9, "b", event.WaitCall, "read").
+			at(9, &event.Connect{Process: "b", Network: "unix", Address: "/run/x"}).
+			at(9, &event.Setting{Process: "b", Key: "net/ipv4/ip_forward"})
+	}
+	for i := range 100 {
+		s.command(10, fmt.Sprint("i", i), "b", "iptables").exit(10, fmt.Sprint("i", i))
+	}
+	s.at(11, &event.Cut{Process: "b", What: "requests", Count: 5}).at(11, &event.Cut{Process: "b", What: "bytes", Count: 7}).
+		at(11, &event.Cut{Process: "b", What: "anything", Count: 1}).exit(50, "b").tick(2000)
+	op := s.closed[0]
+	if images := 1 + len(op.Calls[0].Runs[0].Children); images != 16 {
+		t.Errorf("%d images", images)
+	}
+	got := fmt.Sprint(op.Calls[0].Cut, op.Partial)
+	want := "map[bytes:7 connections:96 other:1 requests:101 sysctls:96 waits:96] " +
+		"[more connections than the limit more programs than the limit more requests of one process than are read more requests than the limit more sysctls than the limit more waits than the limit]"
+	if got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+func TestLocksAreBounded(t *testing.T) {
+	l := newLocks(4)
+	for i := range 100 {
+		for j := range 100 {
+			l.take(fmt.Sprint("/run/lock", i), hold{by: event.Process(fmt.Sprint(j)), since: int64(j)})
+		}
+	}
+	if n := len(l.paths); n != 4 || len(l.paths["/run/lock0"]) != holdsMax {
+		t.Errorf("%d locks", n)
+	}
+	for j := range 100 {
+		l.gone(event.Process(fmt.Sprint(j)), 200)
+	}
+	if len(l.held) != 0 {
+		t.Errorf("%v are held", l.held)
+	}
+	if l.prune(int64(2 * time.Minute)); len(l.paths) != 0 {
+		t.Errorf("%d locks that nobody has", len(l.paths))
+	}
+}

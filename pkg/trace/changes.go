@@ -1,0 +1,161 @@
+package trace
+
+import (
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// changes makes the spans of what an image changed in the network: of a run one for each
+// interface, with its changes below or in it; of a command, which does little else, they
+// are its own, as are those that concern no interface.
+func (i *insider) changes() {
+	requests := i.image.Inside.Requests
+	groups := map[string]*group{}
+	for at := range requests {
+		r := &requests[at]
+		if r.Query {
+			if i.long(r.When) {
+				i.request(i.where, r)
+			}
+			continue
+		}
+		key := interfaceOf(r)
+		if i.image.Run == nil || key == "" {
+			i.change(i.where, i.span, r)
+			continue
+		}
+		g := groups[key]
+		if g == nil {
+			g = i.group(requests[at:], key)
+			groups[key] = g
+		}
+		i.change(g.where, g.span, r)
+	}
+}
+
+// group is the span of one interface, and below it.
+type group struct {
+	where at
+	span  *tracepb.Span
+}
+
+// group makes the span of the interface that the first of requests is about.
+func (i *insider) group(requests []timeline.Request, key string) *group {
+	first := &requests[0]
+	when, n := first.When, 0
+	for at := range requests {
+		if r := &requests[at]; !r.Query && interfaceOf(r) == key {
+			when.Start, when.End = min(when.Start, r.When.Start), max(when.End, r.When.End)
+			n += max(1, r.Count)
+		}
+	}
+	about := nonEmpty(
+		attribute.String(string(semconv.NetworkInterfaceNameKey), first.On),
+		attribute.String("cniscope.netns_inode", first.NetNS.Label),
+	)
+	if index := first.Request.Interface.Index; index != 0 {
+		about = append(about, attribute.Int("cniscope.interface.index", int(index)))
+	}
+	s := i.child(i.where, "configure interface", "interface", when, append(about, attribute.Int("cniscope.changes", n))...)
+	below := i.where
+	copy(below.parent[:], s.SpanId)
+	return &group{below, s}
+}
+
+// interfaceOf tells interfaces apart: by name, where that is known, else by index. Empty
+// for what is about none.
+func interfaceOf(r *timeline.Request) string {
+	switch {
+	case r.On != "":
+		return r.NetNS.Key + " " + r.On
+	case r.Request.Interface.Index != 0:
+		return fmt.Sprint(r.NetNS.Key, " #", r.Request.Interface.Index)
+	}
+	return ""
+}
+
+// change is a span if it took long, else an event of the span it belongs to.
+func (i *insider) change(where at, of *tracepb.Span, r *timeline.Request) {
+	if i.long(r.When) {
+		i.request(where, r)
+		return
+	}
+	i.happened(of, i.nameOf(r), r.When.End, aboutRequest(r)...)
+}
+
+func (i *insider) request(where at, r *timeline.Request) {
+	s := i.child(where, i.nameOf(r), "netlink", r.When, aboutRequest(r)...)
+	if r.Failed() {
+		i.fail(s, refusal(r))
+	}
+}
+
+func (i *insider) nameOf(r *timeline.Request) string {
+	switch r.Protocol {
+	case "ioctl", "iptables":
+		return r.Protocol + " " + i.requests.Limit(r.Name, "request")
+	}
+	return "netlink " + i.requests.Limit(r.Name, "request")
+}
+
+func refusal(r *timeline.Request) string {
+	said := r.Errno()
+	if r.Answer != nil && r.Answer.Message != "" {
+		said += ": " + r.Answer.Message
+	}
+	return said
+}
+
+// aboutRequest is what was to be changed, and what came of it.
+func aboutRequest(r *timeline.Request) []attribute.KeyValue {
+	of := r.Request.Interface
+	kvs := nonEmpty(
+		attribute.String("cniscope.request.protocol", r.Protocol),
+		attribute.String("cniscope.request.name", r.Name),
+		attribute.String(string(semconv.NetworkInterfaceNameKey), r.On),
+		attribute.String("cniscope.interface.kind", of.Kind),
+		attribute.String("cniscope.interface.peer", of.Peer),
+		attribute.String("cniscope.interface.master", r.Under),
+		attribute.String("cniscope.interface.state", of.State),
+		attribute.String("cniscope.interface.mac", of.MAC),
+		attribute.String("cniscope.interface.netns_inode", of.NetNS.Label),
+		attribute.String("cniscope.address", r.Address),
+		attribute.String("cniscope.route", r.Route),
+		attribute.String("cniscope.gateway", r.Gateway),
+		attribute.String("cniscope.rule.table", r.Table),
+		attribute.String("cniscope.rule.chain", r.Chain),
+		attribute.String("cniscope.netns_inode", r.NetNS.Label),
+	)
+	for _, n := range []struct {
+		name  string
+		value uint32
+	}{
+		{"cniscope.interface.index", of.Index},
+		{"cniscope.interface.master_index", of.Master},
+		{"cniscope.interface.mtu", of.MTU},
+		{"cniscope.request.port", r.Port},
+		{"cniscope.request.sequence", r.Sequence},
+	} {
+		if n.value != 0 {
+			kvs = append(kvs, attribute.Int64(n.name, int64(n.value)))
+		}
+	}
+	if r.Count > 1 {
+		kvs = append(kvs, attribute.Int("cniscope.request.count", r.Count))
+	}
+	if errno := r.Errno(); errno != "" {
+		kvs = append(kvs, attribute.String("cniscope.request.errno", errno))
+		if r.Answer != nil {
+			kvs = append(kvs, nonEmpty(attribute.String("cniscope.request.message", r.Answer.Message))...)
+		}
+		if r.Failed() {
+			kvs = append(kvs, attribute.String(string(semconv.ErrorTypeKey), errno))
+		}
+	}
+	return kvs
+}

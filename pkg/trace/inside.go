@@ -1,0 +1,163 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// inside makes the spans and events of what an image asked for and waited for. s is the
+// image's own span, and where is below it.
+func (w *writer) inside(s *tracepb.Span, where at, im, run *timeline.Image, failing bool) {
+	if im.Inside == nil {
+		return
+	}
+	i := &insider{writer: w, image: im, where: where, span: s, failing: failing && (run.Failed() || im.Failed())}
+	// Below the image all is part of the same plugin.
+	i.where.attributes = slices.Concat(where.attributes, keyValues([]attribute.KeyValue{
+		attribute.String("cni.command", run.Run.Command), attribute.String("cni.plugin", run.Run.Plugin),
+	}))
+	i.changes()
+	i.settings()
+	i.waits()
+	i.detections()
+	i.connections()
+	slices.SortStableFunc(s.Events, func(a, b *tracepb.Span_Event) int { return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano) })
+}
+
+// insider is the state of one image's inside.
+type insider struct {
+	*writer
+	image   *timeline.Image
+	where   at
+	span    *tracepb.Span
+	failing bool // its plugin failed, and its call with it
+	made    int
+}
+
+// child makes a span below where. What there is in an image has no key but its place.
+func (i *insider) child(where at, name, kind string, when timeline.Interval, about ...attribute.KeyValue) *tracepb.Span {
+	i.made++
+	id := i.ids.span(where.trace, fmt.Sprint(kind, " ", i.made, " ", i.image.Process, " ", i.image.Start), when.Start)
+	s := i.writer.span(where, id, name, when.Start, when.End, kind)
+	s.Attributes = append(append(s.Attributes, where.attributes...), keyValues(about)...)
+	return s
+}
+
+// happened adds a span event.
+func (i *insider) happened(s *tracepb.Span, name string, at int64, about ...attribute.KeyValue) {
+	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: i.wall(at), Attributes: keyValues(about)})
+}
+
+// long tells whether something has a span of its own.
+func (i *insider) long(when timeline.Interval) bool {
+	return time.Duration(when.End-when.Start) >= i.op.MinSpan
+}
+
+// fail marks a span of what went wrong, if the plugin failed too.
+func (i *insider) fail(s *tracepb.Span, message string) {
+	if i.failing {
+		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
+	}
+}
+
+func (i *insider) settings() {
+	for _, set := range i.image.Inside.Settings {
+		about := nonEmpty(
+			attribute.String("cniscope.sysctl.key", set.Key),
+			attribute.String("cniscope.sysctl.value", set.Value),
+			attribute.String(string(semconv.ErrorTypeKey), set.Error),
+			attribute.String("cniscope.netns_inode", set.NetNS.Label),
+		)
+		if i.long(set.When) {
+			i.child(i.where, "write sysctl", "change", set.When, about...)
+		} else {
+			i.happened(i.span, "write sysctl", set.When.End, about...)
+		}
+	}
+}
+
+func (i *insider) waits() {
+	for _, wait := range i.image.Inside.Waits {
+		if !i.long(wait.Interval) {
+			continue
+		}
+		failed := attribute.String(string(semconv.ErrorTypeKey), wait.Error)
+		switch wait.Kind {
+		case event.WaitLock, event.WaitMutex:
+			s := i.child(i.where, "wait for lock", "lock", wait.Interval, aboutLock(wait)...)
+			s.Attributes = append(s.Attributes, keyValues(nonEmpty(failed))...)
+		case event.WaitSleep:
+			i.child(i.where, "sleep", "wait", wait.Interval, attribute.String("cniscope.system_call", wait.Name))
+		default:
+			s := i.child(i.where, "system call", "wait", wait.Interval, attribute.String("cniscope.system_call", wait.Name))
+			s.Attributes = append(s.Attributes, keyValues(nonEmpty(failed))...)
+		}
+	}
+}
+
+func aboutLock(wait timeline.Wait) []attribute.KeyValue {
+	kvs := nonEmpty(attribute.String("cniscope.lock.path", wait.Path))
+	if wait.Kind == event.WaitMutex {
+		kvs = nonEmpty(attribute.String("cniscope.lock.name", wait.Name))
+	}
+	if wait.Tries > 1 {
+		kvs = append(kvs, attribute.Int("cniscope.lock.tries", wait.Tries))
+	}
+	if h := wait.Holder; h != nil {
+		kvs = append(kvs, nonEmpty(attribute.String("cniscope.lock.holder_name", h.Name))...)
+		if h.PID != 0 {
+			kvs = append(kvs, attribute.Int("cniscope.lock.holder_pid", int(h.PID)))
+		}
+		if wait.Kind == event.WaitLock {
+			kvs = append(kvs,
+				attribute.Float64("cniscope.lock.holder_age_ms", ms(time.Duration(wait.HolderAge))),
+				attribute.Bool("cniscope.lock.holder_age_exact", wait.AgeExact))
+		}
+	}
+	return kvs
+}
+
+func (i *insider) detections() {
+	for _, d := range i.image.Inside.Detections {
+		if !i.long(d.Interval) {
+			continue
+		}
+		s := i.child(i.where, "wait for IPv6 DAD", "dad", d.Interval, nonEmpty(
+			attribute.String("cniscope.address", d.Address),
+			attribute.String("cniscope.address_state", string(d.State)),
+			attribute.String(string(semconv.NetworkInterfaceNameKey), d.On),
+			attribute.String("cniscope.netns_inode", d.NetNS.Label),
+		)...)
+		if d.State == event.AddressDuplicate {
+			s.Attributes = append(s.Attributes, keyValue(attribute.String(string(semconv.ErrorTypeKey), "duplicate address")))
+			i.fail(s, d.Address+" is somebody else's")
+		}
+	}
+}
+
+func (i *insider) connections() {
+	for _, c := range i.image.Inside.Connections {
+		about := aboutPeer(c)
+		if !i.long(c.Interval) {
+			if c.Error != "" {
+				i.happened(i.span, "call refused", c.End, about...)
+			}
+			continue
+		}
+		s := i.child(i.where, "call agent", "agent", c.Interval, about...)
+		s.Kind = tracepb.Span_SPAN_KIND_CLIENT
+		if c.Error != "" {
+			i.fail(s, judge.Peer(c)+": "+c.Error)
+		}
+	}
+}
