@@ -73,6 +73,9 @@ func (g *gate) close(now int64) error {
 	return errors.Join(errs...)
 }
 
+// attachedNow tells other goroutines whether it is open.
+func (g *gate) attachedNow() bool { return g.since.Load() != 0 }
+
 // attached is how long the gate was open in all. It may be asked at any time.
 func (g *gate) attached(now int64) time.Duration {
 	d := g.before.Load()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,10 +23,11 @@ const container = "cniscope-probe-test"
 
 // observed collects what a real probe delivers.
 type observed struct {
-	mu      sync.Mutex
-	events  []event.Event
-	foreign map[event.Process]bool
-	stats   Stats // at the end
+	mu     sync.Mutex
+	events []event.Event
+	ours   map[event.Process]bool
+	agent  int   // the pid of a server that is ours
+	stats  Stats // at the end
 }
 
 func (o *observed) sink(e event.Event) {
@@ -33,14 +35,23 @@ func (o *observed) sink(e event.Event) {
 	defer o.mu.Unlock()
 	switch b := e.Body.(type) {
 	case *event.Exec:
-		if b.Root && b.Call.ContainerID != container || o.foreign[b.Parent] {
-			o.foreign[b.Process] = true
+		if b.Call != nil {
+			o.seen = append(o.seen, b.Call.ContainerID)
 		}
-		if o.foreign[b.Process] {
-			return
+		if b.Root && b.Call.ContainerID == container || o.ours[b.Parent] {
+			o.ours[b.Process] = true
 		}
 	case *event.Fork:
-		o.foreign[b.Process] = o.foreign[b.Parent]
+		o.ours[b.Process] = o.ours[b.Parent]
+	case *event.Accept:
+		// Whoever our plugins call is ours, too.
+		o.ours[b.Server.Process] = o.ours[b.Server.Process] || int(b.Server.PID) == o.agent || int(b.Server.PID) == os.Getpid()
+		if !o.ours[b.Server.Process] {
+			return
+		}
+	}
+	if process := reflect.ValueOf(e.Body).Elem().FieldByName("Process"); process.IsValid() && !o.ours[event.Process(process.String())] {
+		return
 	}
 	o.events = append(o.events, e)
 }
@@ -80,7 +91,8 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 		t.Skip("the kernel probe needs root")
 	}
 	options.Ring, options.Processes, options.Arguments = cmp.Or(options.Ring, 1<<20), cmp.Or(options.Processes, 1024), cmp.Or(options.Arguments, ArgumentsKnown)
-	options.Detail, options.Linger = cmp.Or(options.Detail, DetailAuto), cmp.Or(options.Linger, 30*time.Second)
+	// What is observed from its beginning needs no luck.
+	options.Detail, options.Linger = cmp.Or(options.Detail, DetailAlways), cmp.Or(options.Linger, 30*time.Second)
 	options.Log = slog.New(slog.DiscardHandler)
 	p, err := Open(options)
 	var unsupported *UnsupportedError
@@ -90,7 +102,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &observed{foreign: map[event.Process]bool{}}
+	o := &observed{ours: map[event.Process]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, o.sink) }()

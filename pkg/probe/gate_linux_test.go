@@ -1,0 +1,44 @@
+package probe
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// The inside is looked into while an ADD is under way and a while after it, and a STATUS,
+// which comes every few seconds, is no reason to.
+func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
+	for command, want := range map[string][]bool{"ADD": {true, false}, "STATUS": nil} {
+		cmd := acting(t, "sleep", "")
+		cmd.Env = append(slices.DeleteFunc(cmd.Env, func(v string) bool { return v == "CNI_COMMAND=ADD" }), "CNI_COMMAND="+command)
+		var stats Stats
+		o := observeProbe(t, Options{Detail: DetailAuto, Linger: 200 * time.Millisecond}, func(p *Probe, _ *observed) {
+			if err := cmd.Run(); err != nil {
+				t.Error(err)
+			}
+			for range 100 {
+				time.Sleep(50 * time.Millisecond)
+				if stats = p.Stats(); command == "STATUS" || stats.Attached > 0 && !p.inside.gate.attachedNow() {
+					break
+				}
+			}
+		})
+		var got []bool
+		for _, d := range all[*event.Detail](o) {
+			got = append(got, d.On)
+		}
+		// Others may run pods here, too, and then it is opened for them.
+		if command == "ADD" && !slices.Equal(got[:min(len(got), 2)], want) {
+			t.Errorf("the inside was seen %v, want %v", got, want)
+		}
+		if quiet := !slices.ContainsFunc(o.seen, func(c string) bool { return c != container }); command == "STATUS" && quiet && len(got) > 0 {
+			t.Errorf("STATUS opened the gate: %v", got)
+		}
+		if command == "ADD" && (stats.Attached < 200*time.Millisecond || stats.Attached > stats.Observed) {
+			t.Errorf("attached for %s of %s", stats.Attached, stats.Observed)
+		}
+	}
+}
