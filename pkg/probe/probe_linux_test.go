@@ -26,8 +26,9 @@ type observed struct {
 	mu     sync.Mutex
 	events []event.Event
 	ours   map[event.Process]bool
-	agent  int   // the pid of a server that is ours
-	stats  Stats // at the end
+	seen   []string // the containers of all calls
+	agent  int      // the pid of a server that is ours
+	stats  Stats    // at the end
 }
 
 func (o *observed) sink(e event.Event) {
