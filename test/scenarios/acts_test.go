@@ -1,0 +1,53 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// acts are chained plugins, real ones, each of which does one thing at ADD. They are told
+// by a file of their name in the CNI folder, which is this program.
+var acts = map[string]func() error{
+	"sleeper": func() error { time.Sleep(time.Second); return nil },
+	"computer": func() error {
+		for until := time.Now().Add(time.Second); time.Now().Before(until); {
+		}
+		return nil
+	},
+	"caller": func() error { // asks an agent that is not there, again and again
+		for range 20 {
+			c, err := net.Dial("unix", "/run/cniscope-scenario/nobody.sock")
+			if err == nil {
+				c.Close()
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		return nil
+	},
+	"idler": func() error { return nil },
+}
+
+// play is a plugin's main: its result is the one before it, or an error.
+func play(act func() error) int {
+	var conf struct{ PrevResult json.RawMessage }
+	text, err := io.ReadAll(os.Stdin)
+	if err == nil {
+		err = json.Unmarshal(text, &conf)
+	}
+	if err == nil && os.Getenv("CNI_COMMAND") == "ADD" {
+		if err = act(); err == nil {
+			fmt.Println(string(conf.PrevResult))
+		}
+	}
+	if err != nil {
+		fmt.Printf(`{"cniVersion":"1.0.0","code":7,"msg":%q}`, err.Error())
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,270 @@
+//go:build linux
+
+// Package scenarios holds reproducers: for each thing that makes a pod's network slow a
+// real pod that has it, what its trace must say, and a control that must not say it.
+package scenarios
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+var program string // the cniscope under test
+
+func TestMain(m *testing.M) {
+	if act := acts[filepath.Base(os.Args[0])]; act != nil {
+		os.Exit(play(act))
+	}
+	if os.Geteuid() != 0 {
+		os.Exit(m.Run()) // every test says that it is skipped
+	}
+	dir, err := os.MkdirTemp("", "cniscope-scenarios")
+	if err == nil {
+		program, err = scope.Build(context.Background(), dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// scene is a rig and a cniscope that writes its spans to a file.
+type scene struct {
+	*testing.T
+	ctx   context.Context
+	rig   *rig.Rig
+	scope *scope.Scope
+	spans string // the file
+	pods  int
+}
+
+// set builds the scene. Every act is in the rig's CNI folder.
+func set(t *testing.T, ro rig.Options, toml string) *scene {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a rig makes namespaces, mounts and links")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	self, err := os.Executable()
+	check(t, err)
+	binary, err := os.ReadFile(self)
+	check(t, err)
+	if ro.Plugins == nil {
+		ro.Plugins = map[string][]byte{}
+	}
+	for name := range acts {
+		ro.Plugins[name] = binary
+	}
+	s := &scene{T: t, ctx: ctx}
+	ro.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	s.rig, err = rig.Start(ctx, ro)
+	check(t, err)
+	t.Cleanup(func() { check(t, s.rig.Close()) })
+	s.spans = filepath.Join(s.rig.Dir(), "spans.jsonl")
+	s.scope, err = scope.Start(ctx, s.rig, scope.Options{
+		Program: program,
+		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n[slow]\ncall = \"1m\"\ncommand = \"1m\"\n", s.spans) + toml,
+	})
+	check(t, err)
+	t.Cleanup(func() {
+		check(t, s.scope.Stop())
+		if t.Failed() {
+			t.Logf("cniscope's log:\n%s", s.scope.LogText())
+		}
+	})
+	return s
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, rig.ErrNoTools) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// network attaches the next pods to a network of these plugins, and waits until containerd
+// and cniscope know.
+func (s *scene) network(name string, chain ...rig.Plugin) rig.Net {
+	s.Helper()
+	check(s.T, s.rig.SetNetworks(s.ctx, rig.Network{Name: name, Plugins: chain}))
+	s.eventually(func() error {
+		for line := range strings.Lines(s.scope.LogText()) {
+			if strings.Contains(line, "CNI networks") && strings.Contains(line, name) {
+				return nil
+			}
+		}
+		return fmt.Errorf("cniscope has not read network %s", name)
+	})
+	return s.rig.Networks()[0]
+}
+
+// add runs a pod and returns its ADD on eth0. fails says that the pod must not come up.
+func (s *scene) add(o rig.PodOptions, fails bool) *call {
+	s.Helper()
+	s.pods++
+	o.Namespace, o.Name = "shop", fmt.Sprintf("pod-%d", s.pods)
+	id, err := s.rig.RunPod(s.ctx, o)
+	if fails != (err != nil) {
+		s.Fatalf("pod %s: %v", o.Name, err)
+	}
+	if err == nil { // the next one may get its addresses
+		check(s.T, s.rig.StopPod(s.ctx, id))
+		check(s.T, s.rig.RemovePod(s.ctx, id))
+	}
+	return s.call(o.Name)
+}
+
+// call waits for the ADD on eth0 of a pod.
+func (s *scene) call(pod string) (found *call) {
+	s.Helper()
+	s.eventually(func() error {
+		all, err := s.read()
+		if err != nil {
+			return err
+		}
+		for _, x := range all {
+			if x.Name == "CNI ADD" && x.attrs["k8s.pod.name"] == pod && x.attrs["cni.ifname"] == "eth0" {
+				found = &call{span: x, all: all}
+				return nil
+			}
+		}
+		return fmt.Errorf("no CNI ADD of %s among %d spans", pod, len(all))
+	})
+	return found
+}
+
+func (s *scene) eventually(ok func() error) {
+	s.Helper()
+	var err error
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err = ok(); err == nil {
+			return
+		}
+	}
+	s.Fatal(err)
+}
+
+// span is one span of the file. Attributes are texts, as a person would read them.
+type span struct {
+	Name, SpanID, ParentSpanID string
+	StartTimeUnixNano          string
+	EndTimeUnixNano            string
+	Status                     struct{ Message string }
+	Attributes                 []attribute
+	Events                     []spanEvent
+
+	attrs map[string]string
+}
+
+type spanEvent struct {
+	Name       string
+	Attributes []attribute
+}
+
+type attribute struct {
+	Key   string
+	Value map[string]json.RawMessage
+}
+
+func (a attribute) text() string {
+	for kind, raw := range a.Value {
+		var text string
+		if kind == "stringValue" && json.Unmarshal(raw, &text) == nil {
+			return text
+		}
+		return strings.Trim(string(raw), `"`)
+	}
+	return ""
+}
+
+func texts(attributes []attribute) map[string]string {
+	m := map[string]string{}
+	for _, a := range attributes {
+		m[a.Key] = a.text()
+	}
+	return m
+}
+
+// ms is an attribute in milliseconds.
+func (x *span) ms(key string) float64 {
+	f, _ := strconv.ParseFloat(x.attrs[key], 64)
+	return f
+}
+
+func (x *span) took() float64 {
+	start, _ := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)
+	end, _ := strconv.ParseInt(x.EndTimeUnixNano, 10, 64)
+	return float64(end-start) / 1e6
+}
+
+// read returns the spans of the file.
+func (s *scene) read() (all []*span, err error) {
+	file, err := os.Open(s.spans)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return all, nil // the last line may not be whole yet
+		}
+		var request struct {
+			ResourceSpans []struct {
+				ScopeSpans []struct{ Spans []*span }
+			}
+		}
+		if err := json.Unmarshal(line, &request); err != nil {
+			return nil, err
+		}
+		for _, rs := range request.ResourceSpans {
+			for _, ss := range rs.ScopeSpans {
+				for _, x := range ss.Spans {
+					x.attrs = texts(x.Attributes)
+					all = append(all, x)
+				}
+			}
+		}
+	}
+}
+
+// call is a call's span, and all there are.
+type call struct {
+	*span
+	all []*span
+}
+
+// below lists what is under the call, of one kind.
+func (c *call) below(kind string) (found []*span) {
+	in := map[string]bool{c.SpanID: true}
+	for _, x := range c.all { // parents come before children
+		if in[x.ParentSpanID] {
+			in[x.SpanID] = true
+			if x.attrs["cniscope.kind"] == kind {
+				found = append(found, x)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,138 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// times are the attributes that a call's time is divided into.
+func (c *call) times() (sum float64) {
+	for key := range c.attrs {
+		if strings.HasPrefix(key, "cniscope.time.") {
+			sum += c.ms(key)
+		}
+	}
+	return sum
+}
+
+// accounted checks what holds of every call: its parts sum up to it, and little of it is
+// unexplained.
+func (c *call) accounted(t *testing.T) {
+	t.Helper()
+	if sum := c.times(); math.Abs(sum-c.took()) > 1e-5 {
+		t.Errorf("the parts sum up to %f ms of %f", sum, c.took())
+	}
+	if u := c.ms("cniscope.time.unexplained_ms"); u > c.took()/10 {
+		t.Errorf("%.1f of %.1f ms are unexplained: %s", u, c.took(), c.attrs["cniscope.biggest_part"])
+	}
+	if c.attrs["cniscope.partial"] != "" {
+		t.Errorf("it is partial: %s", c.attrs["cniscope.partial_reason"])
+	}
+}
+
+// hold has a lock until the returned function is called.
+func hold(t *testing.T, path string) (free func()) {
+	t.Helper()
+	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	check(t, err)
+	check(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+	return func() { f.Close() }
+}
+
+// What makes a plugin wait is the largest part of its call's time, and without it is not.
+func TestWhatACallWaitsFor(t *testing.T) {
+	legacy := t.TempDir()
+	for _, name := range []string{"iptables", "ip6tables"} {
+		check(t, os.Symlink("/usr/sbin/"+name+"-legacy", filepath.Join(legacy, name)))
+	}
+	s := set(t, rig.Options{Env: []string{"PATH=" + legacy + ":" + os.Getenv("PATH")}}, "")
+	for _, c := range []struct {
+		name    string
+		control []rig.Plugin // the chain without the cause
+		chain   []rig.Plugin // the chain with it; the same if nil
+		holds   func(rig.Net) string
+		part    string // a regular expression on the largest part
+		kind    string // of a span below the call, and
+		attr    string // what one of those spans has,
+		value   string // as a regular expression
+	}{{
+		name: "host-local's lock", control: []rig.Plugin{rig.Bridge()},
+		holds: func(n rig.Net) string { return filepath.Join(n.DataDir, n.Name, "lock") },
+		part:  `^waiting for lock .*/lock, held by scenarios\.test`,
+		kind:  "lock", attr: "cniscope.lock.path", value: `/lock$`,
+	}, {
+		name: "xtables lock", control: []rig.Plugin{rig.Bridge()},
+		holds: func(rig.Net) string { return "/run/xtables.lock" },
+		part:  `^waiting for lock /run/xtables\.lock \(ip6?tables\), held by scenarios\.test`,
+		kind:  "lock", attr: "cniscope.lock.path", value: `^/run/xtables\.lock$`,
+	}, {
+		name: "IPv6 DAD", control: []rig.Plugin{rig.DualStack()}, chain: []rig.Plugin{rig.DualStack(rig.Conf{"enabledad": true})},
+		part: `^waiting for IPv6 DAD, in plugin bridge`, kind: "dad", attr: "cniscope.address", value: `:`,
+	}, {
+		name: "a sleep", control: []rig.Plugin{rig.Bridge(), rig.Test("idler")}, chain: []rig.Plugin{rig.Bridge(), rig.Test("sleeper")},
+		part: `^asleep, in plugin sleeper`, kind: "wait", attr: "cni.plugin", value: `^sleeper$`,
+	}, {
+		name: "a computation", control: []rig.Plugin{rig.Bridge(), rig.Test("idler")}, chain: []rig.Plugin{rig.Bridge(), rig.Test("computer")},
+		part: `^plugin computer`,
+	}, {
+		name: "a peer that refuses", control: []rig.Plugin{rig.Bridge(), rig.Test("idler")}, chain: []rig.Plugin{rig.Bridge(), rig.Test("caller")},
+		part: `^calling /run/cniscope-scenario/nobody\.sock, from plugin caller.*ENOENT`, kind: "agent", attr: "error.type", value: `^ENOENT$`,
+	}} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.holds != nil {
+				if ns, err := os.Readlink("/proc/self/ns/pid"); err == nil && ns != "pid:[4026531836]" {
+					c.part, _, _ = strings.Cut(c.part, ", held") // the kernel has no number of it in ours
+				}
+			}
+			s := *s
+			s.T = t
+			name := strings.ToLower(regexp.MustCompile(`\W+`).ReplaceAllString(c.name, "-"))
+			s.pods = len(name) * 100
+			part := regexp.MustCompile(c.part)
+
+			s.network(name+"-control", c.control...)
+			control := s.add(rig.PodOptions{Name: name}, false)
+			control.accounted(t)
+			t.Logf("control: %.0f ms, mostly %s", control.took(), control.attrs["cniscope.biggest_part"])
+			if part.MatchString(control.attrs["cniscope.biggest_part"]) {
+				t.Error("the control has it, too")
+			}
+
+			if c.chain == nil {
+				c.chain = c.control
+			}
+			n := s.network(name, c.chain...)
+			if c.holds != nil {
+				free := hold(t, c.holds(n))
+				time.AfterFunc(2*time.Second, free)
+			}
+			call := s.add(rig.PodOptions{}, false)
+			call.accounted(t)
+			t.Logf("%.0f ms, mostly %s", call.took(), call.attrs["cniscope.biggest_part"])
+			if !part.MatchString(call.attrs["cniscope.biggest_part"]) {
+				t.Errorf("want %s", part)
+			}
+			if c.kind == "" {
+				return
+			}
+			for _, x := range call.below(c.kind) {
+				if regexp.MustCompile(c.value).MatchString(x.attrs[c.attr]) {
+					return
+				}
+			}
+			t.Errorf("no span of kind %s says %s =~ %s: %d spans", c.kind, c.attr, c.value, len(call.below(c.kind)))
+		})
+	}
+}
