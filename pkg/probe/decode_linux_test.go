@@ -72,7 +72,7 @@ func TestDecodeExec(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := decoder{arguments: ArgumentsKnown, inside: newInterior(true)}.decode(test.raw)
+			e, err := decoder{arguments: ArgumentsKnown, inside: newInterior(true, newSymbols(nil))}.decode(test.raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge", "-t"}, []string{"CNI_COMMAND=ADD", "CNI_ARGS=K8S_POD_NAME=x;=;a"}))
 	f.Add(encode(bpfFlagFLAG_TRUSTED|bpfFlagFLAG_SCRIPT, "/x", nil, []string{"CNI_COMMAND=DEL", "TRACEPARENT=00-"}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		e, err := decoder{arguments: ArgumentsAll, inside: newInterior(true)}.decode(raw)
+		e, err := decoder{arguments: ArgumentsAll, inside: newInterior(true, newSymbols(nil))}.decode(raw)
 		if err != nil {
 			return
 		}
@@ -122,7 +122,7 @@ func BenchmarkDecode(b *testing.B) {
 		"CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;K8S_POD_UID=u-1",
 	})
 	b.ReportAllocs()
-	d := decoder{arguments: ArgumentsKnown, inside: newInterior(true)}
+	d := decoder{arguments: ArgumentsKnown, inside: newInterior(true, newSymbols(nil))}
 	for b.Loop() {
 		if _, err := d.decode(raw); err != nil {
 			b.Fatal(err)

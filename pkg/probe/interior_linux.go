@@ -55,7 +55,7 @@ const (
 	maxSpaces    = 4096
 )
 
-func newInterior(initial bool) *interior {
+func newInterior(initial bool, symbols *symbols) *interior {
 	in := &interior{
 		initial:   initial,
 		processes: map[event.Process]*inhabitant{},
@@ -64,7 +64,7 @@ func newInterior(initial bool) *interior {
 		spaces:    map[uint32]uint64{},
 		names:     map[uint16]string{},
 		sandboxes: map[string]*sandbox{},
-		symbols:   newSymbols(),
+		symbols:   symbols,
 	}
 	for _, c := range calls() {
 		in.names[uint16(c.number)] = c.name

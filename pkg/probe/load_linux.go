@@ -26,7 +26,8 @@ type Probe struct {
 	inside  insides
 	reader  *ringbuf.Reader
 	pidNS   uint32
-	opened  int64 // monotonic ns
+	opened  int64    // monotonic ns
+	symbols *os.File // nil where they cannot be had
 
 	undecodable atomic.Uint64
 }
@@ -68,6 +69,7 @@ func Open(o Options) (_ *Probe, err error) {
 		p.links = append(p.links, l)
 	}
 	p.openInside()
+	p.symbols, _ = os.Open("/proc/kallsyms")
 	if p.reader, err = ringbuf.NewReader(p.objects.Events); err != nil {
 		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
 	}
@@ -100,6 +102,9 @@ func (p *Probe) Close() error {
 	errs := []error{p.inside.close(clock.Monotonic())}
 	for _, l := range p.links {
 		errs = append(errs, l.Close())
+	}
+	if p.symbols != nil {
+		errs = append(errs, p.symbols.Close())
 	}
 	if p.reader != nil {
 		errs = append(errs, p.reader.Close())

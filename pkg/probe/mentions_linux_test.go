@@ -8,7 +8,7 @@ import (
 )
 
 func TestWhatNamesASandbox(t *testing.T) {
-	in := newInterior(true)
+	in := newInterior(true, newSymbols(nil))
 	const one, two = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "0000000000001111dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e00841"
 	in.begin(&event.Call{ContainerID: one, NetNS: "/run/netns/cni-786877ce", IfName: "eth0", Pod: event.Pod{Name: "db-6cqff"}}, 0)
 	in.begin(&event.Call{ContainerID: two, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}}, 0)

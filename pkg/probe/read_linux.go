@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -29,9 +30,13 @@ const (
 // Run delivers events to sink until ctx ends; what the ring buffer holds then is
 // still delivered. Calls already in flight come first.
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
+	var symbols io.ReadSeeker
+	if p.symbols != nil {
+		symbols = p.symbols
+	}
 	r := &reader{
 		probe:   p,
-		decoder: decoder{arguments: p.options.Arguments, inside: newInterior(p.pidNS == initialPIDNamespace)},
+		decoder: decoder{arguments: p.options.Arguments, inside: newInterior(p.pidNS == initialPIDNamespace, newSymbols(symbols))},
 		sink:    sink,
 		table:   newTable(p),
 		now:     clock.Monotonic(),

@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"encoding/binary"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -15,7 +16,7 @@ import (
 // symbols name the functions of the kernel. To keep all 100,000 would take megabytes, so
 // the table is read again for an address that is new; there are few of those.
 type symbols struct {
-	open  func() (io.ReadCloser, error)
+	table io.ReadSeeker // /proc/kallsyms; nil where it cannot be had
 	known map[uint64]string
 	reads int
 }
@@ -23,11 +24,10 @@ type symbols struct {
 // maxReads bounds how often the table is read (50 ms each).
 const maxReads = 64
 
-func newSymbols() *symbols {
-	return &symbols{
-		open:  func() (io.ReadCloser, error) { return os.Open("/proc/kallsyms") },
-		known: map[uint64]string{},
-	}
+// newSymbols reads from a table that was opened with every privilege that there is: what
+// it shows goes by those of its opening (kernel/kallsyms.c, kallsyms_open).
+func newSymbols(table io.ReadSeeker) *symbols {
+	return &symbols{table: table, known: map[uint64]string{}}
 }
 
 // name returns the functions that the addresses lie in; an empty name where that is not
@@ -56,12 +56,13 @@ func (s *symbols) read(addresses []uint64) {
 	for _, a := range addresses {
 		s.known[a] = ""
 	}
-	file, err := s.open()
-	if err != nil {
+	if s.table == nil {
 		return
 	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	if _, err := s.table.Seek(0, io.SeekStart); err != nil {
+		return
+	}
+	for lines := bufio.NewScanner(s.table); lines.Scan(); {
 		address, rest, _ := strings.Cut(lines.Text(), " ")
 		kind, name, _ := strings.Cut(rest, " ")
 		if kind = strings.ToLower(kind); kind != "t" && kind != "w" {
@@ -111,6 +112,12 @@ func (in *interior) mutex(r record) *event.Wait {
 		stack = append(stack, binary.NativeEndian.Uint64(b))
 	}
 	w.Name = lockOf(in.symbols.name(stack))
+	if w.Name == "" { // names of functions are kept from us (kptr_restrict)
+		w.Name = "kernel"
+		if r.Port != 0 {
+			w.Name = locksOf(r.Protocol)
+		}
+	}
 	return w
 }
 
@@ -127,8 +134,16 @@ func lockOf(stack []string) string {
 			caller = function
 		}
 	}
-	if caller == "" {
-		return "kernel"
-	}
 	return caller
+}
+
+// locksOf is the lock that a request over a netlink socket waits for, mostly.
+func locksOf(protocol uint16) string {
+	switch protocol {
+	case unix.NETLINK_ROUTE:
+		return "rtnl"
+	case unix.NETLINK_NETFILTER:
+		return "nft commit"
+	}
+	return "netlink"
 }

@@ -53,6 +53,8 @@ static __always_inline void contention_ends(void *ctx, struct task_struct *task,
 	struct contended *found = bpf_map_lookup_elem(&contentions, &tid), c;
 	struct process *p;
 	struct call_event *e;
+	struct call *in;
+	struct sock *sk;
 
 	if (!found || found->lock != (__u64)lock)
 		return;
@@ -67,6 +69,14 @@ static __always_inline void contention_ends(void *ctx, struct task_struct *task,
 	e->start = c.start;
 	e->object = c.lock;
 	e->other = c.owner;
+	in = bpf_map_lookup_elem(&calls, &tid);
+	if (in && (in->class == CLASS_SENDTO || in->class == CLASS_SENDMSG)) {
+		sk = sock_of(current_task(), in->args[0]);
+		if (sk && family_of(sk) == AF_NETLINK) {
+			e->port = 1;
+			e->protocol = BPF_CORE_READ(sk, sk_protocol);
+		}
+	}
 	__builtin_memcpy(e->comm, c.comm, sizeof(e->comm));
 	long n = bpf_get_stack(ctx, e->data, STACK_DEPTH * 8, 0);
 

@@ -1,0 +1,195 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// plugin returns the span of a plugin's ADD.
+func (c *call) plugin(t *testing.T, name string) *span {
+	t.Helper()
+	for _, x := range c.below("plugin") {
+		if x.attrs["cni.plugin"] == name {
+			return x
+		}
+	}
+	t.Fatalf("no plugin %s below the call", name)
+	return nil
+}
+
+// What a plugin answers is on its span: an error with its code, and that it was no JSON.
+func TestWhatAPluginAnswers(t *testing.T) {
+	s := set(t, rig.Options{Plugins: map[string][]byte{
+		"refuser": rig.Script(`[ $CNI_COMMAND = ADD ] && fail 11 "no address left in pool blue"`),
+		"babbler": rig.Script(`[ $CNI_COMMAND = ADD ] && { echo "token=canary, not JSON"; exit 0; }`),
+		"shell":   rig.Script(`:`),
+	}}, "")
+	for _, c := range []struct {
+		plugin string
+		fails  bool
+		status string
+		attrs  map[string]string
+	}{{
+		plugin: "refuser", fails: true, status: `^refuser exited 1.*no address left in pool blue`,
+		attrs: map[string]string{"cni.error.code": `^11$`, "cni.error.message": `^no address left in pool blue$`, "cniscope.configured.type": `^refuser$`},
+	}, {
+		plugin: "babbler", fails: true, status: `babbler`,
+		attrs: map[string]string{"cniscope.result_invalid": `^no valid JSON at byte 2 of 22$`, "cni.error.code": `^$`},
+	}, {
+		plugin: "shell", status: `^$`,
+		attrs: map[string]string{
+			"cniscope.configured.type": `^shell$`, "cni.version": `^1\.0\.0$`, "cniscope.result_invalid": `^$`, "cni.error.code": `^$`,
+			"cniscope.result.ips": `\d+\.\d+\.\d+\.\d+/`, "cniscope.result.interfaces": `eth0`,
+		},
+	}} {
+		t.Run(c.plugin, func(t *testing.T) {
+			s := *s
+			s.T = t
+			s.pods = 100 * int(c.plugin[0])
+			s.network("with-"+c.plugin, rig.Bridge(), rig.Test(c.plugin))
+			call := s.add(rig.PodOptions{}, c.fails)
+			if !regexp.MustCompile(c.status).MatchString(call.Status.Message) {
+				t.Errorf("the call's status is %q, want %s", call.Status.Message, c.status)
+			}
+			plugin := call.plugin(t, c.plugin)
+			for key, want := range c.attrs {
+				if !regexp.MustCompile(want).MatchString(plugin.attrs[key]) {
+					t.Errorf("%s is %q, want %s", key, plugin.attrs[key], want)
+				}
+			}
+			if name := call.attrs["cni.name"]; name != "with-"+c.plugin {
+				t.Errorf("the network is called %q", name)
+			}
+			if text, err := os.ReadFile(s.spans); err != nil || strings.Contains(string(text), "canary") {
+				t.Errorf("raw output left cniscope (%v)", err)
+			}
+		})
+	}
+}
+
+// tuning writes sysctls in the pod's namespace; without it nobody does but bridge.
+func TestSysctlsOfAPlugin(t *testing.T) {
+	s := set(t, rig.Options{}, "")
+	for name, tuning := range map[string]bool{"control": false, "tuned": true} {
+		chain := []rig.Plugin{rig.Bridge()}
+		if tuning {
+			chain = append(chain, rig.Tuning(map[string]string{"net.core.somaxconn": "511"}))
+		}
+		s.network("sysctl-"+name, chain...)
+		call := s.add(rig.PodOptions{}, false)
+		call.accounted(t)
+		found := ""
+		for _, x := range append(call.below("plugin"), call.below("change")...) {
+			for _, e := range x.Events {
+				if a := texts(e.Attributes); a["cniscope.sysctl.key"] == "net/core/somaxconn" {
+					found += x.attrs["cni.plugin"] + " wrote " + a["cniscope.sysctl.value"]
+				}
+			}
+			if x.attrs["cniscope.sysctl.key"] == "net/core/somaxconn" {
+				found += x.attrs["cni.plugin"] + " wrote " + x.attrs["cniscope.sysctl.value"]
+			}
+		}
+		if want := map[bool]string{true: "tuning wrote 511"}[tuning]; found != want {
+			t.Errorf("%s: %q, want %q", name, found, want)
+		}
+	}
+}
+
+// eager is a plugin that is done before most programs have begun: static, in C, it reads
+// at once.
+const eager = `
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+	static char in[65536];
+	ssize_t n, all = 0;
+	while ((n = read(0, in + all, sizeof(in) - 1 - all)) > 0) all += n;
+	if (strcmp(getenv("CNI_COMMAND"), "ADD")) return 0;
+	char *result = strstr(in, "\"prevResult\":"), *end = strstr(in, ",\"type\":");
+	if (!result || !end) return 1;
+	*end = 0;
+	result += strlen("\"prevResult\":");
+	return write(1, result, strlen(result)) < 0;
+}`
+
+// With detail = "always" nothing of such a plugin is lost.
+func TestAPluginThatReadsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	source, binary := filepath.Join(dir, "eager.c"), filepath.Join(dir, "eager")
+	check(t, os.WriteFile(source, []byte(eager), 0o600))
+	if out, err := exec.Command("gcc", "-static", "-O2", "-o", binary, source).CombinedOutput(); err != nil {
+		t.Skipf("no static C here: %v\n%s", err, out)
+	}
+	plugin, err := os.ReadFile(binary)
+	check(t, err)
+	s := set(t, rig.Options{Plugins: map[string][]byte{"eager": plugin}}, "[probe]\ndetail = \"always\"\n")
+	s.network("eager-ones", rig.Bridge(), rig.Test("eager"))
+	for range 20 {
+		call := s.add(rig.PodOptions{}, false)
+		x := call.plugin(t, "eager")
+		if x.attrs["cniscope.configured.type"] != "eager" || x.attrs["cniscope.result.ips"] == "" {
+			t.Errorf("%s: of its configuration %q, of its result %q", call.attrs["k8s.pod.name"], x.attrs["cniscope.configured.type"], x.attrs["cniscope.result.ips"])
+		}
+	}
+}
+
+// Thirty pods at once wait for rtnl, and are told who has it; one alone does not.
+func TestABurstOfPodsWaitsForTheKernel(t *testing.T) {
+	s := set(t, rig.Options{}, "")
+	s.network("burst", rig.Bridge(), rig.Portmap(), rig.Firewall())
+	alone := s.add(rig.PodOptions{}, false)
+	alone.accounted(t)
+	if n := len(alone.rtnl()); n > 2 {
+		t.Errorf("a pod alone waited for rtnl %d times", n)
+	}
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("burst-%d", i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	waits, held, most := 0, 0, 0.0
+	for i := range 30 {
+		call := s.call(fmt.Sprintf("burst-%d", i))
+		call.accounted(t)
+		for _, x := range call.rtnl() {
+			waits++
+			most = max(most, x.took())
+			if x.attrs["cniscope.lock.holder_name"] != "" {
+				held++
+			}
+		}
+		if n := call.attrs["cniscope.concurrent_calls"]; n == "0" || n == "" {
+			t.Errorf("burst-%d was alone", i)
+		}
+	}
+	t.Logf("%d waits for rtnl of 1 ms or more, the longest %.1f ms; of %d the holder is known", waits, most, held)
+	if waits == 0 || held < waits*9/10 {
+		t.Errorf("of %d waits %d know who had it", waits, held)
+	}
+}
+
+// rtnl lists the call's waits for the kernel's lock on the network.
+func (c *call) rtnl() (found []*span) {
+	for _, x := range c.below("lock") {
+		if x.attrs["cniscope.lock.name"] == "rtnl" {
+			found = append(found, x)
+		}
+	}
+	return found
+}
