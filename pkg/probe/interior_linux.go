@@ -199,7 +199,7 @@ func (in *interior) bodies(r record) ([]event.Body, error) {
 		}
 		return in.stream(r), nil
 	case class >= insideClassCLASS_SENDTO && class <= insideClassCLASS_RECVMSG && r.NetnsInum != 0:
-		return in.netlink(r)
+		return in.netlink(r), nil
 	case class == insideClassCLASS_SETSOCKOPT && r.NetnsInum != 0, class == insideClassCLASS_IOCTL && r.NetnsInum != 0:
 		return one(legacy(r)), nil
 	}
