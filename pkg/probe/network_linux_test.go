@@ -188,6 +188,11 @@ func TestWhatIsAskedOfInterfacesIsSeen(t *testing.T) {
 		"RTM_NEWLINK, on veth10, veth10",
 		"RTM_DELLINK, on veth10",
 	)
+	for _, q := range all[*event.Request](o) {
+		if ns := q.Interface.PeerNetNS; ns.Label != "" && q.NetNS.Key != q.NetNS.Label && ns.Key == ns.Label {
+			t.Errorf("the namespace of the other end goes by its inode alone: %+v", q)
+		}
+	}
 	said := 0
 	for _, a := range all[*event.Answer](o) { // what the kernel says is what ip prints
 		if a.Message != "" {
