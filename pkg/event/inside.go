@@ -81,12 +81,14 @@ type Request struct {
 	// NetNS is the namespace it was asked in: the socket's.
 	NetNS     Namespace `json:"netns,omitzero"`
 	Interface Interface `json:"interface,omitzero"`
-	// Address is one of an interface, with its prefix: "10.22.0.5/16"; of a neighbour, its own.
+	// Address is one of an interface, with its prefix: "10.22.0.5/16"; of a neighbour, its
+	// own; of a routing rule, whose packets it is for.
 	Address string `json:"address,omitempty"`
 	// Route is where it leads, Gateway by what way.
 	Route   string `json:"route,omitempty"`
 	Gateway string `json:"gateway,omitempty"`
-	// Table and Chain are those of rules.
+	// Table and Chain are those of rules; of a route only where it is not the main table; an
+	// ipset is a table, too.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
 	// Mentions are the containers it names, of those with an open call; only where a
@@ -109,8 +111,9 @@ type Interface struct {
 	MTU   uint32 `json:"mtu,omitempty"`
 	// MAC is the link-layer address.
 	MAC string `json:"mac,omitempty"`
-	// NetNS is the namespace it is moved or made in; Peer's where it is said of that.
-	NetNS Namespace `json:"netns,omitzero"`
+	// NetNS is the namespace it is moved or made in, PeerNetNS that of the other end.
+	NetNS     Namespace `json:"netns,omitzero"`
+	PeerNetNS Namespace `json:"peer_netns,omitzero"`
 }
 
 // Answer is what the kernel said to a Request: only refusals, since most are granted.

@@ -184,10 +184,7 @@ func (in *interior) decode(raw []byte) ([]event.Event, error) {
 	}
 	r := record{insideCallEvent: &w, process: processKey(w.H.Task), data: w.Data[:w.Len]}
 	in.space(namespace(w.NetnsCookie, w.NetnsInum))
-	bodies, err := in.bodies(r)
-	if err != nil {
-		return nil, err
-	}
+	bodies := in.bodies(r)
 	events := make([]event.Event, 0, len(bodies)+1)
 	for _, b := range bodies {
 		in.attribute(r.process, b)
@@ -198,34 +195,34 @@ func (in *interior) decode(raw []byte) ([]event.Event, error) {
 
 // bodies says what a record means. A system call that is of interest in itself has more
 // in its record than one that only lasted.
-func (in *interior) bodies(r record) ([]event.Body, error) {
+func (in *interior) bodies(r record) []event.Body {
 	switch class := insideClass(r.Class); {
 	case class == insideClassCLASS_LOCK_HELD:
 		in.holders[r.Thread] = in.holder(r.Other.Tgid)
-		return nil, nil
+		return nil
 	case class == insideClassCLASS_FLOCK, class == insideClassCLASS_FCNTL:
-		return one(in.lock(r)), nil
+		return one(in.lock(r))
 	case class == insideClassCLASS_MUTEX:
-		return one(in.mutex(r)), nil
+		return one(in.mutex(r))
 	case class == insideClassCLASS_OPEN && r.Object != 0:
 		in.opened(r)
-		return nil, nil
+		return nil
 	case class == insideClassCLASS_SETNS && r.NetnsInum != 0, class == insideClassCLASS_UNSHARE && r.NetnsInum != 0:
-		return one(&event.Enter{Process: r.process, Thread: r.Thread, NetNS: namespace(r.NetnsCookie, r.NetnsInum)}), nil
+		return one(&event.Enter{Process: r.process, Thread: r.Thread, NetNS: namespace(r.NetnsCookie, r.NetnsInum)})
 	case class >= insideClassCLASS_READ && class <= insideClassCLASS_WRITEV && r.Object != 0:
 		if r.Protocol != 0 {
-			return one(setting(r)), nil
+			return one(setting(r))
 		}
-		return in.stream(r), nil
+		return in.stream(r)
 	case class >= insideClassCLASS_SENDTO && class <= insideClassCLASS_RECVMSG && r.NetnsInum != 0:
 		return in.netlink(r)
 	case class == insideClassCLASS_SETSOCKOPT && r.NetnsInum != 0, class == insideClassCLASS_IOCTL && r.NetnsInum != 0:
-		return one(legacy(r)), nil
+		return one(legacy(r))
 	}
 	if body, is := in.connection(r); is {
-		return body, nil
+		return body
 	}
-	return one(in.wait(r)), nil
+	return one(in.wait(r))
 }
 
 // one is for what is at most one event.

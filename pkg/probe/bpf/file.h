@@ -93,6 +93,8 @@ static __noinline int exit_open(struct task_struct *task, struct process *p, str
 {
 	struct call_event *e;
 	struct inode *inode;
+	struct ns_common___ops *ns;
+	struct net___ops *own;
 
 	if (!p || !c || ret < 0)
 		return 0;
@@ -103,6 +105,11 @@ static __noinline int exit_open(struct task_struct *task, struct process *p, str
 	if (!e)
 		return 0;
 	e->object = BPF_CORE_READ(inode, i_ino);
+	/* It is one of the network if it is dealt with like the task's own. */
+	ns = BPF_CORE_READ((struct inode___ns *)inode, i_private);
+	own = (void *)BPF_CORE_READ(task, nsproxy, net_ns);
+	if (ns && BPF_CORE_READ(ns, ops) == BPF_CORE_READ(own, ns.ops))
+		namespace_of(e, (void *)ns - bpf_core_field_offset(struct net, ns));
 	send_record(e, p, false);
 	return 0;
 }

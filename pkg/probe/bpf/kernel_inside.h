@@ -43,6 +43,18 @@ struct mount {
 	struct vfsmount mnt;
 };
 
+struct inode___ns {
+	void *i_private; /* in nsfs: a struct ns_common */
+};
+
+struct ns_common___ops {
+	const void *ops;
+};
+
+struct net___ops {
+	struct ns_common___ops ns;
+};
+
 struct list_head {
 	struct list_head *next;
 };

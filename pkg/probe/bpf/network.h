@@ -75,11 +75,12 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 {
 	struct call_event *e;
 	struct nlmsghdr head = {};
-	__u64 buffer, flags = c ? c->args[2] : 0;
+	__u64 buffer, room, flags = c ? c->args[2] : 0;
 
 	if (!p || !c || ret < 16)
 		return 0;
 	buffer = c->args[1];
+	room = c->args[2];
 	if (c->class == CLASS_RECVMSG) {
 		struct msghdr m = {};
 		struct iovec v = {};
@@ -87,6 +88,7 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 		bpf_probe_read_user(&m, sizeof(m), (void *)buffer);
 		bpf_probe_read_user(&v, sizeof(v), (void *)m.iov);
 		buffer = v.base;
+		room = v.len;
 	} else {
 		flags = c->args[3];
 	}
@@ -97,7 +99,7 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 	e = netlink_record(task, p, c, ret);
 	if (!e)
 		return 0;
-	append(e, p, buffer, ret);
+	append(e, p, buffer, ret < room ? ret : room); /* MSG_TRUNC returns more than was copied */
 	send_record(e, p, false);
 	return 0;
 }

@@ -1,0 +1,68 @@
+package probe
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// TestDuplicateAddressDetection tells stories of what one process asks for (+) and is
+// told (the flags of an address), and what is worth telling of it.
+func TestDuplicateAddressDetection(t *testing.T) {
+	const tentative, failed, permanent = unix.IFA_F_TENTATIVE, unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED, unix.IFA_F_PERMANENT
+	const asks = -1
+	for name, test := range map[string]struct {
+		story []int
+		want  []event.AddressState
+	}{
+		"asked for, waited for":       {[]int{asks, tentative, tentative, permanent, permanent}, []event.AddressState{event.AddressTentative, event.AddressReady}},
+		"asked for, and somebody has": {[]int{asks, tentative, failed}, []event.AddressState{event.AddressTentative, event.AddressDuplicate}},
+		"asked for without detection": {[]int{asks, permanent, permanent}, []event.AddressState{event.AddressReady}},
+		"was there before":            {[]int{permanent, permanent}, nil},
+		"another one asked for it":    {[]int{tentative, permanent}, []event.AddressState{event.AddressTentative, event.AddressReady}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := resident()
+			var got []event.AddressState
+			for _, step := range test.story {
+				fill := func(ae *netlink.AttributeEncoder) {
+					ae.Bytes(unix.IFA_ADDRESS, netip.MustParseAddr("fd00::5").AsSlice())
+					ae.Uint32(unix.IFA_FLAGS, uint32(max(step, 0)))
+				}
+				m := message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{Family: unix.AF_INET6, Prefixlen: 64, Index: 3}, fill)
+				if step == asks {
+					in.netlink(sent(unix.NETLINK_ROUTE, m))
+					continue
+				}
+				for _, b := range in.netlink(received(unix.NETLINK_ROUTE, m)) {
+					a := b.(*event.Address)
+					if a.Address != "fd00::5/64" || a.Index != 3 || a.NetNS.Key != "50" {
+						t.Errorf("%+v", a)
+					}
+					got = append(got, a.State)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("told: %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAddressesAreBounded(t *testing.T) {
+	in, told := resident(), 0
+	for n := range 10 * maxAddresses {
+		told += len(in.netlink(received(unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{Family: unix.AF_INET6, Flags: unix.IFA_F_TENTATIVE}, func(ae *netlink.AttributeEncoder) {
+			ae.Bytes(unix.IFA_ADDRESS, netip.MustParseAddr(fmt.Sprintf("fd00::%x", n)).AsSlice())
+		}))))
+	}
+	if told != maxAddresses || len(in.processes["7@0"].addresses) != maxAddresses {
+		t.Errorf("told of %d, keeps %d", told, len(in.processes["7@0"].addresses))
+	}
+}

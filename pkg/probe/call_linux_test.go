@@ -1,0 +1,80 @@
+package probe
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// harmless checks that what leaves the decoder may be printed, is bounded, and can be
+// recorded.
+func harmless(t *testing.T, events []event.Event) {
+	t.Helper()
+	for _, e := range events {
+		if _, err := json.Marshal(e.Body); err != nil {
+			t.Errorf("%T: %v", e.Body, err)
+		}
+		texts(reflect.ValueOf(e.Body), func(s string) {
+			if len(s) > 4096 || !utf8.ValidString(s) {
+				t.Errorf("%T: %q left the decoder", e.Body, s)
+			}
+			for _, r := range s {
+				if !unicode.IsPrint(r) {
+					t.Errorf("%T: %q left the decoder", e.Body, s)
+				}
+			}
+		})
+	}
+}
+
+// texts calls f for every string in v.
+func texts(v reflect.Value, f func(string)) {
+	switch v.Kind() {
+	case reflect.String:
+		f(v.String())
+	case reflect.Pointer:
+		if !v.IsNil() {
+			texts(v.Elem(), f)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			texts(v.Field(i), f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			texts(v.Index(i), f)
+		}
+	}
+}
+
+// FuzzCall takes records of what happens inside a process that is known. What real plugins
+// did is in testdata/fuzz/FuzzCall.
+func FuzzCall(f *testing.F) {
+	f.Add([]byte{byte(bpfKindKIND_CALL)})
+	size := unsafe.Offsetof(insideCallEvent{}.Data)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if len(raw) == 0 {
+			return
+		}
+		raw[0] = byte(bpfKindKIND_CALL)
+		d := decoder{arguments: ArgumentsKnown, inside: newInterior(true, newSymbols(nil))}
+		var w insideCallEvent
+		if wire(&w, raw, size) == nil {
+			p := d.inside.add(processKey(w.H.Task), "")
+			p.leader, p.streams = processKey(w.H.Task), &streams{}
+		}
+		for range 2 { // the second meets what is kept of the first
+			events, err := d.events(raw)
+			if err != nil {
+				return
+			}
+			harmless(t, events)
+		}
+		harmless(t, d.inside.note(event.Event{Body: &event.Exit{Process: processKey(w.H.Task)}}))
+	})
+}

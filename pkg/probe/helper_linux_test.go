@@ -1,0 +1,141 @@
+package probe
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// TestHelper is no test: it is what a plugin of these tests becomes, where a shell has no
+// words for what is to be done.
+func TestHelper(t *testing.T) {
+	switch os.Getenv("HELP") {
+	case "":
+		t.Skip("helps others")
+	case "dad":
+		if err := settle("veth7", netip.MustParsePrefix("fd09::5/64")); err != nil {
+			t.Fatal(err)
+		}
+	case "ioctl":
+		if err := control7(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// settle gives an interface an address and waits until it can be used.
+func settle(name string, address netip.Prefix) error {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return err
+	}
+	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	head, err := binary.Append(nil, binary.NativeEndian, unix.IfAddrmsg{
+		Family: unix.AF_INET6, Prefixlen: uint8(address.Bits()), Index: uint32(i.Index),
+	})
+	if err != nil {
+		return err
+	}
+	body := slices.Concat(head, attrs(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.IFA_ADDRESS, address.Addr().AsSlice()) }))
+	create := netlink.Request | netlink.Acknowledge | netlink.Create | netlink.Excl
+	if _, err := c.Execute(netlink.Message{Header: netlink.Header{Type: unix.RTM_NEWADDR, Flags: create}, Data: body}); err != nil {
+		return err
+	}
+	for range 1000 {
+		known, err := c.Execute(netlink.Message{Header: netlink.Header{Type: unix.RTM_GETADDR, Flags: netlink.Request | netlink.Dump}, Data: head})
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(known, func(m netlink.Message) bool {
+			a, ok := assignment(m.Data)
+			return ok && a.address == address.String() && a.state() == event.AddressReady
+		}) {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("%s stays tentative", address)
+}
+
+// control7 configures interfaces in the old way.
+func control7() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	r, err := unix.NewIfreq("br7")
+	if err != nil {
+		return err
+	}
+	up := func() { r.SetUint16(unix.IFF_UP) }
+	mtu := func() { r.SetUint32(1400) }
+	for _, do := range []struct {
+		request uint
+		with    func()
+	}{{unix.SIOCBRADDBR, nil}, {unix.SIOCGIFINDEX, nil}, {unix.SIOCSIFMTU, mtu}, {unix.SIOCSIFFLAGS, up}} {
+		if do.with != nil {
+			do.with()
+		}
+		if err := unix.IoctlIfreq(fd, do.request, r); err != nil {
+			return fmt.Errorf("ioctl %#x: %w", do.request, err)
+		}
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCBRADDBR, r); err != unix.EEXIST {
+		return fmt.Errorf("a second br7: %w", err)
+	}
+	return nil
+}
+
+func TestAnAddressThatIsWaitedForIsSeen(t *testing.T) {
+	o, _, _, _ := asked(t, `
+		echo 1 > /proc/sys/net/ipv6/conf/default/accept_dad
+		ip link add veth7 type veth peer name veth8
+		ip link set veth7 up
+		ip link set veth8 up
+		HELP=dad exec $HELPER -test.run 'TestHelper$'`)
+	var told []event.AddressState
+	var asked event.Request
+	for _, q := range all[*event.Request](o) {
+		if q.Name == "RTM_NEWADDR" {
+			asked = *q
+		}
+	}
+	for _, a := range all[*event.Address](o) {
+		if a.Address == asked.Address && a.Index == asked.Interface.Index && a.NetNS == asked.NetNS && a.Process == asked.Process {
+			told = append(told, a.State)
+		}
+	}
+	if asked.Address != "fd09::5/64" || !slices.Equal(told, []event.AddressState{event.AddressTentative, event.AddressReady}) {
+		t.Errorf("asked for %+v, told %q", asked, told)
+	}
+}
+
+func TestWhatIsAskedByIoctlsIsSeen(t *testing.T) {
+	o, _, _, _ := asked(t, `HELP=ioctl exec $HELPER -test.run 'TestHelper$'`)
+	compare(t, changes(o, "ioctl", ""),
+		"SIOCBRADDBR, br7",
+		"SIOCSIFMTU, br7, mtu 1400",
+		"SIOCSIFFLAGS, br7, up",
+		"SIOCBRADDBR, br7, failed EEXIST",
+	)
+	if !slices.ContainsFunc(all[*event.Request](o), func(q *event.Request) bool {
+		return q.Name == "SIOCGIFINDEX" && q.Query && q.Interface.Name == "br7" && q.Interface.Index > 1
+	}) {
+		t.Error("the question for its number is missing")
+	}
+}

@@ -1,0 +1,244 @@
+package probe
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// asked runs a script as a plugin in a network namespace of its own, once its inside is
+// seen, and returns what was seen. $PEER is the file of another namespace.
+func asked(t *testing.T, script string) (o *observed, peer, stdout, stderr string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("makes network namespaces")
+	}
+	other := exec.Command("sleep", "60")
+	other.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	file := fmt.Sprintf("/proc/%d/ns/net", other.Process.Pid)
+	peer, err := os.Readlink(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := plugin(t, "network", "read go\n"+script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "PEER="+file, "HELPER="+self)
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	o = observe(t, func(o *observed) {
+		stdin, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !o.any(func(b event.Body) bool { d, is := b.(*event.Detail); return is && d.On }) {
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Fprintln(stdin, "go")
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the plugin: %v\n%s", err, complaints.String())
+		}
+	})
+	return o, strings.Trim(strings.TrimPrefix(peer, "net:"), "[]"), out.String(), complaints.String()
+}
+
+func (o *observed) any(is func(event.Body) bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.events, func(e event.Event) bool { return is(e.Body) })
+}
+
+// changes says what was asked of a protocol in words. Interfaces are named by the output
+// of `ip -o link`.
+func changes(o *observed, protocol, links string) (lines []string) {
+	names := map[string]string{"0": ""}
+	for line := range strings.Lines(links) {
+		if f := strings.Split(line, ": "); len(f) > 1 {
+			name, _, _ := strings.Cut(f[1], "@")
+			names[f[0]] = name
+		}
+	}
+	name := func(index uint32) string {
+		s := strconv.Itoa(int(index))
+		if n, known := names[s]; known {
+			return n
+		}
+		return s
+	}
+	for _, q := range all[*event.Request](o) {
+		if q.Query || q.Protocol != protocol {
+			continue
+		}
+		words := []string{q.Name}
+		add := func(what, value string) {
+			if value != "" && value != "0" {
+				words = append(words, strings.TrimSpace(what+" "+value))
+			}
+		}
+		i := q.Interface
+		add("on", name(i.Index))
+		add("", i.Name)
+		add("a", i.Kind)
+		add("to", i.Peer)
+		add("in", i.NetNS.Label)
+		add("other end in", i.PeerNetNS.Label)
+		add("under", name(i.Master))
+		add("", i.State)
+		add("mtu", strconv.Itoa(int(i.MTU)))
+		add("mac", i.MAC)
+		add("address", q.Address)
+		add("route", q.Route)
+		add("via", q.Gateway)
+		add("table", q.Table)
+		add("chain", q.Chain)
+		add("times", strconv.Itoa(q.Count))
+		add("failed", q.Error)
+		if q.Exclusive {
+			add("", "if new")
+		}
+		for _, a := range all[*event.Answer](o) {
+			if a.Process == q.Process && a.Port == q.Port && a.Sequence == q.Sequence {
+				add("refused", a.Error)
+			}
+		}
+		lines = append(lines, strings.Join(words, ", "))
+	}
+	return lines
+}
+
+func compare(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("seen:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestWhatIsAskedOfInterfacesIsSeen(t *testing.T) {
+	o, peer, links, complaints := asked(t, `
+		ip link add br7 type bridge
+		ip link add veth7 mtu 1400 type veth peer name eth7 netns $PEER
+		ip link set veth7 master br7
+		ip link set br7 address 02:00:00:00:00:01 up
+		ip link set veth7 up
+		ip addr add 10.9.0.1/24 dev br7
+		ip addr add 10.9.0.1/24 dev br7
+		ip route add default via 10.9.0.2
+		ip route add 10.8.0.0/16 via 10.9.0.3 dev br7 table 100
+		ip -6 route add fd09::/64 dev br7
+		ip route add 10.7.0.0/16 via 10.200.0.1
+		ip neigh add 10.9.0.7 lladdr 02:00:00:00:00:07 dev br7
+		ip rule add from 10.9.0.0/24 table 100
+		bridge link set dev veth7 hairpin on
+		ip route del default
+		ip link add veth8 type veth peer name veth9
+		ip -o link show veth9
+		ip link set veth9 netns $PEER
+		ip link set veth8 down
+		ip link set veth8 name veth10
+		ip -o link
+		ip link del veth10`)
+	compare(t, changes(o, "rtnetlink", links),
+		"RTM_NEWLINK, br7, a bridge, if new",
+		"RTM_NEWLINK, veth7, a veth, to eth7, other end in "+peer+", mtu 1400, if new",
+		"RTM_NEWLINK, on veth7, under br7",
+		"RTM_NEWLINK, on br7, up, mac 02:00:00:00:00:01",
+		"RTM_NEWLINK, on veth7, up",
+		"RTM_NEWADDR, on br7, address 10.9.0.1/24, if new",
+		"RTM_NEWADDR, on br7, address 10.9.0.1/24, if new, refused EEXIST",
+		"RTM_NEWROUTE, route default, via 10.9.0.2, if new",
+		"RTM_NEWROUTE, on br7, route 10.8.0.0/16, via 10.9.0.3, table 100, if new",
+		"RTM_NEWROUTE, on br7, route fd09::/64, if new",
+		"RTM_NEWROUTE, route 10.7.0.0/16, via 10.200.0.1, if new, refused ENETUNREACH",
+		"RTM_NEWNEIGH, on br7, mac 02:00:00:00:00:07, address 10.9.0.7, if new",
+		"RTM_NEWRULE, address 10.9.0.0/24, table 100, if new",
+		"RTM_SETLINK, on veth7",
+		"RTM_DELROUTE, route default",
+		"RTM_NEWLINK, veth8, a veth, to veth9, if new",
+		"RTM_NEWLINK, on veth9, in "+peer,
+		"RTM_NEWLINK, on veth10, down",
+		"RTM_NEWLINK, on veth10, veth10",
+		"RTM_DELLINK, on veth10",
+	)
+	for _, q := range all[*event.Request](o) {
+		if ns := q.Interface.PeerNetNS; ns.Label != "" && q.NetNS.Key != q.NetNS.Label && ns.Key == ns.Label {
+			t.Errorf("the namespace of the other end goes by its inode alone: %+v", q)
+		}
+	}
+	said := 0
+	for _, a := range all[*event.Answer](o) { // what the kernel says is what ip prints
+		if a.Message != "" {
+			said++
+		}
+		if !strings.Contains(complaints, a.Message) {
+			t.Errorf("%q is not in\n%s", a.Message, complaints)
+		}
+	}
+	if said == 0 {
+		t.Errorf("no refusal in words; ip said\n%s", complaints)
+	}
+}
+
+func TestWhatIsAskedOfThePacketFilterIsSeen(t *testing.T) {
+	o, _, _, _ := asked(t, `
+		nft -f - <<-END
+			table inet cni {
+				set pods { type ipv4_addr; elements = { 10.9.0.5, 10.9.0.6 } }
+				chain forward {
+					ip saddr @pods accept
+					ip daddr @pods accept
+					drop
+				}
+			}
+		END
+		nft list ruleset
+		nft add chain inet cni forward
+		nft create chain inet cni forward
+		nft flush chain inet cni forward
+		nft delete table inet cni
+		exit 0`)
+	compare(t, changes(o, "nf_tables", ""),
+		"NFT_MSG_NEWTABLE, table cni",
+		"NFT_MSG_NEWCHAIN, table cni, chain forward",
+		"NFT_MSG_NEWSET, table cni",
+		"NFT_MSG_NEWSETELEM, table cni",
+		"NFT_MSG_NEWRULE, table cni, chain forward, times 3",
+		"NFT_MSG_NEWCHAIN, table cni, chain forward",
+		"NFT_MSG_NEWCHAIN, table cni, chain forward, if new, refused EEXIST",
+		"NFT_MSG_DELRULE, table cni, chain forward",
+		"NFT_MSG_DELTABLE, table cni",
+	)
+}
+
+func TestWhatIsAskedOfIptablesIsSeen(t *testing.T) {
+	for _, program := range []string{"iptables-legacy", "ip6tables-legacy"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	o, _, _, _ := asked(t, `
+		iptables-legacy -w -t nat -N CNI-HOSTPORT
+		iptables-legacy -w -t nat -A CNI-HOSTPORT -j RETURN
+		iptables-legacy -w -t nat -C CNI-HOSTPORT -j DROP
+		ip6tables-legacy -w -N CNI-FORWARD`)
+	compare(t, changes(o, "iptables", ""), "IPT_SO_SET_REPLACE, table nat", "IPT_SO_SET_REPLACE, table nat")
+	compare(t, changes(o, "ip6tables", ""), "IP6T_SO_SET_REPLACE, table filter")
+}
