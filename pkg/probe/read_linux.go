@@ -107,6 +107,9 @@ func (r *reader) begin() {
 			Feature: "calls that are under way already", Reason: hidden + "; later ones are seen",
 		}})
 	}
+	for _, off := range r.probe.lacking {
+		r.sink(event.Event{Time: r.now, Body: off})
+	}
 	r.probe.options.Log.Info("observing CNI calls", "under_way", found)
 }
 
