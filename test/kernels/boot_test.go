@@ -27,7 +27,7 @@ var machines = map[string]machine{
 }
 
 // patience is more than the machine's own.
-const patience = 3 * time.Minute
+const patience = 6 * time.Minute
 
 // feature is a line of the machine's report, as vm writes it.
 type feature struct {
