@@ -15,9 +15,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 
-	"github.com/cniscope/cniscope/pkg/clock"
-	"github.com/cniscope/cniscope/pkg/event"
-)
+	"github.com/cniscope/cniscope/pkg/clock")
 
 // initialPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
 const initialPIDNamespace = 0xEFFFFFFC
@@ -31,7 +29,7 @@ type Probe struct {
 	reader  *ringbuf.Reader
 	pidNS   uint32
 	opened  int64 // monotonic ns
-	lacking []*event.Degraded
+	lacking []missing
 
 	undecodable atomic.Uint64
 }
@@ -72,15 +70,15 @@ func Open(o Options) (_ *Probe, err error) {
 		}
 		p.links = append(p.links, l)
 	}
-	p.openInside()
-	if p.reader, err = ringbuf.NewReader(p.objects.Events); err != nil {
-		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
-	}
-	kernel, err := btf.LoadKernelSpec() // read already, to load the programs
+	kernel, err := btf.LoadKernelSpec() // there is one, or nothing would be loaded
 	if err != nil {
 		return nil, unsupported(err)
 	}
 	p.lacking = lacking(kernel)
+	p.openInside(kernel)
+	if p.reader, err = ringbuf.NewReader(p.objects.Events); err != nil {
+		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
+	}
 	return p, nil
 }
 

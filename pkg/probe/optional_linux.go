@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf/btf"
-
-	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // optional is what the probe makes use of where the kernel has it.
@@ -23,12 +21,10 @@ var optional = []struct {
 }
 
 // lacking names what this kernel does not have. Everything else goes on.
-func lacking(kernel *btf.Spec) (all []*event.Degraded) {
+func lacking(kernel *btf.Spec) (all []missing) {
 	for _, o := range optional {
 		if !o.there(kernel) {
-			all = append(all, &event.Degraded{
-				Feature: o.feature, Reason: fmt.Sprintf("it needs Linux %s or later; %s", o.since, o.without),
-			})
+			all = append(all, missing{o.feature, fmt.Sprintf("needs Linux %s; %s", o.since, o.without)})
 		}
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -79,7 +80,7 @@ type reader struct {
 
 // begin delivers the calls in flight, and says what it may not see of them.
 func (r *reader) begin() {
-	for _, m := range r.probe.inside.missing {
+	for _, m := range slices.Concat(r.probe.lacking, r.probe.inside.missing) {
 		r.missing(m)
 	}
 	if gate := &r.probe.inside.gate; gate.mode == DetailAlways {
@@ -106,9 +107,6 @@ func (r *reader) begin() {
 		r.sink(event.Event{Time: r.now, Body: &event.Degraded{
 			Feature: "calls that are under way already", Reason: hidden + "; later ones are seen",
 		}})
-	}
-	for _, off := range r.probe.lacking {
-		r.sink(event.Event{Time: r.now, Body: off})
 	}
 	r.probe.options.Log.Info("observing CNI calls", "under_way", found)
 }

@@ -6,13 +6,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 )
+
+// configured is what every plugin is told.
+const configured = `{"cniVersion":"1.0.0","name":"pods","type":"any","ipam":{"type":"delegate"}}`
 
 // called is a plugin that was called, as its caller saw it.
 type called struct {
@@ -48,7 +53,7 @@ func command(plugin string) *exec.Cmd {
 // finish runs cmd to its end. That it could not be run at all is the only error.
 func finish(cmd *exec.Cmd) (*called, error) {
 	var out bytes.Buffer
-	cmd.Stdin, cmd.Stdout = bytes.NewReader([]byte("{}")), &out
+	cmd.Stdin, cmd.Stdout = strings.NewReader(configured), &out
 	c := &called{began: clock.Monotonic()}
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -68,6 +73,20 @@ func (c *called) ended(cmd *exec.Cmd, out []byte) error {
 	c.state, c.usage = &status, usage
 	if len(out) > 0 {
 		return json.Unmarshal(out, &c.says)
+	}
+	return nil
+}
+
+// callInside calls the plugins of which the inside is looked into.
+func callInside(all map[string]*called) error {
+	for plugin := range insiders {
+		cmd := command(plugin)
+		cmd.Stderr = os.Stderr
+		c, err := finish(cmd)
+		if err != nil {
+			return fmt.Errorf("calling %s: %w", plugin, err)
+		}
+		all[plugin] = c
 	}
 	return nil
 }
@@ -106,5 +125,5 @@ func callAll() (map[string]*called, error) {
 		}
 		all[plugin] = c
 	}
-	return all, nil
+	return all, callInside(all)
 }

@@ -22,8 +22,8 @@ const patience = 5 * time.Minute
 
 func main() {
 	name := filepath.Base(os.Args[0])
-	if act := acts[name]; act != nil {
-		os.Exit(act())
+	if do := act(name); do != nil {
+		os.Exit(do())
 	}
 	if os.Getenv(mounted) == "" {
 		fmt.Fprintln(os.Stderr, "init:", begin())

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,7 +50,7 @@ func install() error {
 			return err
 		}
 	}
-	for name := range acts {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(acts)), slices.Collect(maps.Keys(insiders))) {
 		folder := pluginFolder
 		if name == filepath.Base(helper) || name == filepath.Base(interpreter) {
 			folder = "/bin"
@@ -58,6 +60,20 @@ func install() error {
 		}
 	}
 	return os.WriteFile(filepath.Join(pluginFolder, "script"), []byte("#!"+interpreter+" option\n"), 0o755)
+}
+
+// act is what this program does under a name; nil under its own.
+func act(name string) func() int {
+	if do := insiders[name]; do != nil {
+		return func() int {
+			if err := do(); err != nil {
+				fmt.Fprintln(os.Stderr, name+":", err)
+				return 1
+			}
+			return 0
+		}
+	}
+	return acts[name]
 }
 
 // self is what a plugin knows of itself.

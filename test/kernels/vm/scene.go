@@ -75,6 +75,11 @@ func report(to io.Writer) error {
 // play calls the plugins under a probe, or without where there is none: they must not
 // notice. One of them is called before the probe is there.
 func (s *scene) play() error {
+	w, err := makeWorld()
+	if err != nil {
+		return err
+	}
+	go w.unlock()
 	early := command("hung")
 	stdin, err := early.StdinPipe()
 	if err != nil {
@@ -93,7 +98,7 @@ func (s *scene) play() error {
 
 	p, err := probe.Open(probe.Options{
 		Ring: 1 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Detail: probe.DetailAlways, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		s.unsupported = err
