@@ -14,6 +14,7 @@ import (
 var kernels = []kernel{
 	{name: "5.10", image: "bullseye-amd64", lacks: []string{
 		"network namespace cookie",
+		"waits for the kernel's own locks, who has them",
 		"tracepoints: lock contention",
 		"tracepoint: netlink extack",
 	}},
@@ -30,7 +31,10 @@ var withoutProbe = []string{
 	"delegate and its standard input", "script, by its own name", "exec of a thread",
 	"long environment", "unprivileged callers not believed", "CPU time", "run-queue delay",
 	"time of the fork", "standard input", "PID namespaces", "network namespace",
-	"network namespace cookie", "calls under way at start", "nothing lost",
+	"network namespace cookie", "calls under way at start", "sleeps",
+	"waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
+	"sysctls written", "network namespaces entered", "configuration and result",
+	"connections, who answers", "connections refused", "first connection of a pod", "nothing lost",
 }
 
 // kernel is one of the machines.
