@@ -50,8 +50,8 @@ show-demo: ## draw a recorded demo (no root)
 # Rigs are told apart by their folders, but a cniscope sees the calls of every rig: the
 # packages that start one run one after another.
 PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
-# A real node takes long to build; test-kubernetes is a target of its own.
-RIGS := $(shell go list ./test/... 2>/dev/null | grep -v /test/kubernetes)
+# A real node takes long to build, and other kernels to boot: targets of their own.
+RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels)
 
 .PHONY: test
 test: $(if $(filter 0,$(shell id -u)),tools tools-older tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
@@ -96,6 +96,7 @@ drift: generate ## check that the committed BPF objects are what the source give
 include tools.mk
 include kubernetes.mk
 include bench.mk
+include kernels.mk
 
 .PHONY: test-ordinary
 

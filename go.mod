@@ -3,6 +3,7 @@ module github.com/cniscope/cniscope
 go 1.26.6
 
 require (
+	github.com/cavaliergopher/cpio v1.0.1
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/cilium/ebpf v0.22.0
 	github.com/containerd/containerd/api v1.12.0

@@ -5,13 +5,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// agentAct serves whoever calls: it runs a command for each, and answers then.
+// runs is the variable that names what an agent runs for each call.
+const runs = "RUNS"
+
+// agentAct serves whoever calls: it runs a command or a plugin for each, and answers then.
 func agentAct(address string) error {
 	l, err := net.Listen("unix", address)
 	if err != nil {
@@ -22,7 +27,12 @@ func agentAct(address string) error {
 		if err != nil {
 			return err
 		}
-		if err := exec.Command("sleep", "0.05").Run(); err != nil {
+		cmd := exec.Command("sleep", "0.05")
+		if plugin := os.Getenv(runs); plugin != "" {
+			cmd = exec.Command(plugin)
+			cmd.Stdin = strings.NewReader("{}")
+		}
+		if err := cmd.Run(); err != nil {
 			return err
 		}
 		_, _ = c.Write([]byte("x"))
@@ -31,14 +41,14 @@ func agentAct(address string) error {
 }
 
 // startAgent runs it until the test is over.
-func startAgent(t *testing.T, address string) *os.Process {
+func startAgent(t *testing.T, address string, env ...string) *os.Process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Args[0], cmd.Env, cmd.Stderr = "agent", append(os.Environ(), "ARGUMENT="+address), os.Stderr
+	cmd.Args[0], cmd.Env, cmd.Stderr = "agent", append(append(os.Environ(), "ARGUMENT="+address), env...), os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +100,24 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 		}
 	}
 	t.Errorf("the agent's command was not seen: %+v", o.execs())
+}
+
+// Multus' daemon, or the runtime itself where a plugin asks it something.
+func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
+	address := filepath.Join(t.TempDir(), "agent.sock")
+	run := plugin(t, "delegated", "true")
+	agent := startAgent(t, address, append(run.Env, runs+"="+run.Path)...)
+	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+		o.agent = agent.Pid
+		if err := acting(t, "dial", "unix "+address).Run(); err != nil {
+			t.Error(err)
+		}
+	})
+	execs := o.execs()
+	i := slices.IndexFunc(execs, func(e *event.Exec) bool { return e.Name == "delegated" })
+	if i < 0 || !execs[i].Root || !execs[i].InPath || execs[i].Call == nil || int(execs[i].ParentPID) != agent.Pid {
+		t.Errorf("%d of %+v", i, execs)
+	}
 }
 
 // trackedOf counts our processes in the kernel's table.

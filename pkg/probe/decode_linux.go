@@ -173,7 +173,7 @@ func namespace(cookie uint64, inum uint32) event.Namespace {
 		ns.Label = strconv.FormatUint(uint64(inum), 10)
 		ns.Key = ns.Label
 	}
-	// Kernels before 5.12 have no cookie; an inode number is the next best thing.
+	// Kernels before 5.12 have no cookie, and the kernel side takes the inode number for it.
 	if cookie != 0 {
 		ns.Key = strconv.FormatUint(cookie, 10)
 	}

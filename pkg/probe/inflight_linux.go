@@ -110,13 +110,14 @@ func (p *Probe) describe(r *running) bool {
 			im.env = split(environ)
 		}
 	}
-	// Of a script the link names the interpreter, and its file is an argument.
+	// Of a script the link names the interpreter, and its file is an argument; of a plugin
+	// that is itself a link, it names what that leads to, and the first argument the plugin.
 	vars, _ := parseEnvironment(im.env)
-	if folders := vars.folders(); len(im.args) > 1 {
-		if i := slices.IndexFunc(im.args[1:min(len(im.args), 3)], func(a string) bool {
+	if folders := vars.folders(); len(folders) > 0 {
+		if i := slices.IndexFunc(im.args[:min(len(im.args), 3)], func(a string) bool {
 			return slices.Contains(folders, path.Dir(path.Clean(a)))
 		}); i >= 0 {
-			im.file, im.script = im.args[i+1], true
+			im.file, im.script = im.args[i], i > 0
 		}
 	}
 	im.describe(r.exec, p.options.Arguments)

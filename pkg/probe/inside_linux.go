@@ -48,13 +48,13 @@ func hooks() []hook {
 
 // openInside loads what looks into processes. It never fails: without it there are still
 // runs and commands, and missing says why.
-func (p *Probe) openInside() {
+func (p *Probe) openInside(kernel *btf.Spec) {
 	in := &p.inside
 	in.gate.mode, in.gate.linger = p.options.Detail, p.options.Linger
 	if p.options.Detail == DetailCommands {
 		return
 	}
-	if err := p.loadInside(); err != nil {
+	if err := p.loadInside(kernel); err != nil {
 		in.missing = append(in.missing, missing{"inside of plugins", err.Error()})
 		return
 	}
@@ -75,7 +75,7 @@ func (p *Probe) openInside() {
 	}
 }
 
-func (p *Probe) loadInside() error {
+func (p *Probe) loadInside(kernel *btf.Spec) error {
 	in := &p.inside
 	spec, err := loadInside()
 	if err != nil {
@@ -84,10 +84,6 @@ func (p *Probe) loadInside() error {
 	p.shape(spec)
 	if err := errors.Join(p.constants(spec), spec.Variables["class_of"].Set(classes())); err != nil {
 		return fmt.Errorf("setting options: %w", err)
-	}
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil {
-		return fmt.Errorf("reading the kernel's types: %w", err)
 	}
 	said := map[string]bool{}
 	for _, h := range hooks() {

@@ -4,16 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 
-	"github.com/cniscope/cniscope/pkg/clock"
-)
+	"github.com/cniscope/cniscope/pkg/clock")
 
 // initialPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
 const initialPIDNamespace = 0xEFFFFFFC
@@ -28,6 +30,7 @@ type Probe struct {
 	pidNS   uint32
 	opened  int64    // monotonic ns
 	symbols *os.File // nil where they cannot be had
+	lacking []missing
 
 	undecodable atomic.Uint64
 }
@@ -68,8 +71,13 @@ func Open(o Options) (_ *Probe, err error) {
 		}
 		p.links = append(p.links, l)
 	}
-	p.openInside()
 	p.symbols, _ = os.Open("/proc/kallsyms")
+	kernel, err := btf.LoadKernelSpec() // there is one, or nothing would be loaded
+	if err != nil {
+		return nil, unsupported(err)
+	}
+	p.lacking = lacking(kernel)
+	p.openInside(kernel)
 	if p.reader, err = ringbuf.NewReader(p.objects.Events); err != nil {
 		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
 	}
@@ -128,6 +136,12 @@ func unsupported(err error) error {
 			Remedy: "use Linux 5.8 or later, built with CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux exists)",
 			Err:    err,
 		}
+	case errors.As(err, &verifier) && slices.ContainsFunc(verifier.Log, withheld):
+		return &UnsupportedError{
+			Need:   "a kernel whose memory BPF programs may read",
+			Remedy: "start it without lockdown=confidentiality (lockdown=integrity is enough for Secure Boot)",
+			Err:    err,
+		}
 	case errors.As(err, &verifier):
 		return &UnsupportedError{
 			Need:   "a kernel that accepts the probe's programs",
@@ -136,6 +150,14 @@ func unsupported(err error) error {
 		}
 	}
 	return fmt.Errorf("kernel probe: %w", err)
+}
+
+// withheld tells whether the verifier says that there is no reading of the kernel's memory.
+// Every kernel has the function, and a locked down one keeps it back
+// (kernel/trace/bpf_trace.c, LOCKDOWN_BPF_READ_KERNEL). The words differ by version.
+func withheld(line string) bool {
+	return strings.Contains(line, "unknown func bpf_probe_read") ||
+		strings.Contains(line, "cannot use helper bpf_probe_read")
 }
 
 func pidNamespace() (uint32, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -84,7 +85,7 @@ type reader struct {
 
 // begin delivers the calls in flight, and says what it may not see of them.
 func (r *reader) begin() {
-	for _, m := range r.probe.inside.missing {
+	for _, m := range slices.Concat(r.probe.lacking, r.probe.inside.missing) {
 		r.missing(m)
 	}
 	if gate := &r.probe.inside.gate; gate.mode == DetailAlways {

@@ -118,8 +118,7 @@ static __always_inline void append_message(struct call_event *e, struct process 
 static __always_inline void namespace_of(struct call_event *e, struct net *net)
 {
 	e->netns_inum = BPF_CORE_READ(net, ns.inum);
-	if (bpf_core_field_exists(net->net_cookie))
-		e->netns_cookie = BPF_CORE_READ(net, net_cookie);
+	e->netns_cookie = cookie_of(net);
 }
 
 #define PATH_DEPTH 14

@@ -86,6 +86,16 @@ static __always_inline struct process *new_root(struct task_struct *task)
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
+/* A server is followed because plugins call it, and may itself run plugins: Multus' daemon,
+ * the runtime. Those have a standard input of their own, as delegates do; what merely
+ * inherited an environment has not. */
+static __always_inline bool run_by_agent(struct task_struct *task, const struct process *p)
+{
+	__u64 in = p->agent ? pipe_of(task, 0) : 0;
+
+	return in && in != p->in_ino;
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *bprm)
 {
@@ -119,8 +129,13 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 		if (!p)
 			return 0;
 		root = true;
-		e->h.flags |= FLAG_ROOT;
+	} else if (trusted && s->found && run_by_agent(task, p)) {
+		p->root = p->self;
+		p->agent = 0;
+		root = true;
 	}
+	if (root)
+		e->h.flags |= FLAG_ROOT;
 	if (trusted)
 		e->h.flags |= FLAG_TRUSTED;
 	e->h.kind = KIND_EXEC;

@@ -223,8 +223,7 @@ static __always_inline void tcp_state(struct sock *sk, int old, int new)
 	if (new != TCP_ESTABLISHED)
 		return;
 	net = BPF_CORE_READ(sk, __sk_common.skc_net.net);
-	if (bpf_core_field_exists(net->net_cookie))
-		cookie = BPF_CORE_READ(net, net_cookie);
+	cookie = cookie_of(net);
 	since = bpf_map_lookup_elem(&awaited, &cookie);
 	if (!cookie || !since)
 		return;

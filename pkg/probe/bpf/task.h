@@ -58,6 +58,14 @@ static __always_inline void key_of(struct task_struct *task, struct task_key *ke
 	key->pid = visible_pid(task);
 }
 
+/* What tells a network namespace from all others: its cookie, before 5.12 its inode number. */
+static __always_inline __u64 cookie_of(struct net *net)
+{
+	if (bpf_core_field_exists(net->net_cookie))
+		return BPF_CORE_READ(net, net_cookie);
+	return BPF_CORE_READ(net, ns.inum);
+}
+
 static __always_inline void netns_of(struct task_struct *task, __u64 *cookie, __u32 *inum)
 {
 	/* Gone early in the exit of a thread that is not the last one. */
@@ -66,8 +74,7 @@ static __always_inline void netns_of(struct task_struct *task, __u64 *cookie, __
 	if (!net)
 		return;
 	*inum = BPF_CORE_READ(net, ns.inum);
-	if (bpf_core_field_exists(net->net_cookie))
-		*cookie = BPF_CORE_READ(net, net_cookie);
+	*cookie = cookie_of(net);
 }
 
 /* The file behind a descriptor of the task; none if it has no such. */

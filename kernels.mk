@@ -1,0 +1,15 @@
+# The probe on other kernels, emulated: docs/kernels.md. Which ones, test/kernels says. A
+# kernel stays as it was fetched: `rm -r .cache/kernels` to have the newest of each suite.
+
+KERNELS := $(shell sed -n 's/.* image: "\([^"]*\)".*/\1/p' test/kernels/kernels_test.go | sort -u)
+
+.PHONY: test-kernels debian-qemu
+
+test-kernels: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## boot the probe on Debian's kernels, on arm64 and under lockdown (2 minutes; no KVM)
+	go test ./test/kernels -count=1 -timeout 40m -v
+
+.cache/kernels/%/vmlinuz:
+	@test/kernels/fetch.sh $(firstword $(subst -, ,$*)) $(lastword $(subst -, ,$*)) $(@D)
+
+debian-qemu:
+	@$(TOOLS)/debian.sh qemu-system-x86 qemu-system-arm

@@ -1,0 +1,90 @@
+package kernels
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// machine is how an architecture is emulated.
+type machine struct {
+	program string
+	options []string
+	console string
+}
+
+// Emulated also where KVM could be had, so that it runs the same everywhere.
+var machines = map[string]machine{
+	// With two CPUs QEMU 7.2's cmpxchg16b leaves wrong flags, and Linux breaks in kmalloc.
+	"amd64": {"qemu-system-x86_64", []string{"-cpu", "max,cx16=off"}, "ttyS0"},
+	// The architecture's own pointer authentication takes most of the time when emulated.
+	"arm64": {"qemu-system-aarch64", []string{"-M", "virt", "-cpu", "max,pauth-impdef=on"}, "ttyAMA0"},
+}
+
+// patience is more than the machine's own.
+const patience = 6 * time.Minute
+
+// feature is a line of the machine's report, as vm writes it.
+type feature struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+// reported is what a machine said.
+type reported struct {
+	kernel   kernel
+	release  string
+	features []feature
+}
+
+// boot runs a machine until it powers itself off.
+func boot(t *testing.T, k kernel) reported {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	m := machines[k.arch()]
+	args := append([]string{
+		"-accel", "tcg,thread=multi", "-smp", "2", "-m", "512",
+		"-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot",
+		"-kernel", k.file(), "-initrd", initramfs(t, k.arch()),
+		"-append", "panic=-1 quiet loglevel=1 console=" + m.console + " " + k.options,
+	}, m.options...)
+	began := time.Now()
+	console, err := exec.CommandContext(ctx, m.program, args...).CombinedOutput()
+	t.Logf("took %.1f s", time.Since(began).Seconds())
+	r, complete := read(t, console)
+	if err != nil || !complete {
+		t.Fatalf("the machine did not say all it should: %v\n%s", err, console)
+	}
+	r.kernel = k
+	return r
+}
+
+// read finds the report among what else is on the console.
+func read(t *testing.T, console []byte) (r reported, complete bool) {
+	t.Helper()
+	lines := bufio.NewScanner(bytes.NewReader(console))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		kind, rest, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
+		switch kind {
+		case "kernel":
+			r.release = rest
+		case "feature":
+			var f feature
+			if err := json.Unmarshal([]byte(rest), &f); err != nil {
+				t.Fatalf("%v in %q", err, rest)
+			}
+			r.features = append(r.features, f)
+		case "end":
+			complete = true
+		}
+	}
+	return r, complete
+}

@@ -1,0 +1,52 @@
+package kernels
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/cavaliergopher/cpio"
+)
+
+// initramfs packs vm as /init, cniscope, and nothing else.
+func initramfs(t *testing.T, arch string) string {
+	t.Helper()
+	var archive bytes.Buffer
+	w := cpio.NewWriter(&archive)
+	for name, source := range map[string]string{"init": "./vm", "cniscope": "../../plugin/cniscope"} {
+		program := build(t, arch, source)
+		header := &cpio.Header{Name: name, Mode: cpio.TypeReg | 0o755, Size: int64(len(program))}
+		if err := w.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(program); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "initramfs")
+	if err := os.WriteFile(file, archive.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// build returns a static program.
+func build(t *testing.T, arch, source string) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "program")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", file, source)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	program, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}

@@ -1,0 +1,85 @@
+package kernels
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kernels are what is booted: columns of docs/kernels.md. kernels.mk reads here which images
+// to fetch.
+var kernels = []kernel{
+	{name: "5.10", image: "bullseye-amd64", lacks: []string{
+		"network namespace cookie",
+		"waits for the kernel's own locks, who has them",
+		"tracepoints: lock contention",
+		"tracepoint: netlink extack",
+	}},
+	{name: "6.1", image: "bookworm-amd64"},
+	{name: "6.12", image: "trixie-amd64"},
+	{name: "newest", image: "sid-amd64"},
+	{name: "6.12, arm64", image: "trixie-arm64"},
+	{name: "6.12, lockdown=confidentiality", image: "trixie-amd64", options: "lockdown=confidentiality", lacks: withoutProbe},
+}
+
+// withoutProbe is what there is not where the probe cannot be loaded.
+var withoutProbe = []string{
+	"kernel probe", "cniscope, from call to span", "fork, exec and exit", "exit code", "signal", "identity of the call",
+	"delegate and its standard input", "script, by its own name", "exec of a thread",
+	"long environment", "unprivileged callers not believed", "CPU time", "run-queue delay",
+	"time of the fork", "standard input", "PID namespaces", "network namespace",
+	"network namespace cookie", "calls under way at start", "sleeps",
+	"waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
+	"sysctls written", "network namespaces entered", "configuration and result",
+	"connections, who answers", "connections refused", "first connection of a pod", "nothing lost",
+}
+
+// kernel is one of the machines.
+type kernel struct {
+	name    string
+	image   string // SUITE-ARCH, a folder of .cache/kernels
+	options string // of its command line
+	lacks   []string
+}
+
+func (k kernel) arch() string { return k.image[strings.LastIndexByte(k.image, '-')+1:] }
+
+func (k kernel) file() string { return filepath.Join("../../.cache/kernels", k.image, "vmlinuz") }
+
+func TestEveryKernelGivesWhatItCanAndLacksTheRestByName(t *testing.T) {
+	var reports []reported
+	for _, k := range kernels {
+		t.Run(k.name, func(t *testing.T) {
+			if _, err := os.Stat(k.file()); err != nil {
+				t.Skip(err, "; make test-kernels fetches it")
+			}
+			if _, err := exec.LookPath(machines[k.arch()].program); err != nil {
+				t.Skip(err, "; make test-kernels installs it")
+			}
+			r := boot(t, k)
+			reports = append(reports, r)
+			for _, f := range r.features {
+				switch lacks := slices.Contains(k.lacks, f.Name); {
+				case f.OK && lacks:
+					t.Errorf("%s: is there, and was not expected", f.Name)
+				case !f.OK && !lacks:
+					t.Errorf("%s: %s", f.Name, f.Detail)
+				case !f.OK:
+					t.Logf("off: %s: %s", f.Name, f.Detail)
+				}
+			}
+			for _, name := range k.lacks {
+				if !slices.ContainsFunc(r.features, func(f feature) bool { return f.Name == name }) {
+					t.Errorf("%s: no such feature", name)
+				}
+			}
+		})
+	}
+	if len(reports) < len(kernels) || t.Failed() {
+		return
+	}
+	compare(t, table(reports))
+}

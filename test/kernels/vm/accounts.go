@@ -1,0 +1,74 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// cpuTime compares with what the kernel told the caller. Half of it may lie before the exec,
+// in the caller's name, or in an end that the tracepoint does not see.
+func cpuTime(s *scene) error {
+	root, err := s.run("busy")
+	if err != nil {
+		return err
+	}
+	u := s.calls["busy"].usage
+	got, want := s.exit(root.Process).Used.CPU, u.Utime.Nano()+u.Stime.Nano()
+	if got < want/2 || got > want*3/2 {
+		return fmt.Errorf("%v, want %v", time.Duration(got), time.Duration(want))
+	}
+	return nil
+}
+
+// runDelay must be there: more threads were busy than there are CPUs.
+func runDelay(s *scene) error {
+	root, err := s.run("busy")
+	if err != nil {
+		return err
+	}
+	if s.exit(root.Process).Used.RunDelay <= 0 {
+		return errors.New("none, though CPUs were short")
+	}
+	return nil
+}
+
+func started(s *scene) error {
+	root, err := s.run("tree")
+	if err != nil {
+		return err
+	}
+	if c := s.calls["tree"]; root.Started < c.began || root.Started > c.over {
+		return fmt.Errorf("%d is not from %d to %d", root.Started, c.began, c.over)
+	}
+	return nil
+}
+
+func pidNamespaces(s *scene) error {
+	root, err := s.run("inside")
+	if err != nil {
+		return err
+	}
+	if want := s.calls["inside"].pid; int(root.PID) != want {
+		return fmt.Errorf("%d, want the number of our namespace, %d", root.PID, want)
+	}
+	return nil
+}
+
+func underWay(s *scene) error {
+	root, err := s.run("hung")
+	if err != nil {
+		return err
+	}
+	if x := s.exit(root.Process); !root.InFlight || int(root.PID) != s.hungPID || x.Code != 4 {
+		return fmt.Errorf("%+v, its end %+v", *root, *x)
+	}
+	if s.exec(func(x *event.Exec) bool { return x.InFlight && x != root }) != nil {
+		return errors.New("more was found than there was")
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf/btf"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe"
+)
+
+// optional are the features that the probe may go on without, as it calls them.
+var optional = map[string]func(*scene) error{
+	"network namespace cookies":             networkCookie,
+	"waits for the kernel's own locks":      kernelLocks,
+	"first connection, refused connections": firstConnection,
+}
+
+// feature is something that a kernel can give or not. Its check returns nil if it is there,
+// and else what was seen instead.
+type feature struct {
+	name  string
+	check func(*scene) error
+}
+
+// features in the order of docs/kernels.md.
+var features = []feature{
+	{"kernel probe", func(s *scene) error { return s.unsupported }},
+	{"what is off is said", said},
+	{"plugins run undisturbed", undisturbed},
+	{"cniscope, from call to span", wholeProgram},
+	{"fork, exec and exit", wholeTree},
+	{"exit code", exitCode},
+	{"signal", signal},
+	{"identity of the call", callIdentity},
+	{"delegate and its standard input", delegates},
+	{"script, by its own name", script},
+	{"exec of a thread", execOfThread},
+	{"long environment", longEnvironment},
+	{"unprivileged callers not believed", unprivileged},
+	{"CPU time", cpuTime},
+	{"run-queue delay", runDelay},
+	{"time of the fork", started},
+	{"standard input", standardInput},
+	{"PID namespaces", pidNamespaces},
+	{"network namespace", networkNamespace},
+	{"network namespace cookie", networkCookie},
+	{"calls under way at start", underWay},
+	{"sleeps", sleeps},
+	{"waits for locks on files, who has them", fileLock},
+	{"waits for the kernel's own locks, who has them", kernelLocks},
+	{"sysctls written", settings},
+	{"network namespaces entered", namespacesEntered},
+	{"configuration and result", configuration},
+	{"connections, who answers", connections},
+	{"connections refused", refusals},
+	{"first connection of a pod", firstConnection},
+	{"nothing lost", nothingLost},
+	{"tracepoints: system calls", tracepoints("sys_enter", "sys_exit")},
+	{"tracepoints: lock contention", tracepoints("contention_begin", "contention_end")},
+	{"tracepoint: netlink extack", tracepoints("netlink_extack")},
+	{"tracepoint: socket states", tracepoints("inet_sock_set_state")},
+}
+
+// said looks whether the product names what it cannot do here: without a probe by the error's
+// remedy, with one by events.
+func said(s *scene) error {
+	if s.unsupported != nil {
+		var no *probe.UnsupportedError
+		switch {
+		case !errors.As(s.unsupported, &no) || no.Remedy == "":
+			return errors.New("no remedy")
+		case strings.Contains(s.options, "lockdown=confidentiality") && !strings.Contains(no.Remedy, "lockdown=confidentiality"):
+			return fmt.Errorf("the remedy is %q", no.Remedy)
+		}
+		return nil
+	}
+	for name, check := range optional {
+		if off := check(s) != nil; off != s.degraded(name) {
+			return fmt.Errorf("%s: off is %v, said to be off is %v", name, off, s.degraded(name))
+		}
+	}
+	return nil
+}
+
+// undisturbed looks at what the callers saw, with a probe or without.
+func undisturbed(s *scene) error {
+	codes := map[string]int{"failing": 7, "replaced": 5, "hung": 4}
+	for plugin, c := range s.calls {
+		want := c.state.Exited() && c.state.ExitStatus() == codes[plugin]
+		if plugin == "killed" {
+			want = c.state.Signaled()
+		}
+		if !want {
+			return fmt.Errorf("%s ended with %#x", plugin, *c.state)
+		}
+	}
+	return nil
+}
+
+func wholeTree(s *scene) error {
+	root, err := s.run("tree")
+	if err != nil {
+		return err
+	}
+	child := s.exec(func(x *event.Exec) bool { return x.Parent == root.Process && x.File == helper })
+	switch {
+	case child == nil:
+		return errors.New("its child's exec was not seen")
+	case child.Name != "helper" || child.Root || child.InPath || child.Call != nil || child.Process == root.Process:
+		return fmt.Errorf("its child: %+v", *child)
+	case s.fork(child.Process).Parent != root.Process:
+		return errors.New("its child's fork was not seen")
+	case s.exit(child.Process).Unseen || s.exit(root.Process).Unseen:
+		return errors.New("an exit was not seen")
+	}
+	return nil
+}
+
+func exitCode(s *scene) error {
+	root, err := s.run("failing")
+	if err != nil {
+		return err
+	}
+	if x := s.exit(root.Process); x.Code != 7 || x.Signal != "" {
+		return fmt.Errorf("%+v, want code 7", *x)
+	}
+	return nil
+}
+
+func signal(s *scene) error {
+	root, err := s.run("killed")
+	if err != nil {
+		return err
+	}
+	if x := s.exit(root.Process); x.Code != 0 || x.Signal != "SIGKILL" {
+		return fmt.Errorf("%+v, want SIGKILL", *x)
+	}
+	return nil
+}
+
+func callIdentity(s *scene) error {
+	root, err := s.run("tree")
+	if err != nil {
+		return err
+	}
+	if want := identity("tree"); !root.InPath || *root.Call != want || root.File != pluginFolder+"/tree" || root.Truncated {
+		return fmt.Errorf("%+v with %+v, want %+v", *root, *root.Call, want)
+	}
+	return nil
+}
+
+func delegates(s *scene) error {
+	root, err := s.run("tree")
+	if err != nil {
+		return err
+	}
+	ipam := s.exec(func(x *event.Exec) bool { return x.Parent == root.Process && x.Name == "delegate" })
+	if ipam == nil || !ipam.InPath || ipam.Root || ipam.Call == nil || ipam.Stdin == "" || ipam.Stdin == root.Stdin {
+		return fmt.Errorf("%+v below %+v", ipam, *root)
+	}
+	return nil
+}
+
+func script(s *scene) error {
+	root, err := s.run("script")
+	if err != nil {
+		return err
+	}
+	if root.Name != "script" || root.File != pluginFolder+"/script" || len(root.Args)+root.Hidden != 0 {
+		return fmt.Errorf("%+v", *root)
+	}
+	return nil
+}
+
+func execOfThread(s *scene) error {
+	root, err := s.run("replaced")
+	if err != nil {
+		return err
+	}
+	second := s.exec(func(x *event.Exec) bool { return x.Process == root.Process && x.Name == "helper" })
+	if second == nil {
+		return errors.New("the second image was not seen, or not as the same process")
+	}
+	if x := s.exit(root.Process); x.Code != 5 {
+		return fmt.Errorf("its end: %+v, want code 5", *x)
+	}
+	return nil
+}
+
+func longEnvironment(s *scene) error {
+	root, err := s.run("crowded")
+	if err != nil {
+		return err
+	}
+	if want := identity("crowded"); *root.Call != want || root.Truncated {
+		return fmt.Errorf("%+v with %+v", *root, *root.Call)
+	}
+	return nil
+}
+
+func unprivileged(s *scene) error {
+	root, err := s.run("tenant")
+	switch {
+	case s.unsupported != nil:
+		return err
+	case err == nil:
+		return fmt.Errorf("believed: %+v", *root)
+	}
+	return nil
+}
+
+// tracepoints looks for BTF tracepoints that the kernel has.
+func tracepoints(names ...string) func(*scene) error {
+	return func(*scene) error {
+		spec, err := btf.LoadKernelSpec()
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			var t *btf.Typedef
+			if err := spec.TypeByName("btf_trace_"+name, &t); err != nil {
+				return fmt.Errorf("no tracepoint %s", name)
+			}
+		}
+		return nil
+	}
+}
+
+func standardInput(s *scene) error {
+	root, err := s.run("inside")
+	if err != nil {
+		return err
+	}
+	if want := s.calls["inside"].says.Stdin; root.Stdin != want || want == "" {
+		return fmt.Errorf("%q, want %q", root.Stdin, want)
+	}
+	return nil
+}
+
+func networkNamespace(s *scene) error {
+	root, err := s.run("inside")
+	if err != nil {
+		return err
+	}
+	want := s.calls["inside"].says.NetNS
+	if root.NetNS.Label != want || want == "" || s.exit(root.Process).NetNS != root.NetNS {
+		return fmt.Errorf("%+v, and %+v in the end, want %s", root.NetNS, s.exit(root.Process).NetNS, want)
+	}
+	return nil
+}
+
+func networkCookie(s *scene) error {
+	root, err := s.run("inside")
+	if err != nil {
+		return err
+	}
+	if root.NetNS.Key == root.NetNS.Label {
+		return errors.New("the inode number stands in for it")
+	}
+	if want := strconv.FormatUint(s.calls["inside"].says.Cookie, 10); root.NetNS.Key != want {
+		return fmt.Errorf("%s, want %s", root.NetNS.Key, want)
+	}
+	return nil
+}
+
+func nothingLost(s *scene) error {
+	if s.unsupported != nil {
+		return errors.New("the kernel probe is off")
+	}
+	if st := s.stats; st.RingFull+st.TableFull+st.Undecodable+st.LongEnvironment != 0 || st.Tracked != 0 {
+		return fmt.Errorf("%+v", st)
+	}
+	return nil
+}

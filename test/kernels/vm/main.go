@@ -1,0 +1,71 @@
+//go:build linux
+
+// Command vm is all that runs in the machines that test/kernels boots: their init, the CNI
+// plugins that it calls under a real probe, and what those run. It prints one line of JSON
+// for each feature and powers the machine off.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// mounted tells the second init that it is not the first.
+const mounted = "CNISCOPE_MOUNTED"
+
+// patience is how long a machine may take, emulated and on a busy host.
+const patience = 5 * time.Minute
+
+func main() {
+	name := filepath.Base(os.Args[0])
+	if do := act(name); do != nil {
+		os.Exit(do())
+	}
+	if os.Getenv(mounted) == "" {
+		fmt.Fprintln(os.Stderr, "init:", begin())
+		powerOff()
+	}
+	time.AfterFunc(patience, powerOff)
+	if err := report(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "init:", err)
+	}
+	powerOff()
+}
+
+// begin makes the machine one that Go programs expect, and starts the init anew: the BPF
+// library looks at /proc before main does. It returns only if it failed.
+func begin() error {
+	for _, m := range []struct{ kind, at string }{
+		{"proc", "/proc"},
+		{"sysfs", "/sys"},
+		{"devtmpfs", "/dev"},
+		{"securityfs", "/sys/kernel/security"},
+	} {
+		if err := os.MkdirAll(m.at, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount(m.kind, m.at, m.kind, 0, ""); err != nil {
+			return fmt.Errorf("mounting %s: %w", m.at, err)
+		}
+	}
+	console, err := os.OpenFile("/dev/console", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	for fd := range 3 {
+		if err := unix.Dup3(int(console.Fd()), fd, 0); err != nil {
+			return err
+		}
+	}
+	return unix.Exec("/init", []string{"/init"}, []string{mounted + "=1", "PATH=/bin"})
+}
+
+func powerOff() {
+	unix.Sync()
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+	os.Exit(1) // the kernel panics, which ends the machine too
+}

@@ -1,0 +1,188 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe"
+)
+
+// scene is what happened, as callers saw it and as the probe did.
+type scene struct {
+	options string // of the kernel
+	calls   map[string]*called
+	hungPID int
+
+	unsupported error // why there is no probe
+	stats       probe.Stats
+	mu          sync.Mutex
+	events      []event.Event
+}
+
+// result is one line of the report.
+type result struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Detail is why not.
+	Detail string `json:"detail,omitempty"`
+}
+
+// report plays the scene and says of each feature whether it was there.
+func report(to io.Writer) error {
+	if err := install(); err != nil {
+		return err
+	}
+	options, err := os.ReadFile("/proc/cmdline")
+	if err != nil {
+		return err
+	}
+	s := &scene{options: string(options)}
+	if err := s.play(); err != nil {
+		return err
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	fmt.Fprintf(to, "\nkernel %s\n", unix.ByteSliceToString(u.Release[:]))
+	for _, f := range features {
+		r := result{Name: f.name, OK: true}
+		if err := f.check(s); err != nil {
+			r.OK, r.Detail = false, err.Error()
+		}
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(to, "\nfeature %s\n", line)
+	}
+	fmt.Fprintln(to, "\nend")
+	return nil
+}
+
+// play calls the plugins under a probe, or without where there is none: they must not
+// notice. One of them is called before the probe is there.
+func (s *scene) play() error {
+	w, err := makeWorld()
+	if err != nil {
+		return err
+	}
+	go w.unlock()
+	early := command("hung")
+	stdin, err := early.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := early.Start(); err != nil {
+		return err
+	}
+	s.hungPID = early.Process.Pid
+	leave := func() error {
+		s.calls["hung"] = &called{}
+		_ = stdin.Close()
+		_ = early.Wait()
+		return s.calls["hung"].ended(early, nil)
+	}
+
+	p, err := probe.Open(probe.Options{
+		Ring: 1 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown,
+		Detail: probe.DetailAlways, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		s.unsupported = err
+		if s.calls, err = callAll(); err != nil {
+			return err
+		}
+		return leave()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- p.Run(ctx, s.sink) }()
+	// The probe looks for what is under way while other plugins may be called.
+	for i := 0; i < 1500 && s.exec(func(x *event.Exec) bool { return x.InFlight }) == nil; i++ {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if s.calls, err = callAll(); err == nil {
+		err = leave()
+	}
+	cancel() // what the kernel sent by now is delivered before Run returns
+	err = errors.Join(err, <-done)
+	s.stats = p.Stats()
+	return errors.Join(err, p.Close())
+}
+
+func (s *scene) sink(e event.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, e)
+}
+
+// exec returns the first image of which is is true, nil without.
+func (s *scene) exec(is func(*event.Exec) bool) *event.Exec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.events {
+		if x, ok := e.Body.(*event.Exec); ok && is(x) {
+			return x
+		}
+	}
+	return nil
+}
+
+// run returns the plugin that a call began with.
+func (s *scene) run(plugin string) (*event.Exec, error) {
+	if s.unsupported != nil {
+		return nil, errors.New("the kernel probe is off")
+	}
+	x := s.exec(func(x *event.Exec) bool { return x.Root && x.Call != nil && x.Call.ContainerID == plugin })
+	if x == nil {
+		return nil, fmt.Errorf("%s was not seen", plugin)
+	}
+	return x, nil
+}
+
+// degraded tells whether the probe said that it goes on without a feature.
+func (s *scene) degraded(feature string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.events {
+		if d, ok := e.Body.(*event.Degraded); ok && d.Feature == feature {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scene) exit(p event.Process) *event.Exit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.events {
+		if x, ok := e.Body.(*event.Exit); ok && x.Process == p {
+			return x
+		}
+	}
+	return &event.Exit{Unseen: true}
+}
+
+func (s *scene) fork(p event.Process) *event.Fork {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.events {
+		if x, ok := e.Body.(*event.Fork); ok && x.Process == p {
+			return x
+		}
+	}
+	return &event.Fork{}
+}
