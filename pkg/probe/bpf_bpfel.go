@@ -21,7 +21,7 @@ type bpfCall struct {
 	Nr    uint16
 	Class uint8
 	Held  uint8
-	Pad   uint32
+	Tgid  uint32
 }
 
 type bpfCounter uint32
@@ -207,6 +207,7 @@ const (
 	bpfMapProcesses     = "processes"
 	bpfMapScratches     = "scratches"
 	bpfMapSlips         = "slips"
+	bpfMapSlots         = "slots"
 	bpfProgOnExec       = "on_exec"
 	bpfProgOnExit       = "on_exit"
 	bpfProgOnFork       = "on_fork"
@@ -279,6 +280,7 @@ type bpfMapSpecs struct {
 	Processes *ebpf.MapSpec `ebpf:"processes"`
 	Scratches *ebpf.MapSpec `ebpf:"scratches"`
 	Slips     *ebpf.MapSpec `ebpf:"slips"`
+	Slots     *ebpf.MapSpec `ebpf:"slots"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -323,6 +325,7 @@ type bpfMaps struct {
 	Processes *ebpf.Map `ebpf:"processes"`
 	Scratches *ebpf.Map `ebpf:"scratches"`
 	Slips     *ebpf.Map `ebpf:"slips"`
+	Slots     *ebpf.Map `ebpf:"slots"`
 }
 
 func (m *bpfMaps) Close() error {
@@ -334,6 +337,7 @@ func (m *bpfMaps) Close() error {
 		m.Processes,
 		m.Scratches,
 		m.Slips,
+		m.Slots,
 	)
 }
 

@@ -48,6 +48,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 			root = self
 		}
 		entry := bpfProcess{Self: self, Parent: up, Root: root}
+		p.watch(r.pid)
 		// It fails where the kernel side met the process first; then it is known.
 		if p.objects.Processes.Update(r.pid, &entry, 1 /* BPF_NOEXIST */) != nil {
 			return

@@ -21,7 +21,7 @@ type insideCall struct {
 	Nr    uint16
 	Class uint8
 	Held  uint8
-	Pad   uint32
+	Tgid  uint32
 }
 
 type insideCallEvent struct {
@@ -183,6 +183,7 @@ const (
 	insideMapPorts            = "ports"
 	insideMapProcesses        = "processes"
 	insideMapRecords          = "records"
+	insideMapSlots            = "slots"
 	insideProgOnContention    = "on_contention"
 	insideProgOnContentionEnd = "on_contention_end"
 	insideProgOnEnter         = "on_enter"
@@ -261,6 +262,7 @@ type insideMapSpecs struct {
 	Ports       *ebpf.MapSpec `ebpf:"ports"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
+	Slots       *ebpf.MapSpec `ebpf:"slots"`
 }
 
 // insideVariableSpecs contains global variables before they are loaded into the kernel.
@@ -307,6 +309,7 @@ type insideMaps struct {
 	Ports       *ebpf.Map `ebpf:"ports"`
 	Processes   *ebpf.Map `ebpf:"processes"`
 	Records     *ebpf.Map `ebpf:"records"`
+	Slots       *ebpf.Map `ebpf:"slots"`
 }
 
 func (m *insideMaps) Close() error {
@@ -321,6 +324,7 @@ func (m *insideMaps) Close() error {
 		m.Ports,
 		m.Processes,
 		m.Records,
+		m.Slots,
 	)
 }
 

@@ -99,7 +99,7 @@ func (p *Probe) loadInside(kernel *btf.Spec) error {
 	}
 	o := &p.objects
 	in.all, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
-		"processes": o.Processes, "events": o.Events, "counters": o.Counters, "losses": o.Losses, "calls": o.Calls,
+		"processes": o.Processes, "events": o.Events, "counters": o.Counters, "losses": o.Losses, "calls": o.Calls, "slots": o.Slots,
 	}})
 	if err != nil {
 		return fmt.Errorf("loading: %w", err)
@@ -109,6 +109,9 @@ func (p *Probe) loadInside(kernel *btf.Spec) error {
 
 // classes is the table by which the kernel side knows system calls.
 func classes() (table [512]uint8) {
+	for _, number := range brief() {
+		table[number] = uint8(insideClassCLASS_NEVER)
+	}
 	for _, c := range calls() {
 		if c.number < len(table) {
 			table[c.number] = uint8(c.class)
@@ -137,10 +140,21 @@ func (p *Probe) forgetCalls() {
 	clearMap[uint32, insideContended](p.inside.maps.Contentions)
 }
 
-// forgetConnections drops those whose client is gone: files that a process leaves open
-// are closed without a system call.
-func (p *Probe) forgetConnections(live map[event.Process]*tracked) {
-	removeFrom(p.inside.maps.Conns, func(_ uint64, c *insideConn) bool { return live[processKey(c.P.Self)] == nil })
+// forgetGone drops what is kept of processes and threads that are gone: files that a
+// process leaves open are closed without a system call, and of threads that end at once
+// the last one takes their process out of the table before the others are through.
+func (p *Probe) forgetGone(live map[event.Process]*tracked) {
+	removeFrom(p.inside.maps.Conns, func(_ uint64, c *insideConn) bool {
+		gone := live[processKey(c.P.Self)] == nil
+		if gone && c.Ports != 0 {
+			_ = p.inside.maps.Ports.Delete(c.Ports)
+		}
+		return gone
+	})
+	var entry bpfProcess
+	removeFrom(p.objects.Calls, func(_ uint32, c *bpfCall) bool {
+		return errors.Is(p.objects.Processes.Lookup(c.Tgid, &entry), ebpf.ErrKeyNotExist)
+	})
 	now := uint64(clock.Monotonic())
 	removeFrom(p.inside.maps.Awaited, func(_ uint64, since *uint64) bool { return now-*since > uint64(connectedWithin) })
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 
-	"github.com/cniscope/cniscope/pkg/clock")
+	"github.com/cniscope/cniscope/pkg/clock"
+)
 
 // initialPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
 const initialPIDNamespace = 0xEFFFFFFC

@@ -187,7 +187,7 @@ func (r *reader) drained() {
 		}
 		r.decoder.inside.keep(r.table.live)
 		r.decoder.inside.forgetSandboxes(r.now)
-		r.probe.forgetConnections(r.table.live)
+		r.probe.forgetGone(r.table.live)
 	}
 	r.agents.tend(r.now, r.table.follows)
 	r.unlook()
@@ -237,6 +237,7 @@ func (r *reader) agent(a *event.Agent) { r.sink(event.Event{Time: r.now, Body: a
 // follow has the kernel side follow a server, unless it does already.
 func (r *reader) follow(key taskKey) {
 	entry := bpfProcess{Self: key, Root: key, Agent: 1}
+	r.probe.watch(key.Tgid)
 	_ = r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */)
 	r.table.add(processKey(key))
 	r.decoder.inside.add(processKey(key), "").server = true

@@ -9,6 +9,20 @@ type call struct {
 	class  insideClass
 }
 
+// brief are system calls that never wait, and are left out early for that reason: most of
+// what a program does when it starts. Those that not every architecture has are too few
+// to matter.
+func brief() []int {
+	return []int{
+		unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_SIGALTSTACK, unix.SYS_TGKILL,
+		unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID,
+		unix.SYS_SET_TID_ADDRESS, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_PRCTL, unix.SYS_PRLIMIT64,
+		unix.SYS_SCHED_GETAFFINITY, unix.SYS_CLOCK_GETTIME, unix.SYS_GETTIMEOFDAY, unix.SYS_GETRANDOM, unix.SYS_UNAME,
+		unix.SYS_BRK, unix.SYS_LSEEK, unix.SYS_FSTAT, unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2,
+		unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EVENTFD2, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
+	}
+}
+
 // calls are those that the kernel side treats in a way of their own; every other one is
 // only told of if it lasted. Those that not every architecture has are in legacyCalls.
 func calls() []call {

@@ -90,6 +90,12 @@ func (t *table) drop(tgid uint32, p *bpfProcess) {
 	_ = t.probe.objects.Processes.Delete(tgid) // gone by itself is as good
 }
 
+// watch has the kernel side look for a process in its table from now on, before it is put
+// in. It is never taken back (bpf/maps.h, slots), so a high number will do.
+func (p *Probe) watch(tgid uint32) {
+	_ = p.objects.Slots.Put(tgid%p.objects.Slots.MaxEntries(), uint32(1<<16))
+}
+
 func (t *table) each(f func(uint32, *bpfProcess)) {
 	var tgid uint32
 	var p bpfProcess

@@ -16,7 +16,7 @@ func measureIdle(ctx context.Context, s settings) (rows []row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	observer, err := n.observe(ctx)
+	observer, err := n.observe(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func measureLatency(ctx context.Context, s settings) (rows []row, err error) {
 
 // observed is a round with a cniscope.
 func (n *node) observed(ctx context.Context) ([]float64, error) {
-	observer, err := n.observe(ctx)
+	observer, err := n.observe(ctx, "")
 	if err != nil {
 		return nil, err
 	}

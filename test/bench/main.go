@@ -31,6 +31,7 @@ var sections = []struct {
 	{"middle", measureMiddle},
 	{"idle", measureIdle},
 	{"pods", measurePods},
+	{"detail", measureDetail},
 	{"latency", measureLatency},
 }
 
@@ -39,6 +40,8 @@ type settings struct {
 	only         []string
 	idle         time.Duration
 	pods, rounds int
+	// detailed is how many pods are run in each detail mode.
+	detailed int
 	// program is the cniscope that is measured.
 	program string
 }
@@ -100,7 +103,7 @@ func bench(ctx context.Context) error {
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {
-	s = settings{idle: time.Minute, pods: 200, rounds: 8}
+	s = settings{idle: time.Minute, pods: 200, rounds: 8, detailed: 30}
 	if v := env("BENCH_ONLY"); v != "" {
 		s.only = strings.Split(v, ",")
 	}

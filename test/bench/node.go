@@ -53,10 +53,10 @@ func (n *node) close() error {
 	return n.rig.Close()
 }
 
-// observe starts a cniscope with the options it comes with, and a backend.
-func (n *node) observe(ctx context.Context) (*scope.Scope, error) {
+// observe starts a cniscope with the options it comes with, and those given, and a backend.
+func (n *node) observe(ctx context.Context, options string) (*scope.Scope, error) {
 	return scope.Start(ctx, n.rig, scope.Options{
-		Program: n.settings.program, TOML: fmt.Sprintf("[export.otlp]\nendpoint = %q\n", n.sink.endpoint),
+		Program: n.settings.program, TOML: fmt.Sprintf("[export.otlp]\nendpoint = %q\n", n.sink.endpoint) + options,
 	})
 }
 

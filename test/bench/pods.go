@@ -39,7 +39,7 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	observer, err := n.observe(ctx)
+	observer, err := n.observe(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,8 @@ func used(pid int) (u usage, err error) {
 	if u.self, err = cpuTime(pid); err != nil {
 		return u, err
 	}
-	u.hooks, err = hookTime(pid)
+	ran, err := programs(pid)
+	u.hooks = ran.sum()
 	return u, err
 }
 

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -39,33 +38,6 @@ func memoryOf(pid int) (m memory, err error) {
 		}
 	}
 	return m, nil
-}
-
-// hookTime is what the BPF programs of a process have run for, on behalf of whoever
-// forked, executed or ended. Zero while the kernel's BPF statistics are off.
-func hookTime(pid int) (sum time.Duration, err error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
-	if err != nil {
-		return 0, err
-	}
-	seen := map[string]bool{}
-	for _, file := range files {
-		fields, err := status(file)
-		id := fields["prog_id"]
-		if err != nil || id == "" || fields["run_time_ns"] == "" || seen[id] {
-			continue // closed meanwhile, or no program
-		}
-		seen[id] = true
-		ns, err := strconv.ParseInt(fields["run_time_ns"], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-		sum += time.Duration(ns)
-	}
-	if len(seen) == 0 {
-		return 0, fmt.Errorf("process %d has no BPF programs", pid)
-	}
-	return sum, nil
 }
 
 // status reads a file of lines "name: value".

@@ -41,10 +41,10 @@ static __always_inline void read_args(struct pt_regs *regs, __u64 args[4])
 	struct pt_regs___arm64 *arm64 = (void *)regs;
 
 	if (bpf_core_field_exists(x86->orig_ax)) {
-		args[0] = BPF_CORE_READ(x86, di);
-		args[1] = BPF_CORE_READ(x86, si);
-		args[2] = BPF_CORE_READ(x86, dx);
-		args[3] = BPF_CORE_READ(x86, r10);
+		args[0] = x86->di;
+		args[1] = x86->si;
+		args[2] = x86->dx;
+		args[3] = x86->r10;
 	} else {
 		args[0] = BPF_CORE_READ(arm64, regs[0]);
 		args[1] = BPF_CORE_READ(arm64, regs[1]);
@@ -60,7 +60,7 @@ static __always_inline __u8 class_of_exit(struct pt_regs *regs)
 	__u64 nr;
 
 	if (bpf_core_field_exists(x86->orig_ax))
-		nr = BPF_CORE_READ(x86, orig_ax);
+		nr = x86->orig_ax;
 	else
 		nr = BPF_CORE_READ(arm64, syscallno);
 	return nr < NR_MAX ? class_of[nr & (NR_MAX - 1)] : CLASS_NEVER;
@@ -74,40 +74,58 @@ static __always_inline bool compat(struct task_struct *task)
 	return bpf_core_field_exists(x86->thread_info.status) && BPF_CORE_READ(x86, thread_info.status) & 2;
 }
 
+/* What is done when a call begins, for those where that matters. */
+static __always_inline void begin(struct call *c)
+{
+	struct task_struct *task = current_task();
+	struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
+
+	if (!p || compat(task))
+		return;
+	switch (c->class) {
+	case CLASS_FLOCK:
+	case CLASS_FCNTL:
+		enter_lock(task, p, c);
+		break;
+	case CLASS_CONNECT:
+		enter_connect(task, p, c);
+		break;
+	case CLASS_CLOSE:
+		enter_close(task, p, c);
+		break;
+	}
+}
+
+/* These two run at every system call of the node: cheap questions first. */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32, tid = id;
-	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
-	struct task_struct *task;
-	struct call c = {};
+	struct call c = {.tgid = tgid}, *known;
 
-	if (!p || (unsigned long)nr >= NR_MAX)
+	if ((unsigned long)nr >= NR_MAX)
 		return 0;
 	c.class = class_of[nr & (NR_MAX - 1)];
-	if (c.class == CLASS_NEVER)
+	if (c.class == CLASS_NEVER || !may_be_tracked(tgid))
 		return 0;
-	task = current_task();
-	if (compat(task))
+	known = bpf_map_lookup_elem(&calls, &tid);
+	if (known && known->tgid != tgid)
+		known = 0;
+	if (!known && !bpf_map_lookup_elem(&processes, &tgid))
 		return 0;
 	c.nr = nr;
 	c.start = bpf_ktime_get_ns();
 	read_args(regs, c.args);
-	switch (c.class) {
-	case CLASS_FLOCK:
-	case CLASS_FCNTL:
-		enter_lock(task, p, &c);
-		break;
-	case CLASS_CONNECT:
-		enter_connect(task, p, &c);
-		break;
-	case CLASS_CLOSE:
-		enter_close(task, p, &c);
-		break;
+	if (c.class == CLASS_FLOCK || c.class == CLASS_FCNTL || c.class == CLASS_CONNECT || c.class == CLASS_CLOSE)
+		begin(&c);
+	if (known) {
+		*known = c;
+	} else if (bpf_map_update_elem(&calls, &tid, &c, BPF_ANY)) {
+		struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+
+		lose(LOST_CALLS, p ? &p->root : 0);
 	}
-	if (bpf_map_update_elem(&calls, &tid, &c, BPF_ANY))
-		lose(LOST_CALLS, &p->root);
 	return 0;
 }
 
@@ -130,6 +148,11 @@ static __always_inline bool idle(__u8 class)
 }
 
 /* Most calls are short and of no interest in themselves. */
+static __always_inline bool brief(const struct call *c)
+{
+	return bpf_ktime_get_ns() - c->start < LASTED;
+}
+
 static __always_inline void lasted(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	__u64 took = bpf_ktime_get_ns() - c->start;
@@ -149,21 +172,30 @@ int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32, tid = id;
-	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	__u8 class = class_of_exit(regs);
 	struct task_struct *task;
-	struct call *found, c;
+	struct call *found = 0, c;
+	struct process *p;
 
-	if (!p) {
-		if (ret >= 0 && class_of_exit(regs) == CLASS_ACCEPT)
+	if (class == CLASS_NEVER)
+		return 0;
+	if (may_be_tracked(tgid))
+		found = bpf_map_lookup_elem(&calls, &tid);
+	if (!found || found->tgid != tgid || !found->start) {
+		if (ret >= 0 && class == CLASS_ACCEPT)
 			accepted(current_task(), ret);
 		return 0;
 	}
-	found = bpf_map_lookup_elem(&calls, &tid);
-	if (!found)
-		return 0;
 	c = *found;
-	bpf_map_delete_elem(&calls, &tid);
+	found->start = 0;
+	if ((c.class < CLASS_FLOCK || c.class == CLASS_CLOSE) && brief(&c))
+		return 0;
 	task = current_task();
+	p = bpf_map_lookup_elem(&processes, &tgid);
+	if (!p && c.class == CLASS_ACCEPT && ret >= 0)
+		accepted(task, ret);
+	if (!p || compat(task))
+		return 0;
 	switch (c.class) {
 	case CLASS_FLOCK:
 	case CLASS_FCNTL:

@@ -23,6 +23,55 @@ struct {
 	__type(value, struct process);
 } processes SEC(".maps");
 
+/* A quick no for the processes that are not in there, which is nearly every system call
+ * of the node: how many are in there by the last bits of their tgid. Where the reader
+ * changes the table it is not counted down; too high a number only costs a look into the
+ * table. */
+#define SLOTS 4096
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, __u32);
+	__type(value, __u32);
+} slots SEC(".maps");
+
+static __always_inline void count_slot(__u32 tgid, __u32 by)
+{
+	__u32 slot = tgid % SLOTS, *n = bpf_map_lookup_elem(&slots, &slot);
+
+	if (n)
+		__sync_fetch_and_add(n, by);
+}
+
+static __always_inline bool may_be_tracked(__u32 tgid)
+{
+	__u32 slot = tgid % SLOTS, *n = bpf_map_lookup_elem(&slots, &slot);
+
+	return n && *n;
+}
+
+/* Counted first: whoever is in the table is never missed. */
+static __always_inline long track(__u32 tgid, const struct process *p, __u64 flags)
+{
+	long failed;
+
+	count_slot(tgid, 1);
+	failed = bpf_map_update_elem(&processes, &tgid, p, flags);
+	if (failed)
+		count_slot(tgid, -1);
+	return failed;
+}
+
+/* False if somebody else took it out. */
+static __always_inline bool untrack(__u32 tgid)
+{
+	if (bpf_map_delete_elem(&processes, &tgid))
+		return false;
+	count_slot(tgid, -1);
+	return true;
+}
+
 /* Sized by [probe] ring. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -76,18 +125,20 @@ static __always_inline void lose(enum counter reason, const struct task_key *roo
 		bpf_map_update_elem(&losses, &key, &one, BPF_ANY);
 }
 
-/* A system call that a thread of a tracked process is in. */
+/* The system call that a thread of a tracked process is in. */
 struct call {
-	__u64 start;
+	__u64 start;    /* 0: it is in none */
 	__u64 args[4];
 	__u64 conn;     /* connect: the client's socket, until it is over */
 	__u16 nr;
 	__u8 class;
 	__u8 held;      /* somebody had the lock when it began */
-	__u32 pad;
+	__u32 tgid;     /* thread numbers are given again */
 };
 
-/* By thread. Emptied at the end of the thread, and by the reader when it detaches. */
+/* By thread, for as long as it lives: to put it in and take it out at every call would be
+ * half of all the time that the hooks take. What the exit of a thread leaves is taken
+ * away by the reader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);

@@ -55,8 +55,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p.in_ino = up->in_ino;
 	p.out_ino = up->out_ino;
 	p.agent = up->agent;
-	tgid = child->tgid;
-	if (bpf_map_update_elem(&processes, &tgid, &p, BPF_ANY)) {
+	if (track(child->tgid, &p, BPF_ANY)) {
 		lose(LOST_TABLE, &p.root);
 		return 0;
 	}
@@ -79,7 +78,7 @@ static __always_inline struct process *new_root(struct task_struct *task)
 	p.parent.start = BPF_CORE_READ(parent, group_leader, start_boottime);
 	p.parent.tgid = BPF_CORE_READ(parent, tgid);
 	p.parent.pid = visible_pid(parent);
-	if (bpf_map_update_elem(&processes, &tgid, &p, BPF_ANY)) {
+	if (track(tgid, &p, BPF_ANY)) {
 		lose(LOST_TABLE, 0);
 		return 0;
 	}
@@ -181,7 +180,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	p = *found;
 	/* Two threads may both see that none is left; one of them deletes. */
-	if (bpf_map_delete_elem(&processes, &tgid))
+	if (!untrack(tgid))
 		return 0;
 	e.h.kind = KIND_EXIT;
 	e.h.time = bpf_ktime_get_ns();

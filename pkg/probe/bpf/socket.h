@@ -150,7 +150,7 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 	p.root = *server;
 	p.agent = client->agent + 1;
 	netns_of(task, &p.home, &inum);
-	if (bpf_map_update_elem(&processes, &tgid, &p, BPF_NOEXIST))
+	if (track(tgid, &p, BPF_NOEXIST))
 		lose(LOST_TABLE, &client->root);
 }
 

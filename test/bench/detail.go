@@ -1,0 +1,84 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/config"
+)
+
+// details are the values of `[probe] detail`, the cheapest first.
+var details = []string{config.DetailCommands, config.DetailAuto, config.DetailAlways}
+
+// measureDetail measures what the kernel side takes for a pod in each detail mode, by the
+// kernel's own statistics.
+func measureDetail(ctx context.Context, s settings) (rows []row, err error) {
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
+	}
+	defer stats.Close()
+	n, err := startNode(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	for _, detail := range details {
+		r, err := n.kernelTime(ctx, detail)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// kernelTime is what the BPF programs take for a pod, set up and torn down.
+func (n *node) kernelTime(ctx context.Context, detail string) (_ row, err error) {
+	observer, err := n.observe(ctx, probeOptions(detail))
+	if err != nil {
+		return row{}, err
+	}
+	defer func() { err = errors.Join(err, observer.Stop()) }()
+	var sums []time.Duration
+	each := map[string][]time.Duration{}
+	for i := range n.settings.detailed + 1 {
+		before, err := programs(observer.PID())
+		if err != nil {
+			return row{}, err
+		}
+		if _, err := n.pod(ctx); err != nil {
+			return row{}, err
+		}
+		after, err := programs(observer.PID())
+		if err != nil {
+			return row{}, err
+		}
+		if i == 0 { // warm
+			continue
+		}
+		took := after.since(before)
+		sums = append(sums, took.sum())
+		for name, d := range took {
+			each[name] = append(each[name], d)
+		}
+	}
+	typical := ran{}
+	for name, all := range each {
+		typical[name] = median(all)
+	}
+	return row{
+		figure: "BPF CPU a pod, detail " + detail, value: milli(median(sums)), unit: "ms", budget: 10,
+		note: fmt.Sprintf("set up and torn down, %d pods: min %s, p90 %s; by program %s",
+			len(sums), short(milli(quantile(sums, 0))), short(milli(quantile(sums, 0.9))), typical.said()),
+	}, nil
+}
+
+func probeOptions(detail string) string { return fmt.Sprintf("[probe]\ndetail = %q\n", detail) }
