@@ -19,7 +19,7 @@ func (n interfaces) name(namespace string, index uint32) string {
 
 // learn takes what a request says of an interface that has an index and a name.
 func (n interfaces) learn(r *Request) {
-	i := r.Request.Interface
+	i := r.Interface
 	if r.Name != "RTM_NEWLINK" || i.Index == 0 || r.Errno() != "" {
 		return
 	}
@@ -47,8 +47,8 @@ func (op *Operation) nameInterfaces() {
 	}
 	requests(func(r *Request) {
 		names.learn(r)
-		if r.On = r.Request.Interface.Name; r.On == "" {
-			r.On = names.name(r.NetNS.Key, r.Request.Interface.Index)
+		if r.On = r.Interface.Name; r.On == "" {
+			r.On = names.name(r.NetNS.Key, r.Interface.Index)
 		}
 	})
 	if len(names) == 0 {
@@ -56,9 +56,9 @@ func (op *Operation) nameInterfaces() {
 	}
 	requests(func(r *Request) {
 		if r.On == "" {
-			r.On = names.name(r.NetNS.Key, r.Request.Interface.Index)
+			r.On = names.name(r.NetNS.Key, r.Interface.Index)
 		}
-		r.Under = names.name(r.NetNS.Key, r.Request.Interface.Master)
+		r.Under = names.name(r.NetNS.Key, r.Interface.Master)
 	})
 	op.insides(func(_ *Image, in *Inside) {
 		for _, d := range in.Detections {
