@@ -108,7 +108,7 @@ func TestWhatAPluginWaitedFor(t *testing.T) {
 		},
 		"a command is its own, unless others hold it up": {
 			with(plugin("p", 0, 100, seen(ran("iptables", 0, 100), slept(from(0, 50)), waited(event.WaitLock, "/run/xtables.lock", from(50, 90)))), cpu(99)),
-			"command/iptables 60ms, lock//run/xtables.lock (iptables) 40ms",
+			"command/iptables 60ms, lock//run/xtables.lock 40ms",
 		},
 		"while a command runs, it is the innermost": {
 			with(seen(plugin("p", 0, 100, ran("ip", 20, 80)), waited(event.WaitCall, "read", from(10, 90))), cpu(99)),
@@ -143,6 +143,9 @@ func TestTheBiggestPartInWords(t *testing.T) {
 		"waiting for lock /run/l (3 times), held by kube-proxy (pid 812)": seen(plugin("p", 0, 100),
 			waited(event.WaitLock, "/run/l", from(0, 10), event.Holder{PID: 1, Name: "other"}), waited(event.WaitLock, "/run/l", from(10, 80), proxy),
 			waited(event.WaitLock, "/run/l", from(80, 90))),
+		"waiting for lock /run/xtables.lock (ip6tables, 2 times)": plugin("p", 0, 100,
+			seen(ran("iptables", 0, 40), waited(event.WaitLock, "/run/xtables.lock", from(10, 40))),
+			seen(ran("ip6tables", 40, 100), waited(event.WaitLock, "/run/xtables.lock", from(40, 90)))),
 		"waiting for the kernel's lock rtnl, held by pid 812":                   seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Holder{PID: 812})),
 		"network configuration: RTM_NEWLINK of p":                               seen(plugin("p", 0, 100), asked("RTM_NEWLINK", from(0, 90))),
 		"system call fsync of p":                                                seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
@@ -46,20 +47,28 @@ type Part struct {
 	// Name is the command's or the plugin's, the lock's or the peer's; empty for Between.
 	// What a command ran is named with it: "policyctl > sleep".
 	Name string
-	// In is the plugin or the command that waited, if Name is something else.
+	// In is the plugin or the command that waited longest, if Name is something else, and
+	// it is not plain from that.
 	In   string
 	Time time.Duration
 	// Count is how many images of that name, or waits, there were; 0 for Between.
 	Count int
-	// Detail says who made it wait; empty if that is not known.
+	// Detail says who made it wait longest; empty if that is not known.
 	Detail string
 }
 
 // String says it as a person would: "command iptables (9 times)".
 func (p Part) String() string {
 	said := p.what()
+	var more []string
+	if (p.Kind == Locks || p.Kind == KernelLocks) && p.In != "" {
+		more = append(more, p.In)
+	}
 	if p.Count > 1 && p.Kind != Unexplained {
-		said += fmt.Sprintf(" (%d times)", p.Count)
+		more = append(more, fmt.Sprintf("%d times", p.Count))
+	}
+	if len(more) > 0 {
+		said += " (" + strings.Join(more, ", ") + ")"
 	}
 	if p.Detail != "" {
 		said += ", " + p.Detail

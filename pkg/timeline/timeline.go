@@ -205,8 +205,10 @@ type operation struct {
 	unheard bool
 	images  int // kept so far
 	facts   int // kept so far of what is inside them
-	// namespaces is how many it works on.
+	// namespaces is how many it works on; names are its interfaces', as far as they were
+	// told.
 	namespaces int
+	names      interfaces
 	live       int // runs of calls (not delegates) that have not ended
 	// commit is when something was said that ends the operation as soon as its runs
 	// are over; closed is what.

@@ -63,6 +63,7 @@ func (t *Timeline) wait(now int64, w *event.Wait) {
 	switch w.Kind {
 	case event.WaitMutex:
 		in.Mutexes.add(1, kept.took())
+		long = true // only those are told that are worth it, and they lie within requests
 	case event.WaitSleep:
 		in.Sleeps.add(1, kept.took())
 		if in.Asleep = t.idle(p, in.Asleep, kept.Interval); kept.took() < int64(shortestSleep) {
