@@ -113,14 +113,19 @@ func (p Part) what() string {
 
 // holder says who had a lock.
 func holder(w *timeline.Wait) string {
-	if w.Holder == nil || w.Holder.Name == "" && w.Holder.PID == 0 {
+	h := w.Holder
+	if h == nil || h.Name == "" && h.PID == 0 {
 		return ""
 	}
+	said := "held by " + h.Name
 	switch {
-	case w.Holder.Name == "":
-		return fmt.Sprintf("held by pid %d", w.Holder.PID)
-	case w.Holder.PID == 0:
-		return "held by " + w.Holder.Name
+	case h.Name == "":
+		said = fmt.Sprintf("held by pid %d", h.PID)
+	case h.PID != 0:
+		said += fmt.Sprintf(" (pid %d)", h.PID)
 	}
-	return fmt.Sprintf("held by %s (pid %d)", w.Holder.Name, w.Holder.PID)
+	if h.Parent != "" && h.Parent != h.Name {
+		said += ", which " + h.Parent + " started"
+	}
+	return said
 }

@@ -55,6 +55,7 @@ type Timeline struct {
 	networks  []event.Network
 	locks     *locks
 	sockets   map[string]*Connection
+	accepts   []*event.Accept // of connections that are not told yet
 	// namespaces are those of the pods that are set up, by key.
 	namespaces map[string]*namespace
 	connected  []Connected

@@ -124,12 +124,9 @@ func (t *Timeline) lockWait(now int64, w *event.Wait, p *process) {
 			t.lockWaited(p, before.wait)
 		}
 	}
-	switch w.Error {
-	case "EAGAIN", "EWOULDBLOCK", "EINTR", "ERESTARTSYS":
-		if len(p.tries) < triesMax {
-			p.tries = append(p.tries, try{wait, now})
-			return
-		}
+	if w.Error != "" && len(p.tries) < triesMax { // it may ask again
+		p.tries = append(p.tries, try{wait, now})
+		return
 	}
 	t.lockWaited(p, wait)
 }

@@ -114,7 +114,10 @@ func aboutLock(wait timeline.Wait) []attribute.KeyValue {
 		kvs = append(kvs, attribute.Int("cniscope.lock.tries", wait.Tries))
 	}
 	if h := wait.Holder; h != nil {
-		kvs = append(kvs, nonEmpty(attribute.String("cniscope.lock.holder_name", h.Name))...)
+		kvs = append(kvs, nonEmpty(
+			attribute.String("cniscope.lock.holder_name", h.Name),
+			attribute.String("cniscope.lock.holder_parent", h.Parent),
+		)...)
 		if h.PID != 0 {
 			kvs = append(kvs, attribute.Int("cniscope.lock.holder_pid", int(h.PID)))
 		}
