@@ -176,9 +176,9 @@ func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
 		"code and message": {event.Result{Code: 11, Message: "no address left"}, 1, "ADD", `p exited 1: code 11: "no address left"`},
 		"a code":           {event.Result{Code: 11}, 1, "ADD", "p exited 1: code 11"},
 		"a message":        {event.Result{Message: "no"}, 1, "ADD", `p exited 1: "no"`},
-		"no JSON":          {event.Result{Invalid: "unexpected end"}, 2, "ADD", "p exited 2: wrote invalid JSON: unexpected end"},
-		"no JSON, and it took that for a success": {event.Result{Invalid: "unexpected end"}, 0, "ADD", "p wrote invalid JSON: unexpected end"},
-		"which nobody reads of a DEL":             {event.Result{Invalid: "unexpected end"}, 0, "DEL", ""},
+		"no JSON":          {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 2, "ADD", "p exited 2: wrote no valid JSON at byte 1 of 16"},
+		"no JSON, and it took that for a success": {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 0, "ADD", "p wrote no valid JSON at byte 1 of 16"},
+		"which nobody reads of a DEL":             {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 0, "DEL", ""},
 		"a result is no failure":                  {event.Result{IPs: []string{"10.0.0.1"}}, 0, "ADD", ""},
 	} {
 		run := with(seen(plugin("p", 0, 9), func(in *timeline.Inside) { in.Result = &test.result }), exit(test.code))
