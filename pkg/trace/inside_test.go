@@ -40,6 +40,7 @@ func busy(change ...func(*timeline.Operation)) *timeline.Operation {
 			Waits: []timeline.Wait{
 				{Kind: event.WaitLock, Path: "/run/l", Interval: between(11, 17), Holder: &event.Holder{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6},
 				{Kind: event.WaitMutex, Name: "rtnl", Interval: between(17, 22)},
+				{Kind: event.WaitCall, Name: "clone", Interval: between(22, 30)}, // too short
 				{Kind: event.WaitSleep, Name: "nanosleep", Interval: between(30, 40)},
 			},
 			Requests: []timeline.Request{
