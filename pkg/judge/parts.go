@@ -41,6 +41,9 @@ const (
 	Unexplained PartKind = "unexplained"
 )
 
+// unnamed is how a source calls a lock of the kernel of which it knows no more.
+const unnamed = "kernel"
+
 // Part is a share of a call's wall time.
 type Part struct {
 	Kind PartKind
@@ -90,6 +93,9 @@ func (p Part) what() string {
 	case KernelLocks:
 		if p.Name == "" {
 			return "waiting for locks of the kernel, each time shortly"
+		}
+		if p.Name == unnamed {
+			return "waiting for a lock of the kernel"
 		}
 		return "waiting for the kernel's lock " + p.Name
 	case Network:
