@@ -62,6 +62,7 @@ type Timeline struct {
 	extents    []Interval // of the calls that are over, as far as others concur with them
 	// seeing: the inside of processes is seen.
 	seeing bool
+	swept  int64 // when what nobody asked for any more was last forgotten
 	// nri: NRI speaks to us, so it will say when a sandbox runs.
 	nri bool
 	// configured is when the networks became what they are.
