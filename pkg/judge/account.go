@@ -39,15 +39,15 @@ type book struct {
 }
 
 type entry struct {
-	kind     PartKind
-	name, in string
+	kind PartKind
+	name string
 }
 
 func (b *book) add(p Part) {
 	if b.index == nil {
 		b.index = map[entry]int{}
 	}
-	key := entry{p.Kind, p.Name, p.In}
+	key := entry{p.Kind, p.Name}
 	i, known := b.index[key]
 	if !known {
 		b.index[key] = len(b.parts)
@@ -58,14 +58,14 @@ func (b *book) add(p Part) {
 	all.Time += p.Time
 	all.Count += p.Count
 	if p.Time > b.most[i] {
-		all.Detail, b.most[i] = p.Detail, p.Time
+		all.In, all.Detail, b.most[i] = p.In, p.Detail, p.Time
 	}
 }
 
 func (b *book) sorted() []Part {
 	all := slices.DeleteFunc(b.parts, func(p Part) bool { return p.Time <= 0 })
 	slices.SortFunc(all, func(a, b Part) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.In, b.In))
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }

@@ -34,7 +34,7 @@ func Describe(im *timeline.Image) string {
 	}
 	switch {
 	case r.Invalid != "" && !im.Failed():
-		return fmt.Sprintf("%s wrote invalid JSON: %s", name, r.Invalid)
+		return fmt.Sprintf("%s wrote %s", name, r.Invalid)
 	case r.Code != 0 && r.Message != "":
 		said += fmt.Sprintf(": code %d: \"%s\"", r.Code, r.Message)
 	case r.Code != 0:
@@ -42,7 +42,7 @@ func Describe(im *timeline.Image) string {
 	case r.Message != "":
 		said += fmt.Sprintf(": \"%s\"", r.Message)
 	case r.Invalid != "":
-		said += ": wrote invalid JSON: " + r.Invalid
+		said += ": wrote " + r.Invalid
 	}
 	return said
 }

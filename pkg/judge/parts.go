@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
@@ -40,26 +41,37 @@ const (
 	Unexplained PartKind = "unexplained"
 )
 
+// unnamed is how a source calls a lock of the kernel of which it knows no more.
+const unnamed = "kernel"
+
 // Part is a share of a call's wall time.
 type Part struct {
 	Kind PartKind
 	// Name is the command's or the plugin's, the lock's or the peer's; empty for Between.
 	// What a command ran is named with it: "policyctl > sleep".
 	Name string
-	// In is the plugin or the command that waited, if Name is something else.
+	// In is the plugin or the command that waited longest, if Name is something else, and
+	// it is not plain from that.
 	In   string
 	Time time.Duration
 	// Count is how many images of that name, or waits, there were; 0 for Between.
 	Count int
-	// Detail says who made it wait; empty if that is not known.
+	// Detail says who made it wait longest; empty if that is not known.
 	Detail string
 }
 
 // String says it as a person would: "command iptables (9 times)".
 func (p Part) String() string {
 	said := p.what()
+	var more []string
+	if (p.Kind == Locks || p.Kind == KernelLocks) && p.In != "" {
+		more = append(more, p.In)
+	}
 	if p.Count > 1 && p.Kind != Unexplained {
-		said += fmt.Sprintf(" (%d times)", p.Count)
+		more = append(more, fmt.Sprintf("%d times", p.Count))
+	}
+	if len(more) > 0 {
+		said += " (" + strings.Join(more, ", ") + ")"
 	}
 	if p.Detail != "" {
 		said += ", " + p.Detail
@@ -81,6 +93,9 @@ func (p Part) what() string {
 	case KernelLocks:
 		if p.Name == "" {
 			return "waiting for locks of the kernel, each time shortly"
+		}
+		if p.Name == unnamed {
+			return "waiting for a lock of the kernel"
 		}
 		return "waiting for the kernel's lock " + p.Name
 	case Network:
@@ -104,14 +119,19 @@ func (p Part) what() string {
 
 // holder says who had a lock.
 func holder(w *timeline.Wait) string {
-	if w.Holder == nil || w.Holder.Name == "" && w.Holder.PID == 0 {
+	h := w.Holder
+	if h == nil || h.Name == "" && h.PID == 0 {
 		return ""
 	}
+	said := "held by " + h.Name
 	switch {
-	case w.Holder.Name == "":
-		return fmt.Sprintf("held by pid %d", w.Holder.PID)
-	case w.Holder.PID == 0:
-		return "held by " + w.Holder.Name
+	case h.Name == "":
+		said = fmt.Sprintf("held by pid %d", h.PID)
+	case h.PID != 0:
+		said += fmt.Sprintf(" (pid %d)", h.PID)
 	}
-	return fmt.Sprintf("held by %s (pid %d)", w.Holder.Name, w.Holder.PID)
+	if h.Parent != "" && h.Parent != h.Name {
+		said += ", which " + h.Parent + " started"
+	}
+	return said
 }

@@ -92,7 +92,7 @@ func (c *collector) locks(in *timeline.Inside) {
 			continue
 		}
 		if c.s.image.Run == nil {
-			part.Name += " (" + c.s.image.Name + ")"
+			part.In = c.s.image.Name
 		}
 		rank := fileLock
 		if part.Kind == KernelLocks {

@@ -27,6 +27,7 @@ func insides(now int64, who, by event.Process, a, b byte) []event.Body {
 		&event.Setting{Process: who, Start: start, Key: "net/ipv4/ip_forward", Value: "1", Error: failed},
 		&event.Enter{Process: who, NetNS: ns},
 		&event.Connect{Process: who, Start: start, Socket: socket, Network: "unix", Address: path, Error: failed, Listener: &event.Holder{Name: "x"}},
+		&event.Connect{Process: who, Start: start, Socket: socket, Error: "ECONNREFUSED"},
 		&event.Accept{Socket: socket, Server: event.Holder{PID: uint32(a)}},
 		&event.Close{Process: who, Socket: socket},
 		&event.Configuration{Process: who, Network: "n", CNIVersion: "1.0.0", Invalid: failed},

@@ -4,11 +4,14 @@ package show
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/judge"
 )
 
 // node is a span and what is below it.
@@ -83,13 +86,34 @@ func attributes(kvs []*commonpb.KeyValue) map[string]*commonpb.AnyValue {
 	return m
 }
 
-// fold joins neighbours of the same name that have nothing to say and nothing below
-// them, from the third on: thirty runs of iptables are one line.
-func fold(children []*node) (folded []*node) {
-	alike := func(a, b *node) bool {
-		return a.Name == b.Name && a.text("cniscope.kind") == "command" &&
-			!a.notable() && !b.notable() && len(a.children)+len(b.children) == 0
+// alike tells whether two neighbours may share a line: nobody asks which of thirty runs of
+// iptables it was, or of thirty waits for one lock.
+func alike(a, b *node) bool {
+	if a.Name != b.Name || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
+		return false
 	}
+	switch a.text("cniscope.kind") {
+	case "command", "netlink", "wait", "change":
+		return true
+	case "lock":
+		return a.lock() == b.lock()
+	}
+	return false
+}
+
+func (n *node) lock() string { return n.words("cniscope.lock.path", "cniscope.lock.name") }
+
+// sum is how long all took that n stands for.
+func (n *node) sum() string {
+	if n.text("cniscope.kind") == "command" {
+		return fmt.Sprintf("%s in %d runs", judge.Round(n.total), n.count)
+	}
+	return judge.Round(n.total).String() + " in all"
+}
+
+// fold joins neighbours of the same name that have nothing to say and nothing below
+// them, from the third on.
+func fold(children []*node) (folded []*node) {
 	for i := 0; i < len(children); {
 		j := i + 1
 		for j < len(children) && alike(children[i], children[j]) {
@@ -103,7 +127,12 @@ func fold(children []*node) (folded []*node) {
 				Name:              one.Name,
 				StartTimeUnixNano: one.StartTimeUnixNano, EndTimeUnixNano: children[j-1].EndTimeUnixNano,
 			}
-			one.attributes = nil
+			one.attributes = map[string]*commonpb.AnyValue{}
+			for _, key := range []string{"cniscope.kind", "cniscope.lock.path", "cniscope.lock.name"} {
+				if v := children[i].attributes[key]; v != nil {
+					one.attributes[key] = v
+				}
+			}
 			one.count, one.total = j-i, 0
 			for _, n := range children[i:j] {
 				one.total += n.took()

@@ -114,6 +114,7 @@ func (p *painter) headline(call *node, resource map[string]*commonpb.AnyValue) {
 		{"network", call.text("cni.name")},
 		{"sandbox", short(call.text("sandbox.id"))},
 		{"trace", hex.EncodeToString(call.TraceId)},
+		{"first connection after", call.later()},
 	} {
 		if d.value != "" {
 			details = append(details, d.name+" "+d.value)
@@ -145,11 +146,13 @@ func (p *painter) row(call, n *node, depth int) {
 	remark(n.is("cniscope.slow"), fmt.Sprintf("SLOW: more than %s", n.ms("cniscope.slow_threshold_ms")))
 	remark(n.text("cniscope.signal") != "", "killed by "+n.text("cniscope.signal"))
 	remark(n.number("process.exit.code") != 0, fmt.Sprintf("exit %d", n.number("process.exit.code")))
+	remark(n.about() != "", n.about())
+	remark(n.text("cniscope.kind") != "netlink" && n.text("process.command") == "" && n.text("error.type") != "", n.text("error.type"))
 	remark(n.is("cniscope.outlived"), "outlived its plugin")
 	remark(n.is("cniscope.unfinished"), "still running")
 	remark(n.is("cniscope.end_unseen"), "end not seen")
 	remark(n.is("cniscope.in_flight_at_start"), "running before cniscope")
-	remark(n.count > 1, fmt.Sprintf("%s in %d runs", judge.Round(n.total), n.count))
+	remark(n.count > 1, n.sum())
 	if args := list(n.attributes["process.command_args"]); len(args) > 0 {
 		remarks = append(remarks, p.paint(dim, strings.Join(args, " ")))
 	}
@@ -207,6 +210,15 @@ func list(v *commonpb.AnyValue) (items []string) {
 		items = append(items, item.GetStringValue())
 	}
 	return items
+}
+
+// later is how long after its end the pod had its first connection; empty if it had none
+// while the operation was open.
+func (n *node) later() string {
+	if n.attributes["cniscope.first_connection_ms"] == nil {
+		return ""
+	}
+	return judge.Round(n.ms("cniscope.first_connection_ms")).String()
 }
 
 func short(id string) string {

@@ -59,7 +59,7 @@ func (im *Image) asked(a *event.Address, now int64) int64 {
 	for i := range slices.Backward(im.Inside.Requests) {
 		r := &im.Inside.Requests[i]
 		if r.Name == "RTM_NEWADDR" && bare(r.Address) == bare(a.Address) && r.NetNS.Key == a.NetNS.Key &&
-			(r.Request.Interface.Index == a.Index || r.Request.Interface.Index == 0) {
+			(r.Interface.Index == a.Index || r.Interface.Index == 0) {
 			return r.When.Start
 		}
 	}

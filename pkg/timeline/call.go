@@ -66,7 +66,7 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 	op := &operation{Operation: &Operation{
 		Kind: kind, ContainerID: e.Call.ContainerID,
 		Start: now, End: now, Mono: t.mono, Wall: t.wall, MinSpan: t.options.MinSpan,
-	}}
+	}, names: interfaces{}}
 	t.open = append(t.open, op)
 	return op
 }

@@ -66,8 +66,11 @@ func (t *Timeline) makeRoom() {
 
 // tick closes what is over at now: everything before now has been applied.
 func (t *Timeline) tick(now int64) []*Operation {
-	t.locks.prune(now)
-	t.expire(now)
+	if now-t.swept >= int64(time.Second) {
+		t.swept = now
+		t.locks.prune(now)
+		t.expire(now)
+	}
 	for id, s := range t.sandboxes {
 		if s.removed != 0 && now-s.removed > int64(forget) {
 			delete(t.sandboxes, id)

@@ -1,6 +1,10 @@
 package timeline
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // Connection is that an image called another process.
 type Connection struct {
@@ -21,7 +25,13 @@ type Connection struct {
 	open   bool
 	by     event.Process
 	socket string
+	in     *Inside     // of the image that made it
+	after  *Connection // the attempts that were refused before
 }
+
+// acceptsMax is how many answers wait for their question: a server may be told to have
+// accepted before its client is told to have connected.
+const acceptsMax = 64
 
 func (t *Timeline) connect(now int64, c *event.Connect) {
 	p := t.of(c.Process)
@@ -29,21 +39,27 @@ func (t *Timeline) connect(now int64, c *event.Connect) {
 		return
 	}
 	im := p.current()
+	if made := t.sockets[c.Socket]; made != nil && made.by == c.Process && c.Error != "" {
+		t.refuse(made, now, c.Error)
+		return
+	}
 	when := im.within(c.Start, now)
 	refused := im.refused(c.Network, c.Address)
 	if refused != nil {
 		refused.End = max(refused.End, when.Start)
 		if c.Error != "" {
-			refused.End, refused.Error = max(refused.End, when.End), c.Error
-			refused.Tries++
+			refused.again(when.End, c.Error)
 			return
 		}
 	}
-	if !t.room(p, "connections") {
+	if c.Address == "" || !t.room(p, "connections") {
 		return
 	}
-	made := &Connection{Network: c.Network, Address: c.Address, Interval: when, Error: c.Error, Server: c.Listener, Tries: 1, by: c.Process, socket: c.Socket}
 	in := im.inside()
+	made := &Connection{
+		Network: c.Network, Address: c.Address, Interval: when, Error: c.Error, Server: c.Listener, Tries: 1,
+		by: c.Process, socket: c.Socket, after: refused, in: in,
+	}
 	in.Connections = append(in.Connections, made)
 	if c.Error == "" && c.Socket != "" {
 		if before := t.sockets[c.Socket]; before != nil { // its end was not seen
@@ -52,7 +68,29 @@ func (t *Timeline) connect(now int64, c *event.Connect) {
 		made.open = true
 		t.sockets[c.Socket] = made
 		p.connections = append(p.connections, made)
+		if i := slices.IndexFunc(t.accepts, func(a *event.Accept) bool { return a.Socket == c.Socket }); i >= 0 {
+			made.answered(t.accepts[i])
+			t.accepts = slices.Delete(t.accepts, i, i+1)
+		}
 	}
+}
+
+// refuse takes back a connection: it had only been begun, and was refused then.
+func (t *Timeline) refuse(made *Connection, now int64, why string) {
+	delete(t.sockets, made.socket)
+	made.hangUp(now)
+	if made.after == nil {
+		made.Error = why
+		return
+	}
+	made.after.again(now, why)
+	made.in.Connections = slices.DeleteFunc(made.in.Connections, func(c *Connection) bool { return c == made })
+}
+
+// again is one more attempt that was refused.
+func (c *Connection) again(now int64, why string) {
+	c.End, c.Error = max(c.End, now), why
+	c.Tries++
 }
 
 // refused returns the attempts at an address that have failed so far, if nothing has come
@@ -61,23 +99,31 @@ func (im *Image) refused(network, address string) *Connection {
 	if im.Inside == nil {
 		return nil
 	}
-	var found *Connection
-	for _, c := range im.Inside.Connections {
+	for _, c := range slices.Backward(im.Inside.Connections) {
 		if c.Network == network && c.Address == address {
-			found = c
+			if c.Error == "" {
+				return nil
+			}
+			return c
 		}
 	}
-	if found == nil || found.Error == "" {
-		return nil
-	}
-	return found
+	return nil
 }
 
 func (t *Timeline) accept(a *event.Accept) {
 	if c := t.sockets[a.Socket]; c != nil {
-		server := a.Server
-		c.Server, c.Answered = &server, true
+		c.answered(a)
+		return
 	}
+	if len(t.accepts) >= acceptsMax {
+		t.accepts = slices.Delete(t.accepts, 0, 1)
+	}
+	t.accepts = append(t.accepts, a)
+}
+
+func (c *Connection) answered(a *event.Accept) {
+	server := a.Server
+	c.Server, c.Answered = &server, true
 }
 
 // hangUp takes the end of a connection.

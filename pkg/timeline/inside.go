@@ -1,9 +1,14 @@
 package timeline
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // Inside is what an image asked of the kernel, and what it waited for. What is shorter
-// than Options.MinSpan is only in the tallies, changes of the network excepted.
+// than Options.MinSpan is only in the tallies, changes of the network and waits for the
+// kernel's own locks excepted.
 type Inside struct {
 	// Waits in order of their end.
 	Waits []Wait
@@ -184,9 +189,13 @@ func (t *Timeline) setting(now int64, s *event.Setting) {
 	}
 }
 
+// between is how little a program may do between two rests for them to be one: whoever
+// sleeps in a loop does some hundred thousand times what says nothing.
+const between = 100 * time.Microsecond
+
 // join adds an interval to others, in order, that ended before it did, or about then.
 func join(to []Interval, i Interval) []Interval {
-	for len(to) > 0 && to[len(to)-1].End >= i.Start {
+	for len(to) > 0 && to[len(to)-1].End+int64(between) >= i.Start {
 		last := to[len(to)-1]
 		i.Start, i.End = min(i.Start, last.Start), max(i.End, last.End)
 		to = to[:len(to)-1]

@@ -162,12 +162,12 @@ func TestWaits(t *testing.T) {
 			},
 			"lock flock/run/lock 10-500 in 2 tries in vain: EAGAIN",
 		},
-		"a mutex by its name, and system calls; what is short is only counted": {
+		"a mutex by its name, however short, and system calls; short locks are only counted": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").wait(1, 1, "b", event.WaitLock, path).wait(1, 20, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge")).
 					wait(20, 20, "b", event.WaitMutex, "rtnl").wait(21, 30, "b", event.WaitCall, "fsync")
 			},
-			"mutex rtnl 1-20, held by bridge (11) for 0 at least\nsystem call fsync 21-30",
+			"mutex rtnl 1-20, held by bridge (11) for 0 at least\nmutex rtnl 20-20\nsystem call fsync 21-30",
 		},
 		"long sleeps; polls and short sleeps say too little": {
 			func(s *story) {

@@ -1,9 +1,12 @@
 package timeline
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // interfaces are the names of network interfaces, by namespace and index, as far as the
-// requests of an operation tell them.
+// requests of an operation tell them. Most requests give an index only.
 type interfaces map[string]string
 
 func (n interfaces) key(namespace string, index uint32) string {
@@ -17,52 +20,50 @@ func (n interfaces) name(namespace string, index uint32) string {
 	return n[n.key(namespace, index)]
 }
 
+// interfacesMax bounds what one operation learns: it makes or looks at some few.
+const interfacesMax = 256
+
 // learn takes what a request says of an interface that has an index and a name.
 func (n interfaces) learn(r *Request) {
-	i := r.Request.Interface
-	if r.Name != "RTM_NEWLINK" || i.Index == 0 || r.Errno() != "" {
+	i := r.Interface
+	if !strings.HasSuffix(r.Name, "LINK") || i.Index == 0 || len(n) >= interfacesMax {
 		return
 	}
 	if i.Name != "" {
 		n[n.key(r.NetNS.Key, i.Index)] = i.Name
 	}
 	// It keeps its index where it is moved to, unless that is taken there.
-	if name := n.name(r.NetNS.Key, i.Index); name != "" && i.NetNS.Key != "" {
+	if name := n.name(r.NetNS.Key, i.Index); name != "" && i.NetNS.Key != "" && !r.Query {
 		if to := n.key(i.NetNS.Key, i.Index); n[to] == "" {
 			n[to] = name
 		}
 	}
 }
 
-// nameInterfaces says of each request which interface it is about, by name. Requests
-// mostly name an index: what an index is called may be said only later.
-func (op *Operation) nameInterfaces() {
-	names := interfaces{}
-	requests := func(f func(*Request)) {
-		op.insides(func(_ *Image, in *Inside) {
-			for i := range in.Requests {
-				f(&in.Requests[i])
-			}
-		})
+// resolve says which interface a request is about, by name, as far as that is known.
+func (n interfaces) resolve(r *Request) {
+	if r.On == "" {
+		r.On = r.Interface.Name
 	}
-	requests(func(r *Request) {
-		names.learn(r)
-		if r.On = r.Request.Interface.Name; r.On == "" {
-			r.On = names.name(r.NetNS.Key, r.Request.Interface.Index)
-		}
-	})
-	if len(names) == 0 {
+	if r.On == "" {
+		r.On = n.name(r.NetNS.Key, r.Interface.Index)
+	}
+	if r.Under == "" {
+		r.Under = n.name(r.NetNS.Key, r.Interface.Master)
+	}
+}
+
+// nameInterfaces resolves what names were told for only later.
+func (op *operation) nameInterfaces() {
+	if len(op.names) == 0 {
 		return
 	}
-	requests(func(r *Request) {
-		if r.On == "" {
-			r.On = names.name(r.NetNS.Key, r.Request.Interface.Index)
-		}
-		r.Under = names.name(r.NetNS.Key, r.Request.Interface.Master)
-	})
 	op.insides(func(_ *Image, in *Inside) {
+		for i := range in.Requests {
+			op.names.resolve(&in.Requests[i])
+		}
 		for _, d := range in.Detections {
-			d.On = names.name(d.NetNS.Key, d.Index)
+			d.On = op.names.name(d.NetNS.Key, d.Index)
 		}
 	})
 }

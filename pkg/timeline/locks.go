@@ -9,10 +9,9 @@ import (
 // locks is who has which lock on a file, and who had it before. A lock is known by its
 // path.
 type locks struct {
-	limit  int // of paths
-	paths  map[string][]hold
-	held   map[event.Process][]string
-	pruned int64
+	limit int // of paths
+	paths map[string][]hold
+	held  map[event.Process][]string
 }
 
 // hold is that a process had a lock.
@@ -122,10 +121,6 @@ func (l *locks) holder(path string, said *event.Holder, waiter event.Process, wa
 
 // prune forgets the locks that nobody has had for a while.
 func (l *locks) prune(now int64) {
-	if now-l.pruned < int64(time.Second) {
-		return
-	}
-	l.pruned = now
 	for path, holds := range l.paths {
 		last := int64(0)
 		for _, h := range holds {

@@ -22,7 +22,7 @@ type Connected struct {
 	Local, Remote string
 }
 
-// Connection of a pod, while its setup is open.
+// FirstConnection is that of a pod, while its setup is open.
 type FirstConnection struct {
 	// At is when it was there, in monotonic ns.
 	At            int64

@@ -65,6 +65,23 @@ func TestConnections(t *testing.T) {
 				"unix /run/agent.sock 21-30 listens systemd\n" +
 				"unix /run/agent.sock 40-40 ECONNREFUSED, tried 1 times listens systemd",
 		},
+		"an attempt that went on by itself may be refused later": {
+			func(s *story) {
+				refusedLater := func(at int64, key string) {
+					s.at(at, &event.Connect{Process: "b", Socket: key, Error: "ECONNREFUSED"})
+				}
+				s.dial(1, 1, "b", "s1", "")
+				refusedLater(3, "s1")
+				s.dial(11, 11, "b", "s2", "")
+				refusedLater(13, "s2")
+				s.dial(21, 21, "b", "s3", "").hangUp(30, "b", "s3")
+			},
+			"unix /run/agent.sock 1-21 ECONNREFUSED, tried 2 times listens systemd\nunix /run/agent.sock 21-30 listens systemd",
+		},
+		"a server may be seen to accept first": {
+			func(s *story) { s.serve(1, "s1", 44, "agentd").dial(1, 2, "b", "s1", "").hangUp(9, "b", "s1") },
+			"unix /run/agent.sock 1-9 answered by agentd",
+		},
 		"a socket that is used again is another one": {
 			func(s *story) {
 				s.dial(1, 1, "b", "s1", "").hangUp(9, "b", "s1").dial(11, 11, "b", "s1", "").serve(12, "s1", 44, "agentd").hangUp(19, "b", "s1")

@@ -62,6 +62,8 @@ func (t *Timeline) request(now int64, r *event.Request) {
 	in.last = kept.When
 	tally.add(max(1, r.Count), d)
 	t.inNamespace(p, r.NetNS)
+	p.op.names.learn(&kept)
+	p.op.names.resolve(&kept)
 	if i := slices.IndexFunc(p.answers, kept.answeredBy); i >= 0 {
 		kept.Answer = p.answers[i]
 		p.answers = slices.Delete(p.answers, i, i+1)

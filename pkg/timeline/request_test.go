@@ -70,6 +70,12 @@ func TestRequests(t *testing.T) {
 			},
 			"RTM_NEWADDR 1-1 on eth0\nRTM_NEWLINK 2-2 on eth0\nRTM_NEWLINK 3-3 on cni0\nRTM_NEWLINK 4-4 under cni0",
 		},
+		"a query that is not kept tells it, too": {
+			func(s *story) {
+				s.ask(1, 1, "b", "RTM_GETLINK", query, about(7, "eth0")).ask(2, 2, "b", "RTM_NEWADDR", about(7, ""))
+			},
+			"RTM_NEWADDR 2-2 on eth0",
+		},
 		"and keeps it where it is moved to": {
 			func(s *story) {
 				pod := event.Namespace{Key: "pod"}

@@ -55,12 +55,14 @@ type Timeline struct {
 	networks  []event.Network
 	locks     *locks
 	sockets   map[string]*Connection
+	accepts   []*event.Accept // of connections that are not told yet
 	// namespaces are those of the pods that are set up, by key.
 	namespaces map[string]*namespace
 	connected  []Connected
 	extents    []Interval // of the calls that are over, as far as others concur with them
 	// seeing: the inside of processes is seen.
 	seeing bool
+	swept  int64 // when what nobody asked for any more was last forgotten
 	// nri: NRI speaks to us, so it will say when a sandbox runs.
 	nri bool
 	// configured is when the networks became what they are.
@@ -205,8 +207,10 @@ type operation struct {
 	unheard bool
 	images  int // kept so far
 	facts   int // kept so far of what is inside them
-	// namespaces is how many it works on.
+	// namespaces is how many it works on; names are its interfaces', as far as they were
+	// told.
 	namespaces int
+	names      interfaces
 	live       int // runs of calls (not delegates) that have not ended
 	// commit is when something was said that ends the operation as soon as its runs
 	// are over; closed is what.

@@ -28,10 +28,11 @@ type Wait struct {
 }
 
 const (
-	// shortestSleep is how long a sleep is that is worth a span of its own. A thread of
-	// the Go runtime sleeps for up to 10 ms again and again while the program works
-	// (runtime/proc.go, sysmon).
-	shortestSleep = 20 * time.Millisecond
+	// Idly is how many times Options.MinSpan a sleep, or a system call of no further
+	// interest, lasts at least that is worth a span of its own. A thread of the Go runtime
+	// sleeps for up to 10 ms again and again while the program works (runtime/proc.go,
+	// sysmon); to start a command takes its parent some milliseconds on a busy node.
+	Idly = 20
 	// idleMax bounds the times in which threads of one image slept, or polled.
 	idleMax = 4096
 	// retry is how long after a lock was refused the next attempt still belongs to the
@@ -63,9 +64,10 @@ func (t *Timeline) wait(now int64, w *event.Wait) {
 	switch w.Kind {
 	case event.WaitMutex:
 		in.Mutexes.add(1, kept.took())
+		long = true // only those are told that are worth it, and they lie within requests
 	case event.WaitSleep:
 		in.Sleeps.add(1, kept.took())
-		if in.Asleep = t.idle(p, in.Asleep, kept.Interval); kept.took() < int64(shortestSleep) {
+		if in.Asleep = t.idle(p, in.Asleep, kept.Interval); kept.took() < Idly*int64(t.options.MinSpan) {
 			return
 		}
 	case event.WaitPoll:
@@ -123,12 +125,9 @@ func (t *Timeline) lockWait(now int64, w *event.Wait, p *process) {
 			t.lockWaited(p, before.wait)
 		}
 	}
-	switch w.Error {
-	case "EAGAIN", "EWOULDBLOCK", "EINTR", "ERESTARTSYS":
-		if len(p.tries) < triesMax {
-			p.tries = append(p.tries, try{wait, now})
-			return
-		}
+	if w.Error != "" && len(p.tries) < triesMax { // it may ask again
+		p.tries = append(p.tries, try{wait, now})
+		return
 	}
 	t.lockWaited(p, wait)
 }

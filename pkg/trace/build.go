@@ -3,7 +3,6 @@
 package trace
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -287,14 +286,4 @@ func errorType(im *timeline.Image) string {
 		return im.Signal
 	}
 	return fmt.Sprint(im.Code)
-}
-
-func runtimeOf(r event.Runtime) []attribute.KeyValue {
-	if r == (event.Runtime{}) {
-		return nil
-	}
-	return []attribute.KeyValue{
-		semconv.ContainerRuntimeName(cmp.Or(r.Name, "unknown")),
-		semconv.ContainerRuntimeVersion(r.Version),
-	}
 }

@@ -58,7 +58,7 @@ func (i *insider) group(requests []timeline.Request, key string) *group {
 		attribute.String(string(semconv.NetworkInterfaceNameKey), first.On),
 		attribute.String("cniscope.netns_inode", first.NetNS.Label),
 	)
-	if index := first.Request.Interface.Index; index != 0 {
+	if index := first.Interface.Index; index != 0 {
 		about = append(about, attribute.Int("cniscope.interface.index", int(index)))
 	}
 	s := i.child(i.where, "configure interface", "interface", when, append(about, attribute.Int("cniscope.changes", n))...)
@@ -73,8 +73,8 @@ func interfaceOf(r *timeline.Request) string {
 	switch {
 	case r.On != "":
 		return r.NetNS.Key + " " + r.On
-	case r.Request.Interface.Index != 0:
-		return fmt.Sprint(r.NetNS.Key, " #", r.Request.Interface.Index)
+	case r.Interface.Index != 0:
+		return fmt.Sprint(r.NetNS.Key, " #", r.Interface.Index)
 	}
 	return ""
 }
@@ -113,7 +113,7 @@ func refusal(r *timeline.Request) string {
 
 // aboutRequest is what was to be changed, and what came of it.
 func aboutRequest(r *timeline.Request) []attribute.KeyValue {
-	of := r.Request.Interface
+	of := r.Interface
 	kvs := nonEmpty(
 		attribute.String("cniscope.request.protocol", r.Protocol),
 		attribute.String("cniscope.request.name", r.Name),

@@ -63,6 +63,11 @@ func (i *insider) long(when timeline.Interval) bool {
 	return time.Duration(when.End-when.Start) >= i.op.MinSpan
 }
 
+// idly tells the same of what is of no further interest.
+func (i *insider) idly(when timeline.Interval) bool {
+	return time.Duration(when.End-when.Start) >= timeline.Idly*i.op.MinSpan
+}
+
 // fail marks a span of what went wrong, if the plugin failed too.
 func (i *insider) fail(s *tracepb.Span, message string) {
 	if i.failing {
@@ -88,7 +93,7 @@ func (i *insider) settings() {
 
 func (i *insider) waits() {
 	for _, wait := range i.image.Inside.Waits {
-		if !i.long(wait.Interval) {
+		if !i.long(wait.Interval) || wait.Kind == event.WaitCall && !i.idly(wait.Interval) {
 			continue
 		}
 		failed := attribute.String(string(semconv.ErrorTypeKey), wait.Error)
@@ -114,7 +119,10 @@ func aboutLock(wait timeline.Wait) []attribute.KeyValue {
 		kvs = append(kvs, attribute.Int("cniscope.lock.tries", wait.Tries))
 	}
 	if h := wait.Holder; h != nil {
-		kvs = append(kvs, nonEmpty(attribute.String("cniscope.lock.holder_name", h.Name))...)
+		kvs = append(kvs, nonEmpty(
+			attribute.String("cniscope.lock.holder_name", h.Name),
+			attribute.String("cniscope.lock.holder_parent", h.Parent),
+		)...)
 		if h.PID != 0 {
 			kvs = append(kvs, attribute.Int("cniscope.lock.holder_pid", int(h.PID)))
 		}

@@ -1,11 +1,14 @@
 package trace
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // Node is what is said of the node in every trace.
@@ -43,4 +46,15 @@ func (n Node) Resource() []attribute.KeyValue {
 		}
 	}
 	return kvs
+}
+
+// runtimeOf is what is said of the container runtime.
+func runtimeOf(r event.Runtime) []attribute.KeyValue {
+	if r == (event.Runtime{}) {
+		return nil
+	}
+	return []attribute.KeyValue{
+		semconv.ContainerRuntimeName(cmp.Or(r.Name, "unknown")),
+		semconv.ContainerRuntimeVersion(r.Version),
+	}
 }

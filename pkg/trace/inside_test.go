@@ -1,0 +1,225 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+func between(start, end int64) timeline.Interval { return timeline.Interval{Start: start, End: end} }
+
+func request(name string, when timeline.Interval, change ...func(*timeline.Request)) timeline.Request {
+	r := timeline.Request{Request: &event.Request{Protocol: "rtnetlink", Name: name, NetNS: event.Namespace{Key: "1", Label: "4026531840"}}, When: when}
+	for _, f := range change {
+		f(&r)
+	}
+	return r
+}
+
+func named(name string) func(*timeline.Request) { return func(r *timeline.Request) { r.On = name } }
+
+func refused(errno, message string) func(*timeline.Request) {
+	return func(r *timeline.Request) { r.Answer = &event.Answer{Error: errno, Message: message} }
+}
+
+// busy is a bridge ADD from 10 to 40 of which much is known; what takes 5 has a span.
+func busy(change ...func(*timeline.Operation)) *timeline.Operation {
+	return sandbox(append([]func(*timeline.Operation){func(op *timeline.Operation) {
+		op.MinSpan = 5
+		op.Calls[0].Seen, op.Calls[0].Concurrent = true, 3
+		op.Calls[0].Cut = map[string]uint64{"requests": 2, "bytes": 9}
+		bridge(op).Inside = &timeline.Inside{
+			Locks: timeline.Tally{Count: 2, Time: 7}, Queries: timeline.Tally{Count: 4}, Changes: timeline.Tally{Count: 5, Time: 12}, Switches: 2,
+			Waits: []timeline.Wait{
+				{Kind: event.WaitLock, Path: "/run/l", Interval: between(11, 17), Holder: &event.Holder{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6},
+				{Kind: event.WaitMutex, Name: "rtnl", Interval: between(17, 22)},
+				{Kind: event.WaitCall, Name: "clone", Interval: between(22, 30)}, // too short
+				{Kind: event.WaitSleep, Name: "nanosleep", Interval: between(30, 40)},
+			},
+			Requests: []timeline.Request{
+				request("RTM_NEWLINK", between(12, 13), named("eth0")),
+				request("RTM_NEWLINK", between(13, 19), named("cni0")),
+				request("RTM_NEWADDR", between(20, 21), named("eth0"), func(r *timeline.Request) { r.Address = "10.22.0.5/16" }, refused("EEXIST", "")),
+				request("RTM_GETRULE", between(21, 29), func(r *timeline.Request) { r.Query = true }),
+				request("NFT_MSG_NEWRULE", between(22, 22), func(r *timeline.Request) { r.Table, r.Count = "nat", 9 }),
+			},
+			Settings: []timeline.Setting{
+				{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}, When: between(23, 23)},
+				{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad", Value: "0"}, When: between(23, 28)},
+			},
+			Detections:    []*timeline.Detection{{Address: "fd00::5", On: "eth0", State: event.AddressReady, Interval: between(24, 30)}},
+			Connections:   []*timeline.Connection{{Network: "tcp", Address: "[::1]:99", Interval: between(31, 39), Tries: 1, Server: &event.Holder{PID: 44, Name: "agentd"}, Answered: true}},
+			Configuration: &event.Configuration{CNIVersion: "1.0.0", Network: "pods"},
+			Result:        &event.Result{IPs: []string{"10.22.0.5/16"}},
+		}
+		iptables(op).Inside = &timeline.Inside{Requests: []timeline.Request{request("NFT_MSG_NEWRULE", between(22, 22))}}
+	}}, change...)...)
+}
+
+// drawn is a tree of spans with their events; of attributes only those that are asked for.
+func drawn(spans []*tracepb.Span, keys ...string) string {
+	var b strings.Builder
+	values := func(s *tracepb.Span) (out string) {
+		for _, key := range keys {
+			if v := said(s, key); v != nil {
+				out += " " + strings.Trim(strings.TrimPrefix(strings.ReplaceAll(v.String(), " ", ""), "string_value:"), `"`)
+			}
+		}
+		return out
+	}
+	var draw func(parent []byte, depth int)
+	draw = func(parent []byte, depth int) {
+		for _, s := range spans {
+			if !slices.Equal(s.ParentSpanId, parent) {
+				continue
+			}
+			fmt.Fprintf(&b, "%s%s %d-%d%s\n", strings.Repeat("  ", depth), s.Name, s.StartTimeUnixNano-1000, s.EndTimeUnixNano-1000, values(s))
+			for _, e := range s.Events {
+				fmt.Fprintf(&b, "%s* %s %d%s\n", strings.Repeat("  ", depth+1), e.Name, e.TimeUnixNano-1000, values(&tracepb.Span{Attributes: e.Attributes}))
+			}
+			draw(s.SpanId, depth+1)
+		}
+	}
+	draw(nil, 0)
+	return b.String()
+}
+
+func TestWhatHappensInsideOfAPlugin(t *testing.T) {
+	got := drawn(build(busy()), "network.interface.name", "cniscope.address", "cniscope.request.errno", "cniscope.lock.path", "cniscope.lock.name",
+		"cniscope.lock.holder_name", "cniscope.agent", "cniscope.sysctl.key", "cniscope.rule.table")
+	want := `pod network setup 10-40
+  CNI ADD 10-40
+    bridge ADD 10-40
+      * netlink NFT_MSG_NEWRULE 22 nat
+      * write sysctl 23 net/ipv4/ip_forward
+      configure interface 12-21 eth0
+        * netlink RTM_NEWLINK 13 eth0
+        * netlink RTM_NEWADDR 21 eth0 10.22.0.5/16 EEXIST
+      configure interface 13-19 cni0
+        netlink RTM_NEWLINK 13-19 cni0
+      netlink RTM_GETRULE 21-29
+      write sysctl 23-28 net/ipv6/conf/eth0/accept_dad
+      wait for lock 11-17 /run/l kube-proxy
+      wait for lock 17-22 rtnl
+      sleep 30-40
+      wait for IPv6 DAD 24-30 eth0 fd00::5
+      call agent 31-39 agentd
+      iptables 20-30
+        * netlink NFT_MSG_NEWRULE 22
+`
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestWhatIsSaidOfTheInside(t *testing.T) {
+	spans := build(busy(func(op *timeline.Operation) {
+		op.Calls[0].First = &timeline.FirstConnection{At: 2e6 + 40, Remote: "10.22.0.1:53"}
+	}))
+	for _, test := range []struct{ span, key, want string }{
+		{"CNI ADD", "cniscope.concurrent_calls", "int_value:3"},
+		{"CNI ADD", "cniscope.inside_seen", "bool_value:true"},
+		{"CNI ADD", "cniscope.cut.requests", "int_value:2"},
+		{"CNI ADD", "cniscope.cut.bytes", "int_value:9"},
+		{"CNI ADD", "cniscope.first_connection_ms", "double_value:2"},
+		{"CNI ADD", "cniscope.biggest_part", `string_value:"commandiptables"`},
+		{"CNI ADD", "cniscope.time.locks_ms", "double_value:7e-06"},
+		{"bridge ADD", "cniscope.locks", "int_value:2"},
+		{"bridge ADD", "cniscope.queries", "int_value:4"},
+		{"bridge ADD", "cniscope.requests", "int_value:9"},
+		{"bridge ADD", "cni.version", `string_value:"1.0.0"`},
+		{"configure interface", "cniscope.kind", `string_value:"interface"`},
+		{"configure interface", "cni.plugin", `string_value:"bridge"`},
+		{"configure interface", "cniscope.changes", "int_value:2"},
+		{"wait for lock", "cniscope.kind", `string_value:"lock"`},
+		{"wait for lock", "cniscope.lock.holder_pid", "int_value:812"},
+		{"wait for lock", "cniscope.lock.holder_age_ms", "double_value:2"},
+		{"wait for lock", "cniscope.lock.holder_age_exact", "bool_value:false"},
+		{"call agent", "server.address", `string_value:"::1"`},
+		{"call agent", "server.port", "int_value:99"},
+		{"call agent", "network.transport", `string_value:"tcp"`},
+		{"call agent", "cniscope.agent_pid", "int_value:44"},
+		{"call agent", "k8s.pod.name", `string_value:"web-0"`},
+		{"call agent", "cni.ifname", `string_value:"eth0"`},
+	} {
+		if got := strings.ReplaceAll(said(find(spans, test.span), test.key).String(), " ", ""); got != test.want {
+			t.Errorf("%s, %s: got %s, want %s", test.span, test.key, got, test.want)
+		}
+	}
+	if kind := find(spans, "call agent").Kind; kind != tracepb.Span_SPAN_KIND_CLIENT {
+		t.Errorf("call agent is of kind %s", kind)
+	}
+	if e := find(spans, "CNI ADD").Events; len(e) != 1 || e[0].Name != "first connection" {
+		t.Errorf("events of the call: %v", e)
+	}
+}
+
+// A refused change is an error of its span only if its plugin failed.
+func TestRefusedChangesAreErrorsOfPluginsThatFailed(t *testing.T) {
+	for code, want := range []int{0, 1} {
+		op := busy(func(op *timeline.Operation) {
+			bridge(op).Code = uint32(code)
+			bridge(op).Inside.Requests[1].Answer = &event.Answer{Error: "EBUSY", Message: "Device is in use"}
+		})
+		s := find(build(op), "netlink RTM_NEWLINK")
+		if got := int(s.GetStatus().GetCode()) / 2; got != want || code == 1 && s.Status.Message != "EBUSY: Device is in use" {
+			t.Errorf("plugin exits %d: status %v", code, s.Status)
+		}
+		if e := said(s, "error.type").GetStringValue(); e != "EBUSY" {
+			t.Errorf("error.type is %q", e)
+		}
+	}
+}
+
+func TestTheInsideGivesTheSameBytes(t *testing.T) {
+	bytes := func() []byte {
+		op := busy()
+		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(NewBuilder(IDs{Seed: "boot"}, nil, "v1").Build(op, options.Judge(op)).Spans)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	first, ids := bytes(), map[string]bool{}
+	for range 20 {
+		if !slices.Equal(first, bytes()) {
+			t.Fatal("two builds differ")
+		}
+	}
+	for _, s := range build(busy()) {
+		if ids[string(s.SpanId)] {
+			t.Errorf("%s has the id of another span", s.Name)
+		}
+		ids[string(s.SpanId)] = true
+	}
+}
+
+func TestTheFirstConnectionAfterwards(t *testing.T) {
+	op := sandbox(parent(sampled))
+	b := NewBuilder(IDs{Seed: "boot"}, nil, "v1")
+	call := find(b.Build(op, options.Judge(op)).Spans.ScopeSpans[0].Spans, "CNI ADD")
+	late := b.Connected(timeline.Connected{
+		Flight: timeline.Flight{
+			Command: "ADD", IfName: "eth0", Operation: op.Key(), Trace: op.Calls[0].Trace, First: bridge(op).Process, Start: 10,
+			Mono: op.Mono, Wall: op.Wall, Pod: op.Pod, ContainerID: op.ContainerID,
+		},
+		End: 40, At: 2e6 + 40, Remote: "10.22.0.1:53",
+	})
+	s := late.Spans.ScopeSpans[0].Spans[0]
+	if !slices.Equal(s.TraceId, call.TraceId) || !slices.Equal(s.ParentSpanId, call.SpanId) {
+		t.Error("it hangs elsewhere")
+	}
+	if s.StartTimeUnixNano != 1040 || s.EndTimeUnixNano != 2e6+1040 || said(s, "cniscope.first_connection_ms").GetDoubleValue() != 2 {
+		t.Errorf("%v", s)
+	}
+	if said(s, "k8s.pod.name").GetStringValue() != "web-0" {
+		t.Error("whose is it?")
+	}
+}
