@@ -3,6 +3,7 @@ package probe
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"os"
@@ -19,7 +20,7 @@ import (
 
 // container is the id in every call of these tests. Whoever runs pods on the same machine
 // meanwhile has others, and is passed over.
-const container = "cniscope-probe-test"
+var container = "cniscope-probe-test-" + rand.Text()
 
 // observed collects what a real probe delivers.
 type observed struct {
