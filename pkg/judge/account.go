@@ -73,6 +73,10 @@ func (b *book) sorted() []Part {
 // image charges what an image was the innermost for: s.own without a known wait, and the
 // waits that have a share of it.
 func (b *book) image(s *span, waits []wait) {
+	if s.agent != nil {
+		b.agent(s, waits)
+		return
+	}
 	if s.image.Run == nil {
 		name := s.image.Name
 		if s.outer != "" && s.outer != name {
@@ -112,6 +116,31 @@ func (b *book) image(s *span, waits []wait) {
 	b.add(Part{Kind: Plugins, Name: plugin, Time: time.Duration(computed), Count: 1})
 	rest := b.short(s, s.own-min(s.own, computed), waits)
 	b.add(Part{Kind: Unexplained, Name: plugin, Time: time.Duration(rest), Count: 1})
+}
+
+// agent charges what a server was the innermost for: not what it ran, but what it waited
+// for or computed itself.
+func (b *book) agent(s *span, waits []wait) {
+	for i := range waits {
+		b.wait(&waits[i])
+	}
+	b.add(Part{
+		Kind: Agents, Name: Peer(s.agent), In: s.plugin, Time: time.Duration(s.own), Count: 1,
+		Detail: doing(s.agent.Work),
+	})
+}
+
+// doing says what a server does that runs nothing and asks for nothing.
+func doing(w *timeline.Work) string {
+	switch took := w.Own.End - w.Own.Start; {
+	case w.Gone != 0:
+		return "which ended meanwhile"
+	case took > 0 && w.CPU >= took/2:
+		return "which is on CPU"
+	case w.Channel != "":
+		return "which waits in " + w.Channel
+	}
+	return ""
 }
 
 func (b *book) wait(w *wait) {

@@ -8,9 +8,13 @@ import (
 
 // span is an image as the accounting sees it: clipped to what its run could wait for.
 type span struct {
-	image      *timeline.Image
-	depth      int
-	outer      string // the outermost command around it; empty if there is none
+	image *timeline.Image
+	depth int
+	outer string // the outermost command around it; empty if there is none
+	// agent is the connection of which the image is the server's work, or nil; plugin is who
+	// called it.
+	agent      *timeline.Connection
+	plugin     string
 	start, end int64
 	own        int64 // time in which it was the innermost
 }
@@ -31,17 +35,32 @@ func flatten(call *timeline.Call) []span {
 // flattenImage lists an image and what is below it. A child is clipped to its parent's
 // extent: nothing waited for what went on after that.
 func flattenImage(spans []span, im *timeline.Image, parent span) []span {
-	s := span{image: im, depth: parent.depth + 1, outer: parent.outer, start: max(im.Start, parent.start), end: min(im.End, parent.end)}
+	s := span{
+		image: im, depth: parent.depth + 1, outer: parent.outer, agent: parent.agent, plugin: parent.plugin,
+		start: max(im.Start, parent.start), end: min(im.End, parent.end),
+	}
 	s.end = max(s.start, s.end)
 	spans = append(spans, s)
+	s.agent = nil
 	switch {
 	case im.Run != nil:
-		s.outer = ""
+		s.outer, s.plugin = "", im.Run.Plugin
 	case s.outer == "":
 		s.outer = im.Name
 	}
 	for _, child := range im.Children {
 		spans = flattenImage(spans, child, s)
+	}
+	if im.Inside == nil {
+		return spans
+	}
+	// What a server did for others, or for nobody knows whom, is not what this call waited
+	// for.
+	for _, c := range im.Inside.Connections {
+		if c.Work != nil {
+			s.agent = c
+			spans = flattenImage(spans, c.Work.Own, s)
+		}
 	}
 	return spans
 }

@@ -54,9 +54,13 @@ func located(spans []span) []wait {
 		c := collector{s: s, i: i, waits: waits}
 		c.locks(in)
 		// What a command does is the command, whatever that is, unless others hold it up.
-		if s.image.Run != nil {
-			c.requests(in)
-			c.others(in)
+		switch {
+		case s.image.Run != nil:
+			c.requests(in, s.image.Run.Plugin)
+			c.others(in, s.image.Run.Plugin)
+		case s.agent != nil:
+			c.requests(in, s.image.Name)
+			c.others(in, s.image.Name)
 		}
 		waits = c.waits
 	}
@@ -102,8 +106,7 @@ func (c *collector) locks(in *timeline.Inside) {
 	}
 }
 
-func (c *collector) requests(in *timeline.Inside) {
-	plugin := c.s.image.Run.Plugin
+func (c *collector) requests(in *timeline.Inside, plugin string) {
 	for i := range in.Requests {
 		r := &in.Requests[i]
 		c.add(requesting, r.When, Part{Kind: Network, Name: r.Name, In: plugin, Count: 1})
@@ -113,8 +116,7 @@ func (c *collector) requests(in *timeline.Inside) {
 	}
 }
 
-func (c *collector) others(in *timeline.Inside) {
-	plugin := c.s.image.Run.Plugin
+func (c *collector) others(in *timeline.Inside, plugin string) {
 	for i := range in.Waits {
 		if w := &in.Waits[i]; w.Kind == event.WaitCall {
 			c.add(inCall, w.Interval, Part{Kind: SystemCalls, Name: w.Name, In: plugin, Count: 1})

@@ -169,6 +169,7 @@ func (t *Timeline) finish(op *operation) {
 	op.nameInterfaces()
 	op.unanswered()
 	t.leave(op)
+	t.dismiss(op)
 }
 
 // abandon follows the processes of op no longer.
@@ -197,6 +198,15 @@ func (im *Image) settle(now int64) {
 		child.settle(now)
 		if child.Outlived && !child.Ended {
 			child.End = max(child.Start, im.End)
+		}
+	}
+	if im.Inside == nil {
+		return
+	}
+	for _, c := range im.Inside.Connections {
+		if c.Work != nil {
+			c.Work.Own.settle(now)
+			c.Work.Shared.settle(now)
 		}
 	}
 }

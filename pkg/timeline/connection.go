@@ -21,6 +21,8 @@ type Connection struct {
 	// known. Answered tells which.
 	Server   *event.Holder
 	Answered bool
+	// Work is what the server did meanwhile; nil if that is not known.
+	Work *Work
 
 	open   bool
 	by     event.Process
@@ -70,6 +72,7 @@ func (t *Timeline) connect(now int64, c *event.Connect) {
 		p.connections = append(p.connections, made)
 		if i := slices.IndexFunc(t.accepts, func(a *event.Accept) bool { return a.Socket == c.Socket }); i >= 0 {
 			made.answered(t.accepts[i])
+			t.serving(made)
 			t.accepts = slices.Delete(t.accepts, i, i+1)
 		}
 	}
@@ -113,6 +116,7 @@ func (im *Image) refused(network, address string) *Connection {
 func (t *Timeline) accept(a *event.Accept) {
 	if c := t.sockets[a.Socket]; c != nil {
 		c.answered(a)
+		t.serving(c)
 		return
 	}
 	if len(t.accepts) >= acceptsMax {
@@ -137,6 +141,7 @@ func (t *Timeline) hangUp(now int64, c *event.Close) {
 func (c *Connection) hangUp(now int64) {
 	if c.open {
 		c.open, c.End = false, max(c.End, now)
+		c.served()
 	}
 }
 

@@ -17,11 +17,17 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 				return nil
 			}
 		default:
-			t.stats.Late++
-			return nil
+			var known bool
+			if p, known = t.work(e); p == nil {
+				if !known {
+					t.stats.Late++
+				}
+				return nil
+			}
 		}
 	}
 	im := newImage(now, e)
+	im.Attribution, p.evidence = p.evidence, nil
 	if p.isDelegate(e) {
 		im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, stdin: e.Stdin, forker: e.Parent}
 	}
@@ -81,7 +87,7 @@ func (t *Timeline) exit(now int64, e *event.Exit) {
 	t.locks.gone(e.Process, now)
 	p := t.processes[e.Process]
 	if p == nil {
-		t.stats.Late++
+		t.gone(now, e.Process)
 		return
 	}
 	delete(t.processes, e.Process)

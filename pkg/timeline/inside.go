@@ -62,6 +62,15 @@ type Setting struct {
 
 // inside takes what happened inside a process.
 func (t *Timeline) inside(now int64, body event.Body) {
+	if by := doer(body); t.agents[by] != nil && t.processes[by] == nil {
+		// A server does it, for one of those who called.
+		p := t.doing(by, body)
+		if p == nil {
+			return
+		}
+		t.processes[by] = p
+		defer delete(t.processes, by)
+	}
 	switch b := body.(type) {
 	case *event.Wait:
 		t.wait(now, b)
@@ -81,6 +90,8 @@ func (t *Timeline) inside(now int64, body event.Body) {
 		t.accept(b)
 	case *event.Close:
 		t.hangUp(now, b)
+	case *event.Agent:
+		t.agentState(b)
 	case *event.Configuration:
 		t.configuration(b)
 	case *event.Result:
@@ -92,6 +103,23 @@ func (t *Timeline) inside(now int64, body event.Body) {
 	case *event.FirstConnection:
 		t.firstConnection(now, b)
 	}
+}
+
+// doer is who did it, where that may be a server.
+func doer(body event.Body) event.Process {
+	switch b := body.(type) {
+	case *event.Wait:
+		return b.Process
+	case *event.Request:
+		return b.Process
+	case *event.Answer:
+		return b.Process
+	case *event.Setting:
+		return b.Process
+	case *event.Connect:
+		return b.Process
+	}
+	return ""
 }
 
 // of returns the process of a fact from inside; nil, and then it is counted, if it belongs

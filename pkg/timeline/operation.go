@@ -101,6 +101,15 @@ func (op *Operation) Key() Key {
 	return k
 }
 
+// keyOf is what a call of op is known by afterwards: where there is nothing above it, as
+// its operation.
+func (op *Operation) keyOf(call *Call) Key {
+	if call.Trace.Parent == "" {
+		return op.Key()
+	}
+	return Key{Kind: op.Kind, ContainerID: op.ContainerID, First: call.Runs[0].Process, Start: call.Start, Trace: call.Trace}
+}
+
 // Call is the runs of one network for one command, container and interface.
 type Call struct {
 	Command, IfName string
@@ -176,6 +185,10 @@ type Image struct {
 	// Truncated: arguments or environment were longer than is read.
 	Truncated bool
 
+	// Attribution is how it came to belong to the call, if a server ran it; of what it runs
+	// in its turn, its own counts.
+	Attribution *Attribution
+
 	// Inside is what it asked of the kernel and waited for; nil if nothing is known.
 	Inside *Inside
 
@@ -185,10 +198,24 @@ type Image struct {
 // Failed says whether the image ended badly: by a signal or with an exit code.
 func (im *Image) Failed() bool { return im.Code != 0 || im.Signal != "" }
 
-// Walk calls f for im and everything below it, parents first.
+// Walk calls f for im and everything below it, parents first; what servers did for it
+// comes last.
 func (im *Image) Walk(f func(*Image)) {
 	f(im)
+	im.walkBelow(f)
+}
+
+func (im *Image) walkBelow(f func(*Image)) {
 	for _, child := range im.Children {
 		child.Walk(f)
+	}
+	if im.Inside == nil {
+		return
+	}
+	for _, c := range im.Inside.Connections {
+		if c.Work != nil {
+			c.Work.Own.walkBelow(f)
+			c.Work.Shared.walkBelow(f)
+		}
 	}
 }

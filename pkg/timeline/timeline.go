@@ -56,6 +56,10 @@ type Timeline struct {
 	locks     *locks
 	sockets   map[string]*Connection
 	accepts   []*event.Accept // of connections that are not told yet
+	// agents are the servers that runs call; helpers are processes of theirs that do
+	// nothing for a call so far.
+	agents  map[event.Process]*agent
+	helpers map[event.Process]*agent
 	// namespaces are those of the pods that are set up, by key.
 	namespaces map[string]*namespace
 	connected  []Connected
@@ -88,6 +92,8 @@ type process struct {
 	tries       []try
 	answers     []*event.Answer
 	connections []*Connection
+	// evidence is how a process of a server's belongs here; nil for those of a plugin.
+	evidence *Attribution
 }
 
 // New returns an empty timeline.
@@ -101,6 +107,8 @@ func New(o Options) *Timeline {
 
 		locks:      newLocks(o.Operations),
 		sockets:    map[string]*Connection{},
+		agents:     map[event.Process]*agent{},
+		helpers:    map[event.Process]*agent{},
 		namespaces: map[string]*namespace{},
 	}
 }
@@ -160,12 +168,17 @@ func (t *Timeline) Open() int { return len(t.open) }
 func (t *Timeline) Stats() Stats { return t.stats }
 
 func (t *Timeline) fork(f *event.Fork) {
-	parent := t.processes[f.Parent]
-	if parent == nil {
-		t.stats.Late++
+	if parent := t.processes[f.Parent]; parent != nil {
+		t.add(f.Process, parent)
 		return
 	}
-	t.add(f.Process, parent)
+	for _, of := range []map[event.Process]*agent{t.agents, t.helpers} {
+		if a := of[f.Parent]; a != nil {
+			t.help(f.Process, a)
+			return
+		}
+	}
+	t.stats.Late++
 }
 
 // add makes a process below another one; nil beyond the limit.

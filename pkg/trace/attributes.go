@@ -150,6 +150,7 @@ func aboutProcess(im *timeline.Image) []attribute.KeyValue {
 	if im.Hidden > 0 {
 		kvs = append(kvs, attribute.Int("cniscope.hidden_arguments", im.Hidden))
 	}
+	kvs = append(kvs, aboutAttribution(im.Attribution)...)
 	if im.NetNS.Label != "" {
 		kvs = append(kvs, attribute.String("cniscope.netns_inode", im.NetNS.Label))
 	}

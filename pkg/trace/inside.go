@@ -21,33 +21,42 @@ func (w *writer) inside(s *tracepb.Span, where at, im, run *timeline.Image, fail
 	if im.Inside == nil {
 		return
 	}
-	i := &insider{writer: w, image: im, where: where, span: s, failing: failing && (run.Failed() || im.Failed())}
+	i := &insider{writer: w, image: im, outer: where, span: s, run: run, failing: failing && (run.Failed() || im.Failed())}
+	i.draw()
+}
+
+// draw makes them all.
+func (i *insider) draw() {
 	// Below the image all is part of the same plugin.
-	i.where.attributes = slices.Concat(where.attributes, keyValues([]attribute.KeyValue{
-		attribute.String("cni.command", run.Run.Command), attribute.String("cni.plugin", run.Run.Plugin),
+	i.where = i.outer
+	i.where.attributes = slices.Concat(i.outer.attributes, keyValues([]attribute.KeyValue{
+		attribute.String("cni.command", i.run.Run.Command), attribute.String("cni.plugin", i.run.Run.Plugin),
 	}))
 	i.changes()
 	i.settings()
 	i.waits()
 	i.detections()
 	i.connections()
-	slices.SortStableFunc(s.Events, func(a, b *tracepb.Span_Event) int { return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano) })
+	slices.SortStableFunc(i.span.Events, func(a, b *tracepb.Span_Event) int { return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano) })
 }
 
 // insider is the state of one image's inside.
 type insider struct {
 	*writer
 	image   *timeline.Image
-	where   at
+	outer   at // below the image
+	where   at // the same, where the image's own are
 	span    *tracepb.Span
+	run     *timeline.Image
 	failing bool // its plugin failed, and its call with it
 	made    int
+	salt    string // sets two images apart that have one process and one beginning
 }
 
 // child makes a span below where. What there is in an image has no key but its place.
 func (i *insider) child(where at, name, kind string, when timeline.Interval, about ...attribute.KeyValue) *tracepb.Span {
 	i.made++
-	id := i.ids.span(where.trace, fmt.Sprint(kind, " ", i.made, " ", i.image.Process, " ", i.image.Start), when.Start)
+	id := i.ids.span(where.trace, fmt.Sprint(kind, " ", i.made, " ", i.image.Process, " ", i.image.Start)+i.salt, when.Start)
 	s := i.writer.span(where, id, name, when.Start, when.End, kind)
 	s.Attributes = append(append(s.Attributes, where.attributes...), keyValues(about)...)
 	return s
@@ -167,5 +176,6 @@ func (i *insider) connections() {
 		if c.Error != "" {
 			i.fail(s, judge.Peer(c)+": "+c.Error)
 		}
+		i.work(s, c.Work)
 	}
 }

@@ -1,14 +1,58 @@
 package trace
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
+
+// work draws below a call of a server what that one did meanwhile. s is the call's span.
+func (i *insider) work(s *tracepb.Span, work *timeline.Work) {
+	if work == nil {
+		return
+	}
+	s.Attributes = append(s.Attributes, keyValue(attribute.Float64("cniscope.agent_cpu_ms", ms(time.Duration(work.CPU)))))
+	if work.Channel != "" {
+		s.Attributes = append(s.Attributes, keyValue(attribute.String("cniscope.agent_waits_in", work.Channel)))
+	}
+	if work.Gone != 0 {
+		i.happened(s, "the agent ended", work.Gone)
+	}
+	below := i.outer
+	below.remote = false
+	copy(below.parent[:], s.SpanId)
+	for n, im := range []*timeline.Image{work.Own, work.Shared} {
+		for _, child := range im.Children {
+			i.writer.image(below, child, i.run, i.failing)
+		}
+		if im.Inside != nil {
+			in := &insider{writer: i.writer, image: im, outer: below, span: s, run: i.run, failing: i.failing, salt: fmt.Sprint(" work ", n)}
+			in.draw()
+		}
+	}
+}
+
+// aboutAttribution says why something that a server ran is drawn here.
+func aboutAttribution(a *timeline.Attribution) []attribute.KeyValue {
+	if a == nil {
+		return nil
+	}
+	kvs := []attribute.KeyValue{attribute.String("cniscope.attribution", string(a.Evidence))}
+	if a.Periodic {
+		kvs = append(kvs, attribute.Bool("cniscope.periodic", true))
+	}
+	if len(a.Others) > 0 {
+		kvs = append(kvs, attribute.Int("cniscope.other_calls", len(a.Others)))
+	}
+	return kvs
+}
 
 // aboutPeer is who was called. network.* as semantic conventions say: of a unix socket the
 // address is its path.
