@@ -1,0 +1,153 @@
+package timeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// for2 makes a plugin's run one of another sandbox.
+func for2(e *event.Exec) { e.Call = &event.Call{Command: "ADD", ContainerID: "c2", IfName: "eth0"} }
+
+func mentions(ids ...string) func(*event.Exec) {
+	return func(e *event.Exec) { e.Mentions = ids }
+}
+
+// calls tells that a plugin called the server "a", and was answered.
+func (s *story) calls(at int64, process, key string) *story {
+	s.dial(at, at, process, key, "")
+	return s.at(at, &event.Accept{Socket: key, Server: event.Holder{Process: "a", PID: 9, Name: "agentd"}})
+}
+
+// done describes what servers did for each operation that is closed.
+func (s *story) done() string {
+	var lines []string
+	for _, op := range s.closed {
+		for _, call := range op.Calls {
+			for _, c := range call.Runs[0].Inside.Connections {
+				if c.Work == nil {
+					continue
+				}
+				for where, of := range map[string]*Image{"": c.Work.Own, "shared ": c.Work.Shared} {
+					for _, im := range of.Children {
+						line := op.ContainerID + ": " + where + im.Name + " " + string(im.Attribution.Evidence)
+						if im.Attribution.Periodic {
+							line += " periodic"
+						}
+						for _, other := range im.Attribution.Others {
+							line += " or " + other.ContainerID
+						}
+						for _, child := range im.Children {
+							line += " > " + child.Name
+						}
+						lines = append(lines, line)
+					}
+				}
+			}
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+func TestWhatAServerRunsForACall(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"alone in time is a candidate": {
+			func(s *story) { s.command(10, "w", "a", "powershell").exit(20, "w") },
+			"c1: powershell candidate",
+		},
+		"what it mentions is certain": {
+			func(s *story) { s.command(10, "w", "a", "ovs-vsctl", mentions("c1")).exit(20, "w") },
+			"c1: ovs-vsctl certain",
+		},
+		"what mentions nobody who calls is nobody's": {
+			func(s *story) { s.command(10, "w", "a", "ovs-vsctl", mentions("c9")).exit(20, "w") },
+			"",
+		},
+		"what it runs in its turn belongs to it": {
+			func(s *story) {
+				s.command(10, "w", "a", "sh", mentions("c1")).command(11, "v", "w", "sleep").exit(19, "v").exit(20, "w")
+			},
+			"c1: sh certain > sleep",
+		},
+		"of two who call, overlap says nothing": {
+			func(s *story) {
+				s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
+				s.command(10, "w", "a", "ipset").exit(20, "w").exit(40, "b2")
+			},
+			"c1: shared ipset candidate or c2",
+		},
+		"of two who call, evidence does": {
+			func(s *story) {
+				s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
+				s.command(10, "w", "a", "ipset", mentions("c2")).exit(20, "w").exit(40, "b2")
+			},
+			"c2: ipset certain",
+		},
+		"after the call is over, evidence still does": {
+			func(s *story) { s.hangUp(8, "b", "s1").command(10, "w", "a", "ovs-vsctl", mentions("c1")).exit(20, "w") },
+			"c1: ovs-vsctl certain",
+		},
+		"what it runs while nobody calls it is periodic": {
+			func(s *story) {
+				s.hangUp(8, "b", "s1").command(10, "w", "a", "conntrack").exit(11, "w")
+				s.calls(12, "b", "s3").command(13, "v", "a", "conntrack").exit(14, "v")
+			},
+			"c1: shared conntrack candidate periodic",
+		},
+		"a subshell that it forks is followed": {
+			func(s *story) {
+				s.at(9, &event.Fork{Process: "f", Parent: "a"}).command(10, "w", "f", "tc").exit(20, "w").exit(21, "f")
+			},
+			"c1: tc candidate",
+		},
+		"a server that ends leaves nothing": {
+			func(s *story) { s.exit(9, "a").command(10, "w", "a", "tc").exit(20, "w") },
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			s.plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
+			test.tell(s)
+			s.exit(50, "b").tick(1200).tick(30000).end()
+			if got := s.done(); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+			if n := len(s.line.sockets) + len(s.line.processes) + len(s.line.helpers); n != 0 {
+				t.Errorf("%d things are left: %v %v %v", n, s.line.sockets, s.line.processes, s.line.helpers)
+			}
+		})
+	}
+}
+
+func TestWhatAServerAsksOfTheKernel(t *testing.T) {
+	s := tell(t)
+	s.plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2")
+	for i, m := range [][]string{{"c1"}, {"c2"}, nil, {"c1", "c2"}} {
+		s.at(int64(10+i), &event.Request{Process: "a", Start: int64(10+i)*ms - 1, Name: fmt.Sprint("RTM_", i), Sequence: uint32(i), Mentions: m})
+	}
+	s.at(20, &event.Answer{Process: "a", Sequence: 1, Error: "EPERM"})
+	s.exit(50, "b").exit(51, "b2").tick(30000).end()
+	got := ""
+	for _, op := range s.closed {
+		w := op.Calls[0].Runs[0].Inside.Connections[0].Work
+		for where, im := range map[string]*Image{"own": w.Own, "shared": w.Shared} {
+			if im.Inside == nil {
+				continue
+			}
+			for _, r := range im.Inside.Requests {
+				got += fmt.Sprint(op.ContainerID, " ", where, " ", r.Name, " ", r.Errno(), "; ")
+			}
+		}
+	}
+	for _, want := range []string{"c1 own RTM_0 ;", "c2 own RTM_1 EPERM;", "c1 shared RTM_2 ;", "c1 shared RTM_3 ;"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not among %s", want, got)
+		}
+	}
+}
