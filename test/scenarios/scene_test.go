@@ -25,8 +25,13 @@ import (
 var program string // the cniscope under test
 
 func TestMain(m *testing.M) {
-	if act := acts[filepath.Base(os.Args[0])]; act != nil {
-		os.Exit(play(act))
+	switch name := filepath.Base(os.Args[0]); {
+	case acts[name] != nil:
+		os.Exit(play(acts[name]))
+	case name == "remote":
+		os.Exit(remote())
+	case name == "agentd":
+		os.Exit(serveAgent())
 	}
 	if os.Geteuid() != 0 {
 		os.Exit(m.Run()) // every test says that it is skipped
@@ -69,6 +74,7 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	if ro.Plugins == nil {
 		ro.Plugins = map[string][]byte{}
 	}
+	ro.Plugins["remote"] = binary
 	for name := range acts {
 		ro.Plugins[name] = binary
 	}

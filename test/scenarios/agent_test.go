@@ -1,0 +1,134 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// agent is a running agentd, and what it said it did.
+type agent struct {
+	cmd  *exec.Cmd
+	mu   sync.Mutex
+	ran  map[int]string // the container of each command, by pid; empty for none
+	said chan struct{}
+}
+
+// startAgent starts one that serves at an address and runs something unrelated that often.
+func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
+	s.Helper()
+	bin := s.TempDir()
+	for name, body := range map[string]string{
+		"Get-NetAdapter": fmt.Sprintf("sleep %f", slow.Seconds()), "ovs-vsctl": ":", "ovs-ofctl": ":", "conntrack": ":",
+	} {
+		check(s.T, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+	}
+	self, err := os.Executable()
+	check(s.T, err)
+	a := &agent{cmd: exec.Command(self), ran: map[int]string{}, said: make(chan struct{})}
+	a.cmd.Args[0], a.cmd.Stderr = "agentd", os.Stderr
+	// The kernel's name of a process is that of its file.
+	named := filepath.Join(bin, "agentd")
+	check(s.T, os.Symlink(self, named))
+	a.cmd.Path = named
+	a.cmd.Env = append(os.Environ(), s.rig.Env(), where+"="+address, "CNISCOPE_AGENT_BIN="+bin, "CNISCOPE_AGENT_EVERY="+every.String())
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if every == 0 {
+		a.cmd.Env = append(a.cmd.Env, "CNISCOPE_AGENT_EVERY=never")
+	}
+	out, err := a.cmd.StdoutPipe()
+	check(s.T, err)
+	check(s.T, a.cmd.Start())
+	ready := make(chan struct{})
+	go func() {
+		defer close(a.said)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			f := strings.Split(lines.Text(), " ")
+			if f[0] == "ready" {
+				close(ready)
+				continue
+			}
+			pid, _ := strconv.Atoi(f[0])
+			a.mu.Lock()
+			a.ran[pid] = f[2]
+			a.mu.Unlock()
+		}
+	}()
+	s.Cleanup(a.stop)
+	select {
+	case <-ready:
+	case <-a.said:
+		s.Fatal("the agent does not serve")
+	}
+	return a
+}
+
+func (a *agent) stop() {
+	_ = a.cmd.Process.Kill()
+	<-a.said
+	_ = a.cmd.Wait()
+}
+
+// through is a plugin that asks the agent.
+func through(address string) rig.Plugin {
+	return rig.Use(rig.Conf{"type": "remote", "agent": address})
+}
+
+// The case that cniscope was made for (antrea #4859): the seconds are lost behind the
+// socket, and the trace says to which command.
+func TestTheSlowCommandBehindTheSocket(t *testing.T) {
+	s := set(t, rig.Options{}, "[[slow.rule]]\ncommand = \"Get-Net*\"\nthreshold = \"100ms\"\n")
+	for network, address := range map[string]string{
+		"unix": "unix " + filepath.Join(t.TempDir(), "antrea.sock"), "tcp": "tcp 127.0.0.1:41859",
+	} {
+		t.Run(network, func(t *testing.T) {
+			s := *s
+			s.T = t
+			s.pods = 100 * len(network)
+			s.startAgent(address, 500*time.Millisecond, 0)
+			s.network("through-"+network, through(address))
+			call := s.add(rig.PodOptions{}, false)
+			call.accounted(t)
+			t.Logf("%.0f ms, mostly %s", call.took(), call.attrs["cniscope.biggest_part"])
+			if part := call.attrs["cniscope.biggest_part"]; part != "command agentd > Get-NetAdapter (2 times)" && part != "command agentd > Get-NetAdapter > sleep (2 times)" && part != "command agentd > sleep (2 times)" {
+				t.Errorf("it is said to be lost to %s", part)
+			}
+			asked := call.below("agent")
+			if len(asked) != 1 || asked[0].attrs["cniscope.agent"] != "agentd" {
+				t.Fatalf("%d calls of the agent", len(asked))
+			}
+			steps, slow := "", 0
+			for _, x := range call.below("command") {
+				if x.ParentSpanID != asked[0].SpanID {
+					continue
+				}
+				steps += x.Name + " " + x.attrs["cniscope.attribution"] + "\n"
+				if x.Name == "Get-NetAdapter" && x.attrs["cniscope.slow"] == "true" {
+					slow++
+				}
+			}
+			if want := "Get-NetAdapter candidate\novs-vsctl certain\nGet-NetAdapter certain\novs-ofctl candidate\n"; steps != want || slow != 2 {
+				t.Errorf("%d slow ones of\n%s, want\n%s", slow, steps, want)
+			}
+			up := false
+			for _, x := range append(call.below("interface"), call.below("netlink")...) {
+				up = up || x.attrs["network.interface.name"] == "lo" || strings.Contains(x.Name, "RTM_NEWLINK")
+			}
+			if !up {
+				t.Error("that the agent set lo up is not in the trace")
+			}
+		})
+	}
+}

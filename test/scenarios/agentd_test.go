@@ -1,0 +1,181 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// The agent of these tests does what antrea's does in the log that cniscope began with: a
+// plugin hands CmdAdd to it by gRPC, and it allocates an address, asks for the adapters
+// twice, and adds a port to a switch. Its times are a fifth of those in the log.
+
+const (
+	method = "/cnipb.Cni/CmdAdd"
+	// where is how plugin and agent are told where they meet: "unix /path" or "tcp host:port".
+	where = "CNISCOPE_AGENT"
+)
+
+// remote is a plugin that does nothing itself.
+func remote() int {
+	conf, err := io.ReadAll(os.Stdin)
+	if err != nil || os.Getenv("CNI_COMMAND") != "ADD" {
+		return 0
+	}
+	var c struct{ Agent string }
+	if err := json.Unmarshal(conf, &c); err != nil {
+		return 1
+	}
+	request, _ := structpb.NewStruct(map[string]any{
+		"container_id": os.Getenv("CNI_CONTAINERID"), "netns": os.Getenv("CNI_NETNS"), "ifname": os.Getenv("CNI_IFNAME"),
+		"args": os.Getenv("CNI_ARGS"), "path": os.Getenv("CNI_PATH"), "network_configuration": string(conf),
+	})
+	network, address, _ := strings.Cut(c.Agent, " ")
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}))
+	reply := &structpb.Struct{}
+	if err == nil {
+		defer conn.Close()
+		err = conn.Invoke(context.Background(), method, request, reply)
+	}
+	if err != nil {
+		fmt.Printf(`{"cniVersion":"1.0.0","code":11,"msg":%q}`, err.Error())
+		return 1
+	}
+	fmt.Print(reply.Fields["result"].GetStringValue())
+	return 0
+}
+
+// agentd is the agent. It writes what it did, for which container, to standard output.
+type agentd struct {
+	mu   sync.Mutex
+	next int
+	bin  string // where its commands are
+}
+
+func serveAgent() int {
+	network, address, _ := strings.Cut(os.Getenv(where), " ")
+	l, err := net.Listen(network, address)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	a := &agentd{bin: os.Getenv("CNISCOPE_AGENT_BIN")}
+	if every, err := time.ParseDuration(os.Getenv("CNISCOPE_AGENT_EVERY")); err == nil {
+		go a.periodically(every)
+	}
+	s := grpc.NewServer()
+	s.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "cnipb.Cni", HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: "CmdAdd", Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			request := &structpb.Struct{}
+			if err := decode(request); err != nil {
+				return nil, err
+			}
+			return a.add(request.Fields)
+		}}},
+	}, nil)
+	fmt.Println("ready")
+	return map[bool]int{true: 1}[s.Serve(l) != nil]
+}
+
+// periodically runs a command that has to do with no call.
+func (a *agentd) periodically(every time.Duration) {
+	for range time.Tick(every) {
+		_ = a.run("", "conntrack", "-L")
+	}
+}
+
+// run runs a command of the agent's and says for which container.
+func (a *agentd) run(container, name string, args ...string) error {
+	cmd := exec.Command(filepath.Join(a.bin, name), args...)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	a.mu.Lock()
+	fmt.Println(cmd.Process.Pid, name, container)
+	a.mu.Unlock()
+	return cmd.Wait()
+}
+
+func (a *agentd) add(request map[string]*structpb.Value) (*structpb.Struct, error) {
+	container := request["container_id"].GetStringValue()
+	args := map[string]string{}
+	for pair := range strings.SplitSeq(request["args"].GetStringValue(), ";") {
+		key, value, _ := strings.Cut(pair, "=")
+		args[key] = value
+	}
+	pod := args["K8S_POD_NAME"]
+	a.mu.Lock()
+	a.next++
+	address := fmt.Sprintf("100.96.%d.%d/16", a.next/250, a.next%250+2)
+	a.mu.Unlock()
+	time.Sleep(15 * time.Millisecond) // allocates it
+	port := pod + "-568022"
+	for _, step := range [][]string{
+		{"Get-NetAdapter", "-Name", "vEthernet"},
+		{"ovs-vsctl", "add-port", "br-int", port, "--", "set", "Interface", port, "external_ids:container=" + container},
+		{"Get-NetAdapter", "-Name", port},
+		{"ovs-ofctl", "add-flow", "br-int", "nw_dst=" + strings.TrimSuffix(address, "/16")},
+	} {
+		if err := a.run(container, step[0], step[1:]...); err != nil {
+			return nil, err
+		}
+	}
+	if err := loUp(request["netns"].GetStringValue()); err != nil {
+		return nil, err
+	}
+	return structpb.NewStruct(map[string]any{
+		"result": fmt.Sprintf(`{"cniVersion":"1.0.0","interfaces":[{"name":"eth0","sandbox":%q}],"ips":[{"address":%q,"interface":0}]}`, request["netns"].GetStringValue(), address),
+	})
+}
+
+// loUp sets lo up in a network namespace: a change by netlink.
+func loUp(path string) error {
+	done := make(chan error)
+	go func() { // its thread is thrown away with the namespace it is in
+		runtime.LockOSThread()
+		done <- func() error {
+			f, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+				return err
+			}
+			c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			// struct ifinfomsg: lo has the index 1 everywhere.
+			info := make([]byte, unix.SizeofIfInfomsg)
+			info[4], info[8], info[12] = 1, unix.IFF_UP, unix.IFF_UP
+			_, err = c.Execute(netlink.Message{
+				Header: netlink.Header{Type: unix.RTM_NEWLINK, Flags: netlink.Request | netlink.Acknowledge}, Data: info,
+			})
+			return err
+		}()
+	}()
+	return <-done
+}
