@@ -100,7 +100,7 @@ func (in *interior) concerned(p *inhabitant, ns event.Namespace, index uint32) b
 	if leader := in.processes[p.leader]; leader != nil {
 		p = leader
 	}
-	return p.home != ns.Key || p.touched[place(ns, index)]
+	return p.home != "" && p.home != ns.Key || p.touched[place(ns, index)]
 }
 
 func place(ns event.Namespace, index uint32) string {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +13,9 @@ import (
 	"syscall"
 	"testing"
 
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -33,8 +33,7 @@ exit 0
 }
 
 // The kernel tells whoever listens what changed, and by whose request: the number of its
-// socket and of its message. Each of those must be among what cniscope saw being asked. Of
-// links and of IPv6 addresses it does not say who asked (6.18): they are found by what they
+// socket and of its message. Each of those must be among the changes in the trace. Of links and of IPv6 addresses it does not say who asked (6.18): they are found by what they
 // say, where anybody asked for that.
 func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 	s := setJaeger(t)
@@ -82,7 +81,9 @@ func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 	others, err := host.all()
 	check(t, err)
 	notices = append(notices, about(others, s.rig.Networks()[0].Bridge)...)
-	requests := asked(t, recording)
+	drawn := filepath.Join(dir, "it.jsonl")
+	check(t, os.WriteFile(drawn, []byte(s.run("show", recording, "--format", "json")), 0o600))
+	requests := changes(spansIn(t, drawn))
 	matched, kernels := map[string]int{}, []string{}
 	for _, n := range notices {
 		i := slices.IndexFunc(requests, func(q *event.Request) bool {
@@ -114,25 +115,33 @@ func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 	}
 }
 
-// asked are the changes that a recording says were asked for.
-func asked(t *testing.T, file string) (all []*event.Request) {
-	t.Helper()
-	r, err := record.Open(file)
-	check(t, err)
-	defer r.Close()
-	for {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return all
+// changes are the requests in spans and in events of spans.
+func changes(all []*span) (found []*event.Request) {
+	add := func(name string, of map[string]*commonpb.AnyValue) {
+		if !strings.HasPrefix(name, "netlink RTM_") {
+			return
 		}
-		check(t, err)
-		if q, is := e.Body.(*event.Request); is && !q.Query && q.Protocol == "rtnetlink" {
-			all = append(all, q)
-		}
-		if lost, is := e.Body.(*event.Lost); is {
-			t.Errorf("lost: %+v", *lost)
+		text := func(key string) string { return of[key].GetStringValue() }
+		number := func(key string) uint32 { return uint32(of[key].GetIntValue()) }
+		ns := func(key string) event.Namespace { return event.Namespace{Label: text(key)} }
+		found = append(found, &event.Request{
+			Name: text("cniscope.request.name"), Count: int(number("cniscope.request.count")),
+			Port: number("cniscope.request.port"), Sequence: number("cniscope.request.sequence"), NetNS: ns("cniscope.netns_inode"),
+			Address: text("cniscope.address"), Route: text("cniscope.route"), Gateway: text("cniscope.gateway"),
+			Interface: event.Interface{
+				Index: number("cniscope.interface.index"), Name: text("network.interface.name"),
+				Peer: text("cniscope.interface.peer"), PeerNetNS: ns("cniscope.interface.peer_netns_inode"),
+				NetNS: ns("cniscope.interface.netns_inode"),
+			},
+		})
+	}
+	for _, x := range all {
+		add(x.Name, x.attrs)
+		for _, e := range x.Events {
+			add(e.Name, attributes(e.Attributes))
 		}
 	}
+	return found
 }
 
 // by tells whether a request is what led to the notice.
