@@ -57,7 +57,8 @@ func (in *interior) address(q *event.Request, r record, m netlink.Message) {
 }
 
 // told is what a process learns of an IPv6 address, if that is new. Of those that it
-// neither asked for nor saw tentative there is nothing to say: they were there before.
+// neither asked for nor saw tentative there is nothing to say: they were there before. Nor
+// is there of other pods' interfaces, which are in every list of the node's namespace.
 func (in *interior) told(r record, m netlink.Message) *event.Address {
 	p := in.processes[r.process]
 	a, ok := assignment(m.Data)
@@ -67,10 +68,43 @@ func (in *interior) told(r record, m netlink.Message) *event.Address {
 	ns := namespace(r.NetnsCookie, r.NetnsInum)
 	state := a.state()
 	last, known := p.addresses[a.key(ns)]
-	if known && last == state || !known && state == event.AddressReady || !p.mark(a.key(ns), state) {
+	if known && last == state || !known && (state == event.AddressReady || !in.concerned(p, ns, a.index)) {
+		return nil
+	}
+	if !p.mark(a.key(ns), state) {
 		return nil
 	}
 	return &event.Address{Process: r.process, NetNS: ns, Index: a.index, Address: a.address, State: state}
+}
+
+// touch remembers the interface that a request changes.
+func (in *interior) touch(q *event.Request) {
+	p := in.processes[q.Process]
+	if p == nil || q.Query || q.Interface.Index == 0 {
+		return
+	}
+	if leader := in.processes[p.leader]; leader != nil {
+		p = leader
+	}
+	if p.touched == nil {
+		p.touched = map[string]bool{}
+	}
+	if len(p.touched) < maxTouched {
+		p.touched[place(q.NetNS, q.Interface.Index)] = true
+	}
+}
+
+// concerned tells whether an interface is any of a plugin's business: it changed it, or
+// it is in the pod.
+func (in *interior) concerned(p *inhabitant, ns event.Namespace, index uint32) bool {
+	if leader := in.processes[p.leader]; leader != nil {
+		p = leader
+	}
+	return p.home != "" && p.home != ns.Key || p.touched[place(ns, index)]
+}
+
+func place(ns event.Namespace, index uint32) string {
+	return fmt.Sprintf("%s %d", ns.Key, index)
 }
 
 // state is how far duplicate address detection has come: a duplicate stays tentative.
@@ -85,7 +119,7 @@ func (a assigned) state() event.AddressState {
 }
 
 func (a assigned) key(ns event.Namespace) string {
-	return fmt.Sprintf("%s %d %s", ns.Key, a.index, a.address)
+	return place(ns, a.index) + " " + a.address
 }
 
 // mark keeps the state of an address; false if there are too many already.

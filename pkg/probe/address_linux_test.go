@@ -13,10 +13,11 @@ import (
 )
 
 // TestDuplicateAddressDetection tells stories of what one process asks for (+) and is
-// told (the flags of an address), and what is worth telling of it.
+// told (the flags of an address), and what is worth telling of it. They happen in a pod
+// unless it is said otherwise.
 func TestDuplicateAddressDetection(t *testing.T) {
 	const tentative, failed, permanent = unix.IFA_F_TENTATIVE, unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED, unix.IFA_F_PERMANENT
-	const asks = -1
+	const asks, onNode = -1, -2
 	for name, test := range map[string]struct {
 		story []int
 		want  []event.AddressState
@@ -26,11 +27,17 @@ func TestDuplicateAddressDetection(t *testing.T) {
 		"asked for without detection": {[]int{asks, permanent, permanent}, []event.AddressState{event.AddressReady}},
 		"was there before":            {[]int{permanent, permanent}, nil},
 		"another one asked for it":    {[]int{tentative, permanent}, []event.AddressState{event.AddressTentative, event.AddressReady}},
+		"another pod's, on the node":  {[]int{onNode, tentative, permanent}, nil},
+		"its own, on the node":        {[]int{onNode, asks, tentative, permanent}, []event.AddressState{event.AddressTentative, event.AddressReady}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := resident()
 			var got []event.AddressState
 			for _, step := range test.story {
+				if step == onNode {
+					in.processes["7@0"].home = "50"
+					continue
+				}
 				fill := func(ae *netlink.AttributeEncoder) {
 					ae.Bytes(unix.IFA_ADDRESS, netip.MustParseAddr("fd00::5").AsSlice())
 					ae.Uint32(unix.IFA_FLAGS, uint32(max(step, 0)))

@@ -46,12 +46,17 @@ type inhabitant struct {
 	files map[uint32]uint32
 	// addresses are the states of IPv6 addresses it was told, by interface.
 	addresses map[string]event.AddressState
+	// home is the network namespace that a plugin was started in; touched are the
+	// interfaces that its tree changed.
+	home    string
+	touched map[string]bool
 }
 
 // Bounds of what is kept for one process, and for all.
 const (
 	maxFiles     = 64
 	maxAddresses = 64
+	maxTouched   = 64
 	maxSpaces    = 4096
 )
 
@@ -90,7 +95,7 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 				in.begin(b.Call, b.PID)
 			}
 			p.leader, p.stdin, p.streams = b.Process, b.Stdin, &streams{}
-			p.container, p.server = b.Call.ContainerID, false
+			p.container, p.server, p.home = b.Call.ContainerID, false, b.NetNS.Key
 		}
 	case *event.Exit:
 		p := in.processes[b.Process]

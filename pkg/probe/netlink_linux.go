@@ -29,8 +29,11 @@ func (in *interior) requests(r record) (bodies []event.Body) {
 	var last *event.Request
 	for _, m := range messages(r.data) {
 		q := in.request(r, m)
+		if q == nil {
+			continue
+		}
+		in.touch(q)
 		switch {
-		case q == nil:
 		case last != nil && last.Protocol == q.Protocol && last.Name == q.Name && (q.Query || r.Protocol != unix.NETLINK_ROUTE):
 			last.Count = max(last.Count, 1) + 1
 		default:

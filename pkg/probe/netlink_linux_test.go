@@ -33,10 +33,10 @@ func over(class insideClass, protocol uint16, data [][]byte) record {
 	return r
 }
 
-// resident is an interior that knows the process of these records.
+// resident is an interior that knows the process of these records, which are from a pod.
 func resident() *interior {
 	in := newInterior(true, newSymbols(nil))
-	in.add("7@0", "")
+	in.add("7@0", "").home = "1"
 	return in
 }
 

@@ -124,6 +124,7 @@ func aboutRequest(r *timeline.Request) []attribute.KeyValue {
 		attribute.String("cniscope.interface.state", of.State),
 		attribute.String("cniscope.interface.mac", of.MAC),
 		attribute.String("cniscope.interface.netns_inode", of.NetNS.Label),
+		attribute.String("cniscope.interface.peer_netns_inode", of.PeerNetNS.Label),
 		attribute.String("cniscope.address", r.Address),
 		attribute.String("cniscope.route", r.Route),
 		attribute.String("cniscope.gateway", r.Gateway),
