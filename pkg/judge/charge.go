@@ -14,6 +14,7 @@ type span struct {
 	// agent is the connection of which the image is the server's work, or nil; plugin is who
 	// called it.
 	agent      *timeline.Connection
+	inAgent    bool // for what is below it: that is such work
 	plugin     string
 	start, end int64
 	own        int64 // time in which it was the innermost
@@ -41,10 +42,12 @@ func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	}
 	s.end = max(s.start, s.end)
 	spans = append(spans, s)
-	s.agent = nil
+	s.inAgent, s.agent = s.agent != nil, nil
 	switch {
 	case im.Run != nil:
 		s.outer, s.plugin = "", im.Run.Plugin
+	case parent.inAgent:
+		s.outer += " > " + im.Name
 	case s.outer == "":
 		s.outer = im.Name
 	}

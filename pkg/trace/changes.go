@@ -11,7 +11,7 @@ import (
 )
 
 // changes makes the spans of what an image changed in the network: of a run one for each
-// interface, with its changes below or in it; of a command, which does little else, they
+// interface, with its changes below or in it, as of a server; of a command, which does little else, they
 // are its own, as are those that concern no interface.
 func (i *insider) changes() {
 	requests := i.image.Inside.Requests
@@ -25,7 +25,7 @@ func (i *insider) changes() {
 			continue
 		}
 		key := interfaceOf(r)
-		if i.image.Run == nil || key == "" {
+		if i.image.Run == nil && i.salt == "" || key == "" {
 			i.change(i.where, i.span, r)
 			continue
 		}

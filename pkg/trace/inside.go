@@ -50,7 +50,7 @@ type insider struct {
 	run     *timeline.Image
 	failing bool // its plugin failed, and its call with it
 	made    int
-	salt    string // sets two images apart that have one process and one beginning
+	salt    string // of what a server did: sets it apart from what else it did then
 }
 
 // child makes a span below where. What there is in an image has no key but its place.
