@@ -111,7 +111,7 @@ func TestRequestsAreCounted(t *testing.T) {
 func TestTheInsideIsBounded(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge")
 	for range 100 {
-		s.ask(1, 1, "b", "RTM_NEWLINK").wait(1, 9, "b", event.WaitCall, "read").
+		s.ask(1, 1, "b", "RTM_NEWLINK").wait(2, 9, "b", event.WaitCall, "read").
 			at(9, &event.Connect{Process: "b", Network: "unix", Address: "/run/x"}).
 			at(9, &event.Setting{Process: "b", Key: "net/ipv4/ip_forward"})
 	}
