@@ -14,11 +14,17 @@ func (n interfaces) key(namespace string, index uint32) string {
 }
 
 func (n interfaces) name(namespace string, index uint32) string {
-	if index == 0 {
+	switch index {
+	case 0:
 		return ""
+	case loopbackIndex:
+		return "lo"
 	}
 	return n[n.key(namespace, index)]
 }
+
+// loopbackIndex is that of lo in every namespace (LOOPBACK_IFINDEX, include/net/flow.h).
+const loopbackIndex = 1
 
 // interfacesMax bounds what one operation learns: it makes or looks at some few.
 const interfacesMax = 256
@@ -55,9 +61,6 @@ func (n interfaces) resolve(r *Request) {
 
 // nameInterfaces resolves what names were told for only later.
 func (op *operation) nameInterfaces() {
-	if len(op.names) == 0 {
-		return
-	}
 	op.insides(func(_ *Image, in *Inside) {
 		for i := range in.Requests {
 			op.names.resolve(&in.Requests[i])

@@ -76,6 +76,10 @@ func TestRequests(t *testing.T) {
 			},
 			"RTM_NEWADDR 2-2 on eth0",
 		},
+		"lo is the first everywhere": {
+			func(s *story) { s.ask(1, 1, "b", "RTM_NEWLINK", about(1, "")) },
+			"RTM_NEWLINK 1-1 on lo",
+		},
 		"and keeps it where it is moved to": {
 			func(s *story) {
 				pod := event.Namespace{Key: "pod"}
