@@ -35,7 +35,14 @@ type Inside struct {
 	Configuration *event.Configuration
 	Result        *event.Result
 
-	last Interval // of the latest request: those of one system call share it
+	last systemCall // of the latest request or setting
+}
+
+// systemCall tells one from another. All requests of one share its time; and if that is
+// long, a wait tells it once more.
+type systemCall struct {
+	thread uint32
+	start  int64
 }
 
 // Tally is how often something was, and how long in all (ns).
@@ -210,10 +217,12 @@ func (t *Timeline) setting(now int64, s *event.Setting) {
 	}
 	im := p.current()
 	when := im.within(s.Start, now)
-	im.inside().Sysctls.add(1, when.took())
+	in := im.inside()
+	in.Sysctls.add(1, when.took())
+	in.last = systemCall{s.Thread, when.Start}
 	t.inNamespace(p, s.NetNS)
 	if t.room(p, "sysctls") {
-		im.Inside.Settings = append(im.Inside.Settings, Setting{s, when})
+		in.Settings = append(in.Settings, Setting{s, when})
 	}
 }
 

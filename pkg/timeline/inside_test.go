@@ -176,6 +176,13 @@ func TestWaits(t *testing.T) {
 			},
 			"sleep nanosleep 12-500",
 		},
+		"a system call of which it is known what it asked for is no wait": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").ask(2, 9, "b", "RTM_NEWLINK").wait(2, 9, "b", event.WaitCall, "sendto").
+					wait(10, 19, "b", event.WaitCall, "sendto")
+			},
+			"system call sendto 10-19",
+		},
 		"a subshell waits for who forked it": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").at(1, &event.Fork{Process: "sub", Parent: "b"}).wait(2, 9, "sub", event.WaitCall, "read")

@@ -56,10 +56,11 @@ func (t *Timeline) request(now int64, r *event.Request) {
 		tally = &in.Queries
 	}
 	d := kept.When.took()
-	if in.last == kept.When {
+	call := systemCall{r.Thread, kept.When.Start}
+	if in.last == call {
 		d = 0
 	}
-	in.last = kept.When
+	in.last = call
 	tally.add(max(1, r.Count), d)
 	t.inNamespace(p, r.NetNS)
 	p.op.names.learn(&kept)

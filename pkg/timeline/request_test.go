@@ -76,6 +76,10 @@ func TestRequests(t *testing.T) {
 			},
 			"RTM_NEWADDR 2-2 on eth0",
 		},
+		"lo is the first everywhere": {
+			func(s *story) { s.ask(1, 1, "b", "RTM_NEWLINK", about(1, "")) },
+			"RTM_NEWLINK 1-1 on lo",
+		},
 		"and keeps it where it is moved to": {
 			func(s *story) {
 				pod := event.Namespace{Key: "pod"}
@@ -111,7 +115,7 @@ func TestRequestsAreCounted(t *testing.T) {
 func TestTheInsideIsBounded(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge")
 	for range 100 {
-		s.ask(1, 1, "b", "RTM_NEWLINK").wait(1, 9, "b", event.WaitCall, "read").
+		s.ask(1, 1, "b", "RTM_NEWLINK").wait(2, 9, "b", event.WaitCall, "read").
 			at(9, &event.Connect{Process: "b", Network: "unix", Address: "/run/x"}).
 			at(9, &event.Setting{Process: "b", Key: "net/ipv4/ip_forward"})
 	}

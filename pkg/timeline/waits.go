@@ -75,6 +75,9 @@ func (t *Timeline) wait(now int64, w *event.Wait) {
 		in.Polling = t.idle(p, in.Polling, kept.Interval)
 		return
 	default:
+		if in.last == (systemCall{w.Thread, kept.Start}) {
+			return // it is known what that did
+		}
 		in.Calls.add(1, kept.took())
 	}
 	if long && t.room(p, "waits") {

@@ -1,0 +1,80 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// listen serves TCP at an address within a network namespace.
+func listen(t *testing.T, netns, address string) net.Listener {
+	t.Helper()
+	file, err := os.Open(netns)
+	check(t, err)
+	defer file.Close()
+	type made struct {
+		net.Listener
+		error
+	}
+	done := make(chan made)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with us
+		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- made{nil, err}
+			return
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		done <- made{l, err}
+	}()
+	m := <-done
+	check(t, m.error)
+	t.Cleanup(func() { m.Close() })
+	return m.Listener
+}
+
+// How long after its network was there a pod first spoke to somebody: it is said of the
+// call while that is open, by a span of its own afterwards, and of a pod that never did not
+// at all.
+func TestTheFirstConnectionOfAPod(t *testing.T) {
+	s := set(t, rig.Options{}, "")
+	s.network("pods", rig.Bridge())
+	silent := s.add(rig.PodOptions{}, false)
+	for _, pod := range []string{"early", "late"} {
+		id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: pod})
+		check(t, err)
+		if pod == "late" {
+			s.call(pod) // it has been sent
+		}
+		status, err := s.rig.PodStatus(s.ctx, id)
+		check(t, err)
+		netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
+		c, err := net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String())
+		check(t, err)
+		c.Close()
+		s.eventually(func() error {
+			call := s.call(pod)
+			after := call.ms("cniscope.first_connection_ms")
+			for _, x := range call.below("first connection") {
+				after = x.ms("cniscope.first_connection_ms")
+			}
+			if after <= 0 || after > 60_000 {
+				return fmt.Errorf("%s: the first connection came %f ms after", pod, after)
+			}
+			t.Logf("%s: the first connection came %f ms after", pod, after)
+			return nil
+		})
+	}
+	silent = s.call(silent.attrs["k8s.pod.name"])
+	if n := len(silent.below("first connection")); n > 0 || silent.attrs["cniscope.first_connection_ms"] != "" {
+		t.Error("a pod that was silent had a connection")
+	}
+}
