@@ -2,6 +2,6 @@
 # say little; it ends with an error if one is over budget.
 
 .PHONY: bench
-bench: tools ## measure what cniscope costs a node, against its budgets (root; about 7 minutes)
+bench: tools debian-bench ## measure what cniscope costs a node, against its budgets (root; about 15 minutes; BENCH_PODS=12 to try)
 	@go build -o bin/bench ./test/bench
 	@bin/bench

@@ -27,7 +27,7 @@ $(eval $(call part,promtool,about 3 minutes,0,-tags remove_all_sd,))
 $(eval $(call part,golangci-lint,about 2 minutes,0,,))
 $(eval $(call part,gofumpt,a few seconds,0,,))
 
-.PHONY: tools tools-older tools-jaeger tools-promtool tools-lint debian-run debian-test debian-generate
+.PHONY: tools tools-older tools-jaeger tools-promtool tools-lint debian-run debian-test debian-bench debian-generate
 
 tools: debian-run $(built/containerd) $(built/runc) $(built/plugins) $(TOOLS_BIN)/pause ## build containerd, runc and the CNI plugins, for the demo and the tests
 
@@ -51,6 +51,9 @@ debian-run:
 
 debian-test:
 	@$(TOOLS)/debian.sh bpftrace
+
+debian-bench:
+	@$(TOOLS)/debian.sh bpftrace strace
 
 debian-generate:
 	@$(TOOLS)/debian.sh clang llvm libbpf-dev bpftool

@@ -42,3 +42,25 @@ func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
 		}
 	}
 }
+
+// When the gate is closed nothing is kept of what went through it.
+func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
+	cmd := plugin(t, "several", "(sleep 0.05; true) & sleep 0.1; wait")
+	observeProbe(t, Options{Detail: DetailAuto, Linger: 200 * time.Millisecond}, func(p *Probe, _ *observed) {
+		if err := cmd.Run(); err != nil {
+			t.Error(err)
+		}
+		var kept map[string]int
+		for range 200 {
+			time.Sleep(50 * time.Millisecond)
+			if kept = p.Stats().Maps; !p.inside.gate.attachedNow() && kept["processes"] == 0 && kept["calls"] == 0 {
+				break
+			}
+		}
+		for _, table := range []string{"processes", "calls", "conns", "ports", "contentions", "losses"} {
+			if n, there := kept[table]; n != 0 || !there {
+				t.Errorf("%s: %d, %v", table, n, there)
+			}
+		}
+	})
+}

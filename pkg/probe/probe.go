@@ -57,6 +57,9 @@ const (
 type Stats struct {
 	// Tracked is the number of processes in the kernel's table.
 	Tracked int
+	// Maps are the entries of each table of the kernel side, by its name in bpf/. All are
+	// empty a minute after the last call.
+	Maps map[string]int
 	// RingFull, TableFull count events and processes that were lost;
 	// LongEnvironment counts programs whose environment was too long to be searched
 	// for CNI_COMMAND to its end.

@@ -250,8 +250,13 @@ func TestTheReaderGoesOnLookingAfterTheLastEvent(t *testing.T) {
 		t.Error("it waits for the next plugin, though its last event may not have been taken")
 	}
 	r.now += int64(quietAfter)
-	if !r.deadline().IsZero() {
+	if d := r.deadline(); time.Until(d) < connectedWithin-quietAfter {
 		t.Error("it polls though nothing is tracked and nobody waits")
+	}
+	r.now += int64(connectedWithin)
+	r.lastSweep = r.now
+	if !r.deadline().IsZero() {
+		t.Error("it polls though there is nothing to put away either")
 	}
 }
 

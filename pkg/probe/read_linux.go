@@ -130,12 +130,27 @@ func (r *reader) deadline() time.Time {
 		// waits for ticks now means nothing yet.
 	case r.probe.options.Busy != nil && r.probe.options.Busy():
 	default:
-		if gate := &r.probe.inside.gate; gate.isOpen() && gate.mode == DetailAuto {
-			return time.Now().Add(max(poll, time.Duration(gate.used+int64(gate.linger)-r.now)))
+		due := r.rest()
+		if due == 0 {
+			return time.Time{}
 		}
-		return time.Time{}
+		poll = max(poll, time.Duration(due-r.now))
 	}
 	return time.Now().Add(poll)
+}
+
+// rest is when there is something to put away though nothing happens any more; 0 if there
+// is not: the gate, and at last what a sweep finds in the kernel side's tables.
+func (r *reader) rest() (due int64) {
+	if last := r.lastEvent + int64(connectedWithin+sweepEvery); r.lastSweep < last {
+		due = last
+	}
+	if gate := &r.probe.inside.gate; gate.isOpen() && gate.mode == DetailAuto {
+		if closes := gate.used + int64(gate.linger); due == 0 || closes < due {
+			due = closes
+		}
+	}
+	return due
 }
 
 // raw takes one record of the kernel side.

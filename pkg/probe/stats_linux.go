@@ -19,14 +19,11 @@ func (p *Probe) Stats() Stats {
 		LongEnvironment: c[bpfCounterCUT_ENV],
 		Undecodable:     p.undecodable.Load(),
 		Programs:        map[string]ProgramStats{},
+		Maps:            p.entries(),
 		Observed:        time.Duration(now - p.opened),
 		Attached:        p.inside.gate.attached(now),
 	}
-	var tgid uint32
-	var entry bpfProcess
-	for entries := p.objects.Processes.Iterate(); entries.Next(&tgid, &entry); {
-		s.Tracked++
-	}
+	s.Tracked = s.Maps["processes"]
 	programs := map[string]*ebpf.Program{"exec": p.objects.OnExec, "fork": p.objects.OnFork, "exit": p.objects.OnExit}
 	if p.inside.all != nil {
 		for name, program := range p.inside.all.Programs {
@@ -39,6 +36,26 @@ func (p *Probe) Stats() Stats {
 		}
 	}
 	return s
+}
+
+// entries counts what is in each of the kernel side's tables.
+func (p *Probe) entries() map[string]int {
+	o, in := &p.objects, &p.inside.maps
+	n := map[string]int{}
+	for name, m := range map[string]*ebpf.Map{
+		"processes": o.Processes, "calls": o.Calls, "losses": o.Losses,
+		"conns": in.Conns, "ports": in.Ports, "contentions": in.Contentions, "awaited": in.Awaited,
+	} {
+		if m == nil { // the inside of plugins is not looked into
+			continue
+		}
+		key, value := make([]byte, m.KeySize()), make([]byte, m.ValueSize())
+		n[name] = 0
+		for entries := m.Iterate(); entries.Next(&key, &value); {
+			n[name]++
+		}
+	}
+	return n
 }
 
 // counters sums the kernel's counters over all CPUs. A counter that cannot be read

@@ -3,9 +3,9 @@
 // Command bench measures what cniscope costs a node and prints one table: each figure,
 // its budget, and whether it holds. It needs root and the real parts (make tools).
 //
-// BENCH_ONLY names the sections to run (hooks,idle,pods,latency,middle), BENCH_IDLE says
-// how long an idle cniscope is watched, BENCH_PODS how many pods are run, BENCH_ROUNDS
-// how often latency is measured with and without cniscope.
+// BENCH_ONLY names the sections to run (hooks,middle,idle,pods,detail,tax,compare),
+// BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
+// in each of pods, detail and compare.
 package main
 
 import (
@@ -32,16 +32,17 @@ var sections = []struct {
 	{"idle", measureIdle},
 	{"pods", measurePods},
 	{"detail", measureDetail},
-	{"latency", measureLatency},
+	{"tax", measureTax},
+	{"compare", measureCompare},
 }
 
 // settings say how long to measure.
 type settings struct {
-	only         []string
-	idle         time.Duration
-	pods, rounds int
-	// detailed is how many pods are run in each detail mode.
-	detailed int
+	only []string
+	idle time.Duration
+	// pods are how many are run for what they cost, detailed in each detail mode, compared
+	// under all ways of watching together.
+	pods, detailed, compared int
 	// program is the cniscope that is measured.
 	program string
 }
@@ -103,7 +104,7 @@ func bench(ctx context.Context) error {
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {
-	s = settings{idle: time.Minute, pods: 200, rounds: 8, detailed: 30}
+	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300}
 	if v := env("BENCH_ONLY"); v != "" {
 		s.only = strings.Split(v, ",")
 	}
@@ -112,12 +113,12 @@ func settingsFrom(env func(string) string) (s settings, err error) {
 			return s, fmt.Errorf("BENCH_IDLE: %w", err)
 		}
 	}
-	for name, n := range map[string]*int{"BENCH_PODS": &s.pods, "BENCH_ROUNDS": &s.rounds} {
-		if v := env(name); v != "" {
-			if *n, err = strconv.Atoi(v); err != nil || *n < 1 {
-				return s, fmt.Errorf("%s is %q: a number above 0 is wanted", name, v)
-			}
+	if v := env("BENCH_PODS"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return s, fmt.Errorf("BENCH_PODS is %q: a number above 0 is wanted", v)
 		}
+		s.pods, s.detailed, s.compared = n, n, n
 	}
 	return s, nil
 }

@@ -40,16 +40,11 @@ func (h *hooks) tracked() ([]row, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	self, err := os.Executable()
+	file, err := pluginIn(dir)
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, pluginName)
-	if err := os.Symlink(self, file); err != nil {
-		return nil, err
-	}
-	env := append(environment(35, 2560),
-		"CNI_COMMAND=ADD", "CNI_CONTAINERID=bench", "CNI_IFNAME=eth0", "CNI_NETNS=/run/netns/bench", "CNI_PATH="+dir)
+	env := pluginEnvironment(dir)
 	first := map[string]*cost{"exec": {}}
 	command := map[string]*cost{"exec": {}, "fork": {}, "exit": {}}
 	for range hookRounds {
@@ -103,3 +98,19 @@ func (h *hooks) onePlugin(file string, env []string, first, command map[string]*
 }
 
 const pluginName = "bench-plugin"
+
+// pluginIn makes this program one of the plugins of a folder.
+func pluginIn(dir string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, pluginName)
+	return file, os.Symlink(self, file)
+}
+
+// pluginEnvironment is that of an ADD, in which plugins lie in dir.
+func pluginEnvironment(dir string) []string {
+	return append(environment(35, 2560),
+		"CNI_COMMAND=ADD", "CNI_CONTAINERID=bench", "CNI_IFNAME=eth0", "CNI_NETNS=/run/netns/bench", "CNI_PATH="+dir)
+}

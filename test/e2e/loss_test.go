@@ -1,0 +1,165 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+const served = "[metrics]\nlisten = \"127.0.0.1:0\"\n"
+
+// Two thousand programs a second that have nothing to do with CNI, and sixteen pods that
+// are set up at once: no event is lost, and no operation says that it might be partial.
+func TestNothingIsLostBesideOtherPrograms(t *testing.T) {
+	const pods = 16
+	s := set(t, false, rig.Options{}, scope.Options{TOML: patient + served + "[probe]\nlinger = \"1s\"\n"})
+	ended := runPrograms(t, 2000)
+	var running sync.WaitGroup
+	for i := range pods {
+		running.Go(func() {
+			id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: fmt.Sprint("pod-", i)})
+			if err == nil {
+				err = s.rig.RemovePod(s.ctx, id)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	t.Logf("beside them: %s", ended())
+
+	all := s.calls("ADD", 2*pods)
+	for _, x := range all {
+		if why := x.text("cniscope.partial_reason"); why != "" {
+			t.Errorf("%s of %s is partial: %s", x.Name, x.text("k8s.pod.name"), why)
+		}
+	}
+	for i := range pods {
+		if got, want := ranPlugins(of(all, fmt.Sprint("pod-", i))), "bridge host-local loopback portmap"; got != want {
+			t.Errorf("pod-%d: %s, want %s", i, got, want)
+		}
+	}
+	for series, n := range s.scrape() {
+		if strings.HasPrefix(series, "cniscope_events_lost_total") && n != 0 {
+			t.Errorf("%s is %v", series, n)
+		}
+	}
+	s.tablesAreEmpty()
+}
+
+// The ring is as small as can be, and nobody reads it while pods are set up. What is lost
+// is counted; whatever lacks anything says so; and it is over with the next pod. NRI is
+// off, since containerd would wait for whoever does not answer.
+func TestWhatATooSmallRingLosesIsSaid(t *testing.T) {
+	s := set(t, false, rig.Options{NRIDisabled: true}, scope.Options{
+		NoNRI: true, TOML: served + "[probe]\nring = \"64KiB\"\ndetail = \"always\"\n",
+	})
+	// Alone and read at once, even this ring is enough: else there is nothing to compare.
+	check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Name: "first"})))
+	first := s.podSpans("first", "CNI ADD", "CNI DEL")
+
+	check(t, syscall.Kill(s.scope.PID(), syscall.SIGSTOP))
+	for i := range 4 {
+		s.pod(rig.PodOptions{Name: fmt.Sprint("unseen-", i)})
+	}
+	check(t, syscall.Kill(s.scope.PID(), syscall.SIGCONT))
+	var all []*span
+	s.eventually(func() error {
+		if n := s.scrape()[`cniscope_events_lost_total{reason="ring_full",source="probe"}`]; n == 0 {
+			return fmt.Errorf("nothing was lost")
+		}
+		all = s.spans("cniscope", func([]*span) error { return nil })
+		if len(of(all, "unseen-0")) == 0 {
+			return fmt.Errorf("nothing is told of the pods that were not looked at")
+		}
+		return nil
+	})
+	s.pod(rig.PodOptions{Name: "last"})
+	last := s.podSpans("last", "CNI ADD")
+	all = s.spans("cniscope", func([]*span) error { return nil })
+
+	partial := 0
+	for i := range 4 {
+		pod := of(all, fmt.Sprint("unseen-", i))
+		says := slices.ContainsFunc(pod, func(x *span) bool { return x.text("cniscope.partial_reason") != "" })
+		if says {
+			partial++
+		}
+		if got, want := ranPrograms(pod), ranPrograms(setup(first)); len(pod) > 0 && !says && got != want {
+			t.Errorf("unseen-%d says nothing of what it lacks:\n%s\n%s", i, got, want)
+		}
+	}
+	if partial == 0 {
+		t.Error("no operation says that it is partial")
+	}
+	for _, x := range last {
+		if why := x.text("cniscope.partial_reason"); why != "" {
+			t.Errorf("%s of the last pod is partial: %s", x.Name, why)
+		}
+	}
+	if got, want := ranPrograms(last), ranPrograms(setup(first)); got != want {
+		t.Errorf("of the last pod is told\n%s\nand of the first\n%s", got, want)
+	}
+	s.tablesAreEmpty()
+}
+
+// setup are the spans of an ADD.
+func setup(all []*span) []*span {
+	return slices.DeleteFunc(slices.Clone(all), func(x *span) bool { return x.text("cni.command") != "ADD" })
+}
+
+// ranPlugins names the plugins of a pod's setup, each once.
+func ranPlugins(all []*span) string {
+	var names []string
+	for _, x := range only(setup(all), "plugin", "") {
+		names = append(names, strings.TrimSuffix(x.Name, " ADD"))
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " ")
+}
+
+// ranPrograms names everything that was run for a pod, sorted.
+func ranPrograms(all []*span) string {
+	var names []string
+	for _, x := range all {
+		if x.kind() == "plugin" || x.kind() == "command" {
+			names = append(names, x.Name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// tablesAreEmpty waits until cniscope keeps nothing in the kernel: what is awaited of a
+// pod's network is for a minute.
+func (s *stage) tablesAreEmpty() {
+	s.Helper()
+	var kept map[string]int
+	for deadline := time.Now().Add(100 * time.Second); time.Now().Before(deadline); time.Sleep(time.Second) {
+		kept = tables(s.T, s.scope.PID())
+		if len(kept) < 5 {
+			s.Fatalf("only these tables were found: %v", kept)
+		}
+		if !slices.ContainsFunc(values(kept), func(n int) bool { return n > 0 }) {
+			return
+		}
+	}
+	s.Errorf("still in the kernel's tables: %v", kept)
+}
+
+func values(m map[string]int) (all []int) {
+	for _, n := range m {
+		all = append(all, n)
+	}
+	return all
+}
