@@ -27,6 +27,7 @@ type scene struct {
 
 	unsupported error // why there is no probe
 	stats       probe.Stats
+	missed      []string
 	mu          sync.Mutex
 	events      []event.Event
 }
@@ -123,7 +124,7 @@ func (s *scene) play() error {
 	}
 	cancel() // what the kernel sent by now is delivered before Run returns
 	err = errors.Join(err, <-done)
-	s.stats = p.Stats()
+	s.stats, s.missed = p.Stats(), missed()
 	return errors.Join(err, p.Close())
 }
 
