@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -77,9 +79,10 @@ func (c *called) ended(cmd *exec.Cmd, out []byte) error {
 	return nil
 }
 
-// callInside calls the plugins of which the inside is looked into.
+// callInside calls the plugins of which the inside is looked into. Some come after the one
+// that calls init, which is then followed as a server: what it runs must be seen all the same.
 func callInside(all map[string]*called) error {
-	for plugin := range insiders {
+	for _, plugin := range slices.Sorted(maps.Keys(insiders)) {
 		cmd := command(plugin)
 		cmd.Stderr = os.Stderr
 		c, err := finish(cmd)

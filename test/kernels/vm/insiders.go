@@ -171,9 +171,9 @@ func makeWorld() (w world, err error) {
 	return w, nil
 }
 
-// unlock gives the lock away when somebody waits for it, and at the latest after a while.
+// unlock gives the lock away when somebody waits for it.
 func (w world) unlock() {
-	for range 1000 {
+	for {
 		if locks, _ := os.ReadFile("/proc/locks"); strings.Contains(string(locks), "->") {
 			break
 		}

@@ -27,6 +27,7 @@ type scene struct {
 
 	unsupported error // why there is no probe
 	stats       probe.Stats
+	missed      []string
 	mu          sync.Mutex
 	events      []event.Event
 }
@@ -117,9 +118,13 @@ func (s *scene) play() error {
 	if s.calls, err = callAll(); err == nil {
 		err = leave()
 	}
+	// A server is followed for a while after its last call.
+	for i := 0; i < 500 && p.Stats().Tracked > 0; i++ {
+		time.Sleep(20 * time.Millisecond)
+	}
 	cancel() // what the kernel sent by now is delivered before Run returns
 	err = errors.Join(err, <-done)
-	s.stats = p.Stats()
+	s.stats, s.missed = p.Stats(), missed()
 	return errors.Join(err, p.Close())
 }
 
