@@ -83,6 +83,8 @@ type Call struct {
 	// Failed is the run it failed in, the innermost; nil if none of them did (one that
 	// should have come never ran).
 	Failed *timeline.Image
+	// Verdict says why it took so long or failed; nil of an ordinary fast one.
+	Verdict *Verdict
 	// Parts is where its wall time went, largest first. They sum to Took exactly.
 	Parts []Part
 }
@@ -125,6 +127,7 @@ func (o Options) call(j *Judgement, call *timeline.Call) *Call {
 		never := strings.Join(call.NeverRun, ", ") + " never run"
 		c.Failure = strings.TrimPrefix(c.Failure+"; "+never, "; ")
 	}
+	c.Verdict = verdict(call, c)
 	return c
 }
 

@@ -72,23 +72,23 @@ func callResult(call *timeline.Call, verdict *judge.Call) string {
 
 // Why a call is worth looking at.
 const (
-	causeFailed      = "failed"
-	causeSlow        = "slow"
-	causeSlowCommand = "slow_command"
-	causeOrdinary    = "ordinary"
+	outcomeFailed      = "failed"
+	outcomeSlow        = "slow"
+	outcomeSlowCommand = "slow_command"
+	outcomeOrdinary    = "ordinary"
 )
 
-// cause is the first that applies, in the order in which the log has them.
-func cause(verdict *judge.Call) string {
+// outcome is the first that applies, in the order in which the log has them.
+func outcome(verdict *judge.Call) string {
 	switch {
 	case verdict.Failure != "":
-		return causeFailed
+		return outcomeFailed
 	case verdict.Slow > 0:
-		return causeSlow
+		return outcomeSlow
 	case verdict.SlowCommands > 0:
-		return causeSlowCommand
+		return outcomeSlowCommand
 	}
-	return causeOrdinary
+	return outcomeOrdinary
 }
 
 func decision(j *judge.Judgement) string {

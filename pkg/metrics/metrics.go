@@ -54,10 +54,10 @@ type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
 
-	calls, plugins, commands             *prometheus.HistogramVec
-	causes, hung, slow, operations, lost *prometheus.CounterVec
-	features                             *prometheus.GaugeVec
-	pluginNames, commandNames, sayings   text.Names
+	calls, plugins, commands                       *prometheus.HistogramVec
+	causes, verdicts, hung, slow, operations, lost *prometheus.CounterVec
+	features                                       *prometheus.GaugeVec
+	pluginNames, commandNames, sayings             text.Names
 }
 
 // New returns metrics that have counted nothing.
@@ -75,6 +75,9 @@ func New(o Options) *Metrics {
 			commandBuckets, "command"),
 		causes: counter("cni_calls_total",
 			"CNI calls by the first that applies: failed, slow, slow_command (one of its commands was slow), ordinary.",
+			"command", "outcome"),
+		verdicts: counter("cni_verdicts_total",
+			"Calls that were slow, failed or hung, by what is to blame.",
 			"command", "cause"),
 		hung: counter("cni_calls_hung_total",
 			"CNI calls that were under way for longer than slow.hung, counted when they are.",
@@ -100,7 +103,7 @@ func New(o Options) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.causes, m.hung, m.slow, m.operations, m.lost, m.features, build,
+		m.calls, m.plugins, m.commands, m.causes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.features, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -114,8 +117,8 @@ func New(o Options) *Metrics {
 // increment, that increment is never seen (Prometheus, increase()).
 func (m *Metrics) begin(features []string) {
 	for _, command := range []string{"ADD", "DEL"} {
-		for _, cause := range []string{causeFailed, causeSlow, causeSlowCommand, causeOrdinary} {
-			m.causes.WithLabelValues(command, cause)
+		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeOrdinary} {
+			m.causes.WithLabelValues(command, outcome)
 		}
 		m.hung.WithLabelValues(command)
 	}
@@ -142,7 +145,10 @@ func (m *Metrics) Result(r pipeline.Result) {
 		verdict := r.Judgement.Calls[call]
 		seen := exemplar(r, call)
 		command := commandOf(call.Command)
-		m.causes.WithLabelValues(command, cause(verdict)).Inc()
+		m.causes.WithLabelValues(command, outcome(verdict)).Inc()
+		if v := verdict.Verdict; v != nil {
+			m.verdicts.WithLabelValues(command, string(v.Cause)).Inc()
+		}
 		observe(m.calls.WithLabelValues(command, m.plugin(call.Main()), callResult(call, verdict)), verdict.Took, seen)
 		for _, run := range call.Runs {
 			run.Walk(func(im *timeline.Image) { m.image(im, r.Judgement, seen) })

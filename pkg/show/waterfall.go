@@ -102,7 +102,12 @@ func (p *painter) headline(call *node, resource map[string]*commonpb.AnyValue) {
 		fmt.Fprintf(&p.b, "  %s", p.paint(yellow, plural(int(n), "slow command")))
 	}
 	p.b.WriteByte('\n')
-	if part := call.text("cniscope.biggest_part"); part != "" {
+	if verdict := call.text("cniscope.verdict"); verdict != "" {
+		fmt.Fprintf(&p.b, "  %s\n", p.paint(bold, verdict))
+		if remedy := call.text("cniscope.remedy"); remedy != "" {
+			fmt.Fprintf(&p.b, "  → %s\n", remedy)
+		}
+	} else if part := call.text("cniscope.biggest_part"); part != "" {
 		fmt.Fprintf(&p.b, "  %s of %s: %s\n", judge.Round(call.ms("cniscope.biggest_part_ms")), judge.Round(call.took()), part)
 	}
 	if why := call.text("cniscope.partial_reason"); why != "" {

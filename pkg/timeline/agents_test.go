@@ -89,7 +89,9 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			"c2: ipset certain",
 		},
 		"after the call is over, evidence still does": {
-			func(s *story) { s.hangUp(8, "b", "s1").command(10, "w", "a", "ovs-vsctl", mentions("c1")).exit(20, "w") },
+			func(s *story) {
+				s.hangUp(8, "b", "s1").command(10, "w", "a", "ovs-vsctl", mentions("c1")).exit(20, "w")
+			},
 			"c1: ovs-vsctl certain",
 		},
 		"what it runs while nobody calls it is periodic": {

@@ -128,6 +128,10 @@ type Call struct {
 	// Concurrent is the most other calls of the node that were under way at one instant of
 	// this one.
 	Concurrent int
+	// Reconfigured is when the CNI folder changed while the call was under way; 0 if it did
+	// not. The runtime reads it again then, and no call begins before those that run are
+	// over.
+	Reconfigured int64
 	// Seen: the inside of its processes was looked at, at least for a part of the time.
 	Seen bool
 	// Cut is how much of what its processes did was not kept, by what it is: "bytes",

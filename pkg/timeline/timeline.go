@@ -133,7 +133,7 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	case *event.Lost:
 		t.lost(b)
 	case *event.Networks:
-		t.networks, t.configured = b.Networks, e.Time
+		t.reconfigure(e.Time, b)
 	case *event.Runtime:
 		t.runtime = *b
 	case *event.Degraded:
@@ -147,6 +147,17 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 		t.inside(e.Time, b)
 	}
 	return nil
+}
+
+func (t *Timeline) reconfigure(now int64, b *event.Networks) {
+	t.networks, t.configured = b.Networks, now
+	for _, op := range t.open {
+		for _, call := range op.Calls {
+			if call.live() != nil {
+				call.Reconfigured = now
+			}
+		}
+	}
 }
 
 // Flush closes whatever is open, at the end of the stream. What had not settled may

@@ -104,6 +104,14 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 		}
 	}
 	kvs = append(kvs, attribute.Int("cniscope.commands", commands))
+	if v := c.Verdict; v != nil {
+		kvs = append(kvs, nonEmpty(
+			attribute.String("cniscope.verdict", v.Says),
+			attribute.String("cniscope.cause", string(v.Cause)),
+			attribute.String("cniscope.remedy", v.Remedy),
+			attribute.String("cniscope.report", v.Report),
+		)...)
+	}
 	if len(c.Parts) > 0 {
 		kvs = append(kvs,
 			attribute.String("cniscope.biggest_part", c.Parts[0].String()),

@@ -38,7 +38,12 @@ func report(log *slog.Logger, node string, r pipeline.Result) {
 		if c.Failure != "" {
 			fields = append(fields, "failure", c.Failure)
 		}
-		if len(c.Parts) > 0 {
+		if v := c.Verdict; v != nil {
+			fields = append(fields, "verdict", v.Says, "cause", v.Cause)
+			if v.Remedy != "" {
+				fields = append(fields, "remedy", v.Remedy)
+			}
+		} else if len(c.Parts) > 0 {
 			fields = append(fields, "most", fmt.Sprintf("%s: %s", judge.Round(c.Parts[0].Time), c.Parts[0]))
 		}
 		if r.Judgement.Keep {
