@@ -103,7 +103,9 @@ func (p *painter) headline(call *node, resource map[string]*commonpb.AnyValue) {
 	}
 	p.b.WriteByte('\n')
 	if verdict := call.text("cniscope.verdict"); verdict != "" {
-		fmt.Fprintf(&p.b, "  %s\n", p.paint(bold, verdict))
+		if verdict != call.Status.GetMessage() { // which is in the headline
+			fmt.Fprintf(&p.b, "  %s\n", p.paint(bold, verdict))
+		}
 		if remedy := call.text("cniscope.remedy"); remedy != "" {
 			fmt.Fprintf(&p.b, "  → %s\n", remedy)
 		}
