@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"regexp"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -37,8 +38,9 @@ func lines(sections map[string]any) (string, error) {
 	var b bytes.Buffer
 	e := toml.NewEncoder(&b)
 	err := e.Encode(map[string]any{"plugins": sections})
-	// The empty table above the others says nothing.
-	return string(bytes.TrimPrefix(b.Bytes(), []byte("[plugins]\n"))), err
+	// The empty table above the others says nothing. Names are quoted as they usually are.
+	text := bytes.TrimPrefix(b.Bytes(), []byte("[plugins]\n"))
+	return string(regexp.MustCompile(`(?m)^\[plugins\.'([^']*)'`).ReplaceAll(text, []byte(`[plugins."$1"`))), err
 }
 
 // dropInText is the file for containerd's folder of drop-ins.

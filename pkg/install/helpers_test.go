@@ -187,3 +187,14 @@ func (n *node) remove(path string) {
 func (n *node) stat(path string) (fs.FileInfo, error) {
 	return os.Lstat(filepath.Join(n.root, path))
 }
+
+func (n *node) link(to, path string) {
+	n.Helper()
+	file := filepath.Join(n.root, path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		n.Fatal(err)
+	}
+	if err := os.Symlink(to, file); err != nil {
+		n.Fatal(err)
+	}
+}

@@ -232,3 +232,16 @@ func TestTheOptionsFitTheNode(t *testing.T) {
 		t.Errorf("the options' mode is %s: headers may hold secrets", info.Mode())
 	}
 }
+
+// One file that stands for two is kept once, for as long as either wants it back.
+func TestTwoOfOthersThatAreTheSame(t *testing.T) {
+	n := newNode(t, map[string]string{"/usr/local/bin/cniscope": "old", "/opt/nri/plugins/90-cniscope": "old"})
+	before := n.tree()
+	n.install(both(version("2.4"), plugin))
+	n.install(version("2.4"))
+	if n.text("/opt/nri/plugins/90-cniscope") != "old" {
+		t.Error("the plugin is not back")
+	}
+	n.uninstall(false)
+	n.same(before)
+}

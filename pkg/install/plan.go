@@ -19,6 +19,7 @@ type Plan struct {
 	before   *manifest
 	changes  []change
 	unwanted []string // folders that were made for what goes, on disk
+	kept     []string // digests of what was replaced and may still be wanted
 	wish     *wish    // nil for a removal
 }
 
@@ -86,6 +87,8 @@ func (p *Plan) install(d desired) error {
 		return err
 	}
 	e, ours := p.before.entry(d.path)
+	// A crash came between the manifest and the file: it is still to be replaced.
+	ours = ours && (e.Before == "" || now.digest() != e.Before)
 	does, why := decide(d, now, e, ours)
 	switch {
 	case d.insertion != nil:
@@ -133,7 +136,7 @@ func (p *Plan) keepBefore(e *entry, now *content) error {
 	path := filepath.Join(beforeFolder, e.Before)
 	p.folders(path)
 	kept, err := p.tree.read(path)
-	if err != nil || kept != nil {
+	if err != nil || kept != nil || slices.ContainsFunc(p.changes, func(c change) bool { return c.path == path }) {
 		return err
 	}
 	return p.change(path, nil, now)
@@ -162,18 +165,17 @@ func (p *Plan) remove(e entry, purge bool) error {
 			return p.step(e.Path, now, now, Keeps, "the line that was added is not there any more", containerd)
 		}
 		return p.step(e.Path, now, &content{data: text, mode: now.mode, owner: now.owner}, Restores, "the line that was added is taken out", containerd)
+	case e.Before != "" && now.digest() == e.Before:
+		return nil // it was never replaced, or has been brought back by hand
 	case now.digest() != e.Digest && !purge:
+		p.kept = append(p.kept, e.Before)
 		return p.step(e.Path, now, now, Keeps, "it was changed since it was installed; --purge removes it", containerd)
 	case e.Before != "":
-		path := filepath.Join(beforeFolder, e.Before)
-		before, err := p.tree.read(path)
+		before, err := p.tree.read(filepath.Join(beforeFolder, e.Before))
+		if err == nil && before == nil {
+			err = fmt.Errorf("what was at %s before is gone from %s: bring it back, or remove %s yourself", e.Path, beforeFolder, e.Path)
+		}
 		if err != nil {
-			return err
-		}
-		if before == nil {
-			return fmt.Errorf("%s, which was there before %s, is gone: bring it back, or remove %s yourself", path, e.Path, e.Path)
-		}
-		if err := p.change(path, before, nil); err != nil {
 			return err
 		}
 		return p.step(e.Path, now, before, Restores, "", containerd)
@@ -187,9 +189,36 @@ func forContainerd(path string) bool {
 	return !slices.Contains([]string{program, optionsFile, unitFile, enabledLink}, path)
 }
 
+// forget plans the removal of what was kept of replaced files, and is back in its place.
+func (p *Plan) forget() error {
+	if p.manifest != nil {
+		for _, e := range p.manifest.Files {
+			p.kept = append(p.kept, e.Before)
+		}
+	}
+	for _, e := range p.before.Files {
+		if e.Before == "" || slices.Contains(p.kept, e.Before) {
+			continue
+		}
+		p.kept = append(p.kept, e.Before) // once
+		path := filepath.Join(beforeFolder, e.Before)
+		old, err := p.tree.read(path)
+		if err == nil && old != nil {
+			err = p.change(path, old, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // record plans the manifest's own change, between what goes and what comes: wherever a
 // crash strikes, the manifest names what is there.
 func (p *Plan) record() error {
+	if err := p.forget(); err != nil {
+		return err
+	}
 	now, err := p.tree.read(manifestFile)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func (t tree) platform() *platform {
 	// The folders may lie elsewhere; the file says by itself who writes it.
 	if c, err := t.read(defaultConfig); err == nil && c != nil && strings.Contains(string(c.data), "DO NOT EDIT") {
 		return &platform{name: "another program (it says DO NOT EDIT)", config: defaultConfig, advice: func(w wanted) string {
-			return "Have that program write these lines into it:\n\n" + indent(w.toml)
+			return "Have that program write these lines into it:\n\n" + indent(w.toml) + "\n"
 		}}
 	}
 	return nil
@@ -118,7 +118,7 @@ func talos(w wanted) string {
 		text = "Add this document to the machine configuration, by `talosctl patch mc` (Talos 1.14 and later; NRI is on there already):\n\n" +
 			indent("apiVersion: v1alpha1\nkind: CRICustomizationConfig\nname: cniscope\ncontent: |\n"+indent(w.toml)) +
 			"\nBefore Talos 1.14:\n\n" +
-			indent("machine:\n  files:\n    - path: /etc/cri/conf.d/20-customization.part\n      op: create\n      content: |\n"+indent(indent(w.toml))) + "\n"
+			indent("machine:\n  files:\n    - path: /etc/cri/conf.d/20-customization.part\n      op: create\n      content: |\n"+indent(indent(indent(indent(w.toml))))) + "\n"
 	}
 	return text + "Nothing can be installed on a Talos node. " + daemonSet
 }
