@@ -141,8 +141,12 @@ func (p *Plan) containerdUnit() string {
 // containerdReads are the files that containerd has not read yet as they are now.
 func (p *Plan) containerdReads(ctx context.Context) (files []string) {
 	for _, s := range p.Steps {
-		if s.containerd && (s.Does != Keeps && s.Does != Same || p.wish != nil && p.tree.newer(ctx, s.Path, p.wish.address)) {
+		switch {
+		case !s.containerd:
+		case s.Does != Keeps && s.Does != Same:
 			files = append(files, fmt.Sprintf("%s (%s)", s.Path, s.Does))
+		case p.wish != nil && p.tree.newer(ctx, s.Path, p.wish.address):
+			files = append(files, s.Path+" (newer than containerd's start)")
 		}
 	}
 	return files
