@@ -55,10 +55,9 @@ func (s *services) close() {
 	}
 }
 
-// before stops the service, if its unit goes.
+// before stops the service, if it is not to be one any more.
 func (s *services) before(ctx context.Context) error {
-	goes := s.plan.touches(func(s Step) bool { return s.Path == unitFile && s.Does == Removes })
-	if s.systemd == nil || !s.wasActive || !goes {
+	if s.systemd == nil || !s.wasActive || s.plan.service() {
 		return nil
 	}
 	return s.systemd.stop(ctx, unit)
@@ -86,6 +85,9 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 	}
 	if p.service() && s.systemd == nil {
 		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, program, optionsFile))
+	}
+	if p.service() && p.touches(func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }) {
+		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until then the service waits")
 	}
 	todo := p.containerdReads(ctx)
 	if len(todo) == 0 {
