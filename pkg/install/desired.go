@@ -28,6 +28,7 @@ type desired struct {
 type wish struct {
 	files   []desired
 	notes   []string
+	config  string // containerd's main file
 	version Version
 	nri     nri
 	address string
@@ -38,9 +39,8 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	w := &wish{address: defaultAddress, nri: nri{enabled: true, socket: defaultSocket, plugins: defaultPlugins}}
 	networks := defaultNetworks
 	p := t.platform()
-	if p != nil && o.ContainerdConfig == "" {
-		o.ContainerdConfig = p.config
-	}
+	o = o.found(ctx, t, p)
+	w.config = o.config()
 	c, err := t.containerd(ctx, o, m, w, p)
 	if err != nil && !o.NoContainerd {
 		return nil, err

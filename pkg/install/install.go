@@ -15,8 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/cniscope/cniscope/pkg/config"
 )
 
 // New plans an installation. Its errors say what is in the way and what to do; nothing has
@@ -58,31 +56,6 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	return p, p.record()
-}
-
-// advise looks at the options that will be there.
-func (p *Plan) advise() error {
-	now, err := p.tree.read(optionsFile)
-	if err != nil {
-		return err
-	}
-	step := p.Steps[slices.IndexFunc(p.Steps, func(s Step) bool { return s.Path == optionsFile })]
-	note := func(format string, a ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, a...)) }
-	if step.Does == Creates {
-		note("say where the spans go: endpoint in [export.otlp] of %s", optionsFile)
-		return nil
-	}
-	o, err := config.Default().Overlay(optionsFile, now.data)
-	switch {
-	case err != nil:
-		note("%v", err)
-	case o.Export.OTLP.Endpoint == "" && o.Export.File.Path == "":
-		note("say where the spans go: endpoint in [export.otlp] of %s", optionsFile)
-	}
-	if err == nil && p.options.As == Service && o.NRI.Enabled && o.NRI.Socket != p.wish.nri.socket {
-		note("%s: containerd's NRI socket is %s: set that as socket in [nri]", optionsFile, p.wish.nri.socket)
-	}
-	return nil
 }
 
 // NewRemoval plans to take away everything that was installed below root. With purge also

@@ -82,7 +82,9 @@ func TestInstalledTwiceAndTakenAway(t *testing.T) {
 		{"1.7 without a configuration", nil, version("1.7"), "new " + conf + "\n" + dropIn + "\n" + asService},
 		{"1.6 has no NRI", map[string]string{conf: "version = 2\n"}, version("1.6.30"), asService},
 		{
-			"2.4 traces", map[string]string{conf: config4}, both(version("2.4.2"), trace("http://127.0.0.1:4317")),
+			"2.4 traces",
+			map[string]string{conf: config4},
+			both(version("2.4.2"), trace("http://127.0.0.1:4317")),
 			"new /etc/systemd/system/containerd.service.d/90-cniscope.conf\n" + asService,
 		},
 		{"1.7 traces", map[string]string{conf: config17Imports}, both(version("1.7.35"), trace("http://127.0.0.1:4319")), dropIn + "\n" + asService},
@@ -133,6 +135,9 @@ func TestAnUpgradeKeepsWhatWasChanged(t *testing.T) {
 	// They are the operator's from now on. Who wants them gone says so.
 	n.install(version("2.4.2"))
 	n.write("/etc/containerd/conf.d/90-cniscope.toml", "version = 4\n")
+	if notes := strings.Join(n.install(version("2.4.2")).Notes, "\n"); !strings.Contains(notes, "NRI stays off, since /etc/containerd/config.toml says so") {
+		t.Errorf("that NRI is off now is not said:\n%s", notes)
+	}
 	n.uninstall(true)
 	if strings.Contains(n.tree(), "conf.d/90-cniscope") {
 		t.Error("purge keeps what was changed")

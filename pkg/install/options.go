@@ -1,6 +1,9 @@
 package install
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // As is how containerd and cniscope come together.
 type As string
@@ -65,6 +68,21 @@ func (o Options) config() string {
 		return o.ContainerdConfig
 	}
 	return defaultConfig
+}
+
+// found fills in where containerd's configuration is, if nobody said: where its platform
+// has it, or the containerd that runs.
+func (o Options) found(ctx context.Context, t tree, p *platform) Options {
+	switch {
+	case o.ContainerdConfig != "":
+	case p != nil:
+		o.ContainerdConfig = p.config
+	case t.live():
+		if pid, _, err := running(ctx, defaultAddress); err == nil {
+			o.ContainerdConfig = configOf(pid)
+		}
+	}
+	return o
 }
 
 // Remembered returns what was chosen at the last installation below root, and whether

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -35,6 +37,31 @@ func running(ctx context.Context, address string) (pid int, started time.Time, e
 	}
 	started, err = startOf(int(peer.Pid))
 	return int(peer.Pid), started, err
+}
+
+// configOf is the configuration that a containerd was started with; empty if nobody said.
+func configOf(pid int) string {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return ""
+	}
+	line, err := p.CmdLine()
+	if err != nil {
+		return ""
+	}
+	for i, arg := range line {
+		name, value, inOne := strings.Cut(arg, "=")
+		if name != "--config" && name != "-config" && name != "-c" {
+			continue
+		}
+		if !inOne && i+1 < len(line) {
+			value = line[i+1]
+		}
+		if filepath.IsAbs(value) {
+			return value
+		}
+	}
+	return ""
 }
 
 // startOf is when a process was started. /proc has it since boot; what that is on the

@@ -90,10 +90,7 @@ func (t tree) state(e entry) string {
 
 // look reads containerd's configuration.
 func (s *Status) look(ctx context.Context, t tree, m *manifest) {
-	o := Options{Root: t.root, Choice: m.Choice}
-	if p := t.platform(); p != nil && o.ContainerdConfig == "" {
-		o.ContainerdConfig = p.config
-	}
+	o := Options{Root: t.root, Choice: m.Choice}.found(ctx, t, t.platform())
 	c, err := t.load(o.config(), 0, nil)
 	if err == nil {
 		var v Version

@@ -80,7 +80,8 @@ func (t *transaction) prepare(i int, c change, modes map[string]fs.FileMode) err
 }
 
 func (t *transaction) fresh(i int) string { return filepath.Join(t.stages[i], fmt.Sprint(i, ".new")) }
-func (t *transaction) old(i int) string   { return filepath.Join(t.stages[i], fmt.Sprint(i, ".old")) }
+
+func (t *transaction) old(i int) string { return filepath.Join(t.stages[i], fmt.Sprint(i, ".old")) }
 
 func (t *transaction) makeFolders(dir string, modes map[string]fs.FileMode) error {
 	if _, err := os.Stat(dir); err == nil {
@@ -134,8 +135,11 @@ func (t *transaction) place(i int, c change) error {
 		return os.Rename(c.file, t.old(i))
 	}
 	if c.before != nil {
+		// Not every file system has hard links.
 		if err := os.Link(c.file, t.old(i)); err != nil {
-			return err
+			if err := write(t.old(i), c.before); err != nil {
+				return err
+			}
 		}
 	}
 	return os.Rename(t.fresh(i), c.file)
