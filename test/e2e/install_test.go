@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,9 +18,10 @@ import (
 
 // A node to install on: where cniscope and containerd's configuration go, all of it the
 // rig's.
-var nodeFolders = []string{
-	"/etc/containerd", "/etc/cniscope", "/etc/systemd/system", "/usr/local/bin", "/var/lib/cniscope", "/run/cniscope",
-}
+var nodeFolders = []string{"/etc/containerd", "/etc/cniscope", "/etc/systemd/system", "/usr/local/bin", "/var/lib/cniscope"}
+
+// What runs on the node: its cniscope, and no systemd, least of all the host's.
+var nodeState = []string{"/run/cniscope", "/run/systemd"}
 
 // By the lines of the README, into each containerd, both ways: a pod gives a trace, a
 // second time changes nothing, and what is uninstalled leaves no trace.
@@ -81,7 +83,7 @@ type installation struct {
 func setNode(t *testing.T, containerd string) *installation {
 	t.Helper()
 	n := &installation{stage: setJaeger(t)}
-	o := rig.Options{NRIDisabled: true, Covers: nodeFolders}
+	o := rig.Options{NRIDisabled: true, Covers: slices.Concat(nodeFolders, nodeState)}
 	if containerd != "" {
 		tools, err := rig.Tools(filepath.Join(containerd, "containerd"))
 		check(t, err)
@@ -137,7 +139,7 @@ func (n *installation) cniscope(line string) string {
 // files is everything on the node that an installation may touch.
 func (n *installation) files() string {
 	n.Helper()
-	where := strings.Join(nodeFolders[:len(nodeFolders)-1], " ") + " " + filepath.Dir(n.rig.NRIPluginDir())
+	where := strings.Join(nodeFolders, " ") + " " + filepath.Dir(n.rig.NRIPluginDir())
 	return n.inside("sh", "-ec", "{ find "+where+" -not -type s -printf '%p %M %u %l\\n'; find "+where+" -type f -exec sha256sum {} +; } | sort")
 }
 
