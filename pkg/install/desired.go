@@ -39,6 +39,9 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	w := &wish{address: defaultAddress, nri: nri{enabled: true, socket: defaultSocket, plugins: defaultPlugins}}
 	networks := defaultNetworks
 	p := t.platform()
+	if p != nil && o.ContainerdConfig != "" && o.ContainerdConfig != p.config {
+		p = nil // another containerd
+	}
 	o = o.found(ctx, t, p)
 	w.config = o.config()
 	c, err := t.containerd(ctx, o, m, w, p)
@@ -94,7 +97,7 @@ func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p
 	if err != nil {
 		return nil, err
 	}
-	if w.version, err = t.version(ctx, o, c); err != nil {
+	if w.version, err = t.version(ctx, o, m, c); err != nil {
 		return nil, err
 	}
 	c.major = w.version.Major

@@ -32,6 +32,9 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.version.From == remembered {
+		o.ContainerdVersion = w.version.Text
+	}
 	p := &Plan{
 		tree: t, options: o, before: before, wish: w, Notes: w.notes,
 		manifest: &manifest{Version: manifestVersion, Choice: o.Choice, Folders: slices.Clone(before.Folders)},
@@ -107,11 +110,11 @@ func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 	}
 	tx, err := begin(p.changes, p.modes())
 	if err != nil {
-		return nil, undone(err, s.back(ctx))
+		return nil, undone(err, "nothing was changed", s.back(ctx))
 	}
 	notes, err = s.after(ctx)
 	if err != nil {
-		return nil, undone(err, tx.undo(), s.back(ctx))
+		return nil, undone(err, "everything is as it was before", tx.undo(), s.back(ctx))
 	}
 	if err := tx.keep(p.unwanted); err != nil {
 		notes = append(notes, "everything is in place, but not all is tidied up: "+err.Error())
@@ -120,11 +123,11 @@ func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 }
 
 // undone tells of a failure, and of what could not be brought back.
-func undone(err error, more ...error) error {
+func undone(err error, so string, more ...error) error {
 	if again := errors.Join(more...); again != nil {
 		return fmt.Errorf("%w; undoing it failed, too: %w", err, again)
 	}
-	return fmt.Errorf("%w; nothing was changed", err)
+	return fmt.Errorf("%w; %s", err, so)
 }
 
 func (p *Plan) modes() map[string]fs.FileMode {

@@ -217,6 +217,21 @@ func TestAFolderInUseStays(t *testing.T) {
 	}
 }
 
+// Whoever disables the service is not overruled by an upgrade.
+func TestADisabledServiceStaysDisabled(t *testing.T) {
+	n := newNode(t, nil)
+	before := n.tree()
+	n.install(version("2.4"))
+	n.remove(enabledLink)
+	for range 2 {
+		if got := steps(n.install(version("2.4"))); got != "kept "+enabledLink {
+			t.Errorf("it does:\n%s", got)
+		}
+	}
+	n.uninstall(false)
+	n.same(before)
+}
+
 func TestTheOptionsFitTheNode(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": `version = 4
 [plugins.'io.containerd.server.v1.grpc']

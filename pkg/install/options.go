@@ -21,7 +21,8 @@ type Choice struct {
 	// ContainerdConfig is the main file of containerd's configuration; empty: where it
 	// usually is.
 	ContainerdConfig string `json:"containerd_config,omitempty"`
-	// ContainerdVersion is set where it cannot be found out.
+	// ContainerdVersion is set where it cannot be found out. What was told before counts
+	// for as long as containerd itself says nothing.
 	ContainerdVersion string `json:"containerd_version,omitempty"`
 	// Tracing is where containerd exports its own spans to; empty: left as it is.
 	Tracing string `json:"containerd_tracing,omitempty"`

@@ -113,6 +113,8 @@ func (p *Plan) install(d desired) error {
 // decide says what is to be done where d should be and now is.
 func decide(d desired, now *content, e entry, ours bool) (Does, string) {
 	switch {
+	case now == nil && ours && d.path == enabledLink:
+		return Keeps, "it was disabled since it was installed; systemctl enable --now cniscope"
 	case now == nil:
 		return Creates, ""
 	case now.digest() == d.digest():

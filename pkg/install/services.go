@@ -16,6 +16,7 @@ type services struct {
 	plan      *Plan
 	systemd   *systemd // nil where there is none
 	wasActive bool     // cniscope ran as a service before
+	disturbed bool     // it was stopped or started
 	restarted bool     // containerd was restarted
 }
 
@@ -42,6 +43,11 @@ func (p *Plan) services(ctx context.Context) (*services, error) {
 // service says whether the plan makes cniscope a service.
 func (p *Plan) service() bool { return p.wish != nil && p.options.As == Service }
 
+// disabled says whether somebody has disabled the service since it was installed.
+func (p *Plan) disabled() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == enabledLink && s.Does == Keeps })
+}
+
 // touches says whether the plan changes a file that matches.
 func (p *Plan) touches(match func(Step) bool) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Does != Keeps && s.Does != Same && match(s) })
@@ -60,6 +66,7 @@ func (s *services) before(ctx context.Context) error {
 	if s.systemd == nil || !s.wasActive || s.plan.service() {
 		return nil
 	}
+	s.disturbed = true
 	return s.systemd.stop(ctx, unit)
 }
 
@@ -74,7 +81,8 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 		}
 		// Options are read again while it runs; everything else is not.
 		again := p.touches(func(s Step) bool { return s.Path != optionsFile && !s.containerd })
-		if p.service() && (again || !s.wasActive) {
+		if p.service() && (again && s.wasActive || !s.wasActive && !p.disabled()) {
+			s.disturbed = true
 			if err := s.systemd.restart(ctx, unit); err != nil {
 				return nil, err
 			}
@@ -118,12 +126,11 @@ func (s *services) back(ctx context.Context) error {
 	if s.plan.touches(ofSystemd) {
 		errs = append(errs, s.systemd.reload(ctx))
 	}
-	switch active, _, err := s.systemd.state(ctx, unit); {
-	case err != nil:
-		errs = append(errs, err)
+	switch {
+	case !s.disturbed:
 	case s.wasActive:
 		errs = append(errs, s.systemd.restart(ctx, unit))
-	case active == "active":
+	default:
 		errs = append(errs, s.systemd.stop(ctx, unit))
 	}
 	if s.restarted {

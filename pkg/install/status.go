@@ -90,11 +90,11 @@ func (t tree) state(e entry) string {
 
 // look reads containerd's configuration.
 func (s *Status) look(ctx context.Context, t tree, m *manifest) {
-	o := Options{Root: t.root, Choice: m.Choice}.found(ctx, t, t.platform())
+	o := Options{Root: t.root, Choice: Choice{ContainerdConfig: m.Choice.ContainerdConfig}}.found(ctx, t, t.platform())
 	c, err := t.load(o.config(), 0, nil)
 	if err == nil {
 		var v Version
-		if v, err = t.version(ctx, o, c); err == nil {
+		if v, err = t.version(ctx, o, m, c); err == nil {
 			c.major = v.Major
 			s.Containerd.Version, s.Containerd.From = v.Text, v.From
 			n := c.nri()

@@ -51,9 +51,12 @@ func parseVersion(text, from string) (Version, error) {
 // binaries are where containerd is usually installed.
 var binaries = []string{"/usr/local/bin/containerd", "/usr/bin/containerd", "/usr/local/sbin/containerd", "/usr/sbin/containerd", "/bin/containerd"}
 
-// version asks containerd itself, if it runs here; then reads its program; then infers it
-// from its configuration.
-func (t tree) version(ctx context.Context, o Options, c *configuration) (Version, error) {
+// remembered is who says a version that was told at an earlier installation.
+const remembered = "as it was told before"
+
+// version asks containerd itself, if it runs here; then reads its program; then takes what
+// was told before; then infers it from its configuration.
+func (t tree) version(ctx context.Context, o Options, m *manifest, c *configuration) (Version, error) {
 	if o.ContainerdVersion != "" {
 		return parseVersion(o.ContainerdVersion, "--containerd-version")
 	}
@@ -66,6 +69,9 @@ func (t tree) version(ctx context.Context, o Options, c *configuration) (Version
 		if v, ok := t.built(path); ok {
 			return v, nil
 		}
+	}
+	if told := m.Choice.ContainerdVersion; told != "" {
+		return parseVersion(told, remembered)
 	}
 	switch v := c.version(); {
 	case v > 2:

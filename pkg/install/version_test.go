@@ -62,6 +62,24 @@ func TestVersionsThatAreBuiltIn(t *testing.T) {
 	}
 }
 
+// What was told is remembered, but what is found out counts more: containerd may have been
+// replaced since.
+func TestAVersionThatWasToldBefore(t *testing.T) {
+	n := newNode(t, nil)
+	n.install(version("2.3"))
+	if p := n.install(nil); p.Changes() || p.wish.version.Text != "2.3" {
+		t.Errorf("%s: %s", p.wish.version, steps(p))
+	}
+	data, err := os.ReadFile("../../test/tools/bin/containerd-1.7/containerd")
+	if err != nil {
+		t.Skip("run make tools-older: ", err)
+	}
+	n.write("/usr/bin/containerd", string(data))
+	if p := n.plan(nil); p.wish.version.Text != "1.7.35" {
+		t.Errorf("it is %s", p.wish.version)
+	}
+}
+
 // Where containerd does not run, its program tells.
 func TestTheVersionOfAProgram(t *testing.T) {
 	for _, test := range []struct{ dir, want string }{

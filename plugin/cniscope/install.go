@@ -76,9 +76,6 @@ func remember(cmd *cobra.Command, o *install.Options, as *string) error {
 	if !flag("containerd-config") {
 		o.ContainerdConfig = before.ContainerdConfig
 	}
-	if !flag("containerd-version") {
-		o.ContainerdVersion = before.ContainerdVersion
-	}
 	if !flag("containerd-tracing") {
 		o.Tracing = before.Tracing
 	} else if o.Tracing == "off" {
