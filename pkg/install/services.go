@@ -73,33 +73,46 @@ func (s *services) before(ctx context.Context) error {
 // after starts what should run, once the files are there, and says what is left to do.
 func (s *services) after(ctx context.Context) (notes []string, err error) {
 	p := s.plan
-	if s.systemd != nil {
-		if p.touches(ofSystemd) {
-			if err := s.systemd.reload(ctx); err != nil {
-				return nil, err
-			}
-		}
-		// Options are read again while it runs; everything else is not.
-		again := p.touches(func(s Step) bool { return s.Path != optionsFile && !s.containerd })
-		if p.service() && (again && s.wasActive || !s.wasActive && !p.disabled()) {
-			s.disturbed = true
-			if err := s.systemd.restart(ctx, unit); err != nil {
-				return nil, err
-			}
-		}
-	}
 	if !p.tree.live() {
 		return nil, nil
 	}
-	if p.service() && s.systemd == nil {
+	if s.systemd != nil {
+		if err := s.start(ctx); err != nil {
+			return nil, err
+		}
+	} else if p.service() {
 		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, program, optionsFile))
 	}
 	if p.service() && p.touches(func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }) {
 		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until then the service waits")
 	}
+	more, err := s.containerd(ctx)
+	return append(notes, more...), err
+}
+
+// start starts the service, again if it is another one now.
+func (s *services) start(ctx context.Context) error {
+	p := s.plan
+	if p.touches(ofSystemd) {
+		if err := s.systemd.reload(ctx); err != nil {
+			return err
+		}
+	}
+	// Options are read again while it runs; everything else is not.
+	again := p.touches(func(s Step) bool { return s.Path != optionsFile && !s.containerd })
+	if !p.service() || s.wasActive && !again || !s.wasActive && p.disabled() {
+		return nil
+	}
+	s.disturbed = true
+	return s.systemd.restart(ctx, unit)
+}
+
+// containerd restarts it where that is needed and asked for, else says that it is needed.
+func (s *services) containerd(ctx context.Context) (notes []string, err error) {
+	p := s.plan
 	todo := p.containerdReads(ctx)
 	if len(todo) == 0 {
-		return notes, nil
+		return nil, nil
 	}
 	what := fmt.Sprintf("containerd has to be restarted, which leaves running pods alone. It reads only when it starts:\n  %s", strings.Join(todo, "\n  "))
 	switch {
@@ -108,11 +121,11 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 		if err := s.systemd.restart(ctx, p.containerdUnit()); err != nil {
 			return nil, err
 		}
-		return append(notes, "containerd was restarted"), nil
+		return []string{"containerd was restarted"}, nil
 	case s.systemd != nil:
-		return append(notes, what+"\n\n  systemctl restart "+p.containerdUnit()), nil
+		return []string{what + "\n\n  systemctl restart " + p.containerdUnit()}, nil
 	default:
-		return append(notes, what), nil
+		return []string{what}, nil
 	}
 }
 
