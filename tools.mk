@@ -50,7 +50,7 @@ debian-run:
 	@$(TOOLS)/debian.sh iproute2 iptables nftables gcc libc6-dev pkg-config libseccomp-dev
 
 debian-test:
-	@$(TOOLS)/debian.sh bpftrace
+	@$(TOOLS)/debian.sh bpftrace systemd
 
 debian-bench:
 	@$(TOOLS)/debian.sh bpftrace strace

@@ -22,15 +22,26 @@ type Client struct{ Dir string }
 // Calls returns what is under way. The error wraps ErrNotRunning, or fs.ErrPermission for
 // who is not root.
 func (c Client) Calls(ctx context.Context) (calls []Call, err error) {
-	body, err := c.get(ctx, "/calls")
+	err = c.decode(ctx, "/calls", &calls)
+	return calls, err
+}
+
+// Node returns how the running cniscope itself is doing. Errors as for Calls.
+func (c Client) Node(ctx context.Context) (n Node, err error) {
+	err = c.decode(ctx, "/node", &n)
+	return n, err
+}
+
+func (c Client) decode(ctx context.Context, path string, to any) error {
+	body, err := c.get(ctx, path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer body.Close()
-	if err := json.NewDecoder(io.LimitReader(body, 64<<20)).Decode(&calls); err != nil {
-		return nil, fmt.Errorf("reading the answer of the running cniscope: %w", err)
+	if err := json.NewDecoder(io.LimitReader(body, 64<<20)).Decode(to); err != nil {
+		return fmt.Errorf("reading the answer of the running cniscope: %w", err)
 	}
-	return calls, nil
+	return nil
 }
 
 // Record returns a recording of what happens from now on; it ends with ctx. Errors as

@@ -37,6 +37,14 @@ func TestCallsArePassedOn(t *testing.T) {
 	}
 }
 
+func TestTheNodeTellsOfItself(t *testing.T) {
+	want := Node{Version: "v1.2.3", PID: 7, Parent: 1, Probe: "attached", NRI: "registered"}
+	got, err := serve(t, Handlers{Node: func() Node { return want }}).Node(t.Context())
+	if err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestARecordingIsAStream(t *testing.T) {
 	ended := make(chan struct{})
 	c := serve(t, Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {

@@ -38,10 +38,23 @@ type Call struct {
 	Waits string `json:"waits,omitempty"`
 }
 
+// Node is the running cniscope itself.
+type Node struct {
+	Version string `json:"version"`
+	PID     int    `json:"pid"`
+	// Parent is the process that started it: containerd's, for a pre-installed plugin.
+	Parent int `json:"parent"`
+	// Probe is "attached" or "not attached", NRI "registered", "degraded" or "off".
+	Probe string `json:"probe"`
+	NRI   string `json:"nri"`
+}
+
 // Handlers answer questions. They are called from several goroutines.
 type Handlers struct {
 	// Calls returns what is under way.
 	Calls func() []Call
+	// Node returns how cniscope itself is doing.
+	Node func() Node
 	// Record writes a recording of what happens from now on until ctx ends; it calls
 	// flush when the reader should see what there is.
 	Record func(ctx context.Context, w http.ResponseWriter, flush func()) error
@@ -73,6 +86,10 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(h.Calls()) // the asker is gone: nobody to tell
+	})
+	mux.HandleFunc("GET /node", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(h.Node()) // as above
 	})
 	mux.HandleFunc("GET /record", func(w http.ResponseWriter, r *http.Request) {
 		flush := func() { _ = http.NewResponseController(w).Flush() }

@@ -100,7 +100,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		}
 	}
 	for {
-		version, err := ask(ctx, s.options.Address)
+		version, err := Ask(ctx, s.options.Address)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -140,9 +140,10 @@ func delay(interval time.Duration, failures int, random float64) time.Duration {
 	return time.Duration(float64(interval) * (0.9 + random/5))
 }
 
-// ask opens a connection for one question: to keep one open would only have gRPC
-// try again and again in the background while there is nobody.
-func ask(ctx context.Context, address string) (version string, err error) {
+// Ask asks containerd at address for its version. It opens a connection for one question:
+// to keep one open would only have gRPC try again and again in the background while there
+// is nobody. It takes 5 s at most.
+func Ask(ctx context.Context, address string) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	// The client waits for a socket that is not there, looking every 10 ms

@@ -39,6 +39,7 @@ func rootCmd() *cobra.Command {
 each plugin of the chain, each IPAM delegate, each external command, with slow and
 failed ones flagged. It changes nothing and is in nobody's way.
 
+  cniscope install               put it on this node, and register it with containerd
   cniscope run                   observe this node and export traces
   cniscope record FILE           observe this node and write down what happens
   cniscope ps                    list the calls that are under way now
@@ -47,7 +48,8 @@ failed ones flagged. It changes nothing and is in nobody's way.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), psCmd(), configCmd(), versionCmd(), docsCmd())
+	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), psCmd(), configCmd(),
+		installCmd(), uninstallCmd(), statusCmd(), versionCmd(), docsCmd())
 	return cmd
 }
 

@@ -92,7 +92,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 		n.apply(o)
 		sources.apply(o)
 	})
-	n.serve(ctx, o)
+	n.serve(ctx, o, sources)
 
 	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
 	err = sources.run(ctx, o, n.open.is, n.take)
@@ -172,9 +172,9 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	return n, nil
 }
 
-// serve answers cniscope ps and cniscope record until ctx ends. Without the socket
+// serve answers cniscope ps, record and status until ctx ends. Without the socket
 // everything else goes on.
-func (n *node) serve(ctx context.Context, o config.Options) {
+func (n *node) serve(ctx context.Context, o config.Options, sources *observer) {
 	l, err := control.Listen(o.Run.Dir)
 	if err != nil {
 		n.log.Warn("cniscope ps and record will not work beside this one", "error", err)
@@ -186,6 +186,10 @@ func (n *node) serve(ctx context.Context, o config.Options) {
 			flights := n.pipeline.InFlight()
 			n.mu.Unlock()
 			return underWay(flights)
+		},
+		Node: func() control.Node {
+			probe, nri := sources.state()
+			return control.Node{Version: version(), PID: os.Getpid(), Parent: os.Getppid(), Probe: probe, NRI: nri}
 		},
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 			header, err := settingsOf(o, record.Host().BootID).header()

@@ -105,8 +105,14 @@ func look(n *node, sources *observer) metrics.Snapshot {
 // ready: calls are seen. NRI was tried before the probe was loaded, so by then it is
 // registered or its absence was said.
 func (n *observer) ready() (report string, ok bool) {
-	probe, nri := "not attached", "off"
-	if ok = n.probe.is(); ok {
+	probe, nri := n.state()
+	return fmt.Sprintf("kernel probe: %s\nnri: %s", probe, nri), n.probe.is()
+}
+
+// state says in a word how the probe and NRI are doing.
+func (n *observer) state() (probe, nri string) {
+	probe, nri = "not attached", "off"
+	if n.probe.is() {
 		probe = "attached"
 	}
 	if n.plugin != nil {
@@ -115,7 +121,7 @@ func (n *observer) ready() (report string, ok bool) {
 			nri = "registered"
 		}
 	}
-	return fmt.Sprintf("kernel probe: %s\nnri: %s", probe, nri), ok
+	return probe, nri
 }
 
 // pulse tells whether events are still taken. One goroutine takes them, others ask; no

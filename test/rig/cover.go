@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // cover is a folder of the host that the rig covers by one of its own, in a mount
@@ -26,10 +27,19 @@ func (p paths) usual() []cover {
 }
 
 func (r *Rig) covers() []cover {
+	all := r.always()
 	if r.opts.Usual {
-		return append(r.always(), r.usual()...)
+		all = append(all, r.usual()...)
 	}
-	return r.always()
+	for _, dir := range r.opts.Covers {
+		all = append(all, cover{dir, r.Covered(dir)})
+	}
+	return all
+}
+
+// Covered is the rig's folder that covers one of Options.Covers.
+func (r *Rig) Covered(dir string) string {
+	return r.at("cover", strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-"))
 }
 
 // onHost are the folders that the rig needs on the host: to mount over, and for the

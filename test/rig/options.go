@@ -33,6 +33,10 @@ type Options struct {
 	// the usual places of a node: its NRI socket in /run/nri, its networks in
 	// /etc/cni/net.d, and a folder of the rig's at /run/cniscope.
 	Usual bool
+	// Covers are more folders of the host that are covered by empty ones of the rig's (see
+	// Rig.Covered), for what runs in containerd's mount namespace: what is installed there
+	// goes with the rig.
+	Covers []string
 	// NRIDisabled switches NRI off.
 	NRIDisabled bool
 	// OTLP is where containerd sends its own spans by gRPC, `http://127.0.0.1:4317`.

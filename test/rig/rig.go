@@ -87,6 +87,11 @@ func (r *Rig) furnish(ctx context.Context) error {
 	if err := r.make(); err != nil {
 		return err
 	}
+	for _, dir := range r.opts.Covers {
+		if err := os.MkdirAll(r.Covered(dir), 0o755); err != nil {
+			return fmt.Errorf("make a folder of the rig: %w", err)
+		}
+	}
 	if err := makeOnHost(r.onHost()); err != nil {
 		return err
 	}

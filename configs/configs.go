@@ -1,0 +1,15 @@
+// Package configs holds the files that a node gets, so that the program can install them
+// itself.
+package configs
+
+import _ "embed" // the files below
+
+// Options is cniscope.toml, with every option explained and none set.
+//
+//go:embed cniscope.toml
+var Options string
+
+// Unit is the systemd unit.
+//
+//go:embed systemd/cniscope.service
+var Unit string

@@ -1,0 +1,254 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Where containerd has its things when nobody says otherwise (containerd
+// defaults/defaults_unix.go, nri pkg/api/defaults.go).
+const (
+	defaultConfig   = "/etc/containerd/config.toml"
+	defaultDropIns  = "/etc/containerd/conf.d"
+	defaultAddress  = "/run/containerd/containerd.sock"
+	defaultSocket   = "/var/run/nri/nri.sock"
+	defaultPlugins  = "/opt/nri/plugins"
+	defaultNetworks = "/etc/cni/net.d"
+)
+
+// The sections of containerd's configuration that matter here.
+const (
+	nriPlugin     = "io.containerd.nri.v1.nri"
+	otlpPlugin    = "io.containerd.tracing.processor.v1.otlp"
+	tracingPlugin = "io.containerd.internal.v1.tracing"
+)
+
+// overlay is what files would hold, by path; nil is a file that would not be there.
+type overlay map[string]*content
+
+// configuration is containerd's configuration as containerd reads it: the main file and
+// what it imports, in that order.
+type configuration struct {
+	files []configFile
+	major int // containerd's major version, which decides how files are put together
+}
+
+type configFile struct {
+	path    string
+	version int // of its format; 1 if it does not say
+	imports []string
+	values  map[string]any
+}
+
+// load reads a configuration. A main file that does not exist is an empty configuration.
+func (t tree) load(main string, major int, over overlay) (*configuration, error) {
+	c := &configuration{major: major}
+	seen := map[string]bool{}
+	for pending := []string{main}; len(pending) > 0; pending = pending[1:] {
+		path := pending[0]
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		found, ok := over[path]
+		if !ok {
+			var err error
+			if found, err = t.read(path); err != nil {
+				return nil, fmt.Errorf("reading containerd's configuration: %w", err)
+			}
+		}
+		if found == nil {
+			if path == main {
+				return c, nil
+			}
+			return nil, fmt.Errorf("containerd's configuration imports %s, which does not exist: containerd would not start again", path)
+		}
+		f, err := parse(path, found.data)
+		if err != nil {
+			return nil, err
+		}
+		c.files = append(c.files, f)
+		more, err := t.imported(f, over)
+		if err != nil {
+			return nil, err
+		}
+		pending = append(pending, more...)
+	}
+	return c, nil
+}
+
+func parse(path string, text []byte) (configFile, error) {
+	f := configFile{path: path, version: 1}
+	err := toml.Unmarshal(text, &f.values)
+	if wrong := (*toml.DecodeError)(nil); errors.As(err, &wrong) {
+		row, column := wrong.Position()
+		return f, fmt.Errorf("%s:%d:%d: %s; containerd would not start with it: mend it first", path, row, column, strings.TrimPrefix(wrong.Error(), "toml: "))
+	}
+	if err != nil {
+		return f, fmt.Errorf("%s: %w; mend it first", path, err)
+	}
+	if v, ok := f.values["version"].(int64); ok {
+		f.version = int(v)
+	}
+	list, _ := f.values["imports"].([]any)
+	for _, x := range list {
+		if pattern, ok := x.(string); ok {
+			f.imports = append(f.imports, f.absolute(pattern))
+		}
+	}
+	return f, nil
+}
+
+// absolute is an import as containerd takes it: relative to the file that names it.
+func (f configFile) absolute(pattern string) string {
+	if pattern = filepath.Clean(pattern); filepath.IsAbs(pattern) {
+		return pattern
+	}
+	return filepath.Join(filepath.Dir(f.path), pattern)
+}
+
+// imported are the files that one imports.
+func (t tree) imported(f configFile, over overlay) (files []string, err error) {
+	for _, pattern := range f.imports {
+		if !strings.Contains(pattern, "*") {
+			files = append(files, pattern)
+			continue
+		}
+		found, err := t.glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("%s: imports: %q: %w", f.path, pattern, err)
+		}
+		for path, c := range over {
+			found = slices.DeleteFunc(found, func(f string) bool { return f == path })
+			if ok, _ := filepath.Match(pattern, path); ok && c != nil {
+				found = append(found, path)
+			}
+		}
+		slices.Sort(found)
+		files = append(files, found...)
+	}
+	return files, nil
+}
+
+// version is that of the main file, which no import may be ahead of. Version 2 is
+// understood by every containerd since 1.5.
+func (c *configuration) version() int {
+	if len(c.files) == 0 {
+		return 2
+	}
+	return c.files[0].version
+}
+
+// plugin is the section of a plugin in force, and the file that has the last word on it.
+// containerd 1 takes the section of the last file that has one; later ones put them
+// together.
+func (c *configuration) plugin(name string) (section map[string]any, from string) {
+	section = map[string]any{}
+	for _, f := range c.files {
+		plugins, _ := f.values["plugins"].(map[string]any)
+		next, ok := plugins[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		from = f.path
+		if c.major < 2 {
+			section = map[string]any{}
+		}
+		merge(section, next)
+	}
+	return section, from
+}
+
+// merge puts what from says into to, tables key by key.
+func merge(to, from map[string]any) {
+	for k, v := range from {
+		table, ok := v.(map[string]any)
+		old, both := to[k].(map[string]any)
+		switch {
+		case ok && both:
+			old = maps.Clone(old)
+			merge(old, table)
+			to[k] = old
+		default:
+			to[k] = v
+		}
+	}
+}
+
+// disabled names the file that keeps a plugin from being loaded at all.
+func (c *configuration) disabled(plugins ...string) (file string, is bool) {
+	for _, f := range c.files {
+		list, _ := f.values["disabled_plugins"].([]any)
+		for _, p := range plugins {
+			if slices.Contains(list, any(p)) {
+				return f.path, true
+			}
+		}
+	}
+	return "", false
+}
+
+// text finds a string along a way of keys in any of the ways given, the last file first.
+func (c *configuration) text(otherwise string, ways ...[]string) string {
+	for _, f := range slices.Backward(c.files) {
+		for _, way := range ways {
+			if s, ok := dig(f.values, way).(string); ok && s != "" {
+				return s
+			}
+		}
+	}
+	return otherwise
+}
+
+func dig(values map[string]any, way []string) any {
+	for _, key := range way[:len(way)-1] {
+		values, _ = values[key].(map[string]any)
+	}
+	return values[way[len(way)-1]]
+}
+
+// address is containerd's socket.
+func (c *configuration) address() string {
+	return c.text(defaultAddress,
+		[]string{"plugins", "io.containerd.server.v1.grpc", "address"}, // version 4
+		[]string{"grpc", "address"})
+}
+
+// networks is the folder of the CNI configuration.
+func (c *configuration) networks() string {
+	return c.text(defaultNetworks,
+		[]string{"plugins", "io.containerd.cri.v1.runtime", "cni", "conf_dir"}, // version 3
+		[]string{"plugins", "io.containerd.grpc.v1.cri", "cni", "conf_dir"})
+}
+
+// nri is the section of NRI with its defaults.
+type nri struct {
+	enabled bool
+	closed  bool // to plugins that connect
+	socket  string
+	plugins string
+	from    string // the file that has the last word, if any
+}
+
+// nri says how NRI is configured. It is on by default since containerd 2.0.
+func (c *configuration) nri() nri {
+	section, from := c.plugin(nriPlugin)
+	n := nri{enabled: c.major >= 2, socket: defaultSocket, plugins: defaultPlugins, from: from}
+	if off, ok := section["disable"].(bool); ok {
+		n.enabled = !off
+	}
+	n.closed, _ = section["disable_connections"].(bool)
+	if s, ok := section["socket_path"].(string); ok && s != "" {
+		n.socket = s
+	}
+	if s, ok := section["plugin_path"].(string); ok && s != "" {
+		n.plugins = s
+	}
+	return n
+}

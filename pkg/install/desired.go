@@ -1,0 +1,239 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cniscope/cniscope/configs"
+)
+
+// A desired file is what should be at a path.
+type desired struct {
+	path string
+	*content
+	// insertion is set where the file is somebody else's, and this is all that is added.
+	insertion *insertion
+	// replace: a file of somebody else's that is there is replaced, and kept for later.
+	// Otherwise it stays as it is.
+	replace bool
+	// containerd reads it when it starts.
+	containerd bool
+}
+
+// wish is what an installation comes to.
+type wish struct {
+	files   []desired
+	notes   []string
+	config  string // containerd's main file
+	version Version
+	nri     nri
+	address string
+}
+
+// wish finds out what has to be where.
+func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
+	w := &wish{address: defaultAddress, nri: nri{enabled: true, socket: defaultSocket, plugins: defaultPlugins}}
+	networks := defaultNetworks
+	p := t.platform()
+	if p != nil && o.ContainerdConfig != "" && o.ContainerdConfig != p.config {
+		p = nil // another containerd
+	}
+	o = o.found(ctx, t, p)
+	w.config = o.config()
+	c, err := t.containerd(ctx, o, m, w, p)
+	if err != nil && !o.NoContainerd {
+		return nil, err
+	}
+	if err == nil {
+		w.nri, w.address, networks = c.nri(), c.address(), c.networks()
+	}
+	binary, err := os.ReadFile(o.Program)
+	if err != nil {
+		return nil, fmt.Errorf("reading the program to install: %w", err)
+	}
+	w.add(desired{path: program, content: &content{data: binary, mode: 0o755}, replace: true})
+	w.add(desired{path: optionsFile, content: &content{data: []byte(options(w.nri.socket, w.address, networks)), mode: 0o600}})
+	if o.As == Plugin {
+		w.add(desired{path: filepath.Join(w.nri.plugins, pluginName), content: &content{data: binary, mode: 0o755}, replace: true, containerd: true})
+		return w, nil
+	}
+	if found, err := (&Plan{tree: t}).at(unitFile, true); err == nil && found != nil && found.to == "/dev/null" {
+		return nil, fmt.Errorf("%s is masked: run systemctl unmask cniscope first", unitFile)
+	}
+	w.add(desired{path: unitFile, content: &content{data: []byte(configs.Unit), mode: 0o644}})
+	w.add(desired{path: enabledLink, content: &content{to: unitFile}})
+	return w, nil
+}
+
+func (w *wish) add(d desired)                { w.files = append(w.files, d) }
+func (w *wish) note(format string, a ...any) { w.notes = append(w.notes, fmt.Sprintf(format, a...)) }
+
+// options is cniscope.toml, with what this node has elsewhere than usual.
+func options(socket, address, networks string) string {
+	text := configs.Options
+	for _, o := range []struct{ key, usual, is string }{
+		{"socket", defaultSocket, socket}, {"address", defaultAddress, address}, {"conf_dir", defaultNetworks, networks},
+	} {
+		if o.is != o.usual {
+			text = strings.Replace(text, fmt.Sprintf("\n#%s = %q\n", o.key, o.usual), fmt.Sprintf("\n%s = %q\n", o.key, o.is), 1)
+		}
+	}
+	return text
+}
+
+// containerd reads containerd's configuration as it is without us, and adds what it lacks
+// to the wish. What it returns is the configuration as it will be.
+func (t tree) containerd(ctx context.Context, o Options, m *manifest, w *wish, p *platform) (*configuration, error) {
+	main := o.config()
+	over, err := t.without(m, main)
+	if err != nil {
+		return nil, err
+	}
+	c, err := t.load(main, 0, over)
+	if err != nil {
+		return nil, err
+	}
+	if w.version, err = t.version(ctx, o, m, c); err != nil {
+		return nil, err
+	}
+	c.major = w.version.Major
+	if o.NoContainerd {
+		return c, nil
+	}
+	return t.complete(o, c, w, p, over)
+}
+
+// without are our own additions to containerd's configuration, taken out.
+func (t tree) without(m *manifest, main string) (overlay, error) {
+	over := overlay{}
+	for _, e := range m.Files {
+		c, err := t.read(e.Path)
+		switch {
+		case err != nil:
+			return nil, err
+		case e.Insertion != nil && c != nil:
+			text, _ := e.Insertion.remove(c.data)
+			over[e.Path] = &content{data: text, mode: c.mode, owner: c.owner}
+		case filepath.Base(e.Path) == dropInName || e.Path == main && c.digest() == e.Digest:
+			over[e.Path] = nil
+		}
+	}
+	return over, nil
+}
+
+// complete adds to the wish what the configuration c lacks, and looks at the result as
+// containerd would.
+func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over overlay) (*configuration, error) {
+	var trace *tracing
+	if o.Tracing != "" {
+		found, err := parseTracing(o.Tracing)
+		if err != nil {
+			return nil, err
+		}
+		trace = &found
+		if w.version.inferred && w.version.Major < 2 {
+			return nil, fmt.Errorf("containerd 1.7 and 2.x are told differently to trace, and which one it is is not known: add --containerd-version 2.4 or 1.7")
+		}
+	}
+	if err := w.possible(o, c); err != nil {
+		return nil, err
+	}
+	sections := c.lacking(w.version, trace)
+	text, err := lines(sections)
+	if err != nil {
+		return nil, fmt.Errorf("writing a drop-in for containerd: %w", err)
+	}
+	byUnit := trace != nil && w.version.Major >= 2
+	if p != nil && (p.sealed || text != "" || byUnit && p.service != "") {
+		need := wanted{major: w.version.Major, toml: text}
+		if len(c.files) > 0 {
+			need.imports = c.files[0].imports
+		}
+		if byUnit {
+			need.tracing = strings.Join(trace.environment(), "\n") + "\n"
+		}
+		return nil, p.refuse(need)
+	}
+	if byUnit {
+		w.add(desired{path: tracingFile, content: &content{data: []byte(trace.unitDropIn()), mode: 0o644}, containerd: true})
+	}
+	if trace != nil && !w.version.tracesCNI() {
+		w.note("containerd %s does not tell CNI plugins which trace they are part of. For one trace of both, export to cniscope's relay: [relay] listen = \"127.0.0.1:4319\" in %s, and --containerd-tracing http://127.0.0.1:4319", w.version.Text, optionsFile)
+	}
+	if len(sections) == 0 {
+		return c, nil
+	}
+	return t.extend(o, c, w, over, text)
+}
+
+// possible finds what no drop-in can change.
+func (w *wish) possible(o Options, c *configuration) error {
+	if file, is := c.disabled(nriPlugin); is {
+		return fmt.Errorf("%s: disabled_plugins has %q, which no drop-in can undo: take it out, or leave containerd as it is with --no-containerd", file, nriPlugin)
+	}
+	if n := c.nri(); n.closed && o.As == Service {
+		return fmt.Errorf("%s: NRI is closed to plugins that connect (disable_connections = true): take that line out, or use --as plugin", n.from)
+	}
+	if file, is := c.disabled("io.containerd.grpc.v1.cri", "cri"); is {
+		w.note("%s switches CRI off (disabled_plugins): no pod of Kubernetes goes through this containerd", file)
+	}
+	if !w.version.hasNRI() {
+		w.note("containerd %s has no NRI: every call is traced with the identity that CNI is given", w.version.Text)
+		if o.As == Plugin {
+			return errors.New("--as plugin needs containerd 1.7 or later: use --as service")
+		}
+	}
+	return nil
+}
+
+// extend adds a drop-in, and where it is not imported the import.
+func (t tree) extend(o Options, c *configuration, w *wish, over overlay, text string) (*configuration, error) {
+	main := o.config()
+	if v := c.version(); v < 2 {
+		return nil, fmt.Errorf("%s has version %d of containerd's configuration (the line `version = 2` is missing), which drop-ins cannot be added to: migrate it first (https://containerd.io/docs/main/man/containerd-config.toml.5)", main, v)
+	}
+	path, imported := c.dropIn()
+	drop := desired{path: path, content: &content{data: []byte(dropInText(c.version(), w.version, text)), mode: 0o644}, containerd: true}
+	over[path] = drop.content
+	if !imported {
+		edit, err := t.edit(o, main, path, over)
+		if err != nil {
+			return nil, err
+		}
+		over[main] = edit.content
+		w.add(edit)
+	}
+	w.add(drop)
+	after, err := t.load(main, c.major, over)
+	if err != nil {
+		return nil, err
+	}
+	if n := after.nri(); !n.enabled && w.version.hasNRI() {
+		return nil, fmt.Errorf("%s is read after our drop-in %s and switches NRI off again: take `disable` out of its section %s", n.from, path, nriPlugin)
+	}
+	return after, nil
+}
+
+// edit has the main file import the drop-in; where there is none, it is made.
+func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error) {
+	old, ok := over[main]
+	if !ok {
+		var err error
+		if old, err = t.read(main); err != nil {
+			return desired{}, err
+		}
+	}
+	if old == nil {
+		text := "# Written by cniscope install: containerd's defaults, and what is imported.\nversion = 2\n" + importsLine(dropIn) + "\n"
+		return desired{path: main, content: &content{data: []byte(text), mode: 0o644}, containerd: true}, nil
+	}
+	if !o.EditConfig {
+		return desired{}, fmt.Errorf("%s does not import drop-ins. Add this line above its first [table], or have it added with --edit-config:\n\n  %s", main, importsLine(dropIn))
+	}
+	text, in := insertImport(old.data, dropIn)
+	return desired{path: main, content: &content{data: text, mode: old.mode, owner: old.owner}, insertion: &in, containerd: true}, nil
+}

@@ -1,0 +1,200 @@
+package install
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// node is a tree to install into.
+type node struct {
+	*testing.T
+	root string
+	// program is the cniscope to install.
+	program string
+}
+
+// newNode makes a tree with the files given, and those that every tree has.
+func newNode(t *testing.T, files map[string]string) *node {
+	t.Helper()
+	n := &node{T: t, root: t.TempDir(), program: filepath.Join(t.TempDir(), "cniscope")}
+	n.build("1")
+	n.write("/etc/hostname", "node\n")
+	for path, text := range files {
+		n.write(path, text)
+	}
+	return n
+}
+
+// build makes another version of the program.
+func (n *node) build(version string) {
+	n.Helper()
+	if err := os.WriteFile(n.program, []byte("\x7fELF\x00"+version), 0o755); err != nil {
+		n.Fatal(err)
+	}
+}
+
+func (n *node) write(path, text string) {
+	n.Helper()
+	file := filepath.Join(n.root, path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		n.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		n.Fatal(err)
+	}
+}
+
+func (n *node) text(path string) string {
+	n.Helper()
+	data, err := os.ReadFile(filepath.Join(n.root, path))
+	if err != nil {
+		n.Fatal(err)
+	}
+	return string(data)
+}
+
+// tree is everything in it, a line a file.
+func (n *node) tree() string {
+	n.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(n.root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		path, line := strings.TrimPrefix(file, n.root), fmt.Sprint(info.Mode())
+		switch {
+		case info.Mode().IsRegular():
+			line += fmt.Sprintf(" %q", n.text(path))
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, _ := os.Readlink(file)
+			line += " -> " + to
+		}
+		all[path] = line
+		return nil
+	})
+	if err != nil {
+		n.Fatal(err)
+	}
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintln(&b, path, all[path])
+	}
+	return b.String()
+}
+
+func (n *node) same(want string) {
+	n.Helper()
+	if got := n.tree(); got != want {
+		n.Errorf("the tree has changed.\nnow:\n%s\nbefore:\n%s", got, want)
+	}
+}
+
+// options are those of an installation as a service, with what is changed.
+func (n *node) options(change func(*Options)) Options {
+	o := Options{Root: n.root, Program: n.program, Choice: Choice{As: Service}}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+func (n *node) plan(change func(*Options)) *Plan {
+	n.Helper()
+	p, err := New(n.Context(), n.options(change))
+	if err != nil {
+		n.Fatal(err)
+	}
+	return p
+}
+
+func (n *node) apply(p *Plan) *Plan {
+	n.Helper()
+	notes, err := p.Apply(n.Context())
+	if err != nil {
+		n.Fatal(err)
+	}
+	p.Notes = append(p.Notes, notes...)
+	return p
+}
+
+func (n *node) install(change func(*Options)) *Plan {
+	n.Helper()
+	return n.apply(n.plan(change))
+}
+
+func (n *node) uninstall(purge bool) *Plan {
+	n.Helper()
+	p, err := NewRemoval(n.root, purge, false)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return n.apply(p)
+}
+
+// steps are what a plan does, a line a file that does not stay as it is.
+func steps(p *Plan) string {
+	var b strings.Builder
+	for _, s := range p.Steps {
+		if s.Does != Same {
+			fmt.Fprintf(&b, "%s %s\n", s.Does, s.Path)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// refused is the error of an installation that is not possible, after which the tree is as
+// it was.
+func (n *node) refused(change func(*Options), say ...string) {
+	n.Helper()
+	before := n.tree()
+	p, err := New(n.Context(), n.options(change))
+	if err == nil {
+		_, err = p.Apply(n.Context())
+	}
+	if err == nil {
+		n.Fatal("it was installed")
+	}
+	for _, s := range say {
+		if !strings.Contains(err.Error(), s) {
+			n.Errorf("the error lacks %q:\n%v", s, err)
+		}
+	}
+	n.same(before)
+}
+
+func (n *node) remove(path string) {
+	n.Helper()
+	if err := os.Remove(filepath.Join(n.root, path)); err != nil {
+		n.Fatal(err)
+	}
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if os.Remove(filepath.Join(n.root, dir)) != nil {
+			return // in use
+		}
+	}
+}
+
+func (n *node) stat(path string) (fs.FileInfo, error) {
+	return os.Lstat(filepath.Join(n.root, path))
+}
+
+func (n *node) link(to, path string) {
+	n.Helper()
+	file := filepath.Join(n.root, path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		n.Fatal(err)
+	}
+	if err := os.Symlink(to, file); err != nil {
+		n.Fatal(err)
+	}
+}

@@ -1,0 +1,154 @@
+// Package install puts cniscope on a node and takes it away again: the program, its
+// options, its systemd unit or NRI plugin, and what containerd's configuration lacks.
+//
+// A Plan says first what would be done. Applying it does all of it or nothing. What
+// somebody else made or changed stays as it is; what was written is recorded with its
+// digest, so that the next installation and the removal know. containerd is never
+// restarted unless that is asked for.
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// New plans an installation. Its errors say what is in the way and what to do; nothing has
+// changed then.
+func New(ctx context.Context, o Options) (*Plan, error) {
+	t := tree{o.Root}
+	if err := o.check(t); err != nil {
+		return nil, err
+	}
+	before, err := t.manifest()
+	if err != nil {
+		return nil, err
+	}
+	w, err := t.wish(ctx, o, before)
+	if err != nil {
+		return nil, err
+	}
+	if w.version.From == remembered {
+		o.ContainerdVersion = w.version.Text
+	}
+	p := &Plan{
+		tree: t, options: o, before: before, wish: w, Notes: w.notes,
+		manifest: &manifest{Version: manifestVersion, Choice: o.Choice, Folders: slices.Clone(before.Folders)},
+	}
+	wanted := func(e entry) bool {
+		return slices.ContainsFunc(w.files, func(d desired) bool { return d.path == e.Path })
+	}
+	for _, e := range slices.Backward(before.Files) {
+		if !wanted(e) {
+			if err := p.remove(e, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, d := range w.files {
+		if err := p.install(d); err != nil {
+			return nil, err
+		}
+	}
+	p.folders(manifestFile)
+	if err := p.advise(); err != nil {
+		return nil, err
+	}
+	return p, p.record()
+}
+
+// NewRemoval plans to take away everything that was installed below root. With purge also
+// what was changed since, as options usually are.
+func NewRemoval(root string, purge, restartContainerd bool) (*Plan, error) {
+	t, o := tree{root}, Options{Root: root, RestartContainerd: restartContainerd}
+	if err := o.checkRestart(t); err != nil {
+		return nil, err
+	}
+	m, err := t.manifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Files) == 0 {
+		return nil, fmt.Errorf("cniscope is not installed: there is no %s", filepath.Join(root, manifestFile))
+	}
+	o.Choice = m.Choice
+	p := &Plan{tree: t, before: m, options: o}
+	for _, e := range slices.Backward(m.Files) {
+		if err := p.remove(e, purge); err != nil {
+			return nil, err
+		}
+	}
+	for _, dir := range m.Folders {
+		file, err := t.file(dir)
+		if err != nil {
+			return nil, err
+		}
+		p.unwanted = append(p.unwanted, file)
+	}
+	return p, p.record()
+}
+
+// Apply does what was planned, or nothing: what was done is undone if anything fails, up to
+// and including the start of the services. It returns what the operator should know and do.
+func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
+	release, err := p.tree.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	s, err := p.services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if err := s.before(ctx); err != nil {
+		return nil, err
+	}
+	tx, err := begin(p.changes, p.modes())
+	if err != nil {
+		return nil, undone(err, "nothing was changed", s.back(ctx))
+	}
+	notes, err = s.after(ctx)
+	if err != nil {
+		return nil, undone(err, "everything is as it was before", tx.undo(), s.back(ctx))
+	}
+	if err := tx.keep(p.unwanted); err != nil {
+		notes = append(notes, "everything is in place, but not all is tidied up: "+err.Error())
+	}
+	return append(notes, p.leftovers()...), nil
+}
+
+// undone tells of a failure, and of what could not be brought back.
+func undone(err error, so string, more ...error) error {
+	if again := errors.Join(more...); again != nil {
+		return fmt.Errorf("%w; undoing it failed, too: %w", err, again)
+	}
+	return fmt.Errorf("%w; %s", err, so)
+}
+
+func (p *Plan) modes() map[string]fs.FileMode {
+	modes := map[string]fs.FileMode{}
+	for dir, mode := range folderModes() {
+		if file, err := p.tree.file(dir); err == nil {
+			modes[file] = mode
+		}
+	}
+	return modes
+}
+
+// leftovers are folders that were made, and hold something of others now.
+func (p *Plan) leftovers() (notes []string) {
+	if p.manifest != nil {
+		return nil
+	}
+	for _, dir := range p.before.Folders {
+		if p.tree.exists(dir) && !strings.HasPrefix(dir, stateFolder+"/") {
+			notes = append(notes, fmt.Sprintf("%s holds files that were not installed by cniscope, and stays", filepath.Join(p.tree.root, dir)))
+		}
+	}
+	return notes
+}

@@ -1,0 +1,247 @@
+package install
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// A Plan is what an installation or a removal would do. Making one changes nothing.
+type Plan struct {
+	// Steps are the files, also those that stay as they are.
+	Steps []Step
+	// Notes are what the operator should know.
+	Notes []string
+
+	tree     tree
+	options  Options
+	manifest *manifest // afterwards; nil: none
+	before   *manifest
+	changes  []change
+	unwanted []string // folders that were made for what goes, on disk
+	kept     []string // digests of what was replaced and may still be wanted
+	wish     *wish    // nil for a removal
+}
+
+// Step is what happens to one file.
+type Step struct {
+	Path string
+	Does Does
+	Why  string
+	// containerd reads the file when it starts.
+	containerd bool
+}
+
+// Does is what a step does.
+type Does string
+
+// What steps do. Kept are files that somebody else made or changed.
+const (
+	Creates  Does = "new"
+	Replaces Does = "changed"
+	Removes  Does = "removed"
+	Restores Does = "restored"
+	Keeps    Does = "kept"
+	Same     Does = "as it is"
+)
+
+// Changes says whether the plan does anything.
+func (p *Plan) Changes() bool { return len(p.changes) > 0 }
+
+// step adds a change, and says what it is.
+func (p *Plan) step(path string, before, after *content, does Does, why string, containerd bool) error {
+	p.Steps = append(p.Steps, Step{path, does, why, containerd})
+	if does == Same || does == Keeps {
+		return nil
+	}
+	return p.change(path, before, after)
+}
+
+func (p *Plan) change(path string, before, after *content) error {
+	find := p.tree.file
+	if before != nil && before.to != "" || after != nil && after.to != "" {
+		find = p.tree.link
+	}
+	file, err := find(path)
+	p.changes = append(p.changes, change{path: path, file: file, before: before, after: after})
+	return err
+}
+
+// at is what is at a path, links told apart where one is meant.
+func (p *Plan) at(path string, link bool) (*content, error) {
+	find := p.tree.file
+	if link {
+		find = p.tree.link
+	}
+	file, err := find(path)
+	if err != nil {
+		return nil, err
+	}
+	return readContent(file)
+}
+
+// install compares what should be there with what is.
+func (p *Plan) install(d desired) error {
+	now, err := p.at(d.path, d.to != "")
+	if err != nil {
+		return err
+	}
+	e, ours := p.before.entry(d.path)
+	// A crash came between the manifest and the file: it is still to be replaced.
+	ours = ours && (e.Before == "" || now.digest() != e.Before)
+	does, why := decide(d, now, e, ours)
+	switch {
+	case d.insertion != nil:
+		e = entry{Path: d.path, Insertion: d.insertion}
+	case does == Creates || does == Replaces:
+		if e.Path = d.path; !ours && now != nil {
+			if err := p.keepBefore(&e, now); err != nil {
+				return err
+			}
+		}
+		e.Digest = d.digest()
+	case does == Same && ours:
+		e.Digest = d.digest()
+	}
+	if e.Path != "" {
+		p.manifest.Files = append(p.manifest.Files, e)
+		p.folders(d.path)
+	}
+	return p.step(d.path, now, d.content, does, why, d.containerd)
+}
+
+// decide says what is to be done where d should be and now is.
+func decide(d desired, now *content, e entry, ours bool) (Does, string) {
+	switch {
+	case now == nil && ours && d.path == enabledLink:
+		return Keeps, "it was disabled since it was installed; systemctl enable --now cniscope"
+	case now == nil:
+		return Creates, ""
+	case now.digest() == d.digest():
+		return Same, ""
+	case d.insertion != nil:
+		return Replaces, "one line is added"
+	case ours && now.digest() != e.Digest:
+		return Keeps, "it was changed since it was installed"
+	case ours:
+		return Replaces, ""
+	case d.replace:
+		return Replaces, "what is there now comes back with cniscope uninstall"
+	default:
+		return Keeps, "it was there before cniscope was installed"
+	}
+}
+
+// keepBefore keeps what is replaced.
+func (p *Plan) keepBefore(e *entry, now *content) error {
+	e.Before = now.digest()
+	path := filepath.Join(beforeFolder, e.Before)
+	p.folders(path)
+	kept, err := p.tree.read(path)
+	if err != nil || kept != nil || slices.ContainsFunc(p.changes, func(c change) bool { return c.path == path }) {
+		return err
+	}
+	return p.change(path, nil, now)
+}
+
+// folders notes which folders will have been made for a file.
+func (p *Plan) folders(path string) {
+	for _, dir := range p.tree.missing(filepath.Dir(path)) {
+		if !slices.Contains(p.manifest.Folders, dir) {
+			p.manifest.Folders = append(p.manifest.Folders, dir)
+		}
+	}
+}
+
+// remove takes away what was installed. With purge also what was changed since.
+func (p *Plan) remove(e entry, purge bool) error {
+	now, err := p.at(e.Path, e.Path == enabledLink)
+	if err != nil || now == nil {
+		return err
+	}
+	containerd := forContainerd(e.Path)
+	switch {
+	case e.Insertion != nil:
+		text, found := e.Insertion.remove(now.data)
+		if !found {
+			return p.step(e.Path, now, now, Keeps, "the line that was added is not there any more", containerd)
+		}
+		return p.step(e.Path, now, &content{data: text, mode: now.mode, owner: now.owner}, Restores, "the line that was added is taken out", containerd)
+	case e.Before != "" && now.digest() == e.Before:
+		return nil // it was never replaced, or has been brought back by hand
+	case now.digest() != e.Digest && !purge:
+		p.kept = append(p.kept, e.Before)
+		return p.step(e.Path, now, now, Keeps, "it was changed since it was installed; --purge removes it", containerd)
+	case e.Before != "":
+		before, err := p.tree.read(filepath.Join(beforeFolder, e.Before))
+		if err == nil && before == nil {
+			err = fmt.Errorf("what was at %s before is gone from %s: bring it back, or remove %s yourself", e.Path, beforeFolder, e.Path)
+		}
+		if err != nil {
+			return err
+		}
+		return p.step(e.Path, now, before, Restores, "", containerd)
+	default:
+		return p.step(e.Path, now, nil, Removes, "", containerd)
+	}
+}
+
+// forContainerd says whether containerd reads an installed file when it starts.
+func forContainerd(path string) bool {
+	return !slices.Contains([]string{program, optionsFile, unitFile, enabledLink}, path)
+}
+
+// forget plans the removal of what was kept of replaced files, and is back in its place.
+func (p *Plan) forget() error {
+	if p.manifest != nil {
+		for _, e := range p.manifest.Files {
+			p.kept = append(p.kept, e.Before)
+		}
+	}
+	for _, e := range p.before.Files {
+		if e.Before == "" || slices.Contains(p.kept, e.Before) {
+			continue
+		}
+		p.kept = append(p.kept, e.Before) // once
+		path := filepath.Join(beforeFolder, e.Before)
+		old, err := p.tree.read(path)
+		if err == nil && old != nil {
+			err = p.change(path, old, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record plans the manifest's own change, between what goes and what comes: wherever a
+// crash strikes, the manifest names what is there.
+func (p *Plan) record() error {
+	if err := p.forget(); err != nil {
+		return err
+	}
+	now, err := p.tree.read(manifestFile)
+	if err != nil {
+		return err
+	}
+	var next *content
+	if p.manifest != nil {
+		next = p.manifest.content()
+	}
+	if now.digest() == next.digest() {
+		return nil
+	}
+	file, err := p.tree.file(manifestFile)
+	if err != nil {
+		return err
+	}
+	at := len(p.changes)
+	if next != nil {
+		if at = slices.IndexFunc(p.changes, func(c change) bool { return c.after != nil }); at < 0 {
+			at = len(p.changes)
+		}
+	}
+	p.changes = slices.Insert(p.changes, at, change{path: manifestFile, file: file, before: now, after: next})
+	return nil
+}

@@ -1,0 +1,175 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// unit is cniscope's systemd unit.
+const unit = "cniscope.service"
+
+// services are what runs while a plan is applied: systemd's units, and containerd.
+type services struct {
+	plan      *Plan
+	systemd   *systemd // nil where there is none
+	wasActive bool     // cniscope ran as a service before
+	disturbed bool     // it was stopped or started
+	restarted bool     // containerd was restarted
+}
+
+func (p *Plan) services(ctx context.Context) (*services, error) {
+	s := &services{plan: p}
+	if !p.tree.live() || !systemdRuns() {
+		return s, nil
+	}
+	var err error
+	if s.systemd, err = connectSystemd(ctx); err != nil {
+		return nil, err
+	}
+	active, load, err := s.systemd.state(ctx, unit)
+	s.wasActive = active == "active" || active == "activating" || active == "reloading"
+	if err == nil && load == "masked" && p.service() {
+		err = fmt.Errorf("%s is masked: run systemctl unmask %s first", unit, unit)
+	}
+	if err != nil {
+		s.close()
+	}
+	return s, err
+}
+
+// service says whether the plan makes cniscope a service.
+func (p *Plan) service() bool { return p.wish != nil && p.options.As == Service }
+
+// disabled says whether somebody has disabled the service since it was installed.
+func (p *Plan) disabled() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == enabledLink && s.Does == Keeps })
+}
+
+// touches says whether the plan changes a file that matches.
+func (p *Plan) touches(match func(Step) bool) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Does != Keeps && s.Does != Same && match(s) })
+}
+
+func ofSystemd(s Step) bool { return strings.HasPrefix(s.Path, "/etc/systemd/system/") }
+
+func (s *services) close() {
+	if s.systemd != nil {
+		s.systemd.close()
+	}
+}
+
+// before stops the service, if it is not to be one any more.
+func (s *services) before(ctx context.Context) error {
+	if s.systemd == nil || !s.wasActive || s.plan.service() {
+		return nil
+	}
+	s.disturbed = true
+	return s.systemd.stop(ctx, unit)
+}
+
+// after starts what should run, once the files are there, and says what is left to do.
+func (s *services) after(ctx context.Context) (notes []string, err error) {
+	p := s.plan
+	if !p.tree.live() {
+		return nil, nil
+	}
+	if s.systemd != nil {
+		if err := s.start(ctx); err != nil {
+			return nil, err
+		}
+	} else if p.service() {
+		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, program, optionsFile))
+	}
+	if p.service() && p.touches(func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }) {
+		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until then the service waits")
+	}
+	more, err := s.containerd(ctx)
+	return append(notes, more...), err
+}
+
+// start starts the service, again if it is another one now.
+func (s *services) start(ctx context.Context) error {
+	p := s.plan
+	if p.touches(ofSystemd) {
+		if err := s.systemd.reload(ctx); err != nil {
+			return err
+		}
+	}
+	// Options are read again while it runs; everything else is not.
+	again := p.touches(func(s Step) bool { return s.Path != optionsFile && !s.containerd })
+	if !p.service() || s.wasActive && !again || !s.wasActive && p.disabled() {
+		return nil
+	}
+	s.disturbed = true
+	return s.systemd.restart(ctx, unit)
+}
+
+// containerd restarts it where that is needed and asked for, else says that it is needed.
+func (s *services) containerd(ctx context.Context) (notes []string, err error) {
+	p := s.plan
+	todo := p.containerdReads(ctx)
+	if len(todo) == 0 {
+		return nil, nil
+	}
+	what := fmt.Sprintf("containerd has to be restarted, which leaves running pods alone. It reads only when it starts:\n  %s", strings.Join(todo, "\n  "))
+	switch {
+	case p.options.RestartContainerd:
+		s.restarted = true
+		if err := s.systemd.restart(ctx, p.containerdUnit()); err != nil {
+			return nil, err
+		}
+		return []string{"containerd was restarted"}, nil
+	case s.systemd != nil:
+		return []string{what + "\n\n  systemctl restart " + p.containerdUnit()}, nil
+	default:
+		return []string{what}, nil
+	}
+}
+
+// back has everything run as it did, once the files are as they were.
+func (s *services) back(ctx context.Context) error {
+	if s.systemd == nil {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	var errs []error
+	if s.plan.touches(ofSystemd) {
+		errs = append(errs, s.systemd.reload(ctx))
+	}
+	switch {
+	case !s.disturbed:
+	case s.wasActive:
+		errs = append(errs, s.systemd.restart(ctx, unit))
+	default:
+		errs = append(errs, s.systemd.stop(ctx, unit))
+	}
+	if s.restarted {
+		errs = append(errs, s.systemd.restart(ctx, s.plan.containerdUnit()))
+	}
+	return errors.Join(errs...)
+}
+
+// containerdUnit is the unit that starts containerd.
+func (p *Plan) containerdUnit() string {
+	if w := p.tree.platform(); w != nil && w.service != "" {
+		return w.service + ".service"
+	}
+	return "containerd.service"
+}
+
+// containerdReads are the files that containerd has not read yet as they are now.
+func (p *Plan) containerdReads(ctx context.Context) (files []string) {
+	for _, s := range p.Steps {
+		switch {
+		case !s.containerd:
+		case s.Does != Keeps && s.Does != Same:
+			files = append(files, fmt.Sprintf("%s (%s)", s.Path, s.Does))
+		case p.wish != nil && p.tree.newer(ctx, s.Path, p.wish.address):
+			files = append(files, s.Path+" (newer than containerd's start)")
+		}
+	}
+	return files
+}

@@ -1,0 +1,145 @@
+package install
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
+)
+
+// Status is what is installed where, and whether it is at work.
+type Status struct {
+	Installed bool   `json:"installed"`
+	Choice    Choice `json:"choice"`
+	// Files are those that were installed: "as installed", "changed since" or "missing".
+	Files []File `json:"files,omitempty"`
+	// Unit is the state of the systemd unit, as "active"; empty where there is none.
+	Unit       string     `json:"unit,omitempty"`
+	Containerd Containerd `json:"containerd"`
+	// Running is the cniscope that observes this node; nil if none does.
+	Running *Running `json:"running,omitempty"`
+	// Unknown is what could not be found out, and why.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// File is one that was installed.
+type File struct {
+	Path  string `json:"path"`
+	State string `json:"state"`
+}
+
+// Containerd is what is known of containerd.
+type Containerd struct {
+	Version string `json:"version,omitempty"`
+	From    string `json:"version_from,omitempty"`
+	// PID is 0 while it does not run; Since is when it was started.
+	PID   int       `json:"pid,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	// NRI says whether its configuration has NRI on, and Socket where that listens.
+	NRI    bool   `json:"nri"`
+	Socket string `json:"nri_socket,omitempty"`
+	// Unread are installed files that it has not read yet: it was not restarted since.
+	Unread []string `json:"unread,omitempty"`
+}
+
+// Running is a cniscope at work.
+type Running struct {
+	control.Node
+	// Plugin says that containerd started it.
+	Plugin bool `json:"plugin"`
+}
+
+// Look finds out what is installed below root, and whether it is at work. It changes
+// nothing, and goes on past what it cannot find out.
+func Look(ctx context.Context, root string) (*Status, error) {
+	t := tree{root}
+	m, err := t.manifest()
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{Installed: len(m.Files) > 0, Choice: m.Choice}
+	for _, e := range m.Files {
+		s.Files = append(s.Files, File{e.Path, t.state(e)})
+	}
+	s.look(ctx, t, m)
+	if t.live() {
+		s.lookAlive(ctx, t)
+	}
+	return s, nil
+}
+
+func (t tree) state(e entry) string {
+	now, err := (&Plan{tree: t}).at(e.Path, e.Path == enabledLink)
+	switch {
+	case err != nil:
+		return err.Error()
+	case now == nil:
+		return "missing"
+	case e.Insertion != nil:
+		if _, found := e.Insertion.remove(now.data); !found {
+			return "the line that was added is missing"
+		}
+		return "one line was added"
+	case now.digest() != e.Digest:
+		return "changed since"
+	}
+	return "as installed"
+}
+
+// look reads containerd's configuration.
+func (s *Status) look(ctx context.Context, t tree, m *manifest) {
+	o := Options{Root: t.root, Choice: Choice{ContainerdConfig: m.Choice.ContainerdConfig}}.found(ctx, t, t.platform())
+	c, err := t.load(o.config(), 0, nil)
+	if err == nil {
+		var v Version
+		if v, err = t.version(ctx, o, m, c); err == nil {
+			c.major = v.Major
+			s.Containerd.Version, s.Containerd.From = v.Text, v.From
+			n := c.nri()
+			s.Containerd.NRI, s.Containerd.Socket = n.enabled && v.hasNRI(), n.socket
+		}
+	}
+	if err != nil {
+		s.Unknown = append(s.Unknown, err.Error())
+		return
+	}
+	if !t.live() {
+		return
+	}
+	s.Containerd.PID, s.Containerd.Since, err = running(ctx, c.address())
+	if err != nil {
+		s.Unknown = append(s.Unknown, "containerd: "+err.Error())
+	}
+	for _, e := range m.Files {
+		if forContainerd(e.Path) && t.newer(ctx, e.Path, c.address()) {
+			s.Containerd.Unread = append(s.Containerd.Unread, e.Path)
+		}
+	}
+}
+
+// lookAlive asks systemd, and the cniscope that runs.
+func (s *Status) lookAlive(ctx context.Context, t tree) {
+	if systemdRuns() {
+		m, err := connectSystemd(ctx)
+		if err == nil {
+			defer m.close()
+			s.Unit, _, err = m.state(ctx, unit)
+		}
+		if err != nil {
+			s.Unknown = append(s.Unknown, err.Error())
+		}
+	}
+	o, err := config.Source{Base: config.Default(), Path: filepath.Join(t.root, optionsFile), Optional: true}.Load()
+	if err != nil {
+		s.Unknown = append(s.Unknown, err.Error())
+		o = config.Default()
+	}
+	node, err := control.Client{Dir: o.Run.Dir}.Node(ctx)
+	if err != nil {
+		s.Unknown = append(s.Unknown, err.Error())
+		return
+	}
+	s.Running = &Running{node, s.Containerd.PID > 0 && node.Parent == s.Containerd.PID}
+}

@@ -1,0 +1,157 @@
+package install
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Wherever it fails, in the middle of everything: nothing has changed.
+func TestAFailedStepUndoesTheOthers(t *testing.T) {
+	files := map[string]string{"/etc/containerd/config.toml": config17, "/usr/local/bin/cniscope": "another one"}
+	change := both(version("1.7"), edit, trace("http://127.0.0.1:4319"))
+	steps := len(newNode(t, files).plan(change).changes)
+	for i := range steps {
+		n := newNode(t, files)
+		p := n.plan(change)
+		// Somebody else is faster than we are.
+		p.changes[i].before = &content{data: []byte("what is not there")}
+		before := n.tree()
+		if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+			t.Errorf("%s: %v", p.changes[i].path, err)
+		}
+		n.same(before)
+	}
+	for i := range steps + 1 { // the removal brings one more back
+		n := newNode(t, files)
+		n.install(change)
+		before := n.tree()
+		p, err := NewRemoval(n.root, false, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i >= len(p.changes) {
+			continue
+		}
+		p.changes[i].before = &content{data: []byte("what is not there")}
+		if _, err := p.Apply(t.Context()); err == nil {
+			t.Errorf("%s was removed", p.changes[i].path)
+		}
+		n.same(before)
+	}
+}
+
+// Killed in the middle, it leaves what the next installation or removal can deal with.
+func TestACrashInTheMiddle(t *testing.T) {
+	files := map[string]string{"/etc/containerd/config.toml": config17, "/usr/local/bin/cniscope": "another one"}
+	change := both(version("1.7"), edit)
+	steps := len(newNode(t, files).plan(change).changes)
+	for done := range steps + 1 {
+		for _, again := range []bool{true, false} {
+			n := newNode(t, files)
+			before := n.tree()
+			p := n.plan(change)
+			tx, err := begin(p.changes[:done], p.modes()) // and never ended
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = tx.stages
+			if again {
+				n.install(change)
+			}
+			if _, err := NewRemoval(n.root, false, false); err == nil {
+				n.uninstall(false)
+			} else if done > 1 {
+				t.Errorf("after %d steps: %v", done, err)
+			}
+			n.sweep(before)
+			n.same(before)
+		}
+	}
+}
+
+// sweep removes what only a crash leaves, as far as it can be in nobody's way: staging
+// folders, and folders that are empty.
+func (n *node) sweep(before string) {
+	n.Helper()
+	var left []string
+	_ = filepath.WalkDir(n.root, func(file string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && !strings.Contains(before, strings.TrimPrefix(file, n.root)+" ") {
+			left = append(left, file)
+		}
+		return nil
+	})
+	for i := len(left) - 1; i >= 0; i-- {
+		if filepath.Base(left[i]) == staging {
+			_ = os.RemoveAll(left[i])
+		}
+		_ = os.Remove(left[i])
+	}
+}
+
+// A disk that is full, at any point of it, and folders that cannot be written to.
+func TestFullDisksAndReadOnlyFolders(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: mounts")
+	}
+	files := map[string]string{"/etc/containerd/config.toml": config17, "/var/lib/x": "", "/etc/systemd/system/x": "", "/opt/nri/plugins/10-x": "", "/usr/local/bin/x": "", "/etc/cniscope/x": ""}
+	change := both(version("1.7"), edit)
+	for _, dir := range []string{"/usr/local/bin", "/etc/cniscope", "/etc/systemd/system", "/var/lib", "/etc/containerd", "/opt/nri/plugins"} {
+		as := change
+		if dir == "/opt/nri/plugins" {
+			as = both(change, plugin)
+		}
+		t.Run("read only "+dir, func(t *testing.T) {
+			n := newNode(t, files)
+			n.mount(dir, "", unix.MS_BIND)
+			n.mount(dir, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY)
+			n.refused(as, dir, syscall.EROFS.Error(), "nothing was changed")
+		})
+	}
+	for _, size := range []string{"4k", "16k", "64k"} {
+		t.Run("full at "+size, func(t *testing.T) {
+			n := &node{T: t, root: t.TempDir(), program: filepath.Join(t.TempDir(), "cniscope")}
+			n.mount("/", "size="+size, 0)
+			n.build(strings.Repeat("x", 100_000))
+			n.write("/etc/containerd/config.toml", config17Imports)
+			n.refused(version("1.7"), syscall.ENOSPC.Error(), "nothing was changed")
+		})
+	}
+}
+
+// mount puts a small disk at a folder of the tree, or the folder itself.
+func (n *node) mount(dir, options string, flags uintptr) {
+	n.Helper()
+	at, kind := filepath.Join(n.root, dir), "tmpfs"
+	if flags&unix.MS_BIND != 0 {
+		kind = ""
+	}
+	if err := unix.Mount(at, at, kind, flags, options); err != nil {
+		if errors.Is(err, unix.EPERM) {
+			n.Skip("may not mount: ", err)
+		}
+		n.Fatal(err)
+	}
+	if flags&unix.MS_REMOUNT == 0 {
+		n.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+	}
+}
+
+func TestOneAtATime(t *testing.T) {
+	n := newNode(t, nil)
+	release, err := tree{n.root}.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := n.plan(version("2.4"))
+	if _, err := p.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "another cniscope is at work") {
+		t.Errorf("beside another one: %v", err)
+	}
+	release()
+	n.apply(p)
+}

@@ -1,0 +1,127 @@
+package install
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+)
+
+// tree is where the paths of a node lie: below /, or below the folder of an image that is
+// being built.
+type tree struct{ root string }
+
+// live says whether this is the tree that runs, with its containerd and its systemd.
+func (t tree) live() bool { return filepath.Clean(t.root) == "/" }
+
+// file is where path is to be found on disk, links followed. Links of an image lead to
+// places inside it, never out of it.
+func (t tree) file(path string) (string, error) {
+	file, err := securejoin.SecureJoin(t.root, path)
+	if err != nil {
+		return "", fmt.Errorf("finding %s below %s: %w", path, t.root, err)
+	}
+	return file, nil
+}
+
+// link is file for a path that is a link itself: only its folder is followed.
+func (t tree) link(path string) (string, error) {
+	dir, err := t.file(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), err
+}
+
+func (t tree) exists(path string) bool {
+	file, err := t.file(path)
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(file)
+	return err == nil
+}
+
+// read returns what is at path; nil if nothing is.
+func (t tree) read(path string) (*content, error) {
+	file, err := t.file(path)
+	if err != nil {
+		return nil, err
+	}
+	return readContent(file)
+}
+
+// glob lists the files that a pattern with * matches, as paths of the tree.
+func (t tree) glob(pattern string) ([]string, error) {
+	dir, err := t.file(filepath.Dir(pattern))
+	if err != nil {
+		return nil, err
+	}
+	found, err := filepath.Glob(filepath.Join(dir, filepath.Base(pattern)))
+	for i, f := range found {
+		found[i] = filepath.Join(filepath.Dir(pattern), filepath.Base(f))
+	}
+	return found, err
+}
+
+// missing are dir and the folders above it, as far as they do not exist, from the top.
+func (t tree) missing(dir string) (dirs []string) {
+	for ; dir != "/" && dir != "." && !t.exists(dir); dir = filepath.Dir(dir) {
+		dirs = append(dirs, dir)
+	}
+	slices.Reverse(dirs)
+	return dirs
+}
+
+// content is a file, or a link.
+type content struct {
+	data []byte
+	mode fs.FileMode
+	to   string // where a link leads
+	owner
+}
+
+// owner is who a file belongs to.
+type owner struct{ uid, gid int }
+
+func readContent(file string) (*content, error) {
+	info, err := os.Lstat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &content{mode: info.Mode().Perm(), owner: ownerOf(info)}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		c.to, err = os.Readlink(file)
+	case info.Mode().IsRegular():
+		c.data, err = os.ReadFile(file)
+	default:
+		err = fmt.Errorf("%s is in the way: it is no file (%s)", file, info.Mode())
+	}
+	return c, err
+}
+
+// digest tells whether two are the same. The mode plays no part: who may read a file is
+// the operator's to change.
+func (c *content) digest() string {
+	if c == nil {
+		return ""
+	}
+	if c.to != "" {
+		return "link:" + c.to
+	}
+	sum := sha256.Sum256(c.data)
+	return hex.EncodeToString(sum[:])
+}
+
+// isText says whether a diff of it can be read.
+func (c *content) isText() bool {
+	return c == nil || c.to != "" || !strings.ContainsRune(string(c.data[:min(len(c.data), 8000)]), 0)
+}

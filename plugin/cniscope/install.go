@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/install"
+)
+
+func installCmd() *cobra.Command {
+	var o install.Options
+	var dryRun bool
+	as := string(install.Service)
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Install cniscope on this node and register it with containerd",
+		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope), its options
+(/etc/cniscope/cniscope.toml), and
+
+  --as service   a systemd unit, which connects to containerd. It survives containerd,
+                 and its log goes to the journal (recommended).
+  --as plugin    a pre-installed NRI plugin, which containerd starts.
+
+What containerd's configuration lacks, as NRI being on, is added by a drop-in. Where
+that configuration is written by somebody else (k3s, RKE2, nodeadm, Talos,
+Bottlerocket, AKS) it is left alone, and the error says what to put where.
+
+All of it is done, or nothing. Run again it changes nothing, or what a newer cniscope
+has new; choices are remembered. Files that you changed stay as they are. containerd is
+not restarted; it is said if that is needed. See also: cniscope uninstall, status.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := remember(cmd, &o, &as); err != nil {
+				return err
+			}
+			var err error
+			if o.Program, err = os.Executable(); err != nil {
+				return err
+			}
+			plan, err := install.New(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return carryOut(cmd, plan, dryRun, o.Root)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&as, "as", as, "service or plugin")
+	f.BoolVar(&dryRun, "dry-run", false, "only show what would be changed, as a unified diff")
+	f.StringVar(&o.Root, "root", "/", "install into the tree below this folder, for an image")
+	f.StringVar(&o.ContainerdConfig, "containerd-config", "", "containerd's configuration (default /etc/containerd/config.toml)")
+	f.StringVar(&o.ContainerdVersion, "containerd-version", "", "containerd's version, where it cannot be found out")
+	f.StringVar(&o.Tracing, "containerd-tracing", "", "have containerd export its own spans to this URL; off to stop that")
+	f.BoolVar(&o.EditConfig, "edit-config", false, "add an import to containerd's configuration, if it has none for drop-ins")
+	f.BoolVar(&o.NoContainerd, "no-containerd", false, "leave containerd's configuration alone")
+	f.BoolVar(&o.RestartContainerd, "restart-containerd", false, "restart containerd, if that is needed")
+	return cmd
+}
+
+// remember fills in what was chosen at the last installation, where nothing is said now.
+func remember(cmd *cobra.Command, o *install.Options, as *string) error {
+	before, _, err := install.Remembered(o.Root)
+	if err != nil {
+		return err
+	}
+	flag := cmd.Flags().Changed
+	if !flag("as") && before.As != "" {
+		*as = string(before.As)
+	}
+	o.As = install.As(*as)
+	if !flag("containerd-config") {
+		o.ContainerdConfig = before.ContainerdConfig
+	}
+	if !flag("containerd-tracing") {
+		o.Tracing = before.Tracing
+	} else if o.Tracing == "off" {
+		o.Tracing = ""
+	}
+	if !flag("edit-config") {
+		o.EditConfig = before.EditConfig
+	}
+	if !flag("no-containerd") {
+		o.NoContainerd = before.NoContainerd
+	}
+	return nil
+}
+
+// carryOut does what was planned, or shows it.
+func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root string) error {
+	out := cmd.OutOrStdout()
+	if dryRun {
+		if !plan.Changes() {
+			fmt.Fprintln(out, "nothing would be changed")
+		}
+		fmt.Fprint(out, plan.Diff())
+		return notes(out, plan.Notes)
+	}
+	more, err := plan.Apply(cmd.Context())
+	if err != nil {
+		if errors.Is(err, os.ErrPermission) && os.Geteuid() != 0 {
+			err = fmt.Errorf("%w; be root", err)
+		}
+		return err
+	}
+	for _, s := range plan.Steps {
+		line := fmt.Sprintf("%-9s %s", s.Does, filepath.Join(root, s.Path))
+		if s.Why != "" {
+			line += ": " + s.Why
+		}
+		fmt.Fprintln(out, line)
+	}
+	return notes(out, append(plan.Notes, more...))
+}
+
+func notes(out io.Writer, notes []string) error {
+	for _, n := range notes {
+		if _, err := fmt.Fprintf(out, "\n%s\n", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/install"
+)
+
+func statusCmd() *cobra.Command {
+	format, root := "text", "/"
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say what is installed on this node, and whether containerd and cniscope work together",
+		Long: `Say what is installed on this node and where, whether it was changed since, whether
+containerd has read it, and whether a cniscope runs and is registered.
+
+It changes nothing. As an ordinary user it says less. Exit code 1: not installed.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "text" && format != "json" {
+				return usageError{fmt.Errorf("--format %s: want text or json", format)}
+			}
+			s, err := install.Look(cmd.Context(), root)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				e := json.NewEncoder(cmd.OutOrStdout())
+				e.SetIndent("", "  ")
+				err = e.Encode(s)
+			} else {
+				err = tell(cmd.OutOrStdout(), s)
+			}
+			if err == nil && !s.Installed {
+				err = errors.New("not installed by cniscope install")
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	cmd.Flags().StringVar(&root, "root", root, "look at the tree below this folder")
+	return cmd
+}
+
+func tell(out io.Writer, s *install.Status) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	row := func(what, format string, a ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, a...)) }
+	if s.Installed {
+		row("installed", "as %s", s.Choice.As)
+	}
+	for _, f := range s.Files {
+		row("", "%s\t%s", f.Path, f.State)
+	}
+	if s.Unit != "" {
+		row("unit", "cniscope.service is %s", s.Unit)
+	}
+	if c := s.Containerd; c.Version != "" {
+		row("containerd", "%s (%s)", c.Version, c.From)
+		if c.PID > 0 {
+			row("", "process %d, since %s", c.PID, c.Since.Format("2006-01-02 15:04:05"))
+		}
+		state := "off"
+		if c.NRI {
+			state = "on, " + c.Socket
+		}
+		row("NRI", "%s", state)
+		for _, f := range c.Unread {
+			row("", "%s is newer than containerd: restart it", f)
+		}
+	}
+	if r := s.Running; r != nil {
+		by := ""
+		if r.Plugin {
+			by = ", started by containerd"
+		}
+		row("running", "cniscope %s, process %d%s", r.Version, r.PID, by)
+		row("", "kernel probe: %s", r.Probe)
+		row("", "NRI: %s", r.NRI)
+	}
+	for _, u := range s.Unknown {
+		row("unknown", "%s", u)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/install"
+)
+
+func uninstallCmd() *cobra.Command {
+	var purge, dryRun, restart bool
+	root := "/"
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Take away what cniscope install has put on this node",
+		Long: `Take away what cniscope install has put on this node, and leave everything else as it was
+before. Files that you changed since, as options usually are, stay; --purge removes them,
+too. Operations on disk ([export.spool]) stay.
+
+containerd is not restarted; it is said if that is needed.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			plan, err := install.NewRemoval(root, purge, restart)
+			if err != nil {
+				return err
+			}
+			return carryOut(cmd, plan, dryRun, root)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&purge, "purge", false, "remove also files that were changed since they were installed")
+	f.BoolVar(&dryRun, "dry-run", false, "only show what would be changed, as a unified diff")
+	f.StringVar(&root, "root", root, "uninstall from the tree below this folder")
+	f.BoolVar(&restart, "restart-containerd", false, "restart containerd, if that is needed")
+	return cmd
+}

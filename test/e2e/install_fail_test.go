@@ -1,0 +1,97 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// What is in the way is said, and nothing is half done.
+func TestAnInstallationThatFails(t *testing.T) {
+	n := setNode(t, "containerd-2.3")
+	config := filepath.Join(n.rig.Covered("/etc/containerd"), "config.toml")
+	text, err := os.ReadFile(config)
+	check(t, err)
+	readOnly := func(dir string) string {
+		return fmt.Sprintf("mount --bind %s %s; mount -o remount,bind,ro %s", dir, dir, dir)
+	}
+	for _, test := range []struct {
+		name   string
+		script string // what is wrong with the node
+		config string
+		line   string
+		say    []string
+	}{
+		{"a full disk", "mount -t tmpfs -o size=1m tmpfs /usr/local/bin", "", "install", []string{"/usr/local/bin/cniscope", "no space left on device", "nothing was changed"}},
+		{"a full disk for containerd", "mount -t tmpfs -o size=4k,nr_inodes=2 tmpfs /var/lib/cniscope", "", "install", []string{"/var/lib/cniscope", "no space left on device", "nothing was changed"}},
+		{"a read-only program folder", readOnly("/usr/local/bin"), "", "install", []string{"/usr/local/bin/cniscope", "read-only file system", "nothing was changed"}},
+		{"a read-only configuration", readOnly("/etc/containerd"), "", "install", []string{"/etc/containerd/conf.d/90-cniscope.toml", "read-only file system", "nothing was changed"}},
+		{"a broken configuration", "", string(text) + "\n[plugins.'io.containerd\n", "install", []string{"/etc/containerd/config.toml:", "mend it first"}},
+		{"no imports", "", strings.ReplaceAll(string(text), "imports", "# imports"), "install", []string{"does not import drop-ins", "--edit-config"}},
+		{"no systemd", "", "", "install --restart-containerd", []string{"systemd does not run here"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := &installation{stage: n.sub(t)}
+			if test.config == "" {
+				test.config = string(text)
+			}
+			check(t, os.WriteFile(config, []byte(test.config), 0o644))
+			before := n.files()
+			in, err := n.rig.Inside("mount --make-rprivate /\n" + test.script)
+			check(t, err)
+			out, err := exec.CommandContext(n.ctx, in[0], append(append(in[1:], program), strings.Fields(test.line)...)...).CombinedOutput()
+			if err == nil {
+				t.Fatalf("it was installed:\n%s", out)
+			}
+			for _, s := range test.say {
+				if !strings.Contains(string(out), s) {
+					t.Errorf("it does not say %q:\n%s", s, out)
+				}
+			}
+			if now := n.files(); now != before {
+				t.Errorf("something was changed.\nnow:\n%s\nbefore:\n%s", now, before)
+			}
+		})
+	}
+}
+
+// containerd 1.7 is told by its configuration to trace: its spans come through cniscope's
+// relay, and ours are under them.
+func TestContainerdTracesAsInstalled(t *testing.T) {
+	n := setNode(t, "containerd-1.7")
+	relay := freeAddress(t)
+	n.cniscope("install --edit-config --containerd-tracing http://" + relay)
+	n.setEndpoint()
+	file := filepath.Join(n.rig.Covered("/etc/cniscope"), "cniscope.toml")
+	text, err := os.ReadFile(file)
+	check(t, err)
+	check(t, os.WriteFile(file, []byte(strings.Replace(string(text), "\n#listen = \"\"\n", fmt.Sprintf("\nlisten = %q\n", relay), 1)), 0o600))
+	n.restart()
+	n.start()
+	n.pod(rig.PodOptions{Namespace: "shop", Name: "web-0"})
+	n.spans("containerd", func(all []*span) error {
+		for _, x := range all {
+			if strings.HasSuffix(x.Name, "/RunPodSandbox") {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d spans is RunPodSandbox", len(all))
+	})
+	n.spans("cniscope", func(all []*span) error {
+		if adds := only(of(all, "web-0"), "call", "CNI ADD"); len(adds) < 2 || adds[0].parent() == "" {
+			return fmt.Errorf("%d calls of the pod, or without a parent", len(adds))
+		}
+		return nil
+	})
+	n.cniscope("install --containerd-tracing off")
+	if text := n.inside("cat", "/etc/containerd/conf.d/90-cniscope.toml"); strings.Contains(text, "otlp") || !strings.Contains(text, "disable = false") {
+		t.Errorf("the drop-in says:\n%s", text)
+	}
+}

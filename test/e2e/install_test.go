@@ -1,0 +1,213 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// A node to install on: where cniscope and containerd's configuration go, all of it the
+// rig's.
+var nodeFolders = []string{"/etc/containerd", "/etc/cniscope", "/etc/systemd/system", "/usr/local/bin", "/var/lib/cniscope"}
+
+// What runs on the node: its cniscope, and no systemd, least of all the host's.
+var nodeState = []string{"/run/cniscope", "/run/systemd"}
+
+// By the lines of the README, into each containerd, both ways: a pod gives a trace, a
+// second time changes nothing, and what is uninstalled leaves no trace.
+func TestInstalledByTheLinesOfTheReadme(t *testing.T) {
+	for _, containerd := range []string{"", "containerd-2.3", "containerd-1.7"} {
+		for _, as := range []string{"service", "plugin"} {
+			t.Run(strings.TrimSpace(containerd+" "+as), func(t *testing.T) {
+				n := setNode(t, containerd)
+				before := n.files()
+				line := "install --as " + as
+				if containerd == "containerd-1.7" {
+					line += " --edit-config" // its configuration imports nothing
+				}
+				out := n.cniscope(line)
+				for _, said := range []string{"new       /usr/local/bin/cniscope", "containerd has to be restarted", "say where the spans go"} {
+					if !strings.Contains(out, said) {
+						t.Errorf("it does not say %q:\n%s", said, out)
+					}
+				}
+				// It is said for as long as it is so.
+				if out := n.cniscope(line); !strings.Contains(out, "containerd has to be restarted") || strings.Contains(out, "new ") {
+					t.Errorf("before the restart it says:\n%s", out)
+				}
+				n.setEndpoint()
+				n.restart()
+				if as == "service" {
+					n.start()
+				}
+				n.status("installed", "as "+as, "kernel probe: attached", "NRI: registered", "NRI on", "changed since")
+				n.pod(rig.PodOptions{Namespace: "shop", Name: "web-0"})
+				n.known("web-0")
+
+				installed := n.files()
+				if out := n.cniscope("install"); strings.Contains(out, "new ") || strings.Contains(out, "has to be restarted") {
+					t.Errorf("a second time it says:\n%s", out)
+				}
+				if now := n.files(); now != installed {
+					t.Errorf("a second time changed something.\nnow:\n%s\nbefore:\n%s", now, installed)
+				}
+				if out := n.cniscope("uninstall --purge"); !strings.Contains(out, "containerd has to be restarted") {
+					t.Errorf("the removal says:\n%s", out)
+				}
+				if now := n.files(); now != before {
+					t.Errorf("the removal left something.\nnow:\n%s\nbefore:\n%s", now, before)
+				}
+				n.restart()
+				n.pod(rig.PodOptions{Namespace: "shop", Name: "web-1"})
+			})
+		}
+	}
+}
+
+// installation is a stage on whose node nothing of cniscope is yet.
+type installation struct {
+	*stage
+	daemon *rig.Daemon
+}
+
+func setNode(t *testing.T, containerd string) *installation {
+	t.Helper()
+	n := &installation{stage: setJaeger(t)}
+	o := rig.Options{NRIDisabled: true, Covers: slices.Concat(nodeFolders, nodeState)}
+	if containerd != "" {
+		tools, err := rig.Tools(filepath.Join(containerd, "containerd"))
+		check(t, err)
+		o.Containerd = filepath.Join(tools, containerd)
+	}
+	n.startRig(o)
+	n.moveConfig(containerd != "containerd-1.7")
+	n.restart()
+	return n
+}
+
+// moveConfig puts containerd's configuration where it usually is: with imports as newer
+// ones generate it, or without.
+func (n *installation) moveConfig(imports bool) {
+	n.Helper()
+	const usual = "/etc/containerd/config.toml"
+	theirs, ours := filepath.Join(n.rig.Dir(), "config.toml"), filepath.Join(n.rig.Covered("/etc/containerd"), "config.toml")
+	text, err := os.ReadFile(theirs)
+	check(n.T, err)
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "imports = ") {
+			lines = append(lines, line)
+		} else if imports {
+			lines = append(lines, "imports = ['/etc/containerd/conf.d/*.toml']\n")
+		}
+	}
+	check(n.T, os.WriteFile(ours, []byte(strings.Join(lines, "")), 0o644))
+	check(n.T, os.Remove(theirs))
+	check(n.T, os.Symlink(usual, theirs))
+}
+
+// inside runs a command on the node.
+func (n *installation) inside(command ...string) string {
+	n.Helper()
+	in, err := n.rig.Inside("")
+	check(n.T, err)
+	cmd := exec.CommandContext(n.ctx, in[0], append(in[1:], command...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		n.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
+	}
+	return string(out)
+}
+
+func (n *installation) cniscope(line string) string {
+	n.Helper()
+	out := n.inside(append([]string{program}, strings.Fields(line)...)...)
+	n.Logf("cniscope %s\n%s", line, out)
+	return out
+}
+
+// files is everything on the node that an installation may touch.
+func (n *installation) files() string {
+	n.Helper()
+	where := strings.Join(nodeFolders, " ") + " " + filepath.Dir(n.rig.NRIPluginDir())
+	return n.inside("sh", "-ec", "{ find "+where+" -not -type s -printf '%p %M %u %l\\n'; find "+where+" -type f -exec sha256sum {} +; } | sort")
+}
+
+// setEndpoint says where the spans go, as an operator does.
+func (n *installation) setEndpoint() {
+	n.Helper()
+	file := filepath.Join(n.rig.Covered("/etc/cniscope"), "cniscope.toml")
+	text, err := os.ReadFile(file)
+	check(n.T, err)
+	changed := strings.NewReplacer("\n#endpoint = \"\"\n", fmt.Sprintf("\nendpoint = %q\n", n.jaeger.OTLP()),
+		"\n#settle = \"2s\"\n", "\nsettle = \"5s\"\n").Replace(string(text))
+	check(n.T, os.WriteFile(file, []byte(changed), 0o600))
+}
+
+// restart restarts containerd.
+func (n *installation) restart() {
+	n.Helper()
+	n.rig.StopContainerd()
+	check(n.T, n.rig.RestartContainerd(n.ctx))
+}
+
+// start does what systemd does with the unit: its line, on the node.
+func (n *installation) start() {
+	n.Helper()
+	var line []string
+	for l := range strings.Lines(n.inside("cat", "/etc/systemd/system/multi-user.target.wants/cniscope.service")) {
+		if exec, ok := strings.CutPrefix(l, "ExecStart="); ok {
+			line = strings.Fields(exec)
+		}
+	}
+	in, err := n.rig.Inside("")
+	check(n.T, err)
+	n.daemon, err = n.rig.Beside(n.ctx, "cniscope", nil, append(in, line...), func(context.Context) error { return n.observes() })
+	check(n.T, err)
+	n.Cleanup(n.daemon.Stop)
+}
+
+func (n *installation) observes() error {
+	log, err := os.ReadFile(filepath.Join(n.rig.Dir(), "cniscope.log"))
+	if err == nil && !strings.Contains(string(log), "observing CNI calls") {
+		err = errors.New("it does not observe yet")
+	}
+	return err
+}
+
+// status waits until `cniscope status` says all of it.
+func (n *installation) status(say ...string) {
+	n.Helper()
+	n.eventually(func() error {
+		out := strings.Join(strings.Fields(n.inside("/usr/local/bin/cniscope", "status")), " ")
+		for _, s := range say {
+			if !strings.Contains(out, s) {
+				return fmt.Errorf("the status lacks %q: %s", s, out)
+			}
+		}
+		return nil
+	})
+}
+
+// known waits for a pod's trace, with what only NRI says.
+func (n *installation) known(pod string) {
+	n.Helper()
+	n.spans("cniscope", func(all []*span) error {
+		for _, x := range of(all, pod) {
+			if x.attrs["cniscope.sandbox_running"].GetBoolValue() {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s's setup has not arrived with what NRI knows", pod)
+	})
+}

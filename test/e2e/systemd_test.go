@@ -1,0 +1,241 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Installed where systemd runs: the service is started, restarted when it is newer, and
+// brought back when what was asked for cannot be done. containerd is a stand-in here: what
+// matters is what systemd is asked to do with it.
+func TestInstalledWithSystemd(t *testing.T) {
+	b := boot(t)
+	before := b.files()
+
+	b.does("install --containerd-version 2.4", "new       /usr/local/bin/cniscope")
+	first := b.active("cniscope")
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(b.run(b.program+" status"), "kernel probe: attached"); {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not observe:\n", b.run(b.program+" status"))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	b.does("status", "cniscope.service is active")
+	b.does("install", "as it is  /usr/local/bin/cniscope")
+	if again := b.active("cniscope"); again != first {
+		t.Errorf("process %d was replaced by %d, though nothing has changed", first, again)
+	}
+
+	b.newer()
+	b.does("install", "changed   /usr/local/bin/cniscope")
+	second := b.active("cniscope")
+	if second == first {
+		t.Error("the older program still runs")
+	}
+
+	b.run("systemctl start containerd")
+	containerd := b.active("containerd")
+	b.does("install --containerd-tracing http://127.0.0.1:4317", "containerd has to be restarted", "systemctl restart containerd.service")
+	if b.active("containerd") != containerd {
+		t.Fatal("containerd was restarted without being asked for")
+	}
+	b.does("install --containerd-tracing http://127.0.0.1:4319 --restart-containerd", "containerd was restarted")
+	if env := b.run("systemctl show containerd -p Environment"); !strings.Contains(env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4319 ") {
+		t.Errorf("containerd's environment: %s", env)
+	}
+	containerd = b.active("containerd")
+
+	// What cannot be started is undone, and what ran runs again.
+	installed := b.files()
+	b.newer()
+	b.write("/run/systemd/system/cniscope.service.d/broken.conf", "[Service]\nExecStartPre=/bin/false\n")
+	b.run("systemctl daemon-reload")
+	b.fails("install", "systemctl restart cniscope.service: failed", "journalctl -u cniscope.service", "undoing it failed, too")
+	b.same(installed)
+	b.run("rm /run/systemd/system/cniscope.service.d/broken.conf; systemctl daemon-reload; systemctl restart cniscope")
+	b.write("/run/systemd/system/containerd.service.d/picky.conf", "[Service]\nExecStartPre=/bin/sh -c 'test \"$OTEL_EXPORTER_OTLP_ENDPOINT\" = http://127.0.0.1:4319'\n")
+	b.run("systemctl daemon-reload")
+	b.fails("install --containerd-tracing http://127.0.0.1:4999 --restart-containerd", "systemctl restart containerd.service: failed", "everything is as it was before")
+	b.same(installed)
+	if now := b.active("containerd"); now == containerd {
+		t.Error("containerd was not restarted")
+	}
+	b.active("cniscope")
+
+	b.does("install --as plugin", "removed   /etc/systemd/system/cniscope.service")
+	if state := b.run("systemctl is-active cniscope || true"); strings.TrimSpace(state) != "inactive" {
+		t.Errorf("the service is %s", state)
+	}
+	b.does("install --as service", "removed   /opt/nri/plugins/90-cniscope")
+	b.active("cniscope")
+	b.does("uninstall", "removed   /usr/local/bin/cniscope")
+	if state := b.run("systemctl is-active cniscope || true"); strings.TrimSpace(state) != "inactive" {
+		t.Errorf("the service is %s", state)
+	}
+	b.same(before)
+	b.run("systemctl mask cniscope")
+	b.fails("install --containerd-version 2.4", "masked", "systemctl unmask cniscope")
+}
+
+// booted is a systemd in namespaces of its own, whose /etc, /usr/local and /var/lib are
+// the host's with changes that nobody else sees, and which knows none of the host's units.
+type booted struct {
+	*testing.T
+	cmd     *exec.Cmd
+	program string
+	builds  int
+}
+
+const bootScript = `
+for h in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
+	if [ -e $h/cgroup.procs ]; then mkdir -p $h/$NAME; echo $$ >$h/$NAME/cgroup.procs; fi
+done
+mount --make-rprivate /
+mount -t proc proc /proc
+exec unshare --cgroup /bin/sh -ec '
+if [ -e /sys/fs/cgroup/cgroup.procs ]; then
+	mount -t cgroup2 cgroup2 /sys/fs/cgroup
+else
+	mount -t tmpfs tmpfs /sys/fs/cgroup
+	mkdir /sys/fs/cgroup/systemd /sys/fs/cgroup/unified
+	mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
+	mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified || true
+fi
+mount -t tmpfs -o mode=755 tmpfs /run
+for dir in /etc /usr/local /var/lib /opt; do
+	mkdir -p /run/changes$dir/upper /run/changes$dir/work
+	mount -t overlay -o lowerdir=$dir,upperdir=/run/changes$dir/upper,workdir=/run/changes$dir/work overlay $dir
+done
+mkdir -p /etc/systemd /etc/containerd /run/lock /run/units
+mount -t tmpfs tmpfs /etc/systemd
+mount -t tmpfs tmpfs /etc/containerd
+mkdir /etc/systemd/system
+for unit in default sysinit basic shutdown multi-user rescue emergency umount final; do
+	printf "[Unit]\nDefaultDependencies=no\n" >/run/units/$unit.target
+done
+printf "[Service]\nType=exec\nExecStart=/bin/sleep infinity\n" >/run/units/containerd.service
+export container=test SYSTEMD_UNIT_PATH=/etc/systemd/system:/run/systemd/system:/run/units
+exec "$SYSTEMD" --system --log-target=console --show-status=0
+'`
+
+func boot(t *testing.T) *booted {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: namespaces and mounts")
+	}
+	const systemd = "/lib/systemd/systemd"
+	if _, err := os.Stat(systemd); err != nil {
+		t.Skip("needs systemd: ", err)
+	}
+	b := &booted{T: t, program: filepath.Join(t.TempDir(), "cniscope")}
+	b.newer()
+	name := fmt.Sprintf("cniscope-systemd-%d", os.Getpid())
+	b.cmd = exec.Command("/bin/sh", "-ec", bootScript)
+	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "NAME=" + name, "SYSTEMD=" + systemd}
+	b.cmd.Stdout, b.cmd.Stderr = t.Output(), t.Output()
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Setsid:     true, Pdeathsig: syscall.SIGKILL,
+	}
+	check(t, b.cmd.Start())
+	t.Cleanup(func() {
+		_ = b.cmd.Process.Kill() // the first process of its namespace takes the others along
+		_ = b.cmd.Wait()
+		for _, h := range []string{"", "systemd", "unified"} {
+			_ = exec.Command("find", filepath.Join("/sys/fs/cgroup", h, name), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Run()
+		}
+	})
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		out, err := b.try("systemctl is-system-running --wait || true; systemctl show -p Version")
+		if err == nil && strings.Contains(out, "Version=") {
+			return b
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("systemd does not answer: %v: %s", err, out)
+		}
+	}
+}
+
+// newer makes another build of the program.
+func (b *booted) newer() {
+	b.Helper()
+	b.builds++
+	text, err := os.ReadFile(program)
+	check(b.T, err)
+	check(b.T, os.RemoveAll(b.program))
+	check(b.T, os.WriteFile(b.program, fmt.Appendf(text, "%d", b.builds), 0o755))
+}
+
+func (b *booted) try(script string) (string, error) {
+	cmd := exec.Command("nsenter", "-t", fmt.Sprint(b.cmd.Process.Pid), "-m", "-p", "-C", "-i", "-u", "timeout", "60", "/bin/sh", "-ec", script)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (b *booted) run(script string) string {
+	b.Helper()
+	out, err := b.try(script)
+	if err != nil {
+		b.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return out
+}
+
+func (b *booted) write(path, text string) {
+	b.Helper()
+	b.run(fmt.Sprintf("mkdir -p %s; cat >%s <<'end of it'\n%send of it\n", filepath.Dir(path), path, text))
+}
+
+// does runs a subcommand that succeeds, and says what is wanted.
+func (b *booted) does(line string, say ...string) {
+	b.Helper()
+	b.says(b.run(b.program+" "+line), line, say)
+}
+
+func (b *booted) fails(line string, say ...string) {
+	b.Helper()
+	out, err := b.try(b.program + " " + line)
+	if err == nil {
+		b.Fatalf("%s: it did not fail:\n%s", line, out)
+	}
+	b.says(out, line, say)
+}
+
+func (b *booted) says(out, line string, say []string) {
+	b.Helper()
+	for _, s := range say {
+		if !strings.Contains(out, s) {
+			b.Errorf("%s: it does not say %q:\n%s", line, s, out)
+		}
+	}
+}
+
+// active is the process of a unit that is.
+func (b *booted) active(unit string) (pid int) {
+	b.Helper()
+	_, err := fmt.Sscanf(b.run("systemctl is-active --quiet "+unit+" && systemctl show -p MainPID "+unit), "MainPID=%d", &pid)
+	check(b.T, err)
+	return pid
+}
+
+// files is everything that was changed in /etc, /usr/local, /opt and /var/lib.
+func (b *booted) files() string {
+	b.Helper()
+	const where = "/run/changes/*/upper /run/changes/*/*/upper /etc/systemd /etc/containerd"
+	return b.run("{ find " + where + " -not -type d -printf '%p %M %l\\n'; find " + where + " -type f -exec sha256sum {} +; } 2>/dev/null | sort")
+}
+
+func (b *booted) same(want string) {
+	b.Helper()
+	if got := b.files(); got != want {
+		b.Errorf("files have changed.\nnow:\n%s\nbefore:\n%s", got, want)
+	}
+}
