@@ -33,6 +33,19 @@ func (c Client) Calls(ctx context.Context) (calls []Call, err error) {
 	return calls, nil
 }
 
+// State returns how the running cniscope does. Errors as for Calls.
+func (c Client) State(ctx context.Context) (state State, err error) {
+	body, err := c.get(ctx, "/state")
+	if err != nil {
+		return state, err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(io.LimitReader(body, 64<<10)).Decode(&state); err != nil {
+		return state, fmt.Errorf("reading the answer of the running cniscope: %w", err)
+	}
+	return state, nil
+}
+
 // Record returns a recording of what happens from now on; it ends with ctx. Errors as
 // for Calls.
 func (c Client) Record(ctx context.Context) (io.ReadCloser, error) { return c.get(ctx, "/record") }

@@ -38,10 +38,21 @@ type Call struct {
 	Waits string `json:"waits,omitempty"`
 }
 
+// State is how a running cniscope does.
+type State struct {
+	Version string `json:"version"`
+	PID     int    `json:"pid"`
+	// NRI: it is registered with the runtime. Probe: it is attached to the kernel.
+	NRI   bool `json:"nri"`
+	Probe bool `json:"probe"`
+}
+
 // Handlers answer questions. They are called from several goroutines.
 type Handlers struct {
 	// Calls returns what is under way.
 	Calls func() []Call
+	// State returns how it does.
+	State func() State
 	// Record writes a recording of what happens from now on until ctx ends; it calls
 	// flush when the reader should see what there is.
 	Record func(ctx context.Context, w http.ResponseWriter, flush func()) error
@@ -73,6 +84,10 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(h.Calls()) // the asker is gone: nobody to tell
+	})
+	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(h.State())
 	})
 	mux.HandleFunc("GET /record", func(w http.ResponseWriter, r *http.Request) {
 		flush := func() { _ = http.NewResponseController(w).Flush() }

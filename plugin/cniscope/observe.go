@@ -10,6 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/privilege"
@@ -107,6 +108,14 @@ func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, 
 			"p99", s.Handler.Quantile(0.99), "max", s.Handler.Max, "dropped", s.Dropped)
 	}
 	return err
+}
+
+// state says how it does, to who asks by the control socket.
+func (n *observer) state() control.State {
+	return control.State{
+		Version: version(), PID: os.Getpid(),
+		NRI: n.plugin != nil && n.plugin.Stats().Connected, Probe: n.probe.is(),
+	}
 }
 
 // kernel is the probe as a source, loaded when it is run.

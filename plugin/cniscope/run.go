@@ -92,7 +92,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 		n.apply(o)
 		sources.apply(o)
 	})
-	n.serve(ctx, o)
+	n.serve(ctx, o, sources)
 
 	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
 	err = sources.run(ctx, o, n.open.is, n.take)
@@ -172,9 +172,9 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	return n, nil
 }
 
-// serve answers cniscope ps and cniscope record until ctx ends. Without the socket
+// serve answers cniscope ps, record and doctor until ctx ends. Without the socket
 // everything else goes on.
-func (n *node) serve(ctx context.Context, o config.Options) {
+func (n *node) serve(ctx context.Context, o config.Options, sources *observer) {
 	l, err := control.Listen(o.Run.Dir)
 	if err != nil {
 		n.log.Warn("cniscope ps and record will not work beside this one", "error", err)
@@ -187,6 +187,7 @@ func (n *node) serve(ctx context.Context, o config.Options) {
 			n.mu.Unlock()
 			return underWay(flights)
 		},
+		State: sources.state,
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 			header, err := settingsOf(o, record.Host().BootID).header()
 			if err != nil {
