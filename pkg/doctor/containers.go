@@ -19,12 +19,8 @@ const (
 	asking = 8
 )
 
-// Labels and annotations by which kubelet says what a container is.
-const (
-	podNamespace = "io.kubernetes.pod.namespace"
-	podName      = "io.kubernetes.pod.name"
-	restartCount = "io.kubernetes.container.restartCount"
-)
+// restartCount is kubelet's annotation.
+const restartCount = "io.kubernetes.container.restartCount"
 
 // askContainers asks for the latest attempt of every container.
 func askContainers(ctx context.Context, runtime cri.RuntimeServiceClient) ([]Container, error) {
@@ -32,9 +28,9 @@ func askContainers(ctx context.Context, runtime cri.RuntimeServiceClient) ([]Con
 	if err != nil {
 		return nil, err
 	}
-	ready := map[string]bool{}
+	pods := map[string]*cri.PodSandbox{}
 	for _, s := range sandboxes.GetItems() {
-		ready[s.GetId()] = s.GetState() == cri.PodSandboxState_SANDBOX_READY
+		pods[s.GetId()] = s
 	}
 	answer, err := runtime.ListContainers(ctx, &cri.ListContainersRequest{})
 	if err != nil {
@@ -52,8 +48,7 @@ func askContainers(ctx context.Context, runtime cri.RuntimeServiceClient) ([]Con
 			if err != nil {
 				return // it has gone meanwhile
 			}
-			found[i] = containerOf(c, status.GetStatus())
-			found[i].SandboxReady = ready[c.GetPodSandboxId()]
+			found[i] = containerOf(pods[c.GetPodSandboxId()], status.GetStatus())
 		})
 	}
 	wg.Wait()
@@ -74,14 +69,15 @@ func latest(all []*cri.Container) (kept []*cri.Container) {
 	return kept
 }
 
-func containerOf(c *cri.Container, s *cri.ContainerStatus) Container {
+func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) Container {
 	restarts, err := strconv.Atoi(s.GetAnnotations()[restartCount])
 	if err != nil {
 		restarts = int(s.GetMetadata().GetAttempt())
 	}
 	k := Container{
-		Namespace: clean(c.GetLabels()[podNamespace]), Pod: clean(c.GetLabels()[podName]),
-		Name: clean(s.GetMetadata().GetName()), ID: clean(s.GetId()),
+		Namespace: clean(pod.GetMetadata().GetNamespace()), Pod: clean(pod.GetMetadata().GetName()),
+		SandboxReady: pod != nil && pod.GetState() == cri.PodSandboxState_SANDBOX_READY,
+		Name:         clean(s.GetMetadata().GetName()), ID: clean(s.GetId()),
 		State:    strings.ToLower(strings.TrimPrefix(s.GetState().String(), "CONTAINER_")),
 		ExitCode: s.GetExitCode(), Reason: clean(s.GetReason()), Restarts: restarts,
 		logPath: s.GetLogPath(),
