@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -54,9 +53,11 @@ func askScope(ctx context.Context, dir string) (s Scope, err error) {
 		return s, control.ErrNotRunning
 	}
 	c := control.Client{Dir: dir}
-	calls, callsErr := c.Calls(ctx)
-	state, stateErr := c.State(ctx)
-	return Scope{State: state, Calls: calls}, errors.Join(callsErr, stateErr)
+	if s.Calls, err = c.Calls(ctx); err != nil {
+		return s, err
+	}
+	s.State, err = c.State(ctx)
+	return s, err
 }
 
 // dataDirs are the folders in which host-local has its locks.

@@ -107,9 +107,6 @@ func devicePrograms() (found []Attached, err error) {
 		return nil, fmt.Errorf("listing the interfaces: %w", err)
 	}
 	for _, l := range links {
-		if l.Type() == "veth" {
-			continue // of pods
-		}
 		names, err := programsOn(l)
 		if err != nil {
 			return nil, err

@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,19 +19,24 @@ const lookAgain = 250 * time.Millisecond
 
 // knownLocks are the files that CNI plugins and kube-proxy lock: iptables' own, and
 // host-local's, one a network.
-func knownLocks(dataDirs []string) (files []string) {
+func knownLocks(dataDirs []string) (files []string, err error) {
 	files = []string{"/run/xtables.lock"}
 	for _, dir := range append([]string{"/var/lib/cni/networks"}, dataDirs...) {
-		found, _ := filepath.Glob(filepath.Join(dir, "*", "lock")) // the pattern is sound
-		files = append(files, found...)
+		networks, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("host-local's locks: %w", err)
+		}
+		for _, n := range networks {
+			files = append(files, filepath.Join(dir, n.Name(), "lock"))
+		}
 	}
-	return files
+	return files, nil
 }
 
 // heldLocks looks twice at who waits for whom on the known files.
 func heldLocks(dataDirs []string) ([]Lock, error) {
 	began := time.Now()
-	before, err := lockTable(knownLocks(dataDirs))
+	before, err := lockTable(dataDirs)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +48,7 @@ func heldLocks(dataDirs []string) ([]Lock, error) {
 		return nil, nil
 	}
 	time.Sleep(lookAgain)
-	after, err := lockTable(knownLocks(dataDirs))
+	after, err := lockTable(dataDirs)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +77,12 @@ type lockState struct {
 	waiters map[int]bool
 }
 
-// lockTable reads /proc/locks for some files.
-func lockTable(files []string) (map[string]lockState, error) {
+// lockTable reads /proc/locks for the known files.
+func lockTable(dataDirs []string) (map[string]lockState, error) {
+	files, err := knownLocks(dataDirs)
+	if err != nil {
+		return nil, err
+	}
 	text, err := os.ReadFile("/proc/locks")
 	if err != nil {
 		return nil, fmt.Errorf("reading the locks: %w", err)

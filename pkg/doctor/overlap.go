@@ -81,8 +81,10 @@ func podSubnets(f *Facts) (all []podSubnet) {
 // ofPods tells whether an interface is there for the pods.
 func ofPods(l Link, bridges []string) bool {
 	switch {
-	case l.Name == "lo", l.Type == "veth", l.Type == "dummy", slices.Contains(bridges, l.Name):
+	case l.Name == "lo", l.Type == "dummy", slices.Contains(bridges, l.Name):
 		return true
+	case l.Type == "veth" && !slices.ContainsFunc(l.Addresses, func(a netip.Prefix) bool { return !a.IsSingleIP() }):
+		return true // a pod's end of ptp; a node that is a container has a whole network on one
 	}
 	for _, c := range cnis() {
 		if matches(c.links, l.Name) {

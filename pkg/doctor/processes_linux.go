@@ -26,7 +26,7 @@ func processes(binDirs []string) (found []Process, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var hidden error
+	hidden := blind()
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -45,6 +45,14 @@ func processes(binDirs []string) (found []Process, err error) {
 		found = append(found, p)
 	}
 	return found, hidden
+}
+
+// blind says why other users' processes are not seen as they are; nil if they are.
+func blind() error {
+	if _, err := os.Readlink("/proc/1/exe"); errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("which programs run: %w", err)
+	}
+	return nil
 }
 
 // processOf recognises a process by its program or, where that cannot be seen, its name.

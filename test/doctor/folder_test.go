@@ -78,7 +78,7 @@ func TestAConfigurationThatIsIgnoredIsNamed(t *testing.T) {
 		`{"cniVersion":"1.0.0","name":"k8s-pod-network","plugins":[{"type":"calico","ipam":{"type":"calico-ipam"}}]}`)
 	n.finds("cni-order", doctor.Note, "ignored: k8s-pod-network calico(calico-ipam) from 99-calico.conflist")
 	n.silent("cni-binaries") // what is not used is not missed
-	n.start(n.named("calico-node"), "600")
+	n.start("calico-node", n.named("calico-node"), "600")
 	n.eventually(func() bool { return of(n.examine(), "cni-order")[0].Level == doctor.Warning })
 	n.finds("cni-order", doctor.Warning, "Calico runs here", "is calico-node", "99-calico.conflist is ignored")
 }

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -167,13 +166,18 @@ func (n *node) silent(names ...string) {
 	}
 }
 
-// start runs a command in the background until the test ends.
-func (n *node) start(command ...string) *exec.Cmd {
+// start runs a command in the background until the test ends, and returns once it is the
+// program of that name.
+func (n *node) start(name string, command ...string) *exec.Cmd {
 	n.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	check(n.T, cmd.Start())
 	n.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	n.eventually(func() bool {
+		is, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
+		check(n.T, err)
+		return strings.TrimSpace(string(is)) == name
+	})
 	return cmd
 }
 
@@ -188,11 +192,7 @@ func (n *node) run(command ...string) {
 // named is a program of that name that sleeps.
 func (n *node) named(name string) string {
 	n.Helper()
-	file := filepath.Join(n.TempDir(), name)
-	data, err := os.ReadFile("/bin/sleep")
-	check(n.T, err)
-	check(n.T, os.WriteFile(file, data, 0o755))
-	return file
+	return n.copied("/bin/sleep", name)
 }
 
 // eventually waits for what another process does in its own time.
