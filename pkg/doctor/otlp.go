@@ -29,7 +29,7 @@ func remedyForEndpoint(err error) string {
 	switch code := status.Code(err); {
 	case code == codes.Unauthenticated || code == codes.PermissionDenied:
 		return "set what it wants to see in [export.otlp] headers, or cert and key"
-	case code == codes.Unimplemented || strings.Contains(said, "malformed header") || strings.Contains(said, "404"):
+	case code == codes.Unimplemented || strings.Contains(said, "HTTP/1.1") || strings.Contains(said, "404"):
 		return "is that OTLP over gRPC? its port is mostly 4317; 4318 is OTLP over HTTP, which is not spoken"
 	case strings.Contains(said, "tls:") || strings.Contains(said, "x509:") || strings.Contains(said, "first record does not look like"):
 		return "see [export.otlp]: http:// is plain text, https:// is TLS; ca names whom to trust"

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -81,7 +82,7 @@ func (n *node) container(namespace, pod string, c *cri.ContainerConfig) {
 	options := rig.PodOptions{Namespace: namespace, Name: pod, HostNetwork: true, Config: func(c *cri.PodSandboxConfig) { c.Hostname = "" }}
 	sandbox, err := n.rig.RunPod(n.ctx, options)
 	check(n.T, err)
-	n.Cleanup(func() { check(n.T, n.rig.RemovePod(n.ctx, sandbox)) })
+	n.Cleanup(func() { check(n.T, n.rig.RemovePod(context.WithoutCancel(n.ctx), sandbox)) })
 	config := n.rig.PodConfig(options)
 	check(n.T, os.MkdirAll(config.LogDirectory, 0o755))
 	c.Image = &cri.ImageSpec{Image: rig.PauseImage}
