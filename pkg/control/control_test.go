@@ -37,6 +37,14 @@ func TestCallsArePassedOn(t *testing.T) {
 	}
 }
 
+func TestStateIsPassedOn(t *testing.T) {
+	want := State{Version: "v1", PID: 4711, NRI: true}
+	got, err := serve(t, Handlers{State: func() State { return want }}).State(t.Context())
+	if err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestARecordingIsAStream(t *testing.T) {
 	ended := make(chan struct{})
 	c := serve(t, Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {

@@ -1,18 +1,19 @@
 package doctor
 
 import (
-	"fmt"
 	"io/fs"
-
-	"golang.org/x/sys/unix"
+	"net"
+	"time"
 )
 
-// mayOpen says whether we may connect to a socket: asking costs less than gRPC's retries.
-func mayOpen(socket string) error {
-	if err := unix.Access(socket, unix.R_OK|unix.W_OK); err != nil {
-		return fmt.Errorf("%s: %w", socket, err)
+// reach says why nobody answers on a socket, or why we may not ask: gRPC would try again
+// and again first, and say it in more words.
+func reach(socket string, patience time.Duration) error {
+	conn, err := net.DialTimeout("unix", socket, patience)
+	if err != nil {
+		return err
 	}
-	return nil
+	return conn.Close()
 }
 
 func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mode()&0o111 != 0 }

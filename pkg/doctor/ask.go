@@ -16,15 +16,22 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
+// errSilent is why what containerd knows is not known.
+var errSilent = errors.New("containerd does not answer: see containerd")
+
 // askContainerd fills in what containerd knows, and what follows from that.
 func askContainerd(ctx context.Context, f *Facts) {
 	client, err := dial(f.Options)
 	if err != nil {
-		f.Runtime.Err, f.CRI.Err, f.Containers.Err, f.Binaries.Err = err, err, err, err
+		f.Runtime.Err = err
+		if !unasked(err) {
+			err = errSilent // it is said once what is wrong
+		}
+		f.CRI.Err, f.Containers.Err, f.Binaries.Err = err, err, err
 		f.Folder.Value, f.Folder.Err = readFolder(f.Options.ConfDir, 1)
 		return
 	}
-	defer client.Close() //nolint:errcheck // nothing is written
+	defer client.Close()
 	conn, ok := client.Conn().(grpc.ClientConnInterface)
 	if !ok {
 		f.CRI.Err = fmt.Errorf("containerd's client speaks %T, not gRPC", client.Conn())
@@ -67,7 +74,7 @@ func dial(o Options) (*containerd.Client, error) {
 	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := mayOpen(o.Address); err != nil {
+	if err := reach(o.Address, o.Patience); err != nil {
 		return nil, err
 	}
 	return containerd.New(o.Address, containerd.WithTimeout(o.Patience))

@@ -10,11 +10,12 @@ func containerdAnswers(f *Facts) ([]Finding, error) {
 		if unasked(err) {
 			return nil, err
 		}
-		return []Finding{{
+		finding := Finding{
 			Level: Problem, Summary: "containerd does not answer",
 			Evidence: []string{sayf("%s: %s", f.Options.Address, err)},
 			Remedy:   []string{"systemctl status containerd; journalctl -u containerd -e", "if its socket is another one, set [containerd] address in cniscope's options"},
-		}}, nil
+		}
+		return []Finding{withoutFolder(f, finding)}, nil
 	}
 	var found []Finding
 	for _, p := range f.Runtime.Value.Plugins {
@@ -47,15 +48,21 @@ func criSilent(f *Facts, err error) Finding {
 		Evidence: []string{sayf("CRI Status: %s", err)},
 		Remedy:   []string{"systemctl restart containerd"},
 	}
-	switch {
-	case f.Folder.Err == nil && f.Folder.Value.Missing:
-		// internal/cri/server/cni_conf_syncer.go: "cni conf dir is removed, stop watching"
-		finding.Evidence = append(finding.Evidence, sayf("there is no folder %s: containerd ends its CRI when its CNI folder is removed", f.Folder.Value.Dir))
-		finding.Remedy = []string{sayf("mkdir -p %s", f.Folder.Value.Dir), "systemctl restart containerd"}
-	case strings.Contains(err.Error(), "DeadlineExceeded"):
+	if strings.Contains(err.Error(), "DeadlineExceeded") {
 		// go-cni holds its lock while a plugin runs, and a reload waits for it.
 		finding.Evidence = append(finding.Evidence, "a CNI call that hangs while the CNI folder changes holds all others: see calls")
 		finding.Remedy = []string{"find the call that hangs: cniscope ps", "systemctl restart containerd"}
+	}
+	return withoutFolder(f, finding)
+}
+
+// withoutFolder names what may have ended containerd: it stops when its CNI folder is
+// removed (internal/cri/server/cni_conf_syncer.go: "cni conf dir is removed, stop
+// watching").
+func withoutFolder(f *Facts, finding Finding) Finding {
+	if f.Folder.Err == nil && f.Folder.Value.Missing {
+		finding.Evidence = append(finding.Evidence, sayf("there is no folder %s: containerd stops when its CNI folder is removed", f.Folder.Value.Dir))
+		finding.Remedy = []string{"systemctl restart containerd (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"}
 	}
 	return finding
 }

@@ -9,34 +9,34 @@ func folderLoads(f *Facts) ([]Finding, error) {
 	if d.Missing {
 		return []Finding{{
 			Level: Problem, Summary: sayf("the CNI folder %s does not exist", d.Dir),
-			Evidence: append([]string{"containerd's CRI does not work without it; one that is made anew is not watched until containerd starts again"}, loadError(f)...),
-			Remedy:   []string{sayf("mkdir -p %s", d.Dir), "systemctl restart containerd", "then have the CNI's pod write its configuration: restart it"},
+			Evidence: append([]string{"containerd stops when it is removed; one that is made anew is not watched until containerd starts again"}, loadError(f)...),
+			Remedy:   []string{"systemctl restart containerd (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"},
 		}}, nil
 	}
-	var found []Finding
-	if d.Blocking != "" {
-		found = append(found, Finding{
+	switch {
+	case d.Blocking != "":
+		return []Finding{{
 			Level: Problem, Summary: sayf("%s cannot be read, and comes first: containerd loads no network at all", d.Blocking),
 			Evidence: append(problems(d), append(order(f), loadError(f)...)...),
 			Remedy:   []string{sayf("correct it, or take it away: mv %s/%s /root/", d.Dir, d.Blocking)},
-		})
-	} else if len(d.Networks) == 0 {
-		found = append(found, Finding{
+		}}, nil
+	case len(d.Networks) == 0:
+		return []Finding{{
 			Level: Problem, Summary: sayf("there is no network in %s", d.Dir),
 			Evidence: append(empty(d), loadError(f)...),
 			Remedy:   []string{"install a CNI, or see why its pod has not written its configuration: network-pods"},
-		})
-	} else if len(d.Problems) > 0 {
-		level := Note // what comes after those that are used does no harm
-		if f.CRI.Err == nil && (f.CRI.Value.MaxConf == 0 || f.CRI.Value.MaxConf > len(d.Networks)) {
-			level = Problem
-		}
-		found = append(found, Finding{
-			Level: level, Summary: sayf("%s has a file that cannot be read", d.Dir),
-			Evidence: append(problems(d), loadError(f)...), Remedy: []string{"correct or remove it"},
-		})
+		}}, nil
+	case len(d.Problems) == 0:
+		return nil, nil
 	}
-	return found, nil
+	level := Note // what comes after those that are used does no harm
+	if f.CRI.Err == nil && (f.CRI.Value.MaxConf == 0 || f.CRI.Value.MaxConf > len(d.Networks)) {
+		level = Problem
+	}
+	return []Finding{{
+		Level: level, Summary: sayf("%s has a file that cannot be read", d.Dir),
+		Evidence: append(problems(d), loadError(f)...), Remedy: []string{"correct or remove it"},
+	}}, nil
 }
 
 func loadError(f *Facts) []string {

@@ -70,7 +70,7 @@ func (v ipVersion) chains(table string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing is written
+	defer unix.Close(fd)
 	info := make([]byte, infoSize)
 	copy(info[:tableName-1], table)
 	if err := getsockopt(fd, v.level, soGetInfo, info); err != nil {

@@ -110,7 +110,7 @@ func parseLocks(text string, wanted map[string]string) map[string]lockState {
 		if waits {
 			fields = append(fields[:1], fields[2:]...)
 		}
-		if len(fields) < 6 {
+		if len(fields) < 6 || fields[1] != "FLOCK" && fields[1] != "POSIX" {
 			continue
 		}
 		file, ok := wanted[fields[5]]

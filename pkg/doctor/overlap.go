@@ -22,13 +22,13 @@ func podsHaveTheirOwnAddresses(f *Facts) ([]Finding, error) {
 	own := map[string]bool{}
 	var found []Finding
 	clash := func(pod podSubnet, prefix netip.Prefix, what string) {
-		if !pod.Prefix.Overlaps(prefix) || own[pod.Prefix.String()+what] {
+		if !pod.Overlaps(prefix) || own[pod.String()+what] {
 			return
 		}
-		own[pod.Prefix.String()+what] = true
+		own[pod.String()+what] = true
 		found = append(found, Finding{
-			Level: Warning, Summary: sayf("the pods' subnet %s overlaps the node's network %s", pod.Prefix.String(), prefix.String()),
-			Evidence: []string{sayf("%s comes from %s", pod.Prefix.String(), pod.from), what},
+			Level: Warning, Summary: sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
+			Evidence: []string{sayf("%s comes from %s", pod.String(), pod.from), what},
 			Remedy:   []string{"choose another one: kubeadm init --pod-network-cidr, the CNI's own pool, and the controller manager's --cluster-cidr; existing pods keep theirs until they are made anew"},
 		})
 	}

@@ -6,11 +6,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 )
 
 var errPlatform = errors.New("this cannot be told on this platform")
 
-func mayOpen(string) error                            { return nil }
+func reach(string, time.Duration) error               { return nil }
 func runnable(fs.FileInfo) bool                       { return true }
 func chains(context.Context) ([]Chain, error)         { return nil, errPlatform }
 func loadBalancing(context.Context) (LB, error)       { return LB{}, errPlatform }

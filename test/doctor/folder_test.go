@@ -41,11 +41,14 @@ func TestADeletedFolderIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	dir := n.rig.CNIConfDir()
 	check(t, os.RemoveAll(dir))
-	n.finds("cni-folder", doctor.Problem, "does not exist", "mkdir -p "+dir)
-	if found := of(n.examine(), "containerd"); len(found) > 0 {
-		t.Logf("containerd: %+v", found)
-	}
-	check(t, os.MkdirAll(dir, 0o700))
+	n.finds("cni-folder", doctor.Problem, dir+" does not exist", "systemctl restart containerd")
+	n.eventually(func() bool { return len(of(n.examine(), "containerd")) > 0 })
+	n.finds("containerd", doctor.Problem, "does not answer", "containerd stops when its CNI folder is removed")
+
+	check(t, os.Mkdir(dir, 0o700))
+	write(t, filepath.Join(dir, "10-other.conflist"), other)
+	check(t, n.rig.RestartContainerd(n.ctx))
+	n.silent("containerd", "cni-folder", "network-ready")
 }
 
 // containerd reads the folder again when a file is written or removed, but not when one is
@@ -56,8 +59,7 @@ func TestAFileThatWasMovedIntoTheFolderIsFound(t *testing.T) {
 	aside := filepath.Join(n.rig.Dir(), "05-other.conflist")
 	write(t, aside, other)
 	check(t, os.Rename(aside, filepath.Join(n.rig.CNIConfDir(), "05-other.conflist")))
-	f := n.finds("cni-loaded", doctor.Warning, "the folder says: other bridge(host-local) from 05-other.conflist", "containerd has loaded: "+n.rig.Networks()[0].Name, ".reload")
-	_ = f
+	n.finds("cni-loaded", doctor.Warning, "the folder says: other bridge(host-local) from 05-other.conflist", "containerd has loaded: "+n.rig.Networks()[0].Name, ".reload")
 	reload := filepath.Join(n.rig.CNIConfDir(), ".reload")
 	n.run("sh", "-c", "touch "+reload+" && rm "+reload)
 	n.eventually(func() bool { return len(of(n.examine(), "cni-loaded")) == 0 })

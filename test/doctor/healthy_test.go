@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,7 +14,20 @@ import (
 )
 
 func TestAHealthyNodeGivesNoFindings(t *testing.T) {
-	n := newNode(t, rig.Options{})
+	tools, err := rig.Tools("containerd")
+	check(t, err)
+	for _, version := range []string{"containerd", "containerd-2.3/containerd", "containerd-1.7/containerd"} {
+		t.Run(version, func(t *testing.T) {
+			if _, err := rig.Tools(version); err != nil {
+				t.Skip(err)
+			}
+			healthy(t, filepath.Dir(filepath.Join(tools, version)))
+		})
+	}
+}
+
+func healthy(t *testing.T, containerd string) {
+	n := newNode(t, rig.Options{Containerd: containerd})
 	_, err := n.rig.RunPod(n.ctx, rig.PodOptions{Name: "web-0"})
 	check(t, err)
 	s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
