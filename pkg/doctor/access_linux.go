@@ -3,7 +3,10 @@ package doctor
 import (
 	"io/fs"
 	"net"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // reach says why nobody answers on a socket, or why we may not ask: gRPC would try again
@@ -17,3 +20,8 @@ func reach(socket string, patience time.Duration) error {
 }
 
 func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mode()&0o111 != 0 }
+
+// openLog opens what kubelet made: no link, and nothing that could block.
+func openLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+}

@@ -21,6 +21,20 @@ var errSilent = errors.New("containerd does not answer: see containerd")
 
 // askContainerd fills in what containerd knows, and what follows from that.
 func askContainerd(ctx context.Context, f *Facts) {
+	withContainerd(f, func(client *containerd.Client, runtime cri.RuntimeServiceClient) {
+		var wg sync.WaitGroup
+		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (Runtime, error) { return askRuntime(ctx, client) })
+		find(ctx, &wg, &f.Containers, func(ctx context.Context) ([]Container, error) { return askContainers(ctx, runtime) })
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
+		f.lookIntoFolder()
+		wg.Wait()
+		f.Containers.Value = ofNetwork(f.Containers.Value, f.cniDirs())
+	})
+}
+
+// withContainerd connects to containerd, or says in every fact that would come from it why
+// not.
+func withContainerd(f *Facts, ask func(*containerd.Client, cri.RuntimeServiceClient)) {
 	client, err := dial(f.Options)
 	if err != nil {
 		f.Runtime.Err = err
@@ -37,14 +51,7 @@ func askContainerd(ctx context.Context, f *Facts) {
 		f.CRI.Err = fmt.Errorf("containerd's client speaks %T, not gRPC", client.Conn())
 		return
 	}
-	runtime := cri.NewRuntimeServiceClient(conn)
-	var wg sync.WaitGroup
-	find(ctx, &wg, &f.Runtime, func(ctx context.Context) (Runtime, error) { return askRuntime(ctx, client) })
-	find(ctx, &wg, &f.Containers, func(ctx context.Context) ([]Container, error) { return askContainers(ctx, runtime) })
-	f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
-	f.lookIntoFolder()
-	wg.Wait()
-	f.Containers.Value = ofNetwork(f.Containers.Value, f.cniDirs())
+	ask(client, cri.NewRuntimeServiceClient(conn))
 }
 
 // lookIntoFolder reads what containerd reads.

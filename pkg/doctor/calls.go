@@ -35,7 +35,7 @@ func noCallIsStuck(f *Facts) ([]Finding, error) {
 		return nil, f.Processes.Err
 	}
 	for _, p := range f.Processes.Value {
-		if !p.Plugin || p.Command == "" || f.Now.Sub(p.Start) < f.Options.Hung {
+		if !p.Plugin || !p.HostNet || p.Command == "" || f.Now.Sub(p.Start) < f.Options.Hung {
 			continue
 		}
 		found = append(found, Finding{

@@ -42,6 +42,55 @@ func TestAHealthyNodeIsSilent(t *testing.T) {
 	}
 }
 
+// What looks like trouble and is none.
+func TestOtherHealthyNodes(t *testing.T) {
+	chains := []Chain{{Backend: "nftables", Family: "ip", Table: "nat", Name: "KUBE-SERVICES"}, {Backend: "nftables", Family: "ip", Table: "filter", Name: "KUBE-ROUTER-INPUT"}}
+	tests := map[string]func(*Facts){
+		"k3s, which has kube-proxy, Flannel and network policies in it": func(f *Facts) {
+			f.Processes.Value = []Process{{Name: "k3s", HostNet: true}}
+			f.Chains.Value = chains
+			f.Network.Value.Links = []Link{{Name: "flannel.1", Type: "vxlan", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/32")}}}
+		},
+		"Cilium chained behind another CNI": func(f *Facts) {
+			f.CRI.Value.Loaded[0].Plugins = append(f.CRI.Value.Loaded[0].Plugins, event.Plugin{Type: "cilium-cni"})
+			f.Folder.Value.Networks[0].Plugins = f.CRI.Value.Loaded[0].Plugins
+			f.Network.Value.Links = []Link{{Name: "cilium_host"}}
+		},
+		"Calico for policy alone": func(f *Facts) {
+			f.Containers.Value = []Container{{Name: "calico-node", State: "running", SandboxReady: true}}
+			f.Network.Value.Links = []Link{{Name: "cali123"}}
+		},
+		"the node's bridge and the ends of its pods": func(f *Facts) {
+			f.CRI.Value.Loaded[0].Bridges = []string{"br-pods"}
+			f.Network.Value.Links = []Link{
+				{Name: "br-pods", Type: "bridge", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.1/24")}},
+				{Name: "veth1", Type: "veth", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.1/32")}},
+				{Name: "eth0", Type: "veth", Addresses: []netip.Prefix{netip.MustParsePrefix("172.18.0.2/16")}},
+			}
+			f.Network.Value.Routes = []Route{{Prefix: netip.MustParsePrefix("10.244.0.0/24"), Link: "eth0"}}
+		},
+		"a container that was just made": func(f *Facts) {
+			f.Containers.Value = []Container{{Name: "x", State: "created", Created: f.Now.Add(-time.Second), SandboxReady: true, Mounts: []string{"/opt/cni/bin"}}}
+		},
+		"a pod that is over": func(f *Facts) {
+			f.Containers.Value = []Container{{Name: "kube-proxy", Proxy: true, State: "exited", ExitCode: 137}}
+		},
+		"a call that is young": func(f *Facts) {
+			f.Scope.Value.Calls = []control.Call{{Command: "ADD", Plugin: "bridge", Age: time.Second}}
+		},
+		"a lock that nobody waits for": func(f *Facts) { f.Locks.Value = []Lock{{File: "/run/xtables.lock"}} },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := whole()
+			change(f)
+			if r := Judge(f); len(r.Findings) > 0 {
+				t.Errorf("%+v", r.Findings)
+			}
+		})
+	}
+}
+
 // What the rig cannot be made to be: one change to a healthy node, one finding.
 func TestOneChangeOneFinding(t *testing.T) {
 	tests := []struct {

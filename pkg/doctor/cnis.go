@@ -15,6 +15,7 @@ type cni struct {
 	plugins []string
 	// agents are programs and containers of it that run as long as it is in use.
 	agents []string
+	// k3s has Flannel and kube-router's network policies in it.
 	// links are interfaces it makes on the node ("cali*"), chains its firewall rules.
 	links, chains []string
 	remedy        string
@@ -25,7 +26,7 @@ type cni struct {
 func cnis() []cni {
 	return []cni{
 		{
-			name: "Flannel", plugins: []string{"flannel"}, agents: []string{"flanneld", "kube-flannel"},
+			name: "Flannel", plugins: []string{"flannel"}, agents: []string{"flanneld", "kube-flannel", "k3s"},
 			links: []string{"flannel.*", "flannel-v6.*"}, chains: []string{"FLANNEL-*"},
 			remedy: "ip link delete flannel.1; rm -r /run/flannel",
 		},
@@ -50,7 +51,7 @@ func cnis() []cni {
 			remedy: "weave reset, or: ip link delete weave; ip link delete datapath",
 		},
 		{
-			name: "kube-router", plugins: nil, agents: []string{"kube-router"},
+			name: "kube-router", plugins: nil, agents: []string{"kube-router", "k3s"},
 			links: []string{"kube-bridge", "kube-dummy-if"}, chains: []string{"KUBE-ROUTER-*"},
 			remedy: "kube-router --cleanup-config, or: ip link delete kube-bridge",
 		},

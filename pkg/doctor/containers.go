@@ -80,7 +80,7 @@ func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) Container {
 		Name:         clean(s.GetMetadata().GetName()), ID: clean(s.GetId()),
 		State:    strings.ToLower(strings.TrimPrefix(s.GetState().String(), "CONTAINER_")),
 		ExitCode: s.GetExitCode(), Reason: clean(s.GetReason()), Restarts: restarts,
-		logPath: s.GetLogPath(),
+		Created: time.Unix(0, s.GetCreatedAt()), logPath: s.GetLogPath(),
 	}
 	if s.GetStartedAt() > 0 {
 		k.Started = time.Unix(0, s.GetStartedAt())

@@ -108,7 +108,7 @@ func (n notApplicable) Error() string { return string(n) }
 
 // Judge is the pure part: the same facts, the same report.
 func Judge(f *Facts) Report {
-	var r Report
+	r := Report{Findings: []Finding{}}
 	for _, c := range checks() {
 		findings, err := c.look(f)
 		state, reason := OK, ""

@@ -106,13 +106,13 @@ type Binary struct {
 
 // Container is one of the CRI that has to do with the network: its latest attempt.
 type Container struct {
-	Namespace, Pod, Name, ID string
-	State                    string // CRI's, in lower case: running, exited, created, unknown
-	ExitCode                 int32
-	Reason                   string
-	Started, Finished        time.Time
-	Restarts                 int
-	LastLine                 string
+	Namespace, Pod, Name, ID   string
+	State                      string // CRI's, in lower case: running, exited, created, unknown
+	ExitCode                   int32
+	Reason                     string
+	Created, Started, Finished time.Time
+	Restarts                   int
+	LastLine                   string
 	// Mounts are the CNI folders of the host that it mounts, Proxy is kube-proxy itself.
 	Mounts []string
 	Proxy  bool

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"io"
-	"os"
 	"strings"
 )
 
@@ -16,15 +15,15 @@ func lastLine(path string) string {
 	if path == "" {
 		return ""
 	}
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	f, err := os.Open(path)
+	f, err := openLog(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
 	if _, err := f.Seek(max(0, info.Size()-logEnd), io.SeekStart); err != nil {
 		return ""
 	}

@@ -36,6 +36,9 @@ func loadedIsCurrent(f *Facts) ([]Finding, error) {
 }
 
 func differs(file event.Network, has Loaded, digest string) bool {
+	if digest != "" && has.Digest != "" {
+		return file.Name != has.Name || digest != has.Digest
+	}
 	if file.Name != has.Name || file.CNIVersion != has.CNIVersion || len(file.Plugins) != len(has.Plugins) {
 		return true
 	}
@@ -44,7 +47,7 @@ func differs(file event.Network, has Loaded, digest string) bool {
 			return true
 		}
 	}
-	return digest != "" && has.Digest != "" && digest != has.Digest
+	return false
 }
 
 // winners are the networks that the runtime would load now.

@@ -91,7 +91,7 @@ func ofPods(l Link, bridges []string) bool {
 			return true
 		}
 	}
-	return matches([]string{"cni*", "tunl0", "lxc*", "lxdbr*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system", "eni*", "gke*"}, l.Name)
+	return matches([]string{"cni*", "tunl0", "lxc*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system", "eni*", "gke*"}, l.Name)
 }
 
 // tunnel tells whether an interface leads into somebody else's network.

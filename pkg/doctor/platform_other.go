@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"time"
 )
 
@@ -22,3 +23,5 @@ func clockState(context.Context) (Clock, error)       { return Clock{}, errPlatf
 func processes([]string) ([]Process, error)           { return nil, errPlatform }
 func heldLocks([]string) ([]Lock, error)              { return nil, errPlatform }
 func mountedSettings([]mount) []Setting               { return nil }
+
+func openLog(path string) (*os.File, error) { return os.Open(path) }

@@ -10,6 +10,8 @@ const (
 	// back-off reaches five minutes at the sixth.
 	restartsMany   = 3
 	restartsLately = 10 * time.Minute
+	// startsIn is how long a container may be made and not started.
+	startsIn = 10 * time.Second
 )
 
 // networkPodsRun: the containers that write the CNI folders, and kube-proxy, run or ended
@@ -59,7 +61,10 @@ func troubleOf(c Container, now time.Time) string {
 		}
 		return sayf("ended with exit code %d", int(c.ExitCode))
 	case "created", "unknown":
-		return "has not started"
+		if now.Sub(c.Created) > startsIn {
+			return "has not started"
+		}
+		return ""
 	}
 	if c.Restarts >= restartsMany && now.Sub(c.Started) < restartsLately {
 		return sayf("runs again after %d restarts, since %s", c.Restarts, now.Sub(c.Started).Round(time.Second).String())

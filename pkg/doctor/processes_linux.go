@@ -17,7 +17,7 @@ import (
 // processes finds those that have to do with the node's network: agents, kube-proxy,
 // kubelet, and plugins that run now, by the folders they lie in.
 func processes(binDirs []string) (found []Process, err error) {
-	names := append(agentNames(), "kube-proxy", "kubelet", "kube-controller-manager")
+	names := append(agentNames(), "kube-proxy", "kubelet", "kube-controller-manager", "k3s", "kubelite")
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("listing the processes: %w", err)
@@ -62,7 +62,7 @@ func processOf(pid int, names, binDirs []string) (Process, bool) {
 	if err == nil {
 		file = strings.TrimSuffix(file, " (deleted)")
 		p.File, p.Name = clean(file), clean(filepath.Base(file))
-		p.Plugin = slices.Contains(binDirs, filepath.Dir(file))
+		p.Plugin = isPlugin(pid, filepath.Dir(file), binDirs)
 		if p.Plugin || slices.Contains(names, p.Name) {
 			return p, true
 		}
@@ -79,6 +79,15 @@ func processOf(pid int, names, binDirs []string) (Process, bool) {
 		}
 	}
 	return p, false
+}
+
+// isPlugin tells whether a program lies in a CNI bin folder. Where containerd does not say
+// which these are, because a call that hangs holds it up, the process itself says so.
+func isPlugin(pid int, dir string, binDirs []string) bool {
+	if len(binDirs) == 0 {
+		binDirs = strings.Split(variable(pid, "CNI_PATH"), ":")
+	}
+	return slices.Contains(binDirs, dir)
 }
 
 // read finds out what is asked of this kind of process.

@@ -3,6 +3,9 @@ package doctor
 import (
 	"context"
 	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // waitPace is how often is asked: the question costs containerd what kubelet's costs it,
@@ -48,7 +51,14 @@ func nextStep(ctx context.Context, o Options) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
 	f := &Facts{Options: o, Now: time.Now()}
-	askContainerd(ctx, f)
+	withContainerd(f, func(_ *containerd.Client, runtime cri.RuntimeServiceClient) {
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
+		f.lookIntoFolder()
+		if f.CRI.Err == nil && !f.CRI.Value.Network && len(f.Folder.Value.Networks) == 0 { // who should have written one?
+			f.Containers.Value, f.Containers.Err = askContainers(ctx, runtime)
+			f.Containers.Value = ofNetwork(f.Containers.Value, f.cniDirs())
+		}
+	})
 	err := f.CRI.Err
 	switch {
 	case err == nil && f.CRI.Value.Network:

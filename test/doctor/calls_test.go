@@ -41,6 +41,10 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 			n.finds("calls", doctor.Problem, "CNI ADD eth0 of pod shop/web-0", "the plugin is stuck", "it runs sleep", "nanosleep")
 		} else {
 			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
+			// A change of the folder waits for the call, and then everybody waits: kubelet too.
+			write(t, filepath.Join(n.rig.CNIConfDir(), "99-more.conflist"), other)
+			n.finds("containerd", doctor.Problem, "its CRI does not", "DeadlineExceeded", "a CNI call that hangs while the CNI folder changes holds all others")
+			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
 		}
 		<-done
 	}
@@ -50,7 +54,7 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 func sleeper(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "main.go"), "package main\nimport (\"os\"; \"time\")\nfunc main() { if os.Getenv(\"CNI_COMMAND\") == \"ADD\" { time.Sleep(8 * time.Second) } }\n")
+	write(t, filepath.Join(dir, "main.go"), "package main\nimport (\"os\"; \"time\")\nfunc main() { if os.Getenv(\"CNI_COMMAND\") == \"ADD\" { time.Sleep(15 * time.Second) } }\n")
 	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "stuck"), filepath.Join(dir, "main.go"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
