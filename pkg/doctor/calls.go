@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/control"
@@ -21,12 +22,10 @@ func noCallIsStuck(f *Facts) ([]Finding, error) {
 				runs += sayf(", waiting in %s (state %s)", c.Waits, c.State)
 			}
 			found = append(found, Finding{
-				Level:   Problem,
-				Summary: sayf("CNI %s %s of pod %s/%s has been under way for %s", c.Command, c.IfName, c.Namespace, c.Pod, c.Age.Round(time.Second).String()),
-				Evidence: []string{
-					sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs,
-				},
-				Remedy: []string{sayf("find out what process %d waits for: cniscope ps; locks are named below", int(c.PID))},
+				Level:    Problem,
+				Summary:  sayf("CNI %s %s of pod %s/%s has been under way for %s", c.Command, c.IfName, c.Namespace, c.Pod, c.Age.Round(time.Second).String()),
+				Evidence: append([]string{sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs}, lockOf(f, int(c.PID))...),
+				Remedy:   []string{sayf("find out what process %d waits for: cniscope ps; locks are named below", int(c.PID))},
 			})
 		}
 		return found, nil
@@ -40,7 +39,7 @@ func noCallIsStuck(f *Facts) ([]Finding, error) {
 		}
 		found = append(found, Finding{
 			Level: Problem, Summary: sayf("the CNI plugin %s has been running for %s", p.Name, f.Now.Sub(p.Start).Round(time.Second).String()),
-			Evidence: []string{sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)},
+			Evidence: append([]string{sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lockOf(f, p.PID)...),
 			Remedy:   []string{sayf("see what it waits for: cat /proc/%d/wchan /proc/%d/stack; a running cniscope names the pod", p.PID, p.PID)},
 		})
 	}
@@ -48,4 +47,14 @@ func noCallIsStuck(f *Facts) ([]Finding, error) {
 		return nil, f.Scope.Err
 	}
 	return found, nil
+}
+
+// lockOf names the lock that a process waits for, and who holds it.
+func lockOf(f *Facts, pid int) []string {
+	for _, l := range f.Locks.Value {
+		if slices.Contains(l.WaiterPIDs, pid) {
+			return []string{sayf("it waits for %s, which %s holds", l.File, l.Holder)}
+		}
+	}
+	return nil
 }

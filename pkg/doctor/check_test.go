@@ -104,7 +104,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"kernel", "a tracepoint that is needed", func(f *Facts) {
 			f.Kernel.Value.Features = []Feature{{Name: "the tracepoint sched_process_exec", For: "plugins are not seen", Needed: true}}
 		}, Problem, []string{"sched_process_exec", "plugins are not seen"}},
-		{"kernel", "a tracepoint to do without", func(f *Facts) { f.Kernel.Value.Features = []Feature{{Name: "the tracepoint contention_begin"}} }, Warning, []string{"contention_begin"}},
+		{"kernel", "a tracepoint to do without", func(f *Facts) { f.Kernel.Value.Features = []Feature{{Name: "the tracepoint contention_begin"}} }, Note, []string{"contention_begin"}},
 		{"kernel", "lockdown", func(f *Facts) { f.Kernel.Value.Lockdown = "confidentiality" }, Problem, []string{"lockdown=integrity"}},
 		{"containerd", "a plugin that did not start", func(f *Facts) {
 			f.Runtime.Value.Plugins[0].Err = "invalid plugin config: x"
@@ -131,6 +131,10 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"network-pods", "one that starts again and again", func(f *Facts) {
 			f.Containers.Value = []Container{{Name: "agent", State: "running", Restarts: 5, Started: f.Now.Add(-time.Minute), SandboxReady: true, Mounts: []string{"/opt/cni/bin"}}}
 		}, Problem, []string{"runs again after 5 restarts, since 1m0s"}},
+		{"calls", "one that waits for a lock", func(f *Facts) {
+			f.Scope.Value.Calls = []control.Call{{Command: "ADD", Plugin: "bridge", Age: time.Minute, PID: 7, Runs: "host-local"}}
+			f.Locks.Value = []Lock{{File: "/var/lib/cni/networks/pods/lock", Holder: "process 6 (host-local)", WaiterPIDs: []int{7}, Waiters: []string{"process 7 (host-local)"}}}
+		}, Problem, []string{"it waits for /var/lib/cni/networks/pods/lock, which process 6 (host-local) holds"}},
 		{"overlap", "a tunnel leads into the pods' network", func(f *Facts) {
 			f.Network.Value = Network{Links: []Link{{Name: "tun0", Type: "tuntap"}}, Routes: []Route{{Prefix: netip.MustParsePrefix("10.244.0.0/16"), Link: "tun0"}}}
 		}, Warning, []string{"route to 10.244.0.0/16 by tun0"}},

@@ -200,6 +200,8 @@ type Lock struct {
 	Holder  string
 	PID     int
 	Waiters []string
+	// WaiterPIDs are these in numbers.
+	WaiterPIDs []int
 	// Since is how long that has been watched.
 	Since time.Duration
 }

@@ -20,14 +20,14 @@ func kernelIsEnough(f *Facts) ([]Finding, error) {
 		if feature.There {
 			continue
 		}
-		level := Warning
+		level := Note // everything else goes on
 		if feature.Needed {
 			level = Problem
 		}
 		found = append(found, Finding{
 			Level: level, Summary: sayf("the kernel lacks %s: %s", feature.Name, feature.For),
 			Evidence: []string{sayf("it is not in /sys/kernel/btf/vmlinux of Linux %s", k.Release)},
-			Remedy:   []string{"use a later kernel; everything else works without it"},
+			Remedy:   []string{"use a later kernel"},
 		})
 	}
 	if k.Lockdown == "confidentiality" {

@@ -22,7 +22,6 @@ func wanted() []Feature {
 		{Name: "sys_enter", For: "what plugins ask the kernel for is not seen"},
 		{Name: "sys_exit", For: "how long the kernel takes is not seen"},
 		{Name: "contention_begin", For: "waiting for locks of the kernel is not seen (Linux 5.19)"},
-		{Name: "netlink_extack", For: "the kernel's own words on failed requests are not seen"},
 		{Name: "inet_sock_set_state", For: "connections to agents are not timed"},
 	}
 }

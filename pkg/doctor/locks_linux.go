@@ -61,7 +61,7 @@ func heldLocks(dataDirs []string) ([]Lock, error) {
 		l := Lock{File: clean(file), PID: now.holder, Holder: process(now.holder), Since: time.Since(began)}
 		for pid := range now.waiters {
 			if then.waiters[pid] {
-				l.Waiters = append(l.Waiters, process(pid))
+				l.Waiters, l.WaiterPIDs = append(l.Waiters, process(pid)), append(l.WaiterPIDs, pid)
 			}
 		}
 		if len(l.Waiters) > 0 {
