@@ -69,7 +69,8 @@ test-outage: tools ## the endpoint is down for OUTAGE (5m), 200 pods come and go
 
 .PHONY: fuzz
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
-	@set -e; for target in probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader config:FuzzParse cniconf:FuzzLoad spool:FuzzScan relay:FuzzSpans text:FuzzClean install:FuzzImports; do \
+	@set -e; for target in probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader config:FuzzParse cniconf:FuzzLoad spool:FuzzScan relay:FuzzSpans text:FuzzClean \
+		doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports; do \
 		test/fuzz.sh ./pkg/$${target%:*} $${target#*:} $(FUZZTIME); \
 	done
 

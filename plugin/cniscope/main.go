@@ -43,12 +43,13 @@ failed ones flagged. It changes nothing and is in nobody's way.
   cniscope run                   observe this node and export traces
   cniscope record FILE           observe this node and write down what happens
   cniscope ps                    list the calls that are under way now
+  cniscope doctor                say what is wrong with this node's pod network
   cniscope show FILE             draw what was recorded, without any backend
   cniscope config check FILE     say what is wrong in an options file`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), psCmd(), configCmd(),
+	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), psCmd(), doctorCmd(), configCmd(),
 		installCmd(), uninstallCmd(), statusCmd(), versionCmd(), docsCmd())
 	return cmd
 }
@@ -56,8 +57,12 @@ failed ones flagged. It changes nothing and is in nobody's way.
 // usageError is a mistake in how a command was called.
 type usageError struct{ error }
 
-// exitCode: 2 is for being called wrongly, 1 for everything else.
+// exitCode: 2 is for being called wrongly, 1 for everything else, unless the error knows.
 func exitCode(err error) int {
+	var told interface{ ExitCode() int }
+	if errors.As(err, &told) {
+		return told.ExitCode()
+	}
 	var usage usageError
 	if errors.As(err, &usage) {
 		return 2

@@ -172,7 +172,7 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	return n, nil
 }
 
-// serve answers cniscope ps, record and status until ctx ends. Without the socket
+// serve answers cniscope ps, record, status and doctor until ctx ends. Without the socket
 // everything else goes on.
 func (n *node) serve(ctx context.Context, o config.Options, sources *observer) {
 	l, err := control.Listen(o.Run.Dir)

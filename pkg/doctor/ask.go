@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"sync"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"google.golang.org/grpc"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// errSilent is why what containerd knows is not known.
+var errSilent = errors.New("containerd does not answer: see containerd")
+
+// askContainerd fills in what containerd knows, and what follows from that.
+func askContainerd(ctx context.Context, f *Facts) {
+	withContainerd(f, func(client *containerd.Client, runtime cri.RuntimeServiceClient) {
+		var wg sync.WaitGroup
+		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (Runtime, error) { return askRuntime(ctx, client) })
+		find(ctx, &wg, &f.Containers, func(ctx context.Context) ([]Container, error) { return askContainers(ctx, runtime) })
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
+		f.lookIntoFolder()
+		wg.Wait()
+		f.Containers.Value = ofNetwork(f.Containers.Value, f.cniDirs())
+	})
+}
+
+// withContainerd connects to containerd, or says in every fact that would come from it why
+// not.
+func withContainerd(f *Facts, ask func(*containerd.Client, cri.RuntimeServiceClient)) {
+	client, err := dial(f.Options)
+	if err != nil {
+		f.Runtime.Err = err
+		if !unasked(err) {
+			err = errSilent // it is said once what is wrong
+		}
+		f.CRI.Err, f.Containers.Err, f.Binaries.Err = err, err, err
+		f.Folder.Value, f.Folder.Err = readFolder(f.Options.ConfDir, 1)
+		return
+	}
+	defer client.Close()
+	conn, ok := client.Conn().(grpc.ClientConnInterface)
+	if !ok {
+		f.CRI.Err = fmt.Errorf("containerd's client speaks %T, not gRPC", client.Conn())
+		return
+	}
+	ask(client, cri.NewRuntimeServiceClient(conn))
+}
+
+// lookIntoFolder reads what containerd reads.
+func (f *Facts) lookIntoFolder() {
+	dir, most := f.Options.ConfDir, 1
+	if f.CRI.Err == nil {
+		dir, most = f.CRI.Value.ConfDir, f.CRI.Value.MaxConf
+	}
+	f.Folder.Value, f.Folder.Err = readFolder(dir, most)
+	if f.Binaries.Err = first(f.CRI.Err, f.Folder.Err); f.Binaries.Err == nil {
+		f.Binaries.Value = lookUp(programs(f), f.CRI.Value.BinDirs)
+	}
+}
+
+// cniDirs are the folders on the host whose writers are of interest.
+func (f *Facts) cniDirs() []string {
+	dirs := []string{f.Options.ConfDir}
+	if f.CRI.Err == nil {
+		dirs = append([]string{f.CRI.Value.ConfDir}, f.CRI.Value.BinDirs...)
+	}
+	return dirs
+}
+
+// dial connects to containerd. Its client waits for a socket that is not there instead of
+// saying so.
+func dial(o Options) (*containerd.Client, error) {
+	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := reach(o.Address, o.Patience); err != nil {
+		return nil, err
+	}
+	return containerd.New(o.Address, containerd.WithTimeout(o.Patience))
+}
+
+func askRuntime(ctx context.Context, client *containerd.Client) (r Runtime, err error) {
+	v, err := client.Version(ctx)
+	if err != nil {
+		return r, fmt.Errorf("asking its version: %w", err)
+	}
+	r.Version = clean(v.Version)
+	answer, err := client.IntrospectionService().Plugins(namespaces.WithNamespace(ctx, "k8s.io"))
+	if err != nil {
+		return r, fmt.Errorf("asking for its plugins: %w", err)
+	}
+	for _, p := range answer.GetPlugins() {
+		r.Plugins = append(r.Plugins, RuntimePlugin{Type: clean(p.GetType()), ID: clean(p.GetID()), Err: clean(p.GetInitErr().GetMessage())})
+	}
+	return r, nil
+}
+
+// askKubelet asks kubelet how it is.
+func askKubelet(ctx context.Context, address string) Health {
+	h := Health{Address: clean(address)}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+	if err != nil {
+		h.Err = clean(err.Error())
+		return h
+	}
+	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+	if err != nil {
+		h.Err = clean(err.Error())
+		return h
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // what has come is what it says
+	h.Status, h.Body = answer.StatusCode, clean(string(body))
+	return h
+}

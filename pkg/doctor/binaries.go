@@ -1,0 +1,42 @@
+package doctor
+
+// binariesAreThere: every program that the networks' chains run, IPAM and delegates
+// included, is in a CNI bin folder and can be run.
+func binariesAreThere(f *Facts) ([]Finding, error) {
+	if f.Binaries.Err != nil {
+		return nil, f.Binaries.Err
+	}
+	var found []Finding
+	for _, b := range f.Binaries.Value {
+		if b.Wrong == "" {
+			continue
+		}
+		found = append(found, Finding{
+			Level: Problem, Summary: sayf("the CNI plugin %s cannot be run", b.Name),
+			Evidence: []string{sayf("network %s needs it", b.Network), sayf("%s", b.Wrong)},
+			Remedy:   []string{remedyFor(b.Name, f.CRI.Value.BinDirs)},
+		})
+	}
+	return found, nil
+}
+
+// reference are the plugins of github.com/containernetworking/plugins.
+func reference(name string) bool {
+	switch name {
+	case "bridge", "host-local", "portmap", "firewall", "tuning", "bandwidth", "loopback", "ptp", "macvlan", "ipvlan",
+		"vlan", "host-device", "dhcp", "static", "sbr", "vrf", "dummy", "tap":
+		return true
+	}
+	return false
+}
+
+func remedyFor(name string, dirs []string) string {
+	dir := "/opt/cni/bin"
+	if len(dirs) > 0 {
+		dir = dirs[0]
+	}
+	if reference(name) {
+		return sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or a release of github.com/containernetworking/plugins)", dir)
+	}
+	return sayf("its own pod installs it into %s: see network-pods, and restart that pod", dir)
+}

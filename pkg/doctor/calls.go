@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/control"
+)
+
+// noCallIsStuck: no CNI call has been under way for longer than calls take. A running
+// cniscope knows them; without one, the processes of plugins tell.
+func noCallIsStuck(f *Facts) ([]Finding, error) {
+	var found []Finding
+	if f.Scope.Err == nil {
+		for _, c := range f.Scope.Value.Calls {
+			if c.Age < f.Options.Hung {
+				continue
+			}
+			runs := sayf("it runs %s, process %d, for %s", c.Runs, int(c.PID), c.Running.Round(time.Second).String())
+			if c.Waits != "" {
+				runs += sayf(", waiting in %s (state %s)", c.Waits, c.State)
+			}
+			found = append(found, Finding{
+				Level:    Problem,
+				Summary:  sayf("CNI %s %s of pod %s/%s has been under way for %s", c.Command, c.IfName, c.Namespace, c.Pod, c.Age.Round(time.Second).String()),
+				Evidence: append([]string{sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs}, lockOf(f, int(c.PID))...),
+				Remedy:   []string{sayf("find out what process %d waits for: cniscope ps; locks are named below", int(c.PID))},
+			})
+		}
+		return found, nil
+	}
+	if f.Processes.Err != nil {
+		return nil, f.Processes.Err
+	}
+	for _, p := range f.Processes.Value {
+		if !p.Plugin || !p.HostNet || p.Command == "" || f.Now.Sub(p.Start) < f.Options.Hung {
+			continue
+		}
+		found = append(found, Finding{
+			Level: Problem, Summary: sayf("the CNI plugin %s has been running for %s", p.Name, f.Now.Sub(p.Start).Round(time.Second).String()),
+			Evidence: append([]string{sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lockOf(f, p.PID)...),
+			Remedy:   []string{sayf("see what it waits for: cat /proc/%d/wchan /proc/%d/stack; a running cniscope names the pod", p.PID, p.PID)},
+		})
+	}
+	if len(found) == 0 && !errors.Is(f.Scope.Err, control.ErrNotRunning) {
+		return nil, f.Scope.Err
+	}
+	return found, nil
+}
+
+// lockOf names the lock that a process waits for, and who holds it.
+func lockOf(f *Facts, pid int) []string {
+	for _, l := range f.Locks.Value {
+		if slices.Contains(l.WaiterPIDs, pid) {
+			return []string{sayf("it waits for %s, which %s holds", l.File, l.Holder)}
+		}
+	}
+	return nil
+}

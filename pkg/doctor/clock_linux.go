@@ -1,0 +1,22 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// clockState reads the kernel's clock without setting anything (modes 0).
+func clockState(context.Context) (Clock, error) {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err != nil {
+		return Clock{}, fmt.Errorf("adjtimex: %w", err)
+	}
+	return Clock{
+		Synchronised: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0,
+		MaxError:     time.Duration(t.Maxerror) * time.Microsecond,
+	}, nil
+}

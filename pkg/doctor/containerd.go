@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"strings"
+)
+
+// containerdAnswers: containerd is there, and the plugins that pods need have started.
+func containerdAnswers(f *Facts) ([]Finding, error) {
+	if err := f.Runtime.Err; err != nil {
+		if unasked(err) {
+			return nil, err
+		}
+		finding := Finding{
+			Level: Problem, Summary: "containerd does not answer",
+			Evidence: []string{sayf("%s: %s", f.Options.Address, err)},
+			Remedy:   []string{"systemctl status containerd; journalctl -u containerd -e", "if its socket is another one, set [containerd] address in cniscope's options"},
+		}
+		return []Finding{withoutFolder(f, finding)}, nil
+	}
+	var found []Finding
+	for _, p := range f.Runtime.Value.Plugins {
+		if p.Err == "" || !needed(p) {
+			continue
+		}
+		found = append(found, Finding{
+			Level: Problem, Summary: sayf("containerd's plugin %s did not start", p.Type+"."+p.ID),
+			Evidence: []string{sayf("containerd %s: %s", f.Runtime.Value.Version, p.Err)},
+			Remedy:   []string{"correct what the error names (mostly /etc/containerd/config.toml), then: systemctl restart containerd"},
+		})
+	}
+	if err := f.CRI.Err; err != nil && len(found) == 0 {
+		found = append(found, criSilent(f, err))
+	}
+	if cri := f.CRI.Value; f.CRI.Err == nil && !cri.Ready {
+		found = append(found, Finding{
+			Level: Problem, Summary: "containerd says that it cannot run pods",
+			Evidence: []string{sayf("RuntimeReady=false: %s", cri.ReadyReason)},
+			Remedy:   []string{"journalctl -u containerd -e"},
+		})
+	}
+	return found, nil
+}
+
+// criSilent: containerd answers, CRI does not.
+func criSilent(f *Facts, err error) Finding {
+	finding := Finding{
+		Level: Problem, Summary: "containerd answers, but its CRI does not: kubelet cannot run pods",
+		Evidence: []string{sayf("CRI Status: %s", err)},
+		Remedy:   []string{"systemctl restart containerd"},
+	}
+	if strings.Contains(err.Error(), "DeadlineExceeded") {
+		// go-cni holds its lock while a plugin runs, and a reload waits for it.
+		finding.Evidence = append(finding.Evidence, "a CNI call that hangs while the CNI folder changes holds all others: see calls")
+		finding.Remedy = []string{"find the call that hangs: cniscope ps", "systemctl restart containerd"}
+	}
+	return withoutFolder(f, finding)
+}
+
+// withoutFolder names what may have ended containerd: it stops when its CNI folder is
+// removed (internal/cri/server/cni_conf_syncer.go: "cni conf dir is removed, stop
+// watching").
+func withoutFolder(f *Facts, finding Finding) Finding {
+	if f.Folder.Err == nil && f.Folder.Value.Missing {
+		finding.Evidence = append(finding.Evidence, sayf("there is no folder %s: containerd stops when its CNI folder is removed", f.Folder.Value.Dir))
+		finding.Remedy = []string{"systemctl restart containerd (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"}
+	}
+	return finding
+}
+
+// needed are the plugins without which pods get no network, or cniscope no names.
+func needed(p RuntimePlugin) bool {
+	switch p.Type {
+	case "io.containerd.cri.v1", "io.containerd.nri.v1", "io.containerd.podsandbox.controller.v1":
+		return true
+	case "io.containerd.grpc.v1":
+		return p.ID == "cri"
+	}
+	return false
+}

@@ -1,0 +1,132 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// loopback is the network that containerd adds for the interface lo.
+const loopback = "cni-loopback"
+
+// askCRI asks what containerd has loaded. It is what kubelet asks every few seconds: for
+// networks of cniVersion 1.1.0 or later containerd asks the plugins' STATUS for it.
+func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient) (c CRI, err error) {
+	answer, err := runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
+	if err != nil {
+		return c, err
+	}
+	for _, condition := range answer.GetStatus().GetConditions() {
+		switch condition.GetType() {
+		case cri.RuntimeReady:
+			c.Ready, c.ReadyReason = condition.GetStatus(), clean(condition.GetReason()+": "+condition.GetMessage())
+		case cri.NetworkReady:
+			c.Network, c.NetworkReason = condition.GetStatus(), clean(condition.GetReason()+": "+condition.GetMessage())
+		}
+	}
+	if last := answer.GetInfo()["lastCNILoadStatus"]; last != "OK" {
+		c.LastLoad = clean(last)
+	}
+	raw := answer.GetInfo()["cniconfig"]
+	if raw == "" {
+		return c, errors.New("its status does not say which networks it has loaded: is it containerd?")
+	}
+	return c, c.parse([]byte(raw))
+}
+
+// cniConfig is go-cni's ConfigResult, which has no names of its own in JSON.
+type cniConfig struct {
+	PluginDirs       []string
+	PluginConfDir    string
+	PluginMaxConfNum int
+	Networks         []struct {
+		Config struct {
+			Name, CNIVersion, Source string
+			Plugins                  []struct{ Source string }
+		}
+	}
+}
+
+// pluginConf is what matters here of one plugin's configuration.
+type pluginConf struct {
+	Type   string
+	Bridge string
+	IPAM   struct {
+		Type, Subnet, DataDir string
+		Ranges                [][]struct{ Subnet string }
+	}
+	Delegate struct{ Type, Bridge string }
+}
+
+func (c *CRI) parse(raw []byte) error {
+	var config cniConfig
+	if err := json.Unmarshal(raw, &config); err != nil {
+		return fmt.Errorf("reading which networks it has loaded: %w", err)
+	}
+	c.ConfDir, c.BinDirs, c.MaxConf = config.PluginConfDir, config.PluginDirs, config.PluginMaxConfNum
+	for _, n := range config.Networks {
+		if n.Config.Name == loopback {
+			c.NeedsLoopback = true
+			continue
+		}
+		l := Loaded{Network: event.Network{Name: clean(n.Config.Name), CNIVersion: clean(n.Config.CNIVersion)}, Digest: digest([]byte(n.Config.Source))}
+		for _, p := range n.Config.Plugins {
+			l.add([]byte(p.Source))
+		}
+		c.Loaded = append(c.Loaded, l)
+	}
+	return nil
+}
+
+// add takes over one plugin of the chain.
+func (l *Loaded) add(source []byte) {
+	var p pluginConf
+	if json.Unmarshal(source, &p) != nil { // a key of another type: what could be read is there
+		p.Type = typeOf(source)
+	}
+	l.Plugins = append(l.Plugins, event.Plugin{Type: clean(p.Type), IPAM: clean(p.IPAM.Type)})
+	if p.Bridge != "" {
+		l.Bridges = append(l.Bridges, p.Bridge)
+	}
+	if p.Type == "flannel" { // its delegate is bridge unless it says otherwise, with host-local
+		delegate := p.Delegate.Type
+		if delegate == "" {
+			delegate = "bridge"
+		}
+		l.Delegates = append(l.Delegates, clean(delegate), "host-local")
+	}
+	if p.IPAM.Type != "host-local" {
+		return
+	}
+	if p.IPAM.DataDir != "" {
+		l.DataDirs = append(l.DataDirs, p.IPAM.DataDir)
+	}
+	// These give pods addresses of the node's own network on purpose.
+	if slices.Contains([]string{"macvlan", "ipvlan", "vlan", "host-device", "sriov"}, p.Type) {
+		return
+	}
+	subnets := []string{p.IPAM.Subnet}
+	for _, set := range p.IPAM.Ranges {
+		for _, r := range set {
+			subnets = append(subnets, r.Subnet)
+		}
+	}
+	for _, s := range subnets {
+		if prefix, err := netip.ParsePrefix(s); err == nil {
+			l.Subnets = append(l.Subnets, prefix.Masked())
+		}
+	}
+}
+
+func typeOf(source []byte) string {
+	var t struct{ Type string }
+	_ = json.Unmarshal(source, &t) // libcni has read it: it has a type
+	return t.Type
+}

@@ -1,0 +1,246 @@
+package doctor
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Fact is something that was found out, or why it was not.
+type Fact[T any] struct {
+	Value T
+	Err   error
+}
+
+// Facts are all that the checks know.
+type Facts struct {
+	Options Options
+	Now     time.Time
+
+	Runtime    Fact[Runtime]
+	CRI        Fact[CRI]
+	Containers Fact[[]Container]
+	Folder     Fact[Folder]
+	// Binaries are the programs that the networks need.
+	Binaries  Fact[[]Binary]
+	Processes Fact[[]Process]
+	Kubelet   Fact[Health]
+	Chains    Fact[[]Chain]
+	LB        Fact[LB]
+	Network   Fact[Network]
+	Locks     Fact[[]Lock]
+	// Scope is the running cniscope; control.ErrNotRunning where there is none.
+	Scope  Fact[Scope]
+	NRI    Fact[NRI]
+	Kernel Fact[Kernel]
+	// Sent is that a test span was taken.
+	Sent  Fact[struct{}]
+	Clock Fact[Clock]
+}
+
+// Runtime is containerd as its introspection tells.
+type Runtime struct {
+	Version string
+	Plugins []RuntimePlugin
+}
+
+// RuntimePlugin is one of containerd's plugins; Err is why it did not start.
+type RuntimePlugin struct{ Type, ID, Err string }
+
+// CRI is what CRI's verbose status tells.
+type CRI struct {
+	Ready         bool
+	ReadyReason   string
+	Network       bool
+	NetworkReason string
+	// LastLoad is the last error of loading networks, empty where that went well.
+	LastLoad string
+	ConfDir  string
+	BinDirs  []string
+	MaxConf  int
+	// Loaded are the networks that containerd uses, without its own for lo.
+	Loaded []Loaded
+	// NeedsLoopback: containerd runs the loopback plugin for every pod.
+	NeedsLoopback bool
+}
+
+// Loaded is a network as containerd has it.
+type Loaded struct {
+	event.Network
+	// Digest is of its configuration's text, for comparison with the file.
+	Digest string
+	// Delegates are plugins that its plugins run.
+	Delegates []string
+	// Subnets are what host-local gives to pods here, Bridges the interfaces they are on.
+	Subnets []netip.Prefix
+	Bridges []string
+	// DataDirs are where its host-local keeps its lock, besides the usual place.
+	DataDirs []string
+}
+
+// Folder is the CNI configuration folder as it is on disk.
+type Folder struct {
+	Dir string
+	// Networks are those that can be read, in the order of the runtime.
+	Networks []event.Network
+	// Digests are of the text of .conflist files, by file.
+	Digests map[string]string
+	// Problems are what is wrong with it, in words.
+	Problems []string
+	// Blocking is a file that cannot be read and comes before enough that can.
+	Blocking string
+	// Other are files that the runtime does not look at.
+	Other []string
+	// Missing: there is no such folder.
+	Missing bool
+}
+
+// Binary is a plugin's program that is needed, and where it was looked for.
+type Binary struct {
+	Name, Network string
+	// Wrong is empty where it can be run.
+	Wrong string
+}
+
+// Container is one of the CRI that has to do with the network: its latest attempt.
+type Container struct {
+	Namespace, Pod, Name, ID   string
+	State                      string // CRI's, in lower case: running, exited, created, unknown
+	ExitCode                   int32
+	Reason                     string
+	Created, Started, Finished time.Time
+	Restarts                   int
+	LastLine                   string
+	// Mounts are the CNI folders of the host that it mounts, Proxy is kube-proxy itself.
+	Mounts []string
+	Proxy  bool
+	// SandboxReady: its pod is meant to run.
+	SandboxReady bool
+	// Settings are what its arguments and its mounted configuration say of Cilium.
+	Settings []Setting
+
+	mounts  []mount
+	logPath string
+}
+
+type mount struct {
+	host, container string
+	readOnly        bool
+}
+
+// Setting is an option that was read, and where.
+type Setting struct{ Key, Value, From string }
+
+// Process is one that has to do with the node's network.
+type Process struct {
+	PID      int
+	Name     string // of its file, as far as that can be seen
+	File     string
+	Command  string // CNI_COMMAND, for a plugin
+	Plugin   bool
+	HostNet  bool // it is in our network namespace
+	Start    time.Time
+	Settings []Setting
+}
+
+// Health is kubelet's answer.
+type Health struct {
+	Address string
+	Running bool // there is a kubelet process
+	Status  int
+	Body    string
+	Err     string
+}
+
+// Chain is a chain of the firewall's rules.
+type Chain struct {
+	Backend string // "nftables" or "iptables-legacy"
+	Family  string
+	Table   string
+	Name    string
+}
+
+// LB is Cilium's service load balancing in the kernel.
+type LB struct {
+	// Socket are programs on our cgroup, Device those on our interfaces.
+	Socket, Device []Attached
+	// Services and NodePorts are entries in the service maps.
+	Services, NodePorts int
+	Maps                []string
+}
+
+// Attached is a BPF program, and what it is attached to.
+type Attached struct{ Program, To string }
+
+// Network is the node's own addresses.
+type Network struct {
+	Links  []Link
+	Routes []Route
+}
+
+// Link is an interface.
+type Link struct {
+	Name, Type string
+	Addresses  []netip.Prefix
+}
+
+// Route is a route that is no default.
+type Route struct {
+	Prefix netip.Prefix
+	Link   string
+	// Learned: from DHCP or a router.
+	Learned bool
+}
+
+// Lock is a lock on a known file, who holds it and who waits.
+type Lock struct {
+	File    string
+	Holder  string
+	PID     int
+	Waiters []string
+	// WaiterPIDs are these in numbers.
+	WaiterPIDs []int
+	// Since is how long that has been watched.
+	Since time.Duration
+}
+
+// Scope is a running cniscope.
+type Scope struct {
+	Node  control.Node
+	Calls []control.Call
+}
+
+// NRI is containerd's NRI as the file system shows it.
+type NRI struct {
+	Socket    bool
+	Listening bool
+	// Sure: that it is not listened on was seen, and is not just out of sight.
+	Sure bool
+}
+
+// Kernel is what the probe depends on.
+type Kernel struct {
+	Release  string
+	BTF      string // why not, empty where it can be read
+	Features []Feature
+	Lockdown string
+	// Lacking are capabilities that this process does not have.
+	Lacking []string
+}
+
+// Feature is something of the kernel's that the probe uses.
+type Feature struct {
+	Name string
+	For  string
+	// Needed: without it nothing is seen at all.
+	Needed bool
+	There  bool
+}
+
+// Clock is the kernel's.
+type Clock struct {
+	Synchronised bool
+	MaxError     time.Duration
+}

@@ -1,0 +1,136 @@
+package doctor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/cniconf"
+)
+
+// readFolder reads the CNI folder as the runtime does that uses the first most networks
+// (0: all).
+func readFolder(dir string, most int) (d Folder, err error) {
+	d = Folder{Dir: clean(dir), Digests: map[string]string{}}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.Missing = true
+		return d, nil
+	}
+	if err != nil {
+		return d, fmt.Errorf("reading the CNI folder: %w", err)
+	}
+	networks, problems := cniconf.Load(dir)
+	d.Networks = networks
+	for _, p := range problems {
+		if errors.Is(p, fs.ErrPermission) {
+			return d, p
+		}
+		d.Problems = append(d.Problems, p.Error())
+	}
+	sound := map[string]bool{}
+	for _, n := range networks {
+		sound[n.File] = true
+		if filepath.Ext(n.File) == ".conflist" {
+			d.Digests[n.File] = digestOf(filepath.Join(dir, n.File))
+		}
+	}
+	used := 0
+	for _, e := range entries { // in the order of their names
+		switch {
+		case e.IsDir():
+		case !slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())):
+			d.Other = append(d.Other, e.Name())
+		case sound[clean(e.Name())]:
+			used++
+		case d.Blocking == "" && (most <= 0 || used < most):
+			d.Blocking = e.Name()
+		}
+	}
+	return d, nil
+}
+
+// digest compares texts without keeping them: they may hold secrets.
+func digest(text []byte) string {
+	// What came by JSON has lost what is not UTF-8.
+	sum := sha256.Sum256([]byte(strings.ToValidUTF8(strings.TrimSpace(string(text)), "\ufffd")))
+	return hex.EncodeToString(sum[:])
+}
+
+func digestOf(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 1<<20)) // cniconf reads no more
+	if err != nil {
+		return ""
+	}
+	return digest(text)
+}
+
+// programs are the names of all programs that the networks in use need, with the network.
+func programs(f *Facts) (needed []Binary) {
+	seen := map[string]bool{}
+	need := func(name, network string) {
+		if name != "" && !seen[name] {
+			seen[name] = true
+			needed = append(needed, Binary{Name: name, Network: network})
+		}
+	}
+	if f.CRI.Value.NeedsLoopback {
+		need("loopback", "of the interface lo")
+	}
+	for _, n := range slices.Concat(winners(f), networks(f.CRI.Value.Loaded)) {
+		for _, p := range n.Plugins {
+			need(p.Type, n.Name)
+			need(p.IPAM, n.Name)
+		}
+	}
+	for _, l := range f.CRI.Value.Loaded {
+		for _, d := range l.Delegates {
+			need(d, l.Name)
+		}
+	}
+	return needed
+}
+
+// lookUp looks for programs as libcni does: in the folders, in their order.
+func lookUp(all []Binary, dirs []string) []Binary {
+	for i, b := range all {
+		all[i].Wrong = wrongWith(b.Name, dirs)
+	}
+	return all
+}
+
+func wrongWith(name string, dirs []string) string {
+	if name != filepath.Base(name) {
+		return "its name is a path"
+	}
+	for _, dir := range dirs {
+		file := filepath.Join(dir, name)
+		info, err := os.Stat(file)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
+			continue
+		}
+		if err != nil {
+			return sayf("%s: %s", file, err)
+		}
+		switch {
+		case !runnable(info):
+			return sayf("%s is not executable (mode %s)", file, info.Mode().String())
+		case info.Size() == 0:
+			return sayf("%s is empty: has it been copied?", file)
+		}
+		return ""
+	}
+	return "it is not in " + list(dirs)
+}

@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/control"
+)
+
+// gather finds out everything at once; what does not answer in time is an error of its own
+// fact, and holds nothing else up.
+func gather(ctx context.Context, o Options) *Facts {
+	f := &Facts{Options: o, Now: time.Now()}
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		askContainerd(ctx, f)
+		// Where plugins lie, and which locks host-local takes, is what containerd told.
+		find(ctx, &wg, &f.Processes, func(context.Context) ([]Process, error) { return processes(f.CRI.Value.BinDirs) })
+		find(ctx, &wg, &f.Locks, func(context.Context) ([]Lock, error) { return heldLocks(dataDirs(f)) })
+	})
+	find(ctx, &wg, &f.Kubelet, func(ctx context.Context) (Health, error) { return askKubelet(ctx, o.Kubelet), nil })
+	find(ctx, &wg, &f.Scope, func(ctx context.Context) (Scope, error) { return askScope(ctx, o.RunDir) })
+	find(ctx, &wg, &f.Sent, func(ctx context.Context) (none struct{}, err error) {
+		if o.Endpoint == "" || o.Send == nil {
+			return none, nil
+		}
+		return none, o.Send(ctx)
+	})
+	find(ctx, &wg, &f.Chains, chains)
+	find(ctx, &wg, &f.LB, loadBalancing)
+	find(ctx, &wg, &f.Network, ownNetwork)
+	find(ctx, &wg, &f.NRI, func(ctx context.Context) (NRI, error) { return nriSocket(ctx, o) })
+	find(ctx, &wg, &f.Kernel, kernelFeatures)
+	find(ctx, &wg, &f.Clock, clockState)
+	wg.Wait()
+	for _, p := range f.Processes.Value {
+		f.Kubelet.Value.Running = f.Kubelet.Value.Running || p.Name == "kubelet"
+	}
+	return f
+}
+
+// find fills in one fact, beside the others.
+func find[T any](ctx context.Context, wg *sync.WaitGroup, fact *Fact[T], how func(context.Context) (T, error)) {
+	wg.Go(func() { fact.Value, fact.Err = how(ctx) })
+}
+
+// askScope asks the running cniscope, if there is one.
+func askScope(ctx context.Context, dir string) (s Scope, err error) {
+	if dir == "" {
+		return s, control.ErrNotRunning
+	}
+	c := control.Client{Dir: dir}
+	if s.Calls, err = c.Calls(ctx); err != nil {
+		return s, err
+	}
+	s.Node, err = c.Node(ctx)
+	return s, err
+}
+
+// dataDirs are the folders in which host-local has its locks.
+func dataDirs(f *Facts) (dirs []string) {
+	for _, l := range f.CRI.Value.Loaded {
+		dirs = append(dirs, l.DataDirs...)
+	}
+	return dirs
+}

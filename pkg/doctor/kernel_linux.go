@@ -1,0 +1,101 @@
+package doctor
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+)
+
+// lockdownFile says how much root may do; it is there where securityfs is.
+const lockdownFile = "/sys/kernel/security/lockdown"
+
+// wanted are the tracepoints of the probe, as they are known to BTF: btf_trace_NAME.
+func wanted() []Feature {
+	return []Feature{
+		{Name: "sched_process_exec", For: "plugins are not seen", Needed: true},
+		{Name: "sched_process_fork", For: "plugins are not followed", Needed: true},
+		{Name: "sched_process_exit", For: "the end of plugins is not seen", Needed: true},
+		{Name: "sys_enter", For: "what plugins ask the kernel for is not seen"},
+		{Name: "sys_exit", For: "how long the kernel takes is not seen"},
+		{Name: "contention_begin", For: "waiting for locks of the kernel is not seen (Linux 5.19)"},
+		{Name: "inet_sock_set_state", For: "connections to agents are not timed"},
+	}
+}
+
+// kernelFeatures reads what the kernel tells of itself. It loads nothing.
+func kernelFeatures(context.Context) (Kernel, error) {
+	k := Kernel{Lockdown: lockdown(), Lacking: lacking()}
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		k.Release = clean(unix.ByteSliceToString(name.Release[:]))
+	}
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		k.BTF = clean(err.Error())
+		return k, nil
+	}
+	for _, f := range wanted() {
+		_, err := spec.AnyTypesByName("btf_trace_" + f.Name)
+		f.There = err == nil
+		f.Name = "the tracepoint " + f.Name
+		k.Features = append(k.Features, f)
+	}
+	k.Features = append(k.Features, Feature{
+		Name: "BPF ring buffers", For: "nothing is seen (Linux 5.8)", Needed: true, There: ringBuffer(spec),
+	})
+	return k, nil
+}
+
+func ringBuffer(spec *btf.Spec) bool {
+	var types *btf.Enum
+	if spec.TypeByName("bpf_map_type", &types) != nil {
+		return false
+	}
+	for _, v := range types.Values {
+		if v.Name == "BPF_MAP_TYPE_RINGBUF" {
+			return true
+		}
+	}
+	return false
+}
+
+// lockdown is the mode in brackets; empty where there is none.
+func lockdown() string {
+	text, err := os.ReadFile(lockdownFile)
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(text), "[")
+	mode, _, _ := strings.Cut(rest, "]")
+	return clean(mode)
+}
+
+// lacking are the capabilities the probe wants that this process does not have.
+func lacking() (names []string) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return []string{"/proc/self/status: " + err.Error()}
+	}
+	var effective uint64
+	for line := range strings.Lines(string(status)) {
+		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			effective, _ = strconv.ParseUint(strings.TrimSpace(hex), 16, 64) // none, where it cannot be read
+		}
+	}
+	if effective&(1<<unix.CAP_SYS_ADMIN) != 0 {
+		return nil // stands for the first two
+	}
+	for _, c := range []struct {
+		bit  int
+		name string
+	}{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}} {
+		if effective&(1<<c.bit) == 0 {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,214 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+)
+
+// loadBalancing finds Cilium's service load balancing: its programs where they are
+// attached, and its service maps. The kernel cuts names to 15 bytes.
+func loadBalancing(context.Context) (lb LB, err error) {
+	if lb.Socket, err = socketPrograms(); err != nil {
+		return lb, err
+	}
+	if lb.Device, err = devicePrograms(); err != nil {
+		return lb, err
+	}
+	if len(lb.Socket)+len(lb.Device) > 0 {
+		err = lb.count()
+	}
+	return lb, err
+}
+
+// socketPrograms are Cilium's among those that our own cgroup's sockets run, wherever
+// above us they are attached.
+func socketPrograms() (found []Attached, err error) {
+	path, ok := ownCgroup()
+	if !ok {
+		return nil, nil // without the unified hierarchy nothing can be attached to it
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("our cgroup: %w", err)
+	}
+	defer dir.Close()
+	const effective = 1 // BPF_F_QUERY_EFFECTIVE
+	for _, at := range []ebpf.AttachType{ebpf.AttachCGroupInet4Connect, ebpf.AttachCGroupInet6Connect} {
+		result, err := link.QueryPrograms(link.QueryOptions{Target: int(dir.Fd()), Attach: at, QueryFlags: effective})
+		if errors.Is(err, ebpf.ErrNotSupported) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("which BPF programs are on our cgroup: %w", err)
+		}
+		for _, p := range result.Programs {
+			name, err := programName(p.ID)
+			if err != nil {
+				return nil, err
+			}
+			if matches([]string{"cil_sock4_conn*", "cil_sock6_conn*", "sock4_connect", "sock6_connect"}, name) {
+				found = append(found, Attached{Program: name, To: "cgroup " + clean(path)})
+			}
+		}
+	}
+	return found, nil
+}
+
+// ownCgroup is our folder in the unified hierarchy, by /proc/self/cgroup ("0::/a/b") and
+// where that is mounted.
+func ownCgroup() (string, bool) {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", false
+	}
+	own := ""
+	for line := range strings.Lines(string(groups)) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			own = rest
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || own == "" {
+		return "", false
+	}
+	for line := range strings.Lines(string(mounts)) {
+		// 36 35 98:0 /root /mount/point options - type source options
+		before, after, _ := strings.Cut(line, " - ")
+		fields := strings.Fields(before)
+		if !strings.HasPrefix(after, "cgroup2 ") || len(fields) < 5 {
+			continue
+		}
+		below, err := filepath.Rel(fields[3], own)
+		if err != nil || strings.HasPrefix(below, "..") {
+			below = "." // we are outside of what is mounted: its top is the best there is
+		}
+		path := filepath.Join(fields[4], below)
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// devicePrograms are Cilium's on our interfaces: by tcx, by a tc filter, or XDP.
+func devicePrograms() (found []Attached, err error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("listing the interfaces: %w", err)
+	}
+	for _, l := range links {
+		names, err := programsOn(l)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if matches([]string{"cil_from_netdev*", "cil_xdp_entry*", "from-netdev*", "bpf_netdev*"}, name) {
+				found = append(found, Attached{Program: clean(name), To: "interface " + clean(l.Attrs().Name)})
+			}
+		}
+	}
+	return found, nil
+}
+
+func programsOn(l netlink.Link) (names []string, err error) {
+	result, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: ebpf.AttachTCXIngress})
+	switch {
+	case err == nil:
+		for _, p := range result.Programs {
+			name, err := programName(p.ID)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, name)
+		}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("which BPF programs are on %s: %w", l.Attrs().Name, err)
+	} // else this kernel has no tcx
+	filters, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
+	if err != nil {
+		filters = nil // nothing can be attached to this interface
+	}
+	for _, f := range filters {
+		if b, ok := f.(*netlink.BpfFilter); ok {
+			names = append(names, b.Name)
+		}
+	}
+	if xdp := l.Attrs().Xdp; xdp != nil && xdp.Attached {
+		name, err := programName(ebpf.ProgramID(xdp.ProgId))
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+func programName(id ebpf.ProgramID) (string, error) {
+	p, err := ebpf.NewProgramFromID(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil // it has gone meanwhile
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking at a BPF program: %w", err)
+	}
+	defer p.Close()
+	info, err := p.Info()
+	if err != nil {
+		return "", fmt.Errorf("looking at a BPF program: %w", err)
+	}
+	return info.Name, nil
+}
+
+const (
+	// maxServices is how many entries of a service map are looked at.
+	maxServices = 4096
+	// Of struct lb4_service and lb6_service (Cilium, bpf/lib/common.h): 12 bytes, flags at
+	// byte 8; 1<<1 is a node port.
+	serviceSize, serviceFlags, nodePortFlag = 12, 8, 1 << 1
+)
+
+// count counts the entries of Cilium's service maps (cilium_lb4_services_v2).
+func (lb *LB) count() error {
+	for id := ebpf.MapID(0); ; {
+		var err error
+		if id, err = ebpf.MapGetNextID(id); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("listing the BPF maps: %w", err)
+		}
+		m, err := ebpf.NewMapFromID(id)
+		if err != nil {
+			continue // it has gone meanwhile
+		}
+		lb.countIn(m)
+		_ = m.Close()
+	}
+}
+
+func (lb *LB) countIn(m *ebpf.Map) {
+	info, err := m.Info()
+	if err != nil || !matches([]string{"cilium_lb4_serv*", "cilium_lb6_serv*"}, info.Name) {
+		return
+	}
+	var key, value []byte
+	n := 0
+	for entries := m.Iterate(); n < maxServices && entries.Next(&key, &value); n++ {
+		if len(value) == serviceSize && value[serviceFlags]&nodePortFlag != 0 {
+			lb.NodePorts++
+		}
+	}
+	lb.Services += n
+	if name := "map " + clean(info.Name); n > 0 && !slices.Contains(lb.Maps, name) {
+		lb.Maps = append(lb.Maps, name)
+	}
+}

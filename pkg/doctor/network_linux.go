@@ -1,0 +1,59 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// ownNetwork lists interfaces with their addresses, and routes.
+func ownNetwork(context.Context) (n Network, err error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return n, fmt.Errorf("listing the interfaces: %w", err)
+	}
+	names := map[int]string{}
+	addresses := map[int][]netip.Prefix{}
+	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return n, fmt.Errorf("listing the addresses: %w", err)
+	}
+	for _, a := range all {
+		if p, ok := prefixOf(a.IPNet); ok && !p.Addr().IsLinkLocalUnicast() {
+			addresses[a.LinkIndex] = append(addresses[a.LinkIndex], p)
+		}
+	}
+	for _, l := range links {
+		names[l.Attrs().Index] = clean(l.Attrs().Name)
+		n.Links = append(n.Links, Link{Name: clean(l.Attrs().Name), Type: l.Type(), Addresses: addresses[l.Attrs().Index]})
+	}
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return n, fmt.Errorf("listing the routes: %w", err)
+	}
+	for _, r := range routes {
+		p, ok := prefixOf(r.Dst)
+		if !ok || p.Bits() == 0 || p.Addr().IsLinkLocalUnicast() || p.Addr().IsMulticast() {
+			continue
+		}
+		learned := r.Protocol == unix.RTPROT_DHCP || r.Protocol == unix.RTPROT_RA
+		n.Routes = append(n.Routes, Route{Prefix: p.Masked(), Link: names[r.LinkIndex], Learned: learned})
+	}
+	return n, nil
+}
+
+func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	a, ok := netip.AddrFromSlice(n.IP)
+	ones, bits := n.Mask.Size()
+	if !ok || bits == 0 {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(a.Unmap(), ones), true
+}

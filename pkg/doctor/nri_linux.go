@@ -1,0 +1,86 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// nriSocket looks whether the socket is listened on, without connecting: containerd would
+// wait for a plugin to register.
+func nriSocket(ctx context.Context, o Options) (n NRI, err error) {
+	if o.NRISocket == "" {
+		return n, nil
+	}
+	info, err := os.Stat(o.NRISocket)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, nil
+	}
+	if err != nil {
+		return n, fmt.Errorf("containerd's NRI socket: %w", err)
+	}
+	n.Socket = info.Mode()&fs.ModeSocket != 0
+	// Sockets are listed by network namespace: containerd's is the one that counts.
+	pid, err := peer(ctx, o.Address)
+	if err != nil {
+		return n, nil //nolint:nilerr // out of sight; that containerd does not answer is said elsewhere
+	}
+	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", pid))
+	if err != nil {
+		return n, nil //nolint:nilerr // out of sight
+	}
+	n.Sure = true
+	n.Listening = listens(string(table), o.NRISocket)
+	return n, nil
+}
+
+// listens finds a listening socket by its path in /proc/net/unix: Num RefCount Protocol
+// Flags Type St Inode Path. Flag 0x10000 is SO_ACCEPTCON.
+func listens(table, path string) bool {
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		if len(fields) == 8 && fields[3] == "00010000" && samePath(fields[7], path) {
+			return true
+		}
+	}
+	return false
+}
+
+// samePath: /var/run is a link to /run.
+func samePath(a, b string) bool {
+	if a == b {
+		return true
+	}
+	ra, errA := filepath.EvalSymlinks(a)
+	rb, errB := filepath.EvalSymlinks(b)
+	return errA == nil && errB == nil && ra == rb
+}
+
+// peer is the process that listens on a unix socket.
+func peer(ctx context.Context, socket string) (int, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	if cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); cerr != nil {
+		return 0, cerr
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Pid), nil
+}

@@ -1,0 +1,107 @@
+package doctor
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// podsHaveTheirOwnAddresses: the pods' subnets are not the node's networks too.
+func podsHaveTheirOwnAddresses(f *Facts) ([]Finding, error) {
+	if err := first(f.CRI.Err, f.Network.Err); err != nil {
+		return nil, err
+	}
+	pods := podSubnets(f)
+	if len(pods) == 0 {
+		return nil, notApplicable("no pod subnet is named in the networks that are loaded, nor by kube-proxy or the controller manager")
+	}
+	var bridges []string
+	for _, l := range f.CRI.Value.Loaded {
+		bridges = append(bridges, l.Bridges...)
+	}
+	own := map[string]bool{}
+	var found []Finding
+	clash := func(pod podSubnet, prefix netip.Prefix, what string) {
+		if !pod.Overlaps(prefix) || own[pod.String()+what] {
+			return
+		}
+		own[pod.String()+what] = true
+		found = append(found, Finding{
+			Level: Warning, Summary: sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
+			Evidence: []string{sayf("%s comes from %s", pod.String(), pod.from), what},
+			Remedy:   []string{"choose another one: kubeadm init --pod-network-cidr, the CNI's own pool, and the controller manager's --cluster-cidr; existing pods keep theirs until they are made anew"},
+		})
+	}
+	for _, pod := range pods {
+		for _, l := range f.Network.Value.Links {
+			if ofPods(l, bridges) {
+				continue
+			}
+			for _, a := range l.Addresses {
+				clash(pod, a.Masked(), sayf("interface %s has %s", l.Name, a.String()))
+			}
+		}
+		for _, r := range f.Network.Value.Routes {
+			link := linkNamed(f.Network.Value.Links, r.Link)
+			if ofPods(link, bridges) || !r.Learned && !tunnel(link) {
+				continue // the CNI's own routes to other nodes are inside the pods' network
+			}
+			clash(pod, r.Prefix, sayf("route to %s by %s", r.Prefix.String(), r.Link))
+		}
+	}
+	return found, nil
+}
+
+type podSubnet struct {
+	netip.Prefix
+	from string
+}
+
+func podSubnets(f *Facts) (all []podSubnet) {
+	for _, l := range f.CRI.Value.Loaded {
+		for _, s := range l.Subnets {
+			all = append(all, podSubnet{s, "network " + l.Name})
+		}
+	}
+	for _, p := range f.Processes.Value {
+		for _, s := range p.Settings {
+			if s.Key != "cluster-cidr" {
+				continue
+			}
+			for _, part := range strings.Split(s.Value, ",") {
+				if prefix, err := netip.ParsePrefix(strings.TrimSpace(part)); err == nil {
+					all = append(all, podSubnet{prefix.Masked(), p.Name + "'s " + s.From})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// ofPods tells whether an interface is there for the pods.
+func ofPods(l Link, bridges []string) bool {
+	switch {
+	case l.Name == "lo", l.Type == "dummy", slices.Contains(bridges, l.Name):
+		return true
+	case l.Type == "veth" && !slices.ContainsFunc(l.Addresses, func(a netip.Prefix) bool { return !a.IsSingleIP() }):
+		return true // a pod's end of ptp; a node that is a container has a whole network on one
+	}
+	for _, c := range cnis() {
+		if matches(c.links, l.Name) {
+			return true
+		}
+	}
+	return matches([]string{"cni*", "tunl0", "lxc*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system", "eni*", "gke*"}, l.Name)
+}
+
+// tunnel tells whether an interface leads into somebody else's network.
+func tunnel(l Link) bool { return l.Type == "tuntap" || l.Type == "wireguard" || l.Type == "ppp" }
+
+func linkNamed(links []Link, name string) Link {
+	for _, l := range links {
+		if l.Name == name {
+			return l
+		}
+	}
+	return Link{Name: name}
+}

@@ -1,0 +1,131 @@
+package doctor
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func TestLocks(t *testing.T) {
+	const text = `1: POSIX  ADVISORY  WRITE 101 00:2f:7 0 EOF
+2: FLOCK  ADVISORY  WRITE 708 08:01:1234 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 709 08:01:1234 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 710 08:01:1234 0 EOF
+3: LEASE  ACTIVE    READ 5 08:01:1234
+4: junk
+`
+	got := parseLocks(text, map[string]string{"08:01:1234": "/run/xtables.lock"})
+	want := map[string]lockState{"/run/xtables.lock": {holder: 708, waiters: map[int]bool{709: true, 710: true}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestUnixSockets(t *testing.T) {
+	const table = `Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000002 00000000 00010000 0001 01 20103 /run/nri/nri.sock
+0000000000000000: 00000003 00000000 00000000 0001 03 20104 /run/other.sock
+`
+	if !listens(table, "/run/nri/nri.sock") || listens(table, "/run/other.sock") || listens("", "/run/nri/nri.sock") {
+		t.Error("who listens was not told right")
+	}
+}
+
+func TestLastLine(t *testing.T) {
+	for end, want := range map[string]string{
+		"":     "",
+		"\n\n": "",
+		"2026-11-20T16:00:00.1Z stdout F all is well\n2026-11-20T16:00:01.1Z stderr F it is not\n": "it is not",
+		"2026-11-20T16:00:01.1Z stderr P cut here\n":                                               "cut here",
+		"no CRI line\x1b[2J": `no CRI line\x1b[2J`,
+	} {
+		if got := parseLastLine(end); got != want {
+			t.Errorf("%q: %q, want %q", end, got, want)
+		}
+	}
+}
+
+func TestFlags(t *testing.T) {
+	got := flags([]string{"cilium-agent", "--kube-proxy-replacement", "strict", "--enable-node-port", "--bpf-lb-sock=false", "--other=true"}, ciliumSettings()...)
+	want := []Setting{{"kube-proxy-replacement", "strict", "command line"}, {"enable-node-port", "true", "command line"}, {"bpf-lb-sock", "false", "command line"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if !got[0].replaces() || !got[1].replaces() || got[2].replaces() || (Setting{Value: "partial"}).replaces() {
+		t.Error("what switches it on was not told right")
+	}
+}
+
+// A ConfigMap is links through a link. None of them leads out of the container.
+func TestSettingsOfAContainer(t *testing.T) {
+	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "true")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.WriteFile(outside, []byte("true"), 0o600))
+	dir := filepath.Join(root, "tmp/cilium/config-map")
+	must(os.MkdirAll(filepath.Join(dir, "..v1"), 0o755))
+	must(os.WriteFile(filepath.Join(dir, "..v1/kube-proxy-replacement"), []byte("true\n"), 0o644))
+	must(os.Symlink("..v1", filepath.Join(dir, "..data")))
+	must(os.Symlink("..data/kube-proxy-replacement", filepath.Join(dir, "kube-proxy-replacement")))
+	must(os.Symlink(outside, filepath.Join(dir, "enable-node-port")))
+	want := []Setting{{"kube-proxy-replacement", "true", "its ConfigMap, /tmp/cilium/config-map/kube-proxy-replacement"}}
+	if got := settingsIn(root, "/tmp/cilium/config-map"); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	got := mountedSettings([]mount{{host: filepath.Join(root, "tmp"), container: "/tmp"}, {host: root, container: "/tm"}})
+	if len(got) != 1 || !got[0].replaces() {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The kernel's blob of a table of legacy iptables, and whatever else may come.
+func FuzzLegacyTable(f *testing.F) {
+	v := ipVersions()[0]
+	entry := func(target string, name string) []byte {
+		b := make([]byte, 112+32+32)
+		binary.NativeEndian.PutUint16(b[v.targetAt:], 112)
+		binary.NativeEndian.PutUint16(b[v.targetAt+2:], uint16(len(b)))
+		copy(b[112+2:], target)
+		copy(b[112+32:], name)
+		return b
+	}
+	table := slices.Concat(entry("", ""), entry("ERROR", "KUBE-SERVICES"), entry("MASQUERADE", "x"), entry("ERROR", "ERROR"))
+	if got := v.parse(table); !slices.Equal(got, []string{"KUBE-SERVICES"}) {
+		f.Fatalf("%q", got)
+	}
+	f.Add(table)
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		for _, v := range ipVersions() {
+			v.parse(b)
+		}
+	})
+}
+
+// What containerd tells of its networks holds secrets, and may be anything.
+func FuzzNetworksAsLoaded(f *testing.F) {
+	const loaded = `{"PluginDirs":["/opt/cni/bin"],"PluginConfDir":"/etc/cni/net.d","PluginMaxConfNum":1,"Networks":[
+	{"Config":{"Name":"cni-loopback","Plugins":[{"Source":"{\"type\":\"loopback\"}"}]}},
+	{"Config":{"Name":"cbr0","CNIVersion":"1.0.0","Source":"x","Plugins":[
+		{"Source":"{\"type\":\"flannel\",\"password\":\"canary\"}"},
+		{"Source":"{\"type\":\"bridge\",\"bridge\":\"cni0\",\"ipam\":{\"type\":\"host-local\",\"dataDir\":\"/d\",\"ranges\":[[{\"subnet\":\"10.1.0.0/24\"}]]}}"}]}}]}`
+	var c CRI
+	if err := c.parse([]byte(loaded)); err != nil {
+		f.Fatal(err)
+	}
+	l := c.Loaded[0]
+	if !c.NeedsLoopback || len(c.Loaded) != 1 || !slices.Equal(l.Delegates, []string{"bridge", "host-local"}) || l.Subnets[0].String() != "10.1.0.0/24" ||
+		!slices.Equal(l.Plugins, []event.Plugin{{Type: "flannel"}, {Type: "bridge", IPAM: "host-local"}}) || l.DataDirs[0] != "/d" {
+		f.Fatalf("%+v", c)
+	}
+	f.Add(loaded)
+	f.Fuzz(func(_ *testing.T, s string) { _ = new(CRI).parse([]byte(s)) })
+}

@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"strings"
+	"time"
+)
+
+const (
+	// restartsMany in restartsLately is a container that does not come up: kubelet's
+	// back-off reaches five minutes at the sixth.
+	restartsMany   = 3
+	restartsLately = 10 * time.Minute
+	// startsIn is how long a container may be made and not started.
+	startsIn = 10 * time.Second
+)
+
+// networkPodsRun: the containers that write the CNI folders, and kube-proxy, run or ended
+// well.
+func networkPodsRun(f *Facts) ([]Finding, error) {
+	if f.Containers.Err != nil {
+		return nil, f.Containers.Err
+	}
+	var found []Finding
+	for _, c := range f.Containers.Value {
+		if !c.SandboxReady || len(c.Mounts) == 0 && !c.Proxy {
+			continue
+		}
+		wrong := troubleOf(c, f.Now)
+		if wrong == "" {
+			continue
+		}
+		what := "writes the CNI folders"
+		if c.Proxy {
+			what = "is kube-proxy"
+		}
+		finding := Finding{
+			Level: Problem, Summary: sayf("container %s of pod %s/%s, which %s, %s", c.Name, c.Namespace, c.Pod, what, wrong),
+			Evidence: []string{evidenceOf(c)},
+			Remedy:   []string{sayf("kubectl -n %s logs %s -c %s --previous", c.Namespace, c.Pod, c.Name)},
+		}
+		if c.LastLine != "" {
+			finding.Evidence = append(finding.Evidence, "its last line: "+c.LastLine)
+		}
+		if len(c.Mounts) > 0 {
+			finding.Evidence = append(finding.Evidence, "it mounts "+list(c.Mounts))
+		}
+		found = append(found, finding)
+	}
+	return found, nil
+}
+
+// troubleOf says what is wrong with a container; empty if nothing.
+func troubleOf(c Container, now time.Time) string {
+	switch c.State {
+	case "exited":
+		if c.ExitCode == 0 {
+			return "" // what installs ends when it is done
+		}
+		if c.Restarts > 0 {
+			return sayf("fails again and again: exit code %d, %s", int(c.ExitCode), plural(c.Restarts, "restart"))
+		}
+		return sayf("ended with exit code %d", int(c.ExitCode))
+	case "created", "unknown":
+		if now.Sub(c.Created) > startsIn {
+			return "has not started"
+		}
+		return ""
+	}
+	if c.Restarts >= restartsMany && now.Sub(c.Started) < restartsLately {
+		return sayf("runs again after %d restarts, since %s", c.Restarts, now.Sub(c.Started).Round(time.Second).String())
+	}
+	return ""
+}
+
+func evidenceOf(c Container) string {
+	parts := []string{"CRI: " + c.State}
+	if c.State == "exited" {
+		parts = append(parts, sayf("exit code %d", int(c.ExitCode)))
+		if c.Reason != "" {
+			parts = append(parts, "reason "+clean(c.Reason))
+		}
+		parts = append(parts, "at "+c.Finished.UTC().Format(time.RFC3339))
+	} else if !c.Started.IsZero() {
+		parts = append(parts, "since "+c.Started.UTC().Format(time.RFC3339))
+	}
+	return strings.Join(append(parts, plural(c.Restarts, "restart")), ", ")
+}

@@ -1,0 +1,112 @@
+package doctor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Level says how bad a finding is.
+type Level string
+
+// The levels.
+const (
+	// Problem: pods get no network, or cniscope sees nothing, until it is mended.
+	Problem Level = "problem"
+	// Warning: it will or may do harm.
+	Warning Level = "warning"
+	// Note is worth knowing and no reason for anything; it does not count as a finding.
+	Note Level = "note"
+)
+
+// Finding is one thing that is wrong, with what shows it and what to do.
+type Finding struct {
+	Check    string   `json:"check"`
+	Level    Level    `json:"level"`
+	Summary  string   `json:"summary"`
+	Evidence []string `json:"evidence"`
+	Remedy   []string `json:"remedy"`
+}
+
+// State is how a check came out.
+type State string
+
+// The states.
+const (
+	OK            State = "ok"
+	Found         State = "findings"
+	NotApplicable State = "not applicable"
+	Unchecked     State = "could not check"
+)
+
+// Outcome is how one check came out, and why where it was not made.
+type Outcome struct {
+	Name   string `json:"name"`
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Report is what an examination gave.
+type Report struct {
+	Node     string        `json:"node,omitempty"`
+	Time     time.Time     `json:"time"`
+	Took     time.Duration `json:"took_ns"`
+	Findings []Finding     `json:"findings"`
+	Checks   []Outcome     `json:"checks"`
+}
+
+// What a program may end with.
+const (
+	ExitHealthy   = 0
+	ExitFindings  = 1
+	ExitUnchecked = 2
+)
+
+// ExitCode is 1 where something was found, else 2 where a check could not be made, else 0:
+// so 0 says that everything was looked at and is well.
+func (r Report) ExitCode() int {
+	code := ExitHealthy
+	for _, c := range r.Checks {
+		switch c.State {
+		case Found:
+			return ExitFindings
+		case Unchecked:
+			code = ExitUnchecked
+		}
+	}
+	return code
+}
+
+// Count is how many checks came out so, and for Found how many findings there are.
+func (r Report) Count(s State) (n int) {
+	if s == Found {
+		for _, f := range r.Findings {
+			if f.Level != Note {
+				n++
+			}
+		}
+		return n
+	}
+	for _, c := range r.Checks {
+		if c.State == s {
+			n++
+		}
+	}
+	return n
+}
+
+func clean(s string) string { return text.Clean(s, text.Bound) }
+
+// sayf is Sprintf with its text arguments made safe.
+func sayf(format string, args ...any) string {
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			args[i] = clean(a)
+		case error:
+			args[i] = clean(a.Error())
+		}
+	}
+	return fmt.Sprintf(format, args...)
+}

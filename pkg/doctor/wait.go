@@ -1,0 +1,73 @@
+package doctor
+
+import (
+	"context"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// waitPace is how often is asked: the question costs containerd what kubelet's costs it,
+// which asks every five seconds.
+const waitPace = time.Second
+
+// Step is what is missing until a node's network is ready.
+type Step struct {
+	// Missing is empty where nothing is.
+	Missing string
+	// Denied says that we may not ask.
+	Denied error
+}
+
+// WaitReady returns once containerd says that the node's network is ready, or when ctx
+// ends, or when it turns out that we may not ask. It calls changed with each step that is
+// missing, when that is another one than before.
+func WaitReady(ctx context.Context, o Options, changed func(missing string)) Step {
+	o = o.withDefaults()
+	said := ""
+	for {
+		step := nextStep(ctx, o)
+		if ctx.Err() != nil && said != "" {
+			return Step{Missing: said} // the answer may be of our own haste
+		}
+		if step.Missing == "" || step.Denied != nil {
+			return step
+		}
+		if step.Missing != said {
+			said = step.Missing
+			changed(said)
+		}
+		select {
+		case <-time.After(waitPace):
+		case <-ctx.Done():
+			return step
+		}
+	}
+}
+
+// nextStep asks once.
+func nextStep(ctx context.Context, o Options) Step {
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	f := &Facts{Options: o, Now: time.Now()}
+	withContainerd(f, func(_ *containerd.Client, runtime cri.RuntimeServiceClient) {
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
+		f.lookIntoFolder()
+		if f.CRI.Err == nil && !f.CRI.Value.Network && len(f.Folder.Value.Networks) == 0 { // who should have written one?
+			f.Containers.Value, f.Containers.Err = askContainers(ctx, runtime)
+			f.Containers.Value = ofNetwork(f.Containers.Value, f.cniDirs())
+		}
+	})
+	err := f.CRI.Err
+	switch {
+	case err == nil && f.CRI.Value.Network:
+		return Step{}
+	case err != nil && unasked(err):
+		return Step{Missing: sayf("containerd may not be asked: %s", err), Denied: err}
+	case f.Runtime.Err != nil:
+		return Step{Missing: sayf("containerd does not answer: %s", f.Runtime.Err)}
+	}
+	missing, _ := missingStep(f)
+	return Step{Missing: missing}
+}

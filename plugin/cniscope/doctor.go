@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/trace"
+)
+
+// doctorFlags are those of cniscope doctor.
+type doctorFlags struct {
+	file             optionsFile
+	format, wait     string
+	timeout, answers time.Duration
+	kubelet          string
+}
+
+func doctorCmd() *cobra.Command {
+	f := doctorFlags{format: "text"}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is wrong with this node's pod network, and what to do",
+		Long: `Look at this node and say what keeps its pods from getting a network, or will: each
+finding with its evidence and what to do.
+
+It asks containerd what it has loaded, and looks at the CNI folder, its plugins, the
+containers that write them, kubelet, service proxies, what other CNIs left behind, stuck
+calls and locks, NRI, the kernel, the OTLP endpoint (one test span) and the clock. It
+changes nothing, runs no command and no plugin, and needs no access to the cluster.
+
+It ends with 0 if every check was made and found nothing, with 1 if something was found,
+and with 2 if nothing was found but a check could not be made, or it was called wrongly.
+Notes (·) do not count. As another user than root it makes fewer checks, and says which
+it could not make.
+
+With --wait ready it only waits until containerd says that the node's network is ready,
+and ends with 0; says each step that is missing on the way; and, when the time is over,
+makes all checks and ends with 1, or with 2 if it may not ask.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.file.flag(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", f.format, "text or json")
+	flags.StringVar(&f.wait, "wait", "", `"ready": wait until the node's network is ready`)
+	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait")
+	flags.DurationVar(&f.answers, "patience", doctor.DefaultPatience, "how long whoever is asked may take to answer")
+	flags.StringVar(&f.kubelet, "kubelet", doctor.DefaultKubelet, "host and port of kubelet's healthz")
+	return cmd
+}
+
+// unhealthy ends the program with the code of a report.
+type unhealthy struct {
+	error
+	code int
+}
+
+// ExitCode is doctor's.
+func (u unhealthy) ExitCode() int { return u.code }
+
+func (f doctorFlags) run(cmd *cobra.Command) error {
+	if f.format != "text" && f.format != "json" {
+		return usageError{fmt.Errorf("--format %s: want text or json", f.format)}
+	}
+	if f.wait != "" && f.wait != "ready" {
+		return usageError{fmt.Errorf("--wait %s: want ready", f.wait)}
+	}
+	o, err := f.file.load()
+	if err != nil {
+		return unhealthy{err, doctor.ExitUnchecked}
+	}
+	ask := f.options(o)
+	missing := ""
+	if f.wait != "" {
+		step, took := f.waitReady(cmd, ask)
+		if step.Denied != nil {
+			return unhealthy{fmt.Errorf("%s", step.Missing), doctor.ExitUnchecked}
+		}
+		if missing = step.Missing; missing == "" {
+			return f.ready(cmd.OutOrStdout(), took)
+		}
+	}
+	report := doctor.Examine(cmd.Context(), ask)
+	if f.format == "json" {
+		err = json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+	} else {
+		err = report.Text(cmd.OutOrStdout())
+	}
+	switch code := report.ExitCode(); {
+	case err != nil:
+		return err
+	case missing != "":
+		return unhealthy{fmt.Errorf("the node's network is not ready after %s: %s", f.timeout, missing), doctor.ExitFindings}
+	case code != doctor.ExitHealthy:
+		return unhealthy{fmt.Errorf("%s", report.Summary()), code}
+	}
+	return nil
+}
+
+// options are what the options file says, as the doctor wants it.
+func (f doctorFlags) options(o config.Options) doctor.Options {
+	ask := doctor.Options{
+		Node: o.Resource.Node, Address: o.Containerd.Address, ConfDir: o.CNI.ConfDir, RunDir: o.Run.Dir,
+		Hung: o.Slow.Hung, Kubelet: f.kubelet, Patience: f.answers,
+	}
+	if o.NRI.Enabled {
+		ask.NRISocket = o.NRI.Socket
+	}
+	if endpoint, _ := o.Export.OTLP.Target(); endpoint != "" {
+		ask.Endpoint = o.Export.OTLP.Endpoint
+		ask.Send = func(ctx context.Context) error { return sendTest(ctx, o) }
+	}
+	return ask
+}
+
+// sendTest sends a test span the way that operations go.
+func sendTest(ctx context.Context, o config.Options) error {
+	out, err := otlpExporter(o.Export.OTLP)
+	if err != nil {
+		return err
+	}
+	defer out.Shutdown(ctx) //nolint:errcheck // it has been sent, or not
+	boot := record.Host().BootID
+	span := trace.Test(settingsOf(o, boot).Node, trace.IDs{Seed: boot}, time.Now())
+	return out.Export(ctx, []*tracepb.ResourceSpans{span})
+}
+
+// waitReady waits, and says on the way what is missing.
+func (f doctorFlags) waitReady(cmd *cobra.Command, o doctor.Options) (doctor.Step, time.Duration) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	began := time.Now()
+	step := doctor.WaitReady(ctx, o, func(missing string) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s waiting: %s\n", time.Since(began).Round(time.Second), missing)
+	})
+	return step, time.Since(began)
+}
+
+func (f doctorFlags) ready(out io.Writer, took time.Duration) error {
+	if f.format == "json" {
+		return json.NewEncoder(out).Encode(map[string]any{"ready": true, "waited_ns": took})
+	}
+	_, err := fmt.Fprintf(out, "the node's network is ready, after %s\n", took.Round(time.Millisecond))
+	return err
+}

@@ -1,0 +1,65 @@
+//go:build linux
+
+package doctor
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// A call that does not come back is found by asking the running cniscope, and without one
+// by its process.
+func TestACallThatIsStuckIsFound(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		n := newNode(t, rig.Options{
+			Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("stuck")}}},
+			Plugins:  map[string][]byte{"stuck": rig.Script(`[ "$CNI_COMMAND" = ADD ] && sleep 8`)},
+		})
+		n.toml += "[slow]\nhung = \"1s\"\n"
+		if running {
+			s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
+			check(t, err)
+			t.Cleanup(func() { check(t, s.Stop()) })
+		} else {
+			// A script is its shell to the kernel; a plugin is a program.
+			check(t, n.rig.AddPlugin("stuck", sleeper(t)))
+		}
+		n.silent("calls")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"}) // it ends by itself, well or not
+		}()
+		n.eventually(func() bool { return len(of(n.examine(), "calls")) > 0 })
+		if running {
+			n.finds("calls", doctor.Problem, "CNI ADD eth0 of pod shop/web-0", "the plugin is stuck", "it runs sleep", "nanosleep")
+		} else {
+			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
+			// A change of the folder waits for the call, and then everybody waits: kubelet too.
+			write(t, filepath.Join(n.rig.CNIConfDir(), "99-more.conflist"), other)
+			n.finds("containerd", doctor.Problem, "its CRI does not", "DeadlineExceeded", "a CNI call that hangs while the CNI folder changes holds all others")
+			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
+		}
+		<-done
+	}
+}
+
+// sleeper is a plugin that is a program and does nothing for a while.
+func sleeper(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "main.go"), "package main\nimport (\"os\"; \"time\")\nfunc main() { if os.Getenv(\"CNI_COMMAND\") == \"ADD\" { time.Sleep(15 * time.Second) } }\n")
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "stuck"), filepath.Join(dir, "main.go"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "stuck"))
+	check(t, err)
+	return data
+}

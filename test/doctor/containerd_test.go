@@ -1,0 +1,19 @@
+//go:build linux
+
+package doctor
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+func TestContainerdThatDoesNotRunIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	n.silent("containerd")
+	n.rig.Kill9Containerd()
+	n.finds("containerd", doctor.Problem, "does not answer", n.rig.Socket())
+	check(t, n.rig.RestartContainerd(n.ctx))
+	n.silent("containerd")
+}

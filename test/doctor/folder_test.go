@@ -1,0 +1,86 @@
+//go:build linux
+
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	check(t, os.WriteFile(file, []byte(text), 0o644))
+}
+
+const other = `{"cniVersion":"1.0.0","name":"other","plugins":[{"type":"bridge","bridge":"cni-other","ipam":{"type":"host-local","subnet":"10.99.0.0/24"}}]}`
+
+func TestABadFileThatComesFirstIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	bad := filepath.Join(n.rig.CNIConfDir(), "00-bad.conflist")
+	write(t, bad, "{\n\"name\": secret")
+	n.eventually(func() bool { return len(of(n.examine(), "network-ready")) > 0 })
+	n.finds("cni-folder", doctor.Problem, "00-bad.conflist", "line 2", "lastCNILoadStatus", "containerd loads no network at all")
+	n.finds("network-ready", doctor.Problem, "00-bad.conflist", "NetworkReady=false")
+	check(t, os.Remove(bad))
+	n.eventually(func() bool { return len(of(n.examine(), "network-ready")) == 0 })
+	n.silent("cni-folder", "network-ready", "cni-loaded")
+}
+
+func TestAnEmptyFolderIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{}})
+	write(t, filepath.Join(n.rig.CNIConfDir(), "10-calico.conflist.disabled"), other)
+	n.finds("cni-folder", doctor.Problem, "no network in", "10-calico.conflist.disabled", "does not look at")
+	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "no container here mounts it", "cni plugin not initialized")
+}
+
+func TestADeletedFolderIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	dir := n.rig.CNIConfDir()
+	check(t, os.RemoveAll(dir))
+	n.finds("cni-folder", doctor.Problem, dir+" does not exist", "systemctl restart containerd")
+	n.eventually(func() bool { return len(of(n.examine(), "containerd")) > 0 })
+	n.finds("containerd", doctor.Problem, "does not answer", "containerd stops when its CNI folder is removed")
+
+	check(t, os.Mkdir(dir, 0o700))
+	write(t, filepath.Join(dir, "10-other.conflist"), other)
+	check(t, n.rig.RestartContainerd(n.ctx))
+	n.silent("containerd", "cni-folder", "network-ready")
+}
+
+// containerd reads the folder again when a file is written or removed, but not when one is
+// moved there. The remedy is taken by its word.
+func TestAFileThatWasMovedIntoTheFolderIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	n.silent("cni-loaded")
+	aside := filepath.Join(n.rig.Dir(), "05-other.conflist")
+	write(t, aside, other)
+	check(t, os.Rename(aside, filepath.Join(n.rig.CNIConfDir(), "05-other.conflist")))
+	n.finds("cni-loaded", doctor.Warning, "the folder says: other bridge(host-local) from 05-other.conflist", "containerd has loaded: "+n.rig.Networks()[0].Name, ".reload")
+	reload := filepath.Join(n.rig.CNIConfDir(), ".reload")
+	n.run("sh", "-c", "touch "+reload+" && rm "+reload)
+	n.eventually(func() bool { return len(of(n.examine(), "cni-loaded")) == 0 })
+	n.silent("cni-loaded", "network-ready")
+}
+
+func TestAnUnknownVersionIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	write(t, filepath.Join(n.rig.CNIConfDir(), "05-new.conflist"),
+		`{"cniVersion":"9.9.9","name":"new","plugins":[{"type":"bridge"}]}`)
+	n.finds("cni-version", doctor.Problem, "05-new.conflist: cniVersion 9.9.9", "1.1.0")
+}
+
+// Which of several wins is decided by name; that matters where the other one's agent runs.
+func TestAConfigurationThatIsIgnoredIsNamed(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	write(t, filepath.Join(n.rig.CNIConfDir(), "99-calico.conflist"),
+		`{"cniVersion":"1.0.0","name":"k8s-pod-network","plugins":[{"type":"calico","ipam":{"type":"calico-ipam"}}]}`)
+	n.finds("cni-order", doctor.Note, "ignored: k8s-pod-network calico(calico-ipam) from 99-calico.conflist")
+	n.silent("cni-binaries") // what is not used is not missed
+	n.start("calico-node", n.named("calico-node"), "600")
+	n.eventually(func() bool { return of(n.examine(), "cni-order")[0].Level == doctor.Warning })
+	n.finds("cni-order", doctor.Warning, "Calico runs here", "is calico-node", "99-calico.conflist is ignored")
+}

@@ -1,0 +1,207 @@
+//go:build linux
+
+// Package doctor holds the scenarios of cniscope doctor: a node on the rig is broken in one
+// way, and doctor names that with the right evidence; whole, it is silent.
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// program is the cniscope under test.
+var program string
+
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		os.Exit(m.Run()) // every test says that it is skipped
+	}
+	dir, err := os.MkdirTemp("", "cniscope-doctor")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // an ordinary user runs it too
+	}
+	if err == nil {
+		program, err = scope.Build(context.Background(), dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// node is a rig and what doctor is told of it.
+type node struct {
+	*testing.T
+	ctx  context.Context
+	rig  *rig.Rig
+	toml string
+	// around goes in front of the program; flags behind it.
+	around, flags []string
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, rig.ErrNoTools) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newNode(t *testing.T, o rig.Options) *node {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a rig makes namespaces, mounts and links")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	r, err := rig.Start(ctx, o)
+	check(t, err)
+	t.Cleanup(func() { check(t, r.Close()) })
+	n := &node{T: t, ctx: ctx, rig: r}
+	n.toml = fmt.Sprintf("[nri]\nsocket = %q\n[containerd]\naddress = %q\n[cni]\nconf_dir = %q\n[run]\ndir = %q\n[resource]\nnode = \"rig-node\"\n",
+		r.NRISocket(), r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"))
+	return n
+}
+
+// command is cniscope doctor on this node.
+func (n *node) command(flags ...string) *exec.Cmd {
+	n.Helper()
+	config := filepath.Join(filepath.Dir(program), "cniscope.toml") // where an ordinary user can read it
+	check(n.T, os.WriteFile(config, []byte(n.toml), 0o644))
+	args := append(append([]string{}, n.around...), program, "doctor", "--config", config)
+	args = append(append(args, n.flags...), flags...)
+	return exec.CommandContext(n.ctx, args[0], args[1:]...)
+}
+
+// examine runs doctor, and checks that its exit code is its report's.
+func (n *node) examine() doctor.Report {
+	n.Helper()
+	cmd := n.command("--format", "json")
+	var out, trouble bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &trouble
+	err := cmd.Run()
+	var report doctor.Report
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		n.Fatalf("%v\n%s%s", err, out.String(), trouble.String())
+	}
+	if code := exitCode(n.T, err); code != report.ExitCode() {
+		n.Errorf("doctor ended with %d, its report says %d", code, report.ExitCode())
+	}
+	return report
+}
+
+func exitCode(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	check(t, err)
+	return 0
+}
+
+// of is what one check found.
+func of(r doctor.Report, name string) (found []doctor.Finding) {
+	for _, f := range r.Findings {
+		if f.Check == name {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// finds has doctor find one thing by a check, at a level, and say all that is given.
+func (n *node) finds(name string, level doctor.Level, says ...string) doctor.Finding {
+	n.Helper()
+	found := of(n.examine(), name)
+	if len(found) != 1 {
+		n.Fatalf("%s found %d things, want 1: %+v", name, len(found), found)
+	}
+	f := found[0]
+	if f.Level != level || len(f.Evidence) == 0 || len(f.Remedy) == 0 {
+		n.Errorf("want a %s with evidence and remedy: %+v", level, f)
+	}
+	all := f.Summary + "\n" + strings.Join(f.Evidence, "\n") + "\n" + strings.Join(f.Remedy, "\n")
+	for _, want := range says {
+		if !strings.Contains(all, want) {
+			n.Errorf("%s does not say %q:\n%s", name, want, all)
+		}
+	}
+	return f
+}
+
+// silent has checks be made and find nothing.
+func (n *node) silent(names ...string) {
+	n.Helper()
+	report := n.examine()
+	for _, name := range names {
+		if found := of(report, name); len(found) > 0 {
+			n.Errorf("%s is not silent: %+v", name, found)
+		}
+		for _, c := range report.Checks {
+			if c.Name == name && c.State != doctor.OK {
+				n.Errorf("%s: %s: %s", name, c.State, c.Reason)
+			}
+		}
+	}
+}
+
+// start runs a command in the background until the test ends, and returns once it is the
+// program of that name.
+func (n *node) start(name string, command ...string) *exec.Cmd {
+	n.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
+	check(n.T, cmd.Start())
+	n.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	n.eventually(func() bool {
+		is, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
+		check(n.T, err)
+		return strings.TrimSpace(string(is)) == name
+	})
+	return cmd
+}
+
+// run runs a command to its end.
+func (n *node) run(command ...string) {
+	n.Helper()
+	if out, err := exec.CommandContext(n.ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+		n.Fatalf("%v: %v\n%s", command, err, out)
+	}
+}
+
+// named is a program of that name that sleeps.
+func (n *node) named(name string) string {
+	n.Helper()
+	return n.copied("/bin/sleep", name)
+}
+
+// eventually waits for what another process does in its own time.
+func (n *node) eventually(ok func() bool) {
+	n.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	n.Fatal("it did not come")
+}

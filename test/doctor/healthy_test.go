@@ -1,0 +1,70 @@
+//go:build linux
+
+package doctor
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+func TestAHealthyNodeGivesNoFindings(t *testing.T) {
+	tools, err := rig.Tools("containerd")
+	check(t, err)
+	for _, version := range []string{"containerd", "containerd-2.3/containerd", "containerd-1.7/containerd"} {
+		t.Run(version, func(t *testing.T) {
+			if _, err := rig.Tools(version); err != nil {
+				t.Skip(err)
+			}
+			healthy(t, filepath.Dir(filepath.Join(tools, version)))
+		})
+	}
+}
+
+func healthy(t *testing.T, containerd string) {
+	n := newNode(t, rig.Options{Containerd: containerd})
+	_, err := n.rig.RunPod(n.ctx, rig.PodOptions{Name: "web-0"})
+	check(t, err)
+	s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
+	check(t, err)
+	t.Cleanup(func() { check(t, s.Stop()) })
+	n.silent("containerd", "cni-folder", "cni-binaries", "cni-version", "cni-loaded", "cni-order", "network-ready", "network-pods",
+		"service-proxies", "service-rules", "leftovers", "overlap", "calls", "locks", "nri", "kernel")
+
+	report := n.examine()
+	t.Logf("doctor took %s", report.Took)
+	for _, f := range report.Findings {
+		if f.Check != "clock" { // this machine's is not ours to set
+			t.Errorf("found on a healthy node: %+v", f)
+		}
+	}
+}
+
+// Whoever is not root learns what can be seen, and what could not be checked.
+func TestAnOrdinaryUserIsToldWhatCouldNotBeChecked(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	cmd := n.command()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	code := exitCode(t, err)
+	for _, name := range []string{"cni-folder", "cni-binaries", "network-ready", "network-pods", "service-rules", "kernel"} {
+		if !strings.Contains(string(out), "? "+name+": could not check: ") {
+			t.Errorf("it is not said that %s could not be checked", name)
+		}
+	}
+	want := doctor.ExitUnchecked
+	if strings.Contains(string(out), "! clock") { // this machine's is not ours to set
+		want = doctor.ExitFindings
+	}
+	if code != want {
+		t.Errorf("ended with %d, want %d", code, want)
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
+}

@@ -1,0 +1,41 @@
+//go:build linux
+
+package doctor
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+func TestAKubeletThatIsNotHealthyIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	healthy := true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" || !healthy {
+			http.Error(w, "[-]syncloop failed: reason withheld", http.StatusInternalServerError)
+		}
+	}))
+	n.flags = []string{"--kubelet", server.Listener.Addr().String()}
+	n.silent("kubelet")
+	healthy = false
+	n.finds("kubelet", doctor.Problem, "500 [-]syncloop failed", "/healthz")
+
+	server.Close()
+	state := func() (s doctor.State) {
+		for _, c := range n.examine().Checks {
+			if c.Name == "kubelet" {
+				s = c.State
+			}
+		}
+		return s
+	}
+	if s := state(); s != doctor.NotApplicable {
+		t.Errorf("without a kubelet the check is %s", s)
+	}
+	n.start("kubelet", n.named("kubelet"), "600")
+	n.finds("kubelet", doctor.Problem, "connection refused", "journalctl -u kubelet")
+}

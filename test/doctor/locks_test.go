@@ -1,0 +1,29 @@
+//go:build linux
+
+package doctor
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+func TestWhoHoldsALockThatOthersWaitFor(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	net := n.rig.Networks()[0]
+	lock := filepath.Join(net.DataDir, net.Name, "lock")
+	check(t, os.MkdirAll(filepath.Dir(lock), 0o755))
+	flock := n.copied("/usr/bin/flock", "holder")
+	n.start("holder", flock, lock, "sleep", "60")
+	n.eventually(func() bool { // it has it
+		return exec.Command("flock", "--nonblock", lock, "true").Run() != nil
+	})
+	n.silent("locks") // nobody waits
+	n.start("waiter", n.copied("/usr/bin/flock", "waiter"), lock, "true")
+	n.eventually(func() bool { return len(of(n.examine(), "locks")) > 0 })
+	n.finds("locks", doctor.Warning, lock, "(holder)", "waiting: process", "(waiter)", "/proc/locks")
+}

@@ -1,0 +1,118 @@
+//go:build linux
+
+package doctor
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+func kubeProxyProcess(s *scene) {
+	s.start("kube-proxy", "nsenter", "--net="+s.netns, s.named("kube-proxy"), "600")
+}
+
+// kubeProxyElsewhere is one of a neighbour, as in kind.
+func kubeProxyElsewhere(s *scene) { s.start("kube-proxy", s.named("kube-proxy"), "600") }
+
+func kubeProxyContainer(s *scene) {
+	s.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("sleep 600")})
+}
+
+func kubeProxyCrashing(s *scene) {
+	s.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{
+		Metadata: &cri.ContainerMetadata{Name: "kube-proxy", Attempt: 7}, Command: shell("exit 1"),
+	})
+}
+
+func ciliumTold(s *scene) {
+	// A process of the right name and arguments that does nothing.
+	s.start("cilium-agent", "sh", "-c", `exec "$0" -c 'sleep 600; true' --kube-proxy-replacement=true`, s.copied("/bin/sh", "cilium-agent"))
+}
+
+// ciliumCrashing is an agent that ends, with its ConfigMap where its pod puts it.
+func ciliumCrashing(s *scene) {
+	dir := s.TempDir()
+	check(s.T, os.MkdirAll(filepath.Join(dir, "cilium/config-map"), 0o755))
+	write(s.T, filepath.Join(dir, "cilium/config-map/kube-proxy-replacement"), "true\n")
+	s.container("kube-system", "cilium-x", &cri.ContainerConfig{
+		Metadata: &cri.ContainerMetadata{Name: "cilium-agent"}, Command: shell("exit 1"),
+		Mounts: []*cri.Mount{{HostPath: dir, ContainerPath: "/tmp"}},
+	})
+}
+
+func iptablesRules(s *scene) { s.rules("iptables-nft", "KUBE-SERVICES", "KUBE-SVC-ABC") }
+
+func legacyRules(s *scene) {
+	s.rules("iptables-legacy", "KUBE-SERVICES", "KUBE-SVC-ABC")
+	s.rules("ip6tables-legacy", "KUBE-SERVICES")
+}
+
+func (s *scene) rules(program string, chains ...string) {
+	s.Helper()
+	for _, c := range chains {
+		s.inside(program, "-t", "nat", "-N", c)
+	}
+	s.inside(program, "-t", "nat", "-A", "PREROUTING", "-j", chains[0])
+}
+
+// nftablesRules are kube-proxy's in its newest mode.
+func nftablesRules(s *scene) {
+	s.inside("nft", "add table ip kube-proxy; add chain ip kube-proxy services; add chain ip kube-proxy nat-prerouting")
+}
+
+// kubeletRules are those that kubelet makes for itself, in both ways.
+func kubeletRules(s *scene) {
+	for _, program := range []string{"iptables-nft", "iptables-legacy"} {
+		s.rules(program, "KUBE-MARK-MASQ", "KUBE-MARK-DROP", "KUBE-POSTROUTING", "KUBE-KUBELET-CANARY")
+		s.inside(program, "-N", "KUBE-FIREWALL")
+	}
+}
+
+func shell(script string) []string { return []string{"/bin/sh", "-c", script} }
+
+// container runs a container in a pod of its own, with the host's programs to run; if it
+// ends by itself it has ended.
+func (n *node) container(namespace, pod string, c *cri.ContainerConfig) {
+	n.Helper()
+	options := rig.PodOptions{Namespace: namespace, Name: pod, HostNetwork: true, Config: func(c *cri.PodSandboxConfig) { c.Hostname = "" }}
+	sandbox, err := n.rig.RunPod(n.ctx, options)
+	check(n.T, err)
+	n.Cleanup(func() { check(n.T, n.rig.RemovePod(context.WithoutCancel(n.ctx), sandbox)) })
+	config := n.rig.PodConfig(options)
+	check(n.T, os.MkdirAll(config.LogDirectory, 0o755))
+	c.Image = &cri.ImageSpec{Image: rig.PauseImage}
+	c.LogPath = c.Metadata.Name + ".log"
+	for _, dir := range []string{"/bin", "/lib", "/lib64", "/usr"} {
+		c.Mounts = append(c.Mounts, &cri.Mount{HostPath: dir, ContainerPath: dir, Readonly: true})
+	}
+	c.Linux = &cri.LinuxContainerConfig{SecurityContext: &cri.LinuxContainerSecurityContext{
+		NamespaceOptions: &cri.NamespaceOption{Network: cri.NamespaceMode_NODE},
+	}}
+	made, err := n.rig.Runtime().CreateContainer(n.ctx, &cri.CreateContainerRequest{PodSandboxId: sandbox, Config: c, SandboxConfig: config})
+	check(n.T, err)
+	_, err = n.rig.Runtime().StartContainer(n.ctx, &cri.StartContainerRequest{ContainerId: made.ContainerId})
+	check(n.T, err)
+	if c.Command[len(c.Command)-1] == "sleep 600" {
+		return
+	}
+	n.eventually(func() bool {
+		status, err := n.rig.Runtime().ContainerStatus(n.ctx, &cri.ContainerStatusRequest{ContainerId: made.ContainerId})
+		check(n.T, err)
+		return status.Status.State == cri.ContainerState_CONTAINER_EXITED
+	})
+}
+
+// copied is a program under another name.
+func (n *node) copied(program, name string) string {
+	n.Helper()
+	data, err := os.ReadFile(program)
+	check(n.T, err)
+	file := filepath.Join(n.TempDir(), name)
+	check(n.T, os.WriteFile(file, data, 0o755))
+	return file
+}

@@ -1,0 +1,58 @@
+//go:build linux
+
+package doctor
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// Who writes the CNI folder, and how that goes: state, exit code, restarts, last words.
+func TestAPodThatWritesTheFolderAndCrashesIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{}})
+	writes := func(name, script string, attempt uint32) *cri.ContainerConfig {
+		return &cri.ContainerConfig{
+			Metadata: &cri.ContainerMetadata{Name: name, Attempt: attempt}, Command: shell(script),
+			Mounts: []*cri.Mount{{HostPath: n.rig.CNIConfDir(), ContainerPath: "/host/etc/cni/net.d"}},
+		}
+	}
+	n.container("kube-system", "good", writes("install-cni", "exit 0", 0))
+	n.container("kube-system", "steady", writes("agent", "sleep 600", 0))
+	n.container("shop", "crashes-but-no-business-of-ours", &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "web"}, Command: shell("exit 3")})
+	n.silent("network-pods")
+	n.container("kube-system", "calico-node-x", writes("install-cni", `echo first; printf 'no \033[31mroute to the API server\n'; exit 7`, 4))
+	f := n.finds("network-pods", doctor.Problem, "install-cni of pod kube-system/calico-node-x, which writes the CNI folders",
+		"exit code 7", "4 restarts", "its last line: no \\x1b[31mroute to the API server", n.rig.CNIConfDir(), "kubectl -n kube-system logs calico-node-x -c install-cni --previous")
+	if strings.Contains(strings.Join(f.Evidence, ""), "\x1b") {
+		t.Error("a control character got through")
+	}
+	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "by ", "calico-node-x (install-cni: exited)")
+}
+
+func TestALongLastLineIsCut(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	n.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{
+		Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("head -c 100000 /dev/zero | tr '\\0' x; exit 1"),
+	})
+	f := n.finds("network-pods", doctor.Problem, "is kube-proxy", "xxx")
+	if size := len(strings.Join(f.Evidence, "")); size > 1000 {
+		t.Errorf("%d bytes of evidence", size)
+	}
+}
+
+// A log that is no file must not hold doctor up.
+func TestALogThatIsAPipeIsLeftAlone(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	options := rig.PodOptions{Namespace: "kube-system", Name: "kube-proxy-x"}
+	n.container(options.Namespace, options.Name, &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("exit 1")})
+	log := n.rig.PodConfig(options).LogDirectory + "/kube-proxy.log"
+	check(t, os.Remove(log))
+	n.run("mkfifo", log)
+	n.finds("network-pods", doctor.Problem, "is kube-proxy")
+}

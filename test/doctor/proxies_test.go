@@ -1,0 +1,106 @@
+//go:build linux
+
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// A node on which two components answer for services, in a network namespace with real
+// rules, a real process, real containers and BPF programs named as Cilium's are. What makes
+// a conflict is a kube-proxy that is live and a replacement that is on; everything less is
+// healthy, or something else.
+func TestTwoServiceProxies(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	conflict := []string{
+		"two service proxies", "--skip-phases=addon/kube-proxy",
+		"kubectl -n kube-system delete daemonset kube-proxy; kubectl -n kube-system delete configmap kube-proxy",
+	}
+	tests := []struct {
+		name string
+		has  []part
+		// says is what service-proxies says, rules what service-rules says; empty: silent.
+		says, rules []string
+	}{
+		// Healthy controls.
+		{name: "kube-proxy alone", has: []part{kubeProxyProcess, iptablesRules}},
+		{name: "kube-proxy alone, as a container", has: []part{kubeProxyContainer, legacyRules}},
+		{name: "kube-proxy alone, nftables mode", has: []part{kubeProxyProcess, nftablesRules}},
+		{name: "replacement alone", has: []part{socketLB, nodePorts, ciliumTold}},
+		{name: "replacement alone, with kubelet's own chains", has: []part{socketLB, kubeletRules}},
+		{name: "kubelet's own chains", has: []part{kubeletRules}},
+		{name: "Cilium without replacement beside kube-proxy", has: []part{kubeProxyProcess, iptablesRules, ciliumWithout}},
+		{name: "kube-proxy in another network", has: []part{kubeProxyElsewhere, socketLB}},
+		// The conflict, by each of its evidences.
+		{
+			name: "the seed: kube-proxy by kubeadm, and Cilium's socket load balancing", has: []part{kubeProxyProcess, iptablesRules, socketLB},
+			says: append(conflict, "is kube-proxy (/", "cil_sock4_conne on cgroup", "map cilium_lb4_serv holds 2 entries"),
+		},
+		{
+			name: "a kube-proxy that crashes", has: []part{kubeProxyCrashing, socketLB},
+			says: append(conflict, "container kube-proxy of pod kube-system/kube-proxy-x", "is exited, 7 restarts"),
+		},
+		{
+			name: "Cilium's node ports", has: []part{kubeProxyProcess, nftablesRules, nodePorts},
+			says: append(conflict, "cil_from_netdev on interface eth0", "1 of node ports"),
+		},
+		{
+			name: "Cilium was told to", has: []part{kubeProxyContainer, ciliumTold},
+			says: append(conflict, "cilium-agent: kube-proxy-replacement=true (command line)", "container kube-proxy"),
+		},
+		{
+			name: "Cilium does not come up, and was told to", has: []part{kubeProxyProcess, ciliumCrashing},
+			says: append(conflict, "container cilium-agent", "kube-proxy-replacement=true (its ConfigMap"),
+		},
+		// Rules without a kube-proxy.
+		{name: "leftovers in nf_tables", has: []part{iptablesRules}, rules: []string{"kube-proxy is gone", "nftables ip nat: 2 chains", "KUBE-SVC-ABC", "iptables-save | grep -v KUBE | iptables-restore"}},
+		{name: "leftovers in legacy iptables", has: []part{legacyRules}, rules: []string{"iptables-legacy ip nat: 2 chains", "iptables-legacy ip6 nat: 1 chain"}},
+		{name: "leftovers of nftables mode", has: []part{nftablesRules, socketLB}, rules: []string{"nftables ip kube-proxy", "nft delete table ip kube-proxy"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := newScene(t, n)
+			for _, p := range test.has {
+				p(s)
+			}
+			report := s.examine()
+			expect(t, report, "service-proxies", test.says)
+			expect(t, report, "service-rules", test.rules)
+			for _, f := range report.Findings {
+				if f.Check == "service-proxies" && (f.Level != doctor.Warning || strings.Contains(f.Summary, "NotReady")) {
+					t.Errorf("it is a warning, and not the cause of anything: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+// expect has a check say all of that, or nothing at all.
+func expect(t *testing.T, report doctor.Report, name string, says []string) {
+	t.Helper()
+	found := of(report, name)
+	if len(says) == 0 {
+		if len(found) > 0 {
+			t.Errorf("%s is not silent: %+v", name, found)
+		}
+		for _, c := range report.Checks {
+			if c.Name == name && c.State == doctor.Unchecked {
+				t.Errorf("%s was not made: %s", name, c.Reason)
+			}
+		}
+		return
+	}
+	if len(found) != 1 {
+		t.Fatalf("%s found %d things: %+v", name, len(found), report)
+	}
+	all := found[0].Summary + "\n" + strings.Join(found[0].Evidence, "\n") + "\n" + strings.Join(found[0].Remedy, "\n")
+	for _, want := range says {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s does not say %q:\n%s", name, want, all)
+		}
+	}
+}

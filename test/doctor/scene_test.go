@@ -1,0 +1,155 @@
+//go:build linux
+
+package doctor
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// scene is a network namespace and a cgroup of their own, in which doctor and what it is
+// to find run.
+type scene struct {
+	*node
+	netns, cgroup string
+	uplink        int // eth0's index
+}
+
+// part is something that runs there or was left there.
+type part func(*scene)
+
+func newScene(t *testing.T, n *node) *scene {
+	t.Helper()
+	mine := *n
+	mine.T = t
+	name := fmt.Sprintf("cniscope-doctor-%d", os.Getpid())
+	s := &scene{node: &mine, netns: "/run/netns/" + name, cgroup: filepath.Join(unified(t), name)}
+	s.run("ip", "netns", "add", name)
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
+	s.inside("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0-peer")
+	s.within(func() error {
+		l, err := netlink.LinkByName("eth0")
+		if err == nil {
+			s.uplink = l.Attrs().Index
+		}
+		return err
+	})
+	check(t, os.Mkdir(s.cgroup, 0o755))
+	t.Cleanup(func() { check(t, os.Remove(s.cgroup)) })
+	enter := fmt.Sprintf("echo $$ > %s/cgroup.procs && exec \"$@\"", s.cgroup)
+	mine.around = []string{"nsenter", "--net=" + s.netns, "sh", "-c", enter, "sh"}
+	return s
+}
+
+// unified is where the unified cgroup hierarchy is mounted.
+func unified(t *testing.T) string {
+	t.Helper()
+	mounts, err := os.Open("/proc/self/mounts")
+	check(t, err)
+	defer mounts.Close()
+	for lines := bufio.NewScanner(mounts); lines.Scan(); {
+		if f := strings.Fields(lines.Text()); f[2] == "cgroup2" {
+			return f[1]
+		}
+	}
+	t.Skip("no unified cgroup hierarchy is mounted here")
+	return ""
+}
+
+// inside runs a command in the network namespace.
+func (s *scene) inside(command ...string) {
+	s.Helper()
+	s.run(append([]string{"nsenter", "--net=" + s.netns}, command...)...)
+}
+
+// within runs a function on a thread in the network namespace.
+func (s *scene) within(do func() error) {
+	s.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		f, err := os.Open(s.netns)
+		if err == nil {
+			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
+			_ = f.Close()
+		}
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	check(s.T, <-done)
+}
+
+// program loads a BPF program that lets everything pass.
+func (s *scene) program(name string, kind ebpf.ProgramType, attach ebpf.AttachType, verdict int32) *ebpf.Program {
+	s.Helper()
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: name, Type: kind, AttachType: attach, License: "Apache-2.0",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, verdict), asm.Return()},
+	})
+	check(s.T, err)
+	s.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// services is Cilium's service map, with a ClusterIP in it and as many node ports.
+func (s *scene) services(nodePorts int) {
+	s.Helper()
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "cilium_lb4_services_v2", Type: ebpf.Hash, KeySize: 12, ValueSize: 12, MaxEntries: 16})
+	check(s.T, err)
+	s.Cleanup(func() { _ = m.Close() })
+	for i := range 2 {
+		key, value := make([]byte, 12), make([]byte, 12)
+		key[0] = byte(i)
+		if i < nodePorts {
+			value[8] = 1 << 1
+		}
+		check(s.T, m.Put(key, value))
+	}
+}
+
+func socketLB(s *scene) {
+	p := s.program("cil_sock4_connect", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect, 1)
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: s.cgroup, Attach: ebpf.AttachCGroupInet4Connect, Program: p})
+	check(s.T, err)
+	s.Cleanup(func() { _ = l.Close() })
+	s.services(0)
+}
+
+func nodePorts(s *scene) {
+	s.fromNetdev()
+	s.services(1)
+}
+
+// ciliumWithout is Cilium as it is by default: a program on the interface, and ClusterIPs
+// in the service map, for pods.
+func ciliumWithout(s *scene) {
+	s.start("cilium-agent", s.named("cilium-agent"), "600")
+	s.fromNetdev()
+	s.services(0)
+}
+
+func (s *scene) fromNetdev() {
+	s.Helper()
+	p := s.program("cil_from_netdev", ebpf.SchedCLS, ebpf.AttachNone, -1) // TCX_NEXT
+	s.within(func() error {
+		l, err := link.AttachTCX(link.TCXOptions{Interface: s.uplink, Program: p, Attach: ebpf.AttachTCXIngress})
+		if err == nil {
+			s.Cleanup(func() { _ = l.Close() })
+		}
+		return err
+	})
+}

@@ -1,0 +1,79 @@
+//go:build linux
+
+package doctor
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// A bootstrap script waits for the network, as long as it takes.
+func TestWaitingForTheNetwork(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{}})
+	cmd := n.command("--wait", "ready", "--timeout", "60s")
+	var out bytes.Buffer
+	said := &firstWords{said: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &out, said
+	check(t, cmd.Start())
+	<-said.said
+	write(t, filepath.Join(n.rig.CNIConfDir(), "10-other.conflist"), other)
+	if code := exitCode(t, cmd.Wait()); code != doctor.ExitHealthy || !strings.Contains(out.String(), "the node's network is ready, after") {
+		t.Errorf("ended with %d: %s%s", code, out.String(), said.String())
+	}
+	if !strings.Contains(said.String(), "waiting: no CNI configuration has been written into "+n.rig.CNIConfDir()) {
+		t.Errorf("on the way it said: %s", said.String())
+	}
+	cmd = n.command("--wait", "ready")
+	if code := exitCode(t, cmd.Run()); code != doctor.ExitHealthy {
+		t.Errorf("ready already: ended with %d", code)
+	}
+}
+
+func TestANetworkThatDoesNotCome(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{}})
+	out, err := n.command("--wait", "ready", "--timeout", "1500ms").CombinedOutput()
+	for _, want := range []string{"✗ network-ready", "is not ready after 1.5s: no CNI configuration has been written"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	if code := exitCode(t, err); code != doctor.ExitFindings {
+		t.Errorf("ended with %d", code)
+	}
+	n.rig.Kill9Containerd()
+	out, _ = n.command("--wait", "ready", "--timeout", "1s").CombinedOutput()
+	if !strings.Contains(string(out), "waiting: containerd does not answer") {
+		t.Errorf("without containerd: %s", out)
+	}
+}
+
+func TestWhoMayNotAskDoesNotWait(t *testing.T) {
+	n := newNode(t, rig.Options{})
+	cmd := n.command("--wait", "ready", "--timeout", "10m")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if code := exitCode(t, err); code != doctor.ExitUnchecked || !strings.Contains(string(out), "permission denied") {
+		t.Errorf("ended with %d: %s", code, out)
+	}
+}
+
+// firstWords tells when something was written.
+type firstWords struct {
+	buffer bytes.Buffer
+	said   chan struct{}
+}
+
+func (f *firstWords) String() string { return f.buffer.String() }
+
+func (f *firstWords) Write(b []byte) (int, error) {
+	if f.buffer.Len() == 0 {
+		defer close(f.said)
+	}
+	return f.buffer.Write(b)
+}
