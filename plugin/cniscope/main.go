@@ -47,6 +47,7 @@ failed ones flagged. It changes nothing and is in nobody's way.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), psCmd(), configCmd(), versionCmd(), docsCmd())
 	return cmd
 }
@@ -54,10 +55,12 @@ failed ones flagged. It changes nothing and is in nobody's way.
 // usageError is a mistake in how a command was called.
 type usageError struct{ error }
 
-// exitCode: 2 is for being called wrongly, 1 for everything else.
+// exitCode: 2 is for being called wrongly, and for limits that could not be compared; 1 for
+// everything else.
 func exitCode(err error) int {
 	var usage usageError
-	if errors.As(err, &usage) {
+	var unchecked uncheckedError
+	if errors.As(err, &usage) || errors.As(err, &unchecked) {
 		return 2
 	}
 	return 1

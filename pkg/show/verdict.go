@@ -1,0 +1,77 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/judge"
+)
+
+// verdict is what is to be said of a call in one sentence: the judge's, else what failed,
+// else where most of its time went. Empty if nothing is known.
+func (n *node) verdict() string {
+	part := n.text("cniscope.biggest_part")
+	switch {
+	case n.text("cniscope.verdict") != "":
+		return n.text("cniscope.verdict")
+	case n.failed() && n.Status.Message != "":
+		return n.Status.Message
+	case part != "":
+		return fmt.Sprintf("%s of %s: %s", judge.Round(n.ms("cniscope.biggest_part_ms")), judge.Round(n.took()), part)
+	}
+	return ""
+}
+
+// cause is the verdict in few words, of which there are few: the judge's, else what most of
+// the time went into. Empty if nothing is known.
+func (n *node) cause() string {
+	if cause := n.text("cniscope.cause"); cause != "" {
+		return cause
+	}
+	return constant(n.text("cniscope.biggest_part"))
+}
+
+// constant cuts off what differs between calls whose time went into the same: how often, and
+// who was in the way.
+func constant(part string) string {
+	for _, varies := range []string{", held by ", ", for ", ", refused "} {
+		part, _, _ = strings.Cut(part, varies)
+	}
+	if i := strings.LastIndex(part, " ("); i >= 0 && strings.HasSuffix(part, " times)") {
+		part = part[:i]
+	}
+	return part
+}
+
+// slow tells whether a call, or a command of it, crossed its threshold.
+func (n *node) slow() bool {
+	return n.is("cniscope.slow") || n.number("cniscope.slow_commands") > 0
+}
+
+// problem tells whether a call needs looking at.
+func (n *node) problem() bool { return n.failed() || n.slow() || n.is("cniscope.partial") }
+
+// kind is what kind of thing a span is for, e.g. "command".
+func (n *node) kind() string { return n.text("cniscope.kind") }
+
+// walk visits everything below n, each before what is below it.
+func (n *node) walk(visit func(*node)) {
+	for _, child := range n.children {
+		visit(child)
+		child.walk(visit)
+	}
+}
+
+// label names what a span is one of: a plugin without its command, a command, the lock or
+// the peer that was waited for.
+func (n *node) label() string {
+	if n.kind() == "plugin" {
+		return strings.TrimSuffix(n.Name, " "+n.text("cni.command"))
+	}
+	for _, key := range []string{"cniscope.lock.path", "cniscope.lock.name", "cniscope.agent", "network.peer.address", "cniscope.system_call"} {
+		if s := n.text(key); s != "" {
+			return s
+		}
+	}
+	return n.Name
+}
