@@ -19,8 +19,10 @@ type node struct {
 	*tracepb.Span
 	attributes map[string]*commonpb.AnyValue
 	children   []*node
-	// count is how many spans this one stands for: neighbours with nothing to say.
+	// count is how many spans this one stands for: neighbours with nothing to say, which are
+	// in same.
 	count int
+	same  []*node
 	total time.Duration
 }
 
@@ -123,6 +125,7 @@ func fold(children []*node) (folded []*node) {
 			folded = append(folded, children[i:j]...)
 		} else {
 			one := *children[i]
+			one.same = children[i:j]
 			one.Span = &tracepb.Span{
 				Name:              one.Name,
 				StartTimeUnixNano: one.StartTimeUnixNano, EndTimeUnixNano: children[j-1].EndTimeUnixNano,
