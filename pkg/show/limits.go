@@ -116,7 +116,7 @@ func commands(call *node) (ran int, most string) {
 		}
 	})
 	if most != "" {
-		most = fmt.Sprintf("%s %d times", most, counts[most])
+		most = most + " " + plural(counts[most], "time")
 	}
 	return max(ran, int(call.number("cniscope.commands"))), most
 }

@@ -28,12 +28,12 @@ func (n *node) cause() string {
 	if cause := n.text("cniscope.cause"); cause != "" {
 		return cause
 	}
-	return constant(n.text("cniscope.biggest_part"))
+	return unvaried(n.text("cniscope.biggest_part"))
 }
 
-// constant cuts off what differs between calls whose time went into the same: how often, and
+// unvaried cuts off what differs between calls whose time went into the same: how often, and
 // who was in the way.
-func constant(part string) string {
+func unvaried(part string) string {
 	for _, varies := range []string{", held by ", ", for ", ", refused "} {
 		part, _, _ = strings.Cut(part, varies)
 	}

@@ -43,12 +43,13 @@ failed ones flagged. It changes nothing and is in nobody's way.
   cniscope record FILE           observe this node and write down what happens
   cniscope ps                    list the calls that are under way now
   cniscope show FILE             draw what was recorded, without any backend
+  cniscope diff A B              compare two recordings
   cniscope config check FILE     say what is wrong in an options file`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), psCmd(), configCmd(), versionCmd(), docsCmd())
+	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), configCmd(), versionCmd(), docsCmd())
 	return cmd
 }
 

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,55 +113,20 @@ func count(all ...bool) (n int) {
 }
 
 func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o showOptions) error {
-	reader, err := openRecording(path)
+	r, err := o.load(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
-	s, err := settingsIn(reader.Header())
+	r.tell(diagnostics)
+	operations := o.ofPod(r.operations())
+	found, err := o.draw(ctx, out, diagnostics, operations)
 	if err != nil {
 		return err
 	}
-	if o.options != "" {
-		options, err := config.Load(o.options)
-		if err != nil {
-			return err
-		}
-		s.Judge = judgeOf(options)
+	if !found && (!o.limits.Set() || none(operations)) {
+		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", len(r.results))
 	}
-	s.Judge.All, s.Judge.PerSecond = true, 0 // whoever records wants to see it
-
-	results, err := replay(ctx, reader, s)
-	var truncated *record.TruncatedError
-	if errors.As(err, &truncated) {
-		fmt.Fprintf(diagnostics, "cniscope: %v; what is whole is shown\n", truncated)
-	} else if err != nil {
-		return err
-	}
-	if n := reader.Skipped(); n > 0 {
-		fmt.Fprintf(diagnostics, "cniscope: %d events of a kind this version does not know were left out\n", n)
-	}
-	operations := o.ofPod(tracesOf(results))
-	if found, err := o.draw(ctx, out, diagnostics, operations); err != nil {
-		return err
-	} else if !found && (!o.limits.Set() || none(operations)) {
-		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", len(results))
-	}
-	return o.hold(diagnostics, operations, err)
-}
-
-// tracesOf returns the spans of operations, in the order in which these began.
-func tracesOf(results []pipeline.Result) iter.Seq[*tracepb.ResourceSpans] {
-	slices.SortStableFunc(results, func(a, b pipeline.Result) int {
-		return cmp.Compare(a.Operation.Start, b.Operation.Start)
-	})
-	return func(yield func(*tracepb.ResourceSpans) bool) {
-		for _, r := range results {
-			if r.Trace.Spans != nil && !yield(r.Trace.Spans) {
-				return
-			}
-		}
-	}
+	return o.hold(diagnostics, operations, r.truncated)
 }
 
 func openRecording(path string) (*record.Reader, error) {
