@@ -2,6 +2,7 @@ package show
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/aclements/go-moremath/stats"
@@ -67,7 +68,7 @@ func (s *Sample) Statistics() Statistics {
 			_, took := p.of(row)
 			kind.Rows = append(kind.Rows, Statistic{
 				Row: row, Calls: len(series.counts), Distribution: distribution(series.each),
-				Share: sum(series.times) / max(took, 1e-6), // the clock's nanosecond
+				Share: toNS(sum(series.times) / max(took, 1e-6)), // 1e-6 ms: of what takes no time
 			})
 		}
 		slices.SortFunc(kind.Rows, func(a, b Statistic) int {
@@ -78,7 +79,7 @@ func (s *Sample) Statistics() Statistics {
 		all.Failed += kind.Failed
 		all.Slow += kind.Slow
 		all.Partial += kind.Partial
-		all.Sum += kind.Sum
+		all.Sum = toNS(all.Sum + kind.Sum)
 	}
 	return all
 }
@@ -98,5 +99,8 @@ func compareBy(a, b string) int {
 func distribution(ms []float64) Distribution {
 	sample := stats.Sample{Xs: slices.Clone(ms)}
 	sample.Sort()
-	return Distribution{Count: len(ms), P50: sample.Quantile(0.5), P99: sample.Quantile(0.99), Sum: sum(sample.Xs)}
+	return Distribution{Count: len(ms), P50: toNS(sample.Quantile(0.5)), P99: toNS(sample.Quantile(0.99)), Sum: toNS(sum(sample.Xs))}
 }
+
+// toNS rounds milliseconds to the clock's nanosecond: what is below differs by processor.
+func toNS(ms float64) float64 { return math.Round(ms*1e6) / 1e6 }
