@@ -83,18 +83,19 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 		Start: judge.Round(time.Duration(max(0, int64(n.StartTimeUnixNano-c.call.StartTimeUnixNano)))).String(),
 		Args:  strings.Join(list(n.attributes["process.command_args"]), " "),
 	}
+	row.Remarks = n.remarks()
 	switch {
 	case n.failed():
 		row.State = "failed"
+		row.Remarks = append([]string{"failed"}, row.Remarks...)
 	case n.is("cniscope.slow"):
 		row.State = "slow"
+		row.Remarks = append([]string{fmt.Sprintf("slow: more than %s", n.ms("cniscope.slow_threshold_ms"))}, row.Remarks...)
 	}
-	row.Remarks = n.remarks()
 	if n.count > 1 {
 		for _, same := range n.same {
 			row.Bars = append(row.Bars, c.bar(same))
 		}
-		row.Kind = n.same[0].kind()
 		return row
 	}
 	row.Bars = []bar{c.bar(n)}
@@ -110,25 +111,6 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 		row.Events = append(row.Events, Fact{e.Name, strings.Join(said, " · ")})
 	}
 	return row
-}
-
-// remarks are what there is to say about a span beside its name and time.
-func (n *node) remarks() (all []string) {
-	remark := func(is bool, s string) {
-		if is {
-			all = append(all, s)
-		}
-	}
-	remark(n.failed(), "failed")
-	remark(n.is("cniscope.slow"), fmt.Sprintf("slow: more than %s", n.ms("cniscope.slow_threshold_ms")))
-	remark(n.text("cniscope.signal") != "", "killed by "+n.text("cniscope.signal"))
-	remark(n.number("process.exit.code") != 0, fmt.Sprintf("exit %d", n.number("process.exit.code")))
-	remark(n.is("cniscope.outlived"), "outlived its plugin")
-	remark(n.is("cniscope.unfinished"), "still running")
-	remark(n.is("cniscope.end_unseen"), "end not seen")
-	remark(n.is("cniscope.in_flight_at_start"), "running before cniscope")
-	remark(n.count > 1, fmt.Sprintf("%s in %d runs", judge.Round(n.total), n.count))
-	return all
 }
 
 func (c *pageCall) bar(n *node) bar {

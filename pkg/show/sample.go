@@ -110,6 +110,20 @@ func (p *population) add(call *node) {
 	}
 }
 
+// label names what a span is one of: a plugin without its command, a command, the lock or
+// the peer that was waited for.
+func (n *node) label() string {
+	if n.kind() == "plugin" {
+		return strings.TrimSuffix(n.Name, " "+n.text("cni.command"))
+	}
+	for _, key := range []string{"cniscope.lock.path", "cniscope.lock.name", "cniscope.agent", "network.peer.address", "cniscope.system_call"} {
+		if s := n.text(key); s != "" {
+			return s
+		}
+	}
+	return n.Name
+}
+
 func (p *population) row(by, name string) *series {
 	row := Row{by, name}
 	if p.series[row] == nil {

@@ -35,6 +35,17 @@ func (n *node) number(key string) int64 {
 	return n.attributes[key].GetIntValue()
 }
 
+// kind is what kind of thing a span is for, e.g. "command".
+func (n *node) kind() string { return n.text("cniscope.kind") }
+
+// walk visits everything below n, each before what is below it.
+func (n *node) walk(visit func(*node)) {
+	for _, child := range n.children {
+		visit(child)
+		child.walk(visit)
+	}
+}
+
 func (n *node) ms(key string) time.Duration {
 	return time.Duration(n.attributes[key].GetDoubleValue()*float64(time.Millisecond) + 0.5)
 }

@@ -50,28 +50,3 @@ func (n *node) slow() bool {
 
 // problem tells whether a call needs looking at.
 func (n *node) problem() bool { return n.failed() || n.slow() || n.is("cniscope.partial") }
-
-// kind is what kind of thing a span is for, e.g. "command".
-func (n *node) kind() string { return n.text("cniscope.kind") }
-
-// walk visits everything below n, each before what is below it.
-func (n *node) walk(visit func(*node)) {
-	for _, child := range n.children {
-		visit(child)
-		child.walk(visit)
-	}
-}
-
-// label names what a span is one of: a plugin without its command, a command, the lock or
-// the peer that was waited for.
-func (n *node) label() string {
-	if n.kind() == "plugin" {
-		return strings.TrimSuffix(n.Name, " "+n.text("cni.command"))
-	}
-	for _, key := range []string{"cniscope.lock.path", "cniscope.lock.name", "cniscope.agent", "network.peer.address", "cniscope.system_call"} {
-		if s := n.text(key); s != "" {
-			return s
-		}
-	}
-	return n.Name
-}
