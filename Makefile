@@ -50,8 +50,9 @@ show-demo: ## draw a recorded demo (no root)
 # Rigs are told apart by their folders, but a cniscope sees the calls of every rig: the
 # packages that start one run one after another.
 PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
-# A real node takes long to build, and other kernels to boot: targets of their own.
-RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels)
+# A real node takes long to build, other kernels to boot, and a browser is large: targets of
+# their own.
+RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels -e /test/page)
 
 .PHONY: test
 test: $(if $(filter 0,$(shell id -u)),tools tools-older tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
@@ -66,6 +67,10 @@ OUTAGE ?= 5m
 .PHONY: test-outage
 test-outage: tools ## the endpoint is down for OUTAGE (5m), 200 pods come and go, cniscope is killed: nothing kept is lost (root)
 	CNISCOPE_OUTAGE=$(OUTAGE) go test ./test/e2e -run '^TestNothingKeptIsLostInAnOutage$$' -count=1 -timeout 40m -v
+
+.PHONY: test-html
+test-html: tools-html ## the page of show --html in a real browser: by keyboard, by axe-core's rules, on paper
+	go test ./test/page -count=1
 
 .PHONY: fuzz
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)

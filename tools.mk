@@ -27,7 +27,7 @@ $(eval $(call part,promtool,about 3 minutes,0,-tags remove_all_sd,))
 $(eval $(call part,golangci-lint,about 2 minutes,0,,))
 $(eval $(call part,gofumpt,a few seconds,0,,))
 
-.PHONY: tools tools-older tools-jaeger tools-promtool tools-lint debian-run debian-test debian-bench debian-generate
+.PHONY: tools tools-older tools-jaeger tools-promtool tools-lint tools-html debian-run debian-test debian-bench debian-generate
 
 tools: debian-run $(built/containerd) $(built/runc) $(built/plugins) $(TOOLS_BIN)/pause ## build containerd, runc and the CNI plugins, for the demo and the tests
 
@@ -38,6 +38,16 @@ tools-jaeger: $(built/jaeger) ## build Jaeger, for the tests
 tools-promtool: $(built/promtool) ## build promtool, which checks the alert rules and the dashboard
 
 tools-lint: $(built/golangci-lint) $(built/gofumpt) ## build the linters
+
+tools-html: $(TOOLS_BIN)/axe/node_modules/.package-lock.json ## install Chromium and axe-core, which check the page of show --html
+	@$(TOOLS)/debian.sh chromium fonts-dejavu-core
+
+# axe-core is one file of JavaScript, and comes from npm.
+$(TOOLS_BIN)/axe/node_modules/.package-lock.json: $(TOOLS)/axe/package.json $(TOOLS)/axe/package-lock.json
+	@command -v npm >/dev/null || $(TOOLS)/debian.sh npm
+	@mkdir -p $(TOOLS_BIN)/axe
+	@cp $^ $(TOOLS_BIN)/axe/
+	@cd $(TOOLS_BIN)/axe && npm ci --ignore-scripts --no-audit --no-fund --silent
 
 $(built/runc): | debian-run
 

@@ -6,8 +6,9 @@ import tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 type Filter struct {
 	// Pod is NAMESPACE/NAME, or NAME; empty for every pod.
 	Pod string
-	// Problems leaves only what was slow, failed or partly unseen.
+	// Problems leaves only what was slow, failed, partly unseen, or beyond Limits.
 	Problems bool
+	Limits   *Limits
 }
 
 // Wants tells whether an operation, with its calls, is one of them.
@@ -16,7 +17,7 @@ func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 		if f.Pod != "" && f.Pod != call.text("k8s.pod.name") && f.Pod != pod(call) {
 			continue
 		}
-		if !f.Problems || call.failed() || call.is("cniscope.slow") || call.number("cniscope.slow_commands") > 0 || call.is("cniscope.partial") {
+		if !f.Problems || call.problem() || f.Limits != nil && f.Limits.wants(call) {
 			return true
 		}
 	}

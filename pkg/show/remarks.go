@@ -7,6 +7,26 @@ import (
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
+// remarks are what there is to say about a span beside its name, its time and that it was
+// slow or failed.
+func (n *node) remarks() (all []string) {
+	remark := func(is bool, s string) {
+		if is {
+			all = append(all, s)
+		}
+	}
+	remark(n.text("cniscope.signal") != "", "killed by "+n.text("cniscope.signal"))
+	remark(n.number("process.exit.code") != 0, fmt.Sprintf("exit %d", n.number("process.exit.code")))
+	remark(n.about() != "", n.about())
+	remark(n.kind() != "netlink" && n.text("process.command") == "" && n.text("error.type") != "", n.text("error.type"))
+	remark(n.is("cniscope.outlived"), "outlived its plugin")
+	remark(n.is("cniscope.unfinished"), "still running")
+	remark(n.is("cniscope.end_unseen"), "end not seen")
+	remark(n.is("cniscope.in_flight_at_start"), "running before cniscope")
+	remark(n.count > 1, n.sum())
+	return all
+}
+
 // about is what a span of the inside of a plugin is about, in a few words: which interface,
 // which lock and who has it, who was called. Empty for plugins and commands.
 func (n *node) about() string {

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-
-	"github.com/cniscope/cniscope/pkg/judge"
 )
 
 // Summary says in a line each which calls failed and which were slow, before anything
@@ -24,11 +22,10 @@ func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options
 			switch {
 			case call.failed():
 				failed++
-				p.problem("✗ ", red, call, call.Status.Message)
-			case call.is("cniscope.slow"), call.number("cniscope.slow_commands") > 0:
+				p.problem("✗ ", red, call, call.verdict())
+			case call.slow():
 				slow++
-				p.problem("! ", yellow, call, fmt.Sprintf("%s of %s: %s", judge.Round(call.ms("cniscope.biggest_part_ms")),
-					judge.Round(call.took()), call.text("cniscope.biggest_part")))
+				p.problem("! ", yellow, call, call.verdict())
 			}
 		}
 	}

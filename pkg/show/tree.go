@@ -19,8 +19,10 @@ type node struct {
 	*tracepb.Span
 	attributes map[string]*commonpb.AnyValue
 	children   []*node
-	// count is how many spans this one stands for: neighbours with nothing to say.
+	// count is how many spans this one stands for: neighbours with nothing to say, which are
+	// in same.
 	count int
+	same  []*node
 	total time.Duration
 }
 
@@ -31,6 +33,17 @@ func (n *node) text(key string) string { return n.attributes[key].GetStringValue
 func (n *node) is(key string) bool     { return n.attributes[key].GetBoolValue() }
 func (n *node) number(key string) int64 {
 	return n.attributes[key].GetIntValue()
+}
+
+// kind is what kind of thing a span is for, e.g. "command".
+func (n *node) kind() string { return n.text("cniscope.kind") }
+
+// walk visits everything below n, each before what is below it.
+func (n *node) walk(visit func(*node)) {
+	for _, child := range n.children {
+		visit(child)
+		child.walk(visit)
+	}
 }
 
 func (n *node) ms(key string) time.Duration {
@@ -123,6 +136,7 @@ func fold(children []*node) (folded []*node) {
 			folded = append(folded, children[i:j]...)
 		} else {
 			one := *children[i]
+			one.same = children[i:j]
 			one.Span = &tracepb.Span{
 				Name:              one.Name,
 				StartTimeUnixNano: one.StartTimeUnixNano, EndTimeUnixNano: children[j-1].EndTimeUnixNano,

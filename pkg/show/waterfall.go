@@ -139,27 +139,15 @@ func (p *painter) children(n *node) []*node {
 
 func (p *painter) row(call, n *node, depth int) {
 	mark, color := "  ", ""
-	var remarks []string
-	remark := func(is bool, s string) {
-		if is {
-			remarks = append(remarks, s)
-		}
-	}
 	if n.failed() {
 		mark, color = "✗ ", red
 	} else if n.is("cniscope.slow") {
 		mark, color = "! ", yellow
 	}
-	remark(n.is("cniscope.slow"), fmt.Sprintf("SLOW: more than %s", n.ms("cniscope.slow_threshold_ms")))
-	remark(n.text("cniscope.signal") != "", "killed by "+n.text("cniscope.signal"))
-	remark(n.number("process.exit.code") != 0, fmt.Sprintf("exit %d", n.number("process.exit.code")))
-	remark(n.about() != "", n.about())
-	remark(n.text("cniscope.kind") != "netlink" && n.text("process.command") == "" && n.text("error.type") != "", n.text("error.type"))
-	remark(n.is("cniscope.outlived"), "outlived its plugin")
-	remark(n.is("cniscope.unfinished"), "still running")
-	remark(n.is("cniscope.end_unseen"), "end not seen")
-	remark(n.is("cniscope.in_flight_at_start"), "running before cniscope")
-	remark(n.count > 1, n.sum())
+	remarks := n.remarks()
+	if n.is("cniscope.slow") {
+		remarks = append([]string{fmt.Sprintf("SLOW: more than %s", n.ms("cniscope.slow_threshold_ms"))}, remarks...)
+	}
 	if args := list(n.attributes["process.command_args"]); len(args) > 0 {
 		remarks = append(remarks, p.paint(dim, strings.Join(args, " ")))
 	}

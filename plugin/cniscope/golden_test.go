@@ -30,6 +30,9 @@ func TestGolden(t *testing.T) {
 		for ending, o := range map[string]showOptions{
 			".otlp.jsonl": {format: "json", color: "never"},
 			".txt":        {format: "text", color: "never"},
+
+			".summary.txt":  {format: "text", color: "never", summary: true},
+			".summary.json": {format: "json", color: "never", summary: true},
 		} {
 			t.Run(name+ending, func(t *testing.T) {
 				t.Setenv("COLUMNS", "120")

@@ -14,6 +14,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -26,21 +27,23 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 		return err
 	}
 	h := &history{showOptions: o, dir: dir, since: time.Now().Add(-o.last), diagnostics: diagnostics, told: map[string]bool{}}
-	found := false
-	for range h.wanted(ctx) {
-		found = true
-		break
-	}
-	if found && h.failed == nil {
-		err = o.write(ctx, out, diagnostics, h.wanted(ctx))
-	}
+	found, err := o.draw(ctx, out, diagnostics, h.wanted(ctx))
 	switch {
 	case h.failed != nil:
 		return explain(h.failed)
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case !found:
+	case err != nil:
+		return err
+	case !found && (!o.limits.Set() || none(h.wanted(ctx))):
 		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations that were kept in the last %s\n", h.all, o.last)
+	}
+	var incomplete error
+	if len(h.told) > 0 {
+		incomplete = errors.New("a part of the spool cannot be read, as is said above")
+	}
+	if err = o.hold(diagnostics, h.wanted(ctx), incomplete); h.failed != nil {
+		return explain(h.failed)
 	}
 	return err
 }
@@ -59,6 +62,7 @@ type history struct {
 // wanted yields the operations that were asked for, in the order they ended.
 func (h *history) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans] {
 	// Text is in protobuf as it is: what does not hold the name need not be taken apart.
+	pod := show.Filter{Pod: h.pod}
 	name := []byte(h.pod[strings.IndexByte(h.pod, '/')+1:])
 	return func(yield func(*tracepb.ResourceSpans) bool) {
 		h.all = 0
@@ -85,7 +89,7 @@ func (h *history) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans] {
 				continue
 			}
 			for _, spans := range data.GetResourceSpans() {
-				if h.wants(spans) && !yield(spans) {
+				if pod.Wants(spans) && !yield(spans) {
 					return
 				}
 			}

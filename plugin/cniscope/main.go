@@ -45,11 +45,13 @@ failed ones flagged. It changes nothing and is in nobody's way.
   cniscope ps                    list the calls that are under way now
   cniscope doctor                say what is wrong with this node's pod network
   cniscope show FILE             draw what was recorded, without any backend
+  cniscope diff A B              compare two recordings
   cniscope config check FILE     say what is wrong in an options file`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), psCmd(), doctorCmd(), configCmd(),
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), doctorCmd(), configCmd(),
 		installCmd(), uninstallCmd(), statusCmd(), versionCmd(), docsCmd())
 	return cmd
 }
@@ -57,14 +59,16 @@ failed ones flagged. It changes nothing and is in nobody's way.
 // usageError is a mistake in how a command was called.
 type usageError struct{ error }
 
-// exitCode: 2 is for being called wrongly, 1 for everything else, unless the error knows.
+// exitCode: 2 is for being called wrongly, and for limits that could not be compared; 1 for
+// everything else, unless the error knows.
 func exitCode(err error) int {
 	var told interface{ ExitCode() int }
 	if errors.As(err, &told) {
 		return told.ExitCode()
 	}
 	var usage usageError
-	if errors.As(err, &usage) {
+	var unchecked uncheckedError
+	if errors.As(err, &usage) || errors.As(err, &unchecked) {
 		return 2
 	}
 	return 1

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/config"
-	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/show"
@@ -23,8 +21,9 @@ import (
 
 type showOptions struct {
 	pod, format, color, otlp, options, spool string
-	problems, all                            bool
+	problems, all, summary, html             bool
 	last                                     time.Duration
+	limits                                   show.Limits
 }
 
 func showCmd() *cobra.Command {
@@ -42,22 +41,34 @@ time went.
   cniscope show incident.rec.gz --format json | jq .     OTLP JSON, a line for each operation
   cniscope show incident.rec.gz --otlp 127.0.0.1:4317    send the spans to a backend
   cniscope show --last 1h --pod shop/web-0               what this node has kept of a pod
+  cniscope show --summary incident.rec.gz                counts, p50, p99 and share of the time
+  cniscope show --html incident.rec.gz > incident.html   a page for a ticket
 
 A recording needs neither root nor a backend. "-" reads standard input. Thresholds are
 those of the recording; --config judges it by others.
 
 With --last it reads the spool that [export.spool] names, also while cniscope runs; that
 one is readable by its owner only, which is root. It holds what was kept after sampling,
-exported or not.`,
+exported or not.
+
+With a limit (--max-…) the exit code is 1 if any call crosses it, which is said on standard
+error; 2 if that cannot be told, because there is no such call or not all could be read.
+Limits are for all calls of the pod, whatever is drawn; --problems draws those that cross
+them too.
+
+  cniscope show ci.rec.gz --problems --max-call 500ms --max-commands 20`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(o.check(), o.checkLast(args, cmd.Flags().Changed)); err != nil {
+			if err := errors.Join(o.check(), o.checkLast(args, cmd.Flags().Changed), checkLimits(o.limits, cmd.Flags().Changed)); err != nil {
 				return err
 			}
-			if o.last > 0 {
-				return showLast(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
+			if o.html && isTerminal(cmd.OutOrStdout()) {
+				return usageError{errors.New("--html writes a page to standard output: send it to a file, as > page.html")}
 			}
-			return showFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o)
+			if o.last > 0 {
+				return o.unchecked(showLast(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o))
+			}
+			return o.unchecked(showFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o))
 		},
 	}
 	flags := cmd.Flags()
@@ -69,6 +80,9 @@ exported or not.`,
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
 	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --last, read the spool it names (default "+defaultOptionsFile+")")
 	flags.DurationVar(&o.last, "last", 0, "what this node has kept and that ended in this time, e.g. 1h")
+	flags.BoolVar(&o.summary, "summary", false, "no waterfalls but numbers: by plugin, command and cause; with --format json too")
+	flags.BoolVar(&o.html, "html", false, "one page of HTML that needs nothing else, to standard output")
+	limitFlags(flags, &o.limits)
 	flags.StringVar(&o.spool, "spool", "", "with --last, the spool's folder")
 	return cmd
 }
@@ -84,89 +98,36 @@ func (o showOptions) check() error {
 	default:
 		return usageError{fmt.Errorf("--color %s: want auto, always or never", o.color)}
 	}
+	if asked := count(o.html, o.summary, o.otlp != ""); asked > 1 || o.html && o.format == "json" {
+		return usageError{errors.New("--html, --summary, --otlp and --format json are different answers: ask for one (--summary has --format json)")}
+	}
 	return nil
+}
+
+func count(all ...bool) (n int) {
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o showOptions) error {
-	reader, err := openRecording(path)
+	r, err := o.load(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
-	s, err := settingsIn(reader.Header())
+	r.tell(diagnostics)
+	operations := o.ofPod(r.operations())
+	found, err := o.draw(ctx, out, diagnostics, operations)
 	if err != nil {
 		return err
 	}
-	if o.options != "" {
-		options, err := config.Load(o.options)
-		if err != nil {
-			return err
-		}
-		s.Judge = judgeOf(options)
+	if !found && (!o.limits.Set() || none(operations)) {
+		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", len(r.results))
 	}
-	s.Judge.All, s.Judge.PerSecond = true, 0 // whoever records wants to see it
-
-	results, err := replay(ctx, reader, s)
-	var truncated *record.TruncatedError
-	if errors.As(err, &truncated) {
-		fmt.Fprintf(diagnostics, "cniscope: %v; what is whole is shown\n", truncated)
-	} else if err != nil {
-		return err
-	}
-	if n := reader.Skipped(); n > 0 {
-		fmt.Fprintf(diagnostics, "cniscope: %d events of a kind this version does not know were left out\n", n)
-	}
-	var traces []*tracepb.ResourceSpans
-	slices.SortStableFunc(results, func(a, b pipeline.Result) int {
-		return cmp.Compare(a.Operation.Start, b.Operation.Start)
-	})
-	for _, r := range results {
-		if r.Trace.Spans != nil && o.wants(r.Trace.Spans) {
-			traces = append(traces, r.Trace.Spans)
-		}
-	}
-	if len(traces) == 0 {
-		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", len(results))
-		return nil
-	}
-	return o.write(ctx, out, diagnostics, slices.Values(traces))
-}
-
-// write draws, prints or sends operations, going through them once or twice.
-func (o showOptions) write(ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error {
-	if o.otlp != "" {
-		return sendAll(ctx, diagnostics, o.otlp, operations)
-	}
-	if o.format == "json" {
-		for spans := range operations {
-			line, err := export.JSONLines([]*tracepb.ResourceSpans{spans})
-			if err != nil {
-				return err
-			}
-			if _, err := out.Write(line); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	drawn := show.Options{
-		Width: width(out), All: o.all,
-		Color: o.color == "always" || o.color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "",
-	}
-	if err := show.Summary(out, operations, drawn); err != nil {
-		return err
-	}
-	for spans := range operations {
-		if err := show.Waterfall(out, spans, drawn); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wants tells whether the operation is one that was asked for.
-func (o showOptions) wants(spans *tracepb.ResourceSpans) bool {
-	return show.Filter{Pod: o.pod, Problems: o.problems}.Wants(spans)
+	return o.hold(diagnostics, operations, r.truncated)
 }
 
 func openRecording(path string) (*record.Reader, error) {

@@ -1,0 +1,214 @@
+package show
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Word says what became of something.
+type Word string
+
+// Words, in the order in which a person wants to know.
+const (
+	Slower   Word = "slower"
+	Faster   Word = "faster"
+	More     Word = "more often"
+	Fewer    Word = "less often"
+	Appeared Word = "appeared"
+	Vanished Word = "vanished"
+	// Unclear: it looks different, but there are too few calls to tell.
+	Unclear Word = "too few to tell"
+	Same    Word = "no difference"
+)
+
+// Difference is below what nobody speaks of: 5 % of itself, and 1 % of the call.
+const (
+	leastRatio = 0.05
+	leastShare = 0.01
+)
+
+// Comparison says what differs between two samples, A before and B after. All times are
+// milliseconds.
+type Comparison struct {
+	Kinds []KindCompared `json:"kinds"`
+}
+
+// KindCompared is the calls of one kind in both.
+type KindCompared struct {
+	// Change is of the calls as a whole: By is "call", Name e.g. "CNI ADD eth0".
+	Change
+	// Rows are what is in the calls, by Word and by how much time it is about; none if there
+	// are no such calls in A or in B.
+	Rows []Change `json:"rows"`
+}
+
+// Change is one row in both.
+type Change struct {
+	Row
+	Word Word `json:"word"`
+	// Ratio of the median times in a call that has it, B to A, and of how often there is one
+	// per call; 0 if either is not known.
+	Ratio      float64 `json:"ratio,omitempty"`
+	CountRatio float64 `json:"count_ratio,omitempty"`
+	A          Side    `json:"a"`
+	B          Side    `json:"b"`
+	time       *test
+	count      *test
+}
+
+// Side is one row in one of the samples.
+type Side struct {
+	// Calls is how many calls have it, of all that might.
+	Calls int `json:"calls"`
+	Of    int `json:"of"`
+	// PerCall is how many there are in a call, on average.
+	PerCall float64 `json:"per_call"`
+	// Time is the median of how long there was at least one, in a call that has it; PlusMinus
+	// half its confidence interval in percent, 0 if that cannot be told. Each is the median of
+	// one.
+	Time      float64 `json:"time_ms"`
+	PlusMinus float64 `json:"plus_minus_percent,omitempty"`
+	Each      float64 `json:"each_ms"`
+}
+
+// Compare says what became slower or faster, what there is more or less often, what appeared
+// and what vanished.
+func Compare(a, b *Sample) Comparison {
+	c := Comparison{Kinds: []KindCompared{}}
+	var tests []*test
+	for _, p := range (&Sample{populations: joined(a, b)}).sorted() {
+		before, after := a.populations[p.name], b.populations[p.name]
+		kind := KindCompared{Change: change(Row{"call", p.name}, before, after), Rows: []Change{}}
+		if before != nil && after != nil {
+			for row := range p.series {
+				kind.Rows = append(kind.Rows, change(row, before, after))
+			}
+		}
+		slices.SortFunc(kind.Rows, func(a, b Change) int {
+			return cmp.Or(compareBy(a.By, b.By), cmp.Compare(a.Name, b.Name))
+		})
+		for _, change := range append([]Change{kind.Change}, kind.Rows...) {
+			for _, t := range []*test{change.time, change.count} {
+				if t != nil {
+					tests = append(tests, t)
+				}
+			}
+		}
+		c.Kinds = append(c.Kinds, kind)
+	}
+	decide(tests)
+	for i := range c.Kinds {
+		kind := &c.Kinds[i]
+		call := max(kind.A.Time, kind.B.Time)
+		kind.Word = kind.word(call)
+		for j := range kind.Rows {
+			kind.Rows[j].Word = kind.Rows[j].word(call)
+		}
+		slices.SortStableFunc(kind.Rows, func(a, b Change) int {
+			return cmp.Or(cmp.Compare(a.Word.place(), b.Word.place()), cmp.Compare(math.Abs(b.moved()), math.Abs(a.moved())))
+		})
+	}
+	return c
+}
+
+// joined is which kinds of calls there are in either, and which rows.
+func joined(samples ...*Sample) map[string]*population {
+	all := map[string]*population{}
+	for _, s := range samples {
+		for name, p := range s.populations {
+			if all[name] == nil {
+				all[name] = &population{name: name, series: map[Row]*series{}}
+			}
+			all[name].took = append(all[name].took, p.took...)
+			for row := range p.series {
+				all[name].series[row] = nil
+			}
+		}
+	}
+	return all
+}
+
+func change(row Row, a, b *population) Change {
+	before, ofA := a.find(row)
+	after, ofB := b.find(row)
+	c := Change{Row: row, A: side(before, ofA), B: side(after, ofB)}
+	if len(before.times) > 0 && len(after.times) > 0 {
+		c.Ratio = c.B.Time / max(c.A.Time, 1e-6)
+		c.CountRatio = c.B.PerCall / c.A.PerCall
+		c.time = compare(before.times, after.times)
+	}
+	if ofA > 0 && ofB > 0 && row.By != "call" {
+		counts := func(s *series, of int) []float64 {
+			return append(slices.Clone(s.counts), make([]float64, of-len(s.counts))...)
+		}
+		if x, y := counts(before, ofA), counts(after, ofB); !constant(x, y) {
+			c.count = compare(x, y)
+		}
+	}
+	return c
+}
+
+// constant tells whether all values are the same: there is nothing to ask.
+func constant(a, b []float64) bool {
+	return slices.Min(a) == slices.Max(b) && slices.Max(a) == slices.Min(b)
+}
+
+// find returns a row, and in how many calls it might be. p may be nil.
+func (p *population) find(row Row) (s *series, of int) {
+	if p == nil {
+		return &series{}, 0
+	}
+	if row.By == "call" {
+		return &series{each: p.took, times: p.took, counts: p.took}, len(p.took)
+	}
+	of, _ = p.of(row)
+	if s = p.series[row]; s == nil {
+		s = &series{}
+	}
+	return s, of
+}
+
+func side(s *series, of int) Side {
+	side := Side{Calls: len(s.times), Of: of, PerCall: float64(len(s.each)) / max(1, float64(of))}
+	side.Time, side.PlusMinus = median(s.times)
+	side.Each, _ = median(s.each)
+	if math.IsInf(side.PlusMinus, 0) {
+		side.PlusMinus = 0
+	}
+	return side
+}
+
+// word decides. call is how long the whole call takes.
+func (c *Change) word(call float64) Word {
+	switch {
+	case c.A.Calls == 0:
+		return Appeared
+	case c.B.Calls == 0:
+		return Vanished
+	}
+	longer := math.Abs(c.Ratio-1) >= leastRatio && math.Abs(c.B.Time-c.A.Time) >= leastShare*call
+	often := c.count != nil && math.Abs(c.CountRatio-1) >= leastRatio && math.Abs(c.moved()) >= leastShare*call
+	switch {
+	case longer && c.time.differs && c.Ratio > 1:
+		return Slower
+	case longer && c.time.differs:
+		return Faster
+	case often && c.count.differs && c.CountRatio > 1:
+		return More
+	case often && c.count.differs:
+		return Fewer
+	case longer && c.time.unclear, often && c.count.unclear:
+		return Unclear
+	}
+	return Same
+}
+
+// moved is how much more of a call it takes, on average.
+func (c Change) moved() float64 { return c.B.whole() - c.A.whole() }
+
+func (s Side) whole() float64 { return s.Time * float64(s.Calls) / max(1, float64(s.Of)) }
+
+func (w Word) place() int {
+	return slices.Index([]Word{Slower, Faster, More, Fewer, Appeared, Vanished, Unclear, Same}, w)
+}

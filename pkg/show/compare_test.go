@@ -1,0 +1,153 @@
+package show
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// jittered makes n calls, each up to a tenth longer or shorter, by a seed.
+func jittered(seed uint64, n int, call func(longer float64) span) *Sample {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var calls []span
+	for range n {
+		calls = append(calls, call(0.9+0.2*random.Float64()))
+	}
+	return collected(calls...)
+}
+
+func words(c Comparison) map[string]Word {
+	all := map[string]Word{}
+	for _, kind := range c.Kinds {
+		all[kind.Name] = kind.Word
+		for _, row := range kind.Rows {
+			all[row.what()] = row.Word
+		}
+	}
+	return all
+}
+
+// A plugin that ran iptables 11 times runs it 40 times, an agent that it called is gone, and
+// a sleep has come.
+func TestCompareSaysWhatChanged(t *testing.T) {
+	before := jittered(1, 20, func(x float64) span {
+		return add(100*x, append(runs(11, "iptables", 1.5*x), span{kind: "agent", name: "call agent", from: 50, to: 60}, run("ip", 70, 75*x))...)
+	})
+	after := jittered(2, 20, func(x float64) span {
+		return add(500*x, append(runs(40, "iptables", 1.5*x), run("sleep", 100, 400), run("ip", 70, 75*x))...)
+	})
+	got := words(Compare(before, after))
+	for what, want := range map[string]Word{
+		"CNI ADD eth0": Slower, "plugin bridge": Slower, "command iptables": Slower,
+		"command sleep": Appeared, "agent call agent": Vanished,
+	} {
+		if got[what] != want {
+			t.Errorf("%s: %q, want %q", what, got[what], want)
+		}
+	}
+	for what, word := range words(Compare(after, before)) {
+		opposite := map[Word]Word{Slower: Faster, Faster: Slower, Appeared: Vanished, Vanished: Appeared, Same: Same}
+		if want := opposite[got[what]]; word != want {
+			t.Errorf("the other way round, %s: %q, want %q", what, word, want)
+		}
+	}
+}
+
+// Of sixty pairs of recordings of the same thing, few differ in anything.
+func TestCompareSpeaksOfNoDifferenceByChance(t *testing.T) {
+	names := strings.Fields("ip iptables nft bridge sysctl tc ethtool arping modprobe conntrack ipset ovs-vsctl")
+	one := func(seed uint64) *Sample {
+		random := rand.New(rand.NewPCG(seed, 1))
+		return jittered(seed, 12, func(x float64) span {
+			var below []span
+			for i, name := range names {
+				below = append(below, run(name, float64(i), float64(i)+mostlyLittle(random)))
+			}
+			return add(100*x, below...)
+		})
+	}
+	wrong := 0
+	const pairs = 60
+	for i := range uint64(pairs) {
+		for _, word := range words(Compare(one(2*i), one(2*i+1))) {
+			if word != Same && word != Unclear {
+				wrong++
+				break
+			}
+		}
+	}
+	if wrong > pairs/10 {
+		t.Errorf("%d of %d", wrong, pairs)
+	}
+}
+
+// mostlyLittle is 1 to 50 ms, mostly little: as commands are.
+func mostlyLittle(random *rand.Rand) float64 {
+	return 1 + 49*random.Float64()*random.Float64()*random.Float64()
+}
+
+// With three calls a side nothing is known, however different they look.
+func TestCompareSaysWhenThereIsTooLittle(t *testing.T) {
+	got := words(Compare(collected(add(100), add(101), add(102)), collected(add(900), add(901), add(902))))
+	if got["CNI ADD eth0"] != Unclear || got["plugin bridge"] != Unclear {
+		t.Error(got)
+	}
+	// What does not look different is not worth more calls.
+	got = words(Compare(collected(add(100), add(101), add(102)), collected(add(100), add(101), add(103))))
+	if got["CNI ADD eth0"] != Same {
+		t.Error(got)
+	}
+}
+
+// What happens in a tenth of the calls, then in nearly all of them.
+func TestCompareCounts(t *testing.T) {
+	some := func(seed uint64, of int) *Sample {
+		n := 0
+		return jittered(seed, 30, func(x float64) span {
+			if n++; n%10 < of {
+				return add(100, run("modprobe", 10, 10+40*x))
+			}
+			return add(100)
+		})
+	}
+	c := Compare(some(1, 1), some(2, 9))
+	i := slices.IndexFunc(c.Kinds[0].Rows, func(c Change) bool { return c.Name == "modprobe" })
+	if row := c.Kinds[0].Rows[i]; row.Word != More || row.A.Calls != 3 || row.B.Calls != 27 || row.CountRatio < 8.9 || row.CountRatio > 9.1 {
+		t.Errorf("%+v", row)
+	}
+}
+
+// Kinds of calls of which there are none on one side are said, and that is all.
+func TestCompareCallsThatAreNew(t *testing.T) {
+	var b strings.Builder
+	c := Compare(collected(add(100)), Collect(func(func(*tracepb.ResourceSpans) bool) {}))
+	if err := Differences(&b, c, Options{Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, b.String(), "CNI ADD eth0  vanished: 1 call → none")
+}
+
+func TestDifferencesAreDrawn(t *testing.T) {
+	before := jittered(1, 20, func(x float64) span {
+		return add(100*x, append(runs(11, "iptables", 1.5*x), run("ip", 70, 75))...)
+	})
+	after := jittered(2, 20, func(x float64) span {
+		return add(500*x, append(runs(40, "iptables", 1.5*x), run("sleep", 100, 400), run("ip", 70, 75))...)
+	})
+	var b strings.Builder
+	if err := Differences(&b, Compare(before, after), Options{Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, b.String(), `
+CNI ADD eth0  slower: median 96.1ms ±4% → 498.8ms ±5%  ×5.2  (20 → 20 calls)
+
+CNI ADD eth0
+                                     in a call that has it   ratio       per call                    one
+  slower           plugin bridge          96.1ms → 498.8ms    ×5.2          1 → 1       96.1ms → 498.8ms
+  slower           command iptables        15.9ms → 59.9ms    ×3.8        11 → 40         1.44ms → 1.5ms
+  appeared         command sleep                   → 300ms                    → 1                → 300ms
+  no difference to speak of: command ip`)
+}

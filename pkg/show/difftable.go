@@ -1,0 +1,125 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Differences writes a comparison for a person: first what it comes to.
+func Differences(w io.Writer, c Comparison, o Options) error {
+	p := &painter{Options: o}
+	for _, kind := range c.Kinds {
+		fmt.Fprintf(&p.b, "%s  %s\n", p.paint(bold, kind.Name), p.paint(kind.Word.color(), kind.sentence()))
+	}
+	for _, kind := range c.Kinds {
+		if slices.ContainsFunc(kind.Rows, func(c Change) bool { return c.Word != Same }) {
+			p.compared(kind)
+		}
+	}
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// sentence is what became of the calls as a whole.
+func (k KindCompared) sentence() string {
+	switch k.Word {
+	case Appeared:
+		return fmt.Sprintf("appeared: none → %s, median %s", plural(k.B.Calls, "call"), inMS(k.B.Time))
+	case Vanished:
+		return fmt.Sprintf("vanished: %s → none", plural(k.A.Calls, "call"))
+	}
+	said := fmt.Sprintf("median %s%s → %s%s  ×%s", inMS(k.A.Time), k.A.precision(), inMS(k.B.Time), k.B.precision(), ratio(k.Ratio))
+	calls := fmt.Sprintf("(%d → %s)", k.A.Calls, plural(k.B.Calls, "call"))
+	switch k.Word {
+	case Same:
+		return "no difference to speak of: " + said + "  " + calls
+	case Unclear:
+		return "too few calls to tell: " + said + "  " + calls
+	}
+	return string(k.Word) + ": " + said + "  " + calls
+}
+
+func (s Side) precision() string {
+	if s.PlusMinus == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" ±%.0f%%", s.PlusMinus)
+}
+
+func (p *painter) compared(kind KindCompared) {
+	column := 16
+	for _, c := range kind.Rows {
+		column = max(column, utf8.RuneCountInString(c.what()))
+	}
+	column = min(column, max(24, p.Width-84))
+	fmt.Fprintf(&p.b, "\n%s\n  %s\n", p.paint(bold, kind.Name), p.paint(dim, strings.TrimRight(
+		fmt.Sprintf("%-15s  %-*s  %21s %7s  %13s  %21s", "", column, "", "in a call that has it", "ratio", "per call", "one"), " ")))
+	same := map[string][]string{}
+	for _, c := range kind.Rows {
+		if c.Word == Same {
+			same[c.By] = append(same[c.By], c.Name)
+			continue
+		}
+		line := fmt.Sprintf("  %s  %s  %21s %7s  %13s  %21s", p.paint(c.Word.color(), fmt.Sprintf("%-15s", c.Word)), padded(c.what(), column),
+			arrow(c, inMS(c.A.Time).String(), inMS(c.B.Time).String()), times(c.Ratio),
+			arrow(c, digits(c.A.PerCall), digits(c.B.PerCall)), arrow(c, inMS(c.A.Each).String(), inMS(c.B.Each).String()))
+		p.b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	for _, by := range sortedBy(same) {
+		fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, "no difference to speak of: "+title(by)+" "+strings.Join(same[by], ", ")))
+	}
+}
+
+func sortedBy(same map[string][]string) (all []string) {
+	for by := range same {
+		all = append(all, by)
+	}
+	slices.SortFunc(all, compareBy)
+	return all
+}
+
+func (c Change) what() string { return title(c.By) + " " + c.Name }
+
+func arrow(c Change, a, b string) string {
+	switch c.Word {
+	case Appeared:
+		return "→ " + b
+	case Vanished:
+		return a + " →"
+	}
+	return a + " → " + b
+}
+
+func times(r float64) string {
+	if r == 0 {
+		return ""
+	}
+	return "×" + ratio(r)
+}
+
+// ratio has two digits that count: 0.052, 1.6, 22.
+func ratio(r float64) string {
+	if r >= 10 {
+		return strconv.FormatFloat(r, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(r, 'g', 2, 64)
+}
+
+// digits writes a count: 40, 0.1.
+func digits(n float64) string { return strconv.FormatFloat(n, 'g', 3, 64) }
+
+func (w Word) color() string {
+	switch w {
+	case Slower, More, Appeared:
+		return red
+	case Faster, Fewer, Vanished:
+		return bold
+	case Unclear:
+		return yellow
+	}
+	return dim
+}

@@ -1,0 +1,221 @@
+package show
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/judge"
+)
+
+const (
+	// rowsMax is how many rows a page has before it leaves calls out: some 20 MB, which a
+	// browser still opens.
+	rowsMax = 20_000
+	// problemsMax is how many calls the list at the top names.
+	problemsMax = 100
+)
+
+// page is what the template writes.
+type page struct {
+	operations iter.Seq[*tracepb.ResourceSpans]
+	// Problems are the calls that need looking at, the worst first.
+	Problems                  []head
+	slowest                   head
+	all, failed, slow, others int
+	pods                      map[string]bool
+	first, last               uint64
+	origin                    map[string]bool
+	rows                      int
+	// LeftOut is how many calls had no room, as far as the page is written.
+	LeftOut int
+}
+
+// head is a call in few words.
+type head struct {
+	ID, Pod, What, Took, Verdict, Cause string
+	// State is failed, slow, partial, or empty: nothing is the matter.
+	State string
+	took  time.Duration
+}
+
+func newPage(operations iter.Seq[*tracepb.ResourceSpans]) *page {
+	p := &page{operations: operations, pods: map[string]bool{}, origin: map[string]bool{}}
+	for rs := range operations {
+		p.origin[origin(rs)] = true
+		for _, call := range calls(rs) {
+			p.count(call)
+		}
+	}
+	rank := func(h head) int { return slices.Index([]string{"failed", "slow", "partial"}, h.State) }
+	slices.SortStableFunc(p.Problems, func(a, b head) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.took, a.took))
+	})
+	return p
+}
+
+func (p *page) count(call *node) {
+	p.all++
+	p.pods[pod(call)] = true
+	if p.all == 1 {
+		p.first = call.StartTimeUnixNano
+	}
+	p.first, p.last = min(p.first, call.StartTimeUnixNano), max(p.last, call.EndTimeUnixNano)
+	h := headOf(call)
+	if h.took > p.slowest.took {
+		p.slowest = h
+	}
+	switch h.State {
+	case "failed":
+		p.failed++
+	case "slow":
+		p.slow++
+	case "":
+		p.others++
+		return
+	}
+	p.Problems = append(p.Problems, h)
+}
+
+// origin says where operations are from: node and runtime.
+func origin(rs *tracepb.ResourceSpans) string {
+	resource := attributes(rs.GetResource().GetAttributes())
+	words := func(keys ...string) string {
+		var all []string
+		for _, key := range keys {
+			if s := resource[key].GetStringValue(); s != "" {
+				all = append(all, s)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	said := words("container.runtime.name", "container.runtime.version")
+	if name := words("k8s.node.name"); name != "" {
+		said = strings.TrimSuffix("node "+name+", "+said, ", ")
+	}
+	return said
+}
+
+func headOf(call *node) head {
+	h := head{
+		ID: "call-" + hex.EncodeToString(call.SpanId), Pod: pod(call), What: what(call),
+		Took: judge.Round(call.took()).String(), took: call.took(), Verdict: call.verdict(), Cause: call.text("cniscope.cause"),
+	}
+	switch {
+	case call.failed():
+		h.State = "failed"
+	case call.slow():
+		h.State = "slow"
+	case call.is("cniscope.partial"):
+		h.State = "partial"
+	}
+	return h
+}
+
+// Mark is a state's sign: colour alone is none.
+func (h head) Mark() string { return mark(h.State) }
+
+func mark(state string) string {
+	switch state {
+	case "failed":
+		return "✗"
+	case "slow", "partial":
+		return "!"
+	}
+	return ""
+}
+
+// Worst is the call that the page is about.
+func (p *page) Worst() head {
+	if len(p.Problems) > 0 {
+		return p.Problems[0]
+	}
+	return p.slowest
+}
+
+// Listed are the problems at the top, More how many are not among them.
+func (p *page) Listed() []head { return p.Problems[:min(len(p.Problems), problemsMax)] }
+
+// More is how many problems the list does not name.
+func (p *page) More() int { return max(0, len(p.Problems)-problemsMax) }
+
+// Others is how many calls have nothing the matter.
+func (p *page) Others() int { return p.others }
+
+// Counts says how many of what.
+func (p *page) Counts() string {
+	return fmt.Sprintf("%s of %s: %d failed, %d slow", plural(p.all, "call"), plural(len(p.pods), "pod"), p.failed, p.slow)
+}
+
+// Origin says when and where it was.
+func (p *page) Origin() []string {
+	if p.all == 0 {
+		return nil
+	}
+	first, last := time.Unix(0, int64(p.first)).UTC(), time.Unix(0, int64(p.last)).UTC()
+	until := last.Format(time.TimeOnly)
+	if first.Format(time.DateOnly) != last.Format(time.DateOnly) {
+		until = last.Format(time.DateTime)
+	}
+	all := []string{first.Format(time.DateTime) + " to " + until + " UTC"}
+	switch where := slices.Sorted(maps.Keys(p.origin)); {
+	case len(where) > 1:
+		all = append(all, plural(len(where), "node"))
+	case where[0] != "":
+		all = append(all, where[0])
+	}
+	return all
+}
+
+// Calls yields those that need looking at, or the others, in the order of the operations.
+func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
+	return func(yield func(*pageCall) bool) {
+		for rs := range p.operations {
+			resource := attributes(rs.GetResource().GetAttributes())
+			for _, call := range calls(rs) {
+				if call.problem() != problems {
+					continue
+				}
+				if p.rows >= rowsMax {
+					p.LeftOut++
+				} else if !yield(p.call(call, resource)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (p *page) call(call *node, resource map[string]*commonpb.AnyValue) *pageCall {
+	c := &pageCall{head: headOf(call), call: call, page: p}
+	c.Partial = call.text("cniscope.partial_reason")
+	if call.is("cniscope.slow") {
+		c.Slow = "more than " + call.ms("cniscope.slow_threshold_ms").String()
+	}
+	if n := call.number("cniscope.slow_commands"); n > 0 {
+		c.SlowCommands = plural(int(n), "slow command")
+	}
+	for _, name := range list(call.attributes["cniscope.never_run"]) {
+		c.NeverRun = append(c.NeverRun, name+" "+call.text("cni.command"))
+	}
+	c.Facts = []Fact{{"started", time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000") + " UTC"}}
+	for _, fact := range []Fact{
+		{"node", resource["k8s.node.name"].GetStringValue()},
+		{"network", call.text("cni.name")},
+		{"sandbox", call.text("sandbox.id")},
+		{"trace", hex.EncodeToString(call.TraceId)},
+	} {
+		if fact.Value != "" {
+			c.Facts = append(c.Facts, fact)
+		}
+	}
+	return c
+}

@@ -1,0 +1,171 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"golang.org/x/net/html"
+)
+
+// parsed is a page as a browser reads it.
+func parsed(t *testing.T, calls ...span) (*html.Node, string) {
+	t.Helper()
+	var b strings.Builder
+	if err := Page(&b, pods(calls...)); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := html.Parse(strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc, b.String()
+}
+
+// find returns the elements of a tag, of a class if one is given.
+func find(n *html.Node, tag, class string) (all []*html.Node) {
+	for d := range n.Descendants() {
+		if d.Type == html.ElementNode && d.Data == tag && (class == "" || slices.Contains(strings.Fields(value(d, "class")), class)) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+func value(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func read(n *html.Node) string {
+	var words []string
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			words = append(words, strings.Fields(d.Data)...)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func TestThePageBeginsWithTheVerdict(t *testing.T) {
+	slow := add(5100).with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 2000),
+		attribute.String("cniscope.verdict", "4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)"), attribute.String("cniscope.cause", "lock"))
+	slower := slow.with()
+	slower.to = 6000
+	for name, c := range map[string]struct {
+		calls     []span
+		want, who string
+	}{
+		"slow":               {[]span{add(100), slow}, "! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 5.1s"},
+		"failed comes first": {[]span{slow, add(3).failing("bridge exited 1"), add(4000).with(attribute.Bool("cniscope.partial", true))}, "✗ Failed bridge exited 1", "shop/web-1 · CNI ADD eth0 · 3ms"},
+		"the slowest":        {[]span{slow, slower}, "! Slow 4.9s of 5.1s waiting for /run/xtables.lock, held by kube-proxy (pid 812)", "shop/web-1 · CNI ADD eth0 · 6s"},
+		"nothing":            {[]span{add(100), add(200)}, "Nothing was slow, and nothing failed", "The slowest call: shop/web-1 · CNI ADD eth0 ·"},
+		"no call":            {nil, "Nothing was slow, and nothing failed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc, _ := parsed(t, c.calls...)
+			if got := read(find(doc, "h1", "")[0]); got != c.want {
+				t.Errorf("%q", got)
+			}
+			who := ""
+			if p := find(doc, "p", "who"); len(p) > 0 {
+				who = read(p[0])
+			}
+			if who != c.who {
+				t.Errorf("%q", who)
+			}
+		})
+	}
+}
+
+// Bars are where the spans were, also of many alike that share a row; and so is the text.
+func TestRowsAreWhereTheSpansWere(t *testing.T) {
+	doc, _ := parsed(t, add(1000, append(runs(4, "iptables", 100), run("sleep", 500, 1000).with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 250)))...))
+	rows := find(doc, "summary", "")
+	var got []string
+	for _, row := range rows {
+		svg := find(row, "svg", "bar")
+		if len(svg) == 0 {
+			continue
+		}
+		line := read(row)
+		for _, rect := range find(svg[0], "rect", "") {
+			line += " " + value(rect, "x") + "+" + value(rect, "width")
+		}
+		got = append(got, line)
+	}
+	equal(t, strings.Join(got, "\n"), `
+bridge ADD 1s , begins after 0s 0.00%+100.00%
+iptables ×4 400ms , begins after 0s 400ms in 4 runs 0.00%+10.00% 10.00%+10.00% 20.00%+10.00% 30.00%+10.00%
+iptables 100ms , begins after 0s 0.00%+10.00%
+iptables 100ms , begins after 100ms 10.00%+10.00%
+iptables 100ms , begins after 200ms 20.00%+10.00%
+iptables 100ms , begins after 300ms 30.00%+10.00%
+! sleep 500ms , begins after 500ms slow: more than 250ms 50.00%+50.00%`)
+}
+
+// Whatever somebody calls his pod, his commands or his lock: it is text.
+func TestForeignTextIsText(t *testing.T) {
+	for _, hostile := range []string{
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</style><script>alert(1)</script>`,
+		`javascript:alert(1)`, `' onmouseover='alert(1)`, `{{.Style}}`, `]]><svg onload=alert(1)>`, "<!--", `</title></head><body onload=alert(1)>`,
+		`x slow" style="position:fixed`,
+	} {
+		doc, source := parsed(t, add(1000, run(hostile, 0, 900).with(
+			attribute.String("cniscope.kind", hostile), attribute.String(hostile, hostile), attribute.String("cniscope.signal", hostile),
+		)).failing(hostile).with(
+			attribute.String("k8s.pod.name", hostile), attribute.String("cniscope.verdict", hostile), attribute.String("cniscope.cause", hostile),
+			attribute.String("cniscope.partial_reason", hostile), attribute.String("cni.name", hostile), attribute.String("cni.ifname", hostile),
+		))
+		for d := range doc.Descendants() {
+			if d.Type == html.CommentNode {
+				t.Errorf("%q became a comment", hostile)
+			}
+			if d.Type != html.ElementNode {
+				continue
+			}
+			if slices.Contains([]string{"script", "img", "iframe", "link", "object", "base", "form"}, d.Data) {
+				t.Errorf("%q became an element %s", hostile, d.Data)
+			}
+			for _, a := range d.Attr {
+				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || a.Key == "href" && !strings.HasPrefix(a.Val, "#call-") {
+					t.Errorf("%q became an attribute %s=%q", hostile, a.Key, a.Val)
+				}
+			}
+		}
+		if !strings.Contains(read(find(doc, "h1", "")[0]), strings.Join(strings.Fields(hostile), " ")) {
+			t.Errorf("%q is not to be read: %s", hostile, read(find(doc, "h1", "")[0]))
+		}
+		if n := strings.Count(source, "<style"); n != 1 {
+			t.Errorf("%q: %d styles", hostile, n)
+		}
+	}
+}
+
+// A page stays small enough for a browser; what has no room is counted, and problems have
+// room before others.
+func TestAPageIsBounded(t *testing.T) {
+	var calls []span
+	for range 12 {
+		calls = append(calls, add(1000, runs(2000, "iptables", 0.5)...))
+	}
+	calls = append(calls, add(1).failing("bridge exited 1"))
+	doc, source := parsed(t, calls...)
+	if len(find(doc, "article", "failed")) != 1 {
+		t.Error("the call that failed is not there")
+	}
+	warnings := find(doc, "p", "warning")
+	if len(warnings) != 1 || !strings.HasPrefix(read(warnings[0]), "2 more calls are left out") {
+		t.Errorf("%d warnings", len(warnings))
+	}
+	if mib := len(source) >> 20; mib > 40 {
+		t.Errorf("%d MiB", mib)
+	}
+	fmt.Fprintln(t.Output(), len(source), "bytes")
+}

@@ -1,0 +1,156 @@
+package show
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+
+	"github.com/cniscope/cniscope/pkg/judge"
+)
+
+// pageCall is one call on the page.
+type pageCall struct {
+	head
+	Slow, SlowCommands, Partial string
+	Facts                       []Fact
+	NeverRun                    []string
+	call                        *node
+	page                        *page
+}
+
+// Fact is a name and what it is.
+type Fact struct{ Name, Value string }
+
+// pageRow is a span, or several alike.
+type pageRow struct {
+	Name, Kind, Took, Start string
+	// State is failed, slow, or empty.
+	State   string
+	Count   int
+	Depth   int
+	Bars    []bar
+	Remarks []string
+	Args    string
+	About   []Fact
+	Events  []Fact
+	// Same are the rows that this one stands for, Below those inside of it.
+	Same, Below []*pageRow
+}
+
+// bar is an extent, in percent of its call.
+type bar struct{ X, Width string }
+
+// Mark is the row's sign: colour alone is none.
+func (r *pageRow) Mark() string { return mark(r.State) }
+
+// Rows of the call.
+func (c *pageCall) Rows() []*pageRow { return c.rows(c.call.children, 0) }
+
+// More is all that is known of the call.
+func (c *pageCall) More() []Fact {
+	return facts(c.call.attributes, func(key string) bool { return key != "cniscope.kind" })
+}
+
+// Ticks are the times at the quarters of the call.
+func (c *pageCall) Ticks() (all []string) {
+	for i := range 5 {
+		all = append(all, judge.Round(c.took*time.Duration(i)/4).String())
+	}
+	return all
+}
+
+func (c *pageCall) rows(nodes []*node, depth int) (rows []*pageRow) {
+	for _, n := range fold(nodes) {
+		row := c.row(n, depth)
+		for _, same := range n.same {
+			row.Same = append(row.Same, c.row(same, depth+1))
+		}
+		row.Below = c.rows(n.children, depth+1)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (c *pageCall) row(n *node, depth int) *pageRow {
+	c.page.rows++
+	row := &pageRow{
+		Name: n.Name, Kind: n.kind(), Took: judge.Round(n.took()).String(), Count: n.count, Depth: min(depth, 8),
+		Start: judge.Round(time.Duration(max(0, int64(n.StartTimeUnixNano-c.call.StartTimeUnixNano)))).String(),
+		Args:  strings.Join(list(n.attributes["process.command_args"]), " "),
+	}
+	row.Remarks = n.remarks()
+	switch {
+	case n.failed():
+		row.State = "failed"
+		row.Remarks = append([]string{"failed"}, row.Remarks...)
+	case n.is("cniscope.slow"):
+		row.State = "slow"
+		row.Remarks = append([]string{fmt.Sprintf("slow: more than %s", n.ms("cniscope.slow_threshold_ms"))}, row.Remarks...)
+	}
+	if n.count > 1 {
+		for _, same := range n.same {
+			row.Bars = append(row.Bars, c.bar(same))
+		}
+		return row
+	}
+	row.Bars = []bar{c.bar(n)}
+	row.About = facts(n.attributes, func(key string) bool {
+		return key != "cniscope.kind" && c.call.attributes[key] == nil || key == "error.type"
+	})
+	for _, e := range n.Events {
+		at := time.Duration(int64(e.TimeUnixNano - c.call.StartTimeUnixNano))
+		said := []string{"at " + judge.Round(at).String()}
+		for _, fact := range facts(attributes(e.Attributes), func(string) bool { return true }) {
+			said = append(said, fact.Name+" "+fact.Value)
+		}
+		row.Events = append(row.Events, Fact{e.Name, strings.Join(said, " · ")})
+	}
+	return row
+}
+
+func (c *pageCall) bar(n *node) bar {
+	whole := float64(max(1, c.call.EndTimeUnixNano-c.call.StartTimeUnixNano))
+	place := func(t uint64) float64 {
+		return 100 * min(1, max(0, float64(int64(t-c.call.StartTimeUnixNano))/whole))
+	}
+	from, to := place(n.StartTimeUnixNano), place(n.EndTimeUnixNano)
+	width := max(to-from, 0.25) // seen at a glance, however short
+	return bar{percent(min(from, 100-width)), percent(width)}
+}
+
+func percent(p float64) string { return strconv.FormatFloat(p, 'f', 2, 64) + "%" }
+
+// facts are attributes, sorted by name.
+func facts(attributes map[string]*commonpb.AnyValue, wanted func(key string) bool) (all []Fact) {
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		if wanted(key) {
+			all = append(all, Fact{key, printed(attributes[key])})
+		}
+	}
+	return all
+}
+
+func printed(v *commonpb.AnyValue) string {
+	switch v := v.GetValue().(type) {
+	case *commonpb.AnyValue_StringValue:
+		return v.StringValue
+	case *commonpb.AnyValue_BoolValue:
+		return strconv.FormatBool(v.BoolValue)
+	case *commonpb.AnyValue_IntValue:
+		return strconv.FormatInt(v.IntValue, 10)
+	case *commonpb.AnyValue_DoubleValue:
+		return strconv.FormatFloat(v.DoubleValue, 'f', -1, 64)
+	case *commonpb.AnyValue_ArrayValue:
+		items := make([]string, 0, len(v.ArrayValue.GetValues()))
+		for _, item := range v.ArrayValue.GetValues() {
+			items = append(items, printed(item))
+		}
+		return strings.Join(items, " ")
+	}
+	return ""
+}

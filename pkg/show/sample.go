@@ -1,0 +1,191 @@
+package show
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// Sample is what many calls took, and what in them. It keeps three numbers for each span.
+type Sample struct {
+	pods        map[string]bool
+	populations map[string]*population // by kind of call: "CNI ADD eth0"
+}
+
+// population is all calls of one kind.
+type population struct {
+	name                  string
+	pods                  map[string]bool
+	took                  []float64 // of each call, in ms
+	failed, slow, partial int
+	// whole counts those whose spans are all there: in a storm only the call itself is kept.
+	whole     int
+	wholeTook float64
+	series    map[Row]*series
+}
+
+// Row is what is counted: By says what kind of thing, Name which.
+type Row struct {
+	// By is the kind of span (plugin, command, lock, agent …); or "part", where all of the
+	// time went, each instant counted once; or "cause", of whole calls.
+	By   string `json:"by"`
+	Name string `json:"name"`
+}
+
+// series is all there is of one row, in ms.
+type series struct {
+	each []float64
+	// Of each call that has it: how many, and for how long there was at least one.
+	counts, times []float64
+}
+
+// Collect takes what is to be known of operations.
+func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
+	s := &Sample{pods: map[string]bool{}, populations: map[string]*population{}}
+	for rs := range operations {
+		for _, call := range calls(rs) {
+			s.add(call)
+		}
+	}
+	return s
+}
+
+func (s *Sample) add(call *node) {
+	name := what(call)
+	p := s.populations[name]
+	if p == nil {
+		p = &population{name: name, pods: map[string]bool{}, series: map[Row]*series{}}
+		s.populations[name] = p
+	}
+	s.pods[pod(call)], p.pods[pod(call)] = true, true
+	p.add(call)
+}
+
+// sorted returns the populations, those that took longest first.
+func (s *Sample) sorted() []*population {
+	all := make([]*population, 0, len(s.populations))
+	for _, p := range s.populations {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *population) int {
+		return cmp.Or(cmp.Compare(sum(b.took), sum(a.took)), cmp.Compare(a.name, b.name))
+	})
+	return all
+}
+
+func (p *population) add(call *node) {
+	took := milliseconds(call.extent())
+	p.took = append(p.took, took)
+	p.failed += one(call.failed())
+	p.slow += one(call.slow())
+	p.partial += one(call.is("cniscope.partial"))
+	if cause := call.cause(); cause != "" {
+		p.row("cause", cause).add([]float64{took}, took)
+	}
+	for key, value := range call.attributes {
+		name, isPart := strings.CutPrefix(key, "cniscope.time.")
+		if ms := value.GetDoubleValue(); isPart && ms > 0 {
+			p.row("part", strings.ReplaceAll(strings.TrimSuffix(name, "_ms"), "_", " ")).add([]float64{ms}, ms)
+		}
+	}
+	if call.is("cniscope.reduced") {
+		return
+	}
+	p.whole++
+	p.wholeTook += took
+	within := map[Row][]extent{}
+	call.walk(func(n *node) {
+		row := Row{n.kind(), n.label()}
+		within[row] = append(within[row], n.extent())
+	})
+	for row, extents := range within {
+		each := make([]float64, 0, len(extents))
+		for _, e := range extents {
+			each = append(each, milliseconds(e))
+		}
+		p.row(row.By, row.Name).add(each, milliseconds(union(extents, call.extent())...))
+	}
+}
+
+// label names what a span is one of: a plugin without its command, a command, the lock or
+// the peer that was waited for.
+func (n *node) label() string {
+	if n.kind() == "plugin" {
+		return strings.TrimSuffix(n.Name, " "+n.text("cni.command"))
+	}
+	for _, key := range []string{"cniscope.lock.path", "cniscope.lock.name", "cniscope.agent", "network.peer.address", "cniscope.system_call"} {
+		if s := n.text(key); s != "" {
+			return s
+		}
+	}
+	return n.Name
+}
+
+func (p *population) row(by, name string) *series {
+	row := Row{by, name}
+	if p.series[row] == nil {
+		p.series[row] = &series{}
+	}
+	return p.series[row]
+}
+
+// of is the calls that a row may be in: how many, and how long they took.
+func (p *population) of(row Row) (calls int, took float64) {
+	if row.By == "part" || row.By == "cause" {
+		return len(p.took), sum(p.took)
+	}
+	return p.whole, p.wholeTook
+}
+
+func (s *series) add(each []float64, time float64) {
+	s.each = append(s.each, each...)
+	s.counts = append(s.counts, float64(len(each)))
+	s.times = append(s.times, time)
+}
+
+// extent is from when to when, in nanoseconds.
+type extent struct{ start, end uint64 }
+
+func (n *node) extent() extent {
+	return extent{n.StartTimeUnixNano, max(n.StartTimeUnixNano, n.EndTimeUnixNano)}
+}
+
+// union joins what overlaps, and cuts off what is outside.
+func union(extents []extent, outside extent) (joined []extent) {
+	slices.SortFunc(extents, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
+	for _, e := range extents {
+		e.start, e.end = max(e.start, outside.start), min(e.end, outside.end)
+		switch last := len(joined) - 1; {
+		case e.start >= e.end:
+		case last >= 0 && e.start <= joined[last].end:
+			joined[last].end = max(joined[last].end, e.end)
+		default:
+			joined = append(joined, e)
+		}
+	}
+	return joined
+}
+
+func milliseconds(extents ...extent) (ms float64) {
+	for _, e := range extents {
+		ms += float64(e.end-e.start) / 1e6
+	}
+	return ms
+}
+
+func sum(values []float64) (sum float64) {
+	for _, v := range values {
+		sum += v
+	}
+	return sum
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}

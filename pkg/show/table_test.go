@@ -1,0 +1,106 @@
+package show
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+)
+
+// Counts, quantiles and shares; what runs beside or inside another counts once for a share.
+func TestStatistics(t *testing.T) {
+	both := []span{run("iptables", 0, 40), run("iptables", 20, 60), run("ip", 60, 60)}
+	s := collected(
+		add(100, both...).with(attribute.Float64("cniscope.time.commands_ms", 60), attribute.Float64("cniscope.time.between_runs_ms", 40)),
+		add(300).failing("bridge exited 1").with(attribute.Bool("cniscope.slow", true), attribute.String("cniscope.cause", "lock")),
+	).Statistics()
+	if s.Calls != 2 || s.Pods != 2 || s.Failed != 1 || s.Slow != 1 || len(s.Kinds) != 1 {
+		t.Fatalf("%+v", s)
+	}
+	for row, want := range map[Row]struct{ count, p50, p99, sum, share float64 }{
+		{"plugin", "bridge"}:     {2, 200, 300, 400, 1},
+		{"command", "iptables"}:  {2, 40, 40, 80, 0.15},
+		{"command", "ip"}:        {1, 0, 0, 0, 0},
+		{"part", "commands"}:     {1, 60, 60, 60, 0.15},
+		{"part", "between runs"}: {1, 40, 40, 40, 0.1},
+		{"cause", "lock"}:        {1, 300, 300, 300, 0.75},
+	} {
+		found := false
+		for _, got := range s.Kinds[0].Rows {
+			if got.Row != row {
+				continue
+			}
+			found = true
+			for i, v := range [][2]float64{{float64(got.Count), want.count}, {got.P50, want.p50}, {got.P99, want.p99}, {got.Sum, want.sum}, {got.Share, want.share}} {
+				if math.Abs(v[0]-v[1]) > 1e-6 {
+					t.Errorf("%v: number %d is %v, want %v", row, i, v[0], v[1])
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%v is missing", row)
+		}
+	}
+}
+
+// In a storm only the call itself is kept: of what is in it nothing is known, which is not
+// the same as none.
+func TestReducedCallsSayNothingOfWhatIsInThem(t *testing.T) {
+	reduced := span{kind: "call", name: "CNI ADD", to: 900}.with(attribute.Bool("cniscope.reduced", true), attribute.Float64("cniscope.time.commands_ms", 450))
+	for _, row := range collected(add(100, run("iptables", 0, 50)), reduced).Statistics().Kinds[0].Rows {
+		if want := map[string]float64{"iptables": 0.5, "bridge": 1, "commands": 0.45}[row.Name]; math.Abs(row.Share-want) > 1e-6 {
+			t.Errorf("%v: %v, want %v", row.Row, row.Share, want)
+		}
+	}
+}
+
+// What is not a plugin or a command is named by what was waited for.
+func TestStatisticsOfWaits(t *testing.T) {
+	lock := span{kind: "lock", name: "wait for lock", from: 10, to: 60}.with(attribute.String("cniscope.lock.path", "/run/xtables.lock"))
+	s := collected(add(100, lock)).Statistics()
+	if row := s.Kinds[0].Rows[1]; row.Row != (Row{"lock", "/run/xtables.lock"}) || row.Share != 0.5 {
+		t.Errorf("%+v", row)
+	}
+}
+
+// Calls have one cause, whoever was in the way and however often.
+func TestCausesAreFew(t *testing.T) {
+	for part, want := range map[string]string{
+		"command iptables (40 times)": "command iptables",
+		"waiting for lock /run/xtables.lock (3 times), held by kube-proxy (pid 81)": "waiting for lock /run/xtables.lock",
+		"waiting for IPv6 DAD, in plugin bridge, for fd00::2 on eth0":               "waiting for IPv6 DAD, in plugin bridge",
+		"between plugins, in the runtime":                                           "between plugins, in the runtime",
+		"":                                                                          "",
+	} {
+		if got := unvaried(part); got != want {
+			t.Errorf("%q: %q, want %q", part, got, want)
+		}
+	}
+}
+
+func TestTheTableIsDrawn(t *testing.T) {
+	s := collected(
+		add(100, append(runs(3, "iptables", 10), run("ip", 80, 90))...).with(attribute.String("cniscope.biggest_part", "plugin bridge")),
+		add(200, runs(5, "iptables", 10)...).failing("bridge exited 1").with(attribute.String("cniscope.cause", "lock")),
+	).Statistics()
+	var b strings.Builder
+	if err := Table(&b, s, Options{Width: 100}); err != nil {
+		t.Fatal(err)
+	}
+	drawn, _, _ := strings.Cut(b.String(), "\nshare:")
+	equal(t, drawn, `
+2 calls of 2 pods, 300ms in all: 1 failed, 0 slow
+
+CNI ADD eth0  2 calls of 2 pods  ✗ 1 failed
+                     count       p50       p99       sum  share
+  call                   2     150ms     200ms     300ms 100.0%
+  plugin
+    bridge               2     150ms     200ms     300ms 100.0%
+  command
+    iptables             8      10ms      10ms      80ms  26.7%
+    ip                   1      10ms      10ms      10ms   3.3%  in 1 call
+  mostly lost to
+    lock                 1     200ms     200ms     200ms  66.7%
+    plugin bridge        1     100ms     100ms     100ms  33.3%`)
+}

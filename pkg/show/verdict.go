@@ -1,0 +1,52 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/judge"
+)
+
+// verdict is what is to be said of a call in one sentence: the judge's, else what failed,
+// else where most of its time went. Empty if nothing is known.
+func (n *node) verdict() string {
+	part := n.text("cniscope.biggest_part")
+	switch {
+	case n.text("cniscope.verdict") != "":
+		return n.text("cniscope.verdict")
+	case n.failed() && n.Status.Message != "":
+		return n.Status.Message
+	case part != "":
+		return fmt.Sprintf("%s of %s: %s", judge.Round(n.ms("cniscope.biggest_part_ms")), judge.Round(n.took()), part)
+	}
+	return ""
+}
+
+// cause is the verdict in few words, of which there are few: the judge's, else what most of
+// the time went into. Empty if nothing is known.
+func (n *node) cause() string {
+	if cause := n.text("cniscope.cause"); cause != "" {
+		return cause
+	}
+	return unvaried(n.text("cniscope.biggest_part"))
+}
+
+// unvaried cuts off what differs between calls whose time went into the same: how often, and
+// who was in the way.
+func unvaried(part string) string {
+	for _, varies := range []string{", held by ", ", for ", ", refused "} {
+		part, _, _ = strings.Cut(part, varies)
+	}
+	if i := strings.LastIndex(part, " ("); i >= 0 && strings.HasSuffix(part, " times)") {
+		part = part[:i]
+	}
+	return part
+}
+
+// slow tells whether a call, or a command of it, crossed its threshold.
+func (n *node) slow() bool {
+	return n.is("cniscope.slow") || n.number("cniscope.slow_commands") > 0
+}
+
+// problem tells whether a call needs looking at.
+func (n *node) problem() bool { return n.failed() || n.slow() || n.is("cniscope.partial") }

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/show"
+)
+
+func diffCmd() *cobra.Command {
+	o := showOptions{format: "text", color: "auto"}
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Compare two recordings: what became slower or faster, appeared or vanished",
+		Long: `Compare two recordings, A before and B after: calls as a whole, and in them plugins,
+commands, waits, where the time went, and what most of it was lost to. Of each it says how
+long there was one in a call that has it (the median), how many there are in a call, and
+how long one takes.
+
+  cniscope diff before.rec.gz after.rec.gz
+  cniscope diff before.rec.gz after.rec.gz --format json | jq .
+
+What differs by chance is not spoken of: less than 5 %, less than 1 % of the call, or what a
+Mann-Whitney test finds in one of twenty pairs of recordings of the same thing. With few
+calls it is "too few to tell": ten calls on each side tell most things. The exit code is 0
+whatever differs; limits for a CI are in "cniscope show --help".`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			var samples [2]*show.Sample
+			for i, path := range args {
+				r, err := o.load(cmd.Context(), path)
+				if err != nil {
+					return err
+				}
+				r.tell(cmd.ErrOrStderr())
+				if none(o.ofPod(r.operations())) {
+					return fmt.Errorf("%s: no such call among its %d operations: there is nothing to compare", path, len(r.results))
+				}
+				samples[i] = show.Collect(o.ofPod(r.operations()))
+			}
+			c := show.Compare(samples[0], samples[1])
+			if o.format == "json" {
+				return indented(cmd.OutOrStdout(), c)
+			}
+			return show.Differences(cmd.OutOrStdout(), c, o.look(cmd.OutOrStdout()))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
+	flags.StringVar(&o.format, "format", o.format, "text or json")
+	flags.StringVar(&o.color, "color", o.color, "auto, always or never")
+	return cmd
+}

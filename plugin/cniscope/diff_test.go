@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/show"
+)
+
+// A recording does not differ from itself.
+func TestDiffOfTheSame(t *testing.T) {
+	out, _, err := cniscope(t, "diff", threePods, threePods)
+	if err != nil || strings.Count(out, "no difference to speak of") != 4 || strings.Count(out, "\n") != 4 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// One pod is not enough to tell what is slower, however it looks; what is new is new.
+func TestDiffOfTwoPods(t *testing.T) {
+	read := func(args ...string) (c show.Comparison) {
+		t.Helper()
+		out, _, err := cniscope(t, append([]string{"diff", "--format", "json"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(out), &c); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	whole := read(threePods, threePods)
+	if len(whole.Kinds) != 4 || whole.Kinds[0].Name != "CNI ADD eth0" || whole.Kinds[0].A.Calls != 3 {
+		t.Errorf("%+v", whole)
+	}
+	one := read(threePods, threePods, "--pod", "slow-0")
+	if one.Kinds[0].A.Calls != 1 || one.Kinds[0].Word != show.Same {
+		t.Errorf("%+v", one.Kinds[0])
+	}
+}
+
+func TestDiffWantsTwoRecordings(t *testing.T) {
+	for args, want := range map[string]string{
+		threePods:                       "accepts 2 arg",
+		threePods + " /nonexistent.rec": "no such file",
+		threePods + " " + threePods + " --pod other":  "there is nothing to compare",
+		threePods + " " + threePods + " --format xml": "want text or json",
+	} {
+		if _, _, err := cniscope(t, append([]string{"diff"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"os"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/show"
+)
+
+// draw draws, prints or sends what was asked for of operations, going through them several
+// times. found is false if there is none.
+func (o showOptions) draw(ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) (found bool, err error) {
+	operations = filter(operations, show.Filter{Problems: o.problems, Limits: &o.limits})
+	if none(operations) {
+		return false, nil
+	}
+	switch {
+	case o.otlp != "":
+		return true, sendAll(ctx, diagnostics, o.otlp, operations)
+	case o.summary:
+		return true, o.table(out, show.Collect(operations).Statistics())
+	case o.html:
+		return true, show.Page(out, operations)
+	case o.format == "json":
+		return true, jsonLines(out, operations)
+	}
+	if err := show.Summary(out, operations, o.look(out)); err != nil {
+		return true, err
+	}
+	for spans := range operations {
+		if err := show.Waterfall(out, spans, o.look(out)); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+func (o showOptions) table(out io.Writer, s show.Statistics) error {
+	if o.format == "json" {
+		return indented(out, s)
+	}
+	return show.Table(out, s, o.look(out))
+}
+
+// look is how it is drawn on out.
+func (o showOptions) look(out io.Writer) show.Options {
+	return show.Options{
+		Width: width(out), All: o.all,
+		Color: o.color == "always" || o.color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "",
+	}
+}
+
+func jsonLines(out io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error {
+	for spans := range operations {
+		line, err := export.JSONLines([]*tracepb.ResourceSpans{spans})
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indented writes JSON that a person can read too.
+func indented(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// ofPod leaves the operations of the pod that was asked for.
+func (o showOptions) ofPod(operations iter.Seq[*tracepb.ResourceSpans]) iter.Seq[*tracepb.ResourceSpans] {
+	return filter(operations, show.Filter{Pod: o.pod})
+}
+
+func filter(operations iter.Seq[*tracepb.ResourceSpans], f show.Filter) iter.Seq[*tracepb.ResourceSpans] {
+	return func(yield func(*tracepb.ResourceSpans) bool) {
+		for spans := range operations {
+			if f.Wants(spans) && !yield(spans) {
+				return
+			}
+		}
+	}
+}
+
+func none(operations iter.Seq[*tracepb.ResourceSpans]) bool {
+	for range operations {
+		return false
+	}
+	return true
+}

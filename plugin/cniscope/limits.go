@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+
+	"github.com/spf13/pflag"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/show"
+)
+
+// crossingsMax is how many crossed limits are said: a log is read by a person.
+const crossingsMax = 100
+
+func limitFlags(flags *pflag.FlagSet, l *show.Limits) {
+	flags.DurationVar(&l.Call, "max-call", 0, "exit 1 if a call took longer, e.g. 500ms")
+	flags.DurationVar(&l.Command, "max-command", 0, "exit 1 if one command took longer, e.g. 250ms")
+	flags.Var(atMost{&l.Commands}, "max-commands", "exit 1 if a call ran more commands than this")
+	flags.Var(atMost{&l.Failed}, "max-failed", "exit 1 if more calls than this failed, e.g. 0")
+}
+
+// checkLimits finds durations that would be no limit.
+func checkLimits(l show.Limits, set func(flag string) bool) error {
+	if set("max-call") && l.Call <= 0 || set("max-command") && l.Command <= 0 {
+		return usageError{errors.New("--max-call and --max-command want a length of time, as 500ms")}
+	}
+	return nil
+}
+
+// atMost is a number that may be absent.
+type atMost struct{ n **int }
+
+// Set takes the number.
+func (a atMost) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return errors.New("want a number, 0 or above")
+	}
+	value := int(n)
+	*a.n = &value
+	return nil
+}
+
+// String is empty while it is absent.
+func (a atMost) String() string {
+	if a.n == nil || *a.n == nil {
+		return ""
+	}
+	return strconv.Itoa(**a.n)
+}
+
+// Type is what help calls it.
+func (atMost) Type() string { return "int" }
+
+// crossedError says that a limit was crossed.
+type crossedError struct{ crossed, calls int }
+
+func (e crossedError) Error() string {
+	return fmt.Sprintf("limits were crossed %d times, by what is said above (%d calls were compared)", e.crossed, e.calls)
+}
+
+// uncheckedError says that limits were given and cannot be compared: no call is known to
+// cross one, and none is known not to.
+type uncheckedError struct{ error }
+
+// Unwrap gives the reason.
+func (e uncheckedError) Unwrap() error { return e.error }
+
+// unchecked marks what kept limits from being compared.
+func (o showOptions) unchecked(err error) error {
+	var crossed crossedError
+	if err == nil || !o.limits.Set() || errors.As(err, &crossed) {
+		return err
+	}
+	return uncheckedError{err}
+}
+
+// hold compares operations with the limits, if there are any. incomplete is why not all of
+// them could be read, if so: what was not read may have crossed a limit.
+func (o showOptions) hold(diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans], incomplete error) error {
+	if !o.limits.Set() {
+		return nil
+	}
+	checked := o.limits.Check(operations)
+	for i, c := range checked.Crossed {
+		if i == crossingsMax {
+			fmt.Fprintf(diagnostics, "… and %d more\n", len(checked.Crossed)-i)
+			break
+		}
+		fmt.Fprintf(diagnostics, "✗ %s\n", c)
+	}
+	if checked.Partial > 0 {
+		fmt.Fprintf(diagnostics, "cniscope: not everything was seen of %d calls: they may have crossed a limit unseen\n", checked.Partial)
+	}
+	switch {
+	case len(checked.Crossed) > 0:
+		return crossedError{len(checked.Crossed), checked.Calls}
+	case incomplete != nil:
+		return fmt.Errorf("the limits could not be compared with all calls: %w", incomplete)
+	case checked.Calls == 0:
+		return errors.New("there is no call to compare with the limits")
+	}
+	fmt.Fprintf(diagnostics, "cniscope: %d calls, all within the limits\n", checked.Calls)
+	return nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a CI sees: an exit code, and on standard error which call crossed what.
+func TestLimitsGate(t *testing.T) {
+	spool := spooled(t, threePods)
+	cut := filepath.Join(t.TempDir(), "cut.rec")
+	whole, err := os.ReadFile(threePods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cut, whole[:len(whole)/3], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]struct {
+		code int
+		said string
+	}{
+		threePods + " --max-call 5s --max-commands 40 --max-command 5s --max-failed 1": {0, "12 calls, all within the limits"},
+		threePods + " --max-call 500ms":                         {1, "shop/slow-0  CNI ADD eth0 took 1.07s, more than 500ms: 910.5ms of 1.07s: command policyctl > sleep (--max-call)"},
+		threePods + " --max-commands 39":                        {1, "shop/web-0  CNI ADD eth0 ran 40 commands, more than 39: iptables 40 times (--max-commands)"},
+		threePods + " --max-command 915ms":                      {1, "shop/slow-0  CNI ADD eth0 ran policyctl for 920.5ms, more than 915ms (--max-command)"},
+		threePods + " --max-failed 0":                           {1, "shop/broken-0  CNI ADD eth0 failed: policy exited 1"},
+		threePods + " --max-call 500ms --pod shop/web-0":        {0, "4 calls, all within the limits"},
+		threePods + " --max-call 500ms --pod shop/other":        {2, "there is no call to compare"},
+		"--last 1000h --spool " + spool + " --max-call 500ms":   {1, "took 1.07s"},
+		"--last 1000h --spool " + spool + " --max-call 5s":      {0, "12 calls, all within the limits"},
+		"--last 1m --spool " + spool + " --max-call 5s":         {2, "there is no call to compare"},
+		"--last 1h --spool " + spool + "/none --max-call 500ms": {2, "nothing was ever kept there"},
+		cut + " --max-call 1m":                                  {2, "could not be compared with all calls"},
+		cut + " --max-commands 0":                               {1, "--max-commands"},
+		"/nonexistent.rec --max-call 1s":                        {2, "no such file"},
+		threePods + " --max-call 0":                             {2, "want a length of time"},
+		threePods + " --max-commands many":                      {2, "want a number"},
+		"/nonexistent.rec":                                      {1, "no such file"},
+	} {
+		_, diagnostics, err := cniscope(t, append([]string{"show"}, strings.Fields(args)...)...)
+		code := 0
+		if err != nil {
+			code = exitCode(err)
+			diagnostics += err.Error()
+		}
+		if code != want.code || !strings.Contains(diagnostics, want.said) {
+			t.Errorf("show %s\nexits with %d, want %d; says: %s\nwant: %s", args, code, want.code, diagnostics, want.said)
+		}
+	}
+}
+
+// What crosses a limit is a problem, whatever the options' thresholds say.
+func TestLimitsChooseWhatIsDrawn(t *testing.T) {
+	out, _, err := cniscope(t, "show", threePods, "--problems", "--max-commands", "39")
+	if err == nil || !strings.Contains(out, "shop/web-0  CNI ADD eth0  119.1ms") || !strings.Contains(out, "shop/slow-0") || strings.Contains(out, "shop/web-0  CNI DEL eth0  5") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, _, err = cniscope(t, "show", threePods, "--problems", "--pod", "shop/web-0", "--max-commands", "40")
+	if err != nil || out != "" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestShowGivesOneAnswer(t *testing.T) {
+	for _, args := range []string{"--html --summary", "--html --format json", "--summary --otlp 127.0.0.1:1", "--html --otlp 127.0.0.1:1"} {
+		_, _, err := cniscope(t, append([]string{"show", threePods}, strings.Fields(args)...)...)
+		if err == nil || exitCode(err) != 2 {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// The page and the numbers are those of the same calls, from a file or from the spool.
+func TestAPageOfTheSpool(t *testing.T) {
+	page, _, err := cniscope(t, "show", "--html", "--last", "1000h", "--spool", spooled(t, threePods))
+	if err != nil || !strings.Contains(page, "12 calls of 3 pods: 1 failed, 1 slow") || !strings.HasSuffix(page, "</html>\n") {
+		t.Errorf("%v, %d bytes", err, len(page))
+	}
+	only, _, err := cniscope(t, "show", "--html", "--pod", "shop/web-0", threePods)
+	if err != nil || !strings.Contains(only, "Nothing was slow, and nothing failed") || strings.Contains(only, "slow-0") {
+		t.Errorf("%v, %d bytes", err, len(only))
+	}
+}

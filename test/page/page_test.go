@@ -1,0 +1,214 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+const threePods = "../../examples/recordings/three-pods.rec"
+
+func recorded(t *testing.T) *browser {
+	t.Helper()
+	return open(t, cniscope(t, "show", "--html", threePods))
+}
+
+// What a person reads in the first five seconds.
+func TestTheFirstLineIsTheVerdict(t *testing.T) {
+	b := recorded(t)
+	first, _, _ := strings.Cut(b.text("body"), " shop/broken-0 ")
+	if want := "✗ Failed policy exited 1; its last command: policyctl exited 3"; first != want {
+		t.Errorf("%q, want %q", first, want)
+	}
+	for selector, want := range map[string]string{
+		".who":                   "shop/broken-0 · CNI ADD eth0 · 230.9ms",
+		".counts":                "12 calls of 3 pods: 1 failed, 1 slow",
+		"nav li:nth-child(1)":    "✗ Failed shop/broken-0 CNI ADD eth0 230.9ms policy exited 1; its last command: policyctl exited 3",
+		"nav li:nth-child(2)":    "! Slow shop/slow-0 CNI ADD eth0 1.07s 910.5ms of 1.07s: command policyctl > sleep",
+		"article.slow h3":        "shop/slow-0 CNI ADD eth0 1.07s ! Slow 2 slow commands",
+		"article.slow .row.slow": "! policyctl 920.5ms , begins after 148.1ms slow: more than 250ms",
+	} {
+		got := b.text(selector)
+		if selector == "article.slow .row.slow" {
+			got, want = got[:len("! policyctl 920.5ms")], want[:len("! policyctl 920.5ms")]
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", selector, got, want)
+		}
+	}
+	if title := ask[string](b, "document.title"); !strings.HasPrefix(title, "shop/broken-0: policy exited 1") {
+		t.Errorf("title %q", title)
+	}
+	b.screenshot("light")
+}
+
+// Every call is on the page; ordinary ones are folded.
+func TestEveryCallIsThere(t *testing.T) {
+	b := recorded(t)
+	if n := ask[int](b, "document.querySelectorAll('article.call').length"); n != 2 {
+		t.Errorf("%d calls that need looking at", n)
+	}
+	if n := ask[int](b, "document.querySelectorAll('details.call:not([open])').length"); n != 10 {
+		t.Errorf("%d others", n)
+	}
+	// Every span of the recording is a row, alone or among those alike.
+	lines := cniscope(t, "show", "--all-commands", "--pod", "shop/slow-0", threePods)
+	want := strings.Count(string(lines), "│") / 2
+	rows := ask[int](b, `[...document.querySelectorAll('.call')].filter(c => c.innerHTML.includes('shop/slow-0'))
+		.flatMap(c => [...c.querySelectorAll('.row')]).filter(r => !r.querySelector('.row')).length`)
+	if rows != want {
+		t.Errorf("%d rows, want %d", rows, want)
+	}
+}
+
+// Nobody who opens a ticket tells others so, and a page that was tampered with can do
+// nothing.
+func TestThePageLoadsAndRunsNothing(t *testing.T) {
+	b := recorded(t)
+	b.screenshot("first")
+	requests, said := b.heard()
+	if len(requests) != 1 || !strings.HasPrefix(requests[0], "file://") {
+		t.Errorf("requests: %q", requests)
+	}
+	if len(said) > 0 {
+		t.Errorf("console: %q", said)
+	}
+	if n := ask[int](b, "document.querySelectorAll('script, link, img, iframe, object, [style], [src]').length"); n != 0 {
+		t.Errorf("%d elements that load, run or are styled by themselves", n)
+	}
+	// The policy holds: a script that gets in does not run.
+	if ran := ask[bool](b, `(() => {
+		const s = document.createElement('script'); s.textContent = 'window.ran = true'; document.body.append(s);
+		const i = document.createElement('div'); i.innerHTML = '<img src=x onerror="window.ran = true">'; document.body.append(i);
+		return new Promise(done => setTimeout(() => done(window.ran === true), 300));
+	})()`); ran {
+		t.Error("a foreign script ran")
+	}
+	// And the style is the one that it lets through.
+	if display := ask[string](b, "getComputedStyle(document.querySelector('.row > summary')).display"); display != "grid" {
+		t.Errorf("the page has no style: %s", display)
+	}
+}
+
+// By Tab to a row, by Enter into it, by Space out of it, by a link to a call.
+func TestByKeyboard(t *testing.T) {
+	b := recorded(t)
+	focused := func() string {
+		return ask[string](b, "document.activeElement.innerText.replace(/\\s+/g, ' ').trim()")
+	}
+	tab := func(until string) {
+		t.Helper()
+		for range 100 {
+			b.do(chromedp.KeyEvent(kb.Tab))
+			if strings.HasPrefix(focused(), until) {
+				if ask[string](b, "getComputedStyle(document.activeElement).outlineStyle") != "solid" {
+					t.Errorf("%s: nobody sees that it has the focus", until)
+				}
+				return
+			}
+		}
+		t.Fatalf("%q is not reached", until)
+	}
+	open := func() bool { return ask[bool](b, "document.activeElement.parentElement.open") }
+
+	tab("! Slow shop/slow-0")
+	b.do(chromedp.KeyEvent(kb.Enter))
+	if top := ask[float64](b, "document.querySelector('article.slow').getBoundingClientRect().top"); top < 0 || top > 900 {
+		t.Errorf("the link does not lead to the call: it is at %v", top)
+	}
+	tab("bridge ADD")
+	tab("iptables ×11")
+	b.do(chromedp.KeyEvent(kb.Enter))
+	if !open() {
+		t.Error("Enter does not open a row")
+	}
+	tab("iptables")
+	if n := ask[int](b, "document.activeElement.closest('ol').children.length"); n != 11 {
+		t.Errorf("%d of 11 runs", n)
+	}
+	b.do(chromedp.KeyEvent(" "))
+	if !open() {
+		t.Error("Space does not open a row")
+	}
+	if about := ask[string](b, "document.activeElement.parentElement.querySelector('.about').innerText"); !strings.Contains(about, "process.executable.path") {
+		t.Errorf("about: %q", about)
+	}
+	b.screenshot("open")
+	b.do(chromedp.KeyEvent(" "))
+	if open() {
+		t.Error("Space does not close a row")
+	}
+}
+
+// axe finds nothing to complain about, in light and dark, wide and narrow, folded and open.
+func TestAccessibility(t *testing.T) {
+	axe, err := os.ReadFile(filepath.FromSlash("../tools/bin/axe/node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		t.Skip("axe-core is not there: make test-html")
+	}
+	b := recorded(t)
+	result(b, chromedp.Evaluate[chromedp.Void](string(axe)))
+	for _, as := range []struct {
+		scheme string
+		width  int64
+		opened bool
+	}{{"light", 1400, false}, {"dark", 1400, true}, {"light", 380, true}, {"dark", 380, false}} {
+		name := fmt.Sprint(as.scheme, "-", as.width, "-", as.opened)
+		t.Run(name, func(t *testing.T) {
+			b.do(prefers(as.scheme), chromedp.EmulateViewport(as.width, 1000))
+			ask[bool](b, fmt.Sprintf("document.querySelectorAll('details').forEach(d => d.open = %v) === undefined", as.opened))
+			found := ask[[]string](b, `axe.run({resultTypes: ['violations']}).then(r => r.violations.map(
+				v => v.id + ': ' + v.help + ' ' + v.nodes.slice(0, 3).map(n => n.target + ' ' + n.failureSummary).join('; ')))`)
+			for _, v := range found {
+				t.Error(v)
+			}
+			if over := ask[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
+				t.Errorf("%d pixels are beyond the right edge", over)
+			}
+			b.screenshot(name)
+		})
+	}
+}
+
+func prefers(scheme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	})
+}
+
+// A slow and a failed row differ from others also where there are no colours.
+func TestNoSignIsAColourAlone(t *testing.T) {
+	b := recorded(t)
+	for _, state := range []string{"slow", "failed"} {
+		rows := ask[[]string](b, fmt.Sprintf("[...document.querySelectorAll('.row.%s > summary')].map(r => r.innerText.replace(/\\s+/g, ' '))", state))
+		if len(rows) != 2 {
+			t.Errorf("%s: %q", state, rows)
+		}
+		for _, row := range rows {
+			if !strings.Contains(row, state) || !strings.ContainsAny(row, "!✗") {
+				t.Errorf("%s: %q does not say so", state, row)
+			}
+		}
+	}
+}
+
+// On paper the bars are there, and it is a few pages.
+func TestOnPaper(t *testing.T) {
+	b := recorded(t)
+	pdf := result(b, chromedp.PrintToPDF())
+	if pages := strings.Count(string(pdf), "/Type /Page\n") + strings.Count(string(pdf), "/Type /Page "); len(pdf) < 10_000 || pages > 4 {
+		t.Errorf("%d bytes, %d pages", len(pdf), pages)
+	}
+	keep(t, "paper.pdf", pdf)
+}
