@@ -56,7 +56,7 @@ func (t *Timeline) teardownBegins(now int64, containerID string) []*Operation {
 func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 	kind := KindOf(e.Call.Command)
 	for _, op := range t.open {
-		if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.commit == 0 {
+		if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.takes(now) {
 			return op
 		}
 	}
@@ -69,6 +69,12 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 	}, names: interfaces{}}
 	t.open = append(t.open, op)
 	return op
+}
+
+// takes tells whether a run that began at now still belongs to op. What NRI says may come
+// before events of the kernel that are older: those are only read then.
+func (op *operation) takes(now int64) bool {
+	return op.until == 0 && (op.commit == 0 || now < op.commit)
 }
 
 // identify fills in what is not known of the pod.
