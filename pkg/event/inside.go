@@ -126,6 +126,14 @@ type Answer struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Link says what a process was told of an interface: which name its number stands for.
+type Link struct {
+	Process Process   `json:"process"`
+	NetNS   Namespace `json:"netns,omitzero"`
+	Index   uint32    `json:"index"`
+	Name    string    `json:"name"`
+}
+
 // AddressState is how far duplicate address detection has come.
 type AddressState string
 
@@ -258,6 +266,7 @@ func (*Detail) body()          {}
 func (*Wait) body()            {}
 func (*Request) body()         {}
 func (*Answer) body()          {}
+func (*Link) body()            {}
 func (*Address) body()         {}
 func (*Setting) body()         {}
 func (*Enter) body()           {}

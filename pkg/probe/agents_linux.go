@@ -181,16 +181,6 @@ func (a *agents) tend(now int64, tracking func(event.Process) bool) {
 	}
 }
 
-// quiet: nobody is followed.
-func (a *agents) quiet() bool {
-	for _, known := range a.known {
-		if known.followed {
-			return false
-		}
-	}
-	return true
-}
-
 // find looks for the servers that are known by name.
 func (a *agents) find() {
 	if len(a.names) == 0 {

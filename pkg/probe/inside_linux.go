@@ -73,6 +73,11 @@ func (p *Probe) openInside(kernel *btf.Spec) {
 			in.links = append(in.links, l)
 		}
 	}
+	if p.options.Detail == DetailAlways {
+		if err := in.gate.open(clock.Monotonic()); err != nil {
+			in.missing = append(in.missing, missing{"inside of plugins", err.Error()})
+		}
+	}
 }
 
 func (p *Probe) loadInside(kernel *btf.Spec) error {

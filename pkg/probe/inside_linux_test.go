@@ -191,13 +191,13 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 		`{"cniVersion":"1.0.0","interfaces":[{"name":"eth0"}],"ips":[{"address":"10.1.2.3/24"}],"routes":[{"dst":"0.0.0.0/0"}]}`: {
 			CNIVersion: "1.0.0", IPs: []string{"10.1.2.3/24"}, Interfaces: []string{"eth0"},
 		},
-		`{"cniVersion":"1.1.0","code":11,"msg":"try again \u001b[31m","details":"later"}`: {
-			CNIVersion: "1.1.0", Code: 11, Message: `try again \x1b[31m; later`,
+		`{"cniVersion":"1.1.0","code":11,"msg":"try again \u001b[31m","details":"token canary of 10.1.0.0/16 in pods"}`: {
+			CNIVersion: "1.1.0", Code: 11, Message: `try again \x1b[31m; token … of 10.1.0.0/16 in pods`,
 		},
 		"canary: not JSON": {Invalid: "no valid JSON at byte 1 of 16"},
 	} {
 		cmd := acting(t, "answer", answer)
-		cmd.Stdin = strings.NewReader(`{"cniVersion":"1.0.0","name":"pods","type":"answer","ipam":{"type":"host-local"},"token":"canary"}`)
+		cmd.Stdin = strings.NewReader(`{"cniVersion":"1.0.0","name":"pods","type":"answer","ipam":{"type":"host-local","subnet":"10.1.0.0/16"},"token":"canary"}`)
 		var out strings.Builder
 		cmd.Stdout = &out
 		o := run(t, cmd)

@@ -44,6 +44,8 @@ type inhabitant struct {
 	server    bool
 	// files are the network namespaces it has open, by descriptor.
 	files map[uint32]uint32
+	// links are the names of interfaces it was told, by namespace and index.
+	links map[string]string
 	// addresses are the states of IPv6 addresses it was told, by interface.
 	addresses map[string]event.AddressState
 	// home is the network namespace that a plugin was started in; touched are the
@@ -56,6 +58,7 @@ type inhabitant struct {
 const (
 	maxFiles     = 64
 	maxAddresses = 64
+	maxLinks     = 64
 	maxTouched   = 64
 	maxSpaces    = 4096
 )
@@ -276,6 +279,9 @@ func errno(ret int64) string {
 	}
 	if name := unix.ErrnoName(unix.Errno(-ret)); name != "" {
 		return name
+	}
+	if ret <= -512 && ret >= -516 { // ERESTARTSYS and its like (include/linux/errno.h)
+		return "EINTR"
 	}
 	return fmt.Sprintf("errno %d", -ret)
 }

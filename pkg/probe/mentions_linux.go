@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -117,7 +118,7 @@ func (s *sandbox) isIn(text string) bool {
 
 // separates words from one another; what names hold does not.
 func separates(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:", r))
+	return !strings.ContainsRune("-._:", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
 // namesPod: a word is the pod's name, or an interface named after it: antrea's have six

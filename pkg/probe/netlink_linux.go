@@ -100,9 +100,36 @@ func (in *interior) answers(r record) (bodies []event.Body) {
 			bodies = append(bodies, one(answer(r, m))...)
 		case m.Header.Type == unix.RTM_NEWADDR && r.Protocol == unix.NETLINK_ROUTE:
 			bodies = append(bodies, one(in.told(r, m))...)
+		case m.Header.Type == unix.RTM_NEWLINK && r.Protocol == unix.NETLINK_ROUTE:
+			bodies = append(bodies, one(in.called(r, m))...)
 		}
 	}
 	return bodies
+}
+
+// called is what a process learns of an interface's name, if that is new.
+func (in *interior) called(r record, m netlink.Message) *event.Link {
+	var info unix.IfInfomsg
+	rest, ok := fixed(m.Data, &info)
+	p := in.processes[r.process]
+	if !ok || p == nil || info.Index <= 0 {
+		return nil
+	}
+	l := &event.Link{Process: r.process, NetNS: namespace(r.NetnsCookie, r.NetnsInum), Index: uint32(info.Index)}
+	attributes(rest, func(ad *netlink.AttributeDecoder) {
+		if ad.Type() == unix.IFLA_IFNAME {
+			l.Name = foreign(ad.Bytes(), unix.IFNAMSIZ)
+		}
+	})
+	key := fmt.Sprint(l.NetNS.Key, " ", l.Index)
+	if l.Name == "" || p.links[key] == l.Name {
+		return nil
+	}
+	if p.links == nil || len(p.links) >= maxLinks {
+		p.links = map[string]string{}
+	}
+	p.links[key] = l.Name
+	return l
 }
 
 // answer reads a struct nlmsgerr and what may follow it (netlink(7)): the request, or its

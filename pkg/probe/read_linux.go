@@ -88,12 +88,8 @@ func (r *reader) begin() {
 	for _, m := range slices.Concat(r.probe.lacking, r.probe.inside.missing) {
 		r.missing(m)
 	}
-	if gate := &r.probe.inside.gate; gate.mode == DetailAlways {
-		if err := gate.open(r.now); err != nil {
-			r.missing(missing{"inside of plugins", err.Error()})
-		} else if gate.isOpen() {
-			r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
-		}
+	if r.probe.inside.gate.isOpen() {
+		r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
 	}
 	if r.probe.pidNS == initialPIDNamespace { // elsewhere the kernel's numbers cannot be had
 		r.agents.find()

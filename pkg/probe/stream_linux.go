@@ -27,6 +27,7 @@ type streams struct {
 	in, out    bytes.Buffer
 	cut        bool // not all of it is here
 	configured bool
+	secrets    []string // what the configuration holds and an answer must not repeat
 }
 
 // stream takes a piece of a plugin's standard input or output, and returns what is
@@ -63,6 +64,7 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 		return nil
 	}
 	s.configured = true
+	s.secrets = secretsOf(s.in.Bytes())
 	s.in = bytes.Buffer{}
 	return &event.Configuration{
 		Process: p,
@@ -77,7 +79,11 @@ func (s *streams) finish(now int64, p event.Process) []event.Event {
 	if len(out) == 0 || s.cut {
 		return nil
 	}
-	return []event.Event{{Time: now, Body: result(p, out)}}
+	r := result(p, out)
+	if r.Message = hide(r.Message, s.secrets); !s.configured {
+		r.Message = "" // nobody knows what it may repeat
+	}
+	return []event.Event{{Time: now, Body: r}}
 }
 
 // result reads what a plugin answers (CNI specification, section 5): a result or an error.

@@ -42,6 +42,7 @@ func calls() []call {
 		{unix.SYS_PSELECT6, "pselect6", insideClassCLASS_POLL},
 		{unix.SYS_RT_SIGTIMEDWAIT, "rt_sigtimedwait", insideClassCLASS_POLL},
 		{unix.SYS_RT_SIGSUSPEND, "rt_sigsuspend", insideClassCLASS_POLL},
+		{unix.SYS_RESTART_SYSCALL, "restart_syscall", insideClassCLASS_POLL},
 		{unix.SYS_WAIT4, "wait4", insideClassCLASS_WAIT},
 		{unix.SYS_WAITID, "waitid", insideClassCLASS_WAIT},
 

@@ -20,6 +20,7 @@ var kinds = map[string]func() event.Body{
 	"wait":            func() event.Body { return new(event.Wait) },
 	"request":         func() event.Body { return new(event.Request) },
 	"answer":          func() event.Body { return new(event.Answer) },
+	"link":            func() event.Body { return new(event.Link) },
 	"address":         func() event.Body { return new(event.Address) },
 	"setting":         func() event.Body { return new(event.Setting) },
 	"enter":           func() event.Body { return new(event.Enter) },

@@ -30,9 +30,9 @@ func (s *story) done() string {
 				if c.Work == nil {
 					continue
 				}
-				for where, of := range map[string]*Image{"": c.Work.Own, "shared ": c.Work.Shared} {
+				for where, of := range map[string]*Image{"": c.Work.Own, "shared": c.Work.Shared} {
 					for _, im := range of.Children {
-						line := op.ContainerID + ": " + where + im.Name + " " + string(im.Attribution.Evidence)
+						line := op.ContainerID + ": " + strings.TrimSpace(where+" "+im.Name) + " " + string(im.Attribution.Evidence)
 						if im.Attribution.Periodic {
 							line += " periodic"
 						}

@@ -87,6 +87,8 @@ func (t *Timeline) inside(now int64, body event.Body) {
 		t.answer(b)
 	case *event.Address:
 		t.address(now, b)
+	case *event.Link:
+		t.link(b)
 	case *event.Setting:
 		t.setting(now, b)
 	case *event.Enter:

@@ -3,6 +3,8 @@ package timeline
 import (
 	"fmt"
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // interfaces are the names of network interfaces, by namespace and index, as far as the
@@ -43,6 +45,16 @@ func (n interfaces) learn(r *Request) {
 		if to := n.key(i.NetNS.Key, i.Index); n[to] == "" {
 			n[to] = name
 		}
+	}
+}
+
+// link takes what an interface is called.
+func (t *Timeline) link(l *event.Link) {
+	if p := t.of(l.Process); p != nil && len(p.op.names) < interfacesMax {
+		if p.op.names == nil {
+			p.op.names = interfaces{}
+		}
+		p.op.names[p.op.names.key(l.NetNS.Key, l.Index)] = l.Name
 	}
 }
 

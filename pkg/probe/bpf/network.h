@@ -8,6 +8,7 @@
 #define AF_NETLINK 16
 #define NETLINK_ROUTE 0
 #define NLMSG_ERROR 2
+#define RTM_NEWLINK 16
 #define RTM_NEWADDR 20
 #define MSG_PEEK 2
 
@@ -70,7 +71,10 @@ static __noinline int exit_send(struct task_struct *task, struct process *p, str
 	return 0;
 }
 
-/* Of what the kernel says refusals matter, and how far IPv6 addresses have come. */
+#define LINK_MAX 64
+
+/* Of what the kernel says refusals matter, how far IPv6 addresses have come, and what an
+ * interface is called. */
 static __noinline int exit_receive(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct call_event *e;
@@ -94,7 +98,10 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 	}
 	if (flags & MSG_PEEK || bpf_probe_read_user(&head, sizeof(head), (void *)buffer))
 		return 0;
-	if (head.type != NLMSG_ERROR && head.type != RTM_NEWADDR)
+	/* The name of an interface comes first. */
+	if (head.type == RTM_NEWLINK && room > LINK_MAX)
+		room = LINK_MAX;
+	else if (head.type != NLMSG_ERROR && head.type != RTM_NEWADDR)
 		return 0;
 	e = netlink_record(task, p, c, ret);
 	if (!e)
