@@ -67,6 +67,9 @@ func boot(t *testing.T, k kernel) reported {
 		t.Fatalf("the machine did not say all it should: %v\n%s", err, console)
 	}
 	r.kernel = k
+	if len(r.missed) > 0 {
+		t.Logf("not run when they should have been: %q", r.missed)
+	}
 	return r
 }
 
