@@ -80,6 +80,9 @@ type Stats struct {
 type ProgramStats struct {
 	Runs uint64
 	Time time.Duration
+	// Missed is how often the kernel did not run it, because it was under way on that CPU
+	// already: newer kernels (7.2) preempt it. Always counted, from Linux 5.12.
+	Missed uint64
 }
 
 // UnsupportedError says that this machine cannot do what the probe needs, and what

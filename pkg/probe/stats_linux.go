@@ -32,7 +32,7 @@ func (p *Probe) Stats() Stats {
 	}
 	for name, program := range programs {
 		if st, err := program.Stats(); err == nil {
-			s.Programs[name] = ProgramStats{Runs: st.RunCount, Time: st.Runtime}
+			s.Programs[name] = ProgramStats{Runs: st.RunCount, Time: st.Runtime, Missed: st.RecursionMisses}
 		}
 	}
 	return s

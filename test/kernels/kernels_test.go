@@ -49,6 +49,21 @@ func (k kernel) arch() string { return k.image[strings.LastIndexByte(k.image, '-
 
 func (k kernel) file() string { return filepath.Join("../../.cache/kernels", k.image, "vmlinuz") }
 
+const tries = 4
+
+// surprises are where a machine differs from what is known of its kernel.
+func surprises(r reported) (all []string) {
+	for _, f := range r.features {
+		switch lacks := slices.Contains(r.kernel.lacks, f.Name); {
+		case f.OK && lacks:
+			all = append(all, f.Name+" is there, and was not expected")
+		case !f.OK && !lacks:
+			all = append(all, f.Name+": "+f.Detail)
+		}
+	}
+	return all
+}
+
 func TestEveryKernelGivesWhatItCanAndLacksTheRestByName(t *testing.T) {
 	var reports []reported
 	for _, k := range kernels {
@@ -60,14 +75,18 @@ func TestEveryKernelGivesWhatItCanAndLacksTheRestByName(t *testing.T) {
 				t.Skip(err, "; make test-kernels installs it")
 			}
 			r := boot(t, k)
+			// A kernel that preempts BPF programs does not run them for others meanwhile:
+			// it says so, and what was missed is no lack.
+			for try := 1; try < tries && len(r.missed) > 0 && len(surprises(r)) > 0; try++ {
+				t.Logf("once more: %q", surprises(r))
+				r = boot(t, k)
+			}
 			reports = append(reports, r)
+			for _, surprise := range surprises(r) {
+				t.Error(surprise)
+			}
 			for _, f := range r.features {
-				switch lacks := slices.Contains(k.lacks, f.Name); {
-				case f.OK && lacks:
-					t.Errorf("%s: is there, and was not expected", f.Name)
-				case !f.OK && !lacks:
-					t.Errorf("%s: %s", f.Name, f.Detail)
-				case !f.OK:
+				if !f.OK {
 					t.Logf("off: %s: %s", f.Name, f.Detail)
 				}
 			}

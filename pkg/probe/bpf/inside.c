@@ -96,37 +96,25 @@ static __always_inline void begin(struct call *c)
 	}
 }
 
-/* These two run at every system call of the node: cheap questions first. */
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
+static __always_inline void entered(struct pt_regs *regs, struct call *c, __u32 tid)
 {
-	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tgid = id >> 32, tid = id;
-	struct call c = {.tgid = tgid}, *known;
+	struct call *known = bpf_map_lookup_elem(&calls, &tid);
 
-	if ((unsigned long)nr >= NR_MAX)
-		return 0;
-	c.class = class_of[nr & (NR_MAX - 1)];
-	if (c.class == CLASS_NEVER || !may_be_tracked(tgid))
-		return 0;
-	known = bpf_map_lookup_elem(&calls, &tid);
-	if (known && known->tgid != tgid)
+	if (known && known->tgid != c->tgid)
 		known = 0;
-	if (!known && !bpf_map_lookup_elem(&processes, &tgid))
-		return 0;
-	c.nr = nr;
-	c.start = bpf_ktime_get_ns();
-	read_args(regs, c.args);
-	if (c.class == CLASS_FLOCK || c.class == CLASS_FCNTL || c.class == CLASS_CONNECT || c.class == CLASS_CLOSE)
-		begin(&c);
+	if (!known && !bpf_map_lookup_elem(&processes, &c->tgid))
+		return;
+	c->start = bpf_ktime_get_ns();
+	read_args(regs, c->args);
+	if (c->class == CLASS_FLOCK || c->class == CLASS_FCNTL || c->class == CLASS_CONNECT || c->class == CLASS_CLOSE)
+		begin(c);
 	if (known) {
-		*known = c;
-	} else if (bpf_map_update_elem(&calls, &tid, &c, BPF_ANY)) {
-		struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+		*known = *c;
+	} else if (bpf_map_update_elem(&calls, &tid, c, BPF_ANY)) {
+		struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
 
 		lose(LOST_CALLS, p ? &p->root : 0);
 	}
-	return 0;
 }
 
 /* What the threads of a server do most of the time says nothing. */
@@ -167,39 +155,35 @@ static __always_inline void lasted(struct task_struct *task, struct process *p, 
 		send_record(e, p, false);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_return, struct pt_regs *regs, long ret)
+static __always_inline void returned(__u64 id, __u8 class, bool tracked, long ret)
 {
-	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32, tid = id;
-	__u8 class = class_of_exit(regs);
 	struct task_struct *task;
 	struct call *found = 0, c;
 	struct process *p;
 
-	if (class == CLASS_NEVER)
-		return 0;
-	if (may_be_tracked(tgid))
+	if (tracked)
 		found = bpf_map_lookup_elem(&calls, &tid);
 	if (!found || found->tgid != tgid || !found->start) {
 		if (ret >= 0 && class == CLASS_ACCEPT)
 			accepted(current_task(), ret);
-		return 0;
+		return;
 	}
 	c = *found;
 	found->start = 0;
 	if ((c.class < CLASS_FLOCK || c.class == CLASS_CLOSE) && brief(&c))
-		return 0;
+		return;
 	task = current_task();
 	p = bpf_map_lookup_elem(&processes, &tgid);
 	if (!p && c.class == CLASS_ACCEPT && ret >= 0)
 		accepted(task, ret);
 	if (!p || compat(task))
-		return 0;
+		return;
 	switch (c.class) {
 	case CLASS_FLOCK:
 	case CLASS_FCNTL:
-		return exit_lock(task, p, &c, ret);
+		exit_lock(task, p, &c, ret);
+		return;
 	case CLASS_SENDTO:
 	case CLASS_SENDMSG:
 		exit_send(task, p, &c, ret);
@@ -218,7 +202,8 @@ int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 		exit_open(task, p, &c, ret);
 		break;
 	case CLASS_CONNECT:
-		return exit_connect(task, p, &c, ret);
+		exit_connect(task, p, &c, ret);
+		return;
 	case CLASS_ACCEPT:
 		if (ret >= 0)
 			accepted(task, ret);
@@ -233,26 +218,64 @@ int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 		break;
 	}
 	lasted(task, p, &c, ret);
+}
+
+/* These two run at every system call of the node: cheap questions first. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct call c = {.tgid = id >> 32, .nr = nr};
+
+	if ((unsigned long)nr >= NR_MAX)
+		return 0;
+	c.class = class_of[nr & (NR_MAX - 1)];
+	if (c.class == CLASS_NEVER || !may_be_tracked(c.tgid))
+		return 0;
+	hold();
+	entered(regs, &c, id);
+	let_go();
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_return, struct pt_regs *regs, long ret)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u8 class = class_of_exit(regs);
+	bool tracked = may_be_tracked(id >> 32);
+
+	if (class == CLASS_NEVER || (!tracked && (ret < 0 || class != CLASS_ACCEPT)))
+		return 0;
+	hold();
+	returned(id, class, tracked, ret);
+	let_go();
 	return 0;
 }
 
 SEC("tp_btf/contention_begin")
 int BPF_PROG(on_contention, void *lock, unsigned int flags)
 {
+	hold();
 	contention_begins(lock, flags);
+	let_go();
 	return 0;
 }
 
 SEC("tp_btf/contention_end")
 int BPF_PROG(on_contention_end, void *lock, int ret)
 {
+	hold();
 	contention_ends(ctx, current_task(), lock);
+	let_go();
 	return 0;
 }
 
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_tcp_state, const struct sock *sk, const int old, const int new)
 {
+	hold();
 	tcp_state((struct sock *)sk, old, new);
+	let_go();
 	return 0;
 }

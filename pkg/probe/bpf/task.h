@@ -8,6 +8,25 @@
 /* Deeper than any container in a container; MAX_PID_NS_LEVEL is 32. */
 #define PID_LEVELS 8
 
+/* Newer kernels (7.2 does, 6.12 does not) preempt the programs of tracepoints, and then
+ * another one may run on the CPU and write into the same scratch. Since 6.12 that can be
+ * forbidden. What cannot: while a program is preempted the kernel does not run the same one
+ * on that CPU for anybody else (Stats tells how often). */
+extern void bpf_preempt_disable(void) __ksym __attribute__((weak));
+extern void bpf_preempt_enable(void) __ksym __attribute__((weak));
+
+static __always_inline void hold(void)
+{
+	if (bpf_preempt_disable)
+		bpf_preempt_disable();
+}
+
+static __always_inline void let_go(void)
+{
+	if (bpf_preempt_enable)
+		bpf_preempt_enable();
+}
+
 /* Anybody can put CNI_COMMAND into an environment. Believed is who could change a
  * node's network anyway: CAP_NET_ADMIN or CAP_SYS_ADMIN in the initial user
  * namespace. The right must be the caller's own, root's or ambient: a set-user-ID

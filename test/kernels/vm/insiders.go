@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -67,7 +68,7 @@ var insiders = map[string]func() error{
 		_, err1 := net.Dial("unix", nobody)
 		_, err2 := net.Dial("tcp", noServer)
 		if err1 == nil || err2 == nil {
-			return fmt.Errorf("somebody answered: %w, %w", err1, err2)
+			return errors.New("somebody answered")
 		}
 		return nil
 	},

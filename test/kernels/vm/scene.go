@@ -27,7 +27,6 @@ type scene struct {
 
 	unsupported error // why there is no probe
 	stats       probe.Stats
-	missed      []string
 	mu          sync.Mutex
 	events      []event.Event
 }
@@ -68,6 +67,11 @@ func report(to io.Writer) error {
 			return err
 		}
 		fmt.Fprintf(to, "\nfeature %s\n", line)
+	}
+	for name, program := range s.stats.Programs {
+		if program.Missed > 0 {
+			fmt.Fprintf(to, "\nmissed %s %d times\n", name, program.Missed)
+		}
 	}
 	fmt.Fprintln(to, "\nend")
 	return nil
@@ -124,7 +128,7 @@ func (s *scene) play() error {
 	}
 	cancel() // what the kernel sent by now is delivered before Run returns
 	err = errors.Join(err, <-done)
-	s.stats, s.missed = p.Stats(), missed()
+	s.stats = p.Stats()
 	return errors.Join(err, p.Close())
 }
 
