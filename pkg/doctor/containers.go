@@ -48,11 +48,25 @@ func askContainers(ctx context.Context, runtime cri.RuntimeServiceClient) ([]Con
 			if err != nil {
 				return // it has gone meanwhile
 			}
-			found[i] = containerOf(pods[c.GetPodSandboxId()], status.GetStatus())
+			k := containerOf(pods[c.GetPodSandboxId()], status.GetStatus())
+			k.hostNet = k.known() && onHostNetwork(ctx, runtime, c.GetPodSandboxId())
+			found[i] = k
 		})
 	}
 	wg.Wait()
 	return slices.DeleteFunc(found, func(c Container) bool { return c.ID == "" }), ctx.Err()
+}
+
+// known tells whether a container goes by the name of one that has to do with the network.
+func (c Container) known() bool {
+	return c.Name == "kube-proxy" || ownerOfPod(c.Pod) != "" || slices.Contains(agentNames(), c.Name)
+}
+
+// onHostNetwork tells whether a pod has the node's network. Those that matter do, and not
+// everybody who can choose a name may have it.
+func onHostNetwork(ctx context.Context, runtime cri.RuntimeServiceClient, sandbox string) bool {
+	status, err := runtime.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: sandbox})
+	return err == nil && status.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == cri.NamespaceMode_NODE
 }
 
 // latest keeps, of each container of each pod, the one that was made last.
@@ -97,15 +111,16 @@ func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) Container {
 // ofNetwork keeps the containers that have to do with the node's network, and reads what
 // only they are read for.
 func ofNetwork(all []Container, dirs []string) (kept []Container) {
-	agents := agentNames()
 	for _, c := range all {
 		for _, m := range c.mounts {
 			if !m.readOnly && slices.ContainsFunc(dirs, func(dir string) bool { return covers(m.host, dir) }) {
 				c.Mounts = append(c.Mounts, m.host)
 			}
 		}
-		c.Proxy = c.Name == "kube-proxy"
-		if len(c.Mounts) == 0 && !c.Proxy && !slices.Contains(agents, c.Name) {
+		if c.hostNet {
+			c.Proxy, c.Owner = c.Name == "kube-proxy", ownerOfPod(c.Pod)
+		}
+		if !c.writes() && !c.hostNet {
 			continue
 		}
 		c.LastLine = lastLine(c.logPath)
@@ -116,6 +131,9 @@ func ofNetwork(all []Container, dirs []string) (kept []Container) {
 	}
 	return kept
 }
+
+// writes tells whether a container has its part in writing the CNI folders.
+func (c Container) writes() bool { return len(c.Mounts) > 0 || c.Owner != "" }
 
 // covers tells whether a mounted folder is, or is just above, one of CNI's: whole disks
 // are mounted by many that have nothing to do with it.

@@ -113,9 +113,11 @@ type Container struct {
 	Created, Started, Finished time.Time
 	Restarts                   int
 	LastLine                   string
-	// Mounts are the CNI folders of the host that it mounts, Proxy is kube-proxy itself.
+	// Mounts are the CNI folders of the host that it mounts, Proxy is kube-proxy itself;
+	// Owner is the CNI that its pod is of.
 	Mounts []string
 	Proxy  bool
+	Owner  string
 	// SandboxReady: its pod is meant to run.
 	SandboxReady bool
 	// Settings are what its arguments and its mounted configuration say of Cilium.
@@ -123,6 +125,7 @@ type Container struct {
 
 	mounts  []mount
 	logPath string
+	hostNet bool
 }
 
 type mount struct {

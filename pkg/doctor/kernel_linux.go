@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/cilium/ebpf/btf"
@@ -28,7 +27,7 @@ func wanted() []Feature {
 
 // kernelFeatures reads what the kernel tells of itself. It loads nothing.
 func kernelFeatures(context.Context) (Kernel, error) {
-	k := Kernel{Lockdown: lockdown(), Lacking: lacking()}
+	k := Kernel{Lockdown: lockdown(), Lacking: lacking(unix.CAP_BPF, unix.CAP_PERFMON)}
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		k.Release = clean(unix.ByteSliceToString(name.Release[:]))
@@ -72,30 +71,4 @@ func lockdown() string {
 	_, rest, _ := strings.Cut(string(text), "[")
 	mode, _, _ := strings.Cut(rest, "]")
 	return clean(mode)
-}
-
-// lacking are the capabilities the probe wants that this process does not have.
-func lacking() (names []string) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return []string{"/proc/self/status: " + err.Error()}
-	}
-	var effective uint64
-	for line := range strings.Lines(string(status)) {
-		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			effective, _ = strconv.ParseUint(strings.TrimSpace(hex), 16, 64) // none, where it cannot be read
-		}
-	}
-	if effective&(1<<unix.CAP_SYS_ADMIN) != 0 {
-		return nil // stands for the first two
-	}
-	for _, c := range []struct {
-		bit  int
-		name string
-	}{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}} {
-		if effective&(1<<c.bit) == 0 {
-			names = append(names, c.name)
-		}
-	}
-	return names
 }

@@ -22,7 +22,7 @@ func networkPodsRun(f *Facts) ([]Finding, error) {
 	}
 	var found []Finding
 	for _, c := range f.Containers.Value {
-		if !c.SandboxReady || len(c.Mounts) == 0 && !c.Proxy {
+		if !c.SandboxReady || !c.writes() && !c.Proxy {
 			continue
 		}
 		wrong := troubleOf(c, f.Now)
@@ -30,8 +30,11 @@ func networkPodsRun(f *Facts) ([]Finding, error) {
 			continue
 		}
 		what := "writes the CNI folders"
-		if c.Proxy {
+		switch {
+		case c.Proxy:
 			what = "is kube-proxy"
+		case len(c.Mounts) == 0:
+			what = "is of " + c.Owner
 		}
 		finding := Finding{
 			Level: Problem, Summary: sayf("container %s of pod %s/%s, which %s, %s", c.Name, c.Namespace, c.Pod, what, wrong),

@@ -49,8 +49,8 @@ func processes(binDirs []string) (found []Process, err error) {
 
 // blind says why other users' processes are not seen as they are; nil if they are.
 func blind() error {
-	if _, err := os.Readlink("/proc/1/exe"); errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("which programs run: %w", err)
+	if names := lacking(unix.CAP_SYS_PTRACE); len(names) > 0 {
+		return fmt.Errorf("which programs run: that needs %s: %w", names[0], fs.ErrPermission)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func replacementOn(f *Facts) (evidence []string, err error) {
 	}
 	for _, p := range f.Processes.Value {
 		for _, s := range p.Settings {
-			if s.replaces() {
+			if p.HostNet && s.replaces() {
 				evidence = append(evidence, sayf("process %d, %s: %s=%s (%s)", p.PID, p.Name, s.Key, s.Value, s.From))
 			}
 		}

@@ -49,12 +49,12 @@ func nobodyWrote(f *Facts) (step string, remedy []string) {
 	}
 	var writers []string
 	for _, c := range f.Containers.Value {
-		if len(c.Mounts) > 0 && c.SandboxReady {
+		if c.writes() && c.SandboxReady {
 			writers = append(writers, c.Pod+" ("+c.Name+": "+c.State+")")
 		}
 	}
 	if len(writers) == 0 {
-		return step + ", and no container here mounts it", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed: has its pod come to this node, has its image been pulled?"}
+		return step + ", and no container here mounts it, nor is of a CNI that is known", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed: has its pod come to this node, has its image been pulled?"}
 	}
 	return step + " by " + list(writers), []string{"see network-pods, and the logs of these"}
 }

@@ -32,7 +32,7 @@ func rulesHaveAnOwner(f *Facts) ([]Finding, error) {
 		return nil, err
 	}
 	for _, p := range f.Processes.Value {
-		if p.Name == "k3s" || p.Name == "kubelite" { // kube-proxy is a part of them, unless it was switched off
+		if p.HostNet && (p.Name == "k3s" || p.Name == "kubelite") { // kube-proxy is a part of them, unless it was switched off
 			return nil, nil
 		}
 	}

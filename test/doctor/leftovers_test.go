@@ -20,7 +20,7 @@ func TestWhatAnotherCNILeftBehindIsFound(t *testing.T) {
 	s.finds("leftovers", doctor.Warning, "Flannel is not used here", "interface flannel.1", "nftables ip nat: 1 chain", "used: "+n.rig.Networks()[0].Name, "ip link delete flannel.1")
 
 	// In use, it is no leftover: by its agent …
-	agent := s.start("flanneld", s.named("flanneld"), "600")
+	agent := s.start("flanneld", "nsenter", "--net="+s.netns, s.named("flanneld"), "600")
 	s.silent("leftovers")
 	check(t, agent.Process.Kill())
 	_ = agent.Wait()

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,7 +19,10 @@ func TestNRIThatIsSwitchedOffIsFound(t *testing.T) {
 
 	// A socket that is left behind is no NRI.
 	check(t, os.MkdirAll(filepath.Dir(n.rig.NRISocket()), 0o755))
-	n.run("python3", "-c", "import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])", n.rig.NRISocket())
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: n.rig.NRISocket(), Net: "unix"})
+	check(t, err)
+	l.SetUnlinkOnClose(false)
+	check(t, l.Close())
 	n.finds("nri", doctor.Warning, "nobody listens", n.rig.NRISocket())
 }
 

@@ -23,6 +23,13 @@ func kubeProxyContainer(s *scene) {
 	s.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("sleep 600")})
 }
 
+// tenant is a pod that only goes by that name.
+func tenant(s *scene) {
+	s.containerIn(rig.PodOptions{Namespace: "shop", Name: "kube-proxy-x"}, &cri.ContainerConfig{
+		Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("sleep 600"),
+	})
+}
+
 func kubeProxyCrashing(s *scene) {
 	s.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "kube-proxy", Attempt: 7}, Command: shell("exit 1"),
@@ -31,7 +38,7 @@ func kubeProxyCrashing(s *scene) {
 
 func ciliumTold(s *scene) {
 	// A process of the right name and arguments that does nothing.
-	s.start("cilium-agent", "sh", "-c", `exec "$0" -c 'sleep 600; true' --kube-proxy-replacement=true`, s.copied("/bin/sh", "cilium-agent"))
+	s.start("cilium-agent", "nsenter", "--net="+s.netns, "sh", "-c", `exec "$0" -c 'sleep 600; true' --kube-proxy-replacement=true`, s.copied("/bin/sh", "cilium-agent"))
 }
 
 // ciliumCrashing is an agent that ends, with its ConfigMap where its pod puts it.
@@ -79,7 +86,11 @@ func shell(script string) []string { return []string{"/bin/sh", "-c", script} }
 // ends by itself it has ended.
 func (n *node) container(namespace, pod string, c *cri.ContainerConfig) {
 	n.Helper()
-	options := rig.PodOptions{Namespace: namespace, Name: pod, HostNetwork: true, Config: func(c *cri.PodSandboxConfig) { c.Hostname = "" }}
+	n.containerIn(rig.PodOptions{Namespace: namespace, Name: pod, HostNetwork: true, Config: func(c *cri.PodSandboxConfig) { c.Hostname = "" }}, c)
+}
+
+func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
+	n.Helper()
 	sandbox, err := n.rig.RunPod(n.ctx, options)
 	check(n.T, err)
 	n.Cleanup(func() { check(n.T, n.rig.RemovePod(context.WithoutCancel(n.ctx), sandbox)) })
@@ -91,7 +102,7 @@ func (n *node) container(namespace, pod string, c *cri.ContainerConfig) {
 		c.Mounts = append(c.Mounts, &cri.Mount{HostPath: dir, ContainerPath: dir, Readonly: true})
 	}
 	c.Linux = &cri.LinuxContainerConfig{SecurityContext: &cri.LinuxContainerSecurityContext{
-		NamespaceOptions: &cri.NamespaceOption{Network: cri.NamespaceMode_NODE},
+		NamespaceOptions: config.Linux.SecurityContext.NamespaceOptions,
 	}}
 	made, err := n.rig.Runtime().CreateContainer(n.ctx, &cri.CreateContainerRequest{PodSandboxId: sandbox, Config: c, SandboxConfig: config})
 	check(n.T, err)

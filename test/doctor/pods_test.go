@@ -35,6 +35,16 @@ func TestAPodThatWritesTheFolderAndCrashesIsFound(t *testing.T) {
 	n.finds("network-ready", doctor.Problem, "no CNI configuration has been written", "by ", "calico-node-x (install-cni: exited)")
 }
 
+// Before anything mounts the folders, a CNI's pod has to be initialised.
+func TestAPodOfACNIThatDoesNotGetThatFarIsFound(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{}})
+	n.container("kube-system", "cilium-x7k2p", &cri.ContainerConfig{
+		Metadata: &cri.ContainerMetadata{Name: "config", Attempt: 7}, Command: shell("echo Unable to contact k8s api-server; exit 1"),
+	})
+	n.finds("network-pods", doctor.Problem, "container config of pod kube-system/cilium-x7k2p, which is of Cilium", "7 restarts", "its last line: Unable to contact k8s api-server")
+	n.finds("network-ready", doctor.Problem, "has been written into", "by cilium-x7k2p (config: exited)")
+}
+
 func TestALongLastLineIsCut(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	n.container("kube-system", "kube-proxy-x", &cri.ContainerConfig{

@@ -35,6 +35,7 @@ func TestTwoServiceProxies(t *testing.T) {
 		{name: "kubelet's own chains", has: []part{kubeletRules}},
 		{name: "Cilium without replacement beside kube-proxy", has: []part{kubeProxyProcess, iptablesRules, ciliumWithout}},
 		{name: "kube-proxy in another network", has: []part{kubeProxyElsewhere, socketLB}},
+		{name: "somebody's container of that name", has: []part{tenant, socketLB}},
 		// The conflict, by each of its evidences.
 		{
 			name: "the seed: kube-proxy by kubeadm, and Cilium's socket load balancing", has: []part{kubeProxyProcess, iptablesRules, socketLB},

@@ -137,7 +137,7 @@ func nodePorts(s *scene) {
 // ciliumWithout is Cilium as it is by default: a program on the interface, and ClusterIPs
 // in the service map, for pods.
 func ciliumWithout(s *scene) {
-	s.start("cilium-agent", s.named("cilium-agent"), "600")
+	s.start("cilium-agent", "nsenter", "--net="+s.netns, s.named("cilium-agent"), "600")
 	s.fromNetdev()
 	s.services(0)
 }
