@@ -152,15 +152,16 @@ type insideProcess struct {
 		Tgid  uint32
 		Pid   uint32
 	}
-	Cpu     uint64
-	Delay   uint64
-	Home    uint64
-	Entered uint64
-	InIno   uint64
-	OutIno  uint64
-	Bytes   uint32
-	Agent   uint8
-	Pad     [3]uint8
+	Cpu       uint64
+	Delay     uint64
+	Home      uint64
+	Entered   uint64
+	InIno     uint64
+	OutIno    uint64
+	Bytes     uint32
+	Agent     uint8
+	Connected uint8
+	Pad       [2]uint8
 }
 
 type insideRecord struct {

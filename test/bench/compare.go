@@ -68,13 +68,13 @@ func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 
 // once runs one pod.
 func (n *node) once(ctx context.Context, a *arm) (err error) {
+	stop := func() error { return nil }
 	if a.start != nil {
-		stop, err := a.start(ctx)
-		if err != nil {
+		if stop, err = a.start(ctx); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, stop()) }()
 	}
+	defer func() { err = errors.Join(err, stop()) }()
 	if err := pause(ctx, settled); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // tracer is another program that watches, and its output.
 type tracer struct {
 	cmd  *exec.Cmd
-	done chan error
+	done chan struct{}
 	errs string
 }
 
@@ -51,7 +51,7 @@ func (n *node) strace(ctx context.Context) (func() error, error) {
 }
 
 func (n *node) trace(out string, command ...string) (*tracer, error) {
-	t := &tracer{cmd: exec.Command(command[0], command[1:]...), done: make(chan error, 1), errs: out + ".errors"}
+	t := &tracer{cmd: exec.Command(command[0], command[1:]...), done: make(chan struct{}), errs: out + ".errors"}
 	_ = os.Remove(out) // of the time before
 	errs, err := os.Create(t.errs)
 	if err != nil {
@@ -64,7 +64,10 @@ func (n *node) trace(out string, command ...string) (*tracer, error) {
 	if err := t.cmd.Start(); err != nil {
 		return nil, err
 	}
-	go func() { t.done <- t.cmd.Wait() }()
+	go func() {
+		_ = t.cmd.Wait() // by the signal that it is sent
+		close(t.done)
+	}()
 	return t, nil
 }
 
@@ -87,7 +90,7 @@ func (t *tracer) ready(ctx context.Context, sees func() bool) error {
 func (t *tracer) stop() error {
 	_ = t.cmd.Process.Signal(syscall.SIGINT)
 	select {
-	case <-t.done: // some end with an error by a signal that they were sent
+	case <-t.done:
 		return nil
 	case <-time.After(30 * time.Second):
 		_ = t.cmd.Process.Kill()

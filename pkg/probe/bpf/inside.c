@@ -80,7 +80,7 @@ static __always_inline void begin(struct call *c)
 	struct task_struct *task = current_task();
 	struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
 
-	if (!p || compat(task))
+	if (!p || (c->class == CLASS_CLOSE && !p->connected) || compat(task))
 		return;
 	switch (c->class) {
 	case CLASS_FLOCK:
@@ -96,6 +96,19 @@ static __always_inline void begin(struct call *c)
 	}
 }
 
+static __always_inline bool begins(const struct call *c)
+{
+	switch (c->class) {
+	case CLASS_FLOCK:
+	case CLASS_FCNTL:
+		return locks(c);
+	case CLASS_CONNECT:
+	case CLASS_CLOSE:
+		return true;
+	}
+	return false;
+}
+
 static __always_inline void entered(struct pt_regs *regs, struct call *c, __u32 tid)
 {
 	struct call *known = bpf_map_lookup_elem(&calls, &tid);
@@ -106,7 +119,7 @@ static __always_inline void entered(struct pt_regs *regs, struct call *c, __u32 
 		return;
 	c->start = bpf_ktime_get_ns();
 	read_args(regs, c->args);
-	if (c->class == CLASS_FLOCK || c->class == CLASS_FCNTL || c->class == CLASS_CONNECT || c->class == CLASS_CLOSE)
+	if (begins(c))
 		begin(c);
 	if (known) {
 		*known = *c;
@@ -135,9 +148,35 @@ static __always_inline bool idle(__u8 class)
 	return false;
 }
 
-/* Most calls are short and of no interest in themselves. */
-static __always_inline bool brief(const struct call *c)
+/* Most calls are short, and of no interest in themselves or by what came of them. */
+static __always_inline bool dull(const struct call *c, __s64 ret)
 {
+	switch (c->class) {
+	case CLASS_FLOCK:
+	case CLASS_FCNTL:
+		if (locks(c))
+			return false;
+		break;
+	case CLASS_SENDTO:
+	case CLASS_SENDMSG:
+	case CLASS_RECVFROM:
+	case CLASS_RECVMSG:
+	case CLASS_READ:
+	case CLASS_READV:
+	case CLASS_OPEN:
+		if (ret >= 0)
+			return false;
+		break;
+	case CLASS_WRITE:
+	case CLASS_WRITEV:
+	case CLASS_CONNECT:
+	case CLASS_ACCEPT:
+	case CLASS_SETNS:
+	case CLASS_UNSHARE:
+	case CLASS_SETSOCKOPT:
+	case CLASS_IOCTL:
+		return false;
+	}
 	return bpf_ktime_get_ns() - c->start < LASTED;
 }
 
@@ -171,7 +210,7 @@ static __always_inline void returned(__u64 id, __u8 class, bool tracked, long re
 	}
 	c = *found;
 	found->start = 0;
-	if ((c.class < CLASS_FLOCK || c.class == CLASS_CLOSE) && brief(&c))
+	if (dull(&c, ret))
 		return;
 	task = current_task();
 	p = bpf_map_lookup_elem(&processes, &tgid);

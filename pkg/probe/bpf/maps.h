@@ -12,7 +12,8 @@ struct process {
 	__u64 in_ino, out_ino; /* the pipes its run is spoken to by; 0 if there is none */
 	__u32 bytes;          /* that were read out of it, see BYTES_MAX */
 	__u8 agent;  /* 0 in a plugin's tree; 1 in that of a server it calls, 2 of one that calls */
-	__u8 pad[3];
+	__u8 connected; /* it asked for a connection, of which the end will matter */
+	__u8 pad[2];
 };
 
 /* Processes of all plugin trees, by tgid. Sized by [limits] processes. */

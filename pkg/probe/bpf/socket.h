@@ -47,6 +47,7 @@ static __noinline int enter_connect(struct task_struct *task, struct process *p,
 	sk = sock_of(task, c->args[0]);
 	if (!sk || !calls_somebody(family_of(sk)))
 		return 0;
+	p->connected = 1;
 	conn.p = *p;
 	conn.start = c->start;
 	conn.thread = bpf_get_current_pid_tgid();
