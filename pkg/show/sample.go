@@ -113,8 +113,11 @@ func (p *population) add(call *node) {
 // label names what a span is one of: a plugin without its command, a command, the lock or
 // the peer that was waited for.
 func (n *node) label() string {
-	if n.kind() == "plugin" {
+	switch n.kind() {
+	case "plugin":
 		return strings.TrimSuffix(n.Name, " "+n.text("cni.command"))
+	case "netlink":
+		return strings.TrimPrefix(n.Name, "netlink ")
 	}
 	for _, key := range []string{"cniscope.lock.path", "cniscope.lock.name", "cniscope.agent", "network.peer.address", "cniscope.system_call"} {
 		if s := n.text(key); s != "" {

@@ -73,7 +73,7 @@ them too.
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
-	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed or partly unseen")
+	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed, partly unseen, or cross a limit")
 	flags.BoolVar(&o.all, "all-commands", false, "a line for every command, also for many alike")
 	flags.StringVar(&o.format, "format", "text", "text or json (OTLP JSON lines)")
 	flags.StringVar(&o.color, "color", "auto", "auto, always or never")

@@ -1,0 +1,74 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// examples/ci/gate.sh, beside a cniscope that runs: what a CI sees of a chain that is within
+// its limits, of one that is not, and of one that never ran.
+func TestTheExampleGatesACI(t *testing.T) {
+	s := set(t, false, sleeper("0.3"), scope.Options{})
+	path := t.TempDir()
+	if err := os.Symlink(program, filepath.Join(path, "cniscope")); err != nil {
+		t.Fatal(err)
+	}
+	recording := filepath.Join(path, "cni.rec.gz")
+	// gate runs the example; pods start while its command waits for a file.
+	gate := func(pod string, limits ...string) (code int, said string) {
+		t.Helper()
+		begun, over := filepath.Join(path, "begun"+pod), filepath.Join(path, "over"+pod)
+		cmd := exec.CommandContext(s.ctx, "../../examples/ci/gate.sh", "sh", "-c", `touch "$0"; until [ -e "$1" ]; do sleep 0.1; done`, begun, over)
+		cmd.Env = append(os.Environ(), append(limits, "PATH="+path+":"+os.Getenv("PATH"), "RECORDING="+recording, "CONFIG="+s.scope.Config())...)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		s.eventually(func() error {
+			_, err := os.Stat(begun)
+			return err
+		})
+		if pod != "" {
+			s.pod(rig.PodOptions{Namespace: "shop", Name: pod})
+		}
+		if err := os.WriteFile(over, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var failed *exec.ExitError
+		if err := cmd.Wait(); err != nil && !errors.As(err, &failed) {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), out.String()
+	}
+
+	for _, c := range []struct {
+		pod, limits string
+		code        int
+		said        string
+	}{
+		{"within-0", "MAX_CALL=1m MAX_COMMAND=1m MAX_COMMANDS=100", 0, "all within the limits"},
+		{"slow-0", "MAX_CALL=1m MAX_COMMAND=250ms MAX_COMMANDS=100", 1, "shop/slow-0  CNI ADD eth0 ran sleep for "},
+		{"many-0", "MAX_CALL=1m MAX_COMMAND=1m MAX_COMMANDS=0", 1, "(--max-commands)"},
+		{"", "MAX_CALL=1m", 2, "there is no call to compare"},
+	} {
+		code, said := gate(c.pod, strings.Fields(c.limits)...)
+		if code != c.code || !strings.Contains(said, c.said) {
+			t.Errorf("%q with %s: exits with %d, want %d; says:\n%s", c.pod, c.limits, code, c.code, said)
+		}
+		page, err := os.ReadFile(filepath.Join(path, "cni.html"))
+		if err != nil || c.pod != "" && !strings.Contains(string(page), "shop/"+c.pod) {
+			t.Errorf("%q: the page: %v, %d bytes", c.pod, err, len(page))
+		}
+	}
+}
