@@ -54,6 +54,14 @@ type Runtime struct {
 	Version string `json:"version"`
 }
 
+// Readiness says whether the runtime takes the node's network to be ready, when that is
+// known first and whenever it has changed.
+type Readiness struct {
+	Ready bool `json:"ready"`
+	// Reason is the runtime's own, while it is not.
+	Reason string `json:"reason,omitempty"`
+}
+
 // Networks is the CNI configuration, when it is read first and whenever it has
 // changed: all networks of the folder, in the order the runtime considers them.
 type Networks struct {
@@ -77,7 +85,8 @@ type Plugin struct {
 	IPAM string `json:"ipam,omitempty"`
 }
 
-func (*Sandbox) body()  {}
-func (*Above) body()    {}
-func (*Runtime) body()  {}
-func (*Networks) body() {}
+func (*Sandbox) body()   {}
+func (*Above) body()     {}
+func (*Runtime) body()   {}
+func (*Readiness) body() {}
+func (*Networks) body()  {}

@@ -33,6 +33,7 @@ func everything(t *testing.T) map[string]labels {
 	status.Operation.Calls[0].Command = "STATUS"
 	m.Result(status)
 	m.Event(event.Event{Body: &event.Degraded{Feature: "dropping privileges"}})
+	m.Event(event.Event{Time: 1, Body: &event.Readiness{}})
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -57,13 +57,14 @@ type Metrics struct {
 	calls, plugins, commands                       *prometheus.HistogramVec
 	causes, verdicts, hung, slow, operations, lost *prometheus.CounterVec
 	features                                       *prometheus.GaugeVec
+	readiness                                      readiness
 	pluginNames, commandNames, sayings             text.Names
 }
 
 // New returns metrics that have counted nothing.
 func New(o Options) *Metrics {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(), log: o.Log,
+		registry: prometheus.NewRegistry(), log: o.Log, readiness: newReadiness(),
 		calls: histogram("cni_call_seconds",
 			"Time of a CNI call: one network of a pod, from the first plugin's start to the last one's end. plugin is the one that the network's chain begins with.",
 			callBuckets, "command", "plugin", "result"),
@@ -103,7 +104,7 @@ func New(o Options) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.causes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.features, build,
+		m.calls, m.plugins, m.commands, m.causes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.features, m.readiness.ready, m.readiness.lost, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -177,6 +178,10 @@ func (m *Metrics) Event(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Lost:
 		m.lost.WithLabelValues(m.saying(b.Source), m.saying(b.Reason)).Add(float64(b.Count))
+	case *event.Readiness:
+		m.readiness.said(e.Time, b.Ready)
+	case *event.Tick:
+		m.readiness.tick(e.Time)
 	case *event.Degraded:
 		up := 0.0
 		if b.Restored {

@@ -27,6 +27,8 @@ type Result struct {
 	Hung *timeline.Flight
 	// Connected is a pod's first connection after its setup, if that was kept.
 	Connected *timeline.Connected
+	// Outage is a time in which the node's network was not ready.
+	Outage    *timeline.Outage
 	Operation *timeline.Operation
 	Judgement *judge.Judgement
 	// Trace is the zero value unless the operation is kept: no attribute is built
@@ -50,6 +52,10 @@ func (p *Pipeline) Apply(e event.Event) []Result {
 	case *event.Tick:
 		for _, f := range p.timeline.Overdue() {
 			results = append(results, Result{Hung: &f, Trace: p.builder.Hung(f, p.now)})
+		}
+	case *event.Readiness:
+		for _, o := range p.timeline.Outages() {
+			results = append(results, Result{Outage: &o, Trace: p.builder.Outage(o)})
 		}
 	case *event.FirstConnection:
 		for _, c := range p.timeline.Connected() {

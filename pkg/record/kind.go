@@ -16,6 +16,7 @@ var kinds = map[string]func() event.Body{
 	"above":           func() event.Body { return new(event.Above) },
 	"runtime":         func() event.Body { return new(event.Runtime) },
 	"networks":        func() event.Body { return new(event.Networks) },
+	"readiness":       func() event.Body { return new(event.Readiness) },
 	"detail":          func() event.Body { return new(event.Detail) },
 	"wait":            func() event.Body { return new(event.Wait) },
 	"request":         func() event.Body { return new(event.Request) },

@@ -22,7 +22,7 @@ func everyKind() []event.Body {
 	return []event.Body{
 		&event.Exec{}, &event.Fork{}, &event.Exit{},
 		&event.Sandbox{}, &event.Above{}, &event.Runtime{}, &event.Networks{},
-		&event.Detail{}, &event.Wait{}, &event.Request{}, &event.Answer{}, &event.Link{}, &event.Address{},
+		&event.Readiness{}, &event.Detail{}, &event.Wait{}, &event.Request{}, &event.Answer{}, &event.Link{}, &event.Address{},
 		&event.Setting{}, &event.Enter{}, &event.Connect{}, &event.Accept{}, &event.Close{}, &event.Agent{},
 		&event.Configuration{}, &event.Result{}, &event.FirstConnection{}, &event.Cut{},
 		&event.Clock{}, &event.Lost{}, &event.Degraded{}, &event.Tick{},

@@ -63,6 +63,8 @@ type Timeline struct {
 	// namespaces are those of the pods that are set up, by key.
 	namespaces map[string]*namespace
 	connected  []Connected
+	outage     *Outage // under way
+	outages    []Outage
 	extents    []Interval // of the calls that are over, as far as others concur with them
 	// seeing: the inside of processes is seen.
 	seeing bool
@@ -134,6 +136,8 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 		t.lost(b)
 	case *event.Networks:
 		t.reconfigure(e.Time, b)
+	case *event.Readiness:
+		t.readiness(e.Time, b)
 	case *event.Runtime:
 		t.runtime = *b
 	case *event.Degraded:
@@ -151,6 +155,7 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 
 func (t *Timeline) reconfigure(now int64, b *event.Networks) {
 	t.networks, t.configured = b.Networks, now
+	t.refolder(now, b.Networks)
 	for _, op := range t.open {
 		for _, call := range op.Calls {
 			if call.live() != nil {

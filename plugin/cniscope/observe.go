@@ -14,6 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/privilege"
 	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/ready"
 	"github.com/cniscope/cniscope/pkg/relay"
 	"github.com/cniscope/cniscope/pkg/runtime"
 	"github.com/cniscope/cniscope/pkg/source"
@@ -87,6 +88,7 @@ func (n *observer) close() {
 func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, take event.Sink) error {
 	sources := slices.Concat(n.sources, []source.Source{
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
+		ready.Source{Address: o.Containerd.Address, Log: n.log},
 		kernel{log: n.log, attached: &n.probe, options: probe.Options{
 			Ring:      int(o.Probe.Ring),
 			Processes: o.Limits.Processes,

@@ -67,6 +67,17 @@ func reportHung(log *slog.Logger, node string, r pipeline.Result, now int64) {
 		"trace_id", hex.EncodeToString(r.Trace.ID[:]))
 }
 
+// reportOutage writes a line for a time in which the node's network was not ready.
+func reportOutage(log *slog.Logger, node string, r pipeline.Result) {
+	o := r.Outage
+	log.Warn("the node's network was not ready",
+		"node", node,
+		"for", judge.Round(time.Duration(o.End-o.Start)),
+		"reason", o.Reasons[len(o.Reasons)-1].Text,
+		"cni_folder", o.Folder[len(o.Folder)-1].Text,
+		"trace_id", hex.EncodeToString(r.Trace.ID[:]))
+}
+
 // say logs what an operator should know of the sources.
 func say(log *slog.Logger, e event.Event) {
 	switch b := e.Body.(type) {

@@ -237,6 +237,8 @@ func (n *node) result(r pipeline.Result) {
 	switch {
 	case r.Hung != nil:
 		reportHung(n.log, n.name, r, n.pipeline.Now())
+	case r.Outage != nil:
+		reportOutage(n.log, n.name, r)
 	case r.Over():
 		report(n.log, n.name, r)
 	}

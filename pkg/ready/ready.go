@@ -1,0 +1,110 @@
+// Package ready is the source of whether the runtime takes the node's network to be
+// ready: what kubelet asks every few seconds, and without which no pod comes to the node.
+//
+// It asks and never changes anything. Where the runtime cannot be asked (a container
+// without its socket) that is said once, and nothing else is missing.
+package ready
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+const (
+	// every is how often is asked while the network is ready. kubelet asks every 5 s, and
+	// each question may have the runtime run a plugin (STATUS, CNI specification 1.1).
+	every = 10 * time.Second
+	// soon is how often while it is not: so exact is the time at which it is.
+	soon = time.Second
+	// answer is how long one question may take.
+	answer = 5 * time.Second
+	// patience is how many failures in a row are a loss.
+	patience = 3
+	feature  = "network readiness"
+)
+
+// Source is the source. Run it once.
+type Source struct {
+	// Address is the path of the runtime's socket.
+	Address string
+	Log     *slog.Logger
+}
+
+// Run asks until ctx is done, and returns nil then.
+func (s Source) Run(ctx context.Context, sink event.Sink) error {
+	conn, err := grpc.NewClient("unix://"+s.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("asking for the network's readiness: %w", err)
+	}
+	defer conn.Close()
+	client := cri.NewRuntimeServiceClient(conn)
+	var known *event.Readiness
+	failures := 0
+	for {
+		now, err := ask(ctx, client)
+		if ctx.Err() != nil {
+			return nil
+		}
+		switch {
+		case err != nil:
+			if failures++; failures == patience {
+				s.say(sink, &event.Degraded{
+					Feature: feature,
+					Reason:  fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not seen", s.Address, text.Clean(err.Error(), text.Bound)),
+				})
+			}
+		default:
+			if failures >= patience {
+				s.say(sink, &event.Degraded{Feature: feature, Reason: "the runtime answers", Restored: true})
+			}
+			failures = 0
+			if known == nil || *known != *now {
+				known = now
+				s.say(sink, now)
+			}
+		}
+		wait := every
+		if known != nil && !known.Ready {
+			wait = soon
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (Source) say(sink event.Sink, body event.Body) {
+	sink(event.Event{Time: clock.Monotonic(), Body: body})
+}
+
+// ask asks the runtime once.
+func ask(ctx context.Context, client cri.RuntimeServiceClient) (*event.Readiness, error) {
+	ctx, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	status, err := client.Status(ctx, &cri.StatusRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range status.GetStatus().GetConditions() {
+		if c.GetType() == cri.NetworkReady {
+			r := &event.Readiness{Ready: c.GetStatus()}
+			if !r.Ready {
+				r.Reason = text.Clean(c.GetReason()+": "+c.GetMessage(), text.Bound)
+			}
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("its status says nothing of the network")
+}

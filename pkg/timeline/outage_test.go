@@ -1,0 +1,36 @@
+package timeline
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func TestTheNetworkIsNotReady(t *testing.T) {
+	pods := event.Network{Name: "pods", File: "10-pods.conflist", Plugins: []event.Plugin{{Type: "bridge"}, {Type: "portmap"}}}
+	s := tell(t)
+	s.at(5, &event.Readiness{Ready: true}) // as it should be
+	if n := len(s.line.Outages()); n != 0 {
+		t.Errorf("%d outages before there was one", n)
+	}
+	s.at(10, &event.Readiness{Reason: "cni plugin not initialized"}).at(20, &event.Networks{Networks: []event.Network{pods}})
+	s.at(25, &event.Readiness{Reason: "cni plugin not initialized"}).at(30, &event.Readiness{Reason: "STATUS says no"})
+	if n := len(s.line.Outages()); n != 0 {
+		t.Errorf("%d outages are over before they are", n)
+	}
+	s.at(40, &event.Readiness{Ready: true})
+	over := s.line.Outages()
+	if len(over) != 1 || len(s.line.Outages()) != 0 {
+		t.Fatalf("%d outages", len(over))
+	}
+	o := over[0]
+	got := fmt.Sprint(o.Start/ms, "-", o.End/ms)
+	for _, said := range append(o.Reasons, o.Folder...) {
+		got += fmt.Sprintf("; %d %s", said.At/ms, said.Text)
+	}
+	const want = "10-40; 10 cni plugin not initialized; 30 STATUS says no; 10 no network; 20 10-pods.conflist (pods: bridge portmap)"
+	if got != want {
+		t.Errorf("%s, want\n%s", got, want)
+	}
+}

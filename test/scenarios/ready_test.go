@@ -1,0 +1,50 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// A node that begins without a network tells how long that took, and what came into the
+// CNI folder meanwhile.
+func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
+	s := set(t, rig.Options{Networks: []rig.Network{}}, "")
+	check(t, s.scope.WaitLog(s.ctx, "CNI networks", 1))
+	check(t, s.rig.SetNetworks(s.ctx, rig.Network{Name: "at-last", Plugins: []rig.Plugin{rig.Bridge()}}))
+	var outage *span
+	s.eventually(func() error {
+		all, err := s.read()
+		for _, x := range all {
+			if x.Name == "node network not ready" {
+				outage = x
+				return nil
+			}
+		}
+		return errors.Join(err, fmt.Errorf("no such span among %d", len(all)))
+	})
+	if !strings.Contains(outage.attrs["cniscope.reason"], "cni plugin not initialized") || !strings.Contains(outage.attrs["cniscope.networks"], "at-last: bridge") {
+		t.Errorf("%v", outage.attrs)
+	}
+	first := ""
+	for _, e := range outage.Events {
+		if e.Name == "CNI folder" && first == "" {
+			first = texts(e.Attributes)["cniscope.networks"]
+		}
+	}
+	if first != "no network" {
+		t.Errorf("the folder held %q at first", first)
+	}
+	if outage.took() <= 0 {
+		t.Errorf("it took %f ms", outage.took())
+	}
+	s.eventually(func() error { // and a pod has one now
+		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
+		return err
+	})
+}
