@@ -16,7 +16,7 @@ func nriIsThere(f *Facts) ([]Finding, error) {
 		return nil, f.NRI.Err
 	}
 	enable := []string{
-		"as a drop-in, configs/containerd/cniscope-nri.toml: [plugins.'io.containerd.nri.v1.nri'] disable = false",
+		"cniscope install adds a drop-in for containerd ([plugins.'io.containerd.nri.v1.nri'] disable = false); --dry-run shows it",
 		"systemctl restart containerd",
 	}
 	switch n := f.NRI.Value; {
@@ -36,7 +36,7 @@ func nriIsThere(f *Facts) ([]Finding, error) {
 	if errors.Is(f.Scope.Err, control.ErrNotRunning) {
 		return []Finding{{
 			Level: Note, Summary: "no cniscope observes this node", Evidence: []string{sayf("nobody answers in %s", f.Options.RunDir)},
-			Remedy: []string{"systemctl enable --now cniscope"},
+			Remedy: []string{"cniscope install, or systemctl enable --now cniscope"},
 		}}, nil
 	}
 	if f.Scope.Err != nil {
