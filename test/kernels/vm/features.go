@@ -34,6 +34,7 @@ var features = []feature{
 	{"what is off is said", said},
 	{"plugins run undisturbed", undisturbed},
 	{"cniscope, from call to span", wholeProgram},
+	{"cniscope doctor knows the kernel", doctor},
 	{"fork, exec and exit", wholeTree},
 	{"exit code", exitCode},
 	{"signal", signal},

@@ -74,3 +74,13 @@ func wholeProgram(*scene) error {
 	}
 	return err
 }
+
+// doctor says of a kernel that is locked down that it is, and of no other.
+func doctor(s *scene) error {
+	said, _ := exec.Command(cniscope, "doctor").CombinedOutput() // no runtime is here: it fails
+	locked := strings.Contains(s.options, "lockdown=confidentiality")
+	if strings.Contains(string(said), "the kernel is locked down") != locked {
+		return fmt.Errorf("locked down is %v: %s", locked, said)
+	}
+	return nil
+}
