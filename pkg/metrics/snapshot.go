@@ -39,7 +39,7 @@ type looker struct {
 	retries, refusedSpans, panics, failing                           *prometheus.Desc
 	spooled, unspooled, spoolBytes, spoolWaiting                     *prometheus.Desc
 	attached, processes, environments, undecodable, observed, detail *prometheus.Desc
-	bpfRuns, bpfTime                                                 *prometheus.Desc
+	bpfRuns, bpfTime, bpfMissed                                      *prometheus.Desc
 	nriSessions, nriEvents, nriHandler                               *prometheus.Desc
 	relay                                                            relayed
 }
@@ -77,6 +77,7 @@ func newLooker(look func() Snapshot) *looker {
 		observed:     desc("probe_seconds_total", "Time since the kernel probe was loaded."),
 		detail:       desc("probe_detail_seconds_total", "Time in which the inside of plugins was looked into, and every system call of the node cost more."),
 		undecodable:  desc("probe_records_undecodable_total", "Records of the kernel side that were not understood."),
+		bpfMissed:    desc("bpf_program_missed_total", "Times the kernel did not run a BPF program because it was under way on that CPU: what it would have seen is lost.", "program"),
 		bpfRuns:      desc("bpf_program_runs_total", "Runs of a BPF program; only while kernel.bpf_stats_enabled is set.", "program"),
 		bpfTime:      desc("bpf_program_seconds_total", "Time spent in it.", "program"),
 
@@ -94,7 +95,7 @@ func (l *looker) Describe(to chan<- *prometheus.Desc) {
 		l.inFlight, l.oldest, l.late, l.refused,
 		l.waiting, l.waitingBytes, l.exported, l.dropped, l.retries, l.refusedSpans, l.panics, l.failing,
 		l.spooled, l.unspooled, l.spoolBytes, l.spoolWaiting,
-		l.attached, l.processes, l.environments, l.undecodable, l.observed, l.detail, l.bpfRuns, l.bpfTime,
+		l.attached, l.processes, l.environments, l.undecodable, l.observed, l.detail, l.bpfRuns, l.bpfTime, l.bpfMissed,
 		l.nriSessions, l.nriEvents, l.nriHandler,
 	}) {
 		to <- d
@@ -192,6 +193,7 @@ func (l *looker) probe(to sender, p *probe.Stats) {
 	to <- prometheus.MustNewConstMetric(l.observed, prometheus.CounterValue, p.Observed.Seconds())
 	to <- prometheus.MustNewConstMetric(l.detail, prometheus.CounterValue, p.Attached.Seconds())
 	for program, stats := range p.Programs {
+		to.count(l.bpfMissed, stats.Missed, program)
 		if stats.Runs == 0 {
 			continue // the kernel's statistics are off
 		}
