@@ -37,7 +37,7 @@ fi
 
 const policyctl = `#!/bin/sh
 case "$1" in
-apply) sleep 0.9; ip route get 127.0.0.1 >/dev/null ;;
+apply) sleep 2.1; ip route get 127.0.0.1 >/dev/null ;;
 refuse) exit 3 ;;
 esac
 `
