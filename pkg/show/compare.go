@@ -22,7 +22,7 @@ const (
 	Same    Word = "no difference"
 )
 
-// Difference is below what nobody speaks of: 5 % of itself, and 1 % of the call.
+// Below these nobody speaks of a difference: 5 % of itself, and 1 % of the call.
 const (
 	leastRatio = 0.05
 	leastShare = 0.01
@@ -100,7 +100,7 @@ func Compare(a, b *Sample) Comparison {
 	decide(tests)
 	for i := range c.Kinds {
 		kind := &c.Kinds[i]
-		call := max(kind.A.Time, kind.B.Time)
+		call := min(kind.A.Time, kind.B.Time)
 		kind.Word = kind.word(call)
 		for j := range kind.Rows {
 			kind.Rows[j].Word = kind.Rows[j].word(call)
@@ -181,14 +181,12 @@ func side(s *series, of int) Side {
 
 // word decides. call is how long the whole call takes.
 func (c *Change) word(call float64) Word {
-	switch {
-	case c.A.Calls == 0:
-		return Appeared
-	case c.B.Calls == 0:
-		return Vanished
+	costs := math.Abs(c.moved()) >= leastShare*call
+	if c.A.Calls == 0 || c.B.Calls == 0 {
+		return c.presence(costs)
 	}
-	longer := math.Abs(c.Ratio-1) >= leastRatio && math.Abs(c.B.Time-c.A.Time) >= leastShare*call
-	often := c.count != nil && math.Abs(c.CountRatio-1) >= leastRatio && math.Abs(c.moved()) >= leastShare*call
+	longer := math.Abs(c.Ratio-1) >= leastRatio && costs
+	often := c.count != nil && math.Abs(c.CountRatio-1) >= leastRatio && (costs || c.runs())
 	switch {
 	case longer && c.time.differs && c.Ratio > 1:
 		return Slower
@@ -203,6 +201,30 @@ func (c *Change) word(call float64) Word {
 	}
 	return Same
 }
+
+// presence decides on what is on one side only. What is in a call now and then, a wait or a
+// request that took long enough to be seen, is missing on the other side by chance.
+func (c *Change) presence(costs bool) Word {
+	word, has := Appeared, c.B
+	if c.B.Calls == 0 {
+		word, has = Vanished, c.A
+	}
+	switch {
+	case c.count == nil: // the calls themselves are on one side only
+		return word
+	case !costs && !c.runs():
+		return Same
+	case has.Calls == has.Of, c.count.differs:
+		return word
+	case c.count.unclear:
+		return Unclear
+	}
+	return Same
+}
+
+// runs tells whether it is something that was run: how often is told by a program, not by
+// chance, and worth knowing however short it is.
+func (c *Change) runs() bool { return c.By == "plugin" || c.By == "command" }
 
 // moved is how much more of a call it takes, on average.
 func (c Change) moved() float64 { return c.B.whole() - c.A.whole() }

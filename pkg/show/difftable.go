@@ -70,7 +70,7 @@ func (p *painter) compared(kind KindCompared) {
 		p.b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	for _, by := range sortedBy(same) {
-		fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, "no difference to speak of: "+title(by)+" "+strings.Join(same[by], ", ")))
+		fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, "no difference to speak of: "+title(by)+" "+strings.Join(same[by], " · ")))
 	}
 }
 

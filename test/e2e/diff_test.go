@@ -1,0 +1,71 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// Pods before and after a change of a plugin, which now sleeps and runs one program twice
+// where it ran it once: the comparison of the two recordings says that, and what was there
+// before is not said to be new.
+func TestDiffNamesWhatChanged(t *testing.T) {
+	changed := filepath.Join(t.TempDir(), "changed")
+	s := setRig(t, false, rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
+		Plugins: map[string][]byte{"policy": rig.Script(fmt.Sprintf(`[ "$CNI_COMMAND" = ADD ] || exit 0
+uname >/dev/null
+if [ -e %s ]; then uname >/dev/null; sleep 1; fi`, changed))},
+	})
+	record := func(name string) string {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), name+".rec.gz")
+		recorder, err := scope.Start(s.ctx, s.rig, scope.Options{Program: program, Args: []string{"record", file}})
+		check(t, err)
+		for i := range 8 {
+			s.pod(rig.PodOptions{Namespace: "shop", Name: fmt.Sprint(name, "-", i)})
+		}
+		check(t, recorder.Stop())
+		return file
+	}
+	before := record("before")
+	if err := os.WriteFile(changed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	after := record("after")
+
+	var c show.Comparison
+	if err := json.Unmarshal([]byte(s.run("diff", "--format", "json", before, after)), &c); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", s.run("diff", before, after))
+	words := map[string]show.Change{}
+	for _, kind := range c.Kinds {
+		if kind.Name != "CNI ADD eth0" {
+			continue
+		}
+		words["call"] = kind.Change
+		for _, row := range kind.Rows {
+			words[row.By+" "+row.Name] = row
+		}
+	}
+	for what, want := range map[string]show.Word{"call": show.Slower, "plugin policy": show.Slower, "command sleep": show.Appeared} {
+		if got := words[what]; got.Word != want || got.B.Calls != 8 {
+			t.Errorf("%s: %q in %d calls, want %q", what, got.Word, got.B.Calls, want)
+		}
+	}
+	if got := words["command uname"]; got.A.PerCall != 1 || got.B.PerCall != 2 || got.Word == show.Appeared || got.Word == show.Vanished {
+		t.Errorf("uname: %+v", got)
+	}
+	if got := words["plugin bridge"]; got.A.Calls != 8 || got.B.Calls != 8 || got.Word == show.Appeared {
+		t.Errorf("bridge: %+v", got)
+	}
+}
