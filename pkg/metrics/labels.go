@@ -75,6 +75,8 @@ const (
 	causeFailed      = "failed"
 	causeSlow        = "slow"
 	causeSlowCommand = "slow_command"
+	causeSlowAgent   = "slow_agent"
+	causeSlowLock    = "slow_lock"
 	causeOrdinary    = "ordinary"
 )
 
@@ -87,6 +89,10 @@ func cause(verdict *judge.Call) string {
 		return causeSlow
 	case verdict.SlowCommands > 0:
 		return causeSlowCommand
+	case verdict.SlowAgents > 0:
+		return causeSlowAgent
+	case verdict.SlowLocks > 0:
+		return causeSlowLock
 	}
 	return causeOrdinary
 }

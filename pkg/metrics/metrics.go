@@ -74,7 +74,7 @@ func New(o Options) *Metrics {
 			"Time of an external command that a plugin ran.",
 			commandBuckets, "command"),
 		causes: counter("cni_calls_total",
-			"CNI calls by the first that applies: failed, slow, slow_command (one of its commands was slow), ordinary.",
+			"CNI calls by the first that applies: failed, slow, slow_command (something in it was slow), slow_agent, slow_lock, ordinary.",
 			"command", "cause"),
 		hung: counter("cni_calls_hung_total",
 			"CNI calls that were under way for longer than slow.hung, counted when they are.",
@@ -114,7 +114,7 @@ func New(o Options) *Metrics {
 // increment, that increment is never seen (Prometheus, increase()).
 func (m *Metrics) begin(features []string) {
 	for _, command := range []string{"ADD", "DEL"} {
-		for _, cause := range []string{causeFailed, causeSlow, causeSlowCommand, causeOrdinary} {
+		for _, cause := range []string{causeFailed, causeSlow, causeSlowCommand, causeSlowAgent, causeSlowLock, causeOrdinary} {
 			m.causes.WithLabelValues(command, cause)
 		}
 		m.hung.WithLabelValues(command)

@@ -95,6 +95,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	options.Ring, options.Processes, options.Arguments = cmp.Or(options.Ring, 1<<20), cmp.Or(options.Processes, 1024), cmp.Or(options.Arguments, ArgumentsKnown)
 	// What is observed from its beginning needs no luck.
 	options.Detail, options.Linger = cmp.Or(options.Detail, DetailAlways), cmp.Or(options.Linger, 30*time.Second)
+	options.Depth = cmp.Or(options.Depth, 1)
 	options.Log = slog.New(slog.DiscardHandler)
 	p, err := Open(options)
 	var unsupported *UnsupportedError

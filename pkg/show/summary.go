@@ -25,7 +25,7 @@ func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options
 			case call.failed():
 				failed++
 				p.problem("✗ ", red, call, call.Status.Message)
-			case call.is("cniscope.slow"), call.number("cniscope.slow_commands") > 0:
+			case call.slow():
 				slow++
 				p.problem("! ", yellow, call, fmt.Sprintf("%s of %s: %s", judge.Round(call.ms("cniscope.biggest_part_ms")),
 					judge.Round(call.took()), call.text("cniscope.biggest_part")))
