@@ -28,9 +28,9 @@ type Options struct {
 	Probe      Probe
 	// Agents are patterns of path.Match on the programs that serve plugins.
 	Agents []string
-	Limits     Limits
-	Log        Log
-	Run        Run
+	Limits Limits
+	Log    Log
+	Run    Run
 }
 
 // Sampling says which operations are kept once they are over.

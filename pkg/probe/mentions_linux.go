@@ -117,7 +117,8 @@ func (s *sandbox) isIn(text string) bool {
 
 // separates words from one another; what names hold does not.
 func separates(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:", r))
+	of := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._:", r)
+	return !of
 }
 
 // namesPod: a word is the pod's name, or an interface named after it: antrea's have six
@@ -140,7 +141,7 @@ func (in *interior) attribute(process event.Process, body event.Body) {
 		return
 	}
 	id := p.container
-	if p.server {
+	if p.depth > 0 {
 		var ids []string
 		switch b := body.(type) {
 		case *event.Request:

@@ -109,6 +109,9 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, o.sink) }()
+	for until := time.Now().Add(10 * time.Second); options.Detail == DetailAlways && !p.inside.gate.attachedNow() && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
 	f(p, o)
 	// What the kernel sent is delivered when Run returns; no need to wait here.
 	cancel()
