@@ -80,7 +80,7 @@ func (o Options) TOML() string {
 	section := ""
 	for i, opt := range o.schema() {
 		dot := strings.LastIndexByte(opt.key, '.')
-		if s := opt.key[:dot]; s != section {
+		if s := opt.key[:max(0, dot)]; s != section {
 			if section != "" {
 				b.WriteByte('\n')
 			}

@@ -26,9 +26,11 @@ type Options struct {
 	Containerd Containerd
 	CNI        CNI
 	Probe      Probe
-	Limits     Limits
-	Log        Log
-	Run        Run
+	// Agents are patterns of path.Match on the programs that serve plugins.
+	Agents []string
+	Limits Limits
+	Log    Log
+	Run    Run
 }
 
 // Sampling says which operations are kept once they are over.
@@ -48,6 +50,8 @@ type Sampling struct {
 type Slow struct {
 	Command time.Duration
 	Call    time.Duration
+	// Agent is for a connection to another process, Lock for one wait for a lock.
+	Agent, Lock time.Duration
 	// Hung is from when on a call that is still under way is spoken of.
 	Hung time.Duration
 	// Rules are for single commands; the first that matches wins.
@@ -115,6 +119,9 @@ type Probe struct {
 	// DetailCommands. Linger is for how long after the last call that goes on.
 	Detail string
 	Linger time.Duration
+	// AgentDepth is how far servers are followed: 0 not at all, 1 those that plugins call,
+	// 2 also those that these call.
+	AgentDepth int
 }
 
 // What Probe.Arguments may be.
@@ -170,7 +177,7 @@ type Run struct{ Dir string }
 func Default() Options {
 	return Options{
 		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "hung", "partial"}},
-		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Hung: 30 * time.Second},
+		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 30 * time.Second},
 		Export: Export{
 			Queue: 512,
 			// The time-out and the missing compression are those of the OpenTelemetry
@@ -186,7 +193,7 @@ func Default() Options {
 		NRI:        NRI{Enabled: true, Socket: "/var/run/nri/nri.sock"},
 		Containerd: Containerd{Address: "/run/containerd/containerd.sock"},
 		CNI:        CNI{ConfDir: "/etc/cni/net.d"},
-		Probe:      Probe{Ring: 8 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second},
+		Probe:      Probe{Ring: 8 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, AgentDepth: 1},
 		Limits: Limits{
 			Settle:     2 * time.Second,
 			MaxHold:    10 * time.Minute,
@@ -204,6 +211,7 @@ func Default() Options {
 func (o Options) clone() Options {
 	o.Sampling.Keep = slices.Clone(o.Sampling.Keep)
 	o.Slow.Rules = slices.Clone(o.Slow.Rules)
+	o.Agents = slices.Clone(o.Agents)
 	o.Export.OTLP.Headers = maps.Clone(o.Export.OTLP.Headers)
 	o.Resource.Attributes = maps.Clone(o.Resource.Attributes)
 	return o

@@ -148,6 +148,7 @@ func TestDiffSaysOldAndNew(t *testing.T) {
 slow.command = "100ms"
 slow.rule = [{ command = "ip*", threshold = "1s" }]
 sampling.keep = []
+agent = [{ command = "antrea*" }]
 export.file.path = "/var/log/cniscope.json"
 export.queue = 1024
 resource.cluster = "prod east"
@@ -156,6 +157,7 @@ resource.cluster = "prod east"
 		t.Fatal(err)
 	}
 	want := []string{
+		`agent: [] -> [{ command = "antrea*" }] (needs a restart)`,
 		`sampling.keep: ["slow", "failed", "hung", "partial"] -> []`,
 		`slow.command: 250ms -> 100ms`,
 		`slow.rule: [] -> [{ command = "ip*", threshold = "1s" }]`,

@@ -103,7 +103,9 @@ func (r *reader) section(key string) bool {
 func (r *reader) sections() []string {
 	var all []string
 	for _, k := range r.known {
-		all = append(all, k[:strings.LastIndexByte(k, '.')])
+		if dot := strings.LastIndexByte(k, '.'); dot > 0 {
+			all = append(all, k[:dot])
+		}
 	}
 	return slices.Compact(all)
 }

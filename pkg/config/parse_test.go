@@ -29,6 +29,9 @@ threshold = "1s"
 command = "*"
 threshold = "2s"
 `, func(o *Options) { o.Slow.Rules = []Rule{{"ip*tables*", time.Second}, {"*", 2 * time.Second}} }},
+		{"agents by name", "[[agent]]\ncommand = \"antrea-agent\"\n[slow]\nagent = \"5s\"\nlock = \"1s\"\n[[agent]]\ncommand = \"multus*\"\n", func(o *Options) {
+			o.Agents, o.Slow.Agent, o.Slow.Lock = []string{"antrea-agent", "multus*"}, 5*time.Second, time.Second
+		}},
 		{"sizes with and without unit", "probe.ring = \"64KiB\"\nexport.file.max_bytes = 1048576", func(o *Options) {
 			o.Probe.Ring, o.Export.File.MaxBytes = 64<<10, 1<<20
 		}},
@@ -84,6 +87,10 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 		{"a relative path", "run.dir = \"run\"\n", []string{`run.dir: "run" is not an absolute path`}},
 		{"control characters", "resource.node = \"a\\u001b[31m\"\n", []string{`resource.node: has characters that cannot be printed`}},
 		{"a bad pattern", "[[slow.rule]]\ncommand = \"a[\"\nthreshold = \"1s\"\n", []string{`f.toml:2:1: slow.rule[0].command: "a[" is not a pattern`}},
+		{"one agent that is no list", "[agent]\ncommand = \"a\"\n", []string{`agent: is a table, not a list: write [[agent]] above command = …`}},
+		{"an agent without a name", "[[agent]]\n[[agent]]\nname = \"a\"\n", []string{`agent[0]: command is missing: an agent has a command`, `f.toml:3:1: agent[1].name: is not an option`}},
+		{"an agent's bad pattern", "[[agent]]\ncommand = \"a[\"\n", []string{`f.toml:2:1: agent[0].command: "a[" is not a pattern`}},
+		{"agents too deep", "probe.agent_depth = 3\n", []string{`probe.agent_depth: 3 is out of range: write a whole number from 0 to 2`}},
 		{"faults in the second rule", `
 [[slow.rule]]
 command = "a"

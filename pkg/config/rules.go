@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -27,29 +28,39 @@ func pattern(example string) kind[string] {
 func ruleList[A, B, R any](section, first string, a kind[A], second string, b kind[B],
 	join func(A, B) R, split func(R) (A, B),
 ) kind[[]R] {
-	remedy := fmt.Sprintf("write [[%s]] above %s = … and %s = …", section, first, second)
 	both := fmt.Sprintf("a rule has %s and %s", first, second)
+	return tableList(fmt.Sprintf("write [[%s]] above %s = … and %s = …", section, first, second), both, []string{first, second},
+		func(at string, table map[string]any) (R, []*fault) {
+			x, faults := part(table, at, first, a, both)
+			y, f := part(table, at, second, b, both)
+			return join(x, y), append(faults, f...)
+		},
+		func(r R) string {
+			x, y := split(r)
+			return fmt.Sprintf("{ %s = %s, %s = %s }", first, a.toml(x), second, b.toml(y))
+		})
+}
 
+// tableList is a list of tables with certain keys. has says in words which those are.
+func tableList[R any](remedy, has string, keys []string, read func(at string, table map[string]any) (R, []*fault), write func(R) string) kind[[]R] {
 	one := func(at string, v any) (R, []*fault) {
-		var none R
 		table, ok := v.(map[string]any)
 		if !ok {
+			var none R
 			f := wrong(remedy, "is %s", typeName(v))
 			f.under = at
 			return none, []*fault{f}
 		}
 		var faults []*fault
 		for key := range table {
-			if key != first && key != second {
-				f := wrong(both+meant(key, []string{first, second}), "is not an option")
+			if !slices.Contains(keys, key) {
+				f := wrong(has+meant(key, keys), "is not an option")
 				f.under = at + "." + bare(key)
 				faults = append(faults, f)
 			}
 		}
-		x, f := part(table, at, first, a, both)
-		faults = append(faults, f...)
-		y, f := part(table, at, second, b, both)
-		return join(x, y), append(faults, f...)
+		r, f := read(at, table)
+		return r, append(faults, f...)
 	}
 
 	return kind[[]R]{
@@ -72,8 +83,7 @@ func ruleList[A, B, R any](section, first string, a kind[A], second string, b ki
 		toml: func(all []R) string {
 			parts := make([]string, len(all))
 			for i, r := range all {
-				x, y := split(r)
-				parts[i] = fmt.Sprintf("{ %s = %s, %s = %s }", first, a.toml(x), second, b.toml(y))
+				parts[i] = write(r)
 			}
 			return "[" + strings.Join(parts, ", ") + "]"
 		},

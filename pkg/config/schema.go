@@ -54,6 +54,8 @@ func is[T any](at *T, k kind[T]) field { return fieldOf[T]{at, k} }
 func (o *Options) schema() []option {
 	const live, restart = true, false
 	return []option{
+		{"agent", restart, is(&o.Agents, agents())}, // TOML has what is in no section first
+
 		{"sampling.ratio", live, is(&o.Sampling.Ratio, share())},
 		{"sampling.rule", live, is(&o.Sampling.Rules, namespaceRules())},
 		{"sampling.per_second", live, is(&o.Sampling.PerSecond, count(0, 10_000))},
@@ -61,6 +63,8 @@ func (o *Options) schema() []option {
 
 		{"slow.command", live, is(&o.Slow.Command, span(shortest, longest))},
 		{"slow.call", live, is(&o.Slow.Call, span(shortest, longest))},
+		{"slow.agent", live, is(&o.Slow.Agent, span(shortest, longest))},
+		{"slow.lock", live, is(&o.Slow.Lock, span(shortest, longest))},
 		{"slow.hung", restart, is(&o.Slow.Hung, span(shortest, longest))},
 		{"slow.rule", live, is(&o.Slow.Rules, rules())},
 
@@ -104,6 +108,7 @@ func (o *Options) schema() []option {
 		{"probe.arguments", restart, is(&o.Probe.Arguments, oneOf(ArgumentsKnown, ArgumentsNone, ArgumentsAll))},
 		{"probe.detail", restart, is(&o.Probe.Detail, oneOf(DetailAuto, DetailAlways, DetailCommands))},
 		{"probe.linger", restart, is(&o.Probe.Linger, span(time.Second, longest))},
+		{"probe.agent_depth", restart, is(&o.Probe.AgentDepth, count(0, 2))},
 
 		{"limits.settle", restart, is(&o.Limits.Settle, span(10*time.Millisecond, time.Minute))},
 		{"limits.max_hold", restart, is(&o.Limits.MaxHold, span(time.Second, longest))},

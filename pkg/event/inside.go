@@ -197,6 +197,8 @@ type Connect struct {
 type Accept struct {
 	Socket string `json:"socket"`
 	Server Holder `json:"server"`
+	// Listens: nobody was seen to accept; the server is who made the socket that listens.
+	Listens bool `json:"listens,omitempty"`
 }
 
 // Close says that a process ended a connection.

@@ -4,7 +4,6 @@
 package judge
 
 import (
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +34,9 @@ type Options struct {
 	// Command and Call are how long an external command and a call may take; 0 means
 	// for ever.
 	Command, Call time.Duration
+	// Agent is how long a connection to another process may last, Lock one wait for a lock;
+	// 0 means for ever.
+	Agent, Lock time.Duration
 	// Rules are asked before Command, in order; the first that matches counts.
 	Rules []Rule
 	// Ratio is the share of ordinary operations that is kept, 0 to 1.
@@ -68,6 +70,9 @@ type Judgement struct {
 	Calls   map[*timeline.Call]*Call
 	// Slow are the commands that took longer than their threshold, which is the value.
 	Slow map[*timeline.Image]time.Duration
+	// SlowAgents and SlowLocks are the same of connections and of waits for locks.
+	SlowAgents map[*timeline.Connection]time.Duration
+	SlowLocks  map[*timeline.Wait]time.Duration
 }
 
 // Call is what the judge says of one call.
@@ -76,8 +81,9 @@ type Call struct {
 	Took time.Duration
 	// Slow is the threshold it crossed; 0 if it crossed none.
 	Slow time.Duration
-	// SlowCommands is how many of its commands were slow.
-	SlowCommands int
+	// SlowCommands is how many of its commands were slow; SlowAgents and SlowLocks are the
+	// same of connections and of waits for locks.
+	SlowCommands, SlowAgents, SlowLocks int
 	// Failure says in words what failed; empty if nothing did.
 	Failure string
 	// Failed is the run it failed in, the innermost; nil if none of them did (one that
@@ -94,6 +100,9 @@ func (o Options) Judge(op *timeline.Operation) *Judgement {
 	j := &Judgement{
 		Calls: map[*timeline.Call]*Call{},
 		Slow:  map[*timeline.Image]time.Duration{},
+
+		SlowAgents: map[*timeline.Connection]time.Duration{},
+		SlowLocks:  map[*timeline.Wait]time.Duration{},
 	}
 	for _, call := range op.Calls {
 		j.Calls[call] = o.call(j, call)
@@ -109,12 +118,7 @@ func (o Options) call(j *Judgement, call *timeline.Call) *Call {
 		c.Slow = o.Call
 	}
 	for _, run := range call.Runs {
-		run.Walk(func(im *timeline.Image) {
-			if limit := o.threshold(im); limit > 0 && time.Duration(im.End-im.Start) > limit {
-				j.Slow[im] = limit
-				c.SlowCommands++
-			}
-		})
+		o.slow(j, c, call, run)
 		if fails(run) {
 			c.Failed = blame(run)
 			c.Failure = Describe(c.Failed)
@@ -129,25 +133,6 @@ func (o Options) call(j *Judgement, call *timeline.Call) *Call {
 	}
 	c.Verdict = verdict(call, c)
 	return c
-}
-
-// threshold returns how long im may take; 0 where it is no command or may take for
-// ever.
-func (o Options) threshold(im *timeline.Image) time.Duration {
-	if im.Run != nil {
-		return 0
-	}
-	for _, rule := range o.Rules {
-		if rule.matches(im.Name) || rule.matches(im.File[strings.LastIndexAny(im.File, `/\`)+1:]) {
-			return rule.Threshold
-		}
-	}
-	return o.Command
-}
-
-func (r Rule) matches(name string) bool {
-	ok, err := path.Match(strings.ToLower(r.Pattern), strings.ToLower(name))
-	return ok && err == nil
 }
 
 // blame follows a failure down to the delegate it came from: the last one, if that
@@ -185,7 +170,7 @@ func (o Options) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason
 	if routine(op) {
 		return []Reason{NoSandbox}
 	}
-	is := map[Reason]bool{Partial: len(op.Partial) > 0, Slow: len(j.Slow) > 0}
+	is := map[Reason]bool{Partial: len(op.Partial) > 0, Slow: len(j.Slow)+len(j.SlowAgents)+len(j.SlowLocks) > 0}
 	sampled := false
 	for _, call := range op.Calls {
 		is[Slow] = is[Slow] || j.Calls[call].Slow > 0

@@ -75,6 +75,8 @@ const (
 	outcomeFailed      = "failed"
 	outcomeSlow        = "slow"
 	outcomeSlowCommand = "slow_command"
+	outcomeSlowAgent   = "slow_agent"
+	outcomeSlowLock    = "slow_lock"
 	outcomeOrdinary    = "ordinary"
 )
 
@@ -87,6 +89,10 @@ func outcome(verdict *judge.Call) string {
 		return outcomeSlow
 	case verdict.SlowCommands > 0:
 		return outcomeSlowCommand
+	case verdict.SlowAgents > 0:
+		return outcomeSlowAgent
+	case verdict.SlowLocks > 0:
+		return outcomeSlowLock
 	}
 	return outcomeOrdinary
 }

@@ -75,7 +75,7 @@ func New(o Options) *Metrics {
 			"Time of an external command that a plugin ran.",
 			commandBuckets, "command"),
 		causes: counter("cni_calls_total",
-			"CNI calls by the first that applies: failed, slow, slow_command (one of its commands was slow), ordinary.",
+			"CNI calls by the first that applies: failed, slow, slow_command (something in it was slow), slow_agent, slow_lock, ordinary.",
 			"command", "outcome"),
 		verdicts: counter("cni_verdicts_total",
 			"Calls that were slow, failed or hung, by what is to blame.",
@@ -118,7 +118,7 @@ func New(o Options) *Metrics {
 // increment, that increment is never seen (Prometheus, increase()).
 func (m *Metrics) begin(features []string) {
 	for _, command := range []string{"ADD", "DEL"} {
-		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeOrdinary} {
+		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock, outcomeOrdinary} {
 			m.causes.WithLabelValues(command, outcome)
 		}
 		m.hung.WithLabelValues(command)

@@ -1,11 +1,6 @@
 package probe
 
 import (
-	"fmt"
-	"os"
-	"path"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -14,6 +9,8 @@ import (
 const (
 	// maxAgents is how many servers are remembered: a node has one or two.
 	maxAgents = 64
+	// maxAgentCalls is how many connections are.
+	maxAgentCalls = 16 * maxAgents
 	// leave is how long a server is followed after its last call: most are called again at
 	// once.
 	leave = time.Second
@@ -22,34 +19,42 @@ const (
 	sampleAfter = 100 * time.Millisecond
 	// answerWithin is when whoever accepted is known; after it who listens is taken.
 	answerWithin = 50 * time.Millisecond
+	// findEvery is how often servers that are named are looked for: one may be started anew.
+	findEvery = 30 * time.Second
 )
-
-func newAgents(names []string, tell func(*event.Agent), follow func(taskKey), unfollow func(event.Process)) *agents {
-	return &agents{
-		names: names, known: map[event.Process]*agent{}, calls: map[string]*agentCall{},
-		tell: tell, follow: follow, unfollow: unfollow,
-	}
-}
 
 // agents are the servers that plugins call. The kernel side begins to follow one when it
 // accepts a connection; here is known when to end that, and who to follow beforehand.
 type agents struct {
 	// names are globs on programs that are known to serve plugins.
 	names []string
+	// depth is how far servers are followed.
+	depth int
 	known map[event.Process]*agent
 	// calls are the connections that are open, by socket.
-	calls   map[string]*agentCall
-	sampled int64
-	// tell and follow are how events leave and how the kernel side is told.
-	tell     func(*event.Agent)
-	follow   func(taskKey)
-	unfollow func(event.Process)
+	calls          map[string]*agentCall
+	sampled, found int64
+	kernel         follower
+}
+
+// follower is how the kernel side is told, and how events leave.
+type follower interface {
+	// tell delivers an event.
+	tell(event.Body)
+	// follow sees to it that a server is followed at that depth, and returns as whom: it may
+	// be already. With depth 0 it only asks. False: it is not followed.
+	follow(server taskKey, depth int) (taskKey, bool)
+	unfollow(event.Process)
+	// depthOf is how far a process is from a plugin: 0 in one's tree, 1 in that of a server
+	// that plugins call. False: nobody follows it.
+	depthOf(event.Process) (int, bool)
 }
 
 // agent is a server.
 type agent struct {
 	key      taskKey
 	name     string
+	depth    int
 	calls    int
 	idle     int64 // since when nobody calls it
 	followed bool
@@ -57,33 +62,35 @@ type agent struct {
 
 // agentCall is a connection to a server.
 type agentCall struct {
-	client event.Process
+	client event.Process // empty until it is known
 	server event.Process // empty until it is known
+	// accepted: the server is who answered, not only who listens.
+	accepted bool
 	// listener may be the server, where nobody was seen to accept.
 	listener *event.Holder
 	since    int64
+}
+
+func newAgents(names []string, depth int, kernel follower) *agents {
+	return &agents{names: names, depth: depth, kernel: kernel, known: map[event.Process]*agent{}, calls: map[string]*agentCall{}}
 }
 
 // note keeps the connections current.
 func (a *agents) note(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Connect:
-		switch {
-		case b.Error != "":
-			delete(a.calls, b.Socket)
-		case len(a.calls) < 16*maxAgents && a.calls[b.Socket] == nil:
-			a.calls[b.Socket] = &agentCall{client: b.Process, listener: b.Listener, since: e.Time}
+		if b.Error != "" {
+			a.end(e.Time, b.Socket)
+			return
 		}
-		if c := a.calls[b.Socket]; c != nil {
-			c.listener = b.Listener
+		if c := a.call(e.Time, b.Socket); c != nil {
+			c.client, c.listener = b.Process, b.Listener
 		}
-	case *event.Accept:
-		c := a.calls[b.Socket]
-		if c == nil { // over loopback the answer comes before connect returns
-			c = &agentCall{since: e.Time}
-			a.calls[b.Socket] = c
+	case *event.Accept: // over loopback it comes before connect returns
+		if c := a.call(e.Time, b.Socket); c != nil && !c.accepted {
+			c.accepted = true
+			a.answered(e.Time, c, b.Server, 0)
 		}
-		a.answered(c, b.Server)
 	case *event.Close:
 		a.end(e.Time, b.Socket)
 	case *event.Exit:
@@ -96,73 +103,126 @@ func (a *agents) note(e event.Event) {
 	}
 }
 
-// answered says who serves a connection.
-func (a *agents) answered(c *agentCall, server event.Holder) {
-	if c.server != "" || server.Process == "" {
+// call finds or makes a connection; nil beyond the limit.
+func (a *agents) call(now int64, socket string) *agentCall {
+	c := a.calls[socket]
+	if c == nil && len(a.calls) < maxAgentCalls {
+		c = &agentCall{since: now}
+		a.calls[socket] = c
+	}
+	return c
+}
+
+// answered says who serves a connection. The kernel side follows whoever it saw accept, if
+// that is to be (depth 0); who only listens it is told to.
+func (a *agents) answered(now int64, c *agentCall, server event.Holder, depth int) {
+	if server.Process == "" || server.Process == c.server {
 		return
 	}
-	known := a.known[server.Process]
+	a.release(now, c)
+	key, ok := a.kernel.follow(keyOf(server.Process, server.PID), depth)
+	if !ok {
+		return
+	}
+	known := a.learn(key, server.Name)
 	if known == nil {
-		if len(a.known) >= maxAgents {
-			return
-		}
-		known = &agent{key: keyOf(server.Process, server.PID), name: server.Name}
-		a.known[server.Process] = known
+		a.kernel.unfollow(processKey(key))
+		return
 	}
-	c.server = server.Process
+	c.server = processKey(key)
 	known.calls++
-	if !known.followed {
-		known.followed = true
-		a.follow(known.key) // the kernel side did, unless only the listener is known
+	known.followed = true
+	known.depth, _ = a.kernel.depthOf(c.server)
+	a.kernel.tell(known.state())
+}
+
+// learn remembers a server; nil beyond the limit. What was found in /proc has a key that is
+// exact to a tick only: it is not known twice.
+func (a *agents) learn(key taskKey, name string) *agent {
+	process := processKey(key)
+	if known := a.known[process]; known != nil {
+		return known
 	}
-	a.tell(known.state())
+	for other, known := range a.known {
+		if known.key.Pid == key.Pid || !known.followed && len(a.known) >= maxAgents && !alive(known.key) {
+			delete(a.known, other)
+		}
+	}
+	if len(a.known) >= maxAgents {
+		return nil
+	}
+	known := &agent{key: key, name: name}
+	a.known[process] = known
+	return known
 }
 
 func (a *agents) end(now int64, socket string) {
-	c := a.calls[socket]
-	delete(a.calls, socket)
-	if c == nil {
+	if c := a.calls[socket]; c != nil {
+		delete(a.calls, socket)
+		a.release(now, c)
+	}
+}
+
+// release takes a call from its server.
+func (a *agents) release(now int64, c *agentCall) {
+	known := a.known[c.server]
+	c.server = ""
+	if known == nil {
 		return
 	}
-	if known := a.known[c.server]; known != nil {
-		known.calls--
-		known.idle = now
-		a.tell(known.state())
-	}
+	known.calls--
+	known.idle = now
+	a.kernel.tell(known.state())
 }
 
 // expect follows the servers that are known before anybody calls them: a call of CNI has
 // begun.
 func (a *agents) expect(now int64) {
-	for _, known := range a.known {
+	if a.depth == 0 {
+		return
+	}
+	if now-a.found >= int64(findEvery) {
+		a.find(now)
+	}
+	for process, known := range a.known {
 		known.idle = now
-		if !known.followed {
-			known.followed = true
-			a.follow(known.key)
-			a.tell(known.state())
+		if known.followed {
+			continue
 		}
+		if !alive(known.key) {
+			delete(a.known, process)
+			continue
+		}
+		key, ok := a.kernel.follow(known.key, max(1, known.depth))
+		if !ok {
+			continue
+		}
+		if key != known.key { // it just answered, and the kernel calls it otherwise
+			delete(a.known, process)
+			known.key = key
+			a.known[processKey(key)] = known
+		}
+		known.followed = true
+		a.kernel.tell(known.state())
 	}
 }
 
 // tend ends what is over and asks who is called what it does.
-func (a *agents) tend(now int64, tracking func(event.Process) bool) {
+func (a *agents) tend(now int64) {
 	sample := now-a.sampled >= int64(sampleAfter)
 	asked := map[event.Process]bool{}
 	for socket, c := range a.calls {
 		age := now - c.since
+		depth, tracked := a.kernel.depthOf(c.client)
 		switch {
-		case c.client != "" && !tracking(c.client):
+		case c.client != "" && !tracked, c.client == "" && age > int64(leave): // its end, or its beginning, was lost
 			a.end(now, socket)
-		case c.server == "" && c.listener != nil && age >= int64(answerWithin):
-			if c.listener.Process == "" {
-				c.listener.Process = processOf(c.listener.PID)
-			}
-			a.answered(c, *c.listener)
-			c.listener = nil
+		case c.server == "" && !c.accepted && c.listener != nil && age >= int64(answerWithin):
+			a.listens(now, socket, c, depth)
 		case sample && age >= int64(sampleAfter) && !asked[c.server]:
 			if known := a.known[c.server]; known != nil {
 				asked[c.server] = true
-				a.tell(known.state())
+				a.kernel.tell(known.state())
 			}
 		}
 	}
@@ -176,79 +236,52 @@ func (a *agents) tend(now int64, tracking func(event.Process) bool) {
 		known.followed = false
 		state := known.state()
 		state.Over = true
-		a.tell(state)
-		a.unfollow(process)
+		a.kernel.tell(state)
+		a.kernel.unfollow(process)
+	}
+}
+
+// listens takes who listens for the server: it accepts in a way that is not seen, or is too
+// busy to. Under socket activation that is the first process of the system, which serves
+// nobody.
+func (a *agents) listens(now int64, socket string, c *agentCall, depth int) {
+	l := *c.listener
+	c.listener = nil
+	if l.Process == "" && l.PID > 1 {
+		l.Process = processOf(l.PID)
+	}
+	if l.Process == "" || l.PID == 1 || depth >= a.depth {
+		return
+	}
+	a.answered(now, c, l, depth+1)
+	if c.server != "" {
+		l.Process = c.server
+		a.kernel.tell(&event.Accept{Socket: socket, Server: l, Listens: true})
 	}
 }
 
 // find looks for the servers that are known by name.
-func (a *agents) find() {
-	if len(a.names) == 0 {
+func (a *agents) find(now int64) {
+	a.found = now
+	if len(a.names) == 0 || a.depth == 0 {
 		return
 	}
 	for pid := range processes() {
 		name := program(pid)
-		if !a.named(name) || len(a.known) >= maxAgents {
+		if !matches(a.names, name) {
 			continue
 		}
-		if key := processOf(pid); key != "" && a.known[key] == nil {
-			a.known[key] = &agent{key: keyOf(key, pid), name: name}
+		if key := processOf(pid); key != "" && !a.knows(pid) {
+			a.learn(keyOf(key, pid), name)
 		}
 	}
 }
 
-func (a *agents) named(name string) bool {
-	for _, pattern := range a.names {
-		// The kernel keeps 15 bytes of a name.
-		if ok, err := path.Match(pattern[:min(len(pattern), 15)], name); ok && err == nil {
+func (a *agents) knows(pid uint32) bool {
+	for _, known := range a.known {
+		if known.key.Pid == pid {
 			return true
 		}
 	}
 	return false
-}
-
-// state asks the kernel how a server does.
-func (k *agent) state() *event.Agent {
-	s := &event.Agent{Process: processKey(k.key), PID: k.key.Pid, Name: k.name}
-	dir := fmt.Sprintf("/proc/%d/", k.key.Pid)
-	if stat, err := os.ReadFile(dir + "stat"); err == nil {
-		s.CPU = cpuOf(string(stat))
-	}
-	if channel, err := os.ReadFile(dir + "wchan"); err == nil && string(channel) != "0" {
-		s.Channel = string(channel)
-	}
-	return s
-}
-
-// cpuOf reads what a process consumed from /proc/PID/stat: fields 14 and 15 (proc(5)).
-func cpuOf(stat string) int64 {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return (user + system) * (1e9 / ticksPerSecond)
-}
-
-// processOf is the key of a process, exact to a tick, as /proc has it; empty if it is
-// gone.
-func processOf(pid uint32) event.Process {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	_, start, ok := parseStat(string(stat))
-	if !ok {
-		return ""
-	}
-	return processKey(taskKey{Tgid: pid, Start: start, Pid: pid})
-}
-
-// keyOf takes a key apart again.
-func keyOf(process event.Process, pid uint32) taskKey {
-	number, start, _ := strings.Cut(string(process), "@")
-	n, _ := strconv.ParseUint(number, 10, 32)
-	at, _ := strconv.ParseUint(start, 10, 64)
-	return taskKey{Tgid: uint32(n), Start: at, Pid: pid}
 }

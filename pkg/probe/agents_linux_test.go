@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -10,17 +11,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// runs is the variable that names what an agent runs for each call.
-const runs = "RUNS"
+const (
+	// runs is the variable that names what an agent runs for each call.
+	runs = "RUNS"
+	// late: before it takes a call it runs a command, and before that it waits for this file.
+	late = "LATE"
+)
 
 // agentAct serves whoever calls: it runs a command or a plugin for each, and answers then.
 func agentAct(address string) error {
 	l, err := net.Listen("unix", address)
 	if err != nil {
 		return err
+	}
+	if file := os.Getenv(late); file != "" {
+		for _, err := os.Stat(file); err != nil; _, err = os.Stat(file) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := exec.Command("true").Run(); err != nil {
+			return err
+		}
 	}
 	for {
 		c, err := l.Accept()
@@ -147,4 +162,64 @@ func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
 	if n := len(o.execs()); n != 0 {
 		t.Errorf("%d execs", n)
 	}
+}
+
+// One that is too busy to accept is known by its listening socket.
+func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
+	if ns, err := pidNamespace(); err != nil || ns != initialPIDNamespace {
+		t.Skip("who listens can be asked from the initial PID namespace only")
+	}
+	address := filepath.Join(t.TempDir(), "agent.sock")
+	agent := startAgent(t, address, late+"="+address+".now")
+	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+		o.agent = agent.Pid
+		caller := acting(t, "dial", "unix "+address)
+		if err := caller.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for accepted := false; !accepted && t.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
+			o.mu.Lock()
+			accepted = len(all[*event.Accept](o)) > 0
+			o.mu.Unlock()
+		}
+		if err := errors.Join(os.WriteFile(address+".now", nil, 0o600), caller.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+	accepts := all[*event.Accept](o)
+	if len(accepts) != 2 || !accepts[0].Listens || accepts[1].Listens || accepts[0].Server.Process != accepts[1].Server.Process || int(accepts[1].Server.PID) != agent.Pid {
+		t.Fatalf("accepted: %+v", accepts)
+	}
+	if !slices.ContainsFunc(o.execs(), func(e *event.Exec) bool { return e.Name == "true" && e.Parent == accepts[0].Server.Process }) {
+		t.Errorf("what it ran before it accepted was not seen: %+v", o.execs())
+	}
+}
+
+// One that is named is followed before anybody calls it.
+func TestAnAgentThatIsNamed(t *testing.T) {
+	if ns, err := pidNamespace(); err != nil || ns != initialPIDNamespace {
+		t.Skip("programs are found from the initial PID namespace only")
+	}
+	address := filepath.Join(t.TempDir(), "agent.sock")
+	agent := startAgent(t, address)
+	name := program(uint32(agent.Pid))
+	observeProbe(t, Options{Agents: []string{name}}, func(p *Probe, _ *observed) {
+		// Other servers may have that name, and are followed as well.
+		cmd := plugin(t, "any", "exec sleep 60")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		var entry bpfProcess
+		err := ebpf.ErrKeyNotExist
+		for range 1000 {
+			if err = p.objects.Processes.Lookup(uint32(agent.Pid), &entry); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err != nil || entry.Agent != 1 {
+			t.Errorf("%+v, %v", entry, err)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package probe
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/text"
@@ -31,105 +32,107 @@ const hidden = "…"
 // shape is the form that the value behind an option or keyword must have to be
 // kept. What does not look like it is dropped: an allow-list of names alone would
 // let a secret through wherever a user confuses the order.
-type shape *regexp.Regexp
+type shape = *regexp.Regexp
 
-const ip = `\[?([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7})\]?`
-
-var (
-	nothing shape // takes no value
-	name    shape = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,31}$`)
-	number  shape = regexp.MustCompile(`^[0-9]{1,10}(:[0-9]{1,10})?$`)
-	// address: negated perhaps, with a mask, as a range, with ports
-	// (iptables-extensions(8)). It has dots or colons: a key may be hexadecimal, too.
-	address shape = regexp.MustCompile(`^!?` + ip + `(/(` + ip + `|[0-9]{1,3}))?(-` + ip + `)?(:[0-9]{1,5}(-[0-9]{1,5})?)?$`)
-	// secret: the option is kept, its value is not.
-	secret shape = regexp.MustCompile(`^$`)
-	// rest: the option is kept, nothing behind it is: it is for another program.
-	rest shape = regexp.MustCompile(`^$`)
-)
-
-// tool is what may be kept of one program's arguments: options and keywords, each
-// with the shape of the value behind it. Bare addresses are always kept.
-type tool map[string]shape
-
-var iptables = tool{
-	"-t": name, "--table": name, "-A": name, "--append": name, "-D": name, "--delete": name,
-	"-C": name, "--check": name, "-I": name, "--insert": name, "-R": name, "-N": name, "--new-chain": name,
-	"-X": name, "-F": name, "--flush": name, "-L": name, "-S": name, "--list-rules": name, "-P": name, "-E": name,
-	"-j": name, "--jump": name, "-g": name, "-m": name, "--match": name, "-p": name, "--protocol": name,
-	"-i": name, "--in-interface": name, "-o": name, "--out-interface": name,
-	"-s": address, "--source": address, "-d": address, "--destination": address,
-	"--dport": number, "--sport": number, "--to-destination": address, "--to-source": address,
-	"-w": number, "--wait": number, "-W": number, "-n": nothing, "-v": nothing, "!": nothing,
-	"--version": nothing, "--noflush": nothing, "--random-fully": nothing, "--comment": secret,
-}
-
-// tools are the programs whose arguments are known. Each allow-list is short on
-// purpose: a name that is missing costs a "…", one too many costs a secret.
-var tools = map[string]tool{
-	"iptables": iptables, "ip6tables": iptables,
-	"iptables-save": iptables, "ip6tables-save": iptables,
-	"iptables-restore": iptables, "ip6tables-restore": iptables,
-	"ip": {
-		"-4": nothing, "-6": nothing, "-n": name, "-netns": name, "-o": nothing, "-j": nothing,
-		"link": nothing, "addr": nothing, "address": nothing, "route": nothing, "rule": nothing, "neigh": nothing, "netns": nothing,
-		"add": nothing, "del": nothing, "delete": nothing, "set": nothing, "show": nothing, "list": nothing,
-		"replace": nothing, "flush": nothing, "get": nothing, "exec": rest,
-		"up": nothing, "down": nothing, "default": nothing, "peer": nothing, "scope": name,
-		"dev": name, "name": name, "type": name, "master": name, "mtu": number, "metric": number,
-		"table": name, "via": address, "src": address, "from": address, "to": address,
-	},
-	"nft": {
-		"-f": secret, "-j": nothing, "-a": nothing, "-c": nothing, "--check": nothing, "--version": nothing,
-		"add": nothing, "create": nothing, "insert": nothing, "delete": nothing, "destroy": nothing,
-		"list": nothing, "flush": nothing, "ruleset": nothing,
-		"table": nothing, "chain": nothing, "rule": nothing, "set": nothing, "element": nothing,
-		"ip": name, "ip6": name, "inet": name, "bridge": name, "netdev": name,
-	},
+// tool is what may be kept of one program's arguments.
+type tool struct {
+	// words are options and keywords, each with the shapes of the values behind it. An
+	// option's value may be joined to it by "=".
+	words map[string][]shape
+	// bare are the shapes of what may stand anywhere. Addresses always may.
+	bare []shape
+	// fold: upper and lower case are the same; words are in lower case.
+	fold bool
+	// part returns what may be kept of an argument that is none of these; nil if nothing.
+	part func(string) []string
 }
 
 // sanitise returns what may be shown of the arguments of the program called, and
 // how many were held back. Runs of dropped arguments become one "…".
 func sanitise(called string, args []string, mode Arguments) (kept []string, dropped int) {
-	known := tools[called]
-	if mode == ArgumentsNone || mode == ArgumentsKnown && known == nil {
+	known, is := tools[called]
+	if mode == ArgumentsNone || mode == ArgumentsKnown && !is {
 		return nil, len(args)
 	}
-	drop := func() {
-		dropped++
-		if len(kept) == 0 || kept[len(kept)-1] != hidden {
-			kept = append(kept, hidden)
-		}
-	}
-	var value shape
+	s := sieve{tool: known}
 	for i, arg := range args {
-		if len(kept) >= argumentsMax {
-			dropped += len(args) - i
-			break
-		}
-		if value == rest && mode != ArgumentsAll {
-			drop()
-			continue
-		}
-		option, isOption := known[arg]
 		switch {
+		case len(s.kept) >= argumentsMax:
+			return s.kept, s.dropped + len(args) - i
 		case mode == ArgumentsAll:
-			kept = append(kept, text.Clean(arg, text.Bound))
-		case value == secret:
-			drop()
-			value = nothing
-		case isOption:
-			kept = append(kept, arg)
-			value = option
-		case value != nil && (*regexp.Regexp)(value).MatchString(arg), isAddress(arg):
-			kept = append(kept, arg)
-			value = nothing
+			s.keep(text.Clean(arg, text.Bound))
 		default:
-			drop()
-			value = nothing
+			s.take(arg)
 		}
 	}
-	return kept, dropped
+	return s.kept, s.dropped
+}
+
+// sieve lets through what is known of the arguments that it takes, one after another.
+type sieve struct {
+	tool
+	next    []shape // of the values that are to come
+	kept    []string
+	dropped int
+}
+
+func (s *sieve) take(arg string) {
+	var value shape
+	if len(s.next) > 0 {
+		value = s.next[0]
+	}
+	if value == rest {
+		s.drop()
+		return
+	}
+	option, joined, has := strings.Cut(arg, "=")
+	values, isOption := s.words[arg]
+	if s.fold {
+		values, isOption = s.words[strings.ToLower(arg)]
+	}
+	switch {
+	case value == script:
+		s.keepPart(arg)
+	case value == secret:
+		s.next = s.next[1:]
+		s.drop()
+	case isOption:
+		s.next = values
+		s.keep(arg)
+	case value != nil && value.MatchString(arg):
+		s.next = s.next[1:]
+		s.keep(arg)
+	case isAddress(arg), slices.ContainsFunc(s.bare, func(b shape) bool { return b.MatchString(arg) }):
+		s.next = nil
+		s.keep(arg)
+	case has && strings.HasPrefix(arg, "-") && len(s.words[option]) == 1 && s.words[option][0].MatchString(joined):
+		s.next = nil
+		s.keep(arg)
+	default:
+		s.next = nil
+		s.keepPart(arg)
+	}
+}
+
+// keepPart keeps what may be kept of an argument.
+func (s *sieve) keepPart(arg string) {
+	if s.part != nil {
+		part := s.part(arg)
+		s.keep(part...)
+		if len(part) == 1 && part[0] == arg {
+			return
+		}
+	}
+	s.drop()
+}
+
+func (s *sieve) keep(args ...string) { s.kept = append(s.kept, args...) }
+
+func (s *sieve) drop() {
+	s.dropped++
+	if len(s.kept) == 0 || s.kept[len(s.kept)-1] != hidden {
+		s.keep(hidden)
+	}
 }
 
 func isAddress(s string) bool {

@@ -40,6 +40,34 @@ func TestArgumentsThatLeaveTheProbe(t *testing.T) {
 		{"nft -f /tmp/secret", ArgumentsKnown, "-f …", 1},
 		{"nft add rule ip nat postrouting comment secret", ArgumentsKnown, "add rule ip nat …", 3},
 		{"curl -H Authorization:secret https://x", ArgumentsKnown, "", 3},
+		{
+			"ovs-vsctl --timeout=10 --may-exist add-port br-int pod-568022 -- set Interface pod-568022 external_ids:token=s3cret", ArgumentsKnown,
+			"--timeout=10 --may-exist add-port br-int pod-568022 -- set Interface pod-568022 …", 1,
+		},
+		{"ovs-vsctl --db=ssl:10.1.2.3:6640 --columns=name,ofport list Interface eth1", ArgumentsKnown, "… --columns=name,ofport list Interface eth1", 1},
+		{"ovs-vsctl set-ssl key.pem cert.pem ca.pem", ArgumentsKnown, "…", 4},
+		{"ovs-vsctl get Interface pod-1 ofport extra s3cret", ArgumentsKnown, "get Interface pod-1 …", 3},
+		{"ovs-ofctl -O OpenFlow13 add-flow br-int table=0,priority=200,nw_dst=10.1.2.3", ArgumentsKnown, "-O OpenFlow13 add-flow br-int …", 1},
+		{"ovs-ofctl dump-flows unix:/var/run/s3cret", ArgumentsKnown, "dump-flows …", 1},
+		{
+			"tc qdisc add dev eth0 handle 1: root htb default 30 r2q s3cret", ArgumentsKnown,
+			"qdisc add dev eth0 handle 1: root htb default 30 …", 2,
+		},
+		{"tc class replace dev eth0 parent 1: classid 1:30 htb rate 10mbit burst 15k", ArgumentsKnown, "class replace dev eth0 parent 1: classid 1:30 htb rate 10mbit burst 15k", 0},
+		{"tc filter add dev eth0 ingress bpf da obj /s3cret.o sec classifier", ArgumentsKnown, "filter add dev eth0 ingress bpf da obj … sec classifier", 1},
+		{"sysctl -w net.ipv4.ip_forward=1 net/ipv6/conf/eth0.100/accept_dad=0", ArgumentsKnown, "-w net.ipv4.ip_forward=1 net/ipv6/conf/eth0.100/accept_dad=0", 0},
+		{"sysctl -n net.core.somaxconn", ArgumentsKnown, "-n net.core.somaxconn", 0},
+		{"sysctl kernel.core_pattern=|/s3cret s3cret=1", ArgumentsKnown, "kernel.core_pattern= …", 2},
+		{"conntrack -D -p udp --orig-port-dst 53 -d 10.96.0.10 --label s3cret", ArgumentsKnown, "-D -p udp --orig-port-dst 53 -d 10.96.0.10 …", 2},
+		{"ipset create KUBE-LOOP hash:ip,port,ip family inet hashsize 1024 comment", ArgumentsKnown, "create KUBE-LOOP hash:ip,port,ip family inet hashsize 1024 comment", 0},
+		{"ipset add KUBE-LOOP 10.1.2.3,tcp:80,10.1.2.3 -exist comment s3cret", ArgumentsKnown, "add KUBE-LOOP … -exist comment …", 2},
+		{"ipset del pods 10.1.2.3,tcp:80", ArgumentsKnown, "del pods 10.1.2.3,tcp:80", 0},
+		{"powershell -NoProfile -NonInteractive Get-NetAdapter -Name s3cret", ArgumentsKnown, "-NoProfile -NonInteractive Get-NetAdapter …", 2},
+		{"pwsh -command Set-NetIPInterface -Version s3cret -e s3cret", ArgumentsKnown, "-command Set-NetIPInterface …", 4},
+		{"powershell -EncodedCommand R2V0LVNlY3JldA== Get-Date", ArgumentsKnown, "-EncodedCommand …", 2},
+		{"powershell -File C:\\s3cret.ps1 Get-Date", ArgumentsKnown, "-File …", 2},
+		{"powershell -Command Hunter-Password", ArgumentsKnown, "-Command …", 1},
+		{"iptables -t nat --wait=5 --comment=s3cret", ArgumentsKnown, "-t nat --wait=5 …", 1},
 		{"iptables -t nat", ArgumentsNone, "", 2},
 		{"curl -H secret", ArgumentsAll, "-H secret", 0},
 		{"curl a\x1b[31m", ArgumentsAll, `a\x1b[31m`, 0},
@@ -56,5 +84,25 @@ func TestArgumentsAreBounded(t *testing.T) {
 	kept, dropped := sanitise("any", make([]string, 10_000), ArgumentsAll)
 	if len(kept) != argumentsMax || dropped != 10_000-argumentsMax {
 		t.Errorf("%d kept, %d dropped", len(kept), dropped)
+	}
+}
+
+// Of a script only the cmdlets are named, where a script can have one.
+func TestCmdletsOfAScript(t *testing.T) {
+	for script, want := range map[string]string{
+		"Get-NetAdapter -Name 'vEthernet (s3cret)' | Set-NetIPInterface -Forwarding Enabled":              "Get-NetAdapter Set-NetIPInterface …",
+		"$ErrorActionPreference='Stop'; $a = Get-NetAdapter; if ($a) { New-VMSwitch -Name 'Get-S3cret' }": "Get-NetAdapter New-VMSwitch …",
+		"Get-HnsNetwork":                          "Get-HnsNetwork",
+		"Get-Date;Get-Date":                       "Get-Date …",
+		"Write-Host Get-S3cret Get-Secret":        "Write-Host …",
+		"Connect-Thing -Password s3cret":          "…",
+		"\"Get-Secret\"":                          "…",
+		"Get-" + strings.Repeat("A", 4000):        "…",
+		strings.Repeat("Get-It;", 100) + "New-It": "Get-It New-It …",
+	} {
+		kept, _ := sanitise("powershell", []string{"-Command", script}, ArgumentsKnown)
+		if got, want := strings.Join(kept, " "), "-Command "+want; got != want {
+			t.Errorf("%.80s\n got %q\nwant %q", script, got, want)
+		}
 	}
 }

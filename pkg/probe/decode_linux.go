@@ -106,7 +106,7 @@ func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
 		e.Stdin = fmt.Sprintf("%d:%d", w.H.StdinDev, w.StdinIno)
 	}
 	im.describe(e, d.arguments)
-	if up := d.inside.processes[e.Parent]; up != nil && up.server {
+	if up := d.inside.processes[e.Parent]; up != nil && up.depth > 0 {
 		e.Mentions = d.inside.mentions([]event.Namespace{e.NetNS}, im.args...)
 	}
 	return event.Event{Time: int64(w.H.Time), Body: e}, nil

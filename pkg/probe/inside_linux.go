@@ -87,7 +87,7 @@ func (p *Probe) loadInside(kernel *btf.Spec) error {
 		return fmt.Errorf("reading the embedded programs: %w", err)
 	}
 	p.shape(spec)
-	if err := errors.Join(p.constants(spec), spec.Variables["class_of"].Set(classes())); err != nil {
+	if err := errors.Join(p.constants(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["agent_depth"].Set(uint8(p.options.Depth))); err != nil {
 		return fmt.Errorf("setting options: %w", err)
 	}
 	said := map[string]bool{}

@@ -38,10 +38,10 @@ type inhabitant struct {
 	leader  event.Process
 	stdin   string
 	streams *streams
-	// container is the one its plugin is called for; server: it is none of a plugin's, but
-	// of one that plugins call.
+	// container is the one its plugin is called for; depth is 0 in a plugin's tree, 1 in that
+	// of a server that plugins call, 2 of one that such a server calls.
 	container string
-	server    bool
+	depth     int
 	// files are the network namespaces it has open, by descriptor.
 	files map[uint32]uint32
 	// links are the names of interfaces it was told, by namespace and index.
@@ -98,7 +98,7 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 				in.begin(b.Call, b.PID)
 			}
 			p.leader, p.stdin, p.streams = b.Process, b.Stdin, &streams{}
-			p.container, p.server, p.home = b.Call.ContainerID, false, b.NetNS.Key
+			p.container, p.depth, p.home = b.Call.ContainerID, 0, b.NetNS.Key
 		}
 	case *event.Exit:
 		p := in.processes[b.Process]
@@ -124,7 +124,7 @@ func (in *interior) add(process, parent event.Process) *inhabitant {
 		in.byNumber[p.number] = process
 	}
 	if up := in.processes[parent]; up != nil {
-		p.leader, p.container, p.server = up.leader, up.container, up.server
+		p.leader, p.container, p.depth = up.leader, up.container, up.depth
 	}
 	in.processes[process] = p
 	return p

@@ -141,7 +141,7 @@ func (in *interior) attribute(process event.Process, body event.Body) {
 		return
 	}
 	id := p.container
-	if p.server {
+	if p.depth > 0 {
 		var ids []string
 		switch b := body.(type) {
 		case *event.Request:

@@ -30,6 +30,9 @@ type Options struct {
 	// Agents are globs on the programs (at most 15 bytes, as the kernel keeps them) that
 	// serve plugins and are to be followed from their first call on.
 	Agents []string
+	// Depth is how far servers are followed: 0 not at all, 1 those that plugins call, 2
+	// also those that these call.
+	Depth int
 	// Busy tells whether somebody still waits for ticks: operations that are over
 	// but not closed. May be nil.
 	Busy func() bool

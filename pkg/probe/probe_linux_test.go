@@ -95,6 +95,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	options.Ring, options.Processes, options.Arguments = cmp.Or(options.Ring, 1<<20), cmp.Or(options.Processes, 1024), cmp.Or(options.Arguments, ArgumentsKnown)
 	// What is observed from its beginning needs no luck.
 	options.Detail, options.Linger = cmp.Or(options.Detail, DetailAlways), cmp.Or(options.Linger, 30*time.Second)
+	options.Depth = cmp.Or(options.Depth, 1)
 	options.Log = slog.New(slog.DiscardHandler)
 	p, err := Open(options)
 	var unsupported *UnsupportedError
@@ -108,6 +109,9 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, o.sink) }()
+	for until := time.Now().Add(10 * time.Second); options.Detail == DetailAlways && !p.inside.gate.attachedNow() && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
 	f(p, o)
 	// What the kernel sent is delivered when Run returns; no need to wait here.
 	cancel()

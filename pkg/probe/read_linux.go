@@ -42,7 +42,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		table:   newTable(p),
 		now:     clock.Monotonic(),
 	}
-	r.agents = newAgents(p.options.Agents, r.agent, r.follow, r.unfollow)
+	r.agents = newAgents(p.options.Agents, p.options.Depth, r)
 	r.anchor(r.now)
 	r.begin()
 
@@ -91,8 +91,10 @@ func (r *reader) begin() {
 	if r.probe.inside.gate.isOpen() {
 		r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
 	}
-	if r.probe.pidNS == initialPIDNamespace { // elsewhere the kernel's numbers cannot be had
-		r.agents.find()
+	if r.probe.pidNS == initialPIDNamespace {
+		r.agents.find(r.now)
+	} else {
+		r.agents.names = nil // the kernel's numbers cannot be had
 	}
 	found, hidden := 0, ""
 	if r.probe.pidNS != initialPIDNamespace {
@@ -194,13 +196,15 @@ func (r *reader) drained() {
 	if r.now-r.lastSweep > int64(sweepEvery) {
 		r.lastSweep = r.now
 		for _, exit := range r.table.reconcile(r.now) {
-			r.sink(event.Event{Time: r.now, Body: exit})
+			e := event.Event{Time: r.now, Body: exit}
+			r.sink(e)
+			r.agents.note(e)
 		}
 		r.decoder.inside.keep(r.table.live)
 		r.decoder.inside.forgetSandboxes(r.now)
 		r.probe.forgetGone(r.table.live)
 	}
-	r.agents.tend(r.now, r.table.follows)
+	r.agents.tend(r.now)
 	r.unlook()
 	if r.now-r.lastTick > int64(tickEvery) {
 		r.lastTick = r.now
@@ -211,10 +215,13 @@ func (r *reader) drained() {
 // look sees to it that the inside of a call is seen from now on.
 func (r *reader) look(call *event.Call) {
 	gate := &r.probe.inside.gate
-	if gate.mode != DetailAuto || call == nil || !wanted(call.Command) {
+	if gate.mode == DetailCommands || call == nil || !wanted(call.Command) {
 		return
 	}
 	r.agents.expect(r.now)
+	if gate.mode != DetailAuto {
+		return
+	}
 	was := gate.isOpen()
 	if err := gate.open(r.now); err != nil {
 		gate.mode = DetailCommands // it would fail again
@@ -240,24 +247,6 @@ func (r *reader) unlook() {
 	r.probe.forgetCalls()
 	r.decoder.inside.forgetWaits()
 	r.sink(event.Event{Time: r.now, Body: &event.Detail{}})
-}
-
-// agent tells how a server does.
-func (r *reader) agent(a *event.Agent) { r.sink(event.Event{Time: r.now, Body: a}) }
-
-// follow has the kernel side follow a server, unless it does already.
-func (r *reader) follow(key taskKey) {
-	entry := bpfProcess{Self: key, Root: key, Agent: 1}
-	r.probe.watch(key.Tgid)
-	_ = r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */)
-	r.table.add(processKey(key))
-	r.decoder.inside.add(processKey(key), "").server = true
-}
-
-// unfollow ends that. What the server started is followed until it is over.
-func (r *reader) unfollow(process event.Process) {
-	r.table.remove(process)
-	r.decoder.inside.remove(process)
 }
 
 func (r *reader) missing(m missing) {

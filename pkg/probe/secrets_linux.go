@@ -60,8 +60,8 @@ func secretsOf(configuration []byte) (secrets []string) {
 	return secrets
 }
 
-// hide replaces each of the secrets in a message.
-func hide(message string, secrets []string) string {
+// without replaces each of the secrets in a message.
+func without(message string, secrets []string) string {
 	for _, secret := range secrets {
 		message = strings.ReplaceAll(message, secret, "…")
 	}

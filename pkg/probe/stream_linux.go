@@ -80,7 +80,7 @@ func (s *streams) finish(now int64, p event.Process) []event.Event {
 		return nil
 	}
 	r := result(p, out)
-	if r.Message = hide(r.Message, s.secrets); !s.configured {
+	if r.Message = without(r.Message, s.secrets); !s.configured {
 		r.Message = "" // nobody knows what it may repeat
 	}
 	return []event.Event{{Time: now, Body: r}}

@@ -1,6 +1,10 @@
 package show
 
-import tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+import (
+	"slices"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
 
 // Filter says which operations somebody wants to see. The zero value is all of them.
 type Filter struct {
@@ -22,4 +26,18 @@ func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 		}
 	}
 	return false
+}
+
+// slow tells whether a call, or something in it, took too long.
+func (n *node) slow() bool {
+	return n.is("cniscope.slow") || slices.ContainsFunc(slowThings(), func(s slowThing) bool { return n.number(s.attribute) > 0 })
+}
+
+// slowThing is what may be slow in a call, as the call's span counts it.
+type slowThing struct{ attribute, name string }
+
+func slowThings() []slowThing {
+	return []slowThing{
+		{"cniscope.slow_commands", "slow command"}, {"cniscope.slow_agents", "slow agent call"}, {"cniscope.slow_locks", "slow lock wait"},
+	}
 }

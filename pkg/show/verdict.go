@@ -43,10 +43,5 @@ func unvaried(part string) string {
 	return part
 }
 
-// slow tells whether a call, or a command of it, crossed its threshold.
-func (n *node) slow() bool {
-	return n.is("cniscope.slow") || n.number("cniscope.slow_commands") > 0
-}
-
 // problem tells whether a call needs looking at.
 func (n *node) problem() bool { return n.failed() || n.slow() || n.is("cniscope.partial") }

@@ -98,8 +98,10 @@ func (p *painter) headline(call *node, resource map[string]*commonpb.AnyValue) {
 	if call.is("cniscope.slow") {
 		fmt.Fprintf(&p.b, "  %s", p.paint(yellow, fmt.Sprintf("SLOW: more than %s", call.ms("cniscope.slow_threshold_ms"))))
 	}
-	if n := call.number("cniscope.slow_commands"); n > 0 {
-		fmt.Fprintf(&p.b, "  %s", p.paint(yellow, plural(int(n), "slow command")))
+	for _, slow := range slowThings() {
+		if n := call.number(slow.attribute); n > 0 {
+			fmt.Fprintf(&p.b, "  %s", p.paint(yellow, plural(int(n), slow.name)))
+		}
 	}
 	p.b.WriteByte('\n')
 	if verdict := call.text("cniscope.verdict"); verdict != "" {

@@ -1,20 +1,10 @@
 package timeline
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
-)
-
-// Evidence is what says that something a server did, it did for a call.
-type Evidence string
-
-// The evidence there can be.
-const (
-	// Certain: it mentions the container, the pod, its namespace, interface or address.
-	Certain Evidence = "certain"
-	// Candidate: it was done while the server was called, which proves nothing.
-	Candidate Evidence = "candidate"
 )
 
 // Work is what a server did while a call had a connection to it. Neither image is a
@@ -58,17 +48,19 @@ const (
 // serving takes that a connection has been answered: from now on what the server does may
 // be done for it.
 func (t *Timeline) serving(c *Connection) {
-	p := t.processes[c.by]
-	if c.Server == nil || c.Server.Process == "" || c.Work != nil || p == nil || p.run == nil {
+	p := c.owner
+	if c.Server == nil || c.Server.Process == "" || p == nil || p.run == nil || p.op.Closed != "" {
 		return
 	}
-	a := t.agents[c.Server.Process]
-	if a == nil {
-		if len(t.agents) >= t.options.Operations {
-			return
-		}
-		a = &agent{periodic: map[string]bool{}}
-		t.agents[c.Server.Process] = a
+	a := t.agent(c.Server.Process)
+	if a == nil || c.Work != nil && c.Work.agent == a {
+		return
+	}
+	if c.Work != nil { // another one listens than accepts
+		c.Work.agent.leave(c)
+		c.Work.serve(a, c.Server)
+		a.calls = append(a.calls, c)
+		return
 	}
 	image := func() *Image {
 		return &Image{PID: c.Server.PID, Process: c.Server.Process, Name: c.Server.Name, Start: c.Start, End: c.Start, Ended: true}
@@ -81,6 +73,57 @@ func (t *Timeline) serving(c *Connection) {
 	a.calls = append(a.calls, c)
 }
 
+// agent finds or makes the state of a server; nil beyond the limit.
+func (t *Timeline) agent(process event.Process) *agent {
+	a := t.agents[process]
+	if a == nil && t.makeRoomForAgent() {
+		a = &agent{periodic: map[string]bool{}}
+		t.agents[process] = a
+	}
+	return a
+}
+
+// makeRoomForAgent forgets a server that nobody calls, if there are too many.
+func (t *Timeline) makeRoomForAgent() bool {
+	if len(t.agents) < t.options.Operations {
+		return true
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.agents)) {
+		if a := t.agents[key]; len(a.calls) == 0 {
+			t.forgetAgent(key, a)
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Timeline) forgetAgent(key event.Process, a *agent) {
+	delete(t.agents, key)
+	t.forgetHelpers(a)
+}
+
+// forgetHelpers forgets what a server started for itself.
+func (t *Timeline) forgetHelpers(a *agent) {
+	maps.DeleteFunc(t.helpers, func(_ event.Process, of *agent) bool { return of == a })
+}
+
+// serve makes the work that of another server.
+func (w *Work) serve(a *agent, server *event.Holder) {
+	w.agent, w.known = a, false
+	for _, im := range []*Image{w.Own, w.Shared} {
+		im.PID, im.Process, im.Name = server.PID, server.Process, server.Name
+	}
+}
+
+// leave takes a connection from those that are open.
+func (a *agent) leave(c *Connection) bool {
+	i := slices.Index(a.calls, c)
+	if i >= 0 {
+		a.calls = slices.Delete(a.calls, i, i+1)
+	}
+	return i >= 0
+}
+
 // served takes the end of a connection.
 func (c *Connection) served() {
 	if c.Work == nil {
@@ -88,8 +131,7 @@ func (c *Connection) served() {
 	}
 	c.Work.Own.End, c.Work.Shared.End = c.End, c.End
 	a := c.Work.agent
-	if i := slices.Index(a.calls, c); i >= 0 {
-		a.calls = slices.Delete(a.calls, i, i+1)
+	if a.leave(c) {
 		if len(a.recent) >= recentMax {
 			a.recent = slices.Delete(a.recent, 0, 1)
 		}
@@ -100,10 +142,10 @@ func (c *Connection) served() {
 // agentState takes how a server does.
 func (t *Timeline) agentState(b *event.Agent) {
 	a := t.agents[b.Process]
+	if a == nil && !b.Over {
+		a = t.agent(b.Process)
+	}
 	if a == nil {
-		if !b.Over && len(t.agents) < t.options.Operations {
-			t.agents[b.Process] = &agent{periodic: map[string]bool{}}
-		}
 		return
 	}
 	for _, c := range slices.Concat(a.calls, a.recent) {
@@ -120,125 +162,8 @@ func (t *Timeline) agentState(b *event.Agent) {
 	}
 	if b.Over && len(a.calls) == 0 {
 		a.recent = nil
+		t.forgetHelpers(a)
 	}
-}
-
-// attribute finds for which connection a server did something. others are the calls it may
-// have been done for as well.
-func (a *agent) attribute(mentions []string) (c *Connection, evidence Evidence, others []Key) {
-	if len(mentions) > 0 {
-		named := func(c *Connection) bool { return slices.Contains(mentions, c.Work.own.op.ContainerID) }
-		from := a.calls
-		if !slices.ContainsFunc(from, named) {
-			from = a.recent
-		}
-		var found []*Connection
-		for _, c := range from {
-			if named(c) && c.Work.own.op.Closed == "" {
-				found = append(found, c)
-			}
-		}
-		switch {
-		case len(found) == 0:
-			return nil, "", nil
-		case len(mentions) == 1:
-			return found[len(found)-1], Certain, nil
-		}
-		return found[0], Candidate, keysOf(found[1:])
-	}
-	if len(a.calls) == 0 {
-		return nil, "", nil
-	}
-	return a.calls[0], Candidate, keysOf(a.calls[1:])
-}
-
-func keysOf(calls []*Connection) (keys []Key) {
-	for _, c := range calls {
-		if key := c.Work.own.op.keyOf(c.Work.own.call); !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// work is a program that a server runs, or a descendant of one. It returns the process
-// that it is to be, nil if it is done for no call; false if no server runs it.
-func (t *Timeline) work(e *event.Exec) (*process, bool) {
-	a := t.helpers[e.Process]
-	if a == nil {
-		if a = t.agents[e.Parent]; a == nil {
-			a = t.helpers[e.Parent]
-		}
-	}
-	if a == nil {
-		return nil, false
-	}
-	c, evidence, others := a.attribute(e.Mentions)
-	if c == nil {
-		if len(e.Mentions) == 0 && len(a.periodic) < periodicMax {
-			a.periodic[e.Name] = true
-		}
-		t.help(e.Process, a)
-		return nil, true
-	}
-	periodic := evidence == Candidate && a.periodic[e.Name]
-	worker := c.Work.own
-	if len(others) > 0 || periodic {
-		worker = c.Work.shared
-	}
-	delete(t.helpers, e.Process)
-	p := t.add(e.Process, worker)
-	if p != nil {
-		p.evidence = &Attribution{Evidence: evidence, Periodic: periodic, Others: others}
-	}
-	return p, true
-}
-
-// help follows a process of a server that does nothing for a call so far.
-func (t *Timeline) help(key event.Process, a *agent) {
-	if len(t.helpers) < t.options.Processes {
-		t.helpers[key] = a
-	}
-}
-
-// Attribution says how an image of a server's came to belong to a call.
-type Attribution struct {
-	Evidence Evidence
-	// Periodic: the server runs this also while nobody calls it.
-	Periodic bool
-	// Others are the calls it may have been run for as well.
-	Others []Key
-}
-
-// doing finds the process as which a server asks or waits for something itself; nil if it
-// is done for no call, or for nobody knows which.
-func (t *Timeline) doing(process event.Process, body event.Body) *process {
-	a := t.agents[process]
-	if a == nil {
-		return nil
-	}
-	var mentions []string
-	switch b := body.(type) {
-	case *event.Request:
-		mentions = b.Mentions
-	case *event.Setting:
-		mentions = b.Mentions
-	case *event.Answer: // it is for who asked
-		for _, c := range slices.Concat(a.calls, a.recent) {
-			if w := c.Work.own; w.op.Closed == "" && w.image.refusedBy(b) {
-				return w
-			}
-		}
-		return nil
-	}
-	c, _, others := a.attribute(mentions)
-	switch {
-	case c == nil:
-		return nil
-	case len(others) > 0:
-		return c.Work.shared
-	}
-	return c.Work.own
 }
 
 // gone takes the end of a process that is none of a plugin's: a server, or what it ran for
@@ -252,16 +177,11 @@ func (t *Timeline) gone(now int64, process event.Process) {
 		delete(t.helpers, process)
 		return
 	}
-	delete(t.agents, process)
+	t.forgetAgent(process, a)
 	for _, c := range slices.Clone(a.calls) { // nobody answers them any more
 		c.Work.Gone = now
 		c.served()
 	}
-}
-
-// refusedBy tells whether the answer is to one of the image's requests.
-func (im *Image) refusedBy(a *event.Answer) bool {
-	return im.Inside != nil && slices.ContainsFunc(im.Inside.Requests, func(r Request) bool { return r.answeredBy(a) })
 }
 
 // dismiss forgets what servers did for an operation that is closed.
@@ -285,7 +205,7 @@ func (t *Timeline) dismiss(op *operation) {
 	for key, a := range t.agents {
 		a.calls, a.recent = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of)
 		if len(t.open) == 0 && len(a.calls) == 0 && len(a.periodic) == 0 {
-			delete(t.agents, key)
+			t.forgetAgent(key, a)
 		}
 	}
 }

@@ -21,34 +21,53 @@ func (s *story) calls(at int64, process, key string) *story {
 	return s.at(at, &event.Accept{Socket: key, Server: event.Holder{Process: "a", PID: 9, Name: "agentd"}})
 }
 
+// listens tells that nobody was seen to accept a connection, and "l" is who listens.
+func (s *story) listens(at int64, key string) *story {
+	return s.at(at, &event.Accept{Socket: key, Server: event.Holder{Process: "l", PID: 8, Name: "listener"}, Listens: true})
+}
+
 // done describes what servers did for each operation that is closed.
 func (s *story) done() string {
 	var lines []string
 	for _, op := range s.closed {
 		for _, call := range op.Calls {
-			for _, c := range call.Runs[0].Inside.Connections {
-				if c.Work == nil {
-					continue
-				}
-				for where, of := range map[string]*Image{"": c.Work.Own, "shared": c.Work.Shared} {
-					for _, im := range of.Children {
-						line := op.ContainerID + ": " + strings.TrimSpace(where+" "+im.Name) + " " + string(im.Attribution.Evidence)
-						if im.Attribution.Periodic {
-							line += " periodic"
-						}
-						for _, other := range im.Attribution.Others {
-							line += " or " + other.ContainerID
-						}
-						for _, child := range im.Children {
-							line += " > " + child.Name
-						}
-						lines = append(lines, line)
-					}
-				}
-			}
+			lines = append(lines, workOf(op.ContainerID, call.Runs[0], "")...)
 		}
 	}
 	return strings.Join(lines, "; ")
+}
+
+func workOf(container string, by *Image, of string) (lines []string) {
+	if by.Inside == nil {
+		return nil
+	}
+	for _, c := range by.Inside.Connections {
+		if c.Work == nil {
+			continue
+		}
+		for _, im := range c.Work.Own.Children {
+			lines = append(lines, container+": "+drawnWork(im)+of)
+		}
+		for _, im := range c.Work.Shared.Children {
+			lines = append(lines, container+": shared "+drawnWork(im)+of)
+		}
+		lines = append(lines, workOf(container, c.Work.Own, ", of "+c.Work.Own.Name+"'s server")...)
+	}
+	return lines
+}
+
+func drawnWork(im *Image) string {
+	line := im.Name + " " + string(im.Attribution.Evidence)
+	if im.Attribution.Periodic {
+		line += " periodic"
+	}
+	for _, other := range im.Attribution.Others {
+		line += " or " + other.ContainerID
+	}
+	for _, child := range im.Children {
+		line += " > " + child.Name
+	}
+	return line
 }
 
 func TestWhatAServerRunsForACall(t *testing.T) {
@@ -107,6 +126,34 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			},
 			"c1: tc candidate",
 		},
+		"who listens serves, if nobody accepts": {
+			func(s *story) {
+				s.dial(3, 3, "b", "s2", "").listens(60, "s2").command(70, "w", "l", "tc").exit(80, "w")
+			},
+			"c1: tc candidate",
+		},
+		"who accepts after all serves instead of who listens": {
+			func(s *story) {
+				s.dial(3, 3, "b", "s2", "").listens(60, "s2").command(70, "w", "l", "tc").exit(80, "w")
+				s.at(90, &event.Accept{Socket: "s2", Server: event.Holder{Process: "m", PID: 7}})
+				s.command(91, "v", "l", "ip").exit(92, "v").command(93, "u", "m", "ipset").exit(94, "u")
+			},
+			"c1: tc candidate; c1: ipset candidate",
+		},
+		"what a server's server runs, if that is followed, too": {
+			func(s *story) {
+				s.dial(11, 11, "a", "s3", "").at(11, &event.Accept{Socket: "s3", Server: event.Holder{Process: "d", PID: 6}})
+				s.command(12, "w", "d", "modprobe").exit(13, "w")
+			},
+			"c1: modprobe candidate, of agentd's server",
+		},
+		"a helper daemon is nobody's when its server is followed no more": {
+			func(s *story) {
+				s.hangUp(8, "b", "s1").command(10, "h", "a", "helperd").at(1100, &event.Agent{Process: "a", Over: true})
+				s.command(1101, "w", "h", "tc").exit(1102, "w")
+			},
+			"",
+		},
 		"a server that ends leaves nothing": {
 			func(s *story) { s.exit(9, "a").command(10, "w", "a", "tc").exit(20, "w") },
 			"",
@@ -116,7 +163,7 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			s := tell(t)
 			s.plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
 			test.tell(s)
-			s.exit(50, "b").tick(1200).tick(30000).end()
+			s.exit(100, "b").tick(1200).tick(30000).end()
 			if got := s.done(); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}
@@ -151,5 +198,16 @@ func TestWhatAServerAsksOfTheKernel(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not among %s", want, got)
 		}
+	}
+}
+
+func TestServersThatNobodyCallsMakeRoom(t *testing.T) {
+	s := tell(t)
+	for i := range 100 {
+		s.at(int64(i), &event.Agent{Process: event.Process(fmt.Sprint("a", i))})
+	}
+	s.plugin(200, "b", "ADD", "net").calls(201, "b", "s1").command(202, "w", "a", "tc", mentions("c1")).exit(203, "w").exit(210, "b").tick(30000).end()
+	if got, want := s.done(), "c1: tc certain"; got != want || len(s.line.agents) > 8 {
+		t.Errorf("%s, want %s; %d servers", got, want, len(s.line.agents))
 	}
 }

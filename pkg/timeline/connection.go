@@ -26,6 +26,7 @@ type Connection struct {
 
 	open   bool
 	by     event.Process
+	owner  *process // who has it: by, or the work of the server that by is
 	socket string
 	in     *Inside     // of the image that made it
 	after  *Connection // the attempts that were refused before
@@ -60,7 +61,7 @@ func (t *Timeline) connect(now int64, c *event.Connect) {
 	in := im.inside()
 	made := &Connection{
 		Network: c.Network, Address: c.Address, Interval: when, Error: c.Error, Server: c.Listener, Tries: 1,
-		by: c.Process, socket: c.Socket, after: refused, in: in,
+		by: c.Process, owner: p, socket: c.Socket, after: refused, in: in,
 	}
 	in.Connections = append(in.Connections, made)
 	if c.Error == "" && c.Socket != "" {
@@ -115,6 +116,9 @@ func (im *Image) refused(network, address string) *Connection {
 
 func (t *Timeline) accept(a *event.Accept) {
 	if c := t.sockets[a.Socket]; c != nil {
+		if c.Answered && a.Listens {
+			return
+		}
 		c.answered(a)
 		t.serving(c)
 		return
@@ -127,7 +131,7 @@ func (t *Timeline) accept(a *event.Accept) {
 
 func (c *Connection) answered(a *event.Accept) {
 	server := a.Server
-	c.Server, c.Answered = &server, true
+	c.Server, c.Answered = &server, !a.Listens
 }
 
 // hangUp takes the end of a connection.

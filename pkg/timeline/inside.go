@@ -127,6 +127,12 @@ func doer(body event.Body) event.Process {
 		return b.Process
 	case *event.Connect:
 		return b.Process
+	case *event.Enter:
+		return b.Process
+	case *event.Address:
+		return b.Process
+	case *event.Cut:
+		return b.Process
 	}
 	return ""
 }

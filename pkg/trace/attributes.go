@@ -117,8 +117,13 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 			attribute.String("cniscope.biggest_part", c.Parts[0].String()),
 			attribute.Float64("cniscope.biggest_part_ms", ms(c.Parts[0].Time)))
 	}
-	if c.SlowCommands > 0 {
-		kvs = append(kvs, attribute.Int("cniscope.slow_commands", c.SlowCommands))
+	for _, slow := range []struct {
+		name string
+		n    int
+	}{{"cniscope.slow_commands", c.SlowCommands}, {"cniscope.slow_agents", c.SlowAgents}, {"cniscope.slow_locks", c.SlowLocks}} {
+		if slow.n > 0 {
+			kvs = append(kvs, attribute.Int(slow.name, slow.n))
+		}
 	}
 	return kvs
 }

@@ -101,7 +101,8 @@ func (i *insider) settings() {
 }
 
 func (i *insider) waits() {
-	for _, wait := range i.image.Inside.Waits {
+	for n := range i.image.Inside.Waits {
+		wait := &i.image.Inside.Waits[n]
 		if !i.long(wait.Interval) || wait.Kind == event.WaitCall && !i.idly(wait.Interval) {
 			continue
 		}
@@ -110,6 +111,9 @@ func (i *insider) waits() {
 		case event.WaitLock, event.WaitMutex:
 			s := i.child(i.where, "wait for lock", "lock", wait.Interval, aboutLock(wait)...)
 			s.Attributes = append(s.Attributes, keyValues(nonEmpty(failed))...)
+			if limit, slow := i.j.SlowLocks[wait]; slow {
+				i.slow(s, limit, wait.End)
+			}
 		case event.WaitSleep:
 			i.child(i.where, "sleep", "wait", wait.Interval, attribute.String("cniscope.system_call", wait.Name))
 		default:
@@ -119,7 +123,7 @@ func (i *insider) waits() {
 	}
 }
 
-func aboutLock(wait timeline.Wait) []attribute.KeyValue {
+func aboutLock(wait *timeline.Wait) []attribute.KeyValue {
 	kvs := nonEmpty(attribute.String("cniscope.lock.path", wait.Path))
 	if wait.Kind == event.WaitMutex {
 		kvs = nonEmpty(attribute.String("cniscope.lock.name", wait.Name))
@@ -175,6 +179,9 @@ func (i *insider) connections() {
 		s.Kind = tracepb.Span_SPAN_KIND_CLIENT
 		if c.Error != "" {
 			i.fail(s, judge.Peer(c)+": "+c.Error)
+		}
+		if limit, slow := i.j.SlowAgents[c]; slow {
+			i.slow(s, limit, c.End)
 		}
 		i.work(s, c.Work)
 	}

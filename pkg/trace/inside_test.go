@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -116,6 +117,25 @@ func TestWhatHappensInsideOfAPlugin(t *testing.T) {
 `
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestWhatIsSlowInsideIsMarked(t *testing.T) {
+	op := busy()
+	spans := NewBuilder(IDs{Seed: "boot"}, nil, "v1").Build(op, judge.Options{Agent: 7, Lock: 5, All: true}.Judge(op)).Spans.ScopeSpans[0].Spans
+	got := ""
+	for _, s := range spans {
+		if said(s, "cniscope.slow") != nil {
+			got += fmt.Sprint(s.Name, " ", s.Events[len(s.Events)-1].Name, "; ")
+		}
+		for _, key := range []string{"cniscope.slow_agents", "cniscope.slow_locks"} {
+			if v := said(s, key); v != nil {
+				got += fmt.Sprint(s.Name, " ", key, " ", v.GetIntValue(), "; ")
+			}
+		}
+	}
+	if want := "CNI ADD cniscope.slow_agents 1; CNI ADD cniscope.slow_locks 1; wait for lock slow; call agent slow; "; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

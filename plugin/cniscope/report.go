@@ -26,6 +26,10 @@ func report(log *slog.Logger, node string, r pipeline.Result) {
 			message = "CNI call was slow"
 		case c.SlowCommands > 0:
 			message = "CNI call ran a slow command"
+		case c.SlowAgents > 0:
+			message = "CNI call waited for a slow agent"
+		case c.SlowLocks > 0:
+			message = "CNI call waited long for a lock"
 		default:
 			continue
 		}

@@ -38,7 +38,7 @@ func measureHooks(ctx context.Context, _ settings) ([]row, error) {
 	}
 	defer stats.Close()
 	p, err := probe.Open(probe.Options{
-		Ring: 1 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown, Log: slog.New(slog.DiscardHandler),
+		Ring: 1 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown, Depth: 1, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, err

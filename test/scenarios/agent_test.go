@@ -22,9 +22,12 @@ import (
 type agent struct {
 	cmd  *exec.Cmd
 	mu   sync.Mutex
-	ran  map[int]string // the container of each command, by pid; empty for none
+	ran  map[int]work // by pid
 	said chan struct{}
 }
+
+// work is a command of an agent's: for which container, and its arguments.
+type work struct{ container, line string }
 
 // startAgent starts one that serves at an address and runs something unrelated that often.
 func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
@@ -37,7 +40,7 @@ func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 	}
 	self, err := os.Executable()
 	check(s.T, err)
-	a := &agent{cmd: exec.Command(self), ran: map[int]string{}, said: make(chan struct{})}
+	a := &agent{cmd: exec.Command(self), ran: map[int]work{}, said: make(chan struct{})}
 	a.cmd.Args[0], a.cmd.Stderr = "agentd", os.Stderr
 	// The kernel's name of a process is that of its file.
 	named := filepath.Join(bin, "agentd")
@@ -55,14 +58,14 @@ func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 	go func() {
 		defer close(a.said)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			f := strings.Split(lines.Text(), " ")
+			f := strings.SplitN(lines.Text(), " ", 4)
 			if f[0] == "ready" {
 				close(ready)
 				continue
 			}
 			pid, _ := strconv.Atoi(f[0])
 			a.mu.Lock()
-			a.ran[pid] = f[2]
+			a.ran[pid] = work{f[2], f[3]}
 			a.mu.Unlock()
 		}
 	}()

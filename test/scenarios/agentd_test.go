@@ -112,7 +112,7 @@ func (a *agentd) run(container, name string, args ...string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	a.mu.Lock()
-	fmt.Println(cmd.Process.Pid, name, container)
+	fmt.Println(cmd.Process.Pid, "for", container, strings.Join(append([]string{name}, args...), " "))
 	a.mu.Unlock()
 	return cmd.Wait()
 }

@@ -102,7 +102,7 @@ func (s *scene) play() error {
 	}
 
 	p, err := probe.Open(probe.Options{
-		Ring: 1 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown,
+		Ring: 1 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown, Depth: 1,
 		Detail: probe.DetailAlways, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

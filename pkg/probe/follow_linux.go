@@ -1,0 +1,53 @@
+package probe
+
+import "github.com/cniscope/cniscope/pkg/event"
+
+// The reader is how agents have the kernel side follow servers.
+var _ follower = (*reader)(nil)
+
+func (r *reader) tell(b event.Body) { r.sink(event.Event{Time: r.now, Body: b}) }
+
+func (r *reader) follow(key taskKey, depth int) (taskKey, bool) {
+	entry := bpfProcess{Self: key, Root: key, Agent: uint8(depth)}
+	if depth > 0 {
+		r.probe.watch(key.Tgid)
+		_ = r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */)
+	}
+	// Whatever is in there counts: perhaps a process of a plugin's own tree.
+	if r.probe.objects.Processes.Lookup(key.Tgid, &entry) != nil || entry.Agent == 0 {
+		return key, false
+	}
+	process := processKey(entry.Self)
+	r.table.add(process)
+	r.decoder.inside.serve(process, int(entry.Agent))
+	return entry.Self, true
+}
+
+// unfollow ends that. What the server started is followed until it is over.
+func (r *reader) unfollow(process event.Process) {
+	r.table.remove(process)
+	r.decoder.inside.remove(process)
+}
+
+func (r *reader) depthOf(process event.Process) (int, bool) {
+	if !r.table.follows(process) {
+		return 0, false
+	}
+	return r.decoder.inside.depthOf(process), true
+}
+
+// serve notes that a process is a server.
+func (in *interior) serve(process event.Process, depth int) {
+	p := in.processes[process]
+	if p == nil {
+		p = in.add(process, "")
+	}
+	p.depth = depth
+}
+
+func (in *interior) depthOf(process event.Process) int {
+	if p := in.processes[process]; p != nil {
+		return p.depth
+	}
+	return 0
+}

@@ -1,0 +1,176 @@
+package probe
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// kernelSide stands for the kernel's table: what is followed, how deep, and what was told.
+type kernelSide struct {
+	followed map[event.Process]int
+	told     []string
+}
+
+func (k *kernelSide) tell(b event.Body) {
+	switch b := b.(type) {
+	case *event.Agent:
+		if b.Over {
+			k.told = append(k.told, "over")
+		}
+	case *event.Accept:
+		k.told = append(k.told, fmt.Sprintf("%s: %s listens: %v", b.Socket, b.Server.Name, b.Listens))
+	}
+}
+
+func (k *kernelSide) follow(key taskKey, depth int) (taskKey, bool) {
+	process := processKey(key)
+	if k.followed[process] == 0 && depth > 0 {
+		k.followed[process] = depth
+	}
+	return key, k.followed[process] > 0
+}
+
+func (k *kernelSide) unfollow(p event.Process) { delete(k.followed, p) }
+
+func (k *kernelSide) depthOf(p event.Process) (int, bool) {
+	if p == "plugin" {
+		return 0, true
+	}
+	depth, ok := k.followed[p]
+	return depth, ok
+}
+
+// us is this process, as a server.
+func us(t *testing.T) event.Holder {
+	pid := uint32(os.Getpid())
+	p := processOf(pid)
+	if p == "" {
+		t.Fatal("this process has no key")
+	}
+	return event.Holder{Process: p, PID: pid, Name: program(pid)}
+}
+
+func TestWhoIsFollowedAndHowLong(t *testing.T) {
+	server := us(t)
+	const second = int64(time.Second)
+	connect := func(listener *event.Holder) event.Event {
+		return event.Event{Time: second, Body: &event.Connect{Process: "plugin", Socket: "s", Listener: listener}}
+	}
+	accept := event.Event{Time: second, Body: &event.Accept{Socket: "s", Server: server}}
+	hangUp := event.Event{Time: 2 * second, Body: &event.Close{Process: "plugin", Socket: "s"}}
+	asListener := &event.Holder{PID: server.PID, Name: server.Name}
+	for name, test := range map[string]struct {
+		depth    int
+		accepted int // how deep the kernel side follows it by itself
+		events   []event.Event
+		tend     []int64 // ms
+		followed bool
+		told     string
+	}{
+		"who accepted, while it is called":         {1, 1, []event.Event{connect(nil), accept}, []int64{1500, 9000}, true, ""},
+		"over loopback it is told to accept first": {1, 1, []event.Event{accept, connect(nil)}, []int64{9000}, true, ""},
+		"a second after the call no more":          {1, 1, []event.Event{connect(nil), accept, hangUp}, []int64{2900, 3000}, false, "over"},
+		"a caller that ends hangs up":              {1, 1, []event.Event{accept, connect(nil), {Time: 2 * second, Body: &event.Exit{Process: "plugin"}}}, []int64{3000}, false, "over"},
+		"a connection that was refused is none":    {1, 1, []event.Event{accept, {Time: 2 * second, Body: &event.Connect{Process: "plugin", Socket: "s", Error: "ECONNREFUSED"}}}, []int64{3000}, false, "over"},
+		"a call whose beginning was lost ends":     {1, 1, []event.Event{accept}, []int64{2500, 3600}, false, "over"},
+		"who listens, if nobody accepts":           {1, 0, []event.Event{connect(asListener)}, []int64{1049, 1050}, true, "s: " + server.Name + " listens: true"},
+		"who listens, for 50 ms not":               {1, 0, []event.Event{connect(asListener)}, []int64{1049}, false, ""},
+		"not who listens, if it is systemd":        {1, 0, []event.Event{connect(&event.Holder{PID: 1, Name: "systemd"})}, []int64{1500}, false, ""},
+		"not who listens, if another one accepts":  {1, 1, []event.Event{connect(&event.Holder{PID: 1, Name: "systemd"}), accept}, []int64{1500}, true, ""},
+		"nobody, at depth 0":                       {0, 0, []event.Event{connect(asListener), accept}, []int64{1500}, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &kernelSide{followed: map[event.Process]int{}}
+			if test.accepted > 0 {
+				k.followed[server.Process] = test.accepted
+			}
+			a := newAgents(nil, test.depth, k)
+			for _, e := range test.events {
+				a.note(e)
+			}
+			for _, at := range test.tend {
+				a.tend(at * int64(time.Millisecond))
+			}
+			if _, followed := k.followed[server.Process]; followed != test.followed {
+				t.Errorf("followed: %v", followed)
+			}
+			if got := strings.Join(k.told, ", "); got != test.told {
+				t.Errorf("told %q, want %q", got, test.told)
+			}
+			if !test.followed && test.accepted > 0 && len(a.calls) != 0 {
+				t.Errorf("%d calls are left", len(a.calls))
+			}
+		})
+	}
+}
+
+// One level more: the server of a server is followed by its listener only if that is asked
+// for.
+func TestHowDeepAListenerIsFollowed(t *testing.T) {
+	server := us(t)
+	for depth, want := range map[int]bool{1: false, 2: true} {
+		k := &kernelSide{followed: map[event.Process]int{"agent": 1}}
+		a := newAgents(nil, depth, k)
+		a.note(event.Event{Time: 1, Body: &event.Connect{Process: "agent", Socket: "s", Listener: &event.Holder{PID: server.PID}}})
+		a.tend(int64(time.Second))
+		if got := k.followed[server.Process] == 2; got != want {
+			t.Errorf("depth %d: %v", depth, k.followed)
+		}
+	}
+}
+
+func TestAServerIsRememberedUntilItEnds(t *testing.T) {
+	server := us(t)
+	k := &kernelSide{followed: map[event.Process]int{server.Process: 1}}
+	a := newAgents(nil, 1, k)
+	a.note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
+	a.note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Server: server}})
+	a.note(event.Event{Time: 2, Body: &event.Close{Process: "plugin", Socket: "s"}})
+	a.tend(int64(time.Minute))
+	if len(k.followed) != 0 || len(a.known) != 1 {
+		t.Fatalf("between calls: followed %v, known %d", k.followed, len(a.known))
+	}
+	a.expect(int64(time.Hour))
+	if len(k.followed) != 1 {
+		t.Error("it is not followed when the next call begins")
+	}
+	a.note(event.Event{Time: 3, Body: &event.Exit{Process: server.Process}})
+	if len(a.known) != 0 {
+		t.Error("it ended, and is remembered")
+	}
+	// One whose end was not seen, since nobody followed it then.
+	gone := keyOf(server.Process, server.PID)
+	gone.Start -= uint64(time.Hour)
+	a.learn(gone, "gone")
+	a.expect(int64(2 * time.Hour))
+	if len(a.known) != 0 {
+		t.Error("what ended unseen is followed")
+	}
+}
+
+func TestAgentsAreFoundByName(t *testing.T) {
+	server := us(t)
+	for pattern, want := range map[string]bool{
+		server.Name: true, server.Name[:3] + "*": true, "?" + server.Name[1:]: true, server.Name + strings.Repeat("x", 20): len(server.Name) == 15,
+		"antrea-agent": false, "[": false, "": false,
+	} {
+		a := newAgents([]string{pattern}, 1, &kernelSide{followed: map[event.Process]int{}})
+		a.expect(int64(time.Hour))
+		if got := slices.ContainsFunc(agentsOf(a), func(k *agent) bool { return k.key.Pid == server.PID && k.followed }); got != want {
+			t.Errorf("%q: %v", pattern, got)
+		}
+	}
+}
+
+func agentsOf(a *agents) (all []*agent) {
+	for _, k := range a.known {
+		all = append(all, k)
+	}
+	return all
+}

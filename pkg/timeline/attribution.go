@@ -1,0 +1,143 @@
+package timeline
+
+import (
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Evidence is what says that something a server did, it did for a call.
+type Evidence string
+
+// The evidence there can be.
+const (
+	// Certain: it mentions the container, the pod, its namespace, interface or address.
+	Certain Evidence = "certain"
+	// Candidate: it was done while the server was called, which proves nothing.
+	Candidate Evidence = "candidate"
+)
+
+// attribute finds for which connection a server did something. others are the calls it may
+// have been done for as well.
+func (a *agent) attribute(mentions []string) (c *Connection, evidence Evidence, others []Key) {
+	if len(mentions) > 0 {
+		named := func(c *Connection) bool { return slices.Contains(mentions, c.Work.own.op.ContainerID) }
+		from := a.calls
+		if !slices.ContainsFunc(from, named) {
+			from = a.recent
+		}
+		var found []*Connection
+		for _, c := range from {
+			if named(c) && c.Work.own.op.Closed == "" {
+				found = append(found, c)
+			}
+		}
+		switch {
+		case len(found) == 0:
+			return nil, "", nil
+		case len(mentions) == 1:
+			return found[len(found)-1], Certain, nil
+		}
+		return found[0], Candidate, keysOf(found[1:])
+	}
+	if len(a.calls) == 0 {
+		return nil, "", nil
+	}
+	return a.calls[0], Candidate, keysOf(a.calls[1:])
+}
+
+func keysOf(calls []*Connection) (keys []Key) {
+	for _, c := range calls {
+		if key := c.Work.own.op.keyOf(c.Work.own.call); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// work is a program that a server runs, or a descendant of one. It returns the process
+// that it is to be, nil if it is done for no call; false if no server runs it.
+func (t *Timeline) work(e *event.Exec) (*process, bool) {
+	a := t.helpers[e.Process]
+	if a == nil {
+		if a = t.agents[e.Parent]; a == nil {
+			a = t.helpers[e.Parent]
+		}
+	}
+	if a == nil {
+		return nil, false
+	}
+	c, evidence, others := a.attribute(e.Mentions)
+	if c == nil {
+		if len(e.Mentions) == 0 && len(a.periodic) < periodicMax {
+			a.periodic[e.Name] = true
+		}
+		t.help(e.Process, a)
+		return nil, true
+	}
+	periodic := evidence == Candidate && a.periodic[e.Name]
+	worker := c.Work.own
+	if len(others) > 0 || periodic {
+		worker = c.Work.shared
+	}
+	delete(t.helpers, e.Process)
+	p := t.add(e.Process, worker)
+	if p != nil {
+		p.evidence = &Attribution{Evidence: evidence, Periodic: periodic, Others: others}
+	}
+	return p, true
+}
+
+// help follows a process of a server that does nothing for a call so far.
+func (t *Timeline) help(key event.Process, a *agent) {
+	if len(t.helpers) < t.options.Processes {
+		t.helpers[key] = a
+	}
+}
+
+// Attribution says how an image of a server's came to belong to a call.
+type Attribution struct {
+	Evidence Evidence
+	// Periodic: the server runs this also while nobody calls it.
+	Periodic bool
+	// Others are the calls it may have been run for as well.
+	Others []Key
+}
+
+// doing finds the process as which a server asks or waits for something itself; nil if it
+// is done for no call, or for nobody knows which.
+func (t *Timeline) doing(process event.Process, body event.Body) *process {
+	a := t.agents[process]
+	if a == nil {
+		return nil
+	}
+	var mentions []string
+	switch b := body.(type) {
+	case *event.Request:
+		mentions = b.Mentions
+	case *event.Setting:
+		mentions = b.Mentions
+	case *event.Enter, *event.Address, *event.Cut: // by itself that says nothing
+		return nil
+	case *event.Answer: // it is for who asked
+		for _, c := range slices.Concat(a.calls, a.recent) {
+			if w := c.Work.own; w.op.Closed == "" && w.image.refusedBy(b) {
+				return w
+			}
+		}
+		return nil
+	}
+	c, _, others := a.attribute(mentions)
+	switch {
+	case c == nil:
+		return nil
+	case len(others) > 0:
+		return c.Work.shared
+	}
+	return c.Work.own
+}
+
+// refusedBy tells whether the answer is to one of the image's requests.
+func (im *Image) refusedBy(a *event.Answer) bool {
+	return im.Inside != nil && slices.ContainsFunc(im.Inside.Requests, func(r Request) bool { return r.answeredBy(a) })
+}
