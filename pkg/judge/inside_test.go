@@ -146,7 +146,7 @@ func TestTheBiggestPartInWords(t *testing.T) {
 		"waiting for lock /run/xtables.lock (ip6tables, 2 times)": plugin("p", 0, 100,
 			seen(ran("iptables", 0, 40), waited(event.WaitLock, "/run/xtables.lock", from(10, 40))),
 			seen(ran("ip6tables", 40, 100), waited(event.WaitLock, "/run/xtables.lock", from(40, 90)))),
-		"waiting for the kernel's lock rtnl, held by pid 812, which kube-proxy started": seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Holder{PID: 812, Parent: "kube-proxy"})),
+		"waiting for the kernel's lock rtnl, held by pid 812 of kube-proxy": seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Holder{PID: 812, Parent: "kube-proxy"})),
 		"waiting for a lock of the kernel, held by bridge (pid 5)":                      seen(plugin("p", 0, 100), waited(event.WaitMutex, "kernel", from(0, 90), event.Holder{PID: 5, Name: "bridge"})),
 		"network configuration: RTM_NEWLINK of p":                                       seen(plugin("p", 0, 100), asked("RTM_NEWLINK", from(0, 90))),
 		"system call fsync of p":                                                        seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),

@@ -109,6 +109,9 @@ func (i *insider) waits() {
 		switch wait.Kind {
 		case event.WaitLock, event.WaitMutex:
 			s := i.child(i.where, "wait for lock", "lock", wait.Interval, aboutLock(wait)...)
+			if wait.Blame != nil {
+				s.Links = append(s.Links, link(i.ids.run(wait.Blame), "it had the lock"))
+			}
 			s.Attributes = append(s.Attributes, keyValues(nonEmpty(failed))...)
 		case event.WaitSleep:
 			i.child(i.where, "sleep", "wait", wait.Interval, attribute.String("cniscope.system_call", wait.Name))
@@ -126,6 +129,9 @@ func aboutLock(wait timeline.Wait) []attribute.KeyValue {
 	}
 	if wait.Tries > 1 {
 		kvs = append(kvs, attribute.Int("cniscope.lock.tries", wait.Tries))
+	}
+	if wait.Passed > 0 {
+		kvs = append(kvs, attribute.Int("cniscope.lock.passed", wait.Passed))
 	}
 	if h := wait.Holder; h != nil {
 		kvs = append(kvs, nonEmpty(
