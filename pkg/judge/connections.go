@@ -2,7 +2,7 @@ package judge
 
 import (
 	"fmt"
-	"net"
+	"net/netip"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
@@ -17,8 +17,8 @@ func isAPIServer(c *timeline.Connection) bool {
 	if c == nil || c.Network != "tcp" || c.Error != "" {
 		return false
 	}
-	host, port, err := net.SplitHostPort(c.Address)
-	return err == nil && (port == "6443" || port == "443" && net.ParseIP(host).IsPrivate())
+	to, err := netip.ParseAddrPort(c.Address)
+	return err == nil && (to.Port() == 6443 || to.Port() == 443 && to.Addr().IsPrivate())
 }
 
 // asked adds up the time that was lost behind some connections: while they were open, or in

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ type matter struct {
 	call *timeline.Call
 	*Call
 	ledger
+	ran []*program // once it was asked for
 }
 
 // of adds up the parts of some kinds, and returns the largest of them.
@@ -58,48 +60,63 @@ type program struct {
 	longest time.Duration // of one run, while it was waited for
 	// inner is what it ran that took most; empty if that is itself.
 	inner string
+
+	within map[string]int64 // what it and all that it ran took, by name
 }
 
 // programs lists those that were waited for, longest first.
-func (m *matter) programs() (all []*program) {
-	type key struct{ name, plugin, peer string }
+func (m *matter) programs() []*program {
+	if m.ran == nil {
+		m.ran = m.listPrograms()
+	}
+	return m.ran
+}
+
+func (m *matter) listPrograms() (all []*program) {
+	type key struct {
+		name, plugin string
+		agent, at    string
+	}
 	index := map[key]*program{}
-	inner := map[*program]map[string]int64{}
-	runs := map[int]int64{} // by the place of the outermost image
+	of := make([]*program, len(m.spans)) // by the place of the outermost image
+	runs := make([]int64, len(m.spans))  // how long each was waited for
 	for i := range m.spans {
 		s := &m.spans[i]
 		if s.top < 0 {
 			continue
 		}
-		top := m.spans[s.top].image
-		k := key{name: top.Name, plugin: s.plugin}
-		if s.served != nil {
-			k.peer = Peer(s.served)
-		}
-		p := index[k]
+		p := of[s.top] // parents come before children
 		if p == nil {
-			p = &program{name: top.Name, plugin: s.plugin, by: s.served}
-			index[k], inner[p] = p, map[string]int64{}
-			all = append(all, p)
+			k := key{name: s.image.Name, plugin: s.plugin}
+			if s.served != nil {
+				if k.at = s.served.Address; s.served.Server != nil {
+					k.agent = s.served.Server.Name
+				}
+			}
+			if p = index[k]; p == nil {
+				p = &program{name: s.image.Name, plugin: s.plugin, by: s.served, within: map[string]int64{}}
+				index[k] = p
+				all = append(all, p)
+			}
+			of[s.top] = p
+			p.runs++
 		}
 		runs[s.top] += s.own
 		p.time += time.Duration(s.own)
 		p.longest = max(p.longest, time.Duration(runs[s.top]))
-		inner[p][s.image.Name] += s.own
-		if i == s.top {
-			p.runs++
-		}
+		p.within[s.image.Name] += s.own
 	}
 	for _, p := range all {
-		for name, own := range inner[p] {
-			if own > inner[p][p.name] && (p.inner == "" || own > inner[p][p.inner] || own == inner[p][p.inner] && name < p.inner) {
-				p.inner = name
+		most := p.name
+		for name, own := range p.within {
+			if own > p.within[most] || own == p.within[most] && most != p.name && name < most {
+				most = name
 			}
 		}
+		if most != p.name {
+			p.inner = most
+		}
 	}
-	slices.SortStableFunc(all, func(a, b *program) int { return int(b.time - a.time) })
+	slices.SortStableFunc(all, func(a, b *program) int { return cmp.Compare(b.time, a.time) })
 	return all
 }
-
-// took is how long an image was there.
-func took(im *timeline.Image) time.Duration { return time.Duration(im.End - im.Start) }

@@ -70,6 +70,9 @@ func (m *matter) iptablesSlept() (sum time.Duration, steps int) {
 // iptablesAgain adds up the pauses between an iptables that gave up and the next one.
 func (m *matter) iptablesAgain() (sum time.Duration, again int) {
 	for i := range m.spans {
+		if m.spans[i].agent != nil {
+			continue // what a server runs one after another may be for several calls
+		}
 		var gaveUp *timeline.Image
 		for _, child := range m.spans[i].image.Children {
 			if !isIptables(child) {
@@ -86,5 +89,5 @@ func (m *matter) iptablesAgain() (sum time.Duration, again int) {
 			}
 		}
 	}
-	return sum, again
+	return min(sum, m.Took), again
 }
