@@ -79,6 +79,10 @@ fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
 		test/fuzz.sh ./pkg/$${target%:*} $${target#*:} $(FUZZTIME); \
 	done
 
+.PHONY: fuzz-long
+fuzz-long: ## fuzz timeline and judge with events in any order, for 10 minutes
+	test/fuzz.sh ./pkg/pipeline FuzzPipeline 10m
+
 .PHONY: golden
 golden: ## write the expected output of the golden recordings anew, after a change that is meant
 	go test ./plugin/cniscope ./pkg/metrics -run Golden -update

@@ -13,22 +13,43 @@ import (
 // request to the kernel, another system call. Of a plugin's time that is left, as much as
 // it was on a CPU or waited for one is its own; the rest went to what it waited for by
 // weaker evidence, as far as there is some: DAD, an agent, a timer, anything.
-func account(call *timeline.Call) []Part {
-	spans := flatten(call)
-	waits := located(spans)
-	between := charge(spans, waits, call.Start, call.End)
+func account(call *timeline.Call) (parts []Part, l ledger) {
+	l.spans = flatten(call)
+	l.waits = located(l.spans)
+	between := charge(l.spans, l.waits, call.Start, call.End)
 
 	var b book
-	for i, rest := 0, waits; i < len(spans); i++ {
+	for i, rest := 0, l.waits; i < len(l.spans); i++ {
 		n := 0 // waits are in the order of the images they belong to
 		for n < len(rest) && rest[n].span == i {
 			n++
 		}
-		b.image(&spans[i], rest[:n])
+		l.starved += starvation(&l.spans[i], rest[:n])
+		b.image(&l.spans[i], rest[:n])
 		rest = rest[n:]
 	}
 	b.add(Part{Kind: Between, Time: time.Duration(between)})
-	return b.sorted()
+	return b.sorted(), l
+}
+
+// ledger is what the parts of a call's time were made of.
+type ledger struct {
+	spans []span
+	waits []wait
+	// starved is how long the innermost image waited for a CPU, at the most.
+	starved time.Duration
+}
+
+// starvation is how long an image waited for a CPU while it was the innermost, at the most:
+// its threads wait side by side, also while one of them waits for a lock.
+func starvation(s *span, waits []wait) time.Duration {
+	free := s.own
+	for i := range waits {
+		if w := &waits[i]; w.rank < strong || w.rank == requesting {
+			free += w.own
+		}
+	}
+	return time.Duration(min(s.image.RunDelay, free))
 }
 
 // book adds up parts of one kind and name.

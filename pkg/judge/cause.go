@@ -31,6 +31,7 @@ const (
 	CauseStarved     Cause = "cpu_starved"
 	CauseSleep       Cause = "sleep"
 	CauseNetwork     Cause = "network_configuration"
+	CauseSystemCall  Cause = "system_call"
 	CauseRuntime     Cause = "runtime"
 	CausePlugin      Cause = "plugin"
 	CauseFailed      Cause = "plugin_error"
@@ -50,19 +51,15 @@ type Verdict struct {
 	Report string
 }
 
-// finding is a verdict with its weight.
+// finding is what one rule recognised.
 type finding struct {
 	Verdict
 	// time of the call that this explains.
 	time time.Duration
-}
-
-// matter is a call as the rules see it.
-type matter struct {
-	call *timeline.Call
-	*Call
-	// images are all of the call, without what servers did for nobody knows whom.
-	images []*timeline.Image
+	// kind of part that this time is counted as. Of different kinds nothing is counted twice.
+	kind PartKind
+	// overall: it explains why the other findings took so long.
+	overall bool
 }
 
 // rule recognises one pattern; nil if the call does not have it. Each is in a file of its
@@ -72,28 +69,40 @@ type rule func(*matter) *finding
 // rules in the order in which they are preferred: the special before the general.
 func rules() []rule {
 	return []rule{
-		starved, busyAgent, refusedAgent, apiServer, leakedChild, dad, iptablesRetry, heldLock, contended,
-		powerShell, hostLocalScan, manyCommands, slowCommand, slowAgent, networkConfiguration, sleeping,
+		starved, leakedChild, apiServer, refusedAgent, dad, heldLock, contended, iptablesRetry,
+		powerShell, hostLocalScan, manyCommands, slowCommand, slowAgent, networkConfiguration, systemCall, sleeping,
 		runtimeGap, slowPlugin, unexplained,
 	}
 }
 
-// enough is the share of the best finding's time that a more special one needs to be
-// preferred.
-const enough = 0.8
+const (
+	// enough is the share of the best finding's time that a more special one needs to be
+	// preferred.
+	enough = 0.8
+	// worth is the share of a call that a second cause needs to be worth a word, where the
+	// first is less than half of the call.
+	worth = 0.2
+)
 
 // verdict says why a call took so long or failed. An ordinary fast one has none.
-func verdict(call *timeline.Call, c *Call) *Verdict {
+func verdict(call *timeline.Call, c *Call, l ledger) *Verdict {
 	if c.Slow == 0 && c.Failure == "" && !call.Hung {
 		return nil
 	}
-	m := &matter{call: call, Call: c}
-	for _, run := range call.Runs {
-		run.Walk(func(im *timeline.Image) { m.images = append(m.images, im) })
+	m := &matter{call: call, Call: c, ledger: l}
+	killed := c.Failed != nil && c.Failed.Signal == "SIGKILL" && (c.Slow > 0 || call.Hung)
+	if c.Failure != "" && !killed {
+		return failed(m)
 	}
-	if v := failed(m); v != nil {
-		return v
+	v := m.slow()
+	if v != nil && killed { // the runtime has no more patience
+		v.Says += fmt.Sprintf("; then %s was killed", c.Failed.Run.Plugin)
 	}
+	return v
+}
+
+// slow says what a call's time was lost to; nil if nothing at all is known.
+func (m *matter) slow() *Verdict {
 	var found []*finding
 	for _, rule := range rules() {
 		if f := rule(m); f != nil && f.time > 0 {
@@ -103,34 +112,35 @@ func verdict(call *timeline.Call, c *Call) *Verdict {
 	if len(found) == 0 {
 		return nil
 	}
-	best := slices.MaxFunc(found, func(a, b *finding) int { return cmp.Compare(a.time, b.time) })
+	longest := slices.MaxFunc(found, func(a, b *finding) int { return cmp.Compare(a.time, b.time) })
+	best := longest
 	for _, f := range found { // the first, which is the most special, that is nearly as good
-		if float64(f.time) >= enough*float64(best.time) {
+		if f.overall || float64(f.time) >= enough*float64(longest.time) {
 			best = f
 			break
 		}
 	}
 	v := best.Verdict
-	v.Says = fmt.Sprintf("%s of %s %s", Round(best.time), Round(c.Took), v.Says)
-	if call.Reconfigured != 0 {
+	v.Says = fmt.Sprintf("%s of %s %s", Round(best.time), Round(m.Took), v.Says)
+	if next := m.next(best, found); next != nil {
+		v.Says += fmt.Sprintf("; %s %s", Round(next.time), next.Says)
+	}
+	if m.call.Reconfigured != 0 {
 		v.Says += fmt.Sprintf("; the CNI folder was written meanwhile, so for up to %s no other call of the node could begin",
-			Round(time.Duration(call.End-call.Reconfigured)))
+			Round(time.Duration(m.call.End-m.call.Reconfigured)))
 	}
 	return &v
 }
 
-// of adds up the parts of some kinds, and returns the largest of them.
-func (m *matter) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
-	for i := range m.Parts { // largest first
-		if p := &m.Parts[i]; slices.Contains(kinds, p.Kind) {
-			sum += p.Time
-			if largest == nil {
-				largest = p
-			}
+// next is a second cause that is worth a word.
+func (m *matter) next(best *finding, found []*finding) (next *finding) {
+	if best.time > m.Took/2 || best.overall {
+		return nil
+	}
+	for _, f := range found {
+		if f.kind != best.kind && !f.overall && float64(f.time) >= worth*float64(m.Took) && (next == nil || f.time > next.time) {
+			next = f
 		}
 	}
-	return sum, largest
+	return next
 }
-
-// took is how long an image was there.
-func took(im *timeline.Image) time.Duration { return time.Duration(im.End - im.Start) }

@@ -11,13 +11,16 @@ type span struct {
 	image *timeline.Image
 	depth int
 	outer string // the outermost command around it; empty if there is none
-	// agent is the connection of which the image is the server's work, or nil; plugin is who
-	// called it.
-	agent      *timeline.Connection
-	inAgent    bool // for what is below it: that is such work
-	plugin     string
-	start, end int64
-	own        int64 // time in which it was the innermost
+	// top is the place of the outermost command that it is part of, itself included; of what
+	// a server ran, of the one that the server itself ran. -1 if it is no command.
+	top int
+	// agent is the connection of which the image is the server's work, or nil; served the one
+	// for which it was run by a server; plugin is who called it.
+	agent, served *timeline.Connection
+	plugin        string
+	leaves        bool // the innermost run around it ended by itself: it waited for nothing that outlived it
+	start, end    int64
+	own           int64 // time in which it was the innermost
 }
 
 // flatten lists the images of a call, parents before children.
@@ -28,30 +31,45 @@ func flatten(call *timeline.Call) []span {
 	}
 	spans := make([]span, 0, n)
 	for _, run := range call.Runs {
-		spans = flattenImage(spans, run, span{start: call.Start, end: call.End, depth: -1})
+		spans = flattenImage(spans, run, span{start: call.Start, end: call.End, depth: -1, top: -1})
 	}
 	return spans
 }
 
 // flattenImage lists an image and what is below it. A child is clipped to its parent's
-// extent: nothing waited for what went on after that.
+// extent: nothing waited for what went on after that. What goes on after a run has ended by
+// itself was not waited for at all.
 func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	s := span{
-		image: im, depth: parent.depth + 1, outer: parent.outer, agent: parent.agent, plugin: parent.plugin,
+		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
+		plugin: parent.plugin, leaves: parent.leaves,
 		start: max(im.Start, parent.start), end: min(im.End, parent.end),
 	}
 	s.end = max(s.start, s.end)
-	spans = append(spans, s)
-	s.inAgent, s.agent = s.agent != nil, nil
+	inAgent := parent.served != nil
 	switch {
 	case im.Run != nil:
-		s.outer, s.plugin = "", im.Run.Plugin
-	case parent.inAgent:
+		s.top, s.served, s.plugin = -1, nil, im.Run.Plugin
+		s.leaves = im.Ended && im.Signal == "" && !im.Outlived
+	case s.top < 0 && s.agent == nil:
+		s.top = len(spans)
+	}
+	spans = append(spans, s)
+	switch {
+	case im.Run != nil:
+		s.outer = ""
+	case inAgent:
 		s.outer += " > " + im.Name
 	case s.outer == "":
 		s.outer = im.Name
 	}
+	if s.agent != nil {
+		s.served, s.agent = s.agent, nil
+	}
 	for _, child := range im.Children {
+		if child.Outlived && s.leaves {
+			continue
+		}
 		spans = flattenImage(spans, child, s)
 	}
 	if im.Inside == nil {
@@ -61,8 +79,9 @@ func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	// for.
 	for _, c := range im.Inside.Connections {
 		if c.Work != nil {
-			s.agent = c
-			spans = flattenImage(spans, c.Work.Own, s)
+			below := s
+			below.agent, below.top = c, -1
+			spans = flattenImage(spans, c.Work.Own, below)
 		}
 	}
 	return spans

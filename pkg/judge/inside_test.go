@@ -146,19 +146,19 @@ func TestTheBiggestPartInWords(t *testing.T) {
 		"waiting for lock /run/xtables.lock (ip6tables, 2 times)": plugin("p", 0, 100,
 			seen(ran("iptables", 0, 40), waited(event.WaitLock, "/run/xtables.lock", from(10, 40))),
 			seen(ran("ip6tables", 40, 100), waited(event.WaitLock, "/run/xtables.lock", from(40, 90)))),
-		"waiting for the kernel's lock rtnl, held by pid 812, which kube-proxy started": seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Holder{PID: 812, Parent: "kube-proxy"})),
-		"waiting for a lock of the kernel, held by bridge (pid 5)":                      seen(plugin("p", 0, 100), waited(event.WaitMutex, "kernel", from(0, 90), event.Holder{PID: 5, Name: "bridge"})),
-		"network configuration: RTM_NEWLINK of p":                                       seen(plugin("p", 0, 100), asked("RTM_NEWLINK", from(0, 90))),
-		"system call fsync of p":                                                        seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),
-		"waiting for IPv6 DAD, in plugin p, for fd00::5 on eth0":                        seen(plugin("p", 0, 100), detects(from(0, 90))),
-		"calling /run/agent.sock, from plugin p":                                        seen(plugin("p", 0, 100), called(from(0, 90))),
-		"calling agentd at /run/agent.sock, from plugin p":                              seen(plugin("p", 0, 100), called(from(0, 90)), func(in *timeline.Inside) { in.Connections[0].Server = &event.Holder{Name: "agentd"} }),
-		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED":         seen(plugin("p", 0, 100), called(from(0, 90)), func(in *timeline.Inside) { in.Connections[0].Tries, in.Connections[0].Error = 3, "ECONNREFUSED" }),
-		"asleep, in plugin p":                                                           seen(plugin("p", 0, 100), slept(from(0, 90))),
-		"waiting for something unknown, in plugin p":                                    seen(plugin("p", 0, 100), polled(from(0, 90))),
-		"waiting for locks of the kernel, each time shortly (40 times)":                 seen(plugin("p", 0, 100), func(in *timeline.Inside) { in.Mutexes = timeline.Tally{Count: 40, Time: 90 * ms} }),
-		"network configuration, in short requests of p (40 times)":                      seen(plugin("p", 0, 100), func(in *timeline.Inside) { in.Queries = timeline.Tally{Count: 40, Time: 90 * ms} }),
-		"unexplained, inside plugin p":                                                  seen(plugin("p", 0, 100)),
+		"waiting for the kernel's lock rtnl, held by pid 812 of kube-proxy":     seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Holder{PID: 812, Parent: "kube-proxy"})),
+		"waiting for a lock of the kernel, held by bridge (pid 5)":              seen(plugin("p", 0, 100), waited(event.WaitMutex, "kernel", from(0, 90), event.Holder{PID: 5, Name: "bridge"})),
+		"network configuration: RTM_NEWLINK of p":                               seen(plugin("p", 0, 100), asked("RTM_NEWLINK", from(0, 90))),
+		"system call fsync of p":                                                seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),
+		"waiting for IPv6 DAD, in plugin p, for fd00::5 on eth0":                seen(plugin("p", 0, 100), detects(from(0, 90))),
+		"calling /run/agent.sock, from plugin p":                                seen(plugin("p", 0, 100), called(from(0, 90))),
+		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(in *timeline.Inside) { in.Connections[0].Server = &event.Holder{Name: "agentd"} }),
+		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED": seen(plugin("p", 0, 100), called(from(0, 90)), func(in *timeline.Inside) { in.Connections[0].Tries, in.Connections[0].Error = 3, "ECONNREFUSED" }),
+		"asleep, in plugin p":                                                   seen(plugin("p", 0, 100), slept(from(0, 90))),
+		"waiting for something unknown, in plugin p":                            seen(plugin("p", 0, 100), polled(from(0, 90))),
+		"waiting for locks of the kernel, each time shortly (40 times)":         seen(plugin("p", 0, 100), func(in *timeline.Inside) { in.Mutexes = timeline.Tally{Count: 40, Time: 90 * ms} }),
+		"network configuration, in short requests of p (40 times)":              seen(plugin("p", 0, 100), func(in *timeline.Inside) { in.Queries = timeline.Tally{Count: 40, Time: 90 * ms} }),
+		"unexplained, inside plugin p":                                          seen(plugin("p", 0, 100)),
 	} {
 		op := add(run)
 		if got := options.Judge(op).Calls[op.Calls[0]].Parts[0].String(); got != want {
@@ -232,6 +232,13 @@ func TestThePartsSumExactlyWithWaits(t *testing.T) {
 		}
 		if sum != c.Took {
 			t.Fatalf("parts sum to %s of %s", sum, c.Took)
+		}
+		parts, ledger := account(op.Calls[0])
+		m := &matter{call: op.Calls[0], Call: &Call{Took: c.Took, Parts: parts}, ledger: ledger}
+		for i, rule := range rules() {
+			if f := rule(m); f != nil && (f.time < 0 || f.time > c.Took || f.Cause == "" || f.Says == "" && f.time > 0) {
+				t.Fatalf("rule %d explains %s of %s by %s: %s", i, f.time, c.Took, f.Cause, f.Says)
+			}
 		}
 	}
 }

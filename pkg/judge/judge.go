@@ -113,7 +113,8 @@ func (o Options) Judge(op *timeline.Operation) *Judgement {
 }
 
 func (o Options) call(j *Judgement, call *timeline.Call) *Call {
-	c := &Call{Took: time.Duration(call.End - call.Start), Parts: account(call)}
+	parts, ledger := account(call)
+	c := &Call{Took: time.Duration(call.End - call.Start), Parts: parts}
 	if o.Call > 0 && c.Took > o.Call {
 		c.Slow = o.Call
 	}
@@ -131,7 +132,7 @@ func (o Options) call(j *Judgement, call *timeline.Call) *Call {
 		never := strings.Join(call.NeverRun, ", ") + " never run"
 		c.Failure = strings.TrimPrefix(c.Failure+"; "+never, "; ")
 	}
-	c.Verdict = verdict(call, c)
+	c.Verdict = verdict(call, c, ledger)
 	return c
 }
 

@@ -124,14 +124,28 @@ func holder(w *timeline.Wait) string {
 		return ""
 	}
 	said := "held by " + h.Name
-	switch {
-	case h.Name == "":
+	if h.Name == "" {
 		said = fmt.Sprintf("held by pid %d", h.PID)
-	case h.PID != 0:
+	}
+	if of := h.Parent; of != "" && of != h.Name && !ordinary(of) {
+		said += " of " + of
+	}
+	if h.Name != "" && h.PID != 0 {
 		said += fmt.Sprintf(" (pid %d)", h.PID)
 	}
-	if h.Parent != "" && h.Parent != h.Name {
-		said += ", which " + h.Parent + " started"
+	if b := w.Blame; b != nil && b.Pod.Name != "" {
+		said += " for pod " + b.Pod.Namespace + "/" + b.Pod.Name
+	}
+	switch {
+	case w.Passed == 1:
+		said += ", then by another one"
+	case w.Passed > 1:
+		said += fmt.Sprintf(", then by %d others", w.Passed)
 	}
 	return said
+}
+
+// ordinary tells a parent that says nothing about its child.
+func ordinary(parent string) bool {
+	return strings.HasPrefix(parent, "containerd") || parent == "systemd" || parent == "init" || parent == "tini"
 }

@@ -31,6 +31,8 @@ type wait struct {
 	own        int64
 	// part is what it is charged to.
 	part Part
+	// of is what it was waited for, where that was a connection.
+	of *timeline.Connection
 }
 
 // located lists what the images of spans waited for, as far as it is known when.
@@ -73,11 +75,16 @@ type collector struct {
 	waits []wait
 }
 
-func (c *collector) add(rank int, when timeline.Interval, part Part) {
+func (c *collector) add(rank int, when timeline.Interval, part Part, of ...*timeline.Connection) {
 	start, end := max(when.Start, c.s.start), min(when.End, c.s.end)
-	if start < end {
-		c.waits = append(c.waits, wait{rank: rank, start: start, end: end, span: c.i, part: part})
+	if start >= end {
+		return
 	}
+	w := wait{rank: rank, start: start, end: end, span: c.i, part: part}
+	if len(of) > 0 {
+		w.of = of[0]
+	}
+	c.waits = append(c.waits, w)
 }
 
 func (c *collector) locks(in *timeline.Inside) {
@@ -130,7 +137,7 @@ func (c *collector) others(in *timeline.Inside, plugin string) {
 		if made.Error != "" {
 			detail = fmt.Sprintf("refused %d times: %s", made.Tries, made.Error)
 		}
-		c.add(calling, made.Interval, Part{Kind: Agents, Name: name, In: plugin, Count: 1, Detail: detail})
+		c.add(calling, made.Interval, Part{Kind: Agents, Name: name, In: plugin, Count: 1, Detail: detail}, made)
 	}
 	for _, i := range in.Asleep {
 		c.add(asleep, i, Part{Kind: Sleep, Name: plugin, Count: 1})

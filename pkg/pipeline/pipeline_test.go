@@ -94,6 +94,10 @@ func sound(t *testing.T, r Result) {
 			}
 			sum += part.Time
 		}
+		why := c.Slow > 0 || c.Failure != "" || call.Hung
+		if v := c.Verdict; v != nil && (!why || v.Cause == "" || v.Says == "") || v == nil && why && c.Took > 0 {
+			t.Errorf("of a call of %s the verdict is %+v", c.Took, v)
+		}
 		if c.Took < 0 || len(c.Parts) > 0 && sum != c.Took {
 			t.Errorf("parts sum to %s of %s", sum, c.Took)
 		}

@@ -168,6 +168,8 @@ func (t *Timeline) finish(op *operation) {
 	}
 	op.nameInterfaces()
 	op.unanswered()
+	t.blame(op)
+	op.acquit()
 	t.leave(op)
 	t.dismiss(op)
 }
@@ -182,6 +184,7 @@ func (t *Timeline) abandon(op *operation) {
 	}
 	slices.Sort(keys) // what they leave behind comes in one order
 	for _, key := range keys {
+		t.suspects.over(key, t.processes[key])
 		t.gaveUp(t.processes[key])
 		t.disconnect(t.processes[key], t.now)
 		delete(t.processes, key)

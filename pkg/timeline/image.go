@@ -91,6 +91,7 @@ func (t *Timeline) exit(now int64, e *event.Exit) {
 		return
 	}
 	delete(t.processes, e.Process)
+	t.suspects.over(e.Process, p)
 	t.gaveUp(p)
 	t.disconnect(p, now)
 	if e.Unseen {

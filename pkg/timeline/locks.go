@@ -16,11 +16,13 @@ type locks struct {
 
 // hold is that a process had a lock.
 type hold struct {
-	by    event.Process
-	pid   uint32
-	name  string
-	since int64
-	until int64 // 0 while it has it
+	by   event.Process
+	pid  uint32
+	name string
+	// suspect is the run it belongs to; nil if it is none's.
+	suspect *suspect
+	since   int64
+	until   int64 // 0 while it has it
 }
 
 const (
@@ -117,6 +119,26 @@ func (l *locks) holder(path string, said *event.Holder, waiter event.Process, wa
 		return nil, 0, false
 	}
 	return said, max(0, least-wait.Start), false
+}
+
+// accused finds the run that had a lock when a wait for it began.
+func (t *Timeline) accused(wait Wait, waiter *process) *suspect {
+	for _, h := range t.locks.paths[wait.Path] {
+		if h.by == wait.Holder.Process && h.since <= wait.Start && (h.until == 0 || h.until > wait.Start) && h.suspect != nil && h.suspect.run != waiter.run {
+			return h.suspect
+		}
+	}
+	return t.suspected(wait.Holder.Process, waiter)
+}
+
+// passed counts who had a lock during a wait for it, without the one that had it first.
+func (l *locks) passed(path string, first event.Process, wait Interval) (n int) {
+	for _, h := range l.paths[path] {
+		if h.since > wait.Start && h.since < wait.End && h.by != first {
+			n++
+		}
+	}
+	return n
 }
 
 // prune forgets the locks that nobody has had for a while.

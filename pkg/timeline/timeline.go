@@ -54,6 +54,7 @@ type Timeline struct {
 	orphans   *history // the last ones that waited in vain, by container
 	networks  []event.Network
 	locks     *locks
+	suspects  suspects
 	sockets   map[string]*Connection
 	accepts   []*event.Accept // of connections that are not told yet
 	// agents are the servers that runs call; helpers are processes of theirs that do
@@ -246,7 +247,8 @@ type operation struct {
 	commit int64
 	closed Closed
 	// until is how long it waits for what is above its calls, once it is over; 0 before.
-	until int64
+	until    int64
+	suspects []*suspect // its runs, as far as others may have waited for them
 	// aboves are the runtime's spans of the sandbox, as far as they were told.
 	aboves []*event.Above
 }

@@ -25,6 +25,13 @@ type Wait struct {
 	// let go (ns): exactly, or at least.
 	HolderAge int64
 	AgeExact  bool
+	// Passed is how many others had the lock one after another in the meantime, as far as
+	// they were seen.
+	Passed int
+	// Blame is the run of a plugin that had it when the wait began; nil if it was none.
+	Blame *Blame
+
+	suspect *suspect
 }
 
 const (
@@ -64,6 +71,9 @@ func (t *Timeline) wait(now int64, w *event.Wait) {
 	switch w.Kind {
 	case event.WaitMutex:
 		in.Mutexes.add(1, kept.took())
+		if w.Holder != nil {
+			kept.suspect = t.suspected(w.Holder.Process, p)
+		}
 		long = true // only those are told that are worth it, and they lie within requests
 	case event.WaitSleep:
 		in.Sleeps.add(1, kept.took())
@@ -107,7 +117,7 @@ func (t *Timeline) fileLock(now int64, w *event.Wait, p *process) {
 	if w.Error == "" {
 		h := hold{by: w.Process, since: now}
 		if p != nil {
-			h.pid, h.name = p.current().PID, p.current().Name
+			h.pid, h.name, h.suspect = p.current().PID, p.current().Name, p.suspect()
 		}
 		t.locks.take(w.Path, h)
 	}
@@ -139,6 +149,10 @@ func (t *Timeline) lockWait(now int64, w *event.Wait, p *process) {
 func (t *Timeline) lockWaited(p *process, wait Wait) {
 	im := p.current()
 	wait.Interval = im.within(wait.Start, wait.End)
+	if wait.Holder != nil {
+		wait.suspect = t.accused(wait, p)
+		wait.Passed = t.locks.passed(wait.Path, wait.Holder.Process, wait.Interval)
+	}
 	in, d := im.inside(), wait.took()
 	in.Locks.add(1, d)
 	if d >= int64(t.options.MinSpan) && t.room(p, "waits") {

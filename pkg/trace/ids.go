@@ -52,6 +52,14 @@ func (g IDs) of(op timeline.Key) oteltrace.SpanContext {
 	return oteltrace.NewSpanContext(c)
 }
 
+// run is where the run of a plugin can be found.
+func (g IDs) run(b *timeline.Blame) oteltrace.SpanContext {
+	trace := g.of(b.Call).TraceID()
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{
+		TraceID: trace, SpanID: g.span(trace, string(b.Process), b.Start), TraceFlags: oteltrace.FlagsSampled,
+	})
+}
+
 // span is the id of what a process began at a time.
 func (g IDs) span(trace oteltrace.TraceID, process string, start int64) (id oteltrace.SpanID) {
 	g.derive(id[:], start, g.Seed, string(trace[:]), process)

@@ -110,6 +110,9 @@ func (i *insider) waits() {
 		switch wait.Kind {
 		case event.WaitLock, event.WaitMutex:
 			s := i.child(i.where, "wait for lock", "lock", wait.Interval, aboutLock(wait)...)
+			if wait.Blame != nil {
+				s.Links = append(s.Links, link(i.ids.run(wait.Blame), "it had the lock"))
+			}
 			s.Attributes = append(s.Attributes, keyValues(nonEmpty(failed))...)
 			if limit, slow := i.j.SlowLocks[wait]; slow {
 				i.slow(s, limit, wait.End)
@@ -130,6 +133,9 @@ func aboutLock(wait *timeline.Wait) []attribute.KeyValue {
 	}
 	if wait.Tries > 1 {
 		kvs = append(kvs, attribute.Int("cniscope.lock.tries", wait.Tries))
+	}
+	if wait.Passed > 0 {
+		kvs = append(kvs, attribute.Int("cniscope.lock.passed", wait.Passed))
 	}
 	if h := wait.Holder; h != nil {
 		kvs = append(kvs, nonEmpty(

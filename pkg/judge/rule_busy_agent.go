@@ -1,0 +1,42 @@
+package judge
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// busyAgent: the agent behind a plugin that failed had answered that it has too much to do.
+// What is said inside a connection is not read; the plugin passes it on.
+func busyAgent(m *matter) *Verdict {
+	r := result(m.Failed)
+	if r == nil || !tooMany(r.Message) {
+		return nil
+	}
+	v := &Verdict{
+		Cause:  CauseBusy,
+		Says:   fmt.Sprintf("the agent behind %s had too much to do and turned it away: %s", m.Failed.Run.Plugin, m.Failure),
+		Remedy: "fewer pods at once, or a higher limit of the agent (Cilium: --api-rate-limit)",
+		Report: "cilium/cilium#22023",
+	}
+	if time, most := m.of(Agents); most != nil {
+		v.Says += fmt.Sprintf("; %s of %s %s", Round(time), Round(m.Took), most)
+	}
+	return v
+}
+
+// tooMany tells the answers that mean so: HTTP's 429 (RFC 6585, 4), gRPC's 8, in the words
+// in which they are passed on.
+func tooMany(message string) bool {
+	said := strings.ToLower(message)
+	if strings.Contains(said, "client rate limiter") { // it was the plugin's own
+		return false
+	}
+	said = strings.ReplaceAll(said, " ", "")
+	for _, sign := range []string{"toomanyrequests", "resourceexhausted"} {
+		if strings.Contains(said, sign) {
+			return true
+		}
+	}
+	return regexp.MustCompile(`(\[|http(/[0-9.]+)?|status|code):?=?429\b`).MatchString(said)
+}

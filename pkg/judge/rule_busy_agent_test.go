@@ -1,0 +1,35 @@
+package judge
+
+import "testing"
+
+func TestBusyAgent(t *testing.T) {
+	failing := func(message string) ruling {
+		return ruling{op: add(with(seen(plugin("cilium-cni", 0, 90), wrote(message)), exit(1)))}
+	}
+	table := map[string]ruling{}
+	for name, message := range map[string]string{
+		"Cilium's agent": `unable to create endpoint: [PUT /endpoint/{id}][429] putEndpointIdTooManyRequests`,
+		"HTTP":           `agent answered: HTTP 429`,
+		"in words":       `status 500: Too Many Requests`,
+		"gRPC":           `rpc error: code = ResourceExhausted desc = busy`,
+	} {
+		r := failing(message)
+		r.cause, r.says, r.remedy, r.report = CauseBusy, `^the agent behind cilium-cni had too much to do and turned it away: cilium-cni exited 1: `, `rate-limit`, "cilium/cilium#22023"
+		table[name] = r
+	}
+	for name, message := range map[string]string{
+		"control: an id":               `no endpoint 429`,
+		"control: another number":      `HTTP 4290`,
+		"control: the plugin's limits": `client rate limiter Wait returned an error: context deadline exceeded`,
+	} {
+		r := failing(message)
+		r.cause = CauseFailed
+		table[name] = r
+	}
+	r := ruling{
+		op:    add(with(seen(plugin("p", 0, 900), wrote("HTTP 429"), dialled("unix", "/run/a.sock", from(100, 900))), exit(1))),
+		cause: CauseBusy, says: `"; 800ms of 900ms calling /run/a\.sock, from plugin p$`,
+	}
+	table["how long it waited for that"] = r
+	rulings(t, table)
+}

@@ -1,0 +1,93 @@
+package judge
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+const (
+	// quantum is how long iptables before 1.8.8 sleeps until it asks for its lock again
+	// (iptables(8), --wait-interval).
+	quantum = time.Second
+	// inUse is the exit code of an iptables that found others at work: RESOURCE_PROBLEM
+	// (include/xtables.h).
+	inUse = 4
+	// pause is how long whoever runs such an iptables again waits at least before that.
+	pause = 100 * time.Millisecond
+)
+
+// isIptables tells iptables and its kin by the name.
+func isIptables(im *timeline.Image) bool {
+	return im.Run == nil && (strings.HasPrefix(im.Name, "iptables") || strings.HasPrefix(im.Name, "ip6tables") || strings.HasPrefix(im.Name, "xtables"))
+}
+
+// iptablesRetry: iptables found somebody else at work. It slept a second, or gave up, and
+// whoever ran it slept and ran it again.
+func iptablesRetry(m *matter) *finding {
+	slept, steps := m.iptablesSlept()
+	rested, again := m.iptablesAgain()
+	v := Verdict{
+		Cause:  CauseRetry,
+		Remedy: "iptables 1.8.8 or later, with --wait, waits for the lock itself and no longer than it must; let what has the lock do less at once, or use the nft backend, which needs no lock",
+		Report: "istio/istio#51739",
+	}
+	switch {
+	case slept == 0 && rested == 0:
+		return nil
+	case slept >= rested:
+		v.Says = fmt.Sprintf("in iptables, asleep in %d steps of %s: it found others at work and tried again", steps, quantum)
+		return &finding{Verdict: v, time: slept, kind: Commands}
+	}
+	v.Says = fmt.Sprintf("until iptables, which had found others at work (exit code %d), was run again (%d times, each after %s or so)",
+		inUse, again, Round(rested/time.Duration(again)))
+	return &finding{Verdict: v, time: rested, kind: Sleep}
+}
+
+// iptablesSlept adds up the sleeps of iptables itself. Timers are never early and rarely
+// late by a third.
+func (m *matter) iptablesSlept() (sum time.Duration, steps int) {
+	for i := range m.spans {
+		s := &m.spans[i]
+		if !isIptables(s.image) || s.image.Inside == nil {
+			continue
+		}
+		var all time.Duration
+		for _, w := range s.image.Inside.Waits {
+			if d := time.Duration(w.End - w.Start); w.Kind == event.WaitSleep && d >= quantum && d < quantum*4/3 {
+				all += d
+				steps++
+			}
+		}
+		sum += min(all, time.Duration(s.own)) // the rest is said of the lock it waited for
+	}
+	return sum, steps
+}
+
+// iptablesAgain adds up the pauses between an iptables that gave up and the next one.
+func (m *matter) iptablesAgain() (sum time.Duration, again int) {
+	for i := range m.spans {
+		if m.spans[i].agent != nil {
+			continue // what a server runs one after another may be for several calls
+		}
+		var gaveUp *timeline.Image
+		for _, child := range m.spans[i].image.Children {
+			if !isIptables(child) {
+				continue
+			}
+			if gaveUp != nil {
+				if d := time.Duration(child.Start - gaveUp.End); d >= pause {
+					sum += d
+					again++
+				}
+			}
+			if gaveUp = nil; child.Code == inUse {
+				gaveUp = child
+			}
+		}
+	}
+	return min(sum, m.Took), again
+}

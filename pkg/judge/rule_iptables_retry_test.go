@@ -1,0 +1,41 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+func TestIptablesRetry(t *testing.T) {
+	naps := func(each int64, n int) []func(*timeline.Inside) {
+		var all []func(*timeline.Inside)
+		for i := range int64(n) {
+			all = append(all, waited(event.WaitSleep, "pselect6", from(10+i*each, 10+(i+1)*each)))
+		}
+		return all
+	}
+	rulings(t, map[string]ruling{
+		"it sleeps in steps of a second": {
+			op:    add(plugin("istio-cni", 0, 3100, seen(ran("iptables", 0, 3050), naps(1005, 3)...))),
+			cause: CauseRetry, says: `^3\.02s of 3\.1s in iptables, asleep in 3 steps of 1s`, remedy: `1\.8\.8`, report: "istio/istio#51739",
+		},
+		"whoever ran it sleeps, after exit code 4": {
+			op: add(plugin("istio-cni", 0, 3100, with(ran("iptables", 0, 10), exit(4)), with(ran("iptables", 1010, 1020), exit(4)),
+				with(ran("iptables-restore", 2020, 2030), exit(4)), ran("iptables", 3030, 3040))),
+			cause: CauseRetry, says: `^3s of 3\.1s until iptables, which had found others at work \(exit code 4\), was run again \(3 times, each after 1s or so\)$`,
+		},
+		"control: other sleeps are no retries": {
+			op: add(plugin("p", 0, 3100, seen(ran("iptables", 0, 3050), naps(600, 5)...))), cause: CauseCommand,
+		},
+		"control: other programs sleep, too": {
+			op: add(plugin("p", 0, 3100, seen(ran("sleep", 0, 3050), naps(1005, 3)...))), cause: CauseCommand,
+		},
+		"control: exit code 1 says that a rule is not there": {
+			op: add(with(plugin("p", 0, 1100, with(ran("iptables", 0, 10), exit(1)), ran("iptables", 1010, 1020)), cpu(1000))), cause: CausePlugin,
+		},
+		"control: a wait for the lock says who has it": {
+			op: add(plugin("p", 0, 3100, seen(ran("iptables", 0, 3050), append(naps(1005, 3), waited(event.WaitLock, "/run/xtables.lock", from(10, 3040)))...))), cause: CauseLock,
+		},
+	})
+}

@@ -1,0 +1,71 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// leakedChild: whoever runs a plugin reads its standard output to the end, and that comes
+// when the last process closes it. A child that the plugin left behind, and at whose end
+// things went on, had it open.
+func leakedChild(m *matter) (worst *finding) {
+	look := func(runs []*timeline.Image, end int64, kind PartKind) {
+		for i, run := range runs {
+			if run.Run == nil || !run.Ended {
+				continue
+			}
+			next := end
+			if i+1 < len(runs) {
+				next = runs[i+1].Start
+			}
+			if f := leaked(run, next); f != nil && (worst == nil || f.time > worst.time) {
+				f.kind = kind
+				worst = f
+			}
+		}
+	}
+	for _, run := range m.call.Runs {
+		run.Walk(func(im *timeline.Image) {
+			if im.Run != nil && im.Ended {
+				look(im.Children, im.End, Waiting)
+			}
+		})
+	}
+	look(m.call.Runs, m.call.End, Between)
+	return worst
+}
+
+// leaked tells whether what came after a run waited for a child that the run left behind.
+func leaked(run *timeline.Image, next int64) *finding {
+	child := outlived(run)
+	if child == nil || !child.Ended || child.Unseen {
+		return nil
+	}
+	gap, late := time.Duration(next-run.End), time.Duration(next-child.End)
+	// It goes on when the child is gone, give or take what it takes to start a program.
+	if gap <= 0 || late < 0 || late > gap/10+20*time.Millisecond {
+		return nil
+	}
+	return &finding{Verdict: Verdict{
+		Cause:  CauseLeakedChild,
+		Says:   fmt.Sprintf("waiting for the end of %s (pid %d), which %s left behind with its standard output open", child.Name, child.PID, run.Run.Plugin),
+		Remedy: "the plugin must give what it leaves behind another standard output, or wait for it",
+	}, time: gap}
+}
+
+// outlived finds what went on longest after its run was over.
+func outlived(run *timeline.Image) (last *timeline.Image) {
+	var look func(*timeline.Image)
+	look = func(im *timeline.Image) {
+		for _, child := range im.Children {
+			if child.Outlived && (last == nil || child.End > last.End) {
+				last = child
+			}
+			look(child)
+		}
+	}
+	look(run)
+	return last
+}

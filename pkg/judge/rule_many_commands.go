@@ -1,0 +1,31 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+)
+
+// many is how many commands a call runs at least that has many: an ordinary ADD of bridge
+// and portmap has 36.
+const many = 40
+
+// manyCommands: none of them is slow, but there are so many.
+func manyCommands(m *matter) *finding {
+	var sum, longest time.Duration
+	n, most := 0, (*program)(nil)
+	for _, p := range m.programs() {
+		sum += p.time
+		n += p.runs
+		longest = max(longest, p.longest)
+		if most == nil || p.runs > most.runs {
+			most = p
+		}
+	}
+	if n < many || longest > sum/4 {
+		return nil
+	}
+	return &finding{Verdict: Verdict{
+		Cause: CauseCommands, Says: fmt.Sprintf("in %d commands, %d of them %s", n, most.runs, most.name),
+		Remedy: instead(most.name), Report: "containernetworking/plugins#510",
+	}, time: sum, kind: Commands}
+}

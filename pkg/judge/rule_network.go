@@ -1,0 +1,13 @@
+package judge
+
+// networkConfiguration: the kernel itself took that long to do what a plugin asked for.
+func networkConfiguration(m *matter) *finding {
+	time, most := m.of(Network)
+	if most == nil {
+		return nil
+	}
+	return &finding{Verdict: Verdict{
+		Cause: CauseNetwork, Says: "in " + most.String(),
+		Remedy: "the request and its interface are in the trace: a module that must be loaded, or an interface with many members, takes the kernel long",
+	}, time: time, kind: Network}
+}

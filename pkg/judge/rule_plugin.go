@@ -1,0 +1,13 @@
+package judge
+
+// slowPlugin: a plugin computed.
+func slowPlugin(m *matter) *finding {
+	_, most := m.of(Plugins)
+	if most == nil {
+		return nil
+	}
+	return &finding{Verdict: Verdict{
+		Cause: CausePlugin, Says: "on a CPU, or waiting for one, in plugin " + most.Name,
+		Remedy: "a profile of the plugin tells more (perf record)",
+	}, time: most.Time, kind: Plugins}
+}

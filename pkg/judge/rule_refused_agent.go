@@ -1,0 +1,54 @@
+package judge
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// refusedAgent: nobody answers where the plugin calls, and it goes on trying.
+func refusedAgent(m *matter) *finding {
+	time, most, n := m.waited(isRefused)
+	if n == 0 {
+		return nil
+	}
+	v := refusal(most.of)
+	return &finding{Verdict: v, time: time, kind: Agents}
+}
+
+func refusal(c *timeline.Connection) Verdict {
+	often := "once"
+	if c.Tries > 1 {
+		often = fmt.Sprintf("%d times", c.Tries)
+	}
+	return Verdict{
+		Cause:  CauseRefused,
+		Says:   fmt.Sprintf("calling %s in vain, %s: %s", c.Address, often, c.Error),
+		Remedy: "whoever serves there does not run, or listens elsewhere: look at the agent's pod, and at the address in the plugin's configuration",
+		Report: "containerd/containerd#4666",
+	}
+}
+
+// refusedLast returns the call of a run that failed in vain, if that was the last thing it
+// called: else it did without.
+func refusedLast(run *timeline.Image) (last *timeline.Connection) {
+	if run.Inside == nil {
+		return nil
+	}
+	for _, c := range run.Inside.Connections {
+		// Every program of the C library asks for a cache of names first (nscd(8)).
+		if !strings.Contains(c.Address, "/nscd/") && (last == nil || c.End >= last.End) {
+			last = c
+		}
+	}
+	if last == nil || last.Error == "" || time.Duration(run.End-last.End) > aftermath {
+		return nil
+	}
+	return last
+}
+
+// aftermath is how long after a call in vain a plugin that fails because of it is still
+// there at the most: it undoes what it has done.
+const aftermath = 2 * time.Second

@@ -1,0 +1,27 @@
+package judge
+
+import "testing"
+
+func TestRefusedAgent(t *testing.T) {
+	rulings(t, map[string]ruling{
+		"it tries again and again": {
+			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(20, 940), turnedDown(19, "ENOENT")), slept(from(30, 900)))),
+			cause: CauseRefused, says: `^920ms of 1s calling /run/a\.sock in vain, 19 times: ENOENT$`, remedy: `the agent's pod`, report: "containerd/containerd#4666",
+		},
+		"and fails because of it": {
+			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
+			cause: CauseRefused, says: `^p exited 1: code 11: "no agent"; before that it was calling /run/a\.sock in vain, 3 times: ECONNREFUSED$`,
+		},
+		"control: refusals that took no time explain nothing": {
+			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(20, 21), turnedDown(1, "ENOENT")), slept(from(30, 1000)))), cause: CauseSleep,
+		},
+		"control: it called somebody else after that, and failed of something else": {
+			op: add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 21), turnedDown(1, "ENOENT")),
+				dialled("unix", "/run/b.sock", from(22, 40)), wrote("no")), exit(1))), cause: CauseFailed,
+		},
+		"control: nobody misses nscd": {
+			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/var/run/nscd/socket", from(20, 21), turnedDown(1, "ENOENT")), wrote("no")), exit(1))),
+			cause: CauseFailed, says: `^p exited 1: code 11: "no"$`,
+		},
+	})
+}

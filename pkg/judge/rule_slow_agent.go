@@ -1,0 +1,24 @@
+package judge
+
+import "github.com/cniscope/cniscope/pkg/timeline"
+
+// slowAgent: the time was lost behind a socket, and nothing that the agent ran there or
+// asked for explains it.
+func slowAgent(m *matter) *finding {
+	time, worst, _, _ := m.asked(func(c *timeline.Connection) bool { return c.Error == "" })
+	if worst == nil {
+		return nil
+	}
+	says := ""
+	for i := range m.Parts {
+		if p := &m.Parts[i]; p.Kind == Agents && p.Name == Peer(worst) {
+			says = p.String()
+			break
+		}
+	}
+	return &finding{Verdict: Verdict{
+		Cause: CauseAgent, Says: says,
+		Remedy: "look into the agent: its log at that time, its CPU limit, what it waits for",
+		Report: "cilium/cilium#45103",
+	}, time: time, kind: Agents}
+}

@@ -1,0 +1,28 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+func TestSlowAgent(t *testing.T) {
+	rulings(t, map[string]ruling{
+		"what listens there does not answer": {
+			op:    add(seen(plugin("cilium-cni", 0, 1000), dialled("unix", "/run/cilium.sock", from(10, 950)))),
+			cause: CauseAgent, says: `^940ms of 1s calling /run/cilium\.sock, from plugin cilium-cni$`, report: "cilium/cilium#45103",
+		},
+		"what it does is known": {
+			op: add(seen(plugin("cilium-cni", 0, 1000), dialled("unix", "/run/cilium.sock", from(10, 950), served(nil, nil),
+				func(c *timeline.Connection) { c.Work.CPU = 900 * ms }))),
+			cause: CauseAgent, says: `calling agentd at /run/cilium\.sock, from plugin cilium-cni, which is on CPU$`,
+		},
+		"control: it runs something that takes so long": {
+			op:    add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), served([]*timeline.Image{ran("conntrack", 10, 900)}, nil)))),
+			cause: CauseCommand,
+		},
+		"control: it answers at once": {
+			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 20)), slept(from(30, 1000)))), cause: CauseSleep,
+		},
+	})
+}

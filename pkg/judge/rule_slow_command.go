@@ -1,0 +1,34 @@
+package judge
+
+import "fmt"
+
+// slowCommand: one external command, or one again and again.
+func slowCommand(m *matter) *finding {
+	all := m.programs()
+	if len(all) == 0 {
+		return nil
+	}
+	p := all[0]
+	f := &finding{Verdict: Verdict{Cause: CauseCommand, Says: p.String(), Remedy: instead(p.name)}, time: p.time, kind: Commands}
+	if p.by != nil {
+		f.Report = "antrea-io/antrea#4859"
+	}
+	return f
+}
+
+// String says it as a person would: "in 2 runs of Get-NetAdapter > sleep, by agentd at
+// /run/agent.sock while plugin antrea called it". That is all that is known: a server may
+// have run it for something else.
+func (p *program) String() string {
+	said := p.name
+	if p.inner != "" {
+		said += " > " + p.inner
+	}
+	if p.runs > 1 {
+		said = fmt.Sprintf("%d runs of %s", p.runs, said)
+	}
+	if p.by == nil {
+		return fmt.Sprintf("in %s, by plugin %s", said, p.plugin)
+	}
+	return fmt.Sprintf("in %s, by %s while plugin %s called it", said, Peer(p.by), p.plugin)
+}

@@ -1,0 +1,17 @@
+package judge
+
+// hungry is the share of a call that it has to wait for a CPU before that is the cause.
+const hungry = 0.4
+
+// starved: there is too much to do for the CPUs. Everything takes long then, and whatever
+// took longest says nothing; but what others held up is not the CPU's fault.
+func starved(m *matter) *finding {
+	held, _ := m.of(Locks, KernelLocks, DAD, Agents, Sleep)
+	if float64(m.starved) < hungry*float64(m.Took) || held > m.starved {
+		return nil
+	}
+	return &finding{Verdict: Verdict{
+		Cause: CauseStarved, Says: "waiting for a CPU",
+		Remedy: "the CPUs have too much to do: look at the node's load, at a CPU limit of the runtime's cgroup, at pods that start all at once",
+	}, time: m.starved, overall: true}
+}

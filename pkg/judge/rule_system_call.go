@@ -1,0 +1,15 @@
+package judge
+
+// systemCall: the kernel took long over something that has nothing to do with the network.
+func systemCall(m *matter) *finding {
+	time, most := m.of(SystemCalls)
+	if most == nil {
+		return nil
+	}
+	f := &finding{Verdict: Verdict{Cause: CauseSystemCall, Says: "in " + most.String()}, time: time, kind: SystemCalls}
+	switch most.Name {
+	case "fsync", "fdatasync", "sync", "unlinkat", "renameat", "renameat2", "mkdirat":
+		f.Remedy = "the disk is slow, or others write much to it"
+	}
+	return f
+}

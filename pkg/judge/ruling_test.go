@@ -1,0 +1,133 @@
+package judge
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// ruling is a call and what is to be said of it.
+type ruling struct {
+	op *timeline.Operation
+	// cause is the word; empty if there is to be no verdict.
+	cause Cause
+	// says and remedy are regular expressions; report is the public report.
+	says, remedy, report string
+}
+
+// strict judges every call of more than 100 ms.
+var strict = Options{Command: time.Hour, Call: 100 * time.Millisecond, Ratio: 1}
+
+func rulings(t *testing.T, table map[string]ruling) {
+	t.Helper()
+	for name, r := range table {
+		t.Run(name, func(t *testing.T) {
+			t.Helper()
+			v := strict.Judge(r.op).Calls[r.op.Calls[0]].Verdict
+			if v == nil {
+				v = &Verdict{}
+			}
+			if v.Cause != r.cause {
+				t.Errorf("the cause is %q, want %q: %s", v.Cause, r.cause, v.Says)
+			}
+			for _, text := range []struct{ got, want string }{{v.Says, r.says}, {v.Remedy, r.remedy}} {
+				if !regexp.MustCompile(text.want).MatchString(text.got) {
+					t.Errorf("\n got %s\nwant %s", text.got, text.want)
+				}
+			}
+			if r.report != "" && v.Report != r.report {
+				t.Errorf("the report is %q, want %q", v.Report, r.report)
+			}
+		})
+	}
+}
+
+func delayed(d int64) func(*timeline.Image) {
+	return func(im *timeline.Image) { im.RunDelay = d * ms }
+}
+
+func outliving(im *timeline.Image) { im.Outlived = true }
+
+func killed(im *timeline.Image) { im.Signal = "SIGKILL" }
+
+func several(n int, one func(int64) *timeline.Image) (all []*timeline.Image) {
+	for i := range int64(n) {
+		all = append(all, one(i))
+	}
+	return all
+}
+
+// dialled is a connection, and what is special about it.
+func dialled(network, address string, when timeline.Interval, change ...func(*timeline.Connection)) func(*timeline.Inside) {
+	return func(in *timeline.Inside) {
+		c := &timeline.Connection{Network: network, Address: address, Interval: when, Tries: 1}
+		for _, f := range change {
+			f(c)
+		}
+		in.Connections = append(in.Connections, c)
+	}
+}
+
+func turnedDown(tries int, why string) func(*timeline.Connection) {
+	return func(c *timeline.Connection) { c.Tries, c.Error = tries, why }
+}
+
+// served is what a server did meanwhile, for this call and for nobody knows whom.
+func served(own, shared []*timeline.Image) func(*timeline.Connection) {
+	return func(c *timeline.Connection) {
+		image := func(children []*timeline.Image) *timeline.Image {
+			return &timeline.Image{Name: "agentd", Start: c.Start, End: c.End, Ended: true, Children: children}
+		}
+		c.Server = &event.Holder{PID: 44, Name: "agentd"}
+		c.Work = &timeline.Work{Own: image(own), Shared: image(shared)}
+	}
+}
+
+func wrote(message string) func(*timeline.Inside) {
+	return func(in *timeline.Inside) { in.Result = &event.Result{Code: 11, Message: message} }
+}
+
+// What holds of every verdict.
+func TestVerdicts(t *testing.T) {
+	lock := waited(event.WaitLock, "/run/l", from(0, 450))
+	rulings(t, map[string]ruling{
+		"an ordinary fast call has none": {op: add(seen(plugin("p", 0, 99), waited(event.WaitLock, "/run/l", from(0, 90))))},
+		"a slow one has": {
+			op: add(seen(plugin("p", 0, 500), lock)), cause: CauseLock, says: `^450ms of 500ms waiting for lock /run/l$`,
+		},
+		"where the first cause is less than half, the second is worth a word": {
+			op:    add(seen(plugin("p", 0, 1000), lock, slept(from(450, 800)))),
+			cause: CauseLock, says: `^450ms of 1s waiting for lock /run/l; 350ms asleep, in plugin p$`,
+		},
+		"one that was killed is explained by what it waited for": {
+			op:    add(with(seen(plugin("p", 0, 500), lock), killed)),
+			cause: CauseLock, says: `^450ms of 500ms waiting for lock /run/l; then p was killed$`,
+		},
+		"one that was killed at once is not": {
+			op: add(with(seen(plugin("p", 0, 20), lock), killed)), cause: CauseFailed, says: `^p killed by SIGKILL after 20ms$`,
+		},
+		"a write to the CNI folder meanwhile blocked the others": {
+			op: but(add(seen(plugin("p", 0, 500), lock)), func(c *timeline.Call) { c.Reconfigured = 200 * ms }), cause: CauseLock,
+			says: `waiting for lock /run/l; the CNI folder was written meanwhile, so for up to 300ms no other call of the node could begin$`,
+		},
+		"a call that hung has one, whatever the limit": {
+			op: but(add(seen(plugin("p", 0, 90), waited(event.WaitLock, "/run/l", from(0, 80)))), func(c *timeline.Call) { c.Hung = true }), cause: CauseLock, says: `^80ms of 90ms`,
+		},
+		"what a command left behind did, nobody waited for": {
+			op:    add(seen(plugin("p", 0, 500, with(ran("daemon", 10, 900), outliving)), slept(from(20, 500)))),
+			cause: CauseSleep, says: `^480ms of 500ms asleep, in plugin p$`,
+		},
+		"but where the plugin was killed, it may well have waited": {
+			op:    add(with(seen(plugin("p", 0, 500, with(ran("powerd", 10, 900), outliving))), killed)),
+			cause: CauseCommand, says: `^490ms of 500ms in powerd, by plugin p; then p was killed$`,
+		},
+	})
+}
+
+func but(op *timeline.Operation, change func(*timeline.Call)) *timeline.Operation {
+	change(op.Calls[0])
+	return op
+}

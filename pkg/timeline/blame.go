@@ -1,0 +1,118 @@
+package timeline
+
+import "github.com/cniscope/cniscope/pkg/event"
+
+// Blame is a run of a plugin that had what a run of another call, or another one of the
+// same, waited for.
+type Blame struct {
+	// Call is what its call is known by.
+	Call Key
+	Pod  event.Pod
+	// Process is the run's, and Start when it began (monotonic ns).
+	Process event.Process
+	Start   int64
+}
+
+// suspect is a run that has, or had, a lock. When its operation is over, no more is kept
+// than its name.
+type suspect struct {
+	op    *operation
+	call  *Call
+	run   *Image
+	blame *Blame
+}
+
+// recentRuns is how many processes are remembered that are over: who waits for what they
+// had is told a moment later.
+const recentRuns = 256
+
+// suspects are the processes of runs that ended lately.
+type suspects struct {
+	by    map[event.Process]*suspect
+	order []event.Process
+}
+
+// suspect returns the run that p belongs to as others may name it; nil if there is none.
+func (p *process) suspect() *suspect {
+	op := p.op
+	if p.run == nil {
+		return nil
+	}
+	for _, s := range op.suspects {
+		if s.run == p.run {
+			return s
+		}
+	}
+	s := &suspect{op: op, call: p.call, run: p.run}
+	op.suspects = append(op.suspects, s)
+	return s
+}
+
+// over remembers whose a process was that is over.
+func (s *suspects) over(key event.Process, p *process) {
+	if s.by == nil {
+		s.by = map[event.Process]*suspect{}
+	}
+	if _, known := s.by[key]; !known {
+		if len(s.order) >= recentRuns {
+			delete(s.by, s.order[0])
+			s.order = s.order[1:]
+		}
+		s.order = append(s.order, key)
+	}
+	s.by[key] = p.suspect()
+}
+
+// suspected finds the run of a process that has a lock; nil if it belongs to none, or if it
+// is the waiter's own.
+func (t *Timeline) suspected(key event.Process, waiter *process) *suspect {
+	s := t.suspects.by[key]
+	if p := t.processes[key]; p != nil {
+		s = p.suspect()
+	}
+	if s == nil || s.run == waiter.run {
+		return nil
+	}
+	return s
+}
+
+// known returns the run's name; nil as long as it may still change, since what is above
+// its call may be told when that is over.
+func (s *suspect) known(told bool) *Blame {
+	if s.blame != nil || told && s.call.Trace.Parent == "" {
+		return s.blame
+	}
+	return s.name()
+}
+
+func (s *suspect) name() *Blame {
+	return &Blame{Call: s.op.keyOf(s.call), Pod: s.op.Pod, Process: s.run.Process, Start: s.run.Start}
+}
+
+// acquit ends what op is suspected of: from now on its runs are known by their names.
+func (op *operation) acquit() {
+	for _, s := range op.suspects {
+		s.blame = s.name()
+		s.op, s.call, s.run = nil, nil, nil
+	}
+	op.suspects = nil
+}
+
+// blame says of the waits of what is over whose runs they were for.
+func (t *Timeline) blame(op *operation) {
+	for _, call := range op.Calls {
+		for _, run := range call.Runs {
+			run.Walk(func(im *Image) {
+				if im.Inside == nil {
+					return
+				}
+				for i := range im.Inside.Waits {
+					w := &im.Inside.Waits[i]
+					if w.suspect != nil {
+						w.Blame, w.suspect = w.suspect.known(t.options.Wait > 0), nil
+					}
+				}
+			})
+		}
+	}
+}

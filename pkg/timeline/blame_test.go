@@ -1,0 +1,122 @@
+package timeline
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func owns(pod string) func(*event.Exec) {
+	return func(e *event.Exec) { e.Call.Pod = event.Pod{Namespace: "shop", Name: pod} }
+}
+
+func under(parent string) func(*event.Exec) {
+	return func(e *event.Exec) { e.Call.Trace.Parent = parent }
+}
+
+// Of a wait it is known which run of which call had what was waited for.
+func TestWhoIsToBlame(t *testing.T) {
+	const path, other = "/run/lock", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+		wait time.Duration
+	}{
+		"a run of another pod that has a lock on a file": {
+			tell: func(s *story) {
+				s.plugin(5, "a", "ADD", "ipam", container("c2"), owns("web-1")).wait(10, 10, "a", event.WaitLock, path).
+					plugin(20, "b", "ADD", "bridge").unlock(100, "a", path).wait(30, 100, "b", event.WaitLock, path)
+			},
+			want: "a since 5 for web-1 in c2, passed 0",
+		},
+		"though a command of it had it": {
+			tell: func(s *story) {
+				s.plugin(5, "a", "ADD", "portmap", container("c2"), owns("web-1")).command(8, "x", "a", "iptables").wait(10, 10, "x", event.WaitLock, path).
+					plugin(20, "b", "ADD", "bridge").exit(100, "x").wait(30, 100, "b", event.WaitLock, path)
+			},
+			want: "a since 5 for web-1 in c2, passed 0",
+		},
+		"and others had it after that": {
+			tell: func(s *story) {
+				s.plugin(5, "a", "ADD", "ipam", container("c2"), owns("web-1")).wait(10, 10, "a", event.WaitLock, path).
+					plugin(6, "c", "ADD", "ipam", container("c3")).plugin(7, "d", "ADD", "ipam", container("c4")).
+					plugin(20, "b", "ADD", "bridge").unlock(50, "a", path).wait(25, 50, "c", event.WaitLock, path).exit(70, "c").
+					wait(26, 70, "d", event.WaitLock, path).exit(90, "d").wait(30, 90, "b", event.WaitLock, path)
+			},
+			want: "a since 5 for web-1 in c2, passed 2",
+		},
+		"one that has a lock of the kernel": {
+			tell: func(s *story) {
+				s.plugin(5, "a", "ADD", "bridge", container("c2"), owns("web-1")).plugin(20, "b", "ADD", "bridge").
+					wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge"))
+			},
+			want: "a since 5 for web-1 in c2, passed 0",
+		},
+		"also if it is over when that is told, and its operation as well": {
+			tell: func(s *story) {
+				s.plugin(5, "a", "ADD", "bridge", container("c2"), owns("web-1")).plugin(20, "b", "ADD", "bridge").exit(99, "a").
+					tick(20_000).wait(30, 20_001, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge"))
+			},
+			want: "a since 5 for web-1 in c2, passed 0",
+		},
+		"not itself": {
+			tell: func(s *story) {
+				s.plugin(20, "b", "ADD", "bridge").command(21, "x", "b", "ip").wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("x", 11, "ip"))
+			},
+			want: "nobody",
+		},
+		"not what is no run": {
+			tell: func(s *story) {
+				s.plugin(20, "b", "ADD", "bridge").wait(30, 100, "b", event.WaitLock, path, heldBy("p", 812, "kube-proxy"))
+			},
+			want: "nobody",
+		},
+		"nor one of which it is not known yet what is above it": {
+			tell: func(s *story) {
+				s.plugin(5, "a", "ADD", "bridge", container("c2")).plugin(20, "b", "ADD", "bridge", under(other)).
+					wait(30, 100, "b", event.WaitMutex, "rtnl", heldBy("a", 11, "bridge")).exit(101, "b").
+					at(102, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).tick(110)
+			},
+			wait: time.Second, want: "nobody",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := looked(t)
+			s.line.options.Wait = test.wait
+			test.tell(s)
+			s.end()
+			got := "nobody"
+			for _, op := range s.closed {
+				op.insides(func(im *Image, in *Inside) {
+					for _, w := range in.Waits {
+						if b := w.Blame; im.Process == "b" && b != nil {
+							got = fmt.Sprintf("%s since %d for %s in %s, passed %d", b.Process, b.Start/ms, b.Pod.Name, b.Call.ContainerID, w.Passed)
+						}
+					}
+				})
+			}
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// Whoever is remembered takes no more room than that.
+func TestSuspectsAreBounded(t *testing.T) {
+	s := looked(t)
+	for i := range int64(2000) {
+		id := fmt.Sprint("c", i)
+		s.plugin(i*10, id, "ADD", "bridge", container(id)).exit(i*10+1, id).at(i*10+2, &event.Sandbox{Phase: event.SandboxRunning, ID: id}).tick(i*10 + 3)
+	}
+	if n := len(s.line.suspects.by); n > recentRuns || len(s.line.suspects.order) != n {
+		t.Errorf("%d suspects", n)
+	}
+	for _, one := range s.line.suspects.by {
+		if one.op != nil || one.run != nil {
+			t.Fatal("an operation that is over is still held")
+		}
+	}
+}
