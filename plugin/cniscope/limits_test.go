@@ -23,13 +23,13 @@ func TestLimitsGate(t *testing.T) {
 		said string
 	}{
 		threePods + " --max-call 5s --max-commands 40 --max-command 5s --max-failed 1": {0, "12 calls, all within the limits"},
-		threePods + " --max-call 500ms":                         {1, "shop/slow-0  CNI ADD eth0 took 1.07s, more than 500ms: 910.5ms of 1.07s: command policyctl > sleep (--max-call)"},
-		threePods + " --max-commands 39":                        {1, "shop/web-0  CNI ADD eth0 ran 40 commands, more than 39: iptables 40 times (--max-commands)"},
-		threePods + " --max-command 915ms":                      {1, "shop/slow-0  CNI ADD eth0 ran policyctl for 920.5ms, more than 915ms (--max-command)"},
+		threePods + " --max-call 500ms":                         {1, "shop/slow-0  CNI ADD eth0 took 2.22s, more than 500ms: 2.1s of 2.22s in policyctl > sleep, by plugin policy (--max-call)"},
+		threePods + " --max-commands 31":                        {1, "shop/web-0  CNI ADD eth0 ran 32 commands, more than 31: iptables 32 times (--max-commands)"},
+		threePods + " --max-command 915ms":                      {1, "shop/slow-0  CNI ADD eth0 ran policyctl for 2.1s, more than 915ms (--max-command)"},
 		threePods + " --max-failed 0":                           {1, "shop/broken-0  CNI ADD eth0 failed: policy exited 1"},
 		threePods + " --max-call 500ms --pod shop/web-0":        {0, "4 calls, all within the limits"},
 		threePods + " --max-call 500ms --pod shop/other":        {2, "there is no call to compare"},
-		"--last 1000h --spool " + spool + " --max-call 500ms":   {1, "took 1.07s"},
+		"--last 1000h --spool " + spool + " --max-call 500ms":   {1, "took 2.22s"},
 		"--last 1000h --spool " + spool + " --max-call 5s":      {0, "12 calls, all within the limits"},
 		"--last 1m --spool " + spool + " --max-call 5s":         {2, "there is no call to compare"},
 		"--last 1h --spool " + spool + "/none --max-call 500ms": {2, "nothing was ever kept there"},
@@ -54,8 +54,8 @@ func TestLimitsGate(t *testing.T) {
 
 // What crosses a limit is a problem, whatever the options' thresholds say.
 func TestLimitsChooseWhatIsDrawn(t *testing.T) {
-	out, _, err := cniscope(t, "show", threePods, "--problems", "--max-commands", "39")
-	if err == nil || !strings.Contains(out, "shop/web-0  CNI ADD eth0  119.1ms") || !strings.Contains(out, "shop/slow-0") || strings.Contains(out, "shop/web-0  CNI DEL eth0  5") {
+	out, _, err := cniscope(t, "show", threePods, "--problems", "--max-commands", "31")
+	if err == nil || !strings.Contains(out, "shop/web-0  CNI ADD eth0  132.2ms") || !strings.Contains(out, "shop/slow-0") || strings.Contains(out, "shop/web-0  CNI DEL eth0  195.7ms") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	out, _, err = cniscope(t, "show", threePods, "--problems", "--pod", "shop/web-0", "--max-commands", "40")
