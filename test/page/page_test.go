@@ -25,20 +25,20 @@ func recorded(t *testing.T) *browser {
 func TestTheFirstLineIsTheVerdict(t *testing.T) {
 	b := recorded(t)
 	first, _, _ := strings.Cut(b.text("body"), " shop/broken-0 ")
-	if want := "✗ Failed policy exited 1; its last command: policyctl exited 3"; first != want {
+	if want := "✗ Failed policy exited 1: code 11: \"no policy for this pod\"; its last command: policyctl exited 3"; first != want {
 		t.Errorf("%q, want %q", first, want)
 	}
 	for selector, want := range map[string]string{
-		".who":                   "shop/broken-0 · CNI ADD eth0 · 230.9ms",
+		".who":                   "shop/broken-0 · CNI ADD eth0 · 160.3ms",
 		".counts":                "12 calls of 3 pods: 1 failed, 1 slow",
-		"nav li:nth-child(1)":    "✗ Failed shop/broken-0 CNI ADD eth0 230.9ms policy exited 1; its last command: policyctl exited 3",
-		"nav li:nth-child(2)":    "! Slow shop/slow-0 CNI ADD eth0 1.07s 910.5ms of 1.07s: command policyctl > sleep",
-		"article.slow h3":        "shop/slow-0 CNI ADD eth0 1.07s ! Slow 2 slow commands",
-		"article.slow .row.slow": "! policyctl 920.5ms , begins after 148.1ms slow: more than 250ms",
+		"nav li:nth-child(1)":    "✗ Failed shop/broken-0 CNI ADD eth0 160.3ms policy exited 1: code 11: \"no policy for this pod\"; its last command: policyctl exited 3",
+		"nav li:nth-child(2)":    "! Slow shop/slow-0 CNI ADD eth0 2.22s 2.1s of 2.22s in policyctl > sleep, by plugin policy",
+		"article.slow h3":        "shop/slow-0 CNI ADD eth0 2.22s ! Slow more than 2s 2 slow commands",
+		"article.slow .row.slow": "! policyctl 2.1s , begins after",
 	} {
 		got := b.text(selector)
 		if selector == "article.slow .row.slow" {
-			got, want = got[:len("! policyctl 920.5ms")], want[:len("! policyctl 920.5ms")]
+			got, want = got[:len("! policyctl 2.1s")], want[:len("! policyctl 2.1s")]
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", selector, got, want)
