@@ -60,7 +60,7 @@ debian-run:
 	@$(TOOLS)/debian.sh iproute2 iptables nftables gcc libc6-dev pkg-config libseccomp-dev
 
 debian-test:
-	@$(TOOLS)/debian.sh bpftrace systemd
+	@$(TOOLS)/debian.sh bpftrace systemd dnsmasq-base
 
 debian-bench:
 	@$(TOOLS)/debian.sh bpftrace strace

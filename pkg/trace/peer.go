@@ -22,6 +22,7 @@ func (i *insider) work(s *tracepb.Span, work *timeline.Work) {
 	if work.Channel != "" {
 		s.Attributes = append(s.Attributes, keyValue(attribute.String("cniscope.agent_waits_in", work.Channel)))
 	}
+	s.Attributes = append(s.Attributes, keyValues(aboutInside(work.Own))...)
 	if work.Gone != 0 {
 		i.happened(s, "the agent ended", work.Gone)
 	}

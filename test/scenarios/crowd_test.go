@@ -3,14 +3,14 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/cniscope/cniscope/test/rig"
 )
@@ -24,14 +24,15 @@ func TestManyPodsThroughOneAgent(t *testing.T) {
 	address := "unix " + filepath.Join(t.TempDir(), "antrea.sock")
 	agent := s.startAgent(address, 100*time.Millisecond, 10*time.Millisecond)
 	s.network("through-agent", through(address))
-	var all errgroup.Group
+	var all sync.WaitGroup
+	errs := make([]error, pods)
 	for i := range pods {
-		all.Go(func() error {
-			_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint("crowd-", i)})
-			return err
+		all.Go(func() {
+			_, errs[i] = s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint("crowd-", i)})
 		})
 	}
-	check(t, all.Wait())
+	all.Wait()
+	check(t, errors.Join(errs...))
 	var last *call
 	for i := range pods {
 		last = s.call(fmt.Sprint("crowd-", i))

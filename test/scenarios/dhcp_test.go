@@ -1,0 +1,116 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// leases starts a DHCP server on a bridge, which waits for a second before it answers.
+func (s *scene) leases(n rig.Net) {
+	s.Helper()
+	server, err := exec.LookPath("dnsmasq")
+	if err != nil {
+		s.Skip("needs dnsmasq: make debian-test")
+	}
+	gateway := n.Subnet.Addr().Next()
+	for _, args := range [][]string{
+		{"link", "add", n.Bridge, "type", "bridge"}, {"addr", "add", fmt.Sprintf("%s/%d", gateway, n.Subnet.Bits()), "dev", n.Bridge},
+		{"link", "set", n.Bridge, "up"},
+	} {
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			s.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	first := gateway
+	for range 20 {
+		first = first.Next()
+	}
+	last := first
+	for range 50 {
+		last = last.Next()
+	}
+	s.daemon(exec.Command(server, "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--pid-file=",
+		"--interface="+n.Bridge, "--bind-interfaces", "--dhcp-authoritative", "--no-ping", "--dhcp-reply-delay=1",
+		"--dhcp-leasefile="+filepath.Join(s.TempDir(), "leases"), fmt.Sprintf("--dhcp-range=%s,%s,1h", first, last)))
+}
+
+// daemon runs a program until the test is over.
+func (s *scene) daemon(cmd *exec.Cmd) {
+	s.Helper()
+	out, err := os.CreateTemp(s.TempDir(), "")
+	check(s.T, err)
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), s.rig.Env())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	check(s.T, cmd.Start())
+	s.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if text, err := os.ReadFile(out.Name()); err == nil && s.Failed() {
+			s.Logf("%s said:\n%s", filepath.Base(cmd.Path), text)
+		}
+		out.Close()
+	})
+}
+
+// An agent that nobody here wrote: the daemon of the dhcp plugin, with a DHCP server that
+// is slow to answer.
+func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
+	s := set(t, rig.Options{}, "")
+	socket := filepath.Join(t.TempDir(), "dhcp.sock")
+	n := s.network("leased", rig.Bridge(rig.Conf{
+		"isGateway": false, "ipMasq": false, "ipam": rig.Conf{"type": "dhcp", "daemonSocketPath": socket},
+	}))
+	s.leases(n)
+	tools, err := rig.Tools("cni/dhcp")
+	check(t, err)
+	daemon := exec.Command(filepath.Join(tools, "cni", "dhcp"), "daemon", "-socketpath", socket)
+	s.daemon(daemon)
+	s.eventually(func() error { _, err := os.Stat(socket); return err })
+
+	call := s.add(rig.PodOptions{}, false)
+	call.accounted(t)
+	t.Logf("%.0f ms, mostly %s", call.took(), call.attrs["cniscope.biggest_part"])
+	if part := call.attrs["cniscope.biggest_part"]; !strings.HasPrefix(part, "calling dhcp at "+socket+", from plugin dhcp") {
+		t.Errorf("it is said to be lost to %s", part)
+	}
+	if call.attrs["cniscope.slow_agents"] != "1" {
+		t.Errorf("slow agents: %q", call.attrs["cniscope.slow_agents"])
+	}
+	asked := call.below("agent")
+	if len(asked) != 1 {
+		t.Fatalf("%d calls of an agent", len(asked))
+	}
+	a := asked[0]
+	for key, want := range map[string]string{
+		"cniscope.agent": "dhcp", "cniscope.agent_pid": strconv.Itoa(daemon.Process.Pid), "cniscope.agent_listens": "",
+		"network.peer.address": socket, "cniscope.slow": "true", "cni.plugin": "dhcp", "sandbox.id": call.attrs["sandbox.id"],
+	} {
+		if got := a.attrs[key]; got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	// It looks at the interface in the pod's namespace.
+	if a.ms("cniscope.queries") == 0 {
+		t.Error("nothing is said of what the daemon asked of the kernel")
+	}
+	if a.took() < float64(time.Second.Milliseconds()) {
+		t.Errorf("it took %.0f ms, and the server waits for a second", a.took())
+	}
+	if runs := call.below("plugin"); len(runs) != 2 {
+		t.Errorf("%d runs: bridge and dhcp are meant", len(runs))
+	}
+	for _, x := range call.below("command") {
+		t.Errorf("a command that nobody ran: %s", x.Name)
+	}
+}
