@@ -67,6 +67,10 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 		Kind: kind, ContainerID: e.Call.ContainerID,
 		Start: now, End: now, Mono: t.mono, Wall: t.wall, MinSpan: t.options.MinSpan,
 	}, names: interfaces{}}
+	// NRI may have spoken before the first plugin's event was even read.
+	if s := t.sandboxes[op.ContainerID]; kind == Setup && s != nil && s.ran && now < s.since {
+		op.commit, op.closed = s.since, ClosedRunning
+	}
 	t.open = append(t.open, op)
 	return op
 }

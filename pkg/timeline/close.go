@@ -18,6 +18,7 @@ type sandbox struct {
 	*event.Sandbox
 	told    int64 // when that was
 	ran     bool  // it said that the sandbox runs
+	since   int64 // when it said that first
 	removed int64 // when it was removed; 0 if it was not
 }
 
@@ -40,6 +41,9 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	case event.SandboxRemoved:
 		known.removed = now
 	case event.SandboxRunning, event.SandboxPresent:
+		if !known.ran {
+			known.since = now
+		}
 		known.ran = true
 		for _, op := range t.open {
 			if op.Kind == Setup && op.ContainerID == s.ID && op.commit == 0 {

@@ -102,6 +102,17 @@ func TestStories(t *testing.T) {
     portmap ADD 10-12
 `,
 		},
+		"what NRI says may come before all of them": {
+			func(s *story) {
+				s.at(60, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).
+					plugin(0, "b", "ADD", "bridge").exit(8, "b").plugin(10, "p", "ADD", "portmap").exit(12, "p").tick(59).tick(61)
+			},
+			`setup c1 0-12: sandbox running
+  ADD eth0 0-12
+    bridge ADD 0-8
+    portmap ADD 10-12
+`,
+		},
 		"a DEL ends the setup before it; its second call has an empty netns": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").exit(8, "b", 1).

@@ -201,8 +201,12 @@ func (s *stage) warned(pod, message string, call *span) {
 		s.Errorf("the warning says %v; the call's trace is %s", l, call.trace())
 	}
 	// The JSON log has durations in nanoseconds.
-	if l["took"] != float64(judge.Round(call.took())) || !strings.HasSuffix(fmt.Sprint(l["most"]), call.text("cniscope.biggest_part")) {
-		s.Errorf("the warning says %v; the call took %s, most of it %s", l, call.took(), call.text("cniscope.biggest_part"))
+	why, want := fmt.Sprint(l["most"]), call.text("cniscope.biggest_part")
+	if verdict := call.text("cniscope.verdict"); verdict != "" {
+		why, want = fmt.Sprint(l["verdict"], l["cause"]), verdict+call.text("cniscope.cause")
+	}
+	if l["took"] != float64(judge.Round(call.took())) || !strings.HasSuffix(why, want) {
+		s.Errorf("the warning says %v; the call took %s: %s", l, call.took(), want)
 	}
 	if failure, failed := l["failure"]; failed != call.failed() || failed && failure != call.GetStatus().GetMessage() {
 		s.Errorf("the warning says %v; the call's status is %q", l, call.GetStatus().GetMessage())

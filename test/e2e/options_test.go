@@ -98,6 +98,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 		check(t, contains(s.scope.LogText(), says))
 	}
 	s.pod(rig.PodOptions{Name: "still-ordinary"})
+	time.Sleep(2 * time.Second) // until that has been decided, by the old options
 
 	mount.swap("ratio = \"half\"", "ratio = 1.0")
 	s.within2s("sampling.ratio: 0.0 -> 1.0", 1)
