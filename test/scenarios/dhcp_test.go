@@ -25,7 +25,8 @@ func (s *scene) leases(n rig.Net) {
 	}
 	gateway := n.Subnet.Addr().Next()
 	for _, args := range [][]string{
-		{"link", "add", n.Bridge, "type", "bridge"}, {"addr", "add", fmt.Sprintf("%s/%d", gateway, n.Subnet.Bits()), "dev", n.Bridge},
+		{"link", "add", n.Bridge, "type", "bridge"},
+		{"addr", "add", fmt.Sprintf("%s/%d", gateway, n.Subnet.Bits()), "dev", n.Bridge},
 		{"link", "set", n.Bridge, "up"},
 	} {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
