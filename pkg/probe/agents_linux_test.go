@@ -95,7 +95,7 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 		}
 	})
 	if left != 0 {
-		t.Errorf("%d processes are still tracked", left)
+		t.Errorf("%d processes and connections are still tracked", left)
 	}
 	accepts := all[*event.Accept](o)
 	if len(accepts) != 1 || int(accepts[0].Server.PID) != agent.Pid {
@@ -135,7 +135,7 @@ func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
 	}
 }
 
-// trackedOf counts our processes in the kernel's table.
+// trackedOf counts our processes and connections in the kernel's tables.
 func trackedOf(p *Probe, o *observed) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,6 +144,13 @@ func trackedOf(p *Probe, o *observed) (n int) {
 			n++
 		}
 	})
+	var socket uint64
+	var c insideConn
+	for entries := p.inside.maps.Conns.Iterate(); entries.Next(&socket, &c); {
+		if o.ours[processKey(c.P.Self)] {
+			n++
+		}
+	}
 	return n
 }
 

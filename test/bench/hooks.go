@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -75,9 +76,12 @@ func (c *cost) row(figure string, budget float64) row {
 // sample runs one process and adds what its hooks took. Another program of the machine
 // that ran in between spoils the sample, which is then left out.
 func (h *hooks) sample(into map[string]*cost, runs map[string]uint64, f func() error) error {
-	before := h.probe.Stats().Programs
+	before, began := h.probe.Stats().Programs, time.Now()
 	if err := f(); err != nil {
 		return err
+	}
+	if c := into["wall"]; c != nil {
+		c.single = append(c.single, float64(time.Since(began))/1e3)
 	}
 	after := h.probe.Stats().Programs
 	for name, want := range runs {

@@ -3,7 +3,7 @@
 // Command bench measures what cniscope costs a node and prints one table: each figure,
 // its budget, and whether it holds. It needs root and the real parts (make tools).
 //
-// BENCH_ONLY names the sections to run (hooks,middle,idle,pods,detail,tax,compare),
+// BENCH_ONLY names the sections to run (hooks,agents,middle,idle,pods,detail,tax,compare),
 // BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
 // in each of pods, detail and compare.
 package main
@@ -28,6 +28,7 @@ var sections = []struct {
 	run  func(context.Context, settings) ([]row, error)
 }{
 	{"hooks", measureHooks},
+	{"agents", measureAgents},
 	{"middle", measureMiddle},
 	{"idle", measureIdle},
 	{"pods", measurePods},
@@ -53,6 +54,8 @@ func main() {
 	switch filepath.Base(os.Args[0]) {
 	case pluginName:
 		err = asPlugin()
+	case agentName:
+		err = asAgent()
 	case emptyName:
 		err = asEmpty(ctx)
 	default:

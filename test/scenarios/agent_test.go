@@ -34,7 +34,7 @@ func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 	s.Helper()
 	bin := s.TempDir()
 	for name, body := range map[string]string{
-		"Get-NetAdapter": fmt.Sprintf("sleep %f", slow.Seconds()), "ovs-vsctl": ":", "ovs-ofctl": ":", "conntrack": ":",
+		"Get-NetAdapter": fmt.Sprintf("sleep %f", slow.Seconds()), "ovs-vsctl": ":", "ovs-ofctl": ":", "conntrack": ":", "helperd": "exec sleep 45",
 	} {
 		check(s.T, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	}

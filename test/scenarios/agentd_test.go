@@ -19,6 +19,7 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -39,7 +40,10 @@ func remote() int {
 	if err != nil || os.Getenv("CNI_COMMAND") != "ADD" {
 		return 0
 	}
-	var c struct{ Agent string }
+	var c struct {
+		Agent string
+		Does  string // what is unusual of this call
+	}
 	if err := json.Unmarshal(conf, &c); err != nil {
 		return 1
 	}
@@ -48,14 +52,24 @@ func remote() int {
 		"args": os.Getenv("CNI_ARGS"), "path": os.Getenv("CNI_PATH"), "network_configuration": string(conf),
 	})
 	network, address, _ := strings.Cut(c.Agent, " ")
+	var wire net.Conn
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1, MaxDelay: 50 * time.Millisecond}}),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, address)
+			c, err := new(net.Dialer).DialContext(ctx, network, address)
+			wire = c
+			return c, err
 		}))
 	reply := &structpb.Struct{}
 	if err == nil {
 		defer conn.Close()
-		err = conn.Invoke(context.Background(), method, request, reply)
+		err = conn.Invoke(context.Background(), method, request, reply, grpc.WaitForReady(true))
+	}
+	if err != nil && c.Does == "dies" { // once more
+		err = conn.Invoke(context.Background(), method, request, reply, grpc.WaitForReady(true))
+	}
+	if err == nil && c.Does == "holds" {
+		err = inherit(wire)
 	}
 	if err != nil {
 		fmt.Printf(`{"cniVersion":"1.0.0","code":11,"msg":%q}`, err.Error())
@@ -65,21 +79,36 @@ func remote() int {
 	return 0
 }
 
+// inherit leaves a child behind that has the connection.
+func inherit(c net.Conn) error {
+	f, err := c.(*net.UnixConn).File()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("sleep", "45")
+	cmd.ExtraFiles = []*os.File{f}
+	return cmd.Start()
+}
+
 // agentd is the agent. It writes what it did, for which container, to standard output.
 type agentd struct {
 	mu   sync.Mutex
 	next int
 	bin  string // where its commands are
+	mark string // a file that says that it died once
 }
 
 func serveAgent() int {
 	network, address, _ := strings.Cut(os.Getenv(where), " ")
+	if network == "unix" {
+		_ = os.Remove(address) // of the one before it
+	}
 	l, err := net.Listen(network, address)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	a := &agentd{bin: os.Getenv("CNISCOPE_AGENT_BIN")}
+	a := &agentd{bin: os.Getenv("CNISCOPE_AGENT_BIN"), mark: address + ".died"}
 	if every, err := time.ParseDuration(os.Getenv("CNISCOPE_AGENT_EVERY")); err == nil {
 		go a.periodically(every)
 	}
@@ -91,7 +120,7 @@ func serveAgent() int {
 			if err := decode(request); err != nil {
 				return nil, err
 			}
-			return a.add(request.Fields)
+			return a.do(request.Fields)
 		}}},
 	}, nil)
 	fmt.Println("ready")

@@ -1,0 +1,176 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe"
+)
+
+const (
+	agentName = "bench-agent"
+	// agentAt is the variable that says where the agent is.
+	agentAt = "BENCH_AGENT"
+)
+
+// asAgent is the role of this program as a server that plugins call: for each byte it runs
+// one command, and answers with a byte.
+func asAgent() error {
+	l, err := net.Listen("unix", os.Getenv(agentAt))
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		for b := [1]byte{}; ; {
+			if _, err := io.ReadFull(c, b[:]); err != nil {
+				break
+			}
+			pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{})
+			if err == nil {
+				_, err = syscall.Wait4(pid, nil, 0, nil)
+			}
+			if err == nil {
+				_, err = c.Write(b[:])
+			}
+			if err != nil {
+				return err
+			}
+		}
+		c.Close()
+	}
+}
+
+// asCaller passes every byte on to the agent, and its answer back.
+func asCaller() error {
+	c, err := net.Dial("unix", os.Getenv(agentAt))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for b := [1]byte{}; ; {
+		if _, err := io.ReadFull(os.Stdin, b[:]); err != nil {
+			return nil
+		}
+		if _, err := c.Write(b[:]); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, b[:]); err != nil {
+			return err
+		}
+		if _, err := os.Stdout.Write(b[:]); err != nil {
+			return err
+		}
+	}
+}
+
+// measureAgents returns what an agent's commands cost while a plugin calls it, and while
+// somebody does who is no plugin.
+func measureAgents(ctx context.Context, _ settings) (rows []row, err error) {
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
+	}
+	defer stats.Close()
+	p, err := probe.Open(probe.Options{
+		Ring: 8 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown, Depth: 1, Detail: probe.DetailAlways, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	ran := make(chan error, 1)
+	go func() { ran <- p.Run(ctx, func(event.Event) {}) }()
+	defer func() {
+		cancel()
+		err = errors.Join(err, <-ran)
+	}()
+
+	dir, err := os.MkdirTemp("", "cniscope-bench")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file, err := pluginIn(dir)
+	if err != nil {
+		return nil, err
+	}
+	where := agentAt + "=" + filepath.Join(dir, "agent.sock")
+	agent := exec.Command(file)
+	agent.Args[0], agent.Env, agent.Stderr = agentName, []string{where}, os.Stderr
+	if err := agent.Start(); err != nil {
+		return nil, err
+	}
+	defer func() { _ = agent.Process.Kill(); _ = agent.Wait() }()
+	for range 500 {
+		if _, err := os.Stat(filepath.Join(dir, "agent.sock")); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+
+	h := &hooks{probe: p}
+	kinds := []*kind{
+		newKind("an agent's command, nobody calls it", 0, append(environment(35, 2560), where), 0),
+		newKind("an agent's command, a plugin calls it", 0, append(pluginEnvironment(dir), where), 0),
+	}
+	for range hookRounds {
+		for _, k := range kinds {
+			if err := h.untilQuiet(ctx); err != nil {
+				return nil, err
+			}
+			round := map[string]*cost{"exec": {}, "fork": {}, "exit": {}, "wall": {}}
+			if err := h.onePlugin(file, k.env, map[string]*cost{"exec": {}}, round); err != nil {
+				return nil, err
+			}
+			for name, c := range round {
+				if k.cost[name] == nil {
+					k.cost[name] = &cost{}
+				}
+				k.cost[name].single = append(k.cost[name].single, c.single...)
+				k.cost[name].rounds = append(k.cost[name].rounds, mean(c.single))
+			}
+		}
+	}
+	for _, k := range kinds {
+		for _, name := range []string{"exec", "fork", "exit"} {
+			rows = append(rows, k.cost[name].row(name+" hook, "+k.figure, 0))
+		}
+		rows = append(rows, k.cost["wall"].row("from asking to the answer, "+k.figure, 0))
+	}
+	return rows, nil
+}
+
+// untilQuiet waits until nothing is followed.
+func (h *hooks) untilQuiet(ctx context.Context) error {
+	for range 600 {
+		if h.probe.Stats().Tracked == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return errors.New("other calls of CNI are under way: run it on a quiet machine")
+}
