@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -79,6 +80,8 @@ func Open(o Options) (_ *Probe, err error) {
 	}
 	p.lacking = lacking(kernel)
 	p.openInside(kernel)
+	// The kernel's types, which were read for this, are megabytes and of no use any more.
+	debug.FreeOSMemory()
 	if p.reader, err = ringbuf.NewReader(p.objects.Events); err != nil {
 		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
 	}
