@@ -2,6 +2,7 @@ package probe
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -21,6 +22,8 @@ const (
 	runs = "RUNS"
 	// late: before it takes a call it runs a command, and before that it waits for this file.
 	late = "LATE"
+	// further: for each call it calls another agent, which is there, and runs nothing itself.
+	further = "FURTHER"
 )
 
 // agentAct serves whoever calls: it runs a command or a plugin for each, and answers then.
@@ -47,7 +50,14 @@ func agentAct(address string) error {
 			cmd = exec.Command(plugin)
 			cmd.Stdin = strings.NewReader("{}")
 		}
-		if err := cmd.Run(); err != nil {
+		if next := os.Getenv(further); next != "" {
+			up, err := net.Dial("unix", next)
+			if err != nil {
+				return err
+			}
+			_, _ = up.Read(make([]byte, 1))
+			up.Close()
+		} else if err := cmd.Run(); err != nil {
 			return err
 		}
 		_, _ = c.Write([]byte("x"))
@@ -83,7 +93,7 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 	agent := startAgent(t, address)
 	left := -1
 	o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
-		o.agent = agent.Pid
+		o.agents = []int{agent.Pid}
 		if err := acting(t, "dial", "unix "+address).Run(); err != nil {
 			t.Error(err)
 		}
@@ -123,7 +133,7 @@ func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
 	run := plugin(t, "delegated", "true")
 	agent := startAgent(t, address, append(run.Env, runs+"="+run.Path)...)
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
-		o.agent = agent.Pid
+		o.agents = []int{agent.Pid}
 		if err := acting(t, "dial", "unix "+address).Run(); err != nil {
 			t.Error(err)
 		}
@@ -179,7 +189,7 @@ func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address, late+"="+address+".now")
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
-		o.agent = agent.Pid
+		o.agents = []int{agent.Pid}
 		caller := acting(t, "dial", "unix "+address)
 		if err := caller.Start(); err != nil {
 			t.Fatal(err)
@@ -229,4 +239,36 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 			t.Errorf("%+v, %v", entry, err)
 		}
 	})
+}
+
+// The server that an agent calls is followed if that is asked for, and no further.
+func TestHowFarServersAreFollowed(t *testing.T) {
+	for depth, want := range map[int]int{1: 0, 2: 1} {
+		dir := t.TempDir()
+		third := startAgent(t, filepath.Join(dir, "3.sock"))
+		second := startAgent(t, filepath.Join(dir, "2.sock"))
+		through := startAgent(t, filepath.Join(dir, "2b.sock"), further+"="+filepath.Join(dir, "3.sock"))
+		for address, n := range map[string]int{
+			further + "=" + filepath.Join(dir, "2.sock"):  want, // plugin, agent, second: its command
+			further + "=" + filepath.Join(dir, "2b.sock"): 0,    // plugin, agent, through, third
+		} {
+			sock := filepath.Join(dir, fmt.Sprint("1-", n, len(address), ".sock"))
+			first := startAgent(t, sock, address)
+			o := observeProbe(t, Options{Depth: depth}, func(_ *Probe, o *observed) {
+				o.agents = []int{first.Pid, second.Pid, through.Pid, third.Pid}
+				if err := acting(t, "dial", "unix "+sock).Run(); err != nil {
+					t.Error(err)
+				}
+			})
+			ran := 0
+			for _, e := range o.execs() {
+				if e.Name == "sleep" {
+					ran++
+				}
+			}
+			if ran != n {
+				t.Errorf("depth %d, %s: %d commands", depth, address, ran)
+			}
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -28,7 +29,7 @@ type observed struct {
 	events []event.Event
 	ours   map[event.Process]bool
 	seen   []string // the containers of all calls
-	agent  int      // the pid of a server that is ours
+	agents []int    // the pids of servers that are ours
 	stats  Stats    // at the end
 }
 
@@ -47,7 +48,7 @@ func (o *observed) sink(e event.Event) {
 		o.ours[b.Process] = o.ours[b.Parent]
 	case *event.Accept:
 		// Whoever our plugins call is ours, too.
-		o.ours[b.Server.Process] = o.ours[b.Server.Process] || int(b.Server.PID) == o.agent || int(b.Server.PID) == os.Getpid()
+		o.ours[b.Server.Process] = o.ours[b.Server.Process] || slices.Contains(o.agents, int(b.Server.PID)) || int(b.Server.PID) == os.Getpid()
 		if !o.ours[b.Server.Process] {
 			return
 		}

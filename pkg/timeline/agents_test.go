@@ -181,6 +181,7 @@ func TestWhatAServerAsksOfTheKernel(t *testing.T) {
 		s.at(int64(10+i), &event.Request{Process: "a", Start: int64(10+i)*ms - 1, Name: fmt.Sprint("RTM_", i), Sequence: uint32(i), Mentions: m})
 	}
 	s.at(20, &event.Answer{Process: "a", Sequence: 1, Error: "EPERM"})
+	s.at(20, &event.Answer{Process: "a", Sequence: 2, Error: "EEXIST"})
 	s.exit(50, "b").exit(51, "b2").tick(30000).end()
 	got := ""
 	for _, op := range s.closed {
@@ -190,11 +191,11 @@ func TestWhatAServerAsksOfTheKernel(t *testing.T) {
 				continue
 			}
 			for _, r := range im.Inside.Requests {
-				got += fmt.Sprint(op.ContainerID, " ", where, " ", r.Name, " ", r.Errno(), "; ")
+				got += fmt.Sprint(op.ContainerID, " ", where, " ", r.Name, " ", r.Attribution.Evidence, len(r.Attribution.Others), r.Errno(), "; ")
 			}
 		}
 	}
-	for _, want := range []string{"c1 own RTM_0 ;", "c2 own RTM_1 EPERM;", "c1 shared RTM_2 ;", "c1 shared RTM_3 ;"} {
+	for _, want := range []string{"c1 own RTM_0 certain0;", "c2 own RTM_1 certain0EPERM;", "c1 shared RTM_2 candidate1EEXIST;", "c1 shared RTM_3 candidate1;"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not among %s", want, got)
 		}

@@ -95,19 +95,19 @@ func (t *Timeline) help(key event.Process, a *agent) {
 	}
 }
 
-// Attribution says how an image of a server's came to belong to a call.
+// Attribution says how something that a server ran or asked for came to belong to a call.
 type Attribution struct {
 	Evidence Evidence
 	// Periodic: the server runs this also while nobody calls it.
 	Periodic bool
-	// Others are the calls it may have been run for as well.
+	// Others are the calls it may have been done for as well.
 	Others []Key
 }
 
 // doing finds the process as which a server asks or waits for something itself; nil if it
 // is done for no call, or for nobody knows which.
-func (t *Timeline) doing(process event.Process, body event.Body) *process {
-	a := t.agents[process]
+func (t *Timeline) doing(by event.Process, body event.Body) *process {
+	a := t.agents[by]
 	if a == nil {
 		return nil
 	}
@@ -121,20 +121,24 @@ func (t *Timeline) doing(process event.Process, body event.Body) *process {
 		return nil
 	case *event.Answer: // it is for who asked
 		for _, c := range slices.Concat(a.calls, a.recent) {
-			if w := c.Work.own; w.op.Closed == "" && w.image.refusedBy(b) {
-				return w
+			for _, w := range []*process{c.Work.own, c.Work.shared} {
+				if w.op.Closed == "" && w.image.refusedBy(b) {
+					return w
+				}
 			}
 		}
 		return nil
 	}
-	c, _, others := a.attribute(mentions)
-	switch {
-	case c == nil:
+	c, evidence, others := a.attribute(mentions)
+	if c == nil {
 		return nil
-	case len(others) > 0:
-		return c.Work.shared
 	}
-	return c.Work.own
+	p := c.Work.own
+	if len(others) > 0 {
+		p = c.Work.shared
+	}
+	p.doing = &Attribution{Evidence: evidence, Others: others}
+	return p
 }
 
 // refusedBy tells whether the answer is to one of the image's requests.

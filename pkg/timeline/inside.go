@@ -65,6 +65,8 @@ func (i Interval) took() int64 { return i.End - i.Start }
 type Setting struct {
 	*event.Setting
 	When Interval
+	// Attribution is how it came to belong to the call, if a server wrote it.
+	Attribution *Attribution
 }
 
 // inside takes what happened inside a process.
@@ -230,7 +232,7 @@ func (t *Timeline) setting(now int64, s *event.Setting) {
 	in.last = systemCall{s.Thread, when.Start}
 	t.inNamespace(p, s.NetNS)
 	if t.room(p, "sysctls") {
-		in.Settings = append(in.Settings, Setting{s, when})
+		in.Settings = append(in.Settings, Setting{s, when, p.doing})
 	}
 }
 

@@ -17,6 +17,8 @@ type Request struct {
 	// On is the name of the interface it is about, Under that of the one it is put under;
 	// empty where only an index is known.
 	On, Under string
+	// Attribution is how it came to belong to the call, if a server asked for it.
+	Attribution *Attribution
 }
 
 // answersMax is how many answers wait for their request.
@@ -50,7 +52,7 @@ func (t *Timeline) request(now int64, r *event.Request) {
 		return
 	}
 	im := p.current()
-	in, kept := im.inside(), Request{Request: r, When: im.within(r.Start, now)}
+	in, kept := im.inside(), Request{Request: r, When: im.within(r.Start, now), Attribution: p.doing}
 	tally := &in.Changes
 	if r.Query {
 		tally = &in.Queries

@@ -97,6 +97,8 @@ type process struct {
 	connections []*Connection
 	// evidence is how a process of a server's belongs here; nil for those of a plugin.
 	evidence *Attribution
+	// doing is how what it does just now belongs here, if it is a server's work.
+	doing *Attribution
 }
 
 // New returns an empty timeline.

@@ -205,11 +205,7 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 		keyValue(attribute.String("cni.plugin", run.Run.Plugin)))
 	s.Attributes = append(s.Attributes, keyValues(aboutProcess(im))...)
 	s.Attributes = append(s.Attributes, keyValues(aboutInside(im))...)
-	if im.Attribution != nil {
-		for _, other := range im.Attribution.Others {
-			s.Links = append(s.Links, link(w.ids.of(other), "may be for this call"))
-		}
-	}
+	s.Links = append(s.Links, w.perhaps(im.Attribution)...)
 	if limit, slow := w.j.Slow[im]; slow {
 		w.slow(s, limit, im.End)
 	}

@@ -90,6 +90,7 @@ func (i *insider) change(where at, of *tracepb.Span, r *timeline.Request) {
 
 func (i *insider) request(where at, r *timeline.Request) {
 	s := i.child(where, i.nameOf(r), "netlink", r.When, aboutRequest(r)...)
+	s.Links = append(s.Links, i.perhaps(r.Attribution)...)
 	if r.Failed() {
 		i.fail(s, refusal(r))
 	}
@@ -146,6 +147,7 @@ func aboutRequest(r *timeline.Request) []attribute.KeyValue {
 			kvs = append(kvs, attribute.Int64(n.name, int64(n.value)))
 		}
 	}
+	kvs = append(kvs, aboutAttribution(r.Attribution)...)
 	if r.Count > 1 {
 		kvs = append(kvs, attribute.Int("cniscope.request.count", r.Count))
 	}

@@ -86,14 +86,15 @@ func (i *insider) fail(s *tracepb.Span, message string) {
 
 func (i *insider) settings() {
 	for _, set := range i.image.Inside.Settings {
-		about := nonEmpty(
+		about := append(nonEmpty(
 			attribute.String("cniscope.sysctl.key", set.Key),
 			attribute.String("cniscope.sysctl.value", set.Value),
 			attribute.String(string(semconv.ErrorTypeKey), set.Error),
 			attribute.String("cniscope.netns_inode", set.NetNS.Label),
-		)
+		), aboutAttribution(set.Attribution)...)
 		if i.long(set.When) {
-			i.child(i.where, "write sysctl", "change", set.When, about...)
+			s := i.child(i.where, "write sysctl", "change", set.When, about...)
+			s.Links = append(s.Links, i.perhaps(set.Attribution)...)
 		} else {
 			i.happened(i.span, "write sysctl", set.When.End, about...)
 		}

@@ -55,6 +55,17 @@ func aboutAttribution(a *timeline.Attribution) []attribute.KeyValue {
 	return kvs
 }
 
+// perhaps links to the calls that something may have been done for as well.
+func (w *writer) perhaps(a *timeline.Attribution) (links []*tracepb.Span_Link) {
+	if a == nil {
+		return nil
+	}
+	for _, other := range a.Others {
+		links = append(links, link(w.ids.of(other), "may be for this call"))
+	}
+	return links
+}
+
 // aboutPeer is who was called. network.* as semantic conventions say: of a unix socket the
 // address is its path.
 func aboutPeer(c *timeline.Connection) []attribute.KeyValue {

@@ -104,7 +104,7 @@ func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 			s.network("through-"+network, through(address))
 			call := s.add(rig.PodOptions{}, false)
 			call.accounted(t)
-			t.Logf("%.0f ms, mostly %s", call.took(), call.attrs["cniscope.biggest_part"])
+			t.Logf("%.0f ms, mostly %s for %s ms", call.took(), call.attrs["cniscope.biggest_part"], call.attrs["cniscope.biggest_part_ms"])
 			if part := call.attrs["cniscope.biggest_part"]; part != "command agentd > Get-NetAdapter > sleep (2 times)" {
 				t.Errorf("it is said to be lost to %s", part)
 			}
