@@ -39,6 +39,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 		p.image.end(now, e.Used)
 		p.image.Replaced = true
 	}
+	im.Outlived = p.run != nil && p.run.Ended // it was forked before that
 	p.up.Children = append(p.up.Children, im)
 	p.image = im
 	if im.Run != nil {

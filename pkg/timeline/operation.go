@@ -128,7 +128,7 @@ type Call struct {
 	// Concurrent is the most other calls of the node that were under way at one instant of
 	// this one.
 	Concurrent int
-	// Reconfigured is when the CNI folder changed while the call was under way; 0 if it did
+	// Reconfigured is about when the CNI folder changed while the call was under way; 0 if it did
 	// not. The runtime reads it again then, and no call begins before those that run are
 	// over.
 	Reconfigured int64

@@ -156,13 +156,17 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	return nil
 }
 
+// noticed is how long after the CNI folder was written that is told, in ns: it is let come
+// to rest, and read (pkg/cniconf, pace). What began in the meantime began after that.
+const noticed = int64(250 * time.Millisecond)
+
 func (t *Timeline) reconfigure(now int64, b *event.Networks) {
 	t.networks, t.configured = b.Networks, now
 	t.refolder(now, b.Networks)
 	for _, op := range t.open {
 		for _, call := range op.Calls {
-			if call.live() != nil {
-				call.Reconfigured = now
+			if written := now - noticed; call.live() != nil && call.Start < written {
+				call.Reconfigured = written
 			}
 		}
 	}

@@ -81,6 +81,16 @@ func TestStories(t *testing.T) {
       helper 2-5 (outlived)
 `,
 		},
+		"also one whose program began after that": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "dhcp").at(1, &event.Fork{Process: "d", Parent: "b"}).exit(3, "b").image(4, "d", "b", "daemon").exit(5, "d").tick(2000)
+			},
+			`setup c1 0-3: settled
+  ADD eth0 0-3
+    dhcp ADD 0-3
+      daemon 4-5 (outlived)
+`,
+		},
 		"NRI ends the wait, once what came before it has been read": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").exit(8, "b").

@@ -178,6 +178,7 @@ func TestABurstOfPodsWaitsForTheKernel(t *testing.T) {
 			t.Errorf("burst-%d was alone", i)
 		}
 	}
+	s.blamed()
 	t.Logf("%d waits for rtnl of 1 ms or more, the longest %.1f ms; of %d the holder is known", waits, most, held)
 	if waits == 0 || held < waits*9/10 {
 		t.Errorf("of %d waits %d know who had it", waits, held)

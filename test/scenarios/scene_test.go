@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,6 +33,8 @@ func TestMain(m *testing.M) {
 		os.Exit(remote())
 	case name == "agentd":
 		os.Exit(serveAgent())
+	case name == "whereabouts":
+		os.Exit(lease())
 	}
 	if os.Geteuid() != 0 {
 		os.Exit(m.Run()) // every test says that it is skipped
@@ -74,7 +77,7 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	if ro.Plugins == nil {
 		ro.Plugins = map[string][]byte{}
 	}
-	ro.Plugins["remote"] = binary
+	ro.Plugins["remote"], ro.Plugins["whereabouts"] = binary, binary
 	for name := range acts {
 		ro.Plugins[name] = binary
 	}
@@ -84,9 +87,12 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	check(t, err)
 	t.Cleanup(func() { check(t, s.rig.Close()) })
 	s.spans = filepath.Join(s.rig.Dir(), "spans.jsonl")
+	if !strings.HasPrefix(toml, "[slow]") {
+		toml = "[slow]\ncall = \"1m\"\ncommand = \"1m\"\n" + toml
+	}
 	s.scope, err = scope.Start(ctx, s.rig, scope.Options{
 		Program: program,
-		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n[slow]\ncall = \"1m\"\ncommand = \"1m\"\n", s.spans) + toml,
+		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n", s.spans) + toml,
 	})
 	check(t, err)
 	t.Cleanup(func() {
@@ -115,7 +121,7 @@ func (s *scene) network(name string, chain ...rig.Plugin) rig.Net {
 	check(s.T, s.rig.SetNetworks(s.ctx, rig.Network{Name: name, Plugins: chain}))
 	s.eventually(func() error {
 		for line := range strings.Lines(s.scope.LogText()) {
-			if strings.Contains(line, "CNI networks") && strings.Contains(line, name) {
+			if strings.Contains(line, "CNI networks") && slices.Contains(strings.Fields(line), "networks="+name) {
 				return nil
 			}
 		}
@@ -176,8 +182,13 @@ type span struct {
 	StartTimeUnixNano          string
 	EndTimeUnixNano            string
 	Status                     struct{ Message string }
+	TraceID                    string
 	Attributes                 []attribute
 	Events                     []spanEvent
+	Links                      []struct {
+		TraceID, SpanID string
+		Attributes      []attribute
+	}
 
 	attrs map[string]string
 }

@@ -1,0 +1,36 @@
+//go:build linux
+
+package scenarios
+
+// blamed checks that waits for locks link to the runs that had them: spans that are there,
+// and some of them another pod's.
+func (s *scene) blamed() {
+	s.Helper()
+	all, err := s.read()
+	check(s.T, err)
+	runs := map[string]*span{}
+	for _, x := range all {
+		if x.attrs["cniscope.kind"] == "plugin" {
+			runs[x.TraceID+x.SpanID] = x
+		}
+	}
+	links, others := 0, 0
+	for _, x := range all {
+		for _, l := range x.Links {
+			if texts(l.Attributes)["cniscope.link"] != "it had the lock" {
+				continue
+			}
+			links++
+			switch run := runs[l.TraceID+l.SpanID]; {
+			case run == nil:
+				s.Errorf("%s of %s links to a run that is not there", x.Name, x.attrs["k8s.pod.name"])
+			case run.attrs["k8s.pod.name"] != x.attrs["k8s.pod.name"]:
+				others++
+			}
+		}
+	}
+	s.Logf("%d waits link to the run that had the lock, %d of them to another pod's", links, others)
+	if others == 0 {
+		s.Error("no wait links to another pod's run")
+	}
+}

@@ -1,0 +1,181 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// judged is one public report as a pod that has it, and one that has not.
+type judged struct {
+	name    string
+	control []rig.Plugin // the chain without the cause
+	chain   []rig.Plugin // the chain with it; the same if nil
+	// before the pod is made, with its network; what it returns ends what it began.
+	before func(*scene, rig.Net) func()
+	fails  bool
+	cause  string
+	says   string // a regular expression on the verdict
+	report string
+}
+
+// slowly are the options of a scene in which 300 ms are too long.
+const slowly = "[slow]\ncall = \"300ms\"\ncommand = \"1m\"\nhung = \"2s\"\n"
+
+// holds has a lock for two seconds.
+func holds(path func(rig.Net) string) func(*scene, rig.Net) func() {
+	return func(s *scene, n rig.Net) func() {
+		free := hold(s.T, path(n))
+		timer := time.AfterFunc(2*time.Second, free)
+		return func() {
+			if timer.Stop() {
+				free()
+			}
+		}
+	}
+}
+
+func xtablesLock(rig.Net) string { return "/run/xtables.lock" }
+
+func legacyTables(t *testing.T) (dir string) {
+	dir = t.TempDir()
+	for _, name := range []string{"iptables", "ip6tables"} {
+		check(t, os.Symlink("/usr/sbin/"+name+"-legacy", filepath.Join(dir, name)))
+	}
+	return dir
+}
+
+// What people report comes true, and cniscope says why; of a pod that has it not it does not
+// say so.
+func TestReportsAreJudged(t *testing.T) {
+	path := legacyTables(t)
+	for name, body := range map[string]string{"powershell": "sleep 0.6", "Get-NetAdapter": "sleep 0.6"} {
+		check(t, os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+	}
+	check(t, os.Symlink("/bin/sleep", filepath.Join(path, "watcher")))
+	// iptables up to 1.8.7 does not wait for its lock unless it is told to.
+	old := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(old, "iptables"), []byte("#!/bin/sh\nexec 9>/run/xtables.lock; flock -n 9 || exit 4\n"), 0o755))
+	onAdd := func(body string) []byte { return rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then ` + body + "; fi") }
+	s := set(t, rig.Options{
+		Env: []string{"PATH=" + path + ":" + os.Getenv("PATH")},
+		Plugins: map[string][]byte{
+			"dozens":   onAdd(`i=0; while [ $i -lt 300 ]; do iptables -w -t nat -S >/dev/null; i=$((i+1)); done`),
+			"retrier":  onAdd(`until ` + old + `/iptables -t nat -S; do sleep 1; done`),
+			"adapters": onAdd(`powershell Get-NetAdapter; powershell Get-NetIPAddress`),
+			"adapter":  onAdd(`Get-NetAdapter`),
+			"leaver":   onAdd(`watcher 2 & :`),
+			"daemon":   onAdd(`watcher 2 </dev/null >/dev/null 2>&1 & :`),
+		},
+	}, slowly)
+	unmasked := rig.Bridge(rig.Conf{"ipMasq": false}) // runs no iptables itself
+	idle := []rig.Plugin{rig.Bridge(), rig.Test("idler")}
+	with := func(name string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test(name), rig.Test("idler")} }
+	number := 0
+	for _, c := range []judged{{
+		name: "dozens of iptables", control: idle, chain: with("dozens"),
+		cause: "many_commands", says: `in \d+ commands, 300 of them iptables`, report: "containernetworking/plugins#510",
+	}, {
+		name: "xtables lock", control: []rig.Plugin{rig.Bridge()}, before: holds(xtablesLock),
+		cause: "file_lock", says: `of \S+ waiting for lock /run/xtables\.lock \(ip6?tables`, report: "aws/amazon-vpc-cni-k8s#2948",
+	}, {
+		name: "iptables again every second", control: idle, chain: []rig.Plugin{unmasked, rig.Test("retrier")}, before: holds(xtablesLock),
+		cause: "iptables_retry", says: `until iptables, which had found others at work \(exit code 4\), was run again`, report: "istio/istio#51739",
+	}, {
+		name: "IPv6 DAD", control: []rig.Plugin{rig.DualStack()}, chain: []rig.Plugin{rig.DualStack(rig.Conf{"enabledad": true})},
+		cause: "ipv6_dad", says: `waiting for IPv6 DAD, in plugin bridge( \(\d+ times\))?, for `, report: "containernetworking/plugins#680",
+	}, {
+		name: "host-local's lock", control: []rig.Plugin{rig.Bridge()},
+		before: holds(func(n rig.Net) string { return filepath.Join(n.DataDir, n.Name, "lock") }),
+		cause:  "file_lock", says: `waiting for lock .*/lock`, report: "containernetworking/plugins#561",
+	}, {
+		name: "host-local's walk", control: []rig.Plugin{rig.Bridge()}, before: taken,
+		cause: "host_local_scan", says: `in host-local itself`, report: "Azure/azure-container-networking#2817",
+	}, {
+		name: "the API server", control: []rig.Plugin{rig.Bridge()}, before: slowAPIServer,
+		chain: []rig.Plugin{rig.Bridge(rig.Conf{"ipam": rig.Conf{"type": "whereabouts"}, "isGateway": false, "ipMasq": false})},
+		cause: "api_server", says: `calling what listens as the API server, at 127\.0\.6\.43:6443, from plugin whereabouts \(2 times\)`, report: "k8snetworkplumbingwg/whereabouts#313",
+	}, {
+		name: "429", control: idle, chain: with("cilium"), before: busyAgent, fails: true,
+		cause: "agent_busy", says: `the agent behind cilium had too much to do and turned it away: cilium exited 1`, report: "cilium/cilium#22023",
+	}, {
+		name: "nobody listens", control: idle, chain: with("caller"),
+		cause: "agent_refused", says: `calling /run/cniscope-scenario/nobody\.sock in vain, \d+ times: ENOENT`, report: "containerd/containerd#4666",
+	}, {
+		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `asleep, in plugin hanger`,
+	}, {
+		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("nowhere")}, fails: true,
+		cause: "missing_plugin", says: `^nowhere never run`, report: "containerd/containerd#8419",
+	}, {
+		name: "a leaked child", control: with("daemon"), chain: with("leaver"),
+		cause: "leaked_child", says: `waiting for the end of watcher \(pid \d+\), which leaver left behind with its standard output open`,
+	}, {
+		name: "a write to the CNI folder", control: idle, chain: with("sleeper"), before: writesMeanwhile,
+		cause: "sleep", says: `asleep, in plugin sleeper; the CNI folder was written meanwhile, so for up to \S+ no other call of the node could begin`,
+	}, {
+		name: "no CPU", control: idle, chain: with("sharer"), before: crowd,
+		cause: "cpu_starved", says: `^\S+ of \S+ waiting for a CPU`,
+	}, {
+		name: "PowerShell", control: with("adapter"), chain: with("adapters"),
+		cause: "powershell", says: `in 2 runs of powershell > sleep, by plugin adapters`, report: "antrea-io/antrea#4859",
+	}, {
+		name: "a slow command", control: idle, chain: with("adapter"), cause: "slow_command", says: `in Get-NetAdapter > sleep, by plugin adapter`,
+	}, {
+		name: "a computation", control: idle, chain: with("computer"), cause: "plugin|cpu_starved", says: `on a CPU, or waiting for one, in plugin computer|waiting for a CPU`,
+	}} {
+		number++
+		t.Run(c.name, func(t *testing.T) {
+			s := *s
+			s.T, s.pods = t, 100*number
+			s.judge(c)
+		})
+	}
+}
+
+// judge runs the control and the case.
+func (s *scene) judge(c judged) {
+	t := s.T
+	name := strings.ToLower(regexp.MustCompile(`\W+`).ReplaceAllString(c.name, "-"))
+	if c.chain == nil {
+		c.chain = c.control
+	}
+	cause := regexp.MustCompile("^(" + c.cause + ")$")
+
+	s.network(name+"-control", c.control...)
+	control := s.add(rig.PodOptions{}, false)
+	t.Logf("control: %.0f ms, %s %s", control.took(), control.attrs["cniscope.cause"], control.attrs["cniscope.verdict"])
+	// A node with much to do may starve the control, too.
+	if of := control.attrs["cniscope.cause"]; cause.MatchString(of) && of != "cpu_starved" {
+		t.Errorf("the control has the cause, too: %s", of)
+	}
+	if control.took() < 300 && control.attrs["cniscope.verdict"] != "" {
+		t.Errorf("of an ordinary call it is said: %s", control.attrs["cniscope.verdict"])
+	}
+
+	n := s.network(name, c.chain...)
+	if c.before != nil {
+		defer c.before(s, n)()
+	}
+	call := s.add(rig.PodOptions{}, c.fails)
+	t.Logf("%.0f ms, %s: %s (%s)", call.took(), call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
+	if !cause.MatchString(call.attrs["cniscope.cause"]) {
+		t.Errorf("the cause is %s, want %s", call.attrs["cniscope.cause"], c.cause)
+	}
+	if !regexp.MustCompile(c.says).MatchString(call.attrs["cniscope.verdict"]) {
+		t.Errorf("the verdict is %q, want %s", call.attrs["cniscope.verdict"], c.says)
+	}
+	if call.attrs["cniscope.report"] != c.report {
+		t.Errorf("the report is %q, want %q", call.attrs["cniscope.report"], c.report)
+	}
+	if sum := call.times(); fmt.Sprintf("%.3f", sum) != fmt.Sprintf("%.3f", call.took()) {
+		t.Errorf("the parts sum up to %f ms of %f", sum, call.took())
+	}
+}

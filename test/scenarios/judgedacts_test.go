@@ -1,0 +1,78 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// apiServer is where the stand-in for a cluster's API server listens.
+	apiServer = "127.0.6.43:6443"
+	// ciliumSocket is where the stand-in for an agent does that answers 429.
+	ciliumSocket = "/run/cniscope-scenario/cilium.sock"
+)
+
+// lease is an IPAM plugin's main that has no address without the API server, as whereabouts.
+func lease() int {
+	if os.Getenv("CNI_COMMAND") != "ADD" {
+		return 0
+	}
+	for range 2 { // the pool, then the lease
+		c, err := net.Dial("tcp", apiServer)
+		if err != nil {
+			fmt.Printf(`{"cniVersion":"1.0.0","code":7,"msg":%q}`, err.Error())
+			return 1
+		}
+		_, _ = c.Read(make([]byte, 1)) // until it is closed
+		c.Close()
+	}
+	fmt.Print(`{"cniVersion":"1.0.0","ips":[{"address":"10.199.0.7/24"}]}`)
+	return 0
+}
+
+// putEndpoint does what Cilium's plugin does.
+func putEndpoint() error {
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", ciliumSocket)
+	}}}
+	request, err := http.NewRequest(http.MethodPut, "http://localhost/v1/endpoint/1", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusTooManyRequests {
+		return fmt.Errorf("unable to create endpoint: [PUT /endpoint/{id}][429] putEndpointIdTooManyRequests")
+	}
+	return nil
+}
+
+// share computes for so long, on one CPU.
+func share(cpu int, work time.Duration) error {
+	runtime.LockOSThread()
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return err
+	}
+	for used := time.Duration(0); used < work; {
+		var now unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
+			return err
+		}
+		used = time.Duration(now.Nano())
+	}
+	return nil
+}
