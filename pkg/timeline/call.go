@@ -52,7 +52,8 @@ func (t *Timeline) teardownBegins(now int64, containerID string) []*Operation {
 
 // operationOf finds or makes the operation of a run; nil beyond the limit. The DELs
 // of a sandbox (it gets two, the second with an empty netns) are calls of one teardown
-// if the second comes before the first has settled.
+// if the second comes before the first has settled. What began before something was said
+// that ends an operation is still part of it: NRI may be heard before the kernel.
 func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 	kind := KindOf(e.Call.Command)
 	for _, op := range t.open {

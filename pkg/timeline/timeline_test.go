@@ -91,6 +91,17 @@ func TestStories(t *testing.T) {
       daemon 4-5 (outlived)
 `,
 		},
+		"what began before NRI spoke is part of it, though it is told later": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").at(60, &event.Sandbox{Phase: event.SandboxRunning, ID: "c1"}).
+					exit(8, "b").plugin(9, "p", "ADD", "portmap").exit(20, "p").tick(61)
+			},
+			`setup c1 0-20: sandbox running
+  ADD eth0 0-20
+    bridge ADD 0-8
+    portmap ADD 9-20
+`,
+		},
 		"NRI ends the wait, once what came before it has been read": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").exit(8, "b").

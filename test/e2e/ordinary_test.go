@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -63,6 +64,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	inside := map[string]bool{}
 	calls := map[string]int{}
 	spans, failed, partial := 0, 0, 0
+	verdicts := map[string]int{}
 	s.eachSpan(file, func(x ptrace.Span) {
 		spans++
 		text := func(key string) string { v, _ := x.Attributes().Get(key); return v.Str() }
@@ -86,6 +88,8 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 		}
 		if text("cniscope.kind") == "call" {
 			calls[fmt.Sprintf("web-%d %s %s", pod, x.Name(), text("cni.ifname"))]++
+			verdicts[cmp.Or(text("cniscope.cause"), "none")]++
+			s.judgedRight(x)
 		}
 	})
 	for name, pod := range names {
@@ -108,7 +112,36 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	if lost > 0 {
 		t.Error("cniscope lost events")
 	}
+	t.Logf("verdicts by their cause: %v", verdicts)
 	t.Logf("%d spans with %d names, %d of them of what is inside of plugins; %d with status Error, %d partial, %d losses", spans, len(names)+len(inside), len(inside), failed, partial, lost)
+}
+
+// judgedRight checks that nothing is said of a call that was fast enough, and of a slow one
+// only what the parts of its time bear out.
+func (s *stage) judgedRight(x ptrace.Span) {
+	s.Helper()
+	number := func(key string) float64 { v, _ := x.Attributes().Get(key); return v.Double() }
+	cause, _ := x.Attributes().Get("cniscope.cause")
+	verdict, _ := x.Attributes().Get("cniscope.verdict")
+	took := float64(x.EndTimestamp()-x.StartTimestamp()) / 1e6
+	if limit := number("cniscope.slow_threshold_ms"); limit == 0 || took <= limit {
+		if cause.Str() != "" {
+			s.Errorf("%s took %.0f ms, and it is said: %s", x.Name(), took, verdict.Str())
+		}
+		return
+	}
+	// On a healthy node that has much to do there is nothing but this.
+	parts := map[string]string{
+		"file_lock": "locks", "kernel_lock": "kernel_locks", "slow_command": "commands", "many_commands": "commands",
+		"network_configuration": "network", "system_call": "system_calls", "runtime": "between_runs", "plugin": "plugins", "sleep": "sleep",
+	}
+	part := number("cniscope.time." + parts[cause.Str()] + "_ms")
+	switch {
+	case cause.Str() == "cpu_starved", cause.Str() == "unexplained":
+	case parts[cause.Str()] == "" || part < took/10:
+		s.Errorf("%s took %.0f ms, and it is said: %s (%s)", x.Name(), took, verdict.Str(), cause.Str())
+	}
+	s.Logf("%s took %.0f ms: %s", x.Name(), took, verdict.Str())
 }
 
 // eachSpan hands out the spans of a file of OTLP JSON lines.

@@ -2,35 +2,43 @@
 
 package scenarios
 
+import "fmt"
+
 // blamed checks that waits for locks link to the runs that had them: spans that are there,
-// and some of them another pod's.
+// or will be as soon as their operation is over, and some of them another pod's.
 func (s *scene) blamed() {
 	s.Helper()
-	all, err := s.read()
-	check(s.T, err)
-	runs := map[string]*span{}
-	for _, x := range all {
-		if x.attrs["cniscope.kind"] == "plugin" {
-			runs[x.TraceID+x.SpanID] = x
+	s.eventually(func() error {
+		all, err := s.read()
+		if err != nil {
+			return err
 		}
-	}
-	links, others := 0, 0
-	for _, x := range all {
-		for _, l := range x.Links {
-			if texts(l.Attributes)["cniscope.link"] != "it had the lock" {
-				continue
-			}
-			links++
-			switch run := runs[l.TraceID+l.SpanID]; {
-			case run == nil:
-				s.Errorf("%s of %s links to a run that is not there", x.Name, x.attrs["k8s.pod.name"])
-			case run.attrs["k8s.pod.name"] != x.attrs["k8s.pod.name"]:
-				others++
+		runs := map[string]*span{}
+		for _, x := range all {
+			if x.attrs["cniscope.kind"] == "plugin" {
+				runs[x.TraceID+x.SpanID] = x
 			}
 		}
-	}
-	s.Logf("%d waits link to the run that had the lock, %d of them to another pod's", links, others)
-	if others == 0 {
-		s.Error("no wait links to another pod's run")
-	}
+		links, others := 0, 0
+		for _, x := range all {
+			for _, l := range x.Links {
+				if texts(l.Attributes)["cniscope.link"] != "it had the lock" {
+					continue
+				}
+				links++
+				switch run := runs[l.TraceID+l.SpanID]; {
+				case run == nil:
+					return fmt.Errorf("%s of %s, from %s to %s, held by %s (pid %s), links to a run that is not there",
+						x.Name, x.attrs["k8s.pod.name"], x.StartTimeUnixNano, x.EndTimeUnixNano, x.attrs["cniscope.lock.holder_name"], x.attrs["cniscope.lock.holder_pid"])
+				case run.attrs["k8s.pod.name"] != x.attrs["k8s.pod.name"]:
+					others++
+				}
+			}
+		}
+		s.Logf("%d waits link to the run that had the lock, %d of them to another pod's", links, others)
+		if others == 0 {
+			return fmt.Errorf("no wait links to another pod's run")
+		}
+		return nil
+	})
 }

@@ -74,8 +74,10 @@ func TestReportsAreJudged(t *testing.T) {
 			"adapter":  onAdd(`Get-NetAdapter`),
 			"leaver":   onAdd(`watcher 2 & :`),
 			"daemon":   onAdd(`watcher 2 </dev/null >/dev/null 2>&1 & :`),
+			"hogger":   onAdd(`kill -9 $(cat ` + hogFile + `); sleep 0.1; ip link add cniscope-hog type bridge; ip link del cniscope-hog`),
 		},
 	}, slowly)
+	s.record()
 	unmasked := rig.Bridge(rig.Conf{"ipMasq": false}) // runs no iptables itself
 	idle := []rig.Plugin{rig.Bridge(), rig.Test("idler")}
 	with := func(name string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test(name), rig.Test("idler")} }
@@ -106,6 +108,15 @@ func TestReportsAreJudged(t *testing.T) {
 	}, {
 		name: "429", control: idle, chain: with("cilium"), before: busyAgent, fails: true,
 		cause: "agent_busy", says: `the agent behind cilium had too much to do and turned it away: cilium exited 1`, report: "cilium/cilium#22023",
+	}, {
+		name: "a slow agent", control: idle, chain: with("cilium"), before: slowAgent,
+		cause: "agent", says: `calling scenarios\.test at /run/cniscope-scenario/cilium\.sock, from plugin cilium`, report: "cilium/cilium#45103",
+	}, {
+		name: "the agent's command", control: idle, chain: []rig.Plugin{through("unix " + antreaSocket)}, before: antrea,
+		cause: "slow_command", says: `in 2 runs of Get-NetAdapter > sleep, by agentd at /run/\S+ while plugin remote called it`, report: "antrea-io/antrea#4859",
+	}, {
+		name: "rtnl", control: idle, chain: with("hogger"), before: hogRtnl,
+		cause: "kernel_lock", says: `waiting for the kernel's lock rtnl \(ip`, report: "aws/amazon-vpc-cni-k8s#3764",
 	}, {
 		name: "nobody listens", control: idle, chain: with("caller"),
 		cause: "agent_refused", says: `calling /run/cniscope-scenario/nobody\.sock in vain, \d+ times: ENOENT`, report: "containerd/containerd#4666",
@@ -149,6 +160,7 @@ func (s *scene) judge(c judged) {
 	}
 	cause := regexp.MustCompile("^(" + c.cause + ")$")
 
+	s.prefix = name
 	s.network(name+"-control", c.control...)
 	control := s.add(rig.PodOptions{}, false)
 	t.Logf("control: %.0f ms, %s %s", control.took(), control.attrs["cniscope.cause"], control.attrs["cniscope.verdict"])

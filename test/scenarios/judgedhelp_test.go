@@ -3,12 +3,15 @@
 package scenarios
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,13 +47,20 @@ func slowAPIServer(s *scene, _ rig.Net) func() {
 
 // busyAgent answers 429, after a while.
 func busyAgent(s *scene, _ rig.Net) func() {
+	return answers(s, 200*time.Millisecond, http.StatusTooManyRequests)
+}
+
+// slowAgent takes its time.
+func slowAgent(s *scene, _ rig.Net) func() { return answers(s, 800*time.Millisecond, http.StatusOK) }
+
+func answers(s *scene, after time.Duration, status int) func() {
 	check(s.T, os.MkdirAll(filepath.Dir(ciliumSocket), 0o755))
 	_ = os.Remove(ciliumSocket)
 	l, err := net.Listen("unix", ciliumSocket)
 	check(s.T, err)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		time.Sleep(200 * time.Millisecond)
-		w.WriteHeader(http.StatusTooManyRequests)
+		time.Sleep(after)
+		w.WriteHeader(status)
 	})}
 	go func() { _ = server.Serve(l) }()
 	return func() { server.Close() }
@@ -79,4 +89,58 @@ func crowd(*scene, rig.Net) func() {
 		})
 	}
 	return func() { stop(); all.Wait() }
+}
+
+const (
+	antreaSocket = "/run/cniscope-scenario/antrea.sock"
+	// hogFile has the process that hogRtnl began.
+	hogFile = "/run/cniscope-scenario/hog.pid"
+)
+
+// antrea runs an agent that asks for the adapters twice, a second each.
+func antrea(s *scene, _ rig.Net) func() {
+	check(s.T, os.MkdirAll(filepath.Dir(antreaSocket), 0o755))
+	_ = os.Remove(antreaSocket)
+	a := s.startAgent("unix "+antreaSocket, time.Second, 0)
+	return func() { _ = a.cmd.Process.Kill() }
+}
+
+// hogRtnl makes a network namespace that takes the kernel long to take down, under rtnl, as
+// soon as the process in it is over.
+func hogRtnl(s *scene, _ rig.Net) func() {
+	check(s.T, os.MkdirAll(filepath.Dir(hogFile), 0o755))
+	var links strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&links, "link add d%d type bridge\n", i)
+	}
+	hog := exec.Command("unshare", "-n", "sh", "-c", "ip -batch - >/dev/null && echo $$ && exec sleep 60")
+	hog.Stdin = strings.NewReader(links.String())
+	out, err := hog.StdoutPipe()
+	check(s.T, err)
+	check(s.T, hog.Start())
+	pid, err := bufio.NewReader(out).ReadString('\n')
+	check(s.T, err)
+	check(s.T, os.WriteFile(hogFile, []byte(pid), 0o600))
+	return func() {
+		_ = hog.Process.Kill()
+		_ = hog.Wait()
+	}
+}
+
+// recording is where a recording of the test is kept, if somebody wants one.
+const recording = "CNISCOPE_TEST_RECORDING"
+
+// record asks the cniscope of the scene for what it sees, as long as the test goes on.
+func (s *scene) record() {
+	file := os.Getenv(recording)
+	if file == "" {
+		return
+	}
+	recorder := exec.Command(program, "record", file, "--overwrite", "--config", s.scope.Config())
+	recorder.Stderr = s.Output()
+	check(s.T, recorder.Start())
+	s.Cleanup(func() {
+		_ = recorder.Process.Signal(os.Interrupt)
+		_ = recorder.Wait()
+	})
 }

@@ -6,6 +6,7 @@ package scenarios
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,6 +61,8 @@ type scene struct {
 	scope *scope.Scope
 	spans string // the file
 	pods  int
+	// prefix of the pods' names; "pod" if it is empty.
+	prefix string
 }
 
 // set builds the scene. Every act is in the rig's CNI folder.
@@ -134,7 +137,7 @@ func (s *scene) network(name string, chain ...rig.Plugin) rig.Net {
 func (s *scene) add(o rig.PodOptions, fails bool) *call {
 	s.Helper()
 	s.pods++
-	o.Namespace, o.Name = "shop", fmt.Sprintf("pod-%d", s.pods)
+	o.Namespace, o.Name = "shop", fmt.Sprintf("%s-%d", cmp.Or(s.prefix, "pod"), s.pods)
 	id, err := s.rig.RunPod(s.ctx, o)
 	if fails != (err != nil) {
 		s.Fatalf("pod %s: %v", o.Name, err)
