@@ -5,6 +5,7 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -79,15 +80,18 @@ func remote() int {
 	return 0
 }
 
-// inherit leaves a child behind that has the connection.
+// inherit leaves a child behind that has the connection. It gets it as it is: to hand it
+// over as a file would make it a blocking one for both, and closing it here wait for ever.
 func inherit(c net.Conn) error {
-	f, err := c.(*net.UnixConn).File()
+	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("sleep", "45")
-	cmd.ExtraFiles = []*os.File{f}
-	return cmd.Start()
+	var kept error
+	if err := raw.Control(func(fd uintptr) { _, kept = unix.FcntlInt(fd, unix.F_SETFD, 0) }); err != nil || kept != nil {
+		return errors.Join(err, kept)
+	}
+	return exec.Command("sleep", "45").Start()
 }
 
 // agentd is the agent. It writes what it did, for which container, to standard output.
