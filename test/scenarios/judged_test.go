@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ type judged struct {
 	cause  string
 	says   string // a regular expression on the verdict
 	report string
+	hung   bool // it is said while it goes on, too
 }
 
 // slowly are the options of a scene in which 300 ms are too long.
@@ -121,7 +123,7 @@ func TestReportsAreJudged(t *testing.T) {
 		name: "nobody listens", control: idle, chain: with("caller"),
 		cause: "agent_refused", says: `calling /run/cniscope-scenario/nobody\.sock in vain, \d+ times: ENOENT`, report: "containerd/containerd#4666",
 	}, {
-		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `asleep, in plugin hanger`,
+		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `asleep, in plugin hanger`, hung: true,
 	}, {
 		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("nowhere")}, fails: true,
 		cause: "missing_plugin", says: `^nowhere never run`, report: "containerd/containerd#8419",
@@ -151,6 +153,14 @@ func TestReportsAreJudged(t *testing.T) {
 	}
 }
 
+// suffers runs a pod that has it.
+func (s *scene) suffers(c judged, n rig.Net) *call {
+	if c.before != nil {
+		defer c.before(s, n)()
+	}
+	return s.add(rig.PodOptions{}, c.fails)
+}
+
 // judge runs the control and the case.
 func (s *scene) judge(c judged) {
 	t := s.T
@@ -173,10 +183,17 @@ func (s *scene) judge(c judged) {
 	}
 
 	n := s.network(name, c.chain...)
-	if c.before != nil {
-		defer c.before(s, n)()
+	var call *call
+	for range 3 {
+		call = s.suffers(c, n)
+		if call.attrs["cniscope.cause"] != "cpu_starved" || cause.MatchString("cpu_starved") {
+			break
+		}
+		t.Logf("the node has too much to do, once more: %s", call.attrs["cniscope.verdict"])
 	}
-	call := s.add(rig.PodOptions{}, c.fails)
+	if call.attrs["cniscope.cause"] == "cpu_starved" && !cause.MatchString("cpu_starved") {
+		t.Skipf("this node has too much to do, which is what is said: %s", call.attrs["cniscope.verdict"])
+	}
 	t.Logf("%.0f ms, %s: %s (%s)", call.took(), call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
 	if !cause.MatchString(call.attrs["cniscope.cause"]) {
 		t.Errorf("the cause is %s, want %s", call.attrs["cniscope.cause"], c.cause)
@@ -186,6 +203,12 @@ func (s *scene) judge(c judged) {
 	}
 	if call.attrs["cniscope.report"] != c.report {
 		t.Errorf("the report is %q, want %q", call.attrs["cniscope.report"], c.report)
+	}
+	marked := slices.ContainsFunc(call.all, func(x *span) bool {
+		return x.attrs["cniscope.kind"] == "hung" && x.attrs["k8s.pod.name"] == call.attrs["k8s.pod.name"]
+	})
+	if c.hung && (!marked || call.attrs["cniscope.hung"] != "true") {
+		s.Error("it hung, and that was not said while it did")
 	}
 	if sum := call.times(); fmt.Sprintf("%.3f", sum) != fmt.Sprintf("%.3f", call.took()) {
 		t.Errorf("the parts sum up to %f ms of %f", sum, call.took())

@@ -62,17 +62,26 @@ func putEndpoint() error {
 // share computes for so long, on one CPU.
 func share(cpu int, work time.Duration) error {
 	runtime.LockOSThread()
-	var set unix.CPUSet
+	defer runtime.UnlockOSThread()
+	// A thread that is not as it was would end, and with it the processes that it started
+	// (prctl(2), PR_SET_PDEATHSIG).
+	var set, before unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return err
+	}
+	defer func() { _ = unix.SchedSetaffinity(0, &before) }()
 	set.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		return err
 	}
-	for used := time.Duration(0); used < work; {
-		var now unix.Timespec
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
+		return err
+	}
+	for until := now.Nano() + int64(work); now.Nano() < until; {
 		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
 			return err
 		}
-		used = time.Duration(now.Nano())
 	}
 	return nil
 }
