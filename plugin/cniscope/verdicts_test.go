@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// docs/verdicts.md has every cause there is, and its pictures are those of the recording.
+func TestVerdictsAreDocumented(t *testing.T) {
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	docs := read("../../docs/verdicts.md")
+	for _, cause := range regexp.MustCompile(`Cause\s+= "(\w+)"`).FindAllStringSubmatch(read("../../pkg/judge/cause.go"), -1) {
+		if !strings.Contains(docs, "`"+cause[1]+"`") {
+			t.Errorf("docs/verdicts.md does not have %s", cause[1])
+		}
+	}
+	var drawn bytes.Buffer
+	cmd := rootCmd()
+	cmd.SetOut(&drawn)
+	cmd.SetArgs([]string{"show", "--color", "never", "../../docs/verdicts.rec.gz"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	pictures := regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(docs, -1)
+	for _, picture := range pictures {
+		for line := range strings.Lines(picture[1]) {
+			if line = strings.TrimRight(line, " \n"); !strings.Contains(drawn.String(), line) {
+				t.Errorf("not in the recording: %s", line)
+			}
+		}
+	}
+	if len(pictures) < 15 {
+		t.Errorf("only %d pictures", len(pictures))
+	}
+}
