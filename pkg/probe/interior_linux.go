@@ -2,7 +2,6 @@ package probe
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -10,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // interior turns the kernel side's records of what happens inside processes into events.
@@ -284,31 +282,4 @@ func errno(ret int64) string {
 		return "EINTR"
 	}
 	return fmt.Sprintf("errno %d", -ret)
-}
-
-// comm is what the kernel calls a program.
-func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
-
-// holder says who has a lock, as far as that can still be asked. Its number is of the
-// initial PID namespace; in another one it means somebody else.
-func (in *interior) holder(number uint32) *event.Holder {
-	h := &event.Holder{Process: in.byNumber[number]}
-	if int32(number) <= 0 || !in.initial { // it may belong to an open file, not to a process
-		return h
-	}
-	h.PID, h.Name = number, program(number)
-	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", number)); err == nil {
-		if parent, _, ok := parseStat(string(stat)); ok && parent > 1 {
-			h.Parent = program(parent)
-		}
-	}
-	return h
-}
-
-func program(pid uint32) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	if err != nil {
-		return ""
-	}
-	return text.Clean(strings.TrimSuffix(string(b), "\n"), 16)
 }
