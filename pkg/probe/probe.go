@@ -41,7 +41,7 @@ type Options struct {
 }
 
 // Detail says when the inside of plugins is looked into. While it is, every system call
-// of the node costs some 50 ns more.
+// of the node costs some 70 ns more.
 type Detail string
 
 // The values of Detail.

@@ -3,7 +3,7 @@
  * What happens inside the processes of a CNI plugin's tree: what they ask of the
  * kernel and what they wait for. What is done with a system call is in the headers;
  * here it is only attached. Two BTF tracepoints see every system call of the node, at
- * some 50 ns each, so they are attached while a CNI call is under way and no longer.
+ * some 70 ns each, so they are attached while a CNI call is under way and no longer.
  */
 #include "kernel_inside.h"
 #include <bpf/bpf_helpers.h>
