@@ -189,15 +189,10 @@ func (t *Timeline) dismiss(op *operation) {
 	for _, call := range op.Calls {
 		for _, run := range call.Runs {
 			run.Walk(func(im *Image) {
-				if im.Inside == nil {
-					return
-				}
-				for _, c := range im.Inside.Connections {
-					if c.Work != nil {
-						t.disconnect(c.Work.own, t.now)
-						t.disconnect(c.Work.shared, t.now)
-					}
-				}
+				im.works(func(w *Work) {
+					t.disconnect(w.own, t.now)
+					t.disconnect(w.shared, t.now)
+				})
 			})
 		}
 	}

@@ -207,13 +207,8 @@ func (im *Image) settle(now int64) {
 			child.End = max(child.Start, im.End)
 		}
 	}
-	if im.Inside == nil {
-		return
-	}
-	for _, c := range im.Inside.Connections {
-		if c.Work != nil {
-			c.Work.Own.settle(now)
-			c.Work.Shared.settle(now)
-		}
-	}
+	im.works(func(w *Work) {
+		w.Own.settle(now)
+		w.Shared.settle(now)
+	})
 }

@@ -92,16 +92,13 @@ func (op *Operation) insides(f func(*Image, *Inside)) {
 					return
 				}
 				f(im, im.Inside)
-				for _, c := range im.Inside.Connections {
-					if c.Work == nil {
-						continue
-					}
-					for _, work := range []*Image{c.Work.Own, c.Work.Shared} {
+				im.works(func(w *Work) {
+					for _, work := range []*Image{w.Own, w.Shared} {
 						if work.Inside != nil {
 							f(work, work.Inside)
 						}
 					}
-				}
+				})
 			})
 		}
 	}

@@ -213,13 +213,20 @@ func (im *Image) walkBelow(f func(*Image)) {
 	for _, child := range im.Children {
 		child.Walk(f)
 	}
+	im.works(func(w *Work) {
+		w.Own.walkBelow(f)
+		w.Shared.walkBelow(f)
+	})
+}
+
+// works calls f for what servers did for the image.
+func (im *Image) works(f func(*Work)) {
 	if im.Inside == nil {
 		return
 	}
 	for _, c := range im.Inside.Connections {
 		if c.Work != nil {
-			c.Work.Own.walkBelow(f)
-			c.Work.Shared.walkBelow(f)
+			f(c.Work)
 		}
 	}
 }

@@ -27,23 +27,7 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
-	if os.Geteuid() != 0 {
-		os.Exit(m.Run()) // every test says that it is skipped
-	}
-	dir, err := os.MkdirTemp("", "cniscope-doctor")
-	if err == nil {
-		err = os.Chmod(dir, 0o755) // an ordinary user runs it too
-	}
-	if err == nil {
-		program, err = scope.Build(context.Background(), dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(scope.Main(m, &program))
 }
 
 // node is a rig and what doctor is told of it.

@@ -27,20 +27,7 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
-	if os.Geteuid() != 0 {
-		os.Exit(m.Run()) // every test says that it is skipped
-	}
-	dir, err := os.MkdirTemp("", "cniscope-e2e")
-	if err == nil {
-		program, err = scope.Build(context.Background(), dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(scope.Main(m, &program))
 }
 
 // stage is a rig, a Jaeger and a cniscope.

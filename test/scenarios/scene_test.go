@@ -37,20 +37,7 @@ func TestMain(m *testing.M) {
 	case name == "whereabouts":
 		os.Exit(lease())
 	}
-	if os.Geteuid() != 0 {
-		os.Exit(m.Run()) // every test says that it is skipped
-	}
-	dir, err := os.MkdirTemp("", "cniscope-scenarios")
-	if err == nil {
-		program, err = scope.Build(context.Background(), dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(scope.Main(m, &program))
 }
 
 // scene is a rig and a cniscope that writes its spans to a file.

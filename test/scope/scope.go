@@ -30,6 +30,27 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return file, nil
 }
 
+// Main runs the tests of a package beside a cniscope that it builds, and returns the exit
+// code. Without root nothing is built: every test says that it is skipped.
+func Main(tests interface{ Run() int }, program *string) int {
+	if os.Geteuid() != 0 {
+		return tests.Run()
+	}
+	dir, err := os.MkdirTemp("", "cniscope-test")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = os.Chmod(dir, 0o755) // an ordinary user may run it, too
+	}
+	if err == nil {
+		*program, err = Build(context.Background(), dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return tests.Run()
+}
+
 // Options say how cniscope is run.
 type Options struct {
 	// Program is the binary (see Build).
