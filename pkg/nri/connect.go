@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
 )
 
 // serve keeps a session until ctx is done or, pre-installed, the runtime is gone.
@@ -24,7 +26,7 @@ func (p *Plugin) serve(ctx context.Context) error {
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
 		go func() {
-			if processEnded(ctx, peerPID(inherited)) {
+			if processEnded(ctx, anchor.Peer(inherited)) {
 				cancel(ErrRuntimeGone)
 			}
 		}()

@@ -32,6 +32,7 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 
+	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -66,7 +67,9 @@ type Options struct {
 	// Connected is called at each registration with the runtime's name and version,
 	// from a goroutine of its own.
 	Connected func(name, version string)
-	Log       *slog.Logger
+	// Anchors are told who the runtime is.
+	Anchors *anchor.Set
+	Log     *slog.Logger
 }
 
 // Plugin is the source. Make it with New, run it once.
@@ -94,6 +97,7 @@ func New(o Options) (*Plugin, error) {
 	setDefault(&o.Index, DefaultIndex)
 	setDefault(&o.Socket, DefaultSocket)
 	setDefault(&o.Queue, DefaultQueue)
+	setDefault(&o.Anchors, anchor.New())
 	setDefault(&o.Log, slog.New(slog.DiscardHandler))
 	if err := api.CheckPluginName(o.Name); err != nil {
 		return nil, fmt.Errorf("NRI: %w: use letters, digits and _.+-", err)

@@ -3,32 +3,11 @@ package nri
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// peerPID is the process at the other end: the one that listens or, of a pair, the
-// one that made it. 0 if unknown, or in a PID namespace that we do not see.
-func peerPID(c net.Conn) int {
-	socket, ok := c.(*net.UnixConn)
-	if !ok {
-		return 0
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	var pid int
-	_ = raw.Control(func(fd uintptr) {
-		if peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = int(peer.Pid)
-		}
-	})
-	return pid
-}
 
 // processEnded waits until the process is over, and returns false if ctx is done
 // before that.

@@ -2,13 +2,9 @@
 
 package nri
 
-import (
-	"context"
-	"net"
-)
+import "context"
 
-// There is no NRI outside of Linux, and so nobody at the other end.
-func peerPID(net.Conn) int { return 0 }
+// There is no NRI outside of Linux.
 
 func processEnded(ctx context.Context, _ int) bool {
 	<-ctx.Done()

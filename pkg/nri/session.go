@@ -10,6 +10,8 @@ import (
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
 	"github.com/containerd/ttrpc"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
 )
 
 // What ends a session, besides the runtime's own word.
@@ -22,7 +24,7 @@ var (
 // connection is over. The error is never nil.
 func (p *Plugin) session(ctx context.Context, c *conn) error {
 	defer c.Close()
-	p.runtimePID.Store(int64(peerPID(c.Conn)))
+	p.anchor(anchor.Peer(c.Conn))
 	h := newHandlers(p)
 	s, err := stub.New(h, p.stubOptions(c, h)...)
 	if err != nil {
@@ -48,6 +50,16 @@ func (p *Plugin) session(ctx context.Context, c *conn) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// anchor says who is at the other end: the runtime. Of a pre-installed plugin whose socket
+// does not say, that is its parent.
+func (p *Plugin) anchor(peer int) {
+	if peer == 0 && p.preinstalled {
+		peer = os.Getppid()
+	}
+	p.runtimePID.Store(int64(peer))
+	p.options.Anchors.Serves(p.options.Socket, peer)
 }
 
 // stubOptions hand the stub a connection that stays ours. WithConnection suits a

@@ -21,6 +21,7 @@ import (
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/defaults"
 
+	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -44,7 +45,9 @@ type Options struct {
 	// Address is the path of containerd's socket.
 	Address  string
 	Interval time.Duration
-	Log      *slog.Logger
+	// Anchors are told who serves it, whether it is containerd or not.
+	Anchors *anchor.Set
+	Log     *slog.Logger
 }
 
 // Source is the source. Make it with New, run it once.
@@ -60,6 +63,9 @@ func New(o Options) *Source {
 	}
 	if o.Interval <= 0 {
 		o.Interval = DefaultInterval
+	}
+	if o.Anchors == nil {
+		o.Anchors = anchor.New()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -100,6 +106,8 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		}
 	}
 	for {
+		// That nobody serves it is said with the version.
+		_ = s.options.Anchors.Ask(ctx, s.options.Address)
 		version, err := Ask(ctx, s.options.Address)
 		if ctx.Err() != nil {
 			return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/config"
@@ -30,20 +31,26 @@ type observer struct {
 	sources []source.Source
 	plugin  *nri.Plugin  // nil without NRI
 	relay   *relay.Relay // nil without
+	anchors *anchor.Set  // who the runtime is
 	probe   attached
 }
 
 // newObserver registers with the runtime, and returns when that has been tried.
 // configure gets the text of NRI's Configure.
 func newObserver(ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error) (*observer, error) {
-	runtime := runtime.New(runtime.Options{Address: o.Containerd.Address, Log: log})
-	n := &observer{log: log, sources: []source.Source{runtime}}
+	anchors := anchor.New()
+	// Before the probe is loaded: it believes less where there is a runtime.
+	if err := anchors.Ask(ctx, o.Containerd.Address); err != nil {
+		log.Debug("nobody serves containerd's socket", "error", err)
+	}
+	runtime := runtime.New(runtime.Options{Address: o.Containerd.Address, Anchors: anchors, Log: log})
+	n := &observer{log: log, sources: []source.Source{runtime}, anchors: anchors}
 	if !o.NRI.Enabled && !preinstalled() {
 		return n, nil
 	}
 	plugin, err := nri.New(nri.Options{
 		Socket: o.NRI.Socket, Log: log, Configure: configure,
-		Connected: runtime.Tell,
+		Connected: runtime.Tell, Anchors: anchors,
 	})
 	if err != nil {
 		return nil, err
