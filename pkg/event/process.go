@@ -38,7 +38,8 @@ type Exec struct {
 	// Hidden is how many arguments the allow-list kept back.
 	Hidden int `json:"hidden,omitempty"`
 	// Stdin identifies what standard input is. Two processes with the same Stdin
-	// read from the same pipe. Empty if unknown.
+	// read from the same pipe. NoStdin where there is nothing to read from; empty if
+	// unknown.
 	Stdin string `json:"stdin,omitempty"`
 	// NetNS is the network namespace of the process at exec.
 	NetNS Namespace `json:"netns,omitzero"`
@@ -60,6 +61,22 @@ type Exec struct {
 	// InFlight is true where the process was found already running when the source
 	// started: Time is then its start, and what it did before is unknown.
 	InFlight bool `json:"in_flight,omitempty"`
+}
+
+// NoStdin is the standard input of a process that has none: it is closed, or a device such
+// as /dev/null.
+const NoStdin = "none"
+
+// Delegates tells a plugin that a plugin called from a helper it started. Both inherit the
+// environment of the call; but a delegate lies in CNI_PATH and is given a configuration of
+// its own. stdin is that of the run around it. leads says that the process is that run's
+// own: whatever it runs, with whatever input, is another image of the same run, as of a
+// wrapper that execs the real plugin with a here-document.
+func (e *Exec) Delegates(leads bool, stdin string) bool {
+	if leads || !e.InPath || e.Call == nil || e.Stdin == NoStdin {
+		return false
+	}
+	return e.Stdin != stdin || e.Stdin == "" // where it is unknown the folder decides
 }
 
 // Exit says that a process, with all of its threads, is over.

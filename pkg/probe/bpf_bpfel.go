@@ -61,6 +61,7 @@ type bpfExecEvent struct {
 	Delay       uint64
 	NetnsCookie uint64
 	StdinIno    uint64
+	StdoutIno   uint64
 	NetnsInum   uint32
 	FileLen     uint16
 	ArgsLen     uint16

@@ -66,7 +66,7 @@ func FuzzCall(f *testing.F) {
 		var w insideCallEvent
 		if wire(&w, raw, size) == nil {
 			p := d.inside.add(processKey(w.H.Task), "")
-			p.leader, p.streams = processKey(w.H.Task), &streams{}
+			p.leader, p.streams = processKey(w.H.Task), &streams{from: w.Object, to: w.Object}
 		}
 		for range 2 { // the second meets what is kept of the first
 			events, err := d.events(raw)

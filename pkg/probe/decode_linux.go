@@ -102,6 +102,8 @@ func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
 		NetNS:     namespace(w.NetnsCookie, w.NetnsInum),
 		Used:      event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
 	}
+	d.inside.opens(e.Process, e.Parent, pipes{in: w.StdinIno, out: w.StdoutIno})
+	e.Stdin = event.NoStdin
 	if w.StdinIno != 0 {
 		e.Stdin = fmt.Sprintf("%d:%d", w.H.StdinDev, w.StdinIno)
 	}

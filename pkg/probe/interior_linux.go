@@ -36,6 +36,7 @@ type inhabitant struct {
 	leader  event.Process
 	stdin   string
 	streams *streams
+	pipes   pipes
 	// container is the one its plugin is called for; depth is 0 in a plugin's tree, 1 in that
 	// of a server that plugins call, 2 of one that such a server calls.
 	container string
@@ -90,13 +91,14 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 			p = in.add(b.Process, b.Parent)
 		}
 		in.space(b.NetNS)
-		// The rule by which the timeline knows delegates, too.
-		if b.InPath && b.Call != nil && (p.leader == "" || b.Stdin != "" && b.Stdin != in.stdinOf(p.leader)) {
-			if p.leader != b.Process { // else another image of the same run
-				in.begin(b.Call, b.PID)
-			}
-			p.leader, p.stdin, p.streams = b.Process, b.Stdin, &streams{}
+		switch leads := p.leader == b.Process; {
+		case p.leader == "" && b.InPath && b.Call != nil, p.leader != "" && b.Delegates(leads, in.stdinOf(p.leader)):
+			in.begin(b.Call, b.PID)
+			p.leader, p.stdin, p.streams = b.Process, b.Stdin, &streams{from: p.pipes.in, to: p.pipes.out}
 			p.container, p.depth, p.home = b.Call.ContainerID, 0, b.NetNS.Key
+		case leads: // another image of the same run
+			p.stdin = b.Stdin
+			p.streams.reopen(p.pipes.in)
 		}
 	case *event.Exit:
 		p := in.processes[b.Process]
@@ -126,6 +128,14 @@ func (in *interior) add(process, parent event.Process) *inhabitant {
 	}
 	in.processes[process] = p
 	return p
+}
+
+// opens takes the pipes that a process's next image reads and writes.
+func (in *interior) opens(process, parent event.Process, p pipes) {
+	if in.processes[process] == nil {
+		in.add(process, parent)
+	}
+	in.processes[process].pipes = p
 }
 
 // keep drops what is known of processes that nobody follows any more.

@@ -30,7 +30,7 @@ func repeatable(key string) bool {
 }
 
 // secretsOf lists the values of a configuration that must not be repeated, as far as they
-// are looked for; the longest first, since one may be part of another.
+// are looked for. The longest is to be replaced first, since one may be part of another.
 func secretsOf(configuration []byte) (secrets []string) {
 	var all any
 	if json.Unmarshal(configuration, &all) != nil {
@@ -56,6 +56,10 @@ func secretsOf(configuration []byte) (secrets []string) {
 		}
 	}
 	walk("", all)
+	return secrets
+}
+
+func longestFirst(secrets []string) []string {
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	return secrets
 }

@@ -22,8 +22,16 @@ const (
 	maxListed = 16
 )
 
+// pipes are the inodes of those that are standard input and output; 0 where that is
+// something else.
+type pipes struct{ in, out uint64 }
+
 // streams are what a plugin read and wrote so far.
 type streams struct {
+	// from and to are the pipes that the run is spoken to by. The kernel side tells of every
+	// process with the environment of a call and a pipe of its own; what a script pipes from
+	// one helper to another is no answer.
+	from, to   uint64
 	in, out    bytes.Buffer
 	cut        bool // not all of it is here
 	configured bool
@@ -42,9 +50,12 @@ func (in *interior) stream(r record) []event.Body {
 		return nil
 	}
 	s := leader.streams
-	to := &s.in
+	to, pipe := &s.in, s.from
 	if r.Out != 0 {
-		to = &s.out
+		to, pipe = &s.out, s.to
+	}
+	if r.Object != pipe {
+		return nil
 	}
 	if r.Cut != 0 || to.Len()+len(r.data) > maxStream {
 		s.cut = true
@@ -64,13 +75,23 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 		return nil
 	}
 	s.configured = true
-	s.secrets = secretsOf(s.in.Bytes())
+	s.secrets = longestFirst(append(s.secrets, secretsOf(s.in.Bytes())...))
 	s.in = bytes.Buffer{}
 	return &event.Configuration{
 		Process: p,
 		Network: text.Clean(c.Name, 128), Type: text.Clean(c.Type, 128),
 		CNIVersion: text.Clean(c.CNIVersion, 16), IPAM: text.Clean(c.IPAM.Type, 128),
 	}
+}
+
+// reopen takes that the run's process goes on with another standard input, perhaps: what
+// the next image is told is read from there. Its answer goes where the run's always did.
+func (s *streams) reopen(from uint64) {
+	if s == nil || s.from == from {
+		return
+	}
+	s.from, s.configured = from, false
+	s.in.Reset()
 }
 
 // finish returns what the plugin wrote, which is complete when it is over.

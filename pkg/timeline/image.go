@@ -28,7 +28,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 	}
 	im := newImage(now, e)
 	im.Attribution, p.evidence = p.evidence, nil
-	if p.isDelegate(e) {
+	if e.Delegates(p.leads, p.run.Run.stdin) {
 		im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, stdin: e.Stdin, forker: e.Parent}
 	}
 	if !p.op.keep(t.options.Spans) {
@@ -42,20 +42,13 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 	im.Outlived = p.run != nil && p.run.Ended // it was forked before that
 	p.up.Children = append(p.up.Children, im)
 	p.image = im
-	if im.Run != nil {
+	switch {
+	case im.Run != nil:
 		p.run, p.leads, p.up = im, true, im
+	case p.leads: // what it starts inherits this one
+		p.run.Run.stdin = e.Stdin
 	}
 	return nil
-}
-
-// isDelegate tells a plugin that a plugin called from a helper it started. Both
-// inherit the environment of the call; but a delegate lies in CNI_PATH and is given a
-// configuration of its own.
-func (p *process) isDelegate(e *event.Exec) bool {
-	if !e.InPath || e.Call == nil {
-		return false
-	}
-	return e.Stdin != p.run.Run.stdin || e.Stdin == "" && !p.leads
 }
 
 func newImage(now int64, e *event.Exec) *Image {

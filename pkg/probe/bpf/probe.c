@@ -144,12 +144,10 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	e->started = BPF_CORE_READ(task, group_leader, start_time);
 	e->cpu = p->cpu + cpu_time(task);
 	e->delay = p->delay + task->sched_info.run_delay;
-	e->h.stdin_dev = 0;
-	e->stdin_ino = 0;
 	e->netns_cookie = 0;
 	e->netns_inum = 0;
 	netns_of(task, &e->netns_cookie, &e->netns_inum);
-	stdin_of(task, e);
+	standard_of(task, e);
 	if (root)
 		p->home = e->netns_cookie;
 	if (trusted && s->found)

@@ -108,6 +108,7 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 }
 
 #define S_IFMT 0170000
+#define S_IFCHR 0020000
 #define S_IFIFO 0010000
 #define S_IFSOCK 0140000
 
@@ -122,8 +123,10 @@ static __always_inline __u64 pipe_of(struct task_struct *task, __u32 fd)
 	return BPF_CORE_READ(inode, i_ino);
 }
 
-/* A delegate is given a pipe of its own to read from; what a plugin starts besides
- * inherits the environment of the call, and mostly reads nothing. */
+/* A delegate is given a pipe of its own to read from, and so may be the next image of a run;
+ * what a plugin starts besides inherits the environment of the call, and mostly reads
+ * nothing. The folder of a program is not known here, so this takes helpers in a pipeline,
+ * too: the reader, which knows the run's own pipes, leaves theirs out. */
 static __always_inline void pipes_of(struct task_struct *task, struct process *p)
 {
 	__u64 in = pipe_of(task, 0);
@@ -134,14 +137,21 @@ static __always_inline void pipes_of(struct task_struct *task, struct process *p
 	p->out_ino = pipe_of(task, 1);
 }
 
-static __always_inline void stdin_of(struct task_struct *task, struct exec_event *e)
+/* What the image reads and writes. From a device (/dev/null, a terminal) no configuration
+ * comes: that is as good as nothing. */
+static __always_inline void standard_of(struct task_struct *task, struct exec_event *e)
 {
 	struct file *file = file_of(task, 0);
 	struct inode *inode;
 
+	e->h.stdin_dev = 0;
+	e->stdin_ino = 0;
+	e->stdout_ino = pipe_of(task, 1);
 	if (!file)
 		return;
 	inode = BPF_CORE_READ(file, f_inode);
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFCHR)
+		return;
 	e->stdin_ino = BPF_CORE_READ(inode, i_ino);
 	e->h.stdin_dev = BPF_CORE_READ(inode, i_sb, s_dev);
 }

@@ -60,7 +60,8 @@ struct exec_event {
 	__u64 started; /* monotonic nanoseconds of the fork */
 	__u64 cpu, delay;
 	__u64 netns_cookie;
-	__u64 stdin_ino;
+	__u64 stdin_ino;  /* 0: there is nothing to read from */
+	__u64 stdout_ino; /* if it is a pipe */
 	__u32 netns_inum;
 	__u16 file_len, args_len, env_len, pad;
 	__u32 pad2;

@@ -1,0 +1,76 @@
+package probe
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// What scripts around a plugin, and scripts that are plugins, do with standard input and
+// output. The plugin `answer` is beside them: it reads all it is told, and answers ARGUMENT.
+func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
+	const (
+		outer = `{"cniVersion":"1.0.0","name":"pods","type":"wrapped","token":"canary-of-the-wrapper"}`
+		inner = `{"cniVersion":"1.0.0","name":"pods","type":"answer","token":"canary-of-the-plugin"}`
+		ok    = `{"cniVersion":"1.0.0","ips":[{"address":"10.1.2.3/24"}]}`
+		bad   = `{"cniVersion":"1.0.0","code":7,"msg":"canary-of-the-wrapper and canary-of-the-plugin"}`
+	)
+	here := "<<EOF\n" + inner + "\nEOF\n"
+	for name, test := range map[string]struct {
+		script, answer string
+		told           []string // the types in the configurations
+		want           event.Result
+		runs           int
+	}{
+		"execs it with a here-document": {"read -r conf; exec $CNI_BIN/answer " + here, ok, []string{"wrapped", "answer"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
+		"that fails, with what both were told": {"read -r conf; exec $CNI_BIN/answer " + here, bad, []string{"wrapped", "answer"},
+			event.Result{Code: 7, Message: "… and …"}, 1},
+		"execs it with its own input":            {"exec $CNI_BIN/answer", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
+		"and with nothing":                       {"read -r conf; exec $CNI_BIN/answer </dev/null", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
+		"execs twice":                            {"read -r conf; exec sh -c 'exec $CNI_BIN/answer' " + here, ok, []string{"wrapped", "answer"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
+		"calls it as a delegate":                 {"read -r conf; out=$($CNI_BIN/answer " + here + "); printf %s \"$out\"", ok, []string{"wrapped", "answer"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 2},
+		"is a script with helpers in pipelines":  {"conf=$(cat); type=$(printf %s \"$conf\" | sed s/a/b/ | cat); printf %s \"$ARGUMENT\"", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
+		"is a script whose answer is a helper's": {"conf=$(cat); printf %s \"$ARGUMENT\" | sed s/10.1/10.9/", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.9.2.3/24"}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := plugin(t, "wrapped", test.script)
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(self, filepath.Join(filepath.Dir(cmd.Path), "answer")); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Env = append(cmd.Env, "ARGUMENT="+test.answer, "CNI_BIN="+filepath.Dir(cmd.Path))
+			cmd.Stdin, cmd.Stderr = strings.NewReader(outer+"\n"), os.Stderr
+			var out strings.Builder
+			cmd.Stdout = &out
+			o := run(t, cmd)
+			var told []string
+			for _, c := range all[*event.Configuration](o) {
+				told = append(told, c.Type)
+			}
+			if !slices.Equal(told, test.told) {
+				t.Errorf("told %q, want %q", told, test.told)
+			}
+			var answer *event.Result // of the plugin that the runtime started
+			runs := map[event.Process]bool{}
+			for _, r := range all[*event.Result](o) {
+				runs[r.Process] = true
+				if r.Process == o.execs()[0].Process {
+					answer = r
+				}
+			}
+			if answer == nil || len(runs) != test.runs {
+				t.Fatalf("%d runs answered, want %d; the first one: %+v", len(runs), test.runs, answer)
+			}
+			if !slices.Equal(answer.IPs, test.want.IPs) || answer.Code != test.want.Code || answer.Message != test.want.Message || answer.Invalid != "" {
+				t.Errorf("%+v, want %+v; the runtime was told %s", answer, test.want, out.String())
+			}
+		})
+	}
+}

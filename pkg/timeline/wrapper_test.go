@@ -1,0 +1,126 @@
+package timeline
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func stdin(is string) func(*event.Exec) { return func(e *event.Exec) { e.Stdin = is } }
+
+// A run's process is that run, whatever it execs and whatever that reads: a wrapper may hand
+// the real plugin another configuration. What it forks may be a delegate.
+func TestWrappers(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"a wrapper that execs the real plugin with a here-document": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "wrapped").image(2, "b", "cd", "real", delegate, stdin("heredoc")).exit(6, "b").tick(2000)
+			},
+			`setup c1 0-6: settled
+  ADD eth0 0-6
+    wrapped ADD 0-6
+      real 2-6
+`,
+		},
+		"with nothing to read, or what is unknown": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "wrapped").image(2, "b", "cd", "real", delegate, stdin(event.NoStdin)).exit(6, "b").
+					plugin(10, "p", "ADD", "wrapper2").image(12, "p", "cd", "real2", delegate, stdin("")).exit(16, "p").tick(2000)
+			},
+			`setup c1 0-16: settled
+  ADD eth0 0-16
+    wrapped ADD 0-6
+      real 2-6
+    wrapper2 ADD 10-16
+      real2 12-16
+`,
+		},
+		"twice, with another one each time": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "outer").image(1, "b", "cd", "inner", delegate, stdin("one")).image(2, "b", "cd", "real", delegate, stdin("two")).
+					exit(6, "b", 1).tick(2000)
+			},
+			`setup c1 0-6: settled
+  ADD eth0 0-6
+    outer ADD 0-6 (exit 1)
+      inner 1-2 (replaced)
+      real 2-6 (exit 1)
+`,
+		},
+		"what the real plugin starts inherits the here-document, and is no delegate for that": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "wrapped").image(1, "b", "cd", "real", delegate, stdin("heredoc")).
+					command(2, "h", "b", "helper", delegate, stdin("heredoc")).exit(3, "h").
+					command(3, "hl", "b", "host-local", delegate).exit(4, "hl").exit(6, "b").tick(2000)
+			},
+			`setup c1 0-6: settled
+  ADD eth0 0-6
+    wrapped ADD 0-6
+      real 1-6
+        helper 2-3
+        host-local ADD 3-4
+`,
+		},
+		"a wrapper that forks the real plugin with a here-document has a delegate": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "wrapped").command(2, "r", "b", "real", delegate, stdin("heredoc")).exit(5, "r").exit(6, "b").tick(2000)
+			},
+			`setup c1 0-6: settled
+  ADD eth0 0-6
+    wrapped ADD 0-6
+      real ADD 2-5
+`,
+		},
+		"a helper beside the plugins that is given nothing to read is a command": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "wrapped").command(2, "r", "b", "helper", delegate, stdin(event.NoStdin)).exit(5, "r").exit(6, "b").tick(2000)
+			},
+			`setup c1 0-6: settled
+  ADD eth0 0-6
+    wrapped ADD 0-6
+      helper 2-5
+`,
+		},
+		"a delegate that is itself a wrapper": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").command(1, "w", "b", "ipam-wrapper", delegate).
+					image(2, "w", "b", "host-local", delegate, stdin("heredoc")).command(3, "x", "w", "flock").exit(4, "x").exit(5, "w").exit(6, "b").tick(2000)
+			},
+			`setup c1 0-6: settled
+  ADD eth0 0-6
+    bridge ADD 0-6
+      ipam-wrapper ADD 1-5
+        host-local 2-5
+          flock 3-4
+`,
+		},
+		"a wrapper that an agent runs": {
+			func(s *story) {
+				s.plugin(0, "s", "ADD", "shim").plugin(1, "b", "ADD", "wrapped", by("agent")).
+					image(2, "b", "agent", "real", delegate, stdin("heredoc")).exit(5, "b").exit(6, "s").tick(2000)
+			},
+			`setup c1 0-6: settled
+  ADD eth0 0-6
+    shim ADD 0-6
+    wrapped ADD 1-5
+      real 2-5
+`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			s.line.options.Hung = 30 * time.Second
+			test.tell(s)
+			if got := draw(s.closed); got != test.want {
+				t.Errorf("got\n%swant\n%s", got, test.want)
+			}
+			if s.tick(32_000); len(s.line.Overdue()) > 0 || s.line.Open() > 0 {
+				t.Error("something is taken to be under way")
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// Somebody put a script in front of bridge that hands it a configuration of its own and
+// becomes it: one run, over when bridge is, with what bridge answered.
+func TestAWrapperThatExecsTheRealPlugin(t *testing.T) {
+	s := set(t, rig.Options{Plugins: map[string][]byte{"wrapped": []byte(`#!/bin/sh
+conf=$(cat)
+exec "${CNI_PATH%%:*}/bridge" <<EOF
+$conf
+EOF
+`)}}, "[slow]\ncall = \"1m\"\ncommand = \"1m\"\nhung = \"3s\"\n")
+	s.network("wrapped", rig.Bridge(rig.Conf{"type": "wrapped"}))
+	call := s.add(rig.PodOptions{}, false)
+	var runs []string
+	for _, x := range call.below("plugin") {
+		runs = append(runs, x.Name)
+	}
+	if !slices.Equal(runs, []string{"wrapped ADD", "host-local ADD"}) {
+		t.Errorf("runs are %q", runs)
+	}
+	if !slices.ContainsFunc(call.below("command"), func(x *span) bool { return x.Name == "bridge" }) {
+		t.Error("bridge is no image of the run")
+	}
+	for key, want := range map[string]string{"cniscope.unfinished": "", "cniscope.hung": "", "cniscope.partial": "", "error.type": ""} {
+		if got := call.attrs[key]; got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	if x := call.below("plugin")[0]; x.attrs["cniscope.result.ips"] == "" {
+		t.Errorf("no address is known of what bridge answered: %v", x.attrs)
+	}
+}
