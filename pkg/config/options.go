@@ -210,6 +210,7 @@ func Default() Options {
 // clone returns options that share no memory with o.
 func (o Options) clone() Options {
 	o.Sampling.Keep = slices.Clone(o.Sampling.Keep)
+	o.Sampling.Rules = slices.Clone(o.Sampling.Rules)
 	o.Slow.Rules = slices.Clone(o.Slow.Rules)
 	o.Agents = slices.Clone(o.Agents)
 	o.Export.OTLP.Headers = maps.Clone(o.Export.OTLP.Headers)

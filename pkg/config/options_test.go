@@ -81,6 +81,55 @@ func TestEveryFieldIsAnOption(t *testing.T) {
 	walk(reflect.ValueOf(&o).Elem(), "Options")
 }
 
+// Whatever an option is made of: a copy shares none of it.
+func TestAClonedOptionSharesNoMemory(t *testing.T) {
+	var o Options
+	references := 0
+	var fill func(v reflect.Value, name string)
+	fill = func(v reflect.Value, name string) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				fill(v.Field(i), name+"."+v.Type().Field(i).Name)
+			}
+		case reflect.Slice:
+			references++
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fill(v.Index(0), name+"[]")
+		case reflect.Map:
+			references++
+			v.Set(reflect.MakeMap(v.Type()))
+			value := reflect.New(v.Type().Elem()).Elem()
+			fill(value, name+"[]")
+			v.SetMapIndex(reflect.Zero(v.Type().Key()), value)
+		case reflect.Pointer, reflect.Interface, reflect.Func, reflect.Chan:
+			t.Errorf("%s is a %s: teach it to clone and to this test", name, v.Kind())
+		}
+	}
+	fill(reflect.ValueOf(&o).Elem(), "Options")
+	if references < 5 {
+		t.Fatalf("only %d lists and maps were found", references)
+	}
+	clone := o.clone()
+	var apart func(a, b reflect.Value, name string)
+	apart = func(a, b reflect.Value, name string) {
+		switch a.Kind() {
+		case reflect.Struct:
+			for i := range a.NumField() {
+				apart(a.Field(i), b.Field(i), name+"."+a.Type().Field(i).Name)
+			}
+		case reflect.Slice, reflect.Map:
+			if b.Len() != a.Len() || a.Pointer() == b.Pointer() {
+				t.Errorf("%s is shared, or missing", name)
+			}
+			if a.Kind() == reflect.Slice {
+				apart(a.Index(0), b.Index(0), name+"[]")
+			}
+		}
+	}
+	apart(reflect.ValueOf(o), reflect.ValueOf(clone), "Options")
+}
+
 func TestSecretsAreNeverShown(t *testing.T) {
 	const canary = "hunter2"
 	with := func(value string) Options {
