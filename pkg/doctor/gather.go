@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,8 +19,9 @@ func gather(ctx context.Context, o Options) *Facts {
 	wg.Go(func() {
 		askContainerd(ctx, f)
 		// Where plugins lie, and which locks host-local takes, is what containerd told.
-		find(ctx, &wg, &f.Processes, func(context.Context) ([]Process, error) { return processes(f.CRI.Value.BinDirs) })
-		find(ctx, &wg, &f.Locks, func(context.Context) ([]Lock, error) { return heldLocks(dataDirs(f)) })
+		bins, data := f.CRI.Value.BinDirs, dataDirs(f)
+		find(ctx, &wg, &f.Processes, func(ctx context.Context) ([]Process, error) { return processes(ctx, bins) })
+		find(ctx, &wg, &f.Locks, func(context.Context) ([]Lock, error) { return heldLocks(data) })
 	})
 	find(ctx, &wg, &f.Kubelet, func(ctx context.Context) (Health, error) { return askKubelet(ctx, o.Kubelet), nil })
 	find(ctx, &wg, &f.Scope, func(ctx context.Context) (Scope, error) { return askScope(ctx, o.RunDir) })
@@ -42,9 +44,31 @@ func gather(ctx context.Context, o Options) *Facts {
 	return f
 }
 
-// find fills in one fact, beside the others.
+// grace is how long is waited for whoever was told that time is up: it says best what it
+// was doing.
+const grace = 100 * time.Millisecond
+
+// find fills in one fact, beside the others. Who reads files cannot be told that time is up,
+// and a file of a process or below its root can keep its reader for ever: that one is left
+// behind.
 func find[T any](ctx context.Context, wg *sync.WaitGroup, fact *Fact[T], how func(context.Context) (T, error)) {
-	wg.Go(func() { fact.Value, fact.Err = how(ctx) })
+	wg.Go(func() {
+		found := make(chan Fact[T], 1)
+		go func() {
+			value, err := how(ctx)
+			found <- Fact[T]{Value: value, Err: err}
+		}()
+		select {
+		case *fact = <-found:
+			return
+		case <-ctx.Done():
+		}
+		select {
+		case *fact = <-found:
+		case <-time.After(grace):
+			fact.Err = fmt.Errorf("there was no answer in time: %w", ctx.Err())
+		}
+	})
 }
 
 // askScope asks the running cniscope, if there is one.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,7 @@ import (
 
 // processes finds those that have to do with the node's network: agents, kube-proxy,
 // kubelet, and plugins that run now, by the folders they lie in.
-func processes(binDirs []string) (found []Process, err error) {
+func processes(ctx context.Context, binDirs []string) (found []Process, err error) {
 	names := append(agentNames(), "kube-proxy", "kubelet", "kube-controller-manager", "k3s", "kubelite")
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -28,6 +29,9 @@ func processes(binDirs []string) (found []Process, err error) {
 	}
 	hidden := blind()
 	for _, e := range entries {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("looking at the processes, of which there are %d: %w", len(entries), ctx.Err())
+		}
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
