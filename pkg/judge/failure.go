@@ -8,9 +8,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// fails tells whether a run fails its call. Whoever called it for an ADD reads what it
+// Fails tells whether a run fails its call. Whoever called it for an ADD reads what it
 // wrote: what is no JSON is as good as nothing.
-func fails(run *timeline.Image) bool {
+func Fails(run *timeline.Image) bool {
 	if run.Failed() {
 		return true
 	}

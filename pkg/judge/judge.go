@@ -120,7 +120,7 @@ func (o Options) call(j *Judgement, call *timeline.Call) *Call {
 	}
 	for _, run := range call.Runs {
 		o.slow(j, c, call, run)
-		if fails(run) {
+		if Fails(run) {
 			c.Failed = blame(run)
 			c.Failure = Describe(c.Failed)
 			if command := lastCommand(c.Failed); command != nil && command.Failed() {
@@ -148,7 +148,7 @@ func blame(run *timeline.Image) *timeline.Image {
 			}
 		})
 	}
-	if last != nil && fails(last) {
+	if last != nil && Fails(last) {
 		return last
 	}
 	return run

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
@@ -35,6 +37,7 @@ func insides(now int64, who, by event.Process, a, b byte) []event.Body {
 		&event.FirstConnection{NetNS: ns, Remote: "10.0.0.9:80"},
 		&event.Cut{Process: who, What: []string{"bytes", "requests", "?"}[b%3], Count: 2},
 		&event.Detail{On: b%2 == 0},
+		&event.Readiness{Ready: b%2 == 0, Reason: failed},
 	}
 }
 
@@ -77,6 +80,7 @@ func insideSound(t *testing.T, im *timeline.Image) {
 // What the fuzzer would take long to find: many events of few processes.
 func TestWhateverComesInWhateverOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
+	types := map[string]string{}
 	for range 300 {
 		data := make([]byte, 4*400)
 		for i := range data {
@@ -92,6 +96,36 @@ func TestWhateverComesInWhateverOrder(t *testing.T) {
 		}
 		for _, r := range append(results, p.Flush()...) {
 			sound(t, r)
+			typed(t, types, r)
+		}
+	}
+	if len(types) < 60 || types["cniscope.folder_changes"] == "" {
+		t.Errorf("only %d attributes were seen", len(types))
+	}
+}
+
+// typed checks that an attribute is of one type, whatever span it is on: a backend takes the
+// first one it sees, and drops the others.
+func typed(t *testing.T, types map[string]string, r Result) {
+	if r.Trace.Spans == nil {
+		return
+	}
+	see := func(kvs []*commonpb.KeyValue) {
+		for _, kv := range kvs {
+			is := fmt.Sprintf("%T", kv.Value.Value)
+			if known := types[kv.Key]; known != "" && known != is {
+				t.Errorf("%s is a %s and a %s", kv.Key, known, is)
+			}
+			types[kv.Key] = is
+		}
+	}
+	for _, s := range r.Trace.Spans.ScopeSpans[0].Spans {
+		see(s.Attributes)
+		for _, e := range s.Events {
+			see(e.Attributes)
+		}
+		for _, l := range s.Links {
+			see(l.Attributes)
 		}
 	}
 }

@@ -177,7 +177,7 @@ func aboutProcess(im *timeline.Image) []attribute.KeyValue {
 			kvs = append(kvs, attribute.String("cniscope.signal", im.Signal))
 		}
 	}
-	if im.Failed() {
+	if im.Failed() || im.Run != nil && judge.Fails(im) {
 		kvs = append(kvs, attribute.String(string(semconv.ErrorTypeKey), errorType(im)))
 	}
 	for _, mark := range []struct {

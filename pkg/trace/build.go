@@ -212,7 +212,7 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 	// Status Error means that the call failed. `iptables -C` exits 1 in every healthy
 	// ADD; SIGPIPE ends every writer whose reader has read enough.
 	died := im.Signal != "" && im.Signal != "SIGPIPE"
-	if im.Failed() && (died || failing && run.Failed()) {
+	if im.Failed() && (died || failing && judge.Fails(run)) || im.Run != nil && failing && judge.Fails(im) {
 		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: judge.Describe(im)}
 	}
 	below := where
@@ -278,13 +278,15 @@ func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
 	}
 }
 
-// errorType is a word of few: an exit code, a signal.
+// errorType is a word of few: an exit code, a signal, or what else failed the call.
 func errorType(im *timeline.Image) string {
 	switch {
 	case im == nil:
 		return "never run"
 	case im.Signal != "":
 		return im.Signal
+	case im.Code == 0: // by what it wrote, which is no answer
+		return "invalid result"
 	}
 	return fmt.Sprint(im.Code)
 }

@@ -249,3 +249,37 @@ func BenchmarkBuild(b *testing.B) {
 		builder.Build(op, j)
 	}
 }
+
+// A call may fail by what its plugin wrote, though that ended well.
+func TestTheErrorTypeOfAFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		change       func(*timeline.Image)
+		call, plugin string
+	}{
+		"an exit code":                    {func(im *timeline.Image) { im.Code = 3 }, "3", "3"},
+		"a signal":                        {func(im *timeline.Image) { im.Signal = "SIGKILL" }, "SIGKILL", "SIGKILL"},
+		"no JSON":                         {invalid, "invalid result", "invalid result"},
+		"no JSON of a plugin that failed": {func(im *timeline.Image) { invalid(im); im.Code = 3 }, "3", "3"},
+		"an error that ended well":        {func(im *timeline.Image) { im.Inside = &timeline.Inside{Result: &event.Result{Code: 7}} }, "", ""},
+		"nothing":                         {func(*timeline.Image) {}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			op := sandbox()
+			test.change(bridge(op))
+			spans := build(op)
+			for span, want := range map[string]string{"CNI ADD": test.call, "bridge ADD": test.plugin} {
+				s := find(spans, span)
+				if got := said(s, "error.type").GetStringValue(); got != want {
+					t.Errorf("%s: error.type %q, want %q", span, got, want)
+				}
+				if failed := s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR; failed != (want != "") {
+					t.Errorf("%s: failed %t", span, failed)
+				}
+			}
+		})
+	}
+}
+
+func invalid(im *timeline.Image) {
+	im.Inside = &timeline.Inside{Result: &event.Result{Invalid: "no valid JSON at byte 1 of 16"}}
+}

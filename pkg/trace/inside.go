@@ -21,7 +21,7 @@ func (w *writer) inside(s *tracepb.Span, where at, im, run *timeline.Image, fail
 	if im.Inside == nil {
 		return
 	}
-	i := &insider{writer: w, image: im, outer: where, span: s, run: run, failing: failing && (run.Failed() || im.Failed())}
+	i := &insider{writer: w, image: im, outer: where, span: s, run: run, failing: failing && (judge.Fails(run) || im.Failed())}
 	i.draw()
 }
 

@@ -1,8 +1,6 @@
 package trace
 
 import (
-	"fmt"
-
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -32,7 +30,7 @@ func (b *Builder) Outage(o timeline.Outage) Trace {
 			}
 		}
 	}
-	s.Attributes = append(s.Attributes, keyValue(attribute.String("cniscope.changes", fmt.Sprint(max(0, len(o.Folder)-1)))))
+	s.Attributes = append(s.Attributes, keyValue(attribute.Int("cniscope.folder_changes", max(0, len(o.Folder)-1))))
 	w.finish(o.Runtime)
 	return w.trace
 }
