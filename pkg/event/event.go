@@ -48,7 +48,11 @@ type TraceContext struct {
 
 // Tick says that every event of the source before its Time has been delivered.
 // Whatever waits for time to pass waits for ticks, never for a clock.
-type Tick struct{}
+type Tick struct {
+	// Lag is how far its Time is behind the clock, in nanoseconds, where the source has more
+	// to read than it gets done; else 0.
+	Lag int64 `json:"lag,omitempty"`
+}
 
 // Clock ties the monotonic clock to the calendar.
 type Clock struct {

@@ -149,7 +149,7 @@ func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
 func trackedOf(p *Probe, o *observed) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	newTable(p).each(func(_ uint32, entry *bpfProcess) {
+	each(p.objects.Processes, func(_ *uint32, entry *bpfProcess) {
 		if o.ours[processKey(entry.Self)] {
 			n++
 		}

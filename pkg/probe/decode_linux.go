@@ -2,6 +2,7 @@ package probe
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"path"
 	"slices"
@@ -144,6 +145,15 @@ func (im image) describe(e *event.Exec, mode Arguments) {
 		e.InPath, e.Call = true, vars.call()
 	}
 	e.Truncated = im.truncated || cut
+}
+
+// timeOf is when a record was made, in monotonic ns.
+func timeOf(raw []byte) int64 {
+	at := unsafe.Offsetof(bpfExitEvent{}.H.Time)
+	if uintptr(len(raw)) < at+8 {
+		return 0
+	}
+	return int64(binary.NativeEndian.Uint64(raw[at:]))
 }
 
 // wire copies a record into the struct the kernel side wrote, which is zero before. A

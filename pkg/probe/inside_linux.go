@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"github.com/cniscope/cniscope/pkg/clock"
-	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // insides is the part of the kernel side that looks into processes. What of it the kernel
@@ -148,18 +147,20 @@ func (p *Probe) forgetCalls() {
 // forgetGone drops what is kept of processes and threads that are gone: files that a
 // process leaves open are closed without a system call, and of threads that end at once
 // the last one takes their process out of the table before the others are through.
-func (p *Probe) forgetGone(live map[event.Process]*tracked) {
+func (p *Probe) forgetGone(t *table) {
+	var entry bpfProcess
+	untracked := func(tgid uint32) bool {
+		return !t.numbers[tgid] && errors.Is(p.objects.Processes.Lookup(tgid, &entry), ebpf.ErrKeyNotExist)
+	}
 	removeFrom(p.inside.maps.Conns, func(_ uint64, c *insideConn) bool {
-		gone := live[processKey(c.P.Self)] == nil
+		// What the kernel side follows may still be on its way to the reader.
+		gone := t.live[processKey(c.P.Self)] == nil && untracked(c.P.Self.Tgid)
 		if gone && c.Ports != 0 {
 			_ = p.inside.maps.Ports.Delete(c.Ports)
 		}
 		return gone
 	})
-	var entry bpfProcess
-	removeFrom(p.objects.Calls, func(_ uint32, c *bpfCall) bool {
-		return errors.Is(p.objects.Processes.Lookup(c.Tgid, &entry), ebpf.ErrKeyNotExist)
-	})
+	removeFrom(p.objects.Calls, func(_ uint32, c *bpfCall) bool { return untracked(c.Tgid) })
 	now := uint64(clock.Monotonic())
 	removeFrom(p.inside.maps.Awaited, func(_ uint64, since *uint64) bool { return now-*since > uint64(connectedWithin) })
 }
@@ -173,18 +174,9 @@ func clearMap[K, V any](m *ebpf.Map) {
 
 // removeFrom deletes the entries that gone says are.
 func removeFrom[K, V any](m *ebpf.Map, gone func(K, *V) bool) {
-	if m == nil {
-		return
-	}
-	var key K
-	var value V
-	var dead []K
-	for entries := m.Iterate(); entries.Next(&key, &value); {
-		if gone(key, &value) {
-			dead = append(dead, key)
+	each(m, func(key *K, value *V) {
+		if gone(*key, value) {
+			_ = m.Delete(*key) // gone by itself is as good
 		}
-	}
-	for _, key := range dead {
-		_ = m.Delete(key) // gone by itself is as good
-	}
+	})
 }

@@ -251,16 +251,16 @@ func TestTheReaderGoesOnLookingAfterTheLastEvent(t *testing.T) {
 	idle := func() bool { return false }
 	r := &reader{probe: &Probe{options: Options{Busy: idle}}, table: newTable(nil), now: int64(time.Hour)}
 	r.lastEvent = r.now
-	if r.deadline().IsZero() {
+	if r.deadline(r.now).IsZero() {
 		t.Error("it waits for the next plugin, though its last event may not have been taken")
 	}
 	r.now += int64(quietAfter)
-	if d := r.deadline(); time.Until(d) < connectedWithin-quietAfter {
+	if d := r.deadline(r.now); time.Until(d) < connectedWithin-quietAfter {
 		t.Error("it polls though nothing is tracked and nobody waits")
 	}
 	r.now += int64(connectedWithin)
 	r.lastSweep = r.now
-	if !r.deadline().IsZero() {
+	if !r.deadline(r.now).IsZero() {
 		t.Error("it polls though there is nothing to put away either")
 	}
 }

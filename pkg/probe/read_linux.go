@@ -2,14 +2,10 @@ package probe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
-
-	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -21,7 +17,6 @@ const (
 	pollActive = 5 * time.Millisecond  // something is tracked: 2.4 % of a core
 	pollQuiet  = 50 * time.Millisecond // … but has done nothing for a second: 0.3 %
 	quietAfter = time.Second
-	tickEvery  = 50 * time.Millisecond
 	sweepEvery = time.Second
 	// anchorEvery bounds how far two roots may share one reading of the calendar
 	// clock: a step of it in between would move a span by as much.
@@ -48,27 +43,9 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 
 	stop := context.AfterFunc(ctx, func() { _ = p.reader.Flush() })
 	defer stop()
-	var record ringbuf.Record
-	for {
-		r.now = clock.Monotonic()
-		p.reader.SetDeadline(r.deadline())
-		err := p.reader.ReadInto(&record)
-		switch {
-		case err == nil:
-			r.raw(record.RawSample)
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			r.drained()
-		case errors.Is(err, ringbuf.ErrFlushed):
-			r.drained()
-		case errors.Is(err, ringbuf.ErrClosed):
-			return nil
-		default:
-			return err
-		}
-		if ctx.Err() != nil && err != nil {
-			return nil
-		}
-	}
+	return (&schedule{
+		ring: p.reader, clock: clock.Monotonic, until: r.deadline, take: r.raw, duties: r.duties,
+	}).run(ctx)
 }
 
 // reader is the state of one Run.
@@ -79,8 +56,8 @@ type reader struct {
 	table   *table
 	agents  *agents
 
-	now                                        int64 // before the read under way
-	lastEvent, lastTick, lastSweep, lastAnchor int64
+	now                              int64 // before the read under way
+	lastEvent, lastSweep, lastAnchor int64
 }
 
 // begin delivers the calls in flight, and says what it may not see of them.
@@ -116,7 +93,8 @@ func (r *reader) begin() {
 
 // deadline is when to stop waiting for a wake-up; zero where nothing but one is
 // worth waking for.
-func (r *reader) deadline() time.Time {
+func (r *reader) deadline(now int64) time.Time {
+	r.now = now
 	poll := pollQuiet
 	switch {
 	case r.table.tracking():
@@ -152,7 +130,8 @@ func (r *reader) rest() (due int64) {
 }
 
 // raw takes one record of the kernel side.
-func (r *reader) raw(record []byte) {
+func (r *reader) raw(now int64, record []byte) {
+	r.now = now
 	events, err := r.decoder.events(record)
 	if err != nil {
 		r.probe.undecodable.Add(1)
@@ -188,28 +167,31 @@ func (r *reader) deliver(e event.Event) {
 	}
 }
 
-// drained is called when everything sent before now has been read.
-func (r *reader) drained() {
+// duties does what is due, however much waits in the ring.
+func (r *reader) duties(at watermark) {
+	r.now = at.now
 	for _, lost := range r.table.losses() {
 		r.sink(event.Event{Time: r.now, Body: lost})
 	}
 	if r.now-r.lastSweep > int64(sweepEvery) {
 		r.lastSweep = r.now
-		for _, exit := range r.table.reconcile(r.now) {
-			e := event.Event{Time: r.now, Body: exit}
-			r.sink(e)
-			r.agents.note(e)
-		}
-		r.decoder.inside.keep(r.table.live)
-		r.decoder.inside.forgetSandboxes(r.now)
-		r.probe.forgetGone(r.table.live)
+		r.sweep(at)
 	}
-	r.agents.tend(r.now)
+	r.agents.tend(at.passed)
 	r.unlook()
-	if r.now-r.lastTick > int64(tickEvery) {
-		r.lastTick = r.now
-		r.sink(event.Event{Time: r.now, Body: &event.Tick{}})
+	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})
+}
+
+// sweep puts away what is over.
+func (r *reader) sweep(at watermark) {
+	for _, exit := range r.table.reconcile(at) {
+		e := event.Event{Time: at.passed, Body: exit}
+		r.sink(e)
+		r.agents.note(e)
 	}
+	r.decoder.inside.keep(r.table.live)
+	r.decoder.inside.forgetSandboxes(at.passed)
+	r.probe.forgetGone(r.table)
 }
 
 // look sees to it that the inside of a call is seen from now on.

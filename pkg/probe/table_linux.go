@@ -1,8 +1,6 @@
 package probe
 
 import (
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -12,24 +10,37 @@ import (
 // plugin leaves running (a daemon) is not followed for ever.
 const outlive = 30 * time.Second
 
+// askedMax is some how many processes are looked for in /proc at one sweep. An exit that the
+// kernel side missed is so rare that it may be found a minute later where thousands are
+// followed; to ask for all of them took a tenth of a second.
+const askedMax = 256
+
 // table is the reader's view of the kernel's process table. Both are brought
 // together at every sweep: an event that was lost leaves a process on one side.
 type table struct {
 	probe *Probe
 	live  map[event.Process]*tracked
+	// sweeps counts them, so that each asks for other processes.
+	sweeps uint32
 	// counted are the kernel's loss counters as last reported.
 	counted [bpfCounterCOUNTERS]uint64
+	// said is how much of it was reported, by run; attributed how much of that in all.
+	said       map[bpfLostKey]uint64
+	attributed [bpfCounterCOUNTERS]uint64
+	// numbers are those of the processes in the kernel's table at the last sweep.
+	numbers map[uint32]bool
 }
 
 type tracked struct {
-	// missing: not in the kernel's table at the last sweep, and no exit seen.
-	missing bool
+	// missing is when it was first found not to be in the kernel's table any more, though no
+	// exit was seen; 0 while it is there.
+	missing int64
 	// rootGone is when the run's first process was first seen to be over.
 	rootGone int64
 }
 
 func newTable(p *Probe) *table {
-	return &table{probe: p, live: map[event.Process]*tracked{}}
+	return &table{probe: p, live: map[event.Process]*tracked{}, said: map[bpfLostKey]uint64{}}
 }
 
 // tracking tells whether any process is tracked.
@@ -78,9 +89,9 @@ func (t *table) remove(process event.Process) {
 
 // forget stops tracking a tree that turned out not to be a plugin's.
 func (t *table) forget(root event.Process) {
-	t.each(func(tgid uint32, p *bpfProcess) {
+	each(t.probe.objects.Processes, func(tgid *uint32, p *bpfProcess) {
 		if processKey(p.Root) == root {
-			t.drop(tgid, p)
+			t.drop(*tgid, p)
 		}
 	})
 }
@@ -96,99 +107,96 @@ func (p *Probe) watch(tgid uint32) {
 	_ = p.objects.Slots.Put(tgid%p.objects.Slots.MaxEntries(), uint32(1<<16))
 }
 
-func (t *table) each(f func(uint32, *bpfProcess)) {
-	var tgid uint32
-	var p bpfProcess
-	var dead []func()
-	entries := t.probe.objects.Processes.Iterate()
-	for entries.Next(&tgid, &p) {
-		tgid, p := tgid, p
-		// Deleting while iterating restarts the iteration (bpf_map_get_next_key).
-		dead = append(dead, func() { f(tgid, &p) })
-	}
-	for _, call := range dead {
-		call()
-	}
-}
-
-// reconcile compares both sides and returns the exits that were never seen.
-func (t *table) reconcile(now int64) []*event.Exit {
-	kernel := map[event.Process]bool{}
-	t.each(func(tgid uint32, p *bpfProcess) {
+// reconcile compares both sides and returns the exits that were never seen: everything that
+// was sent until a process was found missing has been read, and its exit was not in there.
+func (t *table) reconcile(at watermark) []*event.Exit {
+	kernel, roots := map[event.Process]bool{}, map[taskKey]bool{}
+	t.numbers = map[uint32]bool{}
+	t.sweeps++
+	parts := uint32(len(t.live)/askedMax) + 1
+	each(t.probe.objects.Processes, func(tgid *uint32, p *bpfProcess) {
 		self, root := processKey(p.Self), processKey(p.Root)
-		kernel[self] = true
+		kernel[self], roots[p.Root], t.numbers[*tgid] = true, true, true
 		known := t.live[self]
 		switch {
 		case known == nil:
 			// Its exec or fork was lost, or is still on its way.
 			t.live[self] = &tracked{}
-		case p.Self.Pid != 0 && !exists(p.Self.Pid):
+		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !alive(p.Self):
 			// Its exit was missed altogether (the program did not run).
-			t.drop(tgid, p)
+			t.drop(*tgid, p)
 			t.live[self] = known
 			delete(kernel, self)
 		case self != root && t.live[root] == nil && known.rootGone == 0:
-			known.rootGone = now
-		case known.rootGone != 0 && now-known.rootGone > int64(outlive):
-			t.drop(tgid, p)
+			known.rootGone = at.now
+		case known.rootGone != 0 && at.now-known.rootGone > int64(outlive):
+			t.drop(*tgid, p)
 		}
 	})
+	t.forgetLosses(roots)
 	var unseen []*event.Exit
 	for key, known := range t.live {
-		if kernel[key] {
-			known.missing = false
-			continue
+		switch {
+		case kernel[key]:
+			known.missing = 0
+		case known.missing == 0:
+			known.missing = at.now
+		case at.passed-known.missing > int64(skew): // it is sent just after it left the table
+			delete(t.live, key)
+			unseen = append(unseen, &event.Exit{Process: key, Unseen: true})
 		}
-		// The exit may have been sent after the ring was drained: one sweep's grace.
-		if !known.missing {
-			known.missing = true
-			continue
-		}
-		delete(t.live, key)
-		unseen = append(unseen, &event.Exit{Process: key, Unseen: true})
 	}
 	return unseen
 }
 
-// exists says whether pid is a process that has not ended.
-func exists(pid uint32) bool {
-	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
-	return err == nil || !os.IsNotExist(err)
-}
-
 // losses returns what was lost since it was last asked, by run where that is known.
+//
+// What is kept by run is read after what is counted in all, and the kernel side counts in the
+// opposite order: a loss is never taken for one of nobody because it came in between.
 func (t *table) losses() []*event.Lost {
 	now := t.probe.counters()
 	if now == t.counted {
 		return nil
 	}
+	t.counted = now
 	var lost []*event.Lost
-	attributed := [bpfCounterCOUNTERS]uint64{}
-	var key bpfLostKey
-	var n uint64
-	var keys []bpfLostKey
-	for entries := t.probe.objects.Losses.Iterate(); entries.Next(&key, &n); {
-		if key.Reason < uint32(bpfCounterCOUNTERS) {
-			attributed[key.Reason] += n
-			lost = append(lost, &event.Lost{
-				Source: "probe", Reason: reasons[key.Reason], Count: n, Process: processKey(key.Root),
-			})
+	each(t.probe.objects.Losses, func(key *bpfLostKey, n *uint64) {
+		before := t.said[*key]
+		if *n < before { // it was forgotten for others, and began anew
+			before = 0
 		}
-		keys = append(keys, key)
-	}
-	for _, key := range keys {
-		_ = t.probe.objects.Losses.Delete(key)
-	}
+		if *n == before || key.Reason >= uint32(bpfCounterCOUNTERS) {
+			return
+		}
+		t.said[*key] = *n
+		t.attributed[key.Reason] += *n - before
+		lost = append(lost, &event.Lost{
+			Source: "probe", Reason: reasons[key.Reason], Count: *n - before, Process: processKey(key.Root),
+		})
+	})
 	for i, reason := range reasons {
-		all := now[i] - t.counted[i]
 		// An environment too long to be searched touches nothing that is open.
-		if i == int(bpfCounterCUT_ENV) || all <= attributed[i] {
+		if i == int(bpfCounterCUT_ENV) || now[i] <= t.attributed[i] {
 			continue
 		}
-		lost = append(lost, &event.Lost{Source: "probe", Reason: reason, Count: all - attributed[i]})
+		lost = append(lost, &event.Lost{Source: "probe", Reason: reason, Count: now[i] - t.attributed[i]})
+		t.attributed[i] = now[i]
 	}
-	t.counted = now
 	return lost
+}
+
+// forgetLosses drops what is kept of runs that are over.
+func (t *table) forgetLosses(live map[taskKey]bool) {
+	each(t.probe.objects.Losses, func(key *bpfLostKey, n *uint64) {
+		if !live[key.Root] && t.said[*key] == *n {
+			_ = t.probe.objects.Losses.Delete(*key)
+		}
+	})
+	for key := range t.said {
+		if !live[key.Root] {
+			delete(t.said, key)
+		}
+	}
 }
 
 var reasons = [bpfCounterCOUNTERS]string{

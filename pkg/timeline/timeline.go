@@ -220,20 +220,47 @@ func (t *Timeline) add(key event.Process, parent *process) *process {
 }
 
 func (t *Timeline) lost(l *event.Lost) {
-	if p := t.processes[l.Process]; p != nil {
-		p.op.Lost += l.Count
-		p.op.partial("lost events: " + l.Reason)
-		return
-	}
-	// Nobody knows whose it was. What NRI could not tell touches names, not times.
-	if l.Source != "probe" {
+	switch {
+	case l.Process != "":
+		ops := t.touched(l.Process)
+		if len(ops) == 0 {
+			t.stats.Late++
+		}
+		for _, op := range ops {
+			op.lose(l)
+		}
+	case l.Source != "probe":
+		// What NRI could not tell touches names, not times.
 		t.unheard()
-		return
+	default: // nobody knows whose it was
+		for _, op := range t.open {
+			op.lose(l)
+		}
+	}
+}
+
+// touched lists the open operations that lack what was lost below a root: the run's own,
+// which may go on when its first process is over, or those that a server works for.
+func (t *Timeline) touched(root event.Process) (ops []*operation) {
+	if p := t.processes[root]; p != nil {
+		return []*operation{p.op}
+	}
+	if a := t.agents[root]; a != nil {
+		for _, c := range a.calls {
+			if !slices.Contains(ops, c.owner.op) {
+				ops = append(ops, c.owner.op)
+			}
+		}
+		return ops
 	}
 	for _, op := range t.open {
-		op.Lost += l.Count
-		op.partial("lost events: " + l.Reason)
+		for _, call := range op.Calls {
+			if slices.ContainsFunc(call.Runs, func(run *Image) bool { return run.Process == root }) {
+				return []*operation{op}
+			}
+		}
 	}
+	return nil
 }
 
 // operation is an Operation that is not closed.
@@ -257,6 +284,11 @@ type operation struct {
 	suspects []*suspect // its runs, as far as others may have waited for them
 	// aboves are the runtime's spans of the sandbox, as far as they were told.
 	aboves []*event.Above
+}
+
+func (op *operation) lose(l *event.Lost) {
+	op.Lost += l.Count
+	op.partial("lost events: " + l.Reason)
 }
 
 func (op *operation) partial(why string) {

@@ -359,6 +359,42 @@ setup c2 0-1502: settled; partial: lost events: ring full
     bridge ADD 0-1502
 `,
 		},
+		"what a run lost is said though its first process is over": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").plugin(0, "o", "ADD", "bridge", container("c2")).exit(2, "b").exit(2, "o").
+					at(3, &event.Lost{Source: "probe", Reason: "over its quota", Count: 3, Process: "b"}).tick(4000)
+			},
+			`setup c1 0-2: settled; partial: lost events: over its quota
+  ADD eth0 0-2
+    bridge ADD 0-2
+setup c2 0-2: settled
+  ADD eth0 0-2
+    bridge ADD 0-2
+`,
+		},
+		"what a stranger lost touches nobody": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").
+					at(1, &event.Lost{Source: "probe", Reason: "over its quota", Count: 3, Process: "x"}).exit(2, "b").tick(4000)
+			},
+			`setup c1 0-2: settled
+  ADD eth0 0-2
+    bridge ADD 0-2
+`,
+		},
+		"what a server lost touches whom it works for": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").plugin(0, "o", "ADD", "bridge", container("c2")).calls(1, "b", "k").
+					at(2, &event.Lost{Source: "probe", Reason: "over its quota", Count: 3, Process: "a"}).exit(3, "b").exit(3, "o").tick(4000)
+			},
+			`setup c1 0-3: settled; partial: lost events: over its quota
+  ADD eth0 0-3
+    bridge ADD 0-3
+setup c2 0-3: settled
+  ADD eth0 0-3
+    bridge ADD 0-3
+`,
+		},
 		"what ran before cniscope did is marked": {
 			func(s *story) {
 				s.plugin(5, "b", "ADD", "bridge", func(e *event.Exec) { e.InFlight = true }).exit(9, "b").tick(2000)
