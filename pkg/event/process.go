@@ -24,6 +24,9 @@ type Exec struct {
 	// Root is true where the parent is not part of a plugin's tree: the image was
 	// started by a container runtime or an agent.
 	Root bool `json:"root,omitempty"`
+	// Caller is why a root is believed to be a CNI plugin; empty in recordings that are
+	// older than that, and of what is no root.
+	Caller Caller `json:"caller,omitempty"`
 
 	// File is the path that was executed, as the caller gave it. Of a script it is
 	// the script, not its interpreter.
@@ -77,6 +80,29 @@ func (e *Exec) Delegates(leads bool, stdin string) bool {
 		return false
 	}
 	return e.Stdin != stdin || e.Stdin == "" // where it is unknown the folder decides
+}
+
+// Caller is who started a plugin, and so why it is believed to be one.
+type Caller string
+
+// Those that are believed (docs/trust.md).
+const (
+	// CallerRuntime: the container runtime itself.
+	CallerRuntime Caller = "runtime"
+	// CallerAgent: a server that plugins call and that is privileged on the node.
+	CallerAgent Caller = "agent"
+	// CallerHost: somebody privileged who sees the host's file systems.
+	CallerHost Caller = "host"
+	// CallerPrivileged: somebody who may do anything on a node whose runtime is not known.
+	CallerPrivileged Caller = "privileged"
+	// CallerRootless: a runtime in a user namespace.
+	CallerRootless Caller = "rootless"
+)
+
+// Anchored tells whether the container runtime vouches for the call, itself or by the agent
+// that one of its plugins calls.
+func (c Caller) Anchored() bool {
+	return c == CallerRuntime || c == CallerAgent || c == ""
 }
 
 // Exit says that a process, with all of its threads, is over.

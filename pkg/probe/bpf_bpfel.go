@@ -13,6 +13,22 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type bpfAnchor struct {
+	_        structs.HostLayout
+	Start    uint64
+	Rootless uint32
+	Pad      uint32
+}
+
+type bpfBelief uint32
+
+const (
+	bpfBeliefANCHORED    bpfBelief = 0
+	bpfBeliefSHARE_TAKEN bpfBelief = 1
+	bpfBeliefSHARE_LEFT  bpfBelief = 2
+	bpfBeliefBELIEFS     bpfBelief = 3
+)
+
 type bpfCall struct {
 	_     structs.HostLayout
 	Start uint64
@@ -24,6 +40,17 @@ type bpfCall struct {
 	Tgid  uint32
 }
 
+type bpfCaller uint32
+
+const (
+	bpfCallerCALLER_NOBODY     bpfCaller = 0
+	bpfCallerCALLER_RUNTIME    bpfCaller = 1
+	bpfCallerCALLER_AGENT      bpfCaller = 2
+	bpfCallerCALLER_HOST       bpfCaller = 3
+	bpfCallerCALLER_PRIVILEGED bpfCaller = 4
+	bpfCallerCALLER_ROOTLESS   bpfCaller = 5
+)
+
 type bpfCounter uint32
 
 const (
@@ -31,7 +58,8 @@ const (
 	bpfCounterLOST_TABLE bpfCounter = 1
 	bpfCounterCUT_ENV    bpfCounter = 2
 	bpfCounterLOST_CALLS bpfCounter = 3
-	bpfCounterCOUNTERS   bpfCounter = 4
+	bpfCounterLOST_SHARE bpfCounter = 4
+	bpfCounterCOUNTERS   bpfCounter = 5
 )
 
 type bpfExecEvent struct {
@@ -66,8 +94,8 @@ type bpfExecEvent struct {
 	FileLen     uint16
 	ArgsLen     uint16
 	EnvLen      uint16
-	Pad         uint16
-	Pad2        uint32
+	Caller      uint8
+	Pad         [5]uint8
 	Data        [3840]uint8
 }
 
@@ -178,7 +206,8 @@ type bpfProcess struct {
 	Bytes     uint32
 	Agent     uint8
 	Connected uint8
-	Pad       [2]uint8
+	OnNode    uint8
+	Caller    uint8
 }
 
 type bpfScratch struct {
@@ -202,6 +231,8 @@ type bpfSlip struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	bpfMapAnchors       = "anchors"
+	bpfMapBeliefs       = "beliefs"
 	bpfMapCalls         = "calls"
 	bpfMapCounters      = "counters"
 	bpfMapEvents        = "events"
@@ -215,6 +246,11 @@ const (
 	bpfProgOnFork       = "on_fork"
 	bpfVarPidNs         = "pid_ns"
 	bpfVarRingHigh      = "ring_high"
+	bpfVarRootless      = "rootless"
+	bpfVarShareMax      = "share_max"
+	bpfVarUnusedAnchor  = "unused_anchor"
+	bpfVarUnusedBelief  = "unused_belief"
+	bpfVarUnusedCaller  = "unused_caller"
 	bpfVarUnusedCounter = "unused_counter"
 	bpfVarUnusedExec    = "unused_exec"
 	bpfVarUnusedExit    = "unused_exit"
@@ -275,6 +311,8 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
+	Anchors   *ebpf.MapSpec `ebpf:"anchors"`
+	Beliefs   *ebpf.MapSpec `ebpf:"beliefs"`
 	Calls     *ebpf.MapSpec `ebpf:"calls"`
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Events    *ebpf.MapSpec `ebpf:"events"`
@@ -291,6 +329,11 @@ type bpfMapSpecs struct {
 type bpfVariableSpecs struct {
 	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
 	RingHigh      *ebpf.VariableSpec `ebpf:"ring_high"`
+	Rootless      *ebpf.VariableSpec `ebpf:"rootless"`
+	ShareMax      *ebpf.VariableSpec `ebpf:"share_max"`
+	UnusedAnchor  *ebpf.VariableSpec `ebpf:"unused_anchor"`
+	UnusedBelief  *ebpf.VariableSpec `ebpf:"unused_belief"`
+	UnusedCaller  *ebpf.VariableSpec `ebpf:"unused_caller"`
 	UnusedCounter *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedExec    *ebpf.VariableSpec `ebpf:"unused_exec"`
 	UnusedExit    *ebpf.VariableSpec `ebpf:"unused_exit"`
@@ -320,6 +363,8 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
+	Anchors   *ebpf.Map `ebpf:"anchors"`
+	Beliefs   *ebpf.Map `ebpf:"beliefs"`
 	Calls     *ebpf.Map `ebpf:"calls"`
 	Counters  *ebpf.Map `ebpf:"counters"`
 	Events    *ebpf.Map `ebpf:"events"`
@@ -332,6 +377,8 @@ type bpfMaps struct {
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
+		m.Anchors,
+		m.Beliefs,
 		m.Calls,
 		m.Counters,
 		m.Events,
@@ -349,6 +396,11 @@ func (m *bpfMaps) Close() error {
 type bpfVariables struct {
 	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
 	RingHigh      *ebpf.Variable `ebpf:"ring_high"`
+	Rootless      *ebpf.Variable `ebpf:"rootless"`
+	ShareMax      *ebpf.Variable `ebpf:"share_max"`
+	UnusedAnchor  *ebpf.Variable `ebpf:"unused_anchor"`
+	UnusedBelief  *ebpf.Variable `ebpf:"unused_belief"`
+	UnusedCaller  *ebpf.Variable `ebpf:"unused_caller"`
 	UnusedCounter *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedExec    *ebpf.Variable `ebpf:"unused_exec"`
 	UnusedExit    *ebpf.Variable `ebpf:"unused_exit"`

@@ -105,6 +105,9 @@ func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
 	}
 	d.inside.opens(e.Process, e.Parent, pipes{in: w.StdinIno, out: w.StdoutIno})
 	e.Stdin = event.NoStdin
+	if e.Root {
+		e.Caller = callerOf(bpfCaller(w.Caller))
+	}
 	if w.StdinIno != 0 {
 		e.Stdin = fmt.Sprintf("%d:%d", w.H.StdinDev, w.StdinIno)
 	}

@@ -1,6 +1,10 @@
 package probe
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"fmt"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // The reader is how agents have the kernel side follow servers.
 var _ follower = (*reader)(nil)
@@ -10,6 +14,9 @@ func (r *reader) tell(b event.Body) { r.sink(event.Event{Time: r.now, Body: b}) 
 func (r *reader) follow(key taskKey, depth int) (taskKey, bool) {
 	entry := bpfProcess{Self: key, Root: key, Agent: uint8(depth)}
 	if depth > 0 {
+		if r.probe.host.privilegedHere(fmt.Sprintf("/proc/%d/", key.Pid)) {
+			entry.OnNode = 1
+		}
 		r.probe.watch(key.Tgid)
 		_ = r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */)
 	}

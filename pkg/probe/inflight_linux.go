@@ -19,9 +19,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// initialUserNamespace is PROC_USER_INIT_INO (include/linux/proc_ns.h).
-const initialUserNamespace = 0xEFFFFFFD
-
 // ticksPerSecond is USER_HZ, the unit of /proc/PID/stat on every architecture that
 // Linux is built for here (include/asm-generic/param.h).
 const ticksPerSecond = 100
@@ -31,6 +28,7 @@ type running struct {
 	pid, parent uint32
 	start       uint64 // boot-time nanoseconds, in steps of a tick
 	exec        *event.Exec
+	caller      bpfCaller
 	denied      bool // we may not look into it
 }
 
@@ -41,17 +39,20 @@ type running struct {
 func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 	all := processes()
 	toMonotonic := bootToMonotonic()
-	var follow func(r *running, up, root taskKey)
-	follow = func(r *running, up, root taskKey) {
+	var follow func(r *running, up, root taskKey, caller bpfCaller)
+	follow = func(r *running, up, root taskKey, caller bpfCaller) {
 		self := taskKey{Start: r.start, Tgid: r.pid, Pid: r.pid}
 		if root.Tgid == 0 {
 			root = self
 		}
-		entry := bpfProcess{Self: self, Parent: up, Root: root}
+		entry := bpfProcess{Self: self, Parent: up, Root: root, Caller: uint8(caller)}
 		p.watch(r.pid)
 		// It fails where the kernel side met the process first; then it is known.
 		if p.objects.Processes.Update(r.pid, &entry, 1 /* BPF_NOEXIST */) != nil {
 			return
+		}
+		if hasShare(&entry) {
+			p.takeShare()
 		}
 		if r.exec == nil {
 			p.describe(r)
@@ -59,13 +60,14 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 		r.exec.Process, r.exec.Parent = processKey(self), processKey(up)
 		r.exec.Root = root == self
 		if r.exec.Root {
+			r.exec.Caller = callerOf(caller)
 			found++
 		}
 		r.exec.Started = int64(r.start) - toMonotonic
 		deliver(event.Event{Time: r.exec.Started, Body: r.exec})
 		for _, child := range all {
 			if child.parent == r.pid {
-				follow(child, self, root)
+				follow(child, self, root, caller)
 			}
 		}
 	}
@@ -83,16 +85,16 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 		if parent := all[r.parent]; parent != nil {
 			up.Start = parent.start
 		}
-		follow(r, up, taskKey{})
+		follow(r, up, taskKey{}, r.caller)
 	}
 	return found, denied
 }
 
-// describe reads what the process runs. It is true for a privileged process whose
-// program lies in CNI_PATH.
+// describe reads what the process runs. It is true for one that is believed to be a plugin
+// though nobody is known to have run it, and whose program lies in CNI_PATH.
 func (p *Probe) describe(r *running) bool {
 	if r.exec != nil {
-		return r.exec.InPath
+		return r.exec.InPath && r.caller != bpfCallerCALLER_NOBODY
 	}
 	dir := fmt.Sprintf("/proc/%d/", r.pid)
 	r.exec = &event.Exec{PID: r.pid, ParentPID: r.parent, InFlight: true}
@@ -107,7 +109,8 @@ func (p *Probe) describe(r *running) bool {
 	if bytes.Contains(environ, []byte("CNI_COMMAND=")) {
 		// Environments alone can be read with CAP_PERFMON, too, on some kernels.
 		r.denied = errors.Is(err, os.ErrPermission)
-		if privilegedProcess(dir) {
+		r.caller = p.caller(r.pid)
+		if r.caller != bpfCallerCALLER_NOBODY || rights(dir) != 0 {
 			im.env = split(environ)
 		}
 	}
@@ -125,42 +128,7 @@ func (p *Probe) describe(r *running) bool {
 	if link, err := os.Readlink(dir + "ns/net"); err == nil {
 		r.exec.NetNS.Label = strings.TrimSuffix(strings.TrimPrefix(link, "net:["), "]")
 	}
-	return r.exec.InPath
-}
-
-// privilegedProcess is the trust rule of bpf/task.h, read from /proc.
-func privilegedProcess(dir string) bool {
-	link, err := os.Readlink(dir + "ns/user")
-	if err != nil || link != fmt.Sprintf("user:[%d]", uint32(initialUserNamespace)) {
-		return false
-	}
-	status, err := os.ReadFile(dir + "status")
-	if err != nil {
-		return false
-	}
-	return ownRights(string(status))
-}
-
-// ownRights reads from /proc/PID/status (proc(5)) whether the process may change a
-// node's network by a right that its caller had, too.
-func ownRights(status string) bool {
-	field := func(name string) string {
-		_, rest, _ := strings.Cut(status, "\n"+name+":\t")
-		value, _, _ := strings.Cut(rest, "\n")
-		return value
-	}
-	caps, err := strconv.ParseUint(field("CapEff"), 16, 64)
-	if err != nil {
-		return false
-	}
-	if !strings.HasPrefix(field("Uid"), "0\t") { // the real one comes first
-		ambient, err := strconv.ParseUint(field("CapAmb"), 16, 64)
-		if err != nil {
-			return false
-		}
-		caps &= ambient
-	}
-	return caps&(1<<unix.CAP_NET_ADMIN|1<<unix.CAP_SYS_ADMIN) != 0
+	return r.exec.InPath && r.caller != bpfCallerCALLER_NOBODY
 }
 
 // processes lists /proc by pid. A process that ends meanwhile is left out.

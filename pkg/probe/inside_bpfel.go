@@ -161,7 +161,8 @@ type insideProcess struct {
 	Bytes     uint32
 	Agent     uint8
 	Connected uint8
-	Pad       [2]uint8
+	OnNode    uint8
+	Caller    uint8
 }
 
 type insideRecord struct {

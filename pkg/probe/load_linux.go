@@ -33,6 +33,9 @@ type Probe struct {
 	opened  int64    // monotonic ns
 	symbols *os.File // nil where they cannot be had
 	lacking []missing
+	host    hostNamespaces
+	unwatch func() // the anchors
+	left    int32  // see giveShareBack
 
 	undecodable atomic.Uint64
 }
@@ -59,13 +62,15 @@ func Open(o Options) (_ *Probe, err error) {
 	if p.pidNS, err = pidNamespace(); err != nil {
 		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)
 	}
+	p.host = hostOf("/proc/1", "/proc/self")
 	p.shape(spec)
-	if err := p.constants(spec); err != nil {
+	if err := errors.Join(p.constants(spec), p.beliefs(spec)); err != nil {
 		return nil, fmt.Errorf("kernel probe: setting options: %w", err)
 	}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		return nil, unsupported(err)
 	}
+	p.watchAnchors()
 	for _, program := range p.programs() {
 		l, err := link.AttachTracing(link.TracingOptions{Program: program})
 		if err != nil {
@@ -78,7 +83,7 @@ func Open(o Options) (_ *Probe, err error) {
 	if err != nil {
 		return nil, unsupported(err)
 	}
-	p.lacking = lacking(kernel)
+	p.lacking = append(p.lacking, lacking(kernel)...)
 	p.openInside(kernel)
 	// The kernel's types, which were read for this, are megabytes and of no use any more.
 	debug.FreeOSMemory()
@@ -112,6 +117,9 @@ func (p *Probe) programs() []*ebpf.Program {
 // Close detaches the kernel side. The programs are gone when the process is, too.
 func (p *Probe) Close() error {
 	errs := []error{p.inside.close(clock.Monotonic())}
+	if p.unwatch != nil {
+		p.unwatch()
+	}
 	for _, l := range p.links {
 		errs = append(errs, l.Close())
 	}

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
 )
 
 // Options of a probe.
@@ -33,6 +35,10 @@ type Options struct {
 	// Depth is how far servers are followed: 0 not at all, 1 those that plugins call, 2
 	// also those that these call.
 	Depth int
+	// Anchors are the processes of the container runtime; nil: none is known, ever.
+	Anchors *anchor.Set
+	// Rootless: what a runtime in a user namespace runs is believed, too.
+	Rootless bool
 	// Busy tells whether somebody still waits for ticks: operations that are over
 	// but not closed. May be nil.
 	Busy func() bool
@@ -67,6 +73,9 @@ type Stats struct {
 	// LongEnvironment counts programs whose environment was too long to be searched
 	// for CNI_COMMAND to its end.
 	RingFull, TableFull, LongEnvironment uint64
+	// ShareFull counts processes of plugins that are believed without an anchor, beyond
+	// their half of the kernel's table: they were not followed.
+	ShareFull uint64
 	// CallsFull counts system calls that were not followed because too many were under way.
 	CallsFull uint64
 	// Attached is how long system calls were looked into, of all the time since the

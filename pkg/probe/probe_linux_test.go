@@ -296,7 +296,7 @@ func TestWhoseRightsAreTheirOwn(t *testing.T) {
 		"nothing to be read":                {"", false},
 		"no such fields":                    {"Name:\tx\nUid:\t1000\n", false},
 	} {
-		if got := ownRights(test.status); got != test.want {
+		if got := ownRights(test.status) != 0; got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

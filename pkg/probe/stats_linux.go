@@ -15,6 +15,7 @@ func (p *Probe) Stats() Stats {
 	s := Stats{
 		RingFull:        c[bpfCounterLOST_RING],
 		TableFull:       c[bpfCounterLOST_TABLE],
+		ShareFull:       c[bpfCounterLOST_SHARE],
 		CallsFull:       c[bpfCounterLOST_CALLS],
 		LongEnvironment: c[bpfCounterCUT_ENV],
 		Undecodable:     p.undecodable.Load(),

@@ -98,7 +98,10 @@ func (t *table) forget(root event.Process) {
 
 func (t *table) drop(tgid uint32, p *bpfProcess) {
 	delete(t.live, processKey(p.Self))
-	_ = t.probe.objects.Processes.Delete(tgid) // gone by itself is as good
+	// Gone by itself is as good.
+	if t.probe.objects.Processes.Delete(tgid) == nil && hasShare(p) {
+		t.probe.giveShareBack()
+	}
 }
 
 // watch has the kernel side look for a process in its table from now on, before it is put
@@ -175,8 +178,9 @@ func (t *table) losses() []*event.Lost {
 		})
 	})
 	for i, reason := range reasons {
-		// An environment too long to be searched touches nothing that is open.
-		if i == int(bpfCounterCUT_ENV) || now[i] <= t.attributed[i] {
+		// An environment too long to be searched, and a run that was refused for who started
+		// it, touch nothing that is open.
+		if i == int(bpfCounterCUT_ENV) || i == int(bpfCounterLOST_SHARE) || now[i] <= t.attributed[i] {
 			continue
 		}
 		lost = append(lost, &event.Lost{Source: "probe", Reason: reason, Count: now[i] - t.attributed[i]})
@@ -204,4 +208,5 @@ var reasons = [bpfCounterCOUNTERS]string{
 	bpfCounterLOST_TABLE: "process table full",
 	bpfCounterCUT_ENV:    "environment too long",
 	bpfCounterLOST_CALLS: "system call table full",
+	bpfCounterLOST_SHARE: "share of the process table full",
 }

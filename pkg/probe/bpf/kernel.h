@@ -69,7 +69,12 @@ struct cred {
 	struct user_namespace *user_ns;
 };
 
+struct mnt_namespace {
+	struct ns_common ns;
+};
+
 struct pid_namespace {
+	struct task_struct *child_reaper; /* its first process */
 	struct ns_common ns;
 };
 
@@ -89,6 +94,7 @@ struct net {
 };
 
 struct nsproxy {
+	struct mnt_namespace *mnt_ns;
 	struct net *net_ns;
 };
 
@@ -146,6 +152,7 @@ struct signal_struct {
 	atomic_t live;
 	int group_exit_code;
 	unsigned int flags;
+	struct pid *pids[4]; /* by enum pid_type */
 };
 
 struct task_struct {

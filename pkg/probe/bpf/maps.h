@@ -13,7 +13,8 @@ struct process {
 	__u32 bytes;          /* that were read out of it, see BYTES_MAX */
 	__u8 agent;  /* 0 in a plugin's tree; 1 in that of a server it calls, 2 of one that calls */
 	__u8 connected; /* it asked for a connection, of which the end will matter */
-	__u8 pad[2];
+	__u8 on_node;   /* of a server: privileged_on_node */
+	__u8 caller;    /* enum caller: why its run is believed */
 };
 
 /* Processes of all plugin trees, by tgid. Sized by [limits] processes. */
@@ -84,7 +85,8 @@ enum counter {
 	LOST_TABLE = 1, /* the process table was full */
 	CUT_ENV = 2,    /* an environment was too long to be searched to its end */
 	LOST_CALLS = 3, /* more threads in system calls than are followed */
-	COUNTERS = 4,
+	LOST_SHARE = 4, /* what is believed without an anchor had its share of the table */
+	COUNTERS = 5,
 };
 
 struct {

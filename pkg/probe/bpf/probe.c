@@ -3,8 +3,8 @@
  * The life of every process of a CNI plugin's tree: who forked it, what it ran,
  * how it ended. Three BTF tracepoints, which cost system calls nothing.
  *
- * A root is a privileged process with CNI_COMMAND in its environment whose parent
- * is not tracked. Whatever descends from a root is tracked, whatever it is.
+ * A root is a process with CNI_COMMAND in its environment that is believed (believe.h) and
+ * whose parent is not tracked. Whatever descends from a root is tracked, whatever it is.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -17,11 +17,14 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
 volatile const __u32 pid_ns = 0;     /* inode of cniscope's PID namespace */
+volatile const __u32 rootless = 0;   /* whether a runtime in a user namespace is believed */
+volatile const __u32 share_max = 0;  /* processes of runs that are believed without an anchor */
 volatile const __u64 ring_high = 0;  /* wake the reader above this many bytes */
 
 #include "maps.h"
 #include "scratch.h"
 #include "task.h"
+#include "believe.h"
 #include "cputime.h"
 #include "search.h"
 #include "scan.h"
@@ -32,8 +35,26 @@ const struct exec_event *unused_exec __attribute__((unused));
 const struct exit_event *unused_exit __attribute__((unused));
 const struct call *unused_in_call __attribute__((unused));
 const enum kind *unused_kind __attribute__((unused));
+const struct anchor *unused_anchor __attribute__((unused));
+const enum caller *unused_caller __attribute__((unused));
+const enum belief *unused_belief __attribute__((unused));
 const enum flag *unused_flag __attribute__((unused));
 const enum counter *unused_counter __attribute__((unused));
+
+/* False if there is no room: root lost something then. */
+static __always_inline bool add(__u32 tgid, const struct process *p, const struct task_key *root)
+{
+	if (!take_share(p)) {
+		lose(LOST_SHARE, root);
+		return false;
+	}
+	if (track(tgid, p, BPF_ANY)) {
+		give_share_back(p);
+		lose(LOST_TABLE, root);
+		return false;
+	}
+	return true;
+}
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
@@ -55,10 +76,10 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p.in_ino = up->in_ino;
 	p.out_ino = up->out_ino;
 	p.agent = up->agent;
-	if (track(child->tgid, &p, BPF_ANY)) {
-		lose(LOST_TABLE, &p.root);
+	p.on_node = up->on_node;
+	p.caller = up->caller;
+	if (!add(child->tgid, &p, &p.root))
 		return 0;
-	}
 	e.h.kind = KIND_FORK;
 	e.h.time = bpf_ktime_get_ns();
 	e.h.task = p.self;
@@ -67,7 +88,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-static __always_inline struct process *new_root(struct task_struct *task)
+static __always_inline struct process *new_root(struct task_struct *task, enum caller caller)
 {
 	__u32 tgid = task->tgid;
 	struct process p = {};
@@ -75,24 +96,37 @@ static __always_inline struct process *new_root(struct task_struct *task)
 
 	key_of(task, &p.self);
 	p.root = p.self;
+	p.caller = caller;
 	p.parent.start = BPF_CORE_READ(parent, group_leader, start_boottime);
 	p.parent.tgid = BPF_CORE_READ(parent, tgid);
 	p.parent.pid = visible_pid(parent);
-	if (track(tgid, &p, BPF_ANY)) {
-		lose(LOST_TABLE, 0);
+	if (!add(tgid, &p, 0))
 		return 0;
-	}
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
 /* A server is followed because plugins call it, and may itself run plugins: Multus' daemon,
  * the runtime. Those have a standard input of their own, as delegates do; what merely
- * inherited an environment has not. */
+ * inherited an environment has not. They are believed if the server might do itself what
+ * they do (privileged_on_node): a pod's server that a plugin happens to ask is not. */
 static __always_inline bool run_by_agent(struct task_struct *task, const struct process *p)
 {
 	__u64 in = p->agent ? pipe_of(task, 0) : 0;
 
-	return in && in != p->in_ino;
+	return in && in != p->in_ino && (p->on_node || forked_by(task));
+}
+
+/* Whether the environment of a followed process is believed, by its rights on the node or,
+ * where its run is rootless, in whatever user namespace. */
+static __always_inline bool trusts(struct task_struct *task, const struct process *p, __u64 has)
+{
+	const struct cred *cred = task->cred;
+	__u64 caps = 0;
+
+	if (p->caller != CALLER_ROOTLESS)
+		return has;
+	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
+	return caps & RIGHTS;
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -100,12 +134,14 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 {
 	__u32 tgid = task->tgid, zero = 0;
 	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
-	bool trusted = privileged(task), root = false;
+	__u64 has = rights(task);
+	bool root = false, trusted;
+	enum caller caller;
 	struct exec_event *e;
 	struct scratch *s;
 
 	/* Cheap questions first: this runs for every exec of the node. */
-	if (!p && (!trusted || !visible_pid(task)))
+	if (!p && (!may_be_believed(task, has) || !visible_pid(task)))
 		return 0;
 	s = bpf_map_lookup_elem(&scratches, &zero);
 	if (!s)
@@ -122,17 +158,21 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	if (!p) {
 		if (e->h.flags & FLAG_ENV_CUT)
 			lose(CUT_ENV, 0);
-		if (!s->found)
+		caller = s->found ? caller_of(task, has) : CALLER_NOBODY;
+		if (!caller)
 			return 0;
-		p = new_root(task);
+		p = new_root(task, caller);
 		if (!p)
 			return 0;
 		root = true;
-	} else if (trusted && s->found && run_by_agent(task, p)) {
+	} else if (has && s->found && run_by_agent(task, p)) {
 		p->root = p->self;
 		p->agent = 0;
+		p->caller = forked_by(task) ? CALLER_RUNTIME : CALLER_AGENT;
 		root = true;
 	}
+	trusted = trusts(task, p, has);
+	e->caller = p->caller;
 	if (root)
 		e->h.flags |= FLAG_ROOT;
 	if (trusted)
@@ -180,6 +220,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	/* Two threads may both see that none is left; one of them deletes. */
 	if (!untrack(tgid))
 		return 0;
+	give_share_back(&p);
 	e.h.kind = KIND_EXIT;
 	e.h.time = bpf_ktime_get_ns();
 	e.h.task = p.self;

@@ -150,6 +150,7 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 	p.self = *server;
 	p.root = *server;
 	p.agent = client->agent + 1;
+	p.on_node = privileged_on_node(task);
 	netns_of(task, &p.home, &inum);
 	if (track(tgid, &p, BPF_NOEXIST))
 		lose(LOST_TABLE, &client->root);

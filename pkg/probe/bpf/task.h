@@ -27,15 +27,52 @@ static __always_inline void let_go(void)
 		bpf_preempt_enable();
 }
 
-/* Anybody can put CNI_COMMAND into an environment. Believed is who could change a
- * node's network anyway: CAP_NET_ADMIN or CAP_SYS_ADMIN in the initial user
- * namespace. The right must be the caller's own, root's or ambient: a set-user-ID
- * program, or one whose file has capabilities, has the environment of somebody who
- * has no such right. */
-static __always_inline bool privileged(struct task_struct *task)
+/* What the task is in cniscope's PID namespace. False if it is not in there or below: a
+ * cniscope inside a kind node sees the calls of that node alone. */
+static __always_inline bool visible(struct task_struct *task, struct upid *upid)
 {
-	const struct cred *cred = task->cred;
-	const __u64 either = 1ULL << CAP_NET_ADMIN | 1ULL << CAP_SYS_ADMIN;
+	struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
+	unsigned int level = BPF_CORE_READ(pid, level);
+
+	for (unsigned int i = 0; i < PID_LEVELS; i++) {
+		if (i > level)
+			break;
+		/* numbers[] became a flexible array in 6.x; its offset is what counts. */
+		bpf_probe_read_kernel(upid, sizeof(*upid),
+				      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+					      i * sizeof(*upid));
+		if (BPF_CORE_READ(upid, ns, ns.inum) == pid_ns)
+			return true;
+	}
+	return false;
+}
+
+/* The task's number there; 0 if it has none. */
+static __always_inline __u32 visible_pid(struct task_struct *task)
+{
+	struct upid upid;
+
+	return visible(task, &upid) ? upid.nr : 0;
+}
+
+/* The namespaces of the first process there: the node's own. */
+static __always_inline struct nsproxy *node_of(struct task_struct *task)
+{
+	struct upid upid;
+
+	if (!visible(task, &upid))
+		return 0;
+	return BPF_CORE_READ(upid.ns, child_reaper, nsproxy);
+}
+
+#define RIGHT(cap) (1ULL << (cap))
+#define RIGHTS (RIGHT(CAP_NET_ADMIN) | RIGHT(CAP_SYS_ADMIN))
+
+/* Which of RIGHTS the process has and its caller had, too, in whatever user namespace: root's
+ * or ambient. A set-user-ID program, or one whose file has capabilities, has the environment
+ * of somebody who has no such right. */
+static __always_inline __u64 own_rights(const struct cred *cred)
+{
 	__u64 caps = 0, ambient = 0;
 
 	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
@@ -43,31 +80,34 @@ static __always_inline bool privileged(struct task_struct *task)
 		bpf_core_read(&ambient, sizeof(ambient), &cred->cap_ambient);
 		caps &= ambient;
 	}
-	if (!(caps & either))
-		return false;
-	return BPF_CORE_READ(cred, user_ns, level) == 0;
+	return caps & RIGHTS;
 }
 
-/* The task's number in cniscope's PID namespace; 0 if it is not in there or below:
- * a cniscope inside a kind node sees the calls of that node alone. */
-static __always_inline __u32 visible_pid(struct task_struct *task)
+/* … in the initial user namespace. */
+static __always_inline __u64 rights(struct task_struct *task)
 {
-	struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
-	unsigned int level = BPF_CORE_READ(pid, level);
+	const struct cred *cred = task->cred;
+	__u64 has = own_rights(cred);
 
-	for (unsigned int i = 0; i < PID_LEVELS; i++) {
-		struct upid upid;
+	return has && BPF_CORE_READ(cred, user_ns, level) == 0 ? has : 0;
+}
 
-		if (i > level)
-			break;
-		/* numbers[] became a flexible array in 6.x; its offset is what counts. */
-		bpf_probe_read_kernel(&upid, sizeof(upid),
-				      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-					      i * sizeof(upid));
-		if (BPF_CORE_READ(upid.ns, ns.inum) == pid_ns)
-			return upid.nr;
-	}
-	return 0;
+/* Whether the process may do anything on the node, or anything to its network:
+ * CAP_SYS_ADMIN, or CAP_NET_ADMIN in the node's own network namespace, in the initial user
+ * namespace. Of an agent that is, what it starts of CNI is believed. */
+static __always_inline bool privileged_on_node(struct task_struct *task)
+{
+	const struct cred *cred = BPF_CORE_READ(task, cred);
+	struct nsproxy *node;
+	__u64 caps = 0;
+
+	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
+	if (!(caps & RIGHTS) || BPF_CORE_READ(cred, user_ns, level))
+		return false;
+	if (caps & RIGHT(CAP_SYS_ADMIN))
+		return true;
+	node = node_of(task);
+	return node && BPF_CORE_READ(task, nsproxy, net_ns) == BPF_CORE_READ(node, net_ns);
 }
 
 static __always_inline void key_of(struct task_struct *task, struct task_key *key)

@@ -20,6 +20,16 @@ enum flag {
 	FLAG_ENV_CUT = 1 << 4,   /* environment longer than what is scanned */
 };
 
+/* Why a run is believed, see believe.h. */
+enum caller {
+	CALLER_NOBODY = 0,
+	CALLER_RUNTIME,    /* a child of the container runtime */
+	CALLER_AGENT,      /* run by a server that plugins call */
+	CALLER_HOST,       /* in the host's mount namespace */
+	CALLER_PRIVILEGED, /* CAP_SYS_ADMIN, where the runtime is not known */
+	CALLER_ROOTLESS,   /* a child of a runtime in a user namespace */
+};
+
 /* FILE_MAX and ARGS_MAX are one more than a power of two's mask, see scan.h. */
 #define FILE_MAX 256
 #define ARGS_MAX 1024
@@ -63,8 +73,9 @@ struct exec_event {
 	__u64 stdin_ino;  /* 0: there is nothing to read from */
 	__u64 stdout_ino; /* if it is a pipe */
 	__u32 netns_inum;
-	__u16 file_len, args_len, env_len, pad;
-	__u32 pad2;
+	__u16 file_len, args_len, env_len;
+	__u8 caller; /* of a root */
+	__u8 pad[5];
 	/* file, then arguments, then chosen variables, each NUL-terminated. */
 	__u8 data[FILE_MAX + ARGS_MAX + ENV_ROOM + VAR_MAX];
 };

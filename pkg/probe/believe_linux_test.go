@@ -1,0 +1,282 @@
+package probe
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// What a pod's container is kept in, and what it has left of root's rights there.
+const (
+	container7 = "unshare --net --mount --pid --fork "
+	netAdmin   = "setpriv --bounding-set=-all,+net_admin,+setpcap "
+	noSysAdmin = "setpriv --bounding-set=-sys_admin "
+)
+
+// forks runs the rest in a child of the shell that is no child of whoever started that.
+const forks = "forks "
+
+// orphan runs it in a process in a session of its own that the shell was given when its
+// parent ended.
+const orphan = "orphan "
+
+// attempt is one to pass for a plugin.
+type attempt struct {
+	name string
+	// in is the command line that the plugin is run by, which is not a plugin itself.
+	in   string
+	want event.Caller // empty: refused
+}
+
+// attempts runs all of them, one after another, by the shell that reads it: those that it
+// starts with nothing in between are its own children.
+func attempts(t *testing.T, runs []attempt) string {
+	t.Helper()
+	cmd := plugin(t, "fake", "touch $0.$CNI_IFNAME.done")
+	var s strings.Builder
+	for i, r := range runs {
+		env := slices.DeleteFunc(slices.Clone(cmd.Env), func(kv string) bool { return strings.HasPrefix(kv, "CNI_IFNAME=") })
+		line := fmt.Sprintf("env 'CNI_IFNAME=%d' '%s' %s", i, strings.Join(env, "' '"), cmd.Path)
+		file := fmt.Sprintf("%s.%d", cmd.Path, i)
+		written := func(script string) {
+			if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch in, rest, _ := strings.Cut(r.in, " "); in + " " {
+		case forks:
+			written(rest + line + "\ntrue\n")
+			line = file
+		case orphan:
+			written(`until grep -q "^PPid:.$1$" /proc/$$/status; do :; done; exec ` + rest + line + "\n")
+			line = fmt.Sprintf("sh -c 'setsid %s '$$' & exit'; until test -e %s.%d.done; do :; done", file, cmd.Path, i)
+		default:
+			line = r.in + line
+		}
+		s.WriteString(line + "\n")
+	}
+	return s.String()
+}
+
+// believed says who was taken to have run what, by its place in runs.
+func believed(t *testing.T, o *observed, runs []attempt) {
+	t.Helper()
+	got := map[string]event.Caller{}
+	for _, x := range o.execs() {
+		if x.Root && x.Call != nil {
+			got[x.Call.IfName] = x.Caller
+		}
+	}
+	for i, r := range runs {
+		switch caller, seen := got[fmt.Sprint(i)]; {
+		case caller != r.want && !seen:
+			t.Errorf("%s is refused, and should be believed as %q", r.name, r.want)
+		case caller != r.want:
+			t.Errorf("%s is believed as %q, and should be as %q", r.name, caller, r.want)
+		}
+	}
+}
+
+// shell is a process that will run what it is told, when it is told.
+type shell struct {
+	*exec.Cmd
+	input io.WriteCloser
+}
+
+func newShell(t *testing.T, command ...string) *shell {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("the kernel probe needs root")
+	}
+	s := &shell{Cmd: exec.Command(command[0], command[1:]...)}
+	s.Stderr = t.Output()
+	s.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err error
+	if s.input, err = s.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Process.Kill() })
+	return s
+}
+
+// run runs a script to its end.
+func (s *shell) run(t *testing.T, script string) {
+	t.Helper()
+	if _, err := io.WriteString(s.input, script); err != nil {
+		t.Fatal(err)
+	}
+	s.input.Close()
+	if err := s.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serving are anchors of which one is pid.
+func serving(t *testing.T, pid int) *anchor.Set {
+	t.Helper()
+	s := anchor.New()
+	if !s.Serves("/run/test.sock", pid) {
+		t.Fatalf("%d is no anchor", pid)
+	}
+	return s
+}
+
+func TestWhatTheRuntimeStartsIsBelievedWhereverItRuns(t *testing.T) {
+	runs := []attempt{
+		{"a child", "", event.CallerRuntime},
+		{"a child in a mount namespace of its own", "unshare --mount ", event.CallerRuntime},
+		{"a child with nothing but CAP_NET_ADMIN", "unshare --mount --net " + netAdmin, event.CallerRuntime},
+		{"a child without either right", "unshare --mount setpriv --bounding-set=-net_admin,-sys_admin ", ""},
+		{"a grandchild in the host's mount namespace", forks, event.CallerHost},
+		{"a grandchild in a mount namespace of its own", forks + "unshare --mount ", ""},
+		{"what a container runs", container7, ""},
+		{"a child in a session of its own", "unshare --mount setsid --wait ", ""},
+		{"a child", "", event.CallerRuntime},
+	}
+	runtime := newShell(t, "sh")
+	o := observeProbe(t, Options{Anchors: serving(t, runtime.Process.Pid)}, func(*Probe, *observed) {
+		runtime.run(t, attempts(t, runs))
+	})
+	believed(t, o, runs)
+}
+
+func TestWhoIsNotTheRuntimesIsBelievedOnTheHostOnly(t *testing.T) {
+	runs := []attempt{
+		{"root on the host", "", event.CallerHost},
+		{"CAP_NET_ADMIN on the host", netAdmin, event.CallerHost},
+		{"a sidecar with CAP_NET_ADMIN", container7 + netAdmin, ""},
+		{"a pod with CAP_SYS_ADMIN", container7, ""},
+		{"a pod with CAP_SYS_ADMIN in the host's network", "unshare --mount ", ""},
+		{"root on the host", "", event.CallerHost},
+	}
+	runtime, other := newShell(t, "sh"), newShell(t, "sh")
+	o := observeProbe(t, Options{Anchors: serving(t, runtime.Process.Pid)}, func(*Probe, *observed) {
+		other.run(t, attempts(t, runs))
+	})
+	believed(t, o, runs)
+}
+
+func TestWhereNoRuntimeIsKnownWhoeverOwnsTheNodeIsBelieved(t *testing.T) {
+	runs := []attempt{
+		{"a pod with CAP_SYS_ADMIN", container7, event.CallerPrivileged},
+		{"a pod without it", container7 + noSysAdmin, ""},
+		{"a sidecar with CAP_NET_ADMIN", container7 + netAdmin, ""},
+		{"root on the host", "", event.CallerHost},
+	}
+	other := newShell(t, "sh")
+	o := observeProbe(t, Options{}, func(*Probe, *observed) { other.run(t, attempts(t, runs)) })
+	believed(t, o, runs)
+}
+
+// A shim that dies leaves its container to a subreaper, or to the first process of the
+// system, and a runtime may be either.
+func TestAnOrphanThatTheRuntimeAdoptedIsNotItsOwn(t *testing.T) {
+	runs := []attempt{
+		{"an orphan", orphan + "unshare --mount ", ""},
+		{"a child", "unshare --mount ", event.CallerRuntime},
+	}
+	runtime := newShell(t, os.Args[0], "-test.run", "TestHelperSubreaper$")
+	o := observeProbe(t, Options{Anchors: serving(t, runtime.Process.Pid)}, func(*Probe, *observed) {
+		runtime.run(t, attempts(t, runs))
+	})
+	believed(t, o, runs)
+}
+
+// TestHelperSubreaper is no test: it becomes a shell that orphans are given to.
+func TestHelperSubreaper(t *testing.T) {
+	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Skip("helps others")
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Fatal(unix.Exec("/bin/sh", []string{"sh"}, os.Environ()))
+}
+
+func TestWhoeverHasTheNumberOfARuntimeThatIsGoneIsNobody(t *testing.T) {
+	runs := []attempt{{"a child of somebody else", "unshare --mount ", ""}}
+	other := newShell(t, "sh")
+	gone := serving(t, other.Process.Pid).List()
+	gone[0].Start -= 1e9 / ticksPerSecond
+	o := observeProbe(t, Options{}, func(p *Probe, _ *observed) {
+		p.anchor(gone)
+		other.run(t, attempts(t, runs))
+	})
+	believed(t, o, runs)
+}
+
+func TestARootlessRuntimeIsBelievedOnlyIfTheOperatorSaysSo(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		want := map[bool]event.Caller{true: event.CallerRootless}[allowed]
+		runs := []attempt{
+			{"a child in its user namespace", "", want},
+			{"a grandchild", forks, ""},
+			{"a child in a user namespace below", "unshare --user --map-root-user ", ""},
+		}
+		runtime := newShell(t, "unshare", "--user", "--map-root-user", "--mount", "sh")
+		o := observeProbe(t, Options{Rootless: allowed}, func(p *Probe, _ *observed) {
+			anchors := serving(t, runtime.Process.Pid).List()
+			anchors[0].Rootless = allowed
+			p.anchor(anchors)
+			runtime.run(t, attempts(t, runs))
+		})
+		believed(t, o, runs)
+	}
+}
+
+// Whoever passes for a plugin without the runtime cannot keep the runtime's plugins out.
+func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
+	const room = 16
+	cmd := plugin(t, "hung", "read line; true")
+	hang := func() (all []*shell) {
+		for range room {
+			all = append(all, newShell(t, cmd.Path))
+		}
+		return all
+	}
+	for _, kv := range cmd.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		t.Setenv(name, value)
+	}
+	runtime := newShell(t, "env", "--unset=CNI_COMMAND", "sh")
+	o := observeProbe(t, Options{Processes: room, Anchors: serving(t, runtime.Process.Pid)}, func(p *Probe, _ *observed) {
+		for range 3 { // what was taken is given back
+			refused := p.Stats().ShareFull
+			hung := hang()
+			if got := p.Stats().ShareFull - refused; got != room/2 {
+				t.Errorf("%d of %d were refused, want half", got, room)
+			}
+			for _, s := range hung {
+				s.run(t, "\n")
+			}
+		}
+		hang()
+		runtime.run(t, attempts(t, []attempt{{in: "unshare --mount "}}))
+	})
+	callers := map[event.Caller]int{}
+	for _, x := range o.execs() {
+		if x.Root {
+			callers[x.Caller]++
+		}
+	}
+	if want := map[event.Caller]int{event.CallerHost: 4 * room / 2, event.CallerRuntime: 1}; !maps.Equal(callers, want) {
+		t.Errorf("believed %v, want %v", callers, want)
+	}
+	if o.stats.TableFull != 0 {
+		t.Errorf("%d found the table full", o.stats.TableFull)
+	}
+}

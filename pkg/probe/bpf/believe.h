@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Who is believed to be a CNI plugin, and why: docs/trust.md. Anybody can put CNI_COMMAND
+ * into an environment, and being privileged is not enough: a sidecar that changes its own
+ * pod's network has CAP_NET_ADMIN in the initial user namespace, too.
+ */
+#pragma once
+
+#define TICK 10000000 /* the unit of starts in /proc/PID/stat, in ns */
+#define PIDTYPE_SID 3 /* include/linux/pid_types.h, since 4.19 */
+
+/* A process of the container runtime. */
+struct anchor {
+	__u64 start; /* in ticks since boot */
+	__u32 rootless;
+	__u32 pad;
+};
+
+/* By their numbers in cniscope's PID namespace. The reader keeps them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, __u32);
+	__type(value, struct anchor);
+} anchors SEC(".maps");
+
+enum belief {
+	ANCHORED = 0, /* whether the runtime is known */
+	/* Processes of runs that are believed without an anchor: what was put into the table
+	 * less what the kernel side took out, and what the reader took out. Each has one who
+	 * writes it. */
+	SHARE_TAKEN,
+	SHARE_LEFT,
+	BELIEFS,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, BELIEFS);
+	__type(key, __u32);
+	__type(value, __u32);
+} beliefs SEC(".maps");
+
+static __always_inline __u32 *belief(enum belief which)
+{
+	__u32 i = which;
+
+	return bpf_map_lookup_elem(&beliefs, &i);
+}
+
+static __always_inline bool anchored(void)
+{
+	__u32 *known = belief(ANCHORED);
+
+	return known && *known;
+}
+
+static __always_inline bool in_host_mounts(struct task_struct *task)
+{
+	struct nsproxy *node = node_of(task);
+
+	return node && BPF_CORE_READ(task, nsproxy, mnt_ns) == BPF_CORE_READ(node, mnt_ns);
+}
+
+static __always_inline struct pid *session_of(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, signal, pids[PIDTYPE_SID]);
+}
+
+static __always_inline unsigned int pid_level(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, group_leader, thread_pid, level);
+}
+
+/* The anchor that forked the process. An orphan is given to the first process of its PID
+ * namespace, or to a subreaper, and that may be an anchor; but whatever runs in a container
+ * is in a session of its own (setsid, in every OCI runtime), which what a runtime starts
+ * itself is not, and mostly in another PID namespace. */
+static __always_inline struct anchor *forked_by(struct task_struct *task)
+{
+	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	__u32 pid = visible_pid(parent);
+	struct anchor *anchor = pid ? bpf_map_lookup_elem(&anchors, &pid) : 0;
+
+	if (!anchor || BPF_CORE_READ(parent, group_leader, start_boottime) / TICK != anchor->start)
+		return 0;
+	if (pid_level(task) != pid_level(parent) || session_of(task) != session_of(parent))
+		return 0;
+	return anchor;
+}
+
+/* Privileged in the user namespace of a rootless runtime that forked it. */
+static __always_inline bool run_rootless(struct task_struct *task, const struct anchor *anchor)
+{
+	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	const struct cred *cred = task->cred;
+	__u64 caps = 0;
+
+	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
+	return anchor->rootless && caps & RIGHTS &&
+	       BPF_CORE_READ(cred, user_ns) == BPF_CORE_READ(parent, cred, user_ns);
+}
+
+/* Whether anything could make the process a plugin: what is cheap to tell, and says no to
+ * most of what runs in containers. has are its rights. */
+static __always_inline bool may_be_believed(struct task_struct *task, __u64 has)
+{
+	if (!has && !rootless)
+		return false;
+	if (has && in_host_mounts(task))
+		return true;
+	if (has & RIGHT(CAP_SYS_ADMIN) && !anchored())
+		return true;
+	return forked_by(task);
+}
+
+/* Why a process that no run forked is believed. */
+static __always_inline enum caller caller_of(struct task_struct *task, __u64 has)
+{
+	struct anchor *anchor = forked_by(task);
+
+	if (anchor && has)
+		return CALLER_RUNTIME;
+	if (has && in_host_mounts(task))
+		return CALLER_HOST;
+	if (has & RIGHT(CAP_SYS_ADMIN) && !anchored())
+		return CALLER_PRIVILEGED;
+	if (rootless && anchor && run_rootless(task, anchor))
+		return CALLER_ROOTLESS;
+	return CALLER_NOBODY;
+}
+
+/* What is believed without an anchor has a share of the table, so that whoever passes for
+ * a plugin cannot keep the runtime's plugins out of it. */
+static __always_inline bool has_share(const struct process *p)
+{
+	return p->caller >= CALLER_HOST;
+}
+
+/* False if the process would be more than its share. */
+static __always_inline bool take_share(const struct process *p)
+{
+	__u32 *taken, *left;
+
+	if (!has_share(p))
+		return true;
+	taken = belief(SHARE_TAKEN);
+	left = belief(SHARE_LEFT);
+	if (!taken || !left || (__s32)(*taken - *left) >= (__s32)share_max)
+		return false;
+	__sync_fetch_and_add(taken, 1);
+	return true;
+}
+
+static __always_inline void give_share_back(const struct process *p)
+{
+	__u32 *taken = belief(SHARE_TAKEN);
+
+	if (has_share(p) && taken)
+		__sync_fetch_and_add(taken, -1);
+}
