@@ -193,13 +193,14 @@ func (m *Metrics) Event(e event.Event) {
 
 // Handler serves the metrics, as OpenMetrics with exemplars to whoever asks for it.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+	scrape := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics:   true,
 		MaxRequestsInFlight: scrapesMax,
-		Timeout:             scrapeTimeout,
 		ErrorLog:            slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
 		ErrorHandling:       promhttp.ContinueOnError,
 	})
+	// The time-out keeps the answer in memory: who is slow to take it holds up no other scrape.
+	return http.TimeoutHandler(keeping(scrape), scrapeTimeout, "the scrape took longer than "+scrapeTimeout.String()+"\n")
 }
 
 const (

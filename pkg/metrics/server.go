@@ -9,14 +9,11 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // Bounds of the server. What asks here are a Prometheus and a kubelet; anybody else on
-// the network must be nothing but a small nuisance.
+// the network must be nothing but a small nuisance. See places for how many there may be.
 const (
-	connectionsMax = 32
 	headerBytesMax = 8 << 10
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
@@ -48,9 +45,10 @@ func Serve(address string, metrics http.Handler, checks Checks, log *slog.Logger
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	mux.Handle("GET /healthz", checks.Alive)
-	mux.Handle("GET /readyz", checks.Ready)
-	s := &Server{listener: listener, http: http.Server{
+	mux.Handle("GET /healthz", keeping(checks.Alive))
+	mux.Handle("GET /readyz", keeping(checks.Ready))
+	s := &Server{listener: newPlaces(listener.(*net.TCPListener)), http: http.Server{
+		ConnContext:       withPlace,
 		Handler:           mux,
 		MaxHeaderBytes:    headerBytesMax,
 		ReadHeaderTimeout: headerTimeout,
@@ -61,7 +59,7 @@ func Serve(address string, metrics http.Handler, checks Checks, log *slog.Logger
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	go func() {
-		if err := s.http.Serve(netutil.LimitListener(listener, connectionsMax)); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("metrics are not served any more", "error", err)
 		}
 	}()
