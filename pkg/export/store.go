@@ -70,7 +70,7 @@ func (s *storer) first() (op spool.Operation, some, closed bool) {
 
 // keep writes an operation down, and leaves it in memory where that fails.
 func (s *storer) keep(op spool.Operation) {
-	dropped, err := s.Spool.Append(time.Now(), op)
+	dropped, err := s.Spool.Append(op)
 	s.mu.Lock()
 	if len(s.incoming) > 0 { // Close may have given up on it
 		s.incoming[0] = spool.Operation{} // the array behind it lives on
@@ -95,7 +95,7 @@ func (s *storer) tend(now time.Time) {
 		return
 	}
 	s.synced = now
-	dropped := s.Spool.Trim(now)
+	dropped := s.Spool.Trim()
 	s.mu.Lock()
 	s.forgot(dropped)
 	s.mu.Unlock()

@@ -1,42 +1,142 @@
 package lock
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// Take takes the lock in dir, which is made if it is missing. It fails with a HeldError
-// if somebody else has it. The kernel frees it when the process ends, however that
-// ends; nothing is ever left to clean up.
+const (
+	// nodeLock is one that nobody else can open, and so nobody else can take.
+	nodeLock = "node.lock"
+	// olderLock is the lock of earlier versions, which everybody could open, and so take. It
+	// counts where a process of ours has it.
+	olderLock = "lock"
+)
+
+// Take takes the lock of the node in dir, which is made if it is missing. It fails with a
+// HeldError if another cniscope has it, and with a *private.Error where others could take it.
+// The kernel frees it when the process ends, however that ends.
 func Take(dir string) (release func(), err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the run folder: %w; set [run] dir to a folder that can be written", err)
-	}
-	file := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	root, err := private.Dir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening the lock: %w; set [run] dir to a folder that can be written", err)
+		return nil, fmt.Errorf("the run folder: %w (set [run] dir to a folder that can be written)", err)
 	}
+	defer root.Close()
+	if pid := holder(root, olderLock); pid > 0 {
+		return nil, &HeldError{Holder: fmt.Sprintf("pid %d, an older cniscope", pid), File: filepath.Join(dir, olderLock)}
+	}
+	return take(root, nodeLock)
+}
+
+// File takes a lock by the file at path. Its folder is made, and must be nobody else's to
+// write to. Errors are Take's.
+func File(path string) (release func(), err error) {
+	root, err := private.Dir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return take(root, filepath.Base(path))
+}
+
+// take locks a file, and removes it on release.
+func take(root *os.Root, name string) (release func(), err error) {
+	path := filepath.Join(root.Name(), name)
+	for {
+		f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("opening the lock: %w", err)
+		}
+		current, err := lock(root, f, name)
+		if err != nil {
+			_ = f.Close()
+			return nil, err
+		}
+		if !current { // its holder removed it just now
+			_ = f.Close()
+			continue
+		}
+		if err := f.Truncate(0); err == nil {
+			// Who reads it wants to know; that it cannot be written is no reason to stop.
+			_, _ = fmt.Fprintf(f, "pid %d, since %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+		}
+		return sync.OnceFunc(func() {
+			_ = os.Remove(path) // before it is free: afterwards it may be another's
+			_ = f.Close()
+		}), nil
+	}
+}
+
+// lock locks an open file, and tells whether it still is the one of that name.
+func lock(root *os.Root, f *os.File, name string) (current bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		defer f.Close()
 		holder := make([]byte, 256)
 		n, _ := f.Read(holder)
-		return nil, &HeldError{Holder: strings.TrimSpace(string(holder[:n])), File: file}
+		return false, &HeldError{Holder: strings.TrimSpace(string(holder[:n])), File: f.Name()}
 	}
 	if err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("locking %s: %w", file, err)
+		return false, fmt.Errorf("locking %s: %w", f.Name(), err)
 	}
-	if err := f.Truncate(0); err == nil {
-		// Who reads it wants to know; that it cannot be written is no reason to stop.
-		_, _ = fmt.Fprintf(f, "pid %d, since %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+	mine, err := f.Stat()
+	if err != nil {
+		return false, err
 	}
-	return func() { _ = f.Close() }, nil
+	now, err := root.Lstat(name)
+	if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(mine, now) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, private.File(f)
+}
+
+// holder returns the process of ours that has an flock on a file, as /proc/locks says; 0 if
+// there is none.
+func holder(root *os.Root, name string) (pid int) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return 0
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	table, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	for line := bufio.NewScanner(bytes.NewReader(table)); line.Scan(); {
+		// 1: FLOCK ADVISORY WRITE 4711 00:19:5678 0 EOF (fs/locks.c, lock_get_status)
+		f := strings.Fields(line.Text())
+		if len(f) < 6 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], ":"+strconv.FormatUint(s.Ino, 10)) {
+			continue
+		}
+		pid, err := strconv.Atoi(f[4])
+		if err != nil || pid <= 0 {
+			continue
+		}
+		by, err := os.Stat(fmt.Sprint("/proc/", pid))
+		if err != nil {
+			continue
+		}
+		if owner, ok := by.Sys().(*syscall.Stat_t); ok && int(owner.Uid) == os.Geteuid() {
+			return pid
+		}
+	}
+	return 0
 }

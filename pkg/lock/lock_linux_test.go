@@ -1,13 +1,20 @@
 package lock
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
@@ -49,10 +56,154 @@ func TestTheSecondWaitsForTheFirstToEnd(t *testing.T) {
 
 func TestALockIsNotTakenThroughALink(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "lock")); err != nil {
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, nodeLock)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Take(dir); err == nil {
 		t.Fatal("the lock followed a symbolic link")
 	}
+}
+
+// nobody is a uid that is neither ours nor root's.
+const nobody = 65534
+
+// hold has another process lock what can be locked in dir, as uid, until the end of the test.
+// It tells what it got.
+func hold(t *testing.T, uid uint32, dir string) (got string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: runs a process of another user")
+	}
+	program := filepath.Join(t.TempDir(), "holder") // where others can run it
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := filepath.Dir(program); at != "/tmp" && at != "/"; at = filepath.Dir(at) {
+		_ = os.Chmod(at, 0o755)
+	}
+	if err := os.WriteFile(program, self, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = []string{"CNISCOPE_TEST_HOLD=" + dir}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	got, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(got)
+}
+
+// TestMain is also who hold runs.
+func TestMain(m *testing.M) {
+	dir := os.Getenv("CNISCOPE_TEST_HOLD")
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	for _, name := range []string{".", olderLock, nodeLock} {
+		if f, err := os.Open(filepath.Join(dir, name)); err == nil && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			fmt.Print(name, " ")
+		}
+	}
+	fmt.Println()
+	_, _ = os.Stdin.Read(make([]byte, 1))
+}
+
+func TestNobodyElseCanTakeTheLock(t *testing.T) {
+	dir := t.TempDir()
+	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) { // as open as /run/cniscope was
+		_ = os.Chmod(at, 0o755)
+	}
+	if err := os.WriteFile(filepath.Join(dir, olderLock), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	release, err := Take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := hold(t, nobody, dir); strings.Contains(got, nodeLock) {
+		t.Errorf("another user locked %s", got)
+	}
+	release()
+	release, err = Take(dir)
+	if err != nil {
+		t.Fatalf("while another user has what it could get: %v", err)
+	}
+	release()
+}
+
+func TestAnOlderCniscopeIsRespected(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, olderLock), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := hold(t, 0, dir); !strings.Contains(got, olderLock) {
+		t.Fatalf("it locked %q", got)
+	}
+	var held *HeldError
+	if _, err := Take(dir); !errors.As(err, &held) || !strings.HasPrefix(held.Holder, "pid ") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestALockThatOthersCouldHaveIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, nodeLock), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(dir); err == nil || !strings.Contains(err.Error(), "may be opened by others") || !strings.Contains(err.Error(), "remove it") {
+		t.Errorf("a file of everybody's: %v", err)
+	}
+	open := filepath.Join(dir, "open")
+	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(open); err == nil || !strings.Contains(err.Error(), "may be written to by others") || !strings.Contains(err.Error(), "[run] dir") {
+		t.Errorf("a folder of everybody's: %v", err)
+	}
+}
+
+// The file goes with its lock; whoever opened it just before must not take one that nobody
+// else can see.
+func TestOnlyOneHasIt(t *testing.T) {
+	dir := t.TempDir()
+	var holders atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for taken := 0; taken < 50; {
+				release, err := Take(dir)
+				if held := (*HeldError)(nil); errors.As(err, &held) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				taken++
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d have it", n)
+				}
+				holders.Add(-1)
+				release()
+			}
+		})
+	}
+	all.Wait()
 }

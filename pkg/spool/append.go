@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"syscall"
-	"time"
 )
 
 // Dropped counts operations that were forgotten before they were exported.
@@ -19,7 +18,7 @@ type Dropped struct {
 // for the disk. Where it fails nothing has been written, and it may be called again.
 //
 // On a full disk it makes room by forgetting what was exported already.
-func (s *Spool) Append(now time.Time, op Operation) (Dropped, error) {
+func (s *Spool) Append(op Operation) (Dropped, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cursor.file == nil {
@@ -29,10 +28,10 @@ func (s *Spool) Append(now time.Time, op Operation) (Dropped, error) {
 		return Dropped{}, fmt.Errorf("append to the spool: an operation of %d bytes, %d at most", len(op.Data), maxData)
 	}
 	s.scratch = encode(s.scratch[:0], op)
-	dropped := s.trim(now, int64(len(s.scratch)))
-	err := s.write(now, s.scratch)
+	dropped := s.trim(int64(len(s.scratch)))
+	err := s.write(s.scratch)
 	for errors.Is(err, syscall.ENOSPC) && s.removeExported() {
-		err = s.write(now, s.scratch)
+		err = s.write(s.scratch)
 	}
 	if err != nil {
 		return dropped, fmt.Errorf("append to the spool: %w", err)
@@ -41,18 +40,18 @@ func (s *Spool) Append(now time.Time, op Operation) (Dropped, error) {
 }
 
 // Trim forgets what is older than MaxAge.
-func (s *Spool) Trim(now time.Time) Dropped {
+func (s *Spool) Trim() Dropped {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cursor.file == nil {
 		return Dropped{}
 	}
-	return s.trim(now, 0)
+	return s.trim(0)
 }
 
 // write appends a record to the newest segment, or to a new one if that is full or old.
-func (s *Spool) write(now time.Time, record []byte) error {
-	if s.active == nil || s.ripe(now, int64(len(record))) {
+func (s *Spool) write(record []byte) error {
+	if s.active == nil || s.ripe(int64(len(record))) {
 		if err := s.rotate(); err != nil {
 			return err
 		}
@@ -62,20 +61,20 @@ func (s *Spool) write(now time.Time, record []byte) error {
 		return errors.Join(err, s.active.Truncate(g.size))
 	}
 	if g.size == 0 {
-		g.born = now
+		g.born = s.now()
 	}
 	g.size += int64(len(record))
-	g.last = now
+	g.last = s.now()
 	s.dirty = true
 	return nil
 }
 
 // ripe reports whether the newest segment is to be followed by another one before bytes
 // are added to it.
-func (s *Spool) ripe(now time.Time, bytes int64) bool {
+func (s *Spool) ripe(bytes int64) bool {
 	g := s.segments[len(s.segments)-1]
 	return g.size > 0 &&
-		(g.size+bytes > min(maxSegment, s.options.MaxBytes/segments) || now.Sub(g.born) > s.options.MaxAge/generations)
+		(g.size+bytes > min(maxSegment, s.options.MaxBytes/segments) || s.now()-g.born > s.options.MaxAge/generations)
 }
 
 // rotate begins a new segment.
@@ -98,22 +97,22 @@ func (s *Spool) rotate() error {
 
 // trim removes the oldest segments until there is room for bytes, and those that are too
 // old.
-func (s *Spool) trim(now time.Time, bytes int64) (dropped Dropped) {
+func (s *Spool) trim(bytes int64) (dropped Dropped) {
 	for len(s.segments) > 1 && s.size()+bytes > s.options.MaxBytes {
 		dropped.Full += s.remove(0)
 	}
 	// The newest one is written to, so it is not removed; but when it is the one that is
 	// too old, nobody writes to it any more.
-	if n := len(s.segments); n > 0 && s.segments[n-1].size > 0 && s.old(now, s.segments[n-1]) {
+	if n := len(s.segments); n > 0 && s.segments[n-1].size > 0 && s.old(s.segments[n-1]) {
 		_ = s.rotate() // if not now, then later
 	}
-	for len(s.segments) > 1 && s.old(now, s.segments[0]) {
+	for len(s.segments) > 1 && s.old(s.segments[0]) {
 		dropped.Old += s.remove(0)
 	}
 	return dropped
 }
 
-func (s *Spool) old(now time.Time, g segment) bool { return now.Sub(g.last) > s.options.MaxAge }
+func (s *Spool) old(g segment) bool { return s.now()-g.last > s.options.MaxAge }
 
 // removeExported removes the oldest segment if all of it was exported, and it is not the
 // newest one.

@@ -15,7 +15,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.SetBytes(ordinary)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Append(noon, op); err != nil {
+		if _, err := s.Append(op); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -26,7 +26,7 @@ func BenchmarkPeekAndAdvance(b *testing.B) {
 	s := mustOpen(b, Options{Dir: b.TempDir(), MaxBytes: 256 << 20, MaxAge: time.Hour})
 	op := Operation{Start: noon, End: noon, Data: make([]byte, ordinary)}
 	for range 1000 {
-		if _, err := s.Append(noon, op); err != nil {
+		if _, err := s.Append(op); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ func BenchmarkOpen(b *testing.B) {
 	s := mustOpen(b, o)
 	op := Operation{Start: noon, End: noon, Data: make([]byte, ordinary)}
 	for s.Stats().Bytes < maxSegment-2*ordinary {
-		if _, err := s.Append(noon, op); err != nil {
+		if _, err := s.Append(op); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -133,7 +133,7 @@ func child(dir string) {
 	}
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("%d/%d/%s", os.Getpid(), i, strings.Repeat("x", i*37%20000))
-		if _, err := s.Append(time.Now(), Operation{Start: noon, End: time.Now(), Data: []byte(name)}); err != nil {
+		if _, err := s.Append(Operation{Start: noon, End: time.Now(), Data: []byte(name)}); err != nil {
 			fmt.Println("error", err)
 			return
 		}

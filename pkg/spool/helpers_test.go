@@ -50,10 +50,17 @@ func numbers(from, to int) (names []string) {
 	return names
 }
 
+// at sets the spool's clock; it was opened at noon.
+func at(s *Spool, now time.Time) *Spool {
+	s.now = func() time.Duration { return now.Sub(noon) }
+	return s
+}
+
 func appendAll(t testing.TB, s *Spool, now time.Time, names ...string) (all Dropped) {
 	t.Helper()
+	at(s, now)
 	for _, name := range names {
-		d, err := s.Append(now, named(name))
+		d, err := s.Append(named(name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 			return
 		}
 		for i, g := range all {
-			if g.last.Before(since) {
+			if g.modified.Before(since) {
 				continue
 			}
 			if !read(root, g, i == len(all)-1, since, yield) {

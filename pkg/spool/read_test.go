@@ -13,7 +13,7 @@ func TestReadGivesWhatEndedSince(t *testing.T) {
 	s := mustOpen(t, large(dir))
 	for i, end := range []time.Duration{-3 * time.Hour, -time.Hour, -2 * time.Hour, 0} {
 		at := noon.Add(end)
-		if _, err := s.Append(at, Operation{Start: at.Add(-time.Minute), End: at, Data: []byte(numbers(0, 4)[i])}); err != nil {
+		if _, err := s.Append(Operation{Start: at.Add(-time.Minute), End: at, Data: []byte(numbers(0, 4)[i])}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestReadWhileItIsWritten(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := s.Append(noon, named(kilobyte(i))); err != nil {
+			if _, err := s.Append(named(kilobyte(i))); err != nil {
 				t.Error(err)
 				return
 			}

@@ -69,32 +69,57 @@ func TestTheOldGo(t *testing.T) {
 	if n := len(segmentFiles(t, o.Dir)); n != 2 {
 		t.Errorf("%d segments", n)
 	}
-	if d := s.Trim(hour(16.5)); d != (Dropped{}) {
+	if d := at(s, hour(16.5)).Trim(); d != (Dropped{}) {
 		t.Errorf("too early: %+v", d)
 	}
-	if d := s.Trim(hour(17)); d != (Dropped{Old: 2}) {
+	if d := at(s, hour(17)).Trim(); d != (Dropped{Old: 2}) {
 		t.Errorf("%+v", d)
 	}
 	got, _ := waiting(t, s)
 	same(t, "at 17h", got, []string{"2h"})
 
-	// Also where nothing comes any more, and also across a restart.
-	dir := copyDir(t, o.Dir)
-	for _, file := range segmentFiles(t, dir) {
-		if err := os.Chtimes(file, hour(2), hour(2)); err != nil {
+	// Also where nothing comes any more.
+	if d := at(s, hour(18.1)).Trim(); d != (Dropped{Old: 1}) {
+		t.Errorf("%+v", d)
+	}
+	if st := s.Stats(); st.Bytes != 0 || st.Waiting != 0 || st.Segments != 1 {
+		t.Errorf("%+v", st)
+	}
+	appendAll(t, s, hour(19), "19h")
+	got, _ = waiting(t, s)
+	same(t, "at 19h", got, []string{"19h"})
+}
+
+// A clock that was set costs no operation: while the spool is open its own counts, and what
+// it finds is as old as the spool is open, whatever the files' times say.
+func TestAClockThatIsSetDropsNothing(t *testing.T) {
+	for _, step := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
+		dir := t.TempDir()
+		s := mustOpen(t, Options{Dir: dir, MaxBytes: 1 << 30, MaxAge: 24 * time.Hour})
+		if _, err := s.Append(Operation{Start: noon, End: noon, Data: []byte("before")}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	for name, s := range map[string]*Spool{"the same": s, "restarted": mustOpen(t, Options{Dir: dir, MaxBytes: 1 << 30, MaxAge: o.MaxAge})} {
-		if d := s.Trim(hour(18.1)); d != (Dropped{Old: 1}) {
-			t.Errorf("%s: %+v", name, d)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
 		}
-		if st := s.Stats(); st.Bytes != 0 || st.Waiting != 0 || st.Segments != 1 {
-			t.Errorf("%s: %+v", name, st)
+		for _, file := range segmentFiles(t, dir) {
+			if err := os.Chtimes(file, time.Time{}, time.Now().Add(-step)); err != nil {
+				t.Fatal(err)
+			}
 		}
-		appendAll(t, s, hour(19), "19h")
+		s = mustOpen(t, Options{Dir: dir, MaxBytes: 1 << 30, MaxAge: 24 * time.Hour})
+		op := Operation{Start: noon, End: noon.Add(step), Data: []byte("after")}
+		if d, err := s.Append(op); err != nil || d != (Dropped{}) {
+			t.Errorf("a step by %s: %+v, %v", step, d, err)
+		}
+		if d := at(s, noon.Add(23*time.Hour)).Trim(); d != (Dropped{}) {
+			t.Errorf("23 hours after a step by %s: %+v", step, d)
+		}
 		got, _ := waiting(t, s)
-		same(t, name, got, []string{"19h"})
+		same(t, fmt.Sprint("after a step by ", step), got, []string{"before", "after"})
+		if d := at(s, noon.Add(26*time.Hour)).Trim(); d != (Dropped{Old: 2}) {
+			t.Errorf("26 hours after a step by %s: %+v", step, d)
+		}
 	}
 }
 
@@ -161,7 +186,7 @@ func TestAFullDisk(t *testing.T) {
 	written := 0
 	var err error
 	for ; written < 1000; written++ {
-		if _, err = s.Append(noon, named(kilobyte(written))); err != nil {
+		if _, err = s.Append(named(kilobyte(written))); err != nil {
 			break
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"time"
 )
 
 // DamagedError says that a stretch of a segment holds no whole record. What comes behind
@@ -99,20 +98,16 @@ func (s *scanner) seek(from int64) int64 {
 	return s.end
 }
 
-// ends returns where the last whole record of a segment ends, and when the first one
-// did (zero if there is none).
-func ends(r io.ReaderAt, size int64) (whole int64, born time.Time) {
+// ends returns where the last whole record of a segment ends.
+func ends(r io.ReaderAt, size int64) (whole int64) {
 	s := scanner{r: r, end: size}
 	for {
-		h, _, err := s.next()
+		_, _, err := s.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return whole, born
+			return whole
 		case err == nil:
 			whole = s.at
-			if born.IsZero() {
-				born = time.Unix(0, h.end)
-			}
 		}
 	}
 }

@@ -17,9 +17,11 @@ type segment struct {
 	// is never used again.
 	sequence uint64
 	size     int64
-	// last is when its last record was appended, and born when the first one was, which is
-	// known of the newest segment only.
-	born, last time.Time
+	// modified is when its last record was appended, by the clock on the wall.
+	modified time.Time
+	// born is when its first record was appended, and last when the last one was, as
+	// Spool.now tells it: 0 for what Open found.
+	born, last time.Duration
 }
 
 // Position is a place in a spool: between two records.
@@ -66,7 +68,7 @@ func list(root *os.Root) ([]segment, error) {
 		if err != nil {
 			continue // it went meanwhile
 		}
-		all = append(all, segment{sequence: sequence, size: info.Size(), last: info.ModTime()})
+		all = append(all, segment{sequence: sequence, size: info.Size(), modified: info.ModTime()})
 	}
 	slices.SortFunc(all, func(a, b segment) int { return cmp.Compare(a.sequence, b.sequence) })
 	return all, nil

@@ -21,6 +21,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/private"
 )
 
 // Operation is one operation as it is kept.
@@ -38,7 +40,9 @@ type Options struct {
 	// MaxBytes is how large all segments may be together.
 	MaxBytes int64
 	// MaxAge is how long after its end an operation is kept, exported or not; up to a
-	// sixteenth longer, since segments go as a whole.
+	// sixteenth longer, since segments go as a whole. What Open finds is kept for as long from
+	// then on: the clock may have been set meanwhile, and nothing tells that from a node that
+	// was off for as long.
 	MaxAge time.Duration
 }
 
@@ -55,6 +59,8 @@ const (
 type Spool struct {
 	options Options
 	root    *os.Root
+	// now is how long ago the spool was opened, by a clock that nobody can set.
+	now func() time.Duration
 
 	mu       sync.Mutex
 	segments []segment // oldest first; the last one is written to
@@ -80,9 +86,10 @@ type Found struct {
 }
 
 // Open opens a spool, or makes a new one. It fails where the folder cannot be written,
-// where others may write in it, and where another process has it.
+// where others may write in it or choose where it is, and where another process has it.
 func Open(o Options) (*Spool, error) {
-	s := &Spool{options: o}
+	opened := time.Now()
+	s := &Spool{options: o, now: func() time.Duration { return time.Since(opened) }}
 	if err := s.start(); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("spool %s: %w", o.Dir, err)
@@ -91,13 +98,7 @@ func Open(o Options) (*Spool, error) {
 }
 
 func (s *Spool) start() (err error) {
-	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
-		return err
-	}
-	if s.root, err = os.OpenRoot(s.options.Dir); err != nil {
-		return err
-	}
-	if err := private(s.root); err != nil {
+	if s.root, err = private.Dir(s.options.Dir); err != nil {
 		return err
 	}
 	known, err := s.cursor.open(s.root)
@@ -127,8 +128,7 @@ func (s *Spool) resume() error {
 		return err
 	}
 	s.active = f
-	whole, born := ends(f, last.size)
-	last.born = born
+	whole := ends(f, last.size)
 	if cut := last.size - whole; cut > 0 {
 		if err := f.Truncate(whole); err != nil {
 			return fmt.Errorf("cut off what is not whole: %w", err)

@@ -66,7 +66,7 @@ func TestAnOperationComesBackAsItWas(t *testing.T) {
 		{Start: time.Unix(1_700_000_000, 123456789), End: time.Unix(1_700_000_001, 1), Data: []byte("\xff\xfec\x01 looks like a record")},
 		{Start: time.Unix(0, 0), End: time.Unix(0, 1<<62), Data: make([]byte, maxData)},
 	} {
-		if _, err := s.Append(noon, op); err != nil {
+		if _, err := s.Append(op); err != nil {
 			t.Fatal(err)
 		}
 		records, err := s.Peek(1, 1)
@@ -81,7 +81,7 @@ func TestAnOperationComesBackAsItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Append(noon, Operation{Data: make([]byte, maxData+1)}); err == nil {
+	if _, err := s.Append(Operation{Data: make([]byte, maxData+1)}); err == nil {
 		t.Error("one that is too large was taken")
 	}
 }
@@ -120,8 +120,20 @@ func TestTheSpoolIsItsOwnersAlone(t *testing.T) {
 	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(large(open)); err == nil || !strings.Contains(err.Error(), "others may write there") {
+	if _, err := Open(large(open)); err == nil || !strings.Contains(err.Error(), "may be written to by others") {
 		t.Errorf("a folder of everybody's: %v", err)
+	}
+
+	theirs := filepath.Join(t.TempDir(), "theirs")
+	if err := os.Mkdir(theirs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if os.Chown(theirs, 65534, 65534) == nil { // root only
+		for _, dir := range []string{theirs, filepath.Join(theirs, "spool")} {
+			if _, err := Open(large(dir)); err == nil || !strings.Contains(err.Error(), "belongs to uid 65534") {
+				t.Errorf("somebody else's folder, or one in it: %v", err)
+			}
+		}
 	}
 
 	// Links that lead out of it are not followed, neither to read nor to write.
@@ -148,7 +160,7 @@ func TestWhatIsClosedFails(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Append(noon, named("c")); !errors.Is(err, os.ErrClosed) {
+	if _, err := s.Append(named("c")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("append: %v", err)
 	}
 	if err := s.Advance(records[0].Next); !errors.Is(err, os.ErrClosed) {
@@ -157,7 +169,7 @@ func TestWhatIsClosedFails(t *testing.T) {
 	if records, err := s.Peek(1, 1); len(records) > 0 || err == nil {
 		t.Errorf("peek: %d, %v", len(records), err)
 	}
-	if d := s.Trim(noon.Add(time.Hour * 1000)); d != (Dropped{}) {
+	if d := s.Trim(); d != (Dropped{}) {
 		t.Errorf("trim: %+v", d)
 	}
 }

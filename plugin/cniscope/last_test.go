@@ -58,7 +58,7 @@ func spooled(t *testing.T, recording string) (dir string) {
 			t.Fatal(err)
 		}
 		end := time.Now().Add(time.Duration(i-len(results)) * time.Hour)
-		if _, err := s.Append(time.Now(), spool.Operation{Start: end, End: end, Data: data}); err != nil {
+		if _, err := s.Append(spool.Operation{Start: end, End: end, Data: data}); err != nil {
 			t.Fatal(err)
 		}
 	}

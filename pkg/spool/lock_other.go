@@ -4,6 +4,4 @@ package spool
 
 import "os"
 
-func private(*os.Root) error { return nil }
-
 func lock(*os.File) error { return nil }
