@@ -117,7 +117,7 @@ func (t tree) without(m *manifest, main string) (overlay, error) {
 			return nil, err
 		case e.Insertion != nil && c != nil:
 			text, _ := e.Insertion.remove(c.data)
-			over[e.Path] = &content{data: text, mode: c.mode, owner: c.owner}
+			over[e.Path] = c.with(text)
 		case filepath.Base(e.Path) == dropInName || e.Path == main && c.digest() == e.Digest:
 			over[e.Path] = nil
 		}
@@ -235,5 +235,5 @@ func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error
 		return desired{}, fmt.Errorf("%s does not import drop-ins. Add this line above its first [table], or have it added with --edit-config:\n\n  %s", main, importsLine(dropIn))
 	}
 	text, in := insertImport(old.data, dropIn)
-	return desired{path: main, content: &content{data: text, mode: old.mode, owner: old.owner}, insertion: &in, containerd: true}, nil
+	return desired{path: main, content: old.with(text), insertion: &in, containerd: true}, nil
 }

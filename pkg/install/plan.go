@@ -166,7 +166,7 @@ func (p *Plan) remove(e entry, purge bool) error {
 		if !found {
 			return p.step(e.Path, now, now, Keeps, "the line that was added is not there any more", containerd)
 		}
-		return p.step(e.Path, now, &content{data: text, mode: now.mode, owner: now.owner}, Restores, "the line that was added is taken out", containerd)
+		return p.step(e.Path, now, now.with(text), Restores, "the line that was added is taken out", containerd)
 	case e.Before != "" && now.digest() == e.Before:
 		return nil // it was never replaced, or has been brought back by hand
 	case now.digest() != e.Digest && !purge:

@@ -119,6 +119,10 @@ func write(file string, c *content) (err error) {
 	if err := f.Chmod(c.mode); err != nil {
 		return err
 	}
+	// After the mode, which would cut an access control list.
+	if err := setAttributes(f, c.attributes); err != nil {
+		return err
+	}
 	return f.Sync()
 }
 

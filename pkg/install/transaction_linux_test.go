@@ -1,6 +1,8 @@
 package install
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -154,4 +156,63 @@ func TestOneAtATime(t *testing.T) {
 	}
 	release()
 	n.apply(p)
+	if (tree{n.root}).exists("/" + installLock) {
+		t.Error("the lock is still there")
+	}
+}
+
+// Everybody can open a folder that everybody can read, and lock it.
+func TestWhoLocksTheTreeIsInNobodysWay(t *testing.T) {
+	n := newNode(t, nil)
+	f, err := os.Open(n.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	n.apply(n.plan(version("2.4")))
+}
+
+// Who may read containerd's configuration, and what else the operator noted on it, is not
+// ours to change.
+func TestAReplacedFileKeepsWhatItHas(t *testing.T) {
+	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
+	file := filepath.Join(n.root, "/etc/containerd/config.toml")
+	// As setfacl -m u:1234:r would write it (acl(5), linux/posix_acl_xattr.h): version 2, then
+	// tag, permissions and id of each entry.
+	acl := []byte{2, 0, 0, 0}
+	for _, e := range [][3]uint32{{0x01, 6, 1<<32 - 1}, {0x02, 4, 1234}, {0x04, 0, 1<<32 - 1}, {0x10, 4, 1<<32 - 1}, {0x20, 0, 1<<32 - 1}} {
+		acl = binary.LittleEndian.AppendUint16(acl, uint16(e[0]))
+		acl = binary.LittleEndian.AppendUint16(acl, uint16(e[1]))
+		acl = binary.LittleEndian.AppendUint32(acl, e[2])
+	}
+	want := map[string][]byte{"user.note": []byte("ours"), "system.posix_acl_access": acl}
+	for name, value := range want {
+		if err := unix.Setxattr(file, name, value, 0); errors.Is(err, unix.ENOTSUP) {
+			t.Skip("no extended attributes here: ", err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mode, _ := os.Stat(file)
+	check := func(when string) {
+		t.Helper()
+		for name, value := range want {
+			if got, err := grown(func(b []byte) (int, error) { return unix.Lgetxattr(file, name, b) }); err != nil || !bytes.Equal(got, value) {
+				t.Errorf("%s: %s is %x, %v", when, name, got, err)
+			}
+		}
+		if now, err := os.Stat(file); err != nil || now.Mode() != mode.Mode() {
+			t.Errorf("%s: mode %v, was %v", when, now.Mode(), mode.Mode())
+		}
+	}
+	n.install(both(version("1.7"), edit))
+	if n.text("/etc/containerd/config.toml") == config17 {
+		t.Fatal("it was not replaced")
+	}
+	check("installed")
+	n.uninstall(false)
+	check("removed")
 }

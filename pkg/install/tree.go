@@ -83,6 +83,15 @@ type content struct {
 	mode fs.FileMode
 	to   string // where a link leads
 	owner
+	// attributes are the extended ones that belong to a file rather than to its bytes: access
+	// control lists, SELinux' label, the operator's own.
+	attributes map[string][]byte
+}
+
+// with returns other bytes in place of a file's own; everything else stays.
+func (c content) with(data []byte) *content {
+	c.data = data
+	return &c
 }
 
 // owner is who a file belongs to.
@@ -101,7 +110,9 @@ func readContent(file string) (*content, error) {
 	case info.Mode()&fs.ModeSymlink != 0:
 		c.to, err = os.Readlink(file)
 	case info.Mode().IsRegular():
-		c.data, err = os.ReadFile(file)
+		if c.data, err = os.ReadFile(file); err == nil {
+			c.attributes, err = attributesOf(file)
+		}
 	default:
 		err = fmt.Errorf("%s is in the way: it is no file (%s)", file, info.Mode())
 	}

@@ -38,22 +38,12 @@ func Take(dir string) (release func(), err error) {
 	if pid := holder(root, olderLock); pid > 0 {
 		return nil, &HeldError{Holder: fmt.Sprintf("pid %d, an older cniscope", pid), File: filepath.Join(dir, olderLock)}
 	}
-	return take(root, nodeLock)
+	return In(root, nodeLock)
 }
 
-// File takes a lock by the file at path. Its folder is made, and must be nobody else's to
-// write to. Errors are Take's.
-func File(path string) (release func(), err error) {
-	root, err := private.Dir(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return take(root, filepath.Base(path))
-}
-
-// take locks a file, and removes it on release.
-func take(root *os.Root, name string) (release func(), err error) {
+// In takes a lock by a file in a folder, which goes with it. Who else may write there could
+// take it, too. Errors are Take's.
+func In(root *os.Root, name string) (release func(), err error) {
 	path := filepath.Join(root.Name(), name)
 	for {
 		f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)

@@ -2,8 +2,10 @@
 
 package lock
 
+import "os"
+
 // Take does nothing: on this platform nothing is observed.
 func Take(string) (release func(), err error) { return func() {}, nil }
 
-// File does nothing.
-func File(string) (release func(), err error) { return func() {}, nil }
+// In does nothing.
+func In(*os.Root, string) (release func(), err error) { return func() {}, nil }
