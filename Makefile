@@ -50,9 +50,9 @@ show-demo: ## draw a recorded demo (no root)
 # Rigs are told apart by their folders, but a cniscope sees the calls of every rig: the
 # packages that start one run one after another.
 PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
-# A real node takes long to build, other kernels to boot, and a browser is large: targets of
-# their own.
-RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels -e /test/page)
+# A real node takes long to build, other kernels to boot, a browser is large, and hostile
+# tenants take the whole machine: targets of their own.
+RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels -e /test/page -e /test/tenants)
 
 .PHONY: test
 test: $(if $(filter 0,$(shell id -u)),tools tools-older tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
@@ -67,6 +67,11 @@ OUTAGE ?= 5m
 .PHONY: test-outage
 test-outage: tools ## the endpoint is down for OUTAGE (5m), 200 pods come and go, cniscope is killed: nothing kept is lost (root)
 	CNISCOPE_OUTAGE=$(OUTAGE) go test ./test/e2e -run '^TestNothingKeptIsLostInAnOutage$$' -count=1 -timeout 40m -v
+
+TENANTS ?= small
+.PHONY: test-tenants
+test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
+	CNISCOPE_TENANTS=$(TENANTS) go test ./test/tenants -count=1 -timeout 60m -v
 
 .PHONY: test-html
 test-html: tools-html ## the page of show --html in a real browser: by keyboard, by axe-core's rules, on paper

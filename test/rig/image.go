@@ -38,37 +38,39 @@ func tarOf(files ...file) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// writePauseImage packs a static binary as an image archive: one layer, one file.
-func writePauseImage(pause, archive string) error {
-	binary, err := os.ReadFile(pause)
+// writeImage packs a static binary as an image archive: one layer, one file, which the
+// image runs.
+func writeImage(program, name, archive string) error {
+	binary, err := os.ReadFile(program)
 	if err != nil {
-		return fmt.Errorf("read the pause program: %w", err)
+		return fmt.Errorf("read the program of image %s: %w", name, err)
 	}
-	layer, err := tarOf(file{"pause", 0o755, binary})
+	base := filepath.Base(program)
+	layer, err := tarOf(file{base, 0o755, binary})
 	if err != nil {
-		return fmt.Errorf("pack the pause layer: %w", err)
+		return fmt.Errorf("pack the layer of image %s: %w", name, err)
 	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH,
 		"os":           "linux",
-		"config":       map[string]any{"Entrypoint": []string{"/pause"}},
+		"config":       map[string]any{"Entrypoint": []string{"/" + base}},
 		"rootfs":       map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	if err != nil {
 		return err
 	}
 	manifest, err := json.Marshal([]map[string]any{
-		{"Config": "config.json", "RepoTags": []string{PauseImage}, "Layers": []string{"layer.tar"}},
+		{"Config": "config.json", "RepoTags": []string{name}, "Layers": []string{"layer.tar"}},
 	})
 	if err != nil {
 		return err
 	}
 	image, err := tarOf(file{"config.json", 0o644, config}, file{"manifest.json", 0o644, manifest}, file{"layer.tar", 0o644, layer})
 	if err != nil {
-		return fmt.Errorf("pack the pause image: %w", err)
+		return fmt.Errorf("pack image %s: %w", name, err)
 	}
 	if err := os.WriteFile(archive, image, 0o600); err != nil {
-		return fmt.Errorf("write the pause image: %w", err)
+		return fmt.Errorf("write image %s: %w", name, err)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func claim(k kind, usable func(n int) bool, log *slog.Logger) (*place, error) {
 		if usable != nil && !usable(n) {
 			continue
 		}
-		if err := os.Mkdir(dir, 0o700); errors.Is(err, os.ErrExist) {
+		if err := os.Mkdir(dir, throughOnly); errors.Is(err, os.ErrExist) {
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("make a folder for the rig: %w", err)
@@ -94,12 +94,16 @@ func (p *place) release() error {
 	return errors.Join(err, restoreHostIfLast(p.log))
 }
 
+// throughOnly is the mode of folders that lead to root file systems: a pod that has users of
+// its own comes through.
+const throughOnly = 0o711
+
 // lockRoot serialises starting, closing and sweeping on this host.
 func lockRoot() (func(), error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("a rig needs root: it makes namespaces, mounts and links")
 	}
-	if err := os.MkdirAll(root, 0o700); err != nil {
+	if err := os.MkdirAll(root, throughOnly); err != nil {
 		return nil, fmt.Errorf("make the folder of all rigs: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(root, "lock"), os.O_CREATE|os.O_RDWR, 0o600)

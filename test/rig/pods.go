@@ -27,6 +27,10 @@ type PodOptions struct {
 	Annotations map[string]string
 	// HostNetwork gives the pod the host's network: no CNI.
 	HostNetwork bool
+	// HostPID gives the pod the host's processes to see.
+	HostPID bool
+	// UserNamespace gives the pod users of its own: its root is nobody on the host.
+	UserNamespace bool
 	// Config changes what is asked for beyond that.
 	Config func(*cri.PodSandboxConfig)
 }
@@ -62,6 +66,16 @@ func (r *Rig) PodConfig(o PodOptions) *cri.PodSandboxConfig {
 	}
 	if o.HostNetwork {
 		config.Linux.SecurityContext.NamespaceOptions.Network = cri.NamespaceMode_NODE
+	}
+	if o.HostPID {
+		config.Linux.SecurityContext.NamespaceOptions.Pid = cri.NamespaceMode_NODE
+	}
+	if o.UserNamespace {
+		// What a kubelet gives to a pod: 65536 users of its own, above the host's.
+		users := []*cri.IDMapping{{HostId: 1 << 16, Length: 1 << 16}}
+		config.Linux.SecurityContext.NamespaceOptions.UsernsOptions = &cri.UserNamespace{
+			Mode: cri.NamespaceMode_POD, Uids: users, Gids: users,
+		}
 	}
 	for _, p := range o.HostPorts {
 		m := &cri.PortMapping{HostPort: p.Host, ContainerPort: p.Container}

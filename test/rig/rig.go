@@ -135,7 +135,7 @@ func (r *Rig) furnish(ctx context.Context) error {
 			return fmt.Errorf("write a drop-in: %w", err)
 		}
 	}
-	if err := writePauseImage(filepath.Join(r.opts.Tools, "pause"), r.at("pause.tar")); err != nil {
+	if err := writeImage(filepath.Join(r.opts.Tools, "pause"), PauseImage, r.at("pause.tar")); err != nil {
 		return err
 	}
 	return r.setNetworks(r.opts.Networks)

@@ -1,0 +1,304 @@
+//go:build linux
+
+package tenants
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/record"
+)
+
+// finding is one thing that must not be.
+type finding struct {
+	kind, what string
+	sandbox    string // whose trace it is in, if it is in one
+	at         time.Time
+}
+
+// The kinds of findings.
+const (
+	serverFollowed = "servers followed that are theirs"
+	strangersEvent = "events of theirs"
+	strangersSpan  = "spans of theirs in a pod's trace"
+	wrongPod       = "certain spans in the wrong pod's trace"
+	forged         = "spans of forged calls"
+	theirWords     = "attributes with what they chose"
+	untraced       = "ordinary calls untraced"
+	partial        = "ordinary calls not seen whole"
+	misjudged      = "ordinary calls misjudged"
+)
+
+var kinds = []string{serverFollowed, strangersEvent, strangersSpan, wrongPod, forged, theirWords, untraced, partial, misjudged}
+
+// mark is in everything that they choose freely, and the trace that they say is above.
+const (
+	mark        = "mallory"
+	forgedTrace = "3a110c3a110c3a110c3a110c3a110c3a"
+)
+
+// summary counts findings by their kind.
+func summary(found []finding) string {
+	count := map[string]int{}
+	for _, f := range found {
+		count[f.kind]++
+	}
+	var lines []string
+	for _, kind := range kinds {
+		lines = append(lines, fmt.Sprintf("%6d %s", count[kind], kind))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// recorded looks at a recording: everything in it is done by containerd, by the agent, or by
+// what one of them started.
+func (n *node) recorded() (found []finding) {
+	n.Helper()
+	trusted, followed := map[event.Process]bool{}, map[event.Process]bool{}
+	n.eachEvent(func(_ time.Time, e event.Event) { // who the agent is, by its key
+		switch b := e.Body.(type) {
+		case *event.Accept:
+			if int(b.Server.PID) == n.agent.pid() {
+				trusted[b.Server.Process] = true
+			}
+		case *event.Agent:
+			if int(b.PID) == n.agent.pid() {
+				trusted[b.Process] = true
+			}
+		}
+	})
+	n.eachEvent(func(at time.Time, e event.Event) {
+		report := func(kind, format string, args ...any) {
+			found = append(found, finding{kind: kind, what: fmt.Sprintf(format, args...), at: at})
+		}
+		var by event.Process
+		switch b := e.Body.(type) {
+		case *event.Fork:
+			if trusted[b.Parent] {
+				trusted[b.Process] = true
+			}
+			by = b.Process
+		case *event.Exec:
+			if trusted[b.Parent] || int(b.ParentPID) == n.agent.pid() || int(b.ParentPID) == n.rig.ContainerdPID() {
+				trusted[b.Process] = true
+			}
+			if !trusted[b.Process] {
+				report(strangersEvent, "%s ran, a child of %d, call %+v, mentions %v", b.File, b.ParentPID, b.Call, b.Mentions)
+			}
+			for _, id := range b.Mentions {
+				if int(b.ParentPID) == n.agent.pid() && !n.agent.did(int(b.PID), id) {
+					report(wrongPod, "%s %v mentions %s", b.File, b.Args, id)
+				}
+			}
+			return
+		case *event.Accept:
+			if pid := int(b.Server.PID); pid != n.agent.pid() && pid != n.api && !followed[b.Server.Process] {
+				followed[b.Server.Process] = true
+				report(serverFollowed, "%s (%d) accepted", b.Server.Name, pid)
+			}
+		case *event.Agent:
+			if pid := int(b.PID); pid != n.agent.pid() && pid != n.api && !followed[b.Process] {
+				followed[b.Process] = true
+				report(serverFollowed, "%s (%d)", b.Name, pid)
+			}
+		case *event.Exit:
+			by = b.Process
+		case *event.Request:
+			by = b.Process
+		case *event.Setting:
+			by = b.Process
+		case *event.Wait:
+			by = b.Process
+		case *event.Enter:
+			by = b.Process
+		case *event.Connect:
+			by = b.Process
+		case *event.Result:
+			by = b.Process
+		}
+		if by != "" && !trusted[by] {
+			report(strangersEvent, "%T of %s", e.Body, by)
+		}
+	})
+	return found
+}
+
+// eachEvent hands out the recording.
+func (n *node) eachEvent(take func(time.Time, event.Event)) {
+	n.Helper()
+	r, err := record.Open(n.recording)
+	check(n.T, err)
+	defer r.Close()
+	clock := r.Header().Clock
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		check(n.T, err)
+		take(time.Unix(0, e.Time-clock.Mono+clock.Wall), e)
+	}
+}
+
+// span is one span of the file.
+type span struct {
+	Name, TraceID, ParentSpanID string
+	StartTimeUnixNano           string
+	Status                      struct{ Code int }
+	Attributes                  []attribute
+	raw                         string
+	attrs                       map[string]string
+}
+
+type attribute struct {
+	Key   string
+	Value map[string]json.RawMessage
+}
+
+func (x *span) number(key string) int {
+	n, _ := strconv.Atoi(x.attrs[key])
+	return n
+}
+
+func (x *span) start() time.Time {
+	ns, _ := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)
+	return time.Unix(0, ns)
+}
+
+// traces reads the spans, sandbox by sandbox.
+func (n *node) traces() map[string][]*span {
+	n.Helper()
+	file, err := os.Open(n.spans)
+	check(n.T, err)
+	defer file.Close()
+	all := map[string][]*span{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var request struct {
+			ResourceSpans []struct {
+				ScopeSpans []struct{ Spans []json.RawMessage }
+			}
+		}
+		check(n.T, json.Unmarshal(lines.Bytes(), &request))
+		for _, rs := range request.ResourceSpans {
+			for _, ss := range rs.ScopeSpans {
+				for _, raw := range ss.Spans {
+					x := &span{raw: string(raw), attrs: map[string]string{}}
+					check(n.T, json.Unmarshal(raw, x))
+					for _, a := range x.Attributes {
+						for _, value := range a.Value {
+							x.attrs[a.Key] = strings.Trim(string(value), `"`)
+						}
+					}
+					id := x.attrs["sandbox.id"]
+					all[id] = append(all[id], x)
+				}
+			}
+		}
+	}
+	check(n.T, lines.Err())
+	return all
+}
+
+// traced looks at the spans: each is of a pod that there is, and of what was done for it;
+// and of the ordinary each has its own, whole and judged right.
+func (n *node) traced(pods []pod) (found []finding) {
+	n.Helper()
+	all := n.traces()
+	known := map[string]pod{}
+	for _, p := range pods {
+		known[p.sandbox] = p
+	}
+	for id, spans := range all {
+		p, is := known[id]
+		pids := map[int]bool{n.rig.ContainerdPID(): true, n.agent.pid(): true}
+		for _, x := range spans {
+			if pid := x.number("process.pid"); pid > 0 && pids[x.number("process.parent_pid")] {
+				pids[pid] = true // parents come before children
+			}
+		}
+		for _, x := range spans {
+			report := func(kind, format string, args ...any) {
+				found = append(found, finding{kind, x.Name + ": " + fmt.Sprintf(format, args...), id, x.start()})
+			}
+			switch {
+			case !is, x.attrs["k8s.pod.name"] != p.name, x.attrs["k8s.namespace.name"] != p.namespace:
+				report(forged, "of pod %s/%s, sandbox %s", x.attrs["k8s.namespace.name"], x.attrs["k8s.pod.name"], id)
+			case x.TraceID == forgedTrace || strings.Contains(x.raw, forgedTrace):
+				report(forged, "below a forged parent")
+			case p.namespace != mark && strings.Contains(x.raw, mark):
+				report(theirWords, "%s", x.raw)
+			}
+			pid, agent := x.number("process.pid"), x.number("cniscope.agent_pid")
+			switch {
+			case agent > 0 && agent != n.agent.pid() && agent != n.api:
+				report(serverFollowed, "%s (%d)", x.attrs["cniscope.agent"], agent)
+			case pid > 0 && !pids[pid]:
+				report(strangersSpan, "process %d of %d, %s", pid, x.number("process.parent_pid"), x.attrs["process.executable.path"])
+			case x.number("process.parent_pid") == n.agent.pid() && x.attrs["cniscope.attribution"] == "certain" && !n.agent.did(pid, id):
+				report(wrongPod, "process %d", pid)
+			}
+		}
+	}
+	for _, p := range pods {
+		if p.namespace == ordinary {
+			found = append(found, whole(p, all[p.sandbox])...)
+		}
+	}
+	return found
+}
+
+// ordinary is the namespace of ordinary pods.
+const ordinary = "shop"
+
+// whole looks at the spans of an ordinary pod.
+func whole(p pod, spans []*span) (found []finding) {
+	report := func(kind, format string, args ...any) {
+		f := finding{kind: kind, what: p.name + ": " + fmt.Sprintf(format, args...), sandbox: p.sandbox}
+		if len(spans) > 0 {
+			f.at = spans[0].start()
+		}
+		found = append(found, f)
+	}
+	calls := map[string]int{}
+	served := 0
+	for _, x := range spans {
+		switch x.attrs["cniscope.kind"] {
+		case "call":
+			calls[x.Name+" "+x.attrs["cni.ifname"]]++
+			if x.attrs["cniscope.partial"] == "true" {
+				report(partial, "%s: %s", x.Name, x.attrs["cniscope.partial_reason"])
+			}
+			const failed = 2 // STATUS_CODE_ERROR
+			switch cause := x.attrs["cniscope.cause"]; {
+			case x.Status.Code == failed:
+				report(misjudged, "%s failed: %s", x.Name, x.attrs["cniscope.verdict"])
+			case cause != "" && cause != "cpu_starved":
+				report(misjudged, "%s %s: %s", x.Name, cause, x.attrs["cniscope.verdict"])
+			}
+		case "command":
+			if x.Name == "ovs-vsctl" && x.attrs["cniscope.attribution"] == "certain" && strings.Contains(x.raw, "certain") {
+				served++
+			}
+		}
+	}
+	for _, call := range []string{"CNI ADD lo", "CNI ADD eth0", "CNI DEL eth0"} {
+		if n := calls[call]; n == 0 || n > 1 && !strings.Contains(call, "DEL") {
+			report(untraced, "%d spans %s", n, call)
+		}
+	}
+	if served == 0 && !slices.ContainsFunc(found, func(f finding) bool { return f.kind == partial }) {
+		report(untraced, "what the agent did for it is missing")
+	}
+	return found
+}

@@ -1,0 +1,170 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// post is where a tenant listens, and accepts whatever comes: itself.
+type post struct {
+	mu        sync.Mutex
+	listeners map[string]net.Listener // nil where listening failed
+}
+
+func newPost() *post { return &post{listeners: map[string]net.Listener{}} }
+
+func (p *post) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.listeners {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
+
+// listen begins to listen at an address, unless that is done.
+func (p *post) listen(network, address string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l, tried := p.listeners[address]; tried {
+		if l == nil {
+			return errors.New("nobody listens")
+		}
+		return nil
+	}
+	l, err := (&net.ListenConfig{Control: shared}).Listen(context.Background(), network, address)
+	p.listeners[address] = l
+	if err != nil {
+		p.listeners[address] = nil
+		return err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			reset(c)
+		}
+	}()
+	return nil
+}
+
+// shared lets others have the same port, the node's agent perhaps.
+func shared(_, _ string, c syscall.RawConn) error {
+	return c.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) // not for unix sockets
+	})
+}
+
+// reset ends a connection at once: nothing of it stays in TIME_WAIT.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	c.Close()
+}
+
+// meet connects to itself, from one address to another.
+func (p *post) meet(client, server string) error {
+	if err := p.listen("tcp", server); err != nil {
+		return err
+	}
+	from, err := net.ResolveTCPAddr("tcp", client)
+	if err != nil {
+		return err
+	}
+	d := net.Dialer{LocalAddr: from, Timeout: time.Second, Control: shared}
+	c, err := d.Dial("tcp", server)
+	if err != nil {
+		return err
+	}
+	_ = c.SetReadDeadline(time.Now().Add(time.Second))
+	_, _ = c.Read(make([]byte, 1)) // until it was accepted
+	reset(c)
+	return nil
+}
+
+// pretend makes the connections of the victim anew: the same ports, and the same addresses
+// if it can have them; else others. It returns how many came about.
+func (t *tenant) pretend() (made int) {
+	for i, pair := range t.Connections {
+		for _, addresses := range variants(pair, i) {
+			if t.post.meet(addresses[0], addresses[1]) == nil {
+				made++
+			}
+		}
+	}
+	return made
+}
+
+// variants are the ways to have a connection of the same ports.
+func variants(pair [2]string, number int) (all [][2]string) {
+	client, err1 := netip.ParseAddrPort(pair[0])
+	server, err2 := netip.ParseAddrPort(pair[1])
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	for i, a := range []netip.AddrPort{client, server} {
+		if !a.Addr().IsLoopback() {
+			_ = claim(a.Addr().String(), 2*number+i) // most may not
+		}
+	}
+	for _, at := range []string{server.Addr().String(), "127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.3"} {
+		a := netip.MustParseAddr(at)
+		from := a
+		if at == server.Addr().String() {
+			from = client.Addr()
+		}
+		all = append(all, [2]string{netip.AddrPortFrom(from, client.Port()).String(), netip.AddrPortFrom(a, server.Port()).String()})
+	}
+	return all
+}
+
+// sockets listens at the names of the node's unix sockets and connects to itself: paths in
+// its own mount namespace, abstract names in its own network namespace.
+func (t *tenant) sockets(kind func(string) bool) (made int) {
+	for _, name := range t.Sockets {
+		if !kind(name) {
+			continue
+		}
+		if !strings.HasPrefix(name, "@") {
+			_ = os.MkdirAll(filepath.Dir(name), 0o755)
+		}
+		if t.post.listen("unix", name) != nil {
+			continue
+		}
+		if c, err := net.DialTimeout("unix", name, time.Second); err == nil {
+			_ = c.SetReadDeadline(time.Now().Add(time.Second))
+			_, _ = c.Read(make([]byte, 1))
+			c.Close()
+			made++
+		}
+	}
+	return made
+}
+
+func abstract(name string) bool { return strings.HasPrefix(name, "@") }
+func path(name string) bool     { return !abstract(name) }
+
+func four(address string) ([]byte, error) {
+	a, err := netip.ParseAddr(address)
+	if err != nil || !a.Unmap().Is4() {
+		return nil, errors.Join(err, errors.New("no IPv4 address"))
+	}
+	return a.Unmap().AsSlice(), nil
+}

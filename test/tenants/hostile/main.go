@@ -1,0 +1,170 @@
+//go:build linux
+
+// Command hostile is a tenant that wants into the traces of others, and others out of
+// theirs. It knows more than any tenant could: whoever is being served at this moment, by
+// all names, down to the ports of the connections (see Call).
+//
+//	hostile ATTACK     makes one attack of the list in attacks.go, once
+//	hostile flood      makes all of them, as often as it is told
+//	ANYTHING ELSE      what it runs: a program of that name, which ends at once
+//
+// Whatever it is free to call as it likes it calls mallory: what of it is found anywhere
+// else is a leak. Its loops are bounded in number and time, and it calls nobody but itself
+// and the node's agent.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Call is what is known of a victim: a plugin writes it while it is served.
+type Call struct {
+	Container, NetNS, Namespace, Pod, IfName string
+	// Connections are those that the plugin has, each the client's and the server's address.
+	Connections [][2]string
+	// Sockets are the unix sockets it is connected to.
+	Sockets []string
+	// Path is its CNI_PATH.
+	Path string
+}
+
+// known is where the victim is told.
+const known = "/known/call"
+
+func victim() (c Call, err error) {
+	text, err := os.ReadFile(known)
+	if err != nil {
+		return c, err
+	}
+	return c, json.Unmarshal(text, &c)
+}
+
+// tenant is what an attack is made with.
+type tenant struct {
+	Call
+	self string // its program
+	post *post
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	name := filepath.Base(os.Args[0])
+	if len(os.Args) > 2 && os.Args[1] == "then" { // a program of any name, which goes on
+		return attack(os.Args[2:])
+	}
+	if name != "hostile" {
+		return nil
+	}
+	return attack(os.Args[1:])
+}
+
+func attack(args []string) error {
+	if len(args) == 0 {
+		return errors.New("which attack?")
+	}
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	t := &tenant{self: self, post: newPost()}
+	defer t.post.close()
+	if args[0] == "flood" {
+		return t.flood(args[1:])
+	}
+	made := attacks[args[0]]
+	if made == nil {
+		return fmt.Errorf("no attack %s", args[0])
+	}
+	if t.Call, err = victim(); err != nil {
+		return err
+	}
+	return made(t)
+}
+
+// alias makes the program known by another path, wherever that is.
+func (t *tenant) alias(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(t.self, path); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// start runs the program under another path, with arguments and an environment.
+func (t *tenant) start(path string, env, args []string, attr *syscall.SysProcAttr) error {
+	if err := t.alias(path); err != nil {
+		return err
+	}
+	in, out, err := os.Pipe() // libcni gives a plugin its configuration by a pipe
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	_, _ = fmt.Fprintf(out, `{"cniVersion":"1.0.0","name":"mallory","type":%q}`, filepath.Base(path))
+	out.Close()
+	p, err := os.StartProcess(path, append([]string{path}, args...), &os.ProcAttr{
+		Env: env, Files: []*os.File{in, os.Stdout, os.Stderr}, Sys: attr,
+	})
+	if err != nil {
+		return err
+	}
+	state, err := p.Wait()
+	if err == nil && !state.Success() {
+		err = fmt.Errorf("%s: %s", strings.Join(append([]string{path}, args...), " "), state)
+	}
+	return err
+}
+
+// claim takes an address for its own namespace, if it may.
+func claim(address string, number int) error {
+	ip, err := four(address)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	up, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	up.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	_ = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, up) // it is up where that is not allowed
+	request, err := unix.NewIfreq(fmt.Sprintf("lo:%d", number))
+	if err != nil {
+		return err
+	}
+	if err := request.SetInet4Addr(ip); err != nil {
+		return err
+	}
+	return unix.IoctlIfreq(fd, unix.SIOCSIFADDR, request)
+}
+
+// until waits for something, a second at most.
+func until(is func() bool) bool {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if is() {
+			return true
+		}
+	}
+	return false
+}

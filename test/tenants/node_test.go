@@ -1,0 +1,205 @@
+//go:build linux
+
+// Package tenants holds the proof that pods are no friends of one another: hostile ones on
+// the rig try to come into the traces of others, to have others lose theirs, and to be taken
+// for plugins and agents, while ordinary pods come and go.
+package tenants
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+var program string // the cniscope under test
+
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "remote":
+		os.Exit(remote())
+	case "agentd":
+		os.Exit(serveAgent(os.Args[1], os.Args[2], os.Args[3]))
+	}
+	os.Exit(scope.Main(m, &program))
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, rig.ErrNoTools) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// node is a rig, a plugin and its agent, an API server, and a cniscope that writes both its
+// spans and a recording.
+type node struct {
+	*testing.T
+	ctx              context.Context
+	rig              *rig.Rig
+	scope            *scope.Scope
+	agent            *agent
+	known            string // what tenants are told of victims
+	spans, recording string
+	api              int // the process of the API server
+	apiPod           string
+	// stop ends cniscope: everything is written then.
+	stop func() error
+}
+
+// The images of the rig.
+const (
+	hostileImage = "localhost/cniscope-hostile:rig"
+	apiImage     = "localhost/cniscope-apiserver:rig"
+)
+
+func newNode(t *testing.T, within time.Duration) *node {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a rig makes namespaces, mounts and links")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	t.Cleanup(cancel)
+	n := &node{T: t, ctx: ctx}
+	self, err := os.Executable()
+	check(t, err)
+	binary, err := os.ReadFile(self)
+	check(t, err)
+	n.rig, err = rig.Start(ctx, rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge()}}},
+		Plugins:  map[string][]byte{"remote": binary},
+		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	check(t, err)
+	t.Cleanup(func() { check(t, n.rig.Close()) })
+	n.build("hostile", hostileImage)
+	n.build("apiserver", apiImage)
+	n.known = filepath.Join(n.rig.Dir(), "known")
+	check(t, os.Mkdir(n.known, 0o755))
+	n.agent = startAgent(t, n.rig.Env())
+	n.startAPIServer()
+	n.network()
+	n.observe()
+	return n
+}
+
+// build compiles a program of the folder and makes an image of it.
+func (n *node) build(name, image string) {
+	n.Helper()
+	file := filepath.Join(n.TempDir(), name)
+	cmd := exec.CommandContext(n.ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "./"+name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		n.Fatalf("building %s: %v\n%s", name, err, out)
+	}
+	check(n.T, n.rig.ImportProgram(n.ctx, file, image))
+}
+
+const apiPort = 6443
+
+// startAPIServer starts one in a pod of its own.
+func (n *node) startAPIServer() {
+	n.Helper()
+	pod := rig.PodOptions{Namespace: "kube-system", Name: "apiserver"}
+	sandbox, err := n.rig.RunPod(n.ctx, pod)
+	check(n.T, err)
+	status, err := n.rig.PodStatus(n.ctx, sandbox)
+	check(n.T, err)
+	c, err := n.rig.RunContainer(n.ctx, sandbox, pod, rig.ContainerOptions{Name: "apiserver", Image: apiImage, Args: []string{"/apiserver", fmt.Sprintf(":%d", apiPort)}})
+	check(n.T, err)
+	n.api, err = c.PID(n.ctx)
+	check(n.T, err)
+	n.apiPod = fmt.Sprintf("%s:%d", status.Status.Network.Ip, apiPort)
+	n.eventually(func() error { return contains(c.Said(), "listening") })
+}
+
+// network has the pods from now on served by the agent.
+func (n *node) network() {
+	n.Helper()
+	through, err := json.Marshal(conf{Unix: n.agent.path, Abstract: n.agent.abstract, TCP: n.agent.tcp, API: n.apiPod, Known: n.known})
+	check(n.T, err)
+	c := rig.Conf{}
+	check(n.T, json.Unmarshal(through, &c))
+	delete(c, "PrevResult")
+	c["type"] = "remote"
+	check(n.T, n.rig.SetNetworks(n.ctx, rig.Network{Plugins: []rig.Plugin{rig.Bridge(), rig.Use(c)}}))
+}
+
+// observe starts cniscope, and a recording beside it.
+func (n *node) observe() {
+	n.Helper()
+	n.spans, n.recording = filepath.Join(n.rig.Dir(), "spans.jsonl"), filepath.Join(n.rig.Dir(), "tenants.rec.gz")
+	var err error
+	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
+		"[export.file]\npath = %q\nmax_bytes = \"4GiB\"\n[sampling]\nper_second = 0\n", n.spans)})
+	check(n.T, err)
+	beside := exec.Command(program, "record", n.recording, "--config", n.scope.Config())
+	beside.Stderr = n.Output()
+	check(n.T, beside.Start())
+	n.stop = sync.OnceValue(func() error {
+		return errors.Join(beside.Process.Signal(os.Interrupt), beside.Wait(), n.scope.Stop())
+	})
+	n.Cleanup(func() {
+		check(n.T, n.stop())
+		if n.Failed() {
+			n.Logf("cniscope's log:\n%s", n.scope.LogText())
+		}
+	})
+	n.eventually(func() error {
+		_, err := os.Stat(n.recording)
+		return err
+	})
+	check(n.T, n.scope.WaitLog(n.ctx, "CNI networks", 1))
+}
+
+// eventually waits for what another process does in its own time.
+func (n *node) eventually(ok func() error) {
+	n.Helper()
+	var err error
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err = ok(); err == nil {
+			return
+		}
+	}
+	n.Fatal(err)
+}
+
+// pod is a pod that came: its sandbox, and whether it is one of the ordinary.
+type pod struct {
+	namespace, name, sandbox string
+}
+
+// come runs a pod.
+func (n *node) come(namespace, name string) (pod, error) {
+	id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: namespace, Name: name})
+	return pod{namespace, name, id}, err
+}
+
+// leave stops and removes it.
+func (n *node) leave(p pod) error {
+	if err := n.rig.StopPod(n.ctx, p.sandbox); err != nil {
+		return err
+	}
+	return n.rig.RemovePod(n.ctx, p.sandbox)
+}
+
+func contains(text, what string) error {
+	if !strings.Contains(text, what) {
+		return fmt.Errorf("there is no %q in:\n%s", what, text)
+	}
+	return nil
+}

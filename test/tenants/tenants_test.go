@@ -1,0 +1,207 @@
+//go:build linux
+
+package tenants
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// size is how much is done. CNISCOPE_TENANTS=full is the long form.
+type size struct {
+	pods               int // ordinary ones, at least
+	connections, execs int // of each hostile pod
+	within             time.Duration
+}
+
+func sizes() size {
+	if os.Getenv("CNISCOPE_TENANTS") == "full" {
+		return size{pods: 100, connections: 1_000_000, execs: 100_000, within: 8 * time.Minute}
+	}
+	return size{pods: 20, connections: 10_000, execs: 1_000, within: 15 * time.Second}
+}
+
+// tenants are the hostile pods, each with a name that means something elsewhere.
+var tenants = []struct {
+	rig.PodOptions
+	capabilities []string
+}{
+	{PodOptions: rig.PodOptions{Name: "nat"}},
+	{PodOptions: rig.PodOptions{Name: "add"}, capabilities: []string{"NET_ADMIN"}},
+	{PodOptions: rig.PodOptions{Name: "eth0", UserNamespace: true}, capabilities: []string{"ALL"}},
+	{PodOptions: rig.PodOptions{Name: "web", HostNetwork: true}},
+}
+
+// Hostile pods connect to themselves and run programs, with the names of others, while
+// ordinary pods come and go: nothing of theirs is in the others' traces, and no other misses
+// its own.
+func TestTenants(t *testing.T) {
+	size := sizes()
+	n := newNode(t, 3*size.within+2*time.Minute)
+	var pods []pod
+	var attackers []*rig.Container
+	first, err := n.come(ordinary, "web-0") // so that there is a victim
+	check(t, err)
+	pods = append(pods, first)
+	for _, tenant := range tenants {
+		tenant.Namespace = mark
+		p, c := n.tenant(tenant.PodOptions, tenant.capabilities, "flood",
+			fmt.Sprintf("-connections=%d", size.connections), fmt.Sprintf("-execs=%d", size.execs), fmt.Sprintf("-for=%s", size.within))
+		pods, attackers = append(pods, p), append(attackers, c)
+	}
+	check(t, n.leave(first))
+
+	begin := time.Now()
+	over := make(chan struct{})
+	go n.watch(attackers, over)
+	pods = append(pods, n.churn(size.pods, over)...)
+	for i, c := range attackers {
+		p := progress(c)
+		if p.Connections < int64(size.connections) || p.Execs < int64(size.execs) {
+			t.Errorf("tenant %s made only %d connections and %d execs", tenants[i].Name, p.Connections, p.Execs)
+		}
+		if p.Exact == 0 {
+			t.Errorf("tenant %s never had the ports of a victim's connection", tenants[i].Name)
+		}
+		t.Logf("tenant %s: %d connections (%d of them a victim's), %d execs; %d in vain", tenants[i].Name, p.Connections, p.Exact, p.Execs, p.Failed)
+	}
+	check(t, n.stop())
+
+	found := append(n.recorded(), n.traced(pods)...)
+	said := map[string]int{}
+	for _, f := range found {
+		if said[f.kind]++; said[f.kind] <= 5 {
+			t.Errorf("%s: %s %s", f.kind, f.sandbox, f.what)
+		}
+	}
+	count := 0
+	for _, p := range pods {
+		if p.namespace == ordinary {
+			count++
+		}
+	}
+	t.Logf("%d ordinary pods came and went in %s beside %d hostile ones:\n%s", count, time.Since(begin).Round(time.Second), len(attackers), summary(found))
+}
+
+// tenant runs a hostile pod.
+func (n *node) tenant(o rig.PodOptions, capabilities []string, args ...string) (pod, *rig.Container) {
+	n.Helper()
+	// What NRI is told of it, and its environment: all of it is the tenant's to choose.
+	o.Annotations = map[string]string{"cniscope.dev/sample": "always"}
+	o.Labels = map[string]string{"app": mark}
+	o.Hostname = "web-0"
+	if o.HostNetwork {
+		o.Config = func(c *cri.PodSandboxConfig) { c.Hostname = "" }
+	}
+	id, err := n.rig.RunPod(n.ctx, o)
+	check(n.T, err)
+	c, err := n.rig.RunContainer(n.ctx, id, o, rig.ContainerOptions{
+		Name: "bridge", Image: hostileImage, Args: append([]string{"/hostile"}, args...), Capabilities: capabilities,
+		Mounts: map[string]string{n.known: "/known"},
+		Env: []string{
+			"CNI_COMMAND=ADD", "CNI_CONTAINERID=" + id, "CNI_IFNAME=eth0", "CNI_NETNS=/proc/1/ns/net", "CNI_PATH=/:/opt/cni/bin",
+			"CNI_ARGS=K8S_POD_NAMESPACE=mallory;K8S_POD_NAME=mallory-env",
+		},
+	})
+	check(n.T, err)
+	return pod{o.Namespace, o.Name, id}, c
+}
+
+// churn has ordinary pods come and go, and some whose names are hostile, until they were so
+// many and the attack is over.
+func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
+	n.Helper()
+	var mu sync.Mutex
+	next := 0
+	take := func() (string, string, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		select {
+		case <-over:
+			if next >= count {
+				return "", "", false
+			}
+		default:
+		}
+		next++
+		if next%5 == 0 { // named as the hostile ones are, while others are served
+			return mark, []string{"nat", "add", "eth0", "web"}[next/5%4] + strings.Repeat("-", next/20%2) + strings.Repeat("x", next/20%2), true
+		}
+		return ordinary, fmt.Sprintf("web-%06d", next), true // as an interface of the pod web
+	}
+	var running sync.WaitGroup
+	for range 3 {
+		running.Go(func() {
+			for namespace, name, more := take(); more; namespace, name, more = take() {
+				o := rig.PodOptions{Namespace: namespace, Name: name, UID: fmt.Sprintf("%s-%s-%d", namespace, name, time.Now().UnixNano())}
+				id, err := n.rig.RunPod(n.ctx, o)
+				if err == nil {
+					err = n.leave(pod{sandbox: id})
+				}
+				mu.Lock()
+				pods = append(pods, pod{namespace, name, id})
+				mu.Unlock()
+				if err != nil {
+					n.Errorf("pod %s/%s: %v", namespace, name, err)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	return pods
+}
+
+// watch says how far the attackers are, and when they are over.
+func (n *node) watch(attackers []*rig.Container, over chan<- struct{}) {
+	defer close(over)
+	said := time.Now()
+	for tick := time.Tick(500 * time.Millisecond); ; {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-tick:
+		}
+		ended := 0
+		var sum tally
+		for _, c := range attackers {
+			p := progress(c)
+			sum.Connections, sum.Execs = sum.Connections+p.Connections, sum.Execs+p.Execs
+			if gone, err := c.Exited(n.ctx); err == nil && gone || p.Over {
+				ended++
+			}
+		}
+		if time.Since(said) > 5*time.Second {
+			said = time.Now()
+			n.Logf("%d connections, %d execs", sum.Connections, sum.Execs)
+		}
+		if ended == len(attackers) {
+			return
+		}
+	}
+}
+
+// tally is what the hostile program says of itself (see its Progress).
+type tally struct {
+	Connections, Execs, Failed, Exact int64
+	Over                              bool
+}
+
+// progress is what a tenant said last.
+func progress(c *rig.Container) (p tally) {
+	for line := range strings.Lines(c.Said()) {
+		if at := strings.IndexByte(line, '{'); at >= 0 {
+			_ = json.Unmarshal([]byte(line[at:]), &p)
+		}
+	}
+	return p
+}
