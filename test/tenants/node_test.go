@@ -57,6 +57,7 @@ type node struct {
 	spans, recording string
 	api              int // the process of the API server
 	apiPod           string
+	victims          []heldPod
 	// stop ends cniscope: everything is written then.
 	stop func() error
 }

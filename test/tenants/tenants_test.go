@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,10 +32,7 @@ func sizes() size {
 }
 
 // tenants are the hostile pods, each with a name that means something elsewhere.
-var tenants = []struct {
-	rig.PodOptions
-	capabilities []string
-}{
+var tenants = []kind{
 	{PodOptions: rig.PodOptions{Name: "nat"}},
 	{PodOptions: rig.PodOptions{Name: "add"}, capabilities: []string{"NET_ADMIN"}},
 	{PodOptions: rig.PodOptions{Name: "eth0", UserNamespace: true}, capabilities: []string{"ALL"}},
@@ -54,7 +52,7 @@ func TestTenants(t *testing.T) {
 	pods = append(pods, first)
 	for _, tenant := range tenants {
 		tenant.Namespace = mark
-		p, c := n.tenant(tenant.PodOptions, tenant.capabilities, "flood",
+		p, c := n.tenant(tenant.PodOptions, tenant.capabilities, asPlugin, "flood",
 			fmt.Sprintf("-connections=%d", size.connections), fmt.Sprintf("-execs=%d", size.execs), fmt.Sprintf("-for=%s", size.within))
 		pods, attackers = append(pods, p), append(attackers, c)
 	}
@@ -92,25 +90,29 @@ func TestTenants(t *testing.T) {
 	t.Logf("%d ordinary pods came and went in %s beside %d hostile ones:\n%s", count, time.Since(begin).Round(time.Second), len(attackers), summary(found))
 }
 
+// asPlugin is an environment that says of a container's own program that it is a plugin, in
+// the host's network namespace where the pod sees that.
+var asPlugin = []string{
+	"CNI_COMMAND=ADD", "CNI_CONTAINERID=mallory000000", "CNI_IFNAME=eth0", "CNI_NETNS=/proc/1/ns/net", "CNI_PATH=/:/opt/cni/bin",
+	"CNI_ARGS=K8S_POD_NAMESPACE=mallory;K8S_POD_NAME=mallory-env",
+}
+
 // tenant runs a hostile pod.
-func (n *node) tenant(o rig.PodOptions, capabilities []string, args ...string) (pod, *rig.Container) {
+func (n *node) tenant(o rig.PodOptions, capabilities, env []string, args ...string) (pod, *rig.Container) {
 	n.Helper()
-	// What NRI is told of it, and its environment: all of it is the tenant's to choose.
+	// What NRI is told of it: all of it is the tenant's to choose.
 	o.Annotations = map[string]string{"cniscope.dev/sample": "always"}
 	o.Labels = map[string]string{"app": mark}
 	o.Hostname = "web-0"
 	if o.HostNetwork {
 		o.Config = func(c *cri.PodSandboxConfig) { c.Hostname = "" }
+		env = append(slices.Clone(env), "MALLORY_HOST_NETWORK=yes") // see hostNetwork in hostile/main.go
 	}
 	id, err := n.rig.RunPod(n.ctx, o)
 	check(n.T, err)
 	c, err := n.rig.RunContainer(n.ctx, id, o, rig.ContainerOptions{
-		Name: "bridge", Image: hostileImage, Args: append([]string{"/hostile"}, args...), Capabilities: capabilities,
-		Mounts: map[string]string{n.known: "/known"},
-		Env: []string{
-			"CNI_COMMAND=ADD", "CNI_CONTAINERID=" + id, "CNI_IFNAME=eth0", "CNI_NETNS=/proc/1/ns/net", "CNI_PATH=/:/opt/cni/bin",
-			"CNI_ARGS=K8S_POD_NAMESPACE=mallory;K8S_POD_NAME=mallory-env",
-		},
+		Name: "bridge", Image: hostileImage, Args: append([]string{"/hostile"}, args...), Env: env,
+		Capabilities: capabilities, Mounts: map[string]string{n.known: "/known"},
 	})
 	check(n.T, err)
 	return pod{o.Namespace, o.Name, id}, c

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,7 +39,6 @@ func init() {
 		"accept-unix":     func(t *tenant) error { return t.accepting(t.sockets(path)) },
 		"accept-abstract": func(t *tenant) error { return t.accepting(t.sockets(abstract)) },
 		"accept-userns":   func(t *tenant) error { return t.unshared("accept-tcp") },
-		"serve":           serve,
 	}
 }
 
@@ -82,19 +80,9 @@ func (t *tenant) mention() error {
 }
 
 // accepting is what follows where it may have been taken for an agent.
-func (t *tenant) accepting(connections int) error {
+func (t *tenant) accepting(connections int, failed error) error {
 	if connections == 0 {
-		return errors.New("no connection came about")
-	}
-	return t.mention()
-}
-
-// serve answers at the agent's port, where that is free: it truly is who answers.
-func serve(t *tenant) error {
-	for _, pair := range t.Connections {
-		_, port, _ := net.SplitHostPort(pair[1])
-		_ = t.post.listen("tcp", net.JoinHostPort("127.0.0.1", port))
-		_ = t.post.listen("tcp", ":"+port)
+		return fmt.Errorf("no connection came about: %w", failed)
 	}
 	return t.mention()
 }

@@ -100,29 +100,31 @@ func (p *post) meet(client, server string) error {
 }
 
 // pretend makes the connections of the victim anew: the same ports, and the same addresses
-// if it can have them; else others. It returns how many came about.
-func (t *tenant) pretend() (made int) {
-	for i, pair := range t.Connections {
-		for _, addresses := range variants(pair, i) {
-			if t.post.meet(addresses[0], addresses[1]) == nil {
+// if it can have them; else others. It returns how many came about, and why others did not.
+func (t *tenant) pretend() (made int, failed error) {
+	for _, pair := range t.Connections {
+		for _, addresses := range variants(pair) {
+			if err := t.post.meet(addresses[0], addresses[1]); err != nil {
+				failed = errors.Join(failed, err)
+			} else {
 				made++
 			}
 		}
 	}
-	return made
+	return made, failed
 }
 
 // variants are the ways to have a connection of the same ports.
-func variants(pair [2]string, number int) (all [][2]string) {
+func variants(pair [2]string) (all [][2]string) {
 	client, err1 := netip.ParseAddrPort(pair[0])
 	server, err2 := netip.ParseAddrPort(pair[1])
 	if err1 != nil || err2 != nil {
 		return nil
 	}
-	for i, a := range []netip.AddrPort{client, server} {
-		if !a.Addr().IsLoopback() {
-			_ = claim(a.Addr().String(), 2*number+i) // most may not
-		}
+	if client.Addr().IsLoopback() {
+		_ = claim()
+	} else {
+		_ = claim(client.Addr().String(), server.Addr().String()) // most may not
 	}
 	for _, at := range []string{server.Addr().String(), "127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.3"} {
 		a := netip.MustParseAddr(at)
@@ -137,7 +139,7 @@ func variants(pair [2]string, number int) (all [][2]string) {
 
 // sockets listens at the names of the node's unix sockets and connects to itself: paths in
 // its own mount namespace, abstract names in its own network namespace.
-func (t *tenant) sockets(kind func(string) bool) (made int) {
+func (t *tenant) sockets(kind func(string) bool) (made int, failed error) {
 	for _, name := range t.Sockets {
 		if !kind(name) {
 			continue
@@ -145,26 +147,22 @@ func (t *tenant) sockets(kind func(string) bool) (made int) {
 		if !strings.HasPrefix(name, "@") {
 			_ = os.MkdirAll(filepath.Dir(name), 0o755)
 		}
-		if t.post.listen("unix", name) != nil {
+		if err := t.post.listen("unix", name); err != nil {
+			failed = errors.Join(failed, err)
 			continue
 		}
-		if c, err := net.DialTimeout("unix", name, time.Second); err == nil {
-			_ = c.SetReadDeadline(time.Now().Add(time.Second))
-			_, _ = c.Read(make([]byte, 1))
-			c.Close()
-			made++
+		c, err := net.DialTimeout("unix", name, time.Second)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
 		}
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		_, _ = c.Read(make([]byte, 1))
+		c.Close()
+		made++
 	}
-	return made
+	return made, failed
 }
 
 func abstract(name string) bool { return strings.HasPrefix(name, "@") }
 func path(name string) bool     { return !abstract(name) }
-
-func four(address string) ([]byte, error) {
-	a, err := netip.ParseAddr(address)
-	if err != nil || !a.Unmap().Is4() {
-		return nil, errors.Join(err, errors.New("no IPv4 address"))
-	}
-	return a.Unmap().AsSlice(), nil
-}

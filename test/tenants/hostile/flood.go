@@ -48,9 +48,11 @@ func (t *tenant) flood(args []string) error {
 			if c, err := victim(); err == nil && len(c.Connections) > 0 && c.Container != before {
 				before = c.Container
 				at := &tenant{Call: c, self: t.self, post: t.post}
-				made := at.pretend() + at.sockets(path) + at.sockets(abstract)
-				p.exact.Add(int64(made))
-				return int64(made)
+				tcp, _ := at.pretend()
+				paths, _ := at.sockets(path)
+				names, _ := at.sockets(abstract)
+				p.exact.Add(int64(tcp + paths + names))
+				return int64(tcp + paths + names)
 			}
 			source = max(source+1, 1024)
 			return t.sweep(source)

@@ -5,6 +5,7 @@
 // all names, down to the ports of the connections (see Call).
 //
 //	hostile ATTACK     makes one attack of the list in attacks.go, once
+//	hostile wait       waits to be told, by CRI's exec
 //	hostile flood      makes all of them, as often as it is told
 //	ANYTHING ELSE      what it runs: a program of that name, which ends at once
 //
@@ -17,7 +18,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -86,6 +89,12 @@ func attack(args []string) error {
 	if args[0] == "flood" {
 		return t.flood(args[1:])
 	}
+	if args[0] == "wait" {
+		end := make(chan os.Signal, 1)
+		signal.Notify(end, syscall.SIGTERM)
+		<-end
+		return nil
+	}
 	made := attacks[args[0]]
 	if made == nil {
 		return fmt.Errorf("no attack %s", args[0])
@@ -132,31 +141,39 @@ func (t *tenant) start(path string, env, args []string, attr *syscall.SysProcAtt
 	return err
 }
 
-// claim takes an address for its own namespace, if it may.
-func claim(address string, number int) error {
-	ip, err := four(address)
-	if err != nil {
-		return err
+// hostNetwork is set in the environment of a tenant that has the host's network: there it
+// takes no address, which would be an attack on the machine, whoever may do that.
+const hostNetwork = "MALLORY_HOST_NETWORK"
+
+// claim takes addresses for its own network namespace, if it may; lo is up then, too.
+func claim(addresses ...string) error {
+	if os.Getenv(hostNetwork) != "" {
+		return errors.New("the network is the host's")
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	up, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
+	set := func(name string, request uint, fill func(*unix.Ifreq) error) error {
+		r, err := unix.NewIfreq(name)
+		if err == nil {
+			err = fill(r)
+		}
+		if err != nil {
+			return err
+		}
+		return unix.IoctlIfreq(fd, request, r)
 	}
-	up.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	_ = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, up) // it is up where that is not allowed
-	request, err := unix.NewIfreq(fmt.Sprintf("lo:%d", number))
-	if err != nil {
-		return err
+	err = set("lo", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil })
+	for i, address := range addresses {
+		a, invalid := netip.ParseAddr(address)
+		if invalid != nil || !a.Is4() {
+			continue
+		}
+		err = errors.Join(err, set(fmt.Sprintf("lo:%d", i), unix.SIOCSIFADDR, func(r *unix.Ifreq) error { return r.SetInet4Addr(a.AsSlice()) }))
 	}
-	if err := request.SetInet4Addr(ip); err != nil {
-		return err
-	}
-	return unix.IoctlIfreq(fd, unix.SIOCSIFADDR, request)
+	return err
 }
 
 // until waits for something, a second at most.
