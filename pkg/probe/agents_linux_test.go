@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,11 +69,24 @@ func agentAct(address string) error {
 // startAgent runs it until the test is over.
 func startAgent(t *testing.T, address string, env ...string) *os.Process {
 	t.Helper()
+	return startAgentAs(t, address, nil, env...)
+}
+
+func startAgentAs(t *testing.T, address string, attr *syscall.SysProcAttr, env ...string) *os.Process {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	if attr != nil { // where anybody may read it
+		program := filepath.Join(openFolder(t), "agent")
+		if err := exec.Command("cp", self, program).Run(); err != nil {
+			t.Fatal(err)
+		}
+		self = program
+	}
 	cmd := exec.Command(self)
+	cmd.SysProcAttr = attr
 	cmd.Args[0], cmd.Env, cmd.Stderr = "agent", append(append(os.Environ(), "ARGUMENT="+address), env...), os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -86,6 +100,16 @@ func startAgent(t *testing.T, address string, env ...string) *os.Process {
 	}
 	t.Fatal("the agent does not listen")
 	return nil
+}
+
+// openFolder is one that everybody may use.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o777), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func TestWhatAnAgentRunsForAPlugin(t *testing.T) {

@@ -64,8 +64,13 @@ func alive(key taskKey) bool {
 		return false
 	}
 	_, start, ok := parseStat(string(stat))
+	return ok && began(key, start)
+}
+
+// began tells whether a process began when /proc says one did, which does so to a tick.
+func began(key taskKey, start uint64) bool {
 	const tick = 1e9 / ticksPerSecond
-	return ok && start <= key.Start+tick && key.Start < start+2*tick
+	return start <= key.Start+tick && key.Start < start+2*tick
 }
 
 // matches tells whether a program's name, of which the kernel keeps 15 bytes, is one of

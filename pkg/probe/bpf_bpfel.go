@@ -199,15 +199,16 @@ type bpfProcess struct {
 	}
 	Cpu       uint64
 	Delay     uint64
-	Home      uint64
 	Entered   uint64
 	InIno     uint64
 	OutIno    uint64
+	Home      uint32
 	Bytes     uint32
 	Agent     uint8
 	Connected uint8
 	OnNode    uint8
 	Caller    uint8
+	Pad       [4]uint8
 }
 
 type bpfScratch struct {

@@ -12,11 +12,9 @@ var _ follower = (*reader)(nil)
 func (r *reader) tell(b event.Body) { r.sink(event.Event{Time: r.now, Body: b}) }
 
 func (r *reader) follow(key taskKey, depth int) (taskKey, bool) {
-	entry := bpfProcess{Self: key, Root: key, Agent: uint8(depth)}
-	if depth > 0 {
-		if r.probe.host.privilegedHere(fmt.Sprintf("/proc/%d/", key.Pid)) {
-			entry.OnNode = 1
-		}
+	entry := bpfProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: networkOf(key.Pid)}
+	// Asked first what it may: the process that is alive then is the one that was asked.
+	if depth > 0 && r.probe.host.privilegedHere(fmt.Sprintf("/proc/%d/", key.Pid)) && alive(key) {
 		r.probe.watch(key.Tgid)
 		_ = r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */)
 	}

@@ -57,7 +57,7 @@ func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
 				break
 			}
 		}
-		for _, table := range []string{"processes", "calls", "conns", "ports", "contentions", "losses"} {
+		for _, table := range []string{"processes", "calls", "conns", "pairs", "contentions", "losses"} {
 			if n, there := kept[table]; n != 0 || !there {
 				t.Errorf("%s: %d, %v", table, n, there)
 			}

@@ -39,13 +39,13 @@ type running struct {
 func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 	all := processes()
 	toMonotonic := bootToMonotonic()
-	var follow func(r *running, up, root taskKey, caller bpfCaller)
-	follow = func(r *running, up, root taskKey, caller bpfCaller) {
+	var follow func(r *running, up, root taskKey, caller bpfCaller, home uint32)
+	follow = func(r *running, up, root taskKey, caller bpfCaller, home uint32) {
 		self := taskKey{Start: r.start, Tgid: r.pid, Pid: r.pid}
 		if root.Tgid == 0 {
 			root = self
 		}
-		entry := bpfProcess{Self: self, Parent: up, Root: root, Caller: uint8(caller)}
+		entry := bpfProcess{Self: self, Parent: up, Root: root, Caller: uint8(caller), Home: home}
 		p.watch(r.pid)
 		// It fails where the kernel side met the process first; then it is known.
 		if p.objects.Processes.Update(r.pid, &entry, 1 /* BPF_NOEXIST */) != nil {
@@ -67,7 +67,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 		deliver(event.Event{Time: r.exec.Started, Body: r.exec})
 		for _, child := range all {
 			if child.parent == r.pid {
-				follow(child, self, root, caller)
+				follow(child, self, root, caller, home)
 			}
 		}
 	}
@@ -85,7 +85,8 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 		if parent := all[r.parent]; parent != nil {
 			up.Start = parent.start
 		}
-		follow(r, up, taskKey{}, r.caller)
+		// It began in the network namespace of who started it, and may be in the pod's by now.
+		follow(r, up, taskKey{}, r.caller, networkOf(r.parent))
 	}
 	return found, denied
 }
@@ -125,8 +126,8 @@ func (p *Probe) describe(r *running) bool {
 		}
 	}
 	im.describe(r.exec, p.options.Arguments)
-	if link, err := os.Readlink(dir + "ns/net"); err == nil {
-		r.exec.NetNS.Label = strings.TrimSuffix(strings.TrimPrefix(link, "net:["), "]")
+	if inode := networkOf(r.pid); inode != 0 {
+		r.exec.NetNS.Label = strconv.FormatUint(uint64(inode), 10)
 	}
 	return r.exec.InPath && r.caller != bpfCallerCALLER_NOBODY
 }
@@ -152,22 +153,29 @@ func processes() map[uint32]*running {
 }
 
 // parseStat reads parent and start from /proc/PID/stat (proc(5)): fields 4 and 22,
-// counted behind the command in parentheses, which may itself hold any character.
+// counted behind the command in parentheses, which may itself hold any character. It is
+// false for one whose first thread has ended: what it runs cannot be read any more.
 func parseStat(stat string) (parent uint32, start uint64, ok bool) {
+	parent, start, state := parseAnyStat(stat)
+	return parent, start, state != "" && state != "Z"
+}
+
+// parseAnyStat is parseStat with the state, field 3; empty for what cannot be read.
+func parseAnyStat(stat string) (parent uint32, start uint64, state string) {
 	i := strings.LastIndexByte(stat, ')')
 	if i < 0 {
-		return 0, 0, false
+		return 0, 0, ""
 	}
 	fields := strings.Fields(stat[i+1:])
 	if len(fields) < 20 {
-		return 0, 0, false
+		return 0, 0, ""
 	}
 	ppid, err1 := strconv.ParseUint(fields[1], 10, 32)
 	ticks, err2 := strconv.ParseUint(fields[19], 10, 64)
-	if err1 != nil || err2 != nil || fields[0] == "Z" {
-		return 0, 0, false
+	if err1 != nil || err2 != nil {
+		return 0, 0, ""
 	}
-	return uint32(ppid), ticks * (1e9 / ticksPerSecond), true
+	return uint32(ppid), ticks * (1e9 / ticksPerSecond), fields[0]
 }
 
 // bootToMonotonic is the time the node was suspended: what to take off a boot-time

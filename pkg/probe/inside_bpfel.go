@@ -103,8 +103,9 @@ type insideConn struct {
 	_      structs.HostLayout
 	P      insideProcess
 	Start  uint64
+	Ino    uint64
 	Thread uint32
-	Ports  uint32
+	Pad    uint32
 }
 
 type insideContended struct {
@@ -120,6 +121,12 @@ type insideContended struct {
 	Comm [16]uint8
 }
 
+type insideHalf struct {
+	_   structs.HostLayout
+	Sk  uint64
+	Ino uint64
+}
+
 type insideLostKey struct {
 	_    structs.HostLayout
 	Root struct {
@@ -130,6 +137,16 @@ type insideLostKey struct {
 	}
 	Reason uint32
 	Pad    uint32
+}
+
+type insidePair struct {
+	_           structs.HostLayout
+	Client      [4]uint32
+	Server      [4]uint32
+	ClientFirst uint32
+	ServerFirst uint32
+	ClientPort  uint16
+	ServerPort  uint16
 }
 
 type insideProcess struct {
@@ -154,15 +171,16 @@ type insideProcess struct {
 	}
 	Cpu       uint64
 	Delay     uint64
-	Home      uint64
 	Entered   uint64
 	InIno     uint64
 	OutIno    uint64
+	Home      uint32
 	Bytes     uint32
 	Agent     uint8
 	Connected uint8
 	OnNode    uint8
 	Caller    uint8
+	Pad       [4]uint8
 }
 
 type insideRecord struct {
@@ -182,7 +200,7 @@ const (
 	insideMapCounters         = "counters"
 	insideMapEvents           = "events"
 	insideMapLosses           = "losses"
-	insideMapPorts            = "ports"
+	insideMapPairs            = "pairs"
 	insideMapProcesses        = "processes"
 	insideMapRecords          = "records"
 	insideMapSlots            = "slots"
@@ -199,6 +217,8 @@ const (
 	insideVarUnusedClass      = "unused_class"
 	insideVarUnusedConn       = "unused_conn"
 	insideVarUnusedContended  = "unused_contended"
+	insideVarUnusedHalf       = "unused_half"
+	insideVarUnusedPair       = "unused_pair"
 )
 
 // loadInside returns the embedded CollectionSpec for inside.
@@ -261,7 +281,7 @@ type insideMapSpecs struct {
 	Counters    *ebpf.MapSpec `ebpf:"counters"`
 	Events      *ebpf.MapSpec `ebpf:"events"`
 	Losses      *ebpf.MapSpec `ebpf:"losses"`
-	Ports       *ebpf.MapSpec `ebpf:"ports"`
+	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
 	Slots       *ebpf.MapSpec `ebpf:"slots"`
@@ -279,6 +299,8 @@ type insideVariableSpecs struct {
 	UnusedClass     *ebpf.VariableSpec `ebpf:"unused_class"`
 	UnusedConn      *ebpf.VariableSpec `ebpf:"unused_conn"`
 	UnusedContended *ebpf.VariableSpec `ebpf:"unused_contended"`
+	UnusedHalf      *ebpf.VariableSpec `ebpf:"unused_half"`
+	UnusedPair      *ebpf.VariableSpec `ebpf:"unused_pair"`
 }
 
 // insideObjects contains all objects after they have been loaded into the kernel.
@@ -308,7 +330,7 @@ type insideMaps struct {
 	Counters    *ebpf.Map `ebpf:"counters"`
 	Events      *ebpf.Map `ebpf:"events"`
 	Losses      *ebpf.Map `ebpf:"losses"`
-	Ports       *ebpf.Map `ebpf:"ports"`
+	Pairs       *ebpf.Map `ebpf:"pairs"`
 	Processes   *ebpf.Map `ebpf:"processes"`
 	Records     *ebpf.Map `ebpf:"records"`
 	Slots       *ebpf.Map `ebpf:"slots"`
@@ -323,7 +345,7 @@ func (m *insideMaps) Close() error {
 		m.Counters,
 		m.Events,
 		m.Losses,
-		m.Ports,
+		m.Pairs,
 		m.Processes,
 		m.Records,
 		m.Slots,
@@ -342,6 +364,8 @@ type insideVariables struct {
 	UnusedClass     *ebpf.Variable `ebpf:"unused_class"`
 	UnusedConn      *ebpf.Variable `ebpf:"unused_conn"`
 	UnusedContended *ebpf.Variable `ebpf:"unused_contended"`
+	UnusedHalf      *ebpf.Variable `ebpf:"unused_half"`
+	UnusedPair      *ebpf.Variable `ebpf:"unused_pair"`
 }
 
 // insidePrograms contains all programs after they have been loaded into the kernel.

@@ -140,7 +140,7 @@ func (in *insides) close(now int64) error {
 func (p *Probe) forgetCalls() {
 	clearMap[uint32, bpfCall](p.objects.Calls)
 	clearMap[uint64, insideConn](p.inside.maps.Conns)
-	clearMap[uint32, uint64](p.inside.maps.Ports)
+	clearMap[insidePair, insideHalf](p.inside.maps.Pairs)
 	clearMap[uint32, insideContended](p.inside.maps.Contentions)
 }
 
@@ -154,11 +154,11 @@ func (p *Probe) forgetGone(t *table) {
 	}
 	removeFrom(p.inside.maps.Conns, func(_ uint64, c *insideConn) bool {
 		// What the kernel side follows may still be on its way to the reader.
-		gone := t.live[processKey(c.P.Self)] == nil && untracked(c.P.Self.Tgid)
-		if gone && c.Ports != 0 {
-			_ = p.inside.maps.Ports.Delete(c.Ports)
-		}
-		return gone
+		return t.live[processKey(c.P.Self)] == nil && untracked(c.P.Self.Tgid)
+	})
+	var conn insideConn
+	removeFrom(p.inside.maps.Pairs, func(_ insidePair, h *insideHalf) bool {
+		return p.inside.maps.Conns.Lookup(h.Sk, &conn) != nil || conn.Ino != h.Ino
 	})
 	removeFrom(p.objects.Calls, func(_ uint32, c *bpfCall) bool { return untracked(c.Tgid) })
 	now := uint64(clock.Monotonic())

@@ -3,6 +3,7 @@ package probe
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -56,6 +57,8 @@ var acts = map[string]func(argument string) error{
 
 func TestMain(m *testing.M) {
 	acts["agent"] = agentAct
+	maps.Copy(acts, dialers)
+	maps.Copy(acts, writers)
 	if act := acts[filepath.Base(os.Args[0])]; act != nil {
 		if err := act(os.Getenv("ARGUMENT")); err != nil {
 			fmt.Fprintln(os.Stderr, err)

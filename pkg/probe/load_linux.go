@@ -183,3 +183,14 @@ func pidNamespace() (uint32, error) {
 	}
 	return uint32(stat.Ino), nil
 }
+
+// networkOf is the inode number of the network namespace that a process is in; 0 if that
+// cannot be asked.
+func networkOf(pid uint32) uint32 {
+	link, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+	var inode uint32
+	if _, err := fmt.Sscanf(link, "net:[%d]", &inode); err != nil {
+		return 0
+	}
+	return inode
+}

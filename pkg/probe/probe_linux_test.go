@@ -30,7 +30,9 @@ type observed struct {
 	ours   map[event.Process]bool
 	seen   []string // the containers of all calls
 	agents []int    // the pids of servers that are ours
-	stats  Stats    // at the end
+	// everyAccept: whoever accepts a connection of ours is looked at.
+	everyAccept bool
+	stats       Stats // at the end
 }
 
 func (o *observed) sink(e event.Event) {
@@ -49,7 +51,7 @@ func (o *observed) sink(e event.Event) {
 	case *event.Accept:
 		// Whoever our plugins call is ours, too.
 		o.ours[b.Server.Process] = o.ours[b.Server.Process] || slices.Contains(o.agents, int(b.Server.PID)) || int(b.Server.PID) == os.Getpid()
-		if !o.ours[b.Server.Process] {
+		if !o.ours[b.Server.Process] && !o.everyAccept {
 			return
 		}
 	}
@@ -105,6 +107,9 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, m := range p.inside.missing {
+		t.Errorf("%s: %s", m.feature, m.reason)
 	}
 	o := &observed{ours: map[event.Process]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -27,7 +27,7 @@ func (in *interior) connection(r record) ([]event.Body, bool) {
 		return one(in.connect(r)), true
 	case class == insideClassCLASS_REFUSED:
 		return one(&event.Connect{
-			Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: "ECONNREFUSED",
+			Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
 		}), true
 	case class == insideClassCLASS_ACCEPT && r.Other.Tgid != 0:
 		return one(&event.Accept{Socket: socketOf(r), Server: event.Holder{

@@ -45,7 +45,7 @@ func (p *Probe) entries() map[string]int {
 	n := map[string]int{}
 	for name, m := range map[string]*ebpf.Map{
 		"processes": o.Processes, "calls": o.Calls, "losses": o.Losses,
-		"conns": in.Conns, "ports": in.Ports, "contentions": in.Contentions, "awaited": in.Awaited,
+		"conns": in.Conns, "pairs": in.Pairs, "contentions": in.Contentions, "awaited": in.Awaited,
 	} {
 		if m == nil { // the inside of plugins is not looked into
 			continue

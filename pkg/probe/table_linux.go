@@ -1,7 +1,12 @@
 package probe
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -125,7 +130,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		case known == nil:
 			// Its exec or fork was lost, or is still on its way.
 			t.live[self] = &tracked{}
-		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !alive(p.Self):
+		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !exists(p.Self):
 			// Its exit was missed altogether (the program did not run).
 			t.drop(*tgid, p)
 			t.live[self] = known
@@ -150,6 +155,17 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		}
 	}
 	return unseen
+}
+
+// exists says whether a process has not ended, also if its first thread has: under its
+// number is one that began when it did. What cannot be asked exists.
+func exists(key taskKey) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", key.Pid))
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH)
+	}
+	_, start, state := parseAnyStat(string(stat))
+	return state == "" || began(key, start)
 }
 
 // losses returns what was lost since it was last asked, by run where that is known.

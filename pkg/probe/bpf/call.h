@@ -83,8 +83,10 @@ static __always_inline void append(struct call_event *e, struct process *p, __u6
 	HIDE(n); /* the verifier does not see that the difference bounds it */
 	if (n > DATA_MAX)
 		return;
-	if (bpf_probe_read_user(&e->data[at & (DATA_MAX - 1)], n, (void *)from))
+	if (bpf_probe_read_user(&e->data[at & (DATA_MAX - 1)], n, (void *)from)) {
+		e->cut = 1;
 		return;
+	}
 	e->len = at + n;
 	p->bytes += n;
 }
@@ -97,8 +99,10 @@ static __always_inline void append_all(struct call_event *e, struct process *p, 
 
 		if (i >= count || !n)
 			return;
-		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iov + i * sizeof(v))))
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iov + i * sizeof(v)))) {
+			e->cut = 1;
 			return;
+		}
 		if (v.len > n)
 			v.len = n;
 		n -= v.len;

@@ -18,6 +18,7 @@ struct chunk {
 static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u64 at)
 {
 	struct call_event *e;
+	__u64 n = k ? k->ret - at : 0;
 
 	if (!k || !k->c || !k->p)
 		return 0;
@@ -28,9 +29,8 @@ static __noinline int send_chunk(struct task_struct *task, struct chunk *k, __u6
 	e->out = k->c->class == CLASS_WRITE || k->c->class == CLASS_WRITEV;
 	if (k->c->class == CLASS_READV || k->c->class == CLASS_WRITEV)
 		append_all(e, k->p, k->c->args[1], k->c->args[2], k->ret);
-	else
-		append(e, k->p, k->c->args[1] + at, k->ret - at);
-	e->cut = k->p->bytes >= BYTES_MAX;
+	else /* the next one takes what has no room in this, unless there is none */
+		append(e, k->p, k->c->args[1] + at, n > DATA_MAX && at < (CHUNKS - 1) * DATA_MAX ? DATA_MAX : n);
 	send_record(e, k->p, false);
 	return 0;
 }
@@ -132,7 +132,7 @@ static __noinline int exit_enter(struct task_struct *task, struct process *p, st
 	if (!p || !c || ret)
 		return 0;
 	netns_of(task, &cookie, &inum);
-	if (cookie == p->home || cookie == p->entered)
+	if (inum == p->home || cookie == p->entered)
 		return 0;
 	p->entered = cookie;
 	e = record(task, p, c->class, c, ret);

@@ -32,6 +32,8 @@ volatile const __u8 class_of[NR_MAX] = {}; /* by the number of the system call *
 /* So that bpf2go makes Go types of them. */
 const struct call_event *unused_call __attribute__((unused));
 const struct conn *unused_conn __attribute__((unused));
+const struct pair *unused_pair __attribute__((unused));
+const struct half *unused_half __attribute__((unused));
 const struct contended *unused_contended __attribute__((unused));
 const enum class *unused_class __attribute__((unused));
 

@@ -94,14 +94,25 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct socket;
+
 struct sock {
 	struct sock_common __sk_common;
 	__u16 sk_protocol; /* a bit field before 5.6 */
+	int sk_err;
+	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
 };
 
 struct socket {
+	short type;
+	struct file *file;
 	struct sock *sk;
+};
+
+struct tcp_sock {
+	__u32 write_seq;
+	__u32 copied_seq;
 };
 
 struct netlink_sock {

@@ -7,14 +7,15 @@ struct process {
 	struct task_key parent;
 	struct task_key root; /* the run's first process */
 	__u64 cpu, delay;     /* of its threads that are gone */
-	__u64 home;           /* the network namespace its run began in, by cookie */
 	__u64 entered;        /* the one it was last seen to enter */
 	__u64 in_ino, out_ino; /* the pipes its run is spoken to by; 0 if there is none */
+	__u32 home;           /* the network namespace its run began in, by inode number: it is in use as long */
 	__u32 bytes;          /* that were read out of it, see BYTES_MAX */
 	__u8 agent;  /* 0 in a plugin's tree; 1 in that of a server it calls, 2 of one that calls */
 	__u8 connected; /* it asked for a connection, of which the end will matter */
 	__u8 on_node;   /* of a server: privileged_on_node */
 	__u8 caller;    /* enum caller: why its run is believed */
+	__u8 pad[4];
 };
 
 /* Processes of all plugin trees, by tgid. Sized by [limits] processes. */

@@ -189,7 +189,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	netns_of(task, &e->netns_cookie, &e->netns_inum);
 	standard_of(task, e);
 	if (root)
-		p->home = e->netns_cookie;
+		p->home = e->netns_inum;
 	if (trusted && s->found)
 		pipes_of(task, p);
 

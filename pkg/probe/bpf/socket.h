@@ -3,6 +3,10 @@
 #pragma once
 
 #define EINPROGRESS 115
+#define SOCK_STREAM 1
+#define SOCK_SEQPACKET 5
+#define IPPROTO_TCP 6
+#define IPPROTO_MPTCP 262
 #define TCP_ESTABLISHED 1
 #define TCP_SYN_SENT 2
 #define TCP_CLOSE 7
@@ -11,8 +15,9 @@
 struct conn {
 	struct process p;
 	__u64 start;
+	__u64 ino; /* of the client's socket: its place in memory is soon another one's */
 	__u32 thread;
-	__u32 ports; /* the client's and the server's, of TCP; 0 before it is up */
+	__u32 pad;
 };
 
 /* By the client's socket. What is left when its process is gone the reader takes away. */
@@ -23,17 +28,61 @@ struct {
 	__type(value, struct conn);
 } conns SEC(".maps");
 
-/* TCP: the client's socket by both ports. */
+/* What both ends of a TCP connection agree on, IPv4 as mapped into IPv6. Addresses and
+ * ports anybody can have in a network namespace of its own. The numbers that the first bytes
+ * have in either direction nobody can choose for both: each kernel side draws its own
+ * (RFC 6528), so that they are equal only if the two sockets exchanged these packets. Where
+ * a translation rewrote the addresses on the way the ends do not agree, and are no pair. */
+struct pair {
+	__u32 client[4], server[4];
+	__u32 client_first, server_first;
+	__be16 client_port, server_port;
+};
+
+struct half {
+	__u64 sk; /* the client's */
+	__u64 ino;
+};
+
+/* TCP connections that are up. An entry that is left behind leads to no socket of that inode. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, __u64);
-} ports SEC(".maps");
+	__type(key, struct pair);
+	__type(value, struct half);
+} pairs SEC(".maps");
 
-static __always_inline bool calls_somebody(__u16 family)
+/* The inode that a socket is used by; 0 if nobody does any more. */
+static __always_inline __u64 inode_of(struct sock *sk)
 {
-	return family == AF_UNIX || family == AF_INET || family == AF_INET6;
+	return BPF_CORE_READ(sk, sk_socket, file, f_inode, i_ino);
+}
+
+static __always_inline bool is_tcp(struct sock *sk)
+{
+	__u16 family = family_of(sk);
+
+	return (family == AF_INET || family == AF_INET6) && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_TCP;
+}
+
+/* A datagram socket is only told where to send to: nobody answers that. */
+static __always_inline bool calls_somebody(struct sock *sk)
+{
+	__u16 family = family_of(sk);
+	__s16 type = BPF_CORE_READ(sk, sk_socket, type);
+
+	if (family == AF_UNIX)
+		return type == SOCK_STREAM || type == SOCK_SEQPACKET;
+	return is_tcp(sk) || ((family == AF_INET || family == AF_INET6) && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_MPTCP);
+}
+
+/* The connection that a socket began; none if it is of another one that was in the same
+ * place before. */
+static __always_inline struct conn *conn_of(__u64 sk)
+{
+	struct conn *conn = bpf_map_lookup_elem(&conns, &sk);
+
+	return conn && conn->ino == inode_of((void *)sk) ? conn : 0;
 }
 
 /* Known from the beginning: over loopback everything is over before connect returns. */
@@ -45,11 +94,12 @@ static __noinline int enter_connect(struct task_struct *task, struct process *p,
 	if (!p || !c)
 		return 0;
 	sk = sock_of(task, c->args[0]);
-	if (!sk || !calls_somebody(family_of(sk)))
+	if (!sk || !calls_somebody(sk))
 		return 0;
 	p->connected = 1;
 	conn.p = *p;
 	conn.start = c->start;
+	conn.ino = inode_of(sk);
 	conn.thread = bpf_get_current_pid_tgid();
 	c->conn = (__u64)sk;
 	bpf_map_update_elem(&conns, &c->conn, &conn, BPF_ANY);
@@ -101,31 +151,22 @@ static __noinline int enter_close(struct task_struct *task, struct process *p, s
 	__u64 sk;
 	struct conn *conn;
 	struct call_event *e;
-	__u32 both;
 
 	if (!p || !c)
 		return 0;
 	sk = (__u64)sock_of(task, c->args[0]);
 	if (!sk)
 		return 0;
-	conn = bpf_map_lookup_elem(&conns, &sk);
+	conn = conn_of(sk);
 	if (!conn || conn->p.self.tgid != p->self.tgid)
 		return 0;
 	e = record(task, p, c->class, c, 0);
 	if (!e)
 		return 0;
 	about_conn(e, conn);
-	both = conn->ports;
 	bpf_map_delete_elem(&conns, &sk);
-	if (both)
-		bpf_map_delete_elem(&ports, &both);
 	send_record(e, p, false);
 	return 0;
-}
-
-static __always_inline __u32 both_ports(__u16 client, __u16 server)
-{
-	return (__u32)client << 16 | server;
 }
 
 static __always_inline __u16 swap(__be16 n)
@@ -133,11 +174,49 @@ static __always_inline __u16 swap(__be16 n)
 	return n << 8 | n >> 8;
 }
 
+/* Both addresses of a TCP socket, IPv4 as mapped into IPv6 (RFC 4291, 2.5.5.2). */
+static __always_inline void addresses_of(struct sock *sk, __u32 own[4], __u32 other[4])
+{
+	if (family_of(sk) == AF_INET6) {
+		bpf_probe_read_kernel(own, 16,
+				      (void *)sk + bpf_core_field_offset(struct sock, __sk_common.skc_v6_rcv_saddr));
+		bpf_probe_read_kernel(other, 16,
+				      (void *)sk + bpf_core_field_offset(struct sock, __sk_common.skc_v6_daddr));
+		return;
+	}
+	__builtin_memcpy(&own[2], "\0\0\xff\xff", 4);
+	own[3] = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
+	__builtin_memcpy(&other[2], "\0\0\xff\xff", 4);
+	other[3] = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+}
+
+/* The client's end, when the answer to its SYN has come: nothing was sent so far. */
+static __always_inline void pair_of_client(struct sock *sk, struct pair *pair)
+{
+	addresses_of(sk, pair->client, pair->server);
+	pair->client_port = swap(BPF_CORE_READ(sk, __sk_common.skc_num));
+	pair->server_port = BPF_CORE_READ(sk, __sk_common.skc_dport);
+	pair->client_first = BPF_CORE_READ((struct tcp_sock *)sk, write_seq);
+	pair->server_first = BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
+}
+
+/* The server's end, when it is accepted: nobody has read from it or written to it so far. */
+static __always_inline void pair_of_server(struct sock *sk, struct pair *pair)
+{
+	addresses_of(sk, pair->server, pair->client);
+	pair->server_port = swap(BPF_CORE_READ(sk, __sk_common.skc_num));
+	pair->client_port = BPF_CORE_READ(sk, __sk_common.skc_dport);
+	pair->server_first = BPF_CORE_READ((struct tcp_sock *)sk, write_seq);
+	pair->client_first = BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
+}
+
 /* A server that is called from a plugin's tree is followed as the plugin is: what it runs
- * and asks of the kernel may be done for the plugin. The reader ends that. */
+ * and asks of the kernel may be done for the plugin. That is only believed of whoever could
+ * change the node's network anyway; a plugin may be led to call anybody. The reader ends it. */
 static __always_inline void follow(struct task_struct *task, const struct task_key *server, const struct process *client)
 {
-	__u32 tgid = server->tgid, inum;
+	__u64 cookie;
+	__u32 tgid = server->tgid;
 	struct process p = {}, *known = bpf_map_lookup_elem(&processes, &tgid);
 
 	if (known) {
@@ -145,15 +224,35 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 			known->bytes = 0;
 		return;
 	}
-	if (client->agent >= agent_depth || !server->pid)
+	if (client->agent >= agent_depth || !server->pid || !privileged_on_node(task))
 		return;
 	p.self = *server;
 	p.root = *server;
 	p.agent = client->agent + 1;
-	p.on_node = privileged_on_node(task);
-	netns_of(task, &p.home, &inum);
+	p.on_node = true;
+	netns_of(task, &cookie, &p.home);
 	if (track(tgid, &p, BPF_NOEXIST))
 		lose(LOST_TABLE, &client->root);
+}
+
+/* The connection whose other end was just accepted; none if nobody we follow began it. */
+static __always_inline struct conn *conn_to(struct sock *sk)
+{
+	if (family_of(sk) == AF_UNIX)
+		return conn_of((__u64)BPF_CORE_READ((struct unix_sock *)sk, peer));
+	if (is_tcp(sk)) {
+		struct pair pair = {};
+		struct half *half;
+		struct conn *conn;
+
+		pair_of_server(sk, &pair);
+		half = bpf_map_lookup_elem(&pairs, &pair);
+		if (!half)
+			return 0;
+		conn = bpf_map_lookup_elem(&conns, &half->sk);
+		return conn && conn->ino == half->ino ? conn : 0;
+	}
+	return 0;
 }
 
 /* Called for whoever accepts a connection on the node: is it one of ours? */
@@ -164,26 +263,11 @@ static __noinline int accepted(struct task_struct *task, __s64 fd)
 	struct call_event *e;
 	struct conn *conn;
 	struct process *known;
-	__u64 client = 0, *found;
 	__u32 server;
-	__u16 family;
 
 	if (!sk)
 		return 0;
-	family = family_of(sk);
-	if (family == AF_UNIX) {
-		client = (__u64)BPF_CORE_READ((struct unix_sock *)sk, peer);
-	} else if (family == AF_INET || family == AF_INET6) {
-		__u32 both = both_ports(swap(BPF_CORE_READ(sk, __sk_common.skc_dport)),
-					BPF_CORE_READ(sk, __sk_common.skc_num));
-
-		found = bpf_map_lookup_elem(&ports, &both);
-		if (found)
-			client = *found;
-	}
-	if (!client)
-		return 0;
-	conn = bpf_map_lookup_elem(&conns, &client);
+	conn = conn_to(sk);
 	if (!conn)
 		return 0;
 	e = record(task, &conn->p, CLASS_ACCEPT, 0, 0);
@@ -207,16 +291,21 @@ static __always_inline void tcp_state(struct sock *sk, int old, int new)
 {
 	__u64 key = (__u64)sk, cookie = 0, *since;
 	struct net *net;
-	struct conn *conn = bpf_map_lookup_elem(&conns, &key);
+	struct conn *conn = old == TCP_SYN_SENT ? conn_of(key) : 0;
 	struct call_event *e;
 
-	if (conn && new == TCP_ESTABLISHED) {
-		conn->ports = both_ports(BPF_CORE_READ(sk, __sk_common.skc_num),
-					 swap(BPF_CORE_READ(sk, __sk_common.skc_dport)));
-		bpf_map_update_elem(&ports, &conn->ports, &key, BPF_ANY);
+	if (conn && new == TCP_ESTABLISHED && is_tcp(sk)) {
+		struct pair pair = {};
+		struct half half = {.sk = key, .ino = conn->ino};
+
+		pair_of_client(sk, &pair);
+		bpf_map_update_elem(&pairs, &pair, &half, BPF_ANY);
 	}
-	if (conn && old == TCP_SYN_SENT && new == TCP_CLOSE) {
-		e = record(current_task(), &conn->p, CLASS_REFUSED, 0, 0);
+	/* Without an error it was given up by the client itself. */
+	if (conn && new == TCP_CLOSE) {
+		__s64 failed = BPF_CORE_READ(sk, sk_err);
+
+		e = failed ? record(current_task(), &conn->p, CLASS_REFUSED, 0, -failed) : 0;
 		if (e) {
 			about_conn(e, conn);
 			send_record(e, &conn->p, false);

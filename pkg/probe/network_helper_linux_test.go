@@ -1,0 +1,83 @@
+package probe
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// network is a network namespace that a thread of this process keeps.
+type network struct {
+	t    *testing.T
+	path string
+	work chan func()
+}
+
+func newNetwork(t *testing.T) *network {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("makes network namespaces")
+	}
+	n := &network{t: t, work: make(chan func())}
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread goes, and the namespace with it
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		n.path = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())
+		made <- err
+		for f := range n.work {
+			f()
+		}
+	}()
+	if err := <-made; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { close(n.work) })
+	return n
+}
+
+// in runs f in the namespace: what it starts, listens to, or dials is there.
+func (n *network) in(f func()) {
+	done := make(chan struct{})
+	n.work <- func() { defer close(done); f() }
+	<-done
+}
+
+// ip runs lines of ip(8) there.
+func (n *network) ip(lines ...string) {
+	n.t.Helper()
+	n.in(func() {
+		for _, line := range lines {
+			if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+				n.t.Errorf("ip %s: %v\n%s", line, err, out)
+			}
+		}
+	})
+}
+
+// join connects two namespaces, which get an address each.
+func (n *network) join(to *network, own, other string) {
+	n.t.Helper()
+	n.ip("link set lo up", "link add far type veth peer name near netns "+to.path, "addr add "+own+" dev far", "link set far up")
+	to.ip("link set lo up", "addr add "+other+" dev near", "link set near up")
+}
+
+// until waits for an event.
+func (o *observed) until(t *testing.T, what string, is func(event.Body) bool) {
+	t.Helper()
+	for range 1000 {
+		if o.any(is) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%s was not seen", what)
+}

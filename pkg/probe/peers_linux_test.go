@@ -1,0 +1,399 @@
+package probe
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// dialers are acts of plugins that connect.
+var dialers = map[string]func(string) error{
+	// "from to", and then it waits to be spoken to.
+	"dialfrom": func(argument string) error {
+		from, to, _ := strings.Cut(argument, " ")
+		local, err := net.ResolveTCPAddr("tcp", from)
+		if err != nil {
+			return err
+		}
+		c, err := (&net.Dialer{LocalAddr: local}).Dial("tcp", to)
+		if err != nil {
+			return err
+		}
+		_, err = c.Read(make([]byte, 1))
+		return err
+	},
+	// Over a socket of IPv6.
+	"dialmapped": func(port string) error {
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
+		to := &unix.SockaddrInet6{Port: n}
+		copy(to.Addr[:], net.ParseIP("127.0.0.1").To16())
+		if err := unix.Connect(fd, to); err != nil {
+			return err
+		}
+		_, err = unix.Read(fd, make([]byte, 1))
+		return err
+	},
+	// Datagrams have no peer that answers.
+	"datagrams": func(path string) error {
+		for network, address := range map[string]string{"udp4": "127.0.0.1:53", "udp6": "[::1]:53", "unixgram": path} {
+			if c, err := net.Dial(network, address); err == nil {
+				defer c.Close()
+			}
+		}
+		return nil
+	},
+	// Every address, side by side; that nobody answers is what is looked at.
+	"dialall": func(addresses string) error {
+		done := make(chan struct{})
+		all := strings.Fields(addresses)
+		for _, address := range all {
+			go func() {
+				if c, err := net.Dial("tcp", address); err == nil {
+					c.Close()
+				}
+				done <- struct{}{}
+			}()
+		}
+		for range all {
+			<-done
+		}
+		return nil
+	},
+	// "listen from": it listens, and calls itself from there.
+	"impostor": func(argument string) error {
+		listen, from, _ := strings.Cut(argument, " ")
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return err
+		}
+		lo, err := unix.NewIfreq("lo")
+		if err != nil {
+			return err
+		}
+		lo.SetUint16(unix.IFF_UP)
+		if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+			return fmt.Errorf("lo: %w", err)
+		}
+		l, err := net.Listen("tcp", listen)
+		if err != nil {
+			return err
+		}
+		local, err := net.ResolveTCPAddr("tcp", from)
+		if err != nil {
+			return err
+		}
+		if _, err := (&net.Dialer{LocalAddr: local}).Dial("tcp", listen); err != nil {
+			return err
+		}
+		_, err = l.Accept()
+		return err
+	},
+}
+
+// freePort is one that nobody has.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// A pod has a network namespace of its own, where it can have any address and any port, and
+// calls itself from every one of them.
+func TestWhoHasTheSameAddressesIsNotThePeer(t *testing.T) {
+	for name, at := range map[string]struct{ host, from string }{
+		"all the same":                   {"127.0.0.1", "127.0.0.1"},
+		"only the ports":                 {"127.0.0.2", "127.0.0.2"},
+		"as an ingress on every address": {"", "127.0.0.3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// It listens and accepts nothing: the call stays open.
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			_, port, _ := net.SplitHostPort(l.Addr().String())
+			client := freePort(t)
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var complaints bytes.Buffer
+			impostor := exec.Command(self)
+			impostor.Args[0], impostor.Stderr = "impostor", &complaints
+			impostor.Env = append(os.Environ(), fmt.Sprintf("ARGUMENT=%s:%s %s:%d", at.host, port, at.from, client))
+			impostor.SysProcAttr = &syscall.SysProcAttr{
+				Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+				Credential:  &syscall.Credential{NoSetGroups: true},
+				UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}},
+				GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}},
+			}
+			var accepts []*event.Accept
+			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+				victim := acting(t, "dialfrom", fmt.Sprintf("127.0.0.1:%d %s", client, l.Addr()))
+				if err := victim.Start(); err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = victim.Process.Kill(); _ = victim.Wait() }()
+				o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
+				o.mu.Lock()
+				o.everyAccept = true
+				o.mu.Unlock()
+				if err := impostor.Run(); err != nil {
+					t.Errorf("%v: %s", err, complaints.String())
+				}
+			})
+			if accepts = all[*event.Accept](o); len(accepts) != 0 {
+				t.Errorf("a stranger is said to have answered: %+v (pid %d)", accepts[0], impostor.Process.Pid)
+			}
+		})
+	}
+}
+
+// A socket is known by more than its place in the kernel's memory: that is another one's soon
+// after its process has ended.
+func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
+	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "agent.sock"), "tcp": "127.0.0.1:0"} {
+		for _, another := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, another one: %v", network, another), func(t *testing.T) {
+				l, err := net.Listen(network, address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
+					cmd := acting(t, "dial", network+" "+l.Addr().String())
+					if err := cmd.Start(); err != nil {
+						t.Fatal(err)
+					}
+					o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
+					var sk uint64
+					var c insideConn
+					for entries := p.inside.maps.Conns.Iterate(); another && entries.Next(&sk, &c); {
+						if o.ours[processKey(c.P.Self)] {
+							c.Ino++ // as if it had been made for one that is gone
+							if err := p.inside.maps.Conns.Put(sk, &c); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+					answer, err := l.Accept()
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, _ = answer.Write([]byte("x"))
+					answer.Close()
+					if err := cmd.Wait(); err != nil {
+						t.Error(err)
+					}
+				})
+				if n := len(all[*event.Accept](o)); n != map[bool]int{false: 1}[another] {
+					t.Errorf("accepted %d times", n)
+				}
+			})
+		}
+	}
+}
+
+func TestAPeerIsFoundHoweverItIsReached(t *testing.T) {
+	near, far := newNetwork(t), newNetwork(t)
+	far.join(near, "10.254.77.2/30", "10.254.77.1/30")
+	far.ip("addr add fd77::2/64 dev far nodad")
+	near.ip("addr add fd77::1/64 dev near nodad")
+	for name, test := range map[string]struct {
+		server, client *network
+		listen         string
+		act            string
+		argument       func(address, port string) string
+	}{
+		"IPv4, IPv4":                    {nil, nil, "127.0.0.1:0", "dial", nil},
+		"IPv6, IPv6":                    {nil, nil, "[::1]:0", "dial", nil},
+		"IPv4, a socket for both":       {nil, nil, "[::]:0", "dial", func(_, port string) string { return "tcp 127.0.0.1:" + port }},
+		"mapped, a socket for both":     {nil, nil, "[::]:0", "dialmapped", func(_, port string) string { return port }},
+		"mapped, a socket of IPv4":      {nil, nil, "127.0.0.1:0", "dialmapped", func(_, port string) string { return port }},
+		"another namespace, IPv4":       {far, near, "10.254.77.2:0", "dial", nil},
+		"another namespace, IPv6":       {far, near, "[fd77::2]:0", "dial", nil},
+		"another namespace, of nothing": {far, near, ":0", "dial", func(_, port string) string { return "tcp 10.254.77.2:" + port }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var address string
+			if test.server == nil {
+				address = serve(t, "tcp", test.listen)
+			} else {
+				test.server.in(func() { address = serve(t, "tcp", test.listen) })
+			}
+			_, port, _ := net.SplitHostPort(address)
+			argument := "tcp " + address
+			if test.argument != nil {
+				argument = test.argument(address, port)
+			}
+			cmd := acting(t, test.act, argument)
+			o := observe(t, func(*observed) {
+				start := func() {
+					if err := cmd.Start(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if test.client == nil {
+					start()
+				} else {
+					test.client.in(start)
+				}
+				if err := cmd.Wait(); err != nil {
+					t.Error(err)
+				}
+			})
+			accepts := all[*event.Accept](o)
+			if len(accepts) != 1 || int(accepts[0].Server.PID) != os.Getpid() {
+				t.Errorf("accepted: %+v", accepts)
+			}
+		})
+	}
+}
+
+func TestADatagramSocketCallsNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := net.ListenPacket("unixgram", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if c := all[*event.Connect](run(t, acting(t, "datagrams", path))); len(c) != 0 {
+		t.Errorf("%+v", c[0])
+	}
+}
+
+// Go dials without blocking: only the socket knows how that ended.
+func TestWhyAConnectionCameToNothing(t *testing.T) {
+	near, far := newNetwork(t), newNetwork(t)
+	far.join(near, "10.254.78.2/24", "10.254.78.1/24")
+	near.ip("neigh add 10.254.78.3 lladdr 02:00:00:00:00:03 dev near nud permanent") // it has no interface
+	near.in(func() {
+		for setting, value := range map[string]string{"tcp_syn_retries": "2", "neigh/near/mcast_solicit": "1"} {
+			if err := os.WriteFile("/proc/sys/net/ipv4/"+setting, []byte(value), 0); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	want := map[string]string{"10.254.78.2:1": "ECONNREFUSED", "10.254.78.3:1": "ETIMEDOUT", "10.254.78.4:1": "EHOSTUNREACH", "10.9.9.9:1": "ENETUNREACH"}
+	var addresses []string
+	for address := range want {
+		addresses = append(addresses, address)
+	}
+	cmd := acting(t, "dialall", strings.Join(addresses, " "))
+	o := observe(t, func(*observed) {
+		near.in(func() {
+			if err := cmd.Run(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	sockets, got := map[string]string{}, map[string]string{}
+	for _, c := range all[*event.Connect](o) {
+		if c.Address != "" {
+			sockets[c.Socket] = c.Address
+		}
+	}
+	for _, c := range all[*event.Connect](o) {
+		if c.Error != "" {
+			got[sockets[c.Socket]] = c.Error
+		}
+	}
+	for address, failed := range want {
+		if got[address] != failed {
+			t.Errorf("%s: %q, want %q", address, got[address], failed)
+		}
+	}
+}
+
+// What a server does is evidence if it could change the node's network anyway. Any is named.
+func TestWhoseDoingIsEvidence(t *testing.T) {
+	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+	for name, test := range map[string]struct {
+		attr     syscall.SysProcAttr
+		followed bool
+	}{
+		"root":                    {syscall.SysProcAttr{}, true},
+		"root in another network": {syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}, true},
+		"NET_ADMIN of the node":   {syscall.SysProcAttr{Credential: nobody, AmbientCaps: []uintptr{unix.CAP_NET_ADMIN}}, true},
+		"NET_ADMIN of a pod":      {syscall.SysProcAttr{Credential: nobody, AmbientCaps: []uintptr{unix.CAP_NET_ADMIN}, Cloneflags: syscall.CLONE_NEWNET}, false},
+		"SYS_ADMIN":               {syscall.SysProcAttr{Credential: nobody, AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, Cloneflags: syscall.CLONE_NEWNET}, true},
+		"an API server":           {syscall.SysProcAttr{Credential: nobody}, false},
+		"root of a user namespace": {syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER,
+			Credential:  &syscall.Credential{NoSetGroups: true},
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}},
+		}, false},
+	} {
+		for _, listens := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, listens %v", name, listens), func(t *testing.T) {
+				if ns, err := pidNamespace(); listens && (err != nil || ns != initialPIDNamespace) {
+					t.Skip("who listens can be asked from the initial PID namespace only")
+				}
+				address := openFolder(t) + "/agent.sock"
+				var env []string
+				if listens {
+					env = []string{late + "=" + address + ".now"}
+				}
+				agent := startAgentAs(t, address, &test.attr, env...)
+				o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+					o.agents = []int{agent.Pid}
+					caller := acting(t, "dial", "unix "+address)
+					if err := caller.Start(); err != nil {
+						t.Fatal(err)
+					}
+					if listens {
+						o.until(t, "the call", func(b event.Body) bool { c, is := b.(*event.Connect); return is && c.Listener != nil })
+						if test.followed {
+							o.until(t, "the listener", func(b event.Body) bool { a, is := b.(*event.Accept); return is && a.Listens })
+						} else {
+							ticks := 0 // of 50 ms: the reader has looked who listens by then
+							o.until(t, "a tick", func(b event.Body) bool {
+								if _, is := b.(*event.Tick); is {
+									ticks++
+								}
+								return ticks > 100
+							})
+						}
+					}
+					if err := errors.Join(os.WriteFile(address+".now", nil, 0o666), caller.Wait()); err != nil {
+						t.Error(err)
+					}
+				})
+				accepts := all[*event.Accept](o)
+				if len(accepts) == 0 || int(accepts[len(accepts)-1].Server.PID) != agent.Pid || accepts[len(accepts)-1].Server.Name == "" {
+					t.Errorf("accepted: %+v", accepts)
+				}
+				ran := slices.ContainsFunc(o.execs(), func(e *event.Exec) bool { return e.Name == "sleep" || e.Name == "true" })
+				if ran != test.followed || len(all[*event.Agent](o)) > 0 != test.followed {
+					t.Errorf("followed: %v, %d states", ran, len(all[*event.Agent](o)))
+				}
+			})
+		}
+	}
+}
