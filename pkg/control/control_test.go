@@ -67,6 +67,41 @@ func TestARecordingIsAStream(t *testing.T) {
 	<-ended // the server is told when the reader leaves
 }
 
+// Who records beside a cniscope that ends has all that it saw, as far as the last event.
+func TestARecordingEndsWholeWithTheServer(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		Serve(ctx, l, Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+			_, _ = io.WriteString(w, "first\n")
+			flush()
+			<-ctx.Done()
+			_, _ = io.WriteString(w, "last\n")
+			return nil
+		}}, slog.New(slog.DiscardHandler))
+	}()
+	body, err := Client{Dir: dir}.Record(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	line := make([]byte, 6)
+	if _, err := io.ReadFull(body, line); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if rest, err := io.ReadAll(body); err != nil || string(rest) != "last\n" {
+		t.Errorf("%q, %v", rest, err)
+	}
+	<-ended
+}
+
 func TestOnlyRootMayAskAndNobodyAnswers(t *testing.T) {
 	c := serve(t, Handlers{})
 	info, err := os.Stat(filepath.Join(c.Dir, socket))

@@ -80,7 +80,12 @@ func Listen(dir string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve answers on l until ctx ends.
+// farewell is how long answers under way may take when it is over: a recording has its last
+// events to write, to somebody who reads them or not.
+const farewell = time.Second
+
+// Serve answers on l until ctx ends; Handlers.Record is told so. When it returns, everything
+// is closed.
 func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) {
@@ -104,9 +109,20 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		if server.Shutdown(late) != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(l)
+	if !stop() {
+		<-closed
+	}
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		log.Warn("the control socket is gone; cniscope ps will not work", "error", err)
 	}
 }
