@@ -4,10 +4,16 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -25,47 +31,115 @@ const waiting = 4096
 // Merge runs the sources until ctx ends or one of them fails, and hands their events,
 // one after another, to take. When it returns, everything that the sources delivered
 // has been taken.
-func Merge(ctx context.Context, log *slog.Logger, take event.Sink, sources ...Source) error {
+//
+// A source that has not ended within patience of being told to is named in the log and in
+// the error, and left behind: nobody takes what it still delivers.
+func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take event.Sink, sources ...Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, len(sources))
 	events := make(chan event.Event, waiting)
-	var running sync.WaitGroup
-	for _, s := range sources {
-		running.Go(func() {
+	running := newRoster(sources)
+	for i, s := range sources {
+		go func() {
+			defer running.left(i)
 			if err := guarded(ctx, log, s, func(e event.Event) { events <- e }); err != nil {
 				failed <- err
 				cancel()
 			}
-		})
+		}()
 	}
-	go func() {
-		running.Wait()
-		close(events)
-	}()
-	for e := range events {
-		take(e)
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(patience):
+			close(late)
+		case <-running.over:
+		}
+	})()
+	for ended := false; !ended; {
+		select {
+		case e := <-events:
+			take(e)
+		case <-running.over:
+			ended = true
+		case <-late:
+			ended = true
+		}
 	}
+	for len(events) > 0 {
+		take(<-events)
+	}
+	var err error
 	select {
-	case err := <-failed: // the first; the others ended because of it
-		return err
+	case err = <-failed: // the first; the others ended because of it
 	default:
-		return nil
 	}
+	if names := running.names(); len(names) > 0 {
+		log.Error("sources do not end, going on without them", "sources", names, "after", patience)
+		err = errors.Join(err, fmt.Errorf("sources that do not end: %s", strings.Join(names, ", ")))
+	}
+	return err
+}
+
+// roster knows which sources have not ended yet.
+type roster struct {
+	over chan struct{} // closed when all have
+
+	mu      sync.Mutex
+	running map[int]string
+}
+
+func newRoster(sources []Source) *roster {
+	r := &roster{over: make(chan struct{}), running: map[int]string{}}
+	for i, s := range sources {
+		r.running[i] = name(s)
+	}
+	if len(sources) == 0 {
+		close(r.over)
+	}
+	return r
+}
+
+func (r *roster) left(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, i)
+	if len(r.running) == 0 {
+		close(r.over)
+	}
+}
+
+func (r *roster) names() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Values(r.running))
+}
+
+// name is a source's own, if it has one, or that of its type.
+func name(s Source) string {
+	if named, ok := s.(fmt.Stringer); ok {
+		return named.String()
+	}
+	return fmt.Sprintf("%T", s)
 }
 
 // Started is a source that runs already: its first events wait until Run takes them.
 type Started struct {
+	name   string
 	events chan event.Event
 	end    context.CancelFunc
-	err    error
+	ended  chan struct{}
+	err    error       // once ended
+	taken  atomic.Bool // Run was called
 }
 
 // Start runs s at once. ctx ends it; Run must be called to take its events.
 func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
 	ctx, end := context.WithCancel(ctx)
-	started := &Started{events: make(chan event.Event, waiting), end: end}
+	started := &Started{name: name(s), events: make(chan event.Event, waiting), end: end, ended: make(chan struct{})}
 	go func() {
+		defer close(started.ended)
 		defer end()
 		defer close(started.events)
 		started.err = guarded(ctx, log, s, func(e event.Event) { started.events <- e })
@@ -77,11 +151,25 @@ func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
 // ctx brings about, and the context given to Start.
 func (s *Started) Run(ctx context.Context, sink event.Sink) error {
 	defer context.AfterFunc(ctx, s.end)()
+	s.taken.Store(true)
 	for e := range s.events {
 		sink(e)
 	}
 	return s.err
 }
+
+// Close ends the source and waits until it has ended. What nobody came to take by Run is
+// dropped.
+func (s *Started) Close() {
+	s.end()
+	if !s.taken.Load() {
+		for range s.events { //nolint:revive // until it is closed
+		}
+	}
+	<-s.ended
+}
+
+func (s *Started) String() string { return s.name }
 
 // guarded turns a panic into an error: the other sources are told to end, and what was
 // observed is still exported.
@@ -89,7 +177,7 @@ func guarded(ctx context.Context, log *slog.Logger, s Source, sink event.Sink) (
 	defer func() {
 		if r := recover(); r != nil {
 			log.Error("a source panicked; please report this", "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("%T panicked: %v", s, r)
+			err = fmt.Errorf("%s panicked: %v", name(s), r)
 		}
 	}()
 	return s.Run(ctx, sink)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -35,7 +38,7 @@ func TestEverythingThatWasDeliveredIsTaken(t *testing.T) {
 		return nil
 	})
 	var taken int
-	if err := Merge(ctx, quiet, func(event.Event) { taken++ }, many, last); err != nil {
+	if err := Merge(ctx, quiet, time.Hour, func(event.Event) { taken++ }, many, last); err != nil {
 		t.Fatal(err)
 	}
 	if taken != 3*waiting+1 {
@@ -52,7 +55,7 @@ func TestASourceThatFailsEndsTheOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var taken []event.Event
 			early := Start(t.Context(), quiet, last) // one that ran before the others did
-			err := Merge(t.Context(), quiet, func(e event.Event) { taken = append(taken, e) }, bad, last, early)
+			err := Merge(t.Context(), quiet, time.Hour, func(e event.Event) { taken = append(taken, e) }, bad, last, early)
 			if err == nil || len(taken) != 2 {
 				t.Errorf("%v, %d events", err, len(taken))
 			}
@@ -63,7 +66,7 @@ func TestASourceThatFailsEndsTheOthers(t *testing.T) {
 func TestBeingToldToEndIsNoError(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("terminated signal received"))
-	if err := Merge(ctx, quiet, func(event.Event) {}, last); err != nil {
+	if err := Merge(ctx, quiet, time.Hour, func(event.Event) {}, last); err != nil {
 		t.Error(err)
 	}
 }
@@ -77,7 +80,60 @@ func TestWhatASourceSaysBeforeItIsRunWaits(t *testing.T) {
 	}))
 	cancel()
 	var taken int
-	if err := Merge(ctx, quiet, func(event.Event) { taken++ }, early); err != nil || taken != 1 {
+	if err := Merge(ctx, quiet, time.Hour, func(event.Event) { taken++ }, early); err != nil || taken != 1 {
 		t.Errorf("%v, %d events", err, taken)
 	}
+}
+
+// A driver that hangs in the kernel, say. It must not keep what was observed from being
+// sent, nor the node from the next cniscope.
+func TestASourceThatDoesNotEndIsNamedAndLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		wake := make(chan struct{})
+		stuck := hung{source(func(_ context.Context, sink event.Sink) error {
+			sink(at(1))
+			cancel()
+			<-wake
+			sink(at(2)) // too late
+			return nil
+		})}
+		began := time.Now()
+		var log strings.Builder
+		var taken []event.Event
+		err := Merge(ctx, slog.New(slog.NewTextHandler(&log, nil)), 5*time.Second,
+			func(e event.Event) { taken = append(taken, e) }, last, stuck)
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if err == nil || !strings.Contains(err.Error(), "stuck one") || !strings.Contains(log.String(), "stuck one") || strings.Contains(log.String(), "source.source") {
+			t.Errorf("%v, %s", err, log.String())
+		}
+		close(wake)
+		synctest.Wait()
+		if len(taken) != 2 {
+			t.Errorf("%d events", len(taken))
+		}
+	})
+}
+
+type hung struct{ Source }
+
+func (hung) String() string { return "stuck one" }
+
+func TestASourceThatIsNeverRunIsJoined(t *testing.T) {
+	ended := false
+	s := Start(t.Context(), quiet, source(func(ctx context.Context, sink event.Sink) error {
+		<-ctx.Done()
+		for i := range 2 * waiting {
+			sink(at(int64(i)))
+		}
+		ended = true
+		return nil
+	}))
+	s.Close()
+	if !ended {
+		t.Error("it goes on")
+	}
+	s.Close()
 }

@@ -11,7 +11,7 @@ import (
 func lock(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return errors.New("another cniscope writes to it: give each a folder of its own")
+		return ErrHeld
 	}
 	return err
 }

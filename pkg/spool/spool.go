@@ -85,8 +85,12 @@ type Found struct {
 	CursorLost bool
 }
 
+// ErrHeld says that another process has the spool.
+var ErrHeld = errors.New("another cniscope writes to it: give each a folder of its own")
+
 // Open opens a spool, or makes a new one. It fails where the folder cannot be written,
-// where others may write in it or choose where it is, and where another process has it.
+// where others may write in it or choose where it is, and, with ErrHeld, where another
+// process has it.
 func Open(o Options) (*Spool, error) {
 	opened := time.Now()
 	s := &Spool{options: o, now: func() time.Duration { return time.Since(opened) }}

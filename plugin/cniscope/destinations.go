@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"reflect"
+	"sync"
+	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -35,13 +38,23 @@ func newDestinations(log *slog.Logger, o config.Export) (*destinations, error) {
 	return d, nil
 }
 
+// handover is how long the spool may still be somebody else's, though the node is ours. Who
+// ends lets go of the spool first; but of one that was killed the kernel closes one file
+// after the other, and detaches BPF programs meanwhile.
+const handover = 3 * time.Second
+
 // openSpool opens the spool, if there is to be one. One that cannot be opened is done
 // without: a trace less is better than none.
 func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 	if o.Dir == "" {
 		return nil
 	}
-	s, err := spool.Open(spool.Options{Dir: o.Dir, MaxBytes: o.MaxBytes, MaxAge: o.MaxAge})
+	options := spool.Options{Dir: o.Dir, MaxBytes: o.MaxBytes, MaxAge: o.MaxAge}
+	s, err := spool.Open(options)
+	for until := time.Now().Add(handover); errors.Is(err, spool.ErrHeld) && time.Now().Before(until); {
+		time.Sleep(20 * time.Millisecond)
+		s, err = spool.Open(options)
+	}
 	if err != nil {
 		log.Warn("going on without the spool, operations wait in memory", "error", err)
 		return nil
@@ -111,12 +124,16 @@ func (d *destinations) send(spans *tracepb.ResourceSpans) {
 
 // close sends what waits until ctx is done, and says what did not arrive.
 func (d *destinations) close(ctx context.Context) {
+	var closing sync.WaitGroup
 	for _, q := range []*export.Queue{d.otlp, d.file} {
-		undelivered, err := q.Close(ctx)
-		if undelivered > 0 || err != nil {
-			d.log.Warn("operations were not delivered", "destination", q.Name, "operations", undelivered, "error", err)
-		}
+		closing.Go(func() {
+			undelivered, err := q.Close(ctx)
+			if undelivered > 0 || err != nil {
+				d.log.Warn("operations were not delivered", "destination", q.Name, "operations", undelivered, "error", err)
+			}
+		})
 	}
+	closing.Wait()
 	if d.spool == nil {
 		return
 	}

@@ -1,25 +1,74 @@
 package main
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/logging"
 )
 
-// newLog returns the program's log. level can be changed while it runs.
+// logFile is where the program's log goes. Nobody who logs waits for whoever reads it, and
+// what others can cause does not flood it.
 //
 // A pre-installed plugin has no standard error (containerd gives it /dev/null), so there
 // the log goes to the system's.
-func newLog(format string, level *slog.LevelVar) *slog.Logger {
-	var w io.Writer = os.Stderr
+type logFile struct {
+	to    io.Writer
+	lines *logging.Writer
+	limit *logging.Limit
+	// direct writes past lines, for what lines itself has to say.
+	direct atomic.Pointer[slog.Logger]
+	// level can be changed while the program runs.
+	level *slog.LevelVar
+}
+
+// openLog begins a log of text, at level info.
+func openLog() *logFile {
 	if preinstalled() {
 		if system, err := systemLog(); err == nil {
-			w = system
+			return newLogFile(system)
 		}
 	}
-	options := &slog.HandlerOptions{Level: level}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+	return newLogFile(os.Stderr)
+}
+
+func newLogFile(to io.Writer) *logFile {
+	f := &logFile{to: to, level: &slog.LevelVar{}}
+	f.lines = logging.NewWriter(f.to, func(dropped uint64) {
+		f.direct.Load().Warn("log lines were lost: whoever reads the log does not keep up", "lost", dropped)
+	})
+	f.logger("text")
+	return f
+}
+
+// logger returns the program's log from now on, in a format.
+func (f *logFile) logger(format string) *slog.Logger {
+	handler := func(w io.Writer) slog.Handler {
+		options := &slog.HandlerOptions{Level: f.level}
+		if format == "json" {
+			return slog.NewJSONHandler(w, options)
+		}
+		return slog.NewTextHandler(w, options)
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	if f.limit != nil {
+		f.limit.Flush()
+	}
+	f.direct.Store(slog.New(handler(f.to)))
+	f.limit = logging.NewLimit(handler(f.lines))
+	return slog.New(f.limit)
+}
+
+// close writes what waits, and then why the program ends, if there is something to be said:
+// that is not limited. A reader that has stopped keeps it for a second.
+func (f *logFile) close(why error) {
+	f.limit.Flush()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if f.lines.Close(ctx) && why != nil {
+		f.direct.Load().Error("ended", "error", why)
+	}
 }

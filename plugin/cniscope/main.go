@@ -17,8 +17,9 @@ import (
 func main() { os.Exit(execute()) }
 
 func execute() (code int) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	go endOnSignals(stop)
 	cmd := rootCmd()
 	// containerd starts a pre-installed plugin by its file, without arguments.
 	if len(os.Args) == 1 && os.Getenv("NRI_PLUGIN_SOCKET") != "" {
@@ -29,6 +30,17 @@ func execute() (code int) {
 		return exitCode(err)
 	}
 	return 0
+}
+
+// endOnSignals tells the program to end at the first signal, and ends it at the second: who
+// asks again does not want to wait for what the first one asked for.
+func endOnSignals(end func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	<-signals
+	end()
+	number, _ := (<-signals).(syscall.Signal)
+	os.Exit(128 + int(number)) // as a shell has it
 }
 
 func rootCmd() *cobra.Command {

@@ -29,9 +29,10 @@ func preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
 type observer struct {
 	log     *slog.Logger
 	sources []source.Source
-	plugin  *nri.Plugin  // nil without NRI
-	relay   *relay.Relay // nil without
-	anchors *anchor.Set  // who the runtime is
+	started *source.Started // the plugin; nil without NRI
+	plugin  *nri.Plugin     // nil without NRI
+	relay   *relay.Relay    // nil without
+	anchors *anchor.Set     // who the runtime is
 	probe   attached
 }
 
@@ -56,7 +57,8 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 		return nil, err
 	}
 	n.plugin = plugin
-	n.sources = append(n.sources, source.Start(ctx, log, plugin))
+	n.started = source.Start(ctx, log, plugin)
+	n.sources = append(n.sources, n.started)
 	select {
 	case <-plugin.Attempted():
 	case <-ctx.Done():
@@ -65,8 +67,11 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 }
 
 // prepare makes what the options that NRI handed over may have changed. Call it before run.
-func (n *observer) prepare(o config.Options) (err error) {
-	n.relay, err = newRelay(o, n.log)
+func (n *observer) prepare(l *life, o config.Options) (err error) {
+	n.log = l.log
+	if n.relay, err = newRelay(o, n.log); n.relay != nil {
+		l.at(closeSinks, "relay", func(ctx context.Context) { endRelay(ctx, n.relay, n.log) })
+	}
 	return err
 }
 
@@ -83,10 +88,10 @@ func (n *observer) apply(o config.Options) {
 	n.relay.SetUpstream(upstream)
 }
 
-// close ends what prepare made. Call it when run has returned.
+// close ends what newObserver began, also where run was never called.
 func (n *observer) close() {
-	if n.relay != nil {
-		endRelay(n.relay, n.log)
+	if n.started != nil {
+		n.started.Close()
 	}
 }
 
@@ -112,7 +117,7 @@ func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, 
 	if n.relay != nil {
 		sources = append(sources, n.relay)
 	}
-	err := source.Merge(ctx, n.log, take, sources...)
+	err := source.Merge(ctx, n.log, sourcePatience, take, sources...)
 	if n.plugin != nil {
 		s := n.plugin.Stats()
 		n.log.Info("NRI handlers, in which pods waited", "calls", s.Handler.Count, "p50", s.Handler.Quantile(0.5),
@@ -127,6 +132,8 @@ type kernel struct {
 	log      *slog.Logger
 	attached *attached
 }
+
+func (k kernel) String() string { return "kernel probe" }
 
 func (k kernel) Run(ctx context.Context, sink event.Sink) error {
 	p, err := probe.Open(k.options)

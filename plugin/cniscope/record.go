@@ -57,7 +57,9 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	if err != nil {
 		return err
 	}
-	log := newLog(o.Log.Format, &slog.LevelVar{})
+	out := openLog()
+	defer out.close(nil)
+	log := out.logger(o.Log.Format)
 	release, err := lock.Take(o.Run.Dir)
 	var held *lock.HeldError
 	switch {
@@ -73,21 +75,20 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r, err := newRecorder(cmd, path, header, s, log, overwrite, cancel)
+	l := newLife(ctx, log)
+	r, err := newRecorder(cmd, path, header, s, log, overwrite, func() { l.stop(nil) })
 	if err != nil {
 		return err
 	}
-	node, err := newObserver(ctx, log, o, nil)
+	node, err := newObserver(l.ctx, log, o, nil)
 	if err == nil {
-		err = node.prepare(o)
+		l.at(stopSources, "NRI", func(context.Context) { node.close() })
+		err = node.prepare(l, o)
 	}
 	if err == nil {
-		err = node.run(ctx, o, r.open.is, r.take)
-		node.close()
+		err = node.run(l.ctx, o, r.open.is, r.take)
 	}
-	return r.close(err)
+	return r.close(errors.Join(err, l.end()))
 }
 
 // recordRunning records what the cniscope that holds the node sees from now on.

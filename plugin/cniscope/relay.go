@@ -43,8 +43,8 @@ func upstreamOf(o config.Options) (*relay.Upstream, error) {
 }
 
 // endRelay sends what waits, for a while, and says what did not arrive.
-func endRelay(r *relay.Relay, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), goodbye/2)
+func endRelay(ctx context.Context, r *relay.Relay, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, goodbye/2)
 	defer cancel()
 	undelivered := r.Close(ctx)
 	s := r.Stats()

@@ -19,14 +19,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/lock"
-	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 )
-
-// goodbye is how long cniscope tries to deliver what waits when it is told to end:
-// systemd and the kubelet wait longer.
-const goodbye = 5 * time.Second
 
 func runCmd() *cobra.Command {
 	var file optionsFile
@@ -51,11 +46,12 @@ Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.`,
 }
 
 func run(ctx context.Context, file optionsFile) (err error) {
-	level := &slog.LevelVar{}
-	log := newLog("text", level)
+	out := openLog()
 	defer func() {
-		if err != nil && preinstalled() { // nobody reads our standard error
-			log.Error("ended", "error", err)
+		if preinstalled() { // nobody reads our standard error
+			out.close(err)
+		} else {
+			out.close(nil)
 		}
 	}()
 	source, err := file.source()
@@ -66,72 +62,93 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	if err != nil {
 		return err
 	}
-	log = newLog(options.Options().Log.Format, level)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	release, sources, err := begin(ctx, log, options)
+	l := newLife(ctx, out.logger(options.Options().Log.Format))
+	defer func() { err = errors.Join(err, l.end()) }()
+	// Even to return may take for ever: where nobody reads our standard error, say.
+	context.AfterFunc(l.ctx, func() { time.AfterFunc(shutdownMax()+5*time.Second, func() { os.Exit(1) }) })
+	sources, err := begin(l, options)
 	if err != nil {
 		return err
 	}
-	defer release()
 	o := options.Options() // NRI may have changed them
-	log = newLog(o.Log.Format, level)
-	if err := sources.prepare(o); err != nil {
+	l.log = out.logger(o.Log.Format)
+	if err := sources.prepare(l, o); err != nil {
 		return err
 	}
-	defer sources.close()
-	n, err := newNode(o, log, level)
+	n, err := newNode(o, l.log, out.level)
 	if err != nil {
 		return err
 	}
-	defer n.close()
+	l.at(flushOpen, "what is open", func(context.Context) { n.flush() })
+	l.at(closeSinks, "destinations", func(ctx context.Context) { n.close(ctx, l.successor()) })
 	n.telemetry = serveTelemetry(o, n, sources)
-	defer n.telemetry.close()
-	reloadOnHangup(ctx, options)
-	go options.Run(ctx, log, func(o config.Options) {
-		n.apply(o)
-		sources.apply(o)
+	l.at(closeSinks, "metrics", func(context.Context) { n.telemetry.close() })
+	l.start("options", func(ctx context.Context) {
+		options.Run(ctx, l.log, func(o config.Options) {
+			n.apply(o)
+			sources.apply(o)
+		})
 	})
-	n.serve(ctx, o, sources)
+	l.start("SIGHUP", reloadOnHangup(options))
+	n.serve(l, o, sources)
 
-	log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
-	err = sources.run(ctx, o, n.open.is, n.take)
-	if errors.Is(err, nri.ErrRuntimeGone) {
+	l.log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
+	observed := make(chan error, 1)
+	l.start("sources", func(ctx context.Context) {
+		err := sources.run(ctx, o, n.open.is, n.take)
+		observed <- err
+		l.stop(err)
+	})
+	<-l.ctx.Done()
+	stuck := l.end()
+	select {
+	case err = <-observed:
+	default: // it is stuck
+	}
+	if l.successor() {
 		// The next containerd starts its own; staying would be one too many.
-		log.Info("containerd is gone, and cniscope with it")
+		l.log.Info("containerd is gone, and cniscope with it")
 		err = nil
 	}
-	release() // whoever comes next need not wait until everything is sent
-	n.flush()
-	return err
+	return errors.Join(err, stuck)
 }
 
 // begin takes the node and registers with the runtime. A pre-installed plugin registers
 // first: the runtime waits for it, hands over options, and then the one before may not
 // have let go yet.
-func begin(ctx context.Context, log *slog.Logger, options *config.Live) (release func(), sources *observer, err error) {
-	if preinstalled() {
-		if sources, err = newObserver(ctx, log, options.Options(), options.Configure); err != nil {
-			return nil, nil, err
+func begin(l *life, options *config.Live) (sources *observer, err error) {
+	take := func() error {
+		dir := options.Options().Run.Dir
+		release, err := lock.Take(dir)
+		if held := (*lock.HeldError)(nil); preinstalled() && errors.As(err, &held) {
+			release, err = lock.Wait(l.ctx, dir, 2*shutdownMax())
 		}
-		release, err = lock.Wait(ctx, options.Options().Run.Dir, 2*goodbye)
-		return release, sources, err
+		if err == nil {
+			l.at(letGo, "the node", func(context.Context) { release() })
+		}
+		return err
 	}
-	if release, err = lock.Take(options.Options().Run.Dir); err != nil {
-		return nil, nil, err
+	if !preinstalled() {
+		if err := take(); err != nil {
+			return nil, err
+		}
 	}
-	if sources, err = newObserver(ctx, log, options.Options(), options.Configure); err != nil {
-		release()
+	if sources, err = newObserver(l.ctx, l.log, options.Options(), options.Configure); err != nil {
+		return nil, err
 	}
-	return release, sources, err
+	l.at(stopSources, "NRI", func(context.Context) { sources.close() })
+	if preinstalled() {
+		return sources, take()
+	}
+	return sources, nil
 }
 
-// reloadOnHangup reads the options again whenever SIGHUP comes, until ctx ends.
-func reloadOnHangup(ctx context.Context, options *config.Live) {
+// reloadOnHangup reads the options again whenever SIGHUP comes. One that comes while
+// cniscope ends is nothing that it should end of.
+func reloadOnHangup(options *config.Live) func(ctx context.Context) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
-	go func() {
-		defer signal.Stop(hup)
+	return func(ctx context.Context) {
 		for {
 			select {
 			case <-hup:
@@ -140,7 +157,7 @@ func reloadOnHangup(ctx context.Context, options *config.Live) {
 				return
 			}
 		}
-	}()
+	}
 }
 
 // node is a running cniscope behind its sources.
@@ -172,15 +189,15 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	return n, nil
 }
 
-// serve answers cniscope ps, record, status and doctor until ctx ends. Without the socket
+// serve answers cniscope ps, record, status and doctor until l ends. Without the socket
 // everything else goes on.
-func (n *node) serve(ctx context.Context, o config.Options, sources *observer) {
-	l, err := control.Listen(o.Run.Dir)
+func (n *node) serve(l *life, o config.Options, sources *observer) {
+	socket, err := control.Listen(o.Run.Dir)
 	if err != nil {
 		n.log.Warn("cniscope ps and record will not work beside this one", "error", err)
 		return
 	}
-	go control.Serve(ctx, l, control.Handlers{
+	handlers := control.Handlers{
 		Calls: func() []control.Call {
 			n.mu.Lock()
 			flights := n.pipeline.InFlight()
@@ -198,7 +215,8 @@ func (n *node) serve(ctx context.Context, o config.Options, sources *observer) {
 			}
 			return n.others.record(ctx, header, w, flush)
 		},
-	}, n.log)
+	}
+	l.start("control socket", func(ctx context.Context) { control.Serve(ctx, socket, handlers, n.log) })
 }
 
 // take is the way of one event.
@@ -247,12 +265,13 @@ func (n *node) result(r pipeline.Result) {
 	}
 }
 
-// apply takes over the options that may change while cniscope runs.
+// apply takes over the options that may change while cniscope runs. One goroutine calls it.
 func (n *node) apply(o config.Options) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.pipeline.Judge = judgeOf(o)
+	n.mu.Unlock()
 	n.setLevel(o)
+	// Without the lock: certificates are read, and a disk may hang. Events go on.
 	if err := n.out.set(o.Export); err != nil {
 		n.log.Error("the destination stays as it was", "error", err)
 	}
@@ -266,8 +285,14 @@ func (n *node) setLevel(o config.Options) {
 	}
 }
 
-func (n *node) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+// close delivers what waits, for a while. One that another waits for is quick about it
+// where nothing is lost: what the spool has the other will send.
+func (n *node) close(ctx context.Context, successor bool) {
+	patience := goodbye
+	if successor && n.out.spool != nil {
+		patience = time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	n.out.close(ctx)
 }

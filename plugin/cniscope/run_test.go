@@ -16,7 +16,7 @@ func TestOptionsAreAppliedWithoutAnEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer n.close()
+	defer n.close(t.Context(), false)
 	o.Log.Level = "debug"
 	for _, o.Sampling.Ratio = range []float64{0.1, 0.2, 0.3} {
 		n.apply(o)

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/nri"
+)
+
+// life owns what runs in a cniscope that observes a node, each goroutine of it, and ends
+// it in phases: one is over, or was given up, before the next begins.
+type life struct {
+	log *slog.Logger
+	// ctx ends when the sources are to stop; its cause is what stop was called with.
+	ctx  context.Context
+	stop context.CancelCauseFunc
+
+	steps [phases][]step
+	ended bool
+}
+
+// phase is a part of the way down.
+type phase int
+
+// The phases, in their order.
+const (
+	// stopSources: nothing is observed, read or answered any more.
+	stopSources phase = iota
+	// flushOpen: what is open goes to the sinks, as far as it is known.
+	flushOpen
+	// closeSinks: what waits is sent, or stays in the spool, which is free then.
+	closeSinks
+	// letGo of the node: the next cniscope may begin.
+	letGo
+	phases
+)
+
+// patience is how long a phase may take. A source needs up to 4 s (NRI's stub); the sinks
+// have goodbye to deliver what waits, and an exporter twice two seconds to notice that it
+// is over. systemd waits for 90 s and the kubelet for 30.
+func (p phase) patience() time.Duration {
+	switch p {
+	case stopSources:
+		return sourcePatience + time.Second // which source it is has been said by then
+	case closeSinks:
+		return goodbye + 5*time.Second
+	default:
+		return time.Second
+	}
+}
+
+const (
+	// goodbye is how long cniscope tries to deliver what waits when it is told to end.
+	goodbye = 5 * time.Second
+	// sourcePatience is how long one source may take to end.
+	sourcePatience = 5 * time.Second
+)
+
+// shutdownMax is how long all of it takes at most.
+func shutdownMax() (d time.Duration) {
+	for p := range phases {
+		d += p.patience()
+	}
+	return d
+}
+
+// step is what one part of the program does in a phase.
+type step struct {
+	name string
+	do   func(ctx context.Context)
+}
+
+func newLife(ctx context.Context, log *slog.Logger) *life {
+	l := &life{log: log}
+	l.ctx, l.stop = context.WithCancelCause(ctx)
+	return l
+}
+
+// successor tells whether another cniscope waits for this one to end: that of the
+// containerd which comes after the one that started this.
+func (l *life) successor() bool { return errors.Is(context.Cause(l.ctx), nri.ErrRuntimeGone) }
+
+// start runs f in a goroutine of its own. It is told to end, and waited for, with the
+// sources.
+func (l *life) start(name string, f func(ctx context.Context)) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(l.ctx)
+	}()
+	l.at(stopSources, name, func(context.Context) { <-done })
+}
+
+// at has something done in a phase of the end, beside the other steps of that phase. ctx
+// ends when the phase's time is over.
+func (l *life) at(p phase, name string, do func(ctx context.Context)) {
+	l.steps[p] = append(l.steps[p], step{name, do})
+}
+
+// end ends everything. The error names what did not end in its time; then the node is not
+// let go of either: the kernel does that, with all else, when the process is over. A
+// second call does nothing.
+func (l *life) end() error {
+	if l.ended {
+		return nil
+	}
+	l.ended = true
+	l.stop(nil)
+	var stuck []string
+	for p := range phases {
+		if p == letGo && len(stuck) > 0 {
+			continue
+		}
+		if late := l.pass(p); len(late) > 0 {
+			l.log.Error("cniscope ends without waiting any longer", "for", late, "after", p.patience())
+			stuck = append(stuck, late...)
+		}
+	}
+	if len(stuck) > 0 {
+		return errors.New("did not end in time: " + strings.Join(stuck, ", "))
+	}
+	return nil
+}
+
+// pass does the steps of a phase side by side, and returns the names of those that are not
+// done when its time is over.
+func (l *life) pass(p phase) (late []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), p.patience())
+	defer cancel()
+	var mu sync.Mutex
+	left := map[int]string{}
+	for i, s := range l.steps[p] {
+		left[i] = s.name
+	}
+	done := make(chan struct{}, len(left))
+	for i, s := range l.steps[p] {
+		go func() {
+			s.do(ctx)
+			mu.Lock()
+			delete(left, i)
+			mu.Unlock()
+			done <- struct{}{}
+		}()
+	}
+	for range l.steps[p] {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			mu.Lock()
+			defer mu.Unlock()
+			for _, name := range left {
+				late = append(late, name)
+			}
+			slices.Sort(late)
+			return late
+		}
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/spool"
+)
+
+// containerd is restarted, and the next cniscope comes while the one before still tries to
+// send what it has, or has just been killed: it gets the node, and the spool with it.
+func TestTheNextOneHasTheSpool(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it observes the kernel")
+	}
+	for name, end := range map[string]syscall.Signal{"told to end": unix.SIGTERM, "killed": unix.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			h := newHandover(t)
+			first := h.start(false)
+			h.observes(first)
+			h.has(first)
+			second := h.start(true) // it waits
+			check(t, first.Process.Signal(end))
+			h.observes(second)
+			h.has(second)
+		})
+	}
+}
+
+// handover is a node without a runtime, whose backend is away while something waits for it.
+type handover struct {
+	*testing.T
+	ctx              context.Context
+	dir, run, cursor string
+}
+
+func newHandover(t *testing.T) *handover {
+	t.Helper()
+	dir := t.TempDir()
+	h := &handover{T: t, dir: dir, run: filepath.Join(dir, "run"), cursor: filepath.Join(dir, "spool", "cursor")}
+	var cancel context.CancelFunc
+	h.ctx, cancel = context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	s, err := spool.Open(spool.Options{Dir: filepath.Dir(h.cursor), MaxBytes: 1 << 20, MaxAge: time.Hour})
+	check(t, err)
+	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
+		ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "waits"}}}},
+	}}})
+	check(t, err)
+	_, err = s.Append(spool.Operation{Start: time.Now(), End: time.Now(), Data: data})
+	check(t, err)
+	check(t, s.Close())
+	check(t, os.WriteFile(filepath.Join(dir, "cniscope.toml"), fmt.Appendf(nil,
+		"[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n[run]\ndir = %q\n[nri]\nsocket = %q\n[containerd]\naddress = %q\n",
+		nobody(t), filepath.Dir(h.cursor), h.run, filepath.Join(dir, "nri.sock"), filepath.Join(dir, "containerd.sock")), 0o600))
+	return h
+}
+
+// start starts a cniscope, on demand as containerd starts its plugin.
+func (h *handover) start(preinstalled bool) *exec.Cmd {
+	h.Helper()
+	cmd := exec.CommandContext(h.ctx, program, "run", "--config", filepath.Join(h.dir, "cniscope.toml"))
+	cmd.Stdout, cmd.Stderr = h.Output(), h.Output()
+	cmd.Env = []string{"NODE_NAME=n"}
+	if preinstalled {
+		ours, theirs, err := socketpair()
+		check(h.T, err)
+		defer theirs.Close()
+		check(h.T, ours.Close()) // a runtime that does not want to know it
+		cmd.ExtraFiles = []*os.File{theirs}
+		cmd.Env = append(cmd.Env, "NRI_PLUGIN_SOCKET=3", "NRI_PLUGIN_NAME=cniscope", "NRI_PLUGIN_IDX=90")
+	}
+	check(h.T, cmd.Start())
+	h.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+func socketpair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs"), nil
+}
+
+// observes waits until it is this one that observes the node.
+func (h *handover) observes(cmd *exec.Cmd) {
+	h.Helper()
+	for {
+		n, err := control.Client{Dir: h.run}.Node(h.ctx)
+		if err == nil && n.PID == cmd.Process.Pid && n.Probe == "attached" {
+			return
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-h.ctx.Done():
+			h.Fatalf("process %d does not observe the node: %+v, %v", cmd.Process.Pid, n, err)
+		}
+	}
+}
+
+// has checks that it has the spool.
+func (h *handover) has(cmd *exec.Cmd) {
+	h.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid))
+	check(h.T, err)
+	var open []string
+	for _, f := range files {
+		to, _ := os.Readlink(f) // it may be closed again
+		if to == h.cursor {
+			return
+		}
+		open = append(open, to)
+	}
+	h.Errorf("process %d goes without the spool: it has %s", cmd.Process.Pid, strings.Join(open, ", "))
+}
+
+// Whoever asks a second time does not want to wait.
+func TestASecondSignalEndsItAtOnce(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it observes the kernel")
+	}
+	h := newHandover(t)
+	cmd := h.start(false)
+	h.observes(cmd)
+	check(t, cmd.Process.Signal(unix.SIGTERM))
+	for { // the first one has been heard when nobody answers any more
+		if _, err := (control.Client{Dir: h.run}).Node(h.ctx); err != nil {
+			break
+		}
+	}
+	check(t, cmd.Process.Signal(unix.SIGTERM))
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 128+int(unix.SIGTERM) {
+		t.Errorf("it ended by itself: %v", err)
+	}
+}
