@@ -99,11 +99,9 @@ const (
 	CallerRootless Caller = "rootless"
 )
 
-// Anchored tells whether the container runtime vouches for the call, itself or by the agent
-// that one of its plugins calls.
-func (c Caller) Anchored() bool {
-	return c == CallerRuntime || c == CallerAgent || c == ""
-}
+// Anchored tells whether it was the container runtime; of older recordings that is taken to
+// be so.
+func (c Caller) Anchored() bool { return c == CallerRuntime || c == "" }
 
 // Exit says that a process, with all of its threads, is over.
 type Exit struct {

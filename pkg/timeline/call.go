@@ -11,10 +11,13 @@ import (
 // first of a new one.
 func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 	if KindOf(e.Call.Command) == Teardown {
-		closed = t.teardownBegins(now, e.Call.ContainerID)
+		closed = t.teardownBegins(now, e)
 	}
 	op := t.operationOf(now, e)
-	if op == nil || len(t.processes) >= t.options.Processes {
+	if op == nil {
+		return closed
+	}
+	if len(t.processes) >= t.options.Processes {
 		t.stats.Refused++
 		return closed
 	}
@@ -36,9 +39,9 @@ func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 }
 
 // teardownBegins closes the setup of a container that is being torn down.
-func (t *Timeline) teardownBegins(now int64, containerID string) []*Operation {
+func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*Operation {
 	for _, op := range t.open {
-		if op.Kind == Setup && op.ContainerID == containerID && op.commit == 0 {
+		if op.Kind == Setup && op.ContainerID == e.Call.ContainerID && op.commit == 0 && may(e.Caller, op.began) {
 			op.commit, op.closed = now, ClosedNext
 		}
 	}
@@ -56,18 +59,16 @@ func (t *Timeline) teardownBegins(now int64, containerID string) []*Operation {
 // that ends an operation is still part of it: NRI may be heard before the kernel.
 func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 	kind := KindOf(e.Call.Command)
-	for _, op := range t.open {
-		if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.takes(now) {
-			return op
-		}
+	if op := t.underWay(now, e); op != nil {
+		return op
 	}
-	if len(t.open) >= t.options.Operations {
+	if !t.admits(e.Caller) {
 		return nil
 	}
 	op := &operation{Operation: &Operation{
 		Kind: kind, ContainerID: e.Call.ContainerID,
 		Start: now, End: now, Mono: t.mono, Wall: t.wall, MinSpan: t.options.MinSpan,
-	}, names: interfaces{}}
+	}, names: interfaces{}, began: e.Caller}
 	// NRI may have spoken before the first plugin's event was even read.
 	if s := t.sandboxes[op.ContainerID]; kind == Setup && s != nil && s.ran && now < s.since {
 		op.commit, op.closed = s.since, ClosedRunning

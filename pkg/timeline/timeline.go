@@ -37,6 +37,9 @@ type Stats struct {
 	Late uint64
 	// Refused are runs, and processes of runs, beyond the limits.
 	Refused uint64
+	// Unanchored are runs that the container runtime did not start, beyond their half of
+	// Options.Operations.
+	Unanchored uint64
 	// Orphaned are operations that waited in vain to be told what is above them, or had no
 	// room to wait.
 	Orphaned uint64
@@ -266,6 +269,8 @@ func (t *Timeline) touched(root event.Process) (ops []*operation) {
 // operation is an Operation that is not closed.
 type operation struct {
 	*Operation
+	// began is who started its first run.
+	began event.Caller
 	// unheard: what NRI said of it may have been lost.
 	unheard bool
 	images  int // kept so far

@@ -1,0 +1,50 @@
+package timeline
+
+import "github.com/cniscope/cniscope/pkg/event"
+
+// may tells whether a run may be part of an operation that another caller began, or end it. Whoever
+// the runtime does not vouch for can name any container: its operations are beside those of
+// the runtime. An agent works for whoever calls it.
+func may(caller, began event.Caller) bool {
+	return caller == event.CallerAgent || caller.Anchored() == began.Anchored() ||
+		caller.Anchored() && began == event.CallerAgent
+}
+
+// underWay returns the open operation that a run belongs to, those of the runtime first; nil
+// if there is none.
+func (t *Timeline) underWay(now int64, e *event.Exec) *operation {
+	kind := KindOf(e.Call.Command)
+	for _, anchored := range []bool{true, false} {
+		for _, op := range t.open {
+			if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.began.Anchored() == anchored &&
+				may(e.Caller, op.began) && op.takes(now) {
+				return op
+			}
+		}
+	}
+	return nil
+}
+
+// admits tells whether there is room for an operation that caller begins. Those that the
+// runtime did not begin have half of the places, so that whoever passes for a plugin leaves
+// the runtime its own.
+func (t *Timeline) admits(caller event.Caller) bool {
+	if len(t.open) >= t.options.Operations {
+		t.stats.Refused++
+		return false
+	}
+	if caller.Anchored() {
+		return true
+	}
+	taken := 0
+	for _, op := range t.open {
+		if !op.began.Anchored() {
+			taken++
+		}
+	}
+	if taken >= t.options.Operations/2 {
+		t.stats.Unanchored++
+		return false
+	}
+	return true
+}

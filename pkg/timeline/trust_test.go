@@ -1,0 +1,94 @@
+package timeline
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func startedBy(caller event.Caller) func(*event.Exec) {
+	return func(e *event.Exec) { e.Caller = caller }
+}
+
+// A hundred forged calls a second, each a process that exits at once and whose operation
+// waits for the word of NRI, take every place there is in ten seconds.
+func TestWhoeverPassesForAPluginLeavesTheRuntimeItsPlaces(t *testing.T) {
+	for _, forger := range []event.Caller{event.CallerHost, event.CallerPrivileged, event.CallerRootless, event.CallerAgent} {
+		s := tell(t)
+		s.line = New(Options{Settle: 2 * time.Second, MaxHold: 10 * time.Minute, Processes: 8192, Operations: 1024, Spans: 2000})
+		s.at(0, &event.Degraded{Feature: "nri", Restored: true})
+		forged, pods := 6000, 0
+		for i := range int64(forged) {
+			at, p := i*10, fmt.Sprint("forged", i)
+			s.plugin(at, p, "ADD", "evil", startedBy(forger), container(p)).exit(at+1, p)
+			if i%5 == 0 {
+				s.tick(at + 1)
+			}
+			if i%20 == 0 {
+				pods++
+				pod := fmt.Sprint("pod", i)
+				s.plugin(at+2, pod, "ADD", "bridge", startedBy(event.CallerRuntime), container(pod)).exit(at+3, pod)
+			}
+		}
+		s.end()
+		traced := 0
+		for _, op := range s.closed {
+			if op.Calls[0].Runs[0].Name == "bridge" {
+				traced++
+			}
+		}
+		if stats := s.line.Stats(); traced != pods || stats.Refused != 0 || stats.Unanchored == 0 {
+			t.Errorf("%s: %d of %d pods are traced, %+v", forger, traced, pods, stats)
+		}
+	}
+}
+
+// Any container can be named in an environment.
+func TestWhoeverPassesForAPluginIsInNobodysOperation(t *testing.T) {
+	for _, command := range []string{"ADD", "DEL"} {
+		s := tell(t)
+		s.plugin(0, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(10, "a").
+			plugin(20, "f", command, "evil", startedBy(event.CallerHost)).exit(21, "f", 1).
+			plugin(30, "b", "ADD", "portmap", startedBy(event.CallerRuntime)).exit(40, "b").tick(3000).end()
+		if len(s.closed) != 2 {
+			t.Fatalf("%s: %d operations, want the pod's and the forger's", command, len(s.closed))
+		}
+		for _, op := range s.closed {
+			runs := op.Calls[0].Runs
+			if forged := runs[0].Name == "evil"; forged && len(runs) != 1 || !forged && (len(runs) != 2 || op.Closed != ClosedSettled) {
+				t.Errorf("%s: %d runs, closed: %s", command, len(runs), op.Closed)
+			}
+		}
+	}
+}
+
+// Whether or not one was there before it.
+func TestTheRuntimeIsNotInAForgersOperation(t *testing.T) {
+	s := tell(t)
+	s.plugin(0, "f", "ADD", "evil", startedBy(event.CallerPrivileged)).
+		plugin(5, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(10, "a").
+		plugin(11, "d", "DEL", "bridge", startedBy(event.CallerRuntime)).exit(12, "d").exit(20, "f").tick(3000).end()
+	if len(s.closed) != 3 {
+		t.Fatalf("%d operations", len(s.closed))
+	}
+	for _, op := range s.closed {
+		if len(op.Calls) != 1 || len(op.Calls[0].Runs) != 1 {
+			t.Errorf("%s has %d calls", op.Kind, len(op.Calls))
+		}
+	}
+}
+
+// Multus' daemon runs the delegates of whoever called it.
+func TestAnAgentsRunsBelongToTheCallThatWaitsForThem(t *testing.T) {
+	for _, caller := range []event.Caller{event.CallerRuntime, event.CallerHost} {
+		s := tell(t)
+		s.plugin(0, "m", "ADD", "multus-shim", startedBy(caller)).
+			plugin(5, "d", "ADD", "bridge", startedBy(event.CallerAgent), func(e *event.Exec) { e.Parent = "multusd" }).exit(10, "d").
+			exit(20, "m").tick(3000)
+		if len(s.closed) != 1 || len(s.closed[0].Calls) != 1 || len(s.closed[0].Calls[0].Runs) != 2 {
+			t.Errorf("%s: %d operations", caller, len(s.closed))
+		}
+	}
+}
