@@ -16,3 +16,9 @@ func Peer(net.Conn) int { return 0 }
 
 // Ask tells the set who serves a socket.
 func (s *Set) Ask(context.Context, string) error { return nil }
+
+// Seek finds the processes that patterns name.
+func (s *Set) Seek(context.Context, []string, bool) {}
+
+// Name looks for them once.
+func (s *Set) Name([]string, bool) {}

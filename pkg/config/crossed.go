@@ -13,6 +13,10 @@ func crossed(o Options, set positions) map[string]*fault {
 		faults["limits.max_hold"] = wrong("make it longer than limits.settle ("+short(o.Limits.Settle)+")", "%s is too short", short(o.Limits.MaxHold))
 	}
 
+	if has("probe.rootless") && o.Probe.Rootless && len(o.Probe.Callers) == 0 {
+		faults["probe.rootless"] = wrong("name the runtime's program in probe.callers", "does nothing alone")
+	}
+
 	if key, f := o.relayLoop(has); f != nil {
 		faults[key] = f
 	}

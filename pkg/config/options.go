@@ -122,6 +122,10 @@ type Probe struct {
 	// AgentDepth is how far servers are followed: 0 not at all, 1 those that plugins call,
 	// 2 also those that these call.
 	AgentDepth int
+	// Callers are patterns on the paths of programs that run CNI plugins, besides whoever
+	// serves NRI's and containerd's socket. Rootless: also such as are in a user namespace.
+	Callers  []string
+	Rootless bool
 }
 
 // What Probe.Arguments may be.
@@ -213,6 +217,7 @@ func (o Options) clone() Options {
 	o.Sampling.Rules = slices.Clone(o.Sampling.Rules)
 	o.Slow.Rules = slices.Clone(o.Slow.Rules)
 	o.Agents = slices.Clone(o.Agents)
+	o.Probe.Callers = slices.Clone(o.Probe.Callers)
 	o.Export.OTLP.Headers = maps.Clone(o.Export.OTLP.Headers)
 	o.Resource.Attributes = maps.Clone(o.Resource.Attributes)
 	return o

@@ -91,6 +91,10 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 		{"an agent without a name", "[[agent]]\n[[agent]]\nname = \"a\"\n", []string{`agent[0]: command is missing: an agent has a command`, `f.toml:3:1: agent[1].name: is not an option`}},
 		{"an agent's bad pattern", "[[agent]]\ncommand = \"a[\"\n", []string{`f.toml:2:1: agent[0].command: "a[" is not a pattern`}},
 		{"agents too deep", "probe.agent_depth = 3\n", []string{`probe.agent_depth: 3 is out of range: write a whole number from 0 to 2`}},
+		{"a caller without a path", "probe.callers = [\"/usr/bin/a\",\n  \"containerd\"]\n", []string{`f.toml:2:3: probe.callers[1]: "containerd" names no path: write it from the root, as "/usr/bin/cri-dockerd"`}},
+		{"a caller's bad pattern", "probe.callers = [\"/usr/bin/a[\"]\n", []string{`probe.callers[0]: "/usr/bin/a[" is not a pattern`}},
+		{"callers that are no list", "probe.callers = \"/usr/bin/a\"\n", []string{`probe.callers: is text, not a list: write up to 16 of them between [ and ]`}},
+		{"rootless that nobody is", "probe.rootless = true\n", []string{`probe.rootless: does nothing alone: name the runtime's program in probe.callers`}},
 		{"faults in the second rule", `
 [[slow.rule]]
 command = "a"

@@ -23,6 +23,18 @@ func pattern(example string) kind[string] {
 	})
 }
 
+// program is a pattern on the path of an executable.
+func program(example string) kind[string] {
+	path := pattern(example)
+	return kind[string]{toml: path.toml, parse: func(v any) (string, []*fault) {
+		s, faults := path.parse(v)
+		if len(faults) == 0 && !strings.HasPrefix(s, "/") {
+			faults = []*fault{wrong(fmt.Sprintf("write it from the root, as %q", example), "%s names no path", quoted(s))}
+		}
+		return s, faults
+	}}
+}
+
 // ruleList is a list of tables, [[section]], each with two keys: what it matches, and
 // what then holds.
 func ruleList[A, B, R any](section, first string, a kind[A], second string, b kind[B],

@@ -109,6 +109,8 @@ func (o *Options) schema() []option {
 		{"probe.detail", restart, is(&o.Probe.Detail, oneOf(DetailAuto, DetailAlways, DetailCommands))},
 		{"probe.linger", restart, is(&o.Probe.Linger, span(time.Second, longest))},
 		{"probe.agent_depth", restart, is(&o.Probe.AgentDepth, count(0, 2))},
+		{"probe.callers", restart, is(&o.Probe.Callers, listOf(program("/usr/bin/cri-dockerd"), 16))},
+		{"probe.rootless", restart, is(&o.Probe.Rootless, yesNo())},
 
 		{"limits.settle", restart, is(&o.Limits.Settle, span(10*time.Millisecond, time.Minute))},
 		{"limits.max_hold", restart, is(&o.Limits.MaxHold, span(time.Second, longest))},

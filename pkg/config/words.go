@@ -103,6 +103,29 @@ func someOf(set ...string) kind[[]string] {
 	return kind[[]string]{parse: parse, toml: toml}
 }
 
+// listOf is any number of items, in the order they are written.
+func listOf(item kind[string], most int) kind[[]string] {
+	remedy := fmt.Sprintf("write up to %d of them between [ and ]", most)
+	parse := func(v any) (all []string, faults []*fault) {
+		items, ok := v.([]any)
+		switch {
+		case !ok:
+			return nil, []*fault{wrong(remedy, "is %s, not a list", typeName(v))}
+		case len(items) > most:
+			return nil, []*fault{wrong(remedy, "has %d items", len(items))}
+		}
+		for i, v := range items {
+			s, wrong := item.parse(v)
+			for _, f := range wrong {
+				f.under = index(i)
+			}
+			all, faults = append(all, s), append(faults, wrong...)
+		}
+		return all, faults
+	}
+	return kind[[]string]{parse: parse, toml: func(all []string) string { return "[" + list(all) + "]" }}
+}
+
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 // list writes words as TOML would, one after another.

@@ -47,6 +47,8 @@ type Node struct {
 	// Probe is "attached" or "not attached", NRI "registered", "degraded" or "off".
 	Probe string `json:"probe"`
 	NRI   string `json:"nri"`
+	// Believed is who runs CNI plugins, in words; nobody where the runtime is not known.
+	Believed []string `json:"believed,omitempty"`
 }
 
 // Handlers answer questions. They are called from several goroutines.

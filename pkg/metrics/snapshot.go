@@ -34,7 +34,7 @@ type looker struct {
 	look func() Snapshot
 
 	inFlight, oldest                                                 *prometheus.Desc
-	late, refused                                                    *prometheus.Desc
+	late, refused, unanchored                                        *prometheus.Desc
 	waiting, waitingBytes, exported, dropped                         *prometheus.Desc
 	retries, refusedSpans, panics, failing                           *prometheus.Desc
 	spooled, unspooled, spoolBytes, spoolWaiting                     *prometheus.Desc
@@ -56,6 +56,8 @@ func newLooker(look func() Snapshot) *looker {
 
 		late:    desc("events_late_total", "Events of processes whose operation was over, or unknown."),
 		refused: desc("runs_refused_total", "Plugin runs and processes beyond limits.operations and limits.processes."),
+
+		unanchored: desc("unanchored_refused_total", "Plugin runs and processes that the container runtime did not start, beyond their half of limits.operations and limits.processes."),
 
 		waiting:      desc("export_queue_operations", "Operations that wait for a destination, those on their way included.", "destination"),
 		waitingBytes: desc("export_queue_bytes", "What they hold.", "destination"),
@@ -92,7 +94,7 @@ func newLooker(look func() Snapshot) *looker {
 // Describe lists what Collect may give.
 func (l *looker) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat(l.relay.all(), []*prometheus.Desc{
-		l.inFlight, l.oldest, l.late, l.refused,
+		l.inFlight, l.oldest, l.late, l.refused, l.unanchored,
 		l.waiting, l.waitingBytes, l.exported, l.dropped, l.retries, l.refusedSpans, l.panics, l.failing,
 		l.spooled, l.unspooled, l.spoolBytes, l.spoolWaiting,
 		l.attached, l.processes, l.environments, l.undecodable, l.observed, l.detail, l.bpfRuns, l.bpfTime, l.bpfMissed,
@@ -122,6 +124,11 @@ func (l *looker) Collect(metrics chan<- prometheus.Metric) {
 	}
 	to.count(l.late, now.Timeline.Late)
 	to.count(l.refused, now.Timeline.Refused)
+	unanchored := now.Timeline.Unanchored
+	if now.Probe != nil {
+		unanchored += now.Probe.ShareFull
+	}
+	to.count(l.unanchored, unanchored)
 	for _, destination := range now.Exports {
 		l.export(to, destination, now.Time)
 	}

@@ -69,6 +69,8 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 // prepare makes what the options that NRI handed over may have changed. Call it before run.
 func (n *observer) prepare(l *life, o config.Options) (err error) {
 	n.log = l.log
+	n.anchors.Name(o.Probe.Callers, o.Probe.Rootless) // before the probe is loaded
+	n.anchors.Watch(n.believe)
 	if n.relay, err = newRelay(o, n.log); n.relay != nil {
 		l.at(closeSinks, "relay", func(ctx context.Context) { endRelay(ctx, n.relay, n.log) })
 	}
@@ -110,12 +112,16 @@ func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, 
 			Agents:    o.Agents,
 			Depth:     o.Probe.AgentDepth,
 			Anchors:   n.anchors,
+			Rootless:  o.Probe.Rootless,
 			Busy:      busy,
 			Log:       n.log,
 		}},
 	})
 	if n.relay != nil {
 		sources = append(sources, n.relay)
+	}
+	if len(o.Probe.Callers) > 0 {
+		sources = append(sources, callers{n.anchors, o.Probe})
 	}
 	err := source.Merge(ctx, n.log, sourcePatience, take, sources...)
 	if n.plugin != nil {
@@ -124,6 +130,37 @@ func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, 
 			"p99", s.Handler.Quantile(0.99), "max", s.Handler.Max, "dropped", s.Dropped)
 	}
 	return err
+}
+
+// believe says whose plugins are believed from now on.
+func (n *observer) believe(anchors []anchor.Anchor) {
+	if len(anchors) == 0 {
+		n.log.Warn("no container runtime is known: until one is, whoever has CAP_SYS_ADMIN on the node is believed to run CNI plugins; see docs/trust.md",
+			"remedy", "set containerd.address or name its program in probe.callers")
+		return
+	}
+	n.log.Info("believed to run CNI plugins", "who", anchors)
+}
+
+// believed names those that are there.
+func (n *observer) believed() (who []string) {
+	for _, a := range n.anchors.List() {
+		if a.Alive() {
+			who = append(who, a.String())
+		}
+	}
+	return who
+}
+
+// callers looks for whom the operator names, as a source that says nothing.
+type callers struct {
+	anchors *anchor.Set
+	options config.Probe
+}
+
+func (c callers) Run(ctx context.Context, _ event.Sink) error {
+	c.anchors.Seek(ctx, c.options.Callers, c.options.Rootless)
+	return nil
 }
 
 // kernel is the probe as a source, loaded when it is run.

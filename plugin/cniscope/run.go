@@ -206,7 +206,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 		},
 		Node: func() control.Node {
 			probe, nri := sources.state()
-			return control.Node{Version: version(), PID: os.Getpid(), Parent: os.Getppid(), Probe: probe, NRI: nri}
+			return control.Node{Version: version(), PID: os.Getpid(), Parent: os.Getppid(), Probe: probe, NRI: nri, Believed: sources.believed()}
 		},
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 			header, err := settingsOf(o, record.Host().BootID).header()

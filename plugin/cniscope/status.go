@@ -82,6 +82,9 @@ func tell(out io.Writer, s *install.Status) error {
 		row("running", "cniscope %s, process %d%s", r.Version, r.PID, by)
 		row("", "kernel probe: %s", r.Probe)
 		row("", "NRI: %s", r.NRI)
+		for _, who := range r.Believed {
+			row("", "believed: %s", who)
+		}
 	}
 	for _, u := range s.Unknown {
 		row("unknown", "%s", u)

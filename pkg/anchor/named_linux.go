@@ -1,0 +1,117 @@
+package anchor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// byOption is how those are known that the operator names.
+const byOption = "probe.callers"
+
+// seekEvery is how often they are looked for: each look reads a link of every process of the
+// node, some 5 µs each. A runtime that was started is known that much later at most.
+const seekEvery = 5 * time.Second
+
+// initialUserNamespace is PROC_USER_INIT_INO (include/linux/proc_ns.h).
+const initialUserNamespace = 0xEFFFFFFD
+
+// Seek finds the processes whose executable's path patterns name, now and then every few
+// seconds until ctx ends. A path alone proves nothing, since every container has its own
+// files: such a process is an anchor if it could do anything on the node (CAP_SYS_ADMIN in
+// the initial user namespace). One in a user namespace is one only where rootless says so,
+// and its file is the one that lies there on the host.
+func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
+	if len(patterns) == 0 {
+		return
+	}
+	s.Name(patterns, rootless)
+	tick := time.NewTicker(seekEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.Name(patterns, rootless)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Name looks for them once. Where nobody is found those that were stay, as with sockets.
+func (s *Set) Name(patterns []string, rootless bool) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return
+	}
+	var found []Anchor
+	for _, p := range all {
+		file, err := os.Readlink(procFile(p.PID, "exe"))
+		file = strings.TrimSuffix(file, " (deleted)") // it was upgraded, and runs on
+		if err != nil || !slices.ContainsFunc(patterns, func(pattern string) bool { ok, _ := path.Match(pattern, file); return ok }) {
+			continue
+		}
+		a, ok := lookUp(p.PID)
+		switch {
+		case !ok:
+			continue
+		case inInitialUserNamespace(p.PID):
+			ok = mayDoAnything(p.PID)
+		default:
+			ok = rootless && isHosts(p.PID, file)
+			a.Rootless = true
+		}
+		if ok {
+			a.How = byOption
+			found = append(found, a)
+		}
+	}
+	if len(found) > 0 {
+		slices.SortFunc(found, func(a, b Anchor) int { return a.PID - b.PID })
+		s.put(byOption, found[:min(len(found), maxNamed)])
+	}
+}
+
+// maxNamed bounds those that one option names: a pattern that means everything.
+const maxNamed = 32
+
+func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+
+func inInitialUserNamespace(pid int) bool {
+	link, err := os.Readlink(procFile(pid, "ns/user"))
+	return err == nil && link == fmt.Sprintf("user:[%d]", uint32(initialUserNamespace))
+}
+
+func mayDoAnything(pid int) bool {
+	var sets [2]unix.CapUserData
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3, Pid: int32(pid)}
+	return unix.Capget(&header, &sets[0]) == nil && sets[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
+}
+
+// isHosts tells whether the process runs the file that has this path on the host. Nobody's
+// file system is asked for it: one in user space might never answer.
+func isHosts(pid int, file string) bool {
+	identity := func(path string) (id [3]uint64, ok bool) {
+		var s unix.Statx_t
+		err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &s)
+		return [3]uint64{uint64(s.Dev_major), uint64(s.Dev_minor), s.Ino}, err == nil
+	}
+	runs, ok := identity(procFile(pid, "exe"))
+	if !ok {
+		return false
+	}
+	for _, root := range []string{"/proc/1/root", ""} {
+		if lies, ok := identity(root + file); ok {
+			return lies == runs
+		}
+	}
+	return false
+}

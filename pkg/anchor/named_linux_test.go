@@ -1,0 +1,91 @@
+package anchor
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// program is one that a test has for itself: it writes a byte, and reads until its input ends.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	path := filepath.Join(t.TempDir(), name)
+	data, err := os.ReadFile("/bin/dash")
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// started runs a program by a command line before it, and returns when it runs.
+func started(t *testing.T, path string, in ...string) {
+	t.Helper()
+	line := slices.Concat(in, []string{path, "-c", "echo; read line"})
+	c := exec.Command(line[0], line[1:]...)
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		_ = c.Wait()
+	})
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhomTheOperatorNames(t *testing.T) {
+	for name, test := range map[string]struct {
+		in             []string
+		want, rootless bool
+	}{
+		"root":                             {nil, true, true},
+		"root in another mount namespace":  {[]string{"unshare", "--mount"}, true, true},
+		"root without CAP_SYS_ADMIN":       {[]string{"setpriv", "--bounding-set=-sys_admin"}, false, false},
+		"a user":                           {[]string{"setpriv", "--reuid=65534", "--clear-groups"}, false, false},
+		"root of a user namespace":         {[]string{"unshare", "--user", "--map-root-user"}, false, true},
+		"… whose file is the host's":       {[]string{"unshare", "--user", "--map-root-user", "--mount"}, false, true},
+		"… whose file is one of their own": {[]string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", `mount -t tmpfs none ${1%/*} && cp /bin/dash $1 && exec "$@"`, "sh"}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := program(t, "runtime")
+			for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+				if err := os.Chmod(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			started(t, path, test.in...)
+			for rootless, want := range map[bool]bool{false: test.want, true: test.rootless} {
+				s := New()
+				s.Name([]string{"/nowhere", filepath.Dir(path) + "/run*"}, rootless)
+				list := s.List()
+				if (len(list) == 1) != want {
+					t.Errorf("rootless %v: %v", rootless, list)
+				}
+				if want && (list[0].How != byOption || list[0].Rootless == test.want) {
+					t.Errorf("%+v", list[0])
+				}
+				if s.Name([]string{filepath.Dir(path)}, rootless); len(s.List()) != len(list) {
+					t.Error("who was known is not any more")
+				}
+			}
+		})
+	}
+}
