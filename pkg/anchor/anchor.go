@@ -115,6 +115,16 @@ func (a Anchor) Alive() bool {
 	return ok && now.Start == a.Start
 }
 
+// PIDs returns the numbers of the anchors that are there now.
+func (s *Set) PIDs() (pids []int) {
+	for _, a := range s.List() {
+		if a.Alive() {
+			pids = append(pids, a.PID)
+		}
+	}
+	return pids
+}
+
 // Watch calls f with the anchors as they are and then whenever they change, one call after
 // another, until stop is called. f must not call the set's methods.
 func (s *Set) Watch(f func([]Anchor)) (stop func()) {

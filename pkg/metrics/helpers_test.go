@@ -50,7 +50,7 @@ func busy() Snapshot {
 		Probe: &probe.Stats{Tracked: 9, LongEnvironment: 1, Programs: map[string]probe.ProgramStats{
 			"exec": {Runs: 1000, Time: 2 * time.Millisecond}, "fork": {},
 		}},
-		Relay: &relay.Stats{Received: 9, Told: 12, Malformed: 1, Forwarding: relay.Forwarding{
+		Relay: &relay.Stats{Received: 9, Told: 12, Malformed: 1, Refused: map[relay.Refusal]uint64{relay.Stranger: 8, relay.NoRuntime: 1}, Forwarding: relay.Forwarding{
 			Waiting: 2, WaitingBytes: 900, Forwarded: 6, Retries: 3, Dropped: map[relay.Reason]uint64{relay.Full: 1},
 		}},
 		NRI: &nri.Stats{Sessions: 2, Received: 30, Handler: nri.Times{Max: 80 * time.Microsecond}},

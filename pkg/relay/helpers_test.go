@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -22,7 +23,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is also another process on the node.
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(strangerTo); addr != "" {
+		strange(addr)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience is when a test gives up; none waits that long when it passes.
 const patience = 30 * time.Second
@@ -66,6 +74,9 @@ func start(t *testing.T, o Options, upstream *Upstream) *relaying {
 	t.Helper()
 	if o.Listen == "" {
 		o.Listen = free(t)
+	}
+	if o.Runtime == nil {
+		o.Runtime = func() []int { return []int{os.Getpid()} }
 	}
 	o.RetryFrom, o.RetryTo = 5*time.Millisecond, 20*time.Millisecond
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))

@@ -87,7 +87,7 @@ func (q *queue) set(u *Upstream) {
 	}
 	q.way = nil
 	if u != nil {
-		q.way = newWay(*u)
+		q.way = newWay(*u, q.options.Listen)
 	} else {
 		q.stats.Dropped[Nowhere] += q.remove(len(q.waiting))
 	}

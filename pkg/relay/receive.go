@@ -27,7 +27,10 @@ const (
 	readTime = 5 * time.Second
 
 	exportMethod = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-	grpcPrefix   = 5 // a flag (packed) and the length, in front of each gRPC message
+	// marker is on every request that a relay sends on. A runtime's exporter has none, and an
+	// endpoint does not care.
+	marker     = "X-Cniscope-Relayed"
+	grpcPrefix = 5 // a flag (packed) and the length, in front of each gRPC message
 )
 
 // request is what somebody exported: the encoded message as it came.
@@ -41,6 +44,7 @@ var (
 	errEncoding    = errors.New("the request is compressed in another way than gzip")
 	errNotProtobuf = errors.New("the request is no protobuf: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or grpc")
 	errBusy        = errors.New("too many requests at a time")
+	errLoop        = errors.New("the request has been through a relay of cniscope's: relay.upstream leads back to one")
 )
 
 // server speaks both protocols on one port: gRPC is HTTP/2 without TLS.
@@ -79,6 +83,8 @@ func (r *Relay) overHTTP(w http.ResponseWriter, q *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	case errors.Is(err, errTooLarge):
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+	case errors.Is(err, errLoop):
+		http.Error(w, err.Error(), http.StatusLoopDetected)
 	case errors.Is(err, errNotProtobuf):
 		r.counts.malformed.Add(1)
 		http.Error(w, err.Error(), http.StatusUnsupportedMediaType)
@@ -110,6 +116,8 @@ func (r *Relay) overGRPC(w http.ResponseWriter, q *http.Request) {
 		code = codes.Unavailable
 	case errors.Is(err, errTooLarge):
 		code = codes.ResourceExhausted
+	case errors.Is(err, errLoop):
+		code = codes.FailedPrecondition
 	default:
 		code = codes.InvalidArgument
 	}
@@ -123,6 +131,10 @@ func (r *Relay) overGRPC(w http.ResponseWriter, q *http.Request) {
 // receive reads a request, learns from it and sends it on its way. The error says what is
 // wrong with it; that it could not be kept is none.
 func (r *Relay) receive(q *http.Request, limit int, unwrap func([]byte) (request, error)) error {
+	if q.Header.Get(marker) != "" {
+		r.counts.looped.Add(1)
+		return errLoop
+	}
 	release, err := r.slot(q.Context())
 	if err != nil {
 		return err

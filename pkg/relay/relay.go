@@ -7,10 +7,13 @@
 // it is in a bounded queue, or dropped and counted because the queue is full; whether the
 // endpoint is there makes no difference to the one who sends.
 //
-// It listens on loopback and believes nobody: everyone on the node can connect. Requests
-// are bounded in number, size and time; their spans are read field by field, never decoded
-// as a whole; and a span counts only for a sandbox whose CNI call the kernel showed, and
-// only if it was under way for as long as that call (pkg/timeline).
+// It listens on loopback, where everyone on the node can connect, and answers the runtime:
+// a connection is closed before a byte is read unless its other end is a descriptor of the
+// runtime's own process. So what it learns is the runtime's word, and nobody holds a place of
+// the runtime's. Requests are bounded in number, size and time all the same; their spans are
+// read field by field, never decoded as a whole; and a span counts only for a sandbox whose
+// CNI call the kernel showed, and only if it was under way for as long as that call
+// (pkg/timeline).
 package relay
 
 import (
@@ -31,7 +34,7 @@ import (
 )
 
 const (
-	// maxConnections at one time. Containerd has one.
+	// maxConnections of the runtime's at one time. Containerd has one.
 	maxConnections = 64
 	// maxWaiting is how many events may wait for whoever takes them: those of the spans of
 	// a burst of 250 pods.
@@ -50,7 +53,10 @@ type Options struct {
 	// RetryFrom and RetryTo are the pause after the first request that failed and the
 	// longest one. 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
-	Log                *slog.Logger
+	// Runtime returns the processes that are the runtime, and answered; nobody else is. It is
+	// called whenever somebody connects.
+	Runtime func() []int
+	Log     *slog.Logger
 }
 
 // Relay is the receiver and the way on. Make it with New, run it once, close it.
@@ -63,7 +69,8 @@ type Relay struct {
 }
 
 type counts struct {
-	received, spans, told, unheard, unreported, malformed, tooLarge, unread atomic.Uint64
+	refused                                                                         [len(refusals)]atomic.Uint64
+	received, spans, told, unheard, unreported, malformed, tooLarge, unread, looped atomic.Uint64
 }
 
 // New returns a relay that does not listen yet; what it receives is dropped until
@@ -72,6 +79,9 @@ func New(o Options) (*Relay, error) {
 	address, err := netip.ParseAddrPort(o.Listen)
 	if err != nil || !address.Addr().IsLoopback() {
 		return nil, fmt.Errorf("relay: %q is not a port of loopback: use an address as in 127.0.0.1:4319", o.Listen)
+	}
+	if o.Runtime == nil {
+		o.Runtime = func() []int { return nil }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -156,7 +166,7 @@ func (r *Relay) listen(ctx context.Context, listening func()) error {
 			_ = server.Close()
 		}
 	})
-	err = server.Serve(netutil.LimitListener(l, maxConnections))
+	err = server.Serve(netutil.LimitListener(newDoor(l.(*net.TCPListener), r.options.Runtime, &r.counts.refused, r.options.Log), maxConnections))
 	if !stop() {
 		<-closed
 	}

@@ -25,6 +25,11 @@ type Stats struct {
 	// Malformed, TooLarge and Unread requests were answered with an error: they are not
 	// OTLP, are longer than is read, or were cut off, too slow, or too many at a time.
 	Malformed, TooLarge, Unread uint64
+	// Looped requests had been through a relay before.
+	Looped uint64
+	// Refused is how many connections were closed before anything was read, by reason; there
+	// is one for each.
+	Refused map[Refusal]uint64
 	Forwarding
 }
 
@@ -53,9 +58,14 @@ func (f Forwarding) Lost() (n uint64) {
 // Stats returns a snapshot. It is safe for concurrent use.
 func (r *Relay) Stats() Stats {
 	c := &r.counts
+	refused := map[Refusal]uint64{}
+	for i, why := range refusals {
+		refused[why] = c.refused[i].Load()
+	}
 	return Stats{
 		Received: c.received.Load(), Spans: c.spans.Load(), Told: c.told.Load(), Unheard: c.unheard.Load(),
 		Malformed: c.malformed.Load(), TooLarge: c.tooLarge.Load(), Unread: c.unread.Load(),
+		Looped: c.looped.Load(), Refused: refused,
 		Forwarding: r.queue.snapshot(),
 	}
 }

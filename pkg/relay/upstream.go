@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -38,11 +40,12 @@ type way struct {
 	client *http.Client
 }
 
-func newWay(u Upstream) *way {
+// newWay makes the way to an upstream, from a relay that listens on an address.
+func newWay(u Upstream, listen string) *way {
 	protocols := &http.Protocols{}
 	t := &http.Transport{
 		Protocols: protocols, TLSClientConfig: u.TLS, IdleConnTimeout: 2 * time.Minute,
-		MaxResponseHeaderBytes: 64 << 10,
+		MaxResponseHeaderBytes: 64 << 10, DialContext: notTo(listen),
 	}
 	w := &way{Upstream: u, client: &http.Client{Transport: t}}
 	if u.TLS == nil {
@@ -55,6 +58,23 @@ func newWay(u Upstream) *way {
 	}
 	orElse(&w.Timeout, 10*time.Second)
 	return w
+}
+
+// notTo dials everybody but the one who listens there: however it was written, and whatever a
+// name meant at that moment.
+func notTo(listen string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	self, _ := netip.ParseAddrPort(listen) // New has checked it
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if to := c.RemoteAddr().(*net.TCPAddr).AddrPort(); to.Port() == self.Port() && to.Addr().Unmap() == self.Addr().Unmap() {
+			_ = c.Close()
+			return nil, fmt.Errorf("%s is the relay itself: name the real endpoint in relay.upstream or export.otlp.endpoint", text.Clean(address, text.Bound))
+		}
+		return c, nil
+	}
 }
 
 // refusedError says that the upstream does not take a request, now or later.
@@ -93,6 +113,7 @@ func (w *way) send(ctx context.Context, q request) (err error) {
 	call.Header.Set("Content-Type", "application/grpc+proto")
 	call.Header.Set("Te", "trailers")
 	call.Header.Set("User-Agent", "cniscope")
+	call.Header.Set(marker, "1")
 	if q.gzip {
 		call.Header.Set("Grpc-Encoding", "gzip")
 	}

@@ -71,7 +71,7 @@ func (n *observer) prepare(l *life, o config.Options) (err error) {
 	n.log = l.log
 	n.anchors.Name(o.Probe.Callers, o.Probe.Rootless) // before the probe is loaded
 	n.anchors.Watch(n.believe)
-	if n.relay, err = newRelay(o, n.log); n.relay != nil {
+	if n.relay, err = newRelay(o, n.anchors, n.log); n.relay != nil {
 		l.at(closeSinks, "relay", func(ctx context.Context) { endRelay(ctx, n.relay, n.log) })
 	}
 	return err

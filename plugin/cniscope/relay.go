@@ -4,12 +4,13 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/relay"
 )
 
 // newRelay makes the receiver for containerd's own spans; nil where it is off.
-func newRelay(o config.Options, log *slog.Logger) (*relay.Relay, error) {
+func newRelay(o config.Options, anchors *anchor.Set, log *slog.Logger) (*relay.Relay, error) {
 	if o.Relay.Listen == "" {
 		return nil, nil
 	}
@@ -17,7 +18,7 @@ func newRelay(o config.Options, log *slog.Logger) (*relay.Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := relay.New(relay.Options{Listen: o.Relay.Listen, Bytes: int(o.Relay.Queue), Log: log})
+	r, err := relay.New(relay.Options{Listen: o.Relay.Listen, Bytes: int(o.Relay.Queue), Runtime: anchors.PIDs, Log: log})
 	if err != nil {
 		return nil, err
 	}

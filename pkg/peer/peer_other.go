@@ -1,0 +1,17 @@
+//go:build !linux
+
+package peer
+
+import (
+	"errors"
+	"net"
+)
+
+// Owned cannot tell on this platform.
+func Owned(conns []*net.TCPConn, _ []int) []error {
+	errs := make([]error, len(conns))
+	for i := range errs {
+		errs[i] = errors.ErrUnsupported
+	}
+	return errs
+}

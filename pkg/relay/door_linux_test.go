@@ -1,0 +1,195 @@
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// strangerTo is the relay's address in the environment of another process on the node, and
+// strangerHas how many connections it has open.
+const (
+	strangerTo  = "CNISCOPE_TEST_STRANGER"
+	strangerHas = "CNISCOPE_TEST_STRANGER_HAS"
+)
+
+// strange opens connections of every unfriendly kind, posts its input, and says how that
+// was answered. The connections stay open until its input ends.
+func strange(addr string) {
+	var connections int
+	_, _ = fmt.Sscan(os.Getenv(strangerHas), &connections)
+	in := bufio.NewReader(os.Stdin)
+	var length int
+	_, _ = fmt.Fscanln(in, &length)
+	body := make([]byte, length)
+	_, _ = io.ReadFull(in, body)
+	var open []net.Conn
+	for i := range connections {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			continue // sent away already
+		}
+		open = append(open, c)
+		switch i % 4 {
+		case 0: // says nothing
+		case 1:
+			_, _ = io.WriteString(c, "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 10\r\n\r\n")
+		case 2:
+			_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX-Huge: "+strings.Repeat("x", 64<<10))
+		case 3:
+			_ = c.(*net.TCPConn).CloseWrite()
+		}
+	}
+	answer, err := http.Post("http://"+addr+"/v1/traces", "application/x-protobuf", bytes.NewReader(body))
+	if err == nil {
+		fmt.Println("answered", answer.StatusCode)
+	} else {
+		fmt.Println("not answered")
+	}
+	_, _ = in.ReadByte()
+	for _, c := range open {
+		_ = c.Close()
+	}
+}
+
+// stranger runs another process until the end of the test, and returns how it was answered.
+func stranger(t *testing.T, addr string, connections int, body []byte) string {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), strangerTo+"="+addr, fmt.Sprint(strangerHas, "=", connections))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	if _, err := fmt.Fprintf(in, "%d\n%s", len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// forged is a request that names a span as above the call of a sandbox.
+func forged(t *testing.T) []byte {
+	t.Helper()
+	return recorded(t, "containerd-2.3.7.pb")
+}
+
+// A child of the runtime is a process like any other, of the same user.
+func TestOnlyTheRuntimeIsAnswered(t *testing.T) {
+	c := collect(t, "127.0.0.1:0", &collector{})
+	r := start(t, Options{}, c.upstream())
+	if got := stranger(t, r.addr, 0, forged(t)); got != "not answered" {
+		t.Errorf("a stranger is %s", got)
+	}
+	if s := r.Stats(); s.Refused[Stranger] == 0 || s.Received != 0 || s.Told != 0 {
+		t.Errorf("%+v", s)
+	}
+	if told := r.told(); told != nil {
+		t.Errorf("a stranger told of the spans %q", told)
+	}
+	if code := post(t, r.addr, forged(t)); code != http.StatusOK {
+		t.Errorf("the runtime is answered %d", code)
+	}
+	eventually(t, "its spans are told", func() bool { return len(r.told()) > 0 })
+}
+
+func TestNobodyIsAnsweredWhileTheRuntimeIsUnknown(t *testing.T) {
+	var known atomic.Bool
+	r := start(t, Options{Runtime: func() []int {
+		if known.Load() {
+			return []int{os.Getpid()}
+		}
+		return nil
+	}}, nil)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	if answer, err := client.Post("http://"+r.addr+"/v1/traces", "application/x-protobuf", nil); err == nil {
+		answer.Body.Close()
+		t.Errorf("answered %d", answer.StatusCode)
+	}
+	if s := r.Stats(); s.Refused[NoRuntime] == 0 {
+		t.Errorf("%+v", s)
+	}
+	known.Store(true)
+	if code := post(t, r.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
+		t.Errorf("once it is known it is answered %d", code)
+	}
+}
+
+// Whoever is idle, slow, half open or endless holds nothing of the runtime's.
+func TestStrangersHoldNoPlace(t *testing.T) {
+	r := start(t, Options{}, nil)
+	if got := stranger(t, r.addr, 500, nil); got != "not answered" {
+		t.Errorf("a stranger is %s", got)
+	}
+	if code := post(t, r.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
+		t.Errorf("beside strangers the runtime is answered %d", code)
+	}
+	eventually(t, "all strangers are sent away", func() bool {
+		s := r.Stats()
+		return s.Refused[Stranger]+s.Refused[Unseen] >= 501
+	})
+}
+
+// However it is written, and whatever a name means when it is dialled.
+func TestTheRelayDoesNotSendToItself(t *testing.T) {
+	for _, host := range []string{"localhost", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "127.0.0.1"} {
+		t.Run(host, func(t *testing.T) {
+			r := start(t, Options{}, nil)
+			_, port, _ := net.SplitHostPort(r.addr)
+			for _, port := range []string{port, "0" + port} {
+				r.SetUpstream(&Upstream{Endpoint: host + ":" + port})
+				before := r.Stats()
+				if code := post(t, r.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
+					t.Fatalf("answered %d", code)
+				}
+				eventually(t, "it was tried twice", func() bool { return r.Stats().Retries >= before.Retries+2 })
+				if s := r.Stats(); s.Received != before.Received+1 || !strings.Contains(s.LastError, "is the relay itself") {
+					t.Errorf("%+v", s)
+				}
+				r.SetUpstream(nil)
+			}
+		})
+	}
+}
+
+// A loop over others ends where it comes back: not by its address, but by what it says.
+func TestALoopOverAnotherRelayEnds(t *testing.T) {
+	first, second := start(t, Options{}, nil), start(t, Options{}, nil)
+	first.SetUpstream(&Upstream{Endpoint: second.addr})
+	second.SetUpstream(&Upstream{Endpoint: first.addr})
+	if code := post(t, first.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
+		t.Fatalf("answered %d", code)
+	}
+	eventually(t, "the second has refused it", func() bool { return second.Stats().Looped == 1 })
+	eventually(t, "it is given up", func() bool { return first.Stats().Dropped[Refused] == 1 })
+	if s := second.Stats(); s.Received != 0 || first.Stats().Received != 1 {
+		t.Errorf("%+v", s)
+	}
+	if code := post(t, first.addr, nil, marker+": 1"); code != http.StatusLoopDetected {
+		t.Errorf("over HTTP it is answered %d", code)
+	}
+}
