@@ -117,7 +117,7 @@ treshold = "1s"
 		{"a ca that is not there", "[export.otlp]\nca = \"/does/not/exist.pem\"\n", []string{`f.toml:2:1: export.otlp.ca: stat /does/not/exist.pem: no such file or directory: name a readable PEM file`}},
 		{"a certificate without its key", "[export.otlp]\ncert = \"/c.pem\"\n", []string{`export.otlp.cert: is there without a key: set key too`}},
 		{"holding shorter than settling", "limits.settle = \"30s\"\nlimits.max_hold = \"10s\"\n", []string{`f.toml:2:8: limits.max_hold: 10s is too short: make it longer than limits.settle (30s)`}},
-		{"a relay that others can reach", "relay.listen = \"0.0.0.0:4319\"\n", []string{`relay.listen: "0.0.0.0:4319" can be reached by others: whoever connects is served: write "127.0.0.1:4319"`}},
+		{"a relay that others can reach", "relay.listen = \"0.0.0.0:4319\"\n", []string{`relay.listen: "0.0.0.0:4319" can be reached by others: write "127.0.0.1:4319"`}},
 		{"a relay without an address", "relay.listen = \"localhost:4319\"\n", []string{`relay.listen: "localhost:4319" is not an IP and a port: write "127.0.0.1:4319"`}},
 		{"a relay to itself", "relay.listen = \"127.0.0.1:4319\"\nexport.otlp.endpoint = \"http://127.0.0.1:4319\"\n", []string{`f.toml:2:13: export.otlp.endpoint: the relay would send to itself: name the real endpoint`}},
 		{"all at once, in the order of the file", `

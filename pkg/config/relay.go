@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"net/netip"
 	"time"
 )
@@ -28,14 +29,19 @@ func (o Options) RelayUpstream() OTLP {
 	return upstream
 }
 
+const loopRemedy = "name the real endpoint in relay.upstream or export.otlp.endpoint"
+
 // relayLoop finds a relay that would send to itself, and the option to blame.
 func (o Options) relayLoop(has func(string) bool) (string, *fault) {
-	if upstream, _ := o.RelayUpstream().Target(); o.Relay.Listen == "" || upstream != o.Relay.Listen {
+	// Nobody is asked for names here: Warnings does, and the relay when it dials.
+	known, cancel := context.WithCancel(context.Background())
+	cancel()
+	if !o.RelayUpstream().leadsTo(known, o.Relay.Listen) {
 		return "", nil
 	}
 	for _, key := range []string{"relay.upstream", "export.otlp.endpoint", "relay.listen"} {
 		if has(key) {
-			return key, wrong("name the real endpoint in relay.upstream or export.otlp.endpoint", "the relay would send to itself")
+			return key, wrong(loopRemedy, "the relay would send to itself")
 		}
 	}
 	return "", nil
@@ -52,7 +58,7 @@ func loopback() kind[string] {
 			return wrong(`write "127.0.0.1:4319"`, "%s is not an IP and a port", quoted(s))
 		}
 		if !a.Addr().IsLoopback() {
-			return wrong(`write "127.0.0.1:4319"`, "%s can be reached by others: whoever connects is served", quoted(s))
+			return wrong(`write "127.0.0.1:4319"`, "%s can be reached by others", quoted(s))
 		}
 		return nil
 	})

@@ -26,16 +26,21 @@ func configCheckCmd() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Say what is wrong in an options file, each mistake with its line and remedy",
 		Long: `Say what is wrong in an options file, each mistake with its line and remedy.
-Of a file that is right it says what differs from the defaults. The environment
-plays no part.`,
+Of a file that is right it says what is unwise in it, as a token that is sent in plain
+text to another machine, and what differs from the defaults. The environment plays no
+part.`,
 		Args:         cobra.ExactArgs(1),
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := config.Load(args[0])
+			source := config.Source{Base: config.Default(), Path: args[0]}
+			o, err := source.Load()
 			if err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
+			for _, w := range source.Warnings(cmd.Context(), o) {
+				fmt.Fprintf(out, "warning: %s\n", w.Error())
+			}
 			fmt.Fprintf(out, "%s is right\n", args[0])
 			for _, c := range o.Changes(config.Default()) {
 				c.Live = true // nothing runs that would need a restart

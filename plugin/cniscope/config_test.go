@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ func TestConfigCommands(t *testing.T) {
 	}
 	right := file("right.toml", "slow.command = \"1s\"\n[export.otlp]\nheaders = { authorization = \"hunter2\" }\n")
 	wrong := file("wrong.toml", "slow.comand = \"1s\"\nlog.level = 3\n")
+	plain := file("plain.toml", "[export.otlp]\nendpoint = \"http://192.0.2.1:4317\"\nheaders = { authorization = \"hunter2\" }\n")
 	t.Setenv("NODE_NAME", "node-7")
 
 	tests := []struct {
@@ -28,6 +30,7 @@ func TestConfigCommands(t *testing.T) {
 		want []string
 	}{
 		{[]string{"check", right}, false, []string{"right.toml is right\n", "  slow.command: 250ms -> 1s\n"}},
+		{[]string{"check", plain}, false, []string{"warning: " + plain + ":3:1: export.otlp.headers: anybody on the way to", "plain.toml is right\n"}},
 		{[]string{"check", wrong}, true, []string{"wrong.toml:1:6: slow.comand", "wrong.toml:2:5: log.level"}},
 		{[]string{"check", "/not/there.toml"}, true, []string{"/not/there.toml"}},
 		{[]string{"check"}, true, nil},
@@ -58,6 +61,7 @@ func TestConfigCommands(t *testing.T) {
 
 func runCommand(cmd *cobra.Command, args ...string) (string, error) {
 	var out strings.Builder
+	cmd.SetContext(context.Background())
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)

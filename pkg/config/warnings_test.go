@@ -1,0 +1,73 @@
+package config
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A loop is one however it is written. What only a resolver knows the relay finds when it
+// dials.
+func TestARelayToItselfIsFoundInAnySpelling(t *testing.T) {
+	for listen, upstreams := range map[string]map[string]bool{
+		"127.0.0.1:4319": {
+			"http://127.0.0.1:4319": true, "http://localhost:4319": true, "http://LocalHost.:4319": true, "http://x.localhost:4319": true,
+			"http://0.0.0.0:4319": true, "http://[::]:4319": true, "http://[::ffff:127.0.0.1]:4319": true,
+			"http://127.0.0.1:04319": true, "https://127.0.0.1:4319/": true, "127.0.0.1:4319": true,
+			"http://127.0.0.1:4317": false, "http://127.0.0.2:4319": false, "http://[::1]:4319": false, "http://192.0.2.1:4319": false,
+		},
+		"[::1]:4319":              {"http://[::1]:4319": true, "http://[0:0::1]:4319": true, "http://localhost:4319": true, "http://127.0.0.1:4319": false},
+		"[::ffff:127.0.0.1]:4319": {"http://127.0.0.1:4319": true},
+	} {
+		for upstream, loop := range upstreams {
+			for _, text := range []string{
+				"[relay]\nlisten = \"" + listen + "\"\nupstream = \"" + upstream + "\"\n",
+				"[relay]\nlisten = \"" + listen + "\"\n[export.otlp]\nendpoint = \"" + upstream + "\"\n",
+			} {
+				_, err := Parse("f.toml", []byte(text))
+				if found := err != nil && strings.Contains(err.Error(), "would send to itself"); found != loop {
+					t.Errorf("%s to %s: %v", listen, upstream, err)
+				}
+			}
+		}
+	}
+}
+
+func TestATokenInPlainTextToAnotherMachineIsAWarning(t *testing.T) {
+	const headers = "headers = { authorization = \"Bearer hunter2\" }\n"
+	for _, test := range []struct{ name, text, want string }{
+		{"another machine", "[export.otlp]\nendpoint = \"http://192.0.2.1:4317\"\n" + headers, `:3:1: export.otlp.headers: anybody on the way to "http://192.0.2.1:4317" can read "authorization"`},
+		{"one that cannot be found", "[export.otlp]\nendpoint = \"http://collector.invalid:4317\"\n" + headers, ":3:1: export.otlp.headers: "},
+		{"without a scheme", "[export.otlp]\nendpoint = \"192.0.2.1:4317\"\ninsecure = true\n" + headers, ":4:1: export.otlp.headers: "},
+		{"another machine by the relay", "[export.otlp]\n" + headers + "[relay]\nlisten = \"127.0.0.1:4319\"\nupstream = \"http://192.0.2.1:4317\"\n", ":5:1: relay.upstream: anybody on the way"},
+		{"TLS", "[export.otlp]\nendpoint = \"https://192.0.2.1:4317\"\n" + headers, ""},
+		{"this machine", "[export.otlp]\nendpoint = \"http://127.0.0.1:4317\"\n" + headers, ""},
+		{"this machine by name", "[export.otlp]\nendpoint = \"http://localhost:4317\"\n" + headers, ""},
+		{"no headers", "[export.otlp]\nendpoint = \"http://192.0.2.1:4317\"\n", ""},
+		{"a relay that is off", "[export.otlp]\n" + headers + "[relay]\nupstream = \"http://192.0.2.1:4317\"\n", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "f.toml")
+			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			source := Source{Base: Default(), Path: file}
+			o, err := source.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			unasked, cancel := context.WithCancel(t.Context())
+			cancel()
+			var got []string
+			for _, w := range source.Warnings(unasked, o) {
+				got = append(got, w.Error())
+			}
+			all := strings.Join(got, "\n")
+			if (test.want == "") != (all == "") || !strings.Contains(all, test.want) || strings.Contains(all, "hunter2") {
+				t.Errorf("%q, want %q", all, test.want)
+			}
+		})
+	}
+}
