@@ -194,12 +194,31 @@ func (k kernel) Run(ctx context.Context, sink event.Sink) error {
 type attached struct {
 	mu    sync.Mutex
 	probe *probe.Probe
+	ready chan struct{} // closed once it was attached
+	once  sync.Once
 }
 
 func (a *attached) set(p *probe.Probe) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.probe = p
+	a.mu.Unlock()
+	if p != nil {
+		a.attach()
+	}
+}
+
+func (a *attached) attach() {
+	a.once.Do(func() { close(a.first()) })
+}
+
+// first is closed when it is attached for the first time.
+func (a *attached) first() chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ready == nil {
+		a.ready = make(chan struct{})
+	}
+	return a.ready
 }
 
 // stats returns nil while it is not attached.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -93,6 +94,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 		})
 	})
 	l.start("SIGHUP", reloadOnHangup(options))
+	l.start("systemd", func(ctx context.Context) { tellSystemd(ctx, l.log, sources.probe.first(), n.alive) })
 	n.serve(l, o, sources)
 
 	l.log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
@@ -224,6 +226,8 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 
 // take is the way of one event.
 func (n *node) take(e event.Event) {
+	n.pulse.begin(clock.Monotonic()) // the event may be old, where many wait
+	defer n.pulse.end()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	defer func() {
@@ -232,8 +236,6 @@ func (n *node) take(e event.Event) {
 			n.log.Error("an event caused a panic; please report this", "event", fmt.Sprintf("%T", e.Body), "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	n.pulse.begin(e.Time)
-	defer n.pulse.end()
 	say(n.log, e)
 	n.others.send(e)
 	n.telemetry.event(e)
@@ -241,6 +243,11 @@ func (n *node) take(e event.Event) {
 		n.result(r)
 	}
 	n.open.set(n.pipeline.Open())
+}
+
+// alive tells whether events are taken: what kubelet and systemd want to know.
+func (n *node) alive() (report string, ok bool) {
+	return n.pulse.check(clock.Monotonic(), n.open.is())
 }
 
 // flush sends what is still open, as far as it is known.

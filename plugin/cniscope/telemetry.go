@@ -35,7 +35,7 @@ func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 	})}
 	var err error
 	t.server, err = metrics.Serve(o.Metrics.Listen, t.counts.Handler(), metrics.Checks{
-		Alive: func() (string, bool) { return n.pulse.check(clock.Monotonic(), n.open.is()) },
+		Alive: n.alive,
 		Ready: sources.ready,
 	}, n.log)
 	if err != nil {

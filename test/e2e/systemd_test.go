@@ -34,6 +34,8 @@ func TestInstalledWithSystemd(t *testing.T) {
 		t.Errorf("process %d was replaced by %d, though nothing has changed", first, again)
 	}
 
+	first = b.hangs(first)
+
 	b.newer()
 	b.does("install", "changed   /usr/local/bin/cniscope")
 	second := b.active("cniscope")
@@ -83,6 +85,37 @@ func TestInstalledWithSystemd(t *testing.T) {
 	b.same(before)
 	b.run("systemctl mask cniscope")
 	b.fails("install --containerd-version 2.4", "masked", "systemctl unmask cniscope")
+}
+
+// hangs stops the process that runs, and returns the one that systemd has put in its place.
+func (b *booted) hangs(first int) (second int) {
+	b.Helper()
+	const override = "/run/systemd/system/cniscope.service.d/impatient.conf"
+	b.write(override, "[Service]\nWatchdogSec=2s\nRestartSec=100ms\n")
+	b.run("systemctl daemon-reload; systemctl restart cniscope")
+	first = b.active("cniscope")
+	// It is idle, and fed all the same.
+	fed := func() string { return b.run("systemctl show cniscope -p WatchdogTimestampMonotonic") }
+	for last, n := fed(), 0; n < 4; {
+		if now := fed(); now != last {
+			last, n = now, n+1
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if now := b.active("cniscope"); now != first {
+		b.Errorf("process %d was replaced by %d, though it was alive", first, now)
+	}
+	b.run(fmt.Sprintf("kill -STOP %d", first))
+	for deadline := time.Now().Add(60 * time.Second); second == first || second == 0; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatal("it hangs, and systemd lets it:\n", b.run("systemctl status cniscope || true"))
+		}
+		_, _ = fmt.Sscanf(b.run("systemctl show -p MainPID cniscope"), "MainPID=%d", &second)
+	}
+	b.run("for i in $(seq 300); do systemctl is-active --quiet cniscope && exit 0; sleep 0.1; done; exit 1")
+	b.does("status", "kernel probe: attached")
+	b.run("rm " + override + "; systemctl daemon-reload; systemctl restart cniscope")
+	return b.active("cniscope")
 }
 
 // booted is a systemd in namespaces of its own, whose /etc, /usr/local and /var/lib are
