@@ -1,12 +1,14 @@
 package probe
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -23,6 +26,8 @@ const (
 	runs = "RUNS"
 	// late: before it takes a call it runs a command, and before that it waits for this file.
 	late = "LATE"
+	// enters is the file of a network namespace in which it forwards packets for each call.
+	enters = "ENTERS"
 	// further: for each call it calls another agent, which is there, and runs nothing itself.
 	further = "FURTHER"
 )
@@ -51,6 +56,11 @@ func agentAct(address string) error {
 			cmd = exec.Command(plugin)
 			cmd.Stdin = strings.NewReader("{}")
 		}
+		if file := os.Getenv(enters); file != "" {
+			if err := forwardIn(file); err != nil {
+				return err
+			}
+		}
 		if next := os.Getenv(further); next != "" {
 			up, err := net.Dial("unix", next)
 			if err != nil {
@@ -64,6 +74,23 @@ func agentAct(address string) error {
 		_, _ = c.Write([]byte("x"))
 		c.Close()
 	}
+}
+
+// forwardIn sets a sysctl in a network namespace.
+func forwardIn(file string) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread goes
+		f, err := os.Open(file)
+		if err == nil {
+			err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
+		}
+		if err == nil {
+			err = os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0)
+		}
+		done <- err
+	}()
+	return <-done
 }
 
 // startAgent runs it until the test is over.
@@ -149,6 +176,30 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 		}
 	}
 	t.Errorf("the agent's command was not seen: %+v", o.execs())
+}
+
+// A server is told the path of the sandbox's namespace, and no more. Before it is called its
+// number is not known: nobody but the kernel says which one it opened.
+func TestTheNamespaceThatAnAgentOpens(t *testing.T) {
+	name := "cni-" + strings.ToLower(rand.Text())[:8] + "-0a1b2c"
+	if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+		t.Skipf("no named namespaces here: %s", out)
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", name).Run() })
+	address := filepath.Join(t.TempDir(), "agent.sock")
+	agent := startAgent(t, address, enters+"=/var/run/netns/"+name)
+	cmd := acting(t, "dial", "unix "+address)
+	cmd.Env[slices.Index(cmd.Env, "CNI_NETNS=/run/netns/c1")] = "CNI_NETNS=/run/netns/" + name
+	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+		o.agents = []int{agent.Pid}
+		if err := cmd.Run(); err != nil {
+			t.Error(err)
+		}
+	})
+	settings := all[*event.Setting](o)
+	if len(settings) != 1 || !slices.Equal(settings[0].Mentions, []string{container}) {
+		t.Errorf("%+v", settings)
+	}
 }
 
 // Multus' daemon, or the runtime itself where a plugin asks it something.

@@ -113,7 +113,7 @@ func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
 	}
 	im.describe(e, d.arguments)
 	if up := d.inside.processes[e.Parent]; up != nil && up.depth > 0 {
-		e.Mentions = d.inside.mentions([]event.Namespace{e.NetNS}, im.args...)
+		e.Mentions = d.inside.mentions([]event.Namespace{e.NetNS}, nil, im.args...)
 	}
 	return event.Event{Time: int64(w.H.Time), Body: e}, nil
 }

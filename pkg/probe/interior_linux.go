@@ -93,7 +93,7 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 		in.space(b.NetNS)
 		switch leads := p.leader == b.Process; {
 		case p.leader == "" && b.InPath && b.Call != nil, p.leader != "" && b.Delegates(leads, in.stdinOf(p.leader)):
-			in.begin(b.Call, b.PID)
+			in.begin(b.Call)
 			p.leader, p.stdin, p.streams = b.Process, b.Stdin, &streams{from: p.pipes.in, to: p.pipes.out}
 			p.container, p.depth, p.home = b.Call.ContainerID, 0, b.NetNS.Key
 		case leads: // another image of the same run

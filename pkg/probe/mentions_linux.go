@@ -1,28 +1,34 @@
 package probe
 
 import (
-	"fmt"
+	"crypto/sha1" // as the agents do whose interfaces are named by it; it protects nothing
+	"crypto/sha256"
+	"encoding/hex"
 	"net/netip"
-	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"unicode"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// What a server does may be done for any of the calls that are open, or for none. What
-// it names is evidence: the id of a container, a pod, a namespace, an interface, an
-// address. Here is known what names the open calls, and only the ids of those that an
-// event mentions get into it.
+// What a server does may be done for any of the calls that are open, or for none. What it
+// names is evidence: the id of a container, its network namespace, an interface, an address.
+// Here is known what names the open calls, and only the ids of those that an event mentions
+// get into it.
+//
+// Evidence is only what the runtime, the plugin or the kernel chose. The name of a pod or of
+// a namespace is none: pods are called nat, add and eth0, and what one's owner writes into an
+// annotation or a policy stands in the arguments of an agent's commands. Neither is what two
+// sandboxes share.
 
 const (
 	// idPrefix is how much of a container's id is enough: as many digits as crictl and
 	// docker show, by accident the same once in 10^15.
 	idPrefix = 12
+	// hashPrefix is how many digits of a hash are: antrea takes six, others more.
+	hashPrefix = 6
 	// remember is how many sandboxes are known at once.
 	remember = 1024
 	// maxNames bounds interfaces, addresses and namespaces of one sandbox.
@@ -31,18 +37,21 @@ const (
 
 // sandbox is what names one for which a call is open.
 type sandbox struct {
-	id, pod, netns, ifname string
-	interfaces             []string
-	addresses              []netip.Addr
-	spaces                 []string // inode numbers of network namespaces
+	id, pod string
+	netns   string   // as much of its path as no other one has, see tail
+	hashes  []string // of the id, in hexadecimal digits
+	// interfaces, addresses and namespaces (by key) are what its plugins made, answered and
+	// entered.
+	interfaces []string
+	addresses  []netip.Addr
+	spaces     []string
 	// runs are how many of its plugins run; over is when the last was over.
 	runs int
 	over int64
 }
 
-// begin notes a plugin's run, end that it is over. Of the namespace in its environment a
-// server may know only the number.
-func (in *interior) begin(c *event.Call, pid uint32) {
+// begin notes a plugin's run, end that it is over.
+func (in *interior) begin(c *event.Call) {
 	if c.ContainerID == "" {
 		return
 	}
@@ -51,16 +60,46 @@ func (in *interior) begin(c *event.Call, pid uint32) {
 		if len(in.sandboxes) >= remember {
 			return
 		}
-		s = &sandbox{id: c.ContainerID}
+		short, long := sha1.Sum([]byte(c.ContainerID)), sha256.Sum256([]byte(c.ContainerID))
+		s = &sandbox{id: c.ContainerID, hashes: []string{hex.EncodeToString(short[:]), hex.EncodeToString(long[:])}}
 		in.sandboxes[c.ContainerID] = s
 	}
-	s.pod, s.netns, s.ifname = c.Pod.Name, c.NetNS, c.IfName
+	s.pod, s.netns = c.Pod.Name, tail(c.NetNS)
 	s.runs++
-	if info, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", pid, c.NetNS)); err == nil && c.NetNS != "" {
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			s.spaces = more(s.spaces, strconv.FormatUint(stat.Ino, 10))
+}
+
+// tail is how a namespace's file is known by whatever way it is reached: by its last names
+// that somebody drew ("cni-786877ce-…"), else by all of its path ("/proc/77/ns/net").
+func tail(file string) string {
+	if file = path.Clean(file); !path.IsAbs(file) || file == "/" {
+		return ""
+	}
+	for i := len(file) - 1; i >= 0; i-- {
+		if file[i] == '/' && drawn(file[i+1:]) {
+			return file[i+1:]
 		}
 	}
+	return file
+}
+
+// drawn tells whether a name was drawn or computed and not chosen: it holds six hexadecimal
+// digits in a row, and they are no word.
+func drawn(name string) bool {
+	run, digit := 0, false
+	for _, r := range name {
+		switch {
+		case r >= '0' && r <= '9':
+			run, digit = run+1, true
+		case r >= 'a' && r <= 'f':
+			run++
+		default:
+			run, digit = 0, false
+		}
+		if run >= hashPrefix && digit {
+			return true
+		}
+	}
+	return false
 }
 
 func (in *interior) end(id string, now int64) {
@@ -80,40 +119,92 @@ func (in *interior) forgetSandboxes(now int64) {
 	}
 }
 
-// mentions lists the sandboxes that texts, or namespaces, name; in the order of their
-// ids.
-func (in *interior) mentions(spaces []event.Namespace, texts ...string) (ids []string) {
-	for id, s := range in.sandboxes {
-		within := slices.ContainsFunc(spaces, func(ns event.Namespace) bool { return slices.Contains(s.spaces, ns.Label) })
-		if within || slices.ContainsFunc(texts, s.isIn) {
-			ids = append(ids, id)
+// mentions lists the sandboxes that namespaces, the addresses of a request, or texts name;
+// in the order of their ids.
+func (in *interior) mentions(spaces []event.Namespace, addresses []string, texts ...string) (ids []string) {
+	add := func(found []string) {
+		for _, id := range found {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for _, ns := range spaces {
+		if ns.Key != "" {
+			add(in.only(func(s *sandbox) bool { return slices.Contains(s.spaces, ns.Key) }))
+		}
+	}
+	for _, address := range addresses {
+		if a, ok := parseAddress(address); ok {
+			add(in.only(func(s *sandbox) bool { return slices.Contains(s.addresses, a) }))
+		}
+	}
+	for _, text := range texts {
+		if len(text) < 3 {
+			continue
+		}
+		for id, s := range in.sandboxes {
+			if s.isIn(text) {
+				add([]string{id})
+			}
+		}
+		for word := range strings.FieldsFuncSeq(text, separates) {
+			if drawn(word) {
+				add(in.only(func(s *sandbox) bool { return slices.Contains(s.interfaces, word) || s.hashedIn(word) }))
+			}
 		}
 	}
 	slices.Sort(ids)
 	return ids
 }
 
-// isIn tells whether a text names the sandbox.
-func (s *sandbox) isIn(text string) bool {
-	switch {
-	case len(text) < 3:
-		return false
-	case len(s.id) >= idPrefix && strings.Contains(text, s.id[:idPrefix]):
-		return true
-	case len(s.netns) > 1 && strings.Contains(text, path.Base(s.netns)):
-		return true
+// only is the sandbox of which that is so; none if it is of several.
+func (in *interior) only(is func(*sandbox) bool) (ids []string) {
+	for id, s := range in.sandboxes {
+		if !is(s) {
+			continue
+		}
+		if len(ids) > 0 {
+			return nil
+		}
+		ids = append(ids, id)
 	}
-	for word := range strings.FieldsFuncSeq(text, separates) {
-		switch {
-		case s.pod != "" && namesPod(word, s.pod), slices.Contains(s.interfaces, word):
+	return ids
+}
+
+// isIn tells whether a text holds the sandbox's id, which may be cut where it is one of
+// hexadecimal digits, or its namespace.
+func (s *sandbox) isIn(text string) bool {
+	if len(s.id) >= idPrefix && strings.Trim(s.id, "0123456789abcdef") == "" {
+		if strings.Contains(text, s.id[:idPrefix]) {
 			return true
 		}
-		address, _, _ := strings.Cut(word, "%")
-		if a, err := netip.ParseAddr(address); err == nil && slices.Contains(s.addresses, a) {
+	} else if holds(text, s.id) {
+		return true
+	}
+	return holds(text, s.netns)
+}
+
+// holds tells whether a text holds a name, and not only as a part of a longer one. In front
+// of a path may be another.
+func holds(text, name string) bool {
+	for at := 0; name != ""; at++ {
+		i := strings.Index(text[at:], name)
+		if i < 0 {
+			return false
+		}
+		at += i
+		before, after := text[:at], text[at+len(name):]
+		if (name[0] == '/' || before == "" || !within(before[len(before)-1])) && (after == "" || !within(after[0])) {
 			return true
 		}
 	}
 	return false
+}
+
+// within tells whether a byte may be one of a longer name.
+func within(b byte) bool {
+	return b == '-' || b == '_' || b == '.' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }
 
 // separates words from one another; what names hold does not.
@@ -121,16 +212,23 @@ func separates(r rune) bool {
 	return !strings.ContainsRune("-._:", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// namesPod: a word is the pod's name, or an interface named after it: antrea's have six
-// hexadecimal digits or more behind it. A pod of a similar name has five characters
-// there.
-func namesPod(word, pod string) bool {
-	rest, ok := strings.CutPrefix(word, pod)
-	if !ok || rest == "" {
-		return ok
+// hashedIn tells whether a word is the name of an interface that was made of the pod's name
+// and a hash of the container's id: antrea's are the first eight bytes of the one, a hyphen,
+// and the first six digits of the other. Only the hash proves anything.
+func (s *sandbox) hashedIn(word string) bool {
+	i := strings.LastIndexByte(word, '-')
+	if i < 1 || len(word)-i <= hashPrefix || !strings.HasPrefix(s.pod, word[:i]) {
+		return false
 	}
-	digits, ok := strings.CutPrefix(rest, "-")
-	return ok && len(digits) >= 6 && strings.Trim(digits, "0123456789abcdef") == ""
+	return slices.ContainsFunc(s.hashes, func(hash string) bool { return strings.HasPrefix(hash, word[i+1:]) })
+}
+
+// parseAddress reads an address with or without its prefix; false for those that everybody
+// has.
+func parseAddress(s string) (netip.Addr, bool) {
+	s, _, _ = strings.Cut(s, "/")
+	a, err := netip.ParseAddr(s)
+	return a.WithZone("").Unmap(), err == nil && a.IsGlobalUnicast()
 }
 
 // attribute fills in what a server's doing mentions. What mentions one sandbox is done
@@ -145,10 +243,10 @@ func (in *interior) attribute(process event.Process, body event.Body) {
 		var ids []string
 		switch b := body.(type) {
 		case *event.Request:
-			b.Mentions = in.mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, b.Interface.Name, b.Interface.Peer, b.Address, b.Route)
+			b.Mentions = in.mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, []string{b.Address, b.Route}, b.Interface.Name, b.Interface.Peer)
 			ids = b.Mentions
 		case *event.Setting:
-			b.Mentions = in.mentions([]event.Namespace{b.NetNS}, strings.Split(b.Key, "/")...)
+			b.Mentions = in.mentions([]event.Namespace{b.NetNS}, nil, strings.Split(b.Key, "/")...)
 			ids = b.Mentions
 		}
 		if len(ids) != 1 {
@@ -168,21 +266,32 @@ func (in *interior) learn(id string, body event.Body) {
 	}
 	switch b := body.(type) {
 	case *event.Enter:
-		s.spaces = more(s.spaces, b.NetNS.Label)
+		s.spaces = more(s.spaces, b.NetNS.Key)
 	case *event.Request:
 		if b.Name != "RTM_NEWLINK" || b.Interface.Kind == "" {
 			return
 		}
 		for _, name := range []string{b.Interface.Name, b.Interface.Peer} {
-			if name != "" && name != s.ifname && b.Interface.Kind != "bridge" {
+			// What is called eth0 or br0 is nobody's in particular.
+			if drawn(name) && b.Interface.Kind != "bridge" {
 				s.interfaces = more(s.interfaces, name)
 			}
 		}
 	case *event.Result:
 		for _, ip := range b.IPs {
-			if p, err := netip.ParsePrefix(ip); err == nil {
-				s.addresses = more(s.addresses, p.Addr())
+			if a, ok := parseAddress(ip); ok {
+				s.addresses = more(s.addresses, a)
 			}
+		}
+	}
+}
+
+// openedSpace takes that a namespace was opened by the path of a sandbox's: a server that
+// only does so, and is told no more than the path, works on it by its descriptor.
+func (in *interior) openedSpace(file string, ns event.Namespace) {
+	for _, s := range in.sandboxes {
+		if ns.Key != "" && holds(file, s.netns) {
+			s.spaces = more(s.spaces, ns.Key)
 		}
 	}
 }

@@ -1,52 +1,126 @@
 package probe
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"slices"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
+const idOne, idTwo = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "0000000000001111dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e00841"
+
+// hashOf is what antrea puts into an interface's name.
+func hashOf(id string) string {
+	sum := sha1.Sum([]byte(id))
+	return hex.EncodeToString(sum[:])[:6]
+}
+
 func TestWhatNamesASandbox(t *testing.T) {
 	in := newInterior(true, newSymbols(nil))
-	const one, two = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "0000000000001111dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e00841"
-	in.begin(&event.Call{ContainerID: one, NetNS: "/run/netns/cni-786877ce", IfName: "eth0", Pod: event.Pod{Name: "db-6cqff"}}, 0)
-	in.begin(&event.Call{ContainerID: two, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}}, 0)
-	in.learn(one, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
-	in.learn(one, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "eth0", Kind: "veth", Peer: "veth1a2b3c"}})
-	in.learn(two, &event.Result{IPs: []string{"10.1.0.7/16", "fd00::7/64"}})
+	in.begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce", IfName: "eth0", Pod: event.Pod{Name: "statefuldb-6cqff"}})
+	in.begin(&event.Call{ContainerID: idTwo, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}})
+	in.begin(&event.Call{ContainerID: "by-hand", NetNS: "/run/netns/c1", IfName: "eth0"})
+	in.learn(idOne, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
+	in.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "eth0", Kind: "veth", Peer: "veth1a2b3c"}})
+	in.learn(idTwo, &event.Result{IPs: []string{"10.1.0.7/16", "fd00::7/64"}})
 	for text, want := range map[string][]string{
-		"--id=" + one:                          {one},
-		one[:12]:                               {one},
-		one[:8]:                                nil,
-		"external_ids:pod=db-6cqff,ns=default": {one},
-		"db-6cqff-568022":                      {one},
-		"db-6cqff-abcde":                       nil, // another pod of that name
-		"db-6cqff2":                            nil,
-		"web-10":                               nil,
-		"web-1":                                {two},
-		"shop/web-1":                           {two},
-		"/var/run/netns/cni-786877ce":          {one},
-		"veth1a2b3c":                           {one},
-		"eth0":                                 nil, // everybody has one
-		"nw_dst=10.1.0.7,actions=drop":         {two},
-		"10.1.0.70":                            nil,
-		"10.1.0.7/32":                          {two},
-		"[fd00::7]":                            {two},
-		"db-6cqff and web-1":                   {one, two},
-		"":                                     nil,
+		"--id=" + idOne:                          {idOne},
+		idOne[:12]:                               {idOne},
+		idOne[:8]:                                nil,
+		"external_ids:container=" + idTwo + ",x": {idTwo},
+		"by-hand":                                {"by-hand"},
+		"by-hand-2":                              nil,
+		"statefuldb-6cqff":                       nil, // its owner chose that
+		"external_ids:pod=web-1":                 nil,
+		"stateful-" + hashOf(idOne):              {idOne},
+		"web-1-" + hashOf(idTwo):                 {idTwo},
+		"web-1-" + hashOf(idOne):                 nil,
+		"stateful-568022":                        nil,
+		hashOf(idOne):                            nil,
+		"/var/run/netns/cni-786877ce":            {idOne},
+		"/run/netns/cni-786877ce-2":              nil,
+		"/host/run/netns/cni-0bdc":               {idTwo}, // four digits: all of the path
+		"cni-0bdc":                               nil,
+		"/run/netns/c1":                          {"by-hand"},
+		"/run/netns/c10":                         nil,
+		"veth1a2b3c":                             {idOne},
+		"veth1a2b3c4":                            nil,
+		"eth0":                                   nil, // everybody has one
+		"nw_dst=10.1.0.7,actions=drop":           nil, // a policy of anybody's may say so
+		idOne + " " + idTwo:                      {idTwo, idOne},
+		"":                                       nil,
 	} {
 		slices.Sort(want)
-		if got := in.mentions(nil, text); !slices.Equal(got, want) {
+		if got := in.mentions(nil, nil, text); !slices.Equal(got, want) {
 			t.Errorf("%q mentions %v, want %v", text, got, want)
 		}
 	}
-	if got := in.mentions([]event.Namespace{{Key: "7", Label: "4026532000"}}); !slices.Equal(got, []string{one}) {
+	for address, want := range map[string][]string{"10.1.0.7/32": {idTwo}, "10.1.0.7": {idTwo}, "::ffff:10.1.0.7": {idTwo}, "10.1.0.70": nil, "fd00::7/128": {idTwo}, "default": nil, "": nil} {
+		if got := in.mentions(nil, []string{address}); !slices.Equal(got, want) {
+			t.Errorf("a request for %q mentions %v, want %v", address, got, want)
+		}
+	}
+	if got := in.mentions([]event.Namespace{{Key: "7", Label: "4026532000"}}, nil); !slices.Equal(got, []string{idOne}) {
 		t.Errorf("its namespace mentions %v", got)
 	}
-	in.end(one, 10)
+	in.end(idOne, 10)
 	in.forgetSandboxes(10 + int64(leave) + 1)
-	if got := in.mentions(nil, one, "web-1"); !slices.Equal(got, []string{two}) {
+	if got := in.mentions(nil, nil, idOne, idTwo); !slices.Equal(got, []string{idTwo}) {
 		t.Errorf("after its call: %v", got)
+	}
+}
+
+// Whatever a pod's owner calls it, the commands that an agent runs for others do not name it.
+func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
+	ordinary := [][]string{
+		{"iptables", "-t", "nat", "-A", "POSTROUTING", "-j", "MASQUERADE"},
+		{"ip", "link", "add", "eth0", "up"}, {"ovs-vsctl", "add-port", "br-int", "tun0"}, {"ip", "netns", "exec", "default", "true"},
+		{"net", "ipv4", "conf", "all", "rp_filter"}, {"ip", "addr", "add", "10.1.0.1/16", "dev", "br-int"}, {"conntrack", "-D", "-s", "10.1.0.9"},
+		{"tool", "--pod=victim-0", "--namespace=bank"}, {"tool", "bank/victim-0"}, {"tool", "victim-" + hashOf(idOne)[:5]}, {"echo", "decade", "facade"},
+	}
+	for _, pod := range []string{"nat", "add", "eth0", "br-int", "up", "true", "net", "ipv4", "all", "conf", "rp-filter", "victim-0", "victim", "v", "decade", "10.1.0.1", "link", "default", "victim-" + hashOf(idOne)} {
+		for _, netns := range []string{"/proc/4711/ns/net", "/run/netns/net", "/run/netns/nat", "net", "/", "", "/var/run/netns/default", "//proc//1/ns//net"} {
+			in := newInterior(true, newSymbols(nil))
+			in.begin(&event.Call{ContainerID: idTwo, NetNS: netns, IfName: pod, Pod: event.Pod{Namespace: "bank", Name: pod}})
+			in.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: pod, Kind: "veth", Peer: "host-" + pod}})
+			in.learn(idTwo, &event.Result{IPs: []string{"0.0.0.0/0", "127.0.0.1/8", "fe80::1/64"}})
+			for _, args := range ordinary {
+				if got := in.mentions([]event.Namespace{{}}, []string{"127.0.0.1", "0.0.0.0/0", "fe80::1", "10.1.0.1/16"}, args...); len(got) != 0 {
+					t.Errorf("pod %q, namespace at %q: %q mentions it", pod, netns, args)
+				}
+			}
+		}
+	}
+}
+
+// What two sandboxes share names neither.
+func TestWhatIsSharedNamesNobody(t *testing.T) {
+	in := newInterior(true, newSymbols(nil))
+	shared := event.Namespace{Key: "9"}
+	for _, id := range []string{idOne, idTwo} {
+		in.begin(&event.Call{ContainerID: id})
+		in.learn(id, &event.Result{IPs: []string{"10.1.0.7/16"}})
+		in.learn(id, &event.Enter{NetNS: shared})
+		in.learn(id, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "cali0123456789a", Kind: "veth"}})
+	}
+	if got := in.mentions([]event.Namespace{shared}, []string{"10.1.0.7"}, "cali0123456789a"); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+// Inode numbers are given again: of two namespaces of the same number only one is meant.
+func TestANamespaceIsKnownByItsKey(t *testing.T) {
+	in := newInterior(true, newSymbols(nil))
+	in.begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce"})
+	in.begin(&event.Call{ContainerID: idTwo, NetNS: "/proc/77/ns/net"})
+	in.learn(idTwo, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
+	in.openedSpace("/host/run/netns/cni-786877ce", event.Namespace{Key: "8", Label: "4026532000"})
+	in.openedSpace("/run/netns/other", event.Namespace{Key: "10", Label: "4026532001"})
+	for key, want := range map[string][]string{"7": {idTwo}, "8": {idOne}, "10": nil, "4026532000": nil} {
+		if got := in.mentions([]event.Namespace{{Key: key, Label: "4026532000"}}, nil); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", key, got, want)
+		}
 	}
 }

@@ -4,6 +4,8 @@ package scenarios
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,7 +165,7 @@ func (a *agentd) add(request map[string]*structpb.Value) (*structpb.Struct, erro
 	address := fmt.Sprintf("100.96.%d.%d/16", a.next/250, a.next%250+2)
 	a.mu.Unlock()
 	time.Sleep(15 * time.Millisecond) // allocates it
-	port := pod + "-568022"
+	port := pod[:min(len(pod), 8)] + "-" + hashOf(container)
 	for _, step := range [][]string{
 		{"Get-NetAdapter", "-Name", "vEthernet"},
 		{"ovs-vsctl", "add-port", "br-int", port, "--", "set", "Interface", port, "external_ids:container=" + container},
@@ -180,6 +182,12 @@ func (a *agentd) add(request map[string]*structpb.Value) (*structpb.Struct, erro
 	return structpb.NewStruct(map[string]any{
 		"result": fmt.Sprintf(`{"cniVersion":"1.0.0","interfaces":[{"name":"eth0","sandbox":%q}],"ips":[{"address":%q,"interface":0}]}`, request["netns"].GetStringValue(), address),
 	})
+}
+
+// hashOf is what antrea puts into the name of a container's interface.
+func hashOf(container string) string {
+	sum := sha1.Sum([]byte(container))
+	return hex.EncodeToString(sum[:])[:6]
 }
 
 // loUp sets lo up in a network namespace: a change by netlink.

@@ -92,13 +92,15 @@ static __noinline int exit_file(struct task_struct *task, struct process *p, str
 static __noinline int exit_open(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct call_event *e;
+	struct file *file;
 	struct inode *inode;
 	struct ns_common___ops *ns;
 	struct net___ops *own;
 
 	if (!p || !c || ret < 0)
 		return 0;
-	inode = BPF_CORE_READ(file_of(task, ret), f_inode);
+	file = file_of(task, ret);
+	inode = BPF_CORE_READ(file, f_inode);
 	if (BPF_CORE_READ(inode, i_sb, s_magic) != NSFS_MAGIC)
 		return 0;
 	e = record(task, p, c->class, c, ret);
@@ -110,6 +112,7 @@ static __noinline int exit_open(struct task_struct *task, struct process *p, str
 	own = (void *)BPF_CORE_READ(task, nsproxy, net_ns);
 	if (ns && BPF_CORE_READ(ns, ops) == BPF_CORE_READ(own, ns.ops))
 		namespace_of(e, (void *)ns - bpf_core_field_offset(struct net, ns));
+	append_path(e, file); /* it has one only where it is mounted: below /proc it has none */
 	send_record(e, p, false);
 	return 0;
 }
