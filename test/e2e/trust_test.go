@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,6 +63,86 @@ func TestANeighbourInAnotherPIDNamespaceIsNotSeen(t *testing.T) {
 	a.settle()
 }
 
+// Whoever serves the CRI socket is the runtime, here this test: its children are believed
+// wherever they run, and what has the same rights in a container is not.
+func TestTheRuntimesChildrenAreTakenForPlugins(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: cniscope loads BPF programs")
+	}
+	socket := filepath.Join(t.TempDir(), "cri.sock")
+	l, err := net.Listen("unix", socket)
+	check(t, err)
+	defer l.Close()
+	a := newBeside(t, socket, "")
+	hidden := func(c *exec.Cmd) {
+		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
+	}
+	a.run("a child of the runtime in a mount namespace of its own", true, hidden)
+	a.run("a pod with CAP_SYS_ADMIN", false, below("unshare", "--mount", "--net", "--pid", "--fork"))
+	a.run("a sidecar with CAP_NET_ADMIN", false, below("unshare", "--mount", "--net", "--pid", "--fork", "setpriv", "--bounding-set=-all,+net_admin,+setpcap"))
+	a.run("a pod in the host's network and PID namespaces", false, below("unshare", "--mount", "sh", "-c", `"$@"; true`, "sh"))
+	a.run("a grandchild on the host", true, below("sh", "-c", `"$@"; true`, "sh"))
+	a.run("a child of the runtime", true, nil)
+	a.settle()
+	wait(t, func() error { return contains(a.log(), "serves "+socket) })
+}
+
+// The runtime is a containerd in a container: it serves no socket that we know, and the
+// option names it.
+func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: cniscope loads BPF programs")
+	}
+	named := filepath.Join(t.TempDir(), "containerd")
+	check(t, copyFile("/bin/sh", named))
+	start := func(path string) (run func(line string) error) {
+		c := exec.Command("unshare", "--mount", path)
+		in, err := c.StdinPipe()
+		check(t, err)
+		out, err := c.StdoutPipe()
+		check(t, err)
+		check(t, c.Start())
+		t.Cleanup(func() {
+			in.Close()
+			check(t, c.Wait())
+		})
+		return func(line string) error {
+			if _, err := io.WriteString(in, line+"; echo\n"); err != nil {
+				return err
+			}
+			_, err := io.ReadFull(out, make([]byte, 1))
+			return err
+		}
+	}
+	runtime, other := start(named), start("/bin/sh")
+	check(t, runtime(":"))
+	check(t, other(":"))
+	a := newBeside(t, "/nowhere", fmt.Sprintf("callers = [%q]", filepath.Dir(named)+"/contain*"))
+	a.run("a child of another one", false, a.through(other))
+	a.run("a child of the one that is named", true, a.through(runtime))
+	a.settle()
+	wait(t, func() error { return contains(a.log(), "probe.callers") })
+}
+
+// below has a command run by others, which have no business with CNI: not by us.
+func below(command ...string) func(*exec.Cmd) {
+	return func(c *exec.Cmd) {
+		path, err := exec.LookPath(command[0])
+		if err != nil {
+			panic(err)
+		}
+		*c = exec.Cmd{Path: path, Args: slices.Concat(command, []string{"env"}, c.Env, []string{c.Path})}
+	}
+}
+
+// through has a shell run the command as a child of its own.
+func (a *alone) through(shell func(string) error) func(*exec.Cmd) {
+	return func(c *exec.Cmd) {
+		check(a.T, shell("env '"+strings.Join(c.Env, "' '")+"' "+c.Path))
+		*c = exec.Cmd{Path: "/bin/true", Args: []string{"true"}}
+	}
+}
+
 // alone is a cniscope without a runtime, and a plugin for it to see.
 type alone struct {
 	*testing.T
@@ -72,6 +153,12 @@ type alone struct {
 
 func newAlone(t *testing.T, in ...string) *alone {
 	t.Helper()
+	return newBeside(t, "/nowhere", "", in...)
+}
+
+// newBeside is newAlone beside a runtime that serves a socket, with options for the probe.
+func newBeside(t *testing.T, socket, options string, in ...string) *alone {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: cniscope loads BPF programs")
 	}
@@ -81,14 +168,14 @@ func newAlone(t *testing.T, in ...string) *alone {
 	a := &alone{T: t, dir: dir, file: filepath.Join(dir, "spans"), plugin: filepath.Join(dir, "plugin")}
 	check(t, os.Chmod(dir, 0o755))
 	check(t, copyFile("/bin/true", a.plugin))
-	options := filepath.Join(dir, "cniscope.toml")
-	check(t, os.WriteFile(options, fmt.Appendf(nil,
-		"[nri]\nenabled = false\n[containerd]\naddress = \"%[1]s/none\"\n[cni]\nconf_dir = %[1]q\n[run]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
-		dir, a.file), 0o600))
+	file := filepath.Join(dir, "cniscope.toml")
+	check(t, os.WriteFile(file, fmt.Appendf(nil,
+		"[nri]\nenabled = false\n[containerd]\naddress = %[3]q\n[probe]\n%[4]s\n[cni]\nconf_dir = %[1]q\n[run]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
+		dir, a.file, socket, options), 0o600))
 	log, err := os.Create(filepath.Join(dir, "log"))
 	check(t, err)
 	defer log.Close()
-	command := slices.Concat(in, []string{program, "run", "--config", options})
+	command := slices.Concat(in, []string{program, "run", "--config", file})
 	c := exec.Command(command[0], command[1:]...)
 	c.Stderr = log
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
