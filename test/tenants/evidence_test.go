@@ -237,7 +237,8 @@ func (n *node) traced(pods []pod) (found []finding) {
 			case x.TraceID == forgedTrace || strings.Contains(x.raw, forgedTrace):
 				report(forged, "below a forged parent")
 			case p.namespace != mark && strings.Contains(x.raw, mark):
-				report(theirWords, "%s", x.raw)
+				at := strings.Index(x.raw, mark)
+				report(theirWords, "…%s…", x.raw[max(0, at-120):min(len(x.raw), at+60)])
 			}
 			pid, agent := x.number("process.pid"), x.number("cniscope.agent_pid")
 			switch {

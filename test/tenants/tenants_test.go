@@ -44,7 +44,7 @@ var tenants = []kind{
 // its own.
 func TestTenants(t *testing.T) {
 	size := sizes()
-	n := newNode(t, 3*size.within+2*time.Minute)
+	n := newNode(t, 6*size.within+2*time.Minute)
 	var pods []pod
 	var attackers []*rig.Container
 	first, err := n.come(ordinary, "web-0") // so that there is a victim
@@ -129,7 +129,7 @@ func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
 		defer mu.Unlock()
 		select {
 		case <-over:
-			if next >= count {
+			if next > count*5/4 { // every fifth is none of the ordinary
 				return "", "", false
 			}
 		default:
@@ -140,10 +140,21 @@ func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
 		}
 		return ordinary, fmt.Sprintf("web-%06d", next), true // as an interface of the pod web
 	}
+	enough := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return next > count*5/4
+	}
 	var running sync.WaitGroup
 	for range 3 {
 		running.Go(func() {
 			for namespace, name, more := take(); more; namespace, name, more = take() {
+				if enough() { // the rest come at leisure, and leave the CPUs to the attack
+					select {
+					case <-over:
+					case <-time.After(time.Second):
+					}
+				}
 				o := rig.PodOptions{Namespace: namespace, Name: name, UID: fmt.Sprintf("%s-%s-%d", namespace, name, time.Now().UnixNano())}
 				id, err := n.rig.RunPod(n.ctx, o)
 				if err == nil {

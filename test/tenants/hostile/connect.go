@@ -57,7 +57,7 @@ func (p *post) listen(network, address string) error {
 			if err != nil {
 				return
 			}
-			reset(c)
+			go answer(c)
 		}
 	}()
 	return nil
@@ -69,6 +69,15 @@ func shared(_, _ string, c syscall.RawConn) error {
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) // not for unix sockets
 	})
+}
+
+// answer lets a client know that it was accepted, and waits until it is gone: it is the
+// client who ends a connection.
+func answer(c net.Conn) {
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_, _ = c.Write([]byte{1})
+	_, _ = c.Read(make([]byte, 1))
 }
 
 // reset ends a connection at once: nothing of it stays in TIME_WAIT.
