@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -57,6 +58,20 @@ func summary(found []finding) string {
 		lines = append(lines, fmt.Sprintf("%6d %s", count[kind], kind))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// report fails a test that has findings, and tells some of each kind.
+func report(t *testing.T, found []finding, most int) {
+	t.Helper()
+	said := map[string]int{}
+	for _, f := range found {
+		if said[f.kind]++; said[f.kind] <= most {
+			t.Errorf("%s: %s %s", f.kind, f.sandbox, f.what)
+		}
+	}
+	if len(found) > 0 {
+		t.Logf("%d in all: %v", len(found), said)
+	}
 }
 
 // recorded looks at a recording: everything in it is done by containerd, by the agent, or by

@@ -58,6 +58,7 @@ type node struct {
 	api              int // the process of the API server
 	apiPod           string
 	victims          []heldPod
+	serving          string // the sandbox that is held
 	// stop ends cniscope: everything is written then.
 	stop func() error
 }
@@ -68,7 +69,8 @@ const (
 	apiImage     = "localhost/cniscope-apiserver:rig"
 )
 
-func newNode(t *testing.T, within time.Duration) *node {
+// newNode builds it; toml is added to cniscope's options.
+func newNode(t *testing.T, within time.Duration, toml string) *node {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a rig makes namespaces, mounts and links")
@@ -94,7 +96,7 @@ func newNode(t *testing.T, within time.Duration) *node {
 	n.agent = startAgent(t, n.rig.Env())
 	n.startAPIServer()
 	n.network()
-	n.observe()
+	n.observe(toml)
 	return n
 }
 
@@ -110,22 +112,30 @@ func (n *node) build(name, image string) {
 	check(n.T, n.rig.ImportProgram(n.ctx, file, image))
 }
 
-const apiPort = 6443
-
-// startAPIServer starts one in a pod of its own.
+// startAPIServer starts one in a pod of its own: nobody is seen to answer there.
 func (n *node) startAPIServer() {
 	n.Helper()
-	pod := rig.PodOptions{Namespace: "kube-system", Name: "apiserver"}
-	sandbox, err := n.rig.RunPod(n.ctx, pod)
+	n.serveAPI(kind{PodOptions: rig.PodOptions{Namespace: "kube-system", Name: "apiserver"}},
+		rig.ContainerOptions{Name: "apiserver", Image: apiImage, Args: []string{"/apiserver", apiPort}})
+}
+
+const apiPort = ":6443"
+
+// serveAPI has the plugins from the next network on call a container as their API server.
+func (n *node) serveAPI(k kind, o rig.ContainerOptions) pod {
+	n.Helper()
+	sandbox, err := n.rig.RunPod(n.ctx, k.PodOptions)
 	check(n.T, err)
 	status, err := n.rig.PodStatus(n.ctx, sandbox)
 	check(n.T, err)
-	c, err := n.rig.RunContainer(n.ctx, sandbox, pod, rig.ContainerOptions{Name: "apiserver", Image: apiImage, Args: []string{"/apiserver", fmt.Sprintf(":%d", apiPort)}})
+	o.Capabilities = k.capabilities
+	c, err := n.rig.RunContainer(n.ctx, sandbox, k.PodOptions, o)
 	check(n.T, err)
 	n.api, err = c.PID(n.ctx)
 	check(n.T, err)
-	n.apiPod = fmt.Sprintf("%s:%d", status.Status.Network.Ip, apiPort)
+	n.apiPod = status.Status.Network.Ip + apiPort
 	n.eventually(func() error { return contains(c.Said(), "listening") })
+	return pod{k.Namespace, k.Name, sandbox}
 }
 
 // network has the pods from now on served by the agent.
@@ -141,12 +151,12 @@ func (n *node) network() {
 }
 
 // observe starts cniscope, and a recording beside it.
-func (n *node) observe() {
+func (n *node) observe(toml string) {
 	n.Helper()
 	n.spans, n.recording = filepath.Join(n.rig.Dir(), "spans.jsonl"), filepath.Join(n.rig.Dir(), "tenants.rec.gz")
 	var err error
 	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
-		"[export.file]\npath = %q\nmax_bytes = \"4GiB\"\n[sampling]\nper_second = 0\n", n.spans)})
+		"[export.file]\npath = %q\nmax_bytes = \"4GiB\"\n[sampling]\nper_second = 0\n", n.spans) + toml})
 	check(n.T, err)
 	beside := exec.Command(program, "record", n.recording, "--config", n.scope.Config())
 	beside.Stderr = n.Output()

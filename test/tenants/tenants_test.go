@@ -44,7 +44,7 @@ var tenants = []kind{
 // its own.
 func TestTenants(t *testing.T) {
 	size := sizes()
-	n := newNode(t, 6*size.within+2*time.Minute)
+	n := newNode(t, 6*size.within+2*time.Minute, "")
 	var pods []pod
 	var attackers []*rig.Container
 	first, err := n.come(ordinary, "web-0") // so that there is a victim
@@ -75,12 +75,7 @@ func TestTenants(t *testing.T) {
 	check(t, n.stop())
 
 	found := append(n.recorded(), n.traced(pods)...)
-	said := map[string]int{}
-	for _, f := range found {
-		if said[f.kind]++; said[f.kind] <= 5 {
-			t.Errorf("%s: %s %s", f.kind, f.sandbox, f.what)
-		}
-	}
+	report(t, found, 5)
 	count := 0
 	for _, p := range pods {
 		if p.namespace == ordinary {

@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -78,6 +80,33 @@ func answer(c net.Conn) {
 	_ = c.SetDeadline(time.Now().Add(time.Second))
 	_, _ = c.Write([]byte{1})
 	_, _ = c.Read(make([]byte, 1))
+}
+
+// serve answers at an address, and whenever it is called runs programs that name the victim.
+func (t *tenant) serve(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	fmt.Println("listening")
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer c.Close()
+			_ = until(func() bool {
+				call, err := victim()
+				return err == nil && slices.ContainsFunc(call.Connections, func(pair [2]string) bool { return pair[0] == c.RemoteAddr().String() })
+			})
+			if call, err := victim(); err == nil {
+				_ = (&tenant{Call: call, self: t.self}).mention()
+			}
+			_, _ = c.Read(make([]byte, 1))
+		}()
+	}
 }
 
 // reset ends a connection at once: nothing of it stays in TIME_WAIT.

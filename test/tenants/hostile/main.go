@@ -6,6 +6,7 @@
 //
 //	hostile ATTACK     makes one attack of the list in attacks.go, once
 //	hostile wait       waits to be told, by CRI's exec
+//	hostile serve AT   answers whoever calls it, at an address
 //	hostile flood      makes all of them, as often as it is told
 //	ANYTHING ELSE      what it runs: a program of that name, which ends at once
 //
@@ -88,6 +89,9 @@ func attack(args []string) error {
 	defer t.post.close()
 	if args[0] == "flood" {
 		return t.flood(args[1:])
+	}
+	if args[0] == "serve" && len(args) == 2 {
+		return t.serve(args[1])
 	}
 	if args[0] == "wait" {
 		end := make(chan os.Signal, 1)

@@ -1,0 +1,40 @@
+//go:build linux
+
+package tenants
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// A tenant that a plugin does call is named, and no more: nothing that it does is in a trace,
+// whomever it mentions.
+func TestATenantThatIsCalledIsNotFollowed(t *testing.T) {
+	for name, capabilities := range map[string][]string{"plain": nil, "NET_ADMIN in its own network": {"NET_ADMIN"}} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, 2*time.Minute, "")
+			tenant := n.serveAPI(kind{PodOptions: rig.PodOptions{Namespace: mark, Name: "nat"}, capabilities: capabilities},
+				rig.ContainerOptions{Name: "bridge", Image: hostileImage, Args: []string{"/hostile", "serve", apiPort}, Mounts: map[string]string{n.known: "/known"}})
+			n.network()
+			pods := []pod{tenant}
+			for i := range 3 {
+				p, err := n.come(ordinary, fmt.Sprintf("web-%06d", i))
+				check(t, err)
+				check(t, n.leave(p))
+				pods = append(pods, p)
+			}
+			check(t, n.stop())
+			report(t, append(n.recorded(), n.traced(pods)...), 5)
+			all := n.traces()
+			for _, p := range pods[1:] {
+				if !slices.ContainsFunc(all[p.sandbox], func(x *span) bool { return x.number("cniscope.agent_pid") == n.api }) {
+					t.Errorf("the trace of %s does not name who answered", p.name)
+				}
+			}
+		})
+	}
+}
