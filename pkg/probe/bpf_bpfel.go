@@ -13,6 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type bpfAccount struct {
+	_         structs.HostLayout
+	Whole     uint64
+	Processes int32
+	Threads   int32
+}
+
 type bpfAnchor struct {
 	_        structs.HostLayout
 	Start    uint64
@@ -59,7 +66,8 @@ const (
 	bpfCounterCUT_ENV    bpfCounter = 2
 	bpfCounterLOST_CALLS bpfCounter = 3
 	bpfCounterLOST_SHARE bpfCounter = 4
-	bpfCounterCOUNTERS   bpfCounter = 5
+	bpfCounterLOST_QUOTA bpfCounter = 5
+	bpfCounterCOUNTERS   bpfCounter = 6
 )
 
 type bpfExecEvent struct {
@@ -71,19 +79,9 @@ type bpfExecEvent struct {
 		Pad      uint16
 		StdinDev uint32
 		Time     uint64
-		Task     struct {
-			_     structs.HostLayout
-			Start uint64
-			Tgid  uint32
-			Pid   uint32
-		}
+		Task     bpfTaskKey
 	}
-	Parent struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
+	Parent      bpfTaskKey
 	Started     uint64
 	Cpu         uint64
 	Delay       uint64
@@ -108,12 +106,7 @@ type bpfExitEvent struct {
 		Pad      uint16
 		StdinDev uint32
 		Time     uint64
-		Task     struct {
-			_     structs.HostLayout
-			Start uint64
-			Tgid  uint32
-			Pid   uint32
-		}
+		Task     bpfTaskKey
 	}
 	Cpu         uint64
 	Delay       uint64
@@ -141,19 +134,9 @@ type bpfForkEvent struct {
 		Pad      uint16
 		StdinDev uint32
 		Time     uint64
-		Task     struct {
-			_     structs.HostLayout
-			Start uint64
-			Tgid  uint32
-			Pid   uint32
-		}
+		Task     bpfTaskKey
 	}
-	Parent struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
+	Parent bpfTaskKey
 }
 
 type bpfKind uint32
@@ -166,37 +149,17 @@ const (
 )
 
 type bpfLostKey struct {
-	_    structs.HostLayout
-	Root struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
+	_      structs.HostLayout
+	Root   bpfTaskKey
 	Reason uint32
 	Pad    uint32
 }
 
 type bpfProcess struct {
-	_    structs.HostLayout
-	Self struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
-	Parent struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
-	Root struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
+	_         structs.HostLayout
+	Self      bpfTaskKey
+	Parent    bpfTaskKey
+	Root      bpfTaskKey
 	Cpu       uint64
 	Delay     uint64
 	Entered   uint64
@@ -204,11 +167,13 @@ type bpfProcess struct {
 	OutIno    uint64
 	Home      uint32
 	Bytes     uint32
+	Threads   uint32
 	Agent     uint8
 	Connected uint8
 	OnNode    uint8
 	Caller    uint8
 	Pad       [4]uint8
+	_         [4]byte
 }
 
 type bpfScratch struct {
@@ -228,10 +193,18 @@ type bpfSlip struct {
 	At   int64
 }
 
+type bpfTaskKey struct {
+	_     structs.HostLayout
+	Start uint64
+	Tgid  uint32
+	Pid   uint32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	bpfMapAccounts      = "accounts"
 	bpfMapAnchors       = "anchors"
 	bpfMapBeliefs       = "beliefs"
 	bpfMapCalls         = "calls"
@@ -246,9 +219,12 @@ const (
 	bpfProgOnExit       = "on_exit"
 	bpfProgOnFork       = "on_fork"
 	bpfVarPidNs         = "pid_ns"
+	bpfVarQuota         = "quota"
 	bpfVarRingHigh      = "ring_high"
+	bpfVarRootShare     = "root_share"
 	bpfVarRootless      = "rootless"
 	bpfVarShareMax      = "share_max"
+	bpfVarUnusedAccount = "unused_account"
 	bpfVarUnusedAnchor  = "unused_anchor"
 	bpfVarUnusedBelief  = "unused_belief"
 	bpfVarUnusedCaller  = "unused_caller"
@@ -312,6 +288,7 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
+	Accounts  *ebpf.MapSpec `ebpf:"accounts"`
 	Anchors   *ebpf.MapSpec `ebpf:"anchors"`
 	Beliefs   *ebpf.MapSpec `ebpf:"beliefs"`
 	Calls     *ebpf.MapSpec `ebpf:"calls"`
@@ -329,9 +306,12 @@ type bpfMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
 	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
+	Quota         *ebpf.VariableSpec `ebpf:"quota"`
 	RingHigh      *ebpf.VariableSpec `ebpf:"ring_high"`
+	RootShare     *ebpf.VariableSpec `ebpf:"root_share"`
 	Rootless      *ebpf.VariableSpec `ebpf:"rootless"`
 	ShareMax      *ebpf.VariableSpec `ebpf:"share_max"`
+	UnusedAccount *ebpf.VariableSpec `ebpf:"unused_account"`
 	UnusedAnchor  *ebpf.VariableSpec `ebpf:"unused_anchor"`
 	UnusedBelief  *ebpf.VariableSpec `ebpf:"unused_belief"`
 	UnusedCaller  *ebpf.VariableSpec `ebpf:"unused_caller"`
@@ -364,6 +344,7 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
+	Accounts  *ebpf.Map `ebpf:"accounts"`
 	Anchors   *ebpf.Map `ebpf:"anchors"`
 	Beliefs   *ebpf.Map `ebpf:"beliefs"`
 	Calls     *ebpf.Map `ebpf:"calls"`
@@ -378,6 +359,7 @@ type bpfMaps struct {
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
+		m.Accounts,
 		m.Anchors,
 		m.Beliefs,
 		m.Calls,
@@ -396,9 +378,12 @@ func (m *bpfMaps) Close() error {
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
 	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
+	Quota         *ebpf.Variable `ebpf:"quota"`
 	RingHigh      *ebpf.Variable `ebpf:"ring_high"`
+	RootShare     *ebpf.Variable `ebpf:"root_share"`
 	Rootless      *ebpf.Variable `ebpf:"rootless"`
 	ShareMax      *ebpf.Variable `ebpf:"share_max"`
+	UnusedAccount *ebpf.Variable `ebpf:"unused_account"`
 	UnusedAnchor  *ebpf.Variable `ebpf:"unused_anchor"`
 	UnusedBelief  *ebpf.Variable `ebpf:"unused_belief"`
 	UnusedCaller  *ebpf.Variable `ebpf:"unused_caller"`

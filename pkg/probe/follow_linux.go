@@ -16,7 +16,9 @@ func (r *reader) follow(key taskKey, depth int) (taskKey, bool) {
 	// Asked first what it may: the process that is alive then is the one that was asked.
 	if depth > 0 && r.probe.host.privilegedHere(fmt.Sprintf("/proc/%d/", key.Pid)) && alive(key) {
 		r.probe.watch(key.Tgid)
-		_ = r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */)
+		if r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */) == nil {
+			r.probe.join(key)
+		}
 	}
 	// Whatever is in there counts: perhaps a process of a plugin's own tree.
 	if r.probe.objects.Processes.Lookup(key.Tgid, &entry) != nil || entry.Agent == 0 {

@@ -54,6 +54,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 		if hasShare(&entry) {
 			p.takeShare()
 		}
+		p.join(root)
 		if r.exec == nil {
 			p.describe(r)
 		}

@@ -13,6 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type insideAccount struct {
+	_         structs.HostLayout
+	Whole     uint64
+	Processes int32
+	Threads   int32
+}
+
 type insideCall struct {
 	_     structs.HostLayout
 	Start uint64
@@ -33,36 +40,26 @@ type insideCallEvent struct {
 		Pad      uint16
 		StdinDev uint32
 		Time     uint64
-		Task     struct {
-			_     structs.HostLayout
-			Start uint64
-			Tgid  uint32
-			Pid   uint32
-		}
+		Task     insideTaskKey
 	}
 	Start       uint64
 	Ret         int64
 	Args        [4]uint64
 	Object      uint64
 	NetnsCookie uint64
-	Other       struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
-	Comm      [16]uint8
-	NetnsInum uint32
-	Thread    uint32
-	Port      uint32
-	Len       uint32
-	Nr        uint16
-	Protocol  uint16
-	Class     uint8
-	Out       uint8
-	Cut       uint8
-	Pad       uint8
-	Data      [4096]uint8
+	Other       insideTaskKey
+	Comm        [16]uint8
+	NetnsInum   uint32
+	Thread      uint32
+	Port        uint32
+	Len         uint32
+	Nr          uint16
+	Protocol    uint16
+	Class       uint8
+	Out         uint8
+	Cut         uint8
+	Pad         uint8
+	Data        [4096]uint8
 }
 
 type insideClass uint32
@@ -112,13 +109,8 @@ type insideContended struct {
 	_     structs.HostLayout
 	Lock  uint64
 	Start uint64
-	Owner struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
-	Comm [16]uint8
+	Owner insideTaskKey
+	Comm  [16]uint8
 }
 
 type insideHalf struct {
@@ -128,13 +120,8 @@ type insideHalf struct {
 }
 
 type insideLostKey struct {
-	_    structs.HostLayout
-	Root struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
+	_      structs.HostLayout
+	Root   insideTaskKey
 	Reason uint32
 	Pad    uint32
 }
@@ -150,25 +137,10 @@ type insidePair struct {
 }
 
 type insideProcess struct {
-	_    structs.HostLayout
-	Self struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
-	Parent struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
-	Root struct {
-		_     structs.HostLayout
-		Start uint64
-		Tgid  uint32
-		Pid   uint32
-	}
+	_         structs.HostLayout
+	Self      insideTaskKey
+	Parent    insideTaskKey
+	Root      insideTaskKey
 	Cpu       uint64
 	Delay     uint64
 	Entered   uint64
@@ -176,11 +148,13 @@ type insideProcess struct {
 	OutIno    uint64
 	Home      uint32
 	Bytes     uint32
+	Threads   uint32
 	Agent     uint8
 	Connected uint8
 	OnNode    uint8
 	Caller    uint8
 	Pad       [4]uint8
+	_         [4]byte
 }
 
 type insideRecord struct {
@@ -189,10 +163,18 @@ type insideRecord struct {
 	Room [4096]uint8
 }
 
+type insideTaskKey struct {
+	_     structs.HostLayout
+	Start uint64
+	Tgid  uint32
+	Pid   uint32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	insideMapAccounts         = "accounts"
 	insideMapAwaited          = "awaited"
 	insideMapCalls            = "calls"
 	insideMapConns            = "conns"
@@ -212,7 +194,9 @@ const (
 	insideVarAgentDepth       = "agent_depth"
 	insideVarClassOf          = "class_of"
 	insideVarPidNs            = "pid_ns"
+	insideVarQuota            = "quota"
 	insideVarRingHigh         = "ring_high"
+	insideVarRootShare        = "root_share"
 	insideVarUnusedCall       = "unused_call"
 	insideVarUnusedClass      = "unused_class"
 	insideVarUnusedConn       = "unused_conn"
@@ -274,6 +258,7 @@ type insideProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type insideMapSpecs struct {
+	Accounts    *ebpf.MapSpec `ebpf:"accounts"`
 	Awaited     *ebpf.MapSpec `ebpf:"awaited"`
 	Calls       *ebpf.MapSpec `ebpf:"calls"`
 	Conns       *ebpf.MapSpec `ebpf:"conns"`
@@ -294,7 +279,9 @@ type insideVariableSpecs struct {
 	AgentDepth      *ebpf.VariableSpec `ebpf:"agent_depth"`
 	ClassOf         *ebpf.VariableSpec `ebpf:"class_of"`
 	PidNs           *ebpf.VariableSpec `ebpf:"pid_ns"`
+	Quota           *ebpf.VariableSpec `ebpf:"quota"`
 	RingHigh        *ebpf.VariableSpec `ebpf:"ring_high"`
+	RootShare       *ebpf.VariableSpec `ebpf:"root_share"`
 	UnusedCall      *ebpf.VariableSpec `ebpf:"unused_call"`
 	UnusedClass     *ebpf.VariableSpec `ebpf:"unused_class"`
 	UnusedConn      *ebpf.VariableSpec `ebpf:"unused_conn"`
@@ -323,6 +310,7 @@ func (o *insideObjects) Close() error {
 //
 // It can be passed to loadInsideObjects or ebpf.CollectionSpec.LoadAndAssign.
 type insideMaps struct {
+	Accounts    *ebpf.Map `ebpf:"accounts"`
 	Awaited     *ebpf.Map `ebpf:"awaited"`
 	Calls       *ebpf.Map `ebpf:"calls"`
 	Conns       *ebpf.Map `ebpf:"conns"`
@@ -338,6 +326,7 @@ type insideMaps struct {
 
 func (m *insideMaps) Close() error {
 	return _InsideClose(
+		m.Accounts,
 		m.Awaited,
 		m.Calls,
 		m.Conns,
@@ -359,7 +348,9 @@ type insideVariables struct {
 	AgentDepth      *ebpf.Variable `ebpf:"agent_depth"`
 	ClassOf         *ebpf.Variable `ebpf:"class_of"`
 	PidNs           *ebpf.Variable `ebpf:"pid_ns"`
+	Quota           *ebpf.Variable `ebpf:"quota"`
 	RingHigh        *ebpf.Variable `ebpf:"ring_high"`
+	RootShare       *ebpf.Variable `ebpf:"root_share"`
 	UnusedCall      *ebpf.Variable `ebpf:"unused_call"`
 	UnusedClass     *ebpf.Variable `ebpf:"unused_class"`
 	UnusedConn      *ebpf.Variable `ebpf:"unused_conn"`

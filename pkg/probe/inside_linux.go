@@ -103,7 +103,7 @@ func (p *Probe) loadInside(kernel *btf.Spec) error {
 	}
 	o := &p.objects
 	in.all, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
-		"processes": o.Processes, "events": o.Events, "counters": o.Counters, "losses": o.Losses, "calls": o.Calls, "slots": o.Slots,
+		"processes": o.Processes, "events": o.Events, "counters": o.Counters, "losses": o.Losses, "accounts": o.Accounts, "calls": o.Calls, "slots": o.Slots,
 	}})
 	if err != nil {
 		return fmt.Errorf("loading: %w", err)

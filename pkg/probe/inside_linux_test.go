@@ -56,7 +56,7 @@ var acts = map[string]func(argument string) error{
 }
 
 func TestMain(m *testing.M) {
-	acts["agent"] = agentAct
+	acts["agent"], acts["flood"] = agentAct, flood
 	maps.Copy(acts, dialers)
 	maps.Copy(acts, writers)
 	if act := acts[filepath.Base(os.Args[0])]; act != nil {

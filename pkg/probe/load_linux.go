@@ -98,6 +98,7 @@ func (p *Probe) shape(spec *ebpf.CollectionSpec) {
 	spec.Maps["events"].MaxEntries = uint32(p.options.Ring)
 	spec.Maps["processes"].MaxEntries = uint32(p.options.Processes)
 	spec.Maps["calls"].MaxEntries = uint32(p.options.Processes)
+	spec.Maps["accounts"].MaxEntries = uint32(p.options.Processes)
 }
 
 // constants sets what both objects are told.
@@ -105,6 +106,8 @@ func (p *Probe) constants(spec *ebpf.CollectionSpec) error {
 	return errors.Join(
 		spec.Variables["pid_ns"].Set(p.pidNS),
 		spec.Variables["ring_high"].Set(uint64(p.options.Ring/4)),
+		spec.Variables["quota"].Set(quota(p.options.Ring)),
+		spec.Variables["root_share"].Set(share(p.options.Processes)),
 	)
 }
 

@@ -78,6 +78,9 @@ type Stats struct {
 	ShareFull uint64
 	// CallsFull counts system calls that were not followed because too many were under way.
 	CallsFull uint64
+	// OverQuota counts events that were not sent because their root had more to tell than one
+	// may (bpf/maps.h, pays).
+	OverQuota uint64
 	// Attached is how long system calls were looked into, of all the time since the
 	// probe was opened: Observed.
 	Attached, Observed time.Duration

@@ -125,7 +125,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 		t.Error(err)
 	}
 	o.stats = p.Stats()
-	if o.stats.RingFull+o.stats.TableFull+o.stats.Undecodable != 0 {
+	if o.stats.RingFull+o.stats.Undecodable != 0 || o.lost() == 0 && o.stats.TableFull+o.stats.OverQuota != 0 {
 		t.Errorf("lost events: %+v", o.stats)
 	}
 	if err := p.Close(); err != nil {

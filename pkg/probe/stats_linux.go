@@ -17,6 +17,7 @@ func (p *Probe) Stats() Stats {
 		TableFull:       c[bpfCounterLOST_TABLE],
 		ShareFull:       c[bpfCounterLOST_SHARE],
 		CallsFull:       c[bpfCounterLOST_CALLS],
+		OverQuota:       c[bpfCounterLOST_QUOTA],
 		LongEnvironment: c[bpfCounterCUT_ENV],
 		Undecodable:     p.undecodable.Load(),
 		Programs:        map[string]ProgramStats{},
@@ -44,17 +45,20 @@ func (p *Probe) entries() map[string]int {
 	o, in := &p.objects, &p.inside.maps
 	n := map[string]int{}
 	for name, m := range map[string]*ebpf.Map{
-		"processes": o.Processes, "calls": o.Calls, "losses": o.Losses,
+		"processes": o.Processes, "calls": o.Calls, "losses": o.Losses, "accounts": o.Accounts,
 		"conns": in.Conns, "pairs": in.Pairs, "contentions": in.Contentions, "awaited": in.Awaited,
 	} {
-		if m == nil { // the inside of plugins is not looked into
-			continue
+		if m != nil { // the inside of plugins is looked into
+			n[name] = count(m)
 		}
-		key, value := make([]byte, m.KeySize()), make([]byte, m.ValueSize())
-		n[name] = 0
-		for entries := m.Iterate(); entries.Next(&key, &value); {
-			n[name]++
-		}
+	}
+	return n
+}
+
+func count(m *ebpf.Map) (n int) {
+	key, value := make([]byte, m.KeySize()), make([]byte, m.ValueSize())
+	for entries := m.Iterate(); entries.Next(&key, &value); {
+		n++
 	}
 	return n
 }

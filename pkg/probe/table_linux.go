@@ -34,6 +34,8 @@ type table struct {
 	attributed [bpfCounterCOUNTERS]uint64
 	// numbers are those of the processes in the kernel's table at the last sweep.
 	numbers map[uint32]bool
+	// idle are the roots that had an account and no process at the last sweep.
+	idle map[taskKey]bool
 }
 
 type tracked struct {
@@ -89,7 +91,11 @@ func (t *table) add(process event.Process) {
 
 func (t *table) remove(process event.Process) {
 	delete(t.live, process)
-	_ = t.probe.objects.Processes.Delete(keyOf(process, 0).Tgid)
+	tgid := keyOf(process, 0).Tgid
+	var p bpfProcess
+	if t.probe.objects.Processes.Lookup(tgid, &p) == nil && processKey(p.Self) == process {
+		t.drop(tgid, &p)
+	}
 }
 
 // forget stops tracking a tree that turned out not to be a plugin's.
@@ -103,8 +109,11 @@ func (t *table) forget(root event.Process) {
 
 func (t *table) drop(tgid uint32, p *bpfProcess) {
 	delete(t.live, processKey(p.Self))
-	// Gone by itself is as good.
-	if t.probe.objects.Processes.Delete(tgid) == nil && hasShare(p) {
+	if t.probe.objects.Processes.Delete(tgid) != nil { // gone by itself is as good
+		return
+	}
+	t.probe.leave(p)
+	if hasShare(p) {
 		t.probe.giveShareBack()
 	}
 }
@@ -142,6 +151,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		}
 	})
 	t.forgetLosses(roots)
+	t.idle = t.probe.forgetAccounts(roots, t.idle)
 	var unseen []*event.Exit
 	for key, known := range t.live {
 		switch {
@@ -225,4 +235,5 @@ var reasons = [bpfCounterCOUNTERS]string{
 	bpfCounterCUT_ENV:    "environment too long",
 	bpfCounterLOST_CALLS: "system call table full",
 	bpfCounterLOST_SHARE: "share of the process table full",
+	bpfCounterLOST_QUOTA: "over quota",
 }

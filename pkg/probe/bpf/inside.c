@@ -17,6 +17,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Set before loading. */
 volatile const __u32 pid_ns = 0;
 volatile const __u64 ring_high = 0;
+volatile const __u64 quota = 0;
+volatile const __s32 root_share = 0;
 volatile const __u8 agent_depth = 1; /* servers of servers that are followed */
 volatile const __u8 class_of[NR_MAX] = {}; /* by the number of the system call */
 
@@ -111,6 +113,24 @@ static __always_inline bool begins(const struct call *c)
 	return false;
 }
 
+/* A thread's first call: it has a place from now on, unless its root has its share. */
+static __always_inline void begin_thread(const struct call *c, __u32 tid)
+{
+	struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
+	struct account *a;
+
+	if (!p)
+		return;
+	a = bpf_map_lookup_elem(&accounts, &p->root);
+	if ((a && a->threads >= root_share) || bpf_map_update_elem(&calls, &tid, c, BPF_ANY)) {
+		lose(LOST_CALLS, &p->root);
+		return;
+	}
+	__sync_fetch_and_add(&p->threads, 1);
+	if (a)
+		__sync_fetch_and_add(&a->threads, 1);
+}
+
 static __always_inline void entered(struct pt_regs *regs, struct call *c, __u32 tid)
 {
 	struct call *known = bpf_map_lookup_elem(&calls, &tid);
@@ -123,13 +143,10 @@ static __always_inline void entered(struct pt_regs *regs, struct call *c, __u32 
 	read_args(regs, c->args);
 	if (begins(c))
 		begin(c);
-	if (known) {
+	if (known)
 		*known = *c;
-	} else if (bpf_map_update_elem(&calls, &tid, c, BPF_ANY)) {
-		struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
-
-		lose(LOST_CALLS, p ? &p->root : 0);
-	}
+	else
+		begin_thread(c, tid);
 }
 
 /* What the threads of a server do most of the time says nothing. */

@@ -11,6 +11,7 @@ struct process {
 	__u64 in_ino, out_ino; /* the pipes its run is spoken to by; 0 if there is none */
 	__u32 home;           /* the network namespace its run began in, by inode number: it is in use as long */
 	__u32 bytes;          /* that were read out of it, see BYTES_MAX */
+	__u32 threads;        /* of it that are in calls */
 	__u8 agent;  /* 0 in a plugin's tree; 1 in that of a server it calls, 2 of one that calls */
 	__u8 connected; /* it asked for a connection, of which the end will matter */
 	__u8 on_node;   /* of a server: privileged_on_node */
@@ -54,27 +55,6 @@ static __always_inline bool may_be_tracked(__u32 tgid)
 	return n && *n;
 }
 
-/* Counted first: whoever is in the table is never missed. */
-static __always_inline long track(__u32 tgid, const struct process *p, __u64 flags)
-{
-	long failed;
-
-	count_slot(tgid, 1);
-	failed = bpf_map_update_elem(&processes, &tgid, p, flags);
-	if (failed)
-		count_slot(tgid, -1);
-	return failed;
-}
-
-/* False if somebody else took it out. */
-static __always_inline bool untrack(__u32 tgid)
-{
-	if (bpf_map_delete_elem(&processes, &tgid))
-		return false;
-	count_slot(tgid, -1);
-	return true;
-}
-
 /* Sized by [probe] ring. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -87,7 +67,8 @@ enum counter {
 	CUT_ENV = 2,    /* an environment was too long to be searched to its end */
 	LOST_CALLS = 3, /* more threads in system calls than are followed */
 	LOST_SHARE = 4, /* what is believed without an anchor had its share of the table */
-	COUNTERS = 5,
+	LOST_QUOTA = 5, /* a root had more to tell than it may */
+	COUNTERS = 6,
 };
 
 struct {
@@ -113,20 +94,23 @@ struct {
 
 static __always_inline void lose(enum counter reason, const struct task_key *root)
 {
+	struct lost_key key = {.reason = reason};
 	__u32 i = reason;
-	__u64 *n = bpf_map_lookup_elem(&counters, &i), one = 1;
+	__u64 *n, one = 1;
 
+	/* By root first: the reader, which looks in the opposite order, never finds a loss that
+	 * is nobody's because it comes in between. */
+	if (root) {
+		key.root = *root;
+		n = bpf_map_lookup_elem(&losses, &key);
+		if (n)
+			__sync_fetch_and_add(n, 1);
+		else
+			bpf_map_update_elem(&losses, &key, &one, BPF_ANY);
+	}
+	n = bpf_map_lookup_elem(&counters, &i);
 	if (n)
 		(*n)++;
-	if (!root)
-		return;
-	struct lost_key key = {.root = *root, .reason = reason};
-
-	n = bpf_map_lookup_elem(&losses, &key);
-	if (n)
-		__sync_fetch_and_add(n, 1);
-	else
-		bpf_map_update_elem(&losses, &key, &one, BPF_ANY);
 }
 
 /* The system call that a thread of a tracked process is in. */
@@ -150,15 +134,131 @@ struct {
 	__type(value, struct call);
 } calls SEC(".maps");
 
+/* What one root has of what all share. Whoever a plugin starts has its root, so forking
+ * gains nothing; and where an account is missing it begins with nothing left. */
+struct account {
+	__u64 whole;     /* when its quota is whole again, monotonic ns */
+	__s32 processes; /* below it in the table */
+	__s32 threads;   /* … in calls */
+};
+
+/* By the root. Each has at least one process in the table, so there is room for all. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct task_key);
+	__type(value, struct account);
+} accounts SEC(".maps");
+
+static __always_inline void leave(const struct task_key *root, __s32 threads)
+{
+	struct account *a = bpf_map_lookup_elem(&accounts, root);
+
+	if (!a)
+		return;
+	__sync_fetch_and_add(&a->threads, -threads);
+	__sync_fetch_and_add(&a->processes, -1);
+	if (a->processes <= 0)
+		bpf_map_delete_elem(&accounts, root);
+}
+
+static __always_inline void join(const struct task_key *root)
+{
+	struct account first = {.processes = 1}, *a;
+
+	if (!bpf_map_update_elem(&accounts, root, &first, BPF_NOEXIST))
+		return;
+	a = bpf_map_lookup_elem(&accounts, root);
+	if (a)
+		__sync_fetch_and_add(&a->processes, 1);
+}
+
+/* Puts a process into the table, unless its root has its share of that. Counted first:
+ * whoever is in the table is never missed. */
+static __always_inline long track(__u32 tgid, const struct process *p, __u64 flags)
+{
+	struct account *a = bpf_map_lookup_elem(&accounts, &p->root);
+	long failed;
+
+	if (a && a->processes >= root_share)
+		return -1;
+	count_slot(tgid, 1);
+	failed = bpf_map_update_elem(&processes, &tgid, p, flags);
+	if (failed) {
+		count_slot(tgid, -1);
+		return failed;
+	}
+	if (a)
+		__sync_fetch_and_add(&a->processes, 1);
+	else
+		join(&p->root);
+	return 0;
+}
+
+/* False if somebody else took it out. */
+static __always_inline bool untrack(__u32 tgid, const struct process *p)
+{
+	if (bpf_map_delete_elem(&processes, &tgid))
+		return false;
+	count_slot(tgid, -1);
+	leave(&p->root, p->threads);
+	return true;
+}
+
+/* What a byte in the ring costs a root: 4 MiB a second. And what a record costs beyond its
+ * own bytes, which is the reader's time. docs/performance.md has what pods need. */
+#define BYTE_NS 238
+#define RECORD_BYTES 128
+
+/* Whether a root can pay for a record, and then it has: a token bucket of which only the
+ * time is kept when it will be full again. Where CPUs meet, one of them may be let off. */
+static __always_inline bool pays(const struct task_key *root, __u64 now, __u64 size, __u64 ahead)
+{
+	__u64 cost = (size + RECORD_BYTES) * BYTE_NS, whole;
+	struct account *a = bpf_map_lookup_elem(&accounts, root);
+
+	if (!a) {
+		struct account bare = {.whole = now + ahead};
+
+		return !bpf_map_update_elem(&accounts, root, &bare, BPF_NOEXIST);
+	}
+	whole = a->whole;
+	if (whole < now) {
+		a->whole = now + cost;
+		return true;
+	}
+	if (whole + cost > now + ahead)
+		return false;
+	__sync_fetch_and_add(&a->whole, cost);
+	return true;
+}
+
 /* Waking the reader is the largest cost there is, so only the exec that starts a
  * run does it; the reader then polls while anything is tracked. A ring that fills
- * up faster than that wakes it, too. */
+ * up faster than that wakes it, too.
+ *
+ * The last quarter of the ring is for the life of processes, and the last eighth for their
+ * ends: these bring everything else to its end. */
+static __always_inline void put(void *event, __u64 size, const struct process *p, bool wake)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP, used = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+	__u8 kind = ((struct head *)event)->kind;
+	__u64 most = kind == KIND_EXIT ? 4 * ring_high : kind == KIND_CALL ? 3 * ring_high : 7 * ring_high / 2;
+
+	if (wake || used > ring_high)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (used > most || bpf_ringbuf_output(&events, event, size, flags))
+		lose(LOST_RING, &p->root);
+}
+
+/* … if its root can pay for it. Forks and execs have a quota of their own beyond that of
+ * all others. */
 static __always_inline void send(void *event, __u64 size, const struct process *p, bool wake)
 {
-	__u64 flags = BPF_RB_NO_WAKEUP;
+	struct head *h = event;
 
-	if (wake || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > ring_high)
-		flags = BPF_RB_FORCE_WAKEUP;
-	if (bpf_ringbuf_output(&events, event, size, flags))
-		lose(LOST_RING, &p->root);
+	if (p->root.tgid && !pays(&p->root, h->time, size, h->kind == KIND_CALL ? quota : 2 * quota))
+		lose(LOST_QUOTA, &p->root);
+	else
+		put(event, size, p, wake);
 }

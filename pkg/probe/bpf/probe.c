@@ -19,7 +19,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 volatile const __u32 pid_ns = 0;     /* inode of cniscope's PID namespace */
 volatile const __u32 rootless = 0;   /* whether a runtime in a user namespace is believed */
 volatile const __u32 share_max = 0;  /* processes of runs that are believed without an anchor */
-volatile const __u64 ring_high = 0;  /* wake the reader above this many bytes */
+volatile const __u64 ring_high = 0;  /* wake the reader above this many bytes: a quarter */
+volatile const __u64 quota = 0;      /* what a root may be ahead of its quota, ns */
+volatile const __s32 root_share = 0; /* of a table that one root may take */
 
 #include "maps.h"
 #include "scratch.h"
@@ -34,6 +36,7 @@ const struct fork_event *unused_fork __attribute__((unused));
 const struct exec_event *unused_exec __attribute__((unused));
 const struct exit_event *unused_exit __attribute__((unused));
 const struct call *unused_in_call __attribute__((unused));
+const struct account *unused_account __attribute__((unused));
 const enum kind *unused_kind __attribute__((unused));
 const struct anchor *unused_anchor __attribute__((unused));
 const enum caller *unused_caller __attribute__((unused));
@@ -78,13 +81,18 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p.agent = up->agent;
 	p.on_node = up->on_node;
 	p.caller = up->caller;
-	if (!add(child->tgid, &p, &p.root))
-		return 0;
 	e.h.kind = KIND_FORK;
 	e.h.time = bpf_ktime_get_ns();
+	/* Who is not told of is not followed: then it has no exec and no exit to tell either. */
+	if (!pays(&p.root, e.h.time, sizeof(e), 2 * quota)) {
+		lose(LOST_QUOTA, &p.root);
+		return 0;
+	}
+	if (!add(child->tgid, &p, &p.root))
+		return 0;
 	e.h.task = p.self;
 	e.parent = p.parent;
-	send(&e, sizeof(e), &p, false);
+	put(&e, sizeof(e), &p, false);
 	return 0;
 }
 
@@ -93,12 +101,17 @@ static __always_inline struct process *new_root(struct task_struct *task, enum c
 	__u32 tgid = task->tgid;
 	struct process p = {};
 	struct task_struct *parent = task->real_parent;
+	__u32 above = BPF_CORE_READ(parent, tgid);
+	struct process *up = bpf_map_lookup_elem(&processes, &above);
 
+	/* What was forked beyond the share of its root does not become a root by that. */
+	if (up && !up->agent)
+		return 0;
 	key_of(task, &p.self);
 	p.root = p.self;
 	p.caller = caller;
 	p.parent.start = BPF_CORE_READ(parent, group_leader, start_boottime);
-	p.parent.tgid = BPF_CORE_READ(parent, tgid);
+	p.parent.tgid = above;
 	p.parent.pid = visible_pid(parent);
 	if (!add(tgid, &p, 0))
 		return 0;
@@ -166,7 +179,10 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 			return 0;
 		root = true;
 	} else if (has && s->found && run_by_agent(task, p)) {
+		leave(&p->root, p->threads);
 		p->root = p->self;
+		p->threads = 0;
+		join(&p->root);
 		p->agent = 0;
 		p->caller = forked_by(task) ? CALLER_RUNTIME : CALLER_AGENT;
 		root = true;
@@ -211,14 +227,20 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (!found)
 		return 0;
-	bpf_map_delete_elem(&calls, &tid);
+	if (!bpf_map_delete_elem(&calls, &tid)) {
+		struct account *a = bpf_map_lookup_elem(&accounts, &found->root);
+
+		__sync_fetch_and_add(&found->threads, -1);
+		if (a)
+			__sync_fetch_and_add(&a->threads, -1);
+	}
 	__sync_fetch_and_add(&found->cpu, cpu_time(task));
 	__sync_fetch_and_add(&found->delay, task->sched_info.run_delay);
 	if (BPF_CORE_READ(task, signal, live.counter) > 0)
 		return 0;
 	p = *found;
 	/* Two threads may both see that none is left; one of them deletes. */
-	if (!untrack(tgid))
+	if (!untrack(tgid, &p))
 		return 0;
 	give_share_back(&p);
 	e.h.kind = KIND_EXIT;
@@ -228,6 +250,6 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	e.delay = p.delay;
 	e.status = wait_status(task);
 	netns_of(task, &e.netns_cookie, &e.netns_inum);
-	send(&e, sizeof(e), &p, false);
+	put(&e, sizeof(e), &p, false);
 	return 0;
 }

@@ -1,0 +1,202 @@
+package probe
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// flood asks the kernel for the number of an interface as often as it is told.
+func flood(times string) error {
+	n, err := strconv.Atoi(times)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	r, err := unix.NewIfreq("lo")
+	for range n {
+		if err == nil {
+			err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, r)
+		}
+	}
+	return err
+}
+
+// A plugin that has far more to tell than all others gets what one root may send, and no
+// more; what that left out is counted for it alone, and the beginnings and ends of processes
+// are told all the same. Before: the ring was full, and everybody lost.
+func TestAFloodIsPaidForByItsRoot(t *testing.T) {
+	flooder, other := acting(t, "flood", "100000"), plugin(t, "other", "true; (sleep 0.01; true); sleep 0.01; sleep 0.01; sh -c true; exit 3")
+	o := observeProbe(t, Options{}, func(*Probe, *observed) {
+		if err := flooder.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Run(); err == nil {
+			t.Error("the other plugin fails, and must be seen to")
+		}
+		if err := flooder.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	execs := o.execs()
+	root := func(name string) event.Process {
+		i := slices.IndexFunc(execs, func(x *event.Exec) bool { return x.Name == name && x.Root })
+		if i < 0 {
+			t.Fatalf("no %s: %+v", name, execs)
+		}
+		return execs[i].Process
+	}
+	guilty := root("flood")
+	var lost uint64
+	for _, l := range all[*event.Lost](o) {
+		if l.Reason != "over quota" || l.Process != guilty {
+			t.Errorf("lost: %+v", l)
+		}
+		lost += l.Count
+	}
+	if lost == 0 || lost != o.stats.OverQuota {
+		t.Errorf("%d events are said to be lost, %d were", lost, o.stats.OverQuota)
+	}
+	var told, first, last int64
+	for _, e := range o.events {
+		if q, ok := e.Body.(*event.Request); ok && q.Process == guilty {
+			if told++; first == 0 {
+				first = e.Time
+			}
+			last = e.Time
+		}
+	}
+	// At least 152 bytes and 128 for its own sake, each.
+	if most := (int64(quota(1<<20)) + last - first) / (280 * byteTime); told == 0 || told > most+1 {
+		t.Errorf("%d events were told, at most %d may be", told, most)
+	}
+	if told+int64(lost) < 100_000 {
+		t.Errorf("%d told and %d lost, of 100,000", told, lost)
+	}
+	if x := o.exit(guilty); x == nil || x.Unseen {
+		t.Errorf("its end: %+v", x)
+	}
+	var programs []string
+	for _, x := range execs {
+		if x.Process == guilty {
+			continue
+		}
+		programs = append(programs, x.Name)
+		if e := o.exit(x.Process); e == nil || e.Unseen {
+			t.Errorf("%s has no end: %+v", x.Name, e)
+		}
+	}
+	slices.Sort(programs)
+	if want := []string{"other", "sh", "sleep", "sleep", "sleep"}; !slices.Equal(programs, want) {
+		t.Errorf("the other plugin ran %q", programs)
+	}
+	if x := o.exit(root("other")); x == nil || x.Code != 3 {
+		t.Errorf("the other plugin's end: %+v", x)
+	}
+}
+
+// One that starts processes without end has a quarter of the table, and what it starts
+// beyond that is not followed, nor becomes a root of its own, though it is privileged and has
+// CNI_COMMAND in its environment. Before: the table was full, and the next plugin unseen.
+func TestNoRootTakesTheWholeTable(t *testing.T) {
+	const processes = 64
+	greedy := plugin(t, "greedy", "i=0; while [ $i -lt 200 ]; do sleep 2 & i=$((i+1)); done; wait")
+	other := plugin(t, "other", "sleep 0.01; (sleep 0.01; true)")
+	o := observeProbe(t, Options{Processes: processes}, func(p *Probe, o *observed) {
+		if err := greedy.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = greedy.Wait() }()
+		for o.lost() == 0 {
+			if greedy.ProcessState != nil {
+				t.Fatal("nothing was lost")
+			}
+		}
+		if err := other.Run(); err != nil {
+			t.Error(err)
+		}
+	})
+	execs, roots := o.execs(), 0
+	var guilty event.Process
+	for _, x := range execs {
+		if x.Root {
+			roots++
+		}
+		if x.Name == "greedy" {
+			guilty = x.Process
+		}
+	}
+	if roots != 2 {
+		t.Errorf("%d roots: %+v", roots, execs)
+	}
+	if n := len(all[*event.Fork](o)); n > processes/4+3 {
+		t.Errorf("%d processes were followed", n)
+	}
+	for _, l := range all[*event.Lost](o) {
+		if l.Reason != "process table full" || l.Process != guilty {
+			t.Errorf("lost: %+v", l)
+		}
+	}
+	for _, x := range execs {
+		if x.Name == "other" && o.exit(x.Process) == nil {
+			t.Error("the other plugin has no end")
+		}
+	}
+}
+
+// lost is how many events are said to be lost so far.
+func (o *observed) lost() (n uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range all[*event.Lost](o) {
+		n += l.Count
+	}
+	return n
+}
+
+// What is kept of a root goes with its last process.
+func TestAccountsGoWithTheirRoots(t *testing.T) {
+	cmd := plugin(t, "several", "(sleep 0.05; true) & sleep 0.1; wait")
+	observeProbe(t, Options{}, func(p *Probe, o *observed) {
+		during := 0
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() { ended <- cmd.Wait() }()
+		for over := false; !over; {
+			select {
+			case err := <-ended:
+				over = true
+				if err != nil {
+					t.Error(err)
+				}
+			default:
+				during = max(during, accountsOf(p, o))
+			}
+		}
+		if after := accountsOf(p, o); during != 1 || after != 0 {
+			t.Errorf("%d accounts while it ran, %d afterwards", during, after)
+		}
+	})
+}
+
+// accountsOf counts the accounts of our roots.
+func accountsOf(p *Probe, o *observed) (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	each(p.objects.Accounts, func(root *taskKey, _ *bpfAccount) {
+		if o.ours[processKey(*root)] {
+			n++
+		}
+	})
+	return n
+}
