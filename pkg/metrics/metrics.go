@@ -57,6 +57,7 @@ type Metrics struct {
 	calls, plugins, commands                       *prometheus.HistogramVec
 	causes, verdicts, hung, slow, operations, lost *prometheus.CounterVec
 	features                                       *prometheus.GaugeVec
+	lag                                            prometheus.Gauge
 	readiness                                      readiness
 	pluginNames, commandNames, sayings             text.Names
 }
@@ -92,6 +93,10 @@ func New(o Options) *Metrics {
 		lost: counter("events_lost_total",
 			"Events that a source could not deliver. What they touch is marked as partial.",
 			"source", "reason"),
+		lag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "probe_lag_seconds",
+			Help: "How far the reader is behind what the kernel side sent; 0 while it gets it read.",
+		}),
 		features: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "feature_up",
 			Help: "Whether a feature that is wanted here works (1) or is done without (0).",
@@ -104,7 +109,7 @@ func New(o Options) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.causes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.features, m.readiness.ready, m.readiness.lost, build,
+		m.calls, m.plugins, m.commands, m.causes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.lag, m.features, m.readiness.ready, m.readiness.lost, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -123,7 +128,7 @@ func (m *Metrics) begin(features []string) {
 		}
 		m.hung.WithLabelValues(command)
 	}
-	for source, reasons := range map[string][]string{"probe": {"ring full", "process table full"}, "nri": {"queue full"}} {
+	for source, reasons := range map[string][]string{"probe": {"ring full", "process table full", "over quota"}, "nri": {"queue full"}} {
 		for _, reason := range reasons {
 			m.lost.WithLabelValues(source, word(reason))
 		}
@@ -182,6 +187,7 @@ func (m *Metrics) Event(e event.Event) {
 		m.readiness.said(e.Time, b.Ready)
 	case *event.Tick:
 		m.readiness.tick(e.Time)
+		m.lag.Set(time.Duration(b.Lag).Seconds())
 	case *event.Degraded:
 		up := 0.0
 		if b.Restored {

@@ -42,7 +42,7 @@ func TestALineThatOthersCauseIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10_000 {
-		n.take(event.Event{Body: &event.Lost{Source: "probe", Reason: "ring buffer full", Count: 1}})
+		n.take(event.Event{Body: &event.Lost{Source: "nri", Reason: "queue full", Count: 1}})
 		n.take(event.Event{}) // a panic
 	}
 	n.log.Warn("something else")

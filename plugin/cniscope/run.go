@@ -100,7 +100,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	l.log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
 	observed := make(chan error, 1)
 	l.start("sources", func(ctx context.Context) {
-		err := sources.run(ctx, o, n.open.is, n.take)
+		err := sources.run(ctx, o, n.waits, n.take)
 		observed <- err
 		l.stop(err)
 	})
@@ -176,6 +176,7 @@ type node struct {
 	others   *broadcast // who records beside us
 	open     busy
 	pulse    pulse
+	overload overload
 	// telemetry is nil where it is not wanted.
 	telemetry *telemetry
 }
@@ -224,9 +225,14 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 	l.start("control socket", func(ctx context.Context) { control.Serve(ctx, socket, handlers, n.log) })
 }
 
+// waits tells whether somebody waits for ticks: operations that are open, and the end of an
+// overload.
+func (n *node) waits() bool { return n.open.is() || n.overload.is() }
+
 // take is the way of one event.
 func (n *node) take(e event.Event) {
-	n.pulse.begin(clock.Monotonic()) // the event may be old, where many wait
+	_, tick := e.Body.(*event.Tick)
+	n.pulse.begin(clock.Monotonic(), tick || !n.open.is()) // the event may be old, where many wait
 	defer n.pulse.end()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -237,6 +243,7 @@ func (n *node) take(e event.Event) {
 		}
 	}()
 	say(n.log, e)
+	n.overload.take(e, n.log)
 	n.others.send(e)
 	n.telemetry.event(e)
 	for _, r := range n.pipeline.Apply(e) {

@@ -36,7 +36,7 @@ func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 	var err error
 	t.server, err = metrics.Serve(o.Metrics.Listen, t.counts.Handler(), metrics.Checks{
 		Alive: n.alive,
-		Ready: sources.ready,
+		Ready: func() (string, bool) { return n.ready(sources) },
 	}, n.log)
 	if err != nil {
 		n.log.Warn("going on without metrics", "reason", err)
@@ -109,6 +109,16 @@ func (n *observer) ready() (report string, ok bool) {
 	return fmt.Sprintf("kernel probe: %s\nnri: %s", probe, nri), n.probe.is()
 }
 
+// ready: overload is said, and is no reason not to be ready: who causes it could hold up the
+// update of a node, and another cniscope would do no better.
+func (n *node) ready(sources *observer) (report string, ok bool) {
+	report, ok = sources.ready()
+	if overloaded := n.overload.report(); overloaded != "" {
+		report += "\n" + overloaded
+	}
+	return report, ok
+}
+
 // state says in a word how the probe and NRI are doing.
 func (n *observer) state() (probe, nri string) {
 	probe, nri = "not attached", "off"
@@ -124,20 +134,24 @@ func (n *observer) state() (probe, nri string) {
 	return probe, nri
 }
 
-// pulse tells whether events are still taken. One goroutine takes them, others ask; no
-// lock, since what holds it may be what is stuck.
+// pulse tells whether time goes on: while calls are open, ticks must come, whatever else
+// does. One goroutine takes events, others ask; no lock, since what holds it may be what is
+// stuck.
 type pulse struct {
-	last   atomic.Int64 // when the latest event was taken, monotonic ns
-	taking atomic.Bool  // one is being taken now
+	last   atomic.Int64 // when the latest tick was taken, or an event while nothing was open; monotonic ns
+	taking atomic.Bool  // an event is being taken now
 }
 
 // stuckAfter is far more than taking an event ever lasts (µs) and than the probe lets
 // pass between two ticks while an operation is open (50 ms).
 const stuckAfter = 15 * time.Second
 
-func (p *pulse) begin(now int64) {
-	p.last.Store(max(now, p.last.Load()))
+// begin takes an event; it beats if it is a tick, or while nothing is open.
+func (p *pulse) begin(now int64, beats bool) {
 	p.taking.Store(true)
+	if beats {
+		p.last.Store(max(now, p.last.Load()))
+	}
 }
 
 func (p *pulse) end() { p.taking.Store(false) }
@@ -150,7 +164,7 @@ func (p *pulse) check(now int64, open bool) (report string, ok bool) {
 	case p.taking.Load():
 		return fmt.Sprintf("stuck for %s at one event", silent.Round(time.Second)), false
 	case open:
-		return fmt.Sprintf("no event for %s, though calls are open", silent.Round(time.Second)), false
+		return fmt.Sprintf("no tick for %s, though calls are open", silent.Round(time.Second)), false
 	}
 	return "ok", true
 }

@@ -24,12 +24,17 @@ func TestPulse(t *testing.T) {
 		want  string
 	}{
 		"nothing ever came":            {func(*pulse) {}, false, 1000 * s, "ok"},
-		"nothing is open, nothing due": {func(p *pulse) { p.begin(10 * s); p.end() }, false, 1000 * s, "ok"},
-		"a call is open, ticks come":   {func(p *pulse) { p.begin(10 * s); p.end() }, true, 12 * s, "ok"},
-		"a call is open, no ticks":     {func(p *pulse) { p.begin(10 * s); p.end() }, true, 40 * s, "no event for 30s, though calls are open"},
-		"an event is being taken":      {func(p *pulse) { p.begin(10 * s) }, false, 11 * s, "ok"},
-		"an event is not done with":    {func(p *pulse) { p.begin(10 * s) }, false, 70 * s, "stuck for 1m0s at one event"},
-		"one that happened long ago":   {func(p *pulse) { p.begin(60 * s); p.end(); p.begin(1 * s) }, true, 61 * s, "ok"},
+		"nothing is open, nothing due": {func(p *pulse) { p.begin(10*s, true); p.end() }, false, 1000 * s, "ok"},
+		"a call has begun":             {func(p *pulse) { p.begin(10*s, true); p.end() }, true, 12 * s, "ok"},
+		"a call is open, ticks come":   {func(p *pulse) { p.begin(10*s, true); p.end() }, true, 12 * s, "ok"},
+		"a call is open, no ticks":     {func(p *pulse) { p.begin(10*s, true); p.end() }, true, 40 * s, "no tick for 30s, though calls are open"},
+		"other events are no ticks": {
+			func(p *pulse) { p.begin(10*s, true); p.end(); p.begin(39*s, false); p.end() },
+			true, 40 * s, "no tick for 30s, though calls are open",
+		},
+		"an event is being taken":    {func(p *pulse) { p.begin(10*s, true) }, false, 11 * s, "ok"},
+		"an event is not done with":  {func(p *pulse) { p.begin(10*s, true) }, false, 70 * s, "stuck for 1m0s at one event"},
+		"one that happened long ago": {func(p *pulse) { p.begin(60*s, true); p.end(); p.begin(1*s, true); p.end() }, true, 61 * s, "ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p pulse
