@@ -37,7 +37,7 @@ type running struct {
 // events and returns how many runs there were, and how many processes could not be
 // looked into. What they did so far is unknown; that they are there must not be.
 func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
-	all := processes()
+	all, memory := processes(), newPatient()
 	toMonotonic := bootToMonotonic()
 	var follow func(r *running, up, root taskKey, caller bpfCaller, home uint32)
 	follow = func(r *running, up, root taskKey, caller bpfCaller, home uint32) {
@@ -56,7 +56,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 		}
 		p.join(root)
 		if r.exec == nil {
-			p.describe(r)
+			p.describe(memory, r)
 		}
 		r.exec.Process, r.exec.Parent = processKey(self), processKey(up)
 		r.exec.Root = root == self
@@ -76,7 +76,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 	for _, r := range slices.SortedFunc(maps.Values(all), func(a, b *running) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
 	}) {
-		if !p.describe(r) {
+		if !p.describe(memory, r) {
 			if r.denied && r.pid != 1 { // init is no plugin, and may be closed to everybody
 				denied++
 			}
@@ -94,18 +94,18 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 
 // describe reads what the process runs. It is true for one that is believed to be a plugin
 // though nobody is known to have run it, and whose program lies in CNI_PATH.
-func (p *Probe) describe(r *running) bool {
+func (p *Probe) describe(memory *patient, r *running) bool {
 	if r.exec != nil {
 		return r.exec.InPath && r.caller != bpfCallerCALLER_NOBODY
 	}
 	dir := fmt.Sprintf("/proc/%d/", r.pid)
 	r.exec = &event.Exec{PID: r.pid, ParentPID: r.parent, InFlight: true}
-	environ, err := os.ReadFile(dir + "environ")
+	environ, err := memory.read(dir + "environ")
 	if err != nil {
-		r.denied = errors.Is(err, os.ErrPermission)
+		r.denied = errors.Is(err, os.ErrPermission) || errors.Is(err, errHangs)
 		return false
 	}
-	cmdline, _ := os.ReadFile(dir + "cmdline")
+	cmdline, _ := memory.read(dir + "cmdline")
 	im := image{args: split(cmdline)}
 	im.file, err = os.Readlink(dir + "exe")
 	if bytes.Contains(environ, []byte("CNI_COMMAND=")) {

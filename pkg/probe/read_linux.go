@@ -80,7 +80,7 @@ func (r *reader) begin() {
 	} else {
 		var denied int
 		if found, denied = r.probe.inFlight(r.deliver); denied > 0 {
-			hidden = fmt.Sprintf("processes that may not be looked into: %d (it needs CAP_SYS_PTRACE, and in a container that AppArmor allows it)", denied)
+			hidden = fmt.Sprintf("processes that may not be looked into: %d (it needs CAP_SYS_PTRACE, and in a container that AppArmor allows it; or their memory lies on a mount that hangs)", denied)
 		}
 	}
 	if hidden != "" {

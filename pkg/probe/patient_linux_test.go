@@ -1,0 +1,46 @@
+package probe
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A pipe that nobody writes to hangs as a process's memory does that is mapped to a file on
+// a mount that does not answer.
+func TestAFileThatHangsIsGivenUp(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "environ")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &patient{patience: time.Millisecond, hungMax: 2}
+	for range 10 {
+		if _, err := p.read(pipe); !errors.Is(err, errHangs) {
+			t.Fatal(err)
+		}
+	}
+	if p.hung != 2 {
+		t.Errorf("%d threads hang", p.hung)
+	}
+	for range p.hung { // and are let go
+		if f, err := os.OpenFile(pipe, os.O_WRONLY, 0); err == nil {
+			_ = f.Close()
+		}
+	}
+}
+
+func TestAFileThatIsThereIsRead(t *testing.T) {
+	p := newPatient()
+	p.patience = time.Hour
+	if data, err := p.read("/proc/self/cmdline"); err != nil || !strings.HasPrefix(string(data), os.Args[0]) {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := p.read("/proc/self/nothing"); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
