@@ -33,6 +33,21 @@ func (e *TruncatedError) Error() string {
 		place(e.File, e.Line))
 }
 
+// BoundError says that a recording holds more than is read of one. All events before that
+// were delivered.
+type BoundError struct {
+	// File is where it was read from; empty if unknown. Line is the first that was not read.
+	File string
+	Line int
+	// More is what there is more of, as "4194304 events".
+	More string
+}
+
+func (e *BoundError) Error() string {
+	return fmt.Sprintf("%s: there are more than %s, and no more of one recording is read; for the rest make one of its first line and of those from %d on (head, tail)",
+		place(e.File, e.Line), e.More, e.Line)
+}
+
 func place(file string, line int) string {
 	if file == "" {
 		file = "recording"

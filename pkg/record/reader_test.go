@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode"
@@ -168,7 +169,7 @@ func TestNewerKindsAreSkippedAndCounted(t *testing.T) {
 
 // A recording of foreign origin cannot reach the terminal of whoever looks at it.
 func TestHostileTextIsCleaned(t *testing.T) {
-	hostile := `\u001b]0;owned\u0007\u202e\n` + strings.Repeat("A", 2*maxString)
+	hostile := `\u001b]0;owned\u0007\u202e\n` + strings.Repeat("A", maxString+100)
 	file := strings.ReplaceAll(`{"cniscope":"recording","version":1,"writer":"W","kernel":"W","node":"W","options":{"W":["W",{"W":"W"},1]}}
 {"t":1,"exec":{"process":"W","file":"W","name":"W","args":["W"],"netns":{"key":"W"},"call":{"command":"W","path":["W"],"pod":{"name":"W"},"traceparent":"W"}}}
 {"t":2,"sandbox":{"phase":"W","id":"W","labels":{"W":"W"},"annotations":{"W":"W"},"ips":["W"]}}
@@ -235,6 +236,56 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What is read fast is read as everything is.
+func FuzzDecode(f *testing.F) {
+	for _, line := range []string{tick, `{"t":2,"sandbox":{"id":"a"}}`, `{"t":-3,"exit":{},"exec":{}}`, `{"t":4,"tick":{},"t":5}`, `{"t":05,"tick":{}}`, `{"t":6,"new":{},"tick":{}}`, `{"t":7,"ti\u0063k":{}}`, `{"t":8,"TICK":{}} `, `{"t":9,"tick":{}}}`} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		got, err := decode(line)
+		want, wrong := decodeAny(line)
+		if (err == nil) != (wrong == nil) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q: %+v %v, want %+v %v", line, got, err, want, wrong)
+		}
+	})
+}
+
+// Of a file of which nobody knows who made it, no more is read than it is worth.
+func TestARecordingIsReadOfSoMuch(t *testing.T) {
+	long := `{"t":9,"exit":{"signal":"` + strings.Repeat("x", MaxEvent) + `"}}` + "\n"
+	for name, test := range map[string]struct {
+		file          string
+		bytes         int64
+		most, events  int
+		says          string
+		bound, broken bool
+	}{
+		"all of it":             {head + tick + tick, 1 << 20, 2, 2, "", false, false},
+		"too many events":       {head + strings.Repeat(tick, 9), 1 << 20, 4, 4, "recording:6: there are more than 4 events", true, false},
+		"too many bytes":        {head + strings.Repeat(tick, 100_000), 1 << 20, 1 << 20, (1 << 20) / len(tick), "more than 1 MiB in it, unpacked", true, false},
+		"of what nobody knows":  {head + strings.Repeat(`{"t":1,"new":1}`+"\n", 9), 1 << 20, 4, 0, "recording:6: there are more than 4 events", true, false},
+		"no bound":              {head + strings.Repeat(tick, 9), 0, 0, 9, "", false, false},
+		"an event is too long":  {head + tick + long, 1 << 20, 9, 1, "exit: longer than 65536 bytes", false, true},
+		"a sandbox may be long": {head + strings.ReplaceAll(strings.ReplaceAll(long, "exit", "sandbox"), "signal", "id"), 1 << 20, 9, 1, "", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := NewReader(strings.NewReader(test.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Bound(test.bytes, test.most)
+			events, err := all(r)
+			var bound *BoundError
+			if len(events) != test.events || errors.As(err, &bound) != test.bound || errors.Is(err, ErrBroken) != test.broken {
+				t.Fatalf("%d events, %v", len(events), err)
+			}
+			if test.says == "" && err != nil || test.says != "" && !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v, want %q", err, test.says)
+			}
+		})
+	}
 }
 
 func rewrite(t *testing.T, header Header, events []event.Event) []byte {

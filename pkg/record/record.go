@@ -14,7 +14,8 @@
 // and ignores fields.
 //
 // A recording comes from elsewhere, with a bug report perhaps, so the reader
-// trusts nothing in it: lines are bounded, and every string is cleaned again.
+// trusts nothing in it: lines, events and what it unpacks to are bounded, and every
+// string is cleaned again.
 package record
 
 import "encoding/json"
@@ -27,6 +28,19 @@ const Version = 1
 // longest events are those of a large CNI folder or of a pod with many labels, and
 // sources keep both far below it.
 const MaxLine = 1 << 20
+
+// What somebody who only looks at a recording reads of it at the most (Reader.Bound). Ordinary events have some 200 bytes, a pod's
+// setup and teardown 100 KiB together: that is 5000 pods, and a gigabyte of JSON is minutes
+// of work for somebody who only wanted to look.
+const (
+	// MaxBytes is how many bytes are read, unpacked.
+	MaxBytes = 512 << 20
+	// MaxEvents is how many events.
+	MaxEvents = 4 << 20
+	// MaxEvent is the longest line of an event in bytes, but for networks and sandboxes:
+	// those are few, and may hold what people wrote.
+	MaxEvent = 64 << 10
+)
 
 // format is what a recording's first line says it is.
 const format = "recording"
