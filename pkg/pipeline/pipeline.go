@@ -45,24 +45,29 @@ func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
 }
 
 // Apply takes the next event and returns what it brought to an end.
-func (p *Pipeline) Apply(e event.Event) []Result {
+func (p *Pipeline) Apply(e event.Event) (results []Result) {
+	p.Each(e, func(r Result) { results = append(results, r) })
+	return results
+}
+
+// Each is Apply for who has no room for many traces at once: one is built after the other.
+func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.now = max(p.now, e.Time)
-	results := p.results(p.timeline.Apply(e))
+	p.results(p.timeline.Apply(e), take)
 	switch e.Body.(type) {
 	case *event.Tick:
 		for _, f := range p.timeline.Overdue() {
-			results = append(results, Result{Hung: &f, Trace: p.builder.Hung(f, p.now)})
+			take(Result{Hung: &f, Trace: p.builder.Hung(f, p.now)})
 		}
 	case *event.Readiness:
 		for _, o := range p.timeline.Outages() {
-			results = append(results, Result{Outage: &o, Trace: p.builder.Outage(o)})
+			take(Result{Outage: &o, Trace: p.builder.Outage(o)})
 		}
 	case *event.FirstConnection:
 		for _, c := range p.timeline.Connected() {
-			results = append(results, Result{Connected: &c, Trace: p.builder.Connected(c)})
+			take(Result{Connected: &c, Trace: p.builder.Connected(c)})
 		}
 	}
-	return results
 }
 
 // Now is the time of the latest event, in monotonic ns.
@@ -72,7 +77,13 @@ func (p *Pipeline) Now() int64 { return p.now }
 func (p *Pipeline) InFlight() []timeline.Flight { return p.timeline.InFlight() }
 
 // Flush ends whatever is open.
-func (p *Pipeline) Flush() []Result { return p.results(p.timeline.Flush()) }
+func (p *Pipeline) Flush() (results []Result) {
+	p.FlushEach(func(r Result) { results = append(results, r) })
+	return results
+}
+
+// FlushEach is to Flush what Each is to Apply.
+func (p *Pipeline) FlushEach(take func(Result)) { p.results(p.timeline.Flush(), take) }
 
 // Open returns the number of operations that are not over.
 func (p *Pipeline) Open() int { return p.timeline.Open() }
@@ -80,8 +91,9 @@ func (p *Pipeline) Open() int { return p.timeline.Open() }
 // Stats returns what could not be placed so far.
 func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }
 
-func (p *Pipeline) results(ops []*timeline.Operation) (results []Result) {
-	for _, op := range ops {
+func (p *Pipeline) results(ops []*timeline.Operation, take func(Result)) {
+	for i, op := range ops {
+		ops[i] = nil // it is the taker's
 		r := Result{Operation: op, Judgement: p.Judge.Judge(op)}
 		if r.Judgement.Keep {
 			r.Judgement.Reduced = !p.limiter.Whole(p.now, p.Judge.PerSecond)
@@ -90,7 +102,6 @@ func (p *Pipeline) results(ops []*timeline.Operation) (results []Result) {
 		if !r.Judgement.Keep || r.Judgement.Reduced {
 			p.timeline.Forget(op)
 		}
-		results = append(results, r)
+		take(r)
 	}
-	return results
 }
