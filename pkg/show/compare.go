@@ -120,7 +120,8 @@ func joined(samples ...*Sample) map[string]*population {
 			if all[name] == nil {
 				all[name] = &population{name: name, series: map[Row]*series{}}
 			}
-			all[name].took = append(all[name].took, p.took...)
+			all[name].took.n += p.took.n
+			all[name].took.sum += p.took.total()
 			for row := range p.series {
 				all[name].series[row] = nil
 			}
@@ -133,14 +134,18 @@ func change(row Row, a, b *population) Change {
 	before, ofA := a.find(row)
 	after, ofB := b.find(row)
 	c := Change{Row: row, A: side(before, ofA), B: side(after, ofB)}
-	if len(before.times) > 0 && len(after.times) > 0 {
+	if before.times.n > 0 && after.times.n > 0 {
 		c.Ratio = c.B.Time / max(c.A.Time, 1e-6)
 		c.CountRatio = c.B.PerCall / c.A.PerCall
-		c.time = compare(before.times, after.times)
+		c.time = compare(before.times.kept, after.times.kept)
 	}
 	if ofA > 0 && ofB > 0 && row.By != "call" {
 		counts := func(s *series, of int) []float64 {
-			return append(slices.Clone(s.counts), make([]float64, of-len(s.counts))...)
+			has, none := s.counts.n, of-s.counts.n
+			if of > exactly { // as many of each as there are in so many calls
+				has, none = (has*exactly+of-1)/of, none*exactly/of
+			}
+			return append(slices.Clone(thinned(s.counts.kept, has)), make([]float64, none)...)
 		}
 		if x, y := counts(before, ofA), counts(after, ofB); !constant(x, y) {
 			c.count = compare(x, y)
@@ -160,7 +165,7 @@ func (p *population) find(row Row) (s *series, of int) {
 		return &series{}, 0
 	}
 	if row.By == "call" {
-		return &series{each: p.took, times: p.took, counts: p.took}, len(p.took)
+		return &series{each: p.took, times: p.took, counts: p.took}, p.took.n
 	}
 	of, _ = p.of(row)
 	if s = p.series[row]; s == nil {
@@ -170,9 +175,9 @@ func (p *population) find(row Row) (s *series, of int) {
 }
 
 func side(s *series, of int) Side {
-	side := Side{Calls: len(s.times), Of: of, PerCall: float64(len(s.each)) / max(1, float64(of))}
-	side.Time, side.PlusMinus = median(s.times)
-	side.Each, _ = median(s.each)
+	side := Side{Calls: s.times.n, Of: of, PerCall: float64(s.each.n) / max(1, float64(of))}
+	side.Time, side.PlusMinus = median(s.times.kept)
+	side.Each, _ = median(s.each.kept)
 	if math.IsInf(side.PlusMinus, 0) {
 		side.PlusMinus = 0
 	}

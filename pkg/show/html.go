@@ -26,11 +26,24 @@ func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error {
 	if err != nil {
 		return err
 	}
-	buffered := bufio.NewWriter(w)
-	if err := t.Execute(buffered, newPage(operations)); err != nil {
+	p := newPage(operations)
+	buffered := bufio.NewWriter(&counter{w, p.written})
+	if err := t.Execute(buffered, p); err != nil {
 		return err
 	}
 	return buffered.Flush()
+}
+
+// counter counts what is written.
+type counter struct {
+	io.Writer
+	n *int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	*c.n += int64(n)
+	return n, err
 }
 
 // Style is the page's own, the only one that Policy lets through.

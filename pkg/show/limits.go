@@ -46,25 +46,40 @@ type Check struct {
 	Calls int
 	// Partial counts calls of which not everything was seen: they may cross a limit unseen.
 	Partial int
-	Crossed []Crossing
+	// Crossed are the first CrossedMost that were found, Crossings is how many there are.
+	Crossed   []Crossing
+	Crossings int
+}
+
+// CrossedMost is how many crossed limits are said: a log is read by a person.
+const CrossedMost = 100
+
+func (c *Check) cross(all []Crossing) {
+	c.Crossings += len(all)
+	c.Crossed = append(c.Crossed, all[:min(len(all), CrossedMost-len(c.Crossed))]...)
 }
 
 // Check compares every call. Teardown counts as setup does.
 func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	checked := Check{Crossed: []Crossing{}}
 	var failed []Crossing
+	failures := 0
 	for rs := range operations {
 		for _, call := range calls(rs) {
 			checked.Calls++
 			checked.Partial += one(call.is("cniscope.partial") || call.is("cniscope.reduced"))
-			checked.Crossed = append(checked.Crossed, l.crossed(call)...)
-			if call.failed() {
+			checked.cross(l.crossed(call))
+			if !call.failed() {
+				continue
+			}
+			if failures++; len(failed) < CrossedMost {
 				failed = append(failed, crossing(call, "max-failed", "failed: "+call.verdict()))
 			}
 		}
 	}
-	if l.Failed != nil && len(failed) > *l.Failed {
-		checked.Crossed = append(checked.Crossed, failed...)
+	if l.Failed != nil && failures > *l.Failed {
+		checked.cross(failed)
+		checked.Crossings += failures - len(failed)
 	}
 	return checked
 }

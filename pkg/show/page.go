@@ -22,19 +22,26 @@ const (
 	rowsMax = 20_000
 	// problemsMax is how many calls the list at the top names.
 	problemsMax = 100
+	// pageMax is how many bytes a page has before it leaves calls out: rows may be long.
+	pageMax = 64 << 20
+	// originsMax is how many nodes and runtimes are told apart.
+	originsMax = 100
 )
 
 // page is what the template writes.
 type page struct {
 	operations iter.Seq[*tracepb.ResourceSpans]
-	// Problems are the calls that need looking at, the worst first.
+	// Problems are the worst of the calls that need looking at, the worst first; problems is
+	// how many there are.
 	Problems                  []head
+	problems                  int
 	slowest                   head
 	all, failed, slow, others int
-	pods                      map[string]bool
+	pods                      *distinct
 	first, last               uint64
 	origin                    map[string]bool
 	rows                      int
+	written                   *int64 // bytes
 	// LeftOut is how many calls had no room, as far as the page is written.
 	LeftOut int
 }
@@ -48,23 +55,31 @@ type head struct {
 }
 
 func newPage(operations iter.Seq[*tracepb.ResourceSpans]) *page {
-	p := &page{operations: operations, pods: map[string]bool{}, origin: map[string]bool{}}
+	p := &page{operations: operations, pods: newDistinct(), origin: map[string]bool{}, written: new(int64)}
 	for rs := range operations {
-		p.origin[origin(rs)] = true
+		if len(p.origin) < originsMax {
+			p.origin[origin(rs)] = true
+		}
 		for _, call := range calls(rs) {
 			p.count(call)
 		}
 	}
+	p.worst()
+	return p
+}
+
+// worst leaves the worst problems, in order.
+func (p *page) worst() {
 	rank := func(h head) int { return slices.Index([]string{"failed", "slow", "partial"}, h.State) }
 	slices.SortStableFunc(p.Problems, func(a, b head) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.took, a.took))
 	})
-	return p
+	p.Problems = p.Problems[:min(len(p.Problems), problemsMax)]
 }
 
 func (p *page) count(call *node) {
 	p.all++
-	p.pods[pod(call)] = true
+	p.pods.add(pod(call))
 	if p.all == 1 {
 		p.first = call.StartTimeUnixNano
 	}
@@ -82,7 +97,10 @@ func (p *page) count(call *node) {
 		p.others++
 		return
 	}
-	p.Problems = append(p.Problems, h)
+	p.problems++
+	if p.Problems = append(p.Problems, h); len(p.Problems) >= 2*problemsMax {
+		p.worst()
+	}
 }
 
 // origin says where operations are from: node and runtime.
@@ -142,17 +160,17 @@ func (p *page) Worst() head {
 }
 
 // Listed are the problems at the top, More how many are not among them.
-func (p *page) Listed() []head { return p.Problems[:min(len(p.Problems), problemsMax)] }
+func (p *page) Listed() []head { return p.Problems }
 
 // More is how many problems the list does not name.
-func (p *page) More() int { return max(0, len(p.Problems)-problemsMax) }
+func (p *page) More() int { return max(0, p.problems-problemsMax) }
 
 // Others is how many calls have nothing the matter.
 func (p *page) Others() int { return p.others }
 
 // Counts says how many of what.
 func (p *page) Counts() string {
-	return fmt.Sprintf("%s of %s: %d failed, %d slow", plural(p.all, "call"), plural(len(p.pods), "pod"), p.failed, p.slow)
+	return fmt.Sprintf("%s of %s: %d failed, %d slow", plural(p.all, "call"), plural(p.pods.count(), "pod"), p.failed, p.slow)
 }
 
 // Origin says when and where it was.
@@ -184,7 +202,7 @@ func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
 				if call.problem() != problems {
 					continue
 				}
-				if p.rows >= rowsMax {
+				if p.rows >= rowsMax || *p.written >= pageMax {
 					p.LeftOut++
 				} else if !yield(p.call(call, resource)) {
 					return

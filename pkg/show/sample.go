@@ -9,22 +9,25 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// Sample is what many calls took, and what in them. It keeps three numbers for each span.
+// Sample is what many calls took, and what in them: three numbers for each span, as long as
+// these are not too many.
 type Sample struct {
-	pods        map[string]bool
+	pods        *distinct
 	populations map[string]*population // by kind of call: "CNI ADD eth0"
+	room        room
 }
 
 // population is all calls of one kind.
 type population struct {
 	name                  string
-	pods                  map[string]bool
-	took                  []float64 // of each call, in ms
+	pods                  *distinct
+	took                  values // of each call, in ms
 	failed, slow, partial int
 	// whole counts those whose spans are all there: in a storm only the call itself is kept.
 	whole     int
 	wholeTook float64
 	series    map[Row]*series
+	room      *room
 }
 
 // Row is what is counted: By says what kind of thing, Name which.
@@ -37,14 +40,14 @@ type Row struct {
 
 // series is all there is of one row, in ms.
 type series struct {
-	each []float64
+	each values
 	// Of each call that has it: how many, and for how long there was at least one.
-	counts, times []float64
+	counts, times values
 }
 
 // Collect takes what is to be known of operations.
 func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
-	s := &Sample{pods: map[string]bool{}, populations: map[string]*population{}}
+	s := &Sample{pods: newDistinct(), populations: map[string]*population{}, room: room{valuesMax, rowsMost}}
 	for rs := range operations {
 		for _, call := range calls(rs) {
 			s.add(call)
@@ -53,14 +56,21 @@ func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
 	return s
 }
 
+// Empty tells whether there was no call.
+func (s *Sample) Empty() bool { return len(s.populations) == 0 }
+
 func (s *Sample) add(call *node) {
 	name := what(call)
+	if s.populations[name] == nil && len(s.populations) >= populationsMost-1 {
+		name = other
+	}
 	p := s.populations[name]
 	if p == nil {
-		p = &population{name: name, pods: map[string]bool{}, series: map[Row]*series{}}
+		p = &population{name: name, pods: newDistinct(), series: map[Row]*series{}, room: &s.room}
 		s.populations[name] = p
 	}
-	s.pods[pod(call)], p.pods[pod(call)] = true, true
+	s.pods.add(pod(call))
+	p.pods.add(pod(call))
 	p.add(call)
 }
 
@@ -71,24 +81,24 @@ func (s *Sample) sorted() []*population {
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b *population) int {
-		return cmp.Or(cmp.Compare(sum(b.took), sum(a.took)), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(b.took.total(), a.took.total()), cmp.Compare(a.name, b.name))
 	})
 	return all
 }
 
 func (p *population) add(call *node) {
 	took := milliseconds(call.extent())
-	p.took = append(p.took, took)
+	p.took.add(took, p.room)
 	p.failed += one(call.failed())
 	p.slow += one(call.slow())
 	p.partial += one(call.is("cniscope.partial"))
 	if cause := call.cause(); cause != "" {
-		p.row("cause", cause).add([]float64{took}, took)
+		p.row("cause", cause).add([]float64{took}, took, p.room)
 	}
 	for key, value := range call.attributes {
 		name, isPart := strings.CutPrefix(key, "cniscope.time.")
 		if ms := value.GetDoubleValue(); isPart && ms > 0 {
-			p.row("part", strings.ReplaceAll(strings.TrimSuffix(name, "_ms"), "_", " ")).add([]float64{ms}, ms)
+			p.row("part", strings.ReplaceAll(strings.TrimSuffix(name, "_ms"), "_", " ")).add([]float64{ms}, ms, p.room)
 		}
 	}
 	if call.is("cniscope.reduced") {
@@ -106,7 +116,7 @@ func (p *population) add(call *node) {
 		for _, e := range extents {
 			each = append(each, milliseconds(e))
 		}
-		p.row(row.By, row.Name).add(each, milliseconds(union(extents, call.extent())...))
+		p.row(row.By, row.Name).add(each, milliseconds(union(extents, call.extent())...), p.room)
 	}
 }
 
@@ -129,7 +139,11 @@ func (n *node) label() string {
 
 func (p *population) row(by, name string) *series {
 	row := Row{by, name}
+	if p.series[row] == nil && p.room.rows <= 0 {
+		row.Name = other
+	}
 	if p.series[row] == nil {
+		p.room.rows--
 		p.series[row] = &series{}
 	}
 	return p.series[row]
@@ -138,15 +152,17 @@ func (p *population) row(by, name string) *series {
 // of is the calls that a row may be in: how many, and how long they took.
 func (p *population) of(row Row) (calls int, took float64) {
 	if row.By == "part" || row.By == "cause" {
-		return len(p.took), sum(p.took)
+		return p.took.n, p.took.total()
 	}
 	return p.whole, p.wholeTook
 }
 
-func (s *series) add(each []float64, time float64) {
-	s.each = append(s.each, each...)
-	s.counts = append(s.counts, float64(len(each)))
-	s.times = append(s.times, time)
+func (s *series) add(each []float64, time float64, room *room) {
+	for _, one := range each {
+		s.each.add(one, room)
+	}
+	s.counts.add(float64(len(each)), room)
+	s.times.add(time, room)
 }
 
 // extent is from when to when, in nanoseconds.

@@ -54,21 +54,23 @@ type Distribution struct {
 	P50   float64 `json:"p50_ms"`
 	P99   float64 `json:"p99_ms"`
 	Sum   float64 `json:"sum_ms"`
+	// Sampled: there are so many that the quantiles are those of a random sample.
+	Sampled bool `json:"sampled,omitempty"`
 }
 
 // Statistics computes what is known.
 func (s *Sample) Statistics() Statistics {
-	all := Statistics{Pods: len(s.pods), Kinds: []KindOfCall{}}
+	all := Statistics{Pods: s.pods.count(), Kinds: []KindOfCall{}}
 	for _, p := range s.sorted() {
 		kind := KindOfCall{
-			Name: p.name, Pods: len(p.pods), Failed: p.failed, Slow: p.slow, Partial: p.partial,
+			Name: p.name, Pods: p.pods.count(), Failed: p.failed, Slow: p.slow, Partial: p.partial,
 			Distribution: distribution(p.took), Rows: []Statistic{},
 		}
 		for row, series := range p.series {
 			_, took := p.of(row)
 			kind.Rows = append(kind.Rows, Statistic{
-				Row: row, Calls: len(series.counts), Distribution: distribution(series.each),
-				Share: toNS(sum(series.times) / max(took, 1e-6)), // 1e-6 ms: of what takes no time
+				Row: row, Calls: series.counts.n, Distribution: distribution(series.each),
+				Share: toNS(series.times.total() / max(took, 1e-6)), // 1e-6 ms: of what takes no time
 			})
 		}
 		slices.SortFunc(kind.Rows, func(a, b Statistic) int {
@@ -96,10 +98,14 @@ func compareBy(a, b string) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
 }
 
-func distribution(ms []float64) Distribution {
-	sample := stats.Sample{Xs: slices.Clone(ms)}
+func distribution(ms values) Distribution {
+	sample := stats.Sample{Xs: slices.Clone(ms.kept)}
 	sample.Sort()
-	return Distribution{Count: len(ms), P50: toNS(sample.Quantile(0.5)), P99: toNS(sample.Quantile(0.99)), Sum: toNS(sum(sample.Xs))}
+	d := Distribution{Count: ms.n, P50: toNS(sample.Quantile(0.5)), P99: toNS(sample.Quantile(0.99)), Sum: toNS(sum(sample.Xs)), Sampled: ms.sampled()}
+	if d.Sampled {
+		d.Sum = toNS(ms.sum)
+	}
+	return d
 }
 
 // toNS rounds milliseconds to the clock's nanosecond: what is below differs by processor.

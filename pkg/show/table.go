@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,8 +24,15 @@ func Table(w io.Writer, s Statistics, o Options) error {
 	if len(s.Kinds) > 0 {
 		fmt.Fprintf(&p.b, "\n%s\n", p.paint(dim, "share: of the calls' wall time. What runs inside another counts for both; under \"time went into\" each\ninstant is counted once."))
 	}
+	if slices.ContainsFunc(s.Kinds, sampled) {
+		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, fmt.Sprintf("p50 and p99 of more than %d values are those of a random sample of them.", exactly)))
+	}
 	_, err := io.WriteString(w, p.b.String())
 	return err
+}
+
+func sampled(kind KindOfCall) bool {
+	return kind.Sampled || slices.ContainsFunc(kind.Rows, func(s Statistic) bool { return s.Sampled })
 }
 
 func (p *painter) kindOfCall(kind KindOfCall) {
