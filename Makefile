@@ -77,9 +77,14 @@ test-tenants: tools ## hostile pods connect, run programs and forge calls while 
 test-html: tools-html ## the page of show --html in a real browser: by keyboard, by axe-core's rules, on paper
 	go test ./test/page -count=1
 
+FILES ?= 600
+.PHONY: test-files
+test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES MB unpacked (600): memory and time (root, an hour)
+	CNISCOPE_FILES=$(FILES) go test ./test/files -count=1 -timeout 3h -v
+
 .PHONY: fuzz
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
-	@set -e; for target in probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader config:FuzzParse cniconf:FuzzLoad spool:FuzzScan relay:FuzzSpans text:FuzzClean \
+	@set -e; for target in probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad spool:FuzzScan relay:FuzzSpans text:FuzzClean \
 		doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports; do \
 		test/fuzz.sh ./pkg/$${target%:*} $${target#*:} $(FUZZTIME); \
 	done

@@ -37,10 +37,14 @@ whatever differs; limits for a CI are in "cniscope show --help".`,
 					return err
 				}
 				r.tell(cmd.ErrOrStderr())
-				if none(o.ofPod(r.operations())) {
-					return fmt.Errorf("%s: no such call among its %d operations: there is nothing to compare", path, len(r.results))
-				}
 				samples[i] = show.Collect(o.ofPod(r.operations()))
+				r.close()
+				if r.failed != nil {
+					return r.failed
+				}
+				if samples[i].Empty() {
+					return fmt.Errorf("%s: no such call among its %d operations: there is nothing to compare", path, r.all)
+				}
 			}
 			c := show.Compare(samples[0], samples[1])
 			if o.format == "json" {
@@ -52,6 +56,7 @@ whatever differs; limits for a CI are in "cniscope show --help".`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	flags.StringVar(&o.format, "format", o.format, "text or json")
+	flags.DurationVar(&o.timeout, "timeout", 0, "how long a recording is read at the most (default "+readFor.String()+")")
 	flags.StringVar(&o.color, "color", o.color, "auto, always or never")
 	return cmd
 }

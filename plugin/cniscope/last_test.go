@@ -13,6 +13,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
@@ -43,13 +44,18 @@ func spooled(t *testing.T, recording string) (dir string) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	in, err := settingsIn(reader.Header())
+	in, _, err := settingsIn(reader.Header())
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.Judge.All = true
-	results, err := replay(t.Context(), reader, in)
-	if err != nil {
+	var results []pipeline.Result
+	if err := replay(t.Context(), reader, in, watch{}, func(r pipeline.Result) error {
+		if r.Over() {
+			results = append(results, r)
+		}
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range results {

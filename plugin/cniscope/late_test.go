@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -21,13 +22,24 @@ func spansOf(names ...string) trace.Trace {
 // In a recording, what came after an operation was over is drawn with it.
 func TestWhatCameLaterIsDrawnWithItsOperation(t *testing.T) {
 	one, other := &timeline.Operation{ContainerID: "c1"}, &timeline.Operation{ContainerID: "c2"}
-	results := []pipeline.Result{{Operation: one, Trace: spansOf("one")}, {Operation: other, Trace: spansOf("other")}}
-	late(results, pipeline.Result{
-		Connected: &timeline.Connected{Flight: timeline.Flight{Operation: one.Key()}}, Trace: spansOf("first connection"),
-	})
-	for i, want := range []int{2, 1} {
-		if got := len(results[i].Trace.Spans.ScopeSpans[0].Spans); got != want {
-			t.Errorf("operation %d has %d spans, want %d", i, got, want)
+	k := &kept{}
+	defer k.close()
+	for _, r := range []pipeline.Result{
+		{Operation: one, Trace: spansOf("one")}, {Operation: other, Trace: spansOf("other")},
+		{Connected: &timeline.Connected{Flight: timeline.Flight{Operation: one.Key()}}, Trace: spansOf("first connection")},
+	} {
+		if err := k.keep(r); err != nil {
+			t.Fatal(err)
 		}
+	}
+	if err := k.seal(); err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for spans := range k.operations() {
+		got = append(got, len(spans.ScopeSpans[0].Spans))
+	}
+	if !slices.Equal(got, []int{2, 1}) {
+		t.Errorf("operations of %d spans", got)
 	}
 }

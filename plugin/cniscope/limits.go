@@ -13,9 +13,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/show"
 )
 
-// crossingsMax is how many crossed limits are said: a log is read by a person.
-const crossingsMax = 100
-
 func limitFlags(flags *pflag.FlagSet, l *show.Limits) {
 	flags.DurationVar(&l.Call, "max-call", 0, "exit 1 if a call took longer, e.g. 500ms")
 	flags.DurationVar(&l.Command, "max-command", 0, "exit 1 if one command took longer, e.g. 250ms")
@@ -86,19 +83,18 @@ func (o showOptions) hold(diagnostics io.Writer, operations iter.Seq[*tracepb.Re
 		return nil
 	}
 	checked := o.limits.Check(operations)
-	for i, c := range checked.Crossed {
-		if i == crossingsMax {
-			fmt.Fprintf(diagnostics, "… and %d more\n", len(checked.Crossed)-i)
-			break
-		}
+	for _, c := range checked.Crossed {
 		fmt.Fprintf(diagnostics, "✗ %s\n", c)
+	}
+	if more := checked.Crossings - len(checked.Crossed); more > 0 {
+		fmt.Fprintf(diagnostics, "… and %d more\n", more)
 	}
 	if checked.Partial > 0 {
 		fmt.Fprintf(diagnostics, "cniscope: not everything was seen of %d calls: they may have crossed a limit unseen\n", checked.Partial)
 	}
 	switch {
-	case len(checked.Crossed) > 0:
-		return crossedError{len(checked.Crossed), checked.Calls}
+	case checked.Crossings > 0:
+		return crossedError{checked.Crossings, checked.Calls}
 	case incomplete != nil:
 		return fmt.Errorf("the limits could not be compared with all calls: %w", incomplete)
 	case checked.Calls == 0:

@@ -104,7 +104,7 @@ func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o confi
 	if err != nil {
 		return err
 	}
-	s, err := settingsIn(in.Header())
+	s, _, err := settingsIn(in.Header()) // a running cniscope's, which checked them
 	if err != nil {
 		return err
 	}

@@ -1,37 +1,63 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
-	"slices"
-
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"math"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 )
 
+const (
+	// readFor is how long one recording is read: one of 100 MB needs some five seconds.
+	readFor = 20 * time.Second
+	// memoryMax is what Go may take before it collects garbage whatever that costs, and
+	// liveMax what a recording may have open at once, in bytes: 1024 ordinary pods need
+	// 60 MiB.
+	memoryMax = 320 << 20
+	liveMax   = 128 << 20
+)
+
 // replayed is a recording that was judged.
 type replayed struct {
-	results []pipeline.Result // in the order in which the operations began
-	skipped int               // events of a kind that this version does not know
+	*kept
+	all     int      // operations
+	skipped int      // events of a kind that this version does not know
+	said    []string // what there is to say of its header
 	// truncated is why not all could be read; nil if all was.
 	truncated error
 }
 
+// openRecording opens a file of which nobody knows who made it.
+func openRecording(path string) (reader *record.Reader, err error) {
+	if path == "-" {
+		reader, err = record.NewReader(os.Stdin)
+	} else {
+		reader, err = record.Open(path)
+	}
+	if err == nil {
+		reader.Bound(record.MaxBytes, record.MaxEvents)
+	}
+	return reader, err
+}
+
 // load reads a recording and judges it, by its own thresholds or by those of --config.
-func (o showOptions) load(ctx context.Context, path string) (*replayed, error) {
+// Close it.
+func (o showOptions) load(ctx context.Context, path string) (r *replayed, err error) {
 	reader, err := openRecording(path)
 	if err != nil {
 		return nil, err
 	}
 	defer reader.Close()
-	s, err := settingsIn(reader.Header())
+	s, said, err := settingsIn(reader.Header())
 	if err != nil {
 		return nil, err
 	}
@@ -44,34 +70,137 @@ func (o showOptions) load(ctx context.Context, path string) (*replayed, error) {
 	}
 	s.Judge.All, s.Judge.PerSecond = true, 0 // whoever records wants to see it
 
-	results, err := replay(ctx, reader, s)
-	var truncated *record.TruncatedError
-	if err != nil && !errors.As(err, &truncated) {
+	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), memoryMax))
+	r = &replayed{kept: &kept{}, said: said}
+	err = replay(ctx, reader, s, o.reading(), func(result pipeline.Result) error {
+		if result.Over() {
+			r.all++
+		}
+		if !result.Over() && result.Connected == nil { // what hangs is drawn when it is over
+			return nil
+		}
+		return r.keep(result)
+	})
+	r.skipped = int(reader.Skipped())
+	if err == nil || isPart(err) {
+		r.truncated = err
+		err = r.seal()
+	}
+	if err != nil {
+		r.close()
 		return nil, err
 	}
-	slices.SortStableFunc(results, func(a, b pipeline.Result) int {
-		return cmp.Compare(a.Operation.Start, b.Operation.Start)
-	})
-	return &replayed{results: results, skipped: int(reader.Skipped()), truncated: err}, nil
+	return r, nil
+}
+
+// partError says why a recording was not read to its end. What came before is whole.
+type partError struct {
+	place string
+	why   error
+}
+
+// Error says where and why.
+func (e *partError) Error() string { return fmt.Sprintf("%s: here reading ended: %v", e.place, e.why) }
+
+// Unwrap returns the reason.
+func (e *partError) Unwrap() error { return e.why }
+
+// isPart tells whether what came before an error can be used.
+func isPart(err error) bool {
+	var truncated *record.TruncatedError
+	var bound *record.BoundError
+	var part *partError
+	return errors.As(err, &truncated) || errors.As(err, &bound) || errors.As(err, &part)
+}
+
+// replay runs a recording through the pipeline, and hands over what it concludes, also what
+// was concluded before an error. watch and take may end it.
+func replay(ctx context.Context, reader *record.Reader, s settings, watch watch, take func(pipeline.Result) error) error {
+	p := s.pipeline(reader.Header().BootID)
+	var enough error
+	keep := func(r pipeline.Result) {
+		if enough == nil {
+			enough = take(r)
+		}
+	}
+	var err error
+	for n := 0; err == nil && enough == nil; n++ {
+		if n%1024 == 0 {
+			if enough = errors.Join(ctx.Err(), watch.enough()); enough != nil {
+				break
+			}
+		}
+		e, failed := reader.Next()
+		if err = failed; err == nil {
+			p.Each(e, keep)
+		}
+	}
+	why := enough // and not what may be in the way of what is still open
+	p.FlushEach(keep)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, io.EOF) && enough == nil:
+		return nil
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	case why == nil:
+		why = enough
+	}
+	return &partError{reader.Place(), why}
+}
+
+// watch is what keeps a recording from taking all there is of time and memory, whatever it
+// is that makes it do so. The zero value does not.
+type watch struct {
+	until time.Time
+	flag  time.Duration
+	live  uint64
+}
+
+func (o showOptions) reading() watch {
+	w := watch{flag: readFor, live: liveMax}
+	if o.timeout != 0 {
+		w.flag = o.timeout
+	}
+	w.until = time.Now().Add(min(w.flag, math.MaxInt64/2))
+	return w
+}
+
+func (w watch) enough() error {
+	if w.live == 0 {
+		return nil
+	}
+	if time.Now().After(w.until) {
+		return fmt.Errorf("it took longer than %s; --timeout %s lets it take longer", w.flag, 10*w.flag)
+	}
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	if metrics.Read(live); live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() > w.live {
+		return fmt.Errorf("it has so much under way at once that it needs more than %d MiB of memory, which no node's calls do", w.live>>20)
+	}
+	return nil
 }
 
 // tell says what could not be read.
 func (r *replayed) tell(diagnostics io.Writer) {
+	for _, s := range r.said {
+		fmt.Fprintf(diagnostics, "cniscope: in the recording's first line %s\n", s)
+	}
 	if r.truncated != nil {
 		fmt.Fprintf(diagnostics, "cniscope: %v; what is whole is shown\n", r.truncated)
+	}
+	if r.large > 0 {
+		fmt.Fprintf(diagnostics, "cniscope: %d operations with more than %d MiB of spans were left out\n", r.large, largestKept>>20)
 	}
 	if r.skipped > 0 {
 		fmt.Fprintf(diagnostics, "cniscope: %d events of a kind this version does not know were left out\n", r.skipped)
 	}
 }
 
-// operations are the spans of those that have any.
-func (r *replayed) operations() iter.Seq[*tracepb.ResourceSpans] {
-	return func(yield func(*tracepb.ResourceSpans) bool) {
-		for _, result := range r.results {
-			if result.Trace.Spans != nil && !yield(result.Trace.Spans) {
-				return
-			}
-		}
+// incomplete is why not every call of the recording is among what is shown; nil if all are.
+func (r *replayed) incomplete() error {
+	if r.truncated == nil && r.large > 0 {
+		return errors.New("operations that are too large were left out, as is said above")
 	}
+	return r.truncated
 }

@@ -24,22 +24,26 @@ type settings struct {
 
 func settingsOf(o config.Options, bootID string) settings {
 	hostname, _ := os.Hostname() // without one, the host has no name
-	wait := o.Relay.Wait
+	t := timelineOf(o)
 	if o.Relay.Listen == "" {
-		wait = 0 // nobody will tell anything
+		t.Wait = 0 // nobody will tell anything
 	}
 	return settings{
-		Timeline: timeline.Options{
-			Wait:   wait,
-			Settle: o.Limits.Settle, MaxHold: o.Limits.MaxHold, Hung: o.Slow.Hung,
-			Processes: o.Limits.Processes, Operations: o.Limits.Operations, Spans: o.Limits.Spans, MinSpan: o.Limits.MinSpan,
-		},
-		Judge: judgeOf(o),
+		Timeline: t,
+		Judge:    judgeOf(o),
 		Node: trace.Node{
 			Name: o.Resource.Node, Cluster: o.Resource.Cluster, Attributes: o.Resource.Attributes,
 			Host: hostname, OS: runtime.GOOS, Arch: runtime.GOARCH,
 			Instance: bootID, Version: version(),
 		},
+	}
+}
+
+func timelineOf(o config.Options) timeline.Options {
+	return timeline.Options{
+		Wait:   o.Relay.Wait,
+		Settle: o.Limits.Settle, MaxHold: o.Limits.MaxHold, Hung: o.Slow.Hung,
+		Processes: o.Limits.Processes, Operations: o.Limits.Operations, Spans: o.Limits.Spans, MinSpan: o.Limits.MinSpan,
 	}
 }
 
@@ -76,15 +80,46 @@ func (s settings) header() (record.Header, error) {
 }
 
 // settingsIn are those that a recording was made with; the defaults for what it does
-// not say.
-func settingsIn(h record.Header) (settings, error) {
-	s := settingsOf(config.Default(), h.BootID)
+// not say, and for what no cniscope can have been set to, which is said: whoever made the
+// file has no say in what reading it costs.
+func settingsIn(h record.Header) (s settings, said []string, err error) {
+	s = settingsOf(config.Default(), h.BootID)
 	s.Node = trace.Node{Name: h.Node, Arch: h.Arch, Version: h.Writer}
 	if len(h.Options) == 0 {
-		return s, nil
+		return s, nil, nil
 	}
 	if err := json.Unmarshal(h.Options, &s); err != nil {
-		return s, fmt.Errorf("reading the options in the recording's first line: %w", err)
+		return s, nil, fmt.Errorf("reading the options in the recording's first line: %w", err)
 	}
-	return s, nil
+	o := s.options()
+	said = o.Repair()
+	wait := s.Timeline.Wait
+	s.Timeline, s.Judge, s.Node.Attributes = timelineOf(o), judgeOf(o), o.Resource.Attributes
+	if wait == 0 { // nobody told anything
+		s.Timeline.Wait = 0
+	}
+	return s, said, nil
+}
+
+// options are those that the settings come from.
+func (s settings) options() config.Options {
+	o := config.Default()
+	t, j := s.Timeline, s.Judge
+	if t.Wait != 0 {
+		o.Relay.Wait = t.Wait
+	}
+	o.Limits = config.Limits{Settle: t.Settle, MaxHold: t.MaxHold, Processes: t.Processes, Operations: t.Operations, Spans: t.Spans, MinSpan: t.MinSpan}
+	o.Slow = config.Slow{Command: j.Command, Call: j.Call, Agent: j.Agent, Lock: j.Lock, Hung: t.Hung}
+	for _, rule := range j.Rules {
+		o.Slow.Rules = append(o.Slow.Rules, config.Rule{Command: rule.Pattern, Threshold: rule.Threshold})
+	}
+	o.Sampling = config.Sampling{Ratio: j.Ratio, PerSecond: j.PerSecond}
+	for _, rule := range j.Namespaces {
+		o.Sampling.Rules = append(o.Sampling.Rules, config.NamespaceRule{Namespace: rule.Pattern, Ratio: rule.Ratio})
+	}
+	for _, keep := range j.Keep {
+		o.Sampling.Keep = append(o.Sampling.Keep, string(keep))
+	}
+	o.Resource.Attributes = s.Node.Attributes
+	return o
 }

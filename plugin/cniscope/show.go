@@ -6,23 +6,19 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/config"
-	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/show"
 )
 
 type showOptions struct {
 	pod, format, color, otlp, options, spool string
 	problems, all, summary, html             bool
-	last                                     time.Duration
+	last, timeout                            time.Duration
 	limits                                   show.Limits
 }
 
@@ -45,7 +41,8 @@ time went.
   cniscope show --html incident.rec.gz > incident.html   a page for a ticket
 
 A recording needs neither root nor a backend. "-" reads standard input. Thresholds are
-those of the recording; --config judges it by others.
+those of the recording; --config judges it by others. Of one that is very large, or made to
+be, only the beginning is shown, which is said (docs/trust.md).
 
 With --last it reads the spool that [export.spool] names, also while cniscope runs; that
 one is readable by its owner only, which is root. It holds what was kept after sampling,
@@ -80,6 +77,7 @@ them too.
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
 	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --last, read the spool it names (default "+defaultOptionsFile+")")
 	flags.DurationVar(&o.last, "last", 0, "what this node has kept and that ended in this time, e.g. 1h")
+	flags.DurationVar(&o.timeout, "timeout", 0, "how long a recording is read at the most (default "+readFor.String()+"); what came before is shown")
 	flags.BoolVar(&o.summary, "summary", false, "no waterfalls but numbers: by plugin, command and cause; with --format json too")
 	flags.BoolVar(&o.html, "html", false, "one page of HTML that needs nothing else, to standard output")
 	limitFlags(flags, &o.limits)
@@ -97,6 +95,9 @@ func (o showOptions) check() error {
 	case "auto", "always", "never":
 	default:
 		return usageError{fmt.Errorf("--color %s: want auto, always or never", o.color)}
+	}
+	if o.timeout < 0 {
+		return usageError{fmt.Errorf("--timeout %s: want a length of time, as 1m", o.timeout)}
 	}
 	if asked := count(o.html, o.summary, o.otlp != ""); asked > 1 || o.html && o.format == "json" {
 		return usageError{errors.New("--html, --summary, --otlp and --format json are different answers: ask for one (--summary has --format json)")}
@@ -118,59 +119,17 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 	if err != nil {
 		return err
 	}
+	defer r.close()
 	r.tell(diagnostics)
 	operations := o.ofPod(r.operations())
 	found, err := o.draw(ctx, out, diagnostics, operations)
-	if err != nil {
+	if err = errors.Join(err, r.failed); err != nil {
 		return err
 	}
 	if !found && (!o.limits.Set() || none(operations)) {
-		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", len(r.results))
+		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", r.all)
 	}
-	return o.hold(diagnostics, operations, r.truncated)
-}
-
-func openRecording(path string) (*record.Reader, error) {
-	if path == "-" {
-		return record.NewReader(os.Stdin)
-	}
-	return record.Open(path)
-}
-
-// replay runs a recording through the pipeline. What was concluded before an error is
-// returned beside it.
-func replay(ctx context.Context, reader *record.Reader, s settings) (results []pipeline.Result, err error) {
-	p := s.pipeline(reader.Header().BootID)
-	for ctx.Err() == nil {
-		e, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return append(results, p.Flush()...), err
-		}
-		for _, r := range p.Apply(e) {
-			switch {
-			case r.Over():
-				results = append(results, r)
-			case r.Connected != nil:
-				late(results, r)
-			default: // what hangs is drawn when it is over
-			}
-		}
-	}
-	return append(results, p.Flush()...), ctx.Err()
-}
-
-// late puts what came after an operation was over to what it belongs to.
-func late(results []pipeline.Result, r pipeline.Result) {
-	for _, over := range slices.Backward(results) {
-		if over.Operation.Key() == r.Connected.Operation && over.Trace.Spans != nil {
-			all := over.Trace.Spans.ScopeSpans[0]
-			all.Spans = append(all.Spans, r.Trace.Spans.ScopeSpans[0].Spans...)
-			return
-		}
-	}
+	return errors.Join(o.hold(diagnostics, operations, r.incomplete()), r.failed)
 }
 
 // sendAll sends operations to a backend, and says how many.

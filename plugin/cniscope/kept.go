@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// What is kept of a recording at the most. An ordinary pod has two operations of some 20 KiB
+// of spans; record.MaxBytes hold 10,000 of those.
+const (
+	keptInMemory    = 32 << 20
+	keptOnDisk      = 1 << 30
+	keptOperations  = 25_000
+	largestKept     = 8 << 20 // one operation; the spool takes half of that
+	lateOperations  = 4096    // to which a first connection may still be told: four times those open at once
+	temporaryPrefix = "cniscope-show-"
+)
+
+// kept is the spans of a recording's operations, encoded: in memory while they are few, then
+// in a temporary file without a name. They are gone through several times, in order of
+// their start, and there may be more of them than there is memory.
+type kept struct {
+	places []place
+	order  []int           // of places
+	later  map[int][]place // marks that came after an operation was over
+	latest []known         // the operations that were over last
+	memory []byte
+	file   *os.File
+	out    *bufio.Writer
+	size   int64
+	large  int // operations left out because they were
+	failed error
+}
+
+// place is where an operation's spans are.
+type place struct {
+	start, at int64
+	length    int
+}
+
+type known struct {
+	timeline.Key
+	place int
+}
+
+// keep takes a result. The error says that there is room for no more of them.
+func (k *kept) keep(r pipeline.Result) error {
+	if r.Trace.Spans == nil {
+		return nil
+	}
+	size := proto.Size(r.Trace.Spans)
+	if size > largestKept {
+		k.large++
+		return nil
+	}
+	if r.Over() && len(k.places) >= keptOperations {
+		return fmt.Errorf("there are more than %d operations in it, and no more of one recording are shown", keptOperations)
+	}
+	if k.size+int64(size) > keptOnDisk {
+		return fmt.Errorf("the spans of its operations need more than %d MiB", keptOnDisk>>20)
+	}
+	p := place{at: k.size, length: size}
+	if !r.Over() {
+		i := slices.IndexFunc(k.latest, func(o known) bool { return o.Key == r.Connected.Operation })
+		if i < 0 {
+			return nil
+		}
+		if k.later == nil {
+			k.later = map[int][]place{}
+		}
+		k.later[k.latest[i].place] = append(k.later[k.latest[i].place], p)
+		return k.write(r.Trace.Spans)
+	}
+	if len(k.latest) >= lateOperations {
+		k.latest = slices.Delete(k.latest, 0, lateOperations/2)
+	}
+	p.start = r.Operation.Start
+	k.latest = append(k.latest, known{r.Operation.Key(), len(k.places)})
+	k.order = append(k.order, len(k.places))
+	k.places = append(k.places, p)
+	return k.write(r.Trace.Spans)
+}
+
+// write appends spans: to memory, or to the file from the moment on that there is one.
+func (k *kept) write(spans *tracepb.ResourceSpans) (err error) {
+	before := len(k.memory)
+	if k.memory, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(k.memory, spans); err != nil {
+		return err
+	}
+	k.size += int64(len(k.memory) - before)
+	if k.file == nil && len(k.memory) <= keptInMemory {
+		return nil
+	}
+	if k.file == nil {
+		if k.file, err = os.CreateTemp("", temporaryPrefix+"*"); err != nil {
+			return fmt.Errorf("keeping the spans of a large recording: %w; TMPDIR names another folder for that", err)
+		}
+		_ = os.Remove(k.file.Name()) // where an open file cannot go, close does it
+		k.out = bufio.NewWriterSize(k.file, 1<<20)
+	}
+	if _, err = k.out.Write(k.memory); err != nil {
+		return fmt.Errorf("keeping the spans of a large recording: %w; TMPDIR names another folder for that", err)
+	}
+	k.memory = k.memory[:0]
+	return nil
+}
+
+// seal ends the writing.
+func (k *kept) seal() error {
+	slices.SortStableFunc(k.order, func(a, b int) int { return cmp.Compare(k.places[a].start, k.places[b].start) })
+	k.latest = nil
+	if k.file == nil {
+		return nil
+	}
+	k.memory = nil
+	return k.out.Flush()
+}
+
+// operations yields them in order of their start. What ends it early is in failed.
+func (k *kept) operations() iter.Seq[*tracepb.ResourceSpans] {
+	return func(yield func(*tracepb.ResourceSpans) bool) {
+		for _, i := range k.order {
+			spans, err := k.read(k.places[i])
+			for _, p := range k.later[i] {
+				mark, failed := k.read(p)
+				if err = errors.Join(err, failed); err == nil {
+					all := spans.ScopeSpans[0]
+					all.Spans = append(all.Spans, mark.ScopeSpans[0].Spans...)
+				}
+			}
+			if err != nil {
+				k.failed = fmt.Errorf("reading again what was kept of the recording: %w", err)
+				return
+			}
+			if !yield(spans) {
+				return
+			}
+		}
+	}
+}
+
+func (k *kept) read(p place) (*tracepb.ResourceSpans, error) {
+	var data []byte
+	if k.file == nil {
+		data = k.memory[p.at : p.at+int64(p.length)]
+	} else {
+		data = make([]byte, p.length)
+		if _, err := k.file.ReadAt(data, p.at); err != nil {
+			return nil, err
+		}
+	}
+	spans := &tracepb.ResourceSpans{}
+	return spans, proto.Unmarshal(data, spans)
+}
+
+func (k *kept) close() {
+	if k.file != nil {
+		_ = k.file.Close()
+		_ = os.Remove(k.file.Name())
+	}
+}

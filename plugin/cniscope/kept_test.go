@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// However many there are: each is there as often as it is asked for, in order of its start,
+// with what came later, and nothing is left behind.
+func TestOperationsAreKeptOnDiskWhereTheyAreMany(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	for name, long := range map[string]int{"in memory": 10, "on disk": 200_000} {
+		t.Run(name, func(t *testing.T) {
+			k := &kept{}
+			const n = 300
+			for i := range n {
+				op := &timeline.Operation{ContainerID: fmt.Sprint(i), Start: int64(i ^ 1)} // pairs change places
+				results := []pipeline.Result{{Operation: op, Trace: spansOf(fmt.Sprint(i), strings.Repeat("x", long))}}
+				if i%3 == 0 {
+					results = append(results, pipeline.Result{
+						Connected: &timeline.Connected{Flight: timeline.Flight{Operation: op.Key()}}, Trace: spansOf("later"),
+					})
+				}
+				for _, r := range results {
+					if err := k.keep(r); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := k.seal(); err != nil {
+				t.Fatal(err)
+			}
+			if onDisk := k.file != nil; onDisk != (name == "on disk") || len(k.memory) > keptInMemory {
+				t.Errorf("on disk: %t, %d bytes in memory", onDisk, len(k.memory))
+			}
+			for range 2 {
+				i := 0
+				for spans := range k.operations() {
+					all := spans.ScopeSpans[0].Spans
+					if want := fmt.Sprint(i ^ 1); all[0].Name != want || len(all[1].Name) != long || (len(all) == 3) != ((i^1)%3 == 0) {
+						t.Fatalf("operation %d is %s with %d spans", i, all[0].Name, len(all))
+					}
+					i++
+				}
+				if i != n || k.failed != nil {
+					t.Errorf("%d operations, %v", i, k.failed)
+				}
+			}
+			k.close()
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+	k := &kept{}
+	t.Setenv("TMPDIR", filepath.Join(dir, "nowhere"))
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		err = k.keep(pipeline.Result{Operation: &timeline.Operation{}, Trace: spansOf(strings.Repeat("x", 1<<20))})
+	}
+	if err == nil || !strings.Contains(err.Error(), "TMPDIR names another folder") {
+		t.Errorf("without a folder: %v", err)
+	}
+}
+
+func TestOfARecordingSoManyOperationsAreKept(t *testing.T) {
+	k := &kept{}
+	var err error
+	n := 0
+	for ; err == nil && n <= 2*keptOperations; n++ {
+		err = k.keep(pipeline.Result{Operation: &timeline.Operation{}, Trace: spansOf("x")})
+	}
+	if n-1 != keptOperations || !strings.Contains(err.Error(), "more than 25000 operations") {
+		t.Errorf("%d were kept: %v", n-1, err)
+	}
+}
+
+func TestALargeOperationIsLeftOut(t *testing.T) {
+	k := &kept{}
+	if err := k.keep(pipeline.Result{Operation: &timeline.Operation{}, Trace: spansOf(strings.Repeat("x", largestKept))}); err != nil {
+		t.Fatal(err)
+	}
+	if k.large != 1 || len(k.places) != 0 {
+		t.Errorf("%d large ones, %d kept", k.large, len(k.places))
+	}
+}

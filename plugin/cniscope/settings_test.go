@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/record"
+)
+
+// Whatever judges a live node judges its recording: nothing is lost on the way through the
+// header, and what no options can be is not obeyed.
+func TestSettingsThroughARecording(t *testing.T) {
+	o, err := config.Parse("f.toml", []byte(`
+[limits]
+settle = "3s"
+max_hold = "5m"
+processes = 1000
+operations = 100
+spans = 500
+min_span = "2ms"
+[slow]
+command = "1s"
+call = "3s"
+agent = "4s"
+lock = "5s"
+hung = "6s"
+rule = [{ command = "ip*", threshold = "7s" }]
+[sampling]
+ratio = 0.5
+per_second = 7
+keep = ["failed"]
+rule = [{ namespace = "shop*", ratio = 0.25 }]
+[relay]
+listen = "127.0.0.1:4319"
+upstream = "http://127.0.0.1:4317"
+wait = "2s"
+[resource]
+attributes = { a = "b" }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := settingsOf(o, "boot")
+	for name, v := range map[string]any{"Timeline": want.Timeline, "Judge": want.Judge} {
+		for i := range reflect.TypeOf(v).NumField() {
+			if field := reflect.TypeOf(v).Field(i).Name; reflect.ValueOf(v).Field(i).IsZero() && field != "All" {
+				t.Errorf("%s.%s is not set by this test: teach it, and settings.options", name, field)
+			}
+		}
+	}
+	raw, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, said, err := settingsIn(record.Header{Options: raw})
+	if err != nil || len(said) > 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %q\n got %+v\nwant %+v", err, said, got, want)
+	}
+
+	got, said, err = settingsIn(record.Header{Options: []byte(`{"timeline":{"MaxHold":-1,"Processes":100000000,"Operations":100000000,"Spans":-3}}`)})
+	if err != nil || got.Timeline != settingsOf(config.Default(), "").Timeline {
+		t.Errorf("%v: %+v", err, got.Timeline)
+	}
+	if all := strings.Join(said, "\n"); len(said) != 4 || !strings.Contains(all, "limits.operations = 100000000 cannot be; the default 1024 is taken") {
+		t.Errorf("it is said %q", said)
+	}
+}
