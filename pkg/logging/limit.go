@@ -39,6 +39,7 @@ type state struct {
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
+	leftOut uint64 // in all
 	others  bucket // of all texts that found no place
 }
 
@@ -85,6 +86,13 @@ func (l *Limit) Handle(ctx context.Context, r slog.Record) error {
 	return l.next.Handle(ctx, r)
 }
 
+// LeftOut is how many lines were left out so far.
+func (l *Limit) LeftOut() uint64 {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	return l.state.leftOut
+}
+
 // Flush says at once what was left out and not said yet. Call it at the end.
 func (l *Limit) Flush() {
 	s := l.state
@@ -109,6 +117,7 @@ func (s *state) admit(text string, level slog.Level, now time.Time) (leftOut uin
 		b.full = now
 	}
 	if b.full.Sub(now) > (burst-1)*interval {
+		s.leftOut++
 		b.leftOut++
 		b.level = level
 		if b.due == nil {

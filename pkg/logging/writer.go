@@ -16,7 +16,8 @@ const lines = 1024
 type Writer struct {
 	to      io.Writer
 	waiting chan []byte
-	dropped atomic.Uint64
+	dropped atomic.Uint64 // in all
+	said    uint64        // of them
 	say     func(dropped uint64)
 	end     chan struct{}
 	ended   chan struct{}
@@ -39,6 +40,9 @@ func (w *Writer) Write(line []byte) (int, error) {
 	}
 	return len(line), nil
 }
+
+// Dropped is how many lines were dropped so far.
+func (w *Writer) Dropped() uint64 { return w.dropped.Load() }
 
 // Close writes what waits until ctx is done, and reports whether that was all. It is
 // called once; what is written afterwards is dropped.
@@ -69,7 +73,8 @@ func (w *Writer) run() {
 
 func (w *Writer) write(line []byte) {
 	_, _ = w.to.Write(line) // where would one say so?
-	if n := w.dropped.Swap(0); n > 0 {
-		w.say(n)
+	if n := w.Dropped(); n > w.said {
+		w.say(n - w.said)
+		w.said = n
 	}
 }

@@ -37,7 +37,8 @@ var (
 // busy is a node in the middle of things: every metric has something to say.
 func busy() Snapshot {
 	return Snapshot{
-		Now: int64(100 * time.Second), Time: now,
+		LogLost: map[string]uint64{"limit": 3, "reader": 0},
+		Now:     int64(100 * time.Second), Time: now,
 		InFlight: []timeline.Flight{{Command: "ADD", Start: int64(70 * time.Second)}, {Command: "ADD", Start: int64(90 * time.Second)}},
 		Timeline: timeline.Stats{Late: 3, Refused: 1, Orphaned: 2},
 		Exports: []export.Stats{

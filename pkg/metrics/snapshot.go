@@ -23,6 +23,8 @@ type Snapshot struct {
 	Timeline timeline.Stats
 	// Exports are the destinations.
 	Exports []export.Stats
+	// LogLost are the log lines that were not written, by reason.
+	LogLost map[string]uint64
 	// Probe is nil while it is not attached, NRI and Relay where they are not wanted.
 	Probe *probe.Stats
 	NRI   *nri.Stats
@@ -41,6 +43,7 @@ type looker struct {
 	attached, processes, environments, undecodable, observed, detail *prometheus.Desc
 	bpfRuns, bpfTime, bpfMissed                                      *prometheus.Desc
 	nriSessions, nriEvents, nriHandler                               *prometheus.Desc
+	logLost                                                          *prometheus.Desc
 	relay                                                            relayed
 }
 
@@ -87,6 +90,8 @@ func newLooker(look func() Snapshot) *looker {
 		nriEvents:   desc("nri_events_total", "Sandbox events that the runtime sent."),
 		nriHandler:  desc("nri_handler_max_seconds", "The longest that a pod waited for one of cniscope's NRI handlers."),
 
+		logLost: desc("log_lines_lost_total", "Log lines that were not written: too many of one text, or a reader that does not keep up.", "reason"),
+
 		relay: newRelayed(desc),
 	}
 }
@@ -98,7 +103,7 @@ func (l *looker) Describe(to chan<- *prometheus.Desc) {
 		l.waiting, l.waitingBytes, l.exported, l.dropped, l.retries, l.refusedSpans, l.panics, l.failing,
 		l.spooled, l.unspooled, l.spoolBytes, l.spoolWaiting,
 		l.attached, l.processes, l.environments, l.undecodable, l.observed, l.detail, l.bpfRuns, l.bpfTime, l.bpfMissed,
-		l.nriSessions, l.nriEvents, l.nriHandler,
+		l.nriSessions, l.nriEvents, l.nriHandler, l.logLost,
 	}) {
 		to <- d
 	}
@@ -142,6 +147,9 @@ func (l *looker) Collect(metrics chan<- prometheus.Metric) {
 		to.count(l.nriSessions, n.Sessions)
 		to.count(l.nriEvents, n.Received)
 		to.gauge(l.nriHandler, n.Handler.Max.Seconds())
+	}
+	for reason, n := range now.LogLost {
+		to.count(l.logLost, n, reason)
 	}
 	l.relay.collect(to, now.Relay, now.Timeline.Orphaned)
 }

@@ -62,6 +62,11 @@ func (f *logFile) logger(format string) *slog.Logger {
 	return slog.New(f.limit)
 }
 
+// lost is how many lines were not written so far, by reason.
+func (f *logFile) lost() map[string]uint64 {
+	return map[string]uint64{"limit": f.limit.LeftOut(), "reader": f.lines.Dropped()}
+}
+
 // close writes what waits, and then why the program ends, if there is something to be said:
 // that is not limited. A reader that has stopped keeps it for a second.
 func (f *logFile) close(why error) {

@@ -43,9 +43,12 @@ func TestALineThatOthersCauseIsBounded(t *testing.T) {
 	}
 	for range 10_000 {
 		n.take(event.Event{Body: &event.Lost{Source: "nri", Reason: "queue full", Count: 1}})
-		n.take(event.Event{}) // a panic
+		n.take(event.Event{Body: (*event.Degraded)(nil)}) // a panic
 	}
 	n.log.Warn("something else")
+	if lost := out.lost()["limit"]; lost < 19_900 {
+		t.Errorf("%d lines were left out, it says", lost)
+	}
 	n.close(t.Context(), false)
 	out.close(nil)
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")

@@ -83,6 +83,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	if err != nil {
 		return err
 	}
+	n.logLost = out.lost
 	l.at(flushOpen, "what is open", func(context.Context) { n.flush() })
 	l.at(closeSinks, "destinations", func(ctx context.Context) { n.close(ctx, l.successor()) })
 	n.telemetry = serveTelemetry(o, n, sources)
@@ -177,6 +178,8 @@ type node struct {
 	open     busy
 	pulse    pulse
 	overload overload
+	// logLost is how many log lines were not written, by reason; nil where that is not known.
+	logLost func() map[string]uint64
 	// telemetry is nil where it is not wanted.
 	telemetry *telemetry
 }

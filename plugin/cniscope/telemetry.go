@@ -88,6 +88,9 @@ func look(n *node, sources *observer) metrics.Snapshot {
 		Exports: []export.Stats{n.out.otlp.Stats(), n.out.file.Stats()},
 		Probe:   sources.probe.stats(),
 	}
+	if n.logLost != nil {
+		s.LogLost = n.logLost()
+	}
 	if sources.plugin != nil {
 		stats := sources.plugin.Stats()
 		s.NRI = &stats
