@@ -39,6 +39,8 @@ type Sampling struct {
 	Ratio float64
 	// Rules are for single namespaces; the first that matches wins.
 	Rules []NamespaceRule
+	// Annotations are globs on the namespaces whose pods may say of themselves what is kept.
+	Annotations []string
 	// PerSecond is how many operations are kept whole in any second; of what comes on
 	// top only the calls are. 0 is no limit.
 	PerSecond int
@@ -215,6 +217,7 @@ func Default() Options {
 func (o Options) clone() Options {
 	o.Sampling.Keep = slices.Clone(o.Sampling.Keep)
 	o.Sampling.Rules = slices.Clone(o.Sampling.Rules)
+	o.Sampling.Annotations = slices.Clone(o.Sampling.Annotations)
 	o.Slow.Rules = slices.Clone(o.Slow.Rules)
 	o.Agents = slices.Clone(o.Agents)
 	o.Probe.Callers = slices.Clone(o.Probe.Callers)

@@ -16,6 +16,7 @@ func TestOptionsAreSetOverTheDefaults(t *testing.T) {
 		{"an empty file", "", func(*Options) {}},
 		{"a byte order mark is skipped", "\ufeff[log]\nlevel = \"warn\"", func(o *Options) { o.Log.Level = "warn" }},
 		{"a whole number is a share too", "sampling.ratio = 0", func(o *Options) { o.Sampling.Ratio = 0 }},
+		{"where a pod's annotation counts", `sampling.annotations = ["team-*", "shop"]`, func(o *Options) { o.Sampling.Annotations = []string{"team-*", "shop"} }},
 		{"nothing is kept", "sampling.keep = []", func(o *Options) { o.Sampling.Keep = nil }},
 		{"twice the same is once", `sampling.keep = ["failed", "slow", "failed"]`, func(o *Options) { o.Sampling.Keep = []string{"slow", "failed"} }},
 		{"durations", "[slow]\ncommand = \"1m30s\"\ncall = \"100us\"", func(o *Options) {
@@ -79,6 +80,7 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 		{"a share out of range", "sampling.ratio = 1.5\n", []string{`f.toml:1:10: sampling.ratio: 1.5 is out of range: write a number from 0 to 1`}},
 		{"a share that is no number", "sampling.ratio = nan\n", []string{`sampling.ratio: NaN is out of range`}},
 		{"an unknown word", "sampling.keep = [\"slow\",\n  \"fialed\"]\n", []string{`f.toml:2:3: sampling.keep[1]: "fialed" is not known: write any of "slow", "failed", "hung", "partial"`}},
+		{"a bad pattern of namespaces", "sampling.annotations = [\"shop\",\n  \"[\"]\n", []string{`f.toml:2:3: sampling.annotations[1]: "[" is not a pattern`}},
 		{"one word for a list", "sampling.keep = \"slow\"\n", []string{`sampling.keep: is text, not a list`}},
 		{"text for yes and no", "nri.enabled = \"yes\"\n", []string{`nri.enabled: is text: write true or false, without quotes`}},
 		{"a count out of range", "limits.spans = 0\n", []string{`limits.spans: 0 is out of range: write a whole number from 16 to 5000`}},

@@ -58,6 +58,7 @@ func (o *Options) schema() []option {
 
 		{"sampling.ratio", live, is(&o.Sampling.Ratio, share())},
 		{"sampling.rule", live, is(&o.Sampling.Rules, namespaceRules())},
+		{"sampling.annotations", live, is(&o.Sampling.Annotations, listOf(pattern("team-*"), 64))},
 		{"sampling.per_second", live, is(&o.Sampling.PerSecond, count(0, 10_000))},
 		{"sampling.keep", live, is(&o.Sampling.Keep, someOf("slow", "failed", "hung", "partial"))},
 

@@ -43,6 +43,8 @@ type Options struct {
 	Ratio float64
 	// Namespaces are asked before Ratio, in order; the first that matches counts.
 	Namespaces []NamespaceRule
+	// Annotations are globs (path.Match) on the namespaces in which Annotation counts.
+	Annotations []string
 	// PerSecond is how many operations are kept whole in any second; 0 is no limit. See
 	// Limiter.
 	PerSecond int

@@ -26,9 +26,20 @@ func refusal(c *timeline.Connection) Verdict {
 	return Verdict{
 		Cause:  CauseRefused,
 		Says:   fmt.Sprintf("calling %s in vain, %s: %s", c.Address, often, c.Error),
-		Remedy: "whoever serves there does not run, or listens elsewhere: look at the agent's pod, and at the address in the plugin's configuration",
+		Remedy: unanswered(c.Error) + ", and at the address in the plugin's configuration",
 		Report: "containerd/containerd#4666",
 	}
+}
+
+// unanswered is where to look, by what a connection came to nothing of.
+func unanswered(errno string) string {
+	switch errno {
+	case "ETIMEDOUT":
+		return "nothing comes back from there: look at whether that machine runs, at packet filters and routes on the way"
+	case "EHOSTUNREACH", "ENETUNREACH":
+		return "there is no way from this node: look at its routes, and at whether that machine runs"
+	}
+	return "whoever serves there does not run, or listens elsewhere: look at the agent's pod"
 }
 
 // refusedLast returns the call of a run that failed in vain, if that was the last thing it

@@ -12,6 +12,14 @@ func TestRefusedAgent(t *testing.T) {
 			op:    add(with(seen(plugin("p", 0, 50), dialled("unix", "/run/a.sock", from(20, 40), turnedDown(3, "ECONNREFUSED")), wrote("no agent")), exit(1))),
 			cause: CauseRefused, says: `^p exited 1: code 11: "no agent"; before that it was calling /run/a\.sock in vain, 3 times: ECONNREFUSED$`,
 		},
+		"packets that get lost are no refusal": {
+			op:    add(seen(plugin("p", 0, 4000), dialled("tcp", "10.0.0.9:443", from(20, 3900), turnedDown(1, "ETIMEDOUT")))),
+			cause: CauseRefused, says: `in vain, once: ETIMEDOUT$`, remedy: `nothing comes back from there: .*packet filters`,
+		},
+		"nor is an address without a way there": {
+			op:    add(seen(plugin("p", 0, 4000), dialled("tcp", "10.0.0.9:443", from(20, 3900), turnedDown(1, "EHOSTUNREACH")))),
+			cause: CauseRefused, says: `in vain, once: EHOSTUNREACH$`, remedy: `routes`,
+		},
 		"control: refusals that took no time explain nothing": {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(20, 21), turnedDown(1, "ENOENT")), slept(from(30, 1000)))), cause: CauseSleep,
 		},

@@ -20,13 +20,14 @@ type NamespaceRule struct {
 }
 
 // Annotation is what a pod says of its own sampling: "always", "never", or a share. NRI
-// tells it, so it is not known of a pod whose network never came up.
+// tells it, so it is not known of a pod whose network never came up. It counts only where
+// the operator lets it (Options.Annotations).
 const Annotation = "cniscope.dev/sample"
 
 // ratio is the share that an ordinary operation is subject to: by the pod's word, else by
 // its namespace, else the node's.
 func (o Options) ratio(op *timeline.Operation) float64 {
-	if op.Sandbox != nil {
+	if op.Sandbox != nil && o.mayChoose(op.Pod.Namespace) {
 		switch word := op.Sandbox.Annotations[Annotation]; word {
 		case "always":
 			return 1
@@ -44,6 +45,13 @@ func (o Options) ratio(op *timeline.Operation) float64 {
 		}
 	}
 	return o.Ratio
+}
+
+func (o Options) mayChoose(namespace string) bool {
+	return slices.ContainsFunc(o.Annotations, func(pattern string) bool {
+		ok, err := path.Match(pattern, namespace)
+		return ok && err == nil
+	})
 }
 
 // share maps a sandbox id to [0, 1), the same on every node and in every version: all

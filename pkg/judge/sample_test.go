@@ -10,7 +10,7 @@ import (
 )
 
 func TestWhoseRatioCounts(t *testing.T) {
-	o := Options{Ratio: 0.5, Namespaces: []NamespaceRule{{"kube-*", 0.01}, {"shop", 1}, {"*-test", 0}}}
+	o := Options{Ratio: 0.5, Namespaces: []NamespaceRule{{"kube-*", 0.01}, {"shop", 1}, {"*-test", 0}}, Annotations: []string{"shop", "a-*"}}
 	for _, test := range []struct {
 		namespace, annotation string
 		want                  float64
@@ -21,6 +21,10 @@ func TestWhoseRatioCounts(t *testing.T) {
 		{"kube-test", "", 0.01}, // the first that matches
 		{"a-test", "", 0},
 		{"a-test", "always", 1},
+		{"default", "always", 0.5}, // nobody lets it
+		{"kube-system", "never", 0.01},
+		{"shopping", "never", 0.5},
+		{"", "never", 0.5},
 		{"shop", "never", 0},
 		{"shop", "0.25", 0.25},
 		{"shop", "2", 1}, // no share
