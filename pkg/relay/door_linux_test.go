@@ -52,6 +52,7 @@ func strange(addr string) {
 	}
 	answer, err := http.Post("http://"+addr+"/v1/traces", "application/x-protobuf", bytes.NewReader(body))
 	if err == nil {
+		_ = answer.Body.Close()
 		fmt.Println("answered", answer.StatusCode)
 	} else {
 		fmt.Println("not answered")
