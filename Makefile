@@ -52,7 +52,7 @@ show-demo: ## draw a recorded demo (no root)
 PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
 # A real node takes long to build, other kernels to boot, a browser is large, and hostile
 # tenants take the whole machine: targets of their own.
-RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels -e /test/page -e /test/tenants -e /test/neighbours)
+RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels -e /test/page -e /test/tenants)
 
 .PHONY: test
 test: $(if $(filter 0,$(shell id -u)),tools tools-older tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
@@ -73,11 +73,6 @@ TENANTS ?= small
 test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
 	CNISCOPE_TENANTS=$(TENANTS) go test ./test/tenants -count=1 -timeout 60m -v
 
-NEIGHBOURS ?= 10m
-.PHONY: test-neighbours
-test-neighbours: tools tools-older ## 2000 hostile connections to relay and metrics for NEIGHBOURS (10m), and a cniscope that is stopped: exports and liveness are answered, pods start (root)
-	CNISCOPE_NEIGHBOURS=$(NEIGHBOURS) go test ./test/neighbours -count=1 -timeout 40m -v
-
 .PHONY: test-html
 test-html: tools-html ## the page of show --html in a real browser: by keyboard, by axe-core's rules, on paper
 	go test ./test/page -count=1
@@ -89,7 +84,7 @@ test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES 
 
 .PHONY: fuzz
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
-	@set -e; for target in probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad spool:FuzzScan relay:FuzzSpans text:FuzzClean \
+	@set -e; for target in probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad spool:FuzzScan relay:FuzzSpans text:FuzzClean redact:FuzzRedact \
 		doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports; do \
 		test/fuzz.sh ./pkg/$${target%:*} $${target#*:} $(FUZZTIME); \
 	done
@@ -97,6 +92,18 @@ fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
 .PHONY: fuzz-long
 fuzz-long: ## fuzz timeline and judge with events in any order, for 10 minutes
 	test/fuzz.sh ./pkg/pipeline FuzzPipeline 10m
+
+SECRETS_PAIRS ?= 1000000
+SECRETS_TIME ?= 24h
+.PHONY: test-secrets
+test-secrets: ## SECRETS_PAIRS (1000000, or SECRETS_TIME long) pairs of a configuration and a message that repeats its secret in some spelling: nothing of it leaves
+	SECRETS_PAIRS=$(SECRETS_PAIRS) SECRETS_TIME=$(SECRETS_TIME) go test ./pkg/redact -run 'TestNoPartOfASecretLeaves|TestRealMessages' -count=1 -timeout 24h -v
+
+.PHONY: words
+words: ## write the list of words that may leave anew (needs Debian's scowl)
+	go run ./test/words -scowl $(SCOWL) $$(test/words/folders.sh) > pkg/redact/words.txt.next
+	mv pkg/redact/words.txt.next pkg/redact/words.txt
+SCOWL ?= /usr/share/dict/scowl
 
 .PHONY: golden
 golden: ## write the expected output of the golden recordings anew, after a change that is meant

@@ -1,0 +1,218 @@
+package redact
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of the numbers that are harmless. A secret of digits is longer.
+const (
+	maxDigits      = 5  // of one number: a port, an MTU, an HTTP code
+	maxDigitsAll   = 8  // of all numbers of one word: "v1.29.12", "node-10-12"
+	maxDigitsBytes = 12 // of all, where none is above a byte: "ip-192-168-10-12"
+	maxSuffix      = 4  // of a number behind letters: "eth0", "vlan4094"
+	maxLone        = 2  // letters that stand alone, "i" and "o" of "i/o"; one with a number, "v1", is two
+)
+
+// form tells whether a word without blanks has a harmless form; with numbers, or of listed
+// words only.
+func (c *Call) form(s string, numbers bool) bool {
+	if c.short[lower(s)] {
+		return false
+	}
+	if in(s) {
+		return true
+	}
+	if numbers && (isAddress(s) && !c.spells(s) || isTime(s)) {
+		return true
+	}
+	var n numerals
+	return c.joined(s, numbers, &n, "/:", "_", "-.") && n.lone <= maxLone && (n.all <= maxDigitsAll || n.longest <= 3 && n.all <= maxDigitsBytes)
+}
+
+// numerals are how many digits a word has, in all and in its longest number, and how many of
+// its letters stand alone.
+type numerals struct{ all, longest, lone int }
+
+// joined tells whether a word is harmless between separators: first those that join names,
+// which may have the later ones in them.
+func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string) bool {
+	if numbers && (c.names[s] || c.isID(s)) {
+		return true
+	}
+	if len(separators) == 0 {
+		digits := countDigits(s)
+		n.all, n.longest = n.all+digits, max(n.longest, digits)
+		if len(s) == digits+1 && !in(s) { // of "c2:b0:57" nobody knows what it means
+			n.lone += min(len(s), 2)
+		}
+		return c.piece(s, numbers)
+	}
+	for {
+		i := strings.IndexAny(s, separators[0])
+		if i < 0 {
+			return c.joined(s, numbers, n, separators[1:]...)
+		}
+		if !c.joined(s[:i], numbers, n, separators[1:]...) {
+			return false
+		}
+		s = s[i+1:]
+	}
+}
+
+// piece tells whether a part of a word is harmless: nothing, a listed word, a number, a word
+// with a number behind it or a number with its unit.
+func (c *Call) piece(s string, numbers bool) bool {
+	switch {
+	case s == "":
+		return true
+	case c.short[lower(s)]:
+		return false
+	case listed(s):
+		return true
+	case !numbers:
+		return false
+	}
+	if hex, ok := strings.CutPrefix(s, "0x"); ok {
+		return len(hex) <= 4 && strings.Trim(lower(hex), "0123456789abcdef") == ""
+	}
+	if strings.Trim(s, "0123456789") == "" {
+		return len(s) <= maxDigits
+	}
+	if isLetter(s[0]) {
+		return numbered(s)
+	}
+	unit := strings.TrimLeft(s, "0123456789")
+	return len(s)-len(unit) <= maxDigits && isUnit(unit)
+}
+
+// numbered tells whether s is words with numbers behind them: "eth0", "v1beta1", "hostIPv4".
+func numbered(s string) bool {
+	numbers := 0
+	for s != "" {
+		word := s[:len(s)-len(strings.TrimLeft(s, letters))]
+		s = s[len(word):]
+		number := s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
+		s = s[len(number):]
+		if numbers++; numbers > 2 || len(number) > maxSuffix || numbers > 1 && len(word) < 2 || !listed(word) {
+			return false
+		}
+	}
+	return true
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// isID tells whether s is what a container's id is shortened to: as many digits as tools show
+// or more, of an id that is a name of the call.
+func (c *Call) isID(s string) bool {
+	return len(s) >= 10 && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
+}
+
+// idLength is that of a container's id, in hexadecimal digits.
+const idLength = 64
+
+func isUnit(s string) bool {
+	switch s {
+	case "B", "KB", "kB", "MB", "GB", "Ki", "Mi", "Gi", "Ti", "KiB", "MiB", "GiB", "k", "K", "M", "G", "m", "s", "ms", "us", "ns", "h", "%", "x", "bit", "mbit", "gbit", "kbit",
+		"st", "nd", "rd", "th":
+		return true
+	}
+	return false
+}
+
+// isAddress tells whether s is one of IP, with a prefix or a port perhaps, or of a link or a
+// bus (PCI); or a range of them.
+func isAddress(s string) bool {
+	// A zone may be any text; and most words are none, which is to be quick.
+	if strings.IndexAny(s, ".:") < 0 || strings.IndexByte(s, '%') >= 0 {
+		return false
+	}
+	if _, err := netip.ParseAddr(s); err == nil {
+		return true
+	}
+	if _, err := netip.ParsePrefix(s); err == nil {
+		return true
+	}
+	if _, err := netip.ParseAddrPort(s); err == nil {
+		return true
+	}
+	if from, to, ok := strings.Cut(s, "-"); ok && !strings.Contains(to, "-") {
+		return isAddress(from) && isAddress(to)
+	}
+	return isHex(s, "##:##:##:##:##:##") || isHex(s, "####:##:##.#")
+}
+
+// isHex compares s with a pattern in which # is a hexadecimal digit.
+func isHex(s, pattern string) bool {
+	if len(s) != len(pattern) {
+		return false
+	}
+	for i := range len(s) {
+		if pattern[i] != '#' && s[i] != pattern[i] || pattern[i] == '#' && strings.IndexByte("0123456789abcdefABCDEF", s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// spells tells whether an address is a secret in disguise: sixteen bytes have room for text.
+func (c *Call) spells(address string) bool {
+	a, err := netip.ParseAddr(address)
+	if err != nil || !a.Is6() {
+		return false
+	}
+	b := a.As16()
+	return c.Repeats(string(b[:]))
+}
+
+// isTime tells whether s is an instant, to the second, as certificates' and logs' are.
+func isTime(s string) bool {
+	if len(s) < 10 || len(s) > len(time.RFC3339) || !isDigit(s[0]) {
+		return false
+	}
+	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.Year() > 1999 && t.Year() < 2100
+		}
+	}
+	return false
+}
+
+// rounded is a duration, or a decimal fraction, as far as anybody needs it: to the thousandth.
+// False if s is none, or so long that its digits may be something else.
+func rounded(s string) (string, bool) {
+	if f, err := strconv.ParseFloat(s, 64); err == nil && strings.Trim(s, "0123456789.") == "" && f < 10_000 {
+		return strconv.FormatFloat(math.Round(f*1000)/1000, 'f', -1, 64), true
+	}
+	if len(s) < 3 || !isDigit(s[0]) || isLetter(s[1]) && isDigit(s[len(s)-1]) {
+		return "", false
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > 1000*time.Hour {
+		return "", false
+	}
+	if d > time.Millisecond {
+		d = d.Round(time.Millisecond)
+	} else {
+		d = d.Round(time.Microsecond)
+	}
+	return d.String(), true
+}
+
+func countDigits(s string) (n int) {
+	for i := range len(s) {
+		if isDigit(s[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+func isDigit(ch byte) bool  { return ch >= '0' && ch <= '9' }
+func isUpper(ch byte) bool  { return ch >= 'A' && ch <= 'Z' }
+func isLetter(ch byte) bool { return ch|0x20 >= 'a' && ch|0x20 <= 'z' }
