@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -47,14 +48,15 @@ type tool struct {
 	part func(string) []string
 }
 
-// sanitise returns what may be shown of the arguments of the program called, and
-// how many were held back. Runs of dropped arguments become one "…".
-func sanitise(called string, args []string, mode Arguments) (kept []string, dropped int) {
+// sanitise returns what may be shown of the arguments of the program called, which works for
+// a call that so much is known of; and how many were held back. Runs of dropped arguments
+// become one "…".
+func sanitise(call *redact.Call, called string, args []string, mode Arguments) (kept []string, dropped int) {
 	known, is := tools[called]
 	if mode == ArgumentsNone || mode == ArgumentsKnown && !is {
 		return nil, len(args)
 	}
-	s := sieve{tool: known}
+	s := sieve{tool: known, call: call}
 	for i, arg := range args {
 		switch {
 		case len(s.kept) >= argumentsMax:
@@ -71,6 +73,7 @@ func sanitise(called string, args []string, mode Arguments) (kept []string, drop
 // sieve lets through what is known of the arguments that it takes, one after another.
 type sieve struct {
 	tool
+	call    *redact.Call
 	next    []shape // of the values that are to come
 	kept    []string
 	dropped int
@@ -99,13 +102,13 @@ func (s *sieve) take(arg string) {
 	case isOption:
 		s.next = values
 		s.keep(arg)
-	case value != nil && value.MatchString(arg):
+	case value != nil && s.passes(value, arg):
 		s.next = s.next[1:]
 		s.keep(arg)
-	case isAddress(arg), slices.ContainsFunc(s.bare, func(b shape) bool { return b.MatchString(arg) }):
+	case isAddress(arg) && !s.call.Repeats(arg), slices.ContainsFunc(s.bare, func(b shape) bool { return s.passes(b, arg) }):
 		s.next = nil
 		s.keep(arg)
-	case has && strings.HasPrefix(arg, "-") && len(s.words[option]) == 1 && s.words[option][0].MatchString(joined):
+	case has && strings.HasPrefix(arg, "-") && len(s.words[option]) == 1 && s.passes(s.words[option][0], joined):
 		s.next = nil
 		s.keep(arg)
 	default:
@@ -114,10 +117,27 @@ func (s *sieve) take(arg string) {
 	}
 }
 
+// passes tells whether a value has the shape that it should have, and is nothing that the call
+// must not repeat. What has the shape of a name must be a harmless one.
+func (s *sieve) passes(value shape, arg string) bool {
+	switch {
+	case !value.MatchString(arg):
+		return false
+	case value == word:
+		return s.call.Argument(arg)
+	case value == columns:
+		return !slices.ContainsFunc(strings.Split(arg, ","), func(name string) bool { return !s.call.Argument(name) })
+	case value == sysctl:
+		key, number, _ := strings.Cut(arg, "=")
+		return s.call.Argument(key) && !s.call.Repeats(number)
+	}
+	return !s.call.Repeats(arg)
+}
+
 // keepPart keeps what may be kept of an argument.
 func (s *sieve) keepPart(arg string) {
 	if s.part != nil {
-		part := s.part(arg)
+		part := slices.DeleteFunc(s.part(arg), func(p string) bool { return !s.call.Harmless(strings.TrimSuffix(p, "=")) })
 		s.keep(part...)
 		if len(part) == 1 && part[0] == arg {
 			return

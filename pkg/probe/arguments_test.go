@@ -3,6 +3,8 @@ package probe
 import (
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/pkg/redact"
 )
 
 func TestArgumentsThatLeaveTheProbe(t *testing.T) {
@@ -73,7 +75,7 @@ func TestArgumentsThatLeaveTheProbe(t *testing.T) {
 		{"curl a\x1b[31m", ArgumentsAll, `a\x1b[31m`, 0},
 	} {
 		args := strings.Split(test.command, " ")
-		kept, dropped := sanitise(args[0], args[1:], test.mode)
+		kept, dropped := sanitise(&redact.Call{}, args[0], args[1:], test.mode)
 		if got := strings.Join(kept, " "); got != test.want || dropped != test.dropped {
 			t.Errorf("%s (%s):\n got %q, %d dropped\nwant %q, %d", test.command, test.mode, got, dropped, test.want, test.dropped)
 		}
@@ -81,7 +83,7 @@ func TestArgumentsThatLeaveTheProbe(t *testing.T) {
 }
 
 func TestArgumentsAreBounded(t *testing.T) {
-	kept, dropped := sanitise("any", make([]string, 10_000), ArgumentsAll)
+	kept, dropped := sanitise(&redact.Call{}, "any", make([]string, 10_000), ArgumentsAll)
 	if len(kept) != argumentsMax || dropped != 10_000-argumentsMax {
 		t.Errorf("%d kept, %d dropped", len(kept), dropped)
 	}
@@ -100,7 +102,7 @@ func TestCmdletsOfAScript(t *testing.T) {
 		"Get-" + strings.Repeat("A", 4000):        "…",
 		strings.Repeat("Get-It;", 100) + "New-It": "Get-It New-It …",
 	} {
-		kept, _ := sanitise("powershell", []string{"-Command", script}, ArgumentsKnown)
+		kept, _ := sanitise(&redact.Call{}, "powershell", []string{"-Command", script}, ArgumentsKnown)
 		if got, want := strings.Join(kept, " "), "-Command "+want; got != want {
 			t.Errorf("%.80s\n got %q\nwant %q", script, got, want)
 		}

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 )
 
 // harmless checks that what leaves the decoder may be printed, is bounded, and can be
@@ -66,7 +67,7 @@ func FuzzCall(f *testing.F) {
 		var w insideCallEvent
 		if wire(&w, raw, size) == nil {
 			p := d.inside.add(processKey(w.H.Task), "")
-			p.leader, p.streams = processKey(w.H.Task), &streams{from: w.Object, to: w.Object}
+			p.leader, p.streams = processKey(w.H.Task), &streams{from: w.Object, to: w.Object, known: &redact.Call{}}
 		}
 		for range 2 { // the second meets what is kept of the first
 			events, err := d.events(raw)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -111,7 +112,8 @@ func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
 	if w.StdinIno != 0 {
 		e.Stdin = fmt.Sprintf("%d:%d", w.H.StdinDev, w.StdinIno)
 	}
-	im.describe(e, d.arguments)
+	known := d.inside.known(e.Process)
+	im.describe(e, d.arguments, known)
 	if up := d.inside.processes[e.Parent]; up != nil && up.depth > 0 {
 		e.Mentions = d.inside.mentions([]event.Namespace{e.NetNS}, nil, im.args...)
 	}
@@ -127,7 +129,8 @@ type image struct {
 }
 
 // describe puts the image into e, sanitised.
-func (im image) describe(e *event.Exec, mode Arguments) {
+// What the call's plugins were told is in none of it.
+func (im image) describe(e *event.Exec, mode Arguments, known *redact.Call) {
 	args := im.args
 	called := baseName(first(args))
 	if im.script || called == "" {
@@ -138,14 +141,20 @@ func (im image) describe(e *event.Exec, mode Arguments) {
 			args = args[i:]
 		}
 	}
-	e.File = text.Clean(im.file, text.Bound)
-	e.Name = text.Clean(strings.TrimSuffix(called, ".exe"), 64)
-	if len(args) > 0 {
-		e.Args, e.Hidden = sanitise(called, args[1:], mode)
-	}
 	vars, cut := parseEnvironment(im.env)
-	if slices.Contains(vars.folders(), path.Dir(path.Clean(im.file))) {
-		e.InPath, e.Call = true, vars.call()
+	folder, file := path.Split(im.file)
+	if _, is := tools[called]; !is && called != file && !known.Harmless(called) {
+		called = file // what a program is called may be any text, its file not
+	}
+	e.Name = strings.TrimSuffix(called, ".exe")
+	if slices.Contains(vars.folders(), path.Clean(folder)) {
+		e.InPath, e.Call = true, vars.call() // where it lies and what it is called is its type
+	} else {
+		e.Name, folder, file = known.Program(e.Name), known.Path(folder), known.Program(file)
+	}
+	e.File, e.Name = text.Clean(folder+file, text.Bound), text.Clean(e.Name, 64)
+	if len(args) > 0 {
+		e.Args, e.Hidden = sanitise(known, called, args[1:], mode)
 	}
 	e.Truncated = im.truncated || cut
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 )
 
 // ticksPerSecond is USER_HZ, the unit of /proc/PID/stat on every architecture that
@@ -126,7 +127,7 @@ func (p *Probe) describe(memory *patient, r *running) bool {
 			im.file, im.script = im.args[i], i > 0
 		}
 	}
-	im.describe(r.exec, p.options.Arguments)
+	im.describe(r.exec, p.options.Arguments, &redact.Call{})
 	if inode := networkOf(r.pid); inode != 0 {
 		r.exec.NetNS.Label = strconv.FormatUint(uint64(inode), 10)
 	}

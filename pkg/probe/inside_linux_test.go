@@ -107,6 +107,12 @@ func all[B event.Body](o *observed) (found []B) {
 	return found
 }
 
+// samePath compares what leaves of a path with the path: of names that are no words, as a
+// test's folder has one, only their places are left.
+func samePath(left, path string) bool {
+	return filepath.Base(left) == filepath.Base(path) && strings.Count(left, "/") == strings.Count(path, "/")
+}
+
 func TestALockThatSomebodyHas(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "xtables.lock")
 	holder, err := os.Create(file)
@@ -129,7 +135,7 @@ func TestALockThatSomebodyHas(t *testing.T) {
 	waits := all[*event.Wait](o)
 	for _, e := range o.events {
 		w, ok := e.Body.(*event.Wait)
-		if !ok || w.Path != file {
+		if !ok || !samePath(w.Path, file) {
 			continue
 		}
 		if w.Kind != event.WaitLock || w.Name != "flock" || w.Error != "" || w.Released || e.Time-w.Start < 1e6 {
@@ -151,7 +157,7 @@ func TestALockThatIsFreeHasNoHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range all[*event.Wait](run(t, acting(t, "lock", file))) {
-		if w.Path == file {
+		if samePath(w.Path, file) {
 			if w.Holder != nil {
 				t.Errorf("%+v", w.Holder)
 			}
@@ -195,7 +201,7 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 			CNIVersion: "1.0.0", IPs: []string{"10.1.2.3/24"}, Interfaces: []string{"eth0"},
 		},
 		`{"cniVersion":"1.1.0","code":11,"msg":"try again \u001b[31m","details":"token canary of 10.1.0.0/16 in pods"}`: {
-			CNIVersion: "1.1.0", Code: 11, Message: `try again \x1b[31m; token … of 10.1.0.0/16 in pods`,
+			CNIVersion: "1.1.0", Code: 11, Message: `try again \x1b[31m; token ‹word 6› of 10.1.0.0/16 in pods`,
 		},
 		"canary: not JSON": {Invalid: "no valid JSON at byte 1 of 16"},
 	} {
@@ -255,7 +261,7 @@ func TestACallOfAnotherProcess(t *testing.T) {
 			t.Fatalf("%s: connects %+v, accepts %+v, closes %+v", network, connects, accepts, closes)
 		}
 		c, a := connects[0], accepts[0]
-		if c.Network != network || c.Address != address || c.Error != "" || c.Socket != a.Socket || c.Socket != closes[0].Socket {
+		if c.Network != network || c.Address != address && !samePath(c.Address, address) || c.Error != "" || c.Socket != a.Socket || c.Socket != closes[0].Socket {
 			t.Errorf("%+v, %+v, %+v", c, a, closes[0])
 		}
 		if a.Server.Name != "probe.test" || int(a.Server.PID) != os.Getpid() {

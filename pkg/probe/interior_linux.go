@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 )
 
 // interior turns the kernel side's records of what happens inside processes into events.
@@ -26,7 +28,10 @@ type interior struct {
 	names  map[uint16]string // of system calls
 	// sandboxes are those with an open call, by container id.
 	sandboxes map[string]*sandbox
-	symbols   *symbols
+	// nobody is what is known of the calls of processes that work for none, or for several.
+	nobody  redact.Call
+	seed    maphash.Seed
+	symbols *symbols
 }
 
 // inhabitant is what is known of one process.
@@ -71,6 +76,7 @@ func newInterior(initial bool, symbols *symbols) *interior {
 		spaces:    map[uint32]uint64{},
 		names:     map[uint16]string{},
 		sandboxes: map[string]*sandbox{},
+		seed:      maphash.MakeSeed(),
 		symbols:   symbols,
 	}
 	for _, c := range calls() {
@@ -94,7 +100,8 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 		switch leads := p.leader == b.Process; {
 		case p.leader == "" && b.InPath && b.Call != nil, p.leader != "" && b.Delegates(leads, in.stdinOf(p.leader)):
 			in.begin(b.Call)
-			p.leader, p.stdin, p.streams = b.Process, b.Stdin, &streams{from: p.pipes.in, to: p.pipes.out}
+			p.streams = &streams{from: p.pipes.in, to: p.pipes.out, known: in.acquaint(p, b)}
+			p.leader, p.stdin = b.Process, b.Stdin
 			p.container, p.depth, p.home = b.Call.ContainerID, 0, b.NetNS.Key
 		case leads: // another image of the same run
 			p.stdin = b.Stdin
@@ -204,6 +211,7 @@ func (in *interior) decode(raw []byte) ([]event.Event, error) {
 	events := make([]event.Event, 0, len(bodies)+1)
 	for _, b := range bodies {
 		in.attribute(r.process, b)
+		in.redact(r.process, b)
 		events = append(events, event.Event{Time: int64(w.H.Time), Body: b})
 	}
 	return events, nil

@@ -44,7 +44,7 @@ func setting(r record) *event.Setting {
 	}
 	return &event.Setting{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start),
-		Key: key, Value: text.Clean(strings.TrimSpace(string(r.data[:r.Object])), 64),
+		Key: key, Value: text.Clean(strings.Join(strings.Fields(string(r.data[:r.Object])), " "), text.Bound),
 		Error: errno(r.Ret), NetNS: namespace(r.NetnsCookie, r.NetnsInum),
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/containernetworking/cni/pkg/types/create"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -35,7 +37,7 @@ type streams struct {
 	in, out    bytes.Buffer
 	cut        bool // not all of it is here
 	configured bool
-	secrets    []string // what the configuration holds and an answer must not repeat
+	known      *redact.Call // what an answer may repeat, and what not
 }
 
 // stream takes a piece of a plugin's standard input or output, and returns what is
@@ -75,7 +77,7 @@ func (s *streams) configuration(p event.Process) *event.Configuration {
 		return nil
 	}
 	s.configured = true
-	s.secrets = longestFirst(append(s.secrets, secretsOf(s.in.Bytes())...))
+	s.known.Configuration(s.in.Bytes())
 	s.in = bytes.Buffer{}
 	return &event.Configuration{
 		Process: p,
@@ -91,6 +93,7 @@ func (s *streams) reopen(from uint64) {
 		return
 	}
 	s.from, s.configured = from, false
+	s.known.Await()
 	s.in.Reset()
 }
 
@@ -100,15 +103,12 @@ func (s *streams) finish(now int64, p event.Process) []event.Event {
 	if len(out) == 0 || s.cut {
 		return nil
 	}
-	r := result(p, out)
-	if r.Message = without(r.Message, s.secrets); !s.configured {
-		r.Message = "" // nobody knows what it may repeat
-	}
+	r := result(p, out, s.known)
 	return []event.Event{{Time: now, Body: r}}
 }
 
 // result reads what a plugin answers (CNI specification, section 5): a result or an error.
-func result(p event.Process, out []byte) *event.Result {
+func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 	r := &event.Result{Process: p}
 	var either struct {
 		CNIVersion string `json:"cniVersion"`
@@ -120,12 +120,13 @@ func result(p event.Process, out []byte) *event.Result {
 		r.Invalid = invalid(err, out)
 		return r
 	}
-	r.CNIVersion = text.Clean(either.CNIVersion, 16)
+	r.CNIVersion = text.Clean(known.Word(either.CNIVersion), 16)
 	if either.Code != nil {
 		r.Code = uint32(*either.Code)
-		r.Message = text.Clean(either.Msg, 512)
+		// Redacted first, cut later: half a secret is known by nobody.
+		r.Message = text.Clean(known.Message(either.Msg), 512)
 		if either.Details != "" {
-			r.Message += text.Clean("; "+either.Details, 512)
+			r.Message += text.Clean("; "+known.Message(either.Details), 512)
 		}
 		return r
 	}
@@ -141,7 +142,7 @@ func result(p event.Process, out []byte) *event.Result {
 		r.IPs = append(r.IPs, ip.Address.String())
 	}
 	for _, i := range all.Interfaces[:min(len(all.Interfaces), maxListed)] {
-		r.Interfaces = append(r.Interfaces, text.Clean(i.Name, 32))
+		r.Interfaces = append(r.Interfaces, text.Clean(object(known, i.Name), 32))
 	}
 	for _, route := range all.Routes[:min(len(all.Routes), maxListed)] {
 		r.Routes = append(r.Routes, text.Clean(route.String(), 128))
@@ -149,7 +150,8 @@ func result(p event.Process, out []byte) *event.Result {
 	return r
 }
 
-// invalid says what is wrong with an answer, without repeating it.
+// invalid says what is wrong with an answer, without repeating it: of a number the library
+// would repeat the digits.
 func invalid(err error, out []byte) string {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -157,7 +159,8 @@ func invalid(err error, out []byte) string {
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("no valid JSON at byte %d of %d", syntax.Offset, len(out))
 	case errors.As(err, &kind):
-		return fmt.Sprintf("a JSON %s where a %s should be", kind.Value, kind.Type)
+		value, _, _ := strings.Cut(kind.Value, " ")
+		return fmt.Sprintf("a JSON %s where a %s should be", value, kind.Type)
 	}
 	return "no valid JSON"
 }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package metrics
-
-import "net"
-
-// unread cannot be told on this platform.
-func unread(*net.TCPConn) bool { return false }

@@ -1,0 +1,89 @@
+package probe
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
+)
+
+// known is what is known of the call that a process works for: what its plugin was told is no
+// secret's place to be repeated, by whomever it runs.
+func (in *interior) known(process event.Process) *redact.Call {
+	if p := in.processes[process]; p != nil {
+		if leader := in.processes[p.leader]; leader != nil && leader.streams != nil {
+			return leader.streams.known
+		}
+	}
+	return &in.nobody
+}
+
+// acquaint returns what is known of a run that begins. A delegate and who called it repeat each
+// other, so that they know the same.
+func (in *interior) acquaint(p *inhabitant, e *event.Exec) *redact.Call {
+	known := in.known(p.leader)
+	if known == &in.nobody {
+		known = &redact.Call{}
+	}
+	c := e.Call
+	known.Await()
+	known.Name(e.Name, c.ContainerID, c.IfName, c.NetNS, baseName(c.NetNS), c.Pod.Namespace, c.Pod.Name, c.Pod.UID)
+	return known
+}
+
+// redact takes from an event of a process's inside what must not leave. Mentions are looked
+// for before.
+func (in *interior) redact(process event.Process, body event.Body) {
+	known := in.known(process)
+	switch b := body.(type) {
+	case *event.Wait:
+		b.Path = in.distinct(b.Path, known.Path(b.Path))
+	case *event.Setting:
+		b.Key, b.Value = known.Setting(b.Key, b.Value)
+	case *event.Connect:
+		if b.Network == "unix" {
+			b.Address = in.distinct(b.Address, socketPath(known, b.Address))
+		}
+	case *event.Request:
+		for _, name := range []*string{&b.Interface.Name, &b.Interface.Peer, &b.Interface.Kind, &b.Table, &b.Chain} {
+			*name = object(known, *name)
+		}
+		if b.Query && !known.Argument(b.Interface.Name) { // what is asked for need not be there
+			b.Interface.Name = known.Word(b.Interface.Name)
+		}
+	case *event.Link: // it is there, and anybody can see it
+		b.Name = object(known, b.Name)
+		known.Name(b.Name)
+	case *event.Answer:
+		b.Message = object(known, b.Message) // the kernel's own words
+	}
+}
+
+// object is the name of one of the kernel's, which is what it is called by, unless it repeats
+// what the plugin was told.
+func object(known *redact.Call, name string) string {
+	if known.Repeats(name) {
+		return known.Word(name)
+	}
+	return name
+}
+
+// socketPath is the address of a socket: a path, or a name behind an @.
+func socketPath(known *redact.Call, address string) string {
+	if name, abstract := strings.CutPrefix(address, "@"); abstract {
+		return "@" + known.Path(name)
+	}
+	return known.Path(address)
+}
+
+// distinct keeps apart the locks and sockets whose paths lost what tells them apart: by a hash that nobody
+// can compute who has not the seed.
+func (in *interior) distinct(path, redacted string) string {
+	if path == redacted {
+		return path
+	}
+	at := strings.LastIndex(redacted, "›")
+	return fmt.Sprintf("%s %08x%s", redacted[:at], uint32(maphash.String(in.seed, path)), redacted[at:])
+}

@@ -1,0 +1,166 @@
+package probe
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
+)
+
+// answered is what leaves of an error that a plugin writes, which was told a configuration.
+func answered(t *testing.T, configuration map[string]any, message string) string {
+	t.Helper()
+	encode := func(v any) []byte {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	s := &streams{known: &redact.Call{}}
+	s.known.Await()
+	if configuration != nil {
+		s.in.Write(encode(configuration))
+		if s.configuration("1@1") == nil {
+			t.Fatal("no configuration")
+		}
+	}
+	s.out.Write(encode(map[string]any{"cniVersion": "1.0.0", "code": 11, "msg": message, "details": message}))
+	return fmt.Sprintf("%+v", s.finish(1, "1@1")[0].Body)
+}
+
+// What a plugin was told does not leave with its error message, wherever and in whatever
+// way it says it.
+func TestMessagesLeaveWithoutSecrets(t *testing.T) {
+	const secret = "Xq7Canary9ZtSecretValue0123456789abcdef"
+	long := "eyJhbGciOiJSUzI1NiJ9." + strings.Repeat("QUJDREVGR0g", 80) + ".c2ln"
+	var many []string
+	for i := range 300 {
+		many = append(many, fmt.Sprintf("entry-%06d", i))
+	}
+	type object = map[string]any
+	for name, test := range map[string]struct {
+		configuration   object
+		message, secret string
+	}{
+		"a token longer than a text may be": {object{"token": long}, "apiserver refused token " + long, long[:300]},
+		"one where the message is cut":      {object{"token": secret}, strings.Repeat("word ", 98) + secret + " tail", secret[:8]},
+		"the last of many strings":          {object{"list": append(many, secret)}, "no " + secret, secret},
+		"a number":                          {object{"pin": 4711081512345}, "wrong pin 4711081512345", "4711081512345"},
+		"a key":                             {object{"tokens": object{secret: true}}, "no token " + secret, secret},
+		"a part of a header":                {object{"header": "Bearer " + secret}, "refused: " + secret, secret},
+		"a part of a URL":                   {object{"etcd": "https://root:" + secret + "@10.0.0.1:2379"}, "login root/" + secret + " refused", secret},
+		"in quotes":                         {object{"pw": `pa"ss` + secret}, fmt.Sprintf("login %q", `pa"ss`+secret), secret},
+		"below a key that looks harmless":   {object{"auth": object{"name": secret, "type": secret, "mode": secret}}, "login " + secret, secret},
+		"in what another plugin answered":   {object{"prevResult": object{"dns": object{"search": []string{secret}}}}, "domain " + secret, secret},
+	} {
+		test.configuration["name"], test.configuration["type"] = "n", "x"
+		if got := answered(t, test.configuration, test.message); strings.Contains(got, test.secret) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	got := answered(t, nil, "failed to find user admin-x7 with "+secret+" on 10.1.2.3")
+	if strings.Contains(got, secret) || strings.Contains(got, "10.1.2.3") || !strings.Contains(got, "failed to find user") {
+		t.Errorf("nobody knows what the plugin was told: %s", got)
+	}
+}
+
+// An answer that is no JSON is described, not quoted.
+func TestAnInvalidAnswerIsNotQuoted(t *testing.T) {
+	for _, answer := range []string{`{"cniVersion": ` + strings.Repeat("7", 20_000) + `}`, `{"code": "Xq7Canary"}`, `Xq7Canary`, `{"code": 1.7777777777e300}`} {
+		if r := result("1@1", []byte(answer), &redact.Call{}); r.Invalid == "" || len(r.Invalid) > 64 || strings.Contains(r.Invalid, "777") || strings.Contains(r.Invalid, "Xq7") {
+			t.Errorf("%.40s: %.200q", answer, r.Invalid)
+		}
+	}
+}
+
+// Settings leave with numbers and words; of those that are secrets nothing does.
+func TestSettingsLeaveWithoutSecrets(t *testing.T) {
+	for _, test := range []struct{ path, value, key, want string }{
+		{"net/ipv4/ip_forward", "1\n", "net/ipv4/ip_forward", "1"},
+		{"net/ipv6/conf/veth1a2b3c4d/accept_dad", "0", "net/ipv6/conf/veth1a2b3c4d/accept_dad", "0"},
+		{"net/ipv4/tcp_rmem", "4096\t131072\t6291456", "net/ipv4/tcp_rmem", "4096 131072 6291456"},
+		{"net/ipv4/tcp_congestion_control", "cubic", "net/ipv4/tcp_congestion_control", "cubic"},
+		{"net/ipv6/conf/eth0/stable_secret", "2001:0db8:5ec2:e7c0:ffee:5ec2:e7c0:ffee", "net/ipv6/conf/eth0/stable_secret", "‹text 39›"},
+		{"net/ipv4/tcp_fastopen_key", "5ec2e7c0-ffee5ec2-e7c0ffee-5ec2e7c0", "net/ipv4/tcp_fastopen_key", "‹base64 35›"},
+		{"kernel/core_pattern", "|/usr/bin/upload --token=Xq7Canary", "kernel/core_pattern", "‹text 34›"},
+		{"net/Xq7Canary9ZtSecret/x", "4711081512345", "net/‹base64 18›/x", "‹number 13›"},
+	} {
+		value := test.value
+		parts := strings.Split("proc/sys/"+test.path, "/")
+		for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
+			parts[i], parts[j] = parts[j], parts[i]
+		}
+		w := insideCallEvent{Object: uint64(len(value))}
+		in := newInterior(true, newSymbols(nil))
+		s := setting(record{insideCallEvent: &w, data: []byte(value + strings.Join(parts, "\x00") + "\x00")})
+		in.redact("1@1", s)
+		if s.Key != test.key || s.Value != test.want {
+			t.Errorf("%s = %q leaves as %s = %q, want %q", test.path, test.value, s.Key, s.Value, test.want)
+		}
+	}
+}
+
+// Nor do paths, names and arguments of what the plugin runs hold what it was told.
+func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
+	const secret = "Xq7Canary9Zt"
+	known := &redact.Call{}
+	known.Name("eth0")
+	known.Configuration([]byte(`{"name":"n","type":"x","token":"` + secret + `","pin":4711081,"user":"plainwords"}`))
+	for _, im := range []image{
+		{file: "/opt/" + secret + "/run", args: []string{"run"}},
+		{file: "/opt/" + secret, args: []string{secret}},
+		{file: "/usr/bin/fetch", args: []string{secret}},
+		{file: "/usr/bin/plainwords", args: []string{"plainwords"}},
+		{file: "/usr/sbin/ip", args: []string{"ip", "link", "set", "dev", secret, "up"}},
+		{file: "/usr/sbin/ip", args: []string{"ip", "link", "set", "dev", "plainwords", "mtu", "4711081"}},
+		{file: "/usr/sbin/iptables", args: []string{"iptables", "-t", secret, "-A", "plainwords"}},
+		{file: "/usr/bin/ovs-vsctl", args: []string{"ovs-vsctl", "add-port", "br-int", "plainwords"}},
+		{file: "/usr/bin/pwsh", args: []string{"pwsh", "-c", "Get-Plainwords"}},
+		{file: "/usr/sbin/sysctl", args: []string{"sysctl", "-w", "net." + secret + "=1", "net.core.somaxconn=4711081"}},
+	} {
+		var e event.Exec
+		im.describe(&e, ArgumentsKnown, known)
+		said := strings.ToLower(fmt.Sprintf("%+v", e))
+		for _, no := range []string{secret, "plainwords", "4711081"} {
+			if strings.Contains(said, strings.ToLower(no)) {
+				t.Errorf("%q: %s", im.args, said)
+			}
+		}
+	}
+	var e event.Exec
+	image{file: "/usr/sbin/xtables-nft-multi", args: []string{"iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "veth1a2b3c4d"}}.describe(&e, ArgumentsKnown, known)
+	if e.File != "/usr/sbin/xtables-nft-multi" || e.Name != "iptables" || strings.Join(e.Args, " ") != "-t nat -A POSTROUTING -o veth1a2b3c4d" {
+		t.Errorf("what is harmless does not stay: %+v", e)
+	}
+}
+
+// Two locks are never taken for one because what tells them apart may not leave.
+func TestLocksStayApart(t *testing.T) {
+	in := newInterior(true, newSymbols(nil))
+	path := func(p string) string {
+		w := &event.Wait{Path: p}
+		in.redact("1@1", w)
+		return w.Path
+	}
+	a, b := path("/run/"+strings.Repeat("a1", 32)+".lock"), path("/run/"+strings.Repeat("b2", 32)+".lock")
+	if a == b || strings.Contains(a, "a1a1") || a != path("/run/"+strings.Repeat("a1", 32)+".lock") || path("/run/xtables.lock") != "/run/xtables.lock" {
+		t.Errorf("%q and %q", a, b)
+	}
+}
+
+// What is looked at for every program costs it little.
+func BenchmarkDescribe(b *testing.B) {
+	known := &redact.Call{}
+	known.Name("eth0")
+	configuration, _ := json.Marshal(map[string]any{"name": "n", "type": "x", "text": strings.Repeat("Xq7Canary9Zt secrets ", 100)})
+	known.Configuration(configuration)
+	im := image{file: "/usr/sbin/xtables-nft-multi", args: strings.Fields("iptables -t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment x -o veth1a2b3c4d --wait")}
+	for b.Loop() {
+		var e event.Exec
+		im.describe(&e, ArgumentsKnown, known)
+	}
+}
