@@ -23,7 +23,12 @@ import (
 const (
 	canary    = "Xq7Canary9ZtSecret"
 	canaryKey = "5ec2e7c0ffee5ec2e7c0ffee5ec2e7c0"
+	// unseen is in no configuration, but in a plugin's environment alone.
+	unseen = "Zq8vUnse3n4TkPl4ce"
 )
+
+// long is a token longer than any text that leaves.
+var long = strings.Repeat("Ln9wLongC4nary", 40)
 
 // A secret in arguments, environment, CNI configuration, error text, annotations or
 // options is in nothing that cniscope writes.
@@ -37,14 +42,20 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 			func(n rig.Net) rig.Conf {
 				ipam := rig.HostLocal(n.DataDir, n.Subnet)
 				ipam["apiKey"], ipam["key"] = canary, canaryKey
-				return rig.Conf{"type": "leaky", "credentials": canary, "ipam": ipam}
+				return rig.Conf{
+					"type": "leaky", "credentials": canary, "ipam": ipam, "jwt": long, "pin": 47110815123456,
+					"name of a user": rig.Conf{"name": "admin " + canary},
+				}
 			},
 		}}},
 		Plugins: map[string][]byte{"leaky": rig.Script(strings.NewReplacer(
 			"{fetch}", fetch, "{canary}", canary, "{key}", canaryKey,
 			"{base64}", base64.StdEncoding.EncodeToString([]byte(canary)), "{hex}", hex.EncodeToString([]byte(canary)),
+			"{pair}", base64.StdEncoding.EncodeToString([]byte("admin:"+canary)), "{upper}", strings.ToUpper(canary),
+			"{half}", canary[:len(canary)/2], "{percent}", "%"+strings.ToUpper(fmt.Sprintf("% x", canary)), "{long}", long, "{unseen}", unseen,
+			"{bytes}", fmt.Sprint([]byte(canary)),
 		).Replace(`
-export CNI_TOKEN={canary} TOKEN={canary} CNI_ARGS="$CNI_ARGS;K8S_SECRET={canary}"
+export CNI_TOKEN={canary} TOKEN={canary} UNSEEN={unseen} CNI_ARGS="$CNI_ARGS;K8S_SECRET={canary}"
 # Nothing here needs to succeed.
 {
 	{fetch} -s -H "Authorization: Bearer {canary}" -d {base64} https://user:{canary}@127.0.0.1/{hex} dev {canary}
@@ -57,9 +68,14 @@ export CNI_TOKEN={canary} TOKEN={canary} CNI_ARGS="$CNI_ARGS;K8S_SECRET={canary}
 	nft -f {canary}
 	nft "add rule inet none none comment \"{canary}\""
 	(exec {fetch} --password={canary})
+	cp {fetch} {fetch}-{canary}
+	{fetch}-{canary}
+	ip link set dev {unseen} up
+	iptables -t {unseen} -L {unseen}
 } 2>/dev/null
 echo "stderr: {canary}" >&2
-case $CNI_ARGS in *bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no token {canary}";; esac`))},
+case $CNI_ARGS in *bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no token {canary}; login of admin:{canary} ({hex}, {upper}, {half}) failed: Get https://admin:{canary}@10.0.0.1/v1?token={canary}: ` +
+			`Basic {pair} and {base64} {percent} {bytes} refused; bearer {long}; pin 47110815123456; {unseen}";; esac`))},
 		Env: []string{"CNI_SECRET=" + canary, "AWS_SECRET_ACCESS_KEY=" + canary},
 	}, scope.Options{})
 
@@ -86,6 +102,9 @@ case $CNI_ARGS in *bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no token {canary}"
 				t.Errorf("%s holds a secret as %q: …%s…", name, form, around(content, at))
 			}
 		}
+	}
+	if !bytes.Contains(out["recording"], []byte("no ‹")) || !bytes.Contains(out["log of run"], []byte("failed: Get https://‹")) {
+		t.Errorf("what failed is not told:\n%s", out["log of run"])
 	}
 	// What was searched is what was run.
 	for _, command := range []string{"fetch", "iptables", "ip", "nft"} {
@@ -146,7 +165,8 @@ func forms() (all [][]byte) {
 	if err != nil {
 		panic(err)
 	}
-	for _, secret := range [][]byte{[]byte(canary), []byte(canaryKey), key} {
+	all = append(all, []byte(canary[:8]), []byte(long[:14]), []byte("47110815"), []byte("110 97 114 121"), []byte("61 6e 61 72"))
+	for _, secret := range [][]byte{[]byte(canary), []byte(canaryKey), []byte(unseen), key} {
 		all = append(all, secret, []byte(hex.EncodeToString(secret)))
 		for begin := range 3 {
 			text := base64.RawStdEncoding.EncodeToString(append(make([]byte, begin), secret...))
