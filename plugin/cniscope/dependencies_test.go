@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Whoever adds a dependency says why, and whoever takes one away says so, too.
+func TestEachDirectDependencyIsExplained(t *testing.T) {
+	module, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual, err := os.ReadFile("../../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := map[string]bool{}
+	for line := range strings.Lines(string(module)) {
+		fields := strings.Fields(line)
+		if !strings.HasPrefix(line, "\t") || len(fields) < 2 || strings.Contains(line, "// indirect") {
+			continue
+		}
+		required[fields[0]] = true
+		if !strings.Contains(string(manual), "`"+fields[0]+"`") {
+			t.Errorf("docs/dependencies.md does not say why %s is there", fields[0])
+		}
+	}
+	if len(required) == 0 {
+		t.Fatal("go.mod cannot be read")
+	}
+	for _, named := range regexp.MustCompile("`([a-z0-9.]+\\.[a-z]+/[^`]+)`").FindAllStringSubmatch(string(manual), -1) {
+		if !required[named[1]] {
+			t.Errorf("docs/dependencies.md explains %s, which is not there", named[1])
+		}
+	}
+}
