@@ -116,14 +116,15 @@ func (n *node) recorded() (found []finding) {
 			}
 			return
 		case *event.Accept:
-			if pid := int(b.Server.PID); pid != n.agent.pid() && pid != n.api && !followed[b.Server.Process] {
+			// Who only listens may be known by its key alone.
+			if int(b.Server.PID) != n.api && !trusted[b.Server.Process] && !followed[b.Server.Process] {
 				followed[b.Server.Process] = true
-				report(serverFollowed, "%s (%d) accepted", b.Server.Name, pid)
+				report(serverFollowed, "%s (%d) accepted", b.Server.Name, b.Server.PID)
 			}
 		case *event.Agent:
-			if pid := int(b.PID); pid != n.agent.pid() && pid != n.api && !followed[b.Process] {
+			if int(b.PID) != n.api && !trusted[b.Process] && !followed[b.Process] {
 				followed[b.Process] = true
-				report(serverFollowed, "%s (%d)", b.Name, pid)
+				report(serverFollowed, "%s (%d)", b.Name, b.PID)
 			}
 		case *event.Exit:
 			by = b.Process

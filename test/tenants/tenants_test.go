@@ -28,7 +28,7 @@ func sizes() size {
 	if os.Getenv("CNISCOPE_TENANTS") == "full" {
 		return size{pods: 100, connections: 1_000_000, execs: 100_000, within: 8 * time.Minute}
 	}
-	return size{pods: 20, connections: 10_000, execs: 1_000, within: 15 * time.Second}
+	return size{pods: 20, connections: 10_000, execs: 1_000, within: 10 * time.Second}
 }
 
 // tenants are the hostile pods, each with a name that means something elsewhere.
