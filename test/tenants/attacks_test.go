@@ -56,7 +56,7 @@ func TestOneAttack(t *testing.T) {
 	var all []pod
 	tenants := map[string]*rig.Container{}
 	for name, kind := range pods {
-		kind.Namespace, kind.Name = mark, fmt.Sprintf("%s-%d", mark, len(tenants))
+		kind.Namespace, kind.Name = theirs, fmt.Sprintf("tenant-%d", len(tenants))
 		p, c := n.tenant(kind.PodOptions, kind.capabilities, nil, "wait")
 		all, tenants[name] = append(all, p), c
 	}

@@ -252,7 +252,7 @@ func (n *node) traced(pods []pod) (found []finding) {
 				report(forged, "of pod %s/%s, sandbox %s", x.attrs["k8s.namespace.name"], x.attrs["k8s.pod.name"], id)
 			case x.TraceID == forgedTrace || strings.Contains(x.raw, forgedTrace):
 				report(forged, "below a forged parent")
-			case p.namespace != mark && strings.Contains(x.raw, mark):
+			case p.namespace == ordinary && strings.Contains(x.raw, mark):
 				at := strings.Index(x.raw, mark)
 				report(theirWords, "…%s…", x.raw[max(0, at-120):min(len(x.raw), at+60)])
 			}
@@ -275,8 +275,11 @@ func (n *node) traced(pods []pod) (found []finding) {
 	return found
 }
 
-// ordinary is the namespace of ordinary pods.
-const ordinary = "shop"
+// The namespaces of pods. A pod that waits for a lock says whose pod had it: that is true.
+const (
+	ordinary = "shop"
+	theirs   = "theirs"
+)
 
 // whole looks at the spans of an ordinary pod.
 func whole(p pod, spans []*span) (found []finding) {

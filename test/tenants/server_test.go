@@ -17,7 +17,7 @@ func TestATenantThatIsCalledIsNotFollowed(t *testing.T) {
 	for name, capabilities := range map[string][]string{"plain": nil, "NET_ADMIN in its own network": {"NET_ADMIN"}} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, 2*time.Minute, "")
-			tenant := n.serveAPI(kind{PodOptions: rig.PodOptions{Namespace: mark, Name: "nat"}, capabilities: capabilities},
+			tenant := n.serveAPI(kind{PodOptions: rig.PodOptions{Namespace: theirs, Name: "nat"}, capabilities: capabilities},
 				rig.ContainerOptions{Name: "bridge", Image: hostileImage, Args: []string{"/hostile", "serve", apiPort}, Mounts: map[string]string{n.known: "/known"}})
 			n.network()
 			pods := []pod{tenant}

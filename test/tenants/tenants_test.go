@@ -51,7 +51,7 @@ func TestTenants(t *testing.T) {
 	check(t, err)
 	pods = append(pods, first)
 	for _, tenant := range tenants {
-		tenant.Namespace = mark
+		tenant.Namespace = theirs
 		p, c := n.tenant(tenant.PodOptions, tenant.capabilities, asPlugin, "flood",
 			fmt.Sprintf("-connections=%d", size.connections), fmt.Sprintf("-execs=%d", size.execs), fmt.Sprintf("-for=%s", size.within))
 		pods, attackers = append(pods, p), append(attackers, c)
@@ -131,7 +131,7 @@ func (n *node) churn(count int, over <-chan struct{}) (pods []pod) {
 		}
 		next++
 		if next%5 == 0 { // named as the hostile ones are, while others are served
-			return mark, []string{"nat", "add", "eth0", "web"}[next/5%4] + strings.Repeat("-", next/20%2) + strings.Repeat("x", next/20%2), true
+			return theirs, []string{"nat", "add", "eth0", "web"}[next/5%4] + strings.Repeat("-", next/20%2) + strings.Repeat("x", next/20%2), true
 		}
 		return ordinary, fmt.Sprintf("web-%06d", next), true // as an interface of the pod web
 	}
