@@ -129,7 +129,7 @@ func isUnit(s string) bool {
 // bus (PCI); or a range of them.
 func isAddress(s string) bool {
 	// A zone may be any text; and most words are none, which is to be quick.
-	if strings.IndexAny(s, ".:") < 0 || strings.IndexByte(s, '%') >= 0 {
+	if !strings.ContainsAny(s, ".:") || strings.IndexByte(s, '%') >= 0 {
 		return false
 	}
 	if _, err := netip.ParseAddr(s); err == nil {

@@ -60,21 +60,26 @@ func (c *Call) walk(key string, depth int, v any) {
 	case json.Number:
 		c.walk(key, depth, v.String())
 	case string:
-		known := repeatable(key) || key == "name" && depth == 1 || strings.HasPrefix(v, "/")
-		if !names(key) && (isAddress(v) || known && c.form(v, true)) {
-			return
-		}
-		if depth <= 2 && (key == "type" || key == "name" && depth == 1) {
-			c.Name(v) // which leaves in a span
-			return
-		}
-		var inner any
-		if strings.HasPrefix(strings.TrimSpace(v), "{") && json.Unmarshal([]byte(v), &inner) == nil {
-			c.walk(key, depth, inner)
-			return
-		}
-		c.value(v)
+		c.text(key, depth, v)
 	}
+}
+
+// text takes a value that is a string.
+func (c *Call) text(key string, depth int, v string) {
+	known := repeatable(key) || key == "name" && depth == 1 || strings.HasPrefix(v, "/")
+	if !names(key) && (isAddress(v) || known && c.form(v, true)) {
+		return
+	}
+	if depth <= 2 && (key == "type" || key == "name" && depth == 1) {
+		c.Name(v) // which leaves in a span
+		return
+	}
+	var inner any
+	if strings.HasPrefix(strings.TrimSpace(v), "{") && json.Unmarshal([]byte(v), &inner) == nil {
+		c.walk(key, depth, inner)
+		return
+	}
+	c.value(v)
 }
 
 // common is what is no secret inside of a value: addresses, and what many texts have.

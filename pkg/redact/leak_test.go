@@ -32,7 +32,7 @@ var spelled = map[string]func(string) string{
 	"hex":             func(s string) string { return fmt.Sprintf("%x", s) },
 	"upper hex":       func(s string) string { return fmt.Sprintf("%X", s) },
 	"hex, apart":      func(s string) string { return fmt.Sprintf("% x", s) },
-	"bytes":           func(s string) string { return fmt.Sprint([]byte(s)) },
+	"bytes":           func(s string) string { return fmt.Sprintf("%d", []byte(s)) },
 	"base64":          func(s string) string { return base64Of(s, "+/", true) },
 	"base64, raw":     func(s string) string { return base64Of(s, "+/", false) },
 	"base64, URL":     func(s string) string { return base64Of(s, "-_", true) },
@@ -183,7 +183,7 @@ func makePair(r *rand.Rand) pair {
 	// Less than eight bytes are none too many, whatever they look like; and the quotes around,
 	// or the address behind, are no part of it.
 	if len(part) >= 8 && !strings.HasPrefix(p.spelling, "userinfo") && p.spelling != "query" {
-		p.texts = append(p.texts, part, strings.Trim(text, `"\\`))
+		p.texts = append(p.texts, part, strings.Trim(text, `"\`))
 	}
 	for _, way := range []string{"hex", "base64, raw", "percent", "quoted"} {
 		p.texts = append(p.texts, strings.Trim(spelled[way](p.secret), `"\`))

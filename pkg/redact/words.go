@@ -77,8 +77,26 @@ func known(s string) bool {
 			return true
 		}
 		for _, ending := range [...]struct{ is, was string }{
-			{"s", ""}, {"es", ""}, {"ies", "y"}, {"ed", ""}, {"d", ""}, {"ied", "y"}, {"ing", ""}, {"ing", "e"}, {"er", ""}, {"ier", "y"}, {"r", ""}, {"or", ""}, {"or", "e"},
-			{"ly", ""}, {"able", ""}, {"able", "e"}, {"ment", ""}, {"ness", ""}, {"ion", ""}, {"ion", "e"},
+			{"s", ""},
+			{"es", ""},
+			{"ies", "y"},
+			{"ed", ""},
+			{"d", ""},
+			{"ied", "y"},
+			{"ing", ""},
+			{"ing", "e"},
+			{"er", ""},
+			{"ier", "y"},
+			{"r", ""},
+			{"or", ""},
+			{"or", "e"},
+			{"ly", ""},
+			{"able", ""},
+			{"able", "e"},
+			{"ment", ""},
+			{"ness", ""},
+			{"ion", ""},
+			{"ion", "e"},
 		} {
 			if root, ok := strings.CutSuffix(stem, ending.is); ok && len(root) >= minStem && in(root+ending.was) {
 				return true

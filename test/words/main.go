@@ -73,16 +73,8 @@ func list(common, english map[string]bool, more string, folders []string) error 
 		}
 	}
 	words := maps.Clone(common)
-	own, err := os.ReadFile(more)
-	if err != nil {
+	if err := own(more, words); err != nil {
 		return err
-	}
-	for line := range strings.Lines(string(own)) {
-		if !strings.HasPrefix(line, "#") {
-			for w := range strings.FieldsSeq(line) {
-				words[w] = true
-			}
-		}
 	}
 	for w, files := range everywhere {
 		if english[w] && files >= filesOfEnglish {
@@ -96,6 +88,22 @@ func list(common, english map[string]bool, more string, folders []string) error 
 	}
 	for _, w := range slices.Sorted(maps.Keys(words)) {
 		fmt.Println(w)
+	}
+	return nil
+}
+
+// own takes the words of a file as they are.
+func own(file string, words map[string]bool) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasPrefix(line, "#") {
+			for w := range strings.FieldsSeq(line) {
+				words[w] = true
+			}
+		}
 	}
 	return nil
 }
