@@ -310,7 +310,7 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if err != nil || entry.Agent != 1 {
+		if err != nil || entry.Agent != 1 || entry.Home == 0 || entry.Home != networkOf(uint32(agent.Pid)) {
 			t.Errorf("%+v, %v", entry, err)
 		}
 	})

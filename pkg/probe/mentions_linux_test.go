@@ -76,9 +76,16 @@ func TestWhatNamesASandbox(t *testing.T) {
 func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 	ordinary := [][]string{
 		{"iptables", "-t", "nat", "-A", "POSTROUTING", "-j", "MASQUERADE"},
-		{"ip", "link", "add", "eth0", "up"}, {"ovs-vsctl", "add-port", "br-int", "tun0"}, {"ip", "netns", "exec", "default", "true"},
-		{"net", "ipv4", "conf", "all", "rp_filter"}, {"ip", "addr", "add", "10.1.0.1/16", "dev", "br-int"}, {"conntrack", "-D", "-s", "10.1.0.9"},
-		{"tool", "--pod=victim-0", "--namespace=bank"}, {"tool", "bank/victim-0"}, {"tool", "victim-" + hashOf(idOne)[:5]}, {"echo", "decade", "facade"},
+		{"ip", "link", "add", "eth0", "up"},
+		{"ovs-vsctl", "add-port", "br-int", "tun0"},
+		{"ip", "netns", "exec", "default", "true"},
+		{"net", "ipv4", "conf", "all", "rp_filter"},
+		{"ip", "addr", "add", "10.1.0.1/16", "dev", "br-int"},
+		{"conntrack", "-D", "-s", "10.1.0.9"},
+		{"tool", "--pod=victim-0", "--namespace=bank"},
+		{"tool", "bank/victim-0"},
+		{"tool", "victim-" + hashOf(idOne)[:5]},
+		{"echo", "decade", "facade"},
 	}
 	for _, pod := range []string{"nat", "add", "eth0", "br-int", "up", "true", "net", "ipv4", "all", "conf", "rp-filter", "victim-0", "victim", "v", "decade", "10.1.0.1", "link", "default", "victim-" + hashOf(idOne)} {
 		for _, netns := range []string{"/proc/4711/ns/net", "/run/netns/net", "/run/netns/nat", "net", "/", "", "/var/run/netns/default", "//proc//1/ns//net"} {

@@ -231,16 +231,24 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond) // let it exec
-	o := observe(t, func(o *observed) {
+	home := uint32(0)
+	o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
 		for range 100 { // the scan of /proc has no end that could be waited for
 			time.Sleep(20 * time.Millisecond)
 			if len(o.execs()) > 1 {
 				break
 			}
 		}
+		var entry bpfProcess
+		if err := p.objects.Processes.Lookup(uint32(cmd.Process.Pid), &entry); err == nil {
+			home = entry.Home
+		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	if home == 0 || home != networkOf(uint32(os.Getpid())) {
+		t.Errorf("it began in namespace %d", home)
+	}
 	execs := o.execs()
 	if len(execs) < 2 || execs[0].Name != "hung" || !execs[0].InFlight || !execs[0].Root || execs[1].Name != "sleep" {
 		t.Fatalf("seen: %+v", execs)
