@@ -113,7 +113,7 @@ func (s settings) options() config.Options {
 	for _, rule := range j.Rules {
 		o.Slow.Rules = append(o.Slow.Rules, config.Rule{Command: rule.Pattern, Threshold: rule.Threshold})
 	}
-	o.Sampling = config.Sampling{Ratio: j.Ratio, PerSecond: j.PerSecond}
+	o.Sampling = config.Sampling{Ratio: j.Ratio, Annotations: j.Annotations, PerSecond: j.PerSecond}
 	for _, rule := range j.Namespaces {
 		o.Sampling.Rules = append(o.Sampling.Rules, config.NamespaceRule{Namespace: rule.Pattern, Ratio: rule.Ratio})
 	}

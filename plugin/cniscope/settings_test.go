@@ -32,6 +32,7 @@ rule = [{ command = "ip*", threshold = "7s" }]
 ratio = 0.5
 per_second = 7
 keep = ["failed"]
+annotations = ["shop"]
 rule = [{ namespace = "shop*", ratio = 0.25 }]
 [relay]
 listen = "127.0.0.1:4319"

@@ -189,7 +189,7 @@ func TestTheSecondCniscopeSaysWhoHoldsTheNode(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("it ended with %v", err)
 	}
-	for _, says := range []string{"already observes this node", fmt.Sprintf("pid %d, since 20", s.scope.PID()), filepath.Join(s.rig.Dir(), "run", "lock"), "stop that one first"} {
+	for _, says := range []string{"already observes this node", fmt.Sprintf("pid %d, since 20", s.scope.PID()), filepath.Join(s.rig.Dir(), "run", "node.lock"), "stop that one first"} {
 		if !strings.Contains(string(out), says) {
 			t.Errorf("it does not say %q:\n%s", says, out)
 		}
