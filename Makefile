@@ -52,7 +52,7 @@ show-demo: ## draw a recorded demo (no root)
 PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
 # A real node takes long to build, other kernels to boot, a browser is large, and hostile
 # tenants take the whole machine: targets of their own.
-RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels -e /test/page -e /test/tenants)
+RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels -e /test/page -e /test/tenants -e /test/neighbours)
 
 .PHONY: test
 test: $(if $(filter 0,$(shell id -u)),tools tools-older tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
@@ -77,6 +77,11 @@ test-overload: tools ## one plugin makes 200,000 events a second for OVERLOAD (1
 .PHONY: test-tenants
 test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
 	CNISCOPE_TENANTS=$(TENANTS) go test ./test/tenants -count=1 -timeout 60m -v
+
+NEIGHBOURS ?= 10m
+.PHONY: test-neighbours
+test-neighbours: tools tools-older ## 2000 hostile connections to relay and metrics for NEIGHBOURS (10m), and a cniscope that is stopped: exports and liveness are answered, pods start (root)
+	CNISCOPE_NEIGHBOURS=$(NEIGHBOURS) go test ./test/neighbours -count=1 -timeout 40m -v
 
 .PHONY: test-html
 test-html: tools-html ## the page of show --html in a real browser: by keyboard, by axe-core's rules, on paper

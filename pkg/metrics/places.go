@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"container/list"
 	"context"
 	"net"
 	"net/http"
@@ -11,18 +10,18 @@ import (
 
 const (
 	// placesMax is how many connections are open at one time: some 20 KiB of buffers each.
-	placesMax = 256
-	// tenure is how long a connection is sure of its place: a request that is on its way is
-	// read and answered in far less. Together they admit some 5,000 connections a second, so
-	// that even a whole backlog of the kernel's (net.core.somaxconn, 4096) ahead of a
-	// kubelet's probe costs it less than a second, and a storm of them a part of one CPU.
-	tenure = 50 * time.Millisecond
+	placesMax = 1024
+	// tenure is how long we wait for somebody for whom we have a place, at least, when others
+	// want it: a request that is on its way comes in less, also on a busy node. Together they admit some 5,000
+	// connections a second, so that even a whole backlog of the kernel's (net.core.somaxconn,
+	// 4096) ahead of a kubelet's probe costs it less than a second.
+	tenure = 200 * time.Millisecond
 )
 
 // places is a listener that nobody can fill up. When all places are taken a newcomer gets
-// the one of whoever had nothing done for the longest time: somebody idle, or slow to ask,
-// or slow to take the answer. How somebody behaves decides, not who came first; so a probe
-// of the kubelet's gets through however many sockets others hold open.
+// the one of whoever we wait for longest: somebody idle, or slow to ask, or slow to take the
+// answer. Whoever waits for us keeps the place, however long that takes on a busy node; so a
+// probe of the kubelet's gets through, however many sockets others hold open.
 type places struct {
 	*net.TCPListener
 	freed  chan struct{} // holds a note when somebody left
@@ -30,22 +29,23 @@ type places struct {
 	once   sync.Once
 
 	mu    sync.Mutex
-	taken list.List // of *place, the one that waits longest first
+	taken map[*place]bool
 }
 
-// place is a connection that has one.
+// place is a connection that has one. Of its fields below, guarded by of.mu, times are zero
+// while that is not so.
 type place struct {
 	*net.TCPConn
 	of *places
 
-	// Guarded by of.mu.
-	at      *list.Element // nil when it was left
-	since   time.Time     // from when on nothing was done for it
-	working int           // requests that are being answered
+	reading, writing time.Time // from when on we wait for what is asked, or for it to be taken
+	working          int       // requests that are being answered
+	owed             bool      // an answer is ready and not written yet
+	parted           bool      // we have said good-bye
 }
 
 func newPlaces(l *net.TCPListener) *places {
-	return &places{TCPListener: l, freed: make(chan struct{}, 1), closed: make(chan struct{})}
+	return &places{TCPListener: l, freed: make(chan struct{}, 1), closed: make(chan struct{}), taken: map[*place]bool{}}
 }
 
 // Accept returns the next connection, once there is a place for it.
@@ -60,7 +60,11 @@ func (p *places) Accept() (net.Conn, error) {
 			if victim != nil {
 				_ = victim.Close()
 			}
-			return p.take(c), nil
+			taken := &place{TCPConn: c, of: p}
+			p.mu.Lock()
+			p.taken[taken] = true
+			p.mu.Unlock()
+			return taken, nil
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -80,44 +84,74 @@ func (p *places) Accept() (net.Conn, error) {
 func (p *places) room() (victim *place, wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken.Len() < placesMax {
+	if len(p.taken) < placesMax {
 		return nil, 0, true
 	}
-	for e := p.taken.Front(); e != nil; e = e.Next() {
-		c := e.Value.(*place)
-		if c.working > 0 {
-			continue
+	var since time.Time
+	for c := range p.taken {
+		if t, waiting := c.waiting(); waiting && (victim == nil || t.Before(since)) && (c.parted || !t.Equal(c.reading) || !unread(c.TCPConn)) {
+			victim, since = c, t
 		}
-		if wait = tenure - time.Since(c.since); wait > 0 {
-			return nil, wait, false
-		}
-		return c, 0, true
 	}
-	return nil, tenure, false
+	if victim == nil {
+		return nil, tenure, false
+	}
+	if wait = tenure - time.Since(since); wait > 0 {
+		return nil, wait, false
+	}
+	return victim, 0, true
 }
 
-func (p *places) take(c *net.TCPConn) *place {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	taken := &place{TCPConn: c, of: p, since: time.Now()}
-	taken.at = p.taken.PushBack(taken)
-	return taken
+// waiting tells from when on we wait for somebody.
+func (c *place) waiting() (since time.Time, ok bool) {
+	switch {
+	case c.parted:
+		return time.Time{}, true
+	case !c.writing.IsZero():
+		return c.writing, true
+	case c.working > 0 || c.owed || c.reading.IsZero():
+		return time.Time{}, false
+	}
+	return c.reading, true
 }
 
-// Close ends listening. Connections stay as they are.
-func (p *places) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return p.TCPListener.Close()
+// note changes the state of a connection, with the time.
+func (c *place) note(change func(now time.Time)) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	change(time.Now())
+}
+
+// Read reads what is asked.
+func (c *place) Read(b []byte) (int, error) {
+	c.note(func(now time.Time) { c.reading = now })
+	defer func() { c.note(func(time.Time) { c.reading = time.Time{} }) }()
+	return c.TCPConn.Read(b)
+}
+
+// Write writes an answer.
+func (c *place) Write(b []byte) (int, error) {
+	c.note(func(now time.Time) { c.writing = now })
+	defer func() {
+		c.note(func(now time.Time) {
+			c.writing, c.owed = time.Time{}, false
+			if !c.reading.IsZero() { // http.Server reads ahead; only from now on we wait for that
+				c.reading = now
+			}
+		})
+	}()
+	return c.TCPConn.Write(b)
+}
+
+// CloseWrite is what http.Server does before it gives a rude client some time to go.
+func (c *place) CloseWrite() error {
+	c.note(func(time.Time) { c.parted = true })
+	return c.TCPConn.CloseWrite()
 }
 
 // Close closes the connection and leaves its place.
 func (c *place) Close() error {
-	c.of.mu.Lock()
-	if c.at != nil {
-		c.of.taken.Remove(c.at)
-		c.at = nil
-	}
-	c.of.mu.Unlock()
+	c.note(func(time.Time) { delete(c.of.taken, c) })
 	select {
 	case c.of.freed <- struct{}{}:
 	default: // one note is enough
@@ -125,20 +159,16 @@ func (c *place) Close() error {
 	return c.TCPConn.Close()
 }
 
-// work keeps the place while a request is answered, and begins the waiting anew then.
+// work keeps the place while a request is answered, and until the answer is written.
 func (c *place) work() (done func()) {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	c.working++
-	return func() {
-		c.of.mu.Lock()
-		defer c.of.mu.Unlock()
-		c.working--
-		c.since = time.Now()
-		if c.at != nil {
-			c.of.taken.MoveToBack(c.at)
-		}
-	}
+	c.note(func(time.Time) { c.working++ })
+	return func() { c.note(func(time.Time) { c.working--; c.owed = true }) }
+}
+
+// Close ends listening. Connections stay as they are.
+func (p *places) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return p.TCPListener.Close()
 }
 
 type placeKey struct{}

@@ -25,8 +25,8 @@ var hostile = map[string]func(c *net.TCPConn){
 	},
 	"never takes its answers": func(c *net.TCPConn) {
 		_ = c.SetReadBuffer(4096)
-		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // it ends by being full
-		ask(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 2000))
+		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Millisecond)) // it ends by being full
+		ask(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 200))
 	},
 }
 
@@ -34,7 +34,7 @@ func ask(c net.Conn, text string) { _, _ = io.WriteString(c, text) }
 
 // The kubelet restarts a cniscope whose liveness it cannot ask for.
 func TestLivenessIsAnsweredWhateverOthersHoldOpen(t *testing.T) {
-	const each = 300
+	const each = placesMax + 50
 	for name, hold := range hostile {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, true)
@@ -81,9 +81,11 @@ func get(t *testing.T, s *Server, path string) string {
 	return ""
 }
 
-// What is being answered is not cut off for a newcomer, and whoever waits longest goes first.
-func TestWhoHasNothingDoneForTheLongestTimeGivesWay(t *testing.T) {
+// Whoever waits for us is not cut off for a newcomer, and whoever we wait for longest goes
+// first.
+func TestWhoWeWaitForLongestGivesWay(t *testing.T) {
 	p, dial := listenPlaces(t)
+	now := time.Now()
 	var taken []*place
 	for range placesMax {
 		dial()
@@ -91,22 +93,28 @@ func TestWhoHasNothingDoneForTheLongestTimeGivesWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken = append(taken, c.(*place))
+		taken = append(taken, c.(*place)) // not read from yet
 	}
-	first := taken[0].work()
-	taken[1].work()() // the latest of all that something was done for
-	dial()
-	if _, err := p.Accept(); err != nil {
-		t.Fatal(err)
+	ago := func(d time.Duration) time.Time { return now.Add(-time.Hour - d) }
+	for i, set := range []func(c *place){
+		func(c *place) { c.reading = ago(9); c.work() },
+		func(c *place) { c.reading = ago(8); c.work()() }, // its answer is not written yet
+		func(c *place) { c.reading = ago(1) },
+		func(c *place) { c.reading = ago(2) },
+		func(c *place) { c.writing = ago(3); c.working++ },
+		func(c *place) { c.parted = true },
+	} {
+		set(taken[i])
 	}
-	for i, gone := range []bool{false, false, true, false} {
-		if got := taken[i].at == nil; got != gone {
-			t.Errorf("connection %d: closed is %v", i, got)
+	for _, want := range []int{5, 4, 3, 2} {
+		victim, _, ok := p.room()
+		if !ok || victim != taken[want] {
+			t.Fatalf("not connection %d gives way: %v", want, ok)
 		}
+		*victim = place{TCPConn: victim.TCPConn, of: p}
 	}
-	first()
-	if n := p.taken.Len(); n != placesMax {
-		t.Errorf("%d places are taken, want %d", n, placesMax)
+	if victim, wait, ok := p.room(); ok || wait <= 0 {
+		t.Errorf("somebody who waits for us gives way: %v", victim)
 	}
 }
 
@@ -141,8 +149,8 @@ func listenPlaces(t *testing.T) (p *places, dial func()) {
 	p = newPlaces(l.(*net.TCPListener))
 	t.Cleanup(func() {
 		_ = p.Close()
-		for e := p.taken.Front(); e != nil; e = p.taken.Front() {
-			_ = e.Value.(*place).Close()
+		for c := range p.taken {
+			_ = c.Close()
 		}
 	})
 	return p, func() {

@@ -30,14 +30,14 @@ const (
 var refusals = [...]Refusal{Stranger, NoRuntime, Unseen, Busy}
 
 const (
-	// maxArrivals is how many connections wait to be looked at; those that follow wait in the
-	// kernel (net.core.somaxconn, 4096).
-	maxArrivals = 256
+	// maxArrivals is how many connections are looked at together; those that follow wait in
+	// the kernel (net.core.somaxconn, 4096).
+	maxArrivals = 1024
 	// share is how much of one CPU looking at strangers may cost: a tenth.
 	share = 10
 	// maxPause is how long the runtime waits at most because of that. Looking at maxArrivals
-	// takes some 2 ms, and some more where the runtime has thousands of descriptors.
-	maxPause = 250 * time.Millisecond
+	// takes some 10 ms, and some more where the runtime has thousands of descriptors.
+	maxPause = 100 * time.Millisecond
 	// complainEvery is how often a refusal is spoken of in the log.
 	complainEvery = time.Minute
 )

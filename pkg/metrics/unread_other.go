@@ -1,0 +1,8 @@
+//go:build !linux
+
+package metrics
+
+import "net"
+
+// unread cannot be told on this platform.
+func unread(*net.TCPConn) bool { return false }

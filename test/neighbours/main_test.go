@@ -1,0 +1,123 @@
+//go:build linux
+
+// Package neighbours holds cniscope against processes that share its node and mean it harm:
+// they hold sockets of the relay and of the metrics' server for as long as they can, beside a
+// containerd that exports its spans through the relay. Its bounds are those of time, so it runs
+// on demand: make test-neighbours.
+package neighbours
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+var program string
+
+func TestMain(m *testing.M) { os.Exit(scope.Main(m, &program)) }
+
+// lasting is for how long they are there: NEIGHBOURS of make, 20 s to 10 min.
+func lasting(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("CNISCOPE_NEIGHBOURS")
+	if text == "" || os.Geteuid() != 0 {
+		t.Skip("has bounds of time: make test-neighbours, as root")
+	}
+	d, err := time.ParseDuration(text)
+	check(t, err)
+	return d
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// node is a containerd that exports its spans to the relay of a cniscope.
+type node struct {
+	*testing.T
+	ctx            context.Context
+	rig            *rig.Rig
+	scope          *scope.Scope
+	collector      *collector
+	relay, metrics string
+	pods           int
+}
+
+func newNode(t *testing.T, patience time.Duration) *node {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	n := &node{T: t, ctx: ctx, collector: collect(t), relay: free(t), metrics: free(t)}
+	tools, err := rig.Tools(filepath.Join("containerd-2.3", "containerd"))
+	check(t, err)
+	n.rig, err = rig.Start(ctx, rig.Options{
+		Containerd: filepath.Join(tools, "containerd-2.3"), // the newest that needs the relay
+		Env:        []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + n.relay, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", fmt.Sprint("OTEL_BSP_SCHEDULE_DELAY=", delay.Milliseconds())},
+	})
+	check(t, err)
+	t.Cleanup(func() {
+		if err := n.rig.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	n.scope, err = scope.Start(ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
+		"[metrics]\nlisten = %q\n[relay]\nlisten = %q\nupstream = \"http://%s\"\n", n.metrics, n.relay, n.collector.addr)})
+	check(t, err)
+	t.Cleanup(func() {
+		if err := n.scope.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(n.scope.LogText())
+		}
+	})
+	return n
+}
+
+// pod runs one, takes it away again, and returns how long its start took.
+func (n *node) pod() time.Duration {
+	n.Helper()
+	n.pods++
+	began := time.Now()
+	id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint("web-", n.pods)})
+	took := time.Since(began)
+	check(n.T, err)
+	check(n.T, n.rig.StopPod(n.ctx, id))
+	check(n.T, n.rig.RemovePod(n.ctx, id))
+	return took
+}
+
+// free is an address where nobody listens, below the ports that connections are given.
+func free(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// quantile of times, which it sorts.
+func quantile(times []time.Duration, q float64) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[min(len(times)-1, int(q*float64(len(times))))].Round(100 * time.Microsecond)
+}

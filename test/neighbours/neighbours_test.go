@@ -1,0 +1,177 @@
+//go:build linux
+
+package neighbours
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// hostiles is how many connections others hold, of the relay and of the metrics' server
+	// each.
+	hostiles = 1000
+	// delay is how long containerd gathers spans before it exports them.
+	delay = 200 * time.Millisecond
+	// promised is how long an answer may take: of what a kubelet waits by default (1 s,
+	// timeoutSeconds of a probe).
+	promised = time.Second
+	// nriTimeout is how long containerd waits for a plugin, once, before it goes on without
+	// (plugin_request_timeout, 2 s).
+	nriTimeout = 2 * time.Second
+)
+
+// manners are how they hold a connection. What they send is a beginning.
+var manners = []func(c *net.TCPConn){
+	func(*net.TCPConn) {}, // silent
+	func(c *net.TCPConn) { _, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") },      // idle
+	func(c *net.TCPConn) { _, _ = io.WriteString(c, "POST /v1/traces HTTP/1.1\r\nContent-Length: 9") }, // slow
+	func(c *net.TCPConn) { _ = c.CloseWrite() },                                                        // half open
+	func(c *net.TCPConn) { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX: "+strings.Repeat("x", 64<<10)) },
+	func(c *net.TCPConn) {
+		_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00") // HTTP/2, and no more
+	},
+}
+
+// besiege holds connections to addr until ctx ends: whoever is sent away comes again.
+func besiege(ctx context.Context, addr string, all *sync.WaitGroup, connected, gone *atomic.Int64) {
+	for i := range hostiles {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				c, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", addr)
+				if err == nil {
+					connected.Add(1)
+					end := context.AfterFunc(ctx, func() { _ = c.Close() })
+					_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))
+					manners[i%len(manners)](c.(*net.TCPConn))
+					_, _ = io.Copy(io.Discard, c) // until it is sent away
+					end()
+					_ = c.Close()
+					gone.Add(1)
+				}
+				select { // the attackers are not to take the CPU: that is another test
+				case <-time.After(500 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+}
+
+// refused is what the relay says of whom it sent away.
+func (n *node) refused() (lines string) {
+	answer, err := http.Get("http://" + n.metrics + "/metrics")
+	check(n.T, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	check(n.T, err)
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "cniscope_relay_connections_refused_total") {
+			lines += line
+		}
+	}
+	return lines
+}
+
+func TestHostileNeighbours(t *testing.T) {
+	lasts := lasting(t)
+	n := newNode(t, lasts+3*time.Minute)
+	pid := n.scope.PID()
+	ctx, stop := context.WithCancel(n.ctx)
+	var all sync.WaitGroup
+	var connected, gone atomic.Int64
+	besiege(ctx, n.relay, &all, &connected, &gone)
+	besiege(ctx, n.metrics, &all, &connected, &gone)
+
+	var probes []time.Duration
+	failed := 0
+	all.Go(func() {
+		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}} // as the kubelet's
+		for ctx.Err() == nil {
+			began := time.Now()
+			answer, err := client.Get("http://" + n.metrics + "/healthz")
+			probes = append(probes, time.Since(began))
+			if err == nil {
+				answer.Body.Close()
+			}
+			if err != nil || answer.StatusCode != http.StatusOK {
+				failed++
+				t.Log("liveness: ", err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	for end := time.Now().Add(lasts); time.Now().Before(end); {
+		n.pod()
+		time.Sleep(200 * time.Millisecond)
+	}
+	for give := time.Now().Add(10 * time.Second); len(n.collector.times()) < n.pods && time.Now().Before(give); {
+		time.Sleep(50 * time.Millisecond)
+	}
+	stop()
+	all.Wait()
+
+	t.Log(n.refused())
+	late := n.collector.times()
+	tardy := n.pods - len(late)
+	for _, d := range late {
+		if d > delay+promised {
+			tardy++
+		}
+	}
+	asked := len(probes)
+	t.Logf("%s beside %d connections, %d made and %d ended:", lasts, 2*hostiles, connected.Load(), gone.Load())
+	t.Logf("exports: %d of %d pods, after their end p50 %s p99 %s max %s (%s of it containerd's own); %d late or lost",
+		len(late), n.pods, quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1), delay, tardy)
+	t.Logf("/healthz: %d asked, %d failed, p50 %s p99 %s max %s", asked, failed, quantile(probes, 0.5), quantile(probes, 0.99), quantile(probes, 1))
+	if tardy > 1 {
+		t.Errorf("%d of %d exports were late or lost, 1 may be", tardy, n.pods)
+	}
+	if p99 := quantile(probes, 0.99); p99 > promised || failed > asked/100 {
+		t.Errorf("liveness took %s, %d of %d failed", p99, failed, asked)
+	}
+	if err := syscall.Kill(pid, 0); err != nil || strings.Contains(n.scope.LogText(), "panic") {
+		t.Errorf("cniscope did not survive: %v", err)
+	}
+}
+
+// A cniscope that is stopped costs the pods what NRI allows any plugin, once, also where it is
+// what containerd exports to.
+func TestAStoppedCniscopeHoldsNoPod(t *testing.T) {
+	lasting(t)
+	const pods = 15
+	n := newNode(t, 3*time.Minute)
+	n.pod() // the first one loads what the others find
+	var before, stopped []time.Duration
+	for range pods {
+		before = append(before, n.pod())
+	}
+	check(t, syscall.Kill(n.scope.PID(), syscall.SIGSTOP))
+	defer func() { _ = syscall.Kill(n.scope.PID(), syscall.SIGCONT) }()
+	for range pods {
+		stopped = append(stopped, n.pod())
+	}
+	first, usual := stopped[0], quantile(before, 1)
+	rest := quantile(stopped[1:], 1)
+	t.Logf("a pod's start, of %d: p50 %s max %s; beside a stopped cniscope the first %s, then p50 %s max %s",
+		pods, quantile(before, 0.5), usual, first.Round(time.Millisecond), quantile(stopped[1:], 0.5), rest)
+	if first > usual+nriTimeout+promised || rest > usual+promised {
+		t.Error("pods waited for a cniscope that is stopped")
+	}
+	check(t, syscall.Kill(n.scope.PID(), syscall.SIGCONT))
+	arrived := len(n.collector.times())
+	n.pod()
+	for give := time.Now().Add(30 * time.Second); len(n.collector.times()) <= arrived; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatal("once it goes on, nothing is relayed")
+		}
+	}
+}
