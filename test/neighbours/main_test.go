@@ -86,6 +86,15 @@ func newNode(t *testing.T, patience time.Duration) *node {
 	return n
 }
 
+// settle waits until containerd exports: it began before the relay listened, and gRPC tries
+// again later and later.
+func (n *node) settle() {
+	n.Helper()
+	for n.pod(); len(n.collector.times()) < n.pods; time.Sleep(50 * time.Millisecond) {
+		check(n.T, n.ctx.Err())
+	}
+}
+
 // pod runs one, takes it away again, and returns how long its start took.
 func (n *node) pod() time.Duration {
 	n.Helper()
