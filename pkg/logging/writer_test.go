@@ -3,6 +3,7 @@ package logging
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -75,7 +76,7 @@ func TestLinesAreWrittenInTheirOrder(t *testing.T) {
 			t.Fatalf("%d: %q, %v", i, line, err)
 		}
 	}
-	if _, err := out.ReadByte(); err != io.EOF {
+	if _, err := out.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Error("there is more")
 	}
 }

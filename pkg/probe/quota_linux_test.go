@@ -110,7 +110,7 @@ func TestNoRootTakesTheWholeTable(t *testing.T) {
 	const processes = 64
 	greedy := plugin(t, "greedy", "i=0; while [ $i -lt 200 ]; do sleep 2 & i=$((i+1)); done; wait")
 	other := plugin(t, "other", "sleep 0.01; (sleep 0.01; true)")
-	o := observeProbe(t, Options{Processes: processes}, func(p *Probe, o *observed) {
+	o := observeProbe(t, Options{Processes: processes}, func(_ *Probe, o *observed) {
 		if err := greedy.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -27,8 +27,12 @@ func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 		runs           int
 	}{
 		"execs it with a here-document": {"read -r conf; exec $CNI_BIN/answer " + here, ok, []string{"wrapped", "answer"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
-		"that fails, with what both were told": {"read -r conf; exec $CNI_BIN/answer " + here, bad, []string{"wrapped", "answer"},
-			event.Result{Code: 7, Message: "‹base64 21› and ‹base64 20›"}, 1},
+		"that fails, with what both were told": {
+			"read -r conf; exec $CNI_BIN/answer " + here, bad,
+			[]string{"wrapped", "answer"},
+			event.Result{Code: 7, Message: "‹base64 21› and ‹base64 20›"},
+			1,
+		},
 		"execs it with its own input":            {"exec $CNI_BIN/answer", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
 		"and with nothing":                       {"read -r conf; exec $CNI_BIN/answer </dev/null", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
 		"execs twice":                            {"read -r conf; exec sh -c 'exec $CNI_BIN/answer' " + here, ok, []string{"wrapped", "answer"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},

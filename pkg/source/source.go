@@ -163,7 +163,8 @@ func (s *Started) Run(ctx context.Context, sink event.Sink) error {
 func (s *Started) Close() {
 	s.end()
 	if !s.taken.Load() {
-		for range s.events { //nolint:revive // until it is closed
+		for range s.events {
+			continue // until it is closed
 		}
 	}
 	<-s.ended

@@ -25,7 +25,8 @@ func TestWhatCameLaterIsDrawnWithItsOperation(t *testing.T) {
 	k := &kept{}
 	defer k.close()
 	for _, r := range []pipeline.Result{
-		{Operation: one, Trace: spansOf("one")}, {Operation: other, Trace: spansOf("other")},
+		{Operation: one, Trace: spansOf("one")},
+		{Operation: other, Trace: spansOf("other")},
 		{Connected: &timeline.Connected{Flight: timeline.Flight{Operation: one.Key()}}, Trace: spansOf("first connection")},
 	} {
 		if err := k.keep(r); err != nil {

@@ -53,7 +53,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 			"{base64}", base64.StdEncoding.EncodeToString([]byte(canary)), "{hex}", hex.EncodeToString([]byte(canary)),
 			"{pair}", base64.StdEncoding.EncodeToString([]byte("admin:"+canary)), "{upper}", strings.ToUpper(canary),
 			"{half}", canary[:len(canary)/2], "{percent}", "%"+strings.ToUpper(fmt.Sprintf("% x", canary)), "{long}", long, "{unseen}", unseen,
-			"{bytes}", fmt.Sprint([]byte(canary)),
+			"{bytes}", fmt.Sprintf("%d", []byte(canary)),
 		).Replace(`
 export CNI_TOKEN={canary} TOKEN={canary} UNSEEN={unseen} CNI_ARGS="$CNI_ARGS;K8S_SECRET={canary}"
 # Nothing here needs to succeed.

@@ -34,7 +34,7 @@ func TestInstalledWithSystemd(t *testing.T) {
 		t.Errorf("process %d was replaced by %d, though nothing has changed", first, again)
 	}
 
-	first = b.hangs(first)
+	first = b.hangs()
 
 	b.newer()
 	b.does("install", "changed   /usr/local/bin/cniscope")
@@ -87,13 +87,14 @@ func TestInstalledWithSystemd(t *testing.T) {
 	b.fails("install --containerd-version 2.4", "masked", "systemctl unmask cniscope")
 }
 
-// hangs stops the process that runs, and returns the one that systemd has put in its place.
-func (b *booted) hangs(first int) (second int) {
+// hangs stops the process that runs, waits until systemd has put another in its place, and
+// returns the one that runs at the end.
+func (b *booted) hangs() int {
 	b.Helper()
 	const override = "/run/systemd/system/cniscope.service.d/impatient.conf"
 	b.write(override, "[Service]\nWatchdogSec=2s\nRestartSec=100ms\n")
 	b.run("systemctl daemon-reload; systemctl restart cniscope")
-	first = b.active("cniscope")
+	first := b.active("cniscope")
 	// It is idle, and fed all the same.
 	fed := func() string { return b.run("systemctl show cniscope -p WatchdogTimestampMonotonic") }
 	for last, n := fed(), 0; n < 4; {
@@ -106,7 +107,7 @@ func (b *booted) hangs(first int) (second int) {
 		b.Errorf("process %d was replaced by %d, though it was alive", first, now)
 	}
 	b.run(fmt.Sprintf("kill -STOP %d", first))
-	for deadline := time.Now().Add(60 * time.Second); second == first || second == 0; time.Sleep(100 * time.Millisecond) {
+	for second, deadline := first, time.Now().Add(60*time.Second); second == first || second == 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.Fatal("it hangs, and systemd lets it:\n", b.run("systemctl status cniscope || true"))
 		}

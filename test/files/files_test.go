@@ -57,8 +57,13 @@ func TestLookingAtAStrangersFile(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it.rec.gz")
 			write(t, path, bytes, file.lines, file.packed)
 			for _, args := range [][]string{
-				{"show", path}, {"show", "--summary", path}, {"show", "--html", path}, {"show", "--format", "json", path},
-				{"show", "--problems", "--max-call", "1ms", path}, {"show", "-", "--summary"}, {"diff", path, path},
+				{"show", path},
+				{"show", "--summary", path},
+				{"show", "--html", path},
+				{"show", "--format", "json", path},
+				{"show", "--problems", "--max-call", "1ms", path},
+				{"show", "-", "--summary"},
+				{"diff", path, path},
 			} {
 				look(t, path, args, file.says, whole)
 			}
