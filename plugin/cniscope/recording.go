@@ -18,7 +18,7 @@ import (
 
 const (
 	// readFor is how long one recording is read: one of 100 MB needs some five seconds.
-	readFor = 20 * time.Second
+	readFor = 15 * time.Second
 	// memoryMax is what Go may take before it collects garbage whatever that costs, and
 	// liveMax what a recording may have open at once, in bytes: 1024 ordinary pods need
 	// 60 MiB.
