@@ -55,9 +55,9 @@ static __always_inline bool anchored(void)
 	return known && *known;
 }
 
-static __always_inline bool in_host_mounts(struct task_struct *task)
+static __always_inline bool in_host_mounts(struct task_struct *task, const struct upid *upid)
 {
-	struct nsproxy *node = node_of(task);
+	struct nsproxy *node = node_of(upid);
 
 	return node && BPF_CORE_READ(task, nsproxy, mnt_ns) == BPF_CORE_READ(node, mnt_ns);
 }
@@ -105,9 +105,11 @@ static __always_inline bool run_rootless(struct task_struct *task, const struct 
  * most of what runs in containers. has are its rights. */
 static __always_inline bool may_be_believed(struct task_struct *task, __u64 has)
 {
-	if (!has && !rootless)
+	struct upid upid;
+
+	if ((!has && !rootless) || !visible(task, &upid))
 		return false;
-	if (has && in_host_mounts(task))
+	if (has && in_host_mounts(task, &upid))
 		return true;
 	if (has & RIGHT(CAP_SYS_ADMIN) && !anchored())
 		return true;
@@ -118,10 +120,11 @@ static __always_inline bool may_be_believed(struct task_struct *task, __u64 has)
 static __always_inline enum caller caller_of(struct task_struct *task, __u64 has)
 {
 	struct anchor *anchor = forked_by(task);
+	struct upid upid;
 
 	if (anchor && has)
 		return CALLER_RUNTIME;
-	if (has && in_host_mounts(task))
+	if (has && visible(task, &upid) && in_host_mounts(task, &upid))
 		return CALLER_HOST;
 	if (has & RIGHT(CAP_SYS_ADMIN) && !anchored())
 		return CALLER_PRIVILEGED;

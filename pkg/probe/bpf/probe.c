@@ -154,7 +154,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	struct scratch *s;
 
 	/* Cheap questions first: this runs for every exec of the node. */
-	if (!p && (!may_be_believed(task, has) || !visible_pid(task)))
+	if (!p && !may_be_believed(task, has))
 		return 0;
 	s = bpf_map_lookup_elem(&scratches, &zero);
 	if (!s)

@@ -56,13 +56,9 @@ static __always_inline __u32 visible_pid(struct task_struct *task)
 }
 
 /* The namespaces of the first process there: the node's own. */
-static __always_inline struct nsproxy *node_of(struct task_struct *task)
+static __always_inline struct nsproxy *node_of(const struct upid *upid)
 {
-	struct upid upid;
-
-	if (!visible(task, &upid))
-		return 0;
-	return BPF_CORE_READ(upid.ns, child_reaper, nsproxy);
+	return BPF_CORE_READ(upid, ns, child_reaper, nsproxy);
 }
 
 #define RIGHT(cap) (1ULL << (cap))
@@ -99,6 +95,7 @@ static __always_inline bool privileged_on_node(struct task_struct *task)
 {
 	const struct cred *cred = BPF_CORE_READ(task, cred);
 	struct nsproxy *node;
+	struct upid upid;
 	__u64 caps = 0;
 
 	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
@@ -106,7 +103,9 @@ static __always_inline bool privileged_on_node(struct task_struct *task)
 		return false;
 	if (caps & RIGHT(CAP_SYS_ADMIN))
 		return true;
-	node = node_of(task);
+	if (!visible(task, &upid))
+		return false;
+	node = node_of(&upid);
 	return node && BPF_CORE_READ(task, nsproxy, net_ns) == BPF_CORE_READ(node, net_ns);
 }
 
