@@ -105,7 +105,8 @@ func other(diag *netlink.Conn, c *net.TCPConn) (socket, error) {
 	}
 	m := answers[0].Data
 	// Where there is no connection the kernel gives whoever listens on that port.
-	if m[1] != tcpEstablished || string(m[addressesAt:addressesAt+len(id)]) != string(id) {
+	of, peer := addressesIn(m)
+	if m[1] != tcpEstablished || of != there || peer != here {
 		return socket{}, ErrGone
 	}
 	s := socket{inode: binary.NativeEndian.Uint32(m[inodeAt:])}
@@ -131,6 +132,20 @@ func sockID(of, peer netip.AddrPort) []byte {
 	copy(b[4:20], of.Addr().AsSlice())
 	copy(b[20:36], peer.Addr().AsSlice())
 	return b
+}
+
+// addressesIn reads those of a socket and of its peer from a struct inet_diag_msg, of IPv4 if
+// they can be: a socket of IPv6 may have a connection of IPv4, and has mapped addresses then.
+func addressesIn(m []byte) (of, peer netip.AddrPort) {
+	size := 16
+	if m[0] == unix.AF_INET {
+		size = 4
+	}
+	read := func(port, address int) netip.AddrPort {
+		a, _ := netip.AddrFromSlice(m[address : address+size])
+		return netip.AddrPortFrom(a.Unmap(), binary.BigEndian.Uint16(m[port:]))
+	}
+	return read(addressesAt, addressesAt+4), read(addressesAt+2, addressesAt+20)
 }
 
 // descriptor is one of a process that is a wanted socket.
