@@ -95,8 +95,9 @@ func lock(root *os.Root, f *os.File, name string) (current bool, err error) {
 	return true, private.File(f)
 }
 
-// holder returns the process of ours that has an flock on a file, as /proc/locks says; 0 if
-// there is none.
+// holder returns the process of ours that has an flock on a file; 0 if there is none. It is one
+// that /proc/locks names and that has the file open: the number of an inode alone may be that
+// of another file system's, whose number there need not be what stat(2) says (btrfs, overlay).
 func holder(root *os.Root, name string) (pid int) {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -124,9 +125,29 @@ func holder(root *os.Root, name string) (pid int) {
 		if err != nil {
 			continue
 		}
-		if owner, ok := by.Sys().(*syscall.Stat_t); ok && int(owner.Uid) == os.Geteuid() {
+		if owner, ok := by.Sys().(*syscall.Stat_t); ok && int(owner.Uid) == os.Geteuid() && hasOpen(pid, info) {
 			return pid
 		}
 	}
 	return 0
+}
+
+// hasOpen tells whether a process has a file open. Of one that may not be asked it is taken to be
+// so.
+func hasOpen(pid int, file os.FileInfo) bool {
+	dir := fmt.Sprintf("/proc/%d/fd/", pid)
+	descriptors, err := os.ReadDir(dir)
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	for _, d := range descriptors {
+		// By name first: to ask for a file on a mount that hangs would hang, too.
+		if path, err := os.Readlink(dir + d.Name()); err != nil || filepath.Base(path) != file.Name() {
+			continue
+		}
+		if open, err := os.Stat(dir + d.Name()); err == nil && os.SameFile(open, file) {
+			return true
+		}
+	}
+	return false
 }

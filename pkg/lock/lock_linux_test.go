@@ -162,6 +162,36 @@ func TestAnOlderCniscopeIsRespected(t *testing.T) {
 	}
 }
 
+// /proc/locks has numbers of inodes, and every file system begins to count anew. Before, such a
+// stranger was taken for an older cniscope.
+func TestAnotherFilesLockIsNone(t *testing.T) {
+	ours, other := t.TempDir(), t.TempDir()
+	var inodes []uint64
+	for _, dir := range []string{ours, other} {
+		if err := unix.Mount("lock", dir, "tmpfs", 0, "mode=700,size=1m"); err != nil {
+			t.Skip("needs root: mounts two file systems: ", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+		file := filepath.Join(dir, olderLock)
+		var s unix.Stat_t
+		if err := errors.Join(os.WriteFile(file, nil, 0o644), unix.Stat(file, &s)); err != nil {
+			t.Fatal(err)
+		}
+		inodes = append(inodes, s.Ino)
+	}
+	if inodes[0] != inodes[1] {
+		t.Skip("this kernel numbers all tmpfs together: ", inodes)
+	}
+	if got := hold(t, 0, other); !strings.Contains(got, olderLock) {
+		t.Fatalf("it locked %q", got)
+	}
+	release, err := Take(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+}
+
 func TestALockThatOthersCouldHaveIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, nodeLock), nil, 0o644); err != nil {
