@@ -68,12 +68,12 @@ OUTAGE ?= 5m
 test-outage: tools ## the endpoint is down for OUTAGE (5m), 200 pods come and go, cniscope is killed: nothing kept is lost (root)
 	CNISCOPE_OUTAGE=$(OUTAGE) go test ./test/e2e -run '^TestNothingKeptIsLostInAnOutage$$' -count=1 -timeout 40m -v
 
-TENANTS ?= small
 OVERLOAD ?= 1m
 .PHONY: test-overload
 test-overload: tools ## one plugin makes 200,000 events a second for OVERLOAD (1m) while 100 pods come and go: time goes on, it alone pays, it is said (root)
 	CNISCOPE_OVERLOAD=$(OVERLOAD) go test ./test/e2e -run '^TestOverload$$' -count=1 -timeout 60m -v
 
+TENANTS ?= small
 .PHONY: test-tenants
 test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
 	CNISCOPE_TENANTS=$(TENANTS) go test ./test/tenants -count=1 -timeout 60m -v

@@ -56,8 +56,7 @@ func (s *schedule) run(ctx context.Context) error {
 	var record ringbuf.Record
 	var ended int64 // when ctx was found to be over
 	s.done = s.clock()
-	for {
-		now := s.clock()
+	for now := s.done; ; now = s.clock() { // the first duties come after the first look into the ring
 		if now-s.done >= int64(dutiesEvery) {
 			s.tend(now)
 			switch {

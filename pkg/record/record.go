@@ -29,9 +29,9 @@ const Version = 1
 // sources keep both far below it.
 const MaxLine = 1 << 20
 
-// What somebody who only looks at a recording reads of it at the most (Reader.Bound). Ordinary events have some 200 bytes, a pod's
-// setup and teardown 100 KiB together: that is 5000 pods, and a gigabyte of JSON is minutes
-// of work for somebody who only wanted to look.
+// What is read of a recording at the most by whoever only looks at it (Reader.Bound). Ordinary
+// events have some 200 bytes, a pod's setup and teardown 100 KiB together: that is 5000 pods,
+// and a gigabyte of JSON would be minutes of work.
 const (
 	// MaxBytes is how many bytes are read, unpacked.
 	MaxBytes = 512 << 20

@@ -33,10 +33,12 @@ const (
 	// maxArrivals is how many connections are looked at together; those that follow wait in
 	// the kernel (net.core.somaxconn, 4096).
 	maxArrivals = 1024
-	// share is how much of one CPU looking at strangers may cost: a tenth.
+	// share is how much of one CPU looking at strangers may cost: a tenth, as far as maxPause
+	// lets it.
 	share = 10
 	// maxPause is how long the runtime waits at most because of that. Looking at maxArrivals
-	// takes some 10 ms, and some more where the runtime has thousands of descriptors.
+	// takes some 10 ms; where the runtime has thousands of descriptors it takes longer, and
+	// costs more than the share.
 	maxPause = 100 * time.Millisecond
 	// complainEvery is how often a refusal is spoken of in the log.
 	complainEvery = time.Minute

@@ -42,7 +42,7 @@ const (
 
 // patience is how long a phase may take. A source needs up to 4 s (NRI's stub); the sinks
 // have goodbye to deliver what waits, and an exporter twice two seconds to notice that it
-// is over. systemd waits for 90 s and the kubelet for 30.
+// is over. Kubelet and systemd are told to wait for 30 s (examples/kubernetes, configs/systemd).
 func (p phase) patience() time.Duration {
 	switch p {
 	case stopSources:
