@@ -74,8 +74,12 @@ func (s *Set) put(how string, anchors []Anchor) {
 	if slices.Equal(s.known[how], anchors) {
 		return
 	}
+	before := s.list()
 	s.known[how] = anchors
 	now := s.list()
+	if slices.Equal(now, before) { // it was known in another way already
+		return
+	}
 	for _, f := range s.watchers {
 		f(now)
 	}

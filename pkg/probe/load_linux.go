@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -175,25 +174,11 @@ func withheld(line string) bool {
 		strings.Contains(line, "cannot use helper bpf_probe_read")
 }
 
-func pidNamespace() (uint32, error) {
-	info, err := os.Stat("/proc/self/ns/pid")
-	if err != nil {
-		return 0, err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, fmt.Errorf("no inode number in %T", info.Sys())
-	}
-	return uint32(stat.Ino), nil
-}
+func pidNamespace() (uint32, error) { return inodeOf("/proc/self/ns/pid") }
 
 // networkOf is the inode number of the network namespace that a process is in; 0 if that
 // cannot be asked.
 func networkOf(pid uint32) uint32 {
-	link, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
-	var inode uint32
-	if _, err := fmt.Sscanf(link, "net:[%d]", &inode); err != nil {
-		return 0
-	}
+	inode, _ := inodeOf(fmt.Sprintf("/proc/%d/ns/net", pid))
 	return inode
 }

@@ -19,7 +19,7 @@ func main() { os.Exit(execute()) }
 func execute() (code int) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	go endOnSignals(stop)
+	endOnSignals(stop)
 	cmd := rootCmd()
 	// containerd starts a pre-installed plugin by its file, without arguments.
 	if len(os.Args) == 1 && os.Getenv("NRI_PLUGIN_SOCKET") != "" {
@@ -37,10 +37,12 @@ func execute() (code int) {
 func endOnSignals(end func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	<-signals
-	end()
-	number, _ := (<-signals).(syscall.Signal)
-	os.Exit(128 + int(number)) // as a shell has it
+	go func() {
+		<-signals
+		end()
+		number, _ := (<-signals).(syscall.Signal)
+		os.Exit(128 + int(number)) // as a shell has it
+	}()
 }
 
 func rootCmd() *cobra.Command {

@@ -73,9 +73,11 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	}
 	o := options.Options() // NRI may have changed them
 	l.log = out.logger(o.Log.Format)
-	for _, w := range source.Warnings(l.ctx, o) {
-		l.log.Warn(w.What, "option", w.Key, "remedy", w.Remedy)
-	}
+	l.start("warnings", func(ctx context.Context) { // names are looked up: calls are not missed meanwhile
+		for _, w := range source.Warnings(ctx, o) {
+			l.log.Warn(w.What, "option", w.Key, "remedy", w.Remedy)
+		}
+	})
 	if err := sources.prepare(l, o); err != nil {
 		return err
 	}

@@ -129,7 +129,8 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 	if !found && (!o.limits.Set() || none(operations)) {
 		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", r.all)
 	}
-	return errors.Join(o.hold(diagnostics, operations, r.incomplete()), r.failed)
+	err = o.hold(diagnostics, operations, r.incomplete())
+	return errors.Join(err, r.failed)
 }
 
 // sendAll sends operations to a backend, and says how many.
