@@ -59,7 +59,7 @@ func (t *Timeline) serving(c *Connection) {
 	if c.Work != nil { // another one listens than accepts
 		c.Work.agent.leave(c)
 		c.Work.serve(a, c.Server)
-		a.calls = append(a.calls, c)
+		t.calls(a, c)
 		return
 	}
 	image := func() *Image {
@@ -70,7 +70,13 @@ func (t *Timeline) serving(c *Connection) {
 		return &process{op: p.op, up: im, image: im, run: p.run, call: p.call}
 	}
 	c.Work.own, c.Work.shared = worker(c.Work.Own), worker(c.Work.Shared)
+	t.calls(a, c)
+}
+
+// calls notes that a server works for a connection.
+func (t *Timeline) calls(a *agent, c *Connection) {
 	a.calls = append(a.calls, c)
+	t.belongs(c.Server.Process, c.owner.op, c.Start)
 }
 
 // agent finds or makes the state of a server; nil beyond the limit.

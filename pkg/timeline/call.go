@@ -35,6 +35,7 @@ func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 	op.live++
 	op.identify(e.Call.Pod)
 	t.processes[e.Process] = &process{op: op, up: im, image: im, run: im, leads: true, call: call}
+	t.belongs(e.Process, op, now)
 	return closed
 }
 

@@ -70,6 +70,7 @@ func (t *Timeline) makeRoom() {
 
 // tick closes what is over at now: everything before now has been applied.
 func (t *Timeline) tick(now int64) []*Operation {
+	t.forgetLosses(now)
 	if now-t.swept >= int64(time.Second) {
 		t.swept = now
 		t.locks.prune(now)

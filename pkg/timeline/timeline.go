@@ -64,6 +64,7 @@ type Timeline struct {
 	// nothing for a call so far.
 	agents  map[event.Process]*agent
 	helpers map[event.Process]*agent
+	early   []belated
 	// namespaces are those of the pods that are set up, by key.
 	namespaces map[string]*namespace
 	connected  []Connected
@@ -139,7 +140,7 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	case *event.Tick:
 		return t.tick(e.Time)
 	case *event.Lost:
-		t.lost(b)
+		t.lost(e.Time, b)
 	case *event.Networks:
 		t.reconfigure(e.Time, b)
 	case *event.Readiness:
@@ -222,50 +223,6 @@ func (t *Timeline) add(key event.Process, parent *process) *process {
 	return p
 }
 
-func (t *Timeline) lost(l *event.Lost) {
-	switch {
-	case l.Process != "":
-		ops := t.touched(l.Process)
-		if len(ops) == 0 {
-			t.stats.Late++
-		}
-		for _, op := range ops {
-			op.lose(l)
-		}
-	case l.Source != "probe":
-		// What NRI could not tell touches names, not times.
-		t.unheard()
-	default: // nobody knows whose it was
-		for _, op := range t.open {
-			op.lose(l)
-		}
-	}
-}
-
-// touched lists the open operations that lack what was lost below a root: the run's own,
-// which may go on when its first process is over, or those that a server works for.
-func (t *Timeline) touched(root event.Process) (ops []*operation) {
-	if p := t.processes[root]; p != nil {
-		return []*operation{p.op}
-	}
-	if a := t.agents[root]; a != nil {
-		for _, c := range a.calls {
-			if !slices.Contains(ops, c.owner.op) {
-				ops = append(ops, c.owner.op)
-			}
-		}
-		return ops
-	}
-	for _, op := range t.open {
-		for _, call := range op.Calls {
-			if slices.ContainsFunc(call.Runs, func(run *Image) bool { return run.Process == root }) {
-				return []*operation{op}
-			}
-		}
-	}
-	return nil
-}
-
 // operation is an Operation that is not closed.
 type operation struct {
 	*Operation
@@ -289,11 +246,6 @@ type operation struct {
 	suspects []*suspect // its runs, as far as others may have waited for them
 	// aboves are the runtime's spans of the sandbox, as far as they were told.
 	aboves []*event.Above
-}
-
-func (op *operation) lose(l *event.Lost) {
-	op.Lost += l.Count
-	op.partial("lost events: " + l.Reason)
 }
 
 func (op *operation) partial(why string) {

@@ -382,6 +382,35 @@ setup c2 0-2: settled
     bridge ADD 0-2
 `,
 		},
+		"what is told to be lost before its run has been read touches it": {
+			func(s *story) {
+				s.plugin(0, "o", "ADD", "bridge", container("c2")).
+					at(9, &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: "b"}).
+					at(9, &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: "x"}).tick(1).
+					plugin(2, "b", "ADD", "bridge").exit(3, "o").exit(3, "b").tick(4000)
+			},
+			`setup c2 0-3: settled
+  ADD eth0 0-3
+    bridge ADD 0-3
+setup c1 2-3: settled; partial: lost events: over quota
+  ADD eth0 2-3
+    bridge ADD 2-3
+`,
+		},
+		"what a server is told to have lost before its call has been read touches that": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").plugin(0, "o", "ADD", "bridge", container("c2")).
+					at(9, &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: "a"}).
+					calls(1, "b", "k").exit(3, "b").calls(10, "o", "l").exit(11, "o").tick(4000)
+			},
+			`setup c1 0-3: settled; partial: lost events: over quota
+  ADD eth0 0-3
+    bridge ADD 0-3
+setup c2 0-11: settled
+  ADD eth0 0-11
+    bridge ADD 0-11
+`,
+		},
 		"what a server lost touches whom it works for": {
 			func(s *story) {
 				s.plugin(0, "b", "ADD", "bridge").plugin(0, "o", "ADD", "bridge", container("c2")).calls(1, "b", "k").
