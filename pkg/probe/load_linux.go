@@ -29,8 +29,8 @@ type Probe struct {
 	inside  insides
 	reader  *ringbuf.Reader
 	pidNS   uint32
-	opened  int64    // monotonic ns
-	symbols *os.File // nil where they cannot be had
+	opened  int64 // monotonic ns
+	symbols *symbols
 	lacking []missing
 	host    hostNamespaces
 	unwatch func() // the anchors
@@ -62,6 +62,7 @@ func Open(o Options) (_ *Probe, err error) {
 		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)
 	}
 	p.host = hostOf("/proc/1", "/proc/self")
+	p.symbols = openSymbols(o.Detail)
 	p.shape(spec)
 	if err := errors.Join(p.constants(spec), p.beliefs(spec)); err != nil {
 		return nil, fmt.Errorf("kernel probe: setting options: %w", err)
@@ -77,7 +78,6 @@ func Open(o Options) (_ *Probe, err error) {
 		}
 		p.links = append(p.links, l)
 	}
-	p.symbols, _ = os.Open("/proc/kallsyms")
 	kernel, err := btf.LoadKernelSpec() // there is one, or nothing would be loaded
 	if err != nil {
 		return nil, unsupported(err)
@@ -126,7 +126,7 @@ func (p *Probe) Close() error {
 		errs = append(errs, l.Close())
 	}
 	if p.symbols != nil {
-		errs = append(errs, p.symbols.Close())
+		errs = append(errs, p.symbols.close())
 	}
 	if p.reader != nil {
 		errs = append(errs, p.reader.Close())

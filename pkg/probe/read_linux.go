@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -26,13 +25,9 @@ const (
 // Run delivers events to sink until ctx ends; what the ring buffer holds then is
 // still delivered. Calls already in flight come first.
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
-	var symbols io.ReadSeeker
-	if p.symbols != nil {
-		symbols = p.symbols
-	}
 	r := &reader{
 		probe:   p,
-		decoder: decoder{arguments: p.options.Arguments, inside: newInterior(p.pidNS == initialPIDNamespace, newSymbols(symbols))},
+		decoder: decoder{arguments: p.options.Arguments, inside: newInterior(p.pidNS == initialPIDNamespace, p.symbols)},
 		sink:    sink,
 		table:   newTable(p),
 		now:     clock.Monotonic(),

@@ -1,0 +1,95 @@
+package probe
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const kallsyms = `0000000000000000 A fixed_percpu_data
+ffffffff81000000 T _text
+ffffffff81000100 t mutex_lock.constprop.0
+ffffffff81000200 T rtnl_dump_all
+ffffffff81000300 D rtnl_mutex
+ffffffff81000400 T do_syscall_64
+ffffffffc0000100 t xt_find_table_lock	[x_tables]
+ffffffffc0000000 t strange	[other]
+ffffffffc0000200 t after	[x_tables]
+`
+
+// held is a table that can be read only when it is let go.
+type held struct {
+	io.ReadSeeker
+	asked, free chan struct{}
+}
+
+func (h held) Read(b []byte) (int, error) {
+	h.asked <- struct{}{}
+	<-h.free
+	return h.ReadSeeker.Read(b)
+}
+
+// A function that is not known is looked for beside the reader, which goes on. Before: it
+// read the whole table for each new address, half a second on a busy node.
+func TestNobodyWaitsForNamesOfFunctions(t *testing.T) {
+	table := strings.NewReader(kallsyms)
+	s := newSymbols(table)
+	slow := held{table, make(chan struct{}, 100), make(chan struct{})}
+	s.table = slow
+	stack := []uint64{0xffffffff81000150, 0xffffffffc0000010, 0xffffffff81000410}
+	if names := s.names(1, stack); !slices.Equal(names, []string{pending, pending, pending}) || lockOf(names) != "" {
+		t.Errorf("at first: %q", names)
+	}
+	s.names(2, stack) // begins to read
+	<-slow.asked
+	if names := s.names(3, append(stack, 0xffffffff810002ff)); lockOf(names) != "rtnl" {
+		t.Errorf("a lock's owner is known from the beginning: %q", names)
+	}
+	close(slow.free)
+	got := <-s.answer
+	s.answer <- got
+	if names := s.names(4, stack); !slices.Equal(names, []string{"mutex_lock", "strange", "do_syscall_64"}) || lockOf(names) != "strange" {
+		t.Errorf("then: %q", names)
+	}
+	s.wait()
+}
+
+func TestFunctionsThatOwnLocks(t *testing.T) {
+	s := newSymbols(strings.NewReader(kallsyms))
+	for address, want := range map[uint64]string{
+		0xffffffff810001ff: "", 0xffffffff81000200: "rtnl_dump_all", 0xffffffff810003ff: "rtnl_dump_all", 0xffffffff81000400: "",
+		0xffffffffc00000ff: "", 0xffffffffc00001ff: "xt_find_table_lock", 0xffffffffc0000200: "",
+	} {
+		if got := s.owner(address); got != want {
+			t.Errorf("%x: %q, want %q", address, got, want)
+		}
+	}
+}
+
+// Not all of the table is read for every place that somebody waits at, nor is everything
+// kept that was.
+func TestSymbolsAreBounded(t *testing.T) {
+	s := newSymbols(strings.NewReader(kallsyms))
+	for i := range uint64(3 * maxSymbols) {
+		s.names(int64(i), []uint64{i})
+	}
+	s.wait()
+	if len(s.asked) != maxAsked {
+		t.Errorf("%d are asked for", len(s.asked))
+	}
+	for i := range int64(3 * maxSymbols / maxAsked) {
+		now := (i + 1) * int64(readEvery)
+		for j := range uint64(maxAsked) {
+			s.names(now, []uint64{uint64(i)<<32 | j})
+		}
+		if s.answer != nil {
+			got := <-s.answer
+			s.answer <- got
+		}
+	}
+	if s.take(0); len(s.known) > maxSymbols {
+		t.Errorf("%d are known", len(s.known))
+	}
+	s.wait()
+}
