@@ -34,6 +34,9 @@ var callBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30
 // is in its way.
 var commandBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
+// gapBuckets are those for ticks: every 50 ms, and 5 ms from one look to the next.
+var gapBuckets = []float64{.06, .08, .1, .15, .25, .5, 1, 2.5, 5, 15}
+
 // Options of Metrics.
 type Options struct {
 	// Version is cniscope's own.
@@ -58,6 +61,7 @@ type Metrics struct {
 	causes, verdicts, hung, slow, operations, lost *prometheus.CounterVec
 	features                                       *prometheus.GaugeVec
 	lag                                            prometheus.Gauge
+	gaps                                           prometheus.Histogram
 	readiness                                      readiness
 	pluginNames, commandNames, sayings             text.Names
 }
@@ -97,6 +101,11 @@ func New(o Options) *Metrics {
 			Namespace: namespace, Name: "probe_lag_seconds",
 			Help: "How far the reader is behind what the kernel side sent; 0 while it gets it read.",
 		}),
+		gaps: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: namespace, Name: "tick_gap_seconds",
+			Help:    "Time from one tick to the next while an operation is open: whatever waits for time to pass waits for these.",
+			Buckets: gapBuckets,
+		}),
 		features: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "feature_up",
 			Help: "Whether a feature that is wanted here works (1) or is done without (0).",
@@ -109,7 +118,7 @@ func New(o Options) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.causes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.lag, m.features, m.readiness.ready, m.readiness.lost, build,
+		m.calls, m.plugins, m.commands, m.causes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -196,6 +205,9 @@ func (m *Metrics) Event(e event.Event) {
 		m.features.WithLabelValues(m.saying(b.Feature)).Set(up)
 	}
 }
+
+// Gap counts the time from one tick to the next.
+func (m *Metrics) Gap(gap time.Duration) { m.gaps.Observe(gap.Seconds()) }
 
 // Handler serves the metrics, as OpenMetrics with exemplars to whoever asks for it.
 func (m *Metrics) Handler() http.Handler {

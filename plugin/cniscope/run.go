@@ -237,7 +237,8 @@ func (n *node) waits() bool { return n.open.is() || n.overload.is() }
 // take is the way of one event.
 func (n *node) take(e event.Event) {
 	_, tick := e.Body.(*event.Tick)
-	n.pulse.begin(clock.Monotonic(), tick || !n.open.is()) // the event may be old, where many wait
+	open := n.open.is()
+	silent := n.pulse.begin(clock.Monotonic(), tick || !open) // the event may be old, where many wait
 	defer n.pulse.end()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -251,6 +252,9 @@ func (n *node) take(e event.Event) {
 	n.overload.take(e, n.log)
 	n.others.send(e)
 	n.telemetry.event(e)
+	if tick && open {
+		n.telemetry.gap(silent)
+	}
 	for _, r := range n.pipeline.Apply(e) {
 		n.result(r)
 	}

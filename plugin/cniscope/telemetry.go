@@ -52,6 +52,12 @@ func (t *telemetry) event(e event.Event) {
 	}
 }
 
+func (t *telemetry) gap(gap time.Duration) {
+	if t != nil {
+		t.counts.Gap(gap)
+	}
+}
+
 func (t *telemetry) result(r pipeline.Result) {
 	if t != nil {
 		t.counts.Result(r)
@@ -149,12 +155,15 @@ type pulse struct {
 // pass between two ticks while an operation is open (50 ms).
 const stuckAfter = 15 * time.Second
 
-// begin takes an event; it beats if it is a tick, or while nothing is open.
-func (p *pulse) begin(now int64, beats bool) {
+// begin takes an event; it beats if it is a tick, or while nothing is open. It returns how
+// long ago it beat before.
+func (p *pulse) begin(now int64, beats bool) time.Duration {
 	p.taking.Store(true)
+	last := p.last.Load()
 	if beats {
-		p.last.Store(max(now, p.last.Load()))
+		p.last.Store(max(now, last))
 	}
+	return time.Duration(now - last)
 }
 
 func (p *pulse) end() { p.taking.Store(false) }
