@@ -109,6 +109,11 @@ func other(diag *netlink.Conn, c *net.TCPConn) (socket, error) {
 	if m[1] != tcpEstablished || of != there || peer != here {
 		return socket{}, ErrGone
 	}
+	// Somebody may have had that port before, written something, and broken off: what has been
+	// found is the other end only of a connection that has been there all the time.
+	if !established(c) {
+		return socket{}, ErrGone
+	}
 	s := socket{inode: binary.NativeEndian.Uint32(m[inodeAt:])}
 	s.cookie = uint64(binary.NativeEndian.Uint32(m[cookieAt:])) | uint64(binary.NativeEndian.Uint32(m[cookieAt+4:]))<<32
 	if s.inode == 0 { // nobody has it open any more
@@ -146,6 +151,19 @@ func addressesIn(m []byte) (of, peer netip.AddrPort) {
 		return netip.AddrPortFrom(a.Unmap(), binary.BigEndian.Uint16(m[port:]))
 	}
 	return read(addressesAt, addressesAt+4), read(addressesAt+2, addressesAt+20)
+}
+
+// established tells whether a connection of ours has not been closed by its other end.
+func established(c *net.TCPConn) (is bool) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.SOL_TCP, unix.TCP_INFO)
+		is = err == nil && info.State == tcpEstablished
+	})
+	return is
 }
 
 // descriptor is one of a process that is a wanted socket.

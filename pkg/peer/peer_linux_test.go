@@ -60,3 +60,43 @@ func TestAnIPv4ConnectionIsFoundByEitherKindOfSocket(t *testing.T) {
 		})
 	}
 }
+
+// Somebody writes, breaks the connection off and leaves the port to the runtime, which connects
+// from it: what was written can still be read, and is not the runtime's.
+func TestWhoHadThePortBeforeIsGone(t *testing.T) {
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	pair := func(d net.Dialer) (client, server *net.TCPConn) {
+		t.Helper()
+		c, err := d.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		s, err := l.AcceptTCP()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return c.(*net.TCPConn), s
+	}
+	before, theirs := pair(net.Dialer{})
+	from := before.LocalAddr()
+	if _, err := before.Write([]byte("forged")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(before.SetLinger(0), before.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, ours := pair(net.Dialer{LocalAddr: from})
+	errs := Owned([]*net.TCPConn{theirs, ours}, []int{os.Getpid()})
+	if !errors.Is(errs[0], ErrGone) {
+		t.Errorf("the one that was broken off: %v", errs[0])
+	}
+	if errs[1] != nil {
+		t.Errorf("the one that is there: %v", errs[1])
+	}
+}
