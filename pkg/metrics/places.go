@@ -20,8 +20,9 @@ const (
 
 // places is a listener that nobody can fill up. When all places are taken a newcomer gets
 // the one of whoever we wait for longest: somebody idle, or slow to ask, or slow to take the
-// answer. Whoever waits for us keeps the place, however long that takes on a busy node; so a
-// probe of the kubelet's gets through, however many sockets others hold open.
+// answer, be it byte by byte. Whoever waits for us keeps the place, however long that takes on a
+// busy node, but has one answer while others wait; so a probe of the kubelet's gets through,
+// however many sockets others hold open.
 type places struct {
 	*net.TCPListener
 	freed  chan struct{} // holds a note when somebody left
@@ -32,15 +33,16 @@ type places struct {
 	taken map[*place]bool
 }
 
-// place is a connection that has one. Of its fields below, guarded by of.mu, times are zero
-// while that is not so.
+// place is a connection that has one. Its fields below are guarded by of.mu.
 type place struct {
 	*net.TCPConn
 	of *places
 
-	reading, writing time.Time // from when on we wait for what is asked, or for it to be taken
+	since            time.Time // from when on we wait for a whole request, or for an answer to be taken
+	reading, writing bool      // we do so now
 	working          int       // requests that are being answered
 	owed             bool      // an answer is ready and not written yet
+	answered         bool      // some of an answer is written: what we read next is another request
 	parted           bool      // we have said good-bye
 }
 
@@ -60,7 +62,7 @@ func (p *places) Accept() (net.Conn, error) {
 			if victim != nil {
 				_ = victim.Close()
 			}
-			taken := &place{TCPConn: c, of: p}
+			taken := &place{TCPConn: c, of: p, since: time.Now()}
 			p.mu.Lock()
 			p.taken[taken] = true
 			p.mu.Unlock()
@@ -89,7 +91,7 @@ func (p *places) room() (victim *place, wait time.Duration, ok bool) {
 	}
 	var since time.Time
 	for c := range p.taken {
-		if t, waiting := c.waiting(); waiting && (victim == nil || t.Before(since)) && (c.parted || !t.Equal(c.reading) || !unread(c.TCPConn)) {
+		if t, waiting := c.waiting(); waiting && (victim == nil || t.Before(since)) && (c.parted || c.writing || !unread(c.TCPConn)) {
 			victim, since = c, t
 		}
 	}
@@ -107,12 +109,12 @@ func (c *place) waiting() (since time.Time, ok bool) {
 	switch {
 	case c.parted:
 		return time.Time{}, true
-	case !c.writing.IsZero():
-		return c.writing, true
-	case c.working > 0 || c.owed || c.reading.IsZero():
+	case c.writing:
+		return c.since, true
+	case c.working > 0 || c.owed || !c.reading:
 		return time.Time{}, false
 	}
-	return c.reading, true
+	return c.since, true
 }
 
 // note changes the state of a connection, with the time.
@@ -122,24 +124,27 @@ func (c *place) note(change func(now time.Time)) {
 	change(time.Now())
 }
 
-// Read reads what is asked.
+// Read reads what is asked. However many times that takes, we wait for one request.
 func (c *place) Read(b []byte) (int, error) {
-	c.note(func(now time.Time) { c.reading = now })
-	defer func() { c.note(func(time.Time) { c.reading = time.Time{} }) }()
+	c.note(func(now time.Time) {
+		c.reading = true
+		if c.answered {
+			c.since, c.answered = now, false
+		}
+	})
+	defer func() { c.note(func(time.Time) { c.reading = false }) }()
 	return c.TCPConn.Read(b)
 }
 
-// Write writes an answer.
+// Write writes an answer, or a part of one.
 func (c *place) Write(b []byte) (int, error) {
-	c.note(func(now time.Time) { c.writing = now })
-	defer func() {
-		c.note(func(now time.Time) {
-			c.writing, c.owed = time.Time{}, false
-			if !c.reading.IsZero() { // http.Server reads ahead; only from now on we wait for that
-				c.reading = now
-			}
-		})
-	}()
+	c.note(func(now time.Time) {
+		c.writing = true
+		if c.since.IsZero() {
+			c.since = now
+		}
+	})
+	defer func() { c.note(func(time.Time) { c.writing, c.owed, c.answered = false, false, true }) }()
 	return c.TCPConn.Write(b)
 }
 
@@ -161,7 +166,7 @@ func (c *place) Close() error {
 
 // work keeps the place while a request is answered, and until the answer is written.
 func (c *place) work() (done func()) {
-	c.note(func(time.Time) { c.working++ })
+	c.note(func(time.Time) { c.working++; c.since = time.Time{} })
 	return func() { c.note(func(time.Time) { c.working--; c.owed = true }) }
 }
 
@@ -176,6 +181,24 @@ type placeKey struct{}
 // withPlace is http.Server's ConnContext.
 func withPlace(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, placeKey{}, c)
+}
+
+// brief has h answer, and then ends a connection that would hold its place for nothing: one that
+// has yet to send a body, which nobody here wants and http.Server would wait for, and, while
+// others may be waiting for a place, each.
+func (p *places) brief(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 || p.full() {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (p *places) full() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.taken) >= placesMax
 }
 
 // keeping lets a request keep its connection's place while h answers it. h must be bounded in

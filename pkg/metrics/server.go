@@ -39,6 +39,16 @@ type Server struct {
 // serves until Close. Ports below 1024 need a capability that cniscope gives up once it
 // observes: call Serve before that. The error says what to do about it.
 func Serve(address string, metrics http.Handler, checks Checks, log *slog.Logger) (*Server, error) {
+	s, err := listen(address, metrics, checks, log)
+	if err != nil {
+		return nil, err
+	}
+	go s.serve(log)
+	return s, nil
+}
+
+// listen returns a server that does not serve yet.
+func listen(address string, metrics http.Handler, checks Checks, log *slog.Logger) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w; set another metrics.listen, or find out who listens there (ss -ltnp)", err)
@@ -47,9 +57,10 @@ func Serve(address string, metrics http.Handler, checks Checks, log *slog.Logger
 	mux.Handle("GET /metrics", metrics)
 	mux.Handle("GET /healthz", keeping(checks.Alive))
 	mux.Handle("GET /readyz", keeping(checks.Ready))
-	s := &Server{listener: newPlaces(listener.(*net.TCPListener)), http: http.Server{
+	places := newPlaces(listener.(*net.TCPListener))
+	return &Server{listener: places, http: http.Server{
 		ConnContext:       withPlace,
-		Handler:           mux,
+		Handler:           places.brief(mux),
 		MaxHeaderBytes:    headerBytesMax,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
@@ -57,13 +68,13 @@ func Serve(address string, metrics http.Handler, checks Checks, log *slog.Logger
 		IdleTimeout:       idleTimeout,
 		// Whoever connects chooses what it would say.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}}
-	go func() {
-		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics are not served any more", "error", err)
-		}
-	}()
-	return s, nil
+	}}, nil
+}
+
+func (s *Server) serve(log *slog.Logger) {
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		log.Error("metrics are not served any more", "error", err)
+	}
 }
 
 // Address is where it listens.
