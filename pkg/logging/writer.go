@@ -72,7 +72,10 @@ func (w *Writer) run() {
 }
 
 func (w *Writer) write(line []byte) {
-	_, _ = w.to.Write(line) // where would one say so?
+	if _, err := w.to.Write(line); err != nil { // its reader is gone: said when there is another one
+		w.dropped.Add(1)
+		return
+	}
 	if n := w.Dropped(); n > w.said {
 		w.say(n - w.said)
 		w.said = n

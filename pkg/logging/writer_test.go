@@ -80,3 +80,30 @@ func TestLinesAreWrittenInTheirOrder(t *testing.T) {
 		t.Error("there is more")
 	}
 }
+
+// gone is a pipe that has no reader for so many lines.
+type gone struct {
+	bytes.Buffer
+	lines int
+}
+
+func (g *gone) Write(line []byte) (int, error) {
+	if g.lines--; g.lines >= 0 {
+		return 0, io.ErrClosedPipe
+	}
+	return g.Buffer.Write(line)
+}
+
+func TestWhatNobodyReadIsCountedAndSaidToWhoReadsNext(t *testing.T) {
+	pipe := &gone{lines: 3}
+	w := NewWriter(pipe, func(n uint64) { _, _ = fmt.Fprintf(pipe, "dropped %d\n", n) })
+	for i := range 5 {
+		_, _ = fmt.Fprintf(w, "%d\n", i)
+	}
+	if !w.Close(t.Context()) {
+		t.Error("it did not end")
+	}
+	if got := pipe.String(); got != "3\ndropped 3\n4\n" || w.Dropped() != 3 {
+		t.Errorf("%q, %d dropped", got, w.Dropped())
+	}
+}

@@ -47,6 +47,8 @@ Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.`,
 }
 
 func run(ctx context.Context, file optionsFile) (err error) {
+	// Whoever reads the log may end: a journal that is restarted, a pipe. That is no reason to.
+	signal.Ignore(syscall.SIGPIPE)
 	out := openLog()
 	defer func() {
 		if preinstalled() { // nobody reads our standard error
