@@ -34,7 +34,7 @@ func TestInstalledWithSystemd(t *testing.T) {
 		t.Errorf("process %d was replaced by %d, though nothing has changed", first, again)
 	}
 
-	first = b.hangs()
+	first = b.isSecond(b.hangs())
 
 	b.newer()
 	b.does("install", "changed   /usr/local/bin/cniscope")
@@ -117,6 +117,27 @@ func (b *booted) hangs() int {
 	b.does("status", "kernel probe: attached")
 	b.run("rm " + override + "; systemctl daemon-reload; systemctl restart cniscope")
 	return b.active("cniscope")
+}
+
+// isSecond starts the service beside a cniscope that has the node: the lock of that one stays.
+func (b *booted) isSecond(first int) (now int) {
+	b.Helper()
+	b.run("systemctl stop cniscope; setsid " + b.program + " run >/run/other.log 2>&1 & echo $! >/run/other.pid")
+	b.run("for i in $(seq 300); do grep -q 'observing CNI calls' /run/other.log && exit 0; sleep 0.1; done; cat /run/other.log; exit 1")
+	if out, err := b.try("systemctl start cniscope"); err == nil {
+		b.Errorf("a second cniscope observes the node:\n%s", out)
+	}
+	b.run("systemctl stop cniscope; test -e /run/cniscope/node.lock")
+	b.does("status", "kernel probe: attached")
+	b.run("kill $(cat /run/other.pid); while test -e /proc/$(cat /run/other.pid); do sleep 0.1; done; systemctl start cniscope")
+	if now = b.active("cniscope"); now == first {
+		b.Error("it was not stopped")
+	}
+	// The relay looks for the runtime's sockets by a system call that systemd counts as debugging.
+	if filter := b.run("systemctl show cniscope -p SystemCallFilter"); !strings.Contains(filter, "pidfd_getfd") {
+		b.Errorf("pidfd_getfd is forbidden: %s", filter)
+	}
+	return now
 }
 
 // booted is a systemd in namespaces of its own, whose /etc, /usr/local and /var/lib are
