@@ -11,17 +11,22 @@ import (
 
 // gather finds out everything at once; what does not answer in time is an error of its own
 // fact, and holds nothing else up.
-func gather(ctx context.Context, o Options) *Facts {
+func gather(asked context.Context, o Options) *Facts {
 	f := &Facts{Options: o, Now: time.Now()}
-	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	ctx, cancel := context.WithTimeout(asked, o.Patience)
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		askContainerd(ctx, f)
-		// Where plugins lie, and which locks host-local takes, is what containerd told.
+		// Where plugins lie, and which locks host-local takes, is what containerd told. One
+		// that does not answer leaves them as much time as if it had: they may say why.
+		ctx, cancel := context.WithTimeout(asked, o.Patience)
+		defer cancel()
 		bins, data := f.CRI.Value.BinDirs, dataDirs(f)
-		find(ctx, &wg, &f.Processes, func(ctx context.Context) ([]Process, error) { return processes(ctx, bins) })
-		find(ctx, &wg, &f.Locks, func(context.Context) ([]Lock, error) { return heldLocks(data) })
+		var behind sync.WaitGroup
+		find(ctx, &behind, &f.Processes, func(ctx context.Context) ([]Process, error) { return processes(ctx, bins) })
+		find(ctx, &behind, &f.Locks, func(context.Context) ([]Lock, error) { return heldLocks(data) })
+		behind.Wait()
 	})
 	find(ctx, &wg, &f.Kubelet, func(ctx context.Context) (Health, error) { return askKubelet(ctx, o.Kubelet), nil })
 	find(ctx, &wg, &f.Scope, func(ctx context.Context) (Scope, error) { return askScope(ctx, o.RunDir) })

@@ -17,10 +17,12 @@ import (
 // by its process.
 func TestACallThatIsStuckIsFound(t *testing.T) {
 	for _, running := range []bool{true, false} {
+		seen := filepath.Join(t.TempDir(), "seen") // until then the plugin is stuck
 		n := newNode(t, rig.Options{
 			Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("stuck")}}},
-			Plugins:  map[string][]byte{"stuck": rig.Script(`[ "$CNI_COMMAND" = ADD ] && sleep 8`)},
+			Plugins:  map[string][]byte{"stuck": rig.Script(`[ "$CNI_COMMAND" != ADD ] || until [ -e ` + seen + ` ]; do sleep 8; done`)},
 		})
+		t.Cleanup(func() { write(t, seen, "") }) // whatever fails
 		n.toml += "[slow]\nhung = \"1s\"\n"
 		if running {
 			s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
@@ -28,7 +30,7 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 			t.Cleanup(func() { check(t, s.Stop()) })
 		} else {
 			// A script is its shell to the kernel; a plugin is a program.
-			check(t, n.rig.AddPlugin("stuck", sleeper(t)))
+			check(t, n.rig.AddPlugin("stuck", sleeper(t, seen)))
 		}
 		n.silent("calls")
 		done := make(chan struct{})
@@ -46,15 +48,31 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 			n.finds("containerd", doctor.Problem, "its CRI does not", "DeadlineExceeded", "a CNI call that hangs while the CNI folder changes holds all others")
 			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
 		}
+		write(t, seen, "")
 		<-done
 	}
 }
 
-// sleeper is a plugin that is a program and does nothing for a while.
-func sleeper(t *testing.T) []byte {
+// sleeper is a plugin that is a program and does nothing until the file seen is there.
+func sleeper(t *testing.T, seen string) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "main.go"), "package main\nimport (\"os\"; \"time\")\nfunc main() { if os.Getenv(\"CNI_COMMAND\") == \"ADD\" { time.Sleep(15 * time.Second) } }\n")
+	write(t, filepath.Join(dir, "main.go"), `package main
+
+import (
+	"os"
+	"time"
+)
+
+func main() {
+	for os.Getenv("CNI_COMMAND") == "ADD" {
+		if _, err := os.Stat("`+seen+`"); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+`)
 	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "stuck"), filepath.Join(dir, "main.go"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
