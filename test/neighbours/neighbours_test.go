@@ -4,9 +4,11 @@ package neighbours
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,6 +83,21 @@ func (n *node) refused() (lines string) {
 	return lines
 }
 
+// ask gets url and tells how long that took. Any answer but 200 is an error.
+func ask(client *http.Client, url string) (time.Duration, error) {
+	began := time.Now()
+	answer, err := client.Get(url)
+	took := time.Since(began)
+	if err != nil {
+		return took, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return took, errors.New(answer.Status)
+	}
+	return took, nil
+}
+
 func TestHostileNeighbours(t *testing.T) {
 	lasts := lasting(t)
 	n := newNode(t, lasts+3*time.Minute)
@@ -93,20 +110,25 @@ func TestHostileNeighbours(t *testing.T) {
 	besiege(ctx, n.relay, &all, &connected, &gone)
 	besiege(ctx, n.metrics, &all, &connected, &gone)
 
-	var probes []time.Duration
+	// A server that nobody attacks is asked in turn with the one that is: what it takes to
+	// answer is this machine's doing, which may be busy with something else.
+	control := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer control.Close()
+	var probes, controls []time.Duration
 	failed := 0
 	all.Go(func() {
 		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}} // as the kubelet's
 		for ctx.Err() == nil {
-			began := time.Now()
-			answer, err := client.Get("http://" + n.metrics + "/healthz")
-			probes = append(probes, time.Since(began))
-			if err == nil {
-				answer.Body.Close()
-			}
-			if err != nil || answer.StatusCode != http.StatusOK {
+			took, err := ask(&client, "http://"+n.metrics+"/healthz")
+			probes = append(probes, took)
+			if err != nil {
 				failed++
 				t.Log("liveness: ", err)
+			}
+			took, err = ask(&client, control.URL)
+			controls = append(controls, took)
+			if err != nil {
+				t.Error("the server that nobody attacks: ", err)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -124,8 +146,9 @@ func TestHostileNeighbours(t *testing.T) {
 	t.Log(n.refused())
 	late, pods := n.collector.times()[settled:], n.pods-settled
 	tardy := pods - len(late)
+	machine := quantile(controls, 0.99)
 	for _, d := range late {
-		if d > delay+promised {
+		if d > delay+promised+machine {
 			tardy++
 		}
 	}
@@ -133,11 +156,12 @@ func TestHostileNeighbours(t *testing.T) {
 	t.Logf("%s beside %d connections, %d made and %d ended:", lasts, 2*hostiles, connected.Load(), gone.Load())
 	t.Logf("exports: %d of %d pods, after their end p50 %s p99 %s max %s (%s of it containerd's own); %d late or lost",
 		len(late), pods, quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1), delay, tardy)
+	t.Logf("a server that nobody attacks: p50 %s p99 %s", quantile(controls, 0.5), machine)
 	t.Logf("/healthz: %d asked, %d failed, p50 %s p99 %s max %s", asked, failed, quantile(probes, 0.5), quantile(probes, 0.99), quantile(probes, 1))
 	if tardy > 1 {
 		t.Errorf("%d of %d exports were late or lost, 1 may be", tardy, pods)
 	}
-	if p99 := quantile(probes, 0.99); p99 > promised || failed > asked/100 {
+	if p99 := quantile(probes, 0.99); p99 > promised+machine || failed > asked/100 {
 		t.Errorf("liveness took %s, %d of %d failed", p99, failed, asked)
 	}
 	if err := syscall.Kill(pid, 0); err != nil || strings.Contains(n.scope.LogText(), "panic") {

@@ -39,7 +39,7 @@ func (t *tenant) flood(args []string) error {
 		text, _ := json.Marshal(Progress{p.connections.Load(), p.execs.Load(), p.failed.Load(), p.exact.Load(), over})
 		fmt.Println(string(text))
 	}
-	end := time.Now().Add(6 * *within)
+	end := time.Now().Add(6**within + 5*time.Minute) // on a machine that is busy with others
 	var running sync.WaitGroup
 	running.Go(func() {
 		var before string
