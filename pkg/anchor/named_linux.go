@@ -1,6 +1,7 @@
 package anchor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -75,9 +76,21 @@ func (s *Set) Name(patterns []string, rootless bool) {
 		}
 	}
 	if len(found) > 0 {
-		slices.SortFunc(found, func(a, b Anchor) int { return a.PID - b.PID })
+		slices.SortFunc(found, first)
 		s.put(byOption, found[:min(len(found), maxNamed)])
 	}
+}
+
+// first is the order in which there is room for them: who may do anything on the node comes before
+// anybody's rootless runtime, and who has been there for longest before who starts many.
+func first(a, b Anchor) int {
+	rootless := func(a Anchor) int {
+		if a.Rootless {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rootless(a), rootless(b)), cmp.Compare(a.Start, b.Start), cmp.Compare(a.PID, b.PID))
 }
 
 // maxNamed bounds those that one option names: a pattern that means everything.

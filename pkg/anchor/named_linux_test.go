@@ -89,3 +89,26 @@ func TestWhomTheOperatorNames(t *testing.T) {
 		})
 	}
 }
+
+// Where a rootless runtime is believed anybody may start its program, as often as they like, and
+// have a lower number.
+func TestUsersTakeNoPlaceOfARuntimeThatMayDoAnything(t *testing.T) {
+	path := program(t, "runtime")
+	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range maxNamed + 1 {
+		started(t, path, "unshare", "--user", "--map-root-user")
+	}
+	started(t, path)
+	s := New()
+	s.Name([]string{path}, true)
+	if n := len(s.List()); n != maxNamed {
+		t.Errorf("%d are known", n)
+	}
+	if !slices.ContainsFunc(s.List(), func(a Anchor) bool { return !a.Rootless }) {
+		t.Error("the runtime that is root is not")
+	}
+}
