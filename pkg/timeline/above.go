@@ -26,7 +26,7 @@ const (
 func (t *Timeline) above(a *event.Above) []*Operation {
 	found := false
 	for _, op := range t.open {
-		if op.ContainerID == a.ContainerID && len(op.aboves) < abovesMax {
+		if op.ContainerID == a.ContainerID && op.vouched() && len(op.aboves) < abovesMax {
 			op.aboves = append(op.aboves, a)
 			found = true
 		}
@@ -48,7 +48,7 @@ func (t *Timeline) above(a *event.Above) []*Operation {
 // gives it to those that have it. holding are the sandboxes of which an earlier operation
 // waits: they leave in order, so that a teardown knows what its setup hangs under.
 func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
-	if op.Closed == ClosedHeld || op.Closed == ClosedFinished || op.Kind == Other {
+	if op.Closed == ClosedHeld || op.Closed == ClosedFinished || op.Kind == Other || !op.vouched() {
 		return false
 	}
 	parented := op.adopt()

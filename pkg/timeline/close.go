@@ -162,7 +162,7 @@ func (t *Timeline) finish(op *operation) {
 		op.identify(s.Pod)
 	}
 	t.abandon(op)
-	t.history.link(op.Operation)
+	t.before(op).link(op.Operation)
 	for _, call := range op.Calls {
 		t.resolve(op, call)
 		for _, run := range call.Runs {

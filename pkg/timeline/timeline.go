@@ -54,6 +54,7 @@ type Timeline struct {
 	open      []*operation // in order of their start
 	sandboxes map[string]*sandbox
 	history   *history
+	hearsay   *history // of what the runtime does not stand for
 	orphans   *history // the last ones that waited in vain, by container
 	networks  []event.Network
 	locks     *locks
@@ -112,6 +113,7 @@ func New(o Options) *Timeline {
 		processes: map[event.Process]*process{},
 		sandboxes: map[string]*sandbox{},
 		history:   newHistory(4 * o.Operations),
+		hearsay:   newHistory(4 * o.Operations),
 		orphans:   newHistory(o.Operations),
 
 		locks:      newLocks(o.Operations),

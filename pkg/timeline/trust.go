@@ -10,6 +10,21 @@ func may(caller, began event.Caller) bool {
 		caller.Anchored() && began == event.CallerAgent
 }
 
+// vouched tells whether the runtime stands for an operation: it began it, or an agent did that
+// answered one of its calls. Only that hangs under what the runtime tells, and precedes others of
+// the runtime's.
+func (op *operation) vouched() bool {
+	return op.began.Anchored() || op.began == event.CallerAgent
+}
+
+// before is what went before an operation of that kind of trust.
+func (t *Timeline) before(op *operation) *history {
+	if op.vouched() {
+		return t.history
+	}
+	return t.hearsay
+}
+
 // underWay returns the open operation that a run belongs to, those of the runtime first; nil
 // if there is none.
 func (t *Timeline) underWay(now int64, e *event.Exec) *operation {

@@ -92,3 +92,51 @@ func TestAnAgentsRunsBelongToTheCallThatWaitsForThem(t *testing.T) {
 		}
 	}
 }
+
+// What the runtime tells of its own calls is no forger's, and neither is what went before them.
+func TestAForgerIsNotBelowTheRuntimesSpans(t *testing.T) {
+	s := relayed(t)
+	s.plugin(0, "a", "ADD", "bridge", startedBy(event.CallerRuntime)).exit(50, "a").
+		plugin(10, "f", "ADD", "evil", startedBy(event.CallerHost)).exit(20, "f").
+		span(60, "cni.setup_pod_network", -1, 55).tick(9000).end()
+	if len(s.closed) != 2 {
+		t.Fatalf("%d operations", len(s.closed))
+	}
+	for _, op := range s.closed {
+		call := op.Calls[0]
+		if forged := call.Runs[0].Name == "evil"; forged == (call.Trace.Parent != "") {
+			t.Errorf("%s is below %q", call.Runs[0].Name, call.Trace.Parent)
+		}
+	}
+}
+
+func TestAForgerIsNoPodsFormerAttempt(t *testing.T) {
+	pod := func(e *event.Exec) { e.Call.Pod.UID = "u1" }
+	s := tell(t)
+	s.plugin(0, "f", "ADD", "evil", startedBy(event.CallerHost), pod, container("other")).exit(1, "f").tick(3000).
+		plugin(3001, "g", "ADD", "evil", startedBy(event.CallerHost), pod).exit(3002, "g").tick(6000).
+		plugin(6001, "a", "ADD", "bridge", startedBy(event.CallerRuntime), pod).exit(6002, "a").tick(9000).
+		plugin(9001, "h", "ADD", "evil", startedBy(event.CallerHost), pod).exit(9002, "h").tick(12000).
+		plugin(12001, "d", "DEL", "bridge", startedBy(event.CallerRuntime), pod).exit(12002, "d").tick(15000).
+		plugin(15001, "n", "ADD", "bridge", startedBy(event.CallerRuntime), pod, container("next")).exit(15002, "n").tick(18000).end()
+	for _, op := range s.closed {
+		if op.Calls[0].Runs[0].Name == "evil" {
+			continue
+		}
+		want, attempt := 1, 0 // what it follows on, and how many before it
+		switch {
+		case op.ContainerID == "next":
+			attempt = 2
+		case op.Kind == Setup:
+			want, attempt = 0, 1
+		}
+		if len(op.Before) != want || op.Attempt != attempt {
+			t.Errorf("%s of %s: attempt %d, follows on %+v", op.Kind, op.ContainerID, op.Attempt, op.Before)
+		}
+		for _, b := range op.Before {
+			if b.First != "a" {
+				t.Errorf("%s of %s follows on %s", op.Kind, op.ContainerID, b.First)
+			}
+		}
+	}
+}
