@@ -47,7 +47,7 @@ func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
 	}
 }
 
-// Name looks for them once. Where nobody is found those that were stay, as with sockets.
+// Name is one round of Seek. Where nobody is found, those that were known stay, as with sockets.
 func (s *Set) Name(patterns []string, rootless bool) {
 	all, err := procfs.AllProcs()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Repair puts the default where o holds what no file of options could say, and returns what
-// that was: for options that came from elsewhere, as in a recording.
+// Repair replaces by its default each option of o that no options file could hold, and describes
+// what it replaced. It is for options from elsewhere, as those in a recording.
 func (o *Options) Repair() (said []string) {
 	usual := Default()
 	defaults := usual.schema()

@@ -14,8 +14,8 @@ import (
 // lookupTime is how long a name may take to be looked up, for a warning.
 const lookupTime = 2 * time.Second
 
-// Warnings returns what is right in options and still unwise, each with its place in the
-// file. It looks up names; ctx ends that.
+// Warnings returns which options are valid and still unwise, each with its place in the file. It
+// looks up names, for lookupTime at most; ctx ends that.
 func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	var at positions
 	if data, err := readFile(s.Path); err == nil {

@@ -41,8 +41,8 @@ func Take(dir string) (release func(), err error) {
 	return In(root, nodeLock)
 }
 
-// In takes a lock by a file in a folder, which goes with it. Who else may write there could
-// take it, too. Errors are Take's.
+// In takes the lock that the file name in root stands for, and removes the file on release. Nobody
+// else may be able to write to root (private.Dir): they could take it, too. Errors are Take's.
 func In(root *os.Root, name string) (release func(), err error) {
 	path := filepath.Join(root.Name(), name)
 	for {

@@ -50,7 +50,8 @@ func (p *Pipeline) Apply(e event.Event) (results []Result) {
 	return results
 }
 
-// Each is Apply for who has no room for many traces at once: one is built after the other.
+// Each is Apply for callers that cannot hold many traces at once: take is given each result before
+// the next is built.
 func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.now = max(p.now, e.Time)
 	p.results(p.timeline.Apply(e), take)

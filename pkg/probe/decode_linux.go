@@ -128,8 +128,7 @@ type image struct {
 	truncated bool
 }
 
-// describe puts the image into e, sanitised.
-// What the call's plugins were told is in none of it.
+// describe puts the image into e, sanitised: nothing that the call's plugins were told is in it.
 func (im image) describe(e *event.Exec, mode Arguments, known *redact.Call) {
 	args := im.args
 	called := baseName(first(args))

@@ -20,8 +20,8 @@ type patient struct {
 	hung, hungMax int
 }
 
-// newPatient allows what takes microseconds 100 ms, and gives it up for eight processes: a
-// second in all. One more, and nobody is looked into.
+// newPatient gives each read, which ordinarily takes microseconds, 100 ms, and reads no more files
+// once eight of them hang: that costs 0.8 s in all.
 func newPatient() *patient { return &patient{patience: 100 * time.Millisecond, hungMax: 8} }
 
 // read is os.ReadFile, or errHangs.

@@ -9,8 +9,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// known is what is known of the call that a process works for: what its plugin was told is no
-// secret's place to be repeated, by whomever it runs.
+// known returns what is known of the call that a process works for. Whatever a plugin runs may
+// repeat what the plugin was told, so they are judged by the same.
 func (in *interior) known(process event.Process) *redact.Call {
 	if p := in.processes[process]; p != nil {
 		if leader := in.processes[p.leader]; leader != nil && leader.streams != nil {
@@ -78,8 +78,8 @@ func socketPath(known *redact.Call, address string) string {
 	return known.Path(address)
 }
 
-// distinct keeps apart the locks and sockets whose paths lost what tells them apart: by a hash that nobody
-// can compute who has not the seed.
+// distinct adds a hash to the redacted path of a lock or socket, so that two whose names were
+// removed still differ. Nobody can compute it without the seed.
 func (in *interior) distinct(path, redacted string) string {
 	if path == redacted {
 		return path

@@ -120,7 +120,8 @@ func (r *Reader) readHeader() error {
 	return nil
 }
 
-// Bound has no more be read than that: of a file of which nobody knows who made it.
+// Bound limits how much Next reads, in bytes unpacked and in events; 0 is no limit. It is for files
+// that a stranger may have made.
 func (r *Reader) Bound(bytes int64, events int) { r.maxBytes, r.maxEvents = bytes, events }
 
 // Place names the file and the line that was read last, for messages.
@@ -175,7 +176,7 @@ func (r *Reader) next() (event.Event, error) {
 	return e, nil
 }
 
-// count takes that one more line is read.
+// count adds a line to what was read, and fails where that is more than Bound lets it.
 func (r *Reader) count(line []byte) error {
 	r.bytes += int64(len(line))
 	r.events++

@@ -82,7 +82,7 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends listening, and who waits is sent away.
+// Close ends listening, and closes the connections that nobody has accepted yet.
 func (d *door) Close() error {
 	d.close.Do(func() { close(d.closing) })
 	err := d.TCPListener.Close()

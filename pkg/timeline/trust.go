@@ -2,9 +2,9 @@ package timeline
 
 import "github.com/cniscope/cniscope/pkg/event"
 
-// may tells whether a run may be part of an operation that another caller began, or end it. Whoever
-// the runtime does not vouch for can name any container: its operations are beside those of
-// the runtime. An agent works for whoever calls it.
+// may reports whether a run that caller started may join or end an operation that somebody else
+// began. Whoever is not the runtime's can name any container, so its operations are kept apart
+// from those of the runtime. An agent works for whoever calls it.
 func may(caller, began event.Caller) bool {
 	return caller == event.CallerAgent || caller.Anchored() == began.Anchored() ||
 		caller.Anchored() && began == event.CallerAgent

@@ -150,8 +150,8 @@ func replay(ctx context.Context, reader *record.Reader, s settings, watch watch,
 	return &partError{reader.Place(), why}
 }
 
-// watch is what keeps a recording from taking all there is of time and memory, whatever it
-// is that makes it do so. The zero value does not.
+// watch bounds the time and memory that reading a recording takes, whatever is in it. The zero
+// value sets no bound.
 type watch struct {
 	until time.Time
 	flag  time.Duration

@@ -79,9 +79,9 @@ func (s settings) header() (record.Header, error) {
 	return h, nil
 }
 
-// settingsIn are those that a recording was made with; the defaults for what it does
-// not say, and for what no cniscope can have been set to, which is said: whoever made the
-// file has no say in what reading it costs.
+// settingsIn returns the settings that a recording was made with. What it leaves out, and what no
+// options file could say, is the default; said describes the latter. So whoever made the file
+// does not decide what reading it costs.
 func settingsIn(h record.Header) (s settings, said []string, err error) {
 	s = settingsOf(config.Default(), h.BootID)
 	s.Node = trace.Node{Name: h.Node, Arch: h.Arch, Version: h.Writer}
