@@ -40,6 +40,9 @@ type sandbox struct {
 	id, pod string
 	netns   string   // as much of its path as no other one has, see tail
 	hashes  []string // of the id, in hexadecimal digits
+	// told are the names of interfaces inside of the pod: who owns it may choose them. Where
+	// there are too many, no interface is evidence.
+	told []string
 	// interfaces, addresses and namespaces (by key) are what its plugins made, answered and
 	// entered.
 	interfaces []string
@@ -65,6 +68,7 @@ func (in *interior) begin(c *event.Call) {
 		in.sandboxes[c.ContainerID] = s
 	}
 	s.pod, s.netns = c.Pod.Name, tail(c.NetNS)
+	s.told = more(s.told, c.IfName)
 	s.runs++
 }
 
@@ -273,7 +277,7 @@ func (in *interior) learn(id string, body event.Body) {
 		}
 		for _, name := range []string{b.Interface.Name, b.Interface.Peer} {
 			// What is called eth0 or br0 is nobody's in particular.
-			if drawn(name) && b.Interface.Kind != "bridge" {
+			if drawn(name) && b.Interface.Kind != "bridge" && len(s.told) < maxNames && !slices.Contains(s.told, name) {
 				s.interfaces = more(s.interfaces, name)
 			}
 		}

@@ -3,6 +3,7 @@ package probe
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -99,6 +100,31 @@ func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Whoever owns a pod may have one more interface in it, and choose its name (Multus'
+// annotation): as other pods' interfaces on the node are called, which is computed from names.
+func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
+	const chosen = "cali0123456789a"
+	in := newInterior(true, newSymbols(nil))
+	for _, name := range []string{"eth0", chosen} { // by the shim, and by its delegate
+		in.begin(&event.Call{ContainerID: idOne, IfName: name})
+	}
+	in.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3c"}})
+	in.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "veth4d5e6f", Kind: "veth", Peer: chosen}})
+	for name, want := range map[string][]string{chosen: nil, "veth1a2b3c": {idOne}, "veth4d5e6f": {idOne}} {
+		if got := in.mentions(nil, nil, name); !slices.Equal(got, want) {
+			t.Errorf("%s mentions %v, want %v", name, got, want)
+		}
+	}
+	for i := range maxNames { // more than are remembered
+		in.begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)})
+	}
+	in.begin(&event.Call{ContainerID: idTwo, IfName: chosen})
+	in.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3d"}})
+	if got := in.mentions(nil, nil, chosen); len(got) != 0 {
+		t.Errorf("%s, one of many, mentions %v", chosen, got)
 	}
 }
 
