@@ -45,6 +45,8 @@ type follower interface {
 	// be already. With depth 0 it only asks. False: it is not followed.
 	follow(server taskKey, depth int) (taskKey, bool)
 	unfollow(event.Process)
+	// mayServe tells whether a process may be followed at all.
+	mayServe(pid uint32) bool
 	// depthOf is how far a process is from a plugin: 0 in one's tree, 1 in that of a server
 	// that plugins call. False: nobody follows it.
 	depthOf(event.Process) (int, bool)
@@ -136,15 +138,15 @@ func (a *agents) answered(now int64, c *agentCall, server event.Holder, depth in
 	a.kernel.tell(known.state())
 }
 
-// learn remembers a server; nil beyond the limit. What was found in /proc has a key that is
-// exact to a tick only: it is not known twice.
+// learn remembers a server; nil beyond the limit. Who is called takes the place of one that may
+// be. What was found in /proc has a key that is exact to a tick only: it is not known twice.
 func (a *agents) learn(key taskKey, name string) *agent {
 	process := processKey(key)
 	if known := a.known[process]; known != nil {
 		return known
 	}
 	for other, known := range a.known {
-		if known.key.Pid == key.Pid || !known.followed && len(a.known) >= maxAgents && !alive(known.key) {
+		if known.key.Pid == key.Pid || !known.followed && len(a.known) >= maxAgents {
 			delete(a.known, other)
 		}
 	}
@@ -154,6 +156,28 @@ func (a *agents) learn(key taskKey, name string) *agent {
 	known := &agent{key: key, name: name}
 	a.known[process] = known
 	return known
+}
+
+// adopt takes a server that the kernel side follows though nobody was told who calls it: the
+// record of that was lost, or it was one connection too many. Unless somebody calls it, it is
+// left again.
+func (a *agents) adopt(now int64, key taskKey) {
+	process := processKey(key)
+	if known := a.known[process]; known != nil && known.followed {
+		return
+	}
+	key, ok := a.kernel.follow(key, 0)
+	if !ok {
+		return
+	}
+	known := a.learn(key, program(key.Pid))
+	if known == nil {
+		a.kernel.unfollow(process)
+		return
+	}
+	known.followed, known.idle = true, now
+	known.depth, _ = a.kernel.depthOf(process)
+	a.kernel.tell(known.state())
 }
 
 func (a *agents) end(now int64, socket string) {
@@ -268,7 +292,7 @@ func (a *agents) find(now int64) {
 	}
 	for pid := range processes() {
 		name := program(pid)
-		if !matches(a.names, name) {
+		if !matches(a.names, name) || !a.kernel.mayServe(pid) { // anybody may be called anything
 			continue
 		}
 		if key := processOf(pid); key != "" && !a.knows(pid) {

@@ -172,7 +172,7 @@ type bpfProcess struct {
 	Connected uint8
 	OnNode    uint8
 	Caller    uint8
-	Pad       [4]uint8
+	Session   uint32
 	_         [4]byte
 }
 

@@ -14,7 +14,8 @@ func (r *reader) tell(b event.Body) { r.sink(event.Event{Time: r.now, Body: b}) 
 func (r *reader) follow(key taskKey, depth int) (taskKey, bool) {
 	entry := bpfProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: networkOf(key.Pid)}
 	// Asked first what it may: the process that is alive then is the one that was asked.
-	if depth > 0 && r.probe.host.privilegedHere(fmt.Sprintf("/proc/%d/", key.Pid)) && alive(key) {
+	if depth > 0 && r.mayServe(key.Pid) && alive(key) {
+		entry.Session = sessionOf(key.Pid)
 		r.probe.watch(key.Tgid)
 		if r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */) == nil {
 			r.probe.join(key)
@@ -28,6 +29,20 @@ func (r *reader) follow(key taskKey, depth int) (taskKey, bool) {
 	r.table.add(process)
 	r.decoder.inside.serve(process, int(entry.Agent))
 	return entry.Self, true
+}
+
+// mayServe tells whether what a process does for plugins may be evidence.
+func (r *reader) mayServe(pid uint32) bool {
+	return r.probe.host.privilegedHere(fmt.Sprintf("/proc/%d/", pid))
+}
+
+// sessionOf is visible_session of bpf/task.h; 0 if the process is gone.
+func sessionOf(pid uint32) uint32 {
+	stat, err := statOf(int(pid))
+	if err != nil {
+		return 0
+	}
+	return uint32(stat.Session)
 }
 
 // unfollow ends that. What the server started is followed until it is over.

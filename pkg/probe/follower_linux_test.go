@@ -3,6 +3,9 @@ package probe
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +17,12 @@ import (
 // kernelSide stands for the kernel's table: what is followed, how deep, and what was told.
 type kernelSide struct {
 	followed map[event.Process]int
-	told     []string
+	// strangers may not be followed.
+	strangers map[uint32]bool
+	told      []string
 }
+
+func (k *kernelSide) mayServe(pid uint32) bool { return !k.strangers[pid] }
 
 func (k *kernelSide) tell(b event.Body) {
 	switch b := b.(type) {
@@ -164,6 +171,43 @@ func TestAgentsAreFoundByName(t *testing.T) {
 		a.expect(int64(time.Hour))
 		if got := slices.ContainsFunc(agentsOf(a), func(k *agent) bool { return k.key.Pid == server.PID && k.followed }); got != want {
 			t.Errorf("%q: %v", pattern, got)
+		}
+	}
+}
+
+// A pod may call its processes what the operator calls an agent, as many as it likes.
+func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
+	server, program7 := us(t), filepath.Join(t.TempDir(), "stranger7")
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(sleep, program7); err != nil {
+		t.Fatal(err)
+	}
+	for _, strangers := range []bool{true, false} { // otherwise they might be agents, and there are too many
+		k := &kernelSide{followed: map[event.Process]int{}, strangers: map[uint32]bool{}}
+		for range maxAgents + 1 {
+			cmd := exec.Command(program7, "60")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+			k.strangers[uint32(cmd.Process.Pid)] = strangers
+			for program(uint32(cmd.Process.Pid)) != "stranger7" && t.Context().Err() == nil { // it has not yet execed
+				runtime.Gosched()
+			}
+		}
+		a := newAgents([]string{"stranger7"}, 1, k)
+		a.find(int64(time.Hour))
+		if strangers != (len(a.known) == 0) {
+			t.Errorf("strangers: %v; %d are known", strangers, len(a.known))
+		}
+		k.followed[server.Process] = 1
+		a.note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
+		a.note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Server: server}})
+		if known := a.known[server.Process]; known == nil || known.calls != 1 || k.followed[server.Process] == 0 {
+			t.Errorf("strangers: %v; who answers has no place: %+v", strangers, known)
 		}
 	}
 }

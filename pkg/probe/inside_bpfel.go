@@ -153,7 +153,7 @@ type insideProcess struct {
 	Connected uint8
 	OnNode    uint8
 	Caller    uint8
-	Pad       [4]uint8
+	Session   uint32
 	_         [4]byte
 }
 

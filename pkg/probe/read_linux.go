@@ -184,6 +184,9 @@ func (r *reader) sweep(at watermark) {
 		r.sink(e)
 		r.agents.note(e)
 	}
+	for _, server := range r.table.servers {
+		r.agents.adopt(at.now, server)
+	}
 	r.decoder.inside.keep(r.table.live)
 	r.decoder.inside.forgetSandboxes(at.passed)
 	r.probe.forgetGone(r.table)

@@ -34,6 +34,8 @@ type table struct {
 	attributed [bpfCounterCOUNTERS]uint64
 	// numbers are those of the processes in the kernel's table at the last sweep.
 	numbers map[uint32]bool
+	// servers are the servers in it that the reader had not known of at the last sweep.
+	servers []taskKey
 	// idle are the roots that had an account and no process at the last sweep.
 	idle map[taskKey]bool
 }
@@ -128,7 +130,7 @@ func (p *Probe) watch(tgid uint32) {
 // was sent until a process was found missing has been read, and its exit was not in there.
 func (t *table) reconcile(at watermark) []*event.Exit {
 	kernel, roots := map[event.Process]bool{}, map[taskKey]bool{}
-	t.numbers = map[uint32]bool{}
+	t.numbers, t.servers = map[uint32]bool{}, nil
 	t.sweeps++
 	parts := uint32(len(t.live)/askedMax) + 1
 	each(t.probe.objects.Processes, func(tgid *uint32, p *bpfProcess) {
@@ -139,6 +141,9 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		case known == nil:
 			// Its exec or fork was lost, or is still on its way.
 			t.live[self] = &tracked{}
+			if p.Agent != 0 && self == root {
+				t.servers = append(t.servers, p.Self)
+			}
 		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !exists(p.Self):
 			// Its exit was missed altogether (the program did not run).
 			t.drop(*tgid, p)

@@ -7,7 +7,6 @@
 #pragma once
 
 #define TICK 10000000 /* the unit of starts in /proc/PID/stat, in ns */
-#define PIDTYPE_SID 3 /* include/linux/pid_types.h, since 4.19 */
 
 /* A process of the container runtime. */
 struct anchor {
@@ -16,10 +15,11 @@ struct anchor {
 	__u32 pad;
 };
 
-/* By their numbers in cniscope's PID namespace. The reader keeps them. */
+/* By their numbers in cniscope's PID namespace. The reader keeps them: thirty and some (pkg/anchor,
+ * maxNamed), and while they are replaced twice as many. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 64);
+	__uint(max_entries, 256);
 	__type(key, __u32);
 	__type(value, struct anchor);
 } anchors SEC(".maps");
@@ -60,11 +60,6 @@ static __always_inline bool in_host_mounts(struct task_struct *task, const struc
 	struct nsproxy *node = node_of(upid);
 
 	return node && BPF_CORE_READ(task, nsproxy, mnt_ns) == BPF_CORE_READ(node, mnt_ns);
-}
-
-static __always_inline struct pid *session_of(struct task_struct *task)
-{
-	return BPF_CORE_READ(task, signal, pids[PIDTYPE_SID]);
 }
 
 static __always_inline unsigned int pid_level(struct task_struct *task)

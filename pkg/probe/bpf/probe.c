@@ -80,6 +80,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p.out_ino = up->out_ino;
 	p.agent = up->agent;
 	p.on_node = up->on_node;
+	p.session = up->session;
 	p.caller = up->caller;
 	e.h.kind = KIND_FORK;
 	e.h.time = bpf_ktime_get_ns();
@@ -129,6 +130,28 @@ static __always_inline bool run_by_agent(struct task_struct *task, const struct 
 	return in && in != p->in_ino && (p->on_node || forked_by(task));
 }
 
+/* What runs in a session of its own is not what a server does for who calls it: containers, of
+ * which a server may be the runtime (every OCI runtime calls setsid), and daemons. The process
+ * is followed no more from its next image on, which is told as its end. */
+static __noinline int let_go_of(struct task_struct *task, __u32 tgid)
+{
+	struct process *found = bpf_map_lookup_elem(&processes, &tgid), p;
+	struct exit_event e = {};
+
+	if (!found)
+		return 0;
+	p = *found;
+	if (!untrack(tgid, &p))
+		return 0;
+	e.h.kind = KIND_EXIT;
+	e.h.time = bpf_ktime_get_ns();
+	e.h.task = p.self;
+	e.cpu = p.cpu + cpu_time(task);
+	e.delay = p.delay + task->sched_info.run_delay;
+	put(&e, sizeof(e), &p, false);
+	return 0;
+}
+
 /* Whether the environment of a followed process is believed, by its rights on the node or,
  * where its run is rootless, in whatever user namespace. */
 static __always_inline bool trusts(struct task_struct *task, const struct process *p, __u64 has)
@@ -153,6 +176,10 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	struct exec_event *e;
 	struct scratch *s;
 
+	if (p && p->agent && visible_session(task) != p->session) {
+		let_go_of(task, tgid);
+		p = 0;
+	}
 	/* Cheap questions first: this runs for every exec of the node. */
 	if (!p && !may_be_believed(task, has))
 		return 0;

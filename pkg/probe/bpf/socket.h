@@ -230,6 +230,7 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 	p.root = *server;
 	p.agent = client->agent + 1;
 	p.on_node = true;
+	p.session = visible_session(task);
 	netns_of(task, &cookie, &p.home);
 	if (track(tgid, &p, BPF_NOEXIST))
 		lose(LOST_TABLE, &client->root);

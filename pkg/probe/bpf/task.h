@@ -27,11 +27,10 @@ static __always_inline void let_go(void)
 		bpf_preempt_enable();
 }
 
-/* What the task is in cniscope's PID namespace. False if it is not in there or below: a
- * cniscope inside a kind node sees the calls of that node alone. */
-static __always_inline bool visible(struct task_struct *task, struct upid *upid)
+/* What a process, or a session, is in cniscope's PID namespace. False if it is not in there
+ * or below: a cniscope inside a kind node sees the calls of that node alone. */
+static __always_inline bool number_in_ours(struct pid *pid, struct upid *upid)
 {
-	struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
 	unsigned int level = BPF_CORE_READ(pid, level);
 
 	for (unsigned int i = 0; i < PID_LEVELS; i++) {
@@ -47,12 +46,32 @@ static __always_inline bool visible(struct task_struct *task, struct upid *upid)
 	return false;
 }
 
+static __always_inline bool visible(struct task_struct *task, struct upid *upid)
+{
+	return number_in_ours(BPF_CORE_READ(task, group_leader, thread_pid), upid);
+}
+
 /* The task's number there; 0 if it has none. */
 static __always_inline __u32 visible_pid(struct task_struct *task)
 {
 	struct upid upid;
 
 	return visible(task, &upid) ? upid.nr : 0;
+}
+
+#define PIDTYPE_SID 3 /* include/linux/pid_types.h, since 4.19 */
+
+static __always_inline struct pid *session_of(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, signal, pids[PIDTYPE_SID]);
+}
+
+/* Its session's number there, as /proc has it; 0 if it has none. */
+static __always_inline __u32 visible_session(struct task_struct *task)
+{
+	struct upid upid;
+
+	return number_in_ours(session_of(task), &upid) ? upid.nr : 0;
 }
 
 /* The namespaces of the first process there: the node's own. */

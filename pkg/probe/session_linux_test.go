@@ -1,0 +1,101 @@
+package probe
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// A server may be the runtime itself, or a service manager: what it starts is then mostly
+// somebody's container, which is privileged perhaps, says that it is a plugin, and names others.
+func TestWhatAnAgentStartsInASessionOfItsOwnIsNotItsWork(t *testing.T) {
+	dir := t.TempDir()
+	address, forged := filepath.Join(dir, "agent.sock"), plugin(t, "forged", "true")
+	environment := "'" + strings.Join(forged.Env, "' '") + "'"
+	for name, enters := range map[string]string{
+		"as every OCI runtime does": "setsid --wait ",
+		"and a child of that":       "setsid --wait sh -c '\"$@\"; true' sh ",
+		"in a namespace of its own": "setsid --wait unshare --mount --net --pid --fork ",
+		"that a daemon has started": "setsid --wait setsid --wait ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := filepath.Join(dir, "container")
+			script := fmt.Sprintf("#!/bin/sh\ntrue --pod=%s\necho {} | env %s %s\n", container, environment, forged.Path)
+			outer := filepath.Join(dir, "runtime")
+			for file, script := range map[string]string{inner: script, outer: "#!/bin/sh\nsleep 0.001\n" + enters + inner + "\n"} {
+				if err := os.WriteFile(file, []byte(script), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = os.Remove(address)
+			agent := startAgent(t, address, runs+"="+outer)
+			o := observeProbe(t, Options{Anchors: serving(t, agent.Pid)}, func(_ *Probe, o *observed) {
+				o.agents = []int{agent.Pid}
+				if err := acting(t, "dial", "unix "+address).Run(); err != nil {
+					t.Error(err)
+				}
+			})
+			execs := o.execs()
+			if !slices.ContainsFunc(execs, func(e *event.Exec) bool { return e.Name == "sleep" }) {
+				t.Errorf("what it runs itself was not seen: %+v", execs)
+			}
+			for _, e := range execs {
+				// On the host it may be a plugin, but then it is nobody's agent's.
+				if e.Caller == event.CallerAgent || len(e.Mentions) > 0 || e.Name == "true" && !e.Root {
+					t.Errorf("%s %q, caller %q, mentions %q", e.Name, e.Args, e.Caller, e.Mentions)
+				}
+			}
+		})
+	}
+}
+
+// The kernel side follows whoever accepts; the record of it may be lost, or one connection too
+// many.
+func TestAServerThatWasNotToldOfIsLeftAgain(t *testing.T) {
+	address := filepath.Join(t.TempDir(), "agent.sock")
+	agent := startAgent(t, address)
+	observeProbe(t, Options{}, func(p *Probe, o *observed) {
+		o.agents = []int{agent.Pid}
+		if err := agent.Signal(unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		cmd := acting(t, "dial", "unix "+address)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
+		each(p.objects.Accounts, func(root *taskKey, a *bpfAccount) { // nothing is left of its quota
+			a.Whole = uint64(clock.Monotonic() + int64(time.Hour))
+			_ = p.objects.Accounts.Put(*root, *a)
+		})
+		if err := agent.Signal(unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		followed := func() (is bool) {
+			each(p.objects.Processes, func(_ *uint32, entry *bpfProcess) { is = is || int(entry.Self.Pid) == agent.Pid })
+			return is
+		}
+		if !followed() {
+			t.Fatal("it was never followed")
+		}
+		for range 500 {
+			if !followed() {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Error("it is followed for ever")
+	})
+}
