@@ -226,6 +226,7 @@ func TestWhileOthersWaitEachHasOneAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer answer.Body.Close()
 		_, _ = io.Copy(io.Discard, answer.Body)
 		return answer.Close
 	}

@@ -196,7 +196,7 @@ func lookUp(table io.ReadSeeker, addresses []uint64) reading {
 func symbol(line []byte) (at uint64, name []byte, ok bool) {
 	address, rest, _ := bytes.Cut(line, []byte(" "))
 	kind, name, _ := bytes.Cut(rest, []byte(" "))
-	if len(kind) != 1 || !strings.Contains("tTwW", string(kind)) {
+	if len(kind) != 1 || strings.IndexByte("tTwW", kind[0]) < 0 {
 		return 0, nil, false
 	}
 	at, err := strconv.ParseUint(string(address), 16, 64)
