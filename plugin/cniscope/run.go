@@ -22,6 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 func runCmd() *cobra.Command {
@@ -211,12 +212,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 		return
 	}
 	handlers := control.Handlers{
-		Calls: func() []control.Call {
-			n.mu.Lock()
-			flights := n.pipeline.InFlight()
-			n.mu.Unlock()
-			return underWay(flights)
-		},
+		Calls: func() []control.Call { return underWay(n.inFlight()) },
 		Node: func() control.Node {
 			probe, nri := sources.state()
 			return control.Node{Version: version(), PID: os.Getpid(), Parent: os.Getppid(), Probe: probe, NRI: nri, Believed: sources.believed()}
@@ -230,6 +226,14 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 		},
 	}
 	l.start("control socket", func(ctx context.Context) { control.Serve(ctx, socket, handlers, n.log) })
+}
+
+// inFlight returns what is under way. A panic in here, which an HTTP server survives, must not
+// keep the lock.
+func (n *node) inFlight() []timeline.Flight {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pipeline.InFlight()
 }
 
 // waits tells whether somebody waits for ticks: operations that are open, and the end of an
