@@ -36,7 +36,10 @@ var manners = []func(c *net.TCPConn){
 	func(*net.TCPConn) {}, // silent
 	func(c *net.TCPConn) { _, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") },      // idle
 	func(c *net.TCPConn) { _, _ = io.WriteString(c, "POST /v1/traces HTTP/1.1\r\nContent-Length: 9") }, // slow
-	func(c *net.TCPConn) { _ = c.CloseWrite() },                                                        // half open
+	func(c *net.TCPConn) {
+		_, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+	}, // keeps its body
+	func(c *net.TCPConn) { _ = c.CloseWrite() }, // half open
 	func(c *net.TCPConn) { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX: "+strings.Repeat("x", 64<<10)) },
 	func(c *net.TCPConn) {
 		_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00") // HTTP/2, and no more
