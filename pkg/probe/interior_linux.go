@@ -46,6 +46,8 @@ type inhabitant struct {
 	// of a server that plugins call, 2 of one that such a server calls.
 	container string
 	depth     int
+	// hearsay: the runtime does not stand for its plugin.
+	hearsay bool
 	// files are the network namespaces it has open, by descriptor.
 	files map[uint32]uint32
 	// links are the names of interfaces it was told, by namespace and index.
@@ -99,7 +101,10 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 		in.space(b.NetNS)
 		switch leads := p.leader == b.Process; {
 		case p.leader == "" && b.InPath && b.Call != nil, p.leader != "" && b.Delegates(leads, in.stdinOf(p.leader)):
-			in.begin(b.Call)
+			if b.Root {
+				p.hearsay = !b.Caller.Anchored() && b.Caller != event.CallerAgent
+			}
+			in.begin(b.Call, p.hearsay)
 			p.streams = &streams{from: p.pipes.in, to: p.pipes.out, known: in.acquaint(p, b)}
 			p.leader, p.stdin = b.Process, b.Stdin
 			p.container, p.depth, p.home = b.Call.ContainerID, 0, b.NetNS.Key
@@ -116,7 +121,7 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 			before = p.streams.finish(e.Time, b.Process)
 		}
 		if p.leader == b.Process {
-			in.end(p.container, e.Time)
+			in.end(p.container, p.hearsay, e.Time)
 		}
 		in.remove(b.Process)
 	}
@@ -131,7 +136,7 @@ func (in *interior) add(process, parent event.Process) *inhabitant {
 		in.byNumber[p.number] = process
 	}
 	if up := in.processes[parent]; up != nil {
-		p.leader, p.container, p.depth = up.leader, up.container, up.depth
+		p.leader, p.container, p.depth, p.hearsay = up.leader, up.container, up.depth, up.hearsay
 	}
 	in.processes[process] = p
 	return p

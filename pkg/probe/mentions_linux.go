@@ -38,6 +38,8 @@ const (
 // sandbox is what names one for which a call is open.
 type sandbox struct {
 	id, pod string
+	// hearsay: only runs that the runtime does not stand for named it.
+	hearsay bool
 	netns   string   // as much of its path as no other one has, see tail
 	hashes  []string // of the id, in hexadecimal digits
 	// told are the names of interfaces inside of the pod: who owns it may choose them. Where
@@ -53,18 +55,26 @@ type sandbox struct {
 	over int64
 }
 
-// begin notes a plugin's run, end that it is over.
-func (in *interior) begin(c *event.Call) {
+// begin notes a plugin's run, end that it is over. What is hearsay, of a run that the runtime
+// does not stand for, is no evidence where a run of the runtime's names the same container; and
+// of all there is room for half as many.
+func (in *interior) begin(c *event.Call, hearsay bool) {
 	if c.ContainerID == "" {
 		return
 	}
 	s := in.sandboxes[c.ContainerID]
+	if s != nil && s.hearsay != hearsay {
+		if hearsay {
+			return
+		}
+		s = nil
+	}
 	if s == nil {
-		if len(in.sandboxes) >= remember {
+		if in.sandboxes[c.ContainerID] == nil && (len(in.sandboxes) >= remember || hearsay && in.unvouched() >= remember/2) {
 			return
 		}
 		short, long := sha1.Sum([]byte(c.ContainerID)), sha256.Sum256([]byte(c.ContainerID))
-		s = &sandbox{id: c.ContainerID, hashes: []string{hex.EncodeToString(short[:]), hex.EncodeToString(long[:])}}
+		s = &sandbox{id: c.ContainerID, hearsay: hearsay, hashes: []string{hex.EncodeToString(short[:]), hex.EncodeToString(long[:])}}
 		in.sandboxes[c.ContainerID] = s
 	}
 	s.pod, s.netns = c.Pod.Name, tail(c.NetNS)
@@ -106,8 +116,18 @@ func drawn(name string) bool {
 	return false
 }
 
-func (in *interior) end(id string, now int64) {
-	if s := in.sandboxes[id]; s != nil {
+// unvouched counts the sandboxes that are hearsay.
+func (in *interior) unvouched() (n int) {
+	for _, s := range in.sandboxes {
+		if s.hearsay {
+			n++
+		}
+	}
+	return n
+}
+
+func (in *interior) end(id string, hearsay bool, now int64) {
+	if s := in.sandboxes[id]; s != nil && s.hearsay == hearsay {
 		s.runs--
 		s.over = now
 	}
@@ -243,6 +263,9 @@ func (in *interior) attribute(process event.Process, body event.Body) {
 		return
 	}
 	id := p.container
+	if s := in.sandboxes[id]; p.depth == 0 && s != nil && s.hearsay != p.hearsay {
+		return
+	}
 	if p.depth > 0 {
 		var ids []string
 		switch b := body.(type) {

@@ -20,9 +20,9 @@ func hashOf(id string) string {
 
 func TestWhatNamesASandbox(t *testing.T) {
 	in := newInterior(true, newSymbols(nil))
-	in.begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce", IfName: "eth0", Pod: event.Pod{Name: "statefuldb-6cqff"}})
-	in.begin(&event.Call{ContainerID: idTwo, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}})
-	in.begin(&event.Call{ContainerID: "by-hand", NetNS: "/run/netns/c1", IfName: "eth0"})
+	in.begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce", IfName: "eth0", Pod: event.Pod{Name: "statefuldb-6cqff"}}, false)
+	in.begin(&event.Call{ContainerID: idTwo, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}}, false)
+	in.begin(&event.Call{ContainerID: "by-hand", NetNS: "/run/netns/c1", IfName: "eth0"}, false)
 	in.learn(idOne, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
 	in.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "eth0", Kind: "veth", Peer: "veth1a2b3c"}})
 	in.learn(idTwo, &event.Result{IPs: []string{"10.1.0.7/16", "fd00::7/64"}})
@@ -66,7 +66,7 @@ func TestWhatNamesASandbox(t *testing.T) {
 	if got := in.mentions([]event.Namespace{{Key: "7", Label: "4026532000"}}, nil); !slices.Equal(got, []string{idOne}) {
 		t.Errorf("its namespace mentions %v", got)
 	}
-	in.end(idOne, 10)
+	in.end(idOne, false, 10)
 	in.forgetSandboxes(10 + int64(leave) + 1)
 	if got := in.mentions(nil, nil, idOne, idTwo); !slices.Equal(got, []string{idTwo}) {
 		t.Errorf("after its call: %v", got)
@@ -91,7 +91,7 @@ func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 	for _, pod := range []string{"nat", "add", "eth0", "br-int", "up", "true", "net", "ipv4", "all", "conf", "rp-filter", "victim-0", "victim", "v", "decade", "10.1.0.1", "link", "default", "victim-" + hashOf(idOne)} {
 		for _, netns := range []string{"/proc/4711/ns/net", "/run/netns/net", "/run/netns/nat", "net", "/", "", "/var/run/netns/default", "//proc//1/ns//net"} {
 			in := newInterior(true, newSymbols(nil))
-			in.begin(&event.Call{ContainerID: idTwo, NetNS: netns, IfName: pod, Pod: event.Pod{Namespace: "bank", Name: pod}})
+			in.begin(&event.Call{ContainerID: idTwo, NetNS: netns, IfName: pod, Pod: event.Pod{Namespace: "bank", Name: pod}}, false)
 			in.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: pod, Kind: "veth", Peer: "host-" + pod}})
 			in.learn(idTwo, &event.Result{IPs: []string{"0.0.0.0/0", "127.0.0.1/8", "fe80::1/64"}})
 			for _, args := range ordinary {
@@ -109,7 +109,7 @@ func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 	const chosen = "cali0123456789a"
 	in := newInterior(true, newSymbols(nil))
 	for _, name := range []string{"eth0", chosen} { // by the shim, and by its delegate
-		in.begin(&event.Call{ContainerID: idOne, IfName: name})
+		in.begin(&event.Call{ContainerID: idOne, IfName: name}, false)
 	}
 	in.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3c"}})
 	in.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "veth4d5e6f", Kind: "veth", Peer: chosen}})
@@ -119,9 +119,9 @@ func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 		}
 	}
 	for i := range maxNames { // more than are remembered
-		in.begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)})
+		in.begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)}, false)
 	}
-	in.begin(&event.Call{ContainerID: idTwo, IfName: chosen})
+	in.begin(&event.Call{ContainerID: idTwo, IfName: chosen}, false)
 	in.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3d"}})
 	if got := in.mentions(nil, nil, chosen); len(got) != 0 {
 		t.Errorf("%s, one of many, mentions %v", chosen, got)
@@ -133,7 +133,7 @@ func TestWhatIsSharedNamesNobody(t *testing.T) {
 	in := newInterior(true, newSymbols(nil))
 	shared := event.Namespace{Key: "9"}
 	for _, id := range []string{idOne, idTwo} {
-		in.begin(&event.Call{ContainerID: id})
+		in.begin(&event.Call{ContainerID: id}, false)
 		in.learn(id, &event.Result{IPs: []string{"10.1.0.7/16"}})
 		in.learn(id, &event.Enter{NetNS: shared})
 		in.learn(id, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "cali0123456789a", Kind: "veth"}})
@@ -146,8 +146,8 @@ func TestWhatIsSharedNamesNobody(t *testing.T) {
 // Inode numbers are given again: of two namespaces of the same number only one is meant.
 func TestANamespaceIsKnownByItsKey(t *testing.T) {
 	in := newInterior(true, newSymbols(nil))
-	in.begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce"})
-	in.begin(&event.Call{ContainerID: idTwo, NetNS: "/proc/77/ns/net"})
+	in.begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce"}, false)
+	in.begin(&event.Call{ContainerID: idTwo, NetNS: "/proc/77/ns/net"}, false)
 	in.learn(idTwo, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
 	in.openedSpace("/host/run/netns/cni-786877ce", event.Namespace{Key: "8", Label: "4026532000"})
 	in.openedSpace("/run/netns/other", event.Namespace{Key: "10", Label: "4026532001"})

@@ -21,17 +21,7 @@ const (
 // have been done for as well.
 func (a *agent) attribute(mentions []string) (c *Connection, evidence Evidence, others []Key) {
 	if len(mentions) > 0 {
-		named := func(c *Connection) bool { return slices.Contains(mentions, c.Work.own.op.ContainerID) }
-		from := a.calls
-		if !slices.ContainsFunc(from, named) {
-			from = a.recent
-		}
-		var found []*Connection
-		for _, c := range from {
-			if named(c) && c.Work.own.op.Closed == "" {
-				found = append(found, c)
-			}
-		}
+		found := a.named(mentions)
 		switch {
 		case len(found) == 0:
 			return nil, "", nil
@@ -44,6 +34,24 @@ func (a *agent) attribute(mentions []string) (c *Connection, evidence Evidence, 
 		return nil, "", nil
 	}
 	return a.calls[0], Candidate, keysOf(a.calls[1:])
+}
+
+// named are the connections of those calls, if any is still open: of the runtime's before those of
+// whoever names the same container, and those that are open before those that were.
+func (a *agent) named(containers []string) (found []*Connection) {
+	for _, vouched := range []bool{true, false} {
+		for _, from := range [][]*Connection{a.calls, a.recent} {
+			for _, c := range from {
+				if op := c.Work.own.op; op.Closed == "" && op.vouched() == vouched && slices.Contains(containers, op.ContainerID) {
+					found = append(found, c)
+				}
+			}
+			if len(found) > 0 {
+				return found
+			}
+		}
+	}
+	return nil
 }
 
 func keysOf(calls []*Connection) (keys []Key) {

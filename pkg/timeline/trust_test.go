@@ -140,3 +140,22 @@ func TestAForgerIsNoPodsFormerAttempt(t *testing.T) {
 		}
 	}
 }
+
+// A forger that names a pod's container and calls the same agent is not who the agent works for.
+func TestWhatAnAgentDoesForAPodIsNotAForgers(t *testing.T) {
+	for _, over := range []bool{false, true} { // whether the pod's connection is, when the agent works
+		s := tell(t)
+		s.plugin(0, "p", "ADD", "bridge", startedBy(event.CallerRuntime)).calls(2, "p", "k").
+			plugin(3, "f", "ADD", "evil", startedBy(event.CallerHost)).calls(4, "f", "l")
+		if over {
+			s.hangUp(5, "p", "k")
+		}
+		s.command(10, "w", "a", "ip", mentions("c1")).exit(12, "w").exit(20, "f").exit(30, "p").tick(3000).end()
+		for _, op := range s.closed {
+			run := op.Calls[0].Runs[0]
+			if work := workOf("c1", run, ""); run.Name == "evil" && len(work) != 0 || run.Name == "bridge" && len(work) != 1 {
+				t.Errorf("over: %v: %s: %q", over, run.Name, work)
+			}
+		}
+	}
+}
