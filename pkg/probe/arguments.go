@@ -60,11 +60,29 @@ func sanitise(call *redact.Call, called string, args []string, mode Arguments) (
 	for i, arg := range args {
 		switch {
 		case len(s.kept) >= argumentsMax:
-			return s.kept, s.dropped + len(args) - i
+			s.dropped += len(args) - i
+			return s.apart(mode)
 		case mode == ArgumentsAll:
 			s.keep(text.Clean(arg, text.Bound))
 		default:
 			s.take(arg)
+		}
+	}
+	return s.apart(mode)
+}
+
+// apart drops what repeats, one word after another, what the call must not.
+func (s *sieve) apart(mode Arguments) (kept []string, dropped int) {
+	if mode == ArgumentsAll {
+		return s.kept, s.dropped
+	}
+	all, repeats := s.kept, s.call.Apart(s.kept)
+	s.kept = nil
+	for i, arg := range all {
+		if repeats[i] {
+			s.drop()
+		} else if arg != hidden || len(s.kept) == 0 || s.kept[len(s.kept)-1] != hidden {
+			s.keep(arg)
 		}
 	}
 	return s.kept, s.dropped
@@ -105,7 +123,7 @@ func (s *sieve) take(arg string) {
 	case value != nil && s.passes(value, arg):
 		s.next = s.next[1:]
 		s.keep(arg)
-	case isAddress(arg) && !s.call.Repeats(arg), slices.ContainsFunc(s.bare, func(b shape) bool { return s.passes(b, arg) }):
+	case isAddress(arg) && s.call.Harmless(arg), slices.ContainsFunc(s.bare, func(b shape) bool { return s.passes(b, arg) }):
 		s.next = nil
 		s.keep(arg)
 	case has && strings.HasPrefix(arg, "-") && len(s.words[option]) == 1 && s.passes(s.words[option][0], joined):

@@ -114,6 +114,9 @@ func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
 	}
 	known := d.inside.known(e.Process)
 	im.describe(e, d.arguments, known)
+	if p := d.inside.processes[e.Process]; e.InPath {
+		p.environ, p.arguments = im.env, im.args[min(1, len(im.args)):]
+	}
 	if up := d.inside.processes[e.Parent]; up != nil && up.depth > 0 {
 		e.Mentions = d.inside.mentions([]event.Namespace{e.NetNS}, nil, im.args...)
 	}
@@ -149,7 +152,8 @@ func (im image) describe(e *event.Exec, mode Arguments, known *redact.Call) {
 	if slices.Contains(vars.folders(), path.Clean(folder)) {
 		e.InPath, e.Call = true, vars.call() // where it lies and what it is called is its type
 	} else {
-		e.Name, folder, file = known.Program(e.Name), known.Path(folder), known.Program(file)
+		clean := known.Path(im.file) // all of it: a secret may have slashes
+		e.Name, folder, file = known.Program(e.Name), clean[:strings.LastIndexByte(clean, '/')+1], known.Program(file)
 	}
 	e.File, e.Name = text.Clean(folder+file, text.Bound), text.Clean(e.Name, 64)
 	if len(args) > 0 {

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"fmt"
 	"path"
 	"strings"
 
@@ -92,5 +93,18 @@ func podOf(args string) event.Pod {
 		Namespace: text.Clean(string(k.K8S_POD_NAMESPACE), 63),
 		Name:      text.Clean(string(k.K8S_POD_NAME), 253),
 		UID:       text.Clean(string(k.K8S_POD_UID), 63),
+	}
+}
+
+// environOf returns what reads a process's environment; where it is over, that of who started
+// it, which libcni passes on.
+func environOf(memory *patient) func(*event.Exec) []string {
+	return func(e *event.Exec) []string {
+		for _, pid := range [...]uint32{e.PID, e.ParentPID} {
+			if data, err := memory.read(fmt.Sprintf("/proc/%d/environ", pid)); err == nil && len(data) > 0 {
+				return split(data)
+			}
+		}
+		return nil
 	}
 }

@@ -46,12 +46,13 @@ var acts = map[string]func(argument string) error{
 		_, err = c.Read(make([]byte, 1))
 		return err
 	},
-	"answer": func(answer string) error {
+	"answer": func(file string) error {
 		if _, err := io.ReadAll(os.Stdin); err != nil {
 			return err
 		}
-		fmt.Print(answer)
-		return nil
+		answer, err := os.ReadFile(file)
+		fmt.Print(strings.TrimSuffix(string(answer), "\n"))
+		return err
 	},
 }
 
@@ -86,6 +87,17 @@ func acting(t *testing.T, act, argument string) *exec.Cmd {
 	cmd.Env = append(cmd.Env, "ARGUMENT="+argument)
 	cmd.Stderr = os.Stderr
 	return cmd
+}
+
+// answerFile is where a plugin finds what it is to answer. Its environment would not do: what
+// is told there is not repeated.
+func answerFile(t *testing.T, answer string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "answer")
+	if err := os.WriteFile(file, []byte(answer+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func run(t *testing.T, cmd *exec.Cmd) *observed {
@@ -205,7 +217,7 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 		},
 		"canary: not JSON": {Invalid: "no valid JSON at byte 1 of 16"},
 	} {
-		cmd := acting(t, "answer", answer)
+		cmd := acting(t, "answer", answerFile(t, answer))
 		cmd.Stdin = strings.NewReader(`{"cniVersion":"1.0.0","name":"pods","type":"answer","ipam":{"type":"host-local","subnet":"10.1.0.0/16"},"token":"canary"}`)
 		var out strings.Builder
 		cmd.Stdout = &out

@@ -32,6 +32,8 @@ type interior struct {
 	nobody  redact.Call
 	seed    maphash.Seed
 	symbols *symbols
+	// environ is what a plugin was told by its environment; nil where nobody can ask.
+	environ func(*event.Exec) []string
 }
 
 // inhabitant is what is known of one process.
@@ -41,7 +43,11 @@ type inhabitant struct {
 	leader  event.Process
 	stdin   string
 	streams *streams
-	pipes   pipes
+	// known is what must not be repeated of what the plugin was told.
+	known *redact.Call
+	// environ and arguments are what its last image was told.
+	environ, arguments []string
+	pipes              pipes
 	// container is the one its plugin is called for; depth is 0 in a plugin's tree, 1 in that
 	// of a server that plugins call, 2 of one that such a server calls.
 	container string
@@ -136,7 +142,7 @@ func (in *interior) add(process, parent event.Process) *inhabitant {
 		in.byNumber[p.number] = process
 	}
 	if up := in.processes[parent]; up != nil {
-		p.leader, p.container, p.depth, p.hearsay = up.leader, up.container, up.depth, up.hearsay
+		p.leader, p.container, p.depth, p.hearsay, p.known = up.leader, up.container, up.depth, up.hearsay, up.known
 	}
 	in.processes[process] = p
 	return p

@@ -32,6 +32,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		table:   newTable(p),
 		now:     clock.Monotonic(),
 	}
+	r.decoder.inside.environ = environOf(newPatient())
 	r.agents = newAgents(p.options.Agents, p.options.Depth, r)
 	r.anchor(r.now)
 	r.begin()

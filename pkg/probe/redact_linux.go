@@ -9,13 +9,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
-// known returns what is known of the call that a process works for. Whatever a plugin runs may
-// repeat what the plugin was told, so they are judged by the same.
+// known returns what is known of the call that a process works for, also where it outlives its
+// plugin. Whatever a plugin runs may repeat what the plugin was told, so they are judged by the
+// same.
 func (in *interior) known(process event.Process) *redact.Call {
-	if p := in.processes[process]; p != nil {
-		if leader := in.processes[p.leader]; leader != nil && leader.streams != nil {
-			return leader.streams.known
-		}
+	if p := in.processes[process]; p != nil && p.known != nil {
+		return p.known
 	}
 	return &in.nobody
 }
@@ -23,13 +22,26 @@ func (in *interior) known(process event.Process) *redact.Call {
 // acquaint returns what is known of a run that begins. A delegate and who called it repeat each
 // other, so that they know the same.
 func (in *interior) acquaint(p *inhabitant, e *event.Exec) *redact.Call {
-	known := in.known(p.leader)
-	if known == &in.nobody {
-		known = &redact.Call{}
+	if p.known == nil {
+		p.known = &redact.Call{}
 	}
-	c := e.Call
+	known, c := p.known, e.Call
 	known.Await()
-	known.Name(e.Name, c.ContainerID, c.IfName, c.NetNS, baseName(c.NetNS), c.Pod.Namespace, c.Pod.Name, c.Pod.UID)
+	known.Name(e.Name, c.Command, c.ContainerID, c.IfName, c.NetNS, baseName(c.NetNS), c.Pod.Namespace, c.Pod.Name, c.Pod.UID)
+	if in.environ != nil {
+		p.environ = append(p.environ, in.environ(e)...)
+	}
+	for _, variable := range p.environ {
+		name, value, _ := strings.Cut(variable, "=")
+		switch {
+		case name == "CNI_ARGS":
+			known.Environment(strings.Split(value, ";")...)
+		case !wantedVariable(name): // what these say leaves, or is what the call is named by
+			known.Environment(variable)
+		}
+	}
+	known.Arguments(p.arguments...)
+	p.environ, p.arguments = nil, nil
 	return known
 }
 
@@ -40,12 +52,16 @@ func (in *interior) redact(process event.Process, body event.Body) {
 	switch b := body.(type) {
 	case *event.Wait:
 		b.Path = in.distinct(b.Path, known.Path(b.Path))
+		in.person(known, b.Holder)
 	case *event.Setting:
 		b.Key, b.Value = known.Setting(b.Key, b.Value)
 	case *event.Connect:
 		if b.Network == "unix" {
 			b.Address = in.distinct(b.Address, socketPath(known, b.Address))
 		}
+		in.person(known, b.Listener)
+	case *event.Accept:
+		in.person(known, &b.Server)
 	case *event.Request:
 		for _, name := range []*string{&b.Interface.Name, &b.Interface.Peer, &b.Interface.Kind, &b.Table, &b.Chain} {
 			*name = object(known, *name)
@@ -58,6 +74,17 @@ func (in *interior) redact(process event.Process, body event.Body) {
 		known.Name(b.Name)
 	case *event.Answer:
 		b.Message = object(known, b.Message) // the kernel's own words
+	}
+}
+
+// person redacts who has a lock or answers: what a program is called it may have chosen, or who
+// started it.
+func (in *interior) person(known *redact.Call, h *event.Holder) {
+	if h == nil {
+		return
+	}
+	for _, known := range [...]*redact.Call{known, in.known(h.Process)} {
+		h.Name, h.Parent = known.Program(h.Name), known.Program(h.Parent)
 	}
 }
 

@@ -138,6 +138,53 @@ func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 	}
 }
 
+// A process that outlives its plugin still knows what that was told; so does whoever waits for
+// its locks.
+func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
+	in := newInterior(true, newSymbols(nil))
+	in.environ = func(*event.Exec) []string {
+		return []string{"PHRASE=tiny-wolf-den", "CNI_ARGS=K8S_POD_NAME=web-1;SECRET=quick-brown-dog", "CNI_IFNAME=eth0"}
+	}
+	in.note(event.Event{Time: 1, Body: &event.Exec{Process: "7@1", Parent: "1@1", InPath: true, Call: &event.Call{Command: "ADD", ContainerID: "c"}}})
+	in.note(event.Event{Time: 2, Body: &event.Fork{Process: "8@2", Parent: "7@1"}})
+	s := in.processes["7@1"].streams
+	s.in.WriteString(`{"name":"n","type":"x","phrase":"correct-horse"}`)
+	s.configuration("7@1")
+	in.note(event.Event{Time: 3, Body: &event.Exit{Process: "7@1"}})
+	for _, secret := range []string{"correct-horse", "tiny-wolf-den", "quick-brown-dog"} {
+		var e event.Exec
+		image{file: "/opt/" + secret + "/ip", args: []string{"ip", "link", "show", "dev", secret}}.describe(&e, ArgumentsKnown, in.known("8@2"))
+		w := &event.Wait{Path: "/run/" + secret + ".lock", Holder: &event.Holder{Process: "8@2", Name: secret, Parent: secret}}
+		in.redact("9@9", w)
+		if said := fmt.Sprintf("%+v %+v", e, *w.Holder); strings.Contains(said, secret) {
+			t.Errorf("%s: %s", secret, said)
+		}
+	}
+	a := &event.Accept{Server: event.Holder{Name: "Xq7Canary9ZtSec"}} // 15 bytes, as the kernel has it
+	w := &event.Wait{Holder: &event.Holder{Name: "kworker/u8:2", Parent: "kube-proxy"}}
+	in.redact("9@9", a)
+	in.redact("9@9", w)
+	if strings.Contains(a.Server.Name, "Xq7Canar") || w.Holder.Name != "kworker/u8:2" || w.Holder.Parent != "kube-proxy" {
+		t.Errorf("%+v, %+v", a.Server, w.Holder)
+	}
+}
+
+// Of a plugin whose input is longer than what is kept, an error still says what failed; with
+// listed words, since nobody knows what it may repeat.
+func TestALongInputIsNotRepeated(t *testing.T) {
+	in := newInterior(true, newSymbols(nil))
+	in.opens("7@1", "1@1", pipes{in: 5, out: 6})
+	in.note(event.Event{Time: 1, Body: &event.Exec{Process: "7@1", Parent: "1@1", InPath: true, Call: &event.Call{Command: "ADD", ContainerID: "c"}}})
+	for range 9 {
+		in.stream(record{insideCallEvent: &insideCallEvent{Object: 5}, process: "7@1", data: []byte(strings.Repeat("x", 4000))})
+	}
+	in.stream(record{insideCallEvent: &insideCallEvent{Object: 6, Out: 1}, process: "7@1", data: []byte(`{"cniVersion":"1.0.0","code":7,"msg":"failed to call 10.1.2.3 as hunter2"}`)})
+	before := in.note(event.Event{Time: 3, Body: &event.Exit{Process: "7@1"}})
+	if len(before) != 1 || before[0].Body.(*event.Result).Message != "failed to call ‹text 8› as ‹text 7›" {
+		t.Errorf("%+v", before)
+	}
+}
+
 // Two locks are never taken for one because what tells them apart may not leave.
 func TestLocksStayApart(t *testing.T) {
 	in := newInterior(true, newSymbols(nil))

@@ -35,7 +35,7 @@ type streams struct {
 	// one helper to another is no answer.
 	from, to   uint64
 	in, out    bytes.Buffer
-	cut        bool // not all of it is here
+	cut        bool // not all of what it wrote is here
 	configured bool
 	known      *redact.Call // what an answer may repeat, and what not
 }
@@ -60,7 +60,11 @@ func (in *interior) stream(r record) []event.Body {
 		return nil
 	}
 	if r.Cut != 0 || to.Len()+len(r.data) > maxStream {
-		s.cut = true
+		if r.Out != 0 {
+			s.cut = true
+		} else {
+			s.known.Lost()
+		}
 		return one(&event.Cut{Process: p.leader, What: "bytes", Count: uint64(max(r.Ret, 0))})
 	}
 	to.Write(r.data)
@@ -139,13 +143,15 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 		return r
 	}
 	for _, ip := range all.IPs[:min(len(all.IPs), maxListed)] {
-		r.IPs = append(r.IPs, ip.Address.String())
+		r.IPs = append(r.IPs, known.Word(ip.Address.String()))
 	}
 	for _, i := range all.Interfaces[:min(len(all.Interfaces), maxListed)] {
 		r.Interfaces = append(r.Interfaces, text.Clean(object(known, i.Name), 32))
 	}
 	for _, route := range all.Routes[:min(len(all.Routes), maxListed)] {
-		r.Routes = append(r.Routes, text.Clean(route.String(), 128))
+		if known.Harmless(route.Dst.String()) && (route.GW == nil || known.Harmless(route.GW.String())) {
+			r.Routes = append(r.Routes, text.Clean(route.String(), 128))
+		}
 	}
 	return r
 }

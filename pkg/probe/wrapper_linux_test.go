@@ -11,7 +11,8 @@ import (
 )
 
 // What scripts around a plugin, and scripts that are plugins, do with standard input and
-// output. The plugin `answer` is beside them: it reads all it is told, and answers ARGUMENT.
+// output. The plugin `answer` is beside them: it reads all it is told, and answers what is
+// in the file ARGUMENT.
 func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 	const (
 		outer = `{"cniVersion":"1.0.0","name":"pods","type":"wrapped","token":"canary-of-the-wrapper"}`
@@ -37,8 +38,8 @@ func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 		"and with nothing":                       {"read -r conf; exec $CNI_BIN/answer </dev/null", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
 		"execs twice":                            {"read -r conf; exec sh -c 'exec $CNI_BIN/answer' " + here, ok, []string{"wrapped", "answer"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
 		"calls it as a delegate":                 {"read -r conf; out=$($CNI_BIN/answer " + here + "); printf %s \"$out\"", ok, []string{"wrapped", "answer"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 2},
-		"is a script with helpers in pipelines":  {"conf=$(cat); type=$(printf %s \"$conf\" | sed s/a/b/ | cat); printf %s \"$ARGUMENT\"", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
-		"is a script whose answer is a helper's": {"conf=$(cat); printf %s \"$ARGUMENT\" | sed s/10.1/10.9/", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.9.2.3/24"}}, 1},
+		"is a script with helpers in pipelines":  {"conf=$(cat); type=$(printf %s \"$conf\" | sed s/a/b/ | cat); read -r answer <$ARGUMENT; printf %s \"$answer\"", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.1.2.3/24"}}, 1},
+		"is a script whose answer is a helper's": {"conf=$(cat); read -r answer <$ARGUMENT; printf %s \"$answer\" | sed s/10.1/10.9/", ok, []string{"wrapped"}, event.Result{IPs: []string{"10.9.2.3/24"}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := plugin(t, "wrapped", test.script)
@@ -49,7 +50,7 @@ func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 			if err := os.Symlink(self, filepath.Join(filepath.Dir(cmd.Path), "answer")); err != nil {
 				t.Fatal(err)
 			}
-			cmd.Env = append(cmd.Env, "ARGUMENT="+test.answer, "CNI_BIN="+filepath.Dir(cmd.Path))
+			cmd.Env = append(cmd.Env, "ARGUMENT="+answerFile(t, test.answer), "CNI_BIN="+filepath.Dir(cmd.Path))
 			cmd.Stdin, cmd.Stderr = strings.NewReader(outer+"\n"), os.Stderr
 			var out strings.Builder
 			cmd.Stdout = &out

@@ -162,7 +162,11 @@ func isHex(s, pattern string) bool {
 
 // spells tells whether an address is a secret in disguise: sixteen bytes have room for text.
 func (c *Call) spells(address string) bool {
+	address, _, _ = strings.Cut(address, "/")
 	a, err := netip.ParseAddr(address)
+	if with, is := netip.ParseAddrPort(address); is == nil {
+		a, err = with.Addr(), nil
+	}
 	if err != nil || !a.Is6() {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -16,78 +17,224 @@ import (
 // it is harmless.
 func (c *Call) Configuration(b []byte) bool {
 	defer c.index()
-	decoder := json.NewDecoder(bytes.NewReader(b))
-	decoder.UseNumber()
-	var all any
-	if decoder.Decode(&all) != nil {
+	if !json.Valid(b) {
 		c.value(string(b))
 		return false
 	}
 	c.told++
 	c.awaits--
-	c.walk("", 0, all)
+	c.walk(b, place{})
 	return true
 }
 
+// Lost says that a plugin was told more than is kept: nobody knows what may be repeated, and
+// only listed words stay.
+func (c *Call) Lost() { c.lost, c.asked = true, nil }
+
+// Environment takes what a plugin was told by its environment, and by the arguments of CNI:
+// "key=value". What names the call is given to Name before.
+func (c *Call) Environment(variables ...string) {
+	defer c.index()
+	for _, variable := range variables {
+		key, value, _ := strings.Cut(variable, "=")
+		if !c.names[value] && len(value) <= maxValue {
+			c.text(value, place{key: key, depth: 1, secret: confidential(key)})
+		}
+	}
+}
+
+// Arguments takes what a plugin was told on its command line.
+func (c *Call) Arguments(all ...string) {
+	defer c.index()
+	for _, argument := range all {
+		if strings.HasPrefix(argument, "-") && strings.Contains(argument, "=") {
+			c.Environment(strings.TrimLeft(argument, "-"))
+		} else if !c.names[argument] && len(argument) <= maxValue {
+			c.text(argument, place{})
+		}
+	}
+}
+
+// maxValue bounds what is kept of one variable or argument, in bytes: what plugins are told
+// on their standard input is kept up to that.
+const maxValue = 32 << 10
+
 // repeatable are the keys of a configuration (CNI specification, its reference plugins and
-// those that many nodes have) whose values everybody may know, as long as they have a harmless
+// those that many nodes have) and of environments (environ(7)) whose values everybody may know, as long as they have a harmless
 // form.
 func repeatable(key string) bool {
 	switch key {
 	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu", "vlan", "vlanId", "subnet", "gateway",
 		"dst", "gw", "datastore_type", "log_level", "logLevel", "pluginLogLevel", "nodename", "linkInContainer", "backend", "externalSetMarkChain", "chain", "policy",
-		"address", "range", "rangeStart", "rangeEnd", "rangeset", "proto", "protocol", "hostPort", "containerPort", "hostIP", "mac", "version", "vethPrefix":
+		"address", "range", "HOME", "HOSTNAME", "LANG", "LOGNAME", "NODE_NAME", "SHELL", "TERM", "USER", "rangeStart", "rangeEnd", "rangeset", "proto", "protocol", "hostPort", "containerPort", "hostIP", "mac", "version", "vethPrefix":
 		return true
 	}
 	return false
 }
 
-// walk takes the values of a configuration. depth counts the objects around: a name is the
-// network's only at the top, or of a delegate.
-func (c *Call) walk(key string, depth int, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, inner := range v {
-			if !c.form(k, true) {
-				c.value(k)
-			}
-			c.walk(k, depth+1, inner)
-		}
-	case []any:
-		for _, inner := range v {
-			c.walk(key, depth, inner)
-		}
-	case json.Number:
-		c.walk(key, depth, v.String())
+// place is where in a configuration a value stands.
+type place struct {
+	key, above string // its key, and that of the object it is in
+	depth      int    // how many objects are around
+	secret     bool   // a key on the way says so
+	previous   bool   // it is what another plugin answered
+}
+
+// walk takes the values of a configuration that is valid. Keys may come twice in an object, and
+// each plugin decides which of them it takes.
+func (c *Call) walk(b []byte, at place) {
+	in := json.NewDecoder(bytes.NewReader(b))
+	in.UseNumber()
+	c.next(in, at)
+}
+
+// next takes the next value; false at the end of what it is in.
+func (c *Call) next(in *json.Decoder, at place) bool {
+	token, err := in.Token()
+	if err != nil {
+		return false
+	}
+	switch v := token.(type) {
 	case string:
-		c.text(key, depth, v)
+		c.text(v, at)
+	case json.Number:
+		c.text(v.String(), at)
+	case json.Delim:
+		if v == '[' {
+			for c.next(in, at) { //nolint:revive // until its end
+			}
+		}
+		if v == '{' {
+			c.object(in, at)
+		}
+		return v == '[' || v == '{'
+	}
+	return true
+}
+
+func (c *Call) object(in *json.Decoder, at place) {
+	for {
+		token, _ := in.Token()
+		key, is := token.(string)
+		if !is { // its end
+			return
+		}
+		if !c.form(key, true) {
+			c.value(key)
+		}
+		c.next(in, place{key: key, above: at.key, depth: at.depth + 1, secret: at.secret || confidential(key), previous: at.previous || key == "prevResult"})
 	}
 }
 
-// text takes a value that is a string.
-func (c *Call) text(key string, depth int, v string) {
-	known := repeatable(key) || key == "name" && depth == 1 || strings.HasPrefix(v, "/")
-	if !names(key) && (isAddress(v) || known && c.form(v, true)) {
+// text takes a value that is a string or a number.
+func (c *Call) text(v string, at place) {
+	if at.secret {
+		if confidential(at.key) {
+			c.secret(v)
+		}
+		c.value(v)
 		return
 	}
-	if depth <= 2 && (key == "type" || key == "name" && depth == 1) {
+	switch {
+	case isAddress(v) && !c.spells(v), in(v), repeatable(at.key) && c.form(v, true), at.key == "name" && at.depth == 1 && c.form(v, true):
+		return
+	case at.key == "name" && at.depth == 1, at.key == "type" && (at.depth == 1 || at.depth == 2 && nested(at.above)):
 		c.Name(v) // which leaves in a span
 		return
+	case at.previous && at.key == "name" && len(v) <= maxInterface: // which left when it was answered, or was there before
+		c.Name(v)
+		return
 	}
-	var inner any
-	if strings.HasPrefix(strings.TrimSpace(v), "{") && json.Unmarshal([]byte(v), &inner) == nil {
-		c.walk(key, depth, inner)
+	if strings.HasPrefix(v, "/") {
+		c.path(v)
+		return
+	}
+	if inner := strings.TrimSpace(v); strings.HasPrefix(inner, "{") && json.Valid([]byte(inner)) {
+		c.walk([]byte(inner), at)
 		return
 	}
 	c.value(v)
 }
 
+// maxInterface is how long the name of an interface is (IFNAMSIZ, less the NUL).
+const maxInterface = 15
+
+// nested tells whether what stands below a key is told to another plugin.
+func nested(key string) bool {
+	switch key {
+	case "ipam", "delegate", "delegates", "plugins":
+		return true
+	}
+	return false
+}
+
+// path takes a value that is a path, or several (PATH): of its parts those must not be repeated
+// that could not leave in one.
+func (c *Call) path(v string) {
+	for path := range strings.SplitSeq(v, ":") {
+		parts := strings.Split(path, "/")
+		for i, part := range parts {
+			switch {
+			case part == "" || c.names[part] || c.form(part, true):
+			case !system(parts[:i]):
+				c.value(part)
+			default:
+				for piece := range strings.FieldsFuncSeq(part, func(r rune) bool { return strings.ContainsRune("-._", r) }) {
+					if !wordlike(piece) {
+						c.value(piece)
+					}
+				}
+			}
+		}
+	}
+}
+
+// paths takes those below a folder that every system has out of a value with several words.
+func (c *Call) paths(v string) string {
+	if !strings.Contains(v, " /") {
+		return v
+	}
+	return strings.Join(slices.DeleteFunc(strings.Fields(v), func(word string) bool {
+		is := system(strings.Split(word, "/"))
+		if is {
+			c.path(word)
+		}
+		return is
+	}), " ")
+}
+
+// confidential tells whether a key is called as secrets are.
+func confidential(key string) bool {
+	low := lower(key)
+	for _, word := range [...]string{"passw", "passphrase", "secret", "token", "apikey", "credential", "authoriz", "bearer", "cookie", "private"} {
+		if strings.Contains(low, word) {
+			return true
+		}
+	}
+	for piece := range strings.FieldsFuncSeq(key, func(r rune) bool { return !isLetter(byte(r)) || r > 'z' }) {
+		for piece != "" {
+			word := lower(piece[:hump(piece)])
+			piece = piece[len(word):]
+			switch word {
+			case "key", "keys", "auth", "pass", "pwd", "psk", "pin":
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // common is what is no secret inside of a value: addresses, and what many texts have.
-var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
+var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
 
 // value takes one that must not be repeated, and what it may be decoded to.
 func (c *Call) value(v string) {
 	for _, part := range common.Split(v, -1) {
+		if strings.HasPrefix(part, "/") && part != v { // of a URL
+			c.path(part)
+			continue
+		}
+		part = c.paths(part)
 		c.secret(part)
 		for piece := range strings.FieldsFuncSeq(part, func(r rune) bool { return strings.ContainsRune(" \t\n\r:;,@&?=/'\"", r) }) {
 			if piece != part && len(piece) >= shortest && !listed(piece) {

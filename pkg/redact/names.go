@@ -9,17 +9,17 @@ import (
 // Program returns what may leave of a program's name. It is a file's name, and mostly in no
 // list; so it may also be words that are in none, as long as they look like some.
 func (c *Call) Program(name string) string {
-	if c.Harmless(name) || wordlike(name) && !c.Repeats(name) {
+	if c.Harmless(name) || !c.lost && wordlike(name) && !c.Repeats(name) {
 		return name
 	}
 	return placeholder(name)
 }
 
 // wordlike tells whether a name is made of what people type: short words in one case, with a
-// number behind them perhaps.
+// number behind them perhaps; and what the kernel puts between them ("kworker/u8:2+netns").
 func wordlike(name string) bool {
 	pieces := 0
-	for piece := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("-._+", r) }) {
+	for piece := range strings.FieldsFuncSeq(name, func(r rune) bool { return strings.ContainsRune("-._+/:()", r) }) {
 		word := strings.TrimRight(piece, "0123456789")
 		if pieces++; pieces > maxParts || len(word) > maxTyped || len(piece)-len(word) > maxSuffix || strings.Trim(word, letters) != "" {
 			return false
@@ -38,7 +38,7 @@ const maxTyped = 15
 // Argument tells whether a command's argument may leave that is a name: of an interface, a
 // table, a chain.
 func (c *Call) Argument(s string) bool {
-	return c.Harmless(s) || isInterface(s) && !c.Repeats(s)
+	return c.Harmless(s) || !c.lost && isInterface(s) && !c.Repeats(s)
 }
 
 // predictable are the names that udev gives (systemd.net-naming-scheme(7)): "enp3s0f1np1".

@@ -38,6 +38,7 @@ type Call struct {
 	indexed int             // how many values are in plain and folded
 	told    int             // how many configurations are known
 	awaits  int             // and how many are not, yet
+	lost    bool            // one of them is not kept whole
 }
 
 // Await says that a plugin of the call was started: until its configuration is here, nobody
@@ -45,7 +46,7 @@ type Call struct {
 func (c *Call) Await() { c.awaits++ }
 
 // whole tells whether all that the call's plugins were told is known.
-func (c *Call) whole() bool { return c.told > 0 && c.awaits <= 0 }
+func (c *Call) whole() bool { return c.told > 0 && c.awaits <= 0 && !c.lost }
 
 // Name adds what the call itself is named by: pod, namespace, network, interface, container
 // id, plugin. It leaves with every span, so texts may repeat it.
@@ -77,20 +78,46 @@ const (
 func (c *Call) Message(s string) string {
 	t := &text{call: c, s: s, cut: make([]cut, len(s))}
 	c.repeated(s, t.cut)
+	c.counted(s, t.cut)
 	t.chunks()
 	return t.String()
 }
 
-// Path returns what may leave of a path: each of its parts by itself.
+// Path returns what may leave of a path: each of its parts by itself, and below a folder that
+// every system has also what looks as if somebody typed it.
 func (c *Call) Path(path string) string {
-	var b strings.Builder
-	for i, part := range strings.Split(path, "/") {
-		if i > 0 {
-			b.WriteByte('/')
+	parts, spots, at := strings.Split(path, "/"), c.spots(path), 0
+	for i, part := range parts {
+		marked := slices.Contains(spots[at:at+len(part)], goes)
+		at += len(part) + 1
+		if part != "" && !c.names[part] && (marked || !c.Harmless(part) && (c.lost || !system(parts[:i]) || !wordlike(part) || c.Repeats(part))) {
+			parts[i] = placeholder(part)
 		}
-		b.WriteString(c.Word(part))
 	}
-	return b.String()
+	return strings.Join(parts, "/")
+}
+
+// system tells whether a path begins as those do that every system has (hier(7)).
+func system(parts []string) bool {
+	if len(parts) < 2 || parts[0] != "" {
+		return false
+	}
+	switch parts[1] {
+	case "bin", "boot", "dev", "etc", "host", "lib", "lib64", "media", "mnt", "opt", "proc", "run", "sbin", "srv", "sys", "tmp", "usr", "var":
+		return true
+	}
+	return false
+}
+
+// Apart returns which of several words stand for what the call was told if they are read one
+// after another.
+func (c *Call) Apart(words []string) []bool {
+	spots, repeats, at := c.spots(strings.Join(words, " ")), make([]bool, len(words)), 0
+	for i, word := range words {
+		repeats[i] = slices.Contains(spots[at:at+len(word)], goes)
+		at += len(word) + 1
+	}
+	return repeats
 }
 
 // Word returns a single word, or a placeholder for it.
@@ -110,7 +137,7 @@ func (c *Call) Harmless(s string) bool {
 	if harmless, known := c.asked[s]; known {
 		return harmless
 	}
-	harmless := c.form(s, true) && !c.Repeats(s)
+	harmless := c.form(s, !c.lost) && !c.Repeats(s)
 	if c.asked == nil || len(c.asked) >= maxAsked {
 		c.asked = map[string]bool{}
 	}

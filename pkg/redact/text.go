@@ -170,7 +170,7 @@ func (t *text) part(from, to int) {
 		}
 		return
 	}
-	if with, ok := rounded(s); ok && t.told() && !t.marked(from, to) {
+	if with, ok := rounded(s); ok && t.told() && !t.marked(from, to) && !t.call.Repeats(with) {
 		t.remove(from, to)
 		t.replace(from, with)
 		return

@@ -28,9 +28,11 @@ func (s *stage) outputs(toml string, happens func(round string)) outputs {
 	check(s.T, s.scope.Stop())
 	out.add("first log", s.scope.LogText())
 
-	toml += "[log]\nlevel = \"debug\"\n"
+	toml += "[log]\nlevel = \"debug\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n"
 	s.startScope(scope.Options{TOML: toml + fmt.Sprintf("[export.file]\npath = %q\n", spans)})
 	happens("run")
+	_, text := s.ask("/metrics", "application/openmetrics-text; version=1.0.0")
+	out.add("metrics", text)
 	check(s.T, s.scope.Stop())
 	out.add("log of run", s.scope.LogText())
 	out.add("OTLP file", string(s.read(spans)))

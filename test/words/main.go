@@ -6,7 +6,7 @@
 //
 // A word is taken if it is among the most common ones; if it is in a dictionary, and in the
 // sentences (comments and messages) of more than one source file; or in the messages of
-// several: "netns" is in no dictionary.
+// several: "netns" is in no dictionary, nor is "CIDR".
 package main
 
 import (
@@ -35,7 +35,7 @@ const (
 // sentence is a text that somebody is to read; piece is what may be a word in one.
 var (
 	sentence = regexp.MustCompile(`[A-Za-z]+ [A-Za-z]`)
-	piece    = regexp.MustCompile(`(?:^|[\s"'(\[:,/=])([A-Za-z][a-z]+)(?:[\s"')\].:,;/=]|$)`)
+	piece    = regexp.MustCompile(`(?:^|[\s"'(\[:,/=])([A-Za-z][a-z]+|[A-Z]{3,8}s?)(?:[\s"')\].:,;/=]|$)`)
 )
 
 func main() {

@@ -1,0 +1,117 @@
+package redact
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// each writes every byte of a secret in one way.
+func each(s, format, between string) string {
+	var all []string
+	for i := range len(s) {
+		all = append(all, fmt.Sprintf(format, s[i]))
+	}
+	return strings.Join(all, between)
+}
+
+// What is spelled byte by byte has pieces that look like small numbers, versions, addresses and
+// letters, each of them harmless.
+func TestNothingIsSpelledByteByByte(t *testing.T) {
+	const secret = "Xq7Canary9ZtSecret"
+	for _, message := range []string{
+		each(secret, "x%02x", " "), each(secret, "%02xh", ", "), each(secret, "\\u%04x", " "), each(secret, "&#x%x;", ""), each(secret, "&#%d;", ""),
+		each(secret, "\\%o", " "), each(secret, "\\%o", ""), each(secret, "%d", " and "), each(secret, "%c", " and "), each(secret, "b%d", " "),
+		"88.113.55.67 97.110.97.114 121.57.90.116 83.101.99.114", "88.113.55 67.97.110 97.114.121 57.90.116 83.101.99", "88-113 55-67 97-110 97-114 121-57",
+		"0:88 1:113 2:55 3:67 4:97 5:110 6:97 7:114", "5871:3743:616e:6172:795a:7453:6563:7265",
+	} {
+		var c Call
+		c.Configuration([]byte(`{"name":"n","type":"x","p":"` + secret + `"}`))
+		out := withoutPlaceholders(c.Message("refused " + message + " at once"))
+		if !strings.HasPrefix(out, "refused ") || !strings.HasSuffix(out, " at once") || strings.ContainsAny(strings.Trim(out, "refusdatonc "), "0123456789") {
+			t.Errorf("%s:\n%q", message, out)
+		}
+	}
+}
+
+// A key says that what it has is a secret, whatever that looks like and however deep it lies; a
+// key that everybody knows only says so of what is nobody's secret.
+func TestWhatAKeySaysOfItsValue(t *testing.T) {
+	for configuration, secret := range map[string]string{
+		`{"auth":{"type":"Xq7Canary9ZtSecret"}}`:                  "Xq7Canary9ZtSecret",
+		`{"auth":{"version":"correct-horse-battery-staple"}}`:     "correct-horse-battery-staple",
+		`{"secrets":{"address":"correct/horse/battery"}}`:         "correct/horse/battery",
+		`{"passwords":["/correct/horse/battery"]}`:                "/correct/horse/battery",
+		`{"tokenData":{"mode":"correct.horse.battery"}}`:          "correct.horse.battery",
+		`{"accessKeyId":"correct_horse_battery"}`:                 "correct_horse_battery",
+		`{"token":"correct horse battery staple","token":"x"}`:    "correct horse battery staple",
+		`{"password":"10.20.30.40"}`:                              "10.20.30.40",
+		`{"password":"1h45m30s"}`:                                 "1h45m30s",
+		`{"password":"elephant"}`:                                 "elephant",
+		`{"x":"{\"password\":\"correct horse\"}"}`:                "correct horse",
+		`{"type":"portmap","prevResult":{"password":"abcdefgh"}}`: "abcdefgh",
+	} {
+		var c Call
+		c.Configuration([]byte(configuration))
+		if out, is := leaked(c.Message("login "+secret+" refused"), secret); is {
+			t.Errorf("%s: %q", configuration, out)
+		}
+	}
+	for configuration, stays := range map[string]string{
+		`{"ipMasqBackend":"nftables"}`: "no backend nftables",
+		`{"prevResult":{"interfaces":[{"name":"veth1a2b3c4d"},{"name":"eth0","sandbox":"/var/run/netns/cni-x"}]}}`: "no link veth1a2b3c4d",
+		`{"server":"https://[fd00:1234:5678::1]:443"}`:                                                             "dial fd00:1234:5678::1",
+		`{"ipam":{"type":"dhcp","daemonSocketPath":"/tmp/Xq7Canary9ZtSecret/001/dhcp.sock"}}`:                      "dial unix dhcp.sock",
+		`{"authFile":"x","ipam":{"type":"static","addresses":[{"address":"10.1.2.3/24"}]}}`:                        "no address 10.1.2.3/24",
+	} {
+		var c Call
+		c.Configuration([]byte(configuration))
+		if out := c.Message(stays); out != stays {
+			t.Errorf("%s: %q", configuration, out)
+		}
+	}
+}
+
+// What is told by environment and arguments is not repeated, but for what names the call.
+func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
+	var c Call
+	c.Name("web-1", "shop")
+	c.Configuration([]byte(`{"name":"n","type":"x"}`))
+	c.Environment("PATH=/usr/bin:/opt/cni/bin", "PHRASE=correct horse battery", "DB=Summer2026Winter1", "HTTP_PROXY=http://root:h4rd-pass@10.1.2.3:3128", "K8S_POD_NAME=web-1", "PIN=elephants7")
+	c.Arguments("--phrase=quick-brown-dog")
+	for message, want := range map[string]string{
+		"login correct-horse-battery refused":             "login ‹base64 21› refused",
+		"login Summer2026Winter1 refused":                 "login ‹base64 17› refused",
+		"login elephants7 refused":                        "login ‹text 10› refused",
+		"quick-brown-dog":                                 "‹text 15›",
+		"pod web-1 of shop in /opt/cni/bin from 10.1.2.3": "pod web-1 of shop in /opt/cni/bin from 10.1.2.3",
+	} {
+		if got := c.Message(message); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Nor does a path or a command hold in parts what it must not hold in one.
+func TestPartsAreReadOneAfterAnother(t *testing.T) {
+	var c Call
+	c.Configuration([]byte(`{"name":"n","type":"x","a":"correct horse battery staple","b":"tiny/wolf/den/fox","long":"xkqzjvbnwprt"}`))
+	for _, path := range []string{"/opt/correct/horse/battery/staple", "/run/tiny/wolf/den/fox", "/run/lock/xkqz/jvbn/wprt"} {
+		if got := c.Path(path); strings.Contains(got, "horse") || strings.Contains(got, "wolf") || strings.Contains(got, "xkqz") {
+			t.Errorf("%s leaves as %s", path, got)
+		}
+	}
+	if got := c.Apart([]string{"link", "correct", "horse", "up"}); fmt.Sprint(got) != "[false true true false]" {
+		t.Error(got)
+	}
+	// Whoever waits for a lock needs its name.
+	for _, path := range []string{"/run/cniscope-rig/r0/cni/ipam/host-local-s-lock/lock", "/var/run/openvswitch/kube-ovn-daemon.sock", "/run/xtables.lock"} {
+		if got := c.Path(path); got != path {
+			t.Errorf("%s leaves as %s", path, got)
+		}
+	}
+	c.Lost()
+	if got := c.Path("/run/xkqzv.sock") + c.Program("xkqz") + c.Word("10.1.2.3"); strings.Contains(got, "xkqz") || strings.Contains(got, "10.1") {
+		t.Errorf("nobody knows what it was told: %s", got)
+	}
+}
