@@ -136,7 +136,7 @@ func (c *Call) text(v string, at place) {
 		return
 	}
 	switch {
-	case isAddress(v) && !c.spells(v), in(v), repeatable(at.key) && c.form(v, true), at.key == "name" && at.depth == 1 && c.form(v, true):
+	case isAddress(v) && !c.spells(v), in(v), repeatable(at.key) && (c.form(v, true) || wordlike(v) || isInterface(v)), at.key == "name" && at.depth == 1 && c.form(v, true):
 		return
 	case at.key == "name" && at.depth == 1, at.key == "type" && (at.depth == 1 || at.depth == 2 && nested(at.above)):
 		c.Name(v) // which leaves in a span
