@@ -76,7 +76,7 @@ func (o *overload) take(e event.Event, log *slog.Logger) {
 	}
 	switch {
 	case began:
-		log.Warn("overloaded: CNI calls do more than is followed; what that touches is marked as partial", o.fields()...)
+		log.Warn("overloaded: CNI calls have more to tell than is read in time; what is lost is said on the calls that it touches", o.fields()...)
 	case now-o.last >= int64(calmFor):
 		log.Info("no longer overloaded", append([]any{"after", time.Duration(o.last - o.since.Load()).Round(time.Millisecond)}, o.fields()...)...)
 		o.since.Store(0)
@@ -88,5 +88,9 @@ func (o *overload) fields() []any {
 	for _, reason := range slices.Sorted(maps.Keys(o.lost)) {
 		lost = append(lost, fmt.Sprintf("%d %s", o.lost[reason], reason))
 	}
-	return []any{"lost", strings.Join(lost, ", "), "lag", time.Duration(o.most).Round(time.Millisecond)}
+	fields := []any{"lag", time.Duration(o.most).Round(time.Millisecond)}
+	if len(lost) > 0 {
+		fields = append(fields, "lost", strings.Join(lost, ", "))
+	}
+	return fields
 }

@@ -67,7 +67,7 @@ func TestEveryExecIsInTheTraceUnderItsParent(t *testing.T) {
 			s.sameExecs(want, all)
 			s.identified(all, nri)
 			s.underContainerd(all, 20)
-			if lost := strings.Count(s.scope.LogText(), "overloaded:"); lost > 0 {
+			if lost := s.losses(); lost > 0 {
 				t.Error("cniscope lost events")
 			}
 			said := strings.Count(s.scope.LogText(), "going on without nri")

@@ -108,7 +108,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 			}
 		}
 	}
-	lost := strings.Count(s.scope.LogText(), "events were lost") + strings.Count(s.scope.LogText(), "overloaded:")
+	lost := s.losses()
 	if lost > 0 {
 		t.Error("cniscope lost events")
 	}
