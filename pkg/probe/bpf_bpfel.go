@@ -16,6 +16,9 @@ import (
 type bpfAccount struct {
 	_         structs.HostLayout
 	Whole     uint64
+	Mark      uint64
+	Before    uint32
+	Since     uint32
 	Processes int32
 	Threads   int32
 }

@@ -103,6 +103,43 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 	}
 }
 
+// Also while nobody reads, one that floods leaves room for all others. Before: it had as much
+// as is read in that time at best, which was the whole ring where a reader was kept from it.
+func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
+	flooder, other := acting(t, "flood", "200000"), plugin(t, "other", "true; (sleep 0.01; true); sh -c true; exit 3")
+	o := observeProbe(t, Options{Ring: 256 << 10}, func(_ *Probe, o *observed) {
+		o.mu.Lock() // whoever takes the events waits
+		defer o.mu.Unlock()
+		if err := flooder.Run(); err != nil {
+			t.Error(err)
+		}
+		if err := other.Run(); err == nil {
+			t.Error("the other plugin fails, and must be seen to")
+		}
+	})
+	var guilty event.Process
+	var programs []string
+	for _, x := range o.execs() {
+		if x.Name == "flood" && x.Root {
+			guilty = x.Process
+			continue
+		}
+		programs = append(programs, x.Name)
+		if e := o.exit(x.Process); e == nil || e.Unseen {
+			t.Errorf("%s has no end: %+v", x.Name, e)
+		}
+	}
+	slices.Sort(programs)
+	if want := []string{"other", "sh", "sleep"}; !slices.Equal(programs, want) {
+		t.Errorf("the other plugin ran %q", programs)
+	}
+	for _, l := range all[*event.Lost](o) {
+		if l.Reason != "over quota" || l.Process != guilty {
+			t.Errorf("lost: %+v", l)
+		}
+	}
+}
+
 // One that starts processes without end has a quarter of the table, and what it starts
 // beyond that is not followed, nor becomes a root of its own, though it is privileged and has
 // CNI_COMMAND in its environment. Before: the table was full, and the next plugin unseen.

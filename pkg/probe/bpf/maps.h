@@ -138,6 +138,8 @@ struct {
  * gains nothing; and where an account is missing it begins with nothing left. */
 struct account {
 	__u64 whole;     /* when its quota is whole again, monotonic ns */
+	__u64 mark;      /* a place in the ring */
+	__u32 before, since; /* bytes that it sent before that, as far as they may be unread, and since */
 	__s32 processes; /* below it in the table */
 	__s32 threads;   /* … in calls */
 };
@@ -210,11 +212,27 @@ static __always_inline bool untrack(__u32 tgid, const struct process *p)
 #define BYTE_NS 238
 #define RECORD_BYTES 128
 
+/* Whether what a root has in the ring unread leaves room for more of its own: an eighth of
+ * the ring, so that it does not matter to others how slowly that is read. Whenever all before
+ * the mark has been read, the mark is set anew. */
+static __always_inline bool has_room(struct account *a, __u64 size, __u64 shares)
+{
+	if (bpf_ringbuf_query(&events, BPF_RB_CONS_POS) >= a->mark) {
+		a->before = a->since;
+		a->since = 0;
+		a->mark = bpf_ringbuf_query(&events, BPF_RB_PROD_POS);
+	}
+	if (a->before + a->since + size > shares * ring_high / 2)
+		return false;
+	__sync_fetch_and_add(&a->since, size);
+	return true;
+}
+
 /* Whether a root can pay for a record, and then it has: a token bucket of which only the
  * time is kept when it will be full again. Where CPUs meet, one of them may be let off. */
-static __always_inline bool pays(const struct task_key *root, __u64 now, __u64 size, __u64 ahead)
+static __always_inline bool pays(const struct task_key *root, __u64 now, __u64 size, __u64 shares)
 {
-	__u64 cost = (size + RECORD_BYTES) * BYTE_NS, whole;
+	__u64 cost = (size + RECORD_BYTES) * BYTE_NS, ahead = shares * quota, whole;
 	struct account *a = bpf_map_lookup_elem(&accounts, root);
 
 	if (!a) {
@@ -222,6 +240,8 @@ static __always_inline bool pays(const struct task_key *root, __u64 now, __u64 s
 
 		return !bpf_map_update_elem(&accounts, root, &bare, BPF_NOEXIST);
 	}
+	if (!has_room(a, size, shares))
+		return false;
 	whole = a->whole;
 	if (whole < now) {
 		a->whole = now + cost;
@@ -257,7 +277,7 @@ static __always_inline void send(void *event, __u64 size, const struct process *
 {
 	struct head *h = event;
 
-	if (p->root.tgid && !pays(&p->root, h->time, size, h->kind == KIND_CALL ? quota : 2 * quota))
+	if (p->root.tgid && !pays(&p->root, h->time, size, h->kind == KIND_CALL ? 1 : 2))
 		lose(LOST_QUOTA, &p->root);
 	else
 		put(event, size, p, wake);
