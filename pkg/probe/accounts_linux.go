@@ -37,6 +37,15 @@ func (p *Probe) leave(process *bpfProcess) {
 	_ = p.objects.Accounts.Put(process.Root, a)
 }
 
+// disconnect counts a connection that the reader took out of the kernel's table.
+func (p *Probe) disconnect(root taskKey) {
+	var a bpfAccount
+	if p.objects.Accounts.Lookup(root, &a) == nil && a.Conns > 0 {
+		a.Conns--
+		_ = p.objects.Accounts.Put(root, a)
+	}
+}
+
 // forgetAccounts drops those of roots that have no process, and had none at the sweep
 // before. It returns what the next one is to be given.
 func (p *Probe) forgetAccounts(live map[taskKey]bool, before map[taskKey]bool) (idle map[taskKey]bool) {

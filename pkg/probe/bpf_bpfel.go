@@ -21,6 +21,8 @@ type bpfAccount struct {
 	Since     uint32
 	Processes int32
 	Threads   int32
+	Conns     int32
+	Pad       uint32
 }
 
 type bpfAnchor struct {
@@ -36,7 +38,8 @@ const (
 	bpfBeliefANCHORED    bpfBelief = 0
 	bpfBeliefSHARE_TAKEN bpfBelief = 1
 	bpfBeliefSHARE_LEFT  bpfBelief = 2
-	bpfBeliefBELIEFS     bpfBelief = 3
+	bpfBeliefOUTCASTS    bpfBelief = 3
+	bpfBeliefBELIEFS     bpfBelief = 4
 )
 
 type bpfCall struct {
@@ -70,7 +73,8 @@ const (
 	bpfCounterLOST_CALLS bpfCounter = 3
 	bpfCounterLOST_SHARE bpfCounter = 4
 	bpfCounterLOST_QUOTA bpfCounter = 5
-	bpfCounterCOUNTERS   bpfCounter = 6
+	bpfCounterLOST_CONNS bpfCounter = 6
+	bpfCounterCOUNTERS   bpfCounter = 7
 )
 
 type bpfExecEvent struct {
@@ -214,6 +218,7 @@ const (
 	bpfMapCounters      = "counters"
 	bpfMapEvents        = "events"
 	bpfMapLosses        = "losses"
+	bpfMapOutcasts      = "outcasts"
 	bpfMapProcesses     = "processes"
 	bpfMapScratches     = "scratches"
 	bpfMapSlips         = "slips"
@@ -298,6 +303,7 @@ type bpfMapSpecs struct {
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Events    *ebpf.MapSpec `ebpf:"events"`
 	Losses    *ebpf.MapSpec `ebpf:"losses"`
+	Outcasts  *ebpf.MapSpec `ebpf:"outcasts"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
 	Scratches *ebpf.MapSpec `ebpf:"scratches"`
 	Slips     *ebpf.MapSpec `ebpf:"slips"`
@@ -354,6 +360,7 @@ type bpfMaps struct {
 	Counters  *ebpf.Map `ebpf:"counters"`
 	Events    *ebpf.Map `ebpf:"events"`
 	Losses    *ebpf.Map `ebpf:"losses"`
+	Outcasts  *ebpf.Map `ebpf:"outcasts"`
 	Processes *ebpf.Map `ebpf:"processes"`
 	Scratches *ebpf.Map `ebpf:"scratches"`
 	Slips     *ebpf.Map `ebpf:"slips"`
@@ -369,6 +376,7 @@ func (m *bpfMaps) Close() error {
 		m.Counters,
 		m.Events,
 		m.Losses,
+		m.Outcasts,
 		m.Processes,
 		m.Scratches,
 		m.Slips,

@@ -21,6 +21,8 @@ type insideAccount struct {
 	Since     uint32
 	Processes int32
 	Threads   int32
+	Conns     int32
+	Pad       uint32
 }
 
 type insideCall struct {

@@ -86,6 +86,7 @@ func (p *Probe) loadInside(kernel *btf.Spec) error {
 		return fmt.Errorf("reading the embedded programs: %w", err)
 	}
 	p.shape(spec)
+	spec.Maps["contentions"].MaxEntries = uint32(p.options.Processes)
 	if err := errors.Join(p.constants(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["agent_depth"].Set(uint8(p.options.Depth))); err != nil {
 		return fmt.Errorf("setting options: %w", err)
 	}
@@ -139,7 +140,10 @@ func (in *insides) close(now int64) error {
 // tell of their ends. Call it when the gate has been closed.
 func (p *Probe) forgetCalls() {
 	clearMap[uint32, bpfCall](p.objects.Calls)
-	clearMap[uint64, insideConn](p.inside.maps.Conns)
+	removeFrom(p.inside.maps.Conns, func(_ uint64, c *insideConn) bool {
+		p.disconnect(c.P.Root)
+		return true
+	})
 	clearMap[insidePair, insideHalf](p.inside.maps.Pairs)
 	clearMap[uint32, insideContended](p.inside.maps.Contentions)
 }
@@ -154,7 +158,11 @@ func (p *Probe) forgetGone(t *table) {
 	}
 	removeFrom(p.inside.maps.Conns, func(_ uint64, c *insideConn) bool {
 		// What the kernel side follows may still be on its way to the reader.
-		return t.live[processKey(c.P.Self)] == nil && untracked(c.P.Self.Tgid)
+		if t.live[processKey(c.P.Self)] != nil || !untracked(c.P.Self.Tgid) {
+			return false
+		}
+		p.disconnect(c.P.Root)
+		return true
 	})
 	var conn insideConn
 	removeFrom(p.inside.maps.Pairs, func(_ insidePair, h *insideHalf) bool {

@@ -145,7 +145,23 @@ func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
 // CNI_COMMAND in its environment. Before: the table was full, and the next plugin unseen.
 func TestNoRootTakesTheWholeTable(t *testing.T) {
 	const processes = 64
-	greedy := plugin(t, "greedy", "i=0; while [ $i -lt 200 ]; do sleep 2 & i=$((i+1)); done; wait")
+	for how, test := range map[string]struct {
+		start string
+		most  int
+	}{
+		"children": {"sleep 2 &", processes/4 + 3},
+		// Before: what was not followed became a root when it had lost its parent, took all of
+		// the share of those that the runtime did not start, and threads' places.
+		"orphans": {"(sh -c 'sleep 0.3; sleep 2' &);", 600}, // those that end make room
+	} {
+		t.Run(how, func(t *testing.T) {
+			noRootTakesTheWholeTable(t, processes, test.most, "i=0; while [ $i -lt 200 ]; do "+test.start+" i=$((i+1)); done; sleep 3")
+		})
+	}
+}
+
+func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) {
+	greedy := plugin(t, "greedy", script)
 	other := plugin(t, "other", "sleep 0.01; (sleep 0.01; true)")
 	o := observeProbe(t, Options{Processes: processes}, func(_ *Probe, o *observed) {
 		if err := greedy.Start(); err != nil {
@@ -174,7 +190,7 @@ func TestNoRootTakesTheWholeTable(t *testing.T) {
 	if roots != 2 {
 		t.Errorf("%d roots: %+v", roots, execs)
 	}
-	if n := len(all[*event.Fork](o)); n > processes/4+3 {
+	if n := len(all[*event.Fork](o)); n > most {
 		t.Errorf("%d processes were followed", n)
 	}
 	for _, l := range all[*event.Lost](o) {

@@ -241,4 +241,5 @@ var reasons = [bpfCounterCOUNTERS]string{
 	bpfCounterLOST_CALLS: "system call table full",
 	bpfCounterLOST_SHARE: "share of the process table full",
 	bpfCounterLOST_QUOTA: "over quota",
+	bpfCounterLOST_CONNS: "connection table full",
 }

@@ -24,6 +24,7 @@ typedef _Bool bool;
 enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
+	BPF_EXIST = 2,
 };
 enum {
 	BPF_RB_NO_WAKEUP = 1,

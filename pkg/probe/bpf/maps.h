@@ -68,7 +68,8 @@ enum counter {
 	LOST_CALLS = 3, /* more threads in system calls than are followed */
 	LOST_SHARE = 4, /* what is believed without an anchor had its share of the table */
 	LOST_QUOTA = 5, /* a root had more to tell than it may */
-	COUNTERS = 6,
+	LOST_CONNS = 6, /* more connections than are followed */
+	COUNTERS = 7,
 };
 
 struct {
@@ -142,6 +143,8 @@ struct account {
 	__u32 before, since; /* bytes that it sent before that, as far as they may be unread, and since */
 	__s32 processes; /* below it in the table */
 	__s32 threads;   /* … in calls */
+	__s32 conns;     /* connections that are not over */
+	__u32 pad;
 };
 
 /* By the root. Each has at least one process in the table, so there is room for all. */

@@ -11,10 +11,10 @@ struct contended {
 	__u8 comm[16];
 };
 
-/* By thread: it waits for one at a time. */
+/* By thread: it waits for one at a time. Those that are in calls, and with as much room. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 8192);
 	__type(key, __u32);
 	__type(value, struct contended);
 } contentions SEC(".maps");
@@ -26,7 +26,7 @@ static __always_inline void contention_begins(void *lock, __u32 flags)
 	struct contended c = {}, *before;
 	struct task_struct *owner;
 
-	if (!(flags & LCB_F_MUTEX) || !bpf_map_lookup_elem(&processes, &tgid))
+	if (!(flags & LCB_F_MUTEX) || !bpf_map_lookup_elem(&processes, &tgid) || !bpf_map_lookup_elem(&calls, &tid))
 		return;
 	/* It is said twice: before spinning, and before going to sleep. */
 	before = bpf_map_lookup_elem(&contentions, &tid);

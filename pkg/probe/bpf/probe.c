@@ -59,6 +59,40 @@ static __always_inline bool add(__u32 tgid, const struct process *p, const struc
 	return true;
 }
 
+/* Who is not followed though its parent is, and all that it forks: when each was started. They
+ * do not become roots by having lost their parents. Looked at once there was one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64);
+} outcasts SEC(".maps");
+
+static __always_inline bool is_outcast(struct task_struct *task)
+{
+	__u32 *any = belief(OUTCASTS), tgid;
+	__u64 *start;
+
+	if (!any || !*any)
+		return false;
+	tgid = BPF_CORE_READ(task, tgid);
+	start = bpf_map_lookup_elem(&outcasts, &tgid);
+	return start && *start == BPF_CORE_READ(task, group_leader, start_boottime);
+}
+
+/* … but what an agent starts may be a plugin. */
+static __always_inline void cast_out(struct task_struct *child, bool agent)
+{
+	__u32 *any = belief(OUTCASTS), tgid = BPF_CORE_READ(child, tgid);
+	__u64 start = BPF_CORE_READ(child, group_leader, start_boottime);
+
+	if (agent)
+		return;
+	bpf_map_update_elem(&outcasts, &tgid, &start, BPF_ANY);
+	if (any)
+		*any = 1;
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -70,8 +104,11 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (child->pid != child->tgid) /* a thread */
 		return 0;
 	up = bpf_map_lookup_elem(&processes, &tgid);
-	if (!up)
+	if (!up) {
+		if (is_outcast(parent))
+			cast_out(child, false);
 		return 0;
+	}
 	key_of(child, &p.self);
 	p.parent = up->self;
 	p.root = up->root;
@@ -87,10 +124,13 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	/* Who is not told of is not followed: then it has no exec and no exit to tell either. */
 	if (!pays(&p.root, e.h.time, sizeof(e), 2)) {
 		lose(LOST_QUOTA, &p.root);
+		cast_out(child, p.agent);
 		return 0;
 	}
-	if (!add(child->tgid, &p, &p.root))
+	if (!add(child->tgid, &p, &p.root)) {
+		cast_out(child, p.agent);
 		return 0;
+	}
 	e.h.task = p.self;
 	e.parent = p.parent;
 	put(&e, sizeof(e), &p, false);
@@ -106,7 +146,7 @@ static __always_inline struct process *new_root(struct task_struct *task, enum c
 	struct process *up = bpf_map_lookup_elem(&processes, &above);
 
 	/* What was forked beyond the share of its root does not become a root by that. */
-	if (up && !up->agent)
+	if ((up && !up->agent) || is_outcast(task))
 		return 0;
 	key_of(task, &p.self);
 	p.root = p.self;

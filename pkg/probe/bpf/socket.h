@@ -20,10 +20,13 @@ struct conn {
 	__u32 pad;
 };
 
-/* By the client's socket. What is left when its process is gone the reader takes away. */
+#define CONNS 4096
+
+/* By the client's socket; a quarter for one root. What is left when its process is gone the
+ * reader takes away. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, CONNS);
 	__type(key, __u64);
 	__type(value, struct conn);
 } conns SEC(".maps");
@@ -85,6 +88,32 @@ static __always_inline struct conn *conn_of(__u64 sk)
 	return conn && conn->ino == inode_of((void *)sk) ? conn : 0;
 }
 
+/* False if there is no room for it. */
+static __always_inline bool add_conn(__u64 sk, const struct conn *conn)
+{
+	struct account *a = bpf_map_lookup_elem(&accounts, &conn->p.root);
+	long failed;
+
+	if (a && a->conns >= CONNS / 4)
+		return false;
+	failed = bpf_map_update_elem(&conns, &sk, conn, BPF_NOEXIST);
+	if (!failed && a)
+		__sync_fetch_and_add(&a->conns, 1);
+	/* Of a socket that is gone, or that connects once more. */
+	return !failed || !bpf_map_update_elem(&conns, &sk, conn, BPF_EXIST);
+}
+
+static __always_inline void remove_conn(__u64 sk, const struct task_key *root)
+{
+	struct account *a;
+
+	if (bpf_map_delete_elem(&conns, &sk))
+		return;
+	a = bpf_map_lookup_elem(&accounts, root);
+	if (a)
+		__sync_fetch_and_add(&a->conns, -1);
+}
+
 /* Known from the beginning: over loopback everything is over before connect returns. */
 static __noinline int enter_connect(struct task_struct *task, struct process *p, struct call *c)
 {
@@ -101,8 +130,10 @@ static __noinline int enter_connect(struct task_struct *task, struct process *p,
 	conn.start = c->start;
 	conn.ino = inode_of(sk);
 	conn.thread = bpf_get_current_pid_tgid();
-	c->conn = (__u64)sk;
-	bpf_map_update_elem(&conns, &c->conn, &conn, BPF_ANY);
+	if (add_conn((__u64)sk, &conn))
+		c->conn = (__u64)sk;
+	else
+		lose(LOST_CONNS, &p->root);
 	return 0;
 }
 
@@ -116,7 +147,7 @@ static __noinline int exit_connect(struct task_struct *task, struct process *p, 
 		return 0;
 	sk = (void *)c->conn;
 	if (ret && ret != -EINPROGRESS)
-		bpf_map_delete_elem(&conns, &c->conn);
+		remove_conn(c->conn, &p->root);
 	e = record(task, p, c->class, c, ret);
 	if (!e)
 		return 0;
@@ -164,7 +195,7 @@ static __noinline int enter_close(struct task_struct *task, struct process *p, s
 	if (!e)
 		return 0;
 	about_conn(e, conn);
-	bpf_map_delete_elem(&conns, &sk);
+	remove_conn(sk, &p->root);
 	send_record(e, p, false);
 	return 0;
 }
