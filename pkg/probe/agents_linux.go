@@ -9,8 +9,9 @@ import (
 const (
 	// maxAgents is how many servers are remembered: a node has one or two.
 	maxAgents = 64
-	// maxAgentCalls is how many connections are.
-	maxAgentCalls = 16 * maxAgents
+	// maxAgentCalls is how many connections are: as many as the kernel side's table has, of
+	// which one root has a quarter.
+	maxAgentCalls = 4096
 	// leave is how long a server is followed after its last call: most are called again at
 	// once.
 	leave = time.Second

@@ -14,7 +14,7 @@ const (
 	dutiesEvery = 50 * time.Millisecond
 	// skew is by how much a record may be older than one that lies before it in the ring: it
 	// takes its time and then its place, and its CPU may be taken from it in between by an
-	// interrupt or by the host of a virtual machine. An estimate: a few time slices of a host.
+	// interrupt or by the host of a virtual machine. Chosen, not measured: a few time slices of a host.
 	skew = 20 * time.Millisecond
 )
 
