@@ -36,6 +36,7 @@ type Call struct {
 	plain   needles         // windows of the values as they are, for what must be quick
 	folded  needles         // and of their letters and digits only
 	indexed int             // how many values are in plain and folded
+	kept    int             // how many bytes the values have
 	told    int             // how many configurations are known
 	awaits  int             // and how many are not, yet
 	lost    bool            // one of them is not kept whole

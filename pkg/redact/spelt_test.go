@@ -78,6 +78,7 @@ func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
 	c.Name("web-1", "shop")
 	c.Configuration([]byte(`{"name":"n","type":"x"}`))
 	c.Environment("PATH=/usr/bin:/opt/cni/bin", "PHRASE=correct horse battery", "DB=Summer2026Winter1", "HTTP_PROXY=http://root:h4rd-pass@10.1.2.3:3128", "K8S_POD_NAME=web-1", "PIN=elephants7")
+	c.Environment("PWD=/tmp/net/scenarios")
 	c.Arguments("--phrase=quick-brown-dog")
 	for message, want := range map[string]string{
 		"login correct-horse-battery refused":             "login ‹base64 21› refused",
@@ -89,6 +90,27 @@ func TestEnvironmentAndArgumentsAreNotRepeated(t *testing.T) {
 		if got := c.Message(message); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	if path := "/run/cniscope-scenario/dhcp.sock"; c.Path(path) != path {
+		t.Errorf("where a shell is hides %s as %s", path, c.Path(path))
+	}
+}
+
+// What is told without an end is not kept without an end: then only listed words stay.
+func TestWhatIsToldWithoutAnEnd(t *testing.T) {
+	var c Call
+	for i := range 2000 {
+		c.Configuration(fmt.Appendf(nil, `{"name":"n","type":"x","value":"%01000d"}`, i))
+	}
+	kept := 0
+	for _, v := range c.values {
+		kept += len(v)
+	}
+	if kept > maxKept {
+		t.Errorf("%d bytes are kept", kept)
+	}
+	if got := c.Message("refused 4711: xkqzjv"); got != "refused ‹number 4›: ‹word 6›" {
+		t.Errorf("%q", got)
 	}
 }
 
