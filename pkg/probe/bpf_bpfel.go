@@ -180,7 +180,7 @@ type bpfProcess struct {
 	OnNode    uint8
 	Caller    uint8
 	Session   uint32
-	_         [4]byte
+	Mounts    uint32
 }
 
 type bpfScratch struct {

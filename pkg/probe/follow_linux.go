@@ -15,7 +15,7 @@ func (r *reader) follow(key taskKey, depth int) (taskKey, bool) {
 	entry := bpfProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: networkOf(key.Pid)}
 	// Asked first what it may: the process that is alive then is the one that was asked.
 	if depth > 0 && r.mayServe(key.Pid) && alive(key) {
-		entry.Session = sessionOf(key.Pid)
+		entry.Session, entry.Mounts = sessionOf(key.Pid), mountsOf(key.Pid)
 		r.probe.watch(key.Tgid)
 		if r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */) == nil {
 			r.probe.join(key)
@@ -43,6 +43,13 @@ func sessionOf(pid uint32) uint32 {
 		return 0
 	}
 	return uint32(stat.Session)
+}
+
+// mountsOf is mounts_of of bpf/task.h; 0, which is nobody's, if it cannot be had: then the
+// session decides alone.
+func mountsOf(pid uint32) uint32 {
+	inode, _ := inodeOf(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	return inode
 }
 
 // unfollow ends that. What the server started is followed until it is over.

@@ -159,7 +159,7 @@ type insideProcess struct {
 	OnNode    uint8
 	Caller    uint8
 	Session   uint32
-	_         [4]byte
+	Mounts    uint32
 }
 
 type insideRecord struct {

@@ -17,15 +17,15 @@ import (
 
 // A server may be the runtime itself, or a service manager: what it starts is then mostly
 // somebody's container, which is privileged perhaps, says that it is a plugin, and names others.
-func TestWhatAnAgentStartsInASessionOfItsOwnIsNotItsWork(t *testing.T) {
+func TestTheContainersThatAServerStartsAreNotItsWork(t *testing.T) {
 	dir := t.TempDir()
 	address, forged := filepath.Join(dir, "agent.sock"), plugin(t, "forged", "true")
 	environment := "'" + strings.Join(forged.Env, "' '") + "'"
 	for name, enters := range map[string]string{
-		"as every OCI runtime does": "setsid --wait ",
-		"and a child of that":       "setsid --wait sh -c '\"$@\"; true' sh ",
-		"in a namespace of its own": "setsid --wait unshare --mount --net --pid --fork ",
-		"that a daemon has started": "setsid --wait setsid --wait ",
+		"as every OCI runtime does": "setsid --wait unshare --mount ",
+		"and a child of that":       "setsid --wait unshare --mount sh -c '\"$@\"; true' sh ",
+		"in more namespaces":        "setsid --wait unshare --mount --net --pid --fork ",
+		"that a daemon has started": "setsid --wait setsid --wait unshare --mount ",
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := filepath.Join(dir, "container")

@@ -16,7 +16,8 @@ struct process {
 	__u8 connected; /* it asked for a connection, of which the end will matter */
 	__u8 on_node;   /* of a server: privileged_on_node */
 	__u8 caller;    /* enum caller: why its run is believed */
-	__u32 session;  /* of a server and what it runs: see visible_session */
+	__u32 session;  /* of a server and what it runs: see visible_session, … */
+	__u32 mounts;   /* … and mounts_of */
 };
 
 /* Processes of all plugin trees, by tgid. Sized by [limits] processes. */

@@ -118,6 +118,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p.agent = up->agent;
 	p.on_node = up->on_node;
 	p.session = up->session;
+	p.mounts = up->mounts;
 	p.caller = up->caller;
 	e.h.kind = KIND_FORK;
 	e.h.time = bpf_ktime_get_ns();
@@ -170,9 +171,11 @@ static __always_inline bool run_by_agent(struct task_struct *task, const struct 
 	return in && in != p->in_ino && (p->on_node || forked_by(task));
 }
 
-/* What runs in a session of its own is not what a server does for who calls it: containers, of
- * which a server may be the runtime (every OCI runtime calls setsid), and daemons. The process
- * is followed no more from its next image on, which is told as its end. */
+/* What runs in a session and a mount namespace of its own is not what a server does for who
+ * calls it, but a container: the server may be the runtime (every OCI runtime calls setsid). A
+ * helper that goes on in a session of its own, and one that enters the host's mounts
+ * (nsenter), are. The process is followed no more from its next image on, which is told as its
+ * end. */
 static __noinline int let_go_of(struct task_struct *task, __u32 tgid)
 {
 	struct process *found = bpf_map_lookup_elem(&processes, &tgid), p;
@@ -216,7 +219,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	struct exec_event *e;
 	struct scratch *s;
 
-	if (p && p->agent && visible_session(task) != p->session) {
+	if (p && p->agent && visible_session(task) != p->session && mounts_of(task) != p->mounts) {
 		let_go_of(task, tgid);
 		p = 0;
 	}

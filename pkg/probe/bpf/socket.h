@@ -262,6 +262,7 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 	p.agent = client->agent + 1;
 	p.on_node = true;
 	p.session = visible_session(task);
+	p.mounts = mounts_of(task);
 	netns_of(task, &cookie, &p.home);
 	if (track(tgid, &p, BPF_NOEXIST))
 		lose(LOST_TABLE, &client->root);

@@ -74,6 +74,12 @@ static __always_inline __u32 visible_session(struct task_struct *task)
 	return number_in_ours(session_of(task), &upid) ? upid.nr : 0;
 }
 
+/* Its mount namespace, by inode number. */
+static __always_inline __u32 mounts_of(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
+}
+
 /* The namespaces of the first process there: the node's own. */
 static __always_inline struct nsproxy *node_of(const struct upid *upid)
 {
