@@ -102,7 +102,7 @@ func (c *Call) next(in *json.Decoder, at place) bool {
 		c.text(v.String(), at)
 	case json.Delim:
 		if v == '[' {
-			for c.next(in, at) { //nolint:revive // until its end
+			for c.next(in, at) {
 			}
 		}
 		if v == '{' {
@@ -136,13 +136,10 @@ func (c *Call) text(v string, at place) {
 		c.value(v)
 		return
 	}
-	switch {
-	case isAddress(v) && !c.spells(v), in(v), repeatable(at.key) && (c.form(v, true) || wordlike(v) || isInterface(v)), at.key == "name" && at.depth == 1 && c.form(v, true):
+	if c.public(v, at) {
 		return
-	case at.key == "name" && at.depth == 1, at.key == "type" && (at.depth == 1 || at.depth == 2 && nested(at.above)):
-		c.Name(v) // which leaves in a span
-		return
-	case at.previous && at.key == "name" && len(v) <= maxInterface: // which left when it was answered, or was there before
+	}
+	if leaves(v, at) {
 		c.Name(v)
 		return
 	}
@@ -155,6 +152,29 @@ func (c *Call) text(v string, at place) {
 		return
 	}
 	c.value(v)
+}
+
+// public tells whether anybody may know a value: by its form, or by that and its key.
+func (c *Call) public(v string, at place) bool {
+	switch {
+	case isAddress(v) && !c.spells(v), in(v):
+		return true
+	case repeatable(at.key):
+		return c.form(v, true) || wordlike(v) || isInterface(v)
+	}
+	return at.key == "name" && at.depth == 1 && c.form(v, true)
+}
+
+// leaves tells whether a value leaves in a span anyway: the name of the network, the types of
+// plugins, and interfaces that another plugin answered.
+func leaves(v string, at place) bool {
+	switch at.key {
+	case "name":
+		return at.depth == 1 || at.previous && len(v) <= maxInterface
+	case "type":
+		return at.depth == 1 || at.depth == 2 && nested(at.above)
+	}
+	return false
 }
 
 // maxInterface is how long the name of an interface is (IFNAMSIZ, less the NUL).

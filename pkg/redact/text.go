@@ -150,16 +150,7 @@ func (t *text) part(from, to int) {
 		return
 	}
 	if s[0] == '/' || t.told() && from > 0 && t.s[from-1] == '/' {
-		for from < to {
-			end := from + strings.IndexByte(t.s[from:to], '/')
-			if end < from {
-				end = to
-			}
-			if end > from && !t.stays(from, end) {
-				t.remove(from, end)
-			}
-			from = end + 1
-		}
+		t.path(from, to)
 		return
 	}
 	if i := strings.IndexAny(s, "=:"); i >= minKey && i < len(s)-1 && isLetter(s[0]) && t.stays(from, from+i) {
@@ -176,6 +167,20 @@ func (t *text) part(from, to int) {
 		return
 	}
 	t.remove(from, to)
+}
+
+// path judges each part of a path by itself.
+func (t *text) path(from, to int) {
+	for from < to {
+		end := from + strings.IndexByte(t.s[from:to], '/')
+		if end < from {
+			end = to
+		}
+		if end > from && !t.stays(from, end) {
+			t.remove(from, end)
+		}
+		from = end + 1
+	}
 }
 
 // minKey is the shortest key: of "c2:b0:57" none is one.
