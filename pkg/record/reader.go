@@ -218,9 +218,10 @@ func decode(line []byte) (e event.Event, err error) {
 
 // split takes a line apart that is as the Writer writes it, which nearly all are: to read
 // those as JSON twice would be half of the work of reading a recording. It is false for any
-// other; whether the rest is JSON is seen when it is decoded.
+// other; whether the rest is JSON is seen when it is decoded. Around it stand only what JSON
+// takes for blanks (RFC 8259, section 2).
 func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
-	rest, found := bytes.CutPrefix(bytes.TrimSpace(line), []byte(`{"t":`))
+	rest, found := bytes.CutPrefix(bytes.Trim(line, " \t\r\n"), []byte(`{"t":`))
 	comma := bytes.IndexByte(rest, ',')
 	if !found || comma < 0 || len(rest) < 2 || rest[len(rest)-1] != '}' {
 		return "", nil, false
