@@ -2,6 +2,7 @@
 /* Connections to other processes, and who answers them. */
 #pragma once
 
+#define EEXIST 17
 #define EINPROGRESS 115
 #define SOCK_STREAM 1
 #define SOCK_SEQPACKET 5
@@ -248,6 +249,7 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 {
 	__u64 cookie;
 	__u32 tgid = server->tgid;
+	long failed;
 	struct process p = {}, *known = bpf_map_lookup_elem(&processes, &tgid);
 
 	if (known) {
@@ -264,7 +266,8 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 	p.session = visible_session(task);
 	p.mounts = mounts_of(task);
 	netns_of(task, &cookie, &p.home);
-	if (track(tgid, &p, BPF_NOEXIST))
+	failed = track(tgid, &p, BPF_NOEXIST);
+	if (failed && failed != -EEXIST) /* another thread of its accepts, too */
 		lose(LOST_TABLE, &client->root);
 }
 
