@@ -5,7 +5,7 @@ const byteTime = 238
 
 // quota is how far ahead of its quota a root may be, in ns: what it may send at once is a
 // quarter of the ring. Forks and execs may be as far ahead again.
-func quota(ring int) uint64 { return uint64(ring/4) * byteTime }
+func quota(ring int) uint64 { return uint64(max(ring/4, 32<<10)) * byteTime }
 
 // share is how much of a table one root may take: a quarter, so that one that forks or
 // makes threads for ever leaves room for all others.

@@ -216,17 +216,25 @@ static __always_inline bool untrack(__u32 tgid, const struct process *p)
 #define BYTE_NS 238
 #define RECORD_BYTES 128
 
+/* What a root may have in the ring however small that is: what an ordinary plugin has to tell
+ * between two readings. quota in accounts_linux.go has it, too. */
+#define ROOM_MIN (32 << 10)
+
 /* Whether what a root has in the ring unread leaves room for more of its own: an eighth of
  * the ring, so that it does not matter to others how slowly that is read. Whenever all before
  * the mark has been read, the mark is set anew. */
 static __always_inline bool has_room(struct account *a, __u64 size, __u64 shares)
 {
+	__u64 room = ring_high / 2;
+
 	if (bpf_ringbuf_query(&events, BPF_RB_CONS_POS) >= a->mark) {
 		a->before = a->since;
 		a->since = 0;
 		a->mark = bpf_ringbuf_query(&events, BPF_RB_PROD_POS);
 	}
-	if (a->before + a->since + size > shares * ring_high / 2)
+	if (room < ROOM_MIN)
+		room = ROOM_MIN;
+	if (a->before + a->since + size > shares * room)
 		return false;
 	__sync_fetch_and_add(&a->since, size);
 	return true;
