@@ -3,9 +3,13 @@ package probe
 // byteTime is BYTE_NS of bpf/maps.h: what a byte in the ring costs a root.
 const byteTime = 238
 
+// roomMin is ROOM_MIN of bpf/maps.h: the bytes a root may send at once however small the ring
+// is, half of the smallest (64 KiB). A quarter of that was less than one plugin has to tell.
+const roomMin = 32 << 10
+
 // quota is how far ahead of its quota a root may be, in ns: what it may send at once is a
 // quarter of the ring. Forks and execs may be as far ahead again.
-func quota(ring int) uint64 { return uint64(max(ring/4, 32<<10)) * byteTime }
+func quota(ring int) uint64 { return uint64(max(ring/4, roomMin)) * byteTime }
 
 // share is how much of a table one root may take: a quarter, so that one that forks or
 // makes threads for ever leaves room for all others.
