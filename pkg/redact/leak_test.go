@@ -205,7 +205,7 @@ func (p *pair) configure(r *rand.Rand) ([]byte, string) {
 	conf := object{"cniVersion": "1.0.0", "name": "k8s-pod-network", "type": "bridge", "mtu": 1500, "ipam": object{"type": "host-local", "subnet": "10.22.0.0/16"}}
 	places := []string{"value", "nested", "name", "list", "many", "bearer", "userinfo", "key", "ipam", "JSON", "base64", "long"}
 	where := places[r.IntN(len(places))]
-	if strings.Trim(p.secret, "0123456789") == "" && len(p.secret) < 300 && p.secret[0] != '0' && r.IntN(2) == 0 {
+	if p.secret != "" && strings.Trim(p.secret, "0123456789") == "" && len(p.secret) < 300 && p.secret[0] != '0' && r.IntN(2) == 0 {
 		where = "number"
 	}
 	switch s := p.secret; where {
@@ -287,6 +287,9 @@ func FuzzRedact(f *testing.F) {
 	for i := range 50 {
 		p := makePair(rand.New(rand.NewPCG(uint64(i), 1)))
 		f.Add(p.secret, p.message, uint64(i))
+	}
+	for seed := range uint64(20) {
+		f.Add("", "", seed)
 	}
 	f.Fuzz(func(t *testing.T, secret, message string, seed uint64) {
 		secret = strings.ToValidUTF8(secret, "")
