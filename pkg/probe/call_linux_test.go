@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
@@ -63,7 +64,7 @@ func FuzzCall(f *testing.F) {
 			return
 		}
 		raw[0] = byte(bpfKindKIND_CALL)
-		d := decoder{arguments: ArgumentsKnown, inside: newInterior(true, newSymbols(nil))}
+		d := decoder{arguments: arguments.Known, inside: newInterior(true, newSymbols(nil))}
 		var w insideCallEvent
 		if wire(&w, raw, size) == nil {
 			p := d.inside.add(processKey(w.H.Task), "")

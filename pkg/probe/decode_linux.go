@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -25,7 +26,7 @@ const variableMax = 511
 // decoder turns what the kernel side sends into events. Raw bytes end here: what
 // leaves is named, bounded and sanitised.
 type decoder struct {
-	arguments Arguments
+	arguments arguments.Mode
 	inside    *interior
 }
 
@@ -132,7 +133,7 @@ type image struct {
 }
 
 // describe puts the image into e, sanitised: nothing that the call's plugins were told is in it.
-func (im image) describe(e *event.Exec, mode Arguments, known *redact.Call) {
+func (im image) describe(e *event.Exec, mode arguments.Mode, known *redact.Call) {
 	args := im.args
 	called := baseName(first(args))
 	if im.script || called == "" {
@@ -145,7 +146,7 @@ func (im image) describe(e *event.Exec, mode Arguments, known *redact.Call) {
 	}
 	vars, cut := parseEnvironment(im.env)
 	folder, file := path.Split(im.file)
-	if _, is := tools[called]; !is && called != file && !known.Harmless(called) {
+	if !arguments.IsTool(called) && called != file && !known.Harmless(called) {
 		called = file // what a program is called may be any text, its file not
 	}
 	e.Name = strings.TrimSuffix(called, ".exe")
@@ -157,7 +158,7 @@ func (im image) describe(e *event.Exec, mode Arguments, known *redact.Call) {
 	}
 	e.File, e.Name = text.Clean(folder+file, text.Bound), text.Clean(e.Name, 64)
 	if len(args) > 0 {
-		e.Args, e.Hidden = sanitise(known, called, args[1:], mode)
+		e.Args, e.Hidden = arguments.Sanitise(known, called, args[1:], mode)
 	}
 	e.Truncated = im.truncated || cut
 }

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
 // encode writes an exec record as the kernel side does.
@@ -72,7 +73,7 @@ func TestDecodeExec(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := decoder{arguments: ArgumentsKnown, inside: newInterior(true, newSymbols(nil))}.decode(test.raw)
+			e, err := decoder{arguments: arguments.Known, inside: newInterior(true, newSymbols(nil))}.decode(test.raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +100,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge", "-t"}, []string{"CNI_COMMAND=ADD", "CNI_ARGS=K8S_POD_NAME=x;=;a"}))
 	f.Add(encode(bpfFlagFLAG_TRUSTED|bpfFlagFLAG_SCRIPT, "/x", nil, []string{"CNI_COMMAND=DEL", "TRACEPARENT=00-"}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		events, err := decoder{arguments: ArgumentsAll, inside: newInterior(true, newSymbols(nil))}.events(raw)
+		events, err := decoder{arguments: arguments.All, inside: newInterior(true, newSymbols(nil))}.events(raw)
 		if err == nil {
 			harmless(t, events)
 		}
@@ -113,7 +114,7 @@ func BenchmarkDecode(b *testing.B) {
 		"CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;K8S_POD_UID=u-1",
 	})
 	b.ReportAllocs()
-	d := decoder{arguments: ArgumentsKnown, inside: newInterior(true, newSymbols(nil))}
+	d := decoder{arguments: arguments.Known, inside: newInterior(true, newSymbols(nil))}
 	for b.Loop() {
 		if _, err := d.decode(raw); err != nil {
 			b.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
 // Options of a probe.
@@ -24,7 +25,7 @@ type Options struct {
 	// Processes is how many processes of plugin trees are tracked at once.
 	Processes int
 	// Arguments says which arguments of commands are kept.
-	Arguments Arguments
+	Arguments arguments.Mode
 	// Detail says when the inside of plugins is looked into; Linger how long after the
 	// last call that goes on, with DetailAuto.
 	Detail Detail

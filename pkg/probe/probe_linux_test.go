@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
 // container is the id in every call of these tests. Whoever runs pods on the same machine
@@ -95,7 +96,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	if os.Geteuid() != 0 {
 		t.Skip("the kernel probe needs root")
 	}
-	options.Ring, options.Processes, options.Arguments = cmp.Or(options.Ring, 1<<20), cmp.Or(options.Processes, 1024), cmp.Or(options.Arguments, ArgumentsKnown)
+	options.Ring, options.Processes, options.Arguments = cmp.Or(options.Ring, 1<<20), cmp.Or(options.Processes, 1024), cmp.Or(options.Arguments, arguments.Known)
 	// What is observed from its beginning needs no luck.
 	options.Detail, options.Linger = cmp.Or(options.Detail, DetailAlways), cmp.Or(options.Linger, 30*time.Second)
 	options.Depth = cmp.Or(options.Depth, 1)

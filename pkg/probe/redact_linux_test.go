@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
@@ -123,7 +124,7 @@ func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 		{file: "/usr/sbin/sysctl", args: []string{"sysctl", "-w", "net." + secret + "=1", "net.core.somaxconn=4711081"}},
 	} {
 		var e event.Exec
-		im.describe(&e, ArgumentsKnown, known)
+		im.describe(&e, arguments.Known, known)
 		said := strings.ToLower(fmt.Sprintf("%+v", e))
 		for _, no := range []string{secret, "plainwords", "4711081"} {
 			if strings.Contains(said, strings.ToLower(no)) {
@@ -132,7 +133,7 @@ func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 		}
 	}
 	var e event.Exec
-	image{file: "/usr/sbin/xtables-nft-multi", args: []string{"iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "veth1a2b3c4d"}}.describe(&e, ArgumentsKnown, known)
+	image{file: "/usr/sbin/xtables-nft-multi", args: []string{"iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "veth1a2b3c4d"}}.describe(&e, arguments.Known, known)
 	if e.File != "/usr/sbin/xtables-nft-multi" || e.Name != "iptables" || strings.Join(e.Args, " ") != "-t nat -A POSTROUTING -o veth1a2b3c4d" {
 		t.Errorf("what is harmless does not stay: %+v", e)
 	}
@@ -153,7 +154,7 @@ func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
 	in.note(event.Event{Time: 3, Body: &event.Exit{Process: "7@1"}})
 	for _, secret := range []string{"correct-horse", "tiny-wolf-den", "quick-brown-dog"} {
 		var e event.Exec
-		image{file: "/opt/" + secret + "/ip", args: []string{"ip", "link", "show", "dev", secret}}.describe(&e, ArgumentsKnown, in.known("8@2"))
+		image{file: "/opt/" + secret + "/ip", args: []string{"ip", "link", "show", "dev", secret}}.describe(&e, arguments.Known, in.known("8@2"))
 		w := &event.Wait{Path: "/run/" + secret + ".lock", Holder: &event.Holder{Process: "8@2", Name: secret, Parent: secret}}
 		in.redact("9@9", w)
 		if said := fmt.Sprintf("%+v %+v", e, *w.Holder); strings.Contains(said, secret) {
@@ -208,6 +209,6 @@ func BenchmarkDescribe(b *testing.B) {
 	im := image{file: "/usr/sbin/xtables-nft-multi", args: strings.Fields("iptables -t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment x -o veth1a2b3c4d --wait")}
 	for b.Loop() {
 		var e event.Exec
-		im.describe(&e, ArgumentsKnown, known)
+		im.describe(&e, arguments.Known, known)
 	}
 }

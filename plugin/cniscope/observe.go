@@ -15,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/privilege"
 	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/ready"
 	"github.com/cniscope/cniscope/pkg/relay"
 	"github.com/cniscope/cniscope/pkg/runtime"
@@ -106,7 +107,7 @@ func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, 
 		kernel{log: n.log, attached: &n.probe, options: probe.Options{
 			Ring:      int(o.Probe.Ring),
 			Processes: o.Limits.Processes,
-			Arguments: probe.Arguments(o.Probe.Arguments),
+			Arguments: arguments.Mode(o.Probe.Arguments),
 			Detail:    probe.Detail(o.Probe.Detail),
 			Linger:    o.Probe.Linger,
 			Agents:    o.Agents,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
 const (
@@ -91,7 +92,7 @@ func measureAgents(ctx context.Context, _ settings) (rows []row, err error) {
 	}
 	defer stats.Close()
 	p, err := probe.Open(probe.Options{
-		Ring: 8 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown, Depth: 1, Detail: probe.DetailAlways, Log: slog.New(slog.DiscardHandler),
+		Ring: 8 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
 // The work of a hook that is measured again and again: rounds of each kind take
@@ -39,7 +40,7 @@ func measureHooks(ctx context.Context, _ settings) ([]row, error) {
 	}
 	defer stats.Close()
 	p, err := probe.Open(probe.Options{
-		Ring: 1 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown, Depth: 1, Log: slog.New(slog.DiscardHandler),
+		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
 // A round is one life of a probe; a loop is so many batches of so many calls.
@@ -72,7 +73,7 @@ func measureTax(ctx context.Context, _ settings) ([]row, error) {
 func taxRound(ctx context.Context, plugin string, env []string, loops *[states]loop) (err error) {
 	loops[notThere].run()
 	p, err := probe.Open(probe.Options{
-		Ring: 1 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown,
+		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known,
 		Detail: probe.DetailAuto, Linger: time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
 // scene is what happened, as callers saw it and as the probe did.
@@ -102,7 +103,7 @@ func (s *scene) play() error {
 	}
 
 	p, err := probe.Open(probe.Options{
-		Ring: 1 << 20, Processes: 1024, Arguments: probe.ArgumentsKnown, Depth: 1,
+		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1,
 		Detail: probe.DetailAlways, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

@@ -1,33 +1,10 @@
-package probe
+package arguments
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
-
-// columns are those of a table of Open vSwitch: "name,ofport".
-var columns = regexp.MustCompile(`^[a-z_]{1,32}(,[a-z_]{1,32}){0,16}$`)
-
-// plain are words behind which nothing belongs to them.
-func plain(lists ...string) map[string][]shape {
-	words := map[string][]shape{}
-	for _, list := range lists {
-		for w := range strings.FieldsSeq(list) {
-			words[w] = nothing
-		}
-	}
-	return words
-}
-
-func merged(all ...map[string][]shape) map[string][]shape {
-	words := map[string][]shape{}
-	for _, m := range all {
-		maps.Copy(words, m)
-	}
-	return words
-}
 
 // command is a cmdlet where a script has one: at its beginning, or behind what ends or
 // opens a statement. Its verb is one of those that PowerShell approves of (Get-Verb), so
@@ -59,7 +36,7 @@ func cmdlets(script string) (found []string) {
 
 // sysctlKey keeps a key whose value may be anything.
 func sysctlKey(arg string) []string {
-	if key, _, ok := strings.Cut(arg, "="); ok && sysctl.MatchString(key) {
+	if key, _, ok := strings.Cut(arg, "="); ok && sysctl.matches(key) {
 		return []string{key + "="}
 	}
 	return nil

@@ -1,8 +1,10 @@
-package probe
+// Package arguments decides which arguments of a command may be shown. It owns the
+// allow-lists of the tools that CNI plugins run. It is pure, and knows no platform.
+package arguments
 
 import (
+	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -10,30 +12,25 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Arguments says which arguments of a command leave the probe.
-type Arguments string
+// Mode says which arguments of a command are kept.
+type Mode string
 
 // Arguments may hold secrets (keys, tokens, whole rules with comments), so what is
 // not known to be harmless is dropped.
 const (
-	// ArgumentsNone drops every argument.
-	ArgumentsNone Arguments = "none"
-	// ArgumentsKnown keeps what the allow-list of the tool lets through.
-	ArgumentsKnown Arguments = "known"
-	// ArgumentsAll keeps everything, bounded: for who may see secrets.
-	ArgumentsAll Arguments = "all"
+	// None drops every argument.
+	None Mode = "none"
+	// Known keeps what the allow-list of the tool lets through.
+	Known Mode = "known"
+	// All keeps everything, bounded: for who may see secrets.
+	All Mode = "all"
 )
 
-// argumentsMax is how many arguments of one command are kept.
-const argumentsMax = 64
+// most is how many arguments of one command are kept.
+const most = 64
 
 // hidden stands where arguments were dropped.
 const hidden = "…"
-
-// shape is the form that the value behind an option or keyword must have to be
-// kept. What does not look like it is dropped: an allow-list of names alone would
-// let a secret through wherever a user confuses the order.
-type shape = *regexp.Regexp
 
 // tool is what may be kept of one program's arguments.
 type tool struct {
@@ -48,21 +45,27 @@ type tool struct {
 	part func(string) []string
 }
 
-// sanitise returns what may be shown of the arguments of the program called, which works for
-// a call that so much is known of; and how many were held back. Runs of dropped arguments
-// become one "…".
-func sanitise(call *redact.Call, called string, args []string, mode Arguments) (kept []string, dropped int) {
+// IsTool tells whether the arguments of a program of that name are known.
+func IsTool(name string) bool {
+	_, is := tools[name]
+	return is
+}
+
+// Sanitise returns the arguments of the program called that may be shown, and how many were
+// held back; nothing that call must not repeat is among the former. Each row of arguments
+// held back becomes one "…". Of more than 64 arguments the rest is held back, too.
+func Sanitise(call *redact.Call, called string, args []string, mode Mode) (kept []string, dropped int) {
 	known, is := tools[called]
-	if mode == ArgumentsNone || mode == ArgumentsKnown && !is {
+	if mode == None || mode == Known && !is {
 		return nil, len(args)
 	}
 	s := sieve{tool: known, call: call}
 	for i, arg := range args {
 		switch {
-		case len(s.kept) >= argumentsMax:
+		case len(s.kept) >= most:
 			s.dropped += len(args) - i
 			return s.apart(mode)
-		case mode == ArgumentsAll:
+		case mode == All:
 			s.keep(text.Clean(arg, text.Bound))
 		default:
 			s.take(arg)
@@ -72,8 +75,8 @@ func sanitise(call *redact.Call, called string, args []string, mode Arguments) (
 }
 
 // apart drops what repeats, one word after another, what the call must not.
-func (s *sieve) apart(mode Arguments) (kept []string, dropped int) {
-	if mode == ArgumentsAll {
+func (s *sieve) apart(mode Mode) (kept []string, dropped int) {
+	if mode == All {
 		return s.kept, s.dropped
 	}
 	all, repeats := s.kept, s.call.Apart(s.kept)
@@ -98,11 +101,12 @@ type sieve struct {
 }
 
 func (s *sieve) take(arg string) {
+	due := len(s.next) > 0
 	var value shape
-	if len(s.next) > 0 {
+	if due {
 		value = s.next[0]
 	}
-	if value == rest {
+	if due && value == remainder {
 		s.drop()
 		return
 	}
@@ -112,15 +116,15 @@ func (s *sieve) take(arg string) {
 		values, isOption = s.words[strings.ToLower(arg)]
 	}
 	switch {
-	case value == script:
+	case due && value == script:
 		s.keepPart(arg)
-	case value == secret:
+	case due && value == secret:
 		s.next = s.next[1:]
 		s.drop()
 	case isOption:
 		s.next = values
 		s.keep(arg)
-	case value != nil && s.passes(value, arg):
+	case due && s.passes(value, arg):
 		s.next = s.next[1:]
 		s.keep(arg)
 	case isAddress(arg) && s.call.Harmless(arg), slices.ContainsFunc(s.bare, func(b shape) bool { return s.passes(b, arg) }):
@@ -139,15 +143,15 @@ func (s *sieve) take(arg string) {
 // must not repeat. What has the shape of a name must be a harmless one.
 func (s *sieve) passes(value shape, arg string) bool {
 	switch {
-	case !value.MatchString(arg):
+	case !value.matches(arg):
 		return false
 	case value == word:
 		return s.call.Argument(arg)
 	case value == columns:
 		return !slices.ContainsFunc(strings.Split(arg, ","), func(name string) bool { return !s.call.Argument(name) })
 	case value == sysctl:
-		key, number, _ := strings.Cut(arg, "=")
-		return s.call.Argument(key) && !s.call.Repeats(number)
+		key, setting, _ := strings.Cut(arg, "=")
+		return s.call.Argument(key) && !s.call.Repeats(setting)
 	}
 	return !s.call.Repeats(arg)
 }
@@ -182,4 +186,22 @@ func isAddress(s string) bool {
 	}
 	_, err := netip.ParsePrefix(s)
 	return err == nil
+}
+
+// takes are options and keywords, divided by spaces, and the shapes of the values behind each.
+func takes(list string, values ...shape) map[string][]shape {
+	words := map[string][]shape{}
+	for w := range strings.FieldsSeq(list) {
+		words[w] = values
+	}
+	return words
+}
+
+// options puts them together.
+func options(all ...map[string][]shape) map[string][]shape {
+	words := map[string][]shape{}
+	for _, m := range all {
+		maps.Copy(words, m)
+	}
+	return words
 }
