@@ -18,8 +18,11 @@ type Event struct {
 	Body Body
 }
 
-// Body is what an event says: one of the pointer types in this package.
-type Body interface{ body() }
+// Body is what an event says: a pointer to one of the types in this package that Kinds lists.
+type Body interface {
+	// Doer returns the process that did it; empty for an event of the node, and for a sample.
+	Doer() Process
+}
 
 // Sink takes the events of a source, in order. It may block; a source that must
 // not be blocked puts a queue of its own in front and reports what it dropped
@@ -83,7 +86,7 @@ type Degraded struct {
 	Restored bool `json:"restored,omitempty"`
 }
 
-func (*Tick) body()     {}
-func (*Clock) body()    {}
-func (*Lost) body()     {}
-func (*Degraded) body() {}
+func (*Tick) Doer() Process     { return "" }
+func (*Clock) Doer() Process    { return "" }
+func (*Lost) Doer() Process     { return "" }
+func (*Degraded) Doer() Process { return "" }

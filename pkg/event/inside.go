@@ -264,19 +264,19 @@ type Cut struct {
 	Count uint64 `json:"count"`
 }
 
-func (*Detail) body()          {}
-func (*Wait) body()            {}
-func (*Request) body()         {}
-func (*Answer) body()          {}
-func (*Link) body()            {}
-func (*Address) body()         {}
-func (*Setting) body()         {}
-func (*Enter) body()           {}
-func (*Connect) body()         {}
-func (*Accept) body()          {}
-func (*Close) body()           {}
-func (*Agent) body()           {}
-func (*Configuration) body()   {}
-func (*Result) body()          {}
-func (*FirstConnection) body() {}
-func (*Cut) body()             {}
+func (*Detail) Doer() Process          { return "" }
+func (b *Wait) Doer() Process          { return b.Process }
+func (b *Request) Doer() Process       { return b.Process }
+func (b *Answer) Doer() Process        { return b.Process }
+func (b *Link) Doer() Process          { return b.Process }
+func (b *Address) Doer() Process       { return b.Process }
+func (b *Setting) Doer() Process       { return b.Process }
+func (b *Enter) Doer() Process         { return b.Process }
+func (b *Connect) Doer() Process       { return b.Process }
+func (b *Accept) Doer() Process        { return b.Server.Process }
+func (b *Close) Doer() Process         { return b.Process }
+func (*Agent) Doer() Process           { return "" }
+func (b *Configuration) Doer() Process { return b.Process }
+func (b *Result) Doer() Process        { return b.Process }
+func (*FirstConnection) Doer() Process { return "" }
+func (b *Cut) Doer() Process           { return b.Process }

@@ -85,8 +85,8 @@ type Plugin struct {
 	IPAM string `json:"ipam,omitempty"`
 }
 
-func (*Sandbox) body()   {}
-func (*Above) body()     {}
-func (*Runtime) body()   {}
-func (*Readiness) body() {}
-func (*Networks) body()  {}
+func (*Sandbox) Doer() Process   { return "" }
+func (*Above) Doer() Process     { return "" }
+func (*Runtime) Doer() Process   { return "" }
+func (*Readiness) Doer() Process { return "" }
+func (*Networks) Doer() Process  { return "" }

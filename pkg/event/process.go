@@ -148,6 +148,6 @@ type Pod struct {
 	UID       string `json:"uid,omitempty"`
 }
 
-func (*Fork) body() {}
-func (*Exec) body() {}
-func (*Exit) body() {}
+func (b *Fork) Doer() Process { return b.Parent }
+func (b *Exec) Doer() Process { return b.Process }
+func (b *Exit) Doer() Process { return b.Process }

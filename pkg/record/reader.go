@@ -208,7 +208,7 @@ func (r *Reader) ending() error {
 // this cniscope does not know.
 func decode(line []byte) (e event.Event, err error) {
 	kind, raw, quick := split(line, &e.Time)
-	if quick && newBody(kind) != nil {
+	if quick && event.New(kind) != nil {
 		if e.Body, err = decodeBody(kind, raw); err == nil {
 			return e, nil
 		}
@@ -240,7 +240,7 @@ func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
 }
 
 func decodeBody(kind string, raw []byte) (event.Body, error) {
-	body := newBody(kind)
+	body := event.New(kind)
 	if len(raw) > MaxEvent && kind != "networks" && kind != "sandbox" {
 		return nil, fmt.Errorf("%s: longer than %d bytes", kind, MaxEvent)
 	}
@@ -270,7 +270,7 @@ func decodeAny(line []byte) (event.Event, error) {
 		return e, errors.New("it says nothing but its time")
 	}
 	for kind, raw := range fields {
-		if newBody(kind) == nil {
+		if event.New(kind) == nil {
 			continue
 		}
 		if e.Body != nil {

@@ -94,7 +94,7 @@ func removeRegular(path string) error {
 // Write adds one event. An event longer than MaxLine is not written: the error
 // wraps ErrTooLong, and the recording can go on. Any other error is final.
 func (w *Writer) Write(e event.Event) error {
-	kind := kindOf(e.Body)
+	kind := event.Kind(e.Body)
 	if kind == "" {
 		return fmt.Errorf("an event of type %T has no place in a recording", e.Body)
 	}

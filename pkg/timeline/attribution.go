@@ -125,7 +125,8 @@ func (t *Timeline) doing(by event.Process, body event.Body) *process {
 		mentions = b.Mentions
 	case *event.Setting:
 		mentions = b.Mentions
-	case *event.Enter, *event.Address, *event.Cut: // by itself that says nothing
+	case *event.Wait, *event.Connect:
+	default: // by itself that says nothing
 		return nil
 	case *event.Answer: // it is for who asked
 		for _, c := range slices.Concat(a.calls, a.recent) {

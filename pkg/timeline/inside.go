@@ -71,7 +71,7 @@ type Setting struct {
 
 // inside takes what happened inside a process.
 func (t *Timeline) inside(now int64, body event.Body) {
-	if by := doer(body); t.agents[by] != nil && t.processes[by] == nil {
+	if by := body.Doer(); t.agents[by] != nil && t.processes[by] == nil && !bySocket(body) {
 		// A server does it, for one of those who called.
 		p := t.doing(by, body)
 		if p == nil {
@@ -116,27 +116,13 @@ func (t *Timeline) inside(now int64, body event.Body) {
 	}
 }
 
-// doer is who did it, where that may be a server.
-func doer(body event.Body) event.Process {
-	switch b := body.(type) {
-	case *event.Wait:
-		return b.Process
-	case *event.Request:
-		return b.Process
-	case *event.Answer:
-		return b.Process
-	case *event.Setting:
-		return b.Process
-	case *event.Connect:
-		return b.Process
-	case *event.Enter:
-		return b.Process
-	case *event.Address:
-		return b.Process
-	case *event.Cut:
-		return b.Process
+// bySocket tells the events that belong to a connection, whoever's doing they are.
+func bySocket(body event.Body) bool {
+	switch body.(type) {
+	case *event.Accept, *event.Close:
+		return true
 	}
-	return ""
+	return false
 }
 
 // of returns the process of a fact from inside; nil, and then it is counted, if it belongs
