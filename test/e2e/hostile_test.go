@@ -39,7 +39,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 		Plugins: map[string][]byte{plugin: rig.Script(fmt.Sprintf(
 			// By its own name, by another one, and with arguments like it.
 			"'%[1]s' 0.3\nbash -c 'exec -a \"$0\" \"$@\"' 'argv0%[2]s' '%[1]s' 0 '%[2]s'; '%[3]s' '%[2]s'\n"+
-				"case $CNI_ARGS in *bad*) [ $CNI_COMMAND = DEL ] || fail 11 'no';; esac",
+				"case $CNI_ARGS in *K8S_POD_NAME=bad-*) [ $CNI_COMMAND = DEL ] || fail 11 'no';; esac",
 			file, hostileName, script))},
 	}, scope.Options{})
 

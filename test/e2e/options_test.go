@@ -68,7 +68,7 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 func TestSamplingChangesWhileItRuns(t *testing.T) {
 	s := set(t, false, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("moody")}}},
-		Plugins:  map[string][]byte{"moody": rig.Script(`case $CNI_ARGS in *bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 no;; esac`)},
+		Plugins:  map[string][]byte{"moody": rig.Script(`case $CNI_ARGS in *K8S_POD_NAME=bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 no;; esac`)},
 	}, scope.Options{TOML: patient + "[sampling]\nratio = 1.0\nper_second = 0\n"})
 	pid := s.scope.PID()
 	mount := s.asConfigMap()

@@ -74,7 +74,7 @@ export CNI_TOKEN={canary} TOKEN={canary} UNSEEN={unseen} CNI_ARGS="$CNI_ARGS;K8S
 	iptables -t {unseen} -L {unseen}
 } 2>/dev/null
 echo "stderr: {canary}" >&2
-case $CNI_ARGS in *bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no token {canary}; login of admin:{canary} ({hex}, {upper}, {half}) failed: Get https://admin:{canary}@10.0.0.1/v1?token={canary}: ` +
+case $CNI_ARGS in *K8S_POD_NAME=bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no token {canary}; login of admin:{canary} ({hex}, {upper}, {half}) failed: Get https://admin:{canary}@10.0.0.1/v1?token={canary}: ` +
 			`Basic {pair} and {base64} {percent} {bytes} refused; bearer {long}; pin 47110815123456; {unseen}";; esac`))},
 		Env: []string{"CNI_SECRET=" + canary, "AWS_SECRET_ACCESS_KEY=" + canary},
 	}, scope.Options{})
