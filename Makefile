@@ -1,7 +1,6 @@
 # Everything a developer of cniscope does. `make help` lists it.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
-FUZZTIME ?= 10s
 OTLP ?=
 
 .PHONY: help
@@ -9,6 +8,9 @@ help: ## say what there is
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make demo OTLP=127.0.0.1:4317    also sends the demo's spans to a Jaeger of yours"
+
+include tools.mk
+include kubernetes.mk
 
 ##### the program
 
@@ -47,66 +49,103 @@ show-demo: ## draw a recorded demo (no root)
 
 ##### test it
 
-# Rigs are told apart by their folders, but a cniscope sees the calls of every rig: the
-# packages that start one run one after another.
-PURE := $(shell go list ./... 2>/dev/null | grep -v /test/)
-# A real node takes long to build, other kernels to boot, a browser is large, and hostile
-# tenants take the whole machine: targets of their own.
-RIGS := $(shell go list ./test/... 2>/dev/null | grep -v -e /test/kubernetes -e /test/kernels -e /test/page -e /test/tenants -e /test/neighbours)
+# Small forms are what a change passes; `make test-all` has the long ones.
+OUTAGE       ?= 20s
+OVERLOAD     ?= 10s
+TENANTS      ?= small
+NEIGHBOURS   ?= 20s
+FILES        ?= 1
+SECRETS_TIME ?= 30s
+ORDINARY     ?= 60
+FUZZTIME     ?= 10s
+
+# The tests of the rig in four groups, by what they need besides the runtime. Rigs are told
+# apart by their folders, but a cniscope sees the calls of every rig: the packages that start
+# one run one after another.
+PURE    := $(shell go list ./... 2>/dev/null | grep -v /test/)
+STORIES := ./test/scenarios ./test/doctor
+RIGS    := ./test/rig ./test/e2e ./test/examples ./test/image ./test/bench ./test/words
+
+ROOT := $(filter 0,$(shell id -u))
+
+# One line for each package or test, with what it took, and at the end what failed and why.
+PACKAGES := $(TOOLS_BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped --
+TESTS    := $(TOOLS_BIN)/gotestsum --format testname --hide-summary skipped --
 
 .PHONY: test
-test: $(if $(filter 0,$(shell id -u)),tools tools-older tools-jaeger tools-promtool debian-test) ## unit tests, golden recordings, and as root the end-to-end tests
-	go test $(PURE)
-	go test -p 1 -timeout 40m $(RIGS)
+test: ## unit tests, golden recordings and fuzz corpora; as root the stories on the rig, too (15 minutes from nothing)
+	@$(MAKE) --no-print-directory -j2 tools-report $(if $(ROOT),tools)
+	@echo "compiling the tests, some minutes the first time"
+	$(PACKAGES) $(PURE)
+	$(if $(ROOT),$(TESTS) -p 1 -count=1 -timeout 40m $(STORIES),@echo "the stories on the rig need root")
+
+.PHONY: test-rig
+test-rig: tools-report tools tools-older tools-jaeger tools-promtool debian-test ## everything else on the rig: backends, crashes, installation, containerd of before (root)
+	$(TESTS) -p 1 -count=1 -timeout 60m $(RIGS)
+
+.PHONY: test-all
+test-all: OUTAGE := 5m
+test-all: OVERLOAD := 5m
+test-all: TENANTS := full
+test-all: NEIGHBOURS := 10m
+test-all: FILES := 600
+test-all: SECRETS_TIME := 24h
+test-all: ORDINARY := 500
+test-all: FUZZTIME := 5m
+test-all: test test-rig test-html test-outage test-ordinary test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: ## the tests that need no rig, under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race $(PURE)
 
-OUTAGE ?= 5m
 .PHONY: test-outage
-test-outage: tools ## the endpoint is down for OUTAGE (5m), 200 pods come and go, cniscope is killed: nothing kept is lost (root)
+test-outage: tools ## the endpoint is down for OUTAGE (20s), 200 pods come and go, cniscope is killed: nothing kept is lost (root)
 	CNISCOPE_OUTAGE=$(OUTAGE) go test ./test/e2e -run '^TestNothingKeptIsLostInAnOutage$$' -count=1 -timeout 40m -v
 
-OVERLOAD ?= 1m
 .PHONY: test-overload
-test-overload: tools ## one plugin makes 200,000 events a second for OVERLOAD (1m) while 100 pods come and go: time goes on, it alone pays, it is said (root)
+test-overload: tools ## one plugin makes 200,000 events a second for OVERLOAD (10s) while 100 pods come and go: time goes on, it alone pays, it is said (root)
 	CNISCOPE_OVERLOAD=$(OVERLOAD) go test ./test/e2e -run '^TestOverload$$' -count=1 -timeout 60m -v
 
-TENANTS ?= small
+.PHONY: test-ordinary
+test-ordinary: tools tools-jaeger ## ORDINARY (60) ordinary pods, of which none may look broken (root)
+	CNISCOPE_TEST_PODS=$(ORDINARY) go test ./test/e2e -run TestOrdinaryPods -count=1 -timeout 30m -v
+
 .PHONY: test-tenants
 test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
 	CNISCOPE_TENANTS=$(TENANTS) go test ./test/tenants -count=1 -timeout 60m -v
 
-NEIGHBOURS ?= 10m
 .PHONY: test-neighbours
-test-neighbours: tools tools-older ## 2000 hostile connections to relay and metrics for NEIGHBOURS (10m), and a cniscope that is stopped: exports and liveness are answered, pods start (root)
+test-neighbours: tools tools-older ## 2000 hostile connections to relay and metrics for NEIGHBOURS (20s), and a cniscope that is stopped: exports and liveness are answered, pods start (root)
 	CNISCOPE_NEIGHBOURS=$(NEIGHBOURS) go test ./test/neighbours -count=1 -timeout 40m -v
 
 .PHONY: test-html
 test-html: tools-html ## the page of show --html in a real browser: by keyboard, by axe-core's rules, on paper
-	go test ./test/page -count=1
+	go test ./test/page -count=1 -v
 
-FILES ?= 600
 .PHONY: test-files
-test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES MB unpacked (600): memory and time (root, an hour)
+test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES MB unpacked (1): what is left out is said; FILES=600: memory and time, too (root, an hour)
 	CNISCOPE_FILES=$(FILES) go test ./test/files -count=1 -timeout 3h -v
 
-.PHONY: fuzz
-fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s)
-	@set -e; for target in probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad spool:FuzzScan relay:FuzzSpans text:FuzzClean redact:FuzzRedact \
-		doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports; do \
-		test/fuzz.sh ./pkg/$${target%:*} $${target#*:} $(FUZZTIME); \
-	done
+FUZZED := probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad spool:FuzzScan \
+	relay:FuzzSpans text:FuzzClean redact:FuzzRedact doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports
 
-.PHONY: fuzz-long
+.PHONY: fuzz fuzz-explore fuzz-long
+fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s), and fail where something is found
+	@set -e; for target in $(FUZZED); do test/fuzz.sh ./pkg/$${target%:*} $${target#*:} $(FUZZTIME); done
+
+fuzz-explore: ## the same, but what is found is kept in .cache/findings for `make fuzz-found`, and fails nothing
+	@set -e; for target in $(FUZZED); do test/fuzz.sh ./pkg/$${target%:*} $${target#*:} $(FUZZTIME) .cache/findings; done
+
+.PHONY: fuzz-found
+fuzz-found: tools-report ## what fuzz-explore found, as seeds of the tests: they fail until it is mended
+	@test -d .cache/findings && cp -rv .cache/findings/. . && $(PACKAGES) $(PURE)
+
 fuzz-long: ## fuzz timeline and judge with events in any order, for 10 minutes
 	test/fuzz.sh ./pkg/pipeline FuzzPipeline 10m
 
 SECRETS_PAIRS ?= 1000000
-SECRETS_TIME ?= 24h
 .PHONY: test-secrets
-test-secrets: ## SECRETS_PAIRS (1000000, or SECRETS_TIME long) pairs of a configuration and a message that repeats its secret in some spelling: nothing of it leaves
+test-secrets: ## SECRETS_PAIRS (1000000, or as many as SECRETS_TIME, 30s, gives time for) pairs of a configuration and a message that repeats its secret in some spelling: nothing of it leaves
 	SECRETS_PAIRS=$(SECRETS_PAIRS) SECRETS_TIME=$(SECRETS_TIME) go test ./pkg/redact -run 'TestNoPartOfASecretLeaves|TestRealMessages' -count=1 -timeout 24h -v
 
 .PHONY: words
@@ -133,14 +172,5 @@ generate: debian-generate ## compile the BPF programs (clang)
 drift: generate ## check that the committed BPF objects are what the source gives
 	git diff --exit-code --stat -- pkg/probe
 
-##### the real parts
-
-include tools.mk
-include kubernetes.mk
 include bench.mk
 include kernels.mk
-
-.PHONY: test-ordinary
-
-test-ordinary: tools tools-jaeger ## as root: 500 ordinary pods, of which none may look broken (4 minutes)
-	CNISCOPE_TEST_PODS=500 go test ./test/e2e -run TestOrdinaryPods -count=1 -timeout 30m -v

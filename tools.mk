@@ -11,7 +11,7 @@ built/$(1) := $(TOOLS_BIN)/.built/$(1)-$(shell { cat $(TOOLS)/$(1)/go.mod $(TOOL
 $$(built/$(1)):
 	@echo "building $(1), $(2) the first time"
 	@mkdir -p $(TOOLS_BIN)/.built $(TOOLS_BIN)/$(5)
-	@cd $(TOOLS)/$(1) && CGO_ENABLED=$(3) GOFLAGS= GOWORK=off go build -buildvcs=false -trimpath -ldflags '-s -w' $(4) -o ../bin/$(5) tool
+	@cd $(TOOLS)/$(1) && CGO_ENABLED=$(3) GOFLAGS= GOWORK=off go build -buildvcs=false -trimpath -ldflags '-s -w' $(4) -o ../bin/$(5) tool && echo "built $(1) in $$$${SECONDS}s"
 	@rm -f $(TOOLS_BIN)/.built/$(1)-????????????????
 	@touch $$@
 endef
@@ -26,10 +26,13 @@ $(eval $(call part,jaeger,about 4 minutes,0,,))
 $(eval $(call part,promtool,about 3 minutes,0,-tags remove_all_sd,))
 $(eval $(call part,golangci-lint,about 2 minutes,0,,))
 $(eval $(call part,gofumpt,a few seconds,0,,))
+$(eval $(call part,gotestsum,about 10 seconds,0,,))
 
-.PHONY: tools tools-older tools-jaeger tools-promtool tools-lint tools-html debian-run debian-test debian-bench debian-generate
+.PHONY: parts tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html debian-run debian-test debian-bench debian-generate
 
 tools: debian-run $(built/containerd) $(built/runc) $(built/plugins) $(TOOLS_BIN)/pause ## build containerd, runc and the CNI plugins, for the demo and the tests
+
+tools-report: $(built/gotestsum) ## build gotestsum, which says how the tests get on
 
 tools-older: $(built/containerd-2.3) $(built/containerd-1.7) ## build the containerd versions before 2.4, for the tests
 
@@ -41,6 +44,8 @@ tools-lint: $(built/golangci-lint) $(built/gofumpt) ## build the linters
 
 tools-html: $(TOOLS_BIN)/axe/node_modules/.package-lock.json ## install Chromium and axe-core, which check the page of show --html
 	@$(TOOLS)/debian.sh chromium fonts-dejavu-core
+
+parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-kubernetes debian-test debian-generate debian-qemu ## all of that; `make -j2 parts` builds them side by side
 
 # axe-core is one file of JavaScript, and comes from npm.
 $(TOOLS_BIN)/axe/node_modules/.package-lock.json: $(TOOLS)/axe/package.json $(TOOLS)/axe/package-lock.json

@@ -7,6 +7,10 @@ if ! command -v dpkg-query >/dev/null; then
 	exit 0
 fi
 
+# Make may call this for several at once; apt has one lock.
+exec 9<"$0"
+flock 9
+
 missing=
 for package in "$@"; do
 	case $(dpkg-query --show --showformat '${db:Status-Status}' "$package" 2>/dev/null || :) in
