@@ -300,13 +300,13 @@ func TestBeforeRunTheTextOfNRIIsInForceAsAWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Configure("run.dir = \"/run/other\"\nexport.queue = 8"); err != nil {
+	if err := live.Configure("state.dir = \"/run/other\"\nexport.queue = 8"); err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Configure("run.dir = 7"); err == nil {
+	if err := live.Configure("state.dir = 7"); err == nil {
 		t.Error("a wrong text is taken")
 	}
-	if o := live.Options(); o.Run.Dir != "/run/other" || o.Export.Queue != 8 || o.Slow.Command != time.Second {
+	if o := live.Options(); o.State.Dir != "/run/other" || o.Export.Queue != 8 || o.Slow.Command != time.Second {
 		t.Errorf("in force: %+v", o)
 	}
 }

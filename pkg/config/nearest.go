@@ -1,13 +1,9 @@
 package config
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
-// meant returns ", did you mean X?" for the known name that wrong is most likely
-// a slip of; empty if none is near.
-func meant(wrong string, known []string) string {
+// nearest returns the known name that wrong is most likely a slip of; empty if none is near.
+func nearest(wrong string, known []string) string {
 	best, least := "", max(2, len(wrong)/4)+1
 	for _, k := range known {
 		d := distance(wrong, k)
@@ -18,15 +14,14 @@ func meant(wrong string, known []string) string {
 			best, least = k, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return ", did you mean " + best + "?"
+	return best
 }
 
 // sameOption reports whether two options are called the same in their sections.
 func sameOption(a, b string) bool {
-	return a[strings.LastIndexByte(a, '.')+1:] == b[strings.LastIndexByte(b, '.')+1:]
+	_, nameA := splitKey(a)
+	_, nameB := splitKey(b)
+	return nameA == nameB
 }
 
 // distance is the number of letters to put in, take out or change to make b of a

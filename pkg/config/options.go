@@ -16,21 +16,19 @@ import (
 // Options is every option, checked. Options are values: what Parse, Load and
 // Watch hand out is never changed afterwards.
 type Options struct {
-	Sampling   Sampling
-	Slow       Slow
-	Export     Export
-	Relay      Relay
-	Resource   Resource
-	Metrics    Metrics
-	NRI        NRI
-	Containerd Containerd
-	CNI        CNI
-	Probe      Probe
-	// Agents are patterns of path.Match on the programs that serve plugins.
-	Agents []string
-	Limits Limits
-	Log    Log
-	Run    Run
+	Sampling Sampling
+	Slow     Slow
+	Export   Export
+	Relay    Relay
+	Resource Resource
+	Metrics  Metrics
+	NRI      NRI
+	Runtime  Runtime
+	CNI      CNI
+	Probe    Probe
+	Limits   Limits
+	Log      Log
+	State    State
 }
 
 // Sampling says which operations are kept once they are over.
@@ -39,8 +37,9 @@ type Sampling struct {
 	Ratio float64
 	// Rules are for single namespaces; the first that matches wins.
 	Rules []NamespaceRule
-	// Annotations are globs on the namespaces whose pods may say of themselves what is kept.
-	Annotations []string
+	// AnnotationNamespaces are patterns of path.Match for the namespaces in which the
+	// annotation cniscope.dev/sample of a pod counts.
+	AnnotationNamespaces []string
 	// PerSecond is how many operations are kept whole in any second; of what comes on
 	// top only the calls are. 0 is no limit.
 	PerSecond int
@@ -104,8 +103,8 @@ type NRI struct {
 	Socket string
 }
 
-// Containerd is how the runtime is asked for its version.
-type Containerd struct{ Address string }
+// Runtime is how the container runtime is reached: its CRI socket.
+type Runtime struct{ Socket string }
 
 // CNI is where the runtime's network configuration lies.
 type CNI struct{ ConfDir string }
@@ -121,7 +120,10 @@ type Probe struct {
 	// DetailCommands. Linger is for how long after the last call that goes on.
 	Detail string
 	Linger time.Duration
-	// AgentDepth is how far servers are followed: 0 not at all, 1 those that plugins call,
+	// Agents are patterns of path.Match for the names of agents to follow before a plugin
+	// has called them.
+	Agents []string
+	// AgentDepth is how far agents are followed: 0 not at all, 1 those that plugins call,
 	// 2 also those that these call.
 	AgentDepth int
 	// Callers are patterns on the paths of programs that run CNI plugins, besides whoever
@@ -161,10 +163,11 @@ type Limits struct {
 	Processes int
 	// Operations is how many operations are open at one time.
 	Operations int
-	// Spans is how many spans, and facts from inside of plugins, one operation has at
-	// most.
-	Spans int
-	// MinSpan is how long what happens inside a plugin lasts at least that has a span.
+	// Images is how many executed programs of one operation are kept.
+	Images int
+	// Facts is how many waits, requests and changes of one operation are kept.
+	Facts int
+	// MinSpan is how long a wait or request must last to have a span of its own.
 	MinSpan time.Duration
 }
 
@@ -176,8 +179,9 @@ type Log struct {
 	Format string
 }
 
-// Run is where cniscope keeps what lives as long as it runs.
-type Run struct{ Dir string }
+// State is where cniscope keeps what lives only as long as it runs: the node's lock and the
+// control socket.
+type State struct{ Dir string }
 
 // Default returns the options of an empty file in an empty environment.
 func Default() Options {
@@ -195,21 +199,22 @@ func Default() Options {
 		},
 		// Containerd's exporter sends every 5 s (OTEL_BSP_SCHEDULE_DELAY unless set), and
 		// then its request needs some time.
-		Relay:      Relay{Wait: 7 * time.Second, Queue: 16 << 20},
-		NRI:        NRI{Enabled: true, Socket: "/var/run/nri/nri.sock"},
-		Containerd: Containerd{Address: "/run/containerd/containerd.sock"},
-		CNI:        CNI{ConfDir: "/etc/cni/net.d"},
-		Probe:      Probe{Ring: 8 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, AgentDepth: 1},
+		Relay:   Relay{Wait: 7 * time.Second, Queue: 16 << 20},
+		NRI:     NRI{Enabled: true, Socket: "/var/run/nri/nri.sock"},
+		Runtime: Runtime{Socket: "/run/containerd/containerd.sock"},
+		CNI:     CNI{ConfDir: "/etc/cni/net.d"},
+		Probe:   Probe{Ring: 8 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, AgentDepth: 1},
 		Limits: Limits{
 			Settle:     2 * time.Second,
 			MaxHold:    10 * time.Minute,
 			Processes:  8192,
 			Operations: 1024,
-			Spans:      2000,
+			Images:     2000,
+			Facts:      1000,
 			MinSpan:    time.Millisecond,
 		},
-		Log: Log{Level: "info", Format: "text"},
-		Run: Run{Dir: "/run/cniscope"},
+		Log:   Log{Level: "info", Format: "text"},
+		State: State{Dir: "/run/cniscope"},
 	}
 }
 
@@ -217,9 +222,9 @@ func Default() Options {
 func (o Options) clone() Options {
 	o.Sampling.Keep = slices.Clone(o.Sampling.Keep)
 	o.Sampling.Rules = slices.Clone(o.Sampling.Rules)
-	o.Sampling.Annotations = slices.Clone(o.Sampling.Annotations)
+	o.Sampling.AnnotationNamespaces = slices.Clone(o.Sampling.AnnotationNamespaces)
 	o.Slow.Rules = slices.Clone(o.Slow.Rules)
-	o.Agents = slices.Clone(o.Agents)
+	o.Probe.Agents = slices.Clone(o.Probe.Agents)
 	o.Probe.Callers = slices.Clone(o.Probe.Callers)
 	o.Export.OTLP.Headers = maps.Clone(o.Export.OTLP.Headers)
 	o.Resource.Attributes = maps.Clone(o.Resource.Attributes)

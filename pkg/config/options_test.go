@@ -197,7 +197,7 @@ func TestDiffSaysOldAndNew(t *testing.T) {
 slow.command = "100ms"
 slow.rule = [{ command = "ip*", threshold = "1s" }]
 sampling.keep = []
-agent = [{ command = "antrea*" }]
+probe.agents = ["antrea*"]
 export.file.path = "/var/log/cniscope.json"
 export.queue = 1024
 resource.cluster = "prod east"
@@ -206,13 +206,13 @@ resource.cluster = "prod east"
 		t.Fatal(err)
 	}
 	want := []string{
-		`agent: [] -> [{ command = "antrea*" }] (needs a restart)`,
 		`sampling.keep: ["slow", "failed", "hung", "partial"] -> []`,
 		`slow.command: 250ms -> 100ms`,
 		`slow.rule: [] -> [{ command = "ip*", threshold = "1s" }]`,
 		`export.queue: 512 -> 1024 (needs a restart)`,
 		`export.file.path: "" -> /var/log/cniscope.json`,
 		`resource.cluster: "" -> prod east (needs a restart)`,
+		`probe.agents: [] -> ["antrea*"] (needs a restart)`,
 	}
 	if got := o.Diff(Default()); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

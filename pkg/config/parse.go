@@ -75,39 +75,55 @@ type reader struct {
 func (r *reader) table(path string, tree map[string]any) {
 	for _, k := range slices.Sorted(maps.Keys(tree)) {
 		key, v := join(path, k), tree[k]
+		sub, isTable := v.(map[string]any)
 		if opt, ok := r.options[key]; ok {
 			for _, f := range opt.set(v) {
 				r.report(key, f)
 			}
-			continue
-		}
-		if !r.section(key) {
-			r.report(key, wrong("take it out"+meant(key, append(r.sections(), r.known...)), "is not an option"))
-			continue
-		}
-		sub, ok := v.(map[string]any)
-		if !ok {
+		} else if now, ok := renamed[key]; ok {
+			r.report(key, formerName(now))
+		} else if below := slices.Concat(r.known, slices.Collect(maps.Keys(renamed))); !hasSection(below, key) {
+			r.report(key, unknown(key, isTable, r.known))
+		} else if !isTable {
 			r.report(key, wrong("write ["+key+"] on a line of its own, its options below it", "is %s, but it is a section", typeName(v)))
-			continue
+		} else {
+			r.table(key, sub)
 		}
-		r.table(key, sub)
 	}
 }
 
-// section reports whether there are options below key.
-func (r *reader) section(key string) bool {
-	return slices.ContainsFunc(r.known, func(k string) bool { return strings.HasPrefix(k, key+".") })
+// hasSection reports whether any of the options is in a section, or in one below it.
+func hasSection(options []string, section string) bool {
+	return slices.ContainsFunc(options, func(k string) bool { return strings.HasPrefix(k, section+".") })
 }
 
-// sections are the names of every section.
-func (r *reader) sections() []string {
-	var all []string
-	for _, k := range r.known {
-		if dot := strings.LastIndexByte(k, '.'); dot > 0 {
-			all = append(all, k[:dot])
+// unknown describes a key that is neither an option nor a section: it suggests the known name
+// that it is most likely a slip of, or lists those that could stand in its place.
+func unknown(key string, isTable bool, known []string) *fault {
+	var sections []string
+	for _, k := range known {
+		section, _ := splitKey(k)
+		sections = append(sections, section)
+	}
+	sections = slices.Compact(sections)
+	if best := nearest(key, append(sections, known...)); best != "" {
+		return wrong("did you mean "+best+"?", "is not an option")
+	}
+	section, _ := splitKey(key)
+	if !hasSection(known, section) {
+		what := "is not an option"
+		if isTable {
+			what = "is not a section"
+		}
+		return wrong("the sections are "+strings.Join(sections, ", "), "%s", what)
+	}
+	var inSection []string
+	for _, k := range known {
+		if s, name := splitKey(k); s == section {
+			inSection = append(inSection, name)
 		}
 	}
-	return slices.Compact(all)
+	return wrong("["+section+"] has "+strings.Join(inSection, ", "), "is not an option")
 }
 
 func (r *reader) report(key string, f *fault) {

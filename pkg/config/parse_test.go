@@ -16,7 +16,7 @@ func TestOptionsAreSetOverTheDefaults(t *testing.T) {
 		{"an empty file", "", func(*Options) {}},
 		{"a byte order mark is skipped", "\ufeff[log]\nlevel = \"warn\"", func(o *Options) { o.Log.Level = "warn" }},
 		{"a whole number is a share too", "sampling.ratio = 0", func(o *Options) { o.Sampling.Ratio = 0 }},
-		{"where a pod's annotation counts", `sampling.annotations = ["team-*", "shop"]`, func(o *Options) { o.Sampling.Annotations = []string{"team-*", "shop"} }},
+		{"where a pod's annotation counts", `sampling.annotation_namespaces = ["team-*", "shop"]`, func(o *Options) { o.Sampling.AnnotationNamespaces = []string{"team-*", "shop"} }},
 		{"nothing is kept", "sampling.keep = []", func(o *Options) { o.Sampling.Keep = nil }},
 		{"twice the same is once", `sampling.keep = ["failed", "slow", "failed"]`, func(o *Options) { o.Sampling.Keep = []string{"slow", "failed"} }},
 		{"durations", "[slow]\ncommand = \"1m30s\"\ncall = \"100us\"", func(o *Options) {
@@ -30,8 +30,8 @@ threshold = "1s"
 command = "*"
 threshold = "2s"
 `, func(o *Options) { o.Slow.Rules = []Rule{{"ip*tables*", time.Second}, {"*", 2 * time.Second}} }},
-		{"agents by name", "[[agent]]\ncommand = \"antrea-agent\"\n[slow]\nagent = \"5s\"\nlock = \"1s\"\n[[agent]]\ncommand = \"multus*\"\n", func(o *Options) {
-			o.Agents, o.Slow.Agent, o.Slow.Lock = []string{"antrea-agent", "multus*"}, 5*time.Second, time.Second
+		{"agents by name", "[probe]\nagents = [\"antrea-agent\", \"multus*\"]\n[slow]\nagent = \"5s\"\nlock = \"1s\"\n", func(o *Options) {
+			o.Probe.Agents, o.Slow.Agent, o.Slow.Lock = []string{"antrea-agent", "multus*"}, 5*time.Second, time.Second
 		}},
 		{"sizes with and without unit", "probe.ring = \"64KiB\"\nexport.file.max_bytes = 1048576", func(o *Options) {
 			o.Probe.Ring, o.Export.File.MaxBytes = 64<<10, 1<<20
@@ -69,10 +69,11 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 	}{
 		{"not TOML", "[slow]\ncommand = 250ms\n", []string{"f.toml:2:14: is not TOML (", "configs/cniscope.toml"}},
 		{"a key twice", "[slow]\ncall = \"1s\"\ncall = \"2s\"\n", []string{"f.toml:3:1: is not TOML (key call is already defined)"}},
-		{"an unknown key", "[slow]\ncomand = \"1s\"\n", []string{`f.toml:2:1: slow.comand: is not an option: take it out, did you mean slow.command?`}},
-		{"a key of another section", "[export]\nendpoint = \"http://a:1\"\n", []string{`f.toml:2:1: export.endpoint: is not an option: take it out, did you mean export.otlp.endpoint?`}},
-		{"an unknown section, once", "[sampeling]\nratio = 1\nx = 2\n", []string{`f.toml:1:2: sampeling: is not an option: take it out, did you mean sampling?`}},
-		{"nothing is near", "[slow]\nzzzzzzzzz = 1\n", []string{`f.toml:2:1: slow.zzzzzzzzz: is not an option: take it out`}},
+		{"an unknown key", "[slow]\ncomand = \"1s\"\n", []string{`f.toml:2:1: slow.comand: is not an option: did you mean slow.command?`}},
+		{"a key of another section", "[export]\nendpoint = \"http://a:1\"\n", []string{`f.toml:2:1: export.endpoint: is not an option: did you mean export.otlp.endpoint?`}},
+		{"an unknown section, once", "[sampeling]\nratio = 1\nx = 2\n", []string{`f.toml:1:2: sampeling: is not an option: did you mean sampling?`}},
+		{"nothing is near", "[slow]\nzzzzzzzzz = 1\n", []string{`f.toml:2:1: slow.zzzzzzzzz: is not an option: [slow] has command, call, agent, lock, hung, rule`}},
+		{"no section is near", "[zzzzzzzzz]\nx = 1\n", []string{`f.toml:1:2: zzzzzzzzz: is not a section: the sections are sampling, slow, export, export.otlp,`}},
 		{"no section", "slow = 3\n", []string{`f.toml:1:1: slow: is a number, but it is a section: write [slow] on a line of its own`}},
 		{"a number for a duration", "slow.command = 250\n", []string{`f.toml:1:6: slow.command: is a number: write a number with its unit, as "250ms" or "2s", from 1µs to 24h`}},
 		{"not a duration", "slow.command = \"fast\"\n", []string{`slow.command: "fast" is not a duration`}},
@@ -80,18 +81,19 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 		{"a share out of range", "sampling.ratio = 1.5\n", []string{`f.toml:1:10: sampling.ratio: 1.5 is out of range: write a number from 0 to 1`}},
 		{"a share that is no number", "sampling.ratio = nan\n", []string{`sampling.ratio: NaN is out of range`}},
 		{"an unknown word", "sampling.keep = [\"slow\",\n  \"fialed\"]\n", []string{`f.toml:2:3: sampling.keep[1]: "fialed" is not known: write any of "slow", "failed", "hung", "partial"`}},
-		{"a bad pattern of namespaces", "sampling.annotations = [\"shop\",\n  \"[\"]\n", []string{`f.toml:2:3: sampling.annotations[1]: "[" is not a pattern`}},
+		{"a bad pattern of namespaces", "sampling.annotation_namespaces = [\"shop\",\n  \"[\"]\n", []string{`f.toml:2:3: sampling.annotation_namespaces[1]: "[" is not a pattern`}},
 		{"one word for a list", "sampling.keep = \"slow\"\n", []string{`sampling.keep: is text, not a list`}},
 		{"text for yes and no", "nri.enabled = \"yes\"\n", []string{`nri.enabled: is text: write true or false, without quotes`}},
-		{"a count out of range", "limits.spans = 0\n", []string{`limits.spans: 0 is out of range: write a whole number from 16 to 5000`}},
+		{"a count out of range", "limits.images = 0\n", []string{`limits.images: 0 is out of range: write a whole number from 16 to 5000`}},
 		{"not a power of two", "probe.ring = \"3MiB\"\n", []string{`probe.ring: 3MiB is not a power of two: write a number with its unit, as "8MiB", from 64KiB to 64MiB, a power of two`}},
 		{"a size in other units", "probe.ring = \"8MB\"\n", []string{`probe.ring: "8MB" is not a size`}},
-		{"a relative path", "run.dir = \"run\"\n", []string{`run.dir: "run" is not an absolute path`}},
+		{"a relative path", "state.dir = \"run\"\n", []string{`state.dir: "run" is not an absolute path`}},
 		{"control characters", "resource.node = \"a\\u001b[31m\"\n", []string{`resource.node: has characters that cannot be printed`}},
 		{"a bad pattern", "[[slow.rule]]\ncommand = \"a[\"\nthreshold = \"1s\"\n", []string{`f.toml:2:1: slow.rule[0].command: "a[" is not a pattern`}},
-		{"one agent that is no list", "[agent]\ncommand = \"a\"\n", []string{`agent: is a table, not a list: write [[agent]] above command = …`}},
-		{"an agent without a name", "[[agent]]\n[[agent]]\nname = \"a\"\n", []string{`agent[0]: command is missing: an agent has a command`, `f.toml:3:1: agent[1].name: is not an option`}},
-		{"an agent's bad pattern", "[[agent]]\ncommand = \"a[\"\n", []string{`f.toml:2:1: agent[0].command: "a[" is not a pattern`}},
+		{"an agent's bad pattern", "probe.agents = [\"a[\"]\n", []string{`f.toml:1:17: probe.agents[0]: "a[" is not a pattern`}},
+		{"a former name, in its section", "[log]\nlevel = \"info\"\n[containerd]\naddress = \"/run/c.sock\"\n", []string{`f.toml:4:1: containerd.address: is now called runtime.socket: write socket = … in [runtime]`}},
+		{"a former name of another shape", "[[agent]]\ncommand = \"antrea-agent\"\n", []string{`f.toml:1:3: agent: is now called probe.agents: write agents = ["NAME", …] in [probe]`}},
+		{"a slip in a former section", "[run]\ndirr = \"/run/c\"\n", []string{`f.toml:2:1: run.dirr: is not an option`}},
 		{"agents too deep", "probe.agent_depth = 3\n", []string{`probe.agent_depth: 3 is out of range: write a whole number from 0 to 2`}},
 		{"a caller without a path", "probe.callers = [\"/usr/bin/a\",\n  \"containerd\"]\n", []string{`f.toml:2:3: probe.callers[1]: "containerd" names no path: write it from the root, as "/usr/bin/cri-dockerd"`}},
 		{"a caller's bad pattern", "probe.callers = [\"/usr/bin/a[\"]\n", []string{`probe.callers[0]: "/usr/bin/a[" is not a pattern`}},
@@ -104,7 +106,7 @@ threshold = "1s"
 [[slow.rule]]
 command = "b"
 treshold = "1s"
-`, []string{`f.toml:5:8: slow.rule[1]: threshold is missing: a rule has command and threshold`, `f.toml:7:1: slow.rule[1].treshold: is not an option: a rule has command and threshold, did you mean threshold?`}},
+`, []string{`f.toml:5:8: slow.rule[1]: threshold is missing: a rule has command and threshold`, `f.toml:7:1: slow.rule[1].treshold: is not an option: did you mean threshold?`}},
 		{"an attribute of its own option", "[resource.attributes]\n\"k8s.node.name\" = \"a\"\n", []string{`f.toml:2:1: resource.attributes."k8s.node.name": cannot be set here: set node, in [resource]`}},
 		{"an attribute twice", "[resource.attributes]\n\"a.b\" = \"1\"\na.b = \"2\"\n", []string{`resource.attributes."a.b": is there twice`}},
 		{"a header of gRPC", "[export.otlp.headers]\ngrpc-timeout = \"1\"\n", []string{`f.toml:2:1: export.otlp.headers.grpc-timeout: belongs to gRPC itself`}},

@@ -19,7 +19,7 @@ func TestOptionsFromElsewhereAreRepaired(t *testing.T) {
 		t.Errorf("of good options it is said %q, they became %+v", said, o)
 	}
 
-	o.Limits = Limits{Settle: -time.Second, MaxHold: 1 << 62, Processes: 100_000_000, Operations: -1, Spans: 1 << 40}
+	o.Limits = Limits{Settle: -time.Second, MaxHold: 1 << 62, Processes: 100_000_000, Operations: -1, Images: 1 << 40}
 	o.Slow.Rules = make([]Rule, 100_000)
 	o.Sampling.PerSecond = -5
 	o.Sampling.Keep = []string{strings.Repeat("x", 10_000)}
@@ -30,7 +30,7 @@ func TestOptionsFromElsewhereAreRepaired(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	all := strings.Join(said, "\n")
-	if len(said) != 10 || len(all) > 2000 || !strings.Contains(all, "limits.processes = 100000000 cannot be; the default 8192 is taken") {
+	if len(said) != 11 || len(all) > 2000 || !strings.Contains(all, "limits.processes = 100000000 cannot be; the default 8192 is taken") {
 		t.Errorf("%d: %s", len(said), all)
 	}
 }

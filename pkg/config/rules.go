@@ -66,7 +66,10 @@ func tableList[R any](remedy, has string, keys []string, read func(at string, ta
 		var faults []*fault
 		for key := range table {
 			if !slices.Contains(keys, key) {
-				f := wrong(has+meant(key, keys), "is not an option")
+				f := wrong(has, "is not an option")
+				if best := nearest(key, keys); best != "" {
+					f.remedy = "did you mean " + best + "?"
+				}
 				f.under = at + "." + bare(key)
 				faults = append(faults, f)
 			}

@@ -54,11 +54,9 @@ func is[T any](at *T, k kind[T]) field { return fieldOf[T]{at, k} }
 func (o *Options) schema() []option {
 	const live, restart = true, false
 	return []option{
-		{"agent", restart, is(&o.Agents, agents())}, // TOML has what is in no section first
-
 		{"sampling.ratio", live, is(&o.Sampling.Ratio, share())},
 		{"sampling.rule", live, is(&o.Sampling.Rules, namespaceRules())},
-		{"sampling.annotations", live, is(&o.Sampling.Annotations, listOf(pattern("team-*"), 64))},
+		{"sampling.annotation_namespaces", live, is(&o.Sampling.AnnotationNamespaces, listOf(pattern("team-*"), 64))},
 		{"sampling.per_second", live, is(&o.Sampling.PerSecond, count(0, 10_000))},
 		{"sampling.keep", live, is(&o.Sampling.Keep, someOf("slow", "failed", "hung", "partial"))},
 
@@ -101,7 +99,7 @@ func (o *Options) schema() []option {
 		{"nri.enabled", restart, is(&o.NRI.Enabled, yesNo())},
 		{"nri.socket", restart, is(&o.NRI.Socket, place(false))},
 
-		{"containerd.address", restart, is(&o.Containerd.Address, place(false))},
+		{"runtime.socket", restart, is(&o.Runtime.Socket, place(false))},
 
 		{"cni.conf_dir", restart, is(&o.CNI.ConfDir, place(false))},
 
@@ -109,6 +107,7 @@ func (o *Options) schema() []option {
 		{"probe.arguments", restart, is(&o.Probe.Arguments, oneOf(ArgumentsKnown, ArgumentsNone, ArgumentsAll))},
 		{"probe.detail", restart, is(&o.Probe.Detail, oneOf(DetailAuto, DetailAlways, DetailCommands))},
 		{"probe.linger", restart, is(&o.Probe.Linger, span(time.Second, longest))},
+		{"probe.agents", restart, is(&o.Probe.Agents, listOf(pattern("antrea-agent"), 100))},
 		{"probe.agent_depth", restart, is(&o.Probe.AgentDepth, count(0, 2))},
 		{"probe.callers", restart, is(&o.Probe.Callers, listOf(program("/usr/bin/cri-dockerd"), 16))},
 		{"probe.rootless", restart, is(&o.Probe.Rootless, yesNo())},
@@ -118,12 +117,13 @@ func (o *Options) schema() []option {
 		{"limits.processes", restart, is(&o.Limits.Processes, count(256, 1<<17))},
 		{"limits.operations", restart, is(&o.Limits.Operations, count(16, 1<<16))},
 		{"limits.min_span", restart, is(&o.Limits.MinSpan, span(100*time.Microsecond, time.Second))},
-		{"limits.spans", restart, is(&o.Limits.Spans, count(16, 5000))},
+		{"limits.images", restart, is(&o.Limits.Images, count(16, 5000))},
+		{"limits.facts", restart, is(&o.Limits.Facts, count(16, 5000))},
 
 		{"log.level", live, is(&o.Log.Level, oneOf("debug", "info", "warn", "error"))},
 		{"log.format", restart, is(&o.Log.Format, oneOf("text", "json"))},
 
-		{"run.dir", restart, is(&o.Run.Dir, place(false))},
+		{"state.dir", restart, is(&o.State.Dir, place(false))},
 	}
 }
 

@@ -63,7 +63,7 @@ func (c Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	answer, err := transport.RoundTrip(request)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("%w ([run] dir %s)", ErrNotRunning, c.Dir)
+		return nil, fmt.Errorf("%w (state.dir %s)", ErrNotRunning, c.Dir)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("asking the running cniscope: %w; be root", err)
 	case err != nil:

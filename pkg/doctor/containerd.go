@@ -13,7 +13,7 @@ func containerdAnswers(f *Facts) ([]Finding, error) {
 		finding := Finding{
 			Level: Problem, Summary: "containerd does not answer",
 			Evidence: []string{sayf("%s: %s", f.Options.Address, err)},
-			Remedy:   []string{"systemctl status containerd; journalctl -u containerd -e", "if its socket is another one, set [containerd] address in cniscope's options"},
+			Remedy:   []string{"systemctl status containerd; journalctl -u containerd -e", "if its socket is another one, set runtime.socket in cniscope's options"},
 		}
 		return []Finding{withoutFolder(f, finding)}, nil
 	}

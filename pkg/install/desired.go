@@ -76,7 +76,7 @@ func (w *wish) note(format string, a ...any) { w.notes = append(w.notes, fmt.Spr
 func options(socket, address, networks string) string {
 	text := configs.Options
 	for _, o := range []struct{ key, usual, is string }{
-		{"socket", defaultSocket, socket}, {"address", defaultAddress, address}, {"conf_dir", defaultNetworks, networks},
+		{"socket", defaultSocket, socket}, {"socket", defaultAddress, address}, {"conf_dir", defaultNetworks, networks},
 	} {
 		if o.is != o.usual {
 			text = strings.Replace(text, fmt.Sprintf("\n#%s = %q\n", o.key, o.usual), fmt.Sprintf("\n%s = %q\n", o.key, o.is), 1)

@@ -243,7 +243,7 @@ func TestTheOptionsFitTheNode(t *testing.T) {
 `})
 	n.install(version("2.4"))
 	text := n.text("/etc/cniscope/cniscope.toml")
-	for _, line := range []string{`socket = "/run/other/nri.sock"`, `address = "/run/other/containerd.sock"`, `conf_dir = "/etc/other/net.d"`} {
+	for _, line := range []string{`socket = "/run/other/nri.sock"`, `socket = "/run/other/containerd.sock"`, `conf_dir = "/etc/other/net.d"`} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("the options lack %s", line)
 		}

@@ -136,7 +136,7 @@ func (s *Status) lookAlive(ctx context.Context, t tree) {
 		s.Unknown = append(s.Unknown, err.Error())
 		o = config.Default()
 	}
-	node, err := control.Client{Dir: o.Run.Dir}.Node(ctx)
+	node, err := control.Client{Dir: o.State.Dir}.Node(ctx)
 	if err != nil {
 		s.Unknown = append(s.Unknown, err.Error())
 		return

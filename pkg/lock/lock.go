@@ -17,7 +17,7 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("cniscope already observes this node (%s, lock %s); stop that one first, or give this one another [run] dir",
+	return fmt.Sprintf("cniscope already observes this node (%s, lock %s); stop that one first, or give this one another state.dir",
 		e.Holder, e.File)
 }
 

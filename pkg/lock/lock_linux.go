@@ -32,7 +32,7 @@ const (
 func Take(dir string) (release func(), err error) {
 	root, err := private.Dir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("the run folder: %w (set [run] dir to a folder that can be written)", err)
+		return nil, fmt.Errorf("the run folder: %w (set state.dir to a folder that can be written)", err)
 	}
 	defer root.Close()
 	if pid := holder(root, olderLock); pid > 0 {

@@ -204,7 +204,7 @@ func TestALockThatOthersCouldHaveIsRefused(t *testing.T) {
 	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(open); err == nil || !strings.Contains(err.Error(), "may be written to by others") || !strings.Contains(err.Error(), "[run] dir") {
+	if _, err := Take(open); err == nil || !strings.Contains(err.Error(), "may be written to by others") || !strings.Contains(err.Error(), "state.dir") {
 		t.Errorf("a folder of everybody's: %v", err)
 	}
 }

@@ -74,7 +74,7 @@ func replay(t *testing.T, m *Metrics, o judge.Options) (results []pipeline.Resul
 	}
 	defer reader.Close()
 	p := pipeline.New(
-		timeline.Options{Settle: 500 * time.Millisecond, MaxHold: time.Minute, Processes: 8192, Operations: 1024, Spans: 2000},
+		timeline.Options{Settle: 500 * time.Millisecond, MaxHold: time.Minute, Processes: 8192, Operations: 1024, Images: 2000, Facts: 1000},
 		o, trace.NewBuilder(trace.IDs{Seed: reader.Header().BootID}, nil, "v1.2.3"))
 	take := func(some []pipeline.Result) {
 		for _, r := range some {

@@ -26,7 +26,7 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New(
-				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 16, Operations: 4, Spans: 32},
+				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 16, Operations: 4, Images: 32, Facts: 16},
 				judge.Options{Ratio: test.ratio}, trace.NewBuilder(trace.IDs{}, nil, "test"))
 			var over, marks []Result
 			at := func(at int64, body event.Body) {

@@ -171,7 +171,7 @@ func (d *door) answer(all []*net.TCPConn) {
 
 var remedies = map[Refusal]string{
 	Stranger:  "only the container runtime is answered here; if this is one, name it in probe.callers",
-	NoRuntime: "it is not known who the container runtime is: switch NRI on, set containerd.address, or name it in probe.callers",
+	NoRuntime: "it is not known who the container runtime is: switch NRI on, set runtime.socket, or name it in probe.callers",
 	Unseen:    "it cannot be told whose connection it is: cniscope must run in the node's network and PID namespaces",
 	Busy:      "the runtime has too many connections open",
 }

@@ -16,7 +16,7 @@ import (
 func TestTheInsideOfAPlugin(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	p := pipeline.New(
-		timeline.Options{Settle: time.Second, MaxHold: time.Minute, MinSpan: time.Millisecond, Processes: 64, Operations: 8, Spans: 100},
+		timeline.Options{Settle: time.Second, MaxHold: time.Minute, MinSpan: time.Millisecond, Processes: 64, Operations: 8, Images: 100, Facts: 50},
 		judge.Options{Ratio: 1}, trace.NewBuilder(trace.IDs{}, nil, "test"))
 	call := &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0", Pod: event.Pod{Namespace: "shop", Name: "web-0"}}
 	host := event.Namespace{Key: "host"}

@@ -31,7 +31,7 @@ func BenchmarkApply(b *testing.B) {
 	at(&event.Sandbox{Phase: event.SandboxRemoved, ID: "c1"})
 
 	t := tell(nil).line
-	t.options.Spans, t.options.Settle = 1000, 0
+	t.options.Images, t.options.Facts, t.options.Settle = 1000, 500, 0
 	closed, i := 0, 0
 	b.ReportAllocs()
 	for b.Loop() {

@@ -24,7 +24,7 @@ func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 	if e.InFlight {
 		op.partial("already running when cniscope started")
 	}
-	if !op.keep(t.options.Spans) {
+	if !op.keep(t.options.Images) {
 		return closed
 	}
 	im := newImage(now, e)

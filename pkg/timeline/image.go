@@ -31,7 +31,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 	if e.Delegates(p.leads, p.run.Run.stdin) {
 		im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, stdin: e.Stdin, forker: e.Parent}
 	}
-	if !p.op.keep(t.options.Spans) {
+	if !p.op.keep(t.options.Images) {
 		return nil
 	}
 	// The image of a run goes on: a run is its process, whatever that runs.

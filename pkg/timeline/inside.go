@@ -156,11 +156,10 @@ func (im *Image) within(start, end int64) Interval {
 	return Interval{min(max(start, im.Start), end), end}
 }
 
-// room tells whether one more fact from inside is kept. Half of the places are for images:
-// what is inside of them is nothing without them.
+// room reports whether the operation of p keeps one more fact, and counts it.
 func (t *Timeline) room(p *process, what string) bool {
 	op := p.op
-	if op.facts < t.options.Spans/2 && op.facts+op.images < t.options.Spans {
+	if op.facts < t.options.Facts {
 		op.facts++
 		return true
 	}

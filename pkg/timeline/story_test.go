@@ -21,7 +21,7 @@ type story struct {
 
 func tell(t *testing.T) *story {
 	return &story{t: t, line: New(Options{
-		Settle: time.Second, MaxHold: time.Minute, Processes: 64, Operations: 8, Spans: 32,
+		Settle: time.Second, MaxHold: time.Minute, Processes: 64, Operations: 8, Images: 32, Facts: 16,
 	})}
 }
 

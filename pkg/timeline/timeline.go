@@ -26,9 +26,9 @@ type Options struct {
 	// MinSpan is how long a wait or a query lasts at least that is kept, and not only
 	// counted.
 	MinSpan time.Duration
-	// Processes and Operations are how many are held at once; Spans is how many
-	// images, and facts from inside them, one operation keeps. What is over is counted.
-	Processes, Operations, Spans int
+	// Processes and Operations are how many are held at once, Images and Facts how many of
+	// each one operation keeps. What is over is counted.
+	Processes, Operations, Images, Facts int
 }
 
 // Stats counts what a timeline could not place.

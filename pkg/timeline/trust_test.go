@@ -17,7 +17,7 @@ func startedBy(caller event.Caller) func(*event.Exec) {
 func TestWhoeverPassesForAPluginLeavesTheRuntimeItsPlaces(t *testing.T) {
 	for _, forger := range []event.Caller{event.CallerHost, event.CallerPrivileged, event.CallerRootless, event.CallerAgent} {
 		s := tell(t)
-		s.line = New(Options{Settle: 2 * time.Second, MaxHold: 10 * time.Minute, Processes: 8192, Operations: 1024, Spans: 2000})
+		s.line = New(Options{Settle: 2 * time.Second, MaxHold: 10 * time.Minute, Processes: 8192, Operations: 1024, Images: 2000, Facts: 1000})
 		s.at(0, &event.Degraded{Feature: "nri", Restored: true})
 		forged, pods := 6000, 0
 		for i := range int64(forged) {

@@ -34,7 +34,7 @@ func TestConfigCommands(t *testing.T) {
 		{[]string{"check", wrong}, true, []string{"wrong.toml:1:6: slow.comand", "wrong.toml:2:5: log.level"}},
 		{[]string{"check", "/not/there.toml"}, true, []string{"/not/there.toml"}},
 		{[]string{"check"}, true, nil},
-		{[]string{"print"}, false, []string{`node = "node-7"  # default: ""`, "[run]\ndir = "}},
+		{[]string{"print"}, false, []string{`node = "node-7"  # default: ""`, "[state]\ndir = "}},
 		{[]string{"print", right}, false, []string{`command = "1s"  # default: "250ms"`, `headers = { authorization = "[redacted]" }`}},
 		{[]string{"print", wrong}, true, []string{"wrong.toml:1:6"}},
 	}
@@ -67,4 +67,13 @@ func runCommand(cmd *cobra.Command, args ...string) (string, error) {
 	cmd.SetErr(&out)
 	err := cmd.Execute()
 	return out.String(), err
+}
+
+func TestAFlagsFormerNameIsAnErrorThatNamesThePresentOne(t *testing.T) {
+	cmd := rootCmd()
+	cmd.SetArgs([]string{"doctor", "--patience", "2s"})
+	err := cmd.Execute()
+	if err == nil || err.Error() != "unknown flag: --patience: it is now called --answer-timeout" || exitCode(err) != exitCode(usageError{err}) {
+		t.Errorf("%v", err)
+	}
 }

@@ -53,7 +53,7 @@ makes all checks and ends with 1, or with 2 if it may not ask.`,
 	flags.StringVar(&f.format, "format", f.format, "text or json")
 	flags.StringVar(&f.wait, "wait", "", `"ready": wait until the node's network is ready`)
 	flags.DurationVar(&f.timeout, "timeout", 2*time.Minute, "how long to wait")
-	flags.DurationVar(&f.answers, "patience", doctor.DefaultPatience, "how long whoever is asked may take to answer")
+	flags.DurationVar(&f.answers, "answer-timeout", doctor.DefaultPatience, "how long a program that is asked may take to answer")
 	flags.StringVar(&f.kubelet, "kubelet", doctor.DefaultKubelet, "host and port of kubelet's healthz")
 	return cmd
 }
@@ -109,7 +109,7 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 // options are what the options file says, as the doctor wants it.
 func (f doctorFlags) options(o config.Options) doctor.Options {
 	ask := doctor.Options{
-		Node: o.Resource.Node, Address: o.Containerd.Address, ConfDir: o.CNI.ConfDir, RunDir: o.Run.Dir,
+		Node: o.Resource.Node, Address: o.Runtime.Socket, ConfDir: o.CNI.ConfDir, RunDir: o.State.Dir,
 		Hung: o.Slow.Hung, Kubelet: f.kubelet, Patience: f.answers,
 	}
 	if o.NRI.Enabled {

@@ -11,7 +11,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	_ "golang.org/x/crypto/x509roots/fallback" // who signs public endpoints, where the system does not say: the image is empty
+
+	"github.com/cniscope/cniscope/pkg/config"
 )
 
 func main() { os.Exit(execute()) }
@@ -64,7 +67,15 @@ failed ones flagged. It changes nothing and is in nobody's way.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			if now, ok := config.Renamed("--" + unknown.GetSpecifiedName()); ok {
+				err = fmt.Errorf("%w: it is now called %s", err, now)
+			}
+		}
+		return usageError{err}
+	})
 	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), doctorCmd(), configCmd(),
 		installCmd(), uninstallCmd(), statusCmd(), versionCmd(), docsCmd())
 	return cmd

@@ -42,10 +42,10 @@ type observer struct {
 func newObserver(ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error) (*observer, error) {
 	anchors := anchor.New()
 	// Before the probe is loaded: it believes less where there is a runtime.
-	if err := anchors.Ask(ctx, o.Containerd.Address); err != nil {
+	if err := anchors.Ask(ctx, o.Runtime.Socket); err != nil {
 		log.Debug("nobody serves containerd's socket", "error", err)
 	}
-	runtime := runtime.New(runtime.Options{Address: o.Containerd.Address, Anchors: anchors, Log: log})
+	runtime := runtime.New(runtime.Options{Address: o.Runtime.Socket, Anchors: anchors, Log: log})
 	n := &observer{log: log, sources: []source.Source{runtime}, anchors: anchors}
 	if !o.NRI.Enabled && !preinstalled() {
 		return n, nil
@@ -103,14 +103,14 @@ func (n *observer) close() {
 func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, take event.Sink) error {
 	sources := slices.Concat(n.sources, []source.Source{
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
-		ready.Source{Address: o.Containerd.Address, Log: n.log},
+		ready.Source{Address: o.Runtime.Socket, Log: n.log},
 		kernel{log: n.log, attached: &n.probe, options: probe.Options{
 			Ring:      int(o.Probe.Ring),
 			Processes: o.Limits.Processes,
 			Arguments: arguments.Mode(o.Probe.Arguments),
 			Detail:    probe.Detail(o.Probe.Detail),
 			Linger:    o.Probe.Linger,
-			Agents:    o.Agents,
+			Agents:    o.Probe.Agents,
 			Depth:     o.Probe.AgentDepth,
 			Anchors:   n.anchors,
 			Rootless:  o.Probe.Rootless,
@@ -137,7 +137,7 @@ func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, 
 func (n *observer) believe(anchors []anchor.Anchor) {
 	if len(anchors) == 0 {
 		n.log.Warn("no container runtime is known: until one is, whoever has CAP_SYS_ADMIN on the node is believed to run CNI plugins; see docs/trust.md",
-			"remedy", "set containerd.address or name its program in probe.callers")
+			"remedy", "set runtime.socket or name its program in probe.callers")
 		return
 	}
 	n.log.Info("believed to run CNI plugins", "who", anchors)

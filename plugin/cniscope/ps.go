@@ -34,7 +34,7 @@ It asks the running cniscope. Needs root.`,
 			if err != nil {
 				return err
 			}
-			calls, err := control.Client{Dir: o.Run.Dir}.Calls(cmd.Context())
+			calls, err := control.Client{Dir: o.State.Dir}.Calls(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	out := openLog()
 	defer out.close(nil)
 	log := out.logger(o.Log.Format)
-	release, err := lock.Take(o.Run.Dir)
+	release, err := lock.Take(o.State.Dir)
 	var held *lock.HeldError
 	switch {
 	case errors.As(err, &held):
@@ -95,7 +95,7 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o config.Options, log *slog.Logger, overwrite bool, held *lock.HeldError) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, err := control.Client{Dir: o.Run.Dir}.Record(ctx)
+	body, err := control.Client{Dir: o.State.Dir}.Record(ctx)
 	if err != nil {
 		return fmt.Errorf("%w, and it does not let others look on: %w", held, err)
 	}

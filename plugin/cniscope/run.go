@@ -129,7 +129,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 // have let go yet.
 func begin(l *life, options *config.Live) (sources *observer, err error) {
 	take := func() error {
-		dir := options.Options().Run.Dir
+		dir := options.Options().State.Dir
 		release, err := lock.Take(dir)
 		if held := (*lock.HeldError)(nil); preinstalled() && errors.As(err, &held) {
 			release, err = lock.Wait(l.ctx, dir, 2*shutdownMax())
@@ -206,7 +206,7 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 // serve answers cniscope ps, record, status and doctor until l ends. Without the socket
 // everything else goes on.
 func (n *node) serve(l *life, o config.Options, sources *observer) {
-	socket, err := control.Listen(o.Run.Dir)
+	socket, err := control.Listen(o.State.Dir)
 	if err != nil {
 		n.log.Warn("cniscope ps and record will not work beside this one", "error", err)
 		return

@@ -43,13 +43,13 @@ func timelineOf(o config.Options) timeline.Options {
 	return timeline.Options{
 		Wait:   o.Relay.Wait,
 		Settle: o.Limits.Settle, MaxHold: o.Limits.MaxHold, Hung: o.Slow.Hung,
-		Processes: o.Limits.Processes, Operations: o.Limits.Operations, Spans: o.Limits.Spans, MinSpan: o.Limits.MinSpan,
+		Processes: o.Limits.Processes, Operations: o.Limits.Operations, Images: o.Limits.Images, Facts: o.Limits.Facts, MinSpan: o.Limits.MinSpan,
 	}
 }
 
 // judgeOf is the part that changes while cniscope runs.
 func judgeOf(o config.Options) judge.Options {
-	j := judge.Options{Command: o.Slow.Command, Call: o.Slow.Call, Agent: o.Slow.Agent, Lock: o.Slow.Lock, Ratio: o.Sampling.Ratio, Annotations: o.Sampling.Annotations, PerSecond: o.Sampling.PerSecond}
+	j := judge.Options{Command: o.Slow.Command, Call: o.Slow.Call, Agent: o.Slow.Agent, Lock: o.Slow.Lock, Ratio: o.Sampling.Ratio, Annotations: o.Sampling.AnnotationNamespaces, PerSecond: o.Sampling.PerSecond}
 	for _, rule := range o.Sampling.Rules {
 		j.Namespaces = append(j.Namespaces, judge.NamespaceRule{Pattern: rule.Namespace, Ratio: rule.Ratio})
 	}
@@ -91,6 +91,10 @@ func settingsIn(h record.Header) (s settings, said []string, err error) {
 	if err := json.Unmarshal(h.Options, &s); err != nil {
 		return s, nil, fmt.Errorf("reading the options in the recording's first line: %w", err)
 	}
+	var old struct{ Timeline struct{ Spans int } } // version 1 had one bound for both
+	if json.Unmarshal(h.Options, &old) == nil && old.Timeline.Spans != 0 {
+		s.Timeline.Images, s.Timeline.Facts = old.Timeline.Spans, old.Timeline.Spans/2
+	}
 	o := s.options()
 	said = o.Repair()
 	wait := s.Timeline.Wait
@@ -108,12 +112,12 @@ func (s settings) options() config.Options {
 	if t.Wait != 0 {
 		o.Relay.Wait = t.Wait
 	}
-	o.Limits = config.Limits{Settle: t.Settle, MaxHold: t.MaxHold, Processes: t.Processes, Operations: t.Operations, Spans: t.Spans, MinSpan: t.MinSpan}
+	o.Limits = config.Limits{Settle: t.Settle, MaxHold: t.MaxHold, Processes: t.Processes, Operations: t.Operations, Images: t.Images, Facts: t.Facts, MinSpan: t.MinSpan}
 	o.Slow = config.Slow{Command: j.Command, Call: j.Call, Agent: j.Agent, Lock: j.Lock, Hung: t.Hung}
 	for _, rule := range j.Rules {
 		o.Slow.Rules = append(o.Slow.Rules, config.Rule{Command: rule.Pattern, Threshold: rule.Threshold})
 	}
-	o.Sampling = config.Sampling{Ratio: j.Ratio, Annotations: j.Annotations, PerSecond: j.PerSecond}
+	o.Sampling = config.Sampling{Ratio: j.Ratio, AnnotationNamespaces: j.Annotations, PerSecond: j.PerSecond}
 	for _, rule := range j.Namespaces {
 		o.Sampling.Rules = append(o.Sampling.Rules, config.NamespaceRule{Namespace: rule.Pattern, Ratio: rule.Ratio})
 	}

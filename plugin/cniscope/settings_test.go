@@ -19,7 +19,8 @@ settle = "3s"
 max_hold = "5m"
 processes = 1000
 operations = 100
-spans = 500
+images = 500
+facts = 300
 min_span = "2ms"
 [slow]
 command = "1s"
@@ -32,7 +33,7 @@ rule = [{ command = "ip*", threshold = "7s" }]
 ratio = 0.5
 per_second = 7
 keep = ["failed"]
-annotations = ["shop"]
+annotation_namespaces = ["shop"]
 rule = [{ namespace = "shop*", ratio = 0.25 }]
 [relay]
 listen = "127.0.0.1:4319"
@@ -65,7 +66,12 @@ attributes = { a = "b" }
 	if err != nil || got.Timeline != settingsOf(config.Default(), "").Timeline {
 		t.Errorf("%v: %+v", err, got.Timeline)
 	}
-	if all := strings.Join(said, "\n"); len(said) != 4 || !strings.Contains(all, "limits.operations = 100000000 cannot be; the default 1024 is taken") {
+	if all := strings.Join(said, "\n"); len(said) != 5 || !strings.Contains(all, "limits.operations = 100000000 cannot be; the default 1024 is taken") {
 		t.Errorf("it is said %q", said)
+	}
+
+	got, said, err = settingsIn(record.Header{Options: []byte(`{"timeline":{"Spans":100}}`)})
+	if err != nil || len(said) > 0 || got.Timeline.Images != 100 || got.Timeline.Facts != 50 {
+		t.Errorf("of a recording with one bound for images and facts: %v, %q, %+v", err, said, got.Timeline)
 	}
 }

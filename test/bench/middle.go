@@ -79,7 +79,7 @@ func setup(spans int) (events []event.Event) {
 // operation is what the timeline makes of events.
 func operation(events []event.Event) *timeline.Operation {
 	line := timeline.New(timeline.Options{
-		Settle: time.Second, MaxHold: time.Minute, Processes: 8192, Operations: 8, Spans: 4096,
+		Settle: time.Second, MaxHold: time.Minute, Processes: 8192, Operations: 8, Images: 4096, Facts: 4096 / 2,
 	})
 	var ops []*timeline.Operation
 	for _, e := range events {

@@ -62,7 +62,7 @@ func newNode(t *testing.T, o rig.Options) *node {
 	check(t, err)
 	t.Cleanup(func() { check(t, r.Close()) })
 	n := &node{T: t, ctx: ctx, rig: r}
-	n.toml = fmt.Sprintf("[nri]\nsocket = %q\n[containerd]\naddress = %q\n[cni]\nconf_dir = %q\n[run]\ndir = %q\n[resource]\nnode = \"rig-node\"\n",
+	n.toml = fmt.Sprintf("[nri]\nsocket = %q\n[runtime]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n[resource]\nnode = \"rig-node\"\n",
 		r.NRISocket(), r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"))
 	return n
 }

@@ -65,7 +65,7 @@ func newHandover(t *testing.T) *handover {
 	check(t, err)
 	check(t, s.Close())
 	check(t, os.WriteFile(filepath.Join(dir, "cniscope.toml"), fmt.Appendf(nil,
-		"[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n[run]\ndir = %q\n[nri]\nsocket = %q\n[containerd]\naddress = %q\n",
+		"[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n[state]\ndir = %q\n[nri]\nsocket = %q\n[runtime]\nsocket = %q\n",
 		nobody(t), filepath.Dir(h.cursor), h.run, filepath.Join(dir, "nri.sock"), filepath.Join(dir, "containerd.sock")), 0o600))
 	return h
 }

@@ -30,7 +30,7 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 	address := free.Addr().String()
 	check(t, free.Close())
 	options := filepath.Join(dir, "cniscope.toml")
-	check(t, os.WriteFile(options, fmt.Appendf(nil, "[nri]\nenabled = false\n[run]\ndir = %q\n[metrics]\nlisten = %q\n", filepath.Join(dir, "run"), address), 0o600))
+	check(t, os.WriteFile(options, fmt.Appendf(nil, "[nri]\nenabled = false\n[state]\ndir = %q\n[metrics]\nlisten = %q\n", filepath.Join(dir, "run"), address), 0o600))
 
 	read, write, err := os.Pipe()
 	check(t, err)

@@ -26,7 +26,7 @@ func TestPreinstalled(t *testing.T) {
 			// Containerd starts it without an environment: this is all it knows, whatever
 			// is in the host's /etc/cniscope.
 			NRIPluginConfig: map[string][]byte{"cniscope.conf": fmt.Appendf([]byte(patient),
-				"[export.otlp]\nendpoint = %q\n[sampling]\nratio = 1.0\n[resource]\nnode = \"told-by-containerd\"\n[run]\ndir = %q\n[log]\nlevel = \"debug\"\n",
+				"[export.otlp]\nendpoint = %q\n[sampling]\nratio = 1.0\n[resource]\nnode = \"told-by-containerd\"\n[state]\ndir = %q\n[log]\nlevel = \"debug\"\n",
 				s.jaeger.OTLP(), filepath.Join(t.TempDir(), "run"))},
 		}
 	})
@@ -64,7 +64,7 @@ func TestPreinstalledWhileTheOneBeforeSaysGoodbye(t *testing.T) {
 		return rig.Options{
 			NRIPlugins: map[string]string{"90-cniscope": program},
 			NRIPluginConfig: map[string][]byte{"cniscope.conf": fmt.Appendf([]byte(patient),
-				"[export.otlp]\nendpoint = %q\n[run]\ndir = %q\n", s.jaeger.OTLP(), filepath.Join(t.TempDir(), "run"))},
+				"[export.otlp]\nendpoint = %q\n[state]\ndir = %q\n", s.jaeger.OTLP(), filepath.Join(t.TempDir(), "run"))},
 		}
 	})
 	first := s.preinstalled(0)

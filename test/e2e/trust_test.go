@@ -170,7 +170,7 @@ func newBeside(t *testing.T, socket, options string, in ...string) *alone {
 	check(t, copyFile("/bin/true", a.plugin))
 	file := filepath.Join(dir, "cniscope.toml")
 	check(t, os.WriteFile(file, fmt.Appendf(nil,
-		"[nri]\nenabled = false\n[containerd]\naddress = %[3]q\n[probe]\n%[4]s\n[cni]\nconf_dir = %[1]q\n[run]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
+		"[nri]\nenabled = false\n[runtime]\nsocket = %[3]q\n[probe]\n%[4]s\n[cni]\nconf_dir = %[1]q\n[state]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
 		dir, a.file, socket, options), 0o600))
 	log, err := os.Create(filepath.Join(dir, "log"))
 	check(t, err)

@@ -60,7 +60,7 @@ type Options struct {
 	// Dir is where its files go. Default: a folder of its own below the rig's.
 	Dir string
 	// TOML is added to the options that lead it to the rig. Sections that are there
-	// already ([nri], [containerd], [cni], [run]) cannot come twice: see Options.Set.
+	// already ([nri], [runtime], [cni], [state]) cannot come twice: see Options.Set.
 	TOML string
 	// NRI is false where NRI is switched off in the options.
 	NoNRI bool
@@ -94,7 +94,7 @@ func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
 	if node == "" {
 		node = "rig-node"
 	}
-	s.toml = fmt.Sprintf("[nri]\nsocket = %q\nenabled = %v\n[containerd]\naddress = %q\n[cni]\nconf_dir = %q\n[run]\ndir = %q\n[resource]\nnode = %q\n",
+	s.toml = fmt.Sprintf("[nri]\nsocket = %q\nenabled = %v\n[runtime]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n[resource]\nnode = %q\n",
 		r.NRISocket(), !o.NoNRI, r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"), node)
 	if err := s.SetOptions(o.TOML); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 const (
 	cniscope = "/cniscope"
 	exported = "/tmp/spans.json"
-	options  = "[nri]\nenabled = false\n[export.file]\npath = \"" + exported + "\"\n[run]\ndir = \"/tmp/run\"\n"
+	options  = "[nri]\nenabled = false\n[export.file]\npath = \"" + exported + "\"\n[state]\ndir = \"/tmp/run\"\n"
 )
 
 // log is what a program writes, while it runs.
