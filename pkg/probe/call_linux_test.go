@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
@@ -64,7 +65,7 @@ func FuzzCall(f *testing.F) {
 			return
 		}
 		raw[0] = byte(bpfKindKIND_CALL)
-		d := decoder{arguments: arguments.Known, inside: newInterior(true, newSymbols(nil))}
+		d := decoder{arguments: arguments.Known, inside: newInterior(true, new(symbols.Table))}
 		var w insideCallEvent
 		if wire(&w, raw, size) == nil {
 			p := d.inside.add(processKey(w.H.Task), "")

@@ -119,7 +119,7 @@ func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
 		p.environ, p.arguments = im.env, im.args[min(1, len(im.args)):]
 	}
 	if up := d.inside.processes[e.Parent]; up != nil && up.depth > 0 {
-		e.Mentions = d.inside.mentions([]event.Namespace{e.NetNS}, nil, im.args...)
+		e.Mentions = d.inside.sandboxes.Mentions([]event.Namespace{e.NetNS}, nil, im.args...)
 	}
 	return event.Event{Time: int64(w.H.Time), Body: e}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/symbols"
 )
 
 // encode writes an exec record as the kernel side does.
@@ -73,7 +74,7 @@ func TestDecodeExec(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := decoder{arguments: arguments.Known, inside: newInterior(true, newSymbols(nil))}.decode(test.raw)
+			e, err := decoder{arguments: arguments.Known, inside: newInterior(true, new(symbols.Table))}.decode(test.raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +101,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge", "-t"}, []string{"CNI_COMMAND=ADD", "CNI_ARGS=K8S_POD_NAME=x;=;a"}))
 	f.Add(encode(bpfFlagFLAG_TRUSTED|bpfFlagFLAG_SCRIPT, "/x", nil, []string{"CNI_COMMAND=DEL", "TRACEPARENT=00-"}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		events, err := decoder{arguments: arguments.All, inside: newInterior(true, newSymbols(nil))}.events(raw)
+		events, err := decoder{arguments: arguments.All, inside: newInterior(true, new(symbols.Table))}.events(raw)
 		if err == nil {
 			harmless(t, events)
 		}
@@ -114,7 +115,7 @@ func BenchmarkDecode(b *testing.B) {
 		"CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;K8S_POD_UID=u-1",
 	})
 	b.ReportAllocs()
-	d := decoder{arguments: arguments.Known, inside: newInterior(true, newSymbols(nil))}
+	d := decoder{arguments: arguments.Known, inside: newInterior(true, new(symbols.Table))}
 	for b.Loop() {
 		if _, err := d.decode(raw); err != nil {
 			b.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/evidence"
+	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
@@ -27,11 +29,11 @@ type interior struct {
 	spaces map[uint32]uint64
 	names  map[uint16]string // of system calls
 	// sandboxes are those with an open call, by container id.
-	sandboxes map[string]*sandbox
+	sandboxes evidence.Sandboxes
 	// nobody is what is known of the calls of processes that work for none, or for several.
 	nobody  redact.Call
 	seed    maphash.Seed
-	symbols *symbols
+	symbols *symbols.Table
 	// environ is what a plugin was told by its environment; nil where nobody can ask.
 	environ func(*event.Exec) []string
 }
@@ -75,7 +77,7 @@ const (
 	maxSpaces    = 4096
 )
 
-func newInterior(initial bool, symbols *symbols) *interior {
+func newInterior(initial bool, symbols *symbols.Table) *interior {
 	in := &interior{
 		initial:   initial,
 		processes: map[event.Process]*inhabitant{},
@@ -83,7 +85,7 @@ func newInterior(initial bool, symbols *symbols) *interior {
 		holders:   map[uint32]*event.Holder{},
 		spaces:    map[uint32]uint64{},
 		names:     map[uint16]string{},
-		sandboxes: map[string]*sandbox{},
+		sandboxes: evidence.Sandboxes{},
 		seed:      maphash.MakeSeed(),
 		symbols:   symbols,
 	}
@@ -110,7 +112,7 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 			if b.Root {
 				p.hearsay = !b.Caller.Anchored() && b.Caller != event.CallerAgent
 			}
-			in.begin(b.Call, p.hearsay)
+			in.sandboxes.Begin(b.Call, p.hearsay)
 			p.streams = &streams{from: p.pipes.in, to: p.pipes.out, known: in.acquaint(p, b)}
 			p.leader, p.stdin = b.Process, b.Stdin
 			p.container, p.depth, p.home = b.Call.ContainerID, 0, b.NetNS.Key
@@ -127,7 +129,7 @@ func (in *interior) note(e event.Event) (before []event.Event) {
 			before = p.streams.finish(e.Time, b.Process)
 		}
 		if p.leader == b.Process {
-			in.end(p.container, p.hearsay, e.Time)
+			in.sandboxes.End(p.container, p.hearsay, e.Time)
 		}
 		in.remove(b.Process)
 	}
@@ -269,6 +271,13 @@ func one[T any, B interface {
 		return nil
 	}
 	return []event.Body{body}
+}
+
+// attribute fills in for which sandbox a process does something, if it says so.
+func (in *interior) attribute(process event.Process, body event.Body) {
+	if p := in.processes[process]; p != nil {
+		in.sandboxes.Attribute(evidence.Doer{Container: p.container, Hearsay: p.hearsay, Agent: p.depth > 0}, body)
+	}
 }
 
 // wait is any other system call that lasted.

@@ -16,6 +16,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/probe/symbols"
 )
 
 // initialPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
@@ -30,7 +31,7 @@ type Probe struct {
 	reader  *ringbuf.Reader
 	pidNS   uint32
 	opened  int64 // monotonic ns
-	symbols *symbols
+	symbols *symbols.Table
 	lacking []missing
 	host    hostNamespaces
 	unwatch func() // the anchors
@@ -62,7 +63,10 @@ func Open(o Options) (_ *Probe, err error) {
 		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)
 	}
 	p.host = hostOf("/proc/1", "/proc/self")
-	p.symbols = openSymbols(o.Detail)
+	p.symbols = new(symbols.Table)
+	if o.Detail != DetailCommands {
+		p.symbols = symbols.Open()
+	}
 	p.shape(spec)
 	if err := errors.Join(p.constants(spec), p.beliefs(spec)); err != nil {
 		return nil, fmt.Errorf("kernel probe: setting options: %w", err)
@@ -126,7 +130,7 @@ func (p *Probe) Close() error {
 		errs = append(errs, l.Close())
 	}
 	if p.symbols != nil {
-		errs = append(errs, p.symbols.close())
+		errs = append(errs, p.symbols.Close())
 	}
 	if p.reader != nil {
 		errs = append(errs, p.reader.Close())

@@ -59,5 +59,5 @@ func (in *interior) opened(r record) {
 		p.files = map[uint32]uint32{}
 	}
 	p.files[uint32(r.Ret)] = uint32(r.Object)
-	in.openedSpace(pathOf(r.data), namespace(r.NetnsCookie, r.NetnsInum))
+	in.sandboxes.Opened(pathOf(r.data), namespace(r.NetnsCookie, r.NetnsInum))
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/symbols"
 )
 
 // sent and received are records of a netlink socket, of process 7@0.
@@ -35,7 +36,7 @@ func over(class insideClass, protocol uint16, data [][]byte) record {
 
 // resident is an interior that knows the process of these records, which are from a pod.
 func resident() *interior {
-	in := newInterior(true, newSymbols(nil))
+	in := newInterior(true, new(symbols.Table))
 	in.add("7@0", "").home = "1"
 	return in
 }

@@ -189,7 +189,7 @@ func (r *reader) sweep(at watermark) {
 		r.agents.adopt(at.now, server)
 	}
 	r.decoder.inside.keep(r.table.live)
-	r.decoder.inside.forgetSandboxes(at.passed)
+	r.decoder.inside.sandboxes.Forget(at.passed - int64(leave))
 	r.probe.forgetGone(r.table)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
@@ -96,7 +97,7 @@ func TestSettingsLeaveWithoutSecrets(t *testing.T) {
 			parts[i], parts[j] = parts[j], parts[i]
 		}
 		w := insideCallEvent{Object: uint64(len(value))}
-		in := newInterior(true, newSymbols(nil))
+		in := newInterior(true, new(symbols.Table))
 		s := setting(record{insideCallEvent: &w, data: []byte(value + strings.Join(parts, "\x00") + "\x00")})
 		in.redact("1@1", s)
 		if s.Key != test.key || s.Value != test.want {
@@ -142,7 +143,7 @@ func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 // A process that outlives its plugin still knows what that was told; so does whoever waits for
 // its locks.
 func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
-	in := newInterior(true, newSymbols(nil))
+	in := newInterior(true, new(symbols.Table))
 	in.environ = func(*event.Exec) []string {
 		return []string{"PHRASE=tiny-wolf-den", "CNI_ARGS=K8S_POD_NAME=web-1;SECRET=quick-brown-dog", "CNI_IFNAME=eth0"}
 	}
@@ -173,7 +174,7 @@ func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
 // Of a plugin whose input is longer than what is kept, an error still says what failed; with
 // listed words, since nobody knows what it may repeat.
 func TestALongInputIsNotRepeated(t *testing.T) {
-	in := newInterior(true, newSymbols(nil))
+	in := newInterior(true, new(symbols.Table))
 	in.opens("7@1", "1@1", pipes{in: 5, out: 6})
 	in.note(event.Event{Time: 1, Body: &event.Exec{Process: "7@1", Parent: "1@1", InPath: true, Call: &event.Call{Command: "ADD", ContainerID: "c"}}})
 	for range 9 {
@@ -188,7 +189,7 @@ func TestALongInputIsNotRepeated(t *testing.T) {
 
 // Two locks are never taken for one because what tells them apart may not leave.
 func TestLocksStayApart(t *testing.T) {
-	in := newInterior(true, newSymbols(nil))
+	in := newInterior(true, new(symbols.Table))
 	path := func(p string) string {
 		w := &event.Wait{Path: p}
 		in.redact("1@1", w)

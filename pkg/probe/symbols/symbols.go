@@ -1,10 +1,11 @@
-package probe
+// Package symbols tells which of the kernel's locks a stack waits for, by the names of the
+// functions on it. It owns what is kept of /proc/kallsyms.
+package symbols
 
 import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"io"
 	"maps"
 	"os"
@@ -12,23 +13,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// symbols name the functions of the kernel. To keep all 100,000 would take megabytes, so
-// only those are kept that tell which lock is waited for. For any other address the table is
-// read again, beside the reader: that takes 90 ms of a CPU, and half a second where many
-// want it. The next wait at that place has its name.
-type symbols struct {
-	table io.ReadSeeker // /proc/kallsyms; nil where it cannot be had
-	file  io.Closer     // the same; nil where it is a test's
+// Table names the functions of the kernel. To keep all 100,000 would take megabytes, so
+// only those are kept that tell which lock is waited for. For any other address
+// /proc/kallsyms is read again by another goroutine: that takes 90 ms of a CPU, and half a
+// second where many want it. The next wait at that place has its name.
+//
+// The zero Table knows no names. A Table is used by one goroutine.
+type Table struct {
+	file io.ReadSeeker // /proc/kallsyms; nil where it cannot be had
 	// owners are the functions of the table of that name, in the order of their addresses.
 	owners []function
 	known  map[uint64]string
-	// asked are addresses that the table is to be read for, and answer what it said; nil
+	// asked are addresses that the file is to be read for, and answer what it said; nil
 	// while nobody reads it.
 	asked  []uint64
 	answer chan reading
@@ -41,10 +39,11 @@ type function struct {
 	name       string
 }
 
-// reading is what the table said.
+// reading is what the file said.
 type reading struct {
 	names  map[uint64]string
 	owners []function
+	whole  bool // all of it was read
 }
 
 const (
@@ -54,56 +53,51 @@ const (
 	maxSymbols, maxAsked = 4096, 256
 )
 
-// openSymbols opens the kernel's table, if it is wanted and can be had, with every privilege
-// that there is: what it shows goes by those of its opening (kernel/kallsyms.c,
-// kallsyms_open). It takes 90 ms of a CPU.
-func openSymbols(detail Detail) *symbols {
-	if detail == DetailCommands {
-		return newSymbols(nil)
-	}
+// Open opens the kernel's table. What that shows depends on the privileges at its opening
+// (kernel/kallsyms.c, kallsyms_open), so call it before they are dropped. Where the table
+// cannot be had, no name is known. It takes 90 ms of a CPU.
+func Open() *Table {
 	f, err := os.Open("/proc/kallsyms")
 	if err != nil {
-		return newSymbols(nil)
+		return new(Table)
 	}
-	s := newSymbols(f)
-	s.file = f
-	return s
+	return newTable(f)
 }
 
-// close waits until nobody reads the table.
-func (s *symbols) close() error {
-	s.wait()
-	if s.file == nil {
-		return nil
-	}
-	return s.file.Close()
+func newTable(file io.ReadSeeker) *Table {
+	return &Table{file: file, known: map[uint64]string{}, owners: lookUp(file, nil).owners}
 }
 
-func newSymbols(table io.ReadSeeker) *symbols {
-	s := &symbols{table: table, known: map[uint64]string{}}
-	if table != nil {
-		s.owners = lookUp(table, nil).owners
+// Close waits until nobody reads the file, and closes it.
+func (t *Table) Close() error {
+	t.wait()
+	if f, ok := t.file.(io.Closer); ok {
+		return f.Close()
 	}
-	return s
+	return nil
 }
+
+// Lock names the lock that whoever has this stack, innermost address first, waits for; or
+// the first caller that is known; empty where neither is. now is monotonic time in ns.
+func (t *Table) Lock(now int64, stack []uint64) string { return lockOf(t.names(now, stack)) }
 
 // pending is the name of a function that will be known the next time.
 const pending = "?"
 
 // names returns the functions that the addresses lie in; an empty name where that is not
 // known.
-func (s *symbols) names(now int64, addresses []uint64) []string {
-	s.take(now)
+func (t *Table) names(now int64, addresses []uint64) []string {
+	t.take(now)
 	names := make([]string, len(addresses))
 	for i, a := range addresses {
-		if names[i] = s.owner(a); names[i] != "" {
+		if names[i] = t.owner(a); names[i] != "" {
 			continue
 		}
-		name, known := s.known[a]
-		if !known && s.table != nil {
+		name, known := t.known[a]
+		if !known && t.file != nil {
 			name = pending
-			if len(s.asked) < maxAsked && !slices.Contains(s.asked, a) {
-				s.asked = append(s.asked, a)
+			if len(t.asked) < maxAsked && !slices.Contains(t.asked, a) {
+				t.asked = append(t.asked, a)
 			}
 		}
 		names[i] = name
@@ -112,58 +106,62 @@ func (s *symbols) names(now int64, addresses []uint64) []string {
 }
 
 // take begins to read the table if that is asked for, and takes what it said.
-func (s *symbols) take(now int64) {
+func (t *Table) take(now int64) {
 	select {
-	case got := <-s.answer:
-		s.answer = nil
-		s.owners = got.owners
-		if len(s.known)+len(got.names) > maxSymbols {
-			clear(s.known)
+	case got := <-t.answer:
+		t.answer = nil
+		if !got.whole { // what is known stays
+			break
 		}
-		maps.Copy(s.known, got.names)
+		t.owners = got.owners
+		if len(t.known)+len(got.names) > maxSymbols {
+			clear(t.known)
+		}
+		maps.Copy(t.known, got.names)
 	default:
 	}
-	if s.answer != nil || len(s.asked) == 0 || s.read != 0 && now-s.read < int64(readEvery) {
+	if t.answer != nil || len(t.asked) == 0 || t.read != 0 && now-t.read < int64(readEvery) {
 		return
 	}
-	s.read, s.answer = now, make(chan reading, 1)
-	go func(asked []uint64, to chan<- reading) { to <- lookUp(s.table, asked) }(s.asked, s.answer)
-	s.asked = nil
+	t.read, t.answer = now, make(chan reading, 1)
+	go func(asked []uint64, to chan<- reading) { to <- lookUp(t.file, asked) }(t.asked, t.answer)
+	t.asked = nil
 }
 
 // wait waits until nobody reads the table.
-func (s *symbols) wait() {
-	if s.answer != nil {
-		<-s.answer
-		s.answer = nil
+func (t *Table) wait() {
+	if t.answer != nil {
+		<-t.answer
+		t.answer = nil
 	}
 }
 
 // owner names the function that an address lies in if it tells which lock is waited for.
-func (s *symbols) owner(address uint64) string {
-	i, found := slices.BinarySearchFunc(s.owners, address, func(f function, a uint64) int { return cmp.Compare(f.start, a) })
+func (t *Table) owner(address uint64) string {
+	i, found := slices.BinarySearchFunc(t.owners, address, func(f function, a uint64) int { return cmp.Compare(f.start, a) })
 	if !found {
 		i--
 	}
-	if i < 0 || address >= s.owners[i].end {
+	if i < 0 || address >= t.owners[i].end {
 		return ""
 	}
-	return s.owners[i].name
+	return t.owners[i].name
 }
 
-// lookUp reads the whole table: the names of some addresses, each the last function that
+// lookUp reads the whole file: the names of some addresses, each the last function that
 // begins at it or before, and the owners of locks.
-func lookUp(table io.ReadSeeker, addresses []uint64) reading {
-	got := reading{names: map[uint64]string{}}
+func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
+	got.names = map[uint64]string{}
 	best := make([]uint64, len(addresses))
 	for _, a := range addresses {
 		got.names[a] = ""
 	}
-	if _, err := table.Seek(0, io.SeekStart); err != nil {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return got
 	}
 	var starts []uint64
-	for lines := bufio.NewScanner(table); lines.Scan(); {
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
 		at, name, ok := symbol(lines.Bytes())
 		if !ok {
 			continue
@@ -179,6 +177,7 @@ func lookUp(table io.ReadSeeker, addresses []uint64) reading {
 			got.owners = append(got.owners, function{start: at, name: string(name)})
 		}
 	}
+	got.whole = lines.Err() == nil
 	slices.Sort(starts)
 	slices.SortFunc(got.owners, func(a, b function) int { return cmp.Compare(a.start, b.start) })
 	for i := range got.owners {
@@ -224,26 +223,6 @@ var owners = []struct {
 	}},
 }
 
-// mutex is a wait for a lock of the kernel, named by the first caller that is known.
-func (in *interior) mutex(r record) *event.Wait {
-	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitMutex}
-	if r.Other.Tgid != 0 {
-		w.Holder = &event.Holder{Process: processKey(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
-	}
-	var stack []uint64
-	for b := r.data; len(b) >= 8; b = b[8:] {
-		stack = append(stack, binary.NativeEndian.Uint64(b))
-	}
-	w.Name = lockOf(in.symbols.names(int64(r.H.Time), stack))
-	if w.Name == "" { // names of functions are kept from us (kptr_restrict)
-		w.Name = "kernel"
-		if r.Port != 0 {
-			w.Name = locksOf(r.Protocol)
-		}
-	}
-	return w
-}
-
 // ownerOf is the lock that a function tells of; empty if it tells of none.
 func ownerOf(function string) string {
 	for _, o := range owners {
@@ -272,15 +251,4 @@ func lockOf(stack []string) string {
 		return ""
 	}
 	return caller
-}
-
-// locksOf is the lock that a request over a netlink socket waits for, mostly.
-func locksOf(protocol uint16) string {
-	switch protocol {
-	case unix.NETLINK_ROUTE:
-		return "rtnl"
-	case unix.NETLINK_NETFILTER:
-		return "nft commit"
-	}
-	return "netlink"
 }

@@ -1,4 +1,4 @@
-package probe
+package symbols
 
 import (
 	"io"
@@ -34,9 +34,9 @@ func (h held) Read(b []byte) (int, error) {
 // read the whole table for each new address, half a second on a busy node.
 func TestNobodyWaitsForNamesOfFunctions(t *testing.T) {
 	table := strings.NewReader(kallsyms)
-	s := newSymbols(table)
+	s := newTable(table)
 	slow := held{table, make(chan struct{}, 100), make(chan struct{})}
-	s.table = slow
+	s.file = slow
 	stack := []uint64{0xffffffff81000150, 0xffffffffc0000010, 0xffffffff81000410}
 	if names := s.names(1, stack); !slices.Equal(names, []string{pending, pending, pending}) || lockOf(names) != "" {
 		t.Errorf("at first: %q", names)
@@ -55,8 +55,26 @@ func TestNobodyWaitsForNamesOfFunctions(t *testing.T) {
 	s.wait()
 }
 
+// unreadable is a table that cannot be read anew.
+type unreadable struct{ io.ReadSeeker }
+
+func (unreadable) Seek(int64, int) (int64, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestATableThatCannotBeReadAnewIsNotForgotten(t *testing.T) {
+	s := newTable(strings.NewReader(kallsyms))
+	s.file = unreadable{s.file}
+	s.names(1, []uint64{0xffffffff81000150})
+	s.names(2, nil) // begins to read
+	got := <-s.answer
+	s.answer <- got
+	if names := s.names(3, []uint64{0xffffffff81000200, 0xffffffff81000150}); !slices.Equal(names, []string{"rtnl_dump_all", pending}) {
+		t.Errorf("%q", names)
+	}
+	s.wait()
+}
+
 func TestFunctionsThatOwnLocks(t *testing.T) {
-	s := newSymbols(strings.NewReader(kallsyms))
+	s := newTable(strings.NewReader(kallsyms))
 	for address, want := range map[uint64]string{
 		0xffffffff810001ff: "", 0xffffffff81000200: "rtnl_dump_all", 0xffffffff810003ff: "rtnl_dump_all", 0xffffffff81000400: "",
 		0xffffffffc00000ff: "", 0xffffffffc00001ff: "xt_find_table_lock", 0xffffffffc0000200: "",
@@ -70,7 +88,7 @@ func TestFunctionsThatOwnLocks(t *testing.T) {
 // Not all of the table is read for every place that somebody waits at, nor is everything
 // kept that was.
 func TestSymbolsAreBounded(t *testing.T) {
-	s := newSymbols(strings.NewReader(kallsyms))
+	s := newTable(strings.NewReader(kallsyms))
 	for i := range uint64(3 * maxSymbols) {
 		s.names(int64(i), []uint64{i})
 	}

@@ -1,4 +1,4 @@
-package probe
+package evidence
 
 import (
 	"crypto/sha1"
@@ -19,13 +19,13 @@ func hashOf(id string) string {
 }
 
 func TestWhatNamesASandbox(t *testing.T) {
-	in := newInterior(true, newSymbols(nil))
-	in.begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce", IfName: "eth0", Pod: event.Pod{Name: "statefuldb-6cqff"}}, false)
-	in.begin(&event.Call{ContainerID: idTwo, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}}, false)
-	in.begin(&event.Call{ContainerID: "by-hand", NetNS: "/run/netns/c1", IfName: "eth0"}, false)
-	in.learn(idOne, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
-	in.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "eth0", Kind: "veth", Peer: "veth1a2b3c"}})
-	in.learn(idTwo, &event.Result{IPs: []string{"10.1.0.7/16", "fd00::7/64"}})
+	all := Sandboxes{}
+	all.Begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce", IfName: "eth0", Pod: event.Pod{Name: "statefuldb-6cqff"}}, false)
+	all.Begin(&event.Call{ContainerID: idTwo, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}}, false)
+	all.Begin(&event.Call{ContainerID: "by-hand", NetNS: "/run/netns/c1", IfName: "eth0"}, false)
+	all.learn(idOne, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
+	all.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "eth0", Kind: "veth", Peer: "veth1a2b3c"}})
+	all.learn(idTwo, &event.Result{IPs: []string{"10.1.0.7/16", "fd00::7/64"}})
 	for text, want := range map[string][]string{
 		"--id=" + idOne:                          {idOne},
 		idOne[:12]:                               {idOne},
@@ -54,21 +54,21 @@ func TestWhatNamesASandbox(t *testing.T) {
 		"":                                       nil,
 	} {
 		slices.Sort(want)
-		if got := in.mentions(nil, nil, text); !slices.Equal(got, want) {
+		if got := all.Mentions(nil, nil, text); !slices.Equal(got, want) {
 			t.Errorf("%q mentions %v, want %v", text, got, want)
 		}
 	}
 	for address, want := range map[string][]string{"10.1.0.7/32": {idTwo}, "10.1.0.7": {idTwo}, "::ffff:10.1.0.7": {idTwo}, "10.1.0.70": nil, "fd00::7/128": {idTwo}, "default": nil, "": nil} {
-		if got := in.mentions(nil, []string{address}); !slices.Equal(got, want) {
+		if got := all.Mentions(nil, []string{address}); !slices.Equal(got, want) {
 			t.Errorf("a request for %q mentions %v, want %v", address, got, want)
 		}
 	}
-	if got := in.mentions([]event.Namespace{{Key: "7", Label: "4026532000"}}, nil); !slices.Equal(got, []string{idOne}) {
+	if got := all.Mentions([]event.Namespace{{Key: "7", Label: "4026532000"}}, nil); !slices.Equal(got, []string{idOne}) {
 		t.Errorf("its namespace mentions %v", got)
 	}
-	in.end(idOne, false, 10)
-	in.forgetSandboxes(10 + int64(leave) + 1)
-	if got := in.mentions(nil, nil, idOne, idTwo); !slices.Equal(got, []string{idTwo}) {
+	all.End(idOne, false, 10)
+	all.Forget(11)
+	if got := all.Mentions(nil, nil, idOne, idTwo); !slices.Equal(got, []string{idTwo}) {
 		t.Errorf("after its call: %v", got)
 	}
 }
@@ -90,12 +90,12 @@ func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 	}
 	for _, pod := range []string{"nat", "add", "eth0", "br-int", "up", "true", "net", "ipv4", "all", "conf", "rp-filter", "victim-0", "victim", "v", "decade", "10.1.0.1", "link", "default", "victim-" + hashOf(idOne)} {
 		for _, netns := range []string{"/proc/4711/ns/net", "/run/netns/net", "/run/netns/nat", "net", "/", "", "/var/run/netns/default", "//proc//1/ns//net"} {
-			in := newInterior(true, newSymbols(nil))
-			in.begin(&event.Call{ContainerID: idTwo, NetNS: netns, IfName: pod, Pod: event.Pod{Namespace: "bank", Name: pod}}, false)
-			in.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: pod, Kind: "veth", Peer: "host-" + pod}})
-			in.learn(idTwo, &event.Result{IPs: []string{"0.0.0.0/0", "127.0.0.1/8", "fe80::1/64"}})
+			all := Sandboxes{}
+			all.Begin(&event.Call{ContainerID: idTwo, NetNS: netns, IfName: pod, Pod: event.Pod{Namespace: "bank", Name: pod}}, false)
+			all.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: pod, Kind: "veth", Peer: "host-" + pod}})
+			all.learn(idTwo, &event.Result{IPs: []string{"0.0.0.0/0", "127.0.0.1/8", "fe80::1/64"}})
 			for _, args := range ordinary {
-				if got := in.mentions([]event.Namespace{{}}, []string{"127.0.0.1", "0.0.0.0/0", "fe80::1", "10.1.0.1/16"}, args...); len(got) != 0 {
+				if got := all.Mentions([]event.Namespace{{}}, []string{"127.0.0.1", "0.0.0.0/0", "fe80::1", "10.1.0.1/16"}, args...); len(got) != 0 {
 					t.Errorf("pod %q, namespace at %q: %q mentions it", pod, netns, args)
 				}
 			}
@@ -107,53 +107,70 @@ func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 // annotation): as other pods' interfaces on the node are called, which is computed from names.
 func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 	const chosen = "cali0123456789a"
-	in := newInterior(true, newSymbols(nil))
+	all := Sandboxes{}
 	for _, name := range []string{"eth0", chosen} { // by the shim, and by its delegate
-		in.begin(&event.Call{ContainerID: idOne, IfName: name}, false)
+		all.Begin(&event.Call{ContainerID: idOne, IfName: name}, false)
 	}
-	in.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3c"}})
-	in.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "veth4d5e6f", Kind: "veth", Peer: chosen}})
+	all.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3c"}})
+	all.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "veth4d5e6f", Kind: "veth", Peer: chosen}})
 	for name, want := range map[string][]string{chosen: nil, "veth1a2b3c": {idOne}, "veth4d5e6f": {idOne}} {
-		if got := in.mentions(nil, nil, name); !slices.Equal(got, want) {
+		if got := all.Mentions(nil, nil, name); !slices.Equal(got, want) {
 			t.Errorf("%s mentions %v, want %v", name, got, want)
 		}
 	}
 	for i := range maxNames { // more than are remembered
-		in.begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)}, false)
+		all.Begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)}, false)
 	}
-	in.begin(&event.Call{ContainerID: idTwo, IfName: chosen}, false)
-	in.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3d"}})
-	if got := in.mentions(nil, nil, chosen); len(got) != 0 {
+	all.Begin(&event.Call{ContainerID: idTwo, IfName: chosen}, false)
+	all.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3d"}})
+	if got := all.Mentions(nil, nil, chosen); len(got) != 0 {
 		t.Errorf("%s, one of many, mentions %v", chosen, got)
 	}
 }
 
 // What two sandboxes share names neither.
 func TestWhatIsSharedNamesNobody(t *testing.T) {
-	in := newInterior(true, newSymbols(nil))
+	all := Sandboxes{}
 	shared := event.Namespace{Key: "9"}
 	for _, id := range []string{idOne, idTwo} {
-		in.begin(&event.Call{ContainerID: id}, false)
-		in.learn(id, &event.Result{IPs: []string{"10.1.0.7/16"}})
-		in.learn(id, &event.Enter{NetNS: shared})
-		in.learn(id, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "cali0123456789a", Kind: "veth"}})
+		all.Begin(&event.Call{ContainerID: id}, false)
+		all.learn(id, &event.Result{IPs: []string{"10.1.0.7/16"}})
+		all.learn(id, &event.Enter{NetNS: shared})
+		all.learn(id, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "cali0123456789a", Kind: "veth"}})
 	}
-	if got := in.mentions([]event.Namespace{shared}, []string{"10.1.0.7"}, "cali0123456789a"); len(got) != 0 {
+	if got := all.Mentions([]event.Namespace{shared}, []string{"10.1.0.7"}, "cali0123456789a"); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
 }
 
 // Inode numbers are given again: of two namespaces of the same number only one is meant.
 func TestANamespaceIsKnownByItsKey(t *testing.T) {
-	in := newInterior(true, newSymbols(nil))
-	in.begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce"}, false)
-	in.begin(&event.Call{ContainerID: idTwo, NetNS: "/proc/77/ns/net"}, false)
-	in.learn(idTwo, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
-	in.openedSpace("/host/run/netns/cni-786877ce", event.Namespace{Key: "8", Label: "4026532000"})
-	in.openedSpace("/run/netns/other", event.Namespace{Key: "10", Label: "4026532001"})
+	all := Sandboxes{}
+	all.Begin(&event.Call{ContainerID: idOne, NetNS: "/run/netns/cni-786877ce"}, false)
+	all.Begin(&event.Call{ContainerID: idTwo, NetNS: "/proc/77/ns/net"}, false)
+	all.learn(idTwo, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
+	all.Opened("/host/run/netns/cni-786877ce", event.Namespace{Key: "8", Label: "4026532000"})
+	all.Opened("/run/netns/other", event.Namespace{Key: "10", Label: "4026532001"})
 	for key, want := range map[string][]string{"7": {idTwo}, "8": {idOne}, "10": nil, "4026532000": nil} {
-		if got := in.mentions([]event.Namespace{{Key: key, Label: "4026532000"}}, nil); !slices.Equal(got, want) {
+		if got := all.Mentions([]event.Namespace{{Key: key, Label: "4026532000"}}, nil); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", key, got, want)
 		}
+	}
+}
+
+// It leaves the runtime's sandboxes their places.
+func TestAForgerTakesHalfOfTheSandboxes(t *testing.T) {
+	all := Sandboxes{}
+	for i := range 2 * remember {
+		all.Begin(&event.Call{ContainerID: fmt.Sprintf("%064x", i)}, i < remember)
+	}
+	runtimes := 0
+	for _, s := range all {
+		if !s.hearsay {
+			runtimes++
+		}
+	}
+	if runtimes != remember/2 || len(all) != remember {
+		t.Errorf("%d of %d are the runtime's", runtimes, len(all))
 	}
 }
