@@ -165,12 +165,12 @@ lint: tools-lint ## run the linters
 ##### the kernel side
 
 .PHONY: generate
-generate: debian-generate ## compile the BPF programs (clang)
-	go generate ./pkg/probe
+generate: debian-generate ## compile the BPF programs (clang), write the attributes' constants and tables
+	go generate ./pkg/attr ./pkg/probe
 
 .PHONY: drift
-drift: generate ## check that the committed BPF objects are what the source gives
-	git diff --exit-code --stat -- pkg/probe
+drift: generate ## check that what is generated and committed is what the source gives
+	git diff --exit-code --stat -- pkg/probe pkg/attr docs/spans.md
 
 include bench.mk
 include kernels.mk

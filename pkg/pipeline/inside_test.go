@@ -3,10 +3,14 @@ package pipeline
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/attr/model"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
@@ -80,7 +84,11 @@ func insideSound(t *testing.T, im *timeline.Image) {
 // What the fuzzer would take long to find: many events of few processes.
 func TestWhateverComesInWhateverOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	types := map[string]string{}
+	m, err := model.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
 	for range 300 {
 		data := make([]byte, 4*400)
 		for i := range data {
@@ -96,36 +104,49 @@ func TestWhateverComesInWhateverOrder(t *testing.T) {
 		}
 		for _, r := range append(results, p.Flush()...) {
 			sound(t, r)
-			typed(t, types, r)
+			registered(t, m, seen, r)
 		}
 	}
-	if len(types) < 60 || types["cniscope.folder_changes"] == "" {
-		t.Errorf("only %d attributes were seen", len(types))
+	if len(seen) < 70 || !seen[attr.KindOutage] {
+		t.Errorf("only %d attributes and kinds were seen", len(seen))
 	}
 }
 
-// typed checks that an attribute is of one type, whatever span it is on: a backend takes the
-// first one it sees, and drops the others.
-func typed(t *testing.T, types map[string]string, r Result) {
+// registered checks that the registry has every attribute, of its type (a backend takes the
+// first one it sees, and drops the others), and on such a span.
+func registered(t *testing.T, m *model.Model, seen map[string]bool, r Result) {
 	if r.Trace.Spans == nil {
 		return
 	}
-	see := func(kvs []*commonpb.KeyValue) {
+	of := map[string]string{"string": "string", "int": "int", "template[int]": "int", "boolean": "bool", "double": "double", "string[]": "array"}
+	see := func(where string, kvs []*commonpb.KeyValue) (kind string) {
 		for _, kv := range kvs {
-			is := fmt.Sprintf("%T", kv.Value.Value)
-			if known := types[kv.Key]; known != "" && known != is {
-				t.Errorf("%s is a %s and a %s", kv.Key, known, is)
+			if kv.Key == string(attr.KindKey) {
+				where, kind = kv.Value.GetStringValue(), kv.Value.GetStringValue()
 			}
-			types[kv.Key] = is
+			a := m.Attribute(kv.Key)
+			if a == nil {
+				t.Fatalf("%s of %s is not in the registry", kv.Key, where)
+			}
+			is := strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", kv.Value.Value), "*v1.AnyValue_"))
+			if a.Type != "" && is != of[a.Type]+"value" {
+				t.Errorf("%s is a %s, by the registry a %s", kv.Key, is, a.Type)
+			}
+			if kind != "" && !slices.Contains(a.Kinds, kind) {
+				t.Errorf("by the registry no span of the kind %s has %s", kind, kv.Key)
+			}
+			seen[kv.Key] = true
 		}
+		return kind
 	}
 	for _, s := range r.Trace.Spans.ScopeSpans[0].Spans {
-		see(s.Attributes)
+		kind := see("", s.Attributes)
+		seen[kind] = true
 		for _, e := range s.Events {
-			see(e.Attributes)
+			see("an event of "+kind, e.Attributes)
 		}
 		for _, l := range s.Links {
-			see(l.Attributes)
+			see("a link of "+kind, l.Attributes)
 		}
 	}
 }

@@ -3,7 +3,11 @@ package show
 import (
 	"slices"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/attr"
 )
 
 // Filter says which operations somebody wants to see. The zero value is all of them.
@@ -18,7 +22,7 @@ type Filter struct {
 // Wants tells whether an operation, with its calls, is one of them.
 func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 	for _, call := range calls(rs) {
-		if f.Pod != "" && f.Pod != call.text("k8s.pod.name") && f.Pod != pod(call) {
+		if f.Pod != "" && f.Pod != call.text(semconv.K8SPodNameKey) && f.Pod != pod(call) {
 			continue
 		}
 		if !f.Problems || call.problem() || f.Limits != nil && f.Limits.wants(call) {
@@ -30,14 +34,17 @@ func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 
 // slow tells whether a call, or something in it, took too long.
 func (n *node) slow() bool {
-	return n.is("cniscope.slow") || slices.ContainsFunc(slowThings(), func(s slowThing) bool { return n.number(s.attribute) > 0 })
+	return n.is(attr.SlowKey) || slices.ContainsFunc(slowThings(), func(s slowThing) bool { return n.number(s.key) > 0 })
 }
 
 // slowThing is what may be slow in a call, as the call's span counts it.
-type slowThing struct{ attribute, name string }
+type slowThing struct {
+	key  attribute.Key
+	name string
+}
 
 func slowThings() []slowThing {
 	return []slowThing{
-		{"cniscope.slow_commands", "slow command"}, {"cniscope.slow_agents", "slow agent call"}, {"cniscope.slow_locks", "slow lock wait"},
+		{attr.SlowCommandsKey, "slow command"}, {attr.SlowAgentsKey, "slow agent call"}, {attr.SlowLocksKey, "slow lock wait"},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
@@ -67,7 +68,7 @@ func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	for rs := range operations {
 		for _, call := range calls(rs) {
 			checked.Calls++
-			checked.Partial += one(call.is("cniscope.partial") || call.is("cniscope.reduced"))
+			checked.Partial += one(call.is(attr.PartialKey) || call.is(attr.ReducedKey))
 			checked.cross(l.crossed(call))
 			if !call.failed() {
 				continue
@@ -102,7 +103,7 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 	}
 	if l.Command > 0 {
 		call.walk(func(n *node) {
-			if n.kind() == "command" && n.took() > l.Command {
+			if n.kind() == attr.KindCommand && n.took() > l.Command {
 				all = append(all, crossing(call, "max-command", fmt.Sprintf("ran %s for %s, more than %s", n.Name, judge.Round(n.took()), l.Command)))
 			}
 		})
@@ -122,7 +123,7 @@ func crossing(call *node, limit, by string) Crossing {
 func commands(call *node) (ran int, most string) {
 	counts := map[string]int{}
 	call.walk(func(n *node) {
-		if n.kind() == "command" {
+		if n.kind() == attr.KindCommand {
 			ran++
 			counts[n.Name]++
 			if counts[n.Name] > counts[most] {
@@ -133,5 +134,5 @@ func commands(call *node) (ran int, most string) {
 	if most != "" {
 		most = most + " " + plural(counts[most], "time")
 	}
-	return max(ran, int(call.number("cniscope.commands"))), most
+	return max(ran, int(call.number(attr.CommandsKey))), most
 }

@@ -10,9 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
@@ -106,7 +109,7 @@ func (p *page) count(call *node) {
 // origin says where operations are from: node and runtime.
 func origin(rs *tracepb.ResourceSpans) string {
 	resource := attributes(rs.GetResource().GetAttributes())
-	words := func(keys ...string) string {
+	words := func(keys ...attribute.Key) string {
 		var all []string
 		for _, key := range keys {
 			if s := resource[key].GetStringValue(); s != "" {
@@ -115,8 +118,8 @@ func origin(rs *tracepb.ResourceSpans) string {
 		}
 		return strings.Join(all, " ")
 	}
-	said := words("container.runtime.name", "container.runtime.version")
-	if name := words("k8s.node.name"); name != "" {
+	said := words(semconv.ContainerRuntimeNameKey, semconv.ContainerRuntimeVersionKey)
+	if name := words(semconv.K8SNodeNameKey); name != "" {
 		said = strings.TrimSuffix("node "+name+", "+said, ", ")
 	}
 	return said
@@ -125,14 +128,14 @@ func origin(rs *tracepb.ResourceSpans) string {
 func headOf(call *node) head {
 	h := head{
 		ID: "call-" + hex.EncodeToString(call.SpanId), Pod: pod(call), What: what(call),
-		Took: judge.Round(call.took()).String(), took: call.took(), Verdict: call.verdict(), Cause: call.text("cniscope.cause"),
+		Took: judge.Round(call.took()).String(), took: call.took(), Verdict: call.verdict(), Cause: call.text(attr.CauseKey),
 	}
 	switch {
 	case call.failed():
 		h.State = "failed"
 	case call.slow():
 		h.State = "slow"
-	case call.is("cniscope.partial"):
+	case call.is(attr.PartialKey):
 		h.State = "partial"
 	}
 	return h
@@ -212,23 +215,23 @@ func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
 	}
 }
 
-func (p *page) call(call *node, resource map[string]*commonpb.AnyValue) *pageCall {
+func (p *page) call(call *node, resource map[attribute.Key]*commonpb.AnyValue) *pageCall {
 	c := &pageCall{head: headOf(call), call: call, page: p}
-	c.Partial = call.text("cniscope.partial_reason")
-	if call.is("cniscope.slow") {
-		c.Slow = "more than " + call.ms("cniscope.slow_threshold_ms").String()
+	c.Partial = call.text(attr.PartialReasonKey)
+	if call.is(attr.SlowKey) {
+		c.Slow = "more than " + call.ms(attr.SlowThresholdMSKey).String()
 	}
-	if n := call.number("cniscope.slow_commands"); n > 0 {
+	if n := call.number(attr.SlowCommandsKey); n > 0 {
 		c.SlowCommands = plural(int(n), "slow command")
 	}
-	for _, name := range list(call.attributes["cniscope.never_run"]) {
-		c.NeverRun = append(c.NeverRun, name+" "+call.text("cni.command"))
+	for _, name := range list(call.attributes[attr.NeverRunKey]) {
+		c.NeverRun = append(c.NeverRun, name+" "+call.text(attr.CNICommandKey))
 	}
 	c.Facts = []Fact{{"started", time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000") + " UTC"}}
 	for _, fact := range []Fact{
-		{"node", resource["k8s.node.name"].GetStringValue()},
-		{"network", call.text("cni.name")},
-		{"sandbox", call.text("sandbox.id")},
+		{"node", resource[semconv.K8SNodeNameKey].GetStringValue()},
+		{"network", call.text(attr.CNINameKey)},
+		{"sandbox", call.text(attr.SandboxIDKey)},
 		{"trace", hex.EncodeToString(call.TraceId)},
 	} {
 		if fact.Value != "" {

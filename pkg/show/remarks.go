@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
@@ -15,14 +19,14 @@ func (n *node) remarks() (all []string) {
 			all = append(all, s)
 		}
 	}
-	remark(n.text("cniscope.signal") != "", "killed by "+n.text("cniscope.signal"))
-	remark(n.number("process.exit.code") != 0, fmt.Sprintf("exit %d", n.number("process.exit.code")))
+	remark(n.text(attr.SignalKey) != "", "killed by "+n.text(attr.SignalKey))
+	remark(n.number(semconv.ProcessExitCodeKey) != 0, fmt.Sprintf("exit %d", n.number(semconv.ProcessExitCodeKey)))
 	remark(n.about() != "", n.about())
-	remark(n.kind() != "netlink" && n.text("process.command") == "" && n.text("error.type") != "", n.text("error.type"))
-	remark(n.is("cniscope.outlived"), "outlived its plugin")
-	remark(n.is("cniscope.unfinished"), "still running")
-	remark(n.is("cniscope.end_unseen"), "end not seen")
-	remark(n.is("cniscope.in_flight_at_start"), "running before cniscope")
+	remark(n.kind() != attr.KindNetlink && n.text(semconv.ProcessCommandKey) == "" && n.text(semconv.ErrorTypeKey) != "", n.text(semconv.ErrorTypeKey))
+	remark(n.is(attr.OutlivedKey), "outlived its plugin")
+	remark(n.is(attr.UnfinishedKey), "still running")
+	remark(n.is(attr.EndUnseenKey), "end not seen")
+	remark(n.is(attr.InFlightAtStartKey), "running before cniscope")
 	remark(n.count > 1, n.sum())
 	return all
 }
@@ -30,51 +34,51 @@ func (n *node) remarks() (all []string) {
 // about is what a span of the inside of a plugin is about, in a few words: which interface,
 // which lock and who has it, who was called. Empty for plugins and commands.
 func (n *node) about() string {
-	switch n.text("cniscope.kind") {
-	case "interface":
-		return n.named() + "  " + plural(int(n.number("cniscope.changes")), "change")
-	case "netlink":
-		return n.words("network.interface.name", "cniscope.address", "cniscope.route", "cniscope.rule.table", "cniscope.request.errno", "cniscope.request.message")
-	case "lock":
-		return n.words("cniscope.lock.path", "cniscope.lock.name") + n.holder()
-	case "change":
-		return strings.Join(strings.Fields(n.text("cniscope.sysctl.key")+" = "+n.text("cniscope.sysctl.value")), " ")
-	case "dad":
-		return n.words("network.interface.name", "cniscope.address", "cniscope.address_state")
-	case "agent":
-		said := n.words("cniscope.agent", "network.peer.address")
-		if tries := n.number("cniscope.tries"); tries > 1 {
+	switch n.kind() {
+	case attr.KindInterface:
+		return n.named() + "  " + plural(int(n.number(attr.ChangesKey)), "change")
+	case attr.KindNetlink:
+		return n.words(semconv.NetworkInterfaceNameKey, attr.AddressKey, attr.RouteKey, attr.RuleTableKey, attr.RequestErrnoKey, attr.RequestMessageKey)
+	case attr.KindLock:
+		return n.words(attr.LockPathKey, attr.LockNameKey) + n.holder()
+	case attr.KindChange:
+		return strings.Join(strings.Fields(n.text(attr.SysctlKeyKey)+" = "+n.text(attr.SysctlValueKey)), " ")
+	case attr.KindDAD:
+		return n.words(semconv.NetworkInterfaceNameKey, attr.AddressKey, attr.AddressStateKey)
+	case attr.KindAgent:
+		said := n.words(attr.AgentKey, semconv.NetworkPeerAddressKey)
+		if tries := n.number(attr.TriesKey); tries > 1 {
 			said += fmt.Sprintf("  %d attempts", tries)
 		}
 		return said
-	case "wait":
-		return n.text("cniscope.system_call")
-	case "first connection":
-		return fmt.Sprintf("%s after the end of the call", judge.Round(n.ms("cniscope.first_connection_ms")))
+	case attr.KindWait:
+		return n.text(attr.SystemCallKey)
+	case attr.KindFirstConnection:
+		return fmt.Sprintf("%s after the end of the call", judge.Round(n.ms(attr.FirstConnectionMSKey)))
 	}
 	return ""
 }
 
 // named is an interface by its name, else by its index.
 func (n *node) named() string {
-	if name := n.text("network.interface.name"); name != "" {
+	if name := n.text(semconv.NetworkInterfaceNameKey); name != "" {
 		return name
 	}
-	return fmt.Sprintf("#%d", n.number("cniscope.interface.index"))
+	return fmt.Sprintf("#%d", n.number(attr.InterfaceIndexKey))
 }
 
 func (n *node) holder() string {
-	who := n.text("cniscope.lock.holder_name")
-	if pid := n.number("cniscope.lock.holder_pid"); pid != 0 {
+	who := n.text(attr.LockHolderNameKey)
+	if pid := n.number(attr.LockHolderPIDKey); pid != 0 {
 		who = strings.TrimSpace(fmt.Sprintf("%s (pid %d)", who, pid))
 	}
 	if who == "" {
 		return ""
 	}
 	said := "  held by " + who
-	if age := n.ms("cniscope.lock.holder_age_ms"); age > 0 {
+	if age := n.ms(attr.LockHolderAgeMSKey); age > 0 {
 		said += " for " + judge.Round(age).String()
-		if !n.is("cniscope.lock.holder_age_exact") {
+		if !n.is(attr.LockHolderAgeExactKey) {
 			said += " at least"
 		}
 	}
@@ -82,7 +86,7 @@ func (n *node) holder() string {
 }
 
 // words are the values of attributes, as far as they are there.
-func (n *node) words(keys ...string) string {
+func (n *node) words(keys ...attribute.Key) string {
 	var all []string
 	for _, key := range keys {
 		if s := n.text(key); s != "" {

@@ -8,8 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
@@ -53,7 +56,7 @@ func (c *pageCall) Rows() []*pageRow { return c.rows(c.call.children, 0) }
 
 // More is all that is known of the call.
 func (c *pageCall) More() []Fact {
-	return facts(c.call.attributes, func(key string) bool { return key != "cniscope.kind" })
+	return facts(c.call.attributes, func(key attribute.Key) bool { return key != attr.KindKey })
 }
 
 // Ticks are the times at the quarters of the call.
@@ -81,16 +84,16 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 	row := &pageRow{
 		Name: n.Name, Kind: n.kind(), Took: judge.Round(n.took()).String(), Count: n.count, Depth: min(depth, 8),
 		Start: judge.Round(time.Duration(max(0, int64(n.StartTimeUnixNano-c.call.StartTimeUnixNano)))).String(),
-		Args:  strings.Join(list(n.attributes["process.command_args"]), " "),
+		Args:  strings.Join(list(n.attributes[semconv.ProcessCommandArgsKey]), " "),
 	}
 	row.Remarks = n.remarks()
 	switch {
 	case n.failed():
 		row.State = "failed"
 		row.Remarks = append([]string{"failed"}, row.Remarks...)
-	case n.is("cniscope.slow"):
+	case n.is(attr.SlowKey):
 		row.State = "slow"
-		row.Remarks = append([]string{fmt.Sprintf("slow: more than %s", n.ms("cniscope.slow_threshold_ms"))}, row.Remarks...)
+		row.Remarks = append([]string{fmt.Sprintf("slow: more than %s", n.ms(attr.SlowThresholdMSKey))}, row.Remarks...)
 	}
 	if n.count > 1 {
 		for _, same := range n.same {
@@ -99,13 +102,13 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 		return row
 	}
 	row.Bars = []bar{c.bar(n)}
-	row.About = facts(n.attributes, func(key string) bool {
-		return key != "cniscope.kind" && c.call.attributes[key] == nil || key == "error.type"
+	row.About = facts(n.attributes, func(key attribute.Key) bool {
+		return key != attr.KindKey && c.call.attributes[key] == nil || key == semconv.ErrorTypeKey
 	})
 	for _, e := range n.Events {
 		at := time.Duration(int64(e.TimeUnixNano - c.call.StartTimeUnixNano))
 		said := []string{"at " + judge.Round(at).String()}
-		for _, fact := range facts(attributes(e.Attributes), func(string) bool { return true }) {
+		for _, fact := range facts(attributes(e.Attributes), func(attribute.Key) bool { return true }) {
 			said = append(said, fact.Name+" "+fact.Value)
 		}
 		row.Events = append(row.Events, Fact{e.Name, strings.Join(said, " · ")})
@@ -126,10 +129,10 @@ func (c *pageCall) bar(n *node) bar {
 func percent(p float64) string { return strconv.FormatFloat(p, 'f', 2, 64) + "%" }
 
 // facts are attributes, sorted by name.
-func facts(attributes map[string]*commonpb.AnyValue, wanted func(key string) bool) (all []Fact) {
+func facts(attributes map[attribute.Key]*commonpb.AnyValue, wanted func(attribute.Key) bool) (all []Fact) {
 	for _, key := range slices.Sorted(maps.Keys(attributes)) {
 		if wanted(key) {
-			all = append(all, Fact{key, printed(attributes[key])})
+			all = append(all, Fact{string(key), printed(attributes[key])})
 		}
 	}
 	return all

@@ -6,7 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/attr"
 )
 
 // Sample is what many calls took, and what in them: three numbers for each span, as long as
@@ -91,17 +95,17 @@ func (p *population) add(call *node) {
 	p.took.add(took, p.room)
 	p.failed += one(call.failed())
 	p.slow += one(call.slow())
-	p.partial += one(call.is("cniscope.partial"))
+	p.partial += one(call.is(attr.PartialKey))
 	if cause := call.cause(); cause != "" {
 		p.row("cause", cause).add([]float64{took}, took, p.room)
 	}
 	for key, value := range call.attributes {
-		name, isPart := strings.CutPrefix(key, "cniscope.time.")
+		name, isPart := strings.CutPrefix(string(key), attr.TimePrefix)
 		if ms := value.GetDoubleValue(); isPart && ms > 0 {
 			p.row("part", strings.ReplaceAll(strings.TrimSuffix(name, "_ms"), "_", " ")).add([]float64{ms}, ms, p.room)
 		}
 	}
-	if call.is("cniscope.reduced") {
+	if call.is(attr.ReducedKey) {
 		return
 	}
 	p.whole++
@@ -124,12 +128,12 @@ func (p *population) add(call *node) {
 // the peer that was waited for.
 func (n *node) label() string {
 	switch n.kind() {
-	case "plugin":
-		return strings.TrimSuffix(n.Name, " "+n.text("cni.command"))
-	case "netlink":
+	case attr.KindPlugin:
+		return strings.TrimSuffix(n.Name, " "+n.text(attr.CNICommandKey))
+	case attr.KindNetlink:
 		return strings.TrimPrefix(n.Name, "netlink ")
 	}
-	for _, key := range []string{"cniscope.lock.path", "cniscope.lock.name", "cniscope.agent", "network.peer.address", "cniscope.system_call"} {
+	for _, key := range []attribute.Key{attr.LockPathKey, attr.LockNameKey, attr.AgentKey, semconv.NetworkPeerAddressKey, attr.SystemCallKey} {
 		if s := n.text(key); s != "" {
 			return s
 		}

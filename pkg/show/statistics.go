@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/aclements/go-moremath/stats"
+
+	"github.com/cniscope/cniscope/pkg/attr"
 )
 
 // Statistics says of many calls what they took and what the time went into. All times are
@@ -90,7 +92,7 @@ func (s *Sample) Statistics() Statistics {
 // sums it all up.
 func compareBy(a, b string) int {
 	place := func(by string) int {
-		if i := slices.Index([]string{"plugin", "command", "", "part", "cause"}, by); i >= 0 {
+		if i := slices.Index([]string{attr.KindPlugin, attr.KindCommand, "", "part", "cause"}, by); i >= 0 {
 			return i
 		}
 		return 2

@@ -8,16 +8,18 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
 // node is a span and what is below it.
 type node struct {
 	*tracepb.Span
-	attributes map[string]*commonpb.AnyValue
+	attributes map[attribute.Key]*commonpb.AnyValue
 	children   []*node
 	// count is how many spans this one stands for: neighbours with nothing to say, which are
 	// in same.
@@ -29,14 +31,12 @@ type node struct {
 func (n *node) took() time.Duration {
 	return time.Duration(n.EndTimeUnixNano - n.StartTimeUnixNano)
 }
-func (n *node) text(key string) string { return n.attributes[key].GetStringValue() }
-func (n *node) is(key string) bool     { return n.attributes[key].GetBoolValue() }
-func (n *node) number(key string) int64 {
-	return n.attributes[key].GetIntValue()
-}
+func (n *node) text(key attribute.Key) string  { return n.attributes[key].GetStringValue() }
+func (n *node) is(key attribute.Key) bool      { return n.attributes[key].GetBoolValue() }
+func (n *node) number(key attribute.Key) int64 { return n.attributes[key].GetIntValue() }
 
 // kind is what kind of thing a span is for, e.g. "command".
-func (n *node) kind() string { return n.text("cniscope.kind") }
+func (n *node) kind() string { return n.text(attr.KindKey) }
 
 // walk visits everything below n, each before what is below it.
 func (n *node) walk(visit func(*node)) {
@@ -46,7 +46,7 @@ func (n *node) walk(visit func(*node)) {
 	}
 }
 
-func (n *node) ms(key string) time.Duration {
+func (n *node) ms(key attribute.Key) time.Duration {
 	return time.Duration(n.attributes[key].GetDoubleValue()*float64(time.Millisecond) + 0.5)
 }
 
@@ -56,8 +56,8 @@ func (n *node) failed() bool {
 
 // notable is false for a command that is like any other.
 func (n *node) notable() bool {
-	return n.failed() || n.is("cniscope.slow") || n.is("cniscope.unfinished") ||
-		n.is("cniscope.end_unseen") || n.is("cniscope.outlived")
+	return n.failed() || n.is(attr.SlowKey) || n.is(attr.UnfinishedKey) ||
+		n.is(attr.EndUnseenKey) || n.is(attr.OutlivedKey)
 }
 
 // calls returns the call spans of an operation, each with its tree, in order of their
@@ -74,7 +74,7 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 		}
 	}
 	for _, n := range all {
-		if n.text("cniscope.kind") == "call" {
+		if n.kind() == attr.KindCall {
 			found = append(found, n)
 		} else if up := byID[string(n.ParentSpanId)]; up != nil {
 			up.children = append(up.children, n)
@@ -91,10 +91,10 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	return found
 }
 
-func attributes(kvs []*commonpb.KeyValue) map[string]*commonpb.AnyValue {
-	m := make(map[string]*commonpb.AnyValue, len(kvs))
+func attributes(kvs []*commonpb.KeyValue) map[attribute.Key]*commonpb.AnyValue {
+	m := make(map[attribute.Key]*commonpb.AnyValue, len(kvs))
 	for _, kv := range kvs {
-		m[kv.Key] = kv.Value
+		m[attribute.Key(kv.Key)] = kv.Value
 	}
 	return m
 }
@@ -105,20 +105,20 @@ func alike(a, b *node) bool {
 	if a.Name != b.Name || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
 		return false
 	}
-	switch a.text("cniscope.kind") {
-	case "command", "netlink", "wait", "change":
+	switch a.kind() {
+	case attr.KindCommand, attr.KindNetlink, attr.KindWait, attr.KindChange:
 		return true
-	case "lock":
+	case attr.KindLock:
 		return a.lock() == b.lock()
 	}
 	return false
 }
 
-func (n *node) lock() string { return n.words("cniscope.lock.path", "cniscope.lock.name") }
+func (n *node) lock() string { return n.words(attr.LockPathKey, attr.LockNameKey) }
 
 // sum is how long all took that n stands for.
 func (n *node) sum() string {
-	if n.text("cniscope.kind") == "command" {
+	if n.kind() == attr.KindCommand {
 		return fmt.Sprintf("%s in %d runs", judge.Round(n.total), n.count)
 	}
 	return judge.Round(n.total).String() + " in all"
@@ -141,8 +141,8 @@ func fold(children []*node) (folded []*node) {
 				Name:              one.Name,
 				StartTimeUnixNano: one.StartTimeUnixNano, EndTimeUnixNano: children[j-1].EndTimeUnixNano,
 			}
-			one.attributes = map[string]*commonpb.AnyValue{}
-			for _, key := range []string{"cniscope.kind", "cniscope.lock.path", "cniscope.lock.name"} {
+			one.attributes = map[attribute.Key]*commonpb.AnyValue{}
+			for _, key := range []attribute.Key{attr.KindKey, attr.LockPathKey, attr.LockNameKey} {
 				if v := children[i].attributes[key]; v != nil {
 					one.attributes[key] = v
 				}

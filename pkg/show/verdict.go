@@ -4,20 +4,21 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
 // verdict is what is to be said of a call in one sentence: the judge's, else what failed,
 // else where most of its time went. Empty if nothing is known.
 func (n *node) verdict() string {
-	part := n.text("cniscope.biggest_part")
+	part := n.text(attr.BiggestPartKey)
 	switch {
-	case n.text("cniscope.verdict") != "":
-		return n.text("cniscope.verdict")
+	case n.text(attr.VerdictKey) != "":
+		return n.text(attr.VerdictKey)
 	case n.failed() && n.Status.Message != "":
 		return n.Status.Message
 	case part != "":
-		return fmt.Sprintf("%s of %s: %s", judge.Round(n.ms("cniscope.biggest_part_ms")), judge.Round(n.took()), part)
+		return fmt.Sprintf("%s of %s: %s", judge.Round(n.ms(attr.BiggestPartMSKey)), judge.Round(n.took()), part)
 	}
 	return ""
 }
@@ -25,10 +26,10 @@ func (n *node) verdict() string {
 // cause is the verdict in few words, of which there are few: the judge's, else what most of
 // the time went into. Empty if nothing is known.
 func (n *node) cause() string {
-	if cause := n.text("cniscope.cause"); cause != "" {
+	if cause := n.text(attr.CauseKey); cause != "" {
 		return cause
 	}
-	return unvaried(n.text("cniscope.biggest_part"))
+	return unvaried(n.text(attr.BiggestPartKey))
 }
 
 // unvaried cuts off what differs between calls whose time went into the same: how often, and
@@ -44,4 +45,4 @@ func unvaried(part string) string {
 }
 
 // problem tells whether a call needs looking at.
-func (n *node) problem() bool { return n.failed() || n.slow() || n.is("cniscope.partial") }
+func (n *node) problem() bool { return n.failed() || n.slow() || n.is(attr.PartialKey) }

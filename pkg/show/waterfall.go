@@ -8,9 +8,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/judge"
 )
 
@@ -41,8 +44,8 @@ func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
 		for _, child := range p.children(call) {
 			p.row(call, child, 0)
 		}
-		for _, name := range list(call.attributes["cniscope.never_run"]) {
-			p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text("cni.command")), "", "never run")
+		for _, name := range list(call.attributes[attr.NeverRunKey]) {
+			p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text(attr.CNICommandKey)), "", "never run")
 		}
 		p.b.WriteByte('\n')
 	}
@@ -73,7 +76,7 @@ func (p *painter) paint(color, s string) string {
 // plain is a call of a single plugin that had nothing to say: lo, in every pod.
 func plain(call *node) bool {
 	return len(call.children) == 1 && len(call.children[0].children) == 0 &&
-		!call.notable() && !call.children[0].notable() && !call.is("cniscope.partial") && call.text("cni.ifname") == "lo"
+		!call.notable() && !call.children[0].notable() && !call.is(attr.PartialKey) && call.text(attr.CNIIfNameKey) == "lo"
 }
 
 func (p *painter) brief(call *node) {
@@ -81,47 +84,49 @@ func (p *painter) brief(call *node) {
 }
 
 func pod(call *node) string {
-	if name := call.text("k8s.namespace.name") + "/" + call.text("k8s.pod.name"); name != "/" {
+	if name := call.text(semconv.K8SNamespaceNameKey) + "/" + call.text(semconv.K8SPodNameKey); name != "/" {
 		return name
 	}
 	return "no pod"
 }
 
-func what(call *node) string { return strings.TrimSpace(call.Name + " " + call.text("cni.ifname")) }
+func what(call *node) string {
+	return strings.TrimSpace(call.Name + " " + call.text(attr.CNIIfNameKey))
+}
 
 // headline: who, what, how long, and what is the matter.
-func (p *painter) headline(call *node, resource map[string]*commonpb.AnyValue) {
+func (p *painter) headline(call *node, resource map[attribute.Key]*commonpb.AnyValue) {
 	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, judge.Round(call.took()).String()))
 	if call.failed() {
 		fmt.Fprintf(&p.b, "  %s", p.paint(red, "FAILED: "+call.Status.Message))
 	}
-	if call.is("cniscope.slow") {
-		fmt.Fprintf(&p.b, "  %s", p.paint(yellow, fmt.Sprintf("SLOW: more than %s", call.ms("cniscope.slow_threshold_ms"))))
+	if call.is(attr.SlowKey) {
+		fmt.Fprintf(&p.b, "  %s", p.paint(yellow, fmt.Sprintf("SLOW: more than %s", call.ms(attr.SlowThresholdMSKey))))
 	}
 	for _, slow := range slowThings() {
-		if n := call.number(slow.attribute); n > 0 {
+		if n := call.number(slow.key); n > 0 {
 			fmt.Fprintf(&p.b, "  %s", p.paint(yellow, plural(int(n), slow.name)))
 		}
 	}
 	p.b.WriteByte('\n')
-	if verdict := call.text("cniscope.verdict"); verdict != "" {
+	if verdict := call.text(attr.VerdictKey); verdict != "" {
 		if verdict != call.Status.GetMessage() { // which is in the headline
 			fmt.Fprintf(&p.b, "  %s\n", p.paint(bold, verdict))
 		}
-		if remedy := call.text("cniscope.remedy"); remedy != "" {
+		if remedy := call.text(attr.RemedyKey); remedy != "" {
 			fmt.Fprintf(&p.b, "  → %s\n", remedy)
 		}
-	} else if part := call.text("cniscope.biggest_part"); part != "" {
-		fmt.Fprintf(&p.b, "  %s of %s: %s\n", judge.Round(call.ms("cniscope.biggest_part_ms")), judge.Round(call.took()), part)
+	} else if part := call.text(attr.BiggestPartKey); part != "" {
+		fmt.Fprintf(&p.b, "  %s of %s: %s\n", judge.Round(call.ms(attr.BiggestPartMSKey)), judge.Round(call.took()), part)
 	}
-	if why := call.text("cniscope.partial_reason"); why != "" {
+	if why := call.text(attr.PartialReasonKey); why != "" {
 		fmt.Fprintf(&p.b, "  %s\n", p.paint(yellow, "not everything was seen: "+why))
 	}
 	details := []string{time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000Z")}
 	for _, d := range []struct{ name, value string }{
-		{"node", resource["k8s.node.name"].GetStringValue()},
-		{"network", call.text("cni.name")},
-		{"sandbox", short(call.text("sandbox.id"))},
+		{"node", resource[semconv.K8SNodeNameKey].GetStringValue()},
+		{"network", call.text(attr.CNINameKey)},
+		{"sandbox", short(call.text(attr.SandboxIDKey))},
 		{"trace", hex.EncodeToString(call.TraceId)},
 		{"first connection after", call.later()},
 	} {
@@ -143,14 +148,14 @@ func (p *painter) row(call, n *node, depth int) {
 	mark, color := "  ", ""
 	if n.failed() {
 		mark, color = "✗ ", red
-	} else if n.is("cniscope.slow") {
+	} else if n.is(attr.SlowKey) {
 		mark, color = "! ", yellow
 	}
 	remarks := n.remarks()
-	if n.is("cniscope.slow") {
-		remarks = append([]string{fmt.Sprintf("SLOW: more than %s", n.ms("cniscope.slow_threshold_ms"))}, remarks...)
+	if n.is(attr.SlowKey) {
+		remarks = append([]string{fmt.Sprintf("SLOW: more than %s", n.ms(attr.SlowThresholdMSKey))}, remarks...)
 	}
-	if args := list(n.attributes["process.command_args"]); len(args) > 0 {
+	if args := list(n.attributes[semconv.ProcessCommandArgsKey]); len(args) > 0 {
 		remarks = append(remarks, p.paint(dim, strings.Join(args, " ")))
 	}
 	name := strings.Repeat("  ", depth) + n.Name
@@ -212,10 +217,10 @@ func list(v *commonpb.AnyValue) (items []string) {
 // later is how long after its end the pod had its first connection; empty if it had none
 // while the operation was open.
 func (n *node) later() string {
-	if n.attributes["cniscope.first_connection_ms"] == nil {
+	if n.attributes[attr.FirstConnectionMSKey] == nil {
 		return ""
 	}
-	return judge.Round(n.ms("cniscope.first_connection_ms")).String()
+	return judge.Round(n.ms(attr.FirstConnectionMSKey)).String()
 }
 
 func short(id string) string {

@@ -14,6 +14,7 @@ import (
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -124,7 +125,7 @@ func (w *writer) operation() oteltrace.SpanID {
 	if w.op.Kind == timeline.Other {
 		name = "pod network check"
 	}
-	s := w.span(at{trace: w.own}, w.root, name, w.op.Start, w.op.End, "operation")
+	s := w.span(at{trace: w.own}, w.root, name, w.op.Start, w.op.End, attr.KindOperation)
 	s.Attributes = append(s.Attributes, keyValues(aboutSandbox(w.op))...)
 	s.Links = w.before()
 	if w.op.Sandbox != nil {
@@ -144,7 +145,7 @@ func (w *writer) call(call *timeline.Call) {
 	where, links := w.place(call)
 	verdict := w.j.Calls[call]
 	id := w.ids.call(where.trace, call.Runs[0].Process, call.Start)
-	s := w.span(where, id, "CNI "+call.Command, call.Start, call.End, "call")
+	s := w.span(where, id, "CNI "+call.Command, call.Start, call.End, attr.KindCall)
 	s.Links = links
 	below := at{trace: where.trace, parent: id, state: where.state, attributes: keyValues(aboutCall(call))}
 	s.Attributes = append(s.Attributes, below.attributes...)
@@ -157,11 +158,11 @@ func (w *writer) call(call *timeline.Call) {
 	s.Attributes = append(s.Attributes, keyValues(aboutInsides(call))...)
 	w.firstConnection(s, call)
 	if call.NetNS != "" {
-		s.Attributes = append(s.Attributes, keyValue(attribute.String("netns.path", call.NetNS)))
+		s.Attributes = append(s.Attributes, keyValue(attr.NetNSPath(call.NetNS)))
 	}
 	if call.Hung {
 		s.Links = append(s.Links, w.hungLink(call, where))
-		s.Attributes = append(s.Attributes, keyValue(attribute.Bool("cniscope.hung", true)))
+		s.Attributes = append(s.Attributes, keyValue(attr.Hung(true)))
 	}
 	if verdict.Slow > 0 {
 		w.slow(s, verdict.Slow, call.End)
@@ -169,19 +170,19 @@ func (w *writer) call(call *timeline.Call) {
 	if verdict.Failure != "" {
 		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: verdict.Failure}
 		s.Attributes = append(s.Attributes,
-			keyValue(attribute.Bool("cniscope.failed", true)), // backends differ in how a status is searched
-			keyValue(attribute.String(string(semconv.ErrorTypeKey), errorType(verdict.Failed))))
+			keyValue(attr.Failed(true)), // backends differ in how a status is searched
+			keyValue(semconv.ErrorTypeKey.String(errorType(verdict.Failed))))
 		if verdict.Failed != nil {
 			s.Attributes = append(s.Attributes, keyValues(aboutError(verdict.Failed))...)
-			s.Attributes = append(s.Attributes, keyValue(attribute.String("cniscope.failed_plugin", verdict.Failed.Run.Plugin)))
+			s.Attributes = append(s.Attributes, keyValue(attr.FailedPlugin(verdict.Failed.Run.Plugin)))
 		}
 	}
 	if len(call.NeverRun) > 0 {
-		s.Attributes = append(s.Attributes, keyValue(attribute.StringSlice("cniscope.never_run", call.NeverRun)))
+		s.Attributes = append(s.Attributes, keyValue(attr.NeverRun(call.NeverRun...)))
 	}
 	w.trace.IDs[call] = where.trace
 	if w.j.Reduced {
-		s.Attributes = append(s.Attributes, keyValue(attribute.Bool("cniscope.reduced", true)))
+		s.Attributes = append(s.Attributes, keyValue(attr.Reduced(true)))
 		return
 	}
 	for _, run := range call.Runs {
@@ -192,17 +193,17 @@ func (w *writer) call(call *timeline.Call) {
 // image makes the span of one image and of what is below it. run is the plugin it
 // belongs to; failing says that its call failed.
 func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
-	kind, name := "command", w.names.Limit(im.Name, "command")
+	kind, name := attr.KindCommand, w.names.Limit(im.Name, "command")
 	if im.Run != nil {
 		run = im
-		kind, name = "plugin", w.names.Limit(im.Run.Plugin, "plugin")+" "+im.Run.Command
+		kind, name = attr.KindPlugin, w.names.Limit(im.Run.Plugin, "plugin")+" "+im.Run.Command
 	}
 	id := w.ids.span(where.trace, string(im.Process), im.Start)
 	s := w.span(where, id, name, im.Start, im.End, kind)
 	s.Attributes = append(s.Attributes, where.attributes...)
 	s.Attributes = append(s.Attributes,
-		keyValue(attribute.String("cni.command", run.Run.Command)),
-		keyValue(attribute.String("cni.plugin", run.Run.Plugin)))
+		keyValue(attr.CNICommand(run.Run.Command)),
+		keyValue(attr.CNIPlugin(run.Run.Plugin)))
 	s.Attributes = append(s.Attributes, keyValues(aboutProcess(im))...)
 	s.Attributes = append(s.Attributes, keyValues(aboutInside(im))...)
 	s.Links = append(s.Links, w.perhaps(im.Attribution)...)
@@ -226,8 +227,8 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 // slow marks a span: as attributes for searching, as an event for reading.
 func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	attributes := []attribute.KeyValue{
-		attribute.Bool("cniscope.slow", true),
-		attribute.Float64("cniscope.slow_threshold_ms", ms(limit)),
+		attr.Slow(true),
+		attr.SlowThresholdMS(limit),
 	}
 	s.Attributes = append(s.Attributes, keyValues(attributes)...)
 	s.Events = append(s.Events, &tracepb.Span_Event{
@@ -247,7 +248,7 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 		Flags:      uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) | uint32(oteltrace.FlagsSampled),
 		Attributes: make([]*commonpb.KeyValue, 0, usual),
 	}
-	s.Attributes = append(append(s.Attributes, keyValue(attribute.String("cniscope.kind", kind))), w.common...)
+	s.Attributes = append(append(s.Attributes, keyValue(attr.Kind(kind))), w.common...)
 	if where.parent.IsValid() {
 		s.ParentSpanId = where.parent[:]
 	}
@@ -274,7 +275,7 @@ func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
 	trace, span := to.TraceID(), to.SpanID()
 	return &tracepb.Span_Link{
 		TraceId: trace[:], SpanId: span[:], TraceState: to.TraceState().String(),
-		Attributes: keyValues([]attribute.KeyValue{attribute.String("cniscope.link", why)}),
+		Attributes: keyValues([]attribute.KeyValue{attr.Link(why)}),
 	}
 }
 

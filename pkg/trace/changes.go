@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -54,14 +55,12 @@ func (i *insider) group(requests []timeline.Request, key string) *group {
 			n += max(1, r.Count)
 		}
 	}
-	about := nonEmpty(
-		attribute.String(string(semconv.NetworkInterfaceNameKey), first.On),
-		attribute.String("cniscope.netns_inode", first.NetNS.Label),
+	about := nonZero(
+		semconv.NetworkInterfaceNameKey.String(first.On),
+		attr.NetNSInode(first.NetNS.Label),
+		attr.InterfaceIndex(int(first.Interface.Index)),
 	)
-	if index := first.Interface.Index; index != 0 {
-		about = append(about, attribute.Int("cniscope.interface.index", int(index)))
-	}
-	s := i.child(i.where, "configure interface", "interface", when, append(about, attribute.Int("cniscope.changes", n))...)
+	s := i.child(i.where, "configure interface", attr.KindInterface, when, append(about, attr.Changes(n))...)
 	below := i.where
 	copy(below.parent[:], s.SpanId)
 	return &group{below, s}
@@ -89,7 +88,7 @@ func (i *insider) change(where at, of *tracepb.Span, r *timeline.Request) {
 }
 
 func (i *insider) request(where at, r *timeline.Request) {
-	s := i.child(where, i.nameOf(r), "netlink", r.When, aboutRequest(r)...)
+	s := i.child(where, i.nameOf(r), attr.KindNetlink, r.When, aboutRequest(r)...)
 	s.Links = append(s.Links, i.perhaps(r.Attribution)...)
 	if r.Failed() {
 		i.fail(s, refusal(r))
@@ -115,49 +114,40 @@ func refusal(r *timeline.Request) string {
 // aboutRequest is what was to be changed, and what came of it.
 func aboutRequest(r *timeline.Request) []attribute.KeyValue {
 	of := r.Interface
-	kvs := nonEmpty(
-		attribute.String("cniscope.request.protocol", r.Protocol),
-		attribute.String("cniscope.request.name", r.Name),
-		attribute.String(string(semconv.NetworkInterfaceNameKey), r.On),
-		attribute.String("cniscope.interface.kind", of.Kind),
-		attribute.String("cniscope.interface.peer", of.Peer),
-		attribute.String("cniscope.interface.master", r.Under),
-		attribute.String("cniscope.interface.state", of.State),
-		attribute.String("cniscope.interface.mac", of.MAC),
-		attribute.String("cniscope.interface.netns_inode", of.NetNS.Label),
-		attribute.String("cniscope.interface.peer_netns_inode", of.PeerNetNS.Label),
-		attribute.String("cniscope.address", r.Address),
-		attribute.String("cniscope.route", r.Route),
-		attribute.String("cniscope.gateway", r.Gateway),
-		attribute.String("cniscope.rule.table", r.Table),
-		attribute.String("cniscope.rule.chain", r.Chain),
-		attribute.String("cniscope.netns_inode", r.NetNS.Label),
+	kvs := nonZero(
+		attr.RequestProtocol(r.Protocol),
+		attr.RequestName(r.Name),
+		semconv.NetworkInterfaceNameKey.String(r.On),
+		attr.InterfaceKind(of.Kind),
+		attr.InterfacePeer(of.Peer),
+		attr.InterfaceMaster(r.Under),
+		attr.InterfaceState(of.State),
+		attr.InterfaceMAC(of.MAC),
+		attr.InterfaceNetNSInode(of.NetNS.Label),
+		attr.InterfacePeerNetNSInode(of.PeerNetNS.Label),
+		attr.Address(r.Address),
+		attr.Route(r.Route),
+		attr.Gateway(r.Gateway),
+		attr.RuleTable(r.Table),
+		attr.RuleChain(r.Chain),
+		attr.NetNSInode(r.NetNS.Label),
+		attr.InterfaceIndex(int(of.Index)),
+		attr.InterfaceMasterIndex(int(of.Master)),
+		attr.InterfaceMTU(int(of.MTU)),
+		attr.RequestPort(int(r.Port)),
+		attr.RequestSequence(int(r.Sequence)),
 	)
-	for _, n := range []struct {
-		name  string
-		value uint32
-	}{
-		{"cniscope.interface.index", of.Index},
-		{"cniscope.interface.master_index", of.Master},
-		{"cniscope.interface.mtu", of.MTU},
-		{"cniscope.request.port", r.Port},
-		{"cniscope.request.sequence", r.Sequence},
-	} {
-		if n.value != 0 {
-			kvs = append(kvs, attribute.Int64(n.name, int64(n.value)))
-		}
-	}
 	kvs = append(kvs, aboutAttribution(r.Attribution)...)
 	if r.Count > 1 {
-		kvs = append(kvs, attribute.Int("cniscope.request.count", r.Count))
+		kvs = append(kvs, attr.RequestCount(r.Count))
 	}
 	if errno := r.Errno(); errno != "" {
-		kvs = append(kvs, attribute.String("cniscope.request.errno", errno))
+		kvs = append(kvs, attr.RequestErrno(errno))
 		if r.Answer != nil {
-			kvs = append(kvs, nonEmpty(attribute.String("cniscope.request.message", r.Answer.Message))...)
+			kvs = append(kvs, nonZero(attr.RequestMessage(r.Answer.Message))...)
 		}
 		if r.Failed() {
-			kvs = append(kvs, attribute.String(string(semconv.ErrorTypeKey), errno))
+			kvs = append(kvs, semconv.ErrorTypeKey.String(errno))
 		}
 	}
 	return kvs

@@ -8,6 +8,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
@@ -17,17 +18,17 @@ import (
 // there is no exit.
 func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
 	w, where := b.mark(f)
-	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, "hung")
-	s.Attributes = append(s.Attributes, keyValues(nonEmpty(
-		attribute.String("cni.command", f.Command),
-		attribute.String("cni.ifname", f.IfName),
-		attribute.String("cni.plugin", f.Plugin),
+	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
+	s.Attributes = append(s.Attributes, keyValues(nonZero(
+		attr.CNICommand(f.Command),
+		attr.CNIIfName(f.IfName),
+		attr.CNIPlugin(f.Plugin),
 		semconv.ProcessCommand(f.Name),
 	))...)
 	s.Attributes = append(s.Attributes, keyValues([]attribute.KeyValue{
 		semconv.ProcessPID(int(f.PID)),
-		attribute.Bool("cniscope.hung", true),
-		attribute.Float64("cniscope.age_ms", ms(time.Duration(now-f.Start))),
+		attr.Hung(true),
+		attr.AgeMS(time.Duration(now - f.Start)),
 	})...)
 	w.finish(f.Runtime)
 	w.trace.ID = where.trace
@@ -40,10 +41,10 @@ func (b *Builder) Connected(c timeline.Connected) Trace {
 	w, where := b.mark(c.Flight)
 	call := b.ids.call(where.trace, c.First, c.Start)
 	where.parent, where.remote = call, false
-	s := w.span(where, b.ids.span(where.trace, "first connection "+string(c.First), c.End), "first connection", c.End, c.At, "first connection")
-	s.Attributes = append(s.Attributes, keyValues(nonEmpty(
-		attribute.String("cni.command", c.Command),
-		attribute.String("cni.ifname", c.IfName),
+	s := w.span(where, b.ids.span(where.trace, "first connection "+string(c.First), c.End), "first connection", c.End, c.At, attr.KindFirstConnection)
+	s.Attributes = append(s.Attributes, keyValues(nonZero(
+		attr.CNICommand(c.Command),
+		attr.CNIIfName(c.IfName),
 	))...)
 	s.Attributes = append(s.Attributes, keyValue(after(c.End, c.At)))
 	s.Attributes = append(s.Attributes, keyValues(ends(c.Local, c.Remote))...)

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/timeline"
@@ -30,7 +31,7 @@ func (i *insider) draw() {
 	// Below the image all is part of the same plugin.
 	i.where = i.outer
 	i.where.attributes = slices.Concat(i.outer.attributes, keyValues([]attribute.KeyValue{
-		attribute.String("cni.command", i.run.Run.Command), attribute.String("cni.plugin", i.run.Run.Plugin),
+		attr.CNICommand(i.run.Run.Command), attr.CNIPlugin(i.run.Run.Plugin),
 	}))
 	i.changes()
 	i.settings()
@@ -86,14 +87,14 @@ func (i *insider) fail(s *tracepb.Span, message string) {
 
 func (i *insider) settings() {
 	for _, set := range i.image.Inside.Settings {
-		about := append(nonEmpty(
-			attribute.String("cniscope.sysctl.key", set.Key),
-			attribute.String("cniscope.sysctl.value", set.Value),
-			attribute.String(string(semconv.ErrorTypeKey), set.Error),
-			attribute.String("cniscope.netns_inode", set.NetNS.Label),
+		about := append(nonZero(
+			attr.SysctlKey(set.Key),
+			attr.SysctlValue(set.Value),
+			semconv.ErrorTypeKey.String(set.Error),
+			attr.NetNSInode(set.NetNS.Label),
 		), aboutAttribution(set.Attribution)...)
 		if i.long(set.When) {
-			s := i.child(i.where, "write sysctl", "change", set.When, about...)
+			s := i.child(i.where, "write sysctl", attr.KindChange, set.When, about...)
 			s.Links = append(s.Links, i.perhaps(set.Attribution)...)
 		} else {
 			i.happened(i.span, "write sysctl", set.When.End, about...)
@@ -107,49 +108,45 @@ func (i *insider) waits() {
 		if !i.long(wait.Interval) || wait.Kind == event.WaitCall && !i.idly(wait.Interval) {
 			continue
 		}
-		failed := attribute.String(string(semconv.ErrorTypeKey), wait.Error)
+		failed := semconv.ErrorTypeKey.String(wait.Error)
 		switch wait.Kind {
 		case event.WaitLock, event.WaitMutex:
-			s := i.child(i.where, "wait for lock", "lock", wait.Interval, aboutLock(wait)...)
+			s := i.child(i.where, "wait for lock", attr.KindLock, wait.Interval, aboutLock(wait)...)
 			if wait.Blame != nil {
 				s.Links = append(s.Links, link(i.ids.run(wait.Blame), "it had the lock"))
 			}
-			s.Attributes = append(s.Attributes, keyValues(nonEmpty(failed))...)
+			s.Attributes = append(s.Attributes, keyValues(nonZero(failed))...)
 			if limit, slow := i.j.SlowLocks[wait]; slow {
 				i.slow(s, limit, wait.End)
 			}
 		case event.WaitSleep:
-			i.child(i.where, "sleep", "wait", wait.Interval, attribute.String("cniscope.system_call", wait.Name))
+			i.child(i.where, "sleep", attr.KindWait, wait.Interval, attr.SystemCall(wait.Name))
 		default:
-			s := i.child(i.where, "system call", "wait", wait.Interval, attribute.String("cniscope.system_call", wait.Name))
-			s.Attributes = append(s.Attributes, keyValues(nonEmpty(failed))...)
+			s := i.child(i.where, "system call", attr.KindWait, wait.Interval, attr.SystemCall(wait.Name))
+			s.Attributes = append(s.Attributes, keyValues(nonZero(failed))...)
 		}
 	}
 }
 
 func aboutLock(wait *timeline.Wait) []attribute.KeyValue {
-	kvs := nonEmpty(attribute.String("cniscope.lock.path", wait.Path))
+	kvs := nonZero(attr.LockPath(wait.Path))
 	if wait.Kind == event.WaitMutex {
-		kvs = nonEmpty(attribute.String("cniscope.lock.name", wait.Name))
+		kvs = nonZero(attr.LockName(wait.Name))
 	}
 	if wait.Tries > 1 {
-		kvs = append(kvs, attribute.Int("cniscope.lock.tries", wait.Tries))
+		kvs = append(kvs, attr.LockTries(wait.Tries))
 	}
-	if wait.Passed > 0 {
-		kvs = append(kvs, attribute.Int("cniscope.lock.passed", wait.Passed))
-	}
+	kvs = append(kvs, nonZero(attr.LockPassed(wait.Passed))...)
 	if h := wait.Holder; h != nil {
-		kvs = append(kvs, nonEmpty(
-			attribute.String("cniscope.lock.holder_name", h.Name),
-			attribute.String("cniscope.lock.holder_parent", h.Parent),
+		kvs = append(kvs, nonZero(
+			attr.LockHolderName(h.Name),
+			attr.LockHolderParent(h.Parent),
+			attr.LockHolderPID(int(h.PID)),
 		)...)
-		if h.PID != 0 {
-			kvs = append(kvs, attribute.Int("cniscope.lock.holder_pid", int(h.PID)))
-		}
 		if wait.Kind == event.WaitLock {
 			kvs = append(kvs,
-				attribute.Float64("cniscope.lock.holder_age_ms", ms(time.Duration(wait.HolderAge))),
-				attribute.Bool("cniscope.lock.holder_age_exact", wait.AgeExact))
+				attr.LockHolderAgeMS(time.Duration(wait.HolderAge)),
+				attr.LockHolderAgeExact(wait.AgeExact))
 		}
 	}
 	return kvs
@@ -160,14 +157,14 @@ func (i *insider) detections() {
 		if !i.long(d.Interval) {
 			continue
 		}
-		s := i.child(i.where, "wait for IPv6 DAD", "dad", d.Interval, nonEmpty(
-			attribute.String("cniscope.address", d.Address),
-			attribute.String("cniscope.address_state", string(d.State)),
-			attribute.String(string(semconv.NetworkInterfaceNameKey), d.On),
-			attribute.String("cniscope.netns_inode", d.NetNS.Label),
+		s := i.child(i.where, "wait for IPv6 DAD", attr.KindDAD, d.Interval, nonZero(
+			attr.Address(d.Address),
+			attr.AddressState(string(d.State)),
+			semconv.NetworkInterfaceNameKey.String(d.On),
+			attr.NetNSInode(d.NetNS.Label),
 		)...)
 		if d.State == event.AddressDuplicate {
-			s.Attributes = append(s.Attributes, keyValue(attribute.String(string(semconv.ErrorTypeKey), "duplicate address")))
+			s.Attributes = append(s.Attributes, keyValue(semconv.ErrorTypeKey.String("duplicate address")))
 			i.fail(s, d.Address+" is somebody else's")
 		}
 	}
@@ -182,7 +179,7 @@ func (i *insider) connections() {
 			}
 			continue
 		}
-		s := i.child(i.where, "call agent", "agent", c.Interval, about...)
+		s := i.child(i.where, "call agent", attr.KindAgent, c.Interval, about...)
 		s.Kind = tracepb.Span_SPAN_KIND_CLIENT
 		if c.Error != "" {
 			i.fail(s, judge.Peer(c)+": "+c.Error)

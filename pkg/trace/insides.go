@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -18,37 +20,31 @@ func aboutInside(im *timeline.Image) (kvs []attribute.KeyValue) {
 	if in == nil {
 		return nil
 	}
-	tally := func(t timeline.Tally, count, took string) {
+	tally := func(t timeline.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {
 		if t.Count > 0 {
-			kvs = append(kvs, attribute.Int(count, t.Count))
-			if took != "" {
-				kvs = append(kvs, attribute.Float64(took, ms(time.Duration(t.Time))))
-			}
+			kvs = append(kvs, count(t.Count), took(time.Duration(t.Time)))
 		}
 	}
-	tally(in.Locks, "cniscope.locks", "cniscope.lock_wait_ms")
-	tally(in.Mutexes, "cniscope.kernel_locks", "cniscope.kernel_lock_wait_ms")
-	tally(in.Changes, "cniscope.changes", "")
-	tally(in.Queries, "cniscope.queries", "")
+	tally(in.Locks, attr.Locks, attr.LockWaitMS)
+	tally(in.Mutexes, attr.KernelLocks, attr.KernelLockWaitMS)
+	kvs = append(kvs, nonZero(attr.Changes(in.Changes.Count), attr.Queries(in.Queries.Count))...)
 	if n := in.Changes.Count + in.Queries.Count; n > 0 {
-		kvs = append(kvs, attribute.Int("cniscope.requests", n),
-			attribute.Float64("cniscope.netlink_ms", ms(time.Duration(in.Changes.Time+in.Queries.Time))))
+		kvs = append(kvs, attr.Requests(n),
+			attr.NetlinkMS(time.Duration(in.Changes.Time+in.Queries.Time)))
 	}
-	tally(in.Sysctls, "cniscope.sysctls", "cniscope.sysctl_ms")
-	tally(in.Calls, "cniscope.system_calls", "cniscope.system_call_ms")
+	tally(in.Sysctls, attr.Sysctls, attr.SysctlMS)
+	tally(in.Calls, attr.SystemCalls, attr.SystemCallMS)
 	if in.Sleeps.Count > 0 {
-		kvs = append(kvs, attribute.Float64("cniscope.sleep_ms", ms(together(in.Asleep))))
+		kvs = append(kvs, attr.SleepMS(together(in.Asleep)))
 	}
 	if in.Polls.Count > 0 {
-		kvs = append(kvs, attribute.Float64("cniscope.poll_ms", ms(together(in.Polling))))
+		kvs = append(kvs, attr.PollMS(together(in.Polling)))
 	}
-	if n := len(in.Connections); n > 0 {
-		kvs = append(kvs, attribute.Int("cniscope.connections", n))
-	}
-	if in.Switches > 0 {
-		kvs = append(kvs, attribute.Int("cniscope.netns_switches", in.Switches))
-	}
-	kvs = append(kvs, nonEmpty(attribute.String("cniscope.netns_inode_entered", in.Entered.Label))...)
+	kvs = append(kvs, nonZero(
+		attr.Connections(len(in.Connections)),
+		attr.NetNSSwitches(in.Switches),
+		attr.NetNSInodeEntered(in.Entered.Label),
+	)...)
 	return slices.Concat(kvs, aboutConfiguration(in), aboutResult(in), aboutError(im))
 }
 
@@ -66,53 +62,43 @@ func aboutConfiguration(in *timeline.Inside) []attribute.KeyValue {
 	if c == nil {
 		return nil
 	}
-	return nonEmpty(
-		attribute.String("cni.version", c.CNIVersion),
-		attribute.String("cniscope.configured.network", c.Network),
-		attribute.String("cniscope.configured.type", c.Type),
-		attribute.String("cniscope.configured.ipam", c.IPAM),
-		attribute.String("cniscope.configuration_invalid", c.Invalid),
+	return nonZero(
+		attr.CNIVersion(c.CNIVersion),
+		attr.ConfiguredNetwork(c.Network),
+		attr.ConfiguredType(c.Type),
+		attr.ConfiguredIPAM(c.IPAM),
+		attr.ConfigurationInvalid(c.Invalid),
 	)
 }
 
 // aboutResult is what a run wrote.
-func aboutResult(in *timeline.Inside) (kvs []attribute.KeyValue) {
+func aboutResult(in *timeline.Inside) []attribute.KeyValue {
 	r := in.Result
 	if r == nil {
 		return nil
 	}
-	for _, list := range []struct {
-		name  string
-		items []string
-	}{
-		{"cniscope.result.ips", r.IPs}, {"cniscope.result.interfaces", r.Interfaces}, {"cniscope.result.routes", r.Routes},
-	} {
-		if len(list.items) > 0 {
-			kvs = append(kvs, attribute.StringSlice(list.name, list.items))
-		}
-	}
-	return append(kvs, nonEmpty(attribute.String("cniscope.result.version", r.CNIVersion), attribute.String("cniscope.result_invalid", r.Invalid))...)
+	return nonZero(
+		attr.ResultIPs(r.IPs...),
+		attr.ResultInterfaces(r.Interfaces...),
+		attr.ResultRoutes(r.Routes...),
+		attr.ResultVersion(r.CNIVersion),
+		attr.ResultInvalid(r.Invalid),
+	)
 }
 
 // aboutError is the error that a run wrote.
-func aboutError(im *timeline.Image) (kvs []attribute.KeyValue) {
+func aboutError(im *timeline.Image) []attribute.KeyValue {
 	if im.Inside == nil || im.Inside.Result == nil {
 		return nil
 	}
-	if code := im.Inside.Result.Code; code != 0 {
-		kvs = append(kvs, attribute.Int64("cni.error.code", int64(code)))
-	}
-	return append(kvs, nonEmpty(attribute.String("cni.error.message", im.Inside.Result.Message))...)
+	return nonZero(attr.CNIErrorCode(int(im.Inside.Result.Code)), attr.CNIErrorMessage(im.Inside.Result.Message))
 }
 
 // aboutInsides is on a call.
 func aboutInsides(call *timeline.Call) (kvs []attribute.KeyValue) {
-	kvs = append(kvs, attribute.Int("cniscope.concurrent_calls", call.Concurrent))
-	if call.Seen {
-		kvs = append(kvs, attribute.Bool("cniscope.inside_seen", true))
-	}
+	kvs = append([]attribute.KeyValue{attr.ConcurrentCalls(call.Concurrent)}, nonZero(attr.InsideSeen(call.Seen))...)
 	for _, what := range slices.Sorted(maps.Keys(call.Cut)) {
-		kvs = append(kvs, attribute.Int64("cniscope.cut."+what, int64(call.Cut[what])))
+		kvs = append(kvs, attr.Cut(what, int(call.Cut[what])))
 	}
 	return kvs
 }
@@ -131,9 +117,9 @@ func (w *writer) firstConnection(s *tracepb.Span, call *timeline.Call) {
 
 // after is how long after the end of its ADD a pod had its first connection.
 func after(end, at int64) attribute.KeyValue {
-	return attribute.Float64("cniscope.first_connection_ms", ms(time.Duration(max(0, at-end))))
+	return attr.FirstConnectionMS(time.Duration(max(0, at-end)))
 }
 
 func ends(local, remote string) []attribute.KeyValue {
-	return nonEmpty(attribute.String("network.local.address", local), attribute.String("network.peer.address", remote))
+	return nonZero(semconv.NetworkLocalAddress(local), semconv.NetworkPeerAddress(remote))
 }

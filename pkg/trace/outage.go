@@ -5,6 +5,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -16,21 +17,22 @@ func (b *Builder) Outage(o timeline.Outage) Trace {
 		trace: Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
 	}
 	b.ids.derive(w.trace.ID[:], o.Start, b.ids.Seed, "outage")
-	s := w.span(at{trace: w.trace.ID}, b.ids.span(w.trace.ID, "outage", o.Start), "node network not ready", o.Start, o.End, "outage")
+	s := w.span(at{trace: w.trace.ID}, b.ids.span(w.trace.ID, "outage", o.Start), "node network not ready", o.Start, o.End, attr.KindOutage)
 	for _, list := range []struct {
-		event, key string
-		said       []timeline.Said
-	}{{"runtime", "cniscope.reason", o.Reasons}, {"CNI folder", "cniscope.networks", o.Folder}} {
+		event string
+		key   func(string) attribute.KeyValue
+		said  []timeline.Said
+	}{{"runtime", attr.Reason, o.Reasons}, {"CNI folder", attr.Networks, o.Folder}} {
 		for n, said := range list.said {
 			s.Events = append(s.Events, &tracepb.Span_Event{
-				Name: list.event, TimeUnixNano: w.wall(said.At), Attributes: keyValues([]attribute.KeyValue{attribute.String(list.key, said.Text)}),
+				Name: list.event, TimeUnixNano: w.wall(said.At), Attributes: keyValues([]attribute.KeyValue{list.key(said.Text)}),
 			})
 			if n == len(list.said)-1 {
-				s.Attributes = append(s.Attributes, keyValue(attribute.String(list.key, said.Text)))
+				s.Attributes = append(s.Attributes, keyValue(list.key(said.Text)))
 			}
 		}
 	}
-	s.Attributes = append(s.Attributes, keyValue(attribute.Int("cniscope.folder_changes", max(0, len(o.Folder)-1))))
+	s.Attributes = append(s.Attributes, keyValue(attr.FolderChanges(max(0, len(o.Folder)-1))))
 	w.finish(o.Runtime)
 	return w.trace
 }

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -18,9 +19,9 @@ func (i *insider) work(s *tracepb.Span, work *timeline.Work) {
 	if work == nil {
 		return
 	}
-	s.Attributes = append(s.Attributes, keyValue(attribute.Float64("cniscope.agent_cpu_ms", ms(time.Duration(work.CPU)))))
+	s.Attributes = append(s.Attributes, keyValue(attr.AgentCPUMS(time.Duration(work.CPU))))
 	if work.Channel != "" {
-		s.Attributes = append(s.Attributes, keyValue(attribute.String("cniscope.agent_waits_in", work.Channel)))
+		s.Attributes = append(s.Attributes, keyValue(attr.AgentWaitsIn(work.Channel)))
 	}
 	s.Attributes = append(s.Attributes, keyValues(aboutInside(work.Own))...)
 	if work.Gone != 0 {
@@ -45,14 +46,9 @@ func aboutAttribution(a *timeline.Attribution) []attribute.KeyValue {
 	if a == nil {
 		return nil
 	}
-	kvs := []attribute.KeyValue{attribute.String("cniscope.attribution", string(a.Evidence))}
-	if a.Periodic {
-		kvs = append(kvs, attribute.Bool("cniscope.periodic", true))
-	}
-	if len(a.Others) > 0 {
-		kvs = append(kvs, attribute.Int("cniscope.other_calls", len(a.Others)))
-	}
-	return kvs
+	return append(
+		[]attribute.KeyValue{attr.Attribution(string(a.Evidence))},
+		nonZero(attr.Periodic(a.Periodic), attr.OtherCalls(len(a.Others)))...)
 }
 
 // perhaps links to the calls that something may have been done for as well.
@@ -75,27 +71,24 @@ func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
 			host, port = strings.Trim(c.Address[:i], "[]"), int(n)
 		}
 	}
-	kvs := nonEmpty(
-		attribute.String(string(semconv.NetworkTransportKey), c.Network),
+	kvs := nonZero(
+		semconv.NetworkTransportKey.String(c.Network),
 		semconv.NetworkPeerAddress(host),
 		semconv.ServerAddress(host),
-		attribute.String(string(semconv.ErrorTypeKey), c.Error),
+		semconv.ErrorTypeKey.String(c.Error),
 	)
 	if port != 0 {
 		kvs = append(kvs, semconv.NetworkPeerPort(port), semconv.ServerPort(port))
 	}
 	if c.Tries > 1 {
-		kvs = append(kvs, attribute.Int("cniscope.tries", c.Tries))
+		kvs = append(kvs, attr.Tries(c.Tries))
 	}
 	if c.Server == nil {
 		return kvs
 	}
-	kvs = append(kvs, nonEmpty(attribute.String("cniscope.agent", c.Server.Name))...)
-	if c.Server.PID != 0 {
-		kvs = append(kvs, attribute.Int("cniscope.agent_pid", int(c.Server.PID)))
-	}
-	if !c.Answered {
-		kvs = append(kvs, attribute.Bool("cniscope.agent_listens", true))
-	}
-	return kvs
+	return append(kvs, nonZero(
+		attr.Agent(c.Server.Name),
+		attr.AgentPID(int(c.Server.PID)),
+		attr.AgentListens(!c.Answered),
+	)...)
 }

@@ -26,15 +26,15 @@ type Node struct {
 // Resource returns n's attributes. They are set explicitly: containerd leaks its own
 // OTEL_SERVICE_NAME into its children, and cniscope may be one.
 func (n Node) Resource() []attribute.KeyValue {
-	kvs := nonEmpty(
+	kvs := nonZero(
 		semconv.ServiceName("cniscope"),
 		semconv.ServiceVersion(n.Version),
 		semconv.ServiceInstanceID(n.Instance),
 		semconv.K8SNodeName(n.Name),
 		semconv.K8SClusterName(n.Cluster),
 		semconv.HostName(n.Host),
-		attribute.String(string(semconv.OSTypeKey), n.OS),
-		attribute.String(string(semconv.HostArchKey), n.Arch),
+		semconv.OSTypeKey.String(n.OS),
+		semconv.HostArchKey.String(n.Arch),
 	)
 	taken := map[string]bool{}
 	for _, kv := range kvs {

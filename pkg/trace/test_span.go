@@ -9,6 +9,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/cniscope/cniscope/pkg/attr"
 )
 
 // Test is a trace of one span, `cniscope doctor`, which shows that a backend takes and
@@ -25,7 +27,7 @@ func Test(n Node, ids IDs, at time.Time) *tracepb.ResourceSpans {
 			Spans: []*tracepb.Span{{
 				Name: "cniscope doctor", TraceId: trace[:], SpanId: id[:], Kind: tracepb.Span_SPAN_KIND_INTERNAL,
 				StartTimeUnixNano: uint64(at.UnixNano()), EndTimeUnixNano: uint64(at.UnixNano()),
-				Attributes: keyValues([]attribute.KeyValue{attribute.String("cniscope.kind", "test")}),
+				Attributes: keyValues([]attribute.KeyValue{attr.Kind(attr.KindTest)}),
 			}},
 		}},
 	}

@@ -1,0 +1,892 @@
+// Code generated from model/cniscope.yaml. DO NOT EDIT.
+
+package attr
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+)
+
+// What KindKey can be.
+const (
+	KindOperation       = "operation"        // `pod network setup`, `pod network teardown`, `pod network check`
+	KindCall            = "call"             // `CNI ADD`, `CNI DEL` …
+	KindHung            = "hung"             // `CNI ADD hung` …
+	KindPlugin          = "plugin"           // `bridge ADD`, `host-local ADD` …
+	KindCommand         = "command"          // `iptables` …
+	KindInterface       = "interface"        // `configure interface`
+	KindNetlink         = "netlink"          // `netlink RTM_NEWLINK`, `ioctl SIOCBRADDIF`, `iptables …`
+	KindChange          = "change"           // `write sysctl`
+	KindLock            = "lock"             // `wait for lock`
+	KindDAD             = "dad"              // `wait for IPv6 DAD`
+	KindAgent           = "agent"            // `call agent`
+	KindWait            = "wait"             // `sleep`, `system call`
+	KindFirstConnection = "first connection" // `first connection`
+	KindOutage          = "outage"           // `node network not ready`
+	KindTest            = "test"             // `cniscope doctor`
+)
+
+// KindKey is cniscope.kind: What the span is one of: the second column of the table of spans.
+const KindKey = attribute.Key("cniscope.kind")
+
+// Kind returns cniscope.kind.
+func Kind(v string) attribute.KeyValue { return KindKey.String(v) }
+
+// SandboxIDKey is sandbox.id: Id of the pod's sandbox, CNI_CONTAINERID. containerd's own spans carry the same key.
+const SandboxIDKey = attribute.Key("sandbox.id")
+
+// SandboxID returns sandbox.id.
+func SandboxID(v string) attribute.KeyValue { return SandboxIDKey.String(v) }
+
+// LinkKey is cniscope.link: On a link: why the two spans belong together. See Links.
+const LinkKey = attribute.Key("cniscope.link")
+
+// Link returns cniscope.link.
+func Link(v string) attribute.KeyValue { return LinkKey.String(v) }
+
+// CNIIfNameKey is cni.ifname: CNI_IFNAME. containerd's own spans carry the same key.
+const CNIIfNameKey = attribute.Key("cni.ifname")
+
+// CNIIfName returns cni.ifname.
+func CNIIfName(v string) attribute.KeyValue { return CNIIfNameKey.String(v) }
+
+// CNINameKey is cni.name: Name of the network, where the configuration leaves no doubt. containerd's own spans carry the same key.
+const CNINameKey = attribute.Key("cni.name")
+
+// CNIName returns cni.name.
+func CNIName(v string) attribute.KeyValue { return CNINameKey.String(v) }
+
+// CNICommandKey is cni.command: CNI_COMMAND of the run.
+const CNICommandKey = attribute.Key("cni.command")
+
+// CNICommand returns cni.command.
+func CNICommand(v string) attribute.KeyValue { return CNICommandKey.String(v) }
+
+// CNIPluginKey is cni.plugin: Plugin of the run; in a failed call's span, see `cniscope.failed_plugin`.
+const CNIPluginKey = attribute.Key("cni.plugin")
+
+// CNIPlugin returns cni.plugin.
+func CNIPlugin(v string) attribute.KeyValue { return CNIPluginKey.String(v) }
+
+// NetNSPathKey is netns.path: CNI_NETNS. containerd's own spans carry the same key.
+const NetNSPathKey = attribute.Key("netns.path")
+
+// NetNSPath returns netns.path.
+func NetNSPath(v string) attribute.KeyValue { return NetNSPathKey.String(v) }
+
+// VerdictKey is cniscope.verdict: Why the call was slow, failed or hung, in one sentence. Absent from an ordinary call.
+const VerdictKey = attribute.Key("cniscope.verdict")
+
+// Verdict returns cniscope.verdict.
+func Verdict(v string) attribute.KeyValue { return VerdictKey.String(v) }
+
+// CauseKey is cniscope.cause: The verdict in one word; [verdicts.md](verdicts.md) lists them.
+const CauseKey = attribute.Key("cniscope.cause")
+
+// Cause returns cniscope.cause.
+func Cause(v string) attribute.KeyValue { return CauseKey.String(v) }
+
+// RemedyKey is cniscope.remedy: What to do about it.
+const RemedyKey = attribute.Key("cniscope.remedy")
+
+// Remedy returns cniscope.remedy.
+func Remedy(v string) attribute.KeyValue { return RemedyKey.String(v) }
+
+// ReportKey is cniscope.report: Public report of such a case.
+const ReportKey = attribute.Key("cniscope.report")
+
+// Report returns cniscope.report.
+func Report(v string) attribute.KeyValue { return ReportKey.String(v) }
+
+// BiggestPartKey is cniscope.biggest_part: What most of the call's time went into.
+const BiggestPartKey = attribute.Key("cniscope.biggest_part")
+
+// BiggestPart returns cniscope.biggest_part.
+func BiggestPart(v string) attribute.KeyValue { return BiggestPartKey.String(v) }
+
+// BiggestPartMSKey is cniscope.biggest_part_ms: How long that took.
+const BiggestPartMSKey = attribute.Key("cniscope.biggest_part_ms")
+
+// BiggestPartMS returns cniscope.biggest_part_ms.
+func BiggestPartMS(v time.Duration) attribute.KeyValue {
+	return BiggestPartMSKey.Float64(milliseconds(v))
+}
+
+// TimeCommandsMSKey is cniscope.time.commands_ms: Time in commands.
+const TimeCommandsMSKey = attribute.Key("cniscope.time.commands_ms")
+
+// TimeCommandsMS returns cniscope.time.commands_ms.
+func TimeCommandsMS(v time.Duration) attribute.KeyValue {
+	return TimeCommandsMSKey.Float64(milliseconds(v))
+}
+
+// TimePluginsMSKey is cniscope.time.plugins_ms: Time in which a plugin was on a CPU or waited for one.
+const TimePluginsMSKey = attribute.Key("cniscope.time.plugins_ms")
+
+// TimePluginsMS returns cniscope.time.plugins_ms.
+func TimePluginsMS(v time.Duration) attribute.KeyValue {
+	return TimePluginsMSKey.Float64(milliseconds(v))
+}
+
+// TimeBetweenRunsMSKey is cniscope.time.between_runs_ms: Time between two runs, in the runtime.
+const TimeBetweenRunsMSKey = attribute.Key("cniscope.time.between_runs_ms")
+
+// TimeBetweenRunsMS returns cniscope.time.between_runs_ms.
+func TimeBetweenRunsMS(v time.Duration) attribute.KeyValue {
+	return TimeBetweenRunsMSKey.Float64(milliseconds(v))
+}
+
+// TimeUnexplainedMSKey is cniscope.time.unexplained_ms: Time inside a plugin of which nothing is known.
+const TimeUnexplainedMSKey = attribute.Key("cniscope.time.unexplained_ms")
+
+// TimeUnexplainedMS returns cniscope.time.unexplained_ms.
+func TimeUnexplainedMS(v time.Duration) attribute.KeyValue {
+	return TimeUnexplainedMSKey.Float64(milliseconds(v))
+}
+
+// TimeLocksMSKey is cniscope.time.locks_ms: Time waiting for locks on files.
+const TimeLocksMSKey = attribute.Key("cniscope.time.locks_ms")
+
+// TimeLocksMS returns cniscope.time.locks_ms.
+func TimeLocksMS(v time.Duration) attribute.KeyValue { return TimeLocksMSKey.Float64(milliseconds(v)) }
+
+// TimeKernelLocksMSKey is cniscope.time.kernel_locks_ms: Time waiting for the kernel's own locks.
+const TimeKernelLocksMSKey = attribute.Key("cniscope.time.kernel_locks_ms")
+
+// TimeKernelLocksMS returns cniscope.time.kernel_locks_ms.
+func TimeKernelLocksMS(v time.Duration) attribute.KeyValue {
+	return TimeKernelLocksMSKey.Float64(milliseconds(v))
+}
+
+// TimeNetworkMSKey is cniscope.time.network_ms: Time in which the kernel worked on requests or sysctls.
+const TimeNetworkMSKey = attribute.Key("cniscope.time.network_ms")
+
+// TimeNetworkMS returns cniscope.time.network_ms.
+func TimeNetworkMS(v time.Duration) attribute.KeyValue {
+	return TimeNetworkMSKey.Float64(milliseconds(v))
+}
+
+// TimeSystemCallsMSKey is cniscope.time.system_calls_ms: Time blocked in other system calls.
+const TimeSystemCallsMSKey = attribute.Key("cniscope.time.system_calls_ms")
+
+// TimeSystemCallsMS returns cniscope.time.system_calls_ms.
+func TimeSystemCallsMS(v time.Duration) attribute.KeyValue {
+	return TimeSystemCallsMSKey.Float64(milliseconds(v))
+}
+
+// TimeDADMSKey is cniscope.time.dad_ms: Time waiting for IPv6 duplicate address detection.
+const TimeDADMSKey = attribute.Key("cniscope.time.dad_ms")
+
+// TimeDADMS returns cniscope.time.dad_ms.
+func TimeDADMS(v time.Duration) attribute.KeyValue { return TimeDADMSKey.Float64(milliseconds(v)) }
+
+// TimeAgentMSKey is cniscope.time.agent_ms: Time waiting for an agent.
+const TimeAgentMSKey = attribute.Key("cniscope.time.agent_ms")
+
+// TimeAgentMS returns cniscope.time.agent_ms.
+func TimeAgentMS(v time.Duration) attribute.KeyValue { return TimeAgentMSKey.Float64(milliseconds(v)) }
+
+// TimeSleepMSKey is cniscope.time.sleep_ms: Time asleep.
+const TimeSleepMSKey = attribute.Key("cniscope.time.sleep_ms")
+
+// TimeSleepMS returns cniscope.time.sleep_ms.
+func TimeSleepMS(v time.Duration) attribute.KeyValue { return TimeSleepMSKey.Float64(milliseconds(v)) }
+
+// TimeWaitingMSKey is cniscope.time.waiting_ms: Time waiting for files, threads or children, whichever came first.
+const TimeWaitingMSKey = attribute.Key("cniscope.time.waiting_ms")
+
+// TimeWaitingMS returns cniscope.time.waiting_ms.
+func TimeWaitingMS(v time.Duration) attribute.KeyValue {
+	return TimeWaitingMSKey.Float64(milliseconds(v))
+}
+
+// CommandsKey is cniscope.commands: Number of commands that the call ran.
+const CommandsKey = attribute.Key("cniscope.commands")
+
+// Commands returns cniscope.commands.
+func Commands(v int) attribute.KeyValue { return CommandsKey.Int(v) }
+
+// SlowCommandsKey is cniscope.slow_commands: Number of commands that took longer than `slow.command`.
+const SlowCommandsKey = attribute.Key("cniscope.slow_commands")
+
+// SlowCommands returns cniscope.slow_commands.
+func SlowCommands(v int) attribute.KeyValue { return SlowCommandsKey.Int(v) }
+
+// SlowAgentsKey is cniscope.slow_agents: Number of connections to agents that took longer than `slow.agent`.
+const SlowAgentsKey = attribute.Key("cniscope.slow_agents")
+
+// SlowAgents returns cniscope.slow_agents.
+func SlowAgents(v int) attribute.KeyValue { return SlowAgentsKey.Int(v) }
+
+// SlowLocksKey is cniscope.slow_locks: Number of waits for a lock that took longer than `slow.lock`.
+const SlowLocksKey = attribute.Key("cniscope.slow_locks")
+
+// SlowLocks returns cniscope.slow_locks.
+func SlowLocks(v int) attribute.KeyValue { return SlowLocksKey.Int(v) }
+
+// ConcurrentCallsKey is cniscope.concurrent_calls: Largest number of other calls under way on the node at any instant of this one.
+const ConcurrentCallsKey = attribute.Key("cniscope.concurrent_calls")
+
+// ConcurrentCalls returns cniscope.concurrent_calls.
+func ConcurrentCalls(v int) attribute.KeyValue { return ConcurrentCallsKey.Int(v) }
+
+// InsideSeenKey is cniscope.inside_seen: System calls of the call's plugins were observed, for at least part of the time.
+const InsideSeenKey = attribute.Key("cniscope.inside_seen")
+
+// InsideSeen returns cniscope.inside_seen.
+func InsideSeen(v bool) attribute.KeyValue { return InsideSeenKey.Bool(v) }
+
+// FirstConnectionMSKey is cniscope.first_connection_ms: Time from the end of the ADD to the pod's first TCP connection.
+const FirstConnectionMSKey = attribute.Key("cniscope.first_connection_ms")
+
+// FirstConnectionMS returns cniscope.first_connection_ms.
+func FirstConnectionMS(v time.Duration) attribute.KeyValue {
+	return FirstConnectionMSKey.Float64(milliseconds(v))
+}
+
+// CutKey is cniscope.cut: Number of facts of one kind (`bytes`, `requests`, `waits`, `connections`, `addresses`, `sysctls`, `other`) dropped because a limit was reached.
+const CutKey = attribute.Key("cniscope.cut")
+
+// Cut returns cniscope.cut.
+func Cut(of string, v int) attribute.KeyValue { return attribute.Int(string(CutKey)+"."+of, v) }
+
+// FailedKey is cniscope.failed: The call failed: as the status says, for backends that search attributes only.
+const FailedKey = attribute.Key("cniscope.failed")
+
+// Failed returns cniscope.failed.
+func Failed(v bool) attribute.KeyValue { return FailedKey.Bool(v) }
+
+// FailedPluginKey is cniscope.failed_plugin: Plugin that failed the call.
+const FailedPluginKey = attribute.Key("cniscope.failed_plugin")
+
+// FailedPlugin returns cniscope.failed_plugin.
+func FailedPlugin(v string) attribute.KeyValue { return FailedPluginKey.String(v) }
+
+// NeverRunKey is cniscope.never_run: Plugins of the chain that were not reached.
+const NeverRunKey = attribute.Key("cniscope.never_run")
+
+// NeverRun returns cniscope.never_run.
+func NeverRun(v ...string) attribute.KeyValue { return NeverRunKey.StringSlice(v) }
+
+// ReducedKey is cniscope.reduced: Only the call's own span was kept (`sampling.per_second`).
+const ReducedKey = attribute.Key("cniscope.reduced")
+
+// Reduced returns cniscope.reduced.
+func Reduced(v bool) attribute.KeyValue { return ReducedKey.Bool(v) }
+
+// PartialKey is cniscope.partial: Not everything was observed.
+const PartialKey = attribute.Key("cniscope.partial")
+
+// Partial returns cniscope.partial.
+func Partial(v bool) attribute.KeyValue { return PartialKey.Bool(v) }
+
+// PartialReasonKey is cniscope.partial_reason: Why not.
+const PartialReasonKey = attribute.Key("cniscope.partial_reason")
+
+// PartialReason returns cniscope.partial_reason.
+func PartialReason(v string) attribute.KeyValue { return PartialReasonKey.String(v) }
+
+// LostEventsKey is cniscope.lost_events: Number of events that were lost.
+const LostEventsKey = attribute.Key("cniscope.lost_events")
+
+// LostEvents returns cniscope.lost_events.
+func LostEvents(v int) attribute.KeyValue { return LostEventsKey.Int(v) }
+
+// DroppedSpansKey is cniscope.dropped_spans: Number of processes' images dropped because `limits.spans` was reached.
+const DroppedSpansKey = attribute.Key("cniscope.dropped_spans")
+
+// DroppedSpans returns cniscope.dropped_spans.
+func DroppedSpans(v int) attribute.KeyValue { return DroppedSpansKey.Int(v) }
+
+// HungKey is cniscope.hung: The call was under way for longer than `slow.hung`.
+const HungKey = attribute.Key("cniscope.hung")
+
+// Hung returns cniscope.hung.
+func Hung(v bool) attribute.KeyValue { return HungKey.Bool(v) }
+
+// AgeMSKey is cniscope.age_ms: How long the call had been under way when the span was made.
+const AgeMSKey = attribute.Key("cniscope.age_ms")
+
+// AgeMS returns cniscope.age_ms.
+func AgeMS(v time.Duration) attribute.KeyValue { return AgeMSKey.Float64(milliseconds(v)) }
+
+// SlowKey is cniscope.slow: It took longer than its threshold.
+const SlowKey = attribute.Key("cniscope.slow")
+
+// Slow returns cniscope.slow.
+func Slow(v bool) attribute.KeyValue { return SlowKey.Bool(v) }
+
+// SlowThresholdMSKey is cniscope.slow_threshold_ms: That threshold.
+const SlowThresholdMSKey = attribute.Key("cniscope.slow_threshold_ms")
+
+// SlowThresholdMS returns cniscope.slow_threshold_ms.
+func SlowThresholdMS(v time.Duration) attribute.KeyValue {
+	return SlowThresholdMSKey.Float64(milliseconds(v))
+}
+
+// ClosedKey is cniscope.closed: Why the operation was taken to be over.
+const ClosedKey = attribute.Key("cniscope.closed")
+
+// Closed returns cniscope.closed.
+func Closed(v string) attribute.KeyValue { return ClosedKey.String(v) }
+
+// AttemptKey is cniscope.attempt: Which attempt to set up the same pod this is; absent from the first.
+const AttemptKey = attribute.Key("cniscope.attempt")
+
+// Attempt returns cniscope.attempt.
+func Attempt(v int) attribute.KeyValue { return AttemptKey.Int(v) }
+
+// SandboxRunningKey is cniscope.sandbox_running: NRI reported the sandbox as running.
+const SandboxRunningKey = attribute.Key("cniscope.sandbox_running")
+
+// SandboxRunning returns cniscope.sandbox_running.
+func SandboxRunning(v bool) attribute.KeyValue { return SandboxRunningKey.Bool(v) }
+
+// SecondIPKey is cniscope.second_ip: The pod's second address.
+const SecondIPKey = attribute.Key("cniscope.second_ip")
+
+// SecondIP returns cniscope.second_ip.
+func SecondIP(v string) attribute.KeyValue { return SecondIPKey.String(v) }
+
+// RuntimeHandlerKey is cniscope.runtime_handler: Runtime handler of the sandbox, by its RuntimeClass.
+const RuntimeHandlerKey = attribute.Key("cniscope.runtime_handler")
+
+// RuntimeHandler returns cniscope.runtime_handler.
+func RuntimeHandler(v string) attribute.KeyValue { return RuntimeHandlerKey.String(v) }
+
+// HiddenArgumentsKey is cniscope.hidden_arguments: Number of arguments that the allow-list held back.
+const HiddenArgumentsKey = attribute.Key("cniscope.hidden_arguments")
+
+// HiddenArguments returns cniscope.hidden_arguments.
+func HiddenArguments(v int) attribute.KeyValue { return HiddenArgumentsKey.Int(v) }
+
+// SignalKey is cniscope.signal: Signal that killed the process.
+const SignalKey = attribute.Key("cniscope.signal")
+
+// Signal returns cniscope.signal.
+func Signal(v string) attribute.KeyValue { return SignalKey.String(v) }
+
+// CPUMSKey is cniscope.cpu_ms: Time on a CPU.
+const CPUMSKey = attribute.Key("cniscope.cpu_ms")
+
+// CPUMS returns cniscope.cpu_ms.
+func CPUMS(v time.Duration) attribute.KeyValue { return CPUMSKey.Float64(milliseconds(v)) }
+
+// RunDelayMSKey is cniscope.run_delay_ms: Time runnable, waiting for a CPU.
+const RunDelayMSKey = attribute.Key("cniscope.run_delay_ms")
+
+// RunDelayMS returns cniscope.run_delay_ms.
+func RunDelayMS(v time.Duration) attribute.KeyValue { return RunDelayMSKey.Float64(milliseconds(v)) }
+
+// NetNSInodeKey is cniscope.netns_inode: Inode of the network namespace that it happened in.
+const NetNSInodeKey = attribute.Key("cniscope.netns_inode")
+
+// NetNSInode returns cniscope.netns_inode.
+func NetNSInode(v string) attribute.KeyValue { return NetNSInodeKey.String(v) }
+
+// NetNSInodeAtExitKey is cniscope.netns_inode_at_exit: Inode of the network namespace at exit, if the process had switched.
+const NetNSInodeAtExitKey = attribute.Key("cniscope.netns_inode_at_exit")
+
+// NetNSInodeAtExit returns cniscope.netns_inode_at_exit.
+func NetNSInodeAtExit(v string) attribute.KeyValue { return NetNSInodeAtExitKey.String(v) }
+
+// NetNSInodeEnteredKey is cniscope.netns_inode_entered: Inode of the first network namespace entered that was not the process's own.
+const NetNSInodeEnteredKey = attribute.Key("cniscope.netns_inode_entered")
+
+// NetNSInodeEntered returns cniscope.netns_inode_entered.
+func NetNSInodeEntered(v string) attribute.KeyValue { return NetNSInodeEnteredKey.String(v) }
+
+// NetNSSwitchesKey is cniscope.netns_switches: Number of times that it entered a network namespace.
+const NetNSSwitchesKey = attribute.Key("cniscope.netns_switches")
+
+// NetNSSwitches returns cniscope.netns_switches.
+func NetNSSwitches(v int) attribute.KeyValue { return NetNSSwitchesKey.Int(v) }
+
+// ReplacedKey is cniscope.replaced: The image ended because the process executed another one.
+const ReplacedKey = attribute.Key("cniscope.replaced")
+
+// Replaced returns cniscope.replaced.
+func Replaced(v bool) attribute.KeyValue { return ReplacedKey.Bool(v) }
+
+// OutlivedKey is cniscope.outlived: The process outlived its run.
+const OutlivedKey = attribute.Key("cniscope.outlived")
+
+// Outlived returns cniscope.outlived.
+func Outlived(v bool) attribute.KeyValue { return OutlivedKey.Bool(v) }
+
+// UnfinishedKey is cniscope.unfinished: The process was still running when the operation was closed.
+const UnfinishedKey = attribute.Key("cniscope.unfinished")
+
+// Unfinished returns cniscope.unfinished.
+func Unfinished(v bool) attribute.KeyValue { return UnfinishedKey.Bool(v) }
+
+// EndUnseenKey is cniscope.end_unseen: The process ended, but its exit was not observed.
+const EndUnseenKey = attribute.Key("cniscope.end_unseen")
+
+// EndUnseen returns cniscope.end_unseen.
+func EndUnseen(v bool) attribute.KeyValue { return EndUnseenKey.Bool(v) }
+
+// InFlightAtStartKey is cniscope.in_flight_at_start: The process was running before cniscope.
+const InFlightAtStartKey = attribute.Key("cniscope.in_flight_at_start")
+
+// InFlightAtStart returns cniscope.in_flight_at_start.
+func InFlightAtStart(v bool) attribute.KeyValue { return InFlightAtStartKey.Bool(v) }
+
+// TruncatedKey is cniscope.truncated: Name or arguments were cut.
+const TruncatedKey = attribute.Key("cniscope.truncated")
+
+// Truncated returns cniscope.truncated.
+func Truncated(v bool) attribute.KeyValue { return TruncatedKey.Bool(v) }
+
+// LocksKey is cniscope.locks: Number of times that it asked for a lock on a file.
+const LocksKey = attribute.Key("cniscope.locks")
+
+// Locks returns cniscope.locks.
+func Locks(v int) attribute.KeyValue { return LocksKey.Int(v) }
+
+// LockWaitMSKey is cniscope.lock_wait_ms: Time it waited for locks on files.
+const LockWaitMSKey = attribute.Key("cniscope.lock_wait_ms")
+
+// LockWaitMS returns cniscope.lock_wait_ms.
+func LockWaitMS(v time.Duration) attribute.KeyValue { return LockWaitMSKey.Float64(milliseconds(v)) }
+
+// KernelLocksKey is cniscope.kernel_locks: Number of waits of 0.1 ms or longer for a lock of the kernel's own.
+const KernelLocksKey = attribute.Key("cniscope.kernel_locks")
+
+// KernelLocks returns cniscope.kernel_locks.
+func KernelLocks(v int) attribute.KeyValue { return KernelLocksKey.Int(v) }
+
+// KernelLockWaitMSKey is cniscope.kernel_lock_wait_ms: Time it waited for the kernel's own locks.
+const KernelLockWaitMSKey = attribute.Key("cniscope.kernel_lock_wait_ms")
+
+// KernelLockWaitMS returns cniscope.kernel_lock_wait_ms.
+func KernelLockWaitMS(v time.Duration) attribute.KeyValue {
+	return KernelLockWaitMSKey.Float64(milliseconds(v))
+}
+
+// RequestsKey is cniscope.requests: Number of requests to the kernel's network configuration.
+const RequestsKey = attribute.Key("cniscope.requests")
+
+// Requests returns cniscope.requests.
+func Requests(v int) attribute.KeyValue { return RequestsKey.Int(v) }
+
+// ChangesKey is cniscope.changes: Number of those that change something.
+const ChangesKey = attribute.Key("cniscope.changes")
+
+// Changes returns cniscope.changes.
+func Changes(v int) attribute.KeyValue { return ChangesKey.Int(v) }
+
+// QueriesKey is cniscope.queries: Number of those that only ask.
+const QueriesKey = attribute.Key("cniscope.queries")
+
+// Queries returns cniscope.queries.
+func Queries(v int) attribute.KeyValue { return QueriesKey.Int(v) }
+
+// NetlinkMSKey is cniscope.netlink_ms: Time the kernel spent on requests.
+const NetlinkMSKey = attribute.Key("cniscope.netlink_ms")
+
+// NetlinkMS returns cniscope.netlink_ms.
+func NetlinkMS(v time.Duration) attribute.KeyValue { return NetlinkMSKey.Float64(milliseconds(v)) }
+
+// SysctlsKey is cniscope.sysctls: Number of sysctls written.
+const SysctlsKey = attribute.Key("cniscope.sysctls")
+
+// Sysctls returns cniscope.sysctls.
+func Sysctls(v int) attribute.KeyValue { return SysctlsKey.Int(v) }
+
+// SysctlMSKey is cniscope.sysctl_ms: Time spent writing sysctls.
+const SysctlMSKey = attribute.Key("cniscope.sysctl_ms")
+
+// SysctlMS returns cniscope.sysctl_ms.
+func SysctlMS(v time.Duration) attribute.KeyValue { return SysctlMSKey.Float64(milliseconds(v)) }
+
+// SystemCallsKey is cniscope.system_calls: Number of other system calls in which a thread was blocked.
+const SystemCallsKey = attribute.Key("cniscope.system_calls")
+
+// SystemCalls returns cniscope.system_calls.
+func SystemCalls(v int) attribute.KeyValue { return SystemCallsKey.Int(v) }
+
+// SystemCallMSKey is cniscope.system_call_ms: Time blocked in them.
+const SystemCallMSKey = attribute.Key("cniscope.system_call_ms")
+
+// SystemCallMS returns cniscope.system_call_ms.
+func SystemCallMS(v time.Duration) attribute.KeyValue {
+	return SystemCallMSKey.Float64(milliseconds(v))
+}
+
+// SleepMSKey is cniscope.sleep_ms: Time in which at least one thread slept.
+const SleepMSKey = attribute.Key("cniscope.sleep_ms")
+
+// SleepMS returns cniscope.sleep_ms.
+func SleepMS(v time.Duration) attribute.KeyValue { return SleepMSKey.Float64(milliseconds(v)) }
+
+// PollMSKey is cniscope.poll_ms: Time in which at least one thread waited for whatever came first.
+const PollMSKey = attribute.Key("cniscope.poll_ms")
+
+// PollMS returns cniscope.poll_ms.
+func PollMS(v time.Duration) attribute.KeyValue { return PollMSKey.Float64(milliseconds(v)) }
+
+// ConnectionsKey is cniscope.connections: Number of connections to agents.
+const ConnectionsKey = attribute.Key("cniscope.connections")
+
+// Connections returns cniscope.connections.
+func Connections(v int) attribute.KeyValue { return ConnectionsKey.Int(v) }
+
+// CNIVersionKey is cni.version: cniVersion of the configuration on standard input.
+const CNIVersionKey = attribute.Key("cni.version")
+
+// CNIVersion returns cni.version.
+func CNIVersion(v string) attribute.KeyValue { return CNIVersionKey.String(v) }
+
+// ConfiguredNetworkKey is cniscope.configured.network: Name of the network in that configuration.
+const ConfiguredNetworkKey = attribute.Key("cniscope.configured.network")
+
+// ConfiguredNetwork returns cniscope.configured.network.
+func ConfiguredNetwork(v string) attribute.KeyValue { return ConfiguredNetworkKey.String(v) }
+
+// ConfiguredTypeKey is cniscope.configured.type: Its plugin type.
+const ConfiguredTypeKey = attribute.Key("cniscope.configured.type")
+
+// ConfiguredType returns cniscope.configured.type.
+func ConfiguredType(v string) attribute.KeyValue { return ConfiguredTypeKey.String(v) }
+
+// ConfiguredIPAMKey is cniscope.configured.ipam: Its IPAM type.
+const ConfiguredIPAMKey = attribute.Key("cniscope.configured.ipam")
+
+// ConfiguredIPAM returns cniscope.configured.ipam.
+func ConfiguredIPAM(v string) attribute.KeyValue { return ConfiguredIPAMKey.String(v) }
+
+// ConfigurationInvalidKey is cniscope.configuration_invalid: Why the configuration could not be read.
+const ConfigurationInvalidKey = attribute.Key("cniscope.configuration_invalid")
+
+// ConfigurationInvalid returns cniscope.configuration_invalid.
+func ConfigurationInvalid(v string) attribute.KeyValue { return ConfigurationInvalidKey.String(v) }
+
+// ResultIPsKey is cniscope.result.ips: Addresses in the result on standard output.
+const ResultIPsKey = attribute.Key("cniscope.result.ips")
+
+// ResultIPs returns cniscope.result.ips.
+func ResultIPs(v ...string) attribute.KeyValue { return ResultIPsKey.StringSlice(v) }
+
+// ResultInterfacesKey is cniscope.result.interfaces: Interfaces in the result.
+const ResultInterfacesKey = attribute.Key("cniscope.result.interfaces")
+
+// ResultInterfaces returns cniscope.result.interfaces.
+func ResultInterfaces(v ...string) attribute.KeyValue { return ResultInterfacesKey.StringSlice(v) }
+
+// ResultRoutesKey is cniscope.result.routes: Routes in the result.
+const ResultRoutesKey = attribute.Key("cniscope.result.routes")
+
+// ResultRoutes returns cniscope.result.routes.
+func ResultRoutes(v ...string) attribute.KeyValue { return ResultRoutesKey.StringSlice(v) }
+
+// ResultVersionKey is cniscope.result.version: cniVersion of the result.
+const ResultVersionKey = attribute.Key("cniscope.result.version")
+
+// ResultVersion returns cniscope.result.version.
+func ResultVersion(v string) attribute.KeyValue { return ResultVersionKey.String(v) }
+
+// ResultInvalidKey is cniscope.result_invalid: Why the result could not be read.
+const ResultInvalidKey = attribute.Key("cniscope.result_invalid")
+
+// ResultInvalid returns cniscope.result_invalid.
+func ResultInvalid(v string) attribute.KeyValue { return ResultInvalidKey.String(v) }
+
+// CNIErrorCodeKey is cni.error.code: Code of the error that the plugin wrote.
+const CNIErrorCodeKey = attribute.Key("cni.error.code")
+
+// CNIErrorCode returns cni.error.code.
+func CNIErrorCode(v int) attribute.KeyValue { return CNIErrorCodeKey.Int(v) }
+
+// CNIErrorMessageKey is cni.error.message: Message of that error; `‹hex 64›` stands where something was that may be a secret ([what leaves](trust.md#what-leaves)).
+const CNIErrorMessageKey = attribute.Key("cni.error.message")
+
+// CNIErrorMessage returns cni.error.message.
+func CNIErrorMessage(v string) attribute.KeyValue { return CNIErrorMessageKey.String(v) }
+
+// RequestProtocolKey is cniscope.request.protocol: `rtnetlink`, `nf_tables`, `iptables`, `ioctl`, or another netlink family.
+const RequestProtocolKey = attribute.Key("cniscope.request.protocol")
+
+// RequestProtocol returns cniscope.request.protocol.
+func RequestProtocol(v string) attribute.KeyValue { return RequestProtocolKey.String(v) }
+
+// RequestNameKey is cniscope.request.name: Message or command, such as `RTM_NEWLINK` or `SIOCBRADDIF`.
+const RequestNameKey = attribute.Key("cniscope.request.name")
+
+// RequestName returns cniscope.request.name.
+func RequestName(v string) attribute.KeyValue { return RequestNameKey.String(v) }
+
+// RequestPortKey is cniscope.request.port: Netlink port of the socket.
+const RequestPortKey = attribute.Key("cniscope.request.port")
+
+// RequestPort returns cniscope.request.port.
+func RequestPort(v int) attribute.KeyValue { return RequestPortKey.Int(v) }
+
+// RequestSequenceKey is cniscope.request.sequence: Netlink sequence number.
+const RequestSequenceKey = attribute.Key("cniscope.request.sequence")
+
+// RequestSequence returns cniscope.request.sequence.
+func RequestSequence(v int) attribute.KeyValue { return RequestSequenceKey.Int(v) }
+
+// RequestCountKey is cniscope.request.count: Number of such messages sent at once, if more than one; the other attributes describe the first.
+const RequestCountKey = attribute.Key("cniscope.request.count")
+
+// RequestCount returns cniscope.request.count.
+func RequestCount(v int) attribute.KeyValue { return RequestCountKey.Int(v) }
+
+// RequestErrnoKey is cniscope.request.errno: Error that the kernel refused the request with.
+const RequestErrnoKey = attribute.Key("cniscope.request.errno")
+
+// RequestErrno returns cniscope.request.errno.
+func RequestErrno(v string) attribute.KeyValue { return RequestErrnoKey.String(v) }
+
+// RequestMessageKey is cniscope.request.message: What the kernel said about that (extack).
+const RequestMessageKey = attribute.Key("cniscope.request.message")
+
+// RequestMessage returns cniscope.request.message.
+func RequestMessage(v string) attribute.KeyValue { return RequestMessageKey.String(v) }
+
+// InterfaceIndexKey is cniscope.interface.index: Index of the interface, where a request gives one.
+const InterfaceIndexKey = attribute.Key("cniscope.interface.index")
+
+// InterfaceIndex returns cniscope.interface.index.
+func InterfaceIndex(v int) attribute.KeyValue { return InterfaceIndexKey.Int(v) }
+
+// InterfaceKindKey is cniscope.interface.kind: Kind of the interface, such as `veth`.
+const InterfaceKindKey = attribute.Key("cniscope.interface.kind")
+
+// InterfaceKind returns cniscope.interface.kind.
+func InterfaceKind(v string) attribute.KeyValue { return InterfaceKindKey.String(v) }
+
+// InterfacePeerKey is cniscope.interface.peer: The other end of a veth pair.
+const InterfacePeerKey = attribute.Key("cniscope.interface.peer")
+
+// InterfacePeer returns cniscope.interface.peer.
+func InterfacePeer(v string) attribute.KeyValue { return InterfacePeerKey.String(v) }
+
+// InterfaceMasterKey is cniscope.interface.master: Bridge or bond that it is put under.
+const InterfaceMasterKey = attribute.Key("cniscope.interface.master")
+
+// InterfaceMaster returns cniscope.interface.master.
+func InterfaceMaster(v string) attribute.KeyValue { return InterfaceMasterKey.String(v) }
+
+// InterfaceMasterIndexKey is cniscope.interface.master_index: Index of that bridge or bond.
+const InterfaceMasterIndexKey = attribute.Key("cniscope.interface.master_index")
+
+// InterfaceMasterIndex returns cniscope.interface.master_index.
+func InterfaceMasterIndex(v int) attribute.KeyValue { return InterfaceMasterIndexKey.Int(v) }
+
+// InterfaceStateKey is cniscope.interface.state: `up` or `down`.
+const InterfaceStateKey = attribute.Key("cniscope.interface.state")
+
+// InterfaceState returns cniscope.interface.state.
+func InterfaceState(v string) attribute.KeyValue { return InterfaceStateKey.String(v) }
+
+// InterfaceMTUKey is cniscope.interface.mtu: MTU, in bytes.
+const InterfaceMTUKey = attribute.Key("cniscope.interface.mtu")
+
+// InterfaceMTU returns cniscope.interface.mtu.
+func InterfaceMTU(v int) attribute.KeyValue { return InterfaceMTUKey.Int(v) }
+
+// InterfaceMACKey is cniscope.interface.mac: Link-layer address.
+const InterfaceMACKey = attribute.Key("cniscope.interface.mac")
+
+// InterfaceMAC returns cniscope.interface.mac.
+func InterfaceMAC(v string) attribute.KeyValue { return InterfaceMACKey.String(v) }
+
+// InterfaceNetNSInodeKey is cniscope.interface.netns_inode: Inode of the network namespace that it is made in or moved to.
+const InterfaceNetNSInodeKey = attribute.Key("cniscope.interface.netns_inode")
+
+// InterfaceNetNSInode returns cniscope.interface.netns_inode.
+func InterfaceNetNSInode(v string) attribute.KeyValue { return InterfaceNetNSInodeKey.String(v) }
+
+// InterfacePeerNetNSInodeKey is cniscope.interface.peer_netns_inode: The same of the other end.
+const InterfacePeerNetNSInodeKey = attribute.Key("cniscope.interface.peer_netns_inode")
+
+// InterfacePeerNetNSInode returns cniscope.interface.peer_netns_inode.
+func InterfacePeerNetNSInode(v string) attribute.KeyValue {
+	return InterfacePeerNetNSInodeKey.String(v)
+}
+
+// AddressKey is cniscope.address: An address; in a request with its prefix.
+const AddressKey = attribute.Key("cniscope.address")
+
+// Address returns cniscope.address.
+func Address(v string) attribute.KeyValue { return AddressKey.String(v) }
+
+// RouteKey is cniscope.route: Destination of a route.
+const RouteKey = attribute.Key("cniscope.route")
+
+// Route returns cniscope.route.
+func Route(v string) attribute.KeyValue { return RouteKey.String(v) }
+
+// GatewayKey is cniscope.gateway: Gateway of a route.
+const GatewayKey = attribute.Key("cniscope.gateway")
+
+// Gateway returns cniscope.gateway.
+func Gateway(v string) attribute.KeyValue { return GatewayKey.String(v) }
+
+// RuleTableKey is cniscope.rule.table: Table of a packet filter rule, routing table, or ipset.
+const RuleTableKey = attribute.Key("cniscope.rule.table")
+
+// RuleTable returns cniscope.rule.table.
+func RuleTable(v string) attribute.KeyValue { return RuleTableKey.String(v) }
+
+// RuleChainKey is cniscope.rule.chain: Chain of a packet filter rule.
+const RuleChainKey = attribute.Key("cniscope.rule.chain")
+
+// RuleChain returns cniscope.rule.chain.
+func RuleChain(v string) attribute.KeyValue { return RuleChainKey.String(v) }
+
+// SysctlKeyKey is cniscope.sysctl.key: Sysctl that was written.
+const SysctlKeyKey = attribute.Key("cniscope.sysctl.key")
+
+// SysctlKey returns cniscope.sysctl.key.
+func SysctlKey(v string) attribute.KeyValue { return SysctlKeyKey.String(v) }
+
+// SysctlValueKey is cniscope.sysctl.value: Value that was written to it.
+const SysctlValueKey = attribute.Key("cniscope.sysctl.value")
+
+// SysctlValue returns cniscope.sysctl.value.
+func SysctlValue(v string) attribute.KeyValue { return SysctlValueKey.String(v) }
+
+// LockPathKey is cniscope.lock.path: File that is locked.
+const LockPathKey = attribute.Key("cniscope.lock.path")
+
+// LockPath returns cniscope.lock.path.
+func LockPath(v string) attribute.KeyValue { return LockPathKey.String(v) }
+
+// LockNameKey is cniscope.lock.name: Name of a lock of the kernel's own.
+const LockNameKey = attribute.Key("cniscope.lock.name")
+
+// LockName returns cniscope.lock.name.
+func LockName(v string) attribute.KeyValue { return LockNameKey.String(v) }
+
+// LockTriesKey is cniscope.lock.tries: Number of times that the lock was asked for, if it was refused at first.
+const LockTriesKey = attribute.Key("cniscope.lock.tries")
+
+// LockTries returns cniscope.lock.tries.
+func LockTries(v int) attribute.KeyValue { return LockTriesKey.Int(v) }
+
+// LockPassedKey is cniscope.lock.passed: Number of others observed to hold the lock, one after another, until the wait was over.
+const LockPassedKey = attribute.Key("cniscope.lock.passed")
+
+// LockPassed returns cniscope.lock.passed.
+func LockPassed(v int) attribute.KeyValue { return LockPassedKey.Int(v) }
+
+// LockHolderNameKey is cniscope.lock.holder_name: Program that held the lock when the wait began.
+const LockHolderNameKey = attribute.Key("cniscope.lock.holder_name")
+
+// LockHolderName returns cniscope.lock.holder_name.
+func LockHolderName(v string) attribute.KeyValue { return LockHolderNameKey.String(v) }
+
+// LockHolderPIDKey is cniscope.lock.holder_pid: Its process id.
+const LockHolderPIDKey = attribute.Key("cniscope.lock.holder_pid")
+
+// LockHolderPID returns cniscope.lock.holder_pid.
+func LockHolderPID(v int) attribute.KeyValue { return LockHolderPIDKey.Int(v) }
+
+// LockHolderParentKey is cniscope.lock.holder_parent: Program that started it.
+const LockHolderParentKey = attribute.Key("cniscope.lock.holder_parent")
+
+// LockHolderParent returns cniscope.lock.holder_parent.
+func LockHolderParent(v string) attribute.KeyValue { return LockHolderParentKey.String(v) }
+
+// LockHolderAgeMSKey is cniscope.lock.holder_age_ms: How long it held the lock, until the wait ended or it let go.
+const LockHolderAgeMSKey = attribute.Key("cniscope.lock.holder_age_ms")
+
+// LockHolderAgeMS returns cniscope.lock.holder_age_ms.
+func LockHolderAgeMS(v time.Duration) attribute.KeyValue {
+	return LockHolderAgeMSKey.Float64(milliseconds(v))
+}
+
+// LockHolderAgeExactKey is cniscope.lock.holder_age_exact: False: it held the lock for at least that long.
+const LockHolderAgeExactKey = attribute.Key("cniscope.lock.holder_age_exact")
+
+// LockHolderAgeExact returns cniscope.lock.holder_age_exact.
+func LockHolderAgeExact(v bool) attribute.KeyValue { return LockHolderAgeExactKey.Bool(v) }
+
+// AddressStateKey is cniscope.address_state: Outcome of duplicate address detection: `ready`, `duplicate`, or `tentative` if there was none.
+const AddressStateKey = attribute.Key("cniscope.address_state")
+
+// AddressState returns cniscope.address_state.
+func AddressState(v string) attribute.KeyValue { return AddressStateKey.String(v) }
+
+// SystemCallKey is cniscope.system_call: System call that blocked.
+const SystemCallKey = attribute.Key("cniscope.system_call")
+
+// SystemCall returns cniscope.system_call.
+func SystemCall(v string) attribute.KeyValue { return SystemCallKey.String(v) }
+
+// AgentKey is cniscope.agent: Program that answered.
+const AgentKey = attribute.Key("cniscope.agent")
+
+// Agent returns cniscope.agent.
+func Agent(v string) attribute.KeyValue { return AgentKey.String(v) }
+
+// AgentPIDKey is cniscope.agent_pid: Its process id.
+const AgentPIDKey = attribute.Key("cniscope.agent_pid")
+
+// AgentPID returns cniscope.agent_pid.
+func AgentPID(v int) attribute.KeyValue { return AgentPIDKey.Int(v) }
+
+// AgentListensKey is cniscope.agent_listens: Nobody was seen to answer: the two attributes above are who listens (systemd, under socket activation).
+const AgentListensKey = attribute.Key("cniscope.agent_listens")
+
+// AgentListens returns cniscope.agent_listens.
+func AgentListens(v bool) attribute.KeyValue { return AgentListensKey.Bool(v) }
+
+// AgentCPUMSKey is cniscope.agent_cpu_ms: CPU time of the agent meanwhile, for whomever, to 10 ms.
+const AgentCPUMSKey = attribute.Key("cniscope.agent_cpu_ms")
+
+// AgentCPUMS returns cniscope.agent_cpu_ms.
+func AgentCPUMS(v time.Duration) attribute.KeyValue { return AgentCPUMSKey.Float64(milliseconds(v)) }
+
+// AgentWaitsInKey is cniscope.agent_waits_in: Kernel function that the agent's first thread was last seen waiting in.
+const AgentWaitsInKey = attribute.Key("cniscope.agent_waits_in")
+
+// AgentWaitsIn returns cniscope.agent_waits_in.
+func AgentWaitsIn(v string) attribute.KeyValue { return AgentWaitsInKey.String(v) }
+
+// TriesKey is cniscope.tries: Number of attempts to connect, if more than one.
+const TriesKey = attribute.Key("cniscope.tries")
+
+// Tries returns cniscope.tries.
+func Tries(v int) attribute.KeyValue { return TriesKey.Int(v) }
+
+// AttributionKey is cniscope.attribution: Evidence that an agent did this for the call: `certain` or `candidate`. See What an agent did.
+const AttributionKey = attribute.Key("cniscope.attribution")
+
+// Attribution returns cniscope.attribution.
+func Attribution(v string) attribute.KeyValue { return AttributionKey.String(v) }
+
+// PeriodicKey is cniscope.periodic: The agent runs this also while nobody calls it.
+const PeriodicKey = attribute.Key("cniscope.periodic")
+
+// Periodic returns cniscope.periodic.
+func Periodic(v bool) attribute.KeyValue { return PeriodicKey.Bool(v) }
+
+// OtherCallsKey is cniscope.other_calls: Number of other calls that it may have been for; the span links to each.
+const OtherCallsKey = attribute.Key("cniscope.other_calls")
+
+// OtherCalls returns cniscope.other_calls.
+func OtherCalls(v int) attribute.KeyValue { return OtherCallsKey.Int(v) }
+
+// ReasonKey is cniscope.reason: What the runtime last said is wrong.
+const ReasonKey = attribute.Key("cniscope.reason")
+
+// Reason returns cniscope.reason.
+func Reason(v string) attribute.KeyValue { return ReasonKey.String(v) }
+
+// NetworksKey is cniscope.networks: What the CNI folder last held.
+const NetworksKey = attribute.Key("cniscope.networks")
+
+// Networks returns cniscope.networks.
+func Networks(v string) attribute.KeyValue { return NetworksKey.String(v) }
+
+// FolderChangesKey is cniscope.folder_changes: Number of times that the folder changed meanwhile.
+const FolderChangesKey = attribute.Key("cniscope.folder_changes")
+
+// FolderChanges returns cniscope.folder_changes.
+func FolderChanges(v int) attribute.KeyValue { return FolderChangesKey.Int(v) }

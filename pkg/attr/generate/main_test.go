@@ -1,0 +1,70 @@
+package main
+
+import (
+	"go/format"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/attr/model"
+)
+
+// What is generated is what the registry gives.
+func TestGeneratedFilesAreUpToDate(t *testing.T) {
+	m := registry(t)
+	source, err := format.Source([]byte(code(m)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(source) != read(t, "../attr.go") {
+		t.Error("pkg/attr/attr.go is not what the registry gives: go generate ./pkg/attr")
+	}
+	page := read(t, "../../../docs/spans.md")
+	if document(m, page) != page {
+		t.Error("docs/spans.md is not what the registry gives: go generate ./pkg/attr")
+	}
+}
+
+// Whoever asks for an attribute that no span has finds nothing, and no one says so.
+func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
+	m := registry(t)
+	key := regexp.MustCompile(`(?:^|[^\w./@-])((?:cniscope|cni)\.[a-z_]+(?:\.[a-z_]+)*)(?:$|[^\w./*-])`)
+	// containerd's own spans, files, and others' options are called so, too.
+	others := regexp.MustCompile(`^(cni\.(setup_pod_network|setup|exclusive|log|sock|rec|html)|cniscope\.(dev|toml|conf|rec|sock|service|cniscope|io|json|yaml))\b`)
+	for _, file := range []string{
+		"README.md", "docs/spans.md", "docs/verdicts.md", "docs/trust.md", "docs/architecture.md",
+		"examples/collector/config.yaml", "examples/jaeger/README.md", "examples/prometheus/alerts.yaml", "examples/grafana/cniscope.json",
+	} {
+		for _, found := range key.FindAllStringSubmatch(read(t, "../../../"+file), -1) {
+			if m.Attribute(found[1]) == nil && !others.MatchString(found[1]) {
+				t.Errorf("%s speaks of %s, which the registry does not have", file, found[1])
+			}
+		}
+	}
+}
+
+func registry(t *testing.T) *model.Model {
+	t.Helper()
+	m, err := model.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range m.Attributes {
+		if len(a.Kinds) == 0 || a.Type == "" || a.Brief == "" || a.Stability == "" {
+			t.Errorf("%s is incomplete, or on no span", a.Key)
+		}
+		if (a.Type == "double") != regexp.MustCompile(`_ms$`).MatchString(a.Key) {
+			t.Errorf("%s: a double, and nothing else, is a time in milliseconds", a.Key)
+		}
+	}
+	return m
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

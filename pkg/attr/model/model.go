@@ -1,0 +1,128 @@
+// Package model reads the registry of spans and attributes, cniscope.yaml. It is for the
+// generator and for tests; the program has the constants generated from it (pkg/attr).
+package model
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed cniscope.yaml
+var registry []byte
+
+// Model is the registry with all references resolved.
+type Model struct {
+	// Attributes are those that cniscope defines, in the order of the file; Foreign are
+	// OpenTelemetry's own that its spans carry, in the order in which they are first used.
+	Attributes, Foreign []*Attribute
+	Spans               []*Span
+}
+
+// Attribute is one attribute.
+type Attribute struct {
+	Key   string `yaml:"key"`
+	Type  string `yaml:"type"` // empty if OpenTelemetry defines it
+	Brief string `yaml:"brief"`
+	// Kinds are the spans that may carry it.
+	Kinds     []string `yaml:"-"`
+	Stability string   `yaml:"stability"`
+}
+
+// Span is one kind of span.
+type Span struct {
+	Type string `yaml:"type"`
+	Kind string `yaml:"kind"` // of OpenTelemetry: internal, client
+	Name struct {
+		Note string `yaml:"note"`
+	} `yaml:"name"`
+	Brief      string `yaml:"brief"`
+	References []ref  `yaml:"attributes"`
+	Stability  string `yaml:"stability"`
+}
+
+// Value is the value of cniscope.kind on such a span.
+func (s *Span) Value() string { return strings.TrimPrefix(s.Type, "cniscope.") }
+
+type ref struct {
+	Key         string `yaml:"ref"`
+	Group       string `yaml:"ref_group"`
+	Brief       string `yaml:"brief"`
+	Requirement string `yaml:"requirement_level"`
+}
+
+// Load reads the registry.
+func Load() (*Model, error) {
+	var file struct {
+		Format     string       `yaml:"file_format"`
+		Attributes []*Attribute `yaml:"attributes"`
+		Groups     []struct {
+			ID         string `yaml:"id"`
+			Visibility string `yaml:"visibility"`
+			References []ref  `yaml:"attributes"`
+		} `yaml:"attribute_groups"`
+		Spans []*Span `yaml:"spans"`
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(registry))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		return nil, err
+	}
+	m := &Model{Attributes: file.Attributes, Spans: file.Spans}
+	groups := map[string][]ref{}
+	for _, g := range file.Groups {
+		groups[g.ID] = g.References
+	}
+	for _, s := range m.Spans {
+		for _, r := range s.References {
+			all := []ref{r}
+			if r.Group != "" {
+				if all = groups[r.Group]; all == nil {
+					return nil, fmt.Errorf("%s: no group %q", s.Type, r.Group)
+				}
+			}
+			for _, r := range all {
+				if err := m.use(s, r); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return m, nil
+}
+
+// use notes that a span may carry an attribute.
+func (m *Model) use(s *Span, r ref) error {
+	a := m.Attribute(r.Key)
+	if a == nil {
+		if strings.HasPrefix(r.Key, "cniscope.") || strings.HasPrefix(r.Key, "cni.") {
+			return fmt.Errorf("%s: %q is not defined", s.Type, r.Key)
+		}
+		a = &Attribute{Key: r.Key}
+		m.Foreign = append(m.Foreign, a)
+	}
+	if slices.Contains(a.Kinds, s.Value()) {
+		return fmt.Errorf("%s has %q twice", s.Type, r.Key)
+	}
+	a.Kinds = append(a.Kinds, s.Value())
+	if r.Brief != "" {
+		a.Brief = r.Brief
+	}
+	return nil
+}
+
+// Attribute finds an attribute by its key, or by the key that its own begins with; nil if
+// there is none.
+func (m *Model) Attribute(key string) *Attribute {
+	for _, a := range slices.Concat(m.Attributes, m.Foreign) {
+		template := strings.HasPrefix(a.Type, "template[") || a.Key == "k8s.pod.label"
+		if key == a.Key || template && strings.HasPrefix(key, a.Key+".") {
+			return a
+		}
+	}
+	return nil
+}
