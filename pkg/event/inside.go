@@ -55,67 +55,6 @@ type Holder struct {
 	Parent string `json:"parent,omitempty"`
 }
 
-// Request says that a thread asked the kernel to change something about the network, or
-// for what it knows: one netlink message, one ioctl, one table of iptables.
-type Request struct {
-	Process Process `json:"process"`
-	Thread  uint32  `json:"thread,omitempty"`
-	// Start: of several messages in one system call each has the time of the call.
-	Start int64 `json:"start"`
-	// Protocol is "rtnetlink", "nf_tables", "iptables", "ioctl", or another netlink family.
-	Protocol string `json:"protocol"`
-	// Name is the type of the message: "RTM_NEWLINK", "NFT_MSG_NEWRULE", "SIOCBRADDIF".
-	Name string `json:"name"`
-	// Query: it changes nothing.
-	Query bool `json:"query,omitempty"`
-	// Exclusive: it asked to fail if that is there already (NLM_F_EXCL).
-	Exclusive bool `json:"exclusive,omitempty"`
-	// Port and Sequence tell the answer of the kernel apart, and the notification of others.
-	Port     uint32 `json:"port,omitempty"`
-	Sequence uint32 `json:"sequence,omitempty"`
-	// Count is how many messages of this kind were sent at once, if more than one; the
-	// fields below are those of the first.
-	Count int `json:"count,omitempty"`
-	// Error is what an ioctl or setsockopt failed with. Netlink tells by an Answer.
-	Error string `json:"error,omitempty"`
-	// NetNS is the namespace it was asked in: the socket's.
-	NetNS     Namespace `json:"netns,omitzero"`
-	Interface Interface `json:"interface,omitzero"`
-	// Address is one of an interface, with its prefix: "10.22.0.5/16"; of a neighbour, its
-	// own; of a routing rule, whose packets it is for.
-	Address string `json:"address,omitempty"`
-	// Route is where it leads, Gateway by what way.
-	Route   string `json:"route,omitempty"`
-	Gateway string `json:"gateway,omitempty"`
-	// Table and Chain are those of rules; of a route only where it is not the main table; an
-	// ipset is a table, too.
-	Table string `json:"table,omitempty"`
-	Chain string `json:"chain,omitempty"`
-	// Mentions are the containers it names, of those with an open call; only where a
-	// server asks that plugins call.
-	Mentions []string `json:"mentions,omitempty"`
-}
-
-// Interface is what a request says of a network interface.
-type Interface struct {
-	Index uint32 `json:"index,omitempty"`
-	Name  string `json:"name,omitempty"`
-	// Kind is the kernel's word: "veth", "bridge".
-	Kind string `json:"kind,omitempty"`
-	// Peer is the other end of a veth pair.
-	Peer string `json:"peer,omitempty"`
-	// Master is the index of the bridge or bond it is put under.
-	Master uint32 `json:"master,omitempty"`
-	// State is "up" or "down", where that is asked for.
-	State string `json:"state,omitempty"`
-	MTU   uint32 `json:"mtu,omitempty"`
-	// MAC is the link-layer address.
-	MAC string `json:"mac,omitempty"`
-	// NetNS is the namespace it is moved or made in, PeerNetNS that of the other end.
-	NetNS     Namespace `json:"netns,omitzero"`
-	PeerNetNS Namespace `json:"peer_netns,omitzero"`
-}
-
 // Answer is what the kernel said to a Request: only refusals, since most are granted.
 type Answer struct {
 	Process  Process `json:"process"`
@@ -266,7 +205,6 @@ type Cut struct {
 
 func (*Detail) Doer() Process          { return "" }
 func (b *Wait) Doer() Process          { return b.Process }
-func (b *Request) Doer() Process       { return b.Process }
 func (b *Answer) Doer() Process        { return b.Process }
 func (b *Link) Doer() Process          { return b.Process }
 func (b *Address) Doer() Process       { return b.Process }

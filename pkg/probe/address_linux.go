@@ -80,7 +80,7 @@ func (in *interior) told(r record, m netlink.Message) *event.Address {
 // touch remembers the interface that a request changes.
 func (in *interior) touch(q *event.Request) {
 	p := in.processes[q.Process]
-	if p == nil || q.Query || q.Interface.Index == 0 {
+	if p == nil || q.Query() || q.Interface.Index == 0 {
 		return
 	}
 	if leader := in.processes[p.leader]; leader != nil {

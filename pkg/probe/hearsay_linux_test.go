@@ -17,7 +17,7 @@ func TestAForgerMakesNoEvidenceOfAPodsSandbox(t *testing.T) {
 			Process: process, Root: true, InPath: true, Caller: caller, Name: "any",
 			Call: &event.Call{Command: "ADD", ContainerID: one, NetNS: netns, IfName: "eth0"},
 		}})
-		in.attribute(process, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "veth1a2b3c" + string(process), Kind: "veth"}})
+		in.attribute(process, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: "veth1a2b3c" + string(process), Kind: "veth"}})
 		in.attribute(process, &event.Enter{NetNS: event.Namespace{Key: netns}})
 	}
 	for _, first := range []bool{true, false} {

@@ -134,7 +134,7 @@ func TestWhatIsAskedByIoctlsIsSeen(t *testing.T) {
 		"SIOCBRADDBR, br7, failed EEXIST",
 	)
 	if !slices.ContainsFunc(all[*event.Request](o), func(q *event.Request) bool {
-		return q.Name == "SIOCGIFINDEX" && q.Query && q.Interface.Name == "br7" && q.Interface.Index > 1
+		return q.Name == "SIOCGIFINDEX" && q.Query() && q.Interface.Name == "br7" && q.Interface.Index > 1
 	}) {
 		t.Error("the question for its number is missing")
 	}

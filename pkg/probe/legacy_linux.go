@@ -20,6 +20,7 @@ func legacy(r record) *event.Request {
 		Error: errno(r.Ret), NetNS: namespace(r.NetnsCookie, r.NetnsInum),
 	}
 	if insideClass(r.Class) == insideClassCLASS_SETSOCKOPT {
+		q.Object, q.Verb = event.ObjectTable, event.VerbChange
 		q.Protocol, q.Name = "iptables", "IPT_SO_SET_REPLACE"
 		if r.Args[1] == unix.SOL_IPV6 {
 			q.Protocol, q.Name = "ip6tables", "IP6T_SO_SET_REPLACE"
@@ -33,7 +34,7 @@ func legacy(r record) *event.Request {
 		return nil
 	}
 	c := controls()[command]
-	q.Protocol, q.Name, q.Query = "ioctl", c.name, c.query
+	q.Protocol, q.Name, q.Object, q.Verb = "ioctl", c.name, c.object, c.verb
 	if c.name == "" {
 		q.Name = fmt.Sprintf("ioctl %#x", command)
 	}
@@ -46,7 +47,7 @@ func legacy(r record) *event.Request {
 // ifreq reads a struct ifreq (netdevice(7)): a name, and what it is to have.
 func ifreq(q *event.Request, command uint32, data []byte) {
 	q.Interface.Name = foreign(data[:min(len(data), unix.IFNAMSIZ)], unix.IFNAMSIZ)
-	if len(data) < unix.IFNAMSIZ+8 || q.Error != "" && q.Query {
+	if len(data) < unix.IFNAMSIZ+8 || q.Error != "" && q.Verb == event.VerbQuery {
 		return
 	}
 	value := data[unix.IFNAMSIZ:]
@@ -70,60 +71,67 @@ func ifreq(q *event.Request, command uint32, data []byte) {
 	}
 }
 
-// control is an ioctl of sockets: its name, whether it only asks, and whether it is about
-// the interface whose name its argument begins with.
+// control is an ioctl of sockets: its name, what it does to what, and whether its argument
+// begins with the name of the interface that it is about (struct ifreq).
 type control struct {
-	name         string
-	query, about bool
+	name   string
+	verb   event.Verb
+	object event.Object
+	about  bool
 }
 
 // controls are those of include/uapi/linux/sockios.h that configure a network.
 func controls() map[uint32]control {
+	const (
+		add, change, remove, query = event.VerbAdd, event.VerbChange, event.VerbDelete, event.VerbQuery
+		link, address, route       = event.ObjectLink, event.ObjectAddress, event.ObjectRoute
+		neighbor, port             = event.ObjectNeighbor, event.ObjectPort
+	)
 	return map[uint32]control{
-		unix.SIOCADDRT: {"SIOCADDRT", false, false},
-		unix.SIOCDELRT: {"SIOCDELRT", false, false},
-		unix.SIOCDARP:  {"SIOCDARP", false, false},
-		unix.SIOCGARP:  {"SIOCGARP", true, false},
-		unix.SIOCSARP:  {"SIOCSARP", false, false},
-		unix.SIOCGIFBR: {"SIOCGIFBR", true, false},
-		unix.SIOCSIFBR: {"SIOCSIFBR", false, false},
+		unix.SIOCADDRT: {"SIOCADDRT", add, route, false},
+		unix.SIOCDELRT: {"SIOCDELRT", remove, route, false},
+		unix.SIOCDARP:  {"SIOCDARP", remove, neighbor, false},
+		unix.SIOCGARP:  {"SIOCGARP", query, neighbor, false},
+		unix.SIOCSARP:  {"SIOCSARP", add, neighbor, false},
+		unix.SIOCGIFBR: {"SIOCGIFBR", query, link, false},
+		unix.SIOCSIFBR: {"SIOCSIFBR", change, link, false},
 
-		unix.SIOCGIFNAME:    {"SIOCGIFNAME", true, true},
-		unix.SIOCGIFCONF:    {"SIOCGIFCONF", true, false},
-		unix.SIOCGIFFLAGS:   {"SIOCGIFFLAGS", true, true},
-		unix.SIOCSIFFLAGS:   {"SIOCSIFFLAGS", false, true},
-		unix.SIOCGIFADDR:    {"SIOCGIFADDR", true, true},
-		unix.SIOCSIFADDR:    {"SIOCSIFADDR", false, true},
-		unix.SIOCDIFADDR:    {"SIOCDIFADDR", false, true},
-		unix.SIOCGIFDSTADDR: {"SIOCGIFDSTADDR", true, true},
-		unix.SIOCSIFDSTADDR: {"SIOCSIFDSTADDR", false, true},
-		unix.SIOCGIFBRDADDR: {"SIOCGIFBRDADDR", true, true},
-		unix.SIOCSIFBRDADDR: {"SIOCSIFBRDADDR", false, true},
-		unix.SIOCGIFNETMASK: {"SIOCGIFNETMASK", true, true},
-		unix.SIOCSIFNETMASK: {"SIOCSIFNETMASK", false, true},
-		unix.SIOCGIFMETRIC:  {"SIOCGIFMETRIC", true, true},
-		unix.SIOCSIFMETRIC:  {"SIOCSIFMETRIC", false, true},
-		unix.SIOCGIFMTU:     {"SIOCGIFMTU", true, true},
-		unix.SIOCSIFMTU:     {"SIOCSIFMTU", false, true},
-		unix.SIOCSIFNAME:    {"SIOCSIFNAME", false, true},
-		unix.SIOCGIFHWADDR:  {"SIOCGIFHWADDR", true, true},
-		unix.SIOCSIFHWADDR:  {"SIOCSIFHWADDR", false, true},
-		unix.SIOCGIFINDEX:   {"SIOCGIFINDEX", true, true},
-		unix.SIOCADDMULTI:   {"SIOCADDMULTI", false, true},
-		unix.SIOCDELMULTI:   {"SIOCDELMULTI", false, true},
-		unix.SIOCGIFTXQLEN:  {"SIOCGIFTXQLEN", true, true},
-		unix.SIOCSIFTXQLEN:  {"SIOCSIFTXQLEN", false, true},
-		unix.SIOCGIFMAP:     {"SIOCGIFMAP", true, true},
-		unix.SIOCETHTOOL:    {"SIOCETHTOOL", false, true},
-		unix.SIOCGIFVLAN:    {"SIOCGIFVLAN", true, false},
-		unix.SIOCSIFVLAN:    {"SIOCSIFVLAN", false, false},
+		unix.SIOCGIFNAME:    {"SIOCGIFNAME", query, link, true},
+		unix.SIOCGIFCONF:    {"SIOCGIFCONF", query, link, false},
+		unix.SIOCGIFFLAGS:   {"SIOCGIFFLAGS", query, link, true},
+		unix.SIOCSIFFLAGS:   {"SIOCSIFFLAGS", change, link, true},
+		unix.SIOCGIFADDR:    {"SIOCGIFADDR", query, address, true},
+		unix.SIOCSIFADDR:    {"SIOCSIFADDR", add, address, true},
+		unix.SIOCDIFADDR:    {"SIOCDIFADDR", remove, address, true},
+		unix.SIOCGIFDSTADDR: {"SIOCGIFDSTADDR", query, address, true},
+		unix.SIOCSIFDSTADDR: {"SIOCSIFDSTADDR", change, address, true},
+		unix.SIOCGIFBRDADDR: {"SIOCGIFBRDADDR", query, address, true},
+		unix.SIOCSIFBRDADDR: {"SIOCSIFBRDADDR", change, address, true},
+		unix.SIOCGIFNETMASK: {"SIOCGIFNETMASK", query, address, true},
+		unix.SIOCSIFNETMASK: {"SIOCSIFNETMASK", change, address, true},
+		unix.SIOCGIFMETRIC:  {"SIOCGIFMETRIC", query, link, true},
+		unix.SIOCSIFMETRIC:  {"SIOCSIFMETRIC", change, link, true},
+		unix.SIOCGIFMTU:     {"SIOCGIFMTU", query, link, true},
+		unix.SIOCSIFMTU:     {"SIOCSIFMTU", change, link, true},
+		unix.SIOCSIFNAME:    {"SIOCSIFNAME", change, link, true},
+		unix.SIOCGIFHWADDR:  {"SIOCGIFHWADDR", query, link, true},
+		unix.SIOCSIFHWADDR:  {"SIOCSIFHWADDR", change, link, true},
+		unix.SIOCGIFINDEX:   {"SIOCGIFINDEX", query, link, true},
+		unix.SIOCADDMULTI:   {"SIOCADDMULTI", add, address, true},
+		unix.SIOCDELMULTI:   {"SIOCDELMULTI", remove, address, true},
+		unix.SIOCGIFTXQLEN:  {"SIOCGIFTXQLEN", query, link, true},
+		unix.SIOCSIFTXQLEN:  {"SIOCSIFTXQLEN", change, link, true},
+		unix.SIOCGIFMAP:     {"SIOCGIFMAP", query, link, true},
+		unix.SIOCETHTOOL:    {"SIOCETHTOOL", change, link, true},
+		unix.SIOCGIFVLAN:    {"SIOCGIFVLAN", query, link, false},
+		unix.SIOCSIFVLAN:    {"SIOCSIFVLAN", change, link, false},
 
-		unix.SIOCBRADDBR:       {"SIOCBRADDBR", false, true},
-		unix.SIOCBRDELBR:       {"SIOCBRDELBR", false, true},
-		unix.SIOCBRADDIF:       {"SIOCBRADDIF", false, true},
-		unix.SIOCBRDELIF:       {"SIOCBRDELIF", false, true},
-		unix.SIOCBONDENSLAVE:   {"SIOCBONDENSLAVE", false, true},
-		unix.SIOCBONDRELEASE:   {"SIOCBONDRELEASE", false, true},
-		unix.SIOCBONDINFOQUERY: {"SIOCBONDINFOQUERY", true, true},
+		unix.SIOCBRADDBR:       {"SIOCBRADDBR", add, link, true},
+		unix.SIOCBRDELBR:       {"SIOCBRDELBR", remove, link, true},
+		unix.SIOCBRADDIF:       {"SIOCBRADDIF", add, port, true},
+		unix.SIOCBRDELIF:       {"SIOCBRDELIF", remove, port, true},
+		unix.SIOCBONDENSLAVE:   {"SIOCBONDENSLAVE", add, port, true},
+		unix.SIOCBONDRELEASE:   {"SIOCBONDRELEASE", remove, port, true},
+		unix.SIOCBONDINFOQUERY: {"SIOCBONDINFOQUERY", query, link, true},
 	}
 }

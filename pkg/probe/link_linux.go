@@ -26,7 +26,7 @@ func (in *interior) link(q *event.Request, r record, data []byte, change bool) {
 	i := &q.Interface
 	i.Index = uint32(max(m.Index, 0))
 	if change && m.Index == 0 && len(rest) == 0 {
-		q.Query = true // ip asks in this way whether the kernel knows the message
+		q.Verb = event.VerbQuery // ip asks in this way whether the kernel knows the message
 	}
 	// A mask of none means all (rtnl_dev_get_flags), where any flag is set.
 	if change && (m.Change&unix.IFF_UP != 0 || m.Change == 0 && m.Flags&unix.IFF_UP != 0) {

@@ -34,7 +34,7 @@ func (in *interior) requests(r record) (bodies []event.Body) {
 		}
 		in.touch(q)
 		switch {
-		case last != nil && last.Protocol == q.Protocol && last.Name == q.Name && (q.Query || r.Protocol != unix.NETLINK_ROUTE):
+		case last != nil && last.Protocol == q.Protocol && last.Name == q.Name && last.Verb == q.Verb && (q.Query() || r.Protocol != unix.NETLINK_ROUTE):
 			last.Count = max(last.Count, 1) + 1
 		default:
 			last = q
@@ -68,15 +68,24 @@ func (in *interior) request(r record, m netlink.Message) *event.Request {
 		netfilter(q, m)
 	case unix.NETLINK_GENERIC:
 		q.Protocol = "generic netlink"
-		q.Query = m.Header.Flags&netlink.Dump == netlink.Dump
+		q.Verb = dump(m)
 		if m.Header.Type == unix.GENL_ID_CTRL && len(m.Data) > 0 && m.Data[0] == unix.CTRL_CMD_GETFAMILY {
-			q.Name, q.Query = "CTRL_CMD_GETFAMILY", true
+			q.Name, q.Verb = "CTRL_CMD_GETFAMILY", event.VerbQuery
 		}
 	default:
 		q.Protocol = protocol(r.Protocol)
-		q.Query = m.Header.Flags&netlink.Dump == netlink.Dump
+		q.Verb = dump(m)
 	}
 	return q
+}
+
+// dump returns the verb of a message that nothing is known of but its header: one that asks
+// for a list changes nothing.
+func dump(m netlink.Message) event.Verb {
+	if m.Header.Flags&netlink.Dump == netlink.Dump {
+		return event.VerbQuery
+	}
+	return ""
 }
 
 // protocol names the families of netlink that nothing more is known of.

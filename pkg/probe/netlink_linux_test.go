@@ -88,7 +88,7 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 				hop, _ := binary.Append(nil, binary.NativeEndian, unix.RtNexthop{Len: 16, Ifindex: 4})
 				ae.Bytes(unix.RTA_MULTIPATH, append(hop, attrs(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.RTA_GATEWAY, []byte{10, 1, 0, 1}) })...))
 			})),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Route: "10.0.0.0/8", Gateway: "10.1.0.1", Interface: event.Interface{Index: 4}},
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbChange, Route: "10.0.0.0/8", Gateway: "10.1.0.1", Interface: event.Interface{Index: 4}},
 		},
 		"a route by way of the other family": {
 			sent(unix.NETLINK_ROUTE, message(unix.RTM_NEWROUTE, netlink.Request|netlink.Excl, unix.RtMsg{Family: unix.AF_INET}, func(ae *netlink.AttributeEncoder) {
@@ -96,43 +96,43 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 				ae.Uint32(unix.RTA_OIF, 2)
 				ae.Uint32(unix.RTA_TABLE, 1000)
 			})),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Exclusive: true, Route: "default", Gateway: "fe80::1", Table: "1000", Interface: event.Interface{Index: 2}},
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWROUTE", Object: event.ObjectRoute, Verb: event.VerbAdd, Exclusive: true, Route: "default", Gateway: "fe80::1", Table: "1000", Interface: event.Interface{Index: 2}},
 		},
 		"an address of a link between two is the near one": {
 			sent(unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, netlink.Request, unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Index: 3}, func(ae *netlink.AttributeEncoder) {
 				ae.Bytes(unix.IFA_ADDRESS, []byte{10, 0, 0, 2})
 				ae.Bytes(unix.IFA_LOCAL, []byte{10, 0, 0, 1})
 			})),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWADDR", Address: "10.0.0.1/32", Interface: event.Interface{Index: 3}},
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWADDR", Object: event.ObjectAddress, Verb: event.VerbChange, Address: "10.0.0.1/32", Interface: event.Interface{Index: 3}},
 		},
 		"a name is made harmless": {
 			sent(unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{}, func(ae *netlink.AttributeEncoder) {
 				ae.String(unix.IFLA_IFNAME, "\x1b[2Jx")
 			})),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Interface: event.Interface{Name: `\x1b[2Jx`}},
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange, Interface: event.Interface{Name: `\x1b[2Jx`}},
 		},
 		"what a message lacks at its end is no error": {
 			sent(unix.NETLINK_ROUTE, message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2}, func(ae *netlink.AttributeEncoder) {
 				ae.Uint32(unix.IFLA_MTU, 1400)
 				ae.String(unix.IFLA_IFNAME, "eth0")
 			})[:46]),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Interface: event.Interface{Index: 2, MTU: 1400}},
+			event.Request{Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbChange, Interface: event.Interface{Index: 2, MTU: 1400}},
 		},
 		"a question has a name alone": {
 			sent(unix.NETLINK_ROUTE, message(unix.RTM_GETADDR, netlink.Request|netlink.Dump, [1]byte{unix.AF_INET6}, nil)),
-			event.Request{Protocol: "rtnetlink", Name: "RTM_GETADDR", Query: true},
+			event.Request{Protocol: "rtnetlink", Name: "RTM_GETADDR", Object: event.ObjectAddress, Verb: event.VerbQuery},
 		},
 		"deleting many at once is not exclusive, though it is the same bit": {
 			sent(unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_DELTABLE, netlink.Request|0x200, nf, nil)),
-			event.Request{Protocol: "nf_tables", Name: "NFT_MSG_DELTABLE"},
+			event.Request{Protocol: "nf_tables", Name: "NFT_MSG_DELTABLE", Object: event.ObjectTable, Verb: event.VerbDelete},
 		},
 		"an ipset": {
 			sent(unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_IPSET<<8|9, netlink.Request|netlink.Excl, nf, func(ae *netlink.AttributeEncoder) { ae.String(2, "pods") })),
-			event.Request{Protocol: "ipset", Name: "IPSET_CMD_ADD", Exclusive: true, Table: "pods"},
+			event.Request{Protocol: "ipset", Name: "IPSET_CMD_ADD", Object: event.ObjectElement, Verb: event.VerbAdd, Exclusive: true, Table: "pods"},
 		},
 		"connections that are forgotten": {
 			sent(unix.NETLINK_NETFILTER, message(unix.NFNL_SUBSYS_CTNETLINK<<8|2, netlink.Request, nf, nil)),
-			event.Request{Protocol: "conntrack", Name: "IPCTNL_MSG_CT_DELETE"},
+			event.Request{Protocol: "conntrack", Name: "IPCTNL_MSG_CT_DELETE", Object: event.ObjectConnection, Verb: event.VerbDelete},
 		},
 		"what the packet filter has since": {
 			sent(unix.NETLINK_NETFILTER, message(200<<8|3, netlink.Request, nf, nil)),
@@ -140,7 +140,7 @@ func TestOneMessageIsOneRequest(t *testing.T) {
 		},
 		"the number of a generic family is asked for": {
 			sent(unix.NETLINK_GENERIC, message(unix.GENL_ID_CTRL, netlink.Request, [4]byte{unix.CTRL_CMD_GETFAMILY, 1}, nil)),
-			event.Request{Protocol: "generic netlink", Name: "CTRL_CMD_GETFAMILY", Query: true},
+			event.Request{Protocol: "generic netlink", Name: "CTRL_CMD_GETFAMILY", Verb: event.VerbQuery},
 		},
 		"a generic family has any number": {
 			sent(unix.NETLINK_GENERIC, message(31, netlink.Request, [4]byte{1, 1}, nil)),

@@ -85,7 +85,7 @@ func changes(o *observed, protocol, links string) (lines []string) {
 		return s
 	}
 	for _, q := range all[*event.Request](o) {
-		if q.Query || q.Protocol != protocol {
+		if q.Query() || q.Protocol != protocol {
 			continue
 		}
 		words := []string{q.Name}

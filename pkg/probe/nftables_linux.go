@@ -46,16 +46,76 @@ func subsystems(n uint8) (s subsystem) {
 	return subsystem{protocol: fmt.Sprintf("nfnetlink %d", n)}
 }
 
-// query tells whether a message changes nothing.
-func (s subsystem) query(name string) bool {
-	if s.protocol == "ipset" {
-		switch name {
-		case "CREATE", "DESTROY", "FLUSH", "RENAME", "SWAP", "ADD", "DEL":
-			return false
+// meaning returns what the message called name, without the subsystem's prefix, is about and
+// what it does.
+func (s subsystem) meaning(name string) (event.Object, event.Verb) {
+	switch s.protocol {
+	case "ipset":
+		return setMeaning(name)
+	case "nft_compat":
+		return event.ObjectExtension, event.VerbQuery
+	case "conntrack":
+		if strings.Contains(s.prefix, "EXP") {
+			return event.ObjectExpectation, verbOf(name)
 		}
-		return name != ""
+		return event.ObjectConnection, verbOf(name)
+	case "nf_tables":
+		return ruleMeaning(name), verbOf(name)
 	}
-	return strings.HasPrefix(name, "GET")
+	return "", ""
+}
+
+// verbOf reads how the names of messages of nf_tables and conntrack begin.
+func verbOf(name string) event.Verb {
+	for _, known := range []struct {
+		prefix string
+		verb   event.Verb
+	}{{"NEW", event.VerbAdd}, {"DEL", event.VerbDelete}, {"DESTROY", event.VerbDelete}, {"GET", event.VerbQuery}} {
+		if strings.HasPrefix(name, known.prefix) {
+			return known.verb
+		}
+	}
+	return ""
+}
+
+// ruleMeaning reads how the names of messages of nf_tables end.
+func ruleMeaning(name string) event.Object {
+	name = strings.TrimSuffix(name, "_RESET")
+	for _, known := range []struct {
+		suffix string
+		object event.Object
+	}{
+		{"FLOWTABLE", event.ObjectFlowtable},
+		{"TABLE", event.ObjectTable}, {"CHAIN", event.ObjectChain}, {"RULE", event.ObjectRule},
+		{"SETELEM", event.ObjectElement}, {"SET", event.ObjectSet}, {"OBJ", event.ObjectStateful},
+		{"GEN", event.ObjectRuleset},
+	} {
+		if strings.HasSuffix(name, known.suffix) {
+			return known.object
+		}
+	}
+	return ""
+}
+
+// setMeaning is what a message of ipset is about and does (ipset(8)).
+func setMeaning(name string) (event.Object, event.Verb) {
+	switch name {
+	case "CREATE":
+		return event.ObjectSet, event.VerbAdd
+	case "DESTROY":
+		return event.ObjectSet, event.VerbDelete
+	case "RENAME", "SWAP":
+		return event.ObjectSet, event.VerbChange
+	case "ADD":
+		return event.ObjectElement, event.VerbAdd
+	case "DEL", "FLUSH":
+		return event.ObjectElement, event.VerbDelete
+	case "TEST":
+		return event.ObjectElement, event.VerbQuery
+	case "":
+		return "", ""
+	}
+	return event.ObjectSet, event.VerbQuery
 }
 
 // netfilter reads a message to the packet filter: a struct nfgenmsg and attributes. The
@@ -66,10 +126,15 @@ func netfilter(q *event.Request, m netlink.Message) {
 		name = s.messages[n]
 		q.Name = s.prefix + name
 	}
-	q.Protocol, q.Query = s.protocol, s.query(name)
-	// The same bit means something else where nothing is made.
-	makes := strings.HasPrefix(name, "NEW") || s.protocol == "ipset" && (name == "CREATE" || name == "ADD")
-	q.Exclusive = makes && m.Header.Flags&netlink.Excl != 0
+	q.Protocol = s.protocol
+	q.Object, q.Verb = s.meaning(name)
+	if q.Verb == event.VerbAdd {
+		// The bits mean something else where nothing is made.
+		q.Exclusive = m.Header.Flags&netlink.Excl != 0
+		if q.Protocol == "nf_tables" && m.Header.Flags&netlink.Replace != 0 {
+			q.Verb = event.VerbChange
+		}
+	}
 	var head unix.Nfgenmsg
 	rest, ok := fixed(m.Data, &head)
 	if !ok {
@@ -80,10 +145,10 @@ func netfilter(q *event.Request, m netlink.Message) {
 		case s.protocol == "ipset" && at == 2: // IPSET_ATTR_SETNAME
 			q.Table = foreign(ad.Bytes(), 32)
 		// Every object of nf_tables begins with the name of its table.
-		case s.protocol == "nf_tables" && at == unix.NFTA_TABLE_NAME && !strings.HasSuffix(name, "GEN"):
+		case s.protocol == "nf_tables" && at == unix.NFTA_TABLE_NAME && q.Object != event.ObjectRuleset:
 			q.Table = foreign(ad.Bytes(), 128)
-		case strings.HasSuffix(q.Name, "CHAIN") && at == unix.NFTA_CHAIN_NAME,
-			strings.HasPrefix(q.Name, "NFT_MSG_") && strings.Contains(q.Name, "RULE") && at == unix.NFTA_RULE_CHAIN:
+		case q.Object == event.ObjectChain && at == unix.NFTA_CHAIN_NAME,
+			q.Object == event.ObjectRule && at == unix.NFTA_RULE_CHAIN:
 			q.Chain = foreign(ad.Bytes(), 128)
 		}
 	})

@@ -66,7 +66,7 @@ func (in *interior) redact(process event.Process, body event.Body) {
 		for _, name := range []*string{&b.Interface.Name, &b.Interface.Peer, &b.Interface.Kind, &b.Table, &b.Chain} {
 			*name = object(known, *name)
 		}
-		if b.Query && !known.Argument(b.Interface.Name) { // what is asked for need not be there
+		if b.Query() && !known.Argument(b.Interface.Name) { // what is asked for need not be there
 			b.Interface.Name = known.Word(b.Interface.Name)
 		}
 	case *event.Link: // it is there, and anybody can see it

@@ -9,13 +9,23 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// objects are what rtnetlink knows, by the number of their group of four messages:
-// (RTM_NEWLINK - RTM_BASE) / 4 is 0 (include/uapi/linux/rtnetlink.h).
-func objects() []string {
-	return []string{
-		"LINK", "ADDR", "ROUTE", "NEIGH", "RULE", "QDISC", "TCLASS", "TFILTER", "ACTION", "PREFIX",
-		"MULTICAST", "ANYCAST", "NEIGHTBL", "NDUSEROPT", "ADDRLABEL", "DCB", "NETCONF", "MDB", "NSID",
-		"STATS", "CACHEREPORT", "CHAIN", "NEXTHOP", "LINKPROP", "VLAN", "NEXTHOPBUCKET", "TUNNEL",
+// group is one of rtnetlink's groups of four messages: NEW, DEL, GET and SET.
+type group struct {
+	name   string
+	object event.Object
+}
+
+// groups are those of rtnetlink, by number: (RTM_NEWLINK - RTM_BASE) / 4 is 0
+// (include/uapi/linux/rtnetlink.h). Those that plugins do not ask about have no object.
+func groups() []group {
+	return []group{
+		{"LINK", event.ObjectLink}, {"ADDR", event.ObjectAddress}, {"ROUTE", event.ObjectRoute},
+		{"NEIGH", event.ObjectNeighbor}, {"RULE", event.ObjectRule}, {"QDISC", event.ObjectQdisc},
+		{"TCLASS", event.ObjectClass}, {"TFILTER", event.ObjectFilter}, {"ACTION", event.ObjectAction},
+		{"PREFIX", ""}, {"MULTICAST", ""}, {"ANYCAST", ""}, {"NEIGHTBL", ""}, {"NDUSEROPT", ""}, {"ADDRLABEL", ""},
+		{"DCB", ""}, {"NETCONF", ""}, {"MDB", event.ObjectMDB}, {"NSID", event.ObjectNetNS}, {"STATS", ""},
+		{"CACHEREPORT", ""}, {"CHAIN", event.ObjectChain}, {"NEXTHOP", event.ObjectNextHop}, {"LINKPROP", event.ObjectLink},
+		{"VLAN", event.ObjectVLAN}, {"NEXTHOPBUCKET", event.ObjectNextHop}, {"TUNNEL", ""},
 	}
 }
 
@@ -31,10 +41,14 @@ const (
 func (in *interior) rtnetlink(q *event.Request, r record, m netlink.Message) {
 	n := int(m.Header.Type) - unix.RTM_BASE
 	verb := n & 3
-	if all := objects(); n/4 < len(all) {
-		q.Name = "RTM_" + [...]string{"NEW", "DEL", "GET", "SET"}[verb] + all[n/4]
+	if all := groups(); n/4 < len(all) {
+		q.Name = "RTM_" + [...]string{"NEW", "DEL", "GET", "SET"}[verb] + all[n/4].name
+		q.Object = all[n/4].object
 	}
-	q.Query = verb == verbGet
+	q.Verb = [...]event.Verb{event.VerbChange, event.VerbDelete, event.VerbQuery, event.VerbChange}[verb]
+	if verb == verbNew && m.Header.Flags&(netlink.Create|netlink.Excl) != 0 {
+		q.Verb = event.VerbAdd
+	}
 	q.Exclusive = verb == verbNew && m.Header.Flags&netlink.Excl != 0
 	switch m.Header.Type - netlink.HeaderType(verb) {
 	case unix.RTM_NEWLINK:
@@ -44,7 +58,7 @@ func (in *interior) rtnetlink(q *event.Request, r record, m netlink.Message) {
 	case unix.RTM_NEWROUTE:
 		route(q, m.Data)
 	case unix.RTM_NEWNEIGH:
-		neighbour(q, m.Data)
+		neighbor(q, m.Data)
 	case unix.RTM_NEWRULE:
 		rule(q, m.Data)
 	case unix.RTM_NEWQDISC, unix.RTM_NEWTCLASS, unix.RTM_NEWTFILTER:
@@ -72,7 +86,7 @@ func route(q *event.Request, data []byte) {
 		return
 	}
 	table := uint32(m.Table)
-	if !q.Query || m.Dst_len > 0 {
+	if q.Verb != event.VerbQuery || m.Dst_len > 0 {
 		q.Route = "default"
 	}
 	attributes(rest, func(ad *netlink.AttributeDecoder) {
@@ -113,8 +127,8 @@ func way(q *event.Request, ad *netlink.AttributeDecoder) {
 	}
 }
 
-// neighbour reads a struct ndmsg with its attributes (rtnetlink(7)).
-func neighbour(q *event.Request, data []byte) {
+// neighbor reads a struct ndmsg with its attributes (rtnetlink(7)).
+func neighbor(q *event.Request, data []byte) {
 	var m unix.NdMsg
 	rest, ok := fixed(data, &m)
 	if !ok {

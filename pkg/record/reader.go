@@ -159,7 +159,7 @@ func (r *Reader) next() (event.Event, error) {
 		return event.Event{}, err
 	}
 	whole := line[len(line)-1] == '\n'
-	e, err := decode(line)
+	e, err := decode(line, r.header.Version)
 	switch {
 	case err != nil && !whole && !json.Valid(line):
 		if r.lines.Err() == nil {
@@ -204,16 +204,16 @@ func (r *Reader) ending() error {
 	return fmt.Errorf("%s: read the recording: %w", place(r.name, r.line+1), err)
 }
 
-// decode reads one line. The body is nil if the line is an event of a kind that
+// decode reads one line of a recording of that version. The body is nil if the line is an event of a kind that
 // this cniscope does not know.
-func decode(line []byte) (e event.Event, err error) {
+func decode(line []byte, version int) (e event.Event, err error) {
 	kind, raw, quick := split(line, &e.Time)
 	if quick && event.New(kind) != nil {
-		if e.Body, err = decodeBody(kind, raw); err == nil {
+		if e.Body, err = decodeBody(kind, raw, version); err == nil {
 			return e, nil
 		}
 	}
-	return decodeAny(line)
+	return decodeAny(line, version)
 }
 
 // split takes a line apart that is as the Writer writes it, which nearly all are: to read
@@ -239,12 +239,16 @@ func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
 	return string(rest[:colon]), rest[colon+2:], true
 }
 
-func decodeBody(kind string, raw []byte) (event.Body, error) {
+func decodeBody(kind string, raw []byte, version int) (event.Body, error) {
 	body := event.New(kind)
 	if len(raw) > MaxEvent && kind != "networks" && kind != "sandbox" {
 		return nil, fmt.Errorf("%s: longer than %d bytes", kind, MaxEvent)
 	}
-	if err := json.Unmarshal(raw, body); err != nil {
+	decode := json.Unmarshal
+	if version == 1 {
+		decode = decode1
+	}
+	if err := decode(raw, body); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	clean(body)
@@ -252,7 +256,7 @@ func decodeBody(kind string, raw []byte) (event.Body, error) {
 }
 
 // decodeAny reads any line that is JSON.
-func decodeAny(line []byte) (event.Event, error) {
+func decodeAny(line []byte, version int) (event.Event, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
 		return event.Event{}, err
@@ -276,7 +280,7 @@ func decodeAny(line []byte) (event.Event, error) {
 		if e.Body != nil {
 			return event.Event{}, errors.New("it is two events in one")
 		}
-		body, err := decodeBody(kind, raw)
+		body, err := decodeBody(kind, raw, version)
 		if err != nil {
 			return event.Event{}, err
 		}

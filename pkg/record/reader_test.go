@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	head = `{"cniscope":"recording","version":1,"writer":"0.1.0","clock":{"mono":1,"wall":2}}` + "\n"
+	head = `{"cniscope":"recording","version":2,"writer":"0.1.0","clock":{"mono":1,"wall":2}}` + "\n"
 	tick = `{"t":1,"tick":{}}` + "\n"
 )
 
@@ -32,7 +32,7 @@ func TestNotARecording(t *testing.T) {
 		"half a header":       {head[:30], ErrNotRecording, "cniscope record"},
 		"a header of numbers": {`{"cniscope":"recording","version":1,"writer":7}` + "\n", ErrNotRecording, "header"},
 		"options of a list":   {`{"cniscope":"recording","version":1,"options":[1]}` + "\n", ErrNotRecording, "options"},
-		"newer":               {`{"cniscope":"recording","version":2,"clock":"noon"}` + "\n", ErrNewer, "read it with a newer one"},
+		"newer":               {`{"cniscope":"recording","version":3,"clock":"noon"}` + "\n", ErrNewer, "read it with a newer one"},
 		"half of gzip":        {"\x1f\x8b\x08", ErrNotRecording, "unexpected EOF"},
 		"one long line":       {strings.Repeat("x", MaxLine+1), ErrNotRecording, "token too long"},
 	}
@@ -244,10 +244,12 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		got, err := decode(line)
-		want, wrong := decodeAny(line)
-		if (err == nil) != (wrong == nil) || err == nil && !reflect.DeepEqual(got, want) {
-			t.Fatalf("%q: %+v %v, want %+v %v", line, got, err, want, wrong)
+		for version := 1; version <= Version; version++ {
+			got, err := decode(line, version)
+			want, wrong := decodeAny(line, version)
+			if (err == nil) != (wrong == nil) || err == nil && !reflect.DeepEqual(got, want) {
+				t.Fatalf("%q: %+v %v, want %+v %v", line, got, err, want, wrong)
+			}
 		}
 	})
 }

@@ -5,13 +5,13 @@
 // A recording is text, one JSON object a line, optionally gzipped. The first line
 // is the Header, every other line one event:
 //
-//	{"cniscope":"recording","version":1,"writer":"0.1.0","kernel":"6.12.9", … }
+//	{"cniscope":"recording","version":2,"writer":"0.1.0","kernel":"6.12.9", … }
 //	{"t":81230111,"exec":{"process":"…","pid":4711,"file":"/opt/cni/bin/bridge", … }}
 //	{"t":81270950,"exit":{"process":"…","code":1}}
 //
 // The version says what a reader must understand. New kinds of events and new
 // fields do not change it: a reader skips and counts the kinds it does not know,
-// and ignores fields.
+// and ignores fields. Recordings of version 1 are converted on reading (version1.go).
 //
 // A recording comes from elsewhere, with a bug report perhaps, so the reader
 // trusts nothing in it: lines, events and what it unpacks to are bounded, and every
@@ -22,7 +22,7 @@ import "encoding/json"
 
 // Version is the version of the format that this package writes, and the newest
 // that it reads.
-const Version = 1
+const Version = 2
 
 // MaxLine is the longest line of a recording in bytes, its line feed included. The
 // longest events are those of a large CNI folder or of a pod with many labels, and

@@ -78,7 +78,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Format, want.Version = "recording", 1
+	want.Format, want.Version = "recording", Version
 	if got := r.Header(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("wrote %+v\n read %+v", want, got)
 	}

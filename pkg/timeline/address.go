@@ -58,7 +58,7 @@ func (im *Image) asked(a *event.Address, now int64) int64 {
 	}
 	for i := range slices.Backward(im.Inside.Requests) {
 		r := &im.Inside.Requests[i]
-		if r.Name == "RTM_NEWADDR" && bare(r.Address) == bare(a.Address) && r.NetNS.Key == a.NetNS.Key &&
+		if r.Object == event.ObjectAddress && (r.Verb == event.VerbAdd || r.Verb == event.VerbChange) && bare(r.Address) == bare(a.Address) && r.NetNS.Key == a.NetNS.Key &&
 			(r.Interface.Index == a.Index || r.Interface.Index == 0) {
 			return r.When.Start
 		}

@@ -42,17 +42,29 @@ func inVain(errno string) func(*event.Wait) { return func(w *event.Wait) { w.Err
 
 func pid(n uint32) func(*event.Exec) { return func(e *event.Exec) { e.PID = n } }
 
+// meanings are what the requests of these tests are about and do.
+var meanings = map[string]event.Request{
+	"RTM_NEWLINK":      {Object: event.ObjectLink, Verb: event.VerbAdd},
+	"RTM_GETLINK":      {Object: event.ObjectLink, Verb: event.VerbQuery},
+	"RTM_NEWADDR":      {Object: event.ObjectAddress, Verb: event.VerbAdd},
+	"RTM_NEWROUTE":     {Object: event.ObjectRoute, Verb: event.VerbAdd},
+	"RTM_DELROUTE":     {Object: event.ObjectRoute, Verb: event.VerbDelete},
+	"RTM_GETRULE":      {Object: event.ObjectRule, Verb: event.VerbQuery},
+	"NFT_MSG_NEWCHAIN": {Object: event.ObjectChain, Verb: event.VerbAdd},
+	"NFT_MSG_NEWRULE":  {Object: event.ObjectRule, Verb: event.VerbAdd},
+}
+
 // ask tells that a process sent the kernel a request that took until end.
 func (s *story) ask(start, end int64, process, name string, change ...func(*event.Request)) *story {
-	r := &event.Request{Process: event.Process(process), Start: start * ms, Protocol: "rtnetlink", Name: name, NetNS: event.Namespace{Key: "host"}}
+	r := meanings[name]
+	r.Process, r.Start, r.Protocol, r.Name, r.NetNS.Key = event.Process(process), start*ms, "rtnetlink", name, "host"
 	for _, f := range change {
-		f(r)
+		f(&r)
 	}
-	return s.at(end, r)
+	return s.at(end, &r)
 }
 
 func sequence(n uint32) func(*event.Request) { return func(r *event.Request) { r.Sequence = n } }
-func query(r *event.Request)                 { r.Query = true }
 func exclusive(r *event.Request)             { r.Exclusive = true }
 func times(n int) func(*event.Request)       { return func(r *event.Request) { r.Count = n } }
 

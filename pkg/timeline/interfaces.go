@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -34,14 +33,14 @@ const interfacesMax = 256
 // learn takes what a request says of an interface that has an index and a name.
 func (n interfaces) learn(r *Request) {
 	i := r.Interface
-	if !strings.HasSuffix(r.Name, "LINK") || i.Index == 0 || len(n) >= interfacesMax {
+	if r.Object != event.ObjectLink || i.Index == 0 || len(n) >= interfacesMax {
 		return
 	}
 	if i.Name != "" {
 		n[n.key(r.NetNS.Key, i.Index)] = i.Name
 	}
 	// It keeps its index where it is moved to, unless that is taken there.
-	if name := n.name(r.NetNS.Key, i.Index); name != "" && i.NetNS.Key != "" && !r.Query {
+	if name := n.name(r.NetNS.Key, i.Index); name != "" && i.NetNS.Key != "" && !r.Query() {
 		if to := n.key(i.NetNS.Key, i.Index); n[to] == "" {
 			n[to] = name
 		}

@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -41,7 +40,7 @@ func (r *Request) Failed() bool {
 	case "EEXIST":
 		return !r.Exclusive
 	case "ENOENT", "ESRCH", "ENODEV", "ENXIO", "EADDRNOTAVAIL":
-		return !r.Query && !strings.Contains(r.Name, "DEL")
+		return r.Verb != event.VerbQuery && r.Verb != event.VerbDelete
 	}
 	return true
 }
@@ -54,7 +53,7 @@ func (t *Timeline) request(now int64, r *event.Request) {
 	im := p.current()
 	in, kept := im.inside(), Request{Request: r, When: im.within(r.Start, now), Attribution: p.doing}
 	tally := &in.Changes
-	if r.Query {
+	if r.Query() {
 		tally = &in.Queries
 	}
 	d := kept.When.took()
@@ -71,7 +70,7 @@ func (t *Timeline) request(now int64, r *event.Request) {
 		kept.Answer = p.answers[i]
 		p.answers = slices.Delete(p.answers, i, i+1)
 	}
-	if r.Query && kept.When.took() < int64(t.options.MinSpan) {
+	if r.Query() && kept.When.took() < int64(t.options.MinSpan) {
 		return
 	}
 	if t.room(p, "requests") {

@@ -35,7 +35,7 @@ func TestRequests(t *testing.T) {
 	}{
 		"changes are kept, queries if they take long": {
 			func(s *story) {
-				s.ask(1, 1, "b", "RTM_GETLINK", query).ask(2, 2, "b", "RTM_NEWLINK").ask(3, 9, "b", "RTM_GETRULE", query)
+				s.ask(1, 1, "b", "RTM_GETLINK").ask(2, 2, "b", "RTM_NEWLINK").ask(3, 9, "b", "RTM_GETRULE")
 			},
 			"RTM_NEWLINK 2-2\nRTM_GETRULE 3-9",
 		},
@@ -72,7 +72,7 @@ func TestRequests(t *testing.T) {
 		},
 		"a query that is not kept tells it, too": {
 			func(s *story) {
-				s.ask(1, 1, "b", "RTM_GETLINK", query, about(7, "eth0")).ask(2, 2, "b", "RTM_NEWADDR", about(7, ""))
+				s.ask(1, 1, "b", "RTM_GETLINK", about(7, "eth0")).ask(2, 2, "b", "RTM_NEWADDR", about(7, ""))
 			},
 			"RTM_NEWADDR 2-2 on eth0",
 		},
@@ -104,7 +104,7 @@ func TestRequests(t *testing.T) {
 func TestRequestsAreCounted(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge").
 		ask(1, 3, "b", "RTM_NEWLINK", times(3)).ask(1, 3, "b", "RTM_NEWADDR"). // one system call
-		ask(5, 5, "b", "RTM_GETLINK", query).ask(6, 7, "b", "RTM_GETLINK", query).exit(50, "b").tick(2000)
+		ask(5, 5, "b", "RTM_GETLINK").ask(6, 7, "b", "RTM_GETLINK").exit(50, "b").tick(2000)
 	in := s.inside("bridge")
 	if in.Changes != (Tally{4, 2 * ms}) || in.Queries != (Tally{2, 1 * ms}) {
 		t.Errorf("changes %v, queries %v", in.Changes, in.Queries)

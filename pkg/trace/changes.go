@@ -19,7 +19,7 @@ func (i *insider) changes() {
 	groups := map[string]*group{}
 	for at := range requests {
 		r := &requests[at]
-		if r.Query {
+		if r.Query() {
 			if i.long(r.When) {
 				i.request(i.where, r)
 			}
@@ -50,7 +50,7 @@ func (i *insider) group(requests []timeline.Request, key string) *group {
 	first := &requests[0]
 	when, n := first.When, 0
 	for at := range requests {
-		if r := &requests[at]; !r.Query && interfaceOf(r) == key {
+		if r := &requests[at]; !r.Query() && interfaceOf(r) == key {
 			when.Start, when.End = min(when.Start, r.When.Start), max(when.End, r.When.End)
 			n += max(1, r.Count)
 		}

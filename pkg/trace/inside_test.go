@@ -48,7 +48,7 @@ func busy(change ...func(*timeline.Operation)) *timeline.Operation {
 				request("RTM_NEWLINK", between(12, 13), named("eth0")),
 				request("RTM_NEWLINK", between(13, 19), named("cni0")),
 				request("RTM_NEWADDR", between(20, 21), named("eth0"), func(r *timeline.Request) { r.Address = "10.22.0.5/16" }, refused("EEXIST", "")),
-				request("RTM_GETRULE", between(21, 29), func(r *timeline.Request) { r.Query = true }),
+				request("RTM_GETRULE", between(21, 29), func(r *timeline.Request) { r.Verb = event.VerbQuery }),
 				request("NFT_MSG_NEWRULE", between(22, 22), func(r *timeline.Request) { r.Table, r.Count = "nat", 9 }),
 			},
 			Settings: []timeline.Setting{

@@ -232,7 +232,7 @@ func (all Sandboxes) learn(id string, body event.Body) {
 	case *event.Enter:
 		s.spaces = more(s.spaces, b.NetNS.Key)
 	case *event.Request:
-		if b.Name != "RTM_NEWLINK" || b.Interface.Kind == "" {
+		if b.Object != event.ObjectLink || b.Verb != event.VerbAdd || b.Interface.Kind == "" {
 			return
 		}
 		for _, name := range []string{b.Interface.Name, b.Interface.Peer} {

@@ -24,7 +24,7 @@ func TestWhatNamesASandbox(t *testing.T) {
 	all.Begin(&event.Call{ContainerID: idTwo, NetNS: "/run/netns/cni-0bdc", IfName: "eth0", Pod: event.Pod{Name: "web-1"}}, false)
 	all.Begin(&event.Call{ContainerID: "by-hand", NetNS: "/run/netns/c1", IfName: "eth0"}, false)
 	all.learn(idOne, &event.Enter{NetNS: event.Namespace{Key: "7", Label: "4026532000"}})
-	all.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "eth0", Kind: "veth", Peer: "veth1a2b3c"}})
+	all.learn(idOne, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: "eth0", Kind: "veth", Peer: "veth1a2b3c"}})
 	all.learn(idTwo, &event.Result{IPs: []string{"10.1.0.7/16", "fd00::7/64"}})
 	for text, want := range map[string][]string{
 		"--id=" + idOne:                          {idOne},
@@ -92,7 +92,7 @@ func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 		for _, netns := range []string{"/proc/4711/ns/net", "/run/netns/net", "/run/netns/nat", "net", "/", "", "/var/run/netns/default", "//proc//1/ns//net"} {
 			all := Sandboxes{}
 			all.Begin(&event.Call{ContainerID: idTwo, NetNS: netns, IfName: pod, Pod: event.Pod{Namespace: "bank", Name: pod}}, false)
-			all.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: pod, Kind: "veth", Peer: "host-" + pod}})
+			all.learn(idTwo, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: pod, Kind: "veth", Peer: "host-" + pod}})
 			all.learn(idTwo, &event.Result{IPs: []string{"0.0.0.0/0", "127.0.0.1/8", "fe80::1/64"}})
 			for _, args := range ordinary {
 				if got := all.Mentions([]event.Namespace{{}}, []string{"127.0.0.1", "0.0.0.0/0", "fe80::1", "10.1.0.1/16"}, args...); len(got) != 0 {
@@ -111,8 +111,8 @@ func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 	for _, name := range []string{"eth0", chosen} { // by the shim, and by its delegate
 		all.Begin(&event.Call{ContainerID: idOne, IfName: name}, false)
 	}
-	all.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3c"}})
-	all.learn(idOne, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "veth4d5e6f", Kind: "veth", Peer: chosen}})
+	all.learn(idOne, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3c"}})
+	all.learn(idOne, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: "veth4d5e6f", Kind: "veth", Peer: chosen}})
 	for name, want := range map[string][]string{chosen: nil, "veth1a2b3c": {idOne}, "veth4d5e6f": {idOne}} {
 		if got := all.Mentions(nil, nil, name); !slices.Equal(got, want) {
 			t.Errorf("%s mentions %v, want %v", name, got, want)
@@ -122,7 +122,7 @@ func TestAnInterfaceThatItsOwnerNamedIsNoEvidence(t *testing.T) {
 		all.Begin(&event.Call{ContainerID: idTwo, IfName: fmt.Sprintf("net%d", i)}, false)
 	}
 	all.Begin(&event.Call{ContainerID: idTwo, IfName: chosen}, false)
-	all.learn(idTwo, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3d"}})
+	all.learn(idTwo, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: chosen, Kind: "veth", Peer: "veth1a2b3d"}})
 	if got := all.Mentions(nil, nil, chosen); len(got) != 0 {
 		t.Errorf("%s, one of many, mentions %v", chosen, got)
 	}
@@ -136,7 +136,7 @@ func TestWhatIsSharedNamesNobody(t *testing.T) {
 		all.Begin(&event.Call{ContainerID: id}, false)
 		all.learn(id, &event.Result{IPs: []string{"10.1.0.7/16"}})
 		all.learn(id, &event.Enter{NetNS: shared})
-		all.learn(id, &event.Request{Name: "RTM_NEWLINK", Interface: event.Interface{Name: "cali0123456789a", Kind: "veth"}})
+		all.learn(id, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: "cali0123456789a", Kind: "veth"}})
 	}
 	if got := all.Mentions([]event.Namespace{shared}, []string{"10.1.0.7"}, "cali0123456789a"); len(got) != 0 {
 		t.Errorf("%v", got)

@@ -1,0 +1,89 @@
+package record
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Version 1 is what cniscope wrote before it was first released. All that is known of it
+// stands in this file, which decodeBody asks; both may go once nobody has such a recording.
+
+// decode1 reads the body of an event of version 1 into one of today; it takes the place of
+// json.Unmarshal.
+func decode1(raw []byte, body any) error {
+	r, is := body.(*event.Request)
+	if !is {
+		return json.Unmarshal(raw, body)
+	}
+	old := struct {
+		*event.Request
+		Query bool `json:"query"`
+	}{Request: r}
+	if err := json.Unmarshal(raw, &old); err != nil {
+		return err
+	}
+	r.Object, r.Verb = meaning1(r)
+	if old.Query {
+		r.Verb = event.VerbQuery
+	}
+	return nil
+}
+
+// objects1 are the objects by how the names of messages end, without what stands before the
+// verb in them, and the verb.
+var objects1 = map[string]event.Object{
+	"LINK": event.ObjectLink, "LINKPROP": event.ObjectLink, "ADDR": event.ObjectAddress, "ROUTE": event.ObjectRoute,
+	"NEIGH": event.ObjectNeighbor, "RULE": event.ObjectRule, "QDISC": event.ObjectQdisc, "TCLASS": event.ObjectClass,
+	"TFILTER": event.ObjectFilter, "ACTION": event.ObjectAction, "MDB": event.ObjectMDB, "NSID": event.ObjectNetNS,
+	"NEXTHOP": event.ObjectNextHop, "NEXTHOPBUCKET": event.ObjectNextHop, "VLAN": event.ObjectVLAN,
+	"TABLE": event.ObjectTable, "CHAIN": event.ObjectChain, "SET": event.ObjectSet, "SETELEM": event.ObjectElement,
+	"OBJ": event.ObjectStateful, "GEN": event.ObjectRuleset, "FLOWTABLE": event.ObjectFlowtable,
+}
+
+// meaning1 is what a request of version 1 is about, and what it does unless it asks, which
+// its name alone says.
+func meaning1(r *event.Request) (event.Object, event.Verb) {
+	switch r.Protocol {
+	case "rtnetlink", "nf_tables":
+		return named1(r)
+	case "iptables", "ip6tables":
+		return event.ObjectTable, event.VerbChange
+	case "nft_compat":
+		return event.ObjectExtension, ""
+	}
+	object := map[string]event.Object{"ioctl": event.ObjectLink, "ipset": event.ObjectSet, "conntrack": event.ObjectConnection}[r.Protocol]
+	switch {
+	case object == "":
+		return "", ""
+	case strings.HasSuffix(r.Name, "_CMD_ADD"), strings.HasSuffix(r.Name, "_CMD_DEL"):
+		object = event.ObjectElement
+	}
+	switch {
+	case strings.Contains(r.Name, "DEL"), strings.HasSuffix(r.Name, "_DESTROY"):
+		return object, event.VerbDelete
+	case strings.Contains(r.Name, "ADD"), strings.HasSuffix(r.Name, "_CREATE"), strings.HasSuffix(r.Name, "_NEW"):
+		return object, event.VerbAdd
+	}
+	return object, event.VerbChange
+}
+
+// named1 reads "RTM_NEWLINK" and "NFT_MSG_NEWRULE".
+func named1(r *event.Request) (event.Object, event.Verb) {
+	name := strings.TrimPrefix(strings.TrimPrefix(r.Name, "RTM_"), "NFT_MSG_")
+	for prefix, verb := range map[string]event.Verb{
+		"NEW": event.VerbAdd, "SET": event.VerbChange, "DEL": event.VerbDelete, "DESTROY": event.VerbDelete, "GET": event.VerbQuery,
+	} {
+		rest, has := strings.CutPrefix(strings.TrimSuffix(name, "_RESET"), prefix)
+		object := objects1[rest]
+		switch {
+		case !has || object == "":
+			continue
+		case object == event.ObjectLink && verb == event.VerbAdd && !r.Exclusive && r.Interface.Kind == "":
+			verb = event.VerbChange // of one that is there
+		}
+		return object, verb
+	}
+	return "", ""
+}

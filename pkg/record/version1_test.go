@@ -1,0 +1,42 @@
+package record
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// TestVersion1 reads a line of each kind as version 1 wrote it, of real nodes, and compares
+// what version 2 writes of it. The first file is never written anew.
+func TestVersion1(t *testing.T) {
+	r, err := Open("testdata/version1.rec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	events, err := all(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rewrite(t, r.Header(), events)
+	want, err := os.ReadFile("testdata/version1-as-2.rec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		a, b := bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
+		for i := range min(len(a), len(b)) {
+			if !bytes.Equal(a[i], b[i]) {
+				t.Errorf("line %d is now\n%s\nand was\n%s", i+1, a[i], b[i])
+			}
+		}
+		t.Fatalf("%d lines, want %d", len(a), len(b))
+	}
+	for _, kind := range event.Kinds() {
+		if !bytes.Contains(want, []byte(`,"`+kind+`":{`)) {
+			t.Logf("no %s in it: it is younger than version 1", kind)
+		}
+	}
+}
