@@ -20,8 +20,12 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 )
+
+// feature is what is done without where the folder, or some of it, cannot be read.
+const feature = "CNI configuration"
 
 // Options are what a Source is made of. All may be left empty.
 type Options struct {
@@ -51,6 +55,12 @@ func New(o Options) *Source {
 	}
 	return &Source{dir: o.Dir, log: o.Log, pace: pace{settle: 200 * time.Millisecond, look: time.Minute}}
 }
+
+// Name is "cniconf".
+func (*Source) Name() string { return "cniconf" }
+
+// Stats names what may be missing; nothing is counted.
+func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
 // Run reads the folder until ctx is done, and returns nil then. The sink is told
 // all networks at first (none, perhaps) and whenever they have changed, and what
@@ -84,10 +94,10 @@ func (s *Source) tell(sink event.Sink, problems []error, trouble string) {
 		s.log.Warn("CNI configuration", "error", problem)
 	}
 	if trouble == "" {
-		sink(now(&event.Degraded{Feature: "CNI configuration", Restored: true, Reason: "all files can be read now"}))
+		sink(now(&event.Degraded{Feature: feature, Restored: true, Reason: "all files can be read now"}))
 		return
 	}
-	sink(now(&event.Degraded{Feature: "CNI configuration", Reason: trouble}))
+	sink(now(&event.Degraded{Feature: feature, Reason: trouble}))
 }
 
 // sum says the first of the problems, and how many there are.

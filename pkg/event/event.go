@@ -65,7 +65,8 @@ type Clock struct {
 
 // Lost says that the source could not deliver something.
 type Lost struct {
-	// Source is who lost it: "probe", "nri".
+	// Source is who lost it: "probe", "nri", "relay", or "recording" where whoever recorded
+	// beside a running cniscope was too slow.
 	Source string `json:"source"`
 	// Reason is a short fixed phrase: "ring full", "process table full", …
 	Reason string `json:"reason"`
@@ -75,6 +76,10 @@ type Lost struct {
 	// and then everything that was open at the time is touched.
 	Process Process `json:"process,omitempty"`
 }
+
+// OfProcesses tells whether events of processes may be among what was lost. NRI and the relay
+// tell of sandboxes only.
+func (l *Lost) OfProcesses() bool { return l.Source != "nri" && l.Source != "relay" }
 
 // Degraded says that a feature cannot be had here, once, by name.
 type Degraded struct {

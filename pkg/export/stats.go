@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
@@ -70,6 +71,34 @@ func (s Stats) Lost() uint64 {
 		n += d
 	}
 	return n
+}
+
+// Readings are the metrics that s is, at a moment.
+func (s Stats) Readings(now time.Time) []meter.Reading {
+	const destination = "destination"
+	failing := 0.0
+	if !s.FailingSince.IsZero() {
+		failing = max(0, now.Sub(s.FailingSince).Seconds())
+	}
+	all := []meter.Reading{
+		meter.Level("export_queue_operations", "Operations that wait for a destination, those on their way included.", s.Waiting, destination, s.Name),
+		meter.Level("export_queue_bytes", "What they hold.", s.WaitingBytes, destination, s.Name),
+		meter.Count("export_operations_sent_total", "Operations that have arrived.", s.Exported, destination, s.Name),
+		meter.Count("export_retries_total", "Requests that failed and were, or will be, sent again.", s.Retries, destination, s.Name),
+		meter.Count("export_spans_refused_total", "Spans that the destination refused of operations that it took.", s.RefusedSpans, destination, s.Name),
+		meter.Count("export_panics_total", "Panics of an exporter that were survived.", s.Panics, destination, s.Name),
+		meter.Level("export_failing_seconds", "For how long nothing has arrived although it was tried; 0 while all is well.", failing, destination, s.Name),
+	}
+	reasons := []Reason{Full, Rejected, TooLarge, Closed}
+	if disk := s.Spool; disk != nil {
+		reasons = append(reasons, SpoolFull, SpoolOld, Damaged)
+		all = append(all,
+			meter.Count("spool_operations_written_total", "Operations that were written to the spool.", s.Spooled, destination, s.Name),
+			meter.Count("spool_operations_unwritten_total", "Operations that could not be written, and waited in memory.", s.Unspooled, destination, s.Name),
+			meter.Level("spool_bytes", "What the spool holds, exported or not.", disk.Bytes, destination, s.Name),
+			meter.Level("spool_waiting_bytes", "How much of that waits for the destination.", disk.Waiting, destination, s.Name))
+	}
+	return append(all, meter.ByReason("export_operations_dropped_total", "Kept operations that did not arrive.", s.Dropped, reasons, destination, s.Name)...)
 }
 
 // Stats returns a snapshot.

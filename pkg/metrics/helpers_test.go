@@ -7,17 +7,22 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/relay"
+	"github.com/cniscope/cniscope/pkg/runtime"
+	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
@@ -37,31 +42,32 @@ var (
 // busy is a node in the middle of things: every metric has something to say.
 func busy() Snapshot {
 	return Snapshot{
-		LogLost: map[string]uint64{"limit": 3, "reader": 0},
-		Now:     int64(100 * time.Second), Time: now,
+		Now:      int64(100 * time.Second),
 		InFlight: []timeline.Flight{{Command: "ADD", Start: int64(70 * time.Second)}, {Command: "ADD", Start: int64(90 * time.Second)}},
 		Timeline: timeline.Stats{Late: 3, Refused: 1, Orphaned: 2},
-		Exports: []export.Stats{
-			{
+		Readings: slices.Concat(
+			meter.ByReason("log_lines_lost_total", "Log lines that were not written: too many of one text, or a reader that does not keep up.", map[string]uint64{"limit": 3, "reader": 0}, nil),
+			export.Stats{
 				Name: "otlp", Waiting: 7, WaitingBytes: 7000, Exported: 40, Retries: 5, RefusedSpans: 2, Dropped: map[export.Reason]uint64{export.Full: 4}, FailingSince: now.Add(-time.Minute),
 				Spool: &spool.Stats{Bytes: 9000, Waiting: 5000}, Spooled: 46, Unspooled: 1,
-			},
-			{Name: "file", Exported: 47},
-		},
-		Probe: &probe.Stats{Tracked: 9, LongEnvironment: 1, Programs: map[string]probe.ProgramStats{
-			"exec": {Runs: 1000, Time: 2 * time.Millisecond}, "fork": {},
-		}},
-		Relay: &relay.Stats{Received: 9, Told: 12, Malformed: 1, Refused: map[relay.Refusal]uint64{relay.Stranger: 8, relay.NoRuntime: 1}, Forwarding: relay.Forwarding{
-			Waiting: 2, WaitingBytes: 900, Forwarded: 6, Retries: 3, Dropped: map[relay.Reason]uint64{relay.Full: 1},
-		}},
-		NRI: &nri.Stats{Sessions: 2, Received: 30, Handler: nri.Times{Max: 80 * time.Microsecond}},
+			}.Readings(now),
+			export.Stats{Name: "file", Exported: 47}.Readings(now),
+			probe.NewSource(probe.Options{}, nil).Stats().Readings,
+			probe.Stats{Tracked: 9, LongEnvironment: 1, Programs: map[string]probe.ProgramStats{
+				"exec": {Runs: 1000, Time: 2 * time.Millisecond}, "fork": {},
+			}}.Readings(),
+			relay.Counts{Received: 9, Told: 12, Malformed: 1, Refused: map[relay.Refusal]uint64{relay.Stranger: 8, relay.NoRuntime: 1}, Forwarding: relay.Forwarding{
+				Waiting: 2, WaitingBytes: 900, Forwarded: 6, Retries: 3, Dropped: map[relay.Reason]uint64{relay.Full: 1},
+			}}.Readings(),
+			nri.Counts{Sessions: 2, Received: 30, Handler: nri.Times{Max: 80 * time.Microsecond}}.Readings(),
+		),
 	}
 }
 
 func newTest(look func() Snapshot) *Metrics {
 	return New(Options{
 		Version: "v1.2.3", Look: look, Log: slog.New(slog.DiscardHandler),
-		Features: []string{"nri", "runtime version", "CNI configuration"},
+		Sources: []source.Source{&nri.Plugin{}, &runtime.Source{}, &cniconf.Source{}, probe.NewSource(probe.Options{}, nil)},
 	})
 }
 

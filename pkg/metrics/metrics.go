@@ -21,6 +21,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
@@ -41,9 +42,9 @@ var gapBuckets = []float64{.06, .08, .1, .15, .25, .5, 1, 2.5, 5, 15}
 type Options struct {
 	// Version is cniscope's own.
 	Version string
-	// Features are those that are wanted here (event.Degraded names them). They count as
-	// working until the contrary is said.
-	Features []string
+	// Sources name the features that are wanted here, which count as working until the
+	// contrary is said, and the losses that they may report.
+	Sources []source.Source
 	// Look returns what is counted elsewhere. It is called at every scrape, from any
 	// goroutine. May be nil.
 	Look func() Snapshot
@@ -122,28 +123,29 @@ func New(o Options) *Metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
-		m.registry.MustRegister(newLooker(o.Look))
+		m.registry.MustRegister(looker{o.Look})
 	}
-	m.begin(o.Features)
+	m.begin(o.Sources)
 	return m
 }
 
 // begin makes the series that alerts ask for: of a counter that appears with its first
 // increment, that increment is never seen (Prometheus, increase()).
-func (m *Metrics) begin(features []string) {
+func (m *Metrics) begin(sources []source.Source) {
 	for _, command := range []string{"ADD", "DEL"} {
 		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock, outcomeOrdinary} {
 			m.causes.WithLabelValues(command, outcome)
 		}
 		m.hung.WithLabelValues(command)
 	}
-	for source, reasons := range map[string][]string{"probe": {"ring full", "process table full", "over quota"}, "nri": {"queue full"}} {
-		for _, reason := range reasons {
-			m.lost.WithLabelValues(source, word(reason))
+	for _, s := range sources {
+		stats := s.Stats()
+		for _, reason := range stats.Losses {
+			m.lost.WithLabelValues(s.Name(), word(reason))
 		}
-	}
-	for _, feature := range features {
-		m.features.WithLabelValues(word(feature)).Set(1)
+		for _, feature := range stats.Features {
+			m.features.WithLabelValues(word(feature)).Set(1)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func TestLifecycleArrives(t *testing.T) {
 	if runtime != "containerd v2.4.2" {
 		t.Errorf("the runtime calls itself %q", runtime)
 	}
-	s := p.Stats()
+	s := p.Counts()
 	if !s.Connected || s.RuntimePID != os.Getpid() || s.Sessions != 1 || s.Received != 4 || s.Dropped != 0 || s.Handler.Count != 3 {
 		t.Errorf("counts are wrong: connected %v, pid %d, sessions %d, received %d, dropped %d, handled %d",
 			s.Connected, s.RuntimePID, s.Sessions, s.Received, s.Dropped, s.Handler.Count)
@@ -116,7 +116,7 @@ func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dropped := p.Stats().Dropped
+	dropped := p.Counts().Dropped
 	if dropped < pods-queue-1 || dropped > pods-queue {
 		t.Errorf("%d dropped; want all but those in the queue and perhaps one in the sink", dropped)
 	}
@@ -164,7 +164,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the event after the panics", func() bool { return slices.Contains(phases(got.all()), "running new") })
-	if n := p.Stats().Panics; n != 2 {
+	if n := p.Counts().Panics; n != 2 {
 		t.Errorf("%d panics counted, want 2", n)
 	}
 }
@@ -183,7 +183,7 @@ func TestHandlerRecoversItsPanics(t *testing.T) {
 	if _, err := h.Synchronize(context.Background(), []*api.PodSandbox{pod("old")}, nil); err != nil {
 		t.Errorf("a panic fails the registration: %v", err)
 	}
-	if n := p.Stats().Panics; n != 2 {
+	if n := p.Counts().Panics; n != 2 {
 		t.Errorf("%d panics counted, want 2", n)
 	}
 }

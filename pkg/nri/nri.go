@@ -34,6 +34,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/source"
 )
 
 // What is used where Options are silent.
@@ -146,11 +148,14 @@ func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 	err := p.serve(ctx)
 	stopPump()
 	pump.Wait()
+	c := p.Counts()
+	p.options.Log.Info("NRI handlers, in which pods waited", "calls", c.Handler.Count, "p50", c.Handler.Quantile(0.5),
+		"p99", c.Handler.Quantile(0.99), "max", c.Handler.Max, "dropped", c.Dropped)
 	return err
 }
 
-// Stats is what the plugin counted since it was made.
-type Stats struct {
+// Counts is what the plugin counted since it was made.
+type Counts struct {
 	// Connected says whether the runtime knows us now.
 	Connected bool
 	// RuntimePID is the process at the other end of the connection; 0 if unknown.
@@ -166,9 +171,22 @@ type Stats struct {
 	Handler Times
 }
 
-// Stats returns the counts. It is safe for concurrent use.
-func (p *Plugin) Stats() Stats {
-	return Stats{
+// Name is "nri".
+func (*Plugin) Name() string { return "nri" }
+
+// Stats says whether the runtime knows us, and what was counted.
+func (p *Plugin) Stats() source.Stats {
+	counts := p.Counts()
+	s := source.Stats{State: "degraded", Features: []string{feature}, Losses: []string{queueFull}, Readings: counts.Readings()}
+	if counts.Connected {
+		s.State = "registered"
+	}
+	return s
+}
+
+// Counts returns a snapshot. It is safe for concurrent use.
+func (p *Plugin) Counts() Counts {
+	return Counts{
 		Connected:  p.connected.Load(),
 		RuntimePID: int(p.runtimePID.Load()),
 		Sessions:   p.sessions.Load(),
@@ -176,6 +194,15 @@ func (p *Plugin) Stats() Stats {
 		Dropped:    p.queue.dropped.Load(),
 		Panics:     p.panics.Load(),
 		Handler:    p.times.snapshot(),
+	}
+}
+
+// Readings are the metrics that c is.
+func (c Counts) Readings() []meter.Reading {
+	return []meter.Reading{
+		meter.Count("nri_sessions_total", "Registrations with the runtime.", c.Sessions),
+		meter.Count("nri_events_total", "Sandbox events that the runtime sent.", c.Received),
+		meter.Level("nri_handler_max_seconds", "The longest that a pod waited for one of cniscope's NRI handlers.", c.Handler.Max.Seconds()),
 	}
 }
 

@@ -98,7 +98,7 @@ func TestConfigureNeverFails(t *testing.T) {
 				t.Errorf("answered %v, %v", mask, err)
 			}
 			<-h.applied
-			if n := p.Stats().Panics; n != test.panics {
+			if n := p.Counts().Panics; n != test.panics {
 				t.Errorf("%d panics counted, want %d", n, test.panics)
 			}
 		})
@@ -185,5 +185,5 @@ func BenchmarkHandler(b *testing.B) {
 		_ = h.RunPodSandbox(ctx, pod)
 		answered()
 	}
-	b.ReportMetric(float64(p.Stats().Handler.Quantile(0.99)), "p99-ns")
+	b.ReportMetric(float64(p.Counts().Handler.Quantile(0.99)), "p99-ns")
 }

@@ -18,6 +18,12 @@ type queue struct {
 	wake    chan struct{}          // there is something to deliver or to report
 }
 
+// What this source may have to do without, and why it may lose events.
+const (
+	feature   = "nri"
+	queueFull = "queue full"
+)
+
 func newQueue(size int) queue {
 	return queue{events: make(chan event.Event, size), wake: make(chan struct{}, 1)}
 }
@@ -90,16 +96,16 @@ func (p *Plugin) drain(sink event.Sink) {
 // having gone or come back.
 func (p *Plugin) report(sink event.Sink, degraded *bool) {
 	if n := p.queue.lost.Swap(0); n > 0 {
-		p.deliver(sink, now(&event.Lost{Source: "nri", Reason: "queue full", Count: n}))
+		p.deliver(sink, now(&event.Lost{Source: p.Name(), Reason: queueFull, Count: n}))
 	}
 	trouble := p.queue.trouble.Load()
 	if (trouble != nil) == *degraded {
 		return
 	}
 	*degraded = trouble != nil
-	body := &event.Degraded{Feature: "nri", Restored: true, Reason: "the runtime's NRI answers again"}
+	body := &event.Degraded{Feature: feature, Restored: true, Reason: "the runtime's NRI answers again"}
 	if trouble != nil {
-		body = &event.Degraded{Feature: "nri", Reason: *trouble}
+		body = &event.Degraded{Feature: feature, Reason: *trouble}
 	}
 	p.deliver(sink, now(body))
 }

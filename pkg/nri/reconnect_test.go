@@ -102,7 +102,7 @@ func TestRuntimeIsKilled(t *testing.T) {
 	var got seen
 	p := start(t, Options{Socket: filepath.Join(dir, "nri.sock")}, got.sink)
 	<-p.Attempted()
-	if pid := p.Stats().RuntimePID; pid != first.cmd.Process.Pid {
+	if pid := p.Counts().RuntimePID; pid != first.cmd.Process.Pid {
 		t.Errorf("the runtime has pid %d, not %d", first.cmd.Process.Pid, pid)
 	}
 	first.run("1")
@@ -120,7 +120,7 @@ func TestRuntimeIsKilled(t *testing.T) {
 	if !slices.Equal(all, want) {
 		t.Fatalf("got %v, want %v", all, want)
 	}
-	if n := p.Stats().Sessions; n != 2 {
+	if n := p.Counts().Sessions; n != 2 {
 		t.Errorf("%d sessions, want 2", n)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -39,6 +40,12 @@ type Source struct {
 	Address string
 	Log     *slog.Logger
 }
+
+// Name is "ready".
+func (Source) Name() string { return "ready" }
+
+// Stats names what may be missing; nothing is counted.
+func (Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
 // Run asks until ctx is done, and returns nil then.
 func (s Source) Run(ctx context.Context, sink event.Sink) error {

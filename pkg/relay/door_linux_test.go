@@ -106,7 +106,7 @@ func TestOnlyTheRuntimeIsAnswered(t *testing.T) {
 	if got := stranger(t, r.addr, 0, forged(t)); got != "not answered" {
 		t.Errorf("a stranger is %s", got)
 	}
-	if s := r.Stats(); s.Refused[Stranger] == 0 || s.Received != 0 || s.Told != 0 {
+	if s := r.Counts(); s.Refused[Stranger] == 0 || s.Received != 0 || s.Told != 0 {
 		t.Errorf("%+v", s)
 	}
 	if told := r.told(); told != nil {
@@ -131,7 +131,7 @@ func TestNobodyIsAnsweredWhileTheRuntimeIsUnknown(t *testing.T) {
 		answer.Body.Close()
 		t.Errorf("answered %d", answer.StatusCode)
 	}
-	if s := r.Stats(); s.Refused[NoRuntime] == 0 {
+	if s := r.Counts(); s.Refused[NoRuntime] == 0 {
 		t.Errorf("%+v", s)
 	}
 	known.Store(true)
@@ -150,7 +150,7 @@ func TestStrangersHoldNoPlace(t *testing.T) {
 		t.Errorf("beside strangers the runtime is answered %d", code)
 	}
 	eventually(t, "all strangers are sent away", func() bool {
-		s := r.Stats()
+		s := r.Counts()
 		return s.Refused[Stranger]+s.Refused[Unseen] >= 501
 	})
 }
@@ -163,12 +163,12 @@ func TestTheRelayDoesNotSendToItself(t *testing.T) {
 			_, port, _ := net.SplitHostPort(r.addr)
 			for _, port := range []string{port, "0" + port} {
 				r.SetUpstream(&Upstream{Endpoint: host + ":" + port})
-				before := r.Stats()
+				before := r.Counts()
 				if code := post(t, r.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
 					t.Fatalf("answered %d", code)
 				}
-				eventually(t, "it was tried twice", func() bool { return r.Stats().Retries >= before.Retries+2 })
-				if s := r.Stats(); s.Received != before.Received+1 || !strings.Contains(s.LastError, "is the relay itself") {
+				eventually(t, "it was tried twice", func() bool { return r.Counts().Retries >= before.Retries+2 })
+				if s := r.Counts(); s.Received != before.Received+1 || !strings.Contains(s.LastError, "is the relay itself") {
 					t.Errorf("%+v", s)
 				}
 				r.SetUpstream(nil)
@@ -185,9 +185,9 @@ func TestALoopOverAnotherRelayEnds(t *testing.T) {
 	if code := post(t, first.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
 		t.Fatalf("answered %d", code)
 	}
-	eventually(t, "the second has refused it", func() bool { return second.Stats().Looped == 1 })
-	eventually(t, "it is given up", func() bool { return first.Stats().Dropped[Refused] == 1 })
-	if s := second.Stats(); s.Received != 0 || first.Stats().Received != 1 {
+	eventually(t, "the second has refused it", func() bool { return second.Counts().Looped == 1 })
+	eventually(t, "it is given up", func() bool { return first.Counts().Dropped[Refused] == 1 })
+	if s := second.Counts(); s.Received != 0 || first.Counts().Received != 1 {
 		t.Errorf("%+v", s)
 	}
 	if code := post(t, first.addr, nil, marker+": 1"); code != http.StatusLoopDetected {

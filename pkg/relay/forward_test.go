@@ -32,14 +32,14 @@ func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 	addr := free(t)
 	r := start(t, Options{Bytes: 3000}, &Upstream{Endpoint: addr})
 	send(t, r, 0, 100) // each is answered well, though none can go on
-	s := r.Stats()
+	s := r.Counts()
 	if s.Received != 100 || s.Waiting == 0 || s.WaitingBytes > 3000 || s.Dropped[Full] != 100-uint64(s.Waiting) {
 		t.Errorf("%+v", s)
 	}
-	eventually(t, "it is tried again", func() bool { return r.Stats().Retries > 3 })
+	eventually(t, "it is tried again", func() bool { return r.Counts().Retries > 3 })
 
 	c := collect(t, addr, &collector{}) // it comes up
-	eventually(t, "what waited arrives", func() bool { return r.Stats().Waiting == 0 })
+	eventually(t, "what waited arrives", func() bool { return r.Counts().Waiting == 0 })
 	var want []string
 	for i := range s.Waiting {
 		want = append(want, fmt.Sprint("span ", i))
@@ -56,11 +56,11 @@ func TestAnUpstreamThatHangsHoldsNobodyBack(t *testing.T) {
 	t.Cleanup(release)
 	r := start(t, Options{}, &Upstream{Endpoint: c.addr, Timeout: time.Minute})
 	send(t, r, 0, 20)
-	if s := r.Stats(); s.Waiting != 20 {
+	if s := r.Counts(); s.Waiting != 20 {
 		t.Errorf("%+v", s)
 	}
 	release()
-	eventually(t, "all arrive", func() bool { return r.Stats().Forwarded == 20 })
+	eventually(t, "all arrive", func() bool { return r.Counts().Forwarded == 20 })
 }
 
 func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
@@ -75,8 +75,8 @@ func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
 	r := start(t, Options{}, c.upstream())
 	send(t, r, 0, 3)
 	eventually(t, "the others arrive", func() bool { return len(c.got()) == 2 })
-	eventually(t, "all is settled", func() bool { return r.Stats().Waiting == 0 })
-	if s := r.Stats(); s.Retries != 1 || s.Forwarded != 2 || s.Dropped[Refused] != 1 {
+	eventually(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
+	if s := r.Counts(); s.Retries != 1 || s.Forwarded != 2 || s.Dropped[Refused] != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -84,13 +84,13 @@ func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
 func TestTheUpstreamMayChange(t *testing.T) {
 	r := start(t, Options{}, &Upstream{Endpoint: free(t)})
 	send(t, r, 0, 1)
-	eventually(t, "the first one fails", func() bool { return r.Stats().Retries > 0 })
+	eventually(t, "the first one fails", func() bool { return r.Counts().Retries > 0 })
 	c := collect(t, "127.0.0.1:0", &collector{})
 	r.SetUpstream(c.upstream())
-	eventually(t, "what waited goes to the second", func() bool { return r.Stats().Forwarded == 1 && len(c.got()) == 1 })
+	eventually(t, "what waited goes to the second", func() bool { return r.Counts().Forwarded == 1 && len(c.got()) == 1 })
 	r.SetUpstream(nil)
 	send(t, r, 1, 1)
-	if s := r.Stats(); s.Dropped[Nowhere] != 1 || s.Waiting != 0 {
+	if s := r.Counts(); s.Dropped[Nowhere] != 1 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -107,7 +107,7 @@ func TestAnUpstreamThatSpeaksNoGRPCIsSaid(t *testing.T) {
 	t.Cleanup(func() { s.Close() })
 	r := start(t, Options{}, &Upstream{Endpoint: l.Addr().String()})
 	send(t, r, 0, 1)
-	eventually(t, "the reason is known", func() bool { return strings.Contains(r.Stats().LastError, "must speak OTLP over gRPC") })
+	eventually(t, "the reason is known", func() bool { return strings.Contains(r.Counts().LastError, "must speak OTLP over gRPC") })
 }
 
 func TestCloseSendsWhatWaits(t *testing.T) {
@@ -133,8 +133,8 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		if test.undelivered > 0 {
 			cancel()
 		}
-		if n := r.Close(ctx); n != test.undelivered || r.Stats().Dropped[Closed] != uint64(n) {
-			t.Errorf("%d were not delivered: %+v", n, r.Stats())
+		if n := r.Close(ctx); n != test.undelivered || r.Counts().Dropped[Closed] != uint64(n) {
+			t.Errorf("%d were not delivered: %+v", n, r.Counts())
 		}
 		cancel()
 	}
@@ -172,7 +172,7 @@ func TestWhoTakesEventsMayBeSlow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := r.Stats()
+	s := r.Counts()
 	if s.Told <= maxWaiting || s.Unheard != s.Told-maxWaiting {
 		t.Errorf("%+v", s)
 	}

@@ -118,14 +118,24 @@ func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 			return nil
 		}
 		if n := r.counts.unreported.Swap(0); n > 0 {
-			sink(now(&event.Lost{Source: "relay", Reason: "queue full", Count: n}))
+			sink(now(&event.Lost{Source: r.Name(), Reason: queueFull, Count: n}))
 		}
 	}
 }
 
 // Close ends the relay after Run has returned: it sends what waits until ctx is done, and
 // returns how many requests were not delivered.
-func (r *Relay) Close(ctx context.Context) (undelivered int) { return r.queue.close(ctx) }
+func (r *Relay) Close(ctx context.Context) (undelivered int) {
+	undelivered = r.queue.close(ctx)
+	level := slog.LevelInfo
+	if undelivered > 0 {
+		level = slog.LevelWarn
+	}
+	c := r.Counts()
+	r.options.Log.Log(ctx, level, "relayed containerd's spans", "requests", c.Received, "spans", c.Spans, "of sandboxes", c.Told,
+		"forwarded", c.Forwarded, "undelivered", undelivered, "dropped", c.Lost())
+	return undelivered
+}
 
 // serve listens until ctx ends.
 func (r *Relay) serve(ctx context.Context) {
@@ -133,14 +143,14 @@ func (r *Relay) serve(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := r.listen(ctx, func() {
 			if degraded {
-				r.offer(&event.Degraded{Feature: "relay", Restored: true, Reason: "it listens on " + r.options.Listen})
+				r.offer(&event.Degraded{Feature: feature, Restored: true, Reason: "it listens on " + r.options.Listen})
 			}
 			degraded = false
 			r.options.Log.Info("relaying containerd's spans", "listen", r.options.Listen)
 		})
 		if err != nil && !degraded {
 			degraded = true
-			r.offer(&event.Degraded{Feature: "relay", Reason: err.Error() + "; it is tried again every few seconds"})
+			r.offer(&event.Degraded{Feature: feature, Reason: err.Error() + "; it is tried again every few seconds"})
 		}
 		select {
 		case <-ctx.Done():

@@ -1,5 +1,18 @@
 package relay
 
+import (
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/source"
+)
+
+// What this source may have to do without, and why it may lose events.
+const (
+	feature   = "relay"
+	queueFull = "queue full"
+)
+
 // Reason is why a request was not passed on.
 type Reason string
 
@@ -15,8 +28,8 @@ const (
 	Closed Reason = "closed"
 )
 
-// Stats counts what a relay saw since it was made.
-type Stats struct {
+// Counts is what a relay saw since it was made.
+type Counts struct {
 	// Received is how many requests came, and Spans how many spans were in them.
 	Received, Spans uint64
 	// Told is how many of the spans were of a sandbox, and Unheard how many of those found
@@ -55,14 +68,40 @@ func (f Forwarding) Lost() (n uint64) {
 	return n
 }
 
-// Stats returns a snapshot. It is safe for concurrent use.
-func (r *Relay) Stats() Stats {
+// Readings are the metrics that c is.
+func (c Counts) Readings() []meter.Reading {
+	const requests, of = "relay_requests_total", "Requests that containerd sent, by what became of them: sent, malformed, too_large, unread or looped. Those that wait or were dropped are counted apart."
+	all := []meter.Reading{
+		meter.Count(requests, of, c.Forwarded, "outcome", "sent"),
+		meter.Count(requests, of, c.Malformed, "outcome", "malformed"),
+		meter.Count(requests, of, c.TooLarge, "outcome", "too_large"),
+		meter.Count(requests, of, c.Unread, "outcome", "unread"),
+		meter.Count(requests, of, c.Looped, "outcome", "looped"),
+		meter.Level("relay_queue_bytes", "What waits for the upstream.", c.WaitingBytes),
+		meter.Count("relay_retries_total", "Requests that failed and were, or will be, sent again.", c.Retries),
+		meter.Count("relay_spans_told_total", "Containerd's spans that were of a sandbox.", c.Told),
+	}
+	return slices.Concat(all,
+		meter.ByReason("relay_connections_refused_total", "Connections that were closed before anything was read: of strangers, while no_runtime was known, unseen (gone, or not to be looked at), or because the runtime has too many (busy).", c.Refused, refusals[:]),
+		meter.ByReason("relay_requests_dropped_total", "Requests that the upstream will never see.", c.Dropped, []Reason{Full, Refused, Nowhere, Closed}))
+}
+
+// Name is "relay".
+func (*Relay) Name() string { return "relay" }
+
+// Stats says what was counted.
+func (r *Relay) Stats() source.Stats {
+	return source.Stats{Features: []string{feature}, Losses: []string{queueFull}, Readings: r.Counts().Readings()}
+}
+
+// Counts returns a snapshot. It is safe for concurrent use.
+func (r *Relay) Counts() Counts {
 	c := &r.counts
 	refused := map[Refusal]uint64{}
 	for i, why := range refusals {
 		refused[why] = c.refused[i].Load()
 	}
-	return Stats{
+	return Counts{
 		Received: c.received.Load(), Spans: c.spans.Load(), Told: c.told.Load(), Unheard: c.unheard.Load(),
 		Malformed: c.malformed.Load(), TooLarge: c.tooLarge.Load(), Unread: c.unread.Load(),
 		Looped: c.looped.Load(), Refused: refused,

@@ -24,6 +24,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -38,6 +39,8 @@ const (
 	patience = 2
 	// answer is how long one question may take.
 	answer = 5 * time.Second
+	// feature is what is done without where nobody says the version.
+	feature = "runtime version"
 )
 
 // Options are what a Source is made of. All may be left empty.
@@ -89,6 +92,12 @@ func (s *Source) Tell(name, version string) {
 	}
 }
 
+// Name is "runtime".
+func (*Source) Name() string { return "runtime" }
+
+// Stats names what may be missing; nothing is counted.
+func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
+
 // Run asks until ctx is done, and returns nil then. The sink is told the version
 // when it is known first and when it has changed, and, once, that nobody says it or
 // somebody does again.
@@ -97,7 +106,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	failures, missing, told := 0, false, false
 	learn := func(r event.Runtime) {
 		if missing {
-			sink(now(&event.Degraded{Feature: "runtime version", Restored: true, Reason: r.Name + " says it again"}))
+			sink(now(&event.Degraded{Feature: feature, Restored: true, Reason: r.Name + " says it again"}))
 		}
 		missing = false
 		if r != known {
@@ -118,7 +127,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 			s.options.Log.Debug("containerd does not answer", "error", text.Clean(err.Error(), text.Bound))
 			if failures == patience && !told {
 				missing = true
-				sink(now(&event.Degraded{Feature: "runtime version", Reason: remedy(err, s.options.Address)}))
+				sink(now(&event.Degraded{Feature: feature, Reason: remedy(err, s.options.Address)}))
 			}
 		default:
 			failures = 0

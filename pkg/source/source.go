@@ -1,5 +1,25 @@
-// Package source runs the sources of events side by side and brings their events into
-// one stream, which one goroutine reads.
+// Package source says what a source of events is, runs the sources of a node side by side
+// and brings their events into one stream, which one goroutine reads.
+//
+// A new source is a package of its own and one line in plugin/cniscope/observe.go. It is
+// admitted if it keeps these rules:
+//
+//   - Making it starts nothing and opens nothing. Run does, once, and undoes all of it before it
+//     returns.
+//   - Run ends soon after its context: what it had observed by then is delivered first. It may
+//     not rely on being called at all.
+//   - What it cannot have on this machine it does without, and says so by event.Degraded, once,
+//     and again when it is back. An error of Run ends cniscope: it is for a source without which
+//     nothing is observed.
+//   - Nobody whom it observes waits for it. The sink may block, so events are taken to it from a
+//     bounded queue; what finds no place there is counted and reported as event.Lost under the
+//     source's name.
+//   - It speaks pkg/event only. Raw bytes end in the source: strings are bounded and cleaned
+//     (pkg/text), secrets do not leave, times are of the monotonic clock (pkg/clock).
+//   - At most one source of a node sends ticks: a tick promises that every process event before it
+//     has been delivered.
+//   - It knows the packages of no destination and nothing of what becomes of its events; a lint
+//     rule (.golangci.yml, depguard) keeps it so.
 package source
 
 import (
@@ -16,12 +36,33 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/meter"
 )
 
-// Source is where events come from. Run delivers them until ctx ends; an error ends all
-// sources.
+// Source is where events come from. The package's documentation has its rules.
 type Source interface {
+	// Name is what event.Lost, the log and the metrics call it: a word or two, and always the
+	// same.
+	Name() string
+	// Run delivers events to sink until ctx ends. It is called at most once.
 	Run(ctx context.Context, sink event.Sink) error
+	// Stats says how it is doing. It may be called at any time, from any goroutine, and waits
+	// for nobody.
+	Stats() Stats
+}
+
+// Stats is how a source is doing.
+type Stats struct {
+	// State says it in a word or two to people: "attached", "registered"; empty where there is
+	// nothing to be said.
+	State string
+	// Unready is set while nothing can be observed because of this source: /readyz says so.
+	Unready bool
+	// Features are what it may have to do without (event.Degraded.Feature), and Losses why it
+	// may lose events (event.Lost.Reason): metrics begin with all of them.
+	Features, Losses []string
+	// Readings are what it counts.
+	Readings []meter.Reading
 }
 
 // waiting is how many events may wait for the reader. It bounds memory, not what is
@@ -93,7 +134,7 @@ type roster struct {
 func newRoster(sources []Source) *roster {
 	r := &roster{over: make(chan struct{}), running: map[int]string{}}
 	for i, s := range sources {
-		r.running[i] = name(s)
+		r.running[i] = s.Name()
 	}
 	if len(sources) == 0 {
 		close(r.over)
@@ -116,17 +157,9 @@ func (r *roster) names() []string {
 	return slices.Sorted(maps.Values(r.running))
 }
 
-// name is a source's own, if it has one, or that of its type.
-func name(s Source) string {
-	if named, ok := s.(fmt.Stringer); ok {
-		return named.String()
-	}
-	return fmt.Sprintf("%T", s)
-}
-
 // Started is a source that runs already: its first events wait until Run takes them.
 type Started struct {
-	name   string
+	Source
 	events chan event.Event
 	end    context.CancelFunc
 	ended  chan struct{}
@@ -137,7 +170,7 @@ type Started struct {
 // Start runs s at once. ctx ends it; Run must be called to take its events.
 func Start(ctx context.Context, log *slog.Logger, s Source) *Started {
 	ctx, end := context.WithCancel(ctx)
-	started := &Started{name: name(s), events: make(chan event.Event, waiting), end: end, ended: make(chan struct{})}
+	started := &Started{Source: s, events: make(chan event.Event, waiting), end: end, ended: make(chan struct{})}
 	go func() {
 		defer close(started.ended)
 		defer end()
@@ -170,15 +203,13 @@ func (s *Started) Close() {
 	<-s.ended
 }
 
-func (s *Started) String() string { return s.name }
-
 // guarded turns a panic into an error: the other sources are told to end, and what was
 // observed is still exported.
 func guarded(ctx context.Context, log *slog.Logger, s Source, sink event.Sink) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			log.Error("a source panicked; please report this", "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("%s panicked: %v", name(s), r)
+			err = fmt.Errorf("%s panicked: %v", s.Name(), r)
 		}
 	}()
 	return s.Run(ctx, sink)

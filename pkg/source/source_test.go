@@ -15,6 +15,10 @@ import (
 // source is a function as a Source.
 type source func(ctx context.Context, sink event.Sink) error
 
+func (source) Name() string { return "source" }
+
+func (source) Stats() Stats { return Stats{} }
+
 func (f source) Run(ctx context.Context, sink event.Sink) error { return f(ctx, sink) }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -106,7 +110,7 @@ func TestASourceThatDoesNotEndIsNamedAndLeftBehind(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("it took %s", took)
 		}
-		if err == nil || !strings.Contains(err.Error(), "stuck one") || !strings.Contains(log.String(), "stuck one") || strings.Contains(log.String(), "source.source") {
+		if err == nil || !strings.Contains(err.Error(), "stuck one") || !strings.Contains(log.String(), "stuck one") {
 			t.Errorf("%v, %s", err, log.String())
 		}
 		close(wake)
@@ -119,7 +123,7 @@ func TestASourceThatDoesNotEndIsNamedAndLeftBehind(t *testing.T) {
 
 type hung struct{ Source }
 
-func (hung) String() string { return "stuck one" }
+func (hung) Name() string { return "stuck one" }
 
 func TestASourceThatIsNeverRunIsJoined(t *testing.T) {
 	ended := false

@@ -24,8 +24,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 		for _, op := range ops {
 			op.lose(l)
 		}
-	case l.Source != "probe":
-		// What NRI could not tell touches names, not times.
+	case !l.OfProcesses(): // it touches names, not times
 		t.unheard()
 	default: // nobody knows whose it was
 		for _, op := range t.open {

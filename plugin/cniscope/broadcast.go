@@ -44,7 +44,7 @@ func (b *broadcast) send(e event.Event) {
 	}
 	for r := range b.readers {
 		if r.dropped > 0 {
-			lost := event.Event{Time: e.Time, Body: &event.Lost{Source: "probe", Reason: "reader too slow", Count: r.dropped}}
+			lost := event.Event{Time: e.Time, Body: &event.Lost{Source: "recording", Reason: "reader too slow", Count: r.dropped}}
 			select {
 			case r.events <- lost:
 				r.dropped = 0

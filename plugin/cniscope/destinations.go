@@ -12,6 +12,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
@@ -114,6 +115,12 @@ func reveal(secrets map[string]config.Secret) map[string]string {
 		headers[name] = value.Reveal()
 	}
 	return headers
+}
+
+// readings are what the destinations count.
+func (d *destinations) readings() []meter.Reading {
+	now := time.Now()
+	return append(d.otlp.Stats().Readings(now), d.file.Stats().Readings(now)...)
 }
 
 func (d *destinations) send(spans *tracepb.ResourceSpans) {

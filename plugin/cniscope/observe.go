@@ -4,16 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
-	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/nri"
-	"github.com/cniscope/cniscope/pkg/privilege"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/ready"
@@ -28,13 +25,12 @@ func preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
 // observer is the sources of this node. Those that speak to the runtime run from the
 // start: it waits for a plugin to register, and for nothing else of ours.
 type observer struct {
-	log     *slog.Logger
-	sources []source.Source
-	started *source.Started // the plugin; nil without NRI
-	plugin  *nri.Plugin     // nil without NRI
-	relay   *relay.Relay    // nil without
-	anchors *anchor.Set     // who the runtime is
-	probe   attached
+	log      *slog.Logger
+	sources  []source.Source
+	started  *source.Started // NRI's; nil without NRI
+	relay    *relay.Relay    // nil without
+	anchors  *anchor.Set     // who the runtime is
+	attached chan struct{}   // closed once the probe was attached for the first time
 }
 
 // newObserver registers with the runtime, and returns when that has been tried.
@@ -46,7 +42,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 		log.Debug("nobody serves containerd's socket", "error", err)
 	}
 	runtime := runtime.New(runtime.Options{Address: o.Runtime.Socket, Anchors: anchors, Log: log})
-	n := &observer{log: log, sources: []source.Source{runtime}, anchors: anchors}
+	n := &observer{log: log, sources: []source.Source{runtime}, anchors: anchors, attached: make(chan struct{})}
 	if !o.NRI.Enabled && !preinstalled() {
 		return n, nil
 	}
@@ -57,7 +53,6 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	if err != nil {
 		return nil, err
 	}
-	n.plugin = plugin
 	n.started = source.Start(ctx, log, plugin)
 	n.sources = append(n.sources, n.started)
 	select {
@@ -67,13 +62,39 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	return n, nil
 }
 
-// prepare makes what the options that NRI handed over may have changed. Call it before run.
-func (n *observer) prepare(l *life, o config.Options) (err error) {
+// prepare makes the sources whose options NRI may have changed. busy tells whether operations
+// are open. Call it before run.
+func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err error) {
 	n.log = l.log
 	n.anchors.Name(o.Probe.Callers, o.Probe.Rootless) // before the probe is loaded
 	n.anchors.Watch(n.believe)
+	if len(o.Probe.Callers) > 0 {
+		l.start("callers", func(ctx context.Context) { n.anchors.Seek(ctx, o.Probe.Callers, o.Probe.Rootless) })
+	}
+	n.sources = append(n.sources,
+		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
+		ready.Source{Address: o.Runtime.Socket, Log: n.log},
+		probe.NewSource(probe.Options{
+			Ring:      int(o.Probe.Ring),
+			Processes: o.Limits.Processes,
+			Arguments: arguments.Mode(o.Probe.Arguments),
+			Detail:    probe.Detail(o.Probe.Detail),
+			Linger:    o.Probe.Linger,
+			Agents:    o.Probe.Agents,
+			Depth:     o.Probe.AgentDepth,
+			Anchors:   n.anchors,
+			Rootless:  o.Probe.Rootless,
+			Busy:      busy,
+			Log:       n.log,
+		}, sync.OnceFunc(func() { close(n.attached) })),
+	)
 	if n.relay, err = newRelay(o, n.anchors, n.log); n.relay != nil {
-		l.at(closeSinks, "relay", func(ctx context.Context) { endRelay(ctx, n.relay, n.log) })
+		n.sources = append(n.sources, n.relay)
+		l.at(closeSinks, "relay", func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, goodbye/2)
+			defer cancel()
+			n.relay.Close(ctx)
+		})
 	}
 	return err
 }
@@ -98,39 +119,19 @@ func (n *observer) close() {
 	}
 }
 
-// run hands the events of all sources to take until ctx ends. busy tells whether
-// operations are open.
-func (n *observer) run(ctx context.Context, o config.Options, busy func() bool, take event.Sink) error {
-	sources := slices.Concat(n.sources, []source.Source{
-		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
-		ready.Source{Address: o.Runtime.Socket, Log: n.log},
-		kernel{log: n.log, attached: &n.probe, options: probe.Options{
-			Ring:      int(o.Probe.Ring),
-			Processes: o.Limits.Processes,
-			Arguments: arguments.Mode(o.Probe.Arguments),
-			Detail:    probe.Detail(o.Probe.Detail),
-			Linger:    o.Probe.Linger,
-			Agents:    o.Probe.Agents,
-			Depth:     o.Probe.AgentDepth,
-			Anchors:   n.anchors,
-			Rootless:  o.Probe.Rootless,
-			Busy:      busy,
-			Log:       n.log,
-		}},
-	})
-	if n.relay != nil {
-		sources = append(sources, n.relay)
+// run hands the events of all sources to take until ctx ends.
+func (n *observer) run(ctx context.Context, take event.Sink) error {
+	return source.Merge(ctx, n.log, sourcePatience, take, n.sources...)
+}
+
+// state says in a word or two how a source is doing.
+func (n *observer) state(name string) string {
+	for _, s := range n.sources {
+		if s.Name() == name {
+			return s.Stats().State
+		}
 	}
-	if len(o.Probe.Callers) > 0 {
-		sources = append(sources, callers{n.anchors, o.Probe})
-	}
-	err := source.Merge(ctx, n.log, sourcePatience, take, sources...)
-	if n.plugin != nil {
-		s := n.plugin.Stats()
-		n.log.Info("NRI handlers, in which pods waited", "calls", s.Handler.Count, "p50", s.Handler.Quantile(0.5),
-			"p99", s.Handler.Quantile(0.99), "max", s.Handler.Max, "dropped", s.Dropped)
-	}
-	return err
+	return "off"
 }
 
 // believe says whose plugins are believed from now on.
@@ -151,91 +152,4 @@ func (n *observer) believed() (who []string) {
 		}
 	}
 	return who
-}
-
-// callers looks for whom the operator names, as a source that says nothing.
-type callers struct {
-	anchors *anchor.Set
-	options config.Probe
-}
-
-func (c callers) Run(ctx context.Context, _ event.Sink) error {
-	c.anchors.Seek(ctx, c.options.Callers, c.options.Rootless)
-	return nil
-}
-
-// kernel is the probe as a source, loaded when it is run.
-type kernel struct {
-	options  probe.Options
-	log      *slog.Logger
-	attached *attached
-}
-
-func (k kernel) String() string { return "kernel probe" }
-
-func (k kernel) Run(ctx context.Context, sink event.Sink) error {
-	p, err := probe.Open(k.options)
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	k.attached.set(p)
-	defer k.attached.set(nil)
-	if kept, err := privilege.Drop(); err != nil {
-		sink(event.Event{Time: clock.Monotonic(), Body: &event.Degraded{
-			Feature: "dropping privileges", Reason: err.Error() + "; cniscope goes on with all it was given",
-		}})
-	} else {
-		k.log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
-	}
-	return p.Run(ctx, sink)
-}
-
-// attached is the probe while it is attached, for whoever asks how it does.
-type attached struct {
-	mu    sync.Mutex
-	probe *probe.Probe
-	ready chan struct{} // closed once it was attached
-	once  sync.Once
-}
-
-func (a *attached) set(p *probe.Probe) {
-	a.mu.Lock()
-	a.probe = p
-	a.mu.Unlock()
-	if p != nil {
-		a.attach()
-	}
-}
-
-func (a *attached) attach() {
-	a.once.Do(func() { close(a.first()) })
-}
-
-// first is closed when it is attached for the first time.
-func (a *attached) first() chan struct{} {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ready == nil {
-		a.ready = make(chan struct{})
-	}
-	return a.ready
-}
-
-// stats returns nil while it is not attached.
-func (a *attached) stats() *probe.Stats {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.probe == nil {
-		return nil
-	}
-	s := a.probe.Stats()
-	return &s
-}
-
-// is tells whether it is attached.
-func (a *attached) is() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.probe != nil
 }

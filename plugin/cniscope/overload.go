@@ -54,7 +54,7 @@ func (o *overload) take(e event.Event, log *slog.Logger) {
 		o.lag.Store(b.Lag)
 		sign = b.Lag > int64(lagging)
 	case *event.Lost:
-		sign = b.Source == "probe"
+		sign = b.OfProcesses()
 	default:
 		return
 	}

@@ -83,10 +83,10 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	node, err := newObserver(l.ctx, log, o, nil)
 	if err == nil {
 		l.at(stopSources, "NRI", func(context.Context) { node.close() })
-		err = node.prepare(l, o)
+		err = node.prepare(l, o, r.open.is)
 	}
 	if err == nil {
-		err = node.run(l.ctx, o, r.open.is, r.take)
+		err = node.run(l.ctx, r.take)
 	}
 	return r.close(errors.Join(err, l.end()))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
@@ -41,18 +40,4 @@ func upstreamOf(o config.Options) (*relay.Upstream, error) {
 		return nil, err
 	}
 	return &relay.Upstream{Endpoint: endpoint, TLS: tls, Headers: reveal(to.Headers), Timeout: to.Timeout}, nil
-}
-
-// endRelay sends what waits, for a while, and says what did not arrive.
-func endRelay(ctx context.Context, r *relay.Relay, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, goodbye/2)
-	defer cancel()
-	undelivered := r.Close(ctx)
-	s := r.Stats()
-	level := slog.LevelInfo
-	if undelivered > 0 {
-		level = slog.LevelWarn
-	}
-	log.Log(ctx, level, "relayed containerd's spans", "requests", s.Received, "spans", s.Spans, "of sandboxes", s.Told,
-		"forwarded", s.Forwarded, "undelivered", undelivered, "dropped", s.Lost())
 }

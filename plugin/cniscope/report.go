@@ -92,7 +92,7 @@ func say(log *slog.Logger, e event.Event) {
 		}
 		log.Warn("going on without "+b.Feature, "reason", b.Reason)
 	case *event.Lost:
-		if b.Source == "probe" {
+		if b.OfProcesses() {
 			return // every tick, while it is overloaded: see overload
 		}
 		log.Warn("events were lost", "source", b.Source, "reason", b.Reason, "count", b.Count)

@@ -81,9 +81,6 @@ func run(ctx context.Context, file optionsFile) (err error) {
 			l.log.Warn(w.What, "option", w.Key, "remedy", w.Remedy)
 		}
 	})
-	if err := sources.prepare(l, o); err != nil {
-		return err
-	}
 	n, err := newNode(o, l.log, out.level)
 	if err != nil {
 		return err
@@ -91,6 +88,9 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	n.logLost = out.lost
 	l.at(flushOpen, "what is open", func(context.Context) { n.flush() })
 	l.at(closeSinks, "destinations", func(ctx context.Context) { n.close(ctx, l.successor()) })
+	if err := sources.prepare(l, o, n.waits); err != nil {
+		return err
+	}
 	n.telemetry = serveTelemetry(o, n, sources)
 	l.at(closeSinks, "metrics", func(context.Context) { n.telemetry.close() })
 	l.start("options", func(ctx context.Context) {
@@ -100,13 +100,13 @@ func run(ctx context.Context, file optionsFile) (err error) {
 		})
 	})
 	l.start("SIGHUP", reloadOnHangup(options))
-	l.start("systemd", func(ctx context.Context) { tellSystemd(ctx, l.log, sources.probe.first(), n.alive) })
+	l.start("systemd", func(ctx context.Context) { tellSystemd(ctx, l.log, sources.attached, n.alive) })
 	n.serve(l, o, sources)
 
 	l.log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
 	observed := make(chan error, 1)
 	l.start("sources", func(ctx context.Context) {
-		err := sources.run(ctx, o, n.waits, n.take)
+		err := sources.run(ctx, n.take)
 		observed <- err
 		l.stop(err)
 	})
@@ -214,8 +214,10 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 	handlers := control.Handlers{
 		Calls: func() []control.Call { return underWay(n.inFlight()) },
 		Node: func() control.Node {
-			probe, nri := sources.state()
-			return control.Node{Version: version(), PID: os.Getpid(), Parent: os.Getppid(), Probe: probe, NRI: nri, Believed: sources.believed()}
+			return control.Node{
+				Version: version(), PID: os.Getpid(), Parent: os.Getppid(), Believed: sources.believed(),
+				Probe: sources.state("probe"), NRI: sources.state("nri"),
+			}
 		},
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 			header, err := settingsOf(o, record.Host().BootID).header()

@@ -44,12 +44,12 @@ func hear(t *testing.T, socket *net.UnixConn) string {
 func TestTheWatchdogIsFedWhileEventsAreTaken(t *testing.T) {
 	socket := manager(t, 2*time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
-	var a attached
+	attached := make(chan struct{})
 	var fed, refused atomic.Int64
 	var stuck atomic.Bool
 	var told sync.WaitGroup
 	told.Go(func() {
-		tellSystemd(ctx, slog.New(slog.DiscardHandler), a.first(), func() (string, bool) {
+		tellSystemd(ctx, slog.New(slog.DiscardHandler), attached, func() (string, bool) {
 			if stuck.Load() {
 				refused.Add(1)
 				return "stuck", false
@@ -58,11 +58,10 @@ func TestTheWatchdogIsFedWhileEventsAreTaken(t *testing.T) {
 			return "ok", true
 		})
 	})
-	a.set(nil)
 	if fed.Load() > 0 {
 		t.Error("fed before the probe was attached")
 	}
-	a.attach()
+	close(attached)
 	if got := hear(t, socket); got != "READY=1" {
 		t.Errorf("first it hears %q", got)
 	}
@@ -96,18 +95,18 @@ func TestTheWatchdogIsFedWhileEventsAreTaken(t *testing.T) {
 }
 
 func TestNobodyIsToldWhereNobodyAsks(t *testing.T) {
-	var a attached
-	a.attach()
+	attached := make(chan struct{})
+	close(attached)
 	alive := func() (string, bool) { t.Error("asked"); return "", true }
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 
 	t.Setenv("NOTIFY_SOCKET", "")
-	tellSystemd(t.Context(), log, a.first(), alive)
+	tellSystemd(t.Context(), log, attached, alive)
 
 	// What containerd has started has containerd's socket.
 	socket := manager(t, time.Hour)
 	t.Setenv("NRI_PLUGIN_SOCKET", "3")
-	tellSystemd(t.Context(), log, a.first(), alive)
+	tellSystemd(t.Context(), log, attached, alive)
 	_ = socket.SetReadDeadline(time.Unix(1, 0))
 	if _, err := socket.Read(make([]byte, 64)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("systemd hears of it: %v", err)
@@ -119,5 +118,5 @@ func TestNobodyIsToldWhereNobodyAsks(t *testing.T) {
 	t.Setenv("WATCHDOG_PID", "1")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	tellSystemd(ctx, log, a.first(), alive)
+	tellSystemd(ctx, log, attached, alive)
 }

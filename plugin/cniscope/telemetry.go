@@ -4,15 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/metrics"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/source"
 )
 
 // telemetry is what cniscope says of itself over HTTP: counts and health. A nil one is
@@ -30,7 +32,7 @@ func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 		return nil
 	}
 	t := &telemetry{log: n.log, counts: metrics.New(metrics.Options{
-		Version: version(), Features: features(sources), Log: n.log,
+		Version: version(), Sources: sources.sources, Log: n.log,
 		Look: func() metrics.Snapshot { return look(n, sources) },
 	})}
 	var err error
@@ -75,35 +77,15 @@ func (t *telemetry) close() {
 	}
 }
 
-// features are what can be missing here, by the names that events have for it.
-func features(sources *observer) []string {
-	all := []string{"runtime version", "CNI configuration", "dropping privileges"}
-	if sources.plugin != nil {
-		all = append(all, "nri")
-	}
-	if sources.relay != nil {
-		all = append(all, "relay")
-	}
-	return all
-}
-
 // look gathers what others count.
 func look(n *node, sources *observer) metrics.Snapshot {
-	s := metrics.Snapshot{
-		Now: clock.Monotonic(), Time: time.Now(),
-		Exports: []export.Stats{n.out.otlp.Stats(), n.out.file.Stats()},
-		Probe:   sources.probe.stats(),
+	s := metrics.Snapshot{Now: clock.Monotonic(), Readings: n.out.readings()}
+	for _, each := range sources.sources {
+		s.Readings = append(s.Readings, each.Stats().Readings...)
 	}
 	if n.logLost != nil {
-		s.LogLost = n.logLost()
-	}
-	if sources.plugin != nil {
-		stats := sources.plugin.Stats()
-		s.NRI = &stats
-	}
-	if sources.relay != nil {
-		stats := sources.relay.Stats()
-		s.Relay = &stats
+		s.Readings = append(s.Readings, meter.ByReason("log_lines_lost_total",
+			"Log lines that were not written: too many of one text, or a reader that does not keep up.", n.logLost(), nil)...)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -111,36 +93,16 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	return s
 }
 
-// ready: calls are seen. NRI was tried before the probe was loaded, so by then it is
-// registered or its absence was said.
-func (n *observer) ready() (report string, ok bool) {
-	probe, nri := n.state()
-	return fmt.Sprintf("kernel probe: %s\nnri: %s", probe, nri), n.probe.is()
-}
-
-// ready: overload is said, and is no reason not to be ready: who causes it could hold up the
-// update of a node, and another cniscope would do no better.
+// ready tells whether calls are seen. NRI was tried before the probe was loaded, so by then it
+// is registered or its absence was said. Overload is said, and is no reason not to be ready: who
+// causes it could hold up the update of a node, and another cniscope would do no better.
 func (n *node) ready(sources *observer) (report string, ok bool) {
-	report, ok = sources.ready()
+	report = fmt.Sprintf("kernel probe: %s\nnri: %s", sources.state("probe"), sources.state("nri"))
 	if overloaded := n.overload.report(); overloaded != "" {
 		report += "\n" + overloaded
 	}
-	return report, ok
-}
-
-// state says in a word how the probe and NRI are doing.
-func (n *observer) state() (probe, nri string) {
-	probe, nri = "not attached", "off"
-	if n.probe.is() {
-		probe = "attached"
-	}
-	if n.plugin != nil {
-		nri = "degraded"
-		if n.plugin.Stats().Connected {
-			nri = "registered"
-		}
-	}
-	return probe, nri
+	unready := func(s source.Source) bool { return s.Stats().Unready }
+	return report, !slices.ContainsFunc(sources.sources, unready)
 }
 
 // pulse tells whether time goes on: while calls are open, ticks must come, whatever else

@@ -12,7 +12,9 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/source"
 )
 
 func TestPulse(t *testing.T) {
@@ -59,7 +61,7 @@ func observed(t *testing.T, toml string) (*node, *observer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.close(context.Background(), false) })
-	sources := &observer{log: n.log}
+	sources := &observer{log: n.log, sources: []source.Source{probe.NewSource(probe.Options{}, nil)}}
 	n.telemetry = serveTelemetry(o, n, sources)
 	t.Cleanup(n.telemetry.close)
 	reader, err := record.Open(recordings + "/three-pods.rec")
@@ -127,7 +129,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	if status, body := ask(t, n, "/readyz"); status != http.StatusServiceUnavailable || body != "kernel probe: not attached\nnri: off\n" {
 		t.Errorf("readyz: %d %q", status, body)
 	}
-	if _, ok := sources.ready(); ok {
+	if _, ok := n.ready(sources); ok {
 		t.Error("ready without a probe")
 	}
 	// Whatever holds the node's lock, a kubelet gets its answer.

@@ -1,0 +1,93 @@
+package probe
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/privilege"
+	"github.com/cniscope/cniscope/pkg/source"
+)
+
+// Source is the probe as a source of events: it is attached while Run runs.
+type Source struct {
+	options  Options
+	attached func()
+	probe    atomic.Pointer[Probe]
+}
+
+// NewSource returns a source that calls attached, if it is set, each time that it begins to
+// observe.
+func NewSource(o Options, attached func()) *Source {
+	if attached == nil {
+		attached = func() {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Source{options: o, attached: attached}
+}
+
+// Name is "probe".
+func (*Source) Name() string { return "probe" }
+
+// Run attaches the probe, gives up the rights that nothing needs after that, and observes
+// until ctx ends. The error is an UnsupportedError where the machine cannot do it.
+func (s *Source) Run(ctx context.Context, sink event.Sink) error {
+	p, err := Open(s.options)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	s.probe.Store(p)
+	defer s.probe.Store(nil)
+	s.attached()
+	if kept, err := privilege.Drop(); err != nil {
+		sink(event.Event{Time: clock.Monotonic(), Body: &event.Degraded{
+			Feature: "dropping privileges", Reason: err.Error() + "; cniscope goes on with all it was given",
+		}})
+	} else {
+		s.options.Log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
+	}
+	return p.Run(ctx, sink)
+}
+
+// Stats says whether the probe is attached, and what it has counted since then.
+func (s *Source) Stats() source.Stats {
+	stats := source.Stats{
+		State: "not attached", Unready: true,
+		Features: []string{"dropping privileges"}, Losses: []string{"ring full", "process table full", "over quota"},
+	}
+	up := 0
+	if p := s.probe.Load(); p != nil {
+		up = 1
+		stats.State, stats.Unready = "attached", false
+		stats.Readings = p.Stats().Readings()
+	}
+	stats.Readings = append(stats.Readings, meter.Level("probe_attached", "Whether the kernel probe sees CNI calls (1) or not (0).", up))
+	return stats
+}
+
+// Readings are the metrics that s is.
+func (s Stats) Readings() []meter.Reading {
+	all := []meter.Reading{
+		meter.Level("probe_processes", "Processes in the kernel's table.", s.Tracked),
+		meter.Count("probe_environments_cut_total", "Programs whose environment was too long to be searched for CNI_COMMAND to its end.", s.LongEnvironment),
+		meter.Count("probe_records_undecodable_total", "Records of the kernel side that were not understood.", s.Undecodable),
+		meter.Count("probe_seconds_total", "Time since the kernel probe was loaded.", s.Observed.Seconds()),
+		meter.Count("probe_detail_seconds_total", "Time in which the inside of plugins was looked into, and every system call of the node cost more.", s.Attached.Seconds()),
+	}
+	for name, program := range s.Programs {
+		all = append(all, meter.Count("bpf_program_missed_total", "Times the kernel did not run a BPF program because it was under way on that CPU: what it would have seen is lost.", program.Missed, "program", name))
+		if program.Runs == 0 {
+			continue // the kernel's statistics are off
+		}
+		all = append(all,
+			meter.Count("bpf_program_runs_total", "Runs of a BPF program; only while kernel.bpf_stats_enabled is set.", program.Runs, "program", name),
+			meter.Count("bpf_program_seconds_total", "Time spent in it.", program.Time.Seconds(), "program", name))
+	}
+	return all
+}
