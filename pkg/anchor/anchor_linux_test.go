@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 func pids(anchors []Anchor) (all []int) {
@@ -80,7 +82,7 @@ func TestAnAnchorThatEndedStaysAndIsNobody(t *testing.T) {
 func TestAReusedNumberIsNobody(t *testing.T) {
 	s := New()
 	old, _ := lookUp(os.Getpid())
-	old.Start -= tick
+	old.Start -= int64(procfs.Tick)
 	s.put("test", []Anchor{old})
 	if s.Has(os.Getpid()) {
 		t.Error("who has the number now is taken for who had it")

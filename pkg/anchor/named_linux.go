@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // byOption is how those are known that the operator names.
@@ -21,9 +19,6 @@ const byOption = "probe.callers"
 // seekEvery is how often they are looked for: each look reads a link of every process of the
 // node, some 5 µs each. A runtime that was started is known that much later at most.
 const seekEvery = 5 * time.Second
-
-// initialUserNamespace is PROC_USER_INIT_INO (include/linux/proc_ns.h).
-const initialUserNamespace = 0xEFFFFFFD
 
 // Seek finds the processes whose executable's path patterns name, now and then every few
 // seconds until ctx ends. A path alone proves nothing, since every container has its own
@@ -49,25 +44,25 @@ func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
 
 // Name is one round of Seek. Where nobody is found, those that were known stay, as with sockets.
 func (s *Set) Name(patterns []string, rootless bool) {
-	all, err := procfs.AllProcs()
+	all, err := procfs.All()
 	if err != nil {
 		return
 	}
 	var found []Anchor
-	for _, p := range all {
-		file, err := os.Readlink(procFile(p.PID, "exe"))
-		file = strings.TrimSuffix(file, " (deleted)") // it was upgraded, and runs on
+	for _, pid := range all {
+		file, err := procfs.Executable(pid)
 		if err != nil || !slices.ContainsFunc(patterns, func(pattern string) bool { ok, _ := path.Match(pattern, file); return ok }) {
 			continue
 		}
-		a, ok := lookUp(p.PID)
+		a, ok := lookUp(pid)
+		user, err := procfs.Namespace(pid, "user")
 		switch {
-		case !ok:
+		case !ok || err != nil:
 			continue
-		case inInitialUserNamespace(p.PID):
-			ok = mayDoAnything(p.PID)
+		case user == procfs.InitialUser:
+			ok = mayDoAnything(pid)
 		default:
-			ok = rootless && isHosts(p.PID, file)
+			ok = rootless && isHosts(pid, file)
 			a.Rootless = true
 		}
 		if ok {
@@ -96,13 +91,6 @@ func first(a, b Anchor) int {
 // maxNamed bounds those that one option names: a pattern that means everything.
 const maxNamed = 32
 
-func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
-
-func inInitialUserNamespace(pid int) bool {
-	link, err := os.Readlink(procFile(pid, "ns/user"))
-	return err == nil && link == fmt.Sprintf("user:[%d]", uint32(initialUserNamespace))
-}
-
 func mayDoAnything(pid int) bool {
 	var sets [2]unix.CapUserData
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3, Pid: int32(pid)}
@@ -117,7 +105,7 @@ func isHosts(pid int, file string) bool {
 		err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &s)
 		return [3]uint64{uint64(s.Dev_major), uint64(s.Dev_minor), s.Ino}, err == nil
 	}
-	runs, ok := identity(procFile(pid, "exe"))
+	runs, ok := identity(fmt.Sprintf("/proc/%d/exe", pid))
 	if !ok {
 		return false
 	}

@@ -5,27 +5,19 @@ import (
 	"net"
 	"strings"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// tick is the unit of times in /proc/PID/stat, in ns: USER_HZ is 100 on every architecture
-// that Linux is built for here (include/asm-generic/param.h).
-const tick = 1e9 / 100
-
 // lookUp reads from /proc what identifies a process; !ok if it is gone.
 func lookUp(pid int) (a Anchor, ok bool) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
+	s, err := procfs.StatOf(pid)
+	if err != nil || s.Zombie() {
 		return a, false
 	}
-	stat, err := p.Stat()
-	if err != nil || stat.State == "Z" {
-		return a, false
-	}
-	return Anchor{PID: pid, Start: int64(stat.Starttime) * tick, Name: text.Clean(stat.Comm, 15)}, true
+	return Anchor{PID: pid, Start: s.Start, Name: text.Clean(s.Name, 15)}, true
 }
 
 // Peer is the process at the other end of a unix socket: who called listen(2) or, of a pair,

@@ -9,12 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
-)
 
-// userHZ is how many ticks a second has in /proc, on every Linux (time(7)).
-const userHZ = 100
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
 
 // running returns who listens on a socket, and when it was started.
 func running(ctx context.Context, address string) (pid int, started time.Time, err error) {
@@ -35,17 +33,13 @@ func running(ctx context.Context, address string) (pid int, started time.Time, e
 	}); err != nil || failed != nil {
 		return 0, started, fmt.Errorf("asking who listens on %s: %w", address, failed)
 	}
-	started, err = startOf(int(peer.Pid))
+	started, err = procfs.Started(int(peer.Pid))
 	return int(peer.Pid), started, err
 }
 
 // configOf is the configuration that a containerd was started with; empty if nobody said.
 func configOf(pid int) string {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return ""
-	}
-	line, err := p.CmdLine()
+	line, err := procfs.NewMemory().Arguments(pid)
 	if err != nil {
 		return ""
 	}
@@ -64,25 +58,6 @@ func configOf(pid int) string {
 	return ""
 }
 
-// startOf is when a process was started. /proc has it since boot; what that is on the
-// wall is asked now, since the wall's clock may have been set after the boot.
-func startOf(pid int) (time.Time, error) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return time.Time{}, err
-	}
-	stat, err := p.Stat()
-	if err != nil {
-		return time.Time{}, err
-	}
-	var up unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
-		return time.Time{}, err
-	}
-	since := time.Duration(up.Nano()) - time.Duration(stat.Starttime)*(time.Second/userHZ)
-	return time.Now().Add(-since), nil
-}
-
 // newer says whether containerd, at address, was started before the file was written.
 func (t tree) newer(ctx context.Context, path, address string) bool {
 	file, err := t.file(path)
@@ -94,6 +69,5 @@ func (t tree) newer(ctx context.Context, path, address string) bool {
 		return false
 	}
 	_, started, err := running(ctx, address)
-	// A tick is 10 ms long.
-	return err == nil && info.ModTime().After(started.Add(time.Second/userHZ))
+	return err == nil && info.ModTime().After(started.Add(procfs.Tick))
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 const (
@@ -258,7 +259,7 @@ func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
 
 // One that is too busy to accept is known by its listening socket.
 func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
-	if ns, err := pidNamespace(); err != nil || ns != initialPIDNamespace {
+	if ns, err := procfs.OwnNamespace("pid"); err != nil || ns != initialPIDNamespace {
 		t.Skip("who listens can be asked from the initial PID namespace only")
 	}
 	address := filepath.Join(t.TempDir(), "agent.sock")
@@ -289,7 +290,7 @@ func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 
 // One that is named is followed before anybody calls it.
 func TestAnAgentThatIsNamed(t *testing.T) {
-	if ns, err := pidNamespace(); err != nil || ns != initialPIDNamespace {
+	if ns, err := procfs.OwnNamespace("pid"); err != nil || ns != initialPIDNamespace {
 		t.Skip("programs are found from the initial PID namespace only")
 	}
 	address := filepath.Join(t.TempDir(), "agent.sock")

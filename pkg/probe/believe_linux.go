@@ -2,51 +2,29 @@ package probe
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/cilium/ebpf"
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
-
-// initialUserNamespace is PROC_USER_INIT_INO (include/linux/proc_ns.h).
-const initialUserNamespace = 0xEFFFFFFD
 
 // hostNamespaces are those of the first process of our PID namespace, by inode; 0 where one
 // is not known, and then nobody is in it. The kernel side looks for itself.
 type hostNamespaces struct{ mnt, net uint32 }
 
-// hostOf reads them of the first of processes that may be looked into. Whoever shares our own
-// has either the host's, too, or is part of cniscope's container.
-func hostOf(processes ...string) (h hostNamespaces) {
-	for _, dir := range processes {
-		var errs [2]error
-		h.mnt, errs[0] = inodeOf(dir + "/ns/mnt")
-		h.net, errs[1] = inodeOf(dir + "/ns/net")
-		if errors.Join(errs[:]...) == nil {
-			break
-		}
+// readHostNamespaces reads those of the first process or, where it may not be looked into, our
+// own: whoever shares ours is in the host's, too, or part of cniscope's container.
+func readHostNamespaces() hostNamespaces {
+	mnt, err1 := procfs.Namespace(1, "mnt")
+	net, err2 := procfs.Namespace(1, "net")
+	if err1 != nil || err2 != nil {
+		mnt, _ = procfs.OwnNamespace("mnt")
+		net, _ = procfs.OwnNamespace("net")
 	}
-	return h
-}
-
-func inodeOf(file string) (uint32, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return 0, err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, fmt.Errorf("no inode number in %T", info.Sys())
-	}
-	return uint32(stat.Ino), nil
+	return hostNamespaces{mnt: mnt, net: net}
 }
 
 // beliefs sets what decides who is believed (bpf/believe.h).
@@ -74,7 +52,7 @@ func (p *Probe) watchAnchors() {
 func (p *Probe) anchor(anchors []anchor.Anchor) {
 	now := map[uint32]bool{}
 	for _, a := range anchors {
-		entry := bpfAnchor{Start: uint64(a.Start) / (1e9 / ticksPerSecond)}
+		entry := bpfAnchor{Start: uint64(a.Start) / uint64(procfs.Tick)}
 		if a.Rootless {
 			entry.Rootless = 1
 		}
@@ -125,10 +103,9 @@ func callerOf(c bpfCaller) event.Caller {
 // caller is caller_of of bpf/believe.h, read from /proc of a process that began before the
 // probe. Agents are not known then.
 func (p *Probe) caller(pid uint32) bpfCaller {
-	dir := fmt.Sprintf("/proc/%d/", pid)
-	has := rights(dir)
+	has := rights(int(pid))
 	forker := p.forkedBy(pid)
-	mnt, _ := inodeOf(dir + "ns/mnt")
+	mnt, _ := procfs.Namespace(int(pid), "mnt")
 	switch {
 	case forker != nil && has != 0:
 		return bpfCallerCALLER_RUNTIME
@@ -136,7 +113,7 @@ func (p *Probe) caller(pid uint32) bpfCaller {
 		return bpfCallerCALLER_HOST
 	case has&(1<<unix.CAP_SYS_ADMIN) != 0 && len(p.runtime()) == 0:
 		return bpfCallerCALLER_PRIVILEGED
-	case p.options.Rootless && forker != nil && forker.Rootless && runRootless(dir, forker):
+	case p.options.Rootless && forker != nil && forker.Rootless && runRootless(int(pid), forker):
 		return bpfCallerCALLER_ROOTLESS
 	}
 	return bpfCallerCALLER_NOBODY
@@ -151,20 +128,20 @@ func (p *Probe) runtime() []anchor.Anchor {
 
 // forkedBy is the anchor that forked the process; nil if none did.
 func (p *Probe) forkedBy(pid uint32) *anchor.Anchor {
-	child, err := statOf(int(pid))
+	child, err := procfs.StatOf(int(pid))
 	if err != nil {
 		return nil
 	}
 	for _, a := range p.runtime() {
-		if a.PID != child.PPID || !a.Alive() {
+		if a.PID != child.Parent || !a.Alive() {
 			continue
 		}
-		parent, err := statOf(a.PID)
+		parent, err := procfs.StatOf(a.PID)
 		if err != nil || parent.Session != child.Session {
 			return nil
 		}
-		one, _ := inodeOf(fmt.Sprintf("/proc/%d/ns/pid", pid))
-		other, _ := inodeOf(fmt.Sprintf("/proc/%d/ns/pid", a.PID))
+		one, _ := procfs.Namespace(int(pid), "pid")
+		other, _ := procfs.Namespace(a.PID, "pid")
 		if one == 0 || one != other {
 			return nil
 		}
@@ -173,73 +150,49 @@ func (p *Probe) forkedBy(pid uint32) *anchor.Anchor {
 	return nil
 }
 
-func statOf(pid int) (procfs.ProcStat, error) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return procfs.ProcStat{}, err
-	}
-	return p.Stat()
-}
-
-func runRootless(dir string, forker *anchor.Anchor) bool {
-	one, _ := inodeOf(dir + "ns/user")
-	other, _ := inodeOf(fmt.Sprintf("/proc/%d/ns/user", forker.PID))
-	return one != 0 && one == other && capabilities(dir, "CapEff")&either != 0
+func runRootless(pid int, forker *anchor.Anchor) bool {
+	one, _ := procfs.Namespace(pid, "user")
+	other, _ := procfs.Namespace(forker.PID, "user")
+	status, err := procfs.StatusOf(pid)
+	return one != 0 && one == other && err == nil && status.Effective&either != 0
 }
 
 const either = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_ADMIN
 
 // rights is what bpf/task.h says, read from /proc: which of the two rights the process has
 // on the node, and its caller had, too.
-func rights(dir string) uint64 {
-	if ns, err := inodeOf(dir + "ns/user"); err != nil || ns != initialUserNamespace {
+func rights(pid int) uint64 {
+	if ns, err := procfs.Namespace(pid, "user"); err != nil || ns != procfs.InitialUser {
 		return 0
 	}
-	status, err := os.ReadFile(dir + "status")
+	status, err := procfs.StatusOf(pid)
 	if err != nil {
 		return 0
 	}
-	return ownRights(string(status))
+	return ownRights(status)
 }
 
 // privilegedHere is privileged_on_node of bpf/task.h.
-func (h hostNamespaces) privilegedHere(dir string) bool {
-	if ns, err := inodeOf(dir + "ns/user"); err != nil || ns != initialUserNamespace {
+func (h hostNamespaces) privilegedHere(pid int) bool {
+	if ns, err := procfs.Namespace(pid, "user"); err != nil || ns != procfs.InitialUser {
 		return false
 	}
-	caps := capabilities(dir, "CapEff")
-	if caps&(1<<unix.CAP_SYS_ADMIN) != 0 {
+	status, err := procfs.StatusOf(pid)
+	if err != nil {
+		return false
+	}
+	if status.Effective&(1<<unix.CAP_SYS_ADMIN) != 0 {
 		return true
 	}
-	net, _ := inodeOf(dir + "ns/net")
-	return caps&(1<<unix.CAP_NET_ADMIN) != 0 && net != 0 && net == h.net
+	net, _ := procfs.Namespace(pid, "net")
+	return status.Effective&(1<<unix.CAP_NET_ADMIN) != 0 && net != 0 && net == h.net
 }
 
-// ownRights reads from /proc/PID/status (proc(5)) by which rights that its caller had, too,
-// the process may change a node's network.
-func ownRights(status string) uint64 {
-	caps := capabilitySet(status, "CapEff")
-	if !strings.HasPrefix(field(status, "Uid"), "0\t") { // the real one comes first
-		caps &= capabilitySet(status, "CapAmb")
+// ownRights are those rights by which the process may change a node's network, and that its
+// caller had, too.
+func ownRights(s procfs.Status) uint64 {
+	if s.UID != 0 {
+		s.Effective &= s.Ambient
 	}
-	return caps & either
-}
-
-func capabilities(dir, set string) uint64 {
-	status, _ := os.ReadFile(dir + "status")
-	return capabilitySet(string(status), set)
-}
-
-func capabilitySet(status, set string) uint64 {
-	caps, err := strconv.ParseUint(field(status, set), 16, 64)
-	if err != nil {
-		return 0
-	}
-	return caps
-}
-
-func field(status, name string) string {
-	_, rest, _ := strings.Cut(status, "\n"+name+":\t")
-	value, _, _ := strings.Cut(rest, "\n")
-	return value
+	return s.Effective & either
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // What a pod's container is kept in, and what it has left of root's rights there.
@@ -212,7 +213,7 @@ func TestWhoeverHasTheNumberOfARuntimeThatIsGoneIsNobody(t *testing.T) {
 	runs := []attempt{{"a child of somebody else", "unshare --mount ", ""}}
 	other := newShell(t, "sh")
 	gone := serving(t, other.Process.Pid).List()
-	gone[0].Start -= 1e9 / ticksPerSecond
+	gone[0].Start -= int64(procfs.Tick)
 	o := observeProbe(t, Options{}, func(p *Probe, _ *observed) {
 		p.anchor(gone)
 		other.run(t, attempts(t, runs))

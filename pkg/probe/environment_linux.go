@@ -1,13 +1,13 @@
 package probe
 
 import (
-	"fmt"
 	"path"
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -98,11 +98,11 @@ func podOf(args string) event.Pod {
 
 // environOf returns what reads a process's environment; where it is over, that of who started
 // it, which libcni passes on.
-func environOf(memory *patient) func(*event.Exec) []string {
+func environOf(memory *procfs.Memory) func(*event.Exec) []string {
 	return func(e *event.Exec) []string {
 		for _, pid := range [...]uint32{e.PID, e.ParentPID} {
-			if data, err := memory.read(fmt.Sprintf("/proc/%d/environ", pid)); err == nil && len(data) > 0 {
-				return split(data)
+			if env, err := memory.Environment(int(pid)); err == nil && len(env) > 0 {
+				return env
 			}
 		}
 		return nil

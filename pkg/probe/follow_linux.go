@@ -1,9 +1,8 @@
 package probe
 
 import (
-	"fmt"
-
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // The reader is how agents have the kernel side follow servers.
@@ -33,12 +32,12 @@ func (r *reader) follow(key taskKey, depth int) (taskKey, bool) {
 
 // mayServe tells whether what a process does for plugins may be evidence.
 func (r *reader) mayServe(pid uint32) bool {
-	return r.probe.host.privilegedHere(fmt.Sprintf("/proc/%d/", pid))
+	return r.probe.host.privilegedHere(int(pid))
 }
 
 // sessionOf is visible_session of bpf/task.h; 0 if the process is gone.
 func sessionOf(pid uint32) uint32 {
-	stat, err := statOf(int(pid))
+	stat, err := procfs.StatOf(int(pid))
 	if err != nil {
 		return 0
 	}
@@ -48,7 +47,7 @@ func sessionOf(pid uint32) uint32 {
 // mountsOf is mounts_of of bpf/task.h; 0, which is nobody's, if it cannot be had: then the
 // session decides alone.
 func mountsOf(pid uint32) uint32 {
-	inode, _ := inodeOf(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	inode, _ := procfs.Namespace(int(pid), "mnt")
 	return inode
 }
 

@@ -218,21 +218,3 @@ func agentsOf(a *agents) (all []*agent) {
 	}
 	return all
 }
-
-// Numbers of processes are given again.
-func TestAProcessThatHasTheNumberOfAnother(t *testing.T) {
-	server := us(t)
-	key := keyOf(server.Process, server.PID)
-	before := key
-	before.Start -= uint64(time.Minute)
-	nobody := key
-	nobody.Pid = 1 << 30
-	for name, test := range map[string]struct {
-		key  taskKey
-		want bool
-	}{"it": {key, true}, "one before it": {before, false}, "nobody": {nobody, false}} {
-		if got := exists(test.key); got != test.want {
-			t.Errorf("%s exists: %v", name, got)
-		}
-	}
-}

@@ -1,13 +1,10 @@
 package probe
 
 import (
-	"fmt"
-	"os"
-	"strings"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -22,18 +19,16 @@ func (in *interior) holder(number uint32) *event.Holder {
 		return h
 	}
 	h.PID, h.Name = number, program(number)
-	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", number)); err == nil {
-		if parent, _, ok := parseStat(string(stat)); ok && parent > 1 {
-			h.Parent = program(parent)
-		}
+	if s, err := procfs.StatOf(int(number)); err == nil && !s.Zombie() && s.Parent > 1 {
+		h.Parent = program(uint32(s.Parent))
 	}
 	return h
 }
 
 func program(pid uint32) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	s, err := procfs.StatOf(int(pid))
 	if err != nil {
 		return ""
 	}
-	return text.Clean(strings.TrimSuffix(string(b), "\n"), 16)
+	return text.Clean(s.Name, 16)
 }

@@ -1,14 +1,11 @@
 package probe
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,12 +14,9 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
-
-// ticksPerSecond is USER_HZ, the unit of /proc/PID/stat on every architecture that
-// Linux is built for here (include/asm-generic/param.h).
-const ticksPerSecond = 100
 
 // running is a process found in /proc.
 type running struct {
@@ -38,7 +32,7 @@ type running struct {
 // events and returns how many runs there were, and how many processes could not be
 // looked into. What they did so far is unknown; that they are there must not be.
 func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
-	all, memory := processes(), newPatient()
+	all, memory := processes(), procfs.NewMemory()
 	toMonotonic := bootToMonotonic()
 	var follow func(r *running, up, root taskKey, caller bpfCaller, home uint32)
 	follow = func(r *running, up, root taskKey, caller bpfCaller, home uint32) {
@@ -95,26 +89,26 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 
 // describe reads what the process runs. It is true for one that is believed to be a plugin
 // though nobody is known to have run it, and whose program lies in CNI_PATH.
-func (p *Probe) describe(memory *patient, r *running) bool {
+func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	if r.exec != nil {
 		return r.exec.InPath && r.caller != bpfCallerCALLER_NOBODY
 	}
-	dir := fmt.Sprintf("/proc/%d/", r.pid)
+	pid := int(r.pid)
 	r.exec = &event.Exec{PID: r.pid, ParentPID: r.parent, InFlight: true}
-	environ, err := memory.read(dir + "environ")
+	environ, err := memory.Environment(pid)
 	if err != nil {
-		r.denied = errors.Is(err, os.ErrPermission) || errors.Is(err, errHangs)
+		r.denied = errors.Is(err, os.ErrPermission) || errors.Is(err, procfs.ErrHangs)
 		return false
 	}
-	cmdline, _ := memory.read(dir + "cmdline")
-	im := image{args: split(cmdline)}
-	im.file, err = os.Readlink(dir + "exe")
-	if bytes.Contains(environ, []byte("CNI_COMMAND=")) {
+	var im image
+	im.args, _ = memory.Arguments(pid)
+	im.file, err = procfs.Executable(pid)
+	if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") }) {
 		// Environments alone can be read with CAP_PERFMON, too, on some kernels.
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
-		if r.caller != bpfCallerCALLER_NOBODY || rights(dir) != 0 {
-			im.env = split(environ)
+		if r.caller != bpfCallerCALLER_NOBODY || rights(pid) != 0 {
+			im.env = environ
 		}
 	}
 	// Of a script the link names the interpreter, and its file is an argument; of a plugin
@@ -137,47 +131,13 @@ func (p *Probe) describe(memory *patient, r *running) bool {
 // processes lists /proc by pid. A process that ends meanwhile is left out.
 func processes() map[uint32]*running {
 	all := map[uint32]*running{}
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range dirs {
-		pid, err := strconv.ParseUint(filepath.Base(dir), 10, 32)
-		if err != nil {
-			continue
-		}
-		data, err := os.ReadFile(dir + "/stat")
-		if err != nil {
-			continue
-		}
-		if parent, start, ok := parseStat(string(data)); ok {
-			all[uint32(pid)] = &running{pid: uint32(pid), parent: parent, start: start}
+	pids, _ := procfs.All()
+	for _, pid := range pids {
+		if s, err := procfs.StatOf(pid); err == nil && !s.Zombie() {
+			all[uint32(pid)] = &running{pid: uint32(pid), parent: uint32(s.Parent), start: uint64(s.Start)}
 		}
 	}
 	return all
-}
-
-// parseStat reads parent and start from /proc/PID/stat (proc(5)): fields 4 and 22,
-// counted behind the command in parentheses, which may itself hold any character. It is
-// false for one whose first thread has ended: what it runs cannot be read any more.
-func parseStat(stat string) (parent uint32, start uint64, ok bool) {
-	parent, start, state := parseAnyStat(stat)
-	return parent, start, state != "" && state != "Z"
-}
-
-// parseAnyStat is parseStat with the state, field 3; empty for what cannot be read.
-func parseAnyStat(stat string) (parent uint32, start uint64, state string) {
-	i := strings.LastIndexByte(stat, ')')
-	if i < 0 {
-		return 0, 0, ""
-	}
-	fields := strings.Fields(stat[i+1:])
-	if len(fields) < 20 {
-		return 0, 0, ""
-	}
-	ppid, err1 := strconv.ParseUint(fields[1], 10, 32)
-	ticks, err2 := strconv.ParseUint(fields[19], 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0, 0, ""
-	}
-	return uint32(ppid), ticks * (1e9 / ticksPerSecond), fields[0]
 }
 
 // bootToMonotonic is the time the node was suspended: what to take off a boot-time

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // acts are what the plugins of these tests do: real ones, written in Go as most are. The
@@ -154,7 +155,7 @@ func TestALockThatSomebodyHas(t *testing.T) {
 			t.Errorf("%+v, %d ns", w, e.Time-w.Start)
 		}
 		// The kernel keeps its number in the initial PID namespace only.
-		ns, err := pidNamespace()
+		ns, err := procfs.OwnNamespace("pid")
 		if err != nil || w.Holder == nil || ns == initialPIDNamespace && (w.Holder.Name != "probe.test" || int(w.Holder.PID) != os.Getpid()) {
 			t.Errorf("its holder: %+v", w.Holder)
 		}

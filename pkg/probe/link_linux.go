@@ -1,15 +1,13 @@
 package probe
 
 import (
-	"fmt"
 	"net"
-	"os"
-	"strconv"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // vethInfoPeer is VETH_INFO_PEER (include/uapi/linux/veth.h).
@@ -111,17 +109,13 @@ func (in *interior) target(r record, ad *netlink.AttributeDecoder) event.Namespa
 		return in.namespaceOf(p.files[n])
 	}
 	// The process counts as its own PID namespace does.
-	own, err1 := os.Readlink("/proc/self/ns/pid")
-	its, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", r.H.Task.Pid))
+	own, err1 := procfs.OwnNamespace("pid")
+	its, err2 := procfs.Namespace(int(r.H.Task.Pid), "pid")
 	if err1 != nil || err2 != nil || own != its {
 		return event.Namespace{}
 	}
-	name, err := os.Readlink("/proc/" + strconv.FormatUint(uint64(n), 10) + "/ns/net")
+	inode, err := procfs.Namespace(int(n), "net")
 	if err != nil {
-		return event.Namespace{}
-	}
-	var inode uint32
-	if _, err := fmt.Sscanf(name, "net:[%d]", &inode); err != nil {
 		return event.Namespace{}
 	}
 	return in.namespaceOf(inode)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // initialPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
@@ -59,10 +60,10 @@ func Open(o Options) (_ *Probe, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("kernel probe: reading the embedded programs: %w", err)
 	}
-	if p.pidNS, err = pidNamespace(); err != nil {
+	if p.pidNS, err = procfs.OwnNamespace("pid"); err != nil {
 		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)
 	}
-	p.host = hostOf("/proc/1", "/proc/self")
+	p.host = readHostNamespaces()
 	p.symbols = new(symbols.Table)
 	if o.Detail != DetailCommands {
 		p.symbols = symbols.Open()
@@ -178,11 +179,9 @@ func withheld(line string) bool {
 		strings.Contains(line, "cannot use helper bpf_probe_read")
 }
 
-func pidNamespace() (uint32, error) { return inodeOf("/proc/self/ns/pid") }
-
 // networkOf is the inode number of the network namespace that a process is in; 0 if that
 // cannot be asked.
 func networkOf(pid uint32) uint32 {
-	inode, _ := inodeOf(fmt.Sprintf("/proc/%d/ns/net", pid))
+	inode, _ := procfs.Namespace(int(pid), "net")
 	return inode
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // dialers are acts of plugins that connect.
@@ -349,7 +350,7 @@ func TestWhoseDoingIsEvidence(t *testing.T) {
 	} {
 		for _, listens := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, listens %v", name, listens), func(t *testing.T) {
-				if ns, err := pidNamespace(); listens && (err != nil || ns != initialPIDNamespace) {
+				if ns, err := procfs.OwnNamespace("pid"); listens && (err != nil || ns != initialPIDNamespace) {
 					t.Skip("who listens can be asked from the initial PID namespace only")
 				}
 				address := openFolder(t) + "/agent.sock"

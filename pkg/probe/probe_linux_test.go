@@ -16,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // container is the id in every call of these tests. Whoever runs pods on the same machine
@@ -219,7 +222,7 @@ func TestADaemonThatInheritedTheEnvironmentIsNoPlugin(t *testing.T) {
 }
 
 func TestACallAlreadyInFlightIsFound(t *testing.T) {
-	if ns, err := pidNamespace(); err != nil || ns != initialPIDNamespace {
+	if ns, err := procfs.OwnNamespace("pid"); err != nil || ns != initialPIDNamespace {
 		t.Skip("calls in flight are found from the initial PID namespace only")
 	}
 	cmd := plugin(t, "hung", "sleep 5; true")
@@ -292,23 +295,19 @@ func TestAProbeThatCannotBeLoadedSaysSo(t *testing.T) {
 }
 
 func TestWhoseRightsAreTheirOwn(t *testing.T) {
-	status := func(uid, effective, ambient string) string {
-		return "Name:\tx\nUid:\t" + uid + "\t0\t0\t0\nGid:\t0\t0\t0\t0\nCapEff:\t" + effective + "\nCapBnd:\t000001ffffffffff\nCapAmb:\t" + ambient + "\n"
-	}
-	const all, none, netAdmin, chown = "000001ffffffffff", "0000000000000000", "0000000000001000", "0000000000000001"
+	const all, none, netAdmin, chown = 1<<41 - 1, 0, 1 << unix.CAP_NET_ADMIN, 1 << unix.CAP_CHOWN
 	for name, test := range map[string]struct {
-		status string
+		status procfs.Status
 		want   bool
 	}{
-		"root":                              {status("0", all, none), true},
-		"root with a few capabilities":      {status("0", netAdmin, none), true},
-		"root with others":                  {status("0", chown, none), false},
-		"a user":                            {status("1000", none, none), false},
-		"a user by a set-user-ID program":   {status("1000", all, none), false},
-		"a user by a file's capabilities":   {status("1000", netAdmin, none), false},
-		"a user with an ambient capability": {status("1000", netAdmin, netAdmin), true},
-		"nothing to be read":                {"", false},
-		"no such fields":                    {"Name:\tx\nUid:\t1000\n", false},
+		"root":                              {procfs.Status{UID: 0, Effective: all, Ambient: none}, true},
+		"root with a few capabilities":      {procfs.Status{UID: 0, Effective: netAdmin, Ambient: none}, true},
+		"root with others":                  {procfs.Status{UID: 0, Effective: chown, Ambient: none}, false},
+		"a user":                            {procfs.Status{UID: 1000, Effective: none, Ambient: none}, false},
+		"a user by a set-user-ID program":   {procfs.Status{UID: 1000, Effective: all, Ambient: none}, false},
+		"a user by a file's capabilities":   {procfs.Status{UID: 1000, Effective: netAdmin, Ambient: none}, false},
+		"a user with an ambient capability": {procfs.Status{UID: 1000, Effective: netAdmin, Ambient: netAdmin}, true},
+		"nothing to be read":                {procfs.Status{}, false},
 	} {
 		if got := ownRights(test.status) != 0; got != test.want {
 			t.Errorf("%s: %v", name, got)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // The kernel side wakes the reader for the exec that starts a run and for nothing
@@ -32,7 +33,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		table:   newTable(p),
 		now:     clock.Monotonic(),
 	}
-	r.decoder.inside.environ = environOf(newPatient())
+	r.decoder.inside.environ = environOf(procfs.NewMemory())
 	r.agents = newAgents(p.options.Agents, p.options.Depth, r)
 	r.anchor(r.now)
 	r.begin()

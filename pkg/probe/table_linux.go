@@ -1,14 +1,10 @@
 package probe
 
 import (
-	"errors"
-	"fmt"
-	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // outlive is how long after the end of its run a process is still followed. What a
@@ -144,7 +140,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 			if p.Agent != 0 && self == root {
 				t.servers = append(t.servers, p.Self)
 			}
-		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !exists(p.Self):
+		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !procfs.Exists(int(p.Self.Pid), int64(p.Self.Start)):
 			// Its exit was missed altogether (the program did not run).
 			t.drop(*tgid, p)
 			t.live[self] = known
@@ -170,17 +166,6 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		}
 	}
 	return unseen
-}
-
-// exists says whether a process has not ended, also if its first thread has: under its
-// number is one that began when it did. What cannot be asked exists.
-func exists(key taskKey) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", key.Pid))
-	if err != nil {
-		return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH)
-	}
-	_, start, state := parseAnyStat(string(stat))
-	return state == "" || began(key, start)
 }
 
 // losses returns what was lost since it was last asked, by run where that is known.

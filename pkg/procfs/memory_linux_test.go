@@ -1,10 +1,10 @@
-package probe
+package procfs
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,9 +18,9 @@ func TestAFileThatHangsIsGivenUp(t *testing.T) {
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &patient{patience: time.Millisecond, hungMax: 2}
+	p := &Memory{patience: time.Millisecond, hungMax: 2}
 	for range 10 {
-		if _, err := p.read(pipe); !errors.Is(err, errHangs) {
+		if _, err := p.read(pipe); !errors.Is(err, ErrHangs) {
 			t.Fatal(err)
 		}
 	}
@@ -36,12 +36,12 @@ func TestAFileThatHangsIsGivenUp(t *testing.T) {
 }
 
 func TestAFileThatIsThereIsRead(t *testing.T) {
-	p := newPatient()
+	p := NewMemory()
 	p.patience = time.Hour
-	if data, err := p.read("/proc/self/cmdline"); err != nil || !strings.HasPrefix(string(data), os.Args[0]) {
+	if data, err := p.Arguments(os.Getpid()); err != nil || !slices.Equal(data, os.Args) {
 		t.Errorf("%q, %v", data, err)
 	}
-	if _, err := p.read("/proc/self/nothing"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := p.Environment(1 << 30); !Gone(err) {
 		t.Error(err)
 	}
 }

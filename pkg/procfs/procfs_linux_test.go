@@ -1,0 +1,126 @@
+package procfs
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestWhatIsKnownOfThisProcess(t *testing.T) {
+	s, err := StatOf(os.Getpid())
+	if err != nil || s.Parent != os.Getppid() || s.Zombie() || s.Start <= 0 || s.Start%int64(Tick) != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	status, err := StatusOf(os.Getpid())
+	if err != nil || status.UID != uint64(os.Getuid()) {
+		t.Errorf("%+v, %v", status, err)
+	}
+	self, err := os.Executable()
+	if file, err2 := Executable(os.Getpid()); file != self || err != nil || err2 != nil {
+		t.Errorf("we run %q, %v, not %q, %v", file, err2, self, err)
+	}
+	for _, kind := range []string{"net", "mnt", "pid", "user"} {
+		ns, err := Namespace(os.Getpid(), kind)
+		own, err2 := OwnNamespace(kind)
+		var want unix.Stat_t
+		if err := errors.Join(err, err2, unix.Stat("/proc/self/ns/"+kind, &want)); err != nil || uint64(ns) != want.Ino || own != ns {
+			t.Errorf("our %s namespace is %d and %d, not %d: %v", kind, ns, own, want.Ino, err)
+		}
+	}
+}
+
+func TestNobodyHasTheNumberZero(t *testing.T) {
+	for _, pid := range []int{0, -1, 1 << 30} {
+		_, err := StatOf(pid)
+		_, err2 := StatusOf(pid)
+		_, err3 := Namespace(pid, "net")
+		_, err4 := NewMemory().Environment(pid)
+		for _, err := range []error{err, err2, err3, err4} {
+			if !Gone(err) {
+				t.Errorf("process %d: %v", pid, err)
+			}
+		}
+	}
+}
+
+// PIDs are used again.
+func TestAProcessIsNotTheOneThatHadItsPIDBefore(t *testing.T) {
+	s, err := StatOf(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		pid   int
+		start int64
+		want  bool
+	}{
+		"it":                        {os.Getpid(), s.Start, true},
+		"it, by the kernel's clock": {os.Getpid(), s.Start + int64(Tick) - 1, true},
+		"one before it":             {os.Getpid(), s.Start - int64(time.Minute), false},
+		"one after it":              {os.Getpid(), s.Start + int64(time.Minute), false},
+		"nobody":                    {1 << 30, s.Start, false},
+	} {
+		if Exists(test.pid, test.start) != test.want || Alive(test.pid, test.start) != test.want {
+			t.Errorf("%s: exists %v, alive %v", name, Exists(test.pid, test.start), Alive(test.pid, test.start))
+		}
+	}
+}
+
+func TestAZombieExistsAndIsNotAlive(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := StatOf(pid)
+	if err != nil || !s.Zombie() || !Exists(pid, s.Start) || Alive(pid, s.Start) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := cmd.Wait(); err != nil || Exists(pid, s.Start) {
+		t.Errorf("it exists after its end (%v)", err)
+	}
+}
+
+// A program's name is up to whoever runs it.
+func TestAHostileName(t *testing.T) {
+	const name = "x) Z 1\n(1 1 1" // 15 bytes at most
+	file := filepath.Join(t.TempDir(), name)
+	data, err := os.ReadFile("/bin/sleep")
+	if err == nil {
+		err = os.WriteFile(file, data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(file, "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	s, err := StatOf(cmd.Process.Pid)
+	if err != nil || s.Name != name || s.Zombie() || s.Parent != os.Getpid() {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if status, err := StatusOf(cmd.Process.Pid); err != nil || status.UID != uint64(os.Getuid()) {
+		t.Errorf("%+v, %v", status, err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Executable(cmd.Process.Pid); got != file || err != nil {
+		t.Errorf("it runs %q, %v", got, err)
+	}
+	arguments, err := NewMemory().Arguments(cmd.Process.Pid)
+	if err != nil || strings.Join(arguments, "|") != file+"|1000" {
+		t.Errorf("%q, %v", arguments, err)
+	}
+}
