@@ -176,10 +176,8 @@ func (b *book) wait(w *wait) {
 // short charges what is left to waits that were too short to be kept each, as far as they
 // reach.
 func (b *book) short(s *span, rest int64, waits []wait) int64 {
-	in := s.image.Inside
-	if in == nil {
-		return rest
-	}
+	all := &s.image.Tallies
+	queries, changes, settings := all[timeline.FactQuery], all[timeline.FactChange], all[timeline.FactSetting]
 	kept := [ranks]int64{}
 	for i := range waits {
 		w := &waits[i]
@@ -190,9 +188,9 @@ func (b *book) short(s *span, rest int64, waits []wait) int64 {
 		all  timeline.Tally
 		part Part
 	}{
-		{fileLock, in.Locks, Part{Kind: Locks}},
-		{mutex, in.Mutexes, Part{Kind: KernelLocks}},
-		{requesting, timeline.Tally{Count: in.Queries.Count, Time: in.Queries.Time + in.Changes.Time + in.Sysctls.Time}, Part{Kind: Network, In: s.image.Run.Plugin}},
+		{fileLock, all[timeline.FactLock], Part{Kind: Locks}},
+		{mutex, all[timeline.FactMutex], Part{Kind: KernelLocks}},
+		{requesting, timeline.Tally{Count: queries.Count, Time: queries.Time + changes.Time + settings.Time}, Part{Kind: Network, In: s.image.Run.Plugin}},
 	} {
 		some := min(rest, max(0, t.all.Time-kept[t.rank]))
 		t.part.Time, t.part.Count = time.Duration(some), t.all.Count

@@ -72,12 +72,9 @@ func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 		}
 		spans = flattenImage(spans, child, s)
 	}
-	if im.Inside == nil {
-		return spans
-	}
 	// What a server did for others, or for nobody knows whom, is not what this call waited
 	// for.
-	for _, c := range im.Inside.Connections {
+	for _, c := range timeline.Each[*timeline.Connection](im.Facts) {
 		if c.Work != nil {
 			below := s
 			below.agent, below.top = c, -1

@@ -49,8 +49,8 @@ func Describe(im *timeline.Image) string {
 
 // result is what a run wrote; nil if that was not seen, or if it is no run.
 func result(im *timeline.Image) *event.Result {
-	if im.Run == nil || im.Inside == nil {
+	if im.Run == nil {
 		return nil
 	}
-	return im.Inside.Result
+	return im.Run.Result
 }

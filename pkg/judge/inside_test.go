@@ -12,54 +12,65 @@ import (
 )
 
 // seen changes what is known of the inside of an image.
-func seen(im *timeline.Image, change ...func(*timeline.Inside)) *timeline.Image {
-	im.Inside = &timeline.Inside{}
+func seen(im *timeline.Image, change ...func(*timeline.Image)) *timeline.Image {
 	for _, f := range change {
-		f(im.Inside)
+		f(im)
 	}
 	return im
+}
+
+func fact(im *timeline.Image, when timeline.Interval, what timeline.What) {
+	im.Facts = append(im.Facts, &timeline.Fact{When: when, What: what})
+}
+
+// connected is the first connection of an image.
+func connected(im *timeline.Image) *timeline.Connection {
+	for _, c := range timeline.Each[*timeline.Connection](im.Facts) {
+		return c
+	}
+	return nil
 }
 
 func from(start, end int64) timeline.Interval {
 	return timeline.Interval{Start: start * ms, End: end * ms}
 }
 
-func waited(kind event.WaitKind, name string, when timeline.Interval, holder ...event.Holder) func(*timeline.Inside) {
-	return func(in *timeline.Inside) {
-		w := timeline.Wait{Kind: kind, Name: name, Interval: when}
+func waited(kind event.WaitKind, name string, when timeline.Interval, holder ...event.Holder) func(*timeline.Image) {
+	return func(im *timeline.Image) {
+		w := &timeline.Wait{Kind: kind, Name: name}
 		if kind == event.WaitLock {
 			w.Name, w.Path = "flock", name
 		}
 		if len(holder) > 0 {
 			w.Holder = &holder[0]
 		}
-		in.Waits = append(in.Waits, w)
+		fact(im, when, w)
 	}
 }
 
-func asked(name string, when timeline.Interval) func(*timeline.Inside) {
-	return func(in *timeline.Inside) {
-		in.Requests = append(in.Requests, timeline.Request{Request: &event.Request{Name: name}, When: when})
+func asked(name string, when timeline.Interval) func(*timeline.Image) {
+	return func(im *timeline.Image) {
+		fact(im, when, &timeline.Request{Request: &event.Request{Name: name}})
 	}
 }
 
-func slept(when timeline.Interval) func(*timeline.Inside) {
-	return func(in *timeline.Inside) { in.Asleep = append(in.Asleep, when) }
+func slept(when timeline.Interval) func(*timeline.Image) {
+	return func(im *timeline.Image) { im.Asleep = append(im.Asleep, when) }
 }
 
-func polled(when timeline.Interval) func(*timeline.Inside) {
-	return func(in *timeline.Inside) { in.Polling = append(in.Polling, when) }
+func polled(when timeline.Interval) func(*timeline.Image) {
+	return func(im *timeline.Image) { im.Polling = append(im.Polling, when) }
 }
 
-func called(when timeline.Interval) func(*timeline.Inside) {
-	return func(in *timeline.Inside) {
-		in.Connections = append(in.Connections, &timeline.Connection{Address: "/run/agent.sock", Interval: when, Tries: 1})
+func called(when timeline.Interval) func(*timeline.Image) {
+	return func(im *timeline.Image) {
+		fact(im, when, &timeline.Connection{Address: "/run/agent.sock", Tries: 1})
 	}
 }
 
-func detects(when timeline.Interval) func(*timeline.Inside) {
-	return func(in *timeline.Inside) {
-		in.Detections = append(in.Detections, &timeline.Detection{Address: "fd00::5", On: "eth0", Interval: when, State: event.AddressReady})
+func detects(when timeline.Interval) func(*timeline.Image) {
+	return func(im *timeline.Image) {
+		fact(im, when, &timeline.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady})
 	}
 }
 
@@ -115,9 +126,9 @@ func TestWhatAPluginWaitedFor(t *testing.T) {
 			"command/ip 60ms, plugin/p 20ms, system call/read 20ms",
 		},
 		"what is too short to be placed explains what nothing else does": {
-			seen(plugin("p", 0, 100), slept(from(0, 50)), func(in *timeline.Inside) {
-				in.Mutexes = timeline.Tally{Count: 40, Time: 20 * ms}
-				in.Queries = timeline.Tally{Count: 400, Time: 200 * ms}
+			seen(plugin("p", 0, 100), slept(from(0, 50)), func(im *timeline.Image) {
+				im.Tallies[timeline.FactMutex] = timeline.Tally{Count: 40, Time: 20 * ms}
+				im.Tallies[timeline.FactQuery] = timeline.Tally{Count: 400, Time: 200 * ms}
 			}),
 			"sleep/p 50ms, network configuration/ 30ms, kernel lock/ 20ms",
 		},
@@ -152,12 +163,12 @@ func TestTheBiggestPartInWords(t *testing.T) {
 		"system call fsync of p":                                                seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),
 		"waiting for IPv6 DAD, in plugin p, for fd00::5 on eth0":                seen(plugin("p", 0, 100), detects(from(0, 90))),
 		"calling /run/agent.sock, from plugin p":                                seen(plugin("p", 0, 100), called(from(0, 90))),
-		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(in *timeline.Inside) { in.Connections[0].Server = &event.Holder{Name: "agentd"} }),
-		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED": seen(plugin("p", 0, 100), called(from(0, 90)), func(in *timeline.Inside) { in.Connections[0].Tries, in.Connections[0].Error = 3, "ECONNREFUSED" }),
+		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Server = &event.Holder{Name: "agentd"} }),
+		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED": seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Tries, connected(im).Error = 3, "ECONNREFUSED" }),
 		"asleep, in plugin p":                                                   seen(plugin("p", 0, 100), slept(from(0, 90))),
 		"waiting for something unknown, in plugin p":                            seen(plugin("p", 0, 100), polled(from(0, 90))),
-		"waiting for locks of the kernel, each time shortly (40 times)":         seen(plugin("p", 0, 100), func(in *timeline.Inside) { in.Mutexes = timeline.Tally{Count: 40, Time: 90 * ms} }),
-		"network configuration, in short requests of p (40 times)":              seen(plugin("p", 0, 100), func(in *timeline.Inside) { in.Queries = timeline.Tally{Count: 40, Time: 90 * ms} }),
+		"waiting for locks of the kernel, each time shortly (40 times)":         seen(plugin("p", 0, 100), func(im *timeline.Image) { im.Tallies[timeline.FactMutex] = timeline.Tally{Count: 40, Time: 90 * ms} }),
+		"network configuration, in short requests of p (40 times)":              seen(plugin("p", 0, 100), func(im *timeline.Image) { im.Tallies[timeline.FactQuery] = timeline.Tally{Count: 40, Time: 90 * ms} }),
 		"unexplained, inside plugin p":                                          seen(plugin("p", 0, 100)),
 	} {
 		op := add(run)
@@ -182,7 +193,7 @@ func TestWhatAPluginSaysOfItsFailure(t *testing.T) {
 		"which nobody reads of a DEL":             {event.Result{Invalid: "no valid JSON at byte 1 of 16"}, 0, "DEL", ""},
 		"a result is no failure":                  {event.Result{IPs: []string{"10.0.0.1"}}, 0, "ADD", ""},
 	} {
-		run := with(seen(plugin("p", 0, 9), func(in *timeline.Inside) { in.Result = &test.result }), exit(test.code))
+		run := with(seen(plugin("p", 0, 9), func(im *timeline.Image) { im.Run.Result = &test.result }), exit(test.code))
 		run.Run.Command = test.command
 		op := add(run)
 		if got := options.Judge(op).Calls[op.Calls[0]].Failure; got != test.want {
@@ -208,11 +219,11 @@ func TestThePartsSumExactlyWithWaits(t *testing.T) {
 		im.CPU = random.Int64N(600 * ms)
 		seen(im)
 		for range random.IntN(8) {
-			[]func(*timeline.Inside){
+			[]func(*timeline.Image){
 				waited(event.WaitLock, "/run/l", some()), waited(event.WaitMutex, "rtnl", some()), waited(event.WaitCall, "read", some()),
 				asked("RTM_NEWLINK", some()), slept(some()), polled(some()), called(some()), detects(some()),
-				func(in *timeline.Inside) { in.Mutexes.Time += random.Int64N(100 * ms) },
-			}[random.IntN(9)](im.Inside)
+				func(im *timeline.Image) { im.Tallies[timeline.FactMutex].Time += random.Int64N(100 * ms) },
+			}[random.IntN(9)](im)
 		}
 		for range random.IntN(4) * min(depth, 1) {
 			im.Children = append(im.Children, grow(depth-1))
@@ -251,10 +262,10 @@ func BenchmarkJudgeInside(b *testing.B) {
 	}
 	run := seen(plugin("bridge", 0, 2000, commands...))
 	for i := range int64(400) {
-		asked("RTM_NEWLINK", from(5*i+1, 5*i+2))(run.Inside)
-		waited(event.WaitMutex, "rtnl", from(5*i+1, 5*i+3))(run.Inside)
-		slept(from(5*i, 5*i+4))(run.Inside)
-		called(from(5*i, 5*i+5))(run.Inside)
+		asked("RTM_NEWLINK", from(5*i+1, 5*i+2))(run)
+		waited(event.WaitMutex, "rtnl", from(5*i+1, 5*i+3))(run)
+		slept(from(5*i, 5*i+4))(run)
+		called(from(5*i, 5*i+5))(run)
 	}
 	op := add(run)
 	b.ReportAllocs()

@@ -15,7 +15,7 @@ func TestContended(t *testing.T) {
 			cause: CauseKernelLock, says: `^780ms of 900ms waiting for the kernel's lock rtnl, held by bridge \(pid 7\); up to 29 other calls were under way$`, report: "aws/amazon-vpc-cni-k8s#3764",
 		},
 		"many short waits": {
-			op:    add(seen(plugin("bridge", 0, 900), func(in *timeline.Inside) { in.Mutexes = timeline.Tally{Count: 400, Time: 700 * ms} })),
+			op:    add(seen(plugin("bridge", 0, 900), func(im *timeline.Image) { im.Tallies[timeline.FactMutex] = timeline.Tally{Count: 400, Time: 700 * ms} })),
 			cause: CauseKernelLock, says: `each time shortly \(400 times\)$`,
 		},
 		"control: the kernel itself takes long": {

@@ -10,9 +10,10 @@ import (
 func TestHeldLock(t *testing.T) {
 	const xtables = "/run/xtables.lock"
 	proxy := event.Holder{PID: 812, Name: "iptables-restor", Parent: "kube-proxy"}
-	queued := func(in *timeline.Inside) {
-		in.Waits[0].Passed = 3
-		in.Waits[0].Blame = &timeline.Blame{Pod: event.Pod{Namespace: "shop", Name: "web-1"}}
+	queued := func(im *timeline.Image) {
+		w := im.Facts[0].What.(*timeline.Wait)
+		w.Passed = 3
+		w.Blame = &timeline.Blame{Pod: event.Pod{Namespace: "shop", Name: "web-1"}}
 	}
 	rulings(t, map[string]ruling{
 		"iptables waits for kube-proxy": {

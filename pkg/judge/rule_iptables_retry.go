@@ -52,12 +52,12 @@ func iptablesRetry(m *matter) *finding {
 func (m *matter) iptablesSlept() (sum time.Duration, steps int) {
 	for i := range m.spans {
 		s := &m.spans[i]
-		if !isIptables(s.image) || s.image.Inside == nil {
+		if !isIptables(s.image) {
 			continue
 		}
 		var all time.Duration
-		for _, w := range s.image.Inside.Waits {
-			if d := time.Duration(w.End - w.Start); w.Kind == event.WaitSleep && d >= quantum && d < quantum*4/3 {
+		for f, w := range timeline.Each[*timeline.Wait](s.image.Facts) {
+			if d := time.Duration(f.When.End - f.When.Start); w.Kind == event.WaitSleep && d >= quantum && d < quantum*4/3 {
 				all += d
 				steps++
 			}

@@ -8,8 +8,8 @@ import (
 )
 
 func TestIptablesRetry(t *testing.T) {
-	naps := func(each int64, n int) []func(*timeline.Inside) {
-		var all []func(*timeline.Inside)
+	naps := func(each int64, n int) []func(*timeline.Image) {
+		var all []func(*timeline.Image)
 		for i := range int64(n) {
 			all = append(all, waited(event.WaitSleep, "pselect6", from(10+i*each, 10+(i+1)*each)))
 		}

@@ -45,16 +45,14 @@ func unanswered(errno string) string {
 // refusedLast returns the call of a run that failed in vain, if that was the last thing it
 // called: else it did without.
 func refusedLast(run *timeline.Image) (last *timeline.Connection) {
-	if run.Inside == nil {
-		return nil
-	}
-	for _, c := range run.Inside.Connections {
+	end := int64(0)
+	for f, c := range timeline.Each[*timeline.Connection](run.Facts) {
 		// Every program of the C library asks for a cache of names first (nscd(8)).
-		if !strings.Contains(c.Address, "/nscd/") && (last == nil || c.End >= last.End) {
-			last = c
+		if !strings.Contains(c.Address, "/nscd/") && (last == nil || f.When.End >= end) {
+			last, end = c, f.When.End
 		}
 	}
-	if last == nil || last.Error == "" || time.Duration(run.End-last.End) > aftermath {
+	if last == nil || last.Error == "" || time.Duration(run.End-end) > aftermath {
 		return nil
 	}
 	return last

@@ -61,13 +61,18 @@ func several(n int, one func(int64) *timeline.Image) (all []*timeline.Image) {
 }
 
 // dialled is a connection, and what is special about it.
-func dialled(network, address string, when timeline.Interval, change ...func(*timeline.Connection)) func(*timeline.Inside) {
-	return func(in *timeline.Inside) {
-		c := &timeline.Connection{Network: network, Address: address, Interval: when, Tries: 1}
+func dialled(network, address string, when timeline.Interval, change ...func(*timeline.Connection)) func(*timeline.Image) {
+	return func(im *timeline.Image) {
+		c := &timeline.Connection{Network: network, Address: address, Tries: 1}
 		for _, f := range change {
 			f(c)
 		}
-		in.Connections = append(in.Connections, c)
+		if c.Work != nil {
+			for _, work := range []*timeline.Image{c.Work.Own, c.Work.Shared} {
+				work.Start, work.End = when.Start, when.End
+			}
+		}
+		fact(im, when, c)
 	}
 }
 
@@ -79,15 +84,15 @@ func turnedDown(tries int, why string) func(*timeline.Connection) {
 func served(own, shared []*timeline.Image) func(*timeline.Connection) {
 	return func(c *timeline.Connection) {
 		image := func(children []*timeline.Image) *timeline.Image {
-			return &timeline.Image{Name: "agentd", Start: c.Start, End: c.End, Ended: true, Children: children}
+			return &timeline.Image{Name: "agentd", Ended: true, Children: children}
 		}
 		c.Server = &event.Holder{PID: 44, Name: "agentd"}
 		c.Work = &timeline.Work{Own: image(own), Shared: image(shared)}
 	}
 }
 
-func wrote(message string) func(*timeline.Inside) {
-	return func(in *timeline.Inside) { in.Result = &event.Result{Code: 11, Message: message} }
+func wrote(message string) func(*timeline.Image) {
+	return func(im *timeline.Image) { im.Run.Result = &event.Result{Code: 11, Message: message} }
 }
 
 // What holds of every verdict.

@@ -23,14 +23,11 @@ func (o Options) slow(j *Judgement, c *Call, call *timeline.Call, run *timeline.
 // inside is slow for what an image called and waited for. Nobody waited for what went on
 // after the call.
 func (o Options) inside(j *Judgement, c *Call, call *timeline.Call, im *timeline.Image) {
-	if im.Inside == nil {
-		return
-	}
 	beyond := func(i timeline.Interval, limit time.Duration) bool {
 		return limit > 0 && time.Duration(min(i.End, call.End)-i.Start) > limit
 	}
-	for _, made := range im.Inside.Connections {
-		if beyond(made.Interval, o.Agent) {
+	for f, made := range timeline.Each[*timeline.Connection](im.Facts) {
+		if beyond(f.When, o.Agent) {
 			j.SlowAgents[made] = o.Agent
 			c.SlowAgents++
 		}
@@ -38,9 +35,8 @@ func (o Options) inside(j *Judgement, c *Call, call *timeline.Call, im *timeline
 			o.inside(j, c, call, made.Work.Own)
 		}
 	}
-	for i := range im.Inside.Waits {
-		w := &im.Inside.Waits[i]
-		if (w.Kind == event.WaitLock || w.Kind == event.WaitMutex) && beyond(w.Interval, o.Lock) {
+	for f, w := range timeline.Each[*timeline.Wait](im.Facts) {
+		if (w.Kind == event.WaitLock || w.Kind == event.WaitMutex) && beyond(f.When, o.Lock) {
 			j.SlowLocks[w] = o.Lock
 			c.SlowLocks++
 		}

@@ -13,11 +13,11 @@ import (
 func TestWhatIsSlowInside(t *testing.T) {
 	options := Options{Agent: 50 * time.Millisecond, Lock: 20 * time.Millisecond, Keep: []Reason{Slow}}
 	// served is a call of an agent that itself waits for a lock meanwhile.
-	served := func(lock timeline.Interval) func(*timeline.Inside) {
-		return func(in *timeline.Inside) {
-			called(from(10, 40))(in)
+	served := func(lock timeline.Interval) func(*timeline.Image) {
+		return func(im *timeline.Image) {
+			called(from(10, 40))(im)
 			own := seen(ran("agentd", 10, 40), waited(event.WaitLock, "/run/l", lock))
-			in.Connections[0].Work = &timeline.Work{Own: own, Shared: ran("agentd", 10, 40)}
+			connected(im).Work = &timeline.Work{Own: own, Shared: ran("agentd", 10, 40)}
 		}
 	}
 	for name, test := range map[string]struct {

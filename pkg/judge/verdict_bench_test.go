@@ -16,9 +16,9 @@ func BenchmarkVerdict(b *testing.B) {
 	}
 	run := seen(plugin("bridge", 0, 5000, commands...))
 	for i := range int64(200) {
-		asked("RTM_NEWLINK", from(5*i+1, 5*i+2))(run.Inside)
-		waited(event.WaitMutex, "rtnl", from(5*i+1, 5*i+3))(run.Inside)
-		dialled("tcp", "10.0.0.1:6443", from(5*i, 5*i+5))(run.Inside)
+		asked("RTM_NEWLINK", from(5*i+1, 5*i+2))(run)
+		waited(event.WaitMutex, "rtnl", from(5*i+1, 5*i+3))(run)
+		dialled("tcp", "10.0.0.1:6443", from(5*i, 5*i+5))(run)
 	}
 	op := add(run)
 	b.ReportAllocs()

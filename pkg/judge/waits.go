@@ -39,9 +39,8 @@ type wait struct {
 func located(spans []span) []wait {
 	n := 0
 	for i := range spans {
-		if in := spans[i].image.Inside; in != nil {
-			n += len(in.Waits) + len(in.Requests) + len(in.Settings) + len(in.Detections) + len(in.Connections) + len(in.Asleep) + len(in.Polling)
-		}
+		im := spans[i].image
+		n += len(im.Facts) + len(im.Asleep) + len(im.Polling)
 	}
 	if n == 0 {
 		return nil
@@ -49,20 +48,19 @@ func located(spans []span) []wait {
 	waits := make([]wait, 0, n)
 	for i := range spans {
 		s := &spans[i]
-		in := s.image.Inside
-		if in == nil || s.end <= s.start {
+		if s.end <= s.start {
 			continue
 		}
 		c := collector{s: s, i: i, waits: waits}
-		c.locks(in)
+		c.locks(s.image)
 		// What a command does is the command, whatever that is, unless others hold it up.
 		switch {
 		case s.image.Run != nil:
-			c.requests(in, s.image.Run.Plugin)
-			c.others(in, s.image.Run.Plugin)
+			c.requests(s.image, s.image.Run.Plugin)
+			c.others(s.image, s.image.Run.Plugin)
 		case s.agent != nil:
-			c.requests(in, s.image.Name)
-			c.others(in, s.image.Name)
+			c.requests(s.image, s.image.Name)
+			c.others(s.image, s.image.Name)
 		}
 		waits = c.waits
 	}
@@ -87,9 +85,8 @@ func (c *collector) add(rank int, when timeline.Interval, part Part, of ...*time
 	c.waits = append(c.waits, w)
 }
 
-func (c *collector) locks(in *timeline.Inside) {
-	for i := range in.Waits {
-		w := &in.Waits[i]
+func (c *collector) locks(im *timeline.Image) {
+	for f, w := range timeline.Each[*timeline.Wait](im.Facts) {
 		part := Part{Name: w.Path, Detail: holder(w), Count: 1}
 		switch w.Kind {
 		case event.WaitLock:
@@ -109,40 +106,39 @@ func (c *collector) locks(in *timeline.Inside) {
 		if part.Kind == KernelLocks {
 			rank = mutex
 		}
-		c.add(rank, w.Interval, part)
+		c.add(rank, f.When, part)
 	}
 }
 
-func (c *collector) requests(in *timeline.Inside, plugin string) {
-	for i := range in.Requests {
-		r := &in.Requests[i]
-		c.add(requesting, r.When, Part{Kind: Network, Name: r.Name, In: plugin, Count: 1})
+func (c *collector) requests(im *timeline.Image, plugin string) {
+	for f, r := range timeline.Each[*timeline.Request](im.Facts) {
+		c.add(requesting, f.When, Part{Kind: Network, Name: r.Name, In: plugin, Count: 1})
 	}
-	for _, s := range in.Settings {
-		c.add(requesting, s.When, Part{Kind: Network, Name: "sysctl", In: plugin, Count: 1})
+	for f := range timeline.Each[*timeline.Setting](im.Facts) {
+		c.add(requesting, f.When, Part{Kind: Network, Name: "sysctl", In: plugin, Count: 1})
 	}
 }
 
-func (c *collector) others(in *timeline.Inside, plugin string) {
-	for i := range in.Waits {
-		if w := &in.Waits[i]; w.Kind == event.WaitCall {
-			c.add(inCall, w.Interval, Part{Kind: SystemCalls, Name: w.Name, In: plugin, Count: 1})
+func (c *collector) others(im *timeline.Image, plugin string) {
+	for f, w := range timeline.Each[*timeline.Wait](im.Facts) {
+		if w.Kind == event.WaitCall {
+			c.add(inCall, f.When, Part{Kind: SystemCalls, Name: w.Name, In: plugin, Count: 1})
 		}
 	}
-	for _, d := range in.Detections {
-		c.add(detecting, d.Interval, Part{Kind: DAD, Name: plugin, In: plugin, Count: 1, Detail: detected(d)})
+	for f, d := range timeline.Each[*timeline.Detection](im.Facts) {
+		c.add(detecting, f.When, Part{Kind: DAD, Name: plugin, In: plugin, Count: 1, Detail: detected(d)})
 	}
-	for _, made := range in.Connections {
+	for f, made := range timeline.Each[*timeline.Connection](im.Facts) {
 		name, detail := Peer(made), ""
 		if made.Error != "" {
 			detail = fmt.Sprintf("refused %d times: %s", made.Tries, made.Error)
 		}
-		c.add(calling, made.Interval, Part{Kind: Agents, Name: name, In: plugin, Count: 1, Detail: detail}, made)
+		c.add(calling, f.When, Part{Kind: Agents, Name: name, In: plugin, Count: 1, Detail: detail}, made)
 	}
-	for _, i := range in.Asleep {
+	for _, i := range im.Asleep {
 		c.add(asleep, i, Part{Kind: Sleep, Name: plugin, Count: 1})
 	}
-	for _, i := range in.Polling {
+	for _, i := range im.Polling {
 		c.add(polling, i, Part{Kind: Waiting, Name: plugin, Count: 1})
 	}
 }

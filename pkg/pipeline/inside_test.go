@@ -47,31 +47,18 @@ func insides(now int64, who, by event.Process, a, b byte) []event.Body {
 
 // insideSound checks what is known of the inside of an image.
 func insideSound(t *testing.T, im *timeline.Image) {
-	in := im.Inside
-	if in == nil {
-		return
-	}
 	within := func(what string, i timeline.Interval) {
 		if i.End < i.Start || i.Start < im.Start {
 			t.Errorf("a %s from %d to %d in an image that began at %d", what, i.Start, i.End, im.Start)
 		}
 	}
-	for _, w := range in.Waits {
-		within("wait", w.Interval)
-		if w.HolderAge < 0 {
+	for _, f := range im.Facts {
+		within(fmt.Sprintf("%T", f.What), f.When)
+		if w, is := f.What.(*timeline.Wait); is && w.HolderAge < 0 {
 			t.Errorf("a lock was held for %d ns", w.HolderAge)
 		}
 	}
-	for _, r := range in.Requests {
-		within("request", r.When)
-	}
-	for _, c := range in.Connections {
-		within("connection", c.Interval)
-	}
-	for _, d := range in.Detections {
-		within("detection", d.Interval)
-	}
-	for _, idle := range [][]timeline.Interval{in.Asleep, in.Polling} {
+	for _, idle := range [][]timeline.Interval{im.Asleep, im.Polling} {
 		for i, one := range idle {
 			within("rest", one)
 			if i > 0 && one.Start <= idle[i-1].End {

@@ -63,7 +63,7 @@ func (t *Timeline) serving(c *Connection) {
 		return
 	}
 	image := func() *Image {
-		return &Image{PID: c.Server.PID, Process: c.Server.Process, Name: c.Server.Name, Start: c.Start, End: c.Start, Ended: true}
+		return &Image{PID: c.Server.PID, Process: c.Server.Process, Name: c.Server.Name, Start: c.fact.When.Start, End: c.fact.When.Start, Ended: true}
 	}
 	c.Work = &Work{agent: a, Own: image(), Shared: image()}
 	worker := func(im *Image) *process {
@@ -76,7 +76,7 @@ func (t *Timeline) serving(c *Connection) {
 // calls notes that a server works for a connection.
 func (t *Timeline) calls(a *agent, c *Connection) {
 	a.calls = append(a.calls, c)
-	t.belongs(c.Server.Process, c.owner.op, c.Start)
+	t.belongs(c.Server.Process, c.owner.op, c.fact.When.Start)
 }
 
 // agent finds or makes the state of a server; nil beyond the limit.
@@ -135,7 +135,7 @@ func (c *Connection) served() {
 	if c.Work == nil {
 		return
 	}
-	c.Work.Own.End, c.Work.Shared.End = c.End, c.End
+	c.Work.Own.End, c.Work.Shared.End = c.fact.When.End, c.fact.When.End
 	a := c.Work.agent
 	if a.leave(c) {
 		if len(a.recent) >= recentMax {

@@ -38,10 +38,7 @@ func (s *story) done() string {
 }
 
 func workOf(container string, by *Image, of string) (lines []string) {
-	if by.Inside == nil {
-		return nil
-	}
-	for _, c := range by.Inside.Connections {
+	for _, c := range Each[*Connection](by.Facts) {
 		if c.Work == nil {
 			continue
 		}
@@ -185,13 +182,10 @@ func TestWhatAServerAsksOfTheKernel(t *testing.T) {
 	s.exit(50, "b").exit(51, "b2").tick(30000).end()
 	got := ""
 	for _, op := range s.closed {
-		w := op.Calls[0].Runs[0].Inside.Connections[0].Work
+		w := op.Calls[0].Runs[0].Facts[0].What.(*Connection).Work
 		for where, im := range map[string]*Image{"own": w.Own, "shared": w.Shared} {
-			if im.Inside == nil {
-				continue
-			}
-			for _, r := range im.Inside.Requests {
-				got += fmt.Sprint(op.ContainerID, " ", where, " ", r.Name, " ", r.Attribution.Evidence, len(r.Attribution.Others), r.Errno(), "; ")
+			for f, r := range Each[*Request](im.Facts) {
+				got += fmt.Sprint(op.ContainerID, " ", where, " ", r.Name, " ", f.Attribution.Evidence, len(f.Attribution.Others), r.Errno(), "; ")
 			}
 		}
 	}

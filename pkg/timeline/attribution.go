@@ -152,5 +152,10 @@ func (t *Timeline) doing(by event.Process, body event.Body) *process {
 
 // refusedBy tells whether the answer is to one of the image's requests.
 func (im *Image) refusedBy(a *event.Answer) bool {
-	return im.Inside != nil && slices.ContainsFunc(im.Inside.Requests, func(r Request) bool { return r.answeredBy(a) })
+	for _, r := range Each[*Request](im.Facts) {
+		if r.answeredBy(a) {
+			return true
+		}
+	}
+	return false
 }

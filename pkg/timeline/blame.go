@@ -103,11 +103,7 @@ func (t *Timeline) blame(op *operation) {
 	for _, call := range op.Calls {
 		for _, run := range call.Runs {
 			run.Walk(func(im *Image) {
-				if im.Inside == nil {
-					return
-				}
-				for i := range im.Inside.Waits {
-					w := &im.Inside.Waits[i]
+				for _, w := range Each[*Wait](im.Facts) {
 					if w.suspect != nil {
 						w.Blame, w.suspect = w.suspect.known(t.options.Wait > 0), nil
 					}

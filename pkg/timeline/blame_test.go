@@ -89,8 +89,8 @@ func TestWhoIsToBlame(t *testing.T) {
 			s.end()
 			got := "nobody"
 			for _, op := range s.closed {
-				op.insides(func(im *Image, in *Inside) {
-					for _, w := range in.Waits {
+				op.eachImage(func(im *Image) {
+					for _, w := range Each[*Wait](im.Facts) {
 						if b := w.Blame; im.Process == "b" && b != nil {
 							got = fmt.Sprintf("%s since %d for %s in %s, passed %d", b.Process, b.Start/ms, b.Pod.Name, b.Call.ContainerID, w.Passed)
 						}

@@ -13,22 +13,22 @@ func (t *Timeline) configuration(c *event.Configuration) {
 	if p == nil {
 		return
 	}
-	if in := p.run.inside(); in.Configuration == nil || in.Configuration.Invalid != "" {
-		in.Configuration = c
+	if run := p.run.Run; run.Configuration == nil || run.Configuration.Invalid != "" {
+		run.Configuration = c
 	}
 }
 
 func (t *Timeline) result(r *event.Result) {
 	if p := t.of(r.Process); p != nil {
-		p.run.inside().Result = r
+		p.run.Run.Result = r
 	}
 }
 
 // configured is the network that the call's first plugin read the configuration of; empty
 // if that was not seen.
 func (c *Call) configured() string {
-	if in := c.Runs[0].Inside; in != nil && in.Configuration != nil {
-		return in.Configuration.Network
+	if read := c.Runs[0].Run.Configuration; read != nil {
+		return read.Network
 	}
 	return ""
 }

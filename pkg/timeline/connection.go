@@ -6,13 +6,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Connection is that an image called another process.
+// Connection is one connect(2), or a series of refused attempts at one address: from connect
+// until close; of refused attempts from the first to the last, or to the one that was not
+// refused.
 type Connection struct {
 	// Network is "unix" or "tcp"; Address a path or "address:port".
 	Network, Address string
-	// Interval is from connect until close; of refused attempts, from the first to the
-	// last, or to the one that was not refused.
-	Interval
 	// Error is why there was no connection, the last time, and Tries how often it was
 	// tried.
 	Error string
@@ -28,9 +27,12 @@ type Connection struct {
 	by     event.Process
 	owner  *process // who has it: by, or the work of the server that by is
 	socket string
-	in     *Inside     // of the image that made it
+	image  *Image // that made it
+	fact   *Fact
 	after  *Connection // the attempts that were refused before
 }
+
+func (*Connection) kind() FactKind { return FactConnection }
 
 // acceptsMax is how many answers wait for their question: a server may be told to have
 // accepted before its client is told to have connected.
@@ -49,7 +51,7 @@ func (t *Timeline) connect(now int64, c *event.Connect) {
 	when := im.within(c.Start, now)
 	refused := im.refused(c.Network, c.Address)
 	if refused != nil {
-		refused.End = max(refused.End, when.Start)
+		refused.fact.When.End = max(refused.fact.When.End, when.Start)
 		if c.Error != "" {
 			refused.again(when.End, c.Error)
 			return
@@ -58,12 +60,11 @@ func (t *Timeline) connect(now int64, c *event.Connect) {
 	if c.Address == "" || !t.room(p, "connections") {
 		return
 	}
-	in := im.inside()
 	made := &Connection{
-		Network: c.Network, Address: c.Address, Interval: when, Error: c.Error, Server: c.Listener, Tries: 1,
-		by: c.Process, owner: p, socket: c.Socket, after: refused, in: in,
+		Network: c.Network, Address: c.Address, Error: c.Error, Server: c.Listener, Tries: 1,
+		by: c.Process, owner: p, socket: c.Socket, after: refused, image: im,
 	}
-	in.Connections = append(in.Connections, made)
+	made.fact = p.keep(im, c.Thread, when, made)
 	if c.Error == "" && c.Socket != "" {
 		if before := t.sockets[c.Socket]; before != nil { // its end was not seen
 			before.hangUp(now)
@@ -88,23 +89,21 @@ func (t *Timeline) refuse(made *Connection, now int64, why string) {
 		return
 	}
 	made.after.again(now, why)
-	made.in.Connections = slices.DeleteFunc(made.in.Connections, func(c *Connection) bool { return c == made })
+	made.image.Facts = slices.DeleteFunc(made.image.Facts, func(f *Fact) bool { return f == made.fact })
 }
 
 // again is one more attempt that was refused.
 func (c *Connection) again(now int64, why string) {
-	c.End, c.Error = max(c.End, now), why
+	c.fact.When.End, c.Error = max(c.fact.When.End, now), why
 	c.Tries++
 }
 
 // refused returns the attempts at an address that have failed so far, if nothing has come
 // of them yet.
 func (im *Image) refused(network, address string) *Connection {
-	if im.Inside == nil {
-		return nil
-	}
-	for _, c := range slices.Backward(im.Inside.Connections) {
-		if c.Network == network && c.Address == address {
+	for _, f := range slices.Backward(im.Facts) {
+		c, is := f.What.(*Connection)
+		if is && c.Network == network && c.Address == address {
 			if c.Error == "" {
 				return nil
 			}
@@ -144,7 +143,7 @@ func (t *Timeline) hangUp(now int64, c *event.Close) {
 
 func (c *Connection) hangUp(now int64) {
 	if c.open {
-		c.open, c.End = false, max(c.End, now)
+		c.open, c.fact.When.End = false, max(c.fact.When.End, now)
 		c.served()
 	}
 }

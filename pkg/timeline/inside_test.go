@@ -79,12 +79,12 @@ func (s *story) answer(at int64, process string, n uint32, errno, message string
 }
 
 // inside is what was kept of the inside of the image called name.
-func (s *story) inside(name string) *Inside {
-	var found *Inside
+func (s *story) inside(name string) *Image {
+	var found *Image
 	for _, op := range s.closed {
-		op.insides(func(im *Image, in *Inside) {
+		op.eachImage(func(im *Image) {
 			if im.Name == name {
-				found = in
+				found = im
 			}
 		})
 	}
@@ -94,16 +94,16 @@ func (s *story) inside(name string) *Inside {
 	return found
 }
 
-func lines[T any](all []T, f func(T) string) string {
+func lines[W What](im *Image, say func(W, Interval) string) string {
 	var out []string
-	for _, one := range all {
-		out = append(out, f(one))
+	for f, what := range Each[W](im.Facts) {
+		out = append(out, say(what, f.When))
 	}
 	return strings.Join(out, "\n")
 }
 
-func (w Wait) String() string {
-	s := fmt.Sprintf("%s %s%s %d-%d", w.Kind, w.Name, w.Path, w.Start/ms, w.End/ms)
+func saidOfWait(w *Wait, when Interval) string {
+	s := fmt.Sprintf("%s %s%s %d-%d", w.Kind, w.Name, w.Path, when.Start/ms, when.End/ms)
 	if w.Tries > 1 {
 		s += fmt.Sprintf(" in %d tries", w.Tries)
 	}
@@ -210,7 +210,7 @@ func TestWaits(t *testing.T) {
 			s := looked(t)
 			test.tell(s)
 			s.exit(5000, "b").tick(20_000).end()
-			if got := lines(s.inside("bridge").Waits, Wait.String); got != test.want {
+			if got := lines(s.inside("bridge"), saidOfWait); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
 			}
 		})
@@ -222,7 +222,7 @@ func TestRestsOfSeveralThreadsAreOne(t *testing.T) {
 		wait(1, 5, "b", event.WaitPoll, "futex").wait(4, 8, "b", event.WaitPoll, "epoll_pwait").
 		wait(20, 30, "b", event.WaitPoll, "futex").wait(10, 40, "b", event.WaitPoll, "futex").exit(50, "b").tick(2000)
 	in := s.inside("bridge")
-	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]Interval{{1 * ms, 8 * ms}, {10 * ms, 40 * ms}}) || in.Polls.Count != 4 {
-		t.Errorf("polling %s, %d times", got, in.Polls.Count)
+	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]Interval{{1 * ms, 8 * ms}, {10 * ms, 40 * ms}}) || in.Tallies[FactPoll].Count != 4 {
+		t.Errorf("polling %s, %d times", got, in.Tallies[FactPoll].Count)
 	}
 }

@@ -72,31 +72,25 @@ func (n interfaces) resolve(r *Request) {
 
 // nameInterfaces resolves what names were told for only later.
 func (op *operation) nameInterfaces() {
-	op.insides(func(_ *Image, in *Inside) {
-		for i := range in.Requests {
-			op.names.resolve(&in.Requests[i])
+	op.eachImage(func(im *Image) {
+		for _, r := range Each[*Request](im.Facts) {
+			op.names.resolve(r)
 		}
-		for _, d := range in.Detections {
+		for _, d := range Each[*Detection](im.Facts) {
 			d.On = op.names.name(d.NetNS.Key, d.Index)
 		}
 	})
 }
 
-// insides calls f for every image of which something is known inside.
-func (op *Operation) insides(f func(*Image, *Inside)) {
+// eachImage calls f for every image of op, and for those that stand for the work of agents.
+func (op *Operation) eachImage(f func(*Image)) {
 	for _, call := range op.Calls {
 		for _, run := range call.Runs {
 			run.Walk(func(im *Image) {
-				if im.Inside == nil {
-					return
-				}
-				f(im, im.Inside)
+				f(im)
 				im.works(func(w *Work) {
-					for _, work := range []*Image{w.Own, w.Shared} {
-						if work.Inside != nil {
-							f(work, work.Inside)
-						}
-					}
+					f(w.Own)
+					f(w.Shared)
 				})
 			})
 		}
@@ -105,10 +99,10 @@ func (op *Operation) insides(f func(*Image, *Inside)) {
 
 // unanswered gives an end to the detections that a process did not see the end of.
 func (op *Operation) unanswered() {
-	op.insides(func(im *Image, in *Inside) {
-		for _, d := range in.Detections {
+	op.eachImage(func(im *Image) {
+		for f, d := range Each[*Detection](im.Facts) {
 			if d.open() {
-				d.End = max(d.End, im.End)
+				f.When.End = max(f.When.End, im.End)
 			}
 		}
 	})

@@ -122,9 +122,9 @@ func (l *locks) holder(path string, said *event.Holder, waiter event.Process, wa
 }
 
 // accused finds the run that had a lock when a wait for it began.
-func (t *Timeline) accused(wait Wait, waiter *process) *suspect {
+func (t *Timeline) accused(wait *Wait, when Interval, waiter *process) *suspect {
 	for _, h := range t.locks.paths[wait.Path] {
-		if h.by == wait.Holder.Process && h.since <= wait.Start && (h.until == 0 || h.until > wait.Start) && h.suspect != nil && h.suspect.run != waiter.run {
+		if h.by == wait.Holder.Process && h.since <= when.Start && (h.until == 0 || h.until > when.Start) && h.suspect != nil && h.suspect.run != waiter.run {
 			return h.suspect
 		}
 	}

@@ -44,10 +44,9 @@ func (t *Timeline) enter(e *event.Enter) {
 		return
 	}
 	im := p.current()
-	in := im.inside()
-	in.Switches++
-	if in.Entered.Key == "" && e.NetNS.Key != im.NetNS.Key {
-		in.Entered = e.NetNS
+	im.Switches++
+	if im.Entered.Key == "" && e.NetNS.Key != im.NetNS.Key {
+		im.Entered = e.NetNS
 	}
 	t.inNamespace(p, e.NetNS)
 }

@@ -149,8 +149,13 @@ type Call struct {
 type Run struct {
 	// Plugin is the base name of the plugin's file, Command its CNI_COMMAND.
 	Plugin, Command string
-	stdin           string
-	forker          event.Process
+	// Configuration and Result are what it read and wrote, whichever of its processes did
+	// that; nil if it was not seen.
+	Configuration *event.Configuration
+	Result        *event.Result
+
+	stdin  string
+	forker event.Process
 }
 
 // Image is one program that one process ran.
@@ -193,8 +198,11 @@ type Image struct {
 	// in its turn, its own counts.
 	Attribution *Attribution
 
-	// Inside is what it asked of the kernel and waited for; nil if nothing is known.
-	Inside *Inside
+	// Facts are what it asked of the kernel and waited for, in the order in which that was
+	// told. What is shorter than Options.MinSpan is only in the tallies, changes of the network
+	// and waits for the kernel's own locks excepted.
+	Facts []*Fact
+	Activity
 
 	used event.Usage // of the process before this image
 }
@@ -221,10 +229,7 @@ func (im *Image) walkBelow(f func(*Image)) {
 
 // works calls f for what servers did for the image.
 func (im *Image) works(f func(*Work)) {
-	if im.Inside == nil {
-		return
-	}
-	for _, c := range im.Inside.Connections {
+	for _, c := range Each[*Connection](im.Facts) {
 		if c.Work != nil {
 			f(c.Work)
 		}

@@ -25,8 +25,8 @@ func (s *story) hangUp(at int64, process, key string) *story {
 	return s.at(at, &event.Close{Process: event.Process(process), Socket: key})
 }
 
-func (c *Connection) String() string {
-	s := fmt.Sprintf("%s %s %d-%d", c.Network, c.Address, c.Start/ms, c.End/ms)
+func saidOfConnection(c *Connection, when Interval) string {
+	s := fmt.Sprintf("%s %s %d-%d", c.Network, c.Address, when.Start/ms, when.End/ms)
 	if c.Error != "" {
 		s += fmt.Sprintf(" %s, tried %d times", c.Error, c.Tries)
 	}
@@ -93,7 +93,7 @@ func TestConnections(t *testing.T) {
 			s := looked(t).plugin(0, "b", "ADD", "bridge")
 			test.tell(s)
 			s.exit(50, "b").tick(2000)
-			if got := lines(s.inside("bridge").Connections, (*Connection).String); got != test.want {
+			if got := lines(s.inside("bridge"), saidOfConnection); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
 			}
 			if len(s.line.sockets) != 0 {
@@ -107,8 +107,8 @@ func (s *story) duplicate(at int64, process string, state event.AddressState) *s
 	return s.at(at, &event.Address{Process: event.Process(process), NetNS: event.Namespace{Key: "host"}, Index: 7, Address: "fd00::5", State: state})
 }
 
-func (d *Detection) String() string {
-	return fmt.Sprintf("%s on %s: %s %d-%d", d.Address, d.On, d.State, d.Start/ms, d.End/ms)
+func saidOfDetection(d *Detection, when Interval) string {
+	return fmt.Sprintf("%s on %s: %s %d-%d", d.Address, d.On, d.State, when.Start/ms, when.End/ms)
 }
 
 func TestDuplicateAddressDetection(t *testing.T) {
@@ -142,7 +142,7 @@ func TestDuplicateAddressDetection(t *testing.T) {
 			s := looked(t).plugin(0, "b", "ADD", "bridge").wait(0, 0, "b", event.WaitPoll, "futex")
 			test.tell(s)
 			s.exit(50, "b").tick(2000)
-			if got := lines(s.inside("bridge").Detections, (*Detection).String); got != test.want {
+			if got := lines(s.inside("bridge"), saidOfDetection); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
 			}
 		})

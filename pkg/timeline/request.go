@@ -9,15 +9,18 @@ import (
 // Request is what was asked of the kernel, with its answer.
 type Request struct {
 	*event.Request
-	// When it was asked, until the kernel was done with it.
-	When Interval
 	// Answer is the kernel's refusal; nil if it granted the request, or if it was not seen.
 	Answer *event.Answer
 	// On is the name of the interface it is about, Under that of the one it is put under;
 	// empty where only an index is known.
 	On, Under string
-	// Attribution is how it came to belong to the call, if a server asked for it.
-	Attribution *Attribution
+}
+
+func (r *Request) kind() FactKind {
+	if r.Query() {
+		return FactQuery
+	}
+	return FactChange
 }
 
 // answersMax is how many answers wait for their request.
@@ -50,31 +53,26 @@ func (t *Timeline) request(now int64, r *event.Request) {
 	if p == nil {
 		return
 	}
-	im := p.current()
-	in, kept := im.inside(), Request{Request: r, When: im.within(r.Start, now), Attribution: p.doing}
-	tally := &in.Changes
-	if r.Query() {
-		tally = &in.Queries
-	}
-	d := kept.When.took()
-	call := systemCall{r.Thread, kept.When.Start}
-	if in.last == call {
+	im, kept := p.current(), &Request{Request: r}
+	when := im.within(r.Start, now)
+	d, call := when.took(), systemCall{r.Thread, when.Start}
+	if im.latest == call {
 		d = 0
 	}
-	in.last = call
-	tally.add(max(1, r.Count), d)
+	im.latest = call
+	im.Tallies[kept.kind()].add(max(1, r.Count), d)
 	t.inNamespace(p, r.NetNS)
-	p.op.names.learn(&kept)
-	p.op.names.resolve(&kept)
+	p.op.names.learn(kept)
+	p.op.names.resolve(kept)
 	if i := slices.IndexFunc(p.answers, kept.answeredBy); i >= 0 {
 		kept.Answer = p.answers[i]
 		p.answers = slices.Delete(p.answers, i, i+1)
 	}
-	if r.Query() && kept.When.took() < int64(t.options.MinSpan) {
+	if r.Query() && when.took() < int64(t.options.MinSpan) {
 		return
 	}
 	if t.room(p, "requests") {
-		in.Requests = append(in.Requests, kept)
+		p.keep(im, r.Thread, when, kept)
 	}
 }
 
@@ -88,22 +86,19 @@ func (t *Timeline) answer(a *event.Answer) {
 	if p == nil {
 		return
 	}
-	im := p.current()
-	if im.Inside != nil {
-		var found *Request
-		for i := range slices.Backward(im.Inside.Requests) {
-			r := &im.Inside.Requests[i]
-			if r.Answer == nil && r.answeredBy(a) && (found == nil || r.Sequence == a.Sequence && found.Sequence != a.Sequence) {
-				found = r
-			}
-			if found != nil && found.Sequence == a.Sequence {
-				break
-			}
+	var found *Request
+	for _, f := range slices.Backward(p.current().Facts) {
+		r, is := f.What.(*Request)
+		if is && r.Answer == nil && r.answeredBy(a) && (found == nil || r.Sequence == a.Sequence && found.Sequence != a.Sequence) {
+			found = r
 		}
-		if found != nil {
-			found.Answer = a
-			return
+		if found != nil && found.Sequence == a.Sequence {
+			break
 		}
+	}
+	if found != nil {
+		found.Answer = a
+		return
 	}
 	// The answer may be read before the request is told. That of a query that is not kept
 	// stays here until others push it out.

@@ -8,8 +8,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-func (r Request) String() string {
-	s := fmt.Sprintf("%s %d-%d", r.Name, r.When.Start/ms, r.When.End/ms)
+func saidOfRequest(r *Request, when Interval) string {
+	s := fmt.Sprintf("%s %d-%d", r.Name, when.Start/ms, when.End/ms)
 	if r.On != "" {
 		s += " on " + r.On
 	}
@@ -94,7 +94,7 @@ func TestRequests(t *testing.T) {
 			s := looked(t).plugin(0, "b", "ADD", "bridge")
 			test.tell(s)
 			s.exit(50, "b").tick(2000)
-			if got := lines(s.inside("bridge").Requests, Request.String); got != test.want {
+			if got := lines(s.inside("bridge"), saidOfRequest); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
 			}
 		})
@@ -106,8 +106,8 @@ func TestRequestsAreCounted(t *testing.T) {
 		ask(1, 3, "b", "RTM_NEWLINK", times(3)).ask(1, 3, "b", "RTM_NEWADDR"). // one system call
 		ask(5, 5, "b", "RTM_GETLINK").ask(6, 7, "b", "RTM_GETLINK").exit(50, "b").tick(2000)
 	in := s.inside("bridge")
-	if in.Changes != (Tally{4, 2 * ms}) || in.Queries != (Tally{2, 1 * ms}) {
-		t.Errorf("changes %v, queries %v", in.Changes, in.Queries)
+	if in.Tallies[FactChange] != (Tally{4, 2 * ms}) || in.Tallies[FactQuery] != (Tally{2, 1 * ms}) {
+		t.Errorf("changes %v, queries %v", in.Tallies[FactChange], in.Tallies[FactQuery])
 	}
 }
 

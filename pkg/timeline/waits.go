@@ -14,7 +14,6 @@ type Wait struct {
 	Name string
 	// Path is the lock's file.
 	Path string
-	Interval
 	// Tries is how often a lock was asked for, if it took several times.
 	Tries int
 	// Error is why it ended in vain; empty if it did not.
@@ -34,6 +33,20 @@ type Wait struct {
 	suspect *suspect
 }
 
+func (w *Wait) kind() FactKind {
+	switch w.Kind {
+	case event.WaitLock:
+		return FactLock
+	case event.WaitMutex:
+		return FactMutex
+	case event.WaitSleep:
+		return FactSleep
+	case event.WaitPoll:
+		return FactPoll
+	}
+	return FactCall
+}
+
 const (
 	// Idly is how many times Options.MinSpan a sleep, or a system call of no further
 	// interest, lasts at least that is worth a span of its own. A thread of the Go runtime
@@ -51,8 +64,10 @@ const (
 
 // try is a lock that was asked for in vain so far.
 type try struct {
-	wait Wait
-	over int64 // when it was asked for last
+	wait   *Wait
+	thread uint32
+	when   Interval
+	over   int64 // when it was asked for last
 }
 
 func (t *Timeline) wait(now int64, w *event.Wait) {
@@ -65,33 +80,29 @@ func (t *Timeline) wait(now int64, w *event.Wait) {
 		t.stats.Late++
 		return
 	}
-	im := p.current()
-	in, kept := im.inside(), Wait{Kind: w.Kind, Name: w.Name, Interval: im.within(w.Start, now), Error: w.Error, Holder: w.Holder}
-	long := kept.took() >= int64(t.options.MinSpan)
-	switch w.Kind {
-	case event.WaitMutex:
-		in.Mutexes.add(1, kept.took())
+	im, kept := p.current(), &Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder}
+	when := im.within(w.Start, now)
+	long := when.took() >= int64(t.options.MinSpan)
+	switch kept.kind() {
+	case FactMutex:
 		if w.Holder != nil {
 			kept.suspect = t.suspected(w.Holder.Process, p)
 		}
 		long = true // only those are told that are worth it, and they lie within requests
-	case event.WaitSleep:
-		in.Sleeps.add(1, kept.took())
-		if in.Asleep = t.idle(p, in.Asleep, kept.Interval); kept.took() < Idly*int64(t.options.MinSpan) {
-			return
-		}
-	case event.WaitPoll:
-		in.Polls.add(1, kept.took())
-		in.Polling = t.idle(p, in.Polling, kept.Interval)
-		return
-	default:
-		if in.last == (systemCall{w.Thread, kept.Start}) {
+	case FactSleep:
+		im.Asleep = t.idle(p, im.Asleep, when)
+		long = when.took() >= Idly*int64(t.options.MinSpan)
+	case FactPoll:
+		im.Polling = t.idle(p, im.Polling, when)
+		long = false
+	case FactCall:
+		if im.latest == (systemCall{w.Thread, when.Start}) {
 			return // it is known what that did
 		}
-		in.Calls.add(1, kept.took())
 	}
+	im.Tallies[kept.kind()].add(1, when.took())
 	if long && t.room(p, "waits") {
-		in.Waits = append(in.Waits, kept)
+		p.keep(im, w.Thread, when, kept)
 	}
 }
 
@@ -124,46 +135,47 @@ func (t *Timeline) fileLock(now int64, w *event.Wait, p *process) {
 }
 
 func (t *Timeline) lockWait(now int64, w *event.Wait, p *process) {
-	im := p.current()
-	wait := Wait{Kind: w.Kind, Name: w.Name, Path: w.Path, Interval: im.within(w.Start, now), Tries: 1, Error: w.Error}
-	wait.Holder, wait.HolderAge, wait.AgeExact = t.locks.holder(w.Path, w.Holder, w.Process, wait.Interval)
-	i := slices.IndexFunc(p.tries, func(a try) bool { return a.wait.Path == w.Path })
-	if i >= 0 {
+	a := try{
+		wait:   &Wait{Kind: w.Kind, Name: w.Name, Path: w.Path, Tries: 1, Error: w.Error},
+		thread: w.Thread, when: p.current().within(w.Start, now), over: now,
+	}
+	holder := w.Holder
+	if i := slices.IndexFunc(p.tries, func(a try) bool { return a.wait.Path == w.Path }); i >= 0 {
 		before := p.tries[i]
 		p.tries = slices.Delete(p.tries, i, i+1)
-		if wait.Start-before.over <= int64(retry) {
-			wait.Start, wait.Tries = min(before.wait.Start, wait.Start), before.wait.Tries+1
-			wait.Holder, wait.HolderAge, wait.AgeExact = t.locks.holder(w.Path, before.wait.Holder, w.Process, wait.Interval)
+		if a.when.Start-before.over <= int64(retry) {
+			a.when.Start, a.wait.Tries = min(before.when.Start, a.when.Start), before.wait.Tries+1
+			holder = before.wait.Holder
 		} else {
-			t.lockWaited(p, before.wait)
+			t.lockWaited(p, before)
 		}
 	}
+	a.wait.Holder, a.wait.HolderAge, a.wait.AgeExact = t.locks.holder(w.Path, holder, w.Process, a.when)
 	if w.Error != "" && len(p.tries) < triesMax { // it may ask again
-		p.tries = append(p.tries, try{wait, now})
+		p.tries = append(p.tries, a)
 		return
 	}
-	t.lockWaited(p, wait)
+	t.lockWaited(p, a)
 }
 
 // lockWaited keeps a wait that is over.
-func (t *Timeline) lockWaited(p *process, wait Wait) {
-	im := p.current()
-	wait.Interval = im.within(wait.Start, wait.End)
+func (t *Timeline) lockWaited(p *process, a try) {
+	im, wait := p.current(), a.wait
+	when := im.within(a.when.Start, a.when.End)
 	if wait.Holder != nil {
-		wait.suspect = t.accused(wait, p)
-		wait.Passed = t.locks.passed(wait.Path, wait.Holder.Process, wait.Interval)
+		wait.suspect = t.accused(wait, when, p)
+		wait.Passed = t.locks.passed(wait.Path, wait.Holder.Process, when)
 	}
-	in, d := im.inside(), wait.took()
-	in.Locks.add(1, d)
-	if d >= int64(t.options.MinSpan) && t.room(p, "waits") {
-		in.Waits = append(in.Waits, wait)
+	im.Tallies[FactLock].add(1, when.took())
+	if when.took() >= int64(t.options.MinSpan) && t.room(p, "waits") {
+		p.keep(im, a.thread, when, wait)
 	}
 }
 
 // gaveUp keeps the waits of a process that never got its locks.
 func (t *Timeline) gaveUp(p *process) {
 	for _, a := range p.tries {
-		t.lockWaited(p, a.wait)
+		t.lockWaited(p, a)
 	}
 	p.tries = nil
 }

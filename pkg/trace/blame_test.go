@@ -22,10 +22,10 @@ func TestAWaitLinksToTheRunThatHadTheLock(t *testing.T) {
 				key.Trace = event.TraceContext{}
 			}
 			waits := build(sandbox(func(op *timeline.Operation) {
-				bridge(op).Inside = &timeline.Inside{Waits: []timeline.Wait{
-					{Kind: event.WaitMutex, Name: "rtnl", Interval: between(12, 20), Blame: &timeline.Blame{Call: key, Process: "9@9", Start: 10}},
-					{Kind: event.WaitMutex, Name: "rtnl", Interval: between(22, 30)},
-				}}
+				bridge(op).Facts = []*timeline.Fact{
+					{When: between(12, 20), What: &timeline.Wait{Kind: event.WaitMutex, Name: "rtnl", Blame: &timeline.Blame{Call: key, Process: "9@9", Start: 10}}},
+					{When: between(22, 30), What: &timeline.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
+				}
 			}))
 			var links []*tracepb.Span_Link
 			for _, s := range waits {

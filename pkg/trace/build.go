@@ -173,7 +173,7 @@ func (w *writer) call(call *timeline.Call) {
 			keyValue(attr.Failed(true)), // backends differ in how a status is searched
 			keyValue(semconv.ErrorTypeKey.String(errorType(verdict.Failed))))
 		if verdict.Failed != nil {
-			s.Attributes = append(s.Attributes, keyValues(aboutError(verdict.Failed))...)
+			s.Attributes = append(s.Attributes, keyValues(aboutError(verdict.Failed.Run))...)
 			s.Attributes = append(s.Attributes, keyValue(attr.FailedPlugin(verdict.Failed.Run.Plugin)))
 		}
 	}

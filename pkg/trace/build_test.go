@@ -260,7 +260,7 @@ func TestTheErrorTypeOfAFailure(t *testing.T) {
 		"a signal":                        {func(im *timeline.Image) { im.Signal = "SIGKILL" }, "SIGKILL", "SIGKILL"},
 		"no JSON":                         {invalid, "invalid result", "invalid result"},
 		"no JSON of a plugin that failed": {func(im *timeline.Image) { invalid(im); im.Code = 3 }, "3", "3"},
-		"an error that ended well":        {func(im *timeline.Image) { im.Inside = &timeline.Inside{Result: &event.Result{Code: 7}} }, "", ""},
+		"an error that ended well":        {func(im *timeline.Image) { im.Run.Result = &event.Result{Code: 7} }, "", ""},
 		"nothing":                         {func(*timeline.Image) {}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,5 +281,5 @@ func TestTheErrorTypeOfAFailure(t *testing.T) {
 }
 
 func invalid(im *timeline.Image) {
-	im.Inside = &timeline.Inside{Result: &event.Result{Invalid: "no valid JSON at byte 1 of 16"}}
+	im.Run.Result = &event.Result{Invalid: "no valid JSON at byte 1 of 16"}
 }

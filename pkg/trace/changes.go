@@ -15,10 +15,13 @@ import (
 // interface, with its changes below or in it, as of a server; of a command, which does little else, they
 // are its own, as are those that concern no interface.
 func (i *insider) changes() {
-	requests := i.image.Inside.Requests
+	var requests []request
+	for f, r := range timeline.Each[*timeline.Request](i.image.Facts) {
+		requests = append(requests, request{f, r})
+	}
 	groups := map[string]*group{}
 	for at := range requests {
-		r := &requests[at]
+		r := requests[at]
 		if r.Query() {
 			if i.long(r.When) {
 				i.request(i.where, r)
@@ -39,6 +42,12 @@ func (i *insider) changes() {
 	}
 }
 
+// request is a request as a fact.
+type request struct {
+	*timeline.Fact
+	*timeline.Request
+}
+
 // group is the span of one interface, and below it.
 type group struct {
 	where at
@@ -46,11 +55,11 @@ type group struct {
 }
 
 // group makes the span of the interface that the first of requests is about.
-func (i *insider) group(requests []timeline.Request, key string) *group {
-	first := &requests[0]
+func (i *insider) group(requests []request, key string) *group {
+	first := requests[0]
 	when, n := first.When, 0
 	for at := range requests {
-		if r := &requests[at]; !r.Query() && interfaceOf(r) == key {
+		if r := requests[at]; !r.Query() && interfaceOf(r) == key {
 			when.Start, when.End = min(when.Start, r.When.Start), max(when.End, r.When.End)
 			n += max(1, r.Count)
 		}
@@ -68,7 +77,7 @@ func (i *insider) group(requests []timeline.Request, key string) *group {
 
 // interfaceOf tells interfaces apart: by name, where that is known, else by index. Empty
 // for what is about none.
-func interfaceOf(r *timeline.Request) string {
+func interfaceOf(r request) string {
 	switch {
 	case r.On != "":
 		return r.NetNS.Key + " " + r.On
@@ -79,7 +88,7 @@ func interfaceOf(r *timeline.Request) string {
 }
 
 // change is a span if it took long, else an event of the span it belongs to.
-func (i *insider) change(where at, of *tracepb.Span, r *timeline.Request) {
+func (i *insider) change(where at, of *tracepb.Span, r request) {
 	if i.long(r.When) {
 		i.request(where, r)
 		return
@@ -87,7 +96,7 @@ func (i *insider) change(where at, of *tracepb.Span, r *timeline.Request) {
 	i.happened(of, i.nameOf(r), r.When.End, aboutRequest(r)...)
 }
 
-func (i *insider) request(where at, r *timeline.Request) {
+func (i *insider) request(where at, r request) {
 	s := i.child(where, i.nameOf(r), attr.KindNetlink, r.When, aboutRequest(r)...)
 	s.Links = append(s.Links, i.perhaps(r.Attribution)...)
 	if r.Failed() {
@@ -95,7 +104,7 @@ func (i *insider) request(where at, r *timeline.Request) {
 	}
 }
 
-func (i *insider) nameOf(r *timeline.Request) string {
+func (i *insider) nameOf(r request) string {
 	switch r.Protocol {
 	case "ioctl", "iptables":
 		return r.Protocol + " " + i.requests.Limit(r.Name, "request")
@@ -103,7 +112,7 @@ func (i *insider) nameOf(r *timeline.Request) string {
 	return "netlink " + i.requests.Limit(r.Name, "request")
 }
 
-func refusal(r *timeline.Request) string {
+func refusal(r request) string {
 	said := r.Errno()
 	if r.Answer != nil && r.Answer.Message != "" {
 		said += ": " + r.Answer.Message
@@ -112,7 +121,7 @@ func refusal(r *timeline.Request) string {
 }
 
 // aboutRequest is what was to be changed, and what came of it.
-func aboutRequest(r *timeline.Request) []attribute.KeyValue {
+func aboutRequest(r request) []attribute.KeyValue {
 	of := r.Interface
 	kvs := nonZero(
 		attr.RequestProtocol(r.Protocol),

@@ -19,9 +19,6 @@ import (
 // inside makes the spans and events of what an image asked for and waited for. s is the
 // image's own span, and where is below it.
 func (w *writer) inside(s *tracepb.Span, where at, im, run *timeline.Image, failing bool) {
-	if im.Inside == nil {
-		return
-	}
 	i := &insider{writer: w, image: im, outer: where, span: s, run: run, failing: failing && (judge.Fails(run) || im.Failed())}
 	i.draw()
 }
@@ -86,43 +83,42 @@ func (i *insider) fail(s *tracepb.Span, message string) {
 }
 
 func (i *insider) settings() {
-	for _, set := range i.image.Inside.Settings {
+	for f, set := range timeline.Each[*timeline.Setting](i.image.Facts) {
 		about := append(nonZero(
 			attr.SysctlKey(set.Key),
 			attr.SysctlValue(set.Value),
 			semconv.ErrorTypeKey.String(set.Error),
 			attr.NetNSInode(set.NetNS.Label),
-		), aboutAttribution(set.Attribution)...)
-		if i.long(set.When) {
-			s := i.child(i.where, "write sysctl", attr.KindChange, set.When, about...)
-			s.Links = append(s.Links, i.perhaps(set.Attribution)...)
+		), aboutAttribution(f.Attribution)...)
+		if i.long(f.When) {
+			s := i.child(i.where, "write sysctl", attr.KindChange, f.When, about...)
+			s.Links = append(s.Links, i.perhaps(f.Attribution)...)
 		} else {
-			i.happened(i.span, "write sysctl", set.When.End, about...)
+			i.happened(i.span, "write sysctl", f.When.End, about...)
 		}
 	}
 }
 
 func (i *insider) waits() {
-	for n := range i.image.Inside.Waits {
-		wait := &i.image.Inside.Waits[n]
-		if !i.long(wait.Interval) || wait.Kind == event.WaitCall && !i.idly(wait.Interval) {
+	for f, wait := range timeline.Each[*timeline.Wait](i.image.Facts) {
+		if !i.long(f.When) || wait.Kind == event.WaitCall && !i.idly(f.When) {
 			continue
 		}
 		failed := semconv.ErrorTypeKey.String(wait.Error)
 		switch wait.Kind {
 		case event.WaitLock, event.WaitMutex:
-			s := i.child(i.where, "wait for lock", attr.KindLock, wait.Interval, aboutLock(wait)...)
+			s := i.child(i.where, "wait for lock", attr.KindLock, f.When, aboutLock(wait)...)
 			if wait.Blame != nil {
 				s.Links = append(s.Links, link(i.ids.run(wait.Blame), "it had the lock"))
 			}
 			s.Attributes = append(s.Attributes, keyValues(nonZero(failed))...)
 			if limit, slow := i.j.SlowLocks[wait]; slow {
-				i.slow(s, limit, wait.End)
+				i.slow(s, limit, f.When.End)
 			}
 		case event.WaitSleep:
-			i.child(i.where, "sleep", attr.KindWait, wait.Interval, attr.SystemCall(wait.Name))
+			i.child(i.where, "sleep", attr.KindWait, f.When, attr.SystemCall(wait.Name))
 		default:
-			s := i.child(i.where, "system call", attr.KindWait, wait.Interval, attr.SystemCall(wait.Name))
+			s := i.child(i.where, "system call", attr.KindWait, f.When, attr.SystemCall(wait.Name))
 			s.Attributes = append(s.Attributes, keyValues(nonZero(failed))...)
 		}
 	}
@@ -153,11 +149,11 @@ func aboutLock(wait *timeline.Wait) []attribute.KeyValue {
 }
 
 func (i *insider) detections() {
-	for _, d := range i.image.Inside.Detections {
-		if !i.long(d.Interval) {
+	for f, d := range timeline.Each[*timeline.Detection](i.image.Facts) {
+		if !i.long(f.When) {
 			continue
 		}
-		s := i.child(i.where, "wait for IPv6 DAD", attr.KindDAD, d.Interval, nonZero(
+		s := i.child(i.where, "wait for IPv6 DAD", attr.KindDAD, f.When, nonZero(
 			attr.Address(d.Address),
 			attr.AddressState(string(d.State)),
 			semconv.NetworkInterfaceNameKey.String(d.On),
@@ -171,21 +167,21 @@ func (i *insider) detections() {
 }
 
 func (i *insider) connections() {
-	for _, c := range i.image.Inside.Connections {
+	for f, c := range timeline.Each[*timeline.Connection](i.image.Facts) {
 		about := aboutPeer(c)
-		if !i.long(c.Interval) {
+		if !i.long(f.When) {
 			if c.Error != "" {
-				i.happened(i.span, "call refused", c.End, about...)
+				i.happened(i.span, "call refused", f.When.End, about...)
 			}
 			continue
 		}
-		s := i.child(i.where, "call agent", attr.KindAgent, c.Interval, about...)
+		s := i.child(i.where, "call agent", attr.KindAgent, f.When, about...)
 		s.Kind = tracepb.Span_SPAN_KIND_CLIENT
 		if c.Error != "" {
 			i.fail(s, judge.Peer(c)+": "+c.Error)
 		}
 		if limit, slow := i.j.SlowAgents[c]; slow {
-			i.slow(s, limit, c.End)
+			i.slow(s, limit, f.When.End)
 		}
 		i.work(s, c.Work)
 	}

@@ -16,12 +16,12 @@ import (
 
 func between(start, end int64) timeline.Interval { return timeline.Interval{Start: start, End: end} }
 
-func request(name string, when timeline.Interval, change ...func(*timeline.Request)) timeline.Request {
-	r := timeline.Request{Request: &event.Request{Protocol: "rtnetlink", Name: name, NetNS: event.Namespace{Key: "1", Label: "4026531840"}}, When: when}
+func asked(name string, when timeline.Interval, change ...func(*timeline.Request)) *timeline.Fact {
+	r := &timeline.Request{Request: &event.Request{Protocol: "rtnetlink", Name: name, NetNS: event.Namespace{Key: "1", Label: "4026531840"}}}
 	for _, f := range change {
-		f(&r)
+		f(r)
 	}
-	return r
+	return &timeline.Fact{When: when, What: r}
 }
 
 func named(name string) func(*timeline.Request) { return func(r *timeline.Request) { r.On = name } }
@@ -36,31 +36,28 @@ func busy(change ...func(*timeline.Operation)) *timeline.Operation {
 		op.MinSpan = 5
 		op.Calls[0].Seen, op.Calls[0].Concurrent = true, 3
 		op.Calls[0].Cut = map[string]uint64{"requests": 2, "bytes": 9}
-		bridge(op).Inside = &timeline.Inside{
-			Locks: timeline.Tally{Count: 2, Time: 7}, Queries: timeline.Tally{Count: 4}, Changes: timeline.Tally{Count: 5, Time: 12}, Switches: 2,
-			Waits: []timeline.Wait{
-				{Kind: event.WaitLock, Path: "/run/l", Interval: between(11, 17), Holder: &event.Holder{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6},
-				{Kind: event.WaitMutex, Name: "rtnl", Interval: between(17, 22)},
-				{Kind: event.WaitCall, Name: "clone", Interval: between(22, 30)}, // too short
-				{Kind: event.WaitSleep, Name: "nanosleep", Interval: between(30, 40)},
-			},
-			Requests: []timeline.Request{
-				request("RTM_NEWLINK", between(12, 13), named("eth0")),
-				request("RTM_NEWLINK", between(13, 19), named("cni0")),
-				request("RTM_NEWADDR", between(20, 21), named("eth0"), func(r *timeline.Request) { r.Address = "10.22.0.5/16" }, refused("EEXIST", "")),
-				request("RTM_GETRULE", between(21, 29), func(r *timeline.Request) { r.Verb = event.VerbQuery }),
-				request("NFT_MSG_NEWRULE", between(22, 22), func(r *timeline.Request) { r.Table, r.Count = "nat", 9 }),
-			},
-			Settings: []timeline.Setting{
-				{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}, When: between(23, 23)},
-				{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad", Value: "0"}, When: between(23, 28)},
-			},
-			Detections:    []*timeline.Detection{{Address: "fd00::5", On: "eth0", State: event.AddressReady, Interval: between(24, 30)}},
-			Connections:   []*timeline.Connection{{Network: "tcp", Address: "[::1]:99", Interval: between(31, 39), Tries: 1, Server: &event.Holder{PID: 44, Name: "agentd"}, Answered: true}},
-			Configuration: &event.Configuration{CNIVersion: "1.0.0", Network: "pods"},
-			Result:        &event.Result{IPs: []string{"10.22.0.5/16"}},
+		run := bridge(op)
+		run.Activity = timeline.Activity{Switches: 2, Tallies: [timeline.FactKinds]timeline.Tally{
+			timeline.FactLock: {Count: 2, Time: 7}, timeline.FactQuery: {Count: 4}, timeline.FactChange: {Count: 5, Time: 12},
+		}}
+		run.Facts = []*timeline.Fact{
+			{When: between(11, 17), What: &timeline.Wait{Kind: event.WaitLock, Path: "/run/l", Holder: &event.Holder{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6}},
+			{When: between(17, 22), What: &timeline.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
+			{When: between(22, 30), What: &timeline.Wait{Kind: event.WaitCall, Name: "clone"}}, // too short
+			{When: between(30, 40), What: &timeline.Wait{Kind: event.WaitSleep, Name: "nanosleep"}},
+			asked("RTM_NEWLINK", between(12, 13), named("eth0")),
+			asked("RTM_NEWLINK", between(13, 19), named("cni0")),
+			asked("RTM_NEWADDR", between(20, 21), named("eth0"), func(r *timeline.Request) { r.Address = "10.22.0.5/16" }, refused("EEXIST", "")),
+			asked("RTM_GETRULE", between(21, 29), func(r *timeline.Request) { r.Verb = event.VerbQuery }),
+			asked("NFT_MSG_NEWRULE", between(22, 22), func(r *timeline.Request) { r.Table, r.Count = "nat", 9 }),
+			{When: between(23, 23), What: &timeline.Setting{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}}},
+			{When: between(23, 28), What: &timeline.Setting{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad", Value: "0"}}},
+			{When: between(24, 30), What: &timeline.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
+			{When: between(31, 39), What: &timeline.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1, Server: &event.Holder{PID: 44, Name: "agentd"}, Answered: true}},
 		}
-		iptables(op).Inside = &timeline.Inside{Requests: []timeline.Request{request("NFT_MSG_NEWRULE", between(22, 22))}}
+		run.Run.Configuration = &event.Configuration{CNIVersion: "1.0.0", Network: "pods"}
+		run.Run.Result = &event.Result{IPs: []string{"10.22.0.5/16"}}
+		iptables(op).Facts = []*timeline.Fact{asked("NFT_MSG_NEWRULE", between(22, 22))}
 	}}, change...)...)
 }
 
@@ -186,7 +183,7 @@ func TestRefusedChangesAreErrorsOfPluginsThatFailed(t *testing.T) {
 	for code, want := range []int{0, 1} {
 		op := busy(func(op *timeline.Operation) {
 			bridge(op).Code = uint32(code)
-			bridge(op).Inside.Requests[1].Answer = &event.Answer{Error: "EBUSY", Message: "Device is in use"}
+			bridge(op).Facts[5].What.(*timeline.Request).Answer = &event.Answer{Error: "EBUSY", Message: "Device is in use"}
 		})
 		s := find(build(op), "netlink RTM_NEWLINK")
 		if got := int(s.GetStatus().GetCode()) / 2; got != want || code == 1 && s.Status.Message != "EBUSY: Device is in use" {

@@ -16,36 +16,40 @@ import (
 // aboutInside is on plugins and commands: how much of what went on inside, also of what is
 // too short for spans of its own.
 func aboutInside(im *timeline.Image) (kvs []attribute.KeyValue) {
-	in := im.Inside
-	if in == nil {
-		return nil
-	}
+	changes, queries := im.Tallies[timeline.FactChange], im.Tallies[timeline.FactQuery]
 	tally := func(t timeline.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {
 		if t.Count > 0 {
 			kvs = append(kvs, count(t.Count), took(time.Duration(t.Time)))
 		}
 	}
-	tally(in.Locks, attr.Locks, attr.LockWaitMS)
-	tally(in.Mutexes, attr.KernelLocks, attr.KernelLockWaitMS)
-	kvs = append(kvs, nonZero(attr.Changes(in.Changes.Count), attr.Queries(in.Queries.Count))...)
-	if n := in.Changes.Count + in.Queries.Count; n > 0 {
+	tally(im.Tallies[timeline.FactLock], attr.Locks, attr.LockWaitMS)
+	tally(im.Tallies[timeline.FactMutex], attr.KernelLocks, attr.KernelLockWaitMS)
+	kvs = append(kvs, nonZero(attr.Changes(changes.Count), attr.Queries(queries.Count))...)
+	if n := changes.Count + queries.Count; n > 0 {
 		kvs = append(kvs, attr.Requests(n),
-			attr.NetlinkMS(time.Duration(in.Changes.Time+in.Queries.Time)))
+			attr.NetlinkMS(time.Duration(changes.Time+queries.Time)))
 	}
-	tally(in.Sysctls, attr.Sysctls, attr.SysctlMS)
-	tally(in.Calls, attr.SystemCalls, attr.SystemCallMS)
-	if in.Sleeps.Count > 0 {
-		kvs = append(kvs, attr.SleepMS(together(in.Asleep)))
+	tally(im.Tallies[timeline.FactSetting], attr.Sysctls, attr.SysctlMS)
+	tally(im.Tallies[timeline.FactCall], attr.SystemCalls, attr.SystemCallMS)
+	if im.Tallies[timeline.FactSleep].Count > 0 {
+		kvs = append(kvs, attr.SleepMS(together(im.Asleep)))
 	}
-	if in.Polls.Count > 0 {
-		kvs = append(kvs, attr.PollMS(together(in.Polling)))
+	if im.Tallies[timeline.FactPoll].Count > 0 {
+		kvs = append(kvs, attr.PollMS(together(im.Polling)))
+	}
+	connections := 0
+	for range timeline.Each[*timeline.Connection](im.Facts) {
+		connections++
 	}
 	kvs = append(kvs, nonZero(
-		attr.Connections(len(in.Connections)),
-		attr.NetNSSwitches(in.Switches),
-		attr.NetNSInodeEntered(in.Entered.Label),
+		attr.Connections(connections),
+		attr.NetNSSwitches(im.Switches),
+		attr.NetNSInodeEntered(im.Entered.Label),
 	)...)
-	return slices.Concat(kvs, aboutConfiguration(in), aboutResult(in), aboutError(im))
+	if im.Run == nil {
+		return kvs
+	}
+	return slices.Concat(kvs, aboutConfiguration(im.Run), aboutResult(im.Run), aboutError(im.Run))
 }
 
 // together is how long at least one thread did it.
@@ -57,8 +61,8 @@ func together(all []timeline.Interval) (sum time.Duration) {
 }
 
 // aboutConfiguration is what a run read.
-func aboutConfiguration(in *timeline.Inside) []attribute.KeyValue {
-	c := in.Configuration
+func aboutConfiguration(run *timeline.Run) []attribute.KeyValue {
+	c := run.Configuration
 	if c == nil {
 		return nil
 	}
@@ -72,8 +76,8 @@ func aboutConfiguration(in *timeline.Inside) []attribute.KeyValue {
 }
 
 // aboutResult is what a run wrote.
-func aboutResult(in *timeline.Inside) []attribute.KeyValue {
-	r := in.Result
+func aboutResult(run *timeline.Run) []attribute.KeyValue {
+	r := run.Result
 	if r == nil {
 		return nil
 	}
@@ -87,11 +91,11 @@ func aboutResult(in *timeline.Inside) []attribute.KeyValue {
 }
 
 // aboutError is the error that a run wrote.
-func aboutError(im *timeline.Image) []attribute.KeyValue {
-	if im.Inside == nil || im.Inside.Result == nil {
+func aboutError(run *timeline.Run) []attribute.KeyValue {
+	if run == nil || run.Result == nil {
 		return nil
 	}
-	return nonZero(attr.CNIErrorCode(int(im.Inside.Result.Code)), attr.CNIErrorMessage(im.Inside.Result.Message))
+	return nonZero(attr.CNIErrorCode(int(run.Result.Code)), attr.CNIErrorMessage(run.Result.Message))
 }
 
 // aboutInsides is on a call.

@@ -34,10 +34,8 @@ func (i *insider) work(s *tracepb.Span, work *timeline.Work) {
 		for _, child := range im.Children {
 			i.writer.image(below, child, i.run, i.failing)
 		}
-		if im.Inside != nil {
-			in := &insider{writer: i.writer, image: im, outer: below, span: s, run: i.run, failing: i.failing, salt: fmt.Sprint(" work ", n)}
-			in.draw()
-		}
+		in := &insider{writer: i.writer, image: im, outer: below, span: s, run: i.run, failing: i.failing, salt: fmt.Sprint(" work ", n)}
+		in.draw()
 	}
 }
 

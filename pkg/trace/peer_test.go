@@ -17,26 +17,25 @@ func served() *timeline.Operation {
 		did := func(name string, by *timeline.Attribution) *timeline.Image {
 			return &timeline.Image{Process: event.Process("p-" + name), Name: name, Start: 32, End: 36, Ended: true, Attribution: by}
 		}
-		attributed := func(a *timeline.Attribution) func(*timeline.Request) {
-			return func(r *timeline.Request) { r.Attribution = a }
+		attributed := func(f *timeline.Fact, a *timeline.Attribution) []*timeline.Fact {
+			f.Attribution = a
+			return []*timeline.Fact{f}
 		}
-		bridge(op).Inside = &timeline.Inside{Connections: []*timeline.Connection{{
-			Network: "unix", Address: "/run/agent.sock", Interval: between(31, 39), Tries: 1,
+		bridge(op).Facts, bridge(op).Activity, bridge(op).Run = nil, timeline.Activity{}, &timeline.Run{Plugin: "bridge", Command: "ADD"}
+		bridge(op).Facts = []*timeline.Fact{{When: between(31, 39), What: &timeline.Connection{
+			Network: "unix", Address: "/run/agent.sock", Tries: 1,
 			Work: &timeline.Work{
 				CPU: 4e6, Channel: "futex_do_wait", Gone: 38,
 				Own: &timeline.Image{
 					Name: "agentd", Start: 31, End: 39, Ended: true,
 					Children: []*timeline.Image{did("ovs-vsctl", certain)},
-					Inside: &timeline.Inside{Queries: timeline.Tally{Count: 2, Time: 1}, Requests: []timeline.Request{
-						request("RTM_NEWLINK", between(32, 33), named("pod-1"), attributed(certain)),
-					}},
+					Activity: timeline.Activity{Tallies: [timeline.FactKinds]timeline.Tally{timeline.FactQuery: {Count: 2, Time: 1}}},
+					Facts:    attributed(asked("RTM_NEWLINK", between(32, 33), named("pod-1")), certain),
 				},
 				Shared: &timeline.Image{
 					Name: "agentd", Start: 31, End: 39, Ended: true,
 					Children: []*timeline.Image{did("ipset", &timeline.Attribution{Evidence: timeline.Candidate, Periodic: true, Others: candidate.Others})},
-					Inside: &timeline.Inside{Requests: []timeline.Request{
-						request("RTM_NEWROUTE", between(32, 38), attributed(candidate)),
-					}},
+					Facts:    attributed(asked("RTM_NEWROUTE", between(32, 38)), candidate),
 				},
 			},
 		}}}

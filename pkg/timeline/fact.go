@@ -1,0 +1,132 @@
+package timeline
+
+import (
+	"iter"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Fact is one thing that an image did or waited for, joined from one event or from several.
+type Fact struct {
+	// When it was, in monotonic ns: never before the image began.
+	When   Interval
+	Thread uint32
+	// Attribution is how it came to belong to the call, if an agent did it; else nil.
+	Attribution *Attribution
+	What        What
+}
+
+// What is what a fact says: one of *Wait, *Request, *Setting, *Connection and *Detection.
+type What interface{ kind() FactKind }
+
+// Kind returns what kind of fact it is.
+func (f *Fact) Kind() FactKind { return f.What.kind() }
+
+// FactKind is a kind of facts.
+type FactKind int
+
+// The kinds of facts. Whoever draws or judges facts has a table with a place for each.
+const (
+	// FactLock, FactMutex, FactSleep, FactPoll and FactCall are those of *Wait
+	// (event.WaitKind). A poll has a tally, and a place in Activity.Polling, but is never
+	// kept by itself.
+	FactLock FactKind = iota
+	FactMutex
+	FactSleep
+	FactPoll
+	FactCall
+	// FactChange is a *Request that changes the network, FactQuery one that does not.
+	FactChange
+	FactQuery
+	// FactSetting is a *Setting.
+	FactSetting
+	// FactConnection is a *Connection.
+	FactConnection
+	// FactDetection is a *Detection.
+	FactDetection
+	// FactKinds is how many kinds there are.
+	FactKinds
+)
+
+// Each yields the facts of one type, in the order in which they were told.
+func Each[W What](facts []*Fact) iter.Seq2[*Fact, W] {
+	return func(yield func(*Fact, W) bool) {
+		for _, f := range facts {
+			if what, is := f.What.(W); is && !yield(f, what) {
+				return
+			}
+		}
+	}
+}
+
+// Setting is a sysctl that was written.
+type Setting struct{ *event.Setting }
+
+func (*Setting) kind() FactKind { return FactSetting }
+
+// Activity is what is known of an image beside its facts.
+type Activity struct {
+	// Tallies are of everything, also of what is shorter than Options.MinSpan and so no
+	// fact. Threads wait side by side, so a time may be longer than the image's own.
+	Tallies [FactKinds]Tally
+	// Asleep and Polling are when a thread waited for a timer, or for whatever came first;
+	// disjoint, in order. Threads do so while others work: that says little by itself.
+	Asleep, Polling []Interval
+	// Entered is the first network namespace it went into that is not its own, and
+	// Switches how often it went into one at all.
+	Entered  event.Namespace
+	Switches int
+
+	latest systemCall // of the latest request or setting
+}
+
+// Tally is how often something was, and how long in all (ns).
+type Tally struct {
+	Count int
+	Time  int64
+}
+
+func (t *Tally) add(n int, d int64) {
+	t.Count += n
+	t.Time += d
+}
+
+// Interval is a time from Start to End, in monotonic ns.
+type Interval struct{ Start, End int64 }
+
+func (i Interval) took() int64 { return i.End - i.Start }
+
+// systemCall tells one from another. All requests of one share its time; and if that is
+// long, a wait tells it once more.
+type systemCall struct {
+	thread uint32
+	start  int64
+}
+
+// between is how little a program may do between two rests for them to be one: whoever
+// sleeps in a loop does some hundred thousand times what says nothing.
+const between = 100 * time.Microsecond
+
+// join adds an interval to others, in order, that ended before it did, or about then.
+func join(to []Interval, i Interval) []Interval {
+	for len(to) > 0 && to[len(to)-1].End+int64(between) >= i.Start {
+		last := to[len(to)-1]
+		i.Start, i.End = min(i.Start, last.Start), max(i.End, last.End)
+		to = to[:len(to)-1]
+	}
+	return append(to, i)
+}
+
+// within puts a time into that of the image, which may have begun later.
+func (im *Image) within(start, end int64) Interval {
+	end = max(end, im.Start)
+	return Interval{min(max(start, im.Start), end), end}
+}
+
+// keep adds a fact to an image of p.
+func (p *process) keep(im *Image, thread uint32, when Interval, what What) *Fact {
+	f := &Fact{When: when, Thread: thread, Attribution: p.doing, What: what}
+	im.Facts = append(im.Facts, f)
+	return f
+}
