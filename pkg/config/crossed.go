@@ -1,7 +1,12 @@
 package config
 
 import (
+	"context"
 	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -56,4 +61,105 @@ func (o OTLP) unread(has func(key string) bool) map[string]*fault {
 		}
 	}
 	return faults
+}
+
+const loopRemedy = "name the real endpoint in relay.upstream or export.otlp.endpoint"
+
+// relayLoop finds a relay that would send to itself, and the option to blame.
+func (o Options) relayLoop(has func(string) bool) (string, *fault) {
+	// Nobody is asked for names here: Warnings does, and the relay when it dials.
+	known, cancel := context.WithCancel(context.Background())
+	cancel()
+	if !o.RelayUpstream().leadsTo(known, o.Relay.Listen) {
+		return "", nil
+	}
+	for _, key := range []string{"relay.upstream", "export.otlp.endpoint", "relay.listen"} {
+		if has(key) {
+			return key, wrong(loopRemedy, "the relay would send to itself")
+		}
+	}
+	return "", nil
+}
+
+// unwise returns what is valid and still unwise, by option. It looks up names, until ctx is done.
+func (o Options) unwise(ctx context.Context) map[string]*fault {
+	found := map[string]*fault{}
+	if o.Export.OTLP.tellsOthers(ctx) {
+		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)
+	}
+	if o.Relay.Listen == "" {
+		return found
+	}
+	upstream := o.RelayUpstream()
+	if upstream.Endpoint != o.Export.OTLP.Endpoint && upstream.tellsOthers(ctx) {
+		found["relay.upstream"] = plainHeaders(upstream)
+	}
+	if upstream.leadsTo(ctx, o.Relay.Listen) {
+		found["relay.upstream"] = wrong(loopRemedy, "the relay would send to itself")
+	}
+	return found
+}
+
+// plainHeaders says what tellsOthers found.
+func plainHeaders(o OTLP) *fault {
+	names := strings.Join(slices.Sorted(maps.Keys(o.Headers)), ", ")
+	return wrong("write https:// in the endpoint, or send to a collector on this node, which adds them",
+		"anybody on the way to %s can read %s: they are sent in plain text", quoted(o.Endpoint), quoted(names))
+}
+
+// tellsOthers tells whether headers are sent in plain text to another machine, or to one that
+// is not known.
+func (o OTLP) tellsOthers(ctx context.Context) bool {
+	target, plain := o.Target()
+	if !plain || len(o.Headers) == 0 || target == "" {
+		return false
+	}
+	host, _, _ := net.SplitHostPort(target)
+	ours := here()
+	addresses := lookUp(ctx, host)
+	return len(addresses) == 0 || slices.ContainsFunc(addresses, func(a netip.Addr) bool { return !ours(a) })
+}
+
+// leadsTo tells whether whoever is at an address is the target, however it is written.
+func (o OTLP) leadsTo(ctx context.Context, listen string) bool {
+	target, _ := o.Target()
+	host, port, err := net.SplitHostPort(target)
+	self, bad := netip.ParseAddrPort(listen)
+	if err != nil || bad != nil {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16) // as it is dialled: 04319 is 4319
+	return err == nil && uint16(n) == self.Port() && slices.ContainsFunc(lookUp(ctx, host), func(a netip.Addr) bool {
+		// No address at all is this machine (connect(2) on Linux), by either protocol.
+		return a == self.Addr().Unmap() || a.IsUnspecified()
+	})
+}
+
+// lookUp returns the addresses of a host. What is known without a question nobody is asked:
+// where ctx is done, nothing else is found.
+func lookUp(ctx context.Context, host string) []netip.Addr {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a.Unmap().WithZone("")}
+	}
+	// RFC 6761, 6.3: it is never anybody else.
+	if name := strings.ToLower(strings.TrimSuffix(host, ".")); name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+	}
+	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	for i, a := range found {
+		found[i] = a.Unmap()
+	}
+	return found
+}
+
+// here returns what tells whether an address is this machine's.
+func here() func(netip.Addr) bool {
+	own := map[netip.Addr]bool{}
+	addresses, _ := net.InterfaceAddrs() // without, none is ours: one warning too many
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			own[p.Addr().Unmap()] = true
+		}
+	}
+	return func(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() || own[a] }
 }

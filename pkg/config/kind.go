@@ -3,9 +3,13 @@ package config
 import (
 	"fmt"
 	"math"
+	"path"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // kind is a type of option: how it is read from what TOML decoded, and how it is
@@ -31,8 +35,8 @@ func simple[T any](parse func(any) (T, *fault), toml func(T) string) kind[T] {
 	}
 }
 
-// share is a number from 0 to 1.
-func share() kind[float64] {
+// ratio is a number from 0 to 1.
+func ratio() kind[float64] {
 	const remedy = "write a number from 0 to 1, as 0.1"
 	return simple(func(v any) (float64, *fault) {
 		n, ok := v.(float64)
@@ -54,7 +58,8 @@ func share() kind[float64] {
 	})
 }
 
-func yesNo() kind[bool] {
+// boolean is true or false.
+func boolean() kind[bool] {
 	return simple(func(v any) (bool, *fault) {
 		b, ok := v.(bool)
 		if !ok {
@@ -64,6 +69,7 @@ func yesNo() kind[bool] {
 	}, strconv.FormatBool)
 }
 
+// count is a whole number.
 func count(least, most int) kind[int] {
 	remedy := fmt.Sprintf("write a whole number from %d to %d", least, most)
 	return simple(func(v any) (int, *fault) {
@@ -78,8 +84,8 @@ func count(least, most int) kind[int] {
 	}, strconv.Itoa)
 }
 
-// span is a length of time.
-func span(least, most time.Duration) kind[time.Duration] {
+// duration is a length of time with its unit.
+func duration(least, most time.Duration) kind[time.Duration] {
 	remedy := fmt.Sprintf(`write a number with its unit, as "250ms" or "2s", from %s to %s`, short(least), short(most))
 	return simple(func(v any) (time.Duration, *fault) {
 		s, ok := v.(string)
@@ -168,20 +174,90 @@ func binarySize(n int64) string {
 	return "0B"
 }
 
-// typeName says what TOML took a value for, in the words of its users.
-func typeName(v any) string {
-	switch v.(type) {
-	case string:
-		return "text"
-	case bool:
-		return "a true/false value"
-	case int64, float64:
-		return "a number"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "a table"
-	default:
-		return "a date or time"
-	}
+// str is text that check accepts; check returns nil for what is right.
+func str(check func(string) *fault) kind[string] {
+	return simple(func(v any) (string, *fault) {
+		s, ok := v.(string)
+		if !ok {
+			return "", wrong("write it in quotes", "is %s, not text", typeName(v))
+		}
+		if f := printable(s, textLength); f != nil {
+			return "", f
+		}
+		return s, check(s)
+	}, quote)
 }
+
+// textLength bounds, in bytes, every text that an option holds. PATH_MAX of
+// Linux, the longest that any of them has a use for.
+const textLength = 4096
+
+// printable finds what would not come through a terminal, a header or a backend
+// as it was written.
+func printable(s string, limit int) *fault {
+	if len(s) > limit {
+		return wrong(fmt.Sprintf("shorten it to %d bytes", limit), "has %d bytes", len(s))
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return wrong("take them out", "has characters that cannot be printed")
+	}
+	return nil
+}
+
+// anyText accepts every text.
+func anyText(string) *fault { return nil }
+
+// absolute is the absolute path of a file or folder.
+func absolute(mayBeEmpty bool) kind[string] {
+	return str(func(s string) *fault {
+		if s == "" && mayBeEmpty || filepath.IsAbs(s) {
+			return nil
+		}
+		return wrong(`write it from the root, as "/run/…"`, "%s is not an absolute path", quoted(s))
+	})
+}
+
+// oneOf is one word of a closed set.
+func oneOf(set ...string) kind[string] {
+	return word("write one of "+quotedList(set), set)
+}
+
+func word(remedy string, set []string) kind[string] {
+	return str(func(s string) *fault {
+		if slices.Contains(set, s) {
+			return nil
+		}
+		return wrong(remedy, "%s is not known", quoted(s))
+	})
+}
+
+// pattern is a pattern of path.Match.
+func pattern(example string) kind[string] { return checkedPattern(example, anyText) }
+
+func checkedPattern(example string, check func(string) *fault) kind[string] {
+	return str(func(s string) *fault {
+		if s == "" {
+			return wrong(fmt.Sprintf("write a pattern, as %q", example), "is empty")
+		}
+		if _, err := path.Match(s, ""); err != nil {
+			return wrong(`close every [ and end no pattern in \`, "%s is not a pattern", quoted(s))
+		}
+		return check(s)
+	})
+}
+
+// program is a pattern on the path of an executable.
+func program(example string) kind[string] {
+	return checkedPattern(example, func(s string) *fault {
+		if strings.HasPrefix(s, "/") {
+			return nil
+		}
+		return wrong(fmt.Sprintf("write it from the root, as %q", example), "%s names no path", quoted(s))
+	})
+}
+
+// A command that takes less than a microsecond does not exist; a day flags nothing.
+const (
+	shortest = time.Microsecond
+	longest  = 24 * time.Hour
+)

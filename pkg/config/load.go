@@ -1,11 +1,12 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"time"
 )
 
 // Source says where options come from.
@@ -62,25 +63,21 @@ func Load(path string) (Options, error) {
 	return Source{Base: Default(), Path: path}.Load()
 }
 
-// readFile reads a regular file of at most maxFile bytes. One byte more is
-// returned of a longer one, for the caller to refuse it.
-func readFile(path string) ([]byte, error) {
-	// A pipe would block the opening for ever.
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+// lookupTime bounds the lookup of names for a warning.
+const lookupTime = 2 * time.Second
+
+// Warnings returns which options are valid and still unwise, each with its place in the file.
+// It looks up names, for lookupTime at most; ctx ends that.
+func (s Source) Warnings(ctx context.Context, o Options) []Problem {
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	var at positions
+	if data, err := readFile(s.Path); err == nil {
+		at = locate(data)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file: name one", quoted(path))
+	var all Problems
+	for key, f := range o.unwise(ctx) {
+		all = append(all, f.at(s.Path, at, key))
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return data, nil
+	return all.sorted()
 }

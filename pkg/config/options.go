@@ -8,8 +8,7 @@
 package config
 
 import (
-	"maps"
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -47,6 +46,14 @@ type Sampling struct {
 	Keep []string
 }
 
+// NamespaceRule gives the pods of some namespaces a ratio of their own.
+type NamespaceRule struct {
+	// Namespace is a pattern of path.Match for the pod's namespace.
+	Namespace string
+	// Ratio is the share of its ordinary operations that is kept, 0 to 1.
+	Ratio float64
+}
+
 // Slow says from when on something counts as slow.
 type Slow struct {
 	Command time.Duration
@@ -59,6 +66,15 @@ type Slow struct {
 	Rules []Rule
 }
 
+// Rule is a threshold for the commands that a pattern matches.
+type Rule struct {
+	// Command is a pattern of path.Match for the name a command was called by, or
+	// for the base name of its file. Upper and lower case are the same.
+	Command string
+	// Threshold is from when on such a command is slow.
+	Threshold time.Duration
+}
+
 // Export says where finished operations go.
 type Export struct {
 	// Queue is how many operations wait at most for one destination.
@@ -66,6 +82,38 @@ type Export struct {
 	OTLP  OTLP
 	File  File
 	Spool Spool
+}
+
+// OTLP is the destination that speaks OTLP over gRPC.
+type OTLP struct {
+	// Endpoint is http://host:port, https://host:port or host:port; empty where
+	// nothing is sent. See Target.
+	Endpoint string
+	// Insecure says that a bare host:port is spoken to without TLS.
+	Insecure bool
+	// CA, Cert and Key are PEM files: whom to trust (empty: the system's roots), and
+	// who cniscope is to a server that asks.
+	CA, Cert, Key string
+	// Headers are sent with every request; the names are lower-case.
+	Headers map[string]Secret
+	// Compression is "gzip" or "none".
+	Compression string
+	// Timeout is for one request.
+	Timeout time.Duration
+}
+
+// Target returns what is dialled and whether it is in plain text: http:// is
+// plain, https:// is TLS, a bare host:port is TLS unless Insecure says otherwise
+// (OpenTelemetry specification, protocol/exporter: a scheme is stronger than
+// "insecure"). Empty where no endpoint is set.
+func (o OTLP) Target() (hostPort string, plain bool) {
+	if rest, ok := strings.CutPrefix(o.Endpoint, "http://"); ok {
+		return strings.TrimSuffix(rest, "/"), true
+	}
+	if rest, ok := strings.CutPrefix(o.Endpoint, "https://"); ok {
+		return strings.TrimSuffix(rest, "/"), false
+	}
+	return o.Endpoint, o.Insecure
 }
 
 // File is the destination that writes OTLP JSON lines.
@@ -86,6 +134,29 @@ type Spool struct {
 	MaxAge time.Duration
 }
 
+// Relay is the receiver for containerd's own spans.
+type Relay struct {
+	// Listen is an IP of loopback and a port; empty where nothing is received.
+	Listen string
+	// Upstream is where the spans go on to, written as OTLP.Endpoint; empty where they go
+	// there.
+	Upstream string
+	// Wait is how long an operation that is over waits for the spans.
+	Wait time.Duration
+	// Queue is how many bytes may wait for the upstream.
+	Queue int64
+}
+
+// RelayUpstream is the destination of relayed spans: as [export.otlp] says, but for the
+// endpoint if there is another.
+func (o Options) RelayUpstream() OTLP {
+	upstream := o.Export.OTLP
+	if o.Relay.Upstream != "" {
+		upstream.Endpoint = o.Relay.Upstream
+	}
+	return upstream
+}
+
 // Resource says what the spans' resource tells about the node.
 type Resource struct {
 	// Node is k8s.node.name.
@@ -94,6 +165,13 @@ type Resource struct {
 	Cluster string
 	// Attributes are added as they are.
 	Attributes map[string]string
+}
+
+// Metrics is where counts and health are served.
+type Metrics struct {
+	// Listen is host:port, or :port for every address of the node; empty where nothing
+	// is served.
+	Listen string
 }
 
 // NRI is how the runtime's plugin interface is reached.
@@ -216,17 +294,4 @@ func Default() Options {
 		Log:   Log{Level: "info", Format: "text"},
 		State: State{Dir: "/run/cniscope"},
 	}
-}
-
-// clone returns options that share no memory with o.
-func (o Options) clone() Options {
-	o.Sampling.Keep = slices.Clone(o.Sampling.Keep)
-	o.Sampling.Rules = slices.Clone(o.Sampling.Rules)
-	o.Sampling.AnnotationNamespaces = slices.Clone(o.Sampling.AnnotationNamespaces)
-	o.Slow.Rules = slices.Clone(o.Slow.Rules)
-	o.Probe.Agents = slices.Clone(o.Probe.Agents)
-	o.Probe.Callers = slices.Clone(o.Probe.Callers)
-	o.Export.OTLP.Headers = maps.Clone(o.Export.OTLP.Headers)
-	o.Resource.Attributes = maps.Clone(o.Resource.Attributes)
-	return o
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// maxFile bounds the text of the options, in bytes: what NRI's Configure and a
-// ConfigMap (1 MiB, Kubernetes documentation) hold at most.
-const maxFile = 1 << 20
-
 // Parse returns the options of a text on top of the defaults. name is what errors
 // call the text. The error is Problems: everything that is wrong, not only the
 // first.
@@ -39,8 +35,8 @@ func (o Options) Overlay(name string, data []byte) (Options, error) {
 	if err := toml.Unmarshal(data, &tree); err != nil {
 		return o, Problems{syntax(name, err)}
 	}
-	next := o.clone()
-	r := reader{name: name, at: locate(data), options: next.byKey(), known: keys()}
+	next := o
+	r := reader{name: name, at: locate(data), options: next.byKey(), known: allKeys()}
 	r.table("", tree)
 	for key, f := range crossed(next, r.at) {
 		r.report(key, f)
@@ -100,36 +96,26 @@ func hasSection(options []string, section string) bool {
 // unknown describes a key that is neither an option nor a section: it suggests the known name
 // that it is most likely a slip of, or lists those that could stand in its place.
 func unknown(key string, isTable bool, known []string) *fault {
-	var sections []string
-	for _, k := range known {
-		section, _ := splitKey(k)
-		sections = append(sections, section)
-	}
-	sections = slices.Compact(sections)
-	if best := nearest(key, append(sections, known...)); best != "" {
-		return wrong("did you mean "+best+"?", "is not an option")
-	}
 	section, _ := splitKey(key)
-	if !hasSection(known, section) {
-		what := "is not an option"
-		if isTable {
-			what = "is not a section"
-		}
-		return wrong("the sections are "+strings.Join(sections, ", "), "%s", what)
-	}
-	var inSection []string
+	var sections, inSection []string
 	for _, k := range known {
-		if s, name := splitKey(k); s == section {
+		s, name := splitKey(k)
+		sections = append(sections, s)
+		if s == section {
 			inSection = append(inSection, name)
 		}
 	}
-	return wrong("["+section+"] has "+strings.Join(inSection, ", "), "is not an option")
+	sections = slices.Compact(sections)
+	others, what := "["+section+"] has "+strings.Join(inSection, ", "), "is not an option"
+	if len(inSection) == 0 {
+		others = "the sections are " + strings.Join(sections, ", ")
+		if isTable {
+			what = "is not a section"
+		}
+	}
+	return wrong(suggest(key, append(sections, known...), others), "%s", what)
 }
 
 func (r *reader) report(key string, f *fault) {
-	p := r.at.of(key + f.under)
-	r.problems = append(r.problems, Problem{
-		Source: r.name, Line: p.line, Column: p.column,
-		Key: key + f.under, What: f.what, Remedy: f.remedy,
-	})
+	r.problems = append(r.problems, f.at(r.name, r.at, key))
 }

@@ -124,20 +124,3 @@ func lines(data []byte) []int {
 	}
 	return begins
 }
-
-// join adds one part to a path, in quotes where TOML needs them.
-func join(path, part string) string {
-	if path == "" {
-		return bare(part)
-	}
-	return path + "." + bare(part)
-}
-
-// bare writes one part of a key, in quotes where TOML needs them.
-func bare(part string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	if part != "" && strings.Trim(part, plain) == "" {
-		return part
-	}
-	return quote(part)
-}

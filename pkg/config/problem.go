@@ -68,24 +68,43 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// err returns the problems in order, nil if there are none.
+// err returns the problems in the order of the text, nil if there are none.
 func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
 	}
+	return ps.sorted()
+}
+
+func (ps Problems) sorted() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Key, b.Key))
 	})
 	return ps
 }
 
-// fault is a problem seen from inside one value: where it is is not known yet.
+// fault is what is wrong with the value of an option, before its place is known.
 type fault struct {
-	// under is the path below the option: "", "[1]", "[0].threshold", "x-token".
+	// under is the path below the option: "", "[1]", "[0].threshold", ".x-token".
 	under        string
 	what, remedy string
 }
 
 func wrong(remedy, what string, args ...any) *fault {
 	return &fault{what: fmt.Sprintf(what, args...), remedy: remedy}
+}
+
+// below moves faults found in a part of a value under that part's path.
+func below(path string, faults []*fault) []*fault {
+	for _, f := range faults {
+		f.under = path + f.under
+	}
+	return faults
+}
+
+// at is the problem that f is with the option key of a source.
+func (f *fault) at(source string, where positions, key string) Problem {
+	key += f.under
+	p := where.of(key)
+	return Problem{Source: source, Line: p.line, Column: p.column, Key: key, What: f.what, Remedy: f.remedy}
 }

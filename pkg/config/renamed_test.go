@@ -14,7 +14,7 @@ func TestAFormerNameIsAnErrorThatNamesThePresentOne(t *testing.T) {
 		if strings.HasPrefix(former, "--") {
 			continue // flags: see the program
 		}
-		if slices.Contains(keys(), former) || !slices.Contains(keys(), now) {
+		if slices.Contains(allKeys(), former) || !slices.Contains(allKeys(), now) {
 			t.Errorf("%s is now %s: the one must be no option, the other one", former, now)
 		}
 		section, name := splitKey(former)

@@ -14,7 +14,7 @@ func TestOptionsFromElsewhereAreRepaired(t *testing.T) {
 	o.Slow.Command = 1234567 * time.Nanosecond * 1000
 	o.Slow.Rules = []Rule{{"ip*", time.Second}}
 	o.Sampling.Keep = nil
-	whole := o.clone()
+	whole := o
 	if said := o.Repair(); len(said) != 0 || !reflect.DeepEqual(o.Limits, whole.Limits) || !reflect.DeepEqual(o.Slow, whole.Slow) {
 		t.Errorf("of good options it is said %q, they became %+v", said, o)
 	}

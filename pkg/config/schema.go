@@ -45,8 +45,8 @@ func (f fieldOf[T]) same(as field) bool { return reflect.DeepEqual(*f.at, *as.(f
 
 func (f fieldOf[T]) toml() string { return f.kind.toml(*f.at) }
 
-// is binds a kind to the field that holds it.
-func is[T any](at *T, k kind[T]) field { return fieldOf[T]{at, k} }
+// bind ties a kind to the field that holds its value.
+func bind[T any](at *T, k kind[T]) field { return fieldOf[T]{at, k} }
 
 // schema lists every option, section by section, bound to the fields of o. It is
 // the one place that knows them all: reading, checking, comparing and writing go
@@ -54,76 +54,76 @@ func is[T any](at *T, k kind[T]) field { return fieldOf[T]{at, k} }
 func (o *Options) schema() []option {
 	const live, restart = true, false
 	return []option{
-		{"sampling.ratio", live, is(&o.Sampling.Ratio, share())},
-		{"sampling.rule", live, is(&o.Sampling.Rules, namespaceRules())},
-		{"sampling.annotation_namespaces", live, is(&o.Sampling.AnnotationNamespaces, listOf(pattern("team-*"), 64))},
-		{"sampling.per_second", live, is(&o.Sampling.PerSecond, count(0, 10_000))},
-		{"sampling.keep", live, is(&o.Sampling.Keep, someOf("slow", "failed", "hung", "partial"))},
+		{"sampling.ratio", live, bind(&o.Sampling.Ratio, ratio())},
+		{"sampling.rule", live, bind(&o.Sampling.Rules, namespaceRules())},
+		{"sampling.annotation_namespaces", live, bind(&o.Sampling.AnnotationNamespaces, patterns(pattern("team-*"), 64))},
+		{"sampling.per_second", live, bind(&o.Sampling.PerSecond, count(0, 10_000))},
+		{"sampling.keep", live, bind(&o.Sampling.Keep, someOf("slow", "failed", "hung", "partial"))},
 
-		{"slow.command", live, is(&o.Slow.Command, span(shortest, longest))},
-		{"slow.call", live, is(&o.Slow.Call, span(shortest, longest))},
-		{"slow.agent", live, is(&o.Slow.Agent, span(shortest, longest))},
-		{"slow.lock", live, is(&o.Slow.Lock, span(shortest, longest))},
-		{"slow.hung", restart, is(&o.Slow.Hung, span(shortest, longest))},
-		{"slow.rule", live, is(&o.Slow.Rules, rules())},
+		{"slow.command", live, bind(&o.Slow.Command, duration(shortest, longest))},
+		{"slow.call", live, bind(&o.Slow.Call, duration(shortest, longest))},
+		{"slow.agent", live, bind(&o.Slow.Agent, duration(shortest, longest))},
+		{"slow.lock", live, bind(&o.Slow.Lock, duration(shortest, longest))},
+		{"slow.hung", restart, bind(&o.Slow.Hung, duration(shortest, longest))},
+		{"slow.rule", live, bind(&o.Slow.Rules, slowRules())},
 
-		{"export.queue", restart, is(&o.Export.Queue, count(1, 1<<16))},
+		{"export.queue", restart, bind(&o.Export.Queue, count(1, 1<<16))},
 
-		{"export.otlp.endpoint", live, is(&o.Export.OTLP.Endpoint, endpoint())},
-		{"export.otlp.insecure", live, is(&o.Export.OTLP.Insecure, yesNo())},
-		{"export.otlp.ca", live, is(&o.Export.OTLP.CA, place(true))},
-		{"export.otlp.cert", live, is(&o.Export.OTLP.Cert, place(true))},
-		{"export.otlp.key", live, is(&o.Export.OTLP.Key, place(true))},
-		{"export.otlp.headers", live, is(&o.Export.OTLP.Headers, headers())},
-		{"export.otlp.compression", live, is(&o.Export.OTLP.Compression, oneOf("gzip", "none"))},
-		{"export.otlp.timeout", live, is(&o.Export.OTLP.Timeout, span(100*time.Millisecond, 10*time.Minute))},
+		{"export.otlp.endpoint", live, bind(&o.Export.OTLP.Endpoint, endpoint())},
+		{"export.otlp.insecure", live, bind(&o.Export.OTLP.Insecure, boolean())},
+		{"export.otlp.ca", live, bind(&o.Export.OTLP.CA, absolute(true))},
+		{"export.otlp.cert", live, bind(&o.Export.OTLP.Cert, absolute(true))},
+		{"export.otlp.key", live, bind(&o.Export.OTLP.Key, absolute(true))},
+		{"export.otlp.headers", live, bind(&o.Export.OTLP.Headers, headers())},
+		{"export.otlp.compression", live, bind(&o.Export.OTLP.Compression, oneOf("gzip", "none"))},
+		{"export.otlp.timeout", live, bind(&o.Export.OTLP.Timeout, duration(100*time.Millisecond, 10*time.Minute))},
 
-		{"export.file.path", live, is(&o.Export.File.Path, place(true))},
-		{"export.file.max_bytes", live, is(&o.Export.File.MaxBytes, size(1<<20, 1<<40, false))},
+		{"export.file.path", live, bind(&o.Export.File.Path, absolute(true))},
+		{"export.file.max_bytes", live, bind(&o.Export.File.MaxBytes, size(1<<20, 1<<40, false))},
 
-		{"export.spool.dir", restart, is(&o.Export.Spool.Dir, place(true))},
-		{"export.spool.max_bytes", restart, is(&o.Export.Spool.MaxBytes, size(16<<20, 1<<40, false))},
-		{"export.spool.max_age", restart, is(&o.Export.Spool.MaxAge, span(time.Minute, 365*24*time.Hour))},
+		{"export.spool.dir", restart, bind(&o.Export.Spool.Dir, absolute(true))},
+		{"export.spool.max_bytes", restart, bind(&o.Export.Spool.MaxBytes, size(16<<20, 1<<40, false))},
+		{"export.spool.max_age", restart, bind(&o.Export.Spool.MaxAge, duration(time.Minute, 365*24*time.Hour))},
 
-		{"relay.listen", restart, is(&o.Relay.Listen, loopback())},
-		{"relay.upstream", live, is(&o.Relay.Upstream, endpoint())},
-		{"relay.wait", restart, is(&o.Relay.Wait, span(100*time.Millisecond, time.Minute))},
-		{"relay.queue", restart, is(&o.Relay.Queue, size(1<<20, 1<<30, false))},
+		{"relay.listen", restart, bind(&o.Relay.Listen, loopback())},
+		{"relay.upstream", live, bind(&o.Relay.Upstream, endpoint())},
+		{"relay.wait", restart, bind(&o.Relay.Wait, duration(100*time.Millisecond, time.Minute))},
+		{"relay.queue", restart, bind(&o.Relay.Queue, size(1<<20, 1<<30, false))},
 
-		{"resource.node", restart, is(&o.Resource.Node, words(nil))},
-		{"resource.cluster", restart, is(&o.Resource.Cluster, words(nil))},
-		{"resource.attributes", restart, is(&o.Resource.Attributes, attributes())},
+		{"resource.node", restart, bind(&o.Resource.Node, str(anyText))},
+		{"resource.cluster", restart, bind(&o.Resource.Cluster, str(anyText))},
+		{"resource.attributes", restart, bind(&o.Resource.Attributes, attributes())},
 
-		{"metrics.listen", restart, is(&o.Metrics.Listen, listen())},
+		{"metrics.listen", restart, bind(&o.Metrics.Listen, listen())},
 
-		{"nri.enabled", restart, is(&o.NRI.Enabled, yesNo())},
-		{"nri.socket", restart, is(&o.NRI.Socket, place(false))},
+		{"nri.enabled", restart, bind(&o.NRI.Enabled, boolean())},
+		{"nri.socket", restart, bind(&o.NRI.Socket, absolute(false))},
 
-		{"runtime.socket", restart, is(&o.Runtime.Socket, place(false))},
+		{"runtime.socket", restart, bind(&o.Runtime.Socket, absolute(false))},
 
-		{"cni.conf_dir", restart, is(&o.CNI.ConfDir, place(false))},
+		{"cni.conf_dir", restart, bind(&o.CNI.ConfDir, absolute(false))},
 
-		{"probe.ring", restart, is(&o.Probe.Ring, size(64<<10, 64<<20, true))},
-		{"probe.arguments", restart, is(&o.Probe.Arguments, oneOf(ArgumentsKnown, ArgumentsNone, ArgumentsAll))},
-		{"probe.detail", restart, is(&o.Probe.Detail, oneOf(DetailAuto, DetailAlways, DetailCommands))},
-		{"probe.linger", restart, is(&o.Probe.Linger, span(time.Second, longest))},
-		{"probe.agents", restart, is(&o.Probe.Agents, listOf(pattern("antrea-agent"), 100))},
-		{"probe.agent_depth", restart, is(&o.Probe.AgentDepth, count(0, 2))},
-		{"probe.callers", restart, is(&o.Probe.Callers, listOf(program("/usr/bin/cri-dockerd"), 16))},
-		{"probe.rootless", restart, is(&o.Probe.Rootless, yesNo())},
+		{"probe.ring", restart, bind(&o.Probe.Ring, size(64<<10, 64<<20, true))},
+		{"probe.arguments", restart, bind(&o.Probe.Arguments, oneOf(ArgumentsKnown, ArgumentsNone, ArgumentsAll))},
+		{"probe.detail", restart, bind(&o.Probe.Detail, oneOf(DetailAuto, DetailAlways, DetailCommands))},
+		{"probe.linger", restart, bind(&o.Probe.Linger, duration(time.Second, longest))},
+		{"probe.agents", restart, bind(&o.Probe.Agents, patterns(pattern("antrea-agent"), 100))},
+		{"probe.agent_depth", restart, bind(&o.Probe.AgentDepth, count(0, 2))},
+		{"probe.callers", restart, bind(&o.Probe.Callers, patterns(program("/usr/bin/cri-dockerd"), 16))},
+		{"probe.rootless", restart, bind(&o.Probe.Rootless, boolean())},
 
-		{"limits.settle", restart, is(&o.Limits.Settle, span(10*time.Millisecond, time.Minute))},
-		{"limits.max_hold", restart, is(&o.Limits.MaxHold, span(time.Second, longest))},
-		{"limits.processes", restart, is(&o.Limits.Processes, count(256, 1<<17))},
-		{"limits.operations", restart, is(&o.Limits.Operations, count(16, 1<<16))},
-		{"limits.min_span", restart, is(&o.Limits.MinSpan, span(100*time.Microsecond, time.Second))},
-		{"limits.images", restart, is(&o.Limits.Images, count(16, 5000))},
-		{"limits.facts", restart, is(&o.Limits.Facts, count(16, 5000))},
+		{"limits.settle", restart, bind(&o.Limits.Settle, duration(10*time.Millisecond, time.Minute))},
+		{"limits.max_hold", restart, bind(&o.Limits.MaxHold, duration(time.Second, longest))},
+		{"limits.processes", restart, bind(&o.Limits.Processes, count(256, 1<<17))},
+		{"limits.operations", restart, bind(&o.Limits.Operations, count(16, 1<<16))},
+		{"limits.min_span", restart, bind(&o.Limits.MinSpan, duration(100*time.Microsecond, time.Second))},
+		{"limits.images", restart, bind(&o.Limits.Images, count(16, 5000))},
+		{"limits.facts", restart, bind(&o.Limits.Facts, count(16, 5000))},
 
-		{"log.level", live, is(&o.Log.Level, oneOf("debug", "info", "warn", "error"))},
-		{"log.format", restart, is(&o.Log.Format, oneOf("text", "json"))},
+		{"log.level", live, bind(&o.Log.Level, oneOf("debug", "info", "warn", "error"))},
+		{"log.format", restart, bind(&o.Log.Format, oneOf("text", "json"))},
 
-		{"state.dir", restart, is(&o.State.Dir, place(false))},
+		{"state.dir", restart, bind(&o.State.Dir, absolute(false))},
 	}
 }
 
@@ -136,8 +136,8 @@ func (o *Options) byKey() map[string]option {
 	return all
 }
 
-// keys are the names of every option.
-func keys() []string {
+// allKeys are the names of every option.
+func allKeys() []string {
 	var all []string
 	for _, opt := range new(Options).schema() {
 		all = append(all, opt.key)

@@ -2,47 +2,15 @@ package config
 
 import (
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// OTLP is the destination that speaks OTLP over gRPC.
-type OTLP struct {
-	// Endpoint is http://host:port, https://host:port or host:port; empty where
-	// nothing is sent. See Target.
-	Endpoint string
-	// Insecure says that a bare host:port is spoken to without TLS.
-	Insecure bool
-	// CA, Cert and Key are PEM files: whom to trust (empty: the system's roots), and
-	// who cniscope is to a server that asks.
-	CA, Cert, Key string
-	// Headers are sent with every request; the names are lower-case.
-	Headers map[string]Secret
-	// Compression is "gzip" or "none".
-	Compression string
-	// Timeout is for one request.
-	Timeout time.Duration
-}
-
-// Target returns what is dialled and whether it is in plain text: http:// is
-// plain, https:// is TLS, a bare host:port is TLS unless Insecure says otherwise
-// (OpenTelemetry specification, protocol/exporter: a scheme is stronger than
-// "insecure"). Empty where no endpoint is set.
-func (o OTLP) Target() (hostPort string, plain bool) {
-	if rest, ok := strings.CutPrefix(o.Endpoint, "http://"); ok {
-		return strings.TrimSuffix(rest, "/"), true
-	}
-	if rest, ok := strings.CutPrefix(o.Endpoint, "https://"); ok {
-		return strings.TrimSuffix(rest, "/"), false
-	}
-	return o.Endpoint, o.Insecure
-}
 
 // endpoint checks what Target takes apart.
 func endpoint() kind[string] {
-	return words(checkEndpoint)
+	return str(checkEndpoint)
 }
 
 const endpointRemedy = `write "http://host:port", or "https://host:port" for TLS; the port of OTLP over gRPC is mostly 4317`
@@ -82,4 +50,40 @@ func checkEndpoint(s string) *fault {
 		return wrong(endpointRemedy, "%s is not a port", quoted(port))
 	}
 	return nil
+}
+
+const listenRemedy = `write "127.0.0.1:9471", or ":9471" for every address of the node`
+
+// listen is an address to listen on; empty for none.
+func listen() kind[string] {
+	return str(func(s string) *fault {
+		if s == "" {
+			return nil
+		}
+		host, port, err := net.SplitHostPort(s)
+		if err != nil || strings.ContainsAny(host, "/?#@\\ ") {
+			return wrong(listenRemedy, "%s is not a host and a port", quoted(s))
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return wrong(listenRemedy, "%s is not a port", quoted(port))
+		}
+		return nil
+	})
+}
+
+// loopback is a port of this node that nobody else can reach.
+func loopback() kind[string] {
+	return str(func(s string) *fault {
+		if s == "" {
+			return nil
+		}
+		a, err := netip.ParseAddrPort(s)
+		if err != nil || a.Port() == 0 {
+			return wrong(`write "127.0.0.1:4319"`, "%s is not an IP and a port", quoted(s))
+		}
+		if !a.Addr().IsLoopback() {
+			return wrong(`write "127.0.0.1:4319"`, "%s can be reached by others", quoted(s))
+		}
+		return nil
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 )
 
 // TLS returns how the endpoint is spoken to, nil where Target says plain text.
@@ -78,4 +80,31 @@ func readPair(cert, key string) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("%s and %s: %w", quoted(cert), quoted(key), err)
 	}
 	return &pair, nil
+}
+
+// maxFile bounds the text of the options, in bytes: what NRI's Configure and a
+// ConfigMap (1 MiB, Kubernetes documentation) hold at most.
+const maxFile = 1 << 20
+
+// readFile reads a regular file of at most maxFile bytes. One byte more is
+// returned of a longer one, for the caller to refuse it.
+func readFile(path string) ([]byte, error) {
+	// A pipe would block the opening for ever.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file: name one", quoted(path))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return data, nil
 }
