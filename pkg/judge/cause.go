@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -121,13 +122,13 @@ func (m *matter) slow() *Verdict {
 		}
 	}
 	v := best.Verdict
-	v.Says = fmt.Sprintf("%s of %s %s", Round(best.time), Round(m.Took), v.Says)
+	v.Says = fmt.Sprintf("%s of %s %s", text.Round(best.time), text.Round(m.Took), v.Says)
 	if next := m.next(best, found); next != nil {
-		v.Says += fmt.Sprintf("; %s %s", Round(next.time), next.Says)
+		v.Says += fmt.Sprintf("; %s %s", text.Round(next.time), next.Says)
 	}
 	if m.call.Reconfigured != 0 {
 		v.Says += fmt.Sprintf("; the CNI folder was written meanwhile, so for up to %s no other call of the node could begin",
-			Round(time.Duration(m.call.End-m.call.Reconfigured)))
+			text.Round(time.Duration(m.call.End-m.call.Reconfigured)))
 	}
 	return &v
 }

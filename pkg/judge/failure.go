@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -26,7 +27,7 @@ func Describe(im *timeline.Image) string {
 	}
 	said := fmt.Sprintf("%s exited %d", name, im.Code)
 	if im.Signal != "" {
-		said = fmt.Sprintf("%s killed by %s after %s", name, im.Signal, Round(time.Duration(im.End-im.Start)))
+		said = fmt.Sprintf("%s killed by %s after %s", name, im.Signal, text.Round(time.Duration(im.End-im.Start)))
 	}
 	r := result(im)
 	if r == nil {

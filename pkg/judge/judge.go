@@ -204,16 +204,3 @@ func routine(op *timeline.Operation) bool {
 		return c.Command != "STATUS" && c.Command != "VERSION"
 	})
 }
-
-// Round rounds a duration to what a person reads.
-func Round(d time.Duration) time.Duration {
-	switch {
-	case d >= 10*time.Second:
-		return d.Round(100 * time.Millisecond)
-	case d >= time.Second:
-		return d.Round(10 * time.Millisecond)
-	case d >= 10*time.Millisecond:
-		return d.Round(100 * time.Microsecond)
-	}
-	return d.Round(10 * time.Microsecond)
-}

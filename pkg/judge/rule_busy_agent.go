@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // busyAgent: the agent behind a plugin that failed had answered that it has too much to do.
@@ -20,7 +22,7 @@ func busyAgent(m *matter) *Verdict {
 		Report: "cilium/cilium#22023",
 	}
 	if time, most := m.of(Agents); most != nil {
-		v.Says += fmt.Sprintf("; %s of %s %s", Round(time), Round(m.Took), most)
+		v.Says += fmt.Sprintf("; %s of %s %s", text.Round(time), text.Round(m.Took), most)
 	}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -43,7 +44,7 @@ func iptablesRetry(m *matter) *finding {
 		return &finding{Verdict: v, time: slept, kind: Commands}
 	}
 	v.Says = fmt.Sprintf("until iptables, which had found others at work (exit code %d), was run again (%d times, each after %s or so)",
-		inUse, again, Round(rested/time.Duration(again)))
+		inUse, again, text.Round(rested/time.Duration(again)))
 	return &finding{Verdict: v, time: rested, kind: Sleep}
 }
 

@@ -9,7 +9,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Limits are what calls may take at most, for whoever gates a change on them.
@@ -88,7 +88,7 @@ func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 // crossed is what one call crosses by itself.
 func (l Limits) crossed(call *node) (all []Crossing) {
 	if l.Call > 0 && call.took() > l.Call {
-		by := fmt.Sprintf("took %s, more than %s", judge.Round(call.took()), l.Call)
+		by := fmt.Sprintf("took %s, more than %s", text.Round(call.took()), l.Call)
 		if why := call.verdict(); why != "" {
 			by += ": " + why
 		}
@@ -104,7 +104,7 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 	if l.Command > 0 {
 		call.walk(func(n *node) {
 			if n.kind() == attr.KindCommand && n.took() > l.Command {
-				all = append(all, crossing(call, "max-command", fmt.Sprintf("ran %s for %s, more than %s", n.Name, judge.Round(n.took()), l.Command)))
+				all = append(all, crossing(call, "max-command", fmt.Sprintf("ran %s for %s, more than %s", n.Name, text.Round(n.took()), l.Command)))
 			}
 		})
 	}

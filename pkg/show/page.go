@@ -16,7 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 const (
@@ -128,7 +128,7 @@ func origin(rs *tracepb.ResourceSpans) string {
 func headOf(call *node) head {
 	h := head{
 		ID: "call-" + hex.EncodeToString(call.SpanId), Pod: pod(call), What: what(call),
-		Took: judge.Round(call.took()).String(), took: call.took(), Verdict: call.verdict(), Cause: call.text(attr.CauseKey),
+		Took: text.Round(call.took()).String(), took: call.took(), Verdict: call.verdict(), Cause: call.text(attr.CauseKey),
 	}
 	switch {
 	case call.failed():

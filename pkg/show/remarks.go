@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/cniscope/cniscope/pkg/attr"
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // remarks are what there is to say about a span beside its name, its time and that it was
@@ -54,7 +54,7 @@ func (n *node) about() string {
 	case attr.KindWait:
 		return n.text(attr.SystemCallKey)
 	case attr.KindFirstConnection:
-		return fmt.Sprintf("%s after the end of the call", judge.Round(n.ms(attr.FirstConnectionMSKey)))
+		return fmt.Sprintf("%s after the end of the call", text.Round(n.ms(attr.FirstConnectionMSKey)))
 	}
 	return ""
 }
@@ -77,7 +77,7 @@ func (n *node) holder() string {
 	}
 	said := "  held by " + who
 	if age := n.ms(attr.LockHolderAgeMSKey); age > 0 {
-		said += " for " + judge.Round(age).String()
+		said += " for " + text.Round(age).String()
 		if !n.is(attr.LockHolderAgeExactKey) {
 			said += " at least"
 		}

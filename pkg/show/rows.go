@@ -13,7 +13,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // pageCall is one call on the page.
@@ -62,7 +62,7 @@ func (c *pageCall) More() []Fact {
 // Ticks are the times at the quarters of the call.
 func (c *pageCall) Ticks() (all []string) {
 	for i := range 5 {
-		all = append(all, judge.Round(c.took*time.Duration(i)/4).String())
+		all = append(all, text.Round(c.took*time.Duration(i)/4).String())
 	}
 	return all
 }
@@ -82,8 +82,8 @@ func (c *pageCall) rows(nodes []*node, depth int) (rows []*pageRow) {
 func (c *pageCall) row(n *node, depth int) *pageRow {
 	c.page.rows++
 	row := &pageRow{
-		Name: n.Name, Kind: n.kind(), Took: judge.Round(n.took()).String(), Count: n.count, Depth: min(depth, 8),
-		Start: judge.Round(time.Duration(max(0, int64(n.StartTimeUnixNano-c.call.StartTimeUnixNano)))).String(),
+		Name: n.Name, Kind: n.kind(), Took: text.Round(n.took()).String(), Count: n.count, Depth: min(depth, 8),
+		Start: text.Round(time.Duration(max(0, int64(n.StartTimeUnixNano-c.call.StartTimeUnixNano)))).String(),
 		Args:  strings.Join(list(n.attributes[semconv.ProcessCommandArgsKey]), " "),
 	}
 	row.Remarks = n.remarks()
@@ -107,7 +107,7 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 	})
 	for _, e := range n.Events {
 		at := time.Duration(int64(e.TimeUnixNano - c.call.StartTimeUnixNano))
-		said := []string{"at " + judge.Round(at).String()}
+		said := []string{"at " + text.Round(at).String()}
 		for _, fact := range facts(attributes(e.Attributes), func(attribute.Key) bool { return true }) {
 			said = append(said, fact.Name+" "+fact.Value)
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Table writes statistics for a person.
@@ -95,5 +95,5 @@ func padded(s string, columns int) string {
 }
 
 func inMS(ms float64) time.Duration {
-	return judge.Round(time.Duration(ms * float64(time.Millisecond)))
+	return text.Round(time.Duration(ms * float64(time.Millisecond)))
 }

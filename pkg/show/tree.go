@@ -13,7 +13,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // node is a span and what is below it.
@@ -119,9 +119,9 @@ func (n *node) lock() string { return n.words(attr.LockPathKey, attr.LockNameKey
 // sum is how long all took that n stands for.
 func (n *node) sum() string {
 	if n.kind() == attr.KindCommand {
-		return fmt.Sprintf("%s in %d runs", judge.Round(n.total), n.count)
+		return fmt.Sprintf("%s in %d runs", text.Round(n.total), n.count)
 	}
-	return judge.Round(n.total).String() + " in all"
+	return text.Round(n.total).String() + " in all"
 }
 
 // fold joins neighbours of the same name that have nothing to say and nothing below

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/attr"
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // verdict is what is to be said of a call in one sentence: the judge's, else what failed,
@@ -18,7 +18,7 @@ func (n *node) verdict() string {
 	case n.failed() && n.Status.Message != "":
 		return n.Status.Message
 	case part != "":
-		return fmt.Sprintf("%s of %s: %s", judge.Round(n.ms(attr.BiggestPartMSKey)), judge.Round(n.took()), part)
+		return fmt.Sprintf("%s of %s: %s", text.Round(n.ms(attr.BiggestPartMSKey)), text.Round(n.took()), part)
 	}
 	return ""
 }

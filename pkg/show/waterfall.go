@@ -14,7 +14,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Options of a waterfall.
@@ -80,7 +80,7 @@ func plain(call *node) bool {
 }
 
 func (p *painter) brief(call *node) {
-	fmt.Fprintf(&p.b, "%s  %s  %s\n\n", p.paint(bold, pod(call)), what(call), p.paint(dim, judge.Round(call.took()).String()))
+	fmt.Fprintf(&p.b, "%s  %s  %s\n\n", p.paint(bold, pod(call)), what(call), p.paint(dim, text.Round(call.took()).String()))
 }
 
 func pod(call *node) string {
@@ -96,7 +96,7 @@ func what(call *node) string {
 
 // headline: who, what, how long, and what is the matter.
 func (p *painter) headline(call *node, resource map[attribute.Key]*commonpb.AnyValue) {
-	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, judge.Round(call.took()).String()))
+	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, text.Round(call.took()).String()))
 	if call.failed() {
 		fmt.Fprintf(&p.b, "  %s", p.paint(red, "FAILED: "+call.Status.Message))
 	}
@@ -117,7 +117,7 @@ func (p *painter) headline(call *node, resource map[attribute.Key]*commonpb.AnyV
 			fmt.Fprintf(&p.b, "  → %s\n", remedy)
 		}
 	} else if part := call.text(attr.BiggestPartKey); part != "" {
-		fmt.Fprintf(&p.b, "  %s of %s: %s\n", judge.Round(call.ms(attr.BiggestPartMSKey)), judge.Round(call.took()), part)
+		fmt.Fprintf(&p.b, "  %s of %s: %s\n", text.Round(call.ms(attr.BiggestPartMSKey)), text.Round(call.took()), part)
 	}
 	if why := call.text(attr.PartialReasonKey); why != "" {
 		fmt.Fprintf(&p.b, "  %s\n", p.paint(yellow, "not everything was seen: "+why))
@@ -162,7 +162,7 @@ func (p *painter) row(call, n *node, depth int) {
 	if n.count > 1 {
 		name += fmt.Sprintf(" ×%d", n.count)
 	}
-	p.line(mark, color, name, p.bar(call, n), strings.Join(append([]string{fmt.Sprintf("%9s", judge.Round(n.took()))}, remarks...), "  "))
+	p.line(mark, color, name, p.bar(call, n), strings.Join(append([]string{fmt.Sprintf("%9s", text.Round(n.took()))}, remarks...), "  "))
 	for _, child := range p.children(n) {
 		p.row(call, child, depth+1)
 	}
@@ -185,7 +185,7 @@ func (p *painter) nameColumn() int { return 28 }
 func (p *painter) barColumn() int  { return max(20, min(60, p.Width-28-34)) }
 
 func (p *painter) axis(call *node) {
-	end := judge.Round(call.took()).String()
+	end := text.Round(call.took()).String()
 	fill := max(1, p.barColumn()-1-utf8.RuneCountInString(end))
 	fmt.Fprintf(&p.b, "  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
 }
@@ -220,7 +220,7 @@ func (n *node) later() string {
 	if n.attributes[attr.FirstConnectionMSKey] == nil {
 		return ""
 	}
-	return judge.Round(n.ms(attr.FirstConnectionMSKey)).String()
+	return text.Round(n.ms(attr.FirstConnectionMSKey)).String()
 }
 
 func short(id string) string {

@@ -1,18 +1,19 @@
-// Package text makes foreign text safe to keep and to print: bounded, valid
-// UTF-8, without control characters. Names of executables, arguments, labels and
-// exit messages are chosen by whoever runs on the node; none of them may reach a
-// terminal, a log or a backend as it came.
+// Package text makes foreign text safe to keep and to print: bounded, valid UTF-8, without
+// control characters. Names of executables, arguments, labels and exit messages are chosen by
+// whoever runs on the node; none of them may reach a terminal, a log or a backend as it came.
+// Durations are rounded here, too, to what a person reads.
 package text
 
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Bound is the length, in bytes, that one piece of foreign text is cut to unless
-// its field says otherwise.
+// Bound is the length, in bytes, that a piece of foreign text is cut to where nothing else is
+// said of it.
 const Bound = 256
 
 // Clean returns s with everything that is not printable escaped (\n, \x1b,
@@ -63,3 +64,16 @@ func plain(s string) bool {
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// Round rounds a duration to three or four digits.
+func Round(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(100 * time.Millisecond)
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d >= 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}

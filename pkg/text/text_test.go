@@ -3,6 +3,7 @@ package text
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -45,4 +46,18 @@ func FuzzClean(f *testing.F) {
 			t.Errorf("cleaning twice: %q, then %q", got, again)
 		}
 	})
+}
+
+func TestDurationsAreRoundedToWhatAPersonReads(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		12345 * time.Nanosecond:     "10µs",
+		1234567 * time.Nanosecond:   "1.23ms",
+		12345678 * time.Nanosecond:  "12.3ms",
+		1234567 * time.Microsecond:  "1.23s",
+		61234567 * time.Microsecond: "1m1.2s",
+	} {
+		if got := Round(d).String(); got != want {
+			t.Errorf("%d ns: %s, want %s", d, got, want)
+		}
+	}
 }

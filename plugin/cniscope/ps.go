@@ -11,7 +11,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/control"
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -58,7 +58,7 @@ func list(out io.Writer, calls []control.Call) error {
 	fmt.Fprintln(w, "POD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
 	for _, c := range calls {
 		fmt.Fprintf(w, "%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Namespace, c.Pod, c.Command, c.IfName, c.Plugin,
-			judge.Round(c.Age), c.Runs, c.PID, judge.Round(c.Running), c.State, c.Waits)
+			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, c.Waits)
 	}
 	return w.Flush()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // report writes one line for each call that was slow or failed: what somebody who is
@@ -37,7 +38,7 @@ func report(log *slog.Logger, node string, r pipeline.Result) {
 			"pod", r.Operation.Pod.Namespace + "/" + r.Operation.Pod.Name,
 			"node", node,
 			"call", call.Command + " " + call.IfName,
-			"took", judge.Round(c.Took),
+			"took", text.Round(c.Took),
 		}
 		if c.Failure != "" {
 			fields = append(fields, "failure", c.Failure)
@@ -48,7 +49,7 @@ func report(log *slog.Logger, node string, r pipeline.Result) {
 				fields = append(fields, "remedy", v.Remedy)
 			}
 		} else if len(c.Parts) > 0 {
-			fields = append(fields, "most", fmt.Sprintf("%s: %s", judge.Round(c.Parts[0].Time), c.Parts[0]))
+			fields = append(fields, "most", fmt.Sprintf("%s: %s", text.Round(c.Parts[0].Time), c.Parts[0]))
 		}
 		if r.Judgement.Keep {
 			id := r.Trace.IDs[call]
@@ -65,9 +66,9 @@ func reportHung(log *slog.Logger, node string, r pipeline.Result, now int64) {
 		"pod", f.Pod.Namespace+"/"+f.Pod.Name,
 		"node", node,
 		"call", f.Command+" "+f.IfName,
-		"for", judge.Round(time.Duration(now-f.Start)),
+		"for", text.Round(time.Duration(now-f.Start)),
 		"plugin", f.Plugin,
-		"runs", fmt.Sprintf("%s (pid %d) for %s", f.Name, f.PID, judge.Round(time.Duration(now-f.Since))),
+		"runs", fmt.Sprintf("%s (pid %d) for %s", f.Name, f.PID, text.Round(time.Duration(now-f.Since))),
 		"trace_id", hex.EncodeToString(r.Trace.ID[:]))
 }
 
@@ -76,7 +77,7 @@ func reportOutage(log *slog.Logger, node string, r pipeline.Result) {
 	o := r.Outage
 	log.Warn("the node's network was not ready",
 		"node", node,
-		"for", judge.Round(time.Duration(o.End-o.Start)),
+		"for", text.Round(time.Duration(o.End-o.Start)),
 		"reason", o.Reasons[len(o.Reasons)-1].Text,
 		"cni_folder", o.Folder[len(o.Folder)-1].Text,
 		"trace_id", hex.EncodeToString(r.Trace.ID[:]))

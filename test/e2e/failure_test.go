@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -106,7 +106,7 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 				if text := plugin.GetStatus().GetMessage(); !strings.HasPrefix(call.GetStatus().GetMessage(), text) || text == "" {
 					t.Errorf("the plugin's status is %q", text)
 				}
-				if age := judge.Round(plugin.took()).String(); c.signal != "" && !strings.HasSuffix(plugin.GetStatus().GetMessage(), " after "+age) {
+				if age := text.Round(plugin.took()).String(); c.signal != "" && !strings.HasSuffix(plugin.GetStatus().GetMessage(), " after "+age) {
 					t.Errorf("%q after %s", plugin.GetStatus().GetMessage(), age)
 				}
 			}
@@ -205,7 +205,7 @@ func (s *stage) warned(pod, message string, call *span) {
 	if verdict := call.text("cniscope.verdict"); verdict != "" {
 		why, want = fmt.Sprint(l["verdict"], l["cause"]), verdict+call.text("cniscope.cause")
 	}
-	if l["took"] != float64(judge.Round(call.took())) || !strings.HasSuffix(why, want) {
+	if l["took"] != float64(text.Round(call.took())) || !strings.HasSuffix(why, want) {
 		s.Errorf("the warning says %v; the call took %s: %s", l, call.took(), want)
 	}
 	if failure, failed := l["failure"]; failed != call.failed() || failed && failure != call.GetStatus().GetMessage() {
