@@ -52,7 +52,11 @@ func (t *Timeline) serving(c *Connection) {
 	if c.Server == nil || c.Server.Process == "" || p == nil || p.run == nil || p.op.Closed != "" {
 		return
 	}
-	a := t.agent(c.Server.Process)
+	depth := 0
+	if caller := t.tree.Get(c.by); caller != nil {
+		depth = caller.Depth() + 1
+	}
+	a := t.agent(c.Server.Process, depth)
 	if a == nil || c.Work != nil && c.Work.agent == a {
 		return
 	}
@@ -79,12 +83,16 @@ func (t *Timeline) calls(a *agent, c *Connection) {
 	t.belongs(c.Server.Process, c.owner.op, c.fact.When.Start)
 }
 
-// agent finds or makes the state of a server; nil beyond the limit.
-func (t *Timeline) agent(process event.Process) *agent {
+// agent finds or makes the state of an agent of that depth, 0 where it is not known; nil
+// beyond the limit.
+func (t *Timeline) agent(process event.Process, depth int) *agent {
 	a := t.agents[process]
 	if a == nil && t.makeRoomForAgent() {
 		a = &agent{periodic: map[string]bool{}}
 		t.agents[process] = a
+	}
+	if a != nil && (depth > 0 || t.tree.Agent(process) == nil) {
+		t.tree.Serve(process, max(1, depth))
 	}
 	return a
 }
@@ -96,21 +104,23 @@ func (t *Timeline) makeRoomForAgent() bool {
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.agents)) {
 		if a := t.agents[key]; len(a.calls) == 0 {
-			t.forgetAgent(key, a)
+			t.forgetAgent(key)
 			return true
 		}
 	}
 	return false
 }
 
-func (t *Timeline) forgetAgent(key event.Process, a *agent) {
+func (t *Timeline) forgetAgent(key event.Process) {
 	delete(t.agents, key)
-	t.forgetHelpers(a)
+	t.dismissTree(key)
 }
 
-// forgetHelpers forgets what a server started for itself.
-func (t *Timeline) forgetHelpers(a *agent) {
-	maps.DeleteFunc(t.helpers, func(_ event.Process, of *agent) bool { return of == a })
+// dismissTree forgets what an agent started for nobody.
+func (t *Timeline) dismissTree(key event.Process) {
+	if a := t.tree.Agent(key); a != nil {
+		t.tree.Dismiss(a)
+	}
 }
 
 // serve makes the work that of another server.
@@ -148,8 +158,8 @@ func (c *Connection) served() {
 // agentState takes how a server does.
 func (t *Timeline) agentState(b *event.Agent) {
 	a := t.agents[b.Process]
-	if a == nil && !b.Over {
-		a = t.agent(b.Process)
+	if !b.Over {
+		a = t.agent(b.Process, 0)
 	}
 	if a == nil {
 		return
@@ -168,22 +178,13 @@ func (t *Timeline) agentState(b *event.Agent) {
 	}
 	if b.Over && len(a.calls) == 0 {
 		a.recent = nil
-		t.forgetHelpers(a)
+		t.dismissTree(b.Process)
 	}
 }
 
-// gone takes the end of a process that is none of a plugin's: a server, or what it ran for
-// itself.
-func (t *Timeline) gone(now int64, process event.Process) {
-	a := t.agents[process]
-	if a == nil {
-		if t.helpers[process] == nil {
-			t.stats.Late++
-		}
-		delete(t.helpers, process)
-		return
-	}
-	t.forgetAgent(process, a)
+// gone takes the end of an agent.
+func (t *Timeline) gone(now int64, process event.Process, a *agent) {
+	t.forgetAgent(process)
 	for _, c := range slices.Clone(a.calls) { // nobody answers them any more
 		c.Work.Gone = now
 		c.served()
@@ -206,7 +207,7 @@ func (t *Timeline) dismiss(op *operation) {
 	for key, a := range t.agents {
 		a.calls, a.recent = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of)
 		if len(t.open) == 0 && len(a.calls) == 0 && len(a.periodic) == 0 {
-			t.forgetAgent(key, a)
+			t.forgetAgent(key)
 		}
 	}
 }

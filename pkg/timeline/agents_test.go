@@ -164,8 +164,8 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			if got := s.done(); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}
-			if n := len(s.line.sockets) + len(s.line.processes) + len(s.line.helpers); n != 0 {
-				t.Errorf("%d things are left: %v %v %v", n, s.line.sockets, s.line.processes, s.line.helpers)
+			if n := len(s.line.sockets) + len(s.line.processes) + max(0, s.line.tree.Len()-len(s.line.agents)); n != 0 {
+				t.Errorf("%d things are left: %v %v %v", n, s.line.sockets, s.line.processes, s.line.tree.Processes())
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 // Evidence is what says that something a server did, it did for a call.
@@ -63,44 +64,29 @@ func keysOf(calls []*Connection) (keys []Key) {
 	return keys
 }
 
-// work is a program that a server runs, or a descendant of one. It returns the process
-// that it is to be, nil if it is done for no call; false if no server runs it.
-func (t *Timeline) work(e *event.Exec) (*process, bool) {
-	a := t.helpers[e.Process]
+// work finds the call for which an agent runs a program, and returns the process that it is to
+// be; nil if it is done for no call.
+func (t *Timeline) work(e *event.Exec, of *tree.Process) *process {
+	a := t.agents[of.Agent.Process]
 	if a == nil {
-		if a = t.agents[e.Parent]; a == nil {
-			a = t.helpers[e.Parent]
-		}
-	}
-	if a == nil {
-		return nil, false
+		return nil
 	}
 	c, evidence, others := a.attribute(e.Mentions)
 	if c == nil {
 		if len(e.Mentions) == 0 && len(a.periodic) < periodicMax {
 			a.periodic[e.Name] = true
 		}
-		t.help(e.Process, a)
-		return nil, true
+		return nil
 	}
 	periodic := evidence == Candidate && a.periodic[e.Name]
 	worker := c.Work.own
 	if len(others) > 0 || periodic {
 		worker = c.Work.shared
 	}
-	delete(t.helpers, e.Process)
+	t.tree.Assign(of)
 	p := t.add(e.Process, worker)
-	if p != nil {
-		p.evidence = &Attribution{Evidence: evidence, Periodic: periodic, Others: others}
-	}
-	return p, true
-}
-
-// help follows a process of a server that does nothing for a call so far.
-func (t *Timeline) help(key event.Process, a *agent) {
-	if len(t.helpers) < t.options.Processes {
-		t.helpers[key] = a
-	}
+	p.evidence = &Attribution{Evidence: evidence, Periodic: periodic, Others: others}
+	return p
 }
 
 // Attribution says how something that a server ran or asked for came to belong to a call.

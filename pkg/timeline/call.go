@@ -14,27 +14,21 @@ func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 		closed = t.teardownBegins(now, e)
 	}
 	op := t.operationOf(now, e)
-	if op == nil {
-		return closed
-	}
-	if len(t.processes) >= t.options.Processes {
-		t.stats.Refused++
+	if op == nil || !op.keep(t.options.Images) {
+		t.tree.Remove(e.Process)
 		return closed
 	}
 	if e.InFlight {
 		op.partial("already running when cniscope started")
 	}
-	if !op.keep(t.options.Images) {
-		return closed
-	}
 	im := newImage(now, e)
-	im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, stdin: e.Stdin, forker: e.Parent}
+	im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, forker: e.Parent}
 	call := t.callFor(op, im, e)
 	call.Runs = append(call.Runs, im)
 	call.Seen = call.Seen || t.seeing
 	op.live++
 	op.identify(e.Call.Pod)
-	t.processes[e.Process] = &process{op: op, up: im, image: im, run: im, leads: true, call: call}
+	t.processes[e.Process] = &process{op: op, up: im, image: im, run: im, call: call}
 	t.belongs(e.Process, op, now)
 	return closed
 }

@@ -193,6 +193,7 @@ func (t *Timeline) abandon(op *operation) {
 		t.gaveUp(t.processes[key])
 		t.disconnect(t.processes[key], t.now)
 		delete(t.processes, key)
+		t.tree.Remove(key)
 	}
 }
 

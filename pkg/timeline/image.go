@@ -4,49 +4,44 @@ import (
 	"path"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
-	p := t.processes[e.Process]
-	if p == nil {
-		switch parent := t.processes[e.Parent]; {
-		case e.Root && e.Call != nil:
-			return t.root(now, e)
-		case parent != nil: // its fork was lost
-			if p = t.add(e.Process, parent); p == nil {
-				return nil
-			}
-		default:
-			var known bool
-			if p, known = t.work(e); p == nil {
-				if !known {
-					t.stats.Late++
-				}
-				return nil
-			}
+	step, p := t.tree.Apply(e), t.processes[e.Process]
+	switch {
+	case step.Role == tree.Unknown:
+		t.stats.Late++
+		return nil
+	case step.Role == tree.Refused:
+		t.oneTooMany(t.processes[e.Parent])
+		return nil
+	case p != nil:
+	case step.Role == tree.Root:
+		return t.root(now, e)
+	case t.processes[e.Parent] != nil: // its fork was lost
+		p = t.add(e.Process, t.processes[e.Parent])
+	default:
+		if p = t.work(e, step.Process); p == nil {
+			return nil
 		}
-	}
-	im := newImage(now, e)
-	im.Attribution, p.evidence = p.evidence, nil
-	if e.Delegates(p.leads, p.run.Run.stdin) {
-		im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, stdin: e.Stdin, forker: e.Parent}
 	}
 	if !p.op.keep(t.options.Images) {
 		return nil
 	}
+	im := newImage(now, e)
+	im.Attribution, p.evidence = p.evidence, nil
 	// The image of a run goes on: a run is its process, whatever that runs.
 	if p.image != nil && p.image != p.run {
 		p.image.end(now, e.Used)
 		p.image.Replaced = true
 	}
-	im.Outlived = p.run != nil && p.run.Ended // it was forked before that
+	im.Outlived = p.run.Ended // it was forked before that
 	p.up.Children = append(p.up.Children, im)
 	p.image = im
-	switch {
-	case im.Run != nil:
-		p.run, p.leads, p.up = im, true, im
-	case p.leads: // what it starts inherits this one
-		p.run.Run.stdin = e.Stdin
+	if step.Role == tree.Delegate || step.Role == tree.Root {
+		im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, forker: e.Parent}
+		p.run, p.up = im, im // what it starts inherits this one
 	}
 	return nil
 }
@@ -79,9 +74,13 @@ func (op *operation) keep(limit int) bool {
 
 func (t *Timeline) exit(now int64, e *event.Exit) {
 	t.locks.gone(e.Process, now)
-	p := t.processes[e.Process]
+	step, p := t.tree.Apply(e), t.processes[e.Process]
 	if p == nil {
-		t.gone(now, e.Process)
+		if a := t.agents[e.Process]; a != nil {
+			t.gone(now, e.Process, a)
+		} else if step.Role == tree.Unknown {
+			t.stats.Late++
+		}
 		return
 	}
 	delete(t.processes, e.Process)
@@ -94,7 +93,7 @@ func (t *Timeline) exit(now int64, e *event.Exit) {
 	if p.image != nil {
 		p.image.exit(now, e)
 	}
-	if !p.leads {
+	if p.run.Process != e.Process {
 		return
 	}
 	if p.run != p.image {

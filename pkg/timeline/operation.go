@@ -154,7 +154,6 @@ type Run struct {
 	Configuration *event.Configuration
 	Result        *event.Result
 
-	stdin  string
 	forker event.Process
 }
 

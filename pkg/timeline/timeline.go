@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 // Options bound what a timeline waits for and holds.
@@ -50,8 +51,9 @@ type Timeline struct {
 	options Options
 	stats   Stats
 
-	processes map[event.Process]*process
-	open      []*operation // in order of their start
+	tree      *tree.Tree
+	processes map[event.Process]*process // that belong to open operations
+	open      []*operation               // in order of their start
 	sandboxes map[string]*sandbox
 	history   *history
 	hearsay   *history // of what the runtime does not stand for
@@ -61,11 +63,9 @@ type Timeline struct {
 	suspects  suspects
 	sockets   map[string]*Connection
 	accepts   []*event.Accept // of connections that are not told yet
-	// agents are the servers that runs call; helpers are processes of theirs that do
-	// nothing for a call so far.
-	agents  map[event.Process]*agent
-	helpers map[event.Process]*agent
-	early   []belated
+	// agents are those that runs call.
+	agents map[event.Process]*agent
+	early  []belated
 	// namespaces are those of the pods that are set up, by key.
 	namespaces map[string]*namespace
 	connected  []Connected
@@ -92,9 +92,7 @@ type process struct {
 	up *Image
 	// image is what it runs; nil before its first exec.
 	image *Image
-	// run is the innermost run it belongs to; leads says it is that run's process.
-	run   *Image
-	leads bool
+	run   *Image // the innermost that it belongs to
 	call  *Call
 
 	tries       []try
@@ -110,6 +108,7 @@ type process struct {
 func New(o Options) *Timeline {
 	return &Timeline{
 		options:   o,
+		tree:      tree.New(o.Processes),
 		processes: map[event.Process]*process{},
 		sandboxes: map[string]*sandbox{},
 		history:   newHistory(4 * o.Operations),
@@ -119,7 +118,6 @@ func New(o Options) *Timeline {
 		locks:      newLocks(o.Operations),
 		sockets:    map[string]*Connection{},
 		agents:     map[event.Process]*agent{},
-		helpers:    map[event.Process]*agent{},
 		namespaces: map[string]*namespace{},
 	}
 }
@@ -197,26 +195,28 @@ func (t *Timeline) Open() int { return len(t.open) }
 func (t *Timeline) Stats() Stats { return t.stats }
 
 func (t *Timeline) fork(f *event.Fork) {
-	if parent := t.processes[f.Parent]; parent != nil {
+	step, parent := t.tree.Apply(f), t.processes[f.Parent]
+	switch {
+	case step.Role == tree.Unknown:
+		t.stats.Late++
+	case parent == nil: // an agent's
+	case step.Role == tree.Refused:
+		t.oneTooMany(parent)
+	default:
 		t.add(f.Process, parent)
-		return
 	}
-	for _, of := range []map[event.Process]*agent{t.agents, t.helpers} {
-		if a := of[f.Parent]; a != nil {
-			t.help(f.Process, a)
-			return
-		}
-	}
-	t.stats.Late++
 }
 
-// add makes a process below another one; nil beyond the limit.
-func (t *Timeline) add(key event.Process, parent *process) *process {
-	if len(t.processes) >= t.options.Processes {
-		t.stats.Refused++
+// oneTooMany counts a process below parent that is one too many.
+func (t *Timeline) oneTooMany(parent *process) {
+	t.stats.Refused++
+	if parent != nil {
 		parent.op.partial("more processes than the limit")
-		return nil
 	}
+}
+
+// add makes a process below another one.
+func (t *Timeline) add(key event.Process, parent *process) *process {
 	p := &process{op: parent.op, up: parent.image, run: parent.run, call: parent.call}
 	if p.up == nil { // forked by a subshell
 		p.up = parent.up

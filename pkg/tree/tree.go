@@ -298,7 +298,8 @@ func (t *Tree) Remove(process event.Process) {
 }
 
 // Serve begins to follow a process as an agent of that depth; of one that is followed already
-// the lesser depth counts. A process of a run stays in its run, and so does what it starts.
+// the lesser depth counts. A process of a run stays in its run, and one that works for a call
+// with its agent; so does what they start.
 // It returns nil where the tree is full.
 func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	if a := t.agents[process]; a != nil {
@@ -307,7 +308,7 @@ func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	}
 	a := &Agent{Process: process, Depth: depth, processes: map[event.Process]*Process{}}
 	p := t.processes[process]
-	if p == nil || p.Run == nil {
+	if p == nil || p.Run == nil && !p.Worker {
 		t.Remove(process) // what another agent started answers itself
 		if t.add(&Process{Key: process, Agent: a}) == nil {
 			return nil
