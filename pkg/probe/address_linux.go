@@ -4,77 +4,34 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/mdlayher/netlink"
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// assigned is what a message says of an address of an interface (rtnetlink(7), struct
-// ifaddrmsg).
-type assigned struct {
-	index   uint32
-	address string // with its prefix
-	six     bool
-	flags   uint32
-}
-
-func assignment(data []byte) (a assigned, ok bool) {
-	var m unix.IfAddrmsg
-	rest, ok := fixed(data, &m)
-	if !ok {
-		return a, false
-	}
-	a.index, a.six, a.flags = m.Index, m.Family == unix.AF_INET6, uint32(m.Flags)
-	var local, address []byte
-	attributes(rest, func(ad *netlink.AttributeDecoder) {
-		switch ad.Type() {
-		case unix.IFA_LOCAL:
-			local = ad.Bytes()
-		case unix.IFA_ADDRESS: // of a link between two the other end, else the same
-			address = ad.Bytes()
-		case unix.IFA_FLAGS: // those above the eighth bit, too
-			a.flags = ad.Uint32()
-		}
-	})
-	if local == nil {
-		local = address
-	}
-	a.address = prefix(local, m.Prefixlen)
-	return a, true
-}
-
-// address reads what is asked for of an interface's address.
-func (in *interior) address(q *event.Request, r record, m netlink.Message) {
-	a, ok := assignment(m.Data)
-	if !ok {
+// askedFor remembers the IPv6 address that a request gives an interface.
+func (in *interior) askedFor(q *event.Request) {
+	if q.Object != event.ObjectAddress || q.Verb != event.VerbAdd && q.Verb != event.VerbChange {
 		return
 	}
-	q.Interface.Index, q.Address = a.index, a.address
-	if p := in.processes[r.process]; p != nil && m.Header.Type == unix.RTM_NEWADDR && a.six {
-		p.mark(a.key(q.NetNS), "")
+	a, err := netip.ParsePrefix(q.Address)
+	if p := in.processes[q.Process]; p != nil && err == nil && a.Addr().Is6() {
+		p.mark(addressKey(q.NetNS, q.Interface.Index, q.Address), "")
 	}
 }
 
-// told is what a process learns of an IPv6 address, if that is new. Of those that it
-// neither asked for nor saw tentative there is nothing to say: they were there before. Nor
+// told tells whether an IPv6 address has a state that its process did not know. Of those that
+// it neither asked for nor saw tentative there is nothing to say: they were there before. Nor
 // is there of other pods' interfaces, which are in every list of the node's namespace.
-func (in *interior) told(r record, m netlink.Message) *event.Address {
-	p := in.processes[r.process]
-	a, ok := assignment(m.Data)
-	if p == nil || !ok || !a.six || a.address == "" {
-		return nil
+func (in *interior) told(a *event.Address) bool {
+	p := in.processes[a.Process]
+	if p == nil {
+		return false
 	}
-	ns := namespace(r.NetnsCookie, r.NetnsInum)
-	state := a.state()
-	last, known := p.addresses[a.key(ns)]
-	if known && last == state || !known && (state == event.AddressReady || !in.concerned(p, ns, a.index)) {
-		return nil
+	key := addressKey(a.NetNS, a.Index, a.Address)
+	last, known := p.addresses[key]
+	if known && last == a.State || !known && (a.State == event.AddressReady || !in.concerned(p, a.NetNS, a.Index)) {
+		return false
 	}
-	if !p.mark(a.key(ns), state) {
-		return nil
-	}
-	return &event.Address{Process: r.process, NetNS: ns, Index: a.index, Address: a.address, State: state}
+	return p.mark(key, a.State)
 }
 
 // touch remembers the interface that a request changes.
@@ -107,19 +64,8 @@ func place(ns event.Namespace, index uint32) string {
 	return fmt.Sprintf("%s %d", ns.Key, index)
 }
 
-// state is how far duplicate address detection has come: a duplicate stays tentative.
-func (a assigned) state() event.AddressState {
-	switch {
-	case a.flags&unix.IFA_F_DADFAILED != 0:
-		return event.AddressDuplicate
-	case a.flags&unix.IFA_F_TENTATIVE != 0:
-		return event.AddressTentative
-	}
-	return event.AddressReady
-}
-
-func (a assigned) key(ns event.Namespace) string {
-	return place(ns, a.index) + " " + a.address
+func addressKey(ns event.Namespace, index uint32, address string) string {
+	return place(ns, index) + " " + address
 }
 
 // mark keeps the state of an address; false if there are too many already.
@@ -132,25 +78,4 @@ func (p *inhabitant) mark(key string, state event.AddressState) bool {
 	}
 	p.addresses[key] = state
 	return true
-}
-
-// ipOf is an address of either family; empty for what has another length.
-func ipOf(b []byte) string {
-	a, ok := netip.AddrFromSlice(b)
-	if !ok {
-		return ""
-	}
-	return a.String()
-}
-
-// prefix is an address with how many bits of it are the network's.
-func prefix(b []byte, bits uint8) string {
-	a, ok := netip.AddrFromSlice(b)
-	if !ok {
-		return ""
-	}
-	if p := netip.PrefixFrom(a, int(bits)); p.IsValid() {
-		return p.String()
-	}
-	return a.String()
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	decode "github.com/cniscope/cniscope/pkg/netlink"
 )
 
 // TestHelper is no test: it is what a plugin of these tests becomes, where a shell has no
@@ -61,8 +62,9 @@ func settle(name string, address netip.Prefix) error {
 			return err
 		}
 		if slices.ContainsFunc(known, func(m netlink.Message) bool {
-			a, ok := assignment(m.Data)
-			return ok && a.address == address.String() && a.state() == event.AddressReady
+			whole, err := m.MarshalBinary()
+			said := (&decode.Call{Family: unix.NETLINK_ROUTE}).Answers(whole)
+			return err == nil && len(said) == 1 && said[0].(*event.Address).Address == address.String() && said[0].(*event.Address).State == event.AddressReady
 		}) {
 			return nil
 		}

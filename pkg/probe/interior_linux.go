@@ -254,7 +254,7 @@ func (in *interior) bodies(r record) []event.Body {
 	case class >= insideClassCLASS_SENDTO && class <= insideClassCLASS_RECVMSG && r.NetnsInum != 0:
 		return in.netlink(r)
 	case class == insideClassCLASS_SETSOCKOPT && r.NetnsInum != 0, class == insideClassCLASS_IOCTL && r.NetnsInum != 0:
-		return one(legacy(r))
+		return one(in.legacy(r))
 	}
 	if body, is := in.connection(r); is {
 		return body

@@ -1,11 +1,10 @@
-package probe
+package netlink
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/mdlayher/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -21,7 +20,7 @@ type subsystem struct {
 // use, with the enumerations of the headers beside it.
 func subsystems(n uint8) (s subsystem) {
 	switch n {
-	case unix.NFNL_SUBSYS_NFTABLES:
+	case subsysNFTables:
 		return subsystem{"nf_tables", "NFT_MSG_", []string{
 			"NEWTABLE", "GETTABLE", "DELTABLE", "NEWCHAIN", "GETCHAIN", "DELCHAIN", "NEWRULE", "GETRULE", "DELRULE",
 			"NEWSET", "GETSET", "DELSET", "NEWSETELEM", "GETSETELEM", "DELSETELEM", "NEWGEN", "GETGEN", "TRACE",
@@ -29,18 +28,18 @@ func subsystems(n uint8) (s subsystem) {
 			"DESTROYTABLE", "DESTROYCHAIN", "DESTROYRULE", "DESTROYSET", "DESTROYSETELEM", "DESTROYOBJ",
 			"DESTROYFLOWTABLE", "GETSETELEM_RESET",
 		}}
-	case unix.NFNL_SUBSYS_NFT_COMPAT: // iptables asks which matches there are
+	case subsysNFTCompat: // iptables asks which matches there are
 		return subsystem{"nft_compat", "NFNL_MSG_COMPAT_", []string{"GET"}}
-	case unix.NFNL_SUBSYS_IPSET:
+	case subsysIPSet:
 		return subsystem{"ipset", "IPSET_CMD_", []string{
 			"NONE", "PROTOCOL", "CREATE", "DESTROY", "FLUSH", "RENAME", "SWAP", "LIST", "SAVE", "ADD", "DEL", "TEST",
 			"HEADER", "TYPE", "GET_BYNAME", "GET_BYINDEX",
 		}}
-	case unix.NFNL_SUBSYS_CTNETLINK:
+	case subsysCTNetlink:
 		return subsystem{"conntrack", "IPCTNL_MSG_CT_", []string{
 			"NEW", "GET", "DELETE", "GET_CTRZERO", "GET_STATS_CPU", "GET_STATS", "GET_DYING", "GET_UNCONFIRMED",
 		}}
-	case unix.NFNL_SUBSYS_CTNETLINK_EXP:
+	case subsysCTNetlinkExp:
 		return subsystem{"conntrack", "IPCTNL_MSG_EXP_", []string{"NEW", "GET", "DELETE", "GET_STATS_CPU"}}
 	}
 	return subsystem{protocol: fmt.Sprintf("nfnetlink %d", n)}
@@ -135,21 +134,21 @@ func netfilter(q *event.Request, m netlink.Message) {
 			q.Verb = event.VerbChange
 		}
 	}
-	var head unix.Nfgenmsg
+	var head netfilterHeader
 	rest, ok := fixed(m.Data, &head)
 	if !ok {
 		return
 	}
 	attributes(rest, func(ad *netlink.AttributeDecoder) {
 		switch at := ad.Type(); {
-		case s.protocol == "ipset" && at == 2: // IPSET_ATTR_SETNAME
-			q.Table = foreign(ad.Bytes(), 32)
+		case s.protocol == "ipset" && at == ipsetAttrSetName:
+			q.Table = foreign(ad.Bytes(), setNameSize)
 		// Every object of nf_tables begins with the name of its table.
-		case s.protocol == "nf_tables" && at == unix.NFTA_TABLE_NAME && q.Object != event.ObjectRuleset:
-			q.Table = foreign(ad.Bytes(), 128)
-		case q.Object == event.ObjectChain && at == unix.NFTA_CHAIN_NAME,
-			q.Object == event.ObjectRule && at == unix.NFTA_RULE_CHAIN:
-			q.Chain = foreign(ad.Bytes(), 128)
+		case s.protocol == "nf_tables" && at == nftaTableName && q.Object != event.ObjectRuleset:
+			q.Table = foreign(ad.Bytes(), nftNameSize)
+		case q.Object == event.ObjectChain && at == nftaChainName,
+			q.Object == event.ObjectRule && at == nftaRuleChain:
+			q.Chain = foreign(ad.Bytes(), nftNameSize)
 		}
 	})
 }

@@ -1,0 +1,159 @@
+package netlink
+
+import (
+	"strconv"
+
+	"github.com/mdlayher/netlink"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// group is one of rtnetlink's groups of four messages: NEW, DEL, GET and SET.
+type group struct {
+	name   string
+	object event.Object
+}
+
+// groups are those of rtnetlink, by number: (RTM_NEWLINK - RTM_BASE) / 4 is 0
+// (include/uapi/linux/rtnetlink.h). Those that plugins do not ask about have no object.
+var groups = []group{
+	{"LINK", event.ObjectLink}, {"ADDR", event.ObjectAddress}, {"ROUTE", event.ObjectRoute},
+	{"NEIGH", event.ObjectNeighbor}, {"RULE", event.ObjectRule}, {"QDISC", event.ObjectQdisc},
+	{"TCLASS", event.ObjectClass}, {"TFILTER", event.ObjectFilter}, {"ACTION", event.ObjectAction},
+	{"PREFIX", ""}, {"MULTICAST", ""}, {"ANYCAST", ""}, {"NEIGHTBL", ""}, {"NDUSEROPT", ""}, {"ADDRLABEL", ""},
+	{"DCB", ""}, {"NETCONF", ""}, {"MDB", event.ObjectMDB}, {"NSID", event.ObjectNetNS}, {"STATS", ""},
+	{"CACHEREPORT", ""}, {"CHAIN", event.ObjectChain}, {"NEXTHOP", event.ObjectNextHop}, {"LINKPROP", event.ObjectLink},
+	{"VLAN", event.ObjectVLAN}, {"NEXTHOPBUCKET", event.ObjectNextHop}, {"TUNNEL", ""},
+}
+
+// verbNew is the first of a group's four messages.
+const verbNew = 0
+
+// rtnetlink reads a message about interfaces, addresses, routes …
+func (c *Call) rtnetlink(q *event.Request, m netlink.Message) {
+	n := int(m.Header.Type) - rtmBase
+	verb := n & 3
+	if n/4 < len(groups) {
+		q.Name = "RTM_" + [...]string{"NEW", "DEL", "GET", "SET"}[verb] + groups[n/4].name
+		q.Object = groups[n/4].object
+	}
+	q.Verb = [...]event.Verb{event.VerbChange, event.VerbDelete, event.VerbQuery, event.VerbChange}[verb]
+	if verb == verbNew {
+		q.Exclusive = m.Header.Flags&netlink.Excl != 0
+		if m.Header.Flags&(netlink.Create|netlink.Excl) != 0 {
+			q.Verb = event.VerbAdd
+		}
+	}
+	switch q.Object {
+	case event.ObjectLink:
+		c.link(q, m.Data)
+	case event.ObjectAddress:
+		if a, ok := assignment(m.Data); ok {
+			q.Interface.Index, q.Address = a.index, a.address
+		}
+	case event.ObjectRoute:
+		route(q, m.Data)
+	case event.ObjectNeighbor:
+		neighbor(q, m.Data)
+	case event.ObjectRule:
+		rule(q, m.Data)
+	case event.ObjectQdisc, event.ObjectClass, event.ObjectFilter:
+		var t trafficMsg
+		if _, ok := fixed(m.Data, &t); ok {
+			q.Interface.Index = uint32(max(t.Index, 0))
+		}
+	}
+}
+
+// route reads a struct rtmsg with its attributes (rtnetlink(7)).
+func route(q *event.Request, data []byte) {
+	var m routeMsg
+	rest, ok := fixed(data, &m)
+	if !ok || m.Family != afInet && m.Family != afInet6 {
+		return
+	}
+	table := uint32(m.Table)
+	if q.Verb != event.VerbQuery || m.DstLen > 0 {
+		q.Route = "default"
+	}
+	attributes(rest, func(ad *netlink.AttributeDecoder) {
+		switch ad.Type() {
+		case rtaDst:
+			if s := prefix(ad.Bytes(), m.DstLen); m.DstLen > 0 && s != "" {
+				q.Route = s
+			}
+		case rtaTable:
+			table = ad.Uint32()
+		case rtaMultipath: // the first of its ways stands for all
+			var hop nextHop
+			if within, ok := fixed(ad.Bytes(), &hop); ok {
+				q.Interface.Index = uint32(max(hop.Index, 0))
+				attributes(within[:min(len(within), max(0, int(hop.Len)-nextHopSize))], func(ad *netlink.AttributeDecoder) { way(q, ad) })
+			}
+		default:
+			way(q, ad)
+		}
+	})
+	// Most routes are in the main table, and which it is matters for the others only.
+	if table != rtTableUnspec && table != rtTableMain {
+		q.Table = strconv.FormatUint(uint64(table), 10)
+	}
+}
+
+// way reads one attribute of how a route leads where it does.
+func way(q *event.Request, ad *netlink.AttributeDecoder) {
+	switch ad.Type() {
+	case rtaOIF:
+		q.Interface.Index = ad.Uint32()
+	case rtaGateway:
+		q.Gateway = ipOf(ad.Bytes())
+	case rtaVia: // by another family: struct rtvia
+		if b := ad.Bytes(); len(b) > 2 {
+			q.Gateway = ipOf(b[2:])
+		}
+	}
+}
+
+// neighbor reads a struct ndmsg with its attributes (rtnetlink(7)).
+func neighbor(q *event.Request, data []byte) {
+	var m neighborMsg
+	rest, ok := fixed(data, &m)
+	if !ok {
+		return
+	}
+	q.Interface.Index = uint32(max(m.Index, 0))
+	attributes(rest, func(ad *netlink.AttributeDecoder) {
+		switch ad.Type() {
+		case ndaDst:
+			q.Address = ipOf(ad.Bytes())
+		case ndaLLAddr:
+			q.Interface.MAC = mac(ad.Bytes())
+		}
+	})
+}
+
+// rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h), which is laid out
+// like a route.
+func rule(q *event.Request, data []byte) {
+	var m routeMsg
+	rest, ok := fixed(data, &m)
+	if !ok {
+		return
+	}
+	table := uint32(m.Table)
+	attributes(rest, func(ad *netlink.AttributeDecoder) {
+		switch ad.Type() {
+		case fraSrc:
+			q.Address = prefix(ad.Bytes(), m.SrcLen)
+		case fraDst:
+			q.Route = prefix(ad.Bytes(), m.DstLen)
+		case fraTable:
+			table = ad.Uint32()
+		case fraIIFName, fraOIFName:
+			q.Interface.Name = foreign(ad.Bytes(), ifNameSize)
+		}
+	})
+	if table != rtTableUnspec {
+		q.Table = strconv.FormatUint(uint64(table), 10)
+	}
+}
