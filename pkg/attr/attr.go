@@ -635,11 +635,11 @@ const RequestCountKey = attribute.Key("cniscope.request.count")
 // RequestCount returns cniscope.request.count.
 func RequestCount(v int) attribute.KeyValue { return RequestCountKey.Int(v) }
 
-// RequestErrnoKey is cniscope.request.errno: Error that the kernel refused the request with.
-const RequestErrnoKey = attribute.Key("cniscope.request.errno")
+// ErrnoKey is cniscope.errno: Error number that the system call or request ended with, such as `EEXIST`, whether or not that made the call fail.
+const ErrnoKey = attribute.Key("cniscope.errno")
 
-// RequestErrno returns cniscope.request.errno.
-func RequestErrno(v string) attribute.KeyValue { return RequestErrnoKey.String(v) }
+// Errno returns cniscope.errno.
+func Errno(v string) attribute.KeyValue { return ErrnoKey.String(v) }
 
 // RequestMessageKey is cniscope.request.message: What the kernel said about that (extack).
 const RequestMessageKey = attribute.Key("cniscope.request.message")

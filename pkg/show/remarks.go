@@ -22,7 +22,7 @@ func (n *node) remarks() (all []string) {
 	remark(n.text(attr.SignalKey) != "", "killed by "+n.text(attr.SignalKey))
 	remark(n.number(semconv.ProcessExitCodeKey) != 0, fmt.Sprintf("exit %d", n.number(semconv.ProcessExitCodeKey)))
 	remark(n.about() != "", n.about())
-	remark(n.kind() != attr.KindNetlink && n.text(semconv.ProcessCommandKey) == "" && n.text(semconv.ErrorTypeKey) != "", n.text(semconv.ErrorTypeKey))
+	remark(n.kind() != attr.KindNetlink && n.text(attr.ErrnoKey) != "", n.text(attr.ErrnoKey))
 	remark(n.is(attr.OutlivedKey), "outlived its plugin")
 	remark(n.is(attr.UnfinishedKey), "still running")
 	remark(n.is(attr.EndUnseenKey), "end not seen")
@@ -38,7 +38,7 @@ func (n *node) about() string {
 	case attr.KindInterface:
 		return n.named() + "  " + plural(int(n.number(attr.ChangesKey)), "change")
 	case attr.KindNetlink:
-		return n.words(semconv.NetworkInterfaceNameKey, attr.AddressKey, attr.RouteKey, attr.RuleTableKey, attr.RequestErrnoKey, attr.RequestMessageKey)
+		return n.words(semconv.NetworkInterfaceNameKey, attr.AddressKey, attr.RouteKey, attr.RuleTableKey, attr.ErrnoKey, attr.RequestMessageKey)
 	case attr.KindLock:
 		return n.words(attr.LockPathKey, attr.LockNameKey) + n.holder()
 	case attr.KindChange:

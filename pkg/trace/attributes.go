@@ -152,9 +152,6 @@ func aboutProcess(im *timeline.Image) []attribute.KeyValue {
 			kvs = append(kvs, attr.Signal(im.Signal))
 		}
 	}
-	if im.Failed() || im.Run != nil && judge.Fails(im) {
-		kvs = append(kvs, semconv.ErrorTypeKey.String(errorType(im)))
-	}
 	return append(kvs, nonZero(
 		attr.Replaced(im.Replaced),
 		attr.Outlived(im.Outlived),

@@ -135,7 +135,7 @@ func (w *writer) operation() oteltrace.SpanID {
 	}
 	for _, call := range w.op.Calls {
 		if failure := w.j.Calls[call].Failure; failure != "" {
-			s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: failure}
+			fail(s, failure, errorType(w.j.Calls[call].Failed))
 		}
 	}
 	return w.root
@@ -168,10 +168,8 @@ func (w *writer) call(call *timeline.Call) {
 		w.slow(s, verdict.Slow, call.End)
 	}
 	if verdict.Failure != "" {
-		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: verdict.Failure}
-		s.Attributes = append(s.Attributes,
-			keyValue(attr.Failed(true)), // backends differ in how a status is searched
-			keyValue(semconv.ErrorTypeKey.String(errorType(verdict.Failed))))
+		s.Attributes = append(s.Attributes, keyValue(attr.Failed(true))) // backends differ in how a status is searched
+		fail(s, verdict.Failure, errorType(verdict.Failed))
 		if verdict.Failed != nil {
 			s.Attributes = append(s.Attributes, keyValues(aboutError(verdict.Failed.Run))...)
 			s.Attributes = append(s.Attributes, keyValue(attr.FailedPlugin(verdict.Failed.Run.Plugin)))
@@ -214,7 +212,7 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 	// ADD; SIGPIPE ends every writer whose reader has read enough.
 	died := im.Signal != "" && im.Signal != "SIGPIPE"
 	if im.Failed() && (died || failing && judge.Fails(run)) || im.Run != nil && failing && judge.Fails(im) {
-		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: judge.Describe(im)}
+		fail(s, judge.Describe(im), errorType(im))
 	}
 	below := where
 	below.parent, below.remote = id, false
@@ -277,6 +275,13 @@ func link(to oteltrace.SpanContext, why string) *tracepb.Span_Link {
 		TraceId: trace[:], SpanId: span[:], TraceState: to.TraceState().String(),
 		Attributes: keyValues([]attribute.KeyValue{attr.Link(why)}),
 	}
+}
+
+// fail says that a span's part of a call failed, or made it fail: error.type is where the
+// status is Error, and nowhere else.
+func fail(s *tracepb.Span, message, errorType string) {
+	s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
+	s.Attributes = append(s.Attributes, keyValue(semconv.ErrorTypeKey.String(errorType)))
 }
 
 // errorType is a word of few: an exit code, a signal, or what else failed the call.

@@ -100,7 +100,7 @@ func (i *insider) request(where at, r request) {
 	s := i.child(where, i.nameOf(r), attr.KindNetlink, r.When, aboutRequest(r)...)
 	s.Links = append(s.Links, i.perhaps(r.Attribution)...)
 	if r.Failed() {
-		i.fail(s, refusal(r))
+		i.fail(s, refusal(r), r.Errno())
 	}
 }
 
@@ -151,12 +151,9 @@ func aboutRequest(r request) []attribute.KeyValue {
 		kvs = append(kvs, attr.RequestCount(r.Count))
 	}
 	if errno := r.Errno(); errno != "" {
-		kvs = append(kvs, attr.RequestErrno(errno))
+		kvs = append(kvs, attr.Errno(errno))
 		if r.Answer != nil {
 			kvs = append(kvs, nonZero(attr.RequestMessage(r.Answer.Message))...)
-		}
-		if r.Failed() {
-			kvs = append(kvs, semconv.ErrorTypeKey.String(errno))
 		}
 	}
 	return kvs

@@ -76,9 +76,9 @@ func (i *insider) idly(when timeline.Interval) bool {
 }
 
 // fail marks a span of what went wrong, if the plugin failed too.
-func (i *insider) fail(s *tracepb.Span, message string) {
+func (i *insider) fail(s *tracepb.Span, message, errorType string) {
 	if i.failing {
-		s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
+		fail(s, message, errorType)
 	}
 }
 
@@ -87,7 +87,7 @@ func (i *insider) settings() {
 		about := append(nonZero(
 			attr.SysctlKey(set.Key),
 			attr.SysctlValue(set.Value),
-			semconv.ErrorTypeKey.String(set.Error),
+			attr.Errno(set.Error),
 			attr.NetNSInode(set.NetNS.Label),
 		), aboutAttribution(f.Attribution)...)
 		if i.long(f.When) {
@@ -104,7 +104,7 @@ func (i *insider) waits() {
 		if !i.long(f.When) || wait.Kind == event.WaitCall && !i.idly(f.When) {
 			continue
 		}
-		failed := semconv.ErrorTypeKey.String(wait.Error)
+		failed := attr.Errno(wait.Error)
 		switch wait.Kind {
 		case event.WaitLock, event.WaitMutex:
 			s := i.child(i.where, "wait for lock", attr.KindLock, f.When, aboutLock(wait)...)
@@ -160,8 +160,7 @@ func (i *insider) detections() {
 			attr.NetNSInode(d.NetNS.Label),
 		)...)
 		if d.State == event.AddressDuplicate {
-			s.Attributes = append(s.Attributes, keyValue(semconv.ErrorTypeKey.String("duplicate address")))
-			i.fail(s, d.Address+" is somebody else's")
+			i.fail(s, d.Address+" is somebody else's", "duplicate address")
 		}
 	}
 }
@@ -178,7 +177,7 @@ func (i *insider) connections() {
 		s := i.child(i.where, "call agent", attr.KindAgent, f.When, about...)
 		s.Kind = tracepb.Span_SPAN_KIND_CLIENT
 		if c.Error != "" {
-			i.fail(s, judge.Peer(c)+": "+c.Error)
+			i.fail(s, judge.Peer(c)+": "+c.Error, c.Error)
 		}
 		if limit, slow := i.j.SlowAgents[c]; slow {
 			i.slow(s, limit, f.When.End)

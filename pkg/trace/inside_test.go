@@ -90,7 +90,7 @@ func drawn(spans []*tracepb.Span, keys ...string) string {
 }
 
 func TestWhatHappensInsideOfAPlugin(t *testing.T) {
-	got := drawn(build(busy()), "network.interface.name", "cniscope.address", "cniscope.request.errno", "cniscope.lock.path", "cniscope.lock.name",
+	got := drawn(build(busy()), "network.interface.name", "cniscope.address", "cniscope.errno", "cniscope.lock.path", "cniscope.lock.name",
 		"cniscope.lock.holder_name", "cniscope.agent", "cniscope.sysctl.key", "cniscope.rule.table")
 	want := `pod network setup 10-40
   CNI ADD 10-40
@@ -189,8 +189,11 @@ func TestRefusedChangesAreErrorsOfPluginsThatFailed(t *testing.T) {
 		if got := int(s.GetStatus().GetCode()) / 2; got != want || code == 1 && s.Status.Message != "EBUSY: Device is in use" {
 			t.Errorf("plugin exits %d: status %v", code, s.Status)
 		}
-		if e := said(s, "error.type").GetStringValue(); e != "EBUSY" {
-			t.Errorf("error.type is %q", e)
+		if e := said(s, "cniscope.errno").GetStringValue(); e != "EBUSY" {
+			t.Errorf("cniscope.errno is %q", e)
+		}
+		if e := said(s, "error.type").GetStringValue(); e != []string{"", "EBUSY"}[want] {
+			t.Errorf("plugin exits %d: error.type is %q", code, e)
 		}
 	}
 }

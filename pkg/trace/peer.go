@@ -73,7 +73,7 @@ func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
 		semconv.NetworkTransportKey.String(c.Network),
 		semconv.NetworkPeerAddress(host),
 		semconv.ServerAddress(host),
-		semconv.ErrorTypeKey.String(c.Error),
+		attr.Errno(c.Error),
 	)
 	if port != 0 {
 		kvs = append(kvs, semconv.NetworkPeerPort(port), semconv.ServerPort(port))

@@ -88,7 +88,7 @@ func TestWhatACallWaitsFor(t *testing.T) {
 		part: `^plugin computer`,
 	}, {
 		name: "a peer that refuses", control: []rig.Plugin{rig.Bridge(), rig.Test("idler")}, chain: []rig.Plugin{rig.Bridge(), rig.Test("caller")},
-		part: `^calling /run/cniscope-scenario/nobody\.sock, from plugin caller.*ENOENT`, kind: "agent", attr: "error.type", value: `^ENOENT$`,
+		part: `^calling /run/cniscope-scenario/nobody\.sock, from plugin caller.*ENOENT`, kind: "agent", attr: "cniscope.errno", value: `^ENOENT$`,
 	}} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.holds != nil {
