@@ -24,6 +24,9 @@ func identity(op *timeline.Operation) (kvs []attribute.KeyValue) {
 	)
 }
 
+// ownLabels is what containerd's own labels begin with, which it hands to NRI among the pod's.
+const ownLabels = "io.cri-containerd."
+
 // aboutSandbox is what NRI said: on the operation, or where there is none on its calls.
 func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
@@ -47,7 +50,9 @@ func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 		kvs = append(kvs, attr.RuntimeHandler(op.Sandbox.RuntimeHandler))
 	}
 	for _, key := range slices.Sorted(maps.Keys(op.Sandbox.Labels)) {
-		kvs = append(kvs, semconv.K8SPodLabel(key, op.Sandbox.Labels[key]))
+		if !strings.HasPrefix(key, ownLabels) {
+			kvs = append(kvs, semconv.K8SPodLabel(key, op.Sandbox.Labels[key]))
+		}
 	}
 	return kvs
 }

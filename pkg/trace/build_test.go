@@ -159,7 +159,7 @@ func TestWhatIsSaid(t *testing.T) {
 		iptables(op).End = iptables(op).Start + int64(time.Second)
 		iptables(op).Code = 4
 		op.Running = true
-		op.Sandbox = &event.Sandbox{Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"}, Labels: map[string]string{"app": "web"}}
+		op.Sandbox = &event.Sandbox{Phase: event.SandboxStopped, IPs: []string{"10.0.0.2", "fd00::2"}, Labels: map[string]string{"app": "web", "io.cri-containerd.kind": "sandbox"}}
 	})
 	spans := build(op)
 	for _, test := range []struct{ span, key, want string }{
@@ -177,6 +177,7 @@ func TestWhatIsSaid(t *testing.T) {
 		{"CNI ADD", "cniscope.slow_commands", `int_value:1`},
 		{"pod network setup", "k8s.pod.ip", `string_value:"10.0.0.2"`},
 		{"pod network setup", "k8s.pod.label.app", `string_value:"web"`},
+		{"pod network setup", "k8s.pod.label.io.cri-containerd.kind", `<nil>`}, // containerd's own
 		{"pod network setup", "cniscope.sandbox_running", `bool_value:true`},
 	} {
 		// The text form of protobuf puts spaces at random.
