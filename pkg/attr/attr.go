@@ -293,11 +293,11 @@ const LostEventsKey = attribute.Key("cniscope.lost_events")
 // LostEvents returns cniscope.lost_events.
 func LostEvents(v int) attribute.KeyValue { return LostEventsKey.Int(v) }
 
-// DroppedSpansKey is cniscope.dropped_spans: Number of processes' images dropped because `limits.spans` was reached.
-const DroppedSpansKey = attribute.Key("cniscope.dropped_spans")
+// DroppedImagesKey is cniscope.dropped_images: Number of processes' images dropped because `limits.images` was reached.
+const DroppedImagesKey = attribute.Key("cniscope.dropped_images")
 
-// DroppedSpans returns cniscope.dropped_spans.
-func DroppedSpans(v int) attribute.KeyValue { return DroppedSpansKey.Int(v) }
+// DroppedImages returns cniscope.dropped_images.
+func DroppedImages(v int) attribute.KeyValue { return DroppedImagesKey.Int(v) }
 
 // HungKey is cniscope.hung: The call was under way for longer than `slow.hung`.
 const HungKey = attribute.Key("cniscope.hung")

@@ -132,7 +132,7 @@ func aboutLoss(op *timeline.Operation) []attribute.KeyValue {
 		attr.Partial(true),
 		attr.PartialReason(strings.Join(op.Partial, "; ")),
 		attr.LostEvents(int(op.Lost)),
-		attr.DroppedSpans(op.Dropped),
+		attr.DroppedImages(op.Dropped),
 	)
 }
 
