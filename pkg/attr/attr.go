@@ -349,10 +349,10 @@ const SecondIPKey = attribute.Key("cniscope.second_ip")
 // SecondIP returns cniscope.second_ip.
 func SecondIP(v string) attribute.KeyValue { return SecondIPKey.String(v) }
 
-// RuntimeHandlerKey is cniscope.runtime_handler: Runtime handler of the sandbox, by its RuntimeClass.
-const RuntimeHandlerKey = attribute.Key("cniscope.runtime_handler")
+// RuntimeHandlerKey is runtime.handler: Runtime handler of the sandbox, by its RuntimeClass. containerd's own spans carry the same key.
+const RuntimeHandlerKey = attribute.Key("runtime.handler")
 
-// RuntimeHandler returns cniscope.runtime_handler.
+// RuntimeHandler returns runtime.handler.
 func RuntimeHandler(v string) attribute.KeyValue { return RuntimeHandlerKey.String(v) }
 
 // HiddenArgumentsKey is cniscope.hidden_arguments: Number of arguments that the allow-list held back.
