@@ -231,11 +231,11 @@ const ConcurrentCallsKey = attribute.Key("cniscope.concurrent_calls")
 // ConcurrentCalls returns cniscope.concurrent_calls.
 func ConcurrentCalls(v int) attribute.KeyValue { return ConcurrentCallsKey.Int(v) }
 
-// InsideSeenKey is cniscope.inside_seen: System calls of the call's plugins were observed, for at least part of the time.
-const InsideSeenKey = attribute.Key("cniscope.inside_seen")
+// SystemCallsSeenKey is cniscope.system_calls_seen: System calls of the call's plugins were observed, for at least part of the time.
+const SystemCallsSeenKey = attribute.Key("cniscope.system_calls_seen")
 
-// InsideSeen returns cniscope.inside_seen.
-func InsideSeen(v bool) attribute.KeyValue { return InsideSeenKey.Bool(v) }
+// SystemCallsSeen returns cniscope.system_calls_seen.
+func SystemCallsSeen(v bool) attribute.KeyValue { return SystemCallsSeenKey.Bool(v) }
 
 // FirstConnectionMSKey is cniscope.first_connection_ms: Time from the end of the ADD to the pod's first TCP connection.
 const FirstConnectionMSKey = attribute.Key("cniscope.first_connection_ms")

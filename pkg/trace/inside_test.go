@@ -142,7 +142,7 @@ func TestWhatIsSaidOfTheInside(t *testing.T) {
 	}))
 	for _, test := range []struct{ span, key, want string }{
 		{"CNI ADD", "cniscope.concurrent_calls", "int_value:3"},
-		{"CNI ADD", "cniscope.inside_seen", "bool_value:true"},
+		{"CNI ADD", "cniscope.system_calls_seen", "bool_value:true"},
 		{"CNI ADD", "cniscope.cut.requests", "int_value:2"},
 		{"CNI ADD", "cniscope.cut.bytes", "int_value:9"},
 		{"CNI ADD", "cniscope.first_connection_ms", "double_value:2"},

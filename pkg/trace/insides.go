@@ -100,7 +100,7 @@ func aboutError(run *timeline.Run) []attribute.KeyValue {
 
 // aboutInsides is on a call.
 func aboutInsides(call *timeline.Call) (kvs []attribute.KeyValue) {
-	kvs = append([]attribute.KeyValue{attr.ConcurrentCalls(call.Concurrent)}, nonZero(attr.InsideSeen(call.Seen))...)
+	kvs = append([]attribute.KeyValue{attr.ConcurrentCalls(call.Concurrent)}, nonZero(attr.SystemCallsSeen(call.Seen))...)
 	for _, what := range slices.Sorted(maps.Keys(call.Cut)) {
 		kvs = append(kvs, attr.Cut(what, int(call.Cut[what])))
 	}
