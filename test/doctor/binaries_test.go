@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -19,15 +20,15 @@ func TestAPluginThatCannotBeRunIsFound(t *testing.T) {
 			n := *n
 			n.T = t
 			file := filepath.Join(n.rig.CNIBinDir(), name)
-			check(t, os.Rename(file, file+".away"))
+			harness.Check(t, os.Rename(file, file+".away"))
 			n.finds("cni-binaries", doctor.Problem, name+" cannot be run", "it is not in "+n.rig.CNIBinDir(), "reference plugins")
-			check(t, os.Rename(file+".away", file))
+			harness.Check(t, os.Rename(file+".away", file))
 			n.silent("cni-binaries")
 		})
 	}
-	check(t, n.rig.AddPlugin("portmap", nil))
+	harness.Check(t, n.rig.AddPlugin("portmap", nil))
 	n.finds("cni-binaries", doctor.Problem, "portmap is empty")
-	check(t, os.Remove(filepath.Join(n.rig.CNIBinDir(), "portmap")))
-	check(t, os.WriteFile(filepath.Join(n.rig.CNIBinDir(), "portmap"), []byte("x"), 0o644))
+	harness.Check(t, os.Remove(filepath.Join(n.rig.CNIBinDir(), "portmap")))
+	harness.Check(t, os.WriteFile(filepath.Join(n.rig.CNIBinDir(), "portmap"), []byte("x"), 0o644))
 	n.finds("cni-binaries", doctor.Problem, "portmap is not executable (mode -rw-r--r--)")
 }

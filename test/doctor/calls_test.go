@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -26,11 +27,11 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 		n.toml += "[slow]\nhung = \"1s\"\n"
 		if running {
 			s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
-			check(t, err)
-			t.Cleanup(func() { check(t, s.Stop()) })
+			harness.Check(t, err)
+			t.Cleanup(func() { harness.Check(t, s.Stop()) })
 		} else {
 			// A script is its shell to the kernel; a plugin is a program.
-			check(t, n.rig.AddPlugin("stuck", sleeper(t, seen)))
+			harness.Check(t, n.rig.AddPlugin("stuck", sleeper(t, seen)))
 		}
 		n.silent("calls")
 		done := make(chan struct{})
@@ -78,6 +79,6 @@ func main() {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "stuck"))
-	check(t, err)
+	harness.Check(t, err)
 	return data
 }

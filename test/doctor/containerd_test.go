@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -14,6 +15,6 @@ func TestContainerdThatDoesNotRunIsFound(t *testing.T) {
 	n.silent("containerd")
 	n.rig.Kill9Containerd()
 	n.finds("containerd", doctor.Problem, "does not answer", n.rig.Socket())
-	check(t, n.rig.RestartContainerd(n.ctx))
+	harness.Check(t, n.rig.RestartContainerd(n.ctx))
 	n.silent("containerd")
 }

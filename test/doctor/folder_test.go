@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	check(t, os.WriteFile(file, []byte(text), 0o644))
+	harness.Check(t, os.WriteFile(file, []byte(text), 0o644))
 }
 
 const other = `{"cniVersion":"1.0.0","name":"other","plugins":[{"type":"bridge","bridge":"cni-other","ipam":{"type":"host-local","subnet":"10.99.0.0/24"}}]}`
@@ -25,7 +26,7 @@ func TestABadFileThatComesFirstIsFound(t *testing.T) {
 	n.eventually(func() bool { return len(of(n.examine(), "network-ready")) > 0 })
 	n.finds("cni-folder", doctor.Problem, "00-bad.conflist", "line 2", "lastCNILoadStatus", "containerd loads no network at all")
 	n.finds("network-ready", doctor.Problem, "00-bad.conflist", "NetworkReady=false")
-	check(t, os.Remove(bad))
+	harness.Check(t, os.Remove(bad))
 	n.eventually(func() bool { return len(of(n.examine(), "network-ready")) == 0 })
 	n.silent("cni-folder", "network-ready", "cni-loaded")
 }
@@ -40,14 +41,14 @@ func TestAnEmptyFolderIsFound(t *testing.T) {
 func TestADeletedFolderIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	dir := n.rig.CNIConfDir()
-	check(t, os.RemoveAll(dir))
+	harness.Check(t, os.RemoveAll(dir))
 	n.finds("cni-folder", doctor.Problem, dir+" does not exist", "systemctl restart containerd")
 	n.eventually(func() bool { return len(of(n.examine(), "containerd")) > 0 })
 	n.finds("containerd", doctor.Problem, "does not answer", "containerd stops when its CNI folder is removed")
 
-	check(t, os.Mkdir(dir, 0o700))
+	harness.Check(t, os.Mkdir(dir, 0o700))
 	write(t, filepath.Join(dir, "10-other.conflist"), other)
-	check(t, n.rig.RestartContainerd(n.ctx))
+	harness.Check(t, n.rig.RestartContainerd(n.ctx))
 	n.silent("containerd", "cni-folder", "network-ready")
 }
 
@@ -58,7 +59,7 @@ func TestAFileThatWasMovedIntoTheFolderIsFound(t *testing.T) {
 	n.silent("cni-loaded")
 	aside := filepath.Join(n.rig.Dir(), "05-other.conflist")
 	write(t, aside, other)
-	check(t, os.Rename(aside, filepath.Join(n.rig.CNIConfDir(), "05-other.conflist")))
+	harness.Check(t, os.Rename(aside, filepath.Join(n.rig.CNIConfDir(), "05-other.conflist")))
 	n.finds("cni-loaded", doctor.Warning, "the folder says: other bridge(host-local) from 05-other.conflist", "containerd has loaded: "+n.rig.Networks()[0].Name, ".reload")
 	reload := filepath.Join(n.rig.CNIConfDir(), ".reload")
 	n.run("sh", "-c", "touch "+reload+" && rm "+reload)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -40,16 +41,6 @@ type node struct {
 	around, flags []string
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if errors.Is(err, rig.ErrNoTools) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func newNode(t *testing.T, o rig.Options) *node {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -59,8 +50,8 @@ func newNode(t *testing.T, o rig.Options) *node {
 	t.Cleanup(cancel)
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	r, err := rig.Start(ctx, o)
-	check(t, err)
-	t.Cleanup(func() { check(t, r.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, r.Close()) })
 	n := &node{T: t, ctx: ctx, rig: r}
 	n.toml = fmt.Sprintf("[nri]\nsocket = %q\n[runtime]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n[resource]\nnode = \"rig-node\"\n",
 		r.NRISocket(), r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"))
@@ -71,7 +62,7 @@ func newNode(t *testing.T, o rig.Options) *node {
 func (n *node) command(flags ...string) *exec.Cmd {
 	n.Helper()
 	config := filepath.Join(filepath.Dir(program), "cniscope.toml") // where an ordinary user can read it
-	check(n.T, os.WriteFile(config, []byte(n.toml), 0o644))
+	harness.Check(n.T, os.WriteFile(config, []byte(n.toml), 0o644))
 	args := append(append([]string{}, n.around...), program, "doctor", "--config", config)
 	args = append(append(args, n.flags...), flags...)
 	return exec.CommandContext(n.ctx, args[0], args[1:]...)
@@ -100,7 +91,7 @@ func exitCode(t *testing.T, err error) int {
 	if errors.As(err, &exit) {
 		return exit.ExitCode()
 	}
-	check(t, err)
+	harness.Check(t, err)
 	return 0
 }
 
@@ -155,11 +146,11 @@ func (n *node) silent(names ...string) {
 func (n *node) start(name string, command ...string) *exec.Cmd {
 	n.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
-	check(n.T, cmd.Start())
+	harness.Check(n.T, cmd.Start())
 	n.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	n.eventually(func() bool {
 		is, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
-		check(n.T, err)
+		harness.Check(n.T, err)
 		return strings.TrimSpace(string(is)) == name
 	})
 	return cmd

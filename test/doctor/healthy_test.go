@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
 
 func TestAHealthyNodeGivesNoFindings(t *testing.T) {
 	tools, err := rig.Tools("containerd")
-	check(t, err)
+	harness.Check(t, err)
 	for _, version := range []string{"containerd", "containerd-2.3/containerd", "containerd-1.7/containerd"} {
 		t.Run(version, func(t *testing.T) {
 			if _, err := rig.Tools(version); err != nil {
@@ -29,10 +30,10 @@ func TestAHealthyNodeGivesNoFindings(t *testing.T) {
 func healthy(t *testing.T, containerd string) {
 	n := newNode(t, rig.Options{Containerd: containerd})
 	_, err := n.rig.RunPod(n.ctx, rig.PodOptions{Name: "web-0"})
-	check(t, err)
+	harness.Check(t, err)
 	s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
-	check(t, err)
-	t.Cleanup(func() { check(t, s.Stop()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.Stop()) })
 	n.silent("containerd", "cni-folder", "cni-binaries", "cni-version", "cni-loaded", "cni-order", "network-ready", "network-pods",
 		"service-proxies", "service-rules", "leftovers", "overlap", "calls", "locks", "nri", "kernel")
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -22,11 +23,11 @@ func TestWhatAnotherCNILeftBehindIsFound(t *testing.T) {
 	// In use, it is no leftover: by its agent …
 	agent := s.start("flanneld", "nsenter", "--net="+s.netns, s.named("flanneld"), "600")
 	s.silent("leftovers")
-	check(t, agent.Process.Kill())
+	harness.Check(t, agent.Process.Kill())
 	_ = agent.Wait()
 	s.finds("leftovers", doctor.Warning, "Flannel")
 	// … or by the network that is loaded.
 	write(t, filepath.Join(n.rig.CNIConfDir(), "05-flannel.conflist"), `{"cniVersion":"1.0.0","name":"cbr0","plugins":[{"type":"flannel"}]}`)
 	s.silent("leftovers")
-	check(t, os.Remove(filepath.Join(n.rig.CNIConfDir(), "05-flannel.conflist")))
+	harness.Check(t, os.Remove(filepath.Join(n.rig.CNIConfDir(), "05-flannel.conflist")))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -16,7 +17,7 @@ func TestWhoHoldsALockThatOthersWaitFor(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	net := n.rig.Networks()[0]
 	lock := filepath.Join(net.DataDir, net.Name, "lock")
-	check(t, os.MkdirAll(filepath.Dir(lock), 0o755))
+	harness.Check(t, os.MkdirAll(filepath.Dir(lock), 0o755))
 	flock := n.copied("/usr/bin/flock", "holder")
 	n.start("holder", flock, lock, "sleep", "60")
 	n.eventually(func() bool { // it has it

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -18,24 +19,24 @@ func TestNRIThatIsSwitchedOffIsFound(t *testing.T) {
 	n.finds("nri", doctor.Warning, "NRI is off", n.rig.NRISocket(), "disable = false", "systemctl restart containerd")
 
 	// A socket that is left behind is no NRI.
-	check(t, os.MkdirAll(filepath.Dir(n.rig.NRISocket()), 0o755))
+	harness.Check(t, os.MkdirAll(filepath.Dir(n.rig.NRISocket()), 0o755))
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: n.rig.NRISocket(), Net: "unix"})
-	check(t, err)
+	harness.Check(t, err)
 	l.SetUnlinkOnClose(false)
-	check(t, l.Close())
+	harness.Check(t, l.Close())
 	n.finds("nri", doctor.Warning, "nobody listens", n.rig.NRISocket())
 }
 
 func TestACniscopeThatIsNotRegisteredIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program, NoNRI: true})
-	check(t, err)
+	harness.Check(t, err)
 	n.finds("nri", doctor.Warning, "is not registered", "process")
-	check(t, s.Stop())
+	harness.Check(t, s.Stop())
 	n.finds("nri", doctor.Note, "no cniscope observes this node")
 
 	s, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program})
-	check(t, err)
-	t.Cleanup(func() { check(t, s.Stop()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.Stop()) })
 	n.silent("nri")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -16,8 +17,8 @@ func TestAnEndpointThatTakesNoSpansIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	plain := n.toml
 	j, err := rig.StartJaeger(n.ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	check(t, err)
-	t.Cleanup(func() { check(t, j.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, j.Close()) })
 
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLP())
 	n.silent("otlp")
@@ -30,13 +31,13 @@ func TestAnEndpointThatTakesNoSpansIsFound(t *testing.T) {
 	n.finds("otlp", doctor.Warning, "does not take spans", "4318 is OTLP over HTTP")
 
 	l, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, says nothing
-	check(t, err)
+	harness.Check(t, err)
 	defer l.Close()
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n", l.Addr())
 	n.finds("otlp", doctor.Warning, l.Addr().String(), "firewall")
 	t.Logf("doctor took %s with an endpoint that says nothing", n.examine().Took)
 
-	check(t, j.Close())
+	harness.Check(t, j.Close())
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLP())
 	n.finds("otlp", doctor.Warning, "connection refused", "is the Collector or the backend up")
 }

@@ -9,6 +9,7 @@ import (
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -44,7 +45,7 @@ func ciliumTold(s *scene) {
 // ciliumCrashing is an agent that ends, with its ConfigMap where its pod puts it.
 func ciliumCrashing(s *scene) {
 	dir := s.TempDir()
-	check(s.T, os.MkdirAll(filepath.Join(dir, "cilium/config-map"), 0o755))
+	harness.Check(s.T, os.MkdirAll(filepath.Join(dir, "cilium/config-map"), 0o755))
 	write(s.T, filepath.Join(dir, "cilium/config-map/kube-proxy-replacement"), "true\n")
 	s.container("kube-system", "cilium-x", &cri.ContainerConfig{
 		Metadata: &cri.ContainerMetadata{Name: "cilium-agent"}, Command: shell("exit 1"),
@@ -92,10 +93,10 @@ func (n *node) container(namespace, pod string, c *cri.ContainerConfig) {
 func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
 	n.Helper()
 	sandbox, err := n.rig.RunPod(n.ctx, options)
-	check(n.T, err)
-	n.Cleanup(func() { check(n.T, n.rig.RemovePod(context.WithoutCancel(n.ctx), sandbox)) })
+	harness.Check(n.T, err)
+	n.Cleanup(func() { harness.Check(n.T, n.rig.RemovePod(context.WithoutCancel(n.ctx), sandbox)) })
 	config := n.rig.PodConfig(options)
-	check(n.T, os.MkdirAll(config.LogDirectory, 0o755))
+	harness.Check(n.T, os.MkdirAll(config.LogDirectory, 0o755))
 	c.Image = &cri.ImageSpec{Image: rig.PauseImage}
 	c.LogPath = c.Metadata.Name + ".log"
 	for _, dir := range []string{"/bin", "/lib", "/lib64", "/usr"} {
@@ -105,15 +106,15 @@ func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
 		NamespaceOptions: config.Linux.SecurityContext.NamespaceOptions,
 	}}
 	made, err := n.rig.Runtime().CreateContainer(n.ctx, &cri.CreateContainerRequest{PodSandboxId: sandbox, Config: c, SandboxConfig: config})
-	check(n.T, err)
+	harness.Check(n.T, err)
 	_, err = n.rig.Runtime().StartContainer(n.ctx, &cri.StartContainerRequest{ContainerId: made.ContainerId})
-	check(n.T, err)
+	harness.Check(n.T, err)
 	if c.Command[len(c.Command)-1] == "sleep 600" {
 		return
 	}
 	n.eventually(func() bool {
 		status, err := n.rig.Runtime().ContainerStatus(n.ctx, &cri.ContainerStatusRequest{ContainerId: made.ContainerId})
-		check(n.T, err)
+		harness.Check(n.T, err)
 		return status.Status.State == cri.ContainerState_CONTAINER_EXITED
 	})
 }
@@ -122,8 +123,8 @@ func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
 func (n *node) copied(program, name string) string {
 	n.Helper()
 	data, err := os.ReadFile(program)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	file := filepath.Join(n.TempDir(), name)
-	check(n.T, os.WriteFile(file, data, 0o755))
+	harness.Check(n.T, os.WriteFile(file, data, 0o755))
 	return file
 }

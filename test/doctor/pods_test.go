@@ -10,6 +10,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -62,7 +63,7 @@ func TestALogThatIsAPipeIsLeftAlone(t *testing.T) {
 	options := rig.PodOptions{Namespace: "kube-system", Name: "kube-proxy-x"}
 	n.container(options.Namespace, options.Name, &cri.ContainerConfig{Metadata: &cri.ContainerMetadata{Name: "kube-proxy"}, Command: shell("exit 1")})
 	log := n.rig.PodConfig(options).LogDirectory + "/kube-proxy.log"
-	check(t, os.Remove(log))
+	harness.Check(t, os.Remove(log))
 	n.run("mkfifo", log)
 	n.finds("network-pods", doctor.Problem, "is kube-proxy")
 }

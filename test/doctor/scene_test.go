@@ -17,6 +17,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // scene is a network namespace and a cgroup of their own, in which doctor and what it is
@@ -46,8 +48,8 @@ func newScene(t *testing.T, n *node) *scene {
 		}
 		return err
 	})
-	check(t, os.Mkdir(s.cgroup, 0o755))
-	t.Cleanup(func() { check(t, os.Remove(s.cgroup)) })
+	harness.Check(t, os.Mkdir(s.cgroup, 0o755))
+	t.Cleanup(func() { harness.Check(t, os.Remove(s.cgroup)) })
 	enter := fmt.Sprintf("echo $$ > %s/cgroup.procs && exec \"$@\"", s.cgroup)
 	mine.around = []string{"nsenter", "--net=" + s.netns, "sh", "-c", enter, "sh"}
 	return s
@@ -57,7 +59,7 @@ func newScene(t *testing.T, n *node) *scene {
 func unified(t *testing.T) string {
 	t.Helper()
 	mounts, err := os.Open("/proc/self/mounts")
-	check(t, err)
+	harness.Check(t, err)
 	defer mounts.Close()
 	for lines := bufio.NewScanner(mounts); lines.Scan(); {
 		if f := strings.Fields(lines.Text()); f[2] == "cgroup2" {
@@ -90,7 +92,7 @@ func (s *scene) within(do func() error) {
 		}
 		done <- err
 	}()
-	check(s.T, <-done)
+	harness.Check(s.T, <-done)
 }
 
 // program loads a BPF program that lets everything pass.
@@ -100,7 +102,7 @@ func (s *scene) program(name string, kind ebpf.ProgramType, attach ebpf.AttachTy
 		Name: name, Type: kind, AttachType: attach, License: "Apache-2.0",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, verdict), asm.Return()},
 	})
-	check(s.T, err)
+	harness.Check(s.T, err)
 	s.Cleanup(func() { _ = p.Close() })
 	return p
 }
@@ -109,7 +111,7 @@ func (s *scene) program(name string, kind ebpf.ProgramType, attach ebpf.AttachTy
 func (s *scene) services(nodePorts int) {
 	s.Helper()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "cilium_lb4_services_v2", Type: ebpf.Hash, KeySize: 12, ValueSize: 12, MaxEntries: 16})
-	check(s.T, err)
+	harness.Check(s.T, err)
 	s.Cleanup(func() { _ = m.Close() })
 	for i := range 2 {
 		key, value := make([]byte, 12), make([]byte, 12)
@@ -117,14 +119,14 @@ func (s *scene) services(nodePorts int) {
 		if i < nodePorts {
 			value[8] = 1 << 1
 		}
-		check(s.T, m.Put(key, value))
+		harness.Check(s.T, m.Put(key, value))
 	}
 }
 
 func socketLB(s *scene) {
 	p := s.program("cil_sock4_connect", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect, 1)
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: s.cgroup, Attach: ebpf.AttachCGroupInet4Connect, Program: p})
-	check(s.T, err)
+	harness.Check(s.T, err)
 	s.Cleanup(func() { _ = l.Close() })
 	s.services(0)
 }

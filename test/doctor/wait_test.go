@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -20,7 +21,7 @@ func TestWaitingForTheNetwork(t *testing.T) {
 	var out bytes.Buffer
 	said := &firstWords{said: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &out, said
-	check(t, cmd.Start())
+	harness.Check(t, cmd.Start())
 	<-said.said
 	write(t, filepath.Join(n.rig.CNIConfDir(), "10-other.conflist"), other)
 	if code := exitCode(t, cmd.Wait()); code != doctor.ExitHealthy || !strings.Contains(out.String(), "the node's network is ready, after") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -21,14 +22,14 @@ func TestWhatFollowsOnWhatIsLinked(t *testing.T) {
 	if _, err := s.rig.RunPod(s.ctx, pod); err == nil {
 		t.Fatal("the first attempt succeeded")
 	}
-	check(t, s.rig.AddPlugin("moody", rig.Script("")))
+	harness.Check(t, s.rig.AddPlugin("moody", rig.Script("")))
 	pod.Attempt = 1
 	id, err := s.rig.RunPod(s.ctx, pod)
-	check(t, err)
-	check(t, s.rig.RemovePod(s.ctx, id))
+	harness.Check(t, err)
+	harness.Check(t, s.rig.RemovePod(s.ctx, id))
 
 	var all []*span
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		all = s.calls("ADD", 4)
 		if n := len(only(all, "call", "CNI DEL")); n < 4 {
 			return fmt.Errorf("%d CNI DEL calls arrived", n)

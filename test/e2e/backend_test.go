@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // backend is an OTLP server in the test's own process, which counts: a backend that
@@ -34,7 +36,7 @@ type backend struct {
 func receive(t *testing.T, addr string, r *backend, options ...grpc.ServerOption) *backend {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
-	check(t, err)
+	harness.Check(t, err)
 	r.times = map[string]int{}
 	s := grpc.NewServer(options...)
 	coltracepb.RegisterTraceServiceServer(s, r)
@@ -45,15 +47,6 @@ func receive(t *testing.T, addr string, r *backend, options ...grpc.ServerOption
 	}()
 	t.Cleanup(func() { s.Stop(); <-done })
 	return r
-}
-
-// nobody returns an address where nobody listens.
-func nobody(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (r *backend) Export(ctx context.Context, request *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {

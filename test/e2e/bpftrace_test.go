@@ -17,6 +17,8 @@ import (
 
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // bpftrace is a running script that prints what the scheduler's tracepoints say of every
@@ -61,15 +63,15 @@ func startBpftrace(t *testing.T) *bpftrace {
 		t.Skip("bpftrace is not there: run `make debian-test`")
 	}
 	kernel, err := btf.LoadKernelSpec()
-	check(t, err)
+	harness.Check(t, err)
 	var pid, upid *btf.Struct
-	check(t, errors.Join(kernel.TypeByName("pid", &pid), kernel.TypeByName("upid", &upid)))
+	harness.Check(t, errors.Join(kernel.TypeByName("pid", &pid), kernel.TypeByName("upid", &upid)))
 	numbers := slices.IndexFunc(pid.Members, func(m btf.Member) bool { return m.Name == "numbers" })
 
 	dir := t.TempDir()
 	b := &bpftrace{done: make(chan error, 1), out: filepath.Join(dir, "out"), errs: filepath.Join(dir, "errs")}
 	errs, err := os.Create(b.errs)
-	check(t, err)
+	harness.Check(t, err)
 	defer errs.Close()
 	// Containers are often without tracefs: it is mounted where nobody else sees it.
 	b.cmd = exec.Command("unshare", "--mount", "sh", "-c",
@@ -80,7 +82,7 @@ func startBpftrace(t *testing.T) *bpftrace {
 	b.cmd.Stdout, b.cmd.Stderr = errs, errs
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	b.wall = bootToWall()
-	check(t, b.cmd.Start())
+	harness.Check(t, b.cmd.Start())
 	go func() { b.done <- b.cmd.Wait() }()
 	t.Cleanup(func() { _ = b.cmd.Process.Kill() })
 	b.canary(t)
@@ -99,7 +101,7 @@ func (b *bpftrace) canary(t *testing.T) {
 		default:
 		}
 		cmd := exec.Command("true")
-		check(t, cmd.Run())
+		harness.Check(t, cmd.Run())
 		reported, _ := os.ReadFile(b.out) // it is not there at once
 		for line := range bytes.Lines(reported) {
 			if f := strings.Fields(string(line)); len(f) == 6 && f[0] == "exec" && f[4] == fmt.Sprint(cmd.Process.Pid) {
@@ -115,10 +117,10 @@ func (b *bpftrace) canary(t *testing.T) {
 // bpftrace lost events or if the calendar was set meanwhile.
 func (b *bpftrace) stop(t *testing.T) (lines [][]string) {
 	t.Helper()
-	check(t, b.cmd.Process.Signal(syscall.SIGINT))
+	harness.Check(t, b.cmd.Process.Signal(syscall.SIGINT))
 	select {
 	case err := <-b.done:
-		check(t, err)
+		harness.Check(t, err)
 	case <-time.After(30 * time.Second):
 		t.Fatal("bpftrace does not end")
 	}
@@ -129,7 +131,7 @@ func (b *bpftrace) stop(t *testing.T) (lines [][]string) {
 		t.Fatalf("the calendar was set by %s during the test: run it again", time.Duration(moved))
 	}
 	text, err := os.ReadFile(b.out)
-	check(t, err)
+	harness.Check(t, err)
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) == 6 { // else its maps, at the end
 			lines = append(lines, f)

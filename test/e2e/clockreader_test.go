@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // clockReader reads the clock at tracepoints, and who passes them. Unlike bpftrace's,
@@ -27,7 +29,7 @@ func readClocks(t *testing.T, tracepoints ...string) *clockReader {
 	c := &clockReader{rings: map[string]*ebpf.Map{}}
 	for _, name := range tracepoints {
 		ring, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: clockRing})
-		check(t, err)
+		harness.Check(t, err)
 		t.Cleanup(func() { ring.Close() })
 		program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 			Type: ebpf.RawTracepoint, License: "GPL",
@@ -46,10 +48,10 @@ func readClocks(t *testing.T, tracepoints ...string) *clockReader {
 				asm.Return(),
 			},
 		})
-		check(t, err)
+		harness.Check(t, err)
 		defer program.Close() // the link holds it
 		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: program})
-		check(t, err)
+		harness.Check(t, err)
 		t.Cleanup(func() { l.Close() })
 		c.rings[name] = ring
 	}
@@ -64,8 +66,8 @@ func (c *clockReader) stop(t *testing.T) map[string]map[uint32][]int64 {
 	for name, ring := range c.rings {
 		of := map[uint32][]int64{}
 		reader, err := ringbuf.NewReader(ring)
-		check(t, err)
-		check(t, reader.Flush())
+		harness.Check(t, err)
+		harness.Check(t, reader.Flush())
 		read := 0
 		var record ringbuf.Record
 		for err = reader.ReadInto(&record); err == nil; err = reader.ReadInto(&record) {
@@ -76,7 +78,7 @@ func (c *clockReader) stop(t *testing.T) map[string]map[uint32][]int64 {
 		if !errors.Is(err, ringbuf.ErrFlushed) {
 			t.Fatal(err)
 		}
-		check(t, reader.Close())
+		harness.Check(t, reader.Close())
 		if read >= clockRing/24 {
 			t.Fatalf("too many readings at %s", name)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -30,13 +31,13 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	s.pod(rig.PodOptions{Name: "unseen"})
 	s.startScope(scope.Options{TOML: patient}) // while the plugin still waits
 	g.open()
-	check(t, <-pod)
+	harness.Check(t, <-pod)
 
 	t.Run("nothing of it stays in the kernel", func(t *testing.T) {
 		if len(loaded.programs) == 0 || len(loaded.maps) == 0 {
 			t.Fatalf("nothing was loaded: %+v", loaded)
 		}
-		s.eventually(loaded.gone)
+		harness.Eventually(s, loaded.gone)
 		t.Logf("gone: programs %v, maps %v", loaded.programs, loaded.maps)
 	})
 	t.Run("the next one takes over", func(*testing.T) {
@@ -72,13 +73,13 @@ func TestCniscopeHangsInTheMiddleOfAnAdd(t *testing.T) {
 	g := newGate(t)
 	s := set(t, true, g.rig(), scope.Options{TOML: patient})
 	pod := s.podIn(g, "standing")
-	check(t, unix.Kill(s.scope.PID(), unix.SIGSTOP))
+	harness.Check(t, unix.Kill(s.scope.PID(), unix.SIGSTOP))
 	g.open()
 	began := time.Now()
-	check(t, <-pod)
+	harness.Check(t, <-pod)
 	t.Logf("the pod ran %s later; containerd gives a plugin 2 s", time.Since(began).Round(time.Millisecond))
 	s.pod(rig.PodOptions{Name: "beside"})
-	check(t, unix.Kill(s.scope.PID(), unix.SIGCONT))
+	harness.Check(t, unix.Kill(s.scope.PID(), unix.SIGCONT))
 	s.logged("NRI: registered", 2)
 	s.pod(rig.PodOptions{Name: "after"})
 	s.traced("after")
@@ -98,14 +99,14 @@ func TestJaegerIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	pod := s.podIn(g, "standing")
 	s.jaeger.Kill9()
 	g.open()
-	check(t, <-pod)
+	harness.Check(t, <-pod)
 	names := []string{"standing"}
 	for i := range 3 {
 		names = append(names, fmt.Sprintf("dark-%d", i))
 		s.pod(rig.PodOptions{Name: names[i+1]})
 	}
 	s.logged("the export fails and will be tried again", 1)
-	check(t, s.jaeger.Restart(s.ctx))
+	harness.Check(t, s.jaeger.Restart(s.ctx))
 	for _, name := range names { // what waited arrives
 		s.traced(name)
 	}
@@ -125,12 +126,12 @@ func TestContainerdIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 		t.Error("a pod runs whose containerd is gone")
 	}
 	g.open()
-	check(t, s.rig.RestartContainerd(s.ctx))
+	harness.Check(t, s.rig.RestartContainerd(s.ctx))
 	s.logged("NRI: registered", 2)
 
 	s.pod(rig.PodOptions{Name: "after"})
 	s.traced("after")
-	check(t, s.rig.StopPod(s.ctx, before))
+	harness.Check(t, s.rig.StopPod(s.ctx, before))
 	s.spans("cniscope", func(all []*span) error {
 		if len(only(of(all, "before"), "call", "CNI DEL")) == 0 {
 			return errors.New("the teardown of a pod of containerd's former life has not arrived")
@@ -158,7 +159,7 @@ func TestCniscopeIsStoppedInTheMiddleOfAnAdd(t *testing.T) {
 	s := set(t, false, g.rig(), scope.Options{TOML: "[sampling]\nratio = 0.0\nper_second = 0\n"})
 	pod := s.podIn(g, "web-0")
 	began := time.Now()
-	check(t, s.scope.Stop()) // exit code 0
+	harness.Check(t, s.scope.Stop()) // exit code 0
 	t.Logf("ended within %s", time.Since(began).Round(time.Millisecond))
 	all := s.calls("ADD", 1)
 	unfinished := 0
@@ -179,7 +180,7 @@ func TestCniscopeIsStoppedInTheMiddleOfAnAdd(t *testing.T) {
 		}
 	}
 	g.open()
-	check(t, <-pod)
+	harness.Check(t, <-pod)
 }
 
 func TestTheSecondCniscopeSaysWhoHoldsTheNode(t *testing.T) {
@@ -217,6 +218,6 @@ func (s *stage) traced(pod string) {
 func inInitialPIDNamespace(t *testing.T) bool {
 	t.Helper()
 	link, err := os.Readlink("/proc/self/ns/pid")
-	check(t, err)
+	harness.Check(t, err)
 	return link == fmt.Sprintf("pid:[%d]", uint32(0xEFFFFFFC)) // PROC_PID_INIT_INO
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -29,11 +30,11 @@ if [ -e %s ]; then uname >/dev/null; sleep 1; fi`, changed))},
 		t.Helper()
 		file := filepath.Join(t.TempDir(), name+".rec.gz")
 		recorder, err := scope.Start(s.ctx, s.rig, scope.Options{Program: program, Args: []string{"record", file}})
-		check(t, err)
+		harness.Check(t, err)
 		for i := range 8 {
 			s.pod(rig.PodOptions{Namespace: "shop", Name: fmt.Sprint(name, "-", i)})
 		}
-		check(t, recorder.Stop())
+		harness.Check(t, recorder.Stop())
 		return file
 	}
 	before := record("before")

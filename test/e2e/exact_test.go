@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -60,7 +61,7 @@ func TestEveryExecIsInTheTraceUnderItsParent(t *testing.T) {
 				}
 				return err
 			})
-			check(t, s.scope.Stop()) // everything is delivered
+			harness.Check(t, s.scope.Stop()) // everything is delivered
 			want := cniExecs(w.stop(t), s.rig.ContainerdPID(), s.rig.CNIBinDir())
 			all := s.wholeTraces()
 
@@ -111,7 +112,7 @@ func (s *stage) inParallel(workers, n int, work func(i int) error) {
 // among them, once no span misses its parent.
 func (s *stage) wholeTraces() (all []*span) {
 	s.Helper()
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		found, err := s.jaeger.FindTraces(s.ctx, rig.Query{Service: "cniscope"})
 		if err != nil {
 			return err

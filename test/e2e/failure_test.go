@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -71,7 +72,7 @@ func TestAFailedAddSaysWhatFailed(t *testing.T) {
 	}} {
 		t.Run(c.name, func(t *testing.T) {
 			s := s.sub(t)
-			check(t, s.rig.AddPlugin("odd", spoil(c.body)))
+			harness.Check(t, s.rig.AddPlugin("odd", spoil(c.body)))
 			s.network(c.name, c.chain...)
 			ctx := s.ctx
 			if c.deadline != 0 {
@@ -142,7 +143,7 @@ func TestSlowCommandsAreFlaggedWithTheirThreshold(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := s.sub(t)
-			check(t, s.rig.AddPlugin("odd", spoil(c.body)))
+			harness.Check(t, s.rig.AddPlugin("odd", spoil(c.body)))
 			s.network(c.name, "odd")
 			s.pod(rig.PodOptions{Namespace: "shop", Name: c.name})
 			all := s.podSpans(c.name, "CNI ADD")
@@ -188,7 +189,7 @@ func (s *stage) warned(pod, message string, call *span) {
 	var lines []map[string]any
 	for line := range strings.Lines(s.scope.LogText()) {
 		var l map[string]any
-		check(s.T, json.Unmarshal([]byte(line), &l))
+		harness.Check(s.T, json.Unmarshal([]byte(line), &l))
 		if l["level"] == "WARN" && l["pod"] == "shop/"+pod && l["call"] == "ADD eth0" {
 			lines = append(lines, l)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -38,7 +39,7 @@ func TestACallUnderWayIsListedAndRecordedAndSaidToHang(t *testing.T) {
 	}()
 
 	var calls []control.Call
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		out, err := exec.CommandContext(s.ctx, program, "ps", "--format", "json", "--config", s.scope.Config()).Output()
 		if err != nil {
 			return err
@@ -58,7 +59,7 @@ func TestACallUnderWayIsListedAndRecordedAndSaidToHang(t *testing.T) {
 	if !strings.Contains(c.Waits, "nanosleep") {
 		t.Errorf("sleep waits in %q", c.Waits)
 	}
-	check(t, <-done)
+	harness.Check(t, <-done)
 
 	all := s.calls("ADD", 2)
 	marks := only(all, "hung", "CNI ADD hung")
@@ -78,7 +79,7 @@ func TestACallUnderWayIsListedAndRecordedAndSaidToHang(t *testing.T) {
 		t.Error("no line in the log says that the call hangs")
 	}
 
-	check(t, record.Wait())
+	harness.Check(t, record.Wait())
 	shown, err := exec.CommandContext(context.Background(), program, "show", recording).CombinedOutput()
 	if err != nil || !strings.Contains(string(shown), "shop/web-0  CNI ADD eth0") || !strings.Contains(string(shown), "sleep") {
 		t.Errorf("the recording made beside: %v\n%s", err, shown)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -40,14 +41,14 @@ func (g *gate) rig() rig.Options {
 // became of it.
 func (s *stage) podIn(g *gate, name string) <-chan error {
 	s.Helper()
-	check(s.T, unix.Mkfifo(g.fifo, 0o600))
+	harness.Check(s.T, unix.Mkfifo(g.fifo, 0o600))
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: name})
 		done <- err
 	}()
 	// A FIFO can be opened for writing, without waiting, once somebody reads.
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		select {
 		case err := <-done:
 			s.Fatalf("pod %s did not wait: %v", name, err)
@@ -57,7 +58,7 @@ func (s *stage) podIn(g *gate, name string) <-chan error {
 		g.held, err = os.OpenFile(g.fifo, os.O_WRONLY|unix.O_NONBLOCK, 0)
 		return err
 	})
-	check(s.T, os.Remove(g.fifo))
+	harness.Check(s.T, os.Remove(g.fifo))
 	return done
 }
 

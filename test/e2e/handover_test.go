@@ -19,6 +19,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/spool"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // containerd is restarted, and the next cniscope comes while the one before still tries to
@@ -34,7 +35,7 @@ func TestTheNextOneHasTheSpool(t *testing.T) {
 			h.observes(first)
 			h.has(first)
 			second := h.start(true) // it waits
-			check(t, first.Process.Signal(end))
+			harness.Check(t, first.Process.Signal(end))
 			h.observes(second)
 			h.has(second)
 		})
@@ -56,17 +57,17 @@ func newHandover(t *testing.T) *handover {
 	h.ctx, cancel = context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	s, err := spool.Open(spool.Options{Dir: filepath.Dir(h.cursor), MaxBytes: 1 << 20, MaxAge: time.Hour})
-	check(t, err)
+	harness.Check(t, err)
 	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
 		ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "waits"}}}},
 	}}})
-	check(t, err)
+	harness.Check(t, err)
 	_, err = s.Append(spool.Operation{Start: time.Now(), End: time.Now(), Data: data})
-	check(t, err)
-	check(t, s.Close())
-	check(t, os.WriteFile(filepath.Join(dir, "cniscope.toml"), fmt.Appendf(nil,
+	harness.Check(t, err)
+	harness.Check(t, s.Close())
+	harness.Check(t, os.WriteFile(filepath.Join(dir, "cniscope.toml"), fmt.Appendf(nil,
 		"[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n[state]\ndir = %q\n[nri]\nsocket = %q\n[runtime]\nsocket = %q\n",
-		nobody(t), filepath.Dir(h.cursor), h.run, filepath.Join(dir, "nri.sock"), filepath.Join(dir, "containerd.sock")), 0o600))
+		harness.Address(t), filepath.Dir(h.cursor), h.run, filepath.Join(dir, "nri.sock"), filepath.Join(dir, "containerd.sock")), 0o600))
 	return h
 }
 
@@ -78,13 +79,13 @@ func (h *handover) start(preinstalled bool) *exec.Cmd {
 	cmd.Env = []string{"NODE_NAME=n"}
 	if preinstalled {
 		ours, theirs, err := socketpair()
-		check(h.T, err)
+		harness.Check(h.T, err)
 		defer theirs.Close()
-		check(h.T, ours.Close()) // a runtime that does not want to know it
+		harness.Check(h.T, ours.Close()) // a runtime that does not want to know it
 		cmd.ExtraFiles = []*os.File{theirs}
 		cmd.Env = append(cmd.Env, "NRI_PLUGIN_SOCKET=3", "NRI_PLUGIN_NAME=cniscope", "NRI_PLUGIN_IDX=90")
 	}
-	check(h.T, cmd.Start())
+	harness.Check(h.T, cmd.Start())
 	h.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -120,7 +121,7 @@ func (h *handover) observes(cmd *exec.Cmd) {
 func (h *handover) has(cmd *exec.Cmd) {
 	h.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid))
-	check(h.T, err)
+	harness.Check(h.T, err)
 	var open []string
 	for _, f := range files {
 		to, _ := os.Readlink(f) // it may be closed again
@@ -140,13 +141,13 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	h := newHandover(t)
 	cmd := h.start(false)
 	h.observes(cmd)
-	check(t, cmd.Process.Signal(unix.SIGTERM))
+	harness.Check(t, cmd.Process.Signal(unix.SIGTERM))
 	for { // the first one has been heard when nobody answers any more
 		if _, err := (control.Client{Dir: h.run}).Node(h.ctx); err != nil {
 			break
 		}
 	}
-	check(t, cmd.Process.Signal(unix.SIGTERM))
+	harness.Check(t, cmd.Process.Signal(unix.SIGTERM))
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 128+int(unix.SIGTERM) {
 		t.Errorf("it ended by itself: %v", err)
 	}

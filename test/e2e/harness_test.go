@@ -7,7 +7,6 @@ package e2e
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,6 +18,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -56,16 +56,6 @@ const (
 	whole   = "[sampling]\nper_second = 0\n"
 )
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if errors.Is(err, rig.ErrNoTools) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // set builds the stage. Containerd's own spans go to Jaeger too where tracing is set.
 func set(t *testing.T, tracing bool, ro rig.Options, so scope.Options) *stage {
 	t.Helper()
@@ -96,8 +86,8 @@ func setJaeger(t *testing.T) *stage {
 	s := &stage{T: t, ctx: ctx}
 	var err error
 	s.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	check(t, err)
-	t.Cleanup(func() { check(t, s.jaeger.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.jaeger.Close()) })
 	return s
 }
 
@@ -107,8 +97,8 @@ func (s *stage) startRig(ro rig.Options) {
 	ro.Log = slog.New(slog.NewTextHandler(s.Output(), nil))
 	var err error
 	s.rig, err = rig.Start(s.ctx, ro)
-	check(s.T, err)
-	s.Cleanup(func() { check(s.T, s.rig.Close()) })
+	harness.Check(s.T, err)
+	s.Cleanup(func() { harness.Check(s.T, s.rig.Close()) })
 }
 
 // startScope starts a cniscope that exports to the stage's Jaeger.
@@ -124,7 +114,7 @@ func (s *stage) startScope(so scope.Options) {
 	so.TOML = fmt.Sprintf("[export.otlp]\nendpoint = %q\n", s.jaeger.OTLP()) + so.TOML
 	var err error
 	s.scope, err = scope.Start(s.ctx, s.rig, so)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	s.Cleanup(func() {
 		if err := s.scope.Stop(); err != nil && !strings.Contains(err.Error(), "killed") {
 			s.Error(err)
@@ -139,7 +129,7 @@ func (s *stage) startScope(so scope.Options) {
 func (s *stage) pod(o rig.PodOptions) string {
 	s.Helper()
 	id, err := s.rig.RunPod(s.ctx, o)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	return id
 }
 
@@ -158,8 +148,8 @@ func (s *stage) network(name string, behind ...string) {
 	for _, plugin := range behind {
 		chain = append(chain, rig.Test(plugin))
 	}
-	check(s.T, s.rig.SetNetworks(s.ctx, rig.Network{Name: name, Plugins: chain}))
-	s.eventually(func() error {
+	harness.Check(s.T, s.rig.SetNetworks(s.ctx, rig.Network{Name: name, Plugins: chain}))
+	harness.Eventually(s, func() error {
 		for line := range strings.Lines(s.scope.LogText()) {
 			if strings.Contains(line, "CNI networks") && strings.Contains(line, name) {
 				return nil
@@ -242,7 +232,7 @@ func attributes(kvs []*commonpb.KeyValue) map[string]*commonpb.AnyValue {
 func (s *stage) spans(service string, ready func([]*span) error) []*span {
 	s.Helper()
 	var found []*span
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		all, err := s.jaeger.FindTraces(s.ctx, rig.Query{Service: service})
 		if err != nil {
 			return err
@@ -254,18 +244,6 @@ func (s *stage) spans(service string, ready func([]*span) error) []*span {
 		return ready(found)
 	})
 	return found
-}
-
-// eventually waits for what another process does in its own time.
-func (s *stage) eventually(ok func() error) {
-	s.Helper()
-	var err error
-	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if err = ok(); err == nil {
-			return
-		}
-	}
-	s.Fatal(err)
 }
 
 // calls waits for n call spans of a command and returns everything cniscope sent.

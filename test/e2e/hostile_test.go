@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -30,9 +31,9 @@ const (
 func TestHostileNamesReachNoTerminal(t *testing.T) {
 	commands := t.TempDir()
 	file := filepath.Join(commands, hostileName)
-	check(t, copyFile("/bin/sleep", file))
+	harness.Check(t, copyFile("/bin/sleep", file))
 	script := filepath.Join(commands, "script"+hostileName)
-	check(t, os.WriteFile(script, []byte("#!/bin/sh\n:\n"), 0o755))
+	harness.Check(t, os.WriteFile(script, []byte("#!/bin/sh\n:\n"), 0o755))
 	plugin := "plugin" + hostileText
 	s := set(t, true, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test(plugin)}}},
@@ -49,7 +50,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 			Labels:      map[string]string{"label" + hostileText: hostileText},
 			Annotations: map[string]string{"cniscope.dev/" + hostileText: hostileText},
 		})
-		check(t, err)
+		harness.Check(t, err)
 		if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: "bad-" + round + hostileText, Hostname: "bad"}); err == nil {
 			t.Error("the plugin was to fail")
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -18,7 +19,7 @@ func TestAnInstallationThatFails(t *testing.T) {
 	n := setNode(t, "containerd-2.3")
 	config := filepath.Join(n.rig.Covered("/etc/containerd"), "config.toml")
 	text, err := os.ReadFile(config)
-	check(t, err)
+	harness.Check(t, err)
 	readOnly := func(dir string) string {
 		return fmt.Sprintf("mount --bind %s %s; mount -o remount,bind,ro %s", dir, dir, dir)
 	}
@@ -42,10 +43,10 @@ func TestAnInstallationThatFails(t *testing.T) {
 			if test.config == "" {
 				test.config = string(text)
 			}
-			check(t, os.WriteFile(config, []byte(test.config), 0o644))
+			harness.Check(t, os.WriteFile(config, []byte(test.config), 0o644))
 			before := n.files()
 			in, err := n.rig.Inside("mount --make-rprivate /\n" + test.script)
-			check(t, err)
+			harness.Check(t, err)
 			out, err := exec.CommandContext(n.ctx, in[0], append(append(in[1:], program), strings.Fields(test.line)...)...).CombinedOutput()
 			if err == nil {
 				t.Fatalf("it was installed:\n%s", out)
@@ -66,13 +67,13 @@ func TestAnInstallationThatFails(t *testing.T) {
 // relay, and ours are under them.
 func TestContainerdTracesAsInstalled(t *testing.T) {
 	n := setNode(t, "containerd-1.7")
-	relay := freeAddress(t)
+	relay := harness.Address(t)
 	n.cniscope("install --edit-config --containerd-tracing http://" + relay)
 	n.setEndpoint()
 	file := filepath.Join(n.rig.Covered("/etc/cniscope"), "cniscope.toml")
 	text, err := os.ReadFile(file)
-	check(t, err)
-	check(t, os.WriteFile(file, []byte(strings.Replace(string(text), "\n#listen = \"\"\n", fmt.Sprintf("\nlisten = %q\n", relay), 1)), 0o600))
+	harness.Check(t, err)
+	harness.Check(t, os.WriteFile(file, []byte(strings.Replace(string(text), "\n#listen = \"\"\n", fmt.Sprintf("\nlisten = %q\n", relay), 1)), 0o600))
 	n.restart()
 	n.start()
 	n.pod(rig.PodOptions{Namespace: "shop", Name: "web-0"})

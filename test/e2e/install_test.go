@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -86,7 +87,7 @@ func setNode(t *testing.T, containerd string) *installation {
 	o := rig.Options{NRIDisabled: true, Covers: slices.Concat(nodeFolders, nodeState)}
 	if containerd != "" {
 		tools, err := rig.Tools(filepath.Join(containerd, "containerd"))
-		check(t, err)
+		harness.Check(t, err)
 		o.Containerd = filepath.Join(tools, containerd)
 	}
 	n.startRig(o)
@@ -102,7 +103,7 @@ func (n *installation) moveConfig(imports bool) {
 	const usual = "/etc/containerd/config.toml"
 	theirs, ours := filepath.Join(n.rig.Dir(), "config.toml"), filepath.Join(n.rig.Covered("/etc/containerd"), "config.toml")
 	text, err := os.ReadFile(theirs)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	var lines []string
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "imports = ") {
@@ -111,16 +112,16 @@ func (n *installation) moveConfig(imports bool) {
 			lines = append(lines, "imports = ['/etc/containerd/conf.d/*.toml']\n")
 		}
 	}
-	check(n.T, os.WriteFile(ours, []byte(strings.Join(lines, "")), 0o644))
-	check(n.T, os.Remove(theirs))
-	check(n.T, os.Symlink(usual, theirs))
+	harness.Check(n.T, os.WriteFile(ours, []byte(strings.Join(lines, "")), 0o644))
+	harness.Check(n.T, os.Remove(theirs))
+	harness.Check(n.T, os.Symlink(usual, theirs))
 }
 
 // inside runs a command on the node.
 func (n *installation) inside(command ...string) string {
 	n.Helper()
 	in, err := n.rig.Inside("")
-	check(n.T, err)
+	harness.Check(n.T, err)
 	cmd := exec.CommandContext(n.ctx, in[0], append(in[1:], command...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -148,17 +149,17 @@ func (n *installation) setEndpoint() {
 	n.Helper()
 	file := filepath.Join(n.rig.Covered("/etc/cniscope"), "cniscope.toml")
 	text, err := os.ReadFile(file)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	changed := strings.NewReplacer("\n#endpoint = \"\"\n", fmt.Sprintf("\nendpoint = %q\n", n.jaeger.OTLP()),
 		"\n#settle = \"2s\"\n", "\nsettle = \"5s\"\n").Replace(string(text))
-	check(n.T, os.WriteFile(file, []byte(changed), 0o600))
+	harness.Check(n.T, os.WriteFile(file, []byte(changed), 0o600))
 }
 
 // restart restarts containerd.
 func (n *installation) restart() {
 	n.Helper()
 	n.rig.StopContainerd()
-	check(n.T, n.rig.RestartContainerd(n.ctx))
+	harness.Check(n.T, n.rig.RestartContainerd(n.ctx))
 }
 
 // start does what systemd does with the unit: its line, on the node.
@@ -171,9 +172,9 @@ func (n *installation) start() {
 		}
 	}
 	in, err := n.rig.Inside("")
-	check(n.T, err)
+	harness.Check(n.T, err)
 	n.daemon, err = n.rig.Beside(n.ctx, "cniscope", nil, append(in, line...), func(context.Context) error { return n.observes() })
-	check(n.T, err)
+	harness.Check(n.T, err)
 	n.Cleanup(n.daemon.Stop)
 }
 
@@ -188,7 +189,7 @@ func (n *installation) observes() error {
 // status waits until `cniscope status` says all of it.
 func (n *installation) status(say ...string) {
 	n.Helper()
-	n.eventually(func() error {
+	harness.Eventually(n, func() error {
 		out := strings.Join(strings.Fields(n.inside("/usr/local/bin/cniscope", "status")), " ")
 		for _, s := range say {
 			if !strings.Contains(out, s) {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // keys are a CA, made for one test, a server that it signed, and a client: ca, server and
@@ -35,7 +37,7 @@ func newKeys(t *testing.T) keys {
 	k.certificate(t, "server", ca, caKey)
 	k.certificate(t, "client", ca, caKey)
 	pair, err := tls.LoadX509KeyPair(k.pem("server.crt"), k.pem("server.key"))
-	check(t, err)
+	harness.Check(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
 	k.mutual = credentials.NewTLS(&tls.Config{
@@ -51,7 +53,7 @@ func (k keys) pem(name string) string { return filepath.Join(k.dir, name) }
 func (k keys) certificate(t *testing.T, name string, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	harness.Check(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "cniscope-" + name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -62,12 +64,12 @@ func (k keys) certificate(t *testing.T, name string, ca *x509.Certificate, caKey
 		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca, &key.PublicKey, caKey)
-	check(t, err)
+	harness.Check(t, err)
 	private, err := x509.MarshalECPrivateKey(key)
-	check(t, err)
-	check(t, os.WriteFile(k.pem(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	check(t, os.WriteFile(k.pem(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), 0o600))
+	harness.Check(t, err)
+	harness.Check(t, os.WriteFile(k.pem(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	harness.Check(t, os.WriteFile(k.pem(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), 0o600))
 	made, err := x509.ParseCertificate(der)
-	check(t, err)
+	harness.Check(t, err)
 	return made, key
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -35,7 +36,7 @@ func TestTheExampleGatesACI(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		s.eventually(func() error {
+		harness.Eventually(s, func() error {
 			_, err := os.Stat(begun)
 			return err
 		})

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // loadedBPF are the ids of what a process has loaded into the kernel, and how many of
@@ -24,7 +26,7 @@ type loadedBPF struct {
 func bpfOf(t *testing.T, pid int) (b loadedBPF) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
-	check(t, err)
+	harness.Check(t, err)
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // closed meanwhile
 		for line := range strings.Lines(string(text)) {

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A journal that is restarted, a pipe into a logger that ends: cniscope goes on, and counts
@@ -26,19 +28,19 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 	}
 	dir := t.TempDir()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	harness.Check(t, err)
 	address := free.Addr().String()
-	check(t, free.Close())
+	harness.Check(t, free.Close())
 	options := filepath.Join(dir, "cniscope.toml")
-	check(t, os.WriteFile(options, fmt.Appendf(nil, "[nri]\nenabled = false\n[state]\ndir = %q\n[metrics]\nlisten = %q\n", filepath.Join(dir, "run"), address), 0o600))
+	harness.Check(t, os.WriteFile(options, fmt.Appendf(nil, "[nri]\nenabled = false\n[state]\ndir = %q\n[metrics]\nlisten = %q\n", filepath.Join(dir, "run"), address), 0o600))
 
 	read, write, err := os.Pipe()
-	check(t, err)
+	harness.Check(t, err)
 	c := exec.Command(program, "run", "--config", options)
 	c.Stderr = write
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	check(t, c.Start())
-	check(t, write.Close())
+	harness.Check(t, c.Start())
+	harness.Check(t, write.Close())
 	t.Cleanup(func() { _ = c.Process.Kill() })
 	for lines := bufio.NewScanner(read); ; {
 		if !lines.Scan() {
@@ -48,10 +50,10 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 			break
 		}
 	}
-	check(t, read.Close())
+	harness.Check(t, read.Close())
 
-	check(t, os.WriteFile(options, []byte("no options"), 0o600)) // which is said
-	check(t, c.Process.Signal(syscall.SIGHUP))
+	harness.Check(t, os.WriteFile(options, []byte("no options"), 0o600)) // which is said
+	harness.Check(t, c.Process.Signal(syscall.SIGHUP))
 	lost := regexp.MustCompile(`cniscope_log_lines_lost_total\{[^}]*"reader"[^}]*\} [1-9]`)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		answer, err := http.Get("http://" + address + "/metrics")
@@ -59,8 +61,8 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 			t.Fatal("it ended: ", c.Wait())
 		}
 		body, err := io.ReadAll(answer.Body)
-		check(t, err)
-		check(t, answer.Body.Close())
+		harness.Check(t, err)
+		harness.Check(t, answer.Body.Close())
 		if lost.Match(body) {
 			break
 		}
@@ -68,6 +70,6 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 			t.Fatalf("no line was lost:\n%s", body)
 		}
 	}
-	check(t, c.Process.Signal(syscall.SIGTERM))
-	check(t, c.Wait())
+	harness.Check(t, c.Process.Signal(syscall.SIGTERM))
+	harness.Check(t, c.Wait())
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -65,16 +66,16 @@ func TestWhatATooSmallRingLosesIsSaid(t *testing.T) {
 		NoNRI: true, TOML: served + "[probe]\nring = \"64KiB\"\ndetail = \"always\"\n",
 	})
 	// Alone and read at once, even this ring is enough: else there is nothing to compare.
-	check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Name: "first"})))
+	harness.Check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Name: "first"})))
 	first := s.podSpans("first", "CNI ADD", "CNI DEL")
 
-	check(t, syscall.Kill(s.scope.PID(), syscall.SIGSTOP))
+	harness.Check(t, syscall.Kill(s.scope.PID(), syscall.SIGSTOP))
 	for i := range 4 {
 		s.pod(rig.PodOptions{Name: fmt.Sprint("unseen-", i)})
 	}
-	check(t, syscall.Kill(s.scope.PID(), syscall.SIGCONT))
+	harness.Check(t, syscall.Kill(s.scope.PID(), syscall.SIGCONT))
 	var all []*span
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		if n := s.scrape()[`cniscope_events_lost_total{reason="ring_full",source="probe"}`]; n == 0 {
 			return fmt.Errorf("nothing was lost")
 		}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -38,7 +39,7 @@ esac`)},
 // counted and makes no trace; what is dropped is counted too.
 func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	check(t, syscall.Mkfifo(pipe, 0o600))
+	harness.Check(t, syscall.Mkfifo(pipe, 0o600))
 	whole := "[sampling]\nper_second = 0\n" // no summaries: Jaeger is to have everything
 	s := set(t, false, policy(pipe), scope.Options{TOML: "[metrics]\nlisten = \"127.0.0.1:0\"\n" + whole})
 
@@ -50,18 +51,18 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 	for _, name := range []string{"web-0", "web-1", "slow-0"} {
 		s.pod(rig.PodOptions{Namespace: "shop", Name: name})
 	}
-	check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Namespace: "shop", Name: "web-2"})))
+	harness.Check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Namespace: "shop", Name: "web-2"})))
 	if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "broken-0"}); err == nil {
 		t.Fatal("the pod whose plugin fails was run")
 	}
 	const statuses = 3
 	for range statuses {
 		_, err := s.rig.Status(s.ctx)
-		check(t, err)
+		harness.Check(t, err)
 	}
 
 	var counted map[string]float64
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		all, err := s.jaeger.FindTraces(s.ctx, rig.Query{Service: "cniscope"})
 		if err != nil {
 			return err
@@ -89,8 +90,8 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 		`cniscope_events_lost_total{reason="ring_full",source="probe"}`:                            0,
 		`cniscope_feature_up{feature="nri"}`:                                                       1,
 		`cniscope_feature_up{feature="runtime_version"}`:                                           1,
-		`cniscope_probe_attached`:                                                                  1,
-		`cniscope_cni_calls_in_flight{command="ADD"}`:                                              0,
+		`cniscope_probe_attached`:                     1,
+		`cniscope_cni_calls_in_flight{command="ADD"}`: 0,
 	} {
 		if counted[series] != want {
 			t.Errorf("%s is %v, want %v", series, counted[series], want)
@@ -99,11 +100,11 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 	s.exemplarsLeadToTraces()
 	s.heldPodIsInFlight(pipe)
 
-	check(t, s.scope.SetOptions("[metrics]\nlisten = \"127.0.0.1:0\"\n[sampling]\nratio = 0.0\nkeep = []\n"))
-	check(t, s.scope.WaitLog(s.ctx, "options changed", 1))
+	harness.Check(t, s.scope.SetOptions("[metrics]\nlisten = \"127.0.0.1:0\"\n[sampling]\nratio = 0.0\nkeep = []\n"))
+	harness.Check(t, s.scope.WaitLog(s.ctx, "options changed", 1))
 	before := s.scrape()
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "slow-1"})
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		now := s.scrape()
 		for series, more := range map[string]float64{
 			`cniscope_operations_total{decision="dropped",reason="unsampled"}`:                1,
@@ -142,7 +143,7 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 		done <- err
 	}()
 	var age float64
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		now := s.scrape()
 		if n := now[`cniscope_cni_calls_in_flight{command="ADD"}`]; n != 1 {
 			return fmt.Errorf("%v calls in flight, want 1", n)
@@ -154,9 +155,9 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 		}
 		return nil
 	})
-	check(s.T, os.WriteFile(pipe, []byte("go on\n"), 0))
-	check(s.T, <-done)
-	s.eventually(func() error {
+	harness.Check(s.T, os.WriteFile(pipe, []byte("go on\n"), 0))
+	harness.Check(s.T, <-done)
+	harness.Eventually(s, func() error {
 		if n := s.scrape()[`cniscope_cni_calls_in_flight{command="ADD"}`]; n != 0 {
 			return fmt.Errorf("%v calls in flight after the last", n)
 		}
@@ -172,15 +173,15 @@ func (s *stage) ask(path string, accept ...string) (int, string) {
 		s.Fatal("no metrics are served")
 	}
 	r, err := http.NewRequestWithContext(s.ctx, http.MethodGet, "http://"+at[1]+path, nil)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	for _, a := range accept {
 		r.Header.Set("Accept", a)
 	}
 	answer, err := http.DefaultClient.Do(r)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	return answer.StatusCode, string(body)
 }
 
@@ -193,7 +194,7 @@ func (s *stage) scrape() map[string]float64 {
 		// Values hold no spaces; labels may.
 		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
 			v, err := strconv.ParseFloat(line[i+1:], 64)
-			check(s.T, err)
+			harness.Check(s.T, err)
 			values[line[:i]] = v
 		}
 	}

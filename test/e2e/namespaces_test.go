@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -27,7 +28,7 @@ func TestTwoNodesInTwoPIDNamespaces(t *testing.T) {
 		t.Skip("needs root: a rig makes namespaces, mounts and links")
 	}
 	_, err := rig.Tools("containerd")
-	check(t, err)
+	harness.Check(t, err)
 	type node struct {
 		cmd  *exec.Cmd
 		seen string
@@ -40,7 +41,7 @@ func TestTwoNodesInTwoPIDNamespaces(t *testing.T) {
 			os.Args[0], "-test.run", "^TestInsideANamespace$", "-test.v")
 		n.cmd.Env = append(os.Environ(), inside+"="+name+":"+n.seen)
 		n.cmd.Stdout, n.cmd.Stderr = &n.out, &n.out
-		check(t, n.cmd.Start())
+		harness.Check(t, n.cmd.Start())
 		nodes = append(nodes, n)
 	}
 	for i, n := range nodes {
@@ -49,8 +50,8 @@ func TestTwoNodesInTwoPIDNamespaces(t *testing.T) {
 		}
 		var got []string
 		data, err := os.ReadFile(n.seen)
-		check(t, err)
-		check(t, json.Unmarshal(data, &got))
+		harness.Check(t, err)
+		harness.Check(t, json.Unmarshal(data, &got))
 		var want []string
 		for k := range podsInside {
 			want = append(want, fmt.Sprintf("%s-%d", []string{"left", "right"}[i], k))
@@ -85,6 +86,6 @@ func TestInsideANamespace(t *testing.T) {
 	}
 	slices.Sort(names)
 	data, err := json.Marshal(names)
-	check(t, err)
-	check(t, os.WriteFile(seen, data, 0o600))
+	harness.Check(t, err)
+	harness.Check(t, os.WriteFile(seen, data, 0o600))
 }

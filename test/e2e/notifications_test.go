@@ -16,6 +16,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -39,7 +40,7 @@ func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 	s := setJaeger(t)
 	dir := t.TempDir()
 	says, goes, recording := filepath.Join(dir, "says"), filepath.Join(dir, "goes"), filepath.Join(dir, "it.rec")
-	check(t, errors.Join(syscall.Mkfifo(says, 0o600), syscall.Mkfifo(goes, 0o600)))
+	harness.Check(t, errors.Join(syscall.Mkfifo(says, 0o600), syscall.Mkfifo(goes, 0o600)))
 	s.startRig(rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{
 			rig.Test("waiter"), rig.DualStack(), rig.Portmap(), rig.Firewall(),
@@ -49,7 +50,7 @@ func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 	})
 	s.startScope(scope.Options{Args: []string{"record", recording}})
 	host, err := listen("host", "/proc/self/ns/net")
-	check(t, err)
+	harness.Check(t, err)
 	defer host.close()
 	listening := make(chan *listener, 1)
 	go func() {
@@ -72,17 +73,17 @@ func TestEveryChangeTheKernelAnnouncesWasSeenBeingAskedFor(t *testing.T) {
 		return
 	}
 	defer pod.close()
-	check(t, s.rig.StopPod(s.ctx, id))
-	check(t, s.rig.RemovePod(s.ctx, id))
-	check(t, s.scope.Stop())
+	harness.Check(t, s.rig.StopPod(s.ctx, id))
+	harness.Check(t, s.rig.RemovePod(s.ctx, id))
+	harness.Check(t, s.scope.Stop())
 
 	notices, err := pod.all()
-	check(t, err)
+	harness.Check(t, err)
 	others, err := host.all()
-	check(t, err)
+	harness.Check(t, err)
 	notices = append(notices, about(others, s.rig.Networks()[0].Bridge)...)
 	drawn := filepath.Join(dir, "it.jsonl")
-	check(t, os.WriteFile(drawn, []byte(s.run("show", recording, "--format", "json")), 0o600))
+	harness.Check(t, os.WriteFile(drawn, []byte(s.run("show", recording, "--format", "json")), 0o600))
 	requests := changes(spansIn(t, drawn))
 	matched, kernels := map[string]int{}, []string{}
 	for _, n := range notices {

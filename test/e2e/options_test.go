@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -33,7 +34,7 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 	}
 	// What waits goes out as soon as it may, without any further call.
 	s.options(destination(fmt.Sprintf("ca = %q", r.pem("ca.crt"))))
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		if len(only(of(r.spans(), "web-0"), "call", "CNI ADD")) < 2 {
 			return errors.New("web-0's setup has not arrived")
 		}
@@ -43,9 +44,9 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "spans")
 	s.options(destination(fmt.Sprintf("ca = %q\n[export.file]\npath = %q", r.pem("ca.crt"), file)))
 	for i := range 3 {
-		check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Name: fmt.Sprintf("both-%d", i)})))
+		harness.Check(t, s.rig.RemovePod(s.ctx, s.pod(rig.PodOptions{Name: fmt.Sprintf("both-%d", i)})))
 	}
-	check(t, s.scope.Stop()) // what waits is sent
+	harness.Check(t, s.scope.Stop()) // what waits is sent
 
 	sent, written := r.spans()[before:], spansIn(t, file)
 	if ids(sent) != ids(written) || len(only(sent, "call", "CNI ADD")) != 6 || len(only(sent, "call", "CNI DEL")) == 0 {
@@ -53,7 +54,7 @@ func TestOTLPOverTLSAndAFile(t *testing.T) {
 	}
 	t.Logf("%d spans sent, %d written", len(sent), len(written))
 	info, err := os.Stat(file)
-	check(t, err)
+	harness.Check(t, err)
 	if info.Mode() != 0o600 {
 		t.Errorf("the file's mode is %s", info.Mode())
 	}
@@ -95,7 +96,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	for _, says := range []string{
 		fmt.Sprintf("%s:%d:", s.scope.Config(), mount.line("ratio = ")), "sampling.ratio", "is text: write a number from 0 to 1",
 	} {
-		check(t, contains(s.scope.LogText(), says))
+		harness.Check(t, harness.Contains(s.scope.LogText(), says))
 	}
 	s.pod(rig.PodOptions{Name: "still-ordinary"})
 	time.Sleep(2 * time.Second) // until that has been decided, by the old options
@@ -119,7 +120,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 func (s *stage) options(toml string) {
 	s.Helper()
 	n := strings.Count(s.scope.LogText(), "msg=\"options changed\"")
-	check(s.T, s.scope.SetOptions(toml+quick))
+	harness.Check(s.T, s.scope.SetOptions(toml+quick))
 	s.logged("msg=\"options changed\"", n+1)
 }
 
@@ -149,15 +150,15 @@ func (s *stage) asConfigMap() *configMap {
 	m := &configMap{stage: s, dir: filepath.Dir(s.scope.Config()), text: string(s.read(s.scope.Config()))}
 	m.publish()
 	link := filepath.Join(m.dir, "link")
-	check(s.T, os.Symlink(filepath.Join("..data", filepath.Base(s.scope.Config())), link))
-	check(s.T, os.Rename(link, s.scope.Config()))
+	harness.Check(s.T, os.Symlink(filepath.Join("..data", filepath.Base(s.scope.Config())), link))
+	harness.Check(s.T, os.Rename(link, s.scope.Config()))
 	return m
 }
 
 // swap changes the text.
 func (m *configMap) swap(from, to string) {
 	m.Helper()
-	check(m.T, contains(m.text, from))
+	harness.Check(m.T, harness.Contains(m.text, from))
 	m.text = strings.Replace(m.text, from, to, 1)
 	m.publish()
 }
@@ -168,12 +169,12 @@ func (m *configMap) publish() {
 	old, _ := os.Readlink(filepath.Join(m.dir, "..data")) // none the first time
 	m.version++
 	next := fmt.Sprintf("..version_%d", m.version)
-	check(m.T, os.Mkdir(filepath.Join(m.dir, next), 0o755))
-	check(m.T, os.WriteFile(filepath.Join(m.dir, next, filepath.Base(m.scope.Config())), []byte(m.text), 0o600))
-	check(m.T, os.Symlink(next, filepath.Join(m.dir, "..data_tmp")))
-	check(m.T, os.Rename(filepath.Join(m.dir, "..data_tmp"), filepath.Join(m.dir, "..data")))
+	harness.Check(m.T, os.Mkdir(filepath.Join(m.dir, next), 0o755))
+	harness.Check(m.T, os.WriteFile(filepath.Join(m.dir, next, filepath.Base(m.scope.Config())), []byte(m.text), 0o600))
+	harness.Check(m.T, os.Symlink(next, filepath.Join(m.dir, "..data_tmp")))
+	harness.Check(m.T, os.Rename(filepath.Join(m.dir, "..data_tmp"), filepath.Join(m.dir, "..data")))
 	if old != "" {
-		check(m.T, os.RemoveAll(filepath.Join(m.dir, old)))
+		harness.Check(m.T, os.RemoveAll(filepath.Join(m.dir, old)))
 	}
 }
 

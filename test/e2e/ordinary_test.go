@@ -18,6 +18,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -32,7 +33,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	if text := os.Getenv(ordinaryPods); text != "" {
 		var err error
 		pods, err = strconv.Atoi(text)
-		check(t, err)
+		harness.Check(t, err)
 	}
 	const first = 10 // pods, after which no name is new
 	file := filepath.Join(t.TempDir(), "otlp.jsonl")
@@ -58,7 +59,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 		return err
 	})
 	t.Logf("%d pods in %s", pods, time.Since(begin).Round(time.Second))
-	check(t, s.scope.Stop()) // everything is delivered
+	harness.Check(t, s.scope.Stop()) // everything is delivered
 
 	names := map[string]int{} // of spans, and the lowest number of a pod that has it
 	inside := map[string]bool{}
@@ -69,7 +70,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 		spans++
 		text := func(key string) string { v, _ := x.Attributes().Get(key); return v.Str() }
 		pod, err := strconv.Atoi(strings.TrimPrefix(text("k8s.pod.name"), "web-"))
-		check(t, err)
+		harness.Check(t, err)
 		switch text("cniscope.kind") {
 		case "operation", "call", "plugin", "command":
 			if lowest, known := names[x.Name()]; !known || pod < lowest {
@@ -148,10 +149,10 @@ func (s *stage) judgedRight(x ptrace.Span) {
 func (s *stage) eachSpan(file string, take func(ptrace.Span)) {
 	s.Helper()
 	data, err := os.ReadFile(file)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	for line := range bytes.Lines(data) {
 		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
-		check(s.T, err)
+		harness.Check(s.T, err)
 		for _, rs := range traces.ResourceSpans().All() {
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, x := range ss.Spans().All() {

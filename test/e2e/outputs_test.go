@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/scope"
 )
 
@@ -25,7 +26,7 @@ func (s *stage) outputs(toml string, happens func(round string)) outputs {
 	dir := s.TempDir()
 	out := outputs{}
 	spans, recording := filepath.Join(dir, "spans"), filepath.Join(dir, "it.rec")
-	check(s.T, s.scope.Stop())
+	harness.Check(s.T, s.scope.Stop())
 	out.add("first log", s.scope.LogText())
 
 	toml += "[log]\nlevel = \"debug\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n"
@@ -33,7 +34,7 @@ func (s *stage) outputs(toml string, happens func(round string)) outputs {
 	happens("run")
 	_, text := s.ask("/metrics", "application/openmetrics-text; version=1.0.0")
 	out.add("metrics", text)
-	check(s.T, s.scope.Stop())
+	harness.Check(s.T, s.scope.Stop())
 	out.add("log of run", s.scope.LogText())
 	out.add("OTLP file", string(s.read(spans)))
 	out.add("Jaeger", s.inJaeger(len(spansIn(s.T, spans))))
@@ -42,7 +43,7 @@ func (s *stage) outputs(toml string, happens func(round string)) outputs {
 
 	s.startScope(scope.Options{Args: []string{"record", recording}, TOML: toml})
 	happens("record")
-	check(s.T, s.scope.Stop())
+	harness.Check(s.T, s.scope.Stop())
 	out.add("log of record", s.scope.LogText())
 	out.add("recording", string(s.read(recording)))
 	out.add("show", s.run("show", recording, "--all-commands"))
@@ -69,7 +70,7 @@ func (s *stage) inJaeger(n int) string {
 	})
 	for _, x := range all {
 		line, err := protojson.Marshal(x.Span)
-		check(s.T, err)
+		harness.Check(s.T, err)
 		fmt.Fprintf(&text, "%s\n%q\n", line, x.resource)
 	}
 	return text.String()
@@ -88,7 +89,7 @@ func (s *stage) run(args ...string) string {
 // logged waits until cniscope has said something n times.
 func (s *stage) logged(what string, n int) {
 	s.Helper()
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		if log := s.scope.LogText(); strings.Count(log, what) < n {
 			return fmt.Errorf("%q was not said %d times in:\n%s", what, n, log)
 		}
@@ -99,7 +100,7 @@ func (s *stage) logged(what string, n int) {
 func (s *stage) read(file string) []byte {
 	s.Helper()
 	text, err := os.ReadFile(file)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	return text
 }
 

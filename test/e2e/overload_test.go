@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -105,7 +106,7 @@ func (s *stage) gaps() gaps {
 	g := gaps{upTo: map[string]float64{}}
 	for _, found := range regexp.MustCompile(`(?m)^cniscope_tick_gap_seconds_bucket\{le="([^"]+)"\} (\S+)`).FindAllStringSubmatch(body, -1) {
 		n, err := strconv.ParseFloat(found[2], 64)
-		check(s.T, err)
+		harness.Check(s.T, err)
 		g.upTo[found[1]] = n
 		g.all = max(g.all, n)
 	}
@@ -120,7 +121,7 @@ func TestOverload(t *testing.T) {
 		t.Skip("make test-overload")
 	}
 	long, err := time.ParseDuration(text)
-	check(t, err)
+	harness.Check(t, err)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a rig makes namespaces, mounts and links")
 	}
@@ -128,7 +129,7 @@ func TestOverload(t *testing.T) {
 	defer cancel()
 	s := &stage{T: t, ctx: ctx}
 	self, err := os.Executable()
-	check(t, err)
+	harness.Check(t, err)
 	report := filepath.Join(t.TempDir(), "report")
 	// The pod that floods is told by its name, which its plugins get from the runtime.
 	script := rig.Script(fmt.Sprintf("case $CNI_COMMAND$CNI_ARGS in ADD*NAME=flood*) %[1]s=%[2]s %[1]s_REPORT=%[3]s %[4]s;; esac", flooding, long, report, self))
@@ -137,13 +138,13 @@ func TestOverload(t *testing.T) {
 		Plugins:  map[string][]byte{"busy": script},
 		Log:      slog.New(slog.DiscardHandler),
 	})
-	check(t, err)
-	t.Cleanup(func() { check(t, s.rig.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
 	file := filepath.Join(t.TempDir(), "otlp.jsonl")
 	s.scope, err = scope.Start(s.ctx, s.rig, scope.Options{
 		Program: program, TOML: patient + whole + served + fmt.Sprintf("[export.file]\npath = %q\nmax_bytes = \"4GiB\"\n", file),
 	})
-	check(t, err)
+	harness.Check(t, err)
 	t.Cleanup(func() {
 		if _ = s.scope.Stop(); t.Failed() {
 			t.Logf("cniscope's log:\n%s", s.scope.LogText())
@@ -164,14 +165,14 @@ func TestOverload(t *testing.T) {
 		return err == nil || len(over) > 0
 	})
 	f.gaps = s.gaps()
-	check(t, <-over)
+	harness.Check(t, <-over)
 	f.read(t, report)
 	time.Sleep(time.Until(f.ended.Add(4 * time.Second)))
 	unwatch()
 	f.looks = <-watched
 	said := strings.Count(s.scope.LogText(), "overloaded")
 	lost := s.lostBy()
-	check(t, s.scope.Stop())
+	harness.Check(t, s.scope.Stop())
 
 	t.Logf("%d events a second for %s; %d pods came and went meanwhile; lost: %v", f.rate, f.ended.Sub(f.began).Round(time.Millisecond), pods, lost)
 	f.judge(t)
@@ -213,7 +214,7 @@ func (s *stage) lostBy() map[string]float64 {
 	lost := map[string]float64{}
 	for _, found := range regexp.MustCompile(`(?m)^cniscope_events_lost_total\{reason="([^"]+)",source="probe"\} (\S+)`).FindAllStringSubmatch(body, -1) {
 		n, err := strconv.ParseFloat(found[2], 64)
-		if check(s.T, err); n > 0 {
+		if harness.Check(s.T, err); n > 0 {
 			lost[found[1]] = n
 		}
 	}
@@ -223,7 +224,7 @@ func (s *stage) lostBy() map[string]float64 {
 func (f *flood) read(t *testing.T, report string) {
 	t.Helper()
 	data, err := os.ReadFile(report)
-	check(t, err)
+	harness.Check(t, err)
 	var began, ended int64
 	if _, err := fmt.Sscan(string(data), &began, &ended, &f.rate); err != nil {
 		t.Fatalf("%q: %v", data, err)

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -15,8 +16,8 @@ import (
 // Where containerd traces nothing, the operation is the root.
 func TestWithoutTracingAnOperationIsTheRoot(t *testing.T) {
 	s := set(t, false, rig.Options{}, scope.Options{TOML: "[limits]\nsettle = \"30s\"\n"})
-	check(t, s.rig.StopPod(s.ctx, s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})))
-	check(t, s.scope.Stop()) // everything is delivered
+	harness.Check(t, s.rig.StopPod(s.ctx, s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})))
+	harness.Check(t, s.scope.Stop()) // everything is delivered
 	all := s.podSpans("web", "CNI ADD", "CNI DEL")
 	for name, command := range map[string]string{"pod network setup": "CNI ADD", "pod network teardown": "CNI DEL"} {
 		root := one(t, all, "operation", name, "")
@@ -48,7 +49,7 @@ func TestAnUnsampledParentIsLinkedWhereAFailureIsKept(t *testing.T) {
 	unsampled := *s
 	unsampled.ctx = metadata.AppendToOutgoingContext(s.ctx, "traceparent", "00-"+trace+"-0123456789abcdef-00")
 
-	check(t, s.rig.StopPod(unsampled.ctx, unsampled.pod(rig.PodOptions{Namespace: "shop", Name: "ordinary"})))
+	harness.Check(t, s.rig.StopPod(unsampled.ctx, unsampled.pod(rig.PodOptions{Namespace: "shop", Name: "ordinary"})))
 	s.network("failing", "odd")
 	if _, err := s.rig.RunPod(unsampled.ctx, rig.PodOptions{Namespace: "shop", Name: "failing"}); err == nil {
 		t.Fatal("the pod runs")
@@ -67,7 +68,7 @@ func TestAnUnsampledParentIsLinkedWhereAFailureIsKept(t *testing.T) {
 			t.Errorf("CNI ADD %s links to %v", ifname, call.Links)
 		}
 	}
-	check(t, s.scope.Stop())
+	harness.Check(t, s.scope.Stop())
 	if kept := of(s.wholeTraces(), "ordinary"); len(kept) > 0 {
 		t.Errorf("the ordinary pod has %d spans, the first is %s", len(kept), kept[0].Name)
 	}

@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -101,13 +100,13 @@ broken DEL < cni.Remove`,
 			s := setJaeger(t)
 			addr, toml := strings.TrimPrefix(s.jaeger.OTLP(), "http://"), keepAll
 			if !test.direct {
-				addr = freeAddress(t)
+				addr = harness.Address(t)
 				toml += fmt.Sprintf("[relay]\nlisten = %q\n", addr)
 			}
 			ro := test.tracing(addr)
 			if test.containerd != "" {
 				tools, err := rig.Tools(filepath.Join(test.containerd, "containerd"))
-				check(t, err)
+				harness.Check(t, err)
 				ro.Containerd = filepath.Join(tools, test.containerd)
 			}
 			ro.Networks = []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("moody")}}}
@@ -120,12 +119,12 @@ broken DEL < cni.Remove`,
 			if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "broken"}); err == nil {
 				t.Error("the pod without a network runs")
 			}
-			check(t, s.rig.StopPod(s.ctx, id))
+			harness.Check(t, s.rig.StopPod(s.ctx, id))
 
 			if got := s.ancestries(4, test.want, "web", "broken"); got != test.want {
 				t.Errorf("got:%s\nwant:%s", got, test.want)
 			}
-			check(t, s.scope.Stop())
+			harness.Check(t, s.scope.Stop())
 			if log := s.scope.LogText(); !test.direct && !strings.Contains(log, "undelivered=0 dropped=0") {
 				t.Error("not all of containerd's spans went on; see cniscope's log")
 			}
@@ -142,7 +141,7 @@ const keepAll = "[limits]\nsettle = \"2s\"\n[slow]\ncall = \"1ms\"\n"
 func (s *stage) ancestries(calls int, want string, pods ...string) (drawn string) {
 	s.Helper()
 	give := time.Now().Add(30 * time.Second)
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		all := s.calls("DEL", calls)
 		if n := len(only(all, "call", "CNI ADD")); n < calls {
 			return fmt.Errorf("%d CNI ADD calls arrived", n)
@@ -205,20 +204,4 @@ func (s *stage) ancestry(byID map[string]*span, calls []*span, line string) stri
 	}
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "")
-}
-
-// freeAddress is a loopback address nobody listens on now. It is below the ports that
-// connections are given (net.ipv4.ip_local_port_range): one of those could be anybody's
-// by the time it is wanted.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }

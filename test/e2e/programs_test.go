@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // runPrograms runs so many programs a second, if the machine can, until it is told to end.
@@ -72,11 +74,11 @@ func smallest(t *testing.T) string {
 		uint16(64), uint16(56), uint16(1), uint16(0), uint16(0), uint16(0),
 		uint32(1), uint32(5), uint64(0), uint64(base), uint64(base), uint64(120 + len(code)), uint64(120 + len(code)), uint64(4096),
 	} {
-		check(t, binary.Write(&b, binary.LittleEndian, field))
+		harness.Check(t, binary.Write(&b, binary.LittleEndian, field))
 	}
 	b.Write(code)
 	file := filepath.Join(t.TempDir(), "smallest")
-	check(t, os.WriteFile(file, b.Bytes(), 0o755))
+	harness.Check(t, os.WriteFile(file, b.Bytes(), 0o755))
 	return file
 }
 
@@ -84,7 +86,7 @@ func smallest(t *testing.T) string {
 func tables(t *testing.T, pid int) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
-	check(t, err)
+	harness.Check(t, err)
 	counts := map[string]int{}
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // closed meanwhile is as good
@@ -100,15 +102,15 @@ func tables(t *testing.T, pid int) map[string]int {
 func count(t *testing.T, id string, counts map[string]int) {
 	t.Helper()
 	n, err := strconv.ParseUint(id, 10, 32)
-	check(t, err)
+	harness.Check(t, err)
 	m, err := ebpf.NewMapFromID(ebpf.MapID(n))
-	check(t, err)
+	harness.Check(t, err)
 	defer m.Close()
 	if m.Type() != ebpf.Hash && m.Type() != ebpf.LRUHash {
 		return
 	}
 	info, err := m.Info()
-	check(t, err)
+	harness.Check(t, err)
 	key, value := make([]byte, m.KeySize()), make([]byte, m.ValueSize())
 	counts[info.Name] = 0
 	for entries := m.Iterate(); entries.Next(&key, &value); {

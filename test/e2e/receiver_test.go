@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // receiver takes OTLP over gRPC from who shows a certificate of its own CA.
@@ -38,7 +40,7 @@ func newReceiver(t *testing.T) *receiver {
 	t.Helper()
 	r := &receiver{keys: newKeys(t)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	harness.Check(t, err)
 	r.address = listener.Addr().String()
 	server := grpc.NewServer(grpc.StatsHandler(compression{}), grpc.Creds(r.mutual))
 	coltracepb.RegisterTraceServiceServer(server, r)

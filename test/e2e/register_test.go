@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -35,20 +36,20 @@ func TestPreinstalled(t *testing.T) {
 	s.traced("web-0")
 
 	s.rig.Kill9Containerd()
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		processes, err := s.rig.Processes()
 		if slices.ContainsFunc(processes, func(p rig.Process) bool { return p.PID == first }) {
 			return errors.New("the plugin outlives its containerd")
 		}
 		return err
 	})
-	check(t, s.rig.RestartContainerd(s.ctx))
+	harness.Check(t, s.rig.RestartContainerd(s.ctx))
 	second := s.preinstalled(first)
 	t.Logf("the first was process %d, the second is %d", first, second)
 	s.pod(rig.PodOptions{Name: "web-1"})
 	s.traced("web-1")
 	// A pre-installed one that dies is not started again, and no pod waits for it.
-	check(t, unix.Kill(second, unix.SIGKILL))
+	harness.Check(t, unix.Kill(second, unix.SIGKILL))
 	s.pod(rig.PodOptions{Name: "web-2"})
 	for _, x := range s.calls("ADD", 2) {
 		if node := x.resource["k8s.node.name"].GetStringValue(); node != "told-by-containerd" {
@@ -71,9 +72,9 @@ func TestPreinstalledWhileTheOneBeforeSaysGoodbye(t *testing.T) {
 	s.jaeger.Kill9()
 	s.pod(rig.PodOptions{Name: "lost"})
 	s.rig.Kill9Containerd()
-	check(t, s.rig.RestartContainerd(s.ctx))
+	harness.Check(t, s.rig.RestartContainerd(s.ctx))
 	s.preinstalled(first)
-	check(t, s.jaeger.Restart(s.ctx))
+	harness.Check(t, s.jaeger.Restart(s.ctx))
 	s.pod(rig.PodOptions{Name: "web-0"})
 	s.traced("web-0")
 }
@@ -82,7 +83,7 @@ func TestPreinstalledWhileTheOneBeforeSaysGoodbye(t *testing.T) {
 // is understood by one whose own version is 4.
 func TestTheDropInSwitchesNRIOn(t *testing.T) {
 	text, err := os.ReadFile(filepath.FromSlash("../../configs/containerd/cniscope-nri.toml"))
-	check(t, err)
+	harness.Check(t, err)
 	if !strings.Contains(string(text), "\nversion = 2\n") {
 		t.Fatal("the drop-in is not of version 2")
 	}
@@ -97,17 +98,17 @@ func TestTheDropInSwitchesNRIOn(t *testing.T) {
 
 func TestCniscopeIsThereBeforeContainerd(t *testing.T) {
 	s := set(t, true, rig.Options{}, scope.Options{TOML: patient})
-	check(t, s.scope.Stop())
+	harness.Check(t, s.scope.Stop())
 	s.rig.StopContainerd()
 	for _, socket := range []string{s.rig.NRISocket(), s.rig.Socket()} {
-		check(t, os.RemoveAll(socket)) // as after a boot
+		harness.Check(t, os.RemoveAll(socket)) // as after a boot
 	}
 	s.startScope(scope.Options{TOML: patient})
 	s.logged("going on without nri", 1)
 	if strings.Contains(s.scope.LogText(), "NRI: registered") {
 		t.Fatal("it registered with nobody")
 	}
-	check(t, s.rig.RestartContainerd(s.ctx))
+	harness.Check(t, s.rig.RestartContainerd(s.ctx))
 	s.logged("NRI: registered", 1)
 	s.pod(rig.PodOptions{Name: "web-0"})
 	s.traced("web-0")
@@ -122,20 +123,20 @@ func stageWithoutScope(t *testing.T, options func(*stage) rig.Options) *stage {
 	s := &stage{T: t, ctx: t.Context()}
 	var err error
 	s.jaeger, err = rig.StartJaeger(s.ctx, rig.JaegerOptions{})
-	check(t, err)
-	t.Cleanup(func() { check(t, s.jaeger.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.jaeger.Close()) })
 	o := options(s)
 	o.OTLP = s.jaeger.OTLP()
 	s.rig, err = rig.Start(s.ctx, o)
-	check(t, err)
-	t.Cleanup(func() { check(t, s.rig.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
 	return s
 }
 
 // preinstalled waits until containerd's cniscope, another one than before, observes.
 func (s *stage) preinstalled(before int) (pid int) {
 	s.Helper()
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		processes, err := s.rig.Processes()
 		if err != nil {
 			return err

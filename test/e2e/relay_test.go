@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -22,8 +23,8 @@ func setRelayed(t *testing.T) *stage {
 	t.Helper()
 	s := setJaeger(t)
 	tools, err := rig.Tools("containerd-2.3/containerd")
-	check(t, err)
-	addr := freeAddress(t)
+	harness.Check(t, err)
+	addr := harness.Address(t)
 	ro := byEnvironment("grpc", "OTEL_BSP_SCHEDULE_DELAY=200")(addr)
 	ro.Containerd = filepath.Join(tools, "containerd-2.3")
 	s.startRig(ro)
@@ -38,9 +39,9 @@ func TestARelayWithNobodyBehindItHoldsNobodyBack(t *testing.T) {
 	s := setRelayed(t)
 	s.jaeger.Kill9()
 	id := s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})
-	check(t, s.rig.StopPod(s.ctx, id))
-	check(t, s.scope.WaitLog(s.ctx, "containerd's spans cannot be relayed now", 1))
-	check(t, s.jaeger.Restart(s.ctx))
+	harness.Check(t, s.rig.StopPod(s.ctx, id))
+	harness.Check(t, s.scope.WaitLog(s.ctx, "containerd's spans cannot be relayed now", 1))
+	harness.Check(t, s.jaeger.Restart(s.ctx))
 	const want = `
 web ADD < cni.setup_pod_network < cri.sandbox.run < RunPodSandbox < asking
 web DEL < StopPodSandbox < asking`
@@ -49,7 +50,7 @@ web DEL < StopPodSandbox < asking`
 	}
 
 	s.scope.Kill9()
-	check(t, s.rig.RemovePod(s.ctx, id))
+	harness.Check(t, s.rig.RemovePod(s.ctx, id))
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "unseen"})
 }
 
@@ -58,24 +59,24 @@ func TestARecordingHangsUnderTheSpansThatWereRelayed(t *testing.T) {
 	s := setRelayed(t)
 	file := filepath.Join(t.TempDir(), "relayed.rec")
 	recorder := exec.CommandContext(s.ctx, program, "record", file, "--config", s.scope.Config())
-	check(t, recorder.Start())
-	s.eventually(func() error {
+	harness.Check(t, recorder.Start())
+	harness.Eventually(s, func() error {
 		_, err := os.Stat(file)
 		return err
 	})
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})
 	live := s.podSpans("web", "CNI ADD")
-	s.eventually(func() error { // the last of it is written by ticks
+	harness.Eventually(s, func() error { // the last of it is written by ticks
 		data, err := os.ReadFile(file)
 		if err == nil && !strings.Contains(string(data), "cni.setup_pod_network") {
 			err = errors.New("the recording does not hold containerd's span")
 		}
 		return err
 	})
-	check(t, recorder.Process.Signal(os.Interrupt))
-	check(t, recorder.Wait())
+	harness.Check(t, recorder.Process.Signal(os.Interrupt))
+	harness.Check(t, recorder.Wait())
 	replayed, err := exec.CommandContext(s.ctx, program, "show", file, "--format", "json").Output()
-	check(t, err)
+	harness.Check(t, err)
 	for _, call := range only(live, "call", "CNI ADD") {
 		want := fmt.Sprintf(`"spanId":"%s","parentSpanId":"%s"`, call.id(), call.parent())
 		if call.trace() != askedIn || !strings.Contains(string(replayed), want) {

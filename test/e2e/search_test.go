@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -26,7 +27,7 @@ esac`)},
 	for _, p := range []struct{ namespace, name string }{{"shop", "web-0"}, {"shop", "web-1"}, {"bank", "web-0"}, {"shop", "slow-0"}} {
 		id := s.pod(rig.PodOptions{Namespace: p.namespace, Name: p.name, UID: p.namespace + p.name})
 		status, err := s.rig.PodStatus(s.ctx, id)
-		check(t, err)
+		harness.Check(t, err)
 		address[p.namespace+"/"+p.name] = status.Status.Network.Ip
 	}
 	if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "broken-0"}); err == nil {
@@ -50,7 +51,7 @@ esac`)},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			found, err := s.jaeger.Search(s.ctx, "cniscope", test.tags)
-			check(t, err)
+			harness.Check(t, err)
 			var want []string
 			for _, pod := range test.want {
 				want = append(want, traceOf[pod])

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -35,7 +36,7 @@ var long = strings.Repeat("Ln9wLongC4nary", 40)
 func TestSecretsStayWhereTheyAre(t *testing.T) {
 	commands := t.TempDir()
 	fetch := filepath.Join(commands, "fetch")
-	check(t, os.WriteFile(fetch, []byte("#!/bin/sh\n:\n"), 0o755))
+	harness.Check(t, os.WriteFile(fetch, []byte("#!/bin/sh\n:\n"), 0o755))
 	s := set(t, true, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{
 			rig.Bridge(rig.Conf{"password": canary, "args": rig.Conf{"cni": rig.Conf{"token": canary}}}),
@@ -86,7 +87,7 @@ case $CNI_ARGS in *K8S_POD_NAME=bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 "no to
 			"k8s.v1.cni.cncf.io/networks":                      canary,
 		}
 		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: "good-" + round, Annotations: annotations})
-		check(t, err)
+		harness.Check(t, err)
 		_, err = s.rig.RunPod(s.ctx, rig.PodOptions{Name: "bad-" + round, Annotations: annotations})
 		if err == nil || !strings.Contains(err.Error(), canary) {
 			t.Errorf("the plugin's error was to hold the secret: %v", err)
@@ -127,8 +128,8 @@ func (s *stage) secretsInTheOptions(more outputs) {
 	set := func(otlp string) {
 		// Written as a person does; the harness' own way cannot reopen a section.
 		next := strings.Replace(good, "[export.otlp]\n", "[export.otlp]\n"+otlp+"\n", 1)
-		check(s.T, os.WriteFile(s.scope.Config()+".next", []byte(next), 0o600))
-		check(s.T, os.Rename(s.scope.Config()+".next", s.scope.Config()))
+		harness.Check(s.T, os.WriteFile(s.scope.Config()+".next", []byte(next), 0o600))
+		harness.Check(s.T, os.Rename(s.scope.Config()+".next", s.scope.Config()))
 	}
 	for i, wrong := range []string{
 		"headers = { authorization = \"Bearer " + canary + " }",
@@ -153,8 +154,8 @@ func (s *stage) secretsInTheOptions(more outputs) {
 	printing := exec.Command(program, "config", "print")
 	printing.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20"+canary+",x-key="+canaryKey)
 	out, err := printing.CombinedOutput()
-	check(s.T, err)
-	check(s.T, contains(string(out), "authorization"))
+	harness.Check(s.T, err)
+	harness.Check(s.T, harness.Contains(string(out), "authorization"))
 	more.add("config print of the environment", string(out))
 }
 

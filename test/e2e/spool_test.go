@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -32,8 +33,8 @@ func setAlone(t *testing.T, patience time.Duration) *stage {
 	s := &stage{T: t, ctx: ctx}
 	var err error
 	s.rig, err = rig.Start(ctx, rig.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	check(t, err)
-	t.Cleanup(func() { check(t, s.rig.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
 	return s
 }
 
@@ -48,7 +49,7 @@ func (s *stage) observe(toml string) *scope.Scope {
 	s.Helper()
 	so := scope.Options{Program: program, TOML: verbose + toml}
 	one, err := scope.Start(s.ctx, s.rig, so)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	s.Cleanup(func() {
 		if err := one.Stop(); err != nil && !strings.Contains(err.Error(), "killed") {
 			s.Error(err)
@@ -96,7 +97,7 @@ func keptBy(t *testing.T, one *scope.Scope, until time.Time) map[string]bool {
 	traces := map[string]bool{}
 	for _, m := range kept.FindAllStringSubmatch(one.LogText(), -1) {
 		at, err := time.Parse(time.RFC3339Nano, m[1])
-		check(t, err)
+		harness.Check(t, err)
 		if at.Before(until) {
 			traces[m[2]] = true
 		}
@@ -112,7 +113,7 @@ func outage(t *testing.T) time.Duration {
 		return 20 * time.Second
 	}
 	d, err := time.ParseDuration(text)
-	check(t, err)
+	harness.Check(t, err)
 	return d
 }
 
@@ -122,7 +123,7 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	const pods = 200
 	down := outage(t)
 	s := setAlone(t, down+10*time.Minute)
-	addr, dir := nobody(t), filepath.Join(t.TempDir(), "spool")
+	addr, dir := harness.Address(t), filepath.Join(t.TempDir(), "spool")
 	toml := fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n", addr, dir)
 	first := s.observe(toml)
 	up := time.Now().Add(down)
@@ -155,7 +156,7 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 		t.FailNow()
 	}
 	restart.Wait()
-	s.eventually(func() error { // what is over is kept
+	harness.Eventually(s, func() error { // what is over is kept
 		if n := len(keptBy(t, second, time.Now())); n == 0 {
 			return fmt.Errorf("the second cniscope kept nothing")
 		}
@@ -167,7 +168,7 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	// before it was over.
 	want := keptBy(t, first, killed.Add(-100*time.Millisecond))
 	r := receive(t, addr, &backend{})
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		for trace := range keptBy(t, second, time.Now()) {
 			want[trace] = true
 		}
@@ -223,10 +224,10 @@ func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 func size(t *testing.T, dir string) (n int64) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.segment"))
-	check(t, err)
+	harness.Check(t, err)
 	for _, file := range files {
 		info, err := os.Stat(file)
-		check(t, err)
+		harness.Check(t, err)
 		n += info.Size()
 	}
 	return n
@@ -236,18 +237,18 @@ func size(t *testing.T, dir string) (n int64) {
 // memory, and that is said once.
 func TestAFullDiskIsSaidAndHarmsNothing(t *testing.T) {
 	s := setAlone(t, patience)
-	addr, dir := nobody(t), t.TempDir()
-	check(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700"))
-	t.Cleanup(func() { check(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	addr, dir := harness.Address(t), t.TempDir()
+	harness.Check(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700"))
+	t.Cleanup(func() { harness.Check(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
 	one := s.observe(fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n", addr, dir))
 	const pods, message = 30, "the spool cannot be written, operations wait in memory only"
 	s.churn(pods, 0, func(string, time.Time) {})
-	check(t, one.WaitLog(s.ctx, message, 1))
+	harness.Check(t, one.WaitLog(s.ctx, message, 1))
 	if n := strings.Count(one.LogText(), "no space left on device"); n != 1 {
 		t.Errorf("it was said %d times", n)
 	}
 	r := receive(t, addr, &backend{})
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		arrived := map[string]bool{}
 		for _, x := range r.got() {
 			arrived[x.trace()] = true

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Installed where systemd runs: the service is started, restarted when it is newer, and
@@ -200,7 +202,7 @@ func boot(t *testing.T) *booted {
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
 		Setsid:     true, Pdeathsig: syscall.SIGKILL,
 	}
-	check(t, b.cmd.Start())
+	harness.Check(t, b.cmd.Start())
 	t.Cleanup(func() {
 		_ = b.cmd.Process.Kill() // the first process of its namespace takes the others along
 		_ = b.cmd.Wait()
@@ -224,9 +226,9 @@ func (b *booted) newer() {
 	b.Helper()
 	b.builds++
 	text, err := os.ReadFile(program)
-	check(b.T, err)
-	check(b.T, os.RemoveAll(b.program))
-	check(b.T, os.WriteFile(b.program, fmt.Appendf(text, "%d", b.builds), 0o755))
+	harness.Check(b.T, err)
+	harness.Check(b.T, os.RemoveAll(b.program))
+	harness.Check(b.T, os.WriteFile(b.program, fmt.Appendf(text, "%d", b.builds), 0o755))
 }
 
 func (b *booted) try(script string) (string, error) {
@@ -277,7 +279,7 @@ func (b *booted) says(out, line string, say []string) {
 func (b *booted) active(unit string) (pid int) {
 	b.Helper()
 	_, err := fmt.Sscanf(b.run("systemctl is-active --quiet "+unit+" && systemctl show -p MainPID "+unit), "MainPID=%d", &pid)
-	check(b.T, err)
+	harness.Check(b.T, err)
 	return pid
 }
 

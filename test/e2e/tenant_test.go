@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -16,24 +17,24 @@ import (
 // neither, what it kept waits; once somebody wrote them into its options, it arrives.
 func TestMutualTLSAndATenant(t *testing.T) {
 	s := setAlone(t, patience)
-	k, addr := newKeys(t), nobody(t)
+	k, addr := newKeys(t), harness.Address(t)
 	r := receive(t, addr, &backend{tenant: "nodes"}, grpc.Creds(k.mutual))
 	options := fmt.Sprintf("[export.spool]\ndir = %q\n[export.otlp]\nendpoint = \"https://%s\"\nca = %q\n",
 		filepath.Join(t.TempDir(), "spool"), addr, k.pem("ca.crt"))
 	one := s.observe(options)
 	s.pod(rig.PodOptions{Namespace: "shop", Name: "web-0"})
-	check(t, one.WaitLog(s.ctx, "the export fails and will be tried again", 1))
+	harness.Check(t, one.WaitLog(s.ctx, "the export fails and will be tried again", 1))
 
 	options += fmt.Sprintf("cert = %q\nkey = %q\n", k.pem("client.crt"), k.pem("client.key"))
-	check(t, one.SetOptions(verbose+options))
-	check(t, one.WaitLog(s.ctx, "export.otlp.cert", 1))
-	s.eventually(func() error { return r.refusedSome() })
+	harness.Check(t, one.SetOptions(verbose+options))
+	harness.Check(t, one.WaitLog(s.ctx, "export.otlp.cert", 1))
+	harness.Eventually(s, func() error { return r.refusedSome() })
 	if n := len(r.got()); n > 0 {
 		t.Errorf("%d spans were taken without a tenant", n)
 	}
 	options += "headers = { x-scope-orgid = \"nodes\" }\n"
-	check(t, one.SetOptions(verbose+options))
-	s.eventually(func() error {
+	harness.Check(t, one.SetOptions(verbose+options))
+	harness.Eventually(s, func() error {
 		if n := len(only(r.got(), "call", "CNI ADD")); n != 2 {
 			return fmt.Errorf("%d calls arrived", n)
 		}

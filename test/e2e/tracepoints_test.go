@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // tracepoints are two observers around a cniscope: bpftrace before it, and behind it one
@@ -56,7 +58,7 @@ func (w *tracepoints) stop(t *testing.T) (reports []report) {
 	t.Helper()
 	number := func(text string) int64 {
 		n, err := strconv.ParseInt(text, 10, 64)
-		check(t, err)
+		harness.Check(t, err)
 		return n
 	}
 	after := w.after.stop(t)

@@ -13,11 +13,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // Anybody can put CNI_COMMAND into an environment. Who is believed?
@@ -43,8 +44,8 @@ func TestWhoIsTakenForAPlugin(t *testing.T) {
 	})
 	a.run("a program that lends its caller root's rights, and runs in an environment of the caller's", false, func(c *exec.Cmd) {
 		suid := filepath.Join(filepath.Dir(c.Path), "suid")
-		check(t, copyFile("/bin/true", suid))
-		check(t, os.Chmod(suid, 0o755|os.ModeSetuid))
+		harness.Check(t, copyFile("/bin/true", suid))
+		harness.Check(t, os.Chmod(suid, 0o755|os.ModeSetuid))
 		*c = exec.Cmd{Path: suid, Args: []string{"suid"}, Env: c.Env, SysProcAttr: &syscall.SysProcAttr{Credential: nobody}}
 	})
 	a.run("a process in a PID namespace below", true, func(c *exec.Cmd) {
@@ -71,7 +72,7 @@ func TestTheRuntimesChildrenAreTakenForPlugins(t *testing.T) {
 	}
 	socket := filepath.Join(t.TempDir(), "cri.sock")
 	l, err := net.Listen("unix", socket)
-	check(t, err)
+	harness.Check(t, err)
 	defer l.Close()
 	a := newBeside(t, socket, "")
 	hidden := func(c *exec.Cmd) {
@@ -84,7 +85,7 @@ func TestTheRuntimesChildrenAreTakenForPlugins(t *testing.T) {
 	a.run("a grandchild on the host", true, below("sh", "-c", `"$@"; true`, "sh"))
 	a.run("a child of the runtime", true, nil)
 	a.settle()
-	wait(t, func() error { return contains(a.log(), "serves "+socket) })
+	harness.Eventually(t, func() error { return harness.Contains(a.log(), "serves "+socket) })
 }
 
 // The runtime is a containerd in a container: it serves no socket that we know, and the
@@ -94,17 +95,17 @@ func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
 		t.Skip("needs root: cniscope loads BPF programs")
 	}
 	named := filepath.Join(t.TempDir(), "containerd")
-	check(t, copyFile("/bin/sh", named))
+	harness.Check(t, copyFile("/bin/sh", named))
 	start := func(path string) (run func(line string) error) {
 		c := exec.Command("unshare", "--mount", path)
 		in, err := c.StdinPipe()
-		check(t, err)
+		harness.Check(t, err)
 		out, err := c.StdoutPipe()
-		check(t, err)
-		check(t, c.Start())
+		harness.Check(t, err)
+		harness.Check(t, c.Start())
 		t.Cleanup(func() {
 			in.Close()
-			check(t, c.Wait())
+			harness.Check(t, c.Wait())
 		})
 		return func(line string) error {
 			if _, err := io.WriteString(in, line+"; echo\n"); err != nil {
@@ -115,13 +116,13 @@ func TestWhoTheOptionNamesRunsPlugins(t *testing.T) {
 		}
 	}
 	runtime, other := start(named), start("/bin/sh")
-	check(t, runtime(":"))
-	check(t, other(":"))
+	harness.Check(t, runtime(":"))
+	harness.Check(t, other(":"))
 	a := newBeside(t, "/nowhere", fmt.Sprintf("callers = [%q]", filepath.Dir(named)+"/contain*"))
 	a.run("a child of another one", false, a.through(other))
 	a.run("a child of the one that is named", true, a.through(runtime))
 	a.settle()
-	wait(t, func() error { return contains(a.log(), "probe.callers") })
+	harness.Eventually(t, func() error { return harness.Contains(a.log(), "probe.callers") })
 }
 
 // below has a command run by others, which have no business with CNI: not by us.
@@ -138,7 +139,7 @@ func below(command ...string) func(*exec.Cmd) {
 // through has a shell run the command as a child of its own.
 func (a *alone) through(shell func(string) error) func(*exec.Cmd) {
 	return func(c *exec.Cmd) {
-		check(a.T, shell("env '"+strings.Join(c.Env, "' '")+"' "+c.Path))
+		harness.Check(a.T, shell("env '"+strings.Join(c.Env, "' '")+"' "+c.Path))
 		*c = exec.Cmd{Path: "/bin/true", Args: []string{"true"}}
 	}
 }
@@ -163,23 +164,23 @@ func newBeside(t *testing.T, socket, options string, in ...string) *alone {
 		t.Skip("needs root: cniscope loads BPF programs")
 	}
 	dir, err := os.MkdirTemp("", "cniscope-alone") // unlike t.TempDir, others can come in
-	check(t, err)
+	harness.Check(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	a := &alone{T: t, dir: dir, file: filepath.Join(dir, "spans"), plugin: filepath.Join(dir, "plugin")}
-	check(t, os.Chmod(dir, 0o755))
-	check(t, copyFile("/bin/true", a.plugin))
+	harness.Check(t, os.Chmod(dir, 0o755))
+	harness.Check(t, copyFile("/bin/true", a.plugin))
 	file := filepath.Join(dir, "cniscope.toml")
-	check(t, os.WriteFile(file, fmt.Appendf(nil,
+	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil,
 		"[nri]\nenabled = false\n[runtime]\nsocket = %[3]q\n[probe]\n%[4]s\n[cni]\nconf_dir = %[1]q\n[state]\ndir = %[1]q\n[export.file]\npath = %[2]q\n[limits]\nsettle = \"50ms\"\n[sampling]\nratio = 1.0\nper_second = 0\n",
 		dir, a.file, socket, options), 0o600))
 	log, err := os.Create(filepath.Join(dir, "log"))
-	check(t, err)
+	harness.Check(t, err)
 	defer log.Close()
 	command := slices.Concat(in, []string{program, "run", "--config", file})
 	c := exec.Command(command[0], command[1:]...)
 	c.Stderr = log
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	check(t, c.Start())
+	harness.Check(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
@@ -187,7 +188,7 @@ func newBeside(t *testing.T, socket, options string, in ...string) *alone {
 			t.Logf("cniscope's log:\n%s", a.log())
 		}
 	})
-	wait(t, func() error { return contains(a.log(), "observing CNI calls") })
+	harness.Eventually(t, func() error { return harness.Contains(a.log(), "observing CNI calls") })
 	a.cniscope = c.Process.Pid
 	return a
 }
@@ -207,7 +208,7 @@ func (a *alone) run(name string, seen bool, change func(*exec.Cmd)) {
 	if change != nil {
 		change(c)
 	}
-	check(a.T, c.Run())
+	harness.Check(a.T, c.Run())
 	if seen {
 		a.seen = append(a.seen, name)
 	} else {
@@ -219,7 +220,7 @@ func (a *alone) run(name string, seen bool, change func(*exec.Cmd)) {
 func (a *alone) inside(c *exec.Cmd) {
 	args := []string{"nsenter", fmt.Sprintf("--pid=/proc/%d/ns/pid_for_children", a.cniscope), c.Path}
 	path, err := exec.LookPath(args[0])
-	check(a.T, err)
+	harness.Check(a.T, err)
 	// Enter first: nsenter itself has no business with CNI.
 	*c = exec.Cmd{Path: path, Args: append(args[:2:2], append([]string{"env"}, append(c.Env, c.Path)...)...)}
 }
@@ -229,7 +230,7 @@ func (a *alone) inside(c *exec.Cmd) {
 func (a *alone) settle() {
 	a.Helper()
 	var found []string
-	wait(a.T, func() error {
+	harness.Eventually(a.T, func() error {
 		found = nil
 		for _, x := range only(spansIn(a.T, a.file), "call", "") {
 			found = append(found, x.text("sandbox.id"))
@@ -254,38 +255,19 @@ func spansIn(t *testing.T, path string) []*span {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if !os.IsNotExist(err) {
-		check(t, err)
+		harness.Check(t, err)
 	}
 	var all []*tracepb.ResourceSpans
 	for line := range strings.Lines(string(text)) {
 		traces, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces([]byte(line))
-		check(t, err)
+		harness.Check(t, err)
 		wire, err := new(ptrace.ProtoMarshaler).MarshalTraces(traces)
-		check(t, err)
+		harness.Check(t, err)
 		var data tracepb.TracesData
-		check(t, proto.Unmarshal(wire, &data))
+		harness.Check(t, proto.Unmarshal(wire, &data))
 		all = append(all, data.ResourceSpans...)
 	}
 	return flatten(all)
-}
-
-// wait waits for what another process does in its own time.
-func wait(t *testing.T, ok func() error) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if err = ok(); err == nil {
-			return
-		}
-	}
-	t.Fatal(err)
-}
-
-func contains(text, what string) error {
-	if !strings.Contains(text, what) {
-		return fmt.Errorf("there is no %q in:\n%s", what, text)
-	}
-	return nil
 }
 
 func replace(env []string, prefix, value string) []string {

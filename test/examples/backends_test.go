@@ -3,7 +3,6 @@
 package examples
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -19,6 +18,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -34,7 +34,7 @@ const (
 func TestJaeger(t *testing.T) {
 	j := start(t, jaegerConfig, nil)
 	send(t, j.at("4317"))
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		body, err := get(t, "http://"+j.at("16686")+"/api/services")
 		if err == nil && !strings.Contains(body, `"cniscope"`) {
 			err = fmt.Errorf("services: %s", body)
@@ -73,7 +73,7 @@ func TestCollector(t *testing.T) {
 	send(t, c.at("4317"))
 
 	var kept map[string]bool
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		all, err := backend.FindTraces(t.Context(), rig.Query{Service: "cniscope", From: time.Unix(0, 0), To: time.Now().Add(time.Hour)})
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func TestCollector(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		text, err := get(t, "http://"+c.at("8889")+"/metrics")
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	}
 	c := &collector{ports: map[string]string{}}
 	text := regexp.MustCompile(`127\.0\.0\.1:(\d+)`).ReplaceAllStringFunc(string(data), func(address string) string {
-		c.ports[strings.TrimPrefix(address, "127.0.0.1:")] = free(t)
+		c.ports[strings.TrimPrefix(address, "127.0.0.1:")] = harness.Address(t)
 		return c.ports[strings.TrimPrefix(address, "127.0.0.1:")]
 	})
 	if more != nil {
@@ -153,7 +153,7 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 			t.Logf("with %s it said:\n%s", config, said)
 		}
 	})
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", c.at("4317"))
 		if err == nil {
 			_ = conn.Close()
@@ -161,16 +161,6 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 		return err
 	})
 	return c
-}
-
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // send sends the recorded run there.
@@ -198,23 +188,6 @@ func get(t *testing.T, url string) (string, error) {
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	return string(body), err
-}
-
-func eventually(t *testing.T, ok func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		err := ok()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatal(err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }
 
 // listeners are the TCP addresses that a process listens on.

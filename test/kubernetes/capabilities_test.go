@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -42,10 +43,10 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 		Plugins:  map[string][]byte{"hold": rig.Script(fmt.Sprintf("while [ -e %s ]; do sleep 0.05; done", hold))},
 	})
 	configurations, err := filepath.Glob(filepath.Join(c.rig.CNIConfDir(), "*.conflist"))
-	c.check(err)
+	harness.Check(c, err)
 	for _, file := range configurations {
-		c.check(os.Chown(file, 4711, 4711))
-		c.check(os.Chmod(file, 0o600))
+		harness.Check(c, os.Chown(file, 4711, 4711))
+		harness.Check(c, os.Chmod(file, 0o600))
 	}
 	c.serviceAccount("default")
 	c.run(c.web("held"), func(*pod) error {

@@ -4,12 +4,12 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -40,14 +40,14 @@ func start(t *testing.T, o rig.Options) *cluster {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
 	c.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: log})
-	c.check(err)
-	t.Cleanup(func() { c.check(c.jaeger.Close()) })
+	harness.Check(c, err)
+	t.Cleanup(func() { harness.Check(c, c.jaeger.Close()) })
 	o.OTLP, o.Log, o.Usual, o.Ready = c.jaeger.OTLP(), log, true, 2*time.Minute
 	c.rig, err = rig.Start(ctx, o)
-	c.check(err)
-	t.Cleanup(func() { c.check(c.rig.Close()) })
+	harness.Check(c, err)
+	t.Cleanup(func() { harness.Check(c, c.rig.Close()) })
 	began := time.Now()
-	c.check(c.rig.ImportImage(ctx, imageArchive, imageName))
+	harness.Check(c, c.rig.ImportImage(ctx, imageArchive, imageName))
 	c.addNodeAddress()
 	c.startControlPlane()
 	c.startKubelet()
@@ -62,16 +62,6 @@ func (c *cluster) in(t *testing.T) *cluster {
 	return &sub
 }
 
-func (c *cluster) check(err error) {
-	c.Helper()
-	if errors.Is(err, rig.ErrNoTools) {
-		c.Skip(err)
-	}
-	if err != nil {
-		c.Fatal(err)
-	}
-}
-
 // beside starts a program of the cluster that ends with the test.
 func (c *cluster) beside(name string, ready func(context.Context) error, command ...string) {
 	c.Helper()
@@ -80,7 +70,7 @@ func (c *cluster) beside(name string, ready func(context.Context) error, command
 		"OTEL_BSP_SCHEDULE_DELAY=200", // ms; a test should not wait the default 5 s
 	}
 	d, err := c.rig.Beside(c.ctx, name, env, command, ready)
-	c.check(err)
+	harness.Check(c, err)
 	c.Cleanup(func() {
 		d.Stop()
 		if c.Failed() && os.Getenv("CNISCOPE_TEST_LOGS") != "" {
@@ -88,16 +78,4 @@ func (c *cluster) beside(name string, ready func(context.Context) error, command
 			_ = os.WriteFile(os.Getenv("CNISCOPE_TEST_LOGS")+"/"+name+".log", text, 0o600)
 		}
 	})
-}
-
-// eventually waits for what others do in their own time.
-func (c *cluster) eventually(ok func() error) {
-	c.Helper()
-	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if err = ok(); err == nil {
-			return
-		}
-	}
-	c.Fatal(err)
 }

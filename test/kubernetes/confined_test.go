@@ -11,6 +11,8 @@ import (
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"kernel.org/pub/linux/libs/security/libcap/cap"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // confined checks on the process itself that a pod has the capabilities named and no
@@ -18,11 +20,11 @@ import (
 func (c *cluster) confined(p *pod, names []string) {
 	c.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pid(p)))
-	c.check(err)
+	harness.Check(c, err)
 	var bits uint64
 	for _, name := range names {
 		value, err := cap.FromName("cap_" + strings.ToLower(name))
-		c.check(err)
+		harness.Check(c, err)
 		bits |= 1 << value
 	}
 	for field, want := range map[string]string{
@@ -42,14 +44,14 @@ func (c *cluster) pid(p *pod) int {
 		State:         &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING},
 		LabelSelector: map[string]string{"io.kubernetes.pod.uid": p.Metadata.UID},
 	}})
-	c.check(err)
+	harness.Check(c, err)
 	if len(list.Containers) != 1 {
 		c.Fatalf("pod %s has %d running containers", p.Metadata.Name, len(list.Containers))
 	}
 	status, err := c.rig.Runtime().ContainerStatus(c.ctx, &cri.ContainerStatusRequest{ContainerId: list.Containers[0].Id, Verbose: true})
-	c.check(err)
+	harness.Check(c, err)
 	var info struct{ PID int }
-	c.check(json.Unmarshal([]byte(status.Info["info"]), &info))
+	harness.Check(c, json.Unmarshal([]byte(status.Info["info"]), &info))
 	return info.PID
 }
 

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -29,8 +30,8 @@ const (
 func (c *cluster) startControlPlane() {
 	c.Helper()
 	dir := filepath.Join(c.rig.Dir(), "control-plane")
-	c.check(os.Mkdir(dir, 0o700))
-	client, peer, server := freeAddress(c), freeAddress(c), freeAddress(c)
+	harness.Check(c, os.Mkdir(dir, 0o700))
+	client, peer, server := harness.Address(c), harness.Address(c), harness.Address(c)
 	c.beside("etcd", func(ctx context.Context) error { return dial(ctx, client) },
 		c.etcd(), "--name=node", "--data-dir="+filepath.Join(dir, "etcd"),
 		"--listen-client-urls=http://"+client, "--advertise-client-urls=http://"+client,
@@ -39,10 +40,10 @@ func (c *cluster) startControlPlane() {
 
 	c.tokens = map[string]string{admin: secret(c), nodeToken: secret(c)}
 	tokens := fmt.Sprintf("%s,admin,admin,system:masters\n%s,system:node:%s,node,system:nodes\n", c.tokens[admin], c.tokens[nodeToken], c.node)
-	c.check(os.WriteFile(filepath.Join(dir, "tokens"), []byte(tokens), 0o600))
-	c.check(writeKey(filepath.Join(dir, "service-accounts.pem")))
+	harness.Check(c, os.WriteFile(filepath.Join(dir, "tokens"), []byte(tokens), 0o600))
+	harness.Check(c, writeKey(filepath.Join(dir, "service-accounts.pem")))
 	host, port, err := net.SplitHostPort(server)
-	c.check(err)
+	harness.Check(c, err)
 	c.api = newAPI(server, c.tokens[admin])
 	c.server = server
 	c.beside("kube-apiserver", func(ctx context.Context) error {
@@ -73,7 +74,7 @@ func (c *cluster) tool(name string) string {
 	if errors.Is(err, rig.ErrNoTools) {
 		c.Skipf("%s is not built: run `make tools-kubernetes` first", name)
 	}
-	c.check(err)
+	harness.Check(c, err)
 	return filepath.Join(dir, name)
 }
 
@@ -85,17 +86,10 @@ func dial(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-func freeAddress(c *cluster) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	c.check(err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func secret(c *cluster) string {
 	b := make([]byte, 16)
 	_, err := rand.Read(b)
-	c.check(err)
+	harness.Check(c, err)
 	return hex.EncodeToString(b)
 }
 

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"os"
 	"strings"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const manifestFile = "../../examples/kubernetes/cniscope.yaml"
@@ -55,7 +57,7 @@ var collections = map[string]string{
 func (c *cluster) manifest() (documents []document) {
 	c.Helper()
 	text, err := os.ReadFile(manifestFile)
-	c.check(err)
+	harness.Check(c, err)
 	for _, part := range bytes.Split(text, []byte("\n---\n")) {
 		d := document{yaml: part}
 		for line := range strings.Lines(string(part)) {
@@ -98,7 +100,7 @@ func (c *cluster) apply() object {
 		c.Fatalf("the endpoint is %d times in the manifest, not once", replaced)
 	}
 	var stored object
-	c.check(c.api.get(c.ctx, collections["DaemonSet"]+"/cniscope", &stored))
+	harness.Check(c, c.api.get(c.ctx, collections["DaemonSet"]+"/cniscope", &stored))
 	return stored
 }
 
@@ -119,9 +121,9 @@ func (c *cluster) serviceAccount(namespace string) {
 func (c *cluster) podOf(daemonSet object, name string, change func(pod object)) object {
 	c.Helper()
 	template, err := json.Marshal(daemonSet.at("spec", "template"))
-	c.check(err)
+	harness.Check(c, err)
 	var pod object
-	c.check(json.Unmarshal(template, &pod))
+	harness.Check(c, json.Unmarshal(template, &pod))
 	pod["apiVersion"], pod["kind"] = "v1", "Pod"
 	metadata := map[string]any{"name": name, "namespace": daemonSet.text("metadata", "namespace")}
 	maps.Copy(metadata, pod.at("metadata").(map[string]any))

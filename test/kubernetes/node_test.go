@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // sysctls are what a kubelet sets, or ends if it cannot. It finds them set: the files
@@ -48,24 +50,24 @@ func (c *cluster) startKubelet() {
 	c.Helper()
 	dir := filepath.Join(c.rig.Dir(), "kubelet")
 	for _, d := range []string{"", "root", "pods", "var/log", "plugins", "sysctl"} {
-		c.check(os.MkdirAll(filepath.Join(dir, d), 0o755))
+		harness.Check(c, os.MkdirAll(filepath.Join(dir, d), 0o755))
 	}
 	// What the kubelet writes below /var stays with the rig.
-	c.check(os.Symlink("/run", filepath.Join(dir, "var", "run")))
+	harness.Check(c, os.Symlink("/run", filepath.Join(dir, "var", "run")))
 	script := fmt.Sprintf("mount --make-private /proc\nmount --bind %s/var /var\n", dir)
 	for name, value := range sysctls {
 		file := filepath.Join(dir, "sysctl", strings.ReplaceAll(name, "/", "."))
-		c.check(os.WriteFile(file, []byte(value), 0o644))
+		harness.Check(c, os.WriteFile(file, []byte(value), 0o644))
 		script += fmt.Sprintf("mount --bind %s /proc/sys/%s\n", file, name)
 	}
 	inside, err := c.rig.Inside(script)
-	c.check(err)
-	c.check(os.WriteFile(filepath.Join(dir, "resolv.conf"), []byte("nameserver 127.0.0.1\n"), 0o644))
+	harness.Check(c, err)
+	harness.Check(c, os.WriteFile(filepath.Join(dir, "resolv.conf"), []byte("nameserver 127.0.0.1\n"), 0o644))
 	write := func(name string, v any) string {
 		text, err := json.MarshalIndent(v, "", "  ")
-		c.check(err)
+		harness.Check(c, err)
 		path := filepath.Join(dir, name)
-		c.check(os.WriteFile(path, text, 0o600))
+		harness.Check(c, os.WriteFile(path, text, 0o600))
 		return path
 	}
 	c.podLogs = filepath.Join(dir, "pods")

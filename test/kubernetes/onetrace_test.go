@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -51,7 +52,7 @@ func TestOneTraceFromKubeletToIptables(t *testing.T) {
 // and in which nothing is missing any more.
 func (c *cluster) traceOf(p *pod, call, top string) (found *trace) {
 	c.Helper()
-	c.eventually(func() error {
+	harness.Eventually(c, func() error {
 		all, err := c.jaeger.FindTraces(c.ctx, rig.Query{Service: "cniscope", Operation: call})
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -54,13 +55,13 @@ func (c *cluster) web(name string) object {
 func (c *cluster) run(o object, done func(*pod) error) *pod {
 	c.Helper()
 	body, err := json.Marshal(o)
-	c.check(err)
+	harness.Check(c, err)
 	p := &pod{}
 	answer, err := c.api.do(c.ctx, "POST", "/api/v1/namespaces/"+o.text("metadata", "namespace")+"/pods", body)
-	c.check(err)
-	c.check(json.Unmarshal(answer.body, p))
+	harness.Check(c, err)
+	harness.Check(c, json.Unmarshal(answer.body, p))
 	path := p.path()
-	c.eventually(func() error {
+	harness.Eventually(c, func() error {
 		*p = pod{}
 		if err := c.api.get(c.ctx, path, p); err != nil {
 			return err
@@ -108,8 +109,8 @@ func ending(p *pod) (message string, ok bool) {
 func (c *cluster) remove(p *pod) {
 	c.Helper()
 	_, err := c.api.do(c.ctx, "DELETE", p.path(), nil)
-	c.check(err)
-	c.eventually(func() error {
+	harness.Check(c, err)
+	harness.Eventually(c, func() error {
 		err := c.api.get(c.ctx, p.path(), &pod{})
 		if err == nil {
 			return fmt.Errorf("pod %s is still there", p.Metadata.Name)
@@ -125,7 +126,7 @@ func (c *cluster) remove(p *pod) {
 func (c *cluster) log(p *pod) string {
 	c.Helper()
 	files, err := filepath.Glob(filepath.Join(c.podLogs, strings.Join([]string{p.Metadata.Namespace, p.Metadata.Name, p.Metadata.UID}, "_"), "*", "*.log"))
-	c.check(err)
+	harness.Check(c, err)
 	slices.Sort(files)
 	var all strings.Builder
 	for _, file := range files {
@@ -133,7 +134,7 @@ func (c *cluster) log(p *pod) string {
 		if errors.Is(err, os.ErrNotExist) {
 			continue // the pod is being removed
 		}
-		c.check(err)
+		harness.Check(c, err)
 		all.Write(text)
 	}
 	return all.String()
@@ -142,7 +143,7 @@ func (c *cluster) log(p *pod) string {
 // logged waits until a pod has logged a text.
 func (c *cluster) logged(p *pod, text string) {
 	c.Helper()
-	c.eventually(func() error {
+	harness.Eventually(c, func() error {
 		if all := c.log(p); !strings.Contains(all, text) {
 			return fmt.Errorf("pod %s has not logged %q:\n%s", p.Metadata.Name, text, all)
 		}

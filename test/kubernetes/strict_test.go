@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -28,7 +29,7 @@ func TestManifestPassesTheStrictDryRun(t *testing.T) {
 		}
 		if d.kind == "ConfigMap" {
 			var stored object
-			c.check(json.Unmarshal(got.body, &stored))
+			harness.Check(c, json.Unmarshal(got.body, &stored))
 			if _, err := config.Parse("cniscope.toml", []byte(stored.text("data", "cniscope.toml"))); err != nil {
 				t.Errorf("the options in the ConfigMap: %v", err)
 			}
@@ -40,7 +41,7 @@ func TestManifestPassesTheStrictDryRun(t *testing.T) {
 		}
 		if d.kind == "Namespace" { // the others can only be tried in it
 			_, err := c.api.do(c.ctx, "POST", d.path, d.yaml)
-			c.check(err)
+			harness.Check(c, err)
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // collector is where the relay sends on to. It notes how late containerd's spans come.
@@ -27,7 +29,7 @@ type collector struct {
 func collect(t *testing.T) *collector {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	harness.Check(t, err)
 	c := &collector{addr: l.Addr().String()}
 	s := grpc.NewServer()
 	coltracepb.RegisterTraceServiceServer(s, c)

@@ -9,14 +9,13 @@ package neighbours
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -33,15 +32,8 @@ func lasting(t *testing.T) time.Duration {
 		t.Skip("has bounds of time: make test-neighbours, as root")
 	}
 	d, err := time.ParseDuration(text)
-	check(t, err)
+	harness.Check(t, err)
 	return d
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // node is a containerd that exports its spans to the relay of a cniscope.
@@ -59,14 +51,14 @@ func newNode(t *testing.T, patience time.Duration) *node {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	n := &node{T: t, ctx: ctx, collector: collect(t), relay: free(t), metrics: free(t)}
+	n := &node{T: t, ctx: ctx, collector: collect(t), relay: harness.Address(t), metrics: harness.Address(t)}
 	tools, err := rig.Tools(filepath.Join("containerd-2.3", "containerd"))
-	check(t, err)
+	harness.Check(t, err)
 	n.rig, err = rig.Start(ctx, rig.Options{
 		Containerd: filepath.Join(tools, "containerd-2.3"), // the newest that needs the relay
 		Env:        []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + n.relay, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", fmt.Sprint("OTEL_BSP_SCHEDULE_DELAY=", delay.Milliseconds())},
 	})
-	check(t, err)
+	harness.Check(t, err)
 	t.Cleanup(func() {
 		if err := n.rig.Close(); err != nil {
 			t.Error(err)
@@ -74,7 +66,7 @@ func newNode(t *testing.T, patience time.Duration) *node {
 	})
 	n.scope, err = scope.Start(ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
 		"[metrics]\nlisten = %q\n[relay]\nlisten = %q\nupstream = \"http://%s\"\n", n.metrics, n.relay, n.collector.addr)})
-	check(t, err)
+	harness.Check(t, err)
 	t.Cleanup(func() {
 		if err := n.scope.Stop(); err != nil {
 			t.Error(err)
@@ -91,7 +83,7 @@ func newNode(t *testing.T, patience time.Duration) *node {
 func (n *node) settle() {
 	n.Helper()
 	for n.pod(); len(n.collector.times()) < n.pods; time.Sleep(50 * time.Millisecond) {
-		check(n.T, n.ctx.Err())
+		harness.Check(n.T, n.ctx.Err())
 	}
 }
 
@@ -102,24 +94,10 @@ func (n *node) pod() time.Duration {
 	began := time.Now()
 	id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint("web-", n.pods)})
 	took := time.Since(began)
-	check(n.T, err)
-	check(n.T, n.rig.StopPod(n.ctx, id))
-	check(n.T, n.rig.RemovePod(n.ctx, id))
+	harness.Check(n.T, err)
+	harness.Check(n.T, n.rig.StopPod(n.ctx, id))
+	harness.Check(n.T, n.rig.RemovePod(n.ctx, id))
 	return took
-}
-
-// free is an address where nobody listens, below the ports that connections are given.
-func free(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // quantile of times, which it sorts.

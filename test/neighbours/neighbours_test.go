@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -74,10 +76,10 @@ func besiege(ctx context.Context, addr string, all *sync.WaitGroup, connected, g
 // refused is what the relay says of whom it sent away.
 func (n *node) refused() (lines string) {
 	answer, err := http.Get("http://" + n.metrics + "/metrics")
-	check(n.T, err)
+	harness.Check(n.T, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	for line := range strings.Lines(string(body)) {
 		if strings.HasPrefix(line, "cniscope_relay_connections_refused_total") {
 			lines += line
@@ -183,7 +185,7 @@ func TestAStoppedCniscopeHoldsNoPod(t *testing.T) {
 	for range pods {
 		before = append(before, n.pod())
 	}
-	check(t, syscall.Kill(n.scope.PID(), syscall.SIGSTOP))
+	harness.Check(t, syscall.Kill(n.scope.PID(), syscall.SIGSTOP))
 	defer func() { _ = syscall.Kill(n.scope.PID(), syscall.SIGCONT) }()
 	for range pods {
 		stopped = append(stopped, n.pod())
@@ -195,7 +197,7 @@ func TestAStoppedCniscopeHoldsNoPod(t *testing.T) {
 	if first > usual+nriTimeout+promised || rest > usual+promised {
 		t.Error("pods waited for a cniscope that is stopped")
 	}
-	check(t, syscall.Kill(n.scope.PID(), syscall.SIGCONT))
+	harness.Check(t, syscall.Kill(n.scope.PID(), syscall.SIGCONT))
 	arrived := len(n.collector.times())
 	n.pod()
 	for give := time.Now().Add(30 * time.Second); len(n.collector.times()) <= arrived; time.Sleep(50 * time.Millisecond) {

@@ -109,7 +109,7 @@ const hostDropIns = "/etc/containerd/conf.d/*.toml"
 // own, as it would write it itself: drop-ins are to be proven against that. One
 // that cannot do so (1.7) gets version 2.
 func (r *Rig) writeConfig(ctx context.Context) error {
-	text := containerdConfig(r.paths, r.opts, r.metrics)
+	text := containerdConfig(r.paths, r.opts, r.metrics.Addr)
 	if err := os.WriteFile(r.config(), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write containerd's configuration: %w", err)
 	}

@@ -113,13 +113,3 @@ func mountOf(path string) (string, error) {
 	}
 	return best, nil
 }
-
-// freeAddress is a loopback address nobody listens on now.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}

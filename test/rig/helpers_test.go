@@ -17,16 +17,11 @@ import (
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 type attribute = *commonpb.KeyValue
-
-func fatal(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func needRig(t *testing.T) context.Context {
 	t.Helper()
@@ -53,8 +48,8 @@ func startRig(ctx context.Context, t *testing.T, o Options) *Rig {
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	begin := time.Now()
 	r, err := Start(ctx, o)
-	fatal(t, err)
-	t.Cleanup(func() { fatal(t, r.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, r.Close()) })
 	t.Logf("Start took %s", time.Since(begin).Round(time.Millisecond))
 	return r
 }
@@ -63,27 +58,15 @@ func startJaeger(ctx context.Context, t *testing.T) *Jaeger {
 	t.Helper()
 	needProgram(t, "jaeger")
 	j, err := StartJaeger(ctx, JaegerOptions{})
-	fatal(t, err)
-	t.Cleanup(func() { fatal(t, j.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, j.Close()) })
 	return j
-}
-
-// eventually waits for what another process does in its own time.
-func eventually(t *testing.T, ok func() error) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = ok(); err == nil {
-			return
-		}
-	}
-	t.Fatal(err)
 }
 
 func sharedParts(t *testing.T) []string {
 	t.Helper()
 	names, err := furniture()
-	fatal(t, err)
+	harness.Check(t, err)
 	return names
 }
 
@@ -98,21 +81,21 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 		}
 	}
 	processes, err := processesOf(dir)
-	fatal(t, err)
+	harness.Check(t, err)
 	for _, p := range processes {
 		add("process", p.String())
 	}
 	mounts, err := mountsBelow(dir)
-	fatal(t, err)
+	harness.Check(t, err)
 	add("mount", mounts...)
 	for _, pattern := range []string{dir, "/sys/class/net/" + bridgeName(n, "*"), "/sys/fs/cgroup/" + cgroupName(dir), "/sys/fs/cgroup/*/" + cgroupName(dir)} {
 		found, err := filepath.Glob(pattern)
-		fatal(t, err)
+		harness.Check(t, err)
 		add("file", found...)
 	}
 	for _, program := range []string{"iptables-save", "ip6tables-save"} {
 		save, err := exec.Command(program).Output()
-		fatal(t, err)
+		harness.Check(t, err)
 		for _, table := range parseTables(string(save)) {
 			for _, rule := range table.rules {
 				if within(rule, subnets(n)) {
@@ -122,7 +105,7 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 		}
 	}
 	tables, err := nftTables()
-	fatal(t, err)
+	harness.Check(t, err)
 	for _, line := range strings.Split(nftWithoutSubnets(tables, subnets(n)), "\n") {
 		if line != "" {
 			add("nft", line)
@@ -169,6 +152,6 @@ func count(spans []*tracepb.Span, name string) int {
 func addr(t *testing.T, text string) netip.Addr {
 	t.Helper()
 	a, err := netip.ParseAddr(text)
-	fatal(t, err)
+	harness.Check(t, err)
 	return a
 }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/cniscope/cniscope/test/port"
 )
 
 // JaegerOptions say where a Jaeger comes from.
@@ -31,9 +33,10 @@ type Jaeger struct {
 	client *http.Client
 
 	otlp, otlpHTTP, query, queryGRPC string // address:port
+	ports                            []*port.Port
 }
 
-// StartJaeger starts a Jaeger on free ports and returns once it takes spans and
+// StartJaeger starts a Jaeger on ports of its own and returns once it takes spans and
 // answers. The caller closes it. Errors wrap ErrNoTools if it was not built.
 func StartJaeger(ctx context.Context, opts JaegerOptions) (*Jaeger, error) {
 	if opts.Log == nil {
@@ -52,9 +55,11 @@ func StartJaeger(ctx context.Context, opts JaegerOptions) (*Jaeger, error) {
 	}
 	j := &Jaeger{place: place, binary: filepath.Join(opts.Tools, "jaeger"), client: &http.Client{Timeout: time.Minute}}
 	for _, address := range []*string{&j.otlp, &j.otlpHTTP, &j.query, &j.queryGRPC} {
-		if *address, err = freeAddress(); err != nil {
+		p, err := port.Reserve()
+		if err != nil {
 			return nil, errors.Join(err, j.Close())
 		}
+		*address, j.ports = p.Addr, append(j.ports, p)
 	}
 	config := strings.NewReplacer("{otlp}", j.otlp, "{otlp-http}", j.otlpHTTP, "{query}", j.query, "{query-grpc}", j.queryGRPC).Replace(jaegerConfig)
 	if err := os.WriteFile(j.config(), []byte(config), 0o600); err != nil {
@@ -98,6 +103,9 @@ func (j *Jaeger) Close() error {
 	}
 	j.daemon.kill9() // its memory is all it has: nothing to wait for
 	j.client.CloseIdleConnections()
+	for _, p := range j.ports {
+		p.Close()
+	}
 	err := j.place.release()
 	j.place = nil
 	return err

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestEveryRigHasAddressesOfItsOwn(t *testing.T) {
@@ -51,7 +53,7 @@ func TestWhoseRootLiesInTheRig(t *testing.T) {
 func TestAScriptHandsOnTheResultBefore(t *testing.T) {
 	const before = `{"cniVersion":"1.0.0","dns":{},"ips":[{"address":"10.0.0.2/16"}],"routes":[{"dst":"0.0.0.0/0"}]}`
 	path := filepath.Join(t.TempDir(), "plugin")
-	fatal(t, os.WriteFile(path, Script(`[ "$CNI_IFNAME" != bad ] || fail 7 "no such luck"`), 0o755))
+	harness.Check(t, os.WriteFile(path, Script(`[ "$CNI_IFNAME" != bad ] || fail 7 "no such luck"`), 0o755))
 	for _, c := range []struct{ name, command, ifname, stdin, want string }{
 		{"ADD", "ADD", "eth0", `{"cniVersion":"1.0.0","name":"n","prevResult":` + before + `,"type":"plugin"}`, before},
 		{"ADD with a runtime's configuration", "ADD", "eth0", `{"name":"n","prevResult":` + before + `,"runtimeConfig":{"mac":"a"},"type":"plugin"}`, before},
@@ -88,7 +90,7 @@ func TestJaegersAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			resources, err := decodeTraces([]byte(c.body))
-			fatal(t, err)
+			harness.Check(t, err)
 			spans := spansOf(resources)
 			if len(spans) != c.spans {
 				t.Fatalf("%d spans, not %d", len(spans), c.spans)

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/test/port"
 )
 
 // Rig is a private containerd.
@@ -24,7 +26,7 @@ type Rig struct {
 	opts    Options
 	place   *place
 	path    string // what goes in front of containerd's PATH
-	metrics string
+	metrics *port.Port
 	daemon  *daemon
 
 	conn     *grpc.ClientConn
@@ -123,7 +125,7 @@ func (r *Rig) furnish(ctx context.Context) error {
 			return fmt.Errorf("write the configuration of an NRI plugin: %w", err)
 		}
 	}
-	if r.metrics, err = freeAddress(); err != nil {
+	if r.metrics, err = port.Reserve(); err != nil {
 		return err
 	}
 	// Before the drop-ins: what containerd migrates includes them.
@@ -204,6 +206,9 @@ func (r *Rig) Close() error {
 	if r.conn != nil {
 		r.conn.Close()
 	}
+	if r.metrics != nil {
+		r.metrics.Close()
+	}
 	err := r.place.release()
 	r.place = nil
 	return err
@@ -226,7 +231,7 @@ func (r *Rig) Socket() string { return r.socket() }
 func (r *Rig) ContainerdLog() string { return r.containerdLog() }
 
 // MetricsURL is containerd's Prometheus endpoint.
-func (r *Rig) MetricsURL() string { return "http://" + r.metrics + "/v1/metrics" }
+func (r *Rig) MetricsURL() string { return "http://" + r.metrics.Addr + "/v1/metrics" }
 
 // NRISocket is where external NRI plugins connect.
 func (r *Rig) NRISocket() string { return r.nriSocket() }

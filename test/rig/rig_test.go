@@ -17,6 +17,8 @@ import (
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestContainerdsOwnSpansAreReadBackFromJaeger(t *testing.T) {
@@ -27,19 +29,19 @@ func TestContainerdsOwnSpansAreReadBackFromJaeger(t *testing.T) {
 	for i := range 3 {
 		begin := time.Now()
 		id, err := r.RunPod(ctx, PodOptions{Name: fmt.Sprintf("web-%d", i), HostPorts: []HostPort{{Host: int32(18080 + i), Container: 80}}})
-		fatal(t, err)
+		harness.Check(t, err)
 		t.Logf("RunPodSandbox took %s", time.Since(begin).Round(time.Millisecond))
 		ids = append(ids, id)
 
 		status, err := r.PodStatus(ctx, id)
-		fatal(t, err)
+		harness.Check(t, err)
 		if !r.Networks()[0].Subnet.Contains(addr(t, status.Status.Network.Ip)) {
 			t.Errorf("the pod's address is %s, the network's are %s", status.Status.Network.Ip, r.Networks()[0].Subnet)
 		}
 	}
 	want := []string{"cni.Setup", "cni.asynchAttach", "cni.setup_pod_network", "cri.sandbox.run"}
 	var spans []*tracepb.Span
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		found, err := j.FindTraces(ctx, Query{Service: "containerd", Operation: "cri.sandbox.run"})
 		spans = spansOf(found)
 		for _, name := range want {
@@ -58,13 +60,13 @@ func TestContainerdsOwnSpansAreReadBackFromJaeger(t *testing.T) {
 		}
 		// Its trace alone holds the networks: lo and eth0.
 		one, err := j.Traces(ctx, hex.EncodeToString(spans[run].TraceId))
-		fatal(t, err)
+		harness.Check(t, err)
 		if n := count(spansOf(one), "cni.asynchAttach"); n != 2 {
 			t.Errorf("the trace of sandbox %s has %d spans cni.asynchAttach, not 2", id, n)
 		}
 	}
-	fatal(t, r.StopPod(ctx, ids[0]))
-	fatal(t, r.RemovePod(ctx, ids[0]))
+	harness.Check(t, r.StopPod(ctx, ids[0]))
+	harness.Check(t, r.RemovePod(ctx, ids[0]))
 }
 
 func TestNothingIsLeft(t *testing.T) {
@@ -85,7 +87,7 @@ func TestNothingIsLeft(t *testing.T) {
 				r := startRig(ctx, t, Options{Networks: []Network{{Plugins: chain}}})
 				for i := range 2 {
 					_, err := r.RunPod(ctx, PodOptions{Name: fmt.Sprintf("web-%d", i), HostPorts: []HostPort{{Host: int32(18080 + i), Container: 80}}})
-					fatal(t, err)
+					harness.Check(t, err)
 				}
 				dir, n := r.dir, r.place.n
 				if left := leftovers(t, dir, n, before); len(left) == 0 {
@@ -94,7 +96,7 @@ func TestNothingIsLeft(t *testing.T) {
 				if crash {
 					r.Kill9Containerd()
 				}
-				fatal(t, r.Close())
+				harness.Check(t, r.Close())
 				if left := leftovers(t, dir, n, before); len(left) > 0 {
 					t.Errorf("left after Close:\n%s", strings.Join(left, "\n"))
 				}
@@ -111,25 +113,25 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 	owner.Env = append(os.Environ(), holdVariable+"=1")
 	owner.Stderr = os.Stderr
 	out, err := owner.StdoutPipe()
-	fatal(t, err)
-	fatal(t, owner.Start())
+	harness.Check(t, err)
+	harness.Check(t, owner.Start())
 	var rigDir, jaegerDir string
 	lines := bufio.NewScanner(out)
 	for rigDir == "" && lines.Scan() {
 		_, _ = fmt.Sscanf(lines.Text(), "held %s %s", &rigDir, &jaegerDir)
 	}
-	fatal(t, owner.Process.Kill())
+	harness.Check(t, owner.Process.Kill())
 	_ = owner.Wait()
 	if rigDir == "" {
 		t.Fatal("the owner did not come as far as holding a rig: see its error above")
 	}
 	before, err := processesOf(rigDir)
-	fatal(t, err)
+	harness.Check(t, err)
 	if names := fmt.Sprint(before); !strings.Contains(names, "containerd (") || strings.Count(names, "pause (") != 2 || !strings.Contains(names, "sleep") {
 		t.Errorf("alive after their owner: %v; expected containerd, two pauses and sleep among them", names)
 	}
 	groups, err := kubeletCgroups(rigDir)
-	fatal(t, err)
+	harness.Check(t, err)
 	if !slices.ContainsFunc(groups, cgroupExists) {
 		t.Errorf("%v: none of them exists", groups)
 	}
@@ -150,7 +152,7 @@ func TestTheNextStartSweepsWhatAKilledOwnerLeft(t *testing.T) {
 		}
 	}
 	n := r.place.n
-	fatal(t, r.Close())
+	harness.Check(t, r.Close())
 	if left := leftovers(t, rigDir, n, shared); len(left) > 0 {
 		t.Errorf("left after sweep and Close:\n%s", strings.Join(left, "\n"))
 	}
@@ -160,19 +162,19 @@ func TestContainerdComesBackWithItsPods(t *testing.T) {
 	ctx := needRig(t)
 	r := startRig(ctx, t, Options{})
 	id, err := r.RunPod(ctx, PodOptions{Name: "web"})
-	fatal(t, err)
+	harness.Check(t, err)
 	first := r.ContainerdPID()
 	r.Kill9Containerd()
-	fatal(t, r.RestartContainerd(ctx))
+	harness.Check(t, r.RestartContainerd(ctx))
 	if r.ContainerdPID() == first || r.ContainerdPID() == 0 {
 		t.Errorf("containerd's process id is %d, and was %d", r.ContainerdPID(), first)
 	}
 	status, err := r.PodStatus(ctx, id)
-	fatal(t, err)
+	harness.Check(t, err)
 	if status.Status.State.String() != "SANDBOX_READY" {
 		t.Errorf("the pod of before is %s", status.Status.State)
 	}
-	fatal(t, r.StopPod(ctx, id))
+	harness.Check(t, r.StopPod(ctx, id))
 }
 
 func TestScriptsInTheChain(t *testing.T) {
@@ -182,16 +184,16 @@ func TestScriptsInTheChain(t *testing.T) {
 		Plugins:  map[string][]byte{"note": Script(`echo "$CNI_COMMAND $CNI_IFNAME" >>"$HOME/note"`)},
 	})
 	id, err := r.RunPod(ctx, PodOptions{Name: "web", HostPorts: []HostPort{{Host: 18080, Container: 80}}})
-	fatal(t, err)
-	fatal(t, r.StopPod(ctx, id))
+	harness.Check(t, err)
+	harness.Check(t, r.StopPod(ctx, id))
 	note, err := os.ReadFile(filepath.Join(r.Dir(), "note"))
-	fatal(t, err)
+	harness.Check(t, err)
 	if string(note) != "ADD eth0\nDEL eth0\n" {
 		t.Errorf("the script noted %q", note)
 	}
 
-	fatal(t, r.AddPlugin("break", Script(`[ $CNI_COMMAND = DEL ] || fail 11 "try again"`)))
-	fatal(t, r.SetNetworks(ctx, Network{Plugins: []Plugin{Bridge(), Test("break")}}))
+	harness.Check(t, r.AddPlugin("break", Script(`[ $CNI_COMMAND = DEL ] || fail 11 "try again"`)))
+	harness.Check(t, r.SetNetworks(ctx, Network{Plugins: []Plugin{Bridge(), Test("break")}}))
 	if _, err := r.RunPod(ctx, PodOptions{Name: "broken"}); err == nil || !strings.Contains(err.Error(), "try again") {
 		t.Errorf("the failing plugin's pod: %v", err)
 	}
@@ -205,7 +207,7 @@ func TestJaegerComesBackOnTheSamePorts(t *testing.T) {
 		t.Error("it answers after SIGKILL")
 	}
 	otlp := j.OTLP()
-	fatal(t, j.Restart(ctx))
+	harness.Check(t, j.Restart(ctx))
 	if j.OTLP() != otlp {
 		t.Errorf("OTLP was at %s and is at %s", otlp, j.OTLP())
 	}
@@ -215,7 +217,7 @@ func TestContainerdServesMetrics(t *testing.T) {
 	ctx := needRig(t)
 	r := startRig(ctx, t, Options{})
 	answer, err := http.Get(r.MetricsURL())
-	fatal(t, err)
+	harness.Check(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("%s answered %s", r.MetricsURL(), answer.Status)
@@ -233,7 +235,7 @@ func TestADropInOfAnOlderVersionIsMerged(t *testing.T) {
 	}
 	// The rest of the configuration is still there.
 	_, err := r.RunPod(ctx, PodOptions{Name: "web"})
-	fatal(t, err)
+	harness.Check(t, err)
 }
 
 func TestPodsInParallelOnTwoRigs(t *testing.T) {

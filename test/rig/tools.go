@@ -3,14 +3,22 @@
 package rig
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 )
 
 // ErrNoTools says that the real parts have not been built yet.
-var ErrNoTools = errors.New("run `make tools` (containerd, runc, CNI plugins) or `make tools-jaeger` first")
+var ErrNoTools error = noTools{}
+
+type noTools struct{}
+
+func (noTools) Error() string {
+	return "run `make tools` (containerd, runc, CNI plugins) or `make tools-jaeger` first"
+}
+
+// NotBuilt has tests be skipped.
+func (noTools) NotBuilt() {}
 
 // Tools finds the folder of the real parts: test/tools/bin of the repository
 // that the working directory is in. It fails with ErrNoTools if one of the

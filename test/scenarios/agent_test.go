@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -36,15 +37,15 @@ func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 	for name, body := range map[string]string{
 		"Get-NetAdapter": fmt.Sprintf("sleep %f", slow.Seconds()), "ovs-vsctl": ":", "ovs-ofctl": ":", "conntrack": ":", "helperd": "exec sleep 45",
 	} {
-		check(s.T, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+		harness.Check(s.T, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	}
 	self, err := os.Executable()
-	check(s.T, err)
+	harness.Check(s.T, err)
 	a := &agent{cmd: exec.Command(self), ran: map[int]work{}, said: make(chan struct{})}
 	a.cmd.Args[0], a.cmd.Stderr = "agentd", os.Stderr
 	// The kernel's name of a process is that of its file.
 	named := filepath.Join(bin, "agentd")
-	check(s.T, os.Symlink(self, named))
+	harness.Check(s.T, os.Symlink(self, named))
 	a.cmd.Path = named
 	a.cmd.Env = append(os.Environ(), s.rig.Env(), where+"="+address, "CNISCOPE_AGENT_BIN="+bin, "CNISCOPE_AGENT_EVERY="+every.String())
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -52,8 +53,8 @@ func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 		a.cmd.Env = append(a.cmd.Env, "CNISCOPE_AGENT_EVERY=never")
 	}
 	out, err := a.cmd.StdoutPipe()
-	check(s.T, err)
-	check(s.T, a.cmd.Start())
+	harness.Check(s.T, err)
+	harness.Check(s.T, a.cmd.Start())
 	ready := make(chan struct{})
 	go func() {
 		defer close(a.said)
@@ -94,7 +95,7 @@ func through(address string) rig.Plugin {
 func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 	s := set(t, rig.Options{}, "[[slow.rule]]\ncommand = \"Get-Net*\"\nthreshold = \"100ms\"\n")
 	for network, address := range map[string]string{
-		"unix": "unix " + filepath.Join(t.TempDir(), "antrea.sock"), "tcp": "tcp 127.0.0.1:41859",
+		"unix": "unix " + filepath.Join(t.TempDir(), "antrea.sock"), "tcp": "tcp " + harness.Address(t),
 	} {
 		t.Run(network, func(t *testing.T) {
 			s := *s

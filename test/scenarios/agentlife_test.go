@@ -19,6 +19,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -156,7 +157,7 @@ func TestWhatElseAgentsDo(t *testing.T) {
 	})
 
 	// Helpers are followed for 30 s.
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		n := s.metric("cniscope_probe_processes")
 		if n != "0" {
 			return fmt.Errorf("%q processes are still followed", n)
@@ -173,10 +174,10 @@ func (s *scene) metric(name string) string {
 		s.Fatal("no metrics are served")
 	}
 	answer, err := http.Get("http://" + at[1] + "/metrics")
-	check(s.T, err)
+	harness.Check(s.T, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
 			return strings.TrimSpace(value)

@@ -2,13 +2,17 @@
 
 package scenarios
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
 
 // blamed checks that waits for locks link to the runs that had them: spans that are there,
 // or will be as soon as their operation is over, and some of them another pod's.
 func (s *scene) blamed() {
 	s.Helper()
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		all, err := s.read()
 		if err != nil {
 			return err

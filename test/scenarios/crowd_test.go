@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -32,7 +33,7 @@ func TestManyPodsThroughOneAgent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	check(t, errors.Join(errs...))
+	harness.Check(t, errors.Join(errs...))
 	var last *call
 	for i := range pods {
 		last = s.call(fmt.Sprint("crowd-", i))

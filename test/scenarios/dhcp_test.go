@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -50,10 +51,10 @@ func (s *scene) leases(n rig.Net) {
 func (s *scene) daemon(cmd *exec.Cmd) {
 	s.Helper()
 	out, err := os.CreateTemp(s.TempDir(), "")
-	check(s.T, err)
+	harness.Check(s.T, err)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), s.rig.Env())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	check(s.T, cmd.Start())
+	harness.Check(s.T, cmd.Start())
 	s.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -69,17 +70,17 @@ func (s *scene) daemon(cmd *exec.Cmd) {
 func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 	s := set(t, rig.Options{}, "")
 	const socket = "/run/cniscope-scenario/dhcp.sock" // as an operator names it: it is in what is said
-	check(t, os.MkdirAll(filepath.Dir(socket), 0o755))
+	harness.Check(t, os.MkdirAll(filepath.Dir(socket), 0o755))
 	t.Cleanup(func() { _ = os.Remove(socket) })
 	n := s.network("leased", rig.Bridge(rig.Conf{
 		"isGateway": false, "ipMasq": false, "ipam": rig.Conf{"type": "dhcp", "daemonSocketPath": socket},
 	}))
 	s.leases(n)
 	tools, err := rig.Tools("cni/dhcp")
-	check(t, err)
+	harness.Check(t, err)
 	daemon := exec.Command(filepath.Join(tools, "cni", "dhcp"), "daemon", "-socketpath", socket)
 	s.daemon(daemon)
-	s.eventually(func() error { _, err := os.Stat(socket); return err })
+	harness.Eventually(s, func() error { _, err := os.Stat(socket); return err })
 
 	call := s.add(rig.PodOptions{}, false)
 	call.accounted(t)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -19,7 +20,7 @@ import (
 func listen(t *testing.T, netns, address string) net.Listener {
 	t.Helper()
 	file, err := os.Open(netns)
-	check(t, err)
+	harness.Check(t, err)
 	defer file.Close()
 	type made struct {
 		net.Listener
@@ -36,7 +37,7 @@ func listen(t *testing.T, netns, address string) net.Listener {
 		done <- made{l, err}
 	}()
 	m := <-done
-	check(t, m.error)
+	harness.Check(t, m.error)
 	t.Cleanup(func() { m.Close() })
 	return m.Listener
 }
@@ -50,17 +51,17 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 	silent := s.add(rig.PodOptions{}, false)
 	for _, pod := range []string{"early", "late"} {
 		id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: pod})
-		check(t, err)
+		harness.Check(t, err)
 		if pod == "late" {
 			s.call(pod) // it has been sent
 		}
 		status, err := s.rig.PodStatus(s.ctx, id)
-		check(t, err)
+		harness.Check(t, err)
 		netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
 		c, err := net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String())
-		check(t, err)
+		harness.Check(t, err)
 		c.Close()
-		s.eventually(func() error {
+		harness.Eventually(s, func() error {
 			call := s.call(pod)
 			after := call.ms("cniscope.first_connection_ms")
 			for _, x := range call.below("first connection") {

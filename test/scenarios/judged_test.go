@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -50,7 +51,7 @@ func xtablesLock(rig.Net) string { return "/run/xtables.lock" }
 func legacyTables(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	for _, name := range []string{"iptables", "ip6tables"} {
-		check(t, os.Symlink("/usr/sbin/"+name+"-legacy", filepath.Join(dir, name)))
+		harness.Check(t, os.Symlink("/usr/sbin/"+name+"-legacy", filepath.Join(dir, name)))
 	}
 	return dir
 }
@@ -60,12 +61,12 @@ func legacyTables(t *testing.T) (dir string) {
 func TestReportsAreJudged(t *testing.T) {
 	path := legacyTables(t)
 	for name, body := range map[string]string{"powershell": "sleep 0.6", "Get-NetAdapter": "sleep 0.6"} {
-		check(t, os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+		harness.Check(t, os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	}
-	check(t, os.Symlink("/bin/sleep", filepath.Join(path, "watcher")))
+	harness.Check(t, os.Symlink("/bin/sleep", filepath.Join(path, "watcher")))
 	// iptables up to 1.8.7 does not wait for its lock unless it is told to.
 	old := t.TempDir()
-	check(t, os.WriteFile(filepath.Join(old, "iptables"), []byte("#!/bin/sh\nexec 9>/run/xtables.lock; flock -n 9 || exit 4\n"), 0o755))
+	harness.Check(t, os.WriteFile(filepath.Join(old, "iptables"), []byte("#!/bin/sh\nexec 9>/run/xtables.lock; flock -n 9 || exit 4\n"), 0o755))
 	onAdd := func(body string) []byte { return rig.Script(`if [ "$CNI_COMMAND" = ADD ]; then ` + body + "; fi") }
 	s := set(t, rig.Options{
 		Env: []string{"PATH=" + path + ":" + os.Getenv("PATH")},

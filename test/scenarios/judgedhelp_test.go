@@ -15,24 +15,25 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
 // taken has forty thousand addresses of a network in use.
 func taken(s *scene, n rig.Net) func() {
 	dir := filepath.Join(n.DataDir, n.Name)
-	check(s.T, os.MkdirAll(dir, 0o755))
+	harness.Check(s.T, os.MkdirAll(dir, 0o755))
 	for i := range 40_000 {
 		name := filepath.Join(dir, fmt.Sprintf("10.%d.%d.%d", 200+i>>16, i>>8&255, i&255))
-		check(s.T, os.WriteFile(name, []byte("somebody\r\neth0"), 0o600))
+		harness.Check(s.T, os.WriteFile(name, []byte("somebody\r\neth0"), 0o600))
 	}
-	return func() { check(s.T, os.RemoveAll(dir)) }
+	return func() { harness.Check(s.T, os.RemoveAll(dir)) }
 }
 
 // slowAPIServer takes half a second for each connection.
 func slowAPIServer(s *scene, _ rig.Net) func() {
 	l, err := net.Listen("tcp", apiServer)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -54,10 +55,10 @@ func busyAgent(s *scene, _ rig.Net) func() {
 func slowAgent(s *scene, _ rig.Net) func() { return answers(s, 800*time.Millisecond, http.StatusOK) }
 
 func answers(s *scene, after time.Duration, status int) func() {
-	check(s.T, os.MkdirAll(filepath.Dir(ciliumSocket), 0o755))
+	harness.Check(s.T, os.MkdirAll(filepath.Dir(ciliumSocket), 0o755))
 	_ = os.Remove(ciliumSocket)
 	l, err := net.Listen("unix", ciliumSocket)
-	check(s.T, err)
+	harness.Check(s.T, err)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(after)
 		w.WriteHeader(status)
@@ -99,7 +100,7 @@ const (
 
 // antrea runs an agent that asks for the adapters twice, a second each.
 func antrea(s *scene, _ rig.Net) func() {
-	check(s.T, os.MkdirAll(filepath.Dir(antreaSocket), 0o755))
+	harness.Check(s.T, os.MkdirAll(filepath.Dir(antreaSocket), 0o755))
 	_ = os.Remove(antreaSocket)
 	a := s.startAgent("unix "+antreaSocket, time.Second, 0)
 	return func() { _ = a.cmd.Process.Kill() }
@@ -108,7 +109,7 @@ func antrea(s *scene, _ rig.Net) func() {
 // hogRtnl makes a network namespace that takes the kernel long to take down, under rtnl, as
 // soon as the process in it is over.
 func hogRtnl(s *scene, _ rig.Net) func() {
-	check(s.T, os.MkdirAll(filepath.Dir(hogFile), 0o755))
+	harness.Check(s.T, os.MkdirAll(filepath.Dir(hogFile), 0o755))
 	var links strings.Builder
 	for i := range 60 {
 		fmt.Fprintf(&links, "link add d%d type bridge\n", i)
@@ -116,11 +117,11 @@ func hogRtnl(s *scene, _ rig.Net) func() {
 	hog := exec.Command("unshare", "-n", "sh", "-c", "ip -batch - >/dev/null && echo $$ && exec sleep 60")
 	hog.Stdin = strings.NewReader(links.String())
 	out, err := hog.StdoutPipe()
-	check(s.T, err)
-	check(s.T, hog.Start())
+	harness.Check(s.T, err)
+	harness.Check(s.T, hog.Start())
 	pid, err := bufio.NewReader(out).ReadString('\n')
-	check(s.T, err)
-	check(s.T, os.WriteFile(hogFile, []byte(pid), 0o600))
+	harness.Check(s.T, err)
+	harness.Check(s.T, os.WriteFile(hogFile, []byte(pid), 0o600))
 	return func() {
 		_ = hog.Process.Kill()
 		_ = hog.Wait()
@@ -138,7 +139,7 @@ func (s *scene) record() {
 	}
 	recorder := exec.Command(program, "record", file, "--overwrite", "--config", s.scope.Config())
 	recorder.Stderr = s.Output()
-	check(s.T, recorder.Start())
+	harness.Check(s.T, recorder.Start())
 	s.Cleanup(func() {
 		_ = recorder.Process.Signal(os.Interrupt)
 		_ = recorder.Wait()

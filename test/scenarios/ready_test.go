@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -15,10 +16,10 @@ import (
 // CNI folder meanwhile.
 func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 	s := set(t, rig.Options{Networks: []rig.Network{}}, "")
-	check(t, s.scope.WaitLog(s.ctx, "CNI networks", 1))
-	check(t, s.rig.SetNetworks(s.ctx, rig.Network{Name: "at-last", Plugins: []rig.Plugin{rig.Bridge()}}))
+	harness.Check(t, s.scope.WaitLog(s.ctx, "CNI networks", 1))
+	harness.Check(t, s.rig.SetNetworks(s.ctx, rig.Network{Name: "at-last", Plugins: []rig.Plugin{rig.Bridge()}}))
 	var outage *span
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		all, err := s.read()
 		for _, x := range all {
 			if x.Name == "node network not ready" {
@@ -43,7 +44,7 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 	if outage.took() <= 0 {
 		t.Errorf("it took %f ms", outage.took())
 	}
-	s.eventually(func() error { // and a pod has one now
+	harness.Eventually(s, func() error { // and a pod has one now
 		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
 		return err
 	})

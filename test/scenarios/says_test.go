@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -128,12 +129,12 @@ int main(void) {
 func TestAPluginThatReadsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	source, binary := filepath.Join(dir, "eager.c"), filepath.Join(dir, "eager")
-	check(t, os.WriteFile(source, []byte(eager), 0o600))
+	harness.Check(t, os.WriteFile(source, []byte(eager), 0o600))
 	if out, err := exec.Command("gcc", "-static", "-O2", "-o", binary, source).CombinedOutput(); err != nil {
 		t.Skipf("no static C here: %v\n%s", err, out)
 	}
 	plugin, err := os.ReadFile(binary)
-	check(t, err)
+	harness.Check(t, err)
 	s := set(t, rig.Options{Plugins: map[string][]byte{"eager": plugin}}, "[probe]\ndetail = \"always\"\n")
 	s.network("eager-ones", rig.Bridge(), rig.Test("eager"))
 	for range 20 {

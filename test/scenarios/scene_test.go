@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -61,9 +61,9 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	self, err := os.Executable()
-	check(t, err)
+	harness.Check(t, err)
 	binary, err := os.ReadFile(self)
-	check(t, err)
+	harness.Check(t, err)
 	if ro.Plugins == nil {
 		ro.Plugins = map[string][]byte{}
 	}
@@ -74,8 +74,8 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	s := &scene{T: t, ctx: ctx}
 	ro.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	s.rig, err = rig.Start(ctx, ro)
-	check(t, err)
-	t.Cleanup(func() { check(t, s.rig.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
 	s.spans = filepath.Join(s.rig.Dir(), "spans.jsonl")
 	if !strings.HasPrefix(toml, "[slow]") {
 		toml = "[slow]\ncall = \"1m\"\ncommand = \"1m\"\n" + toml
@@ -84,9 +84,9 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 		Program: program,
 		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n", s.spans) + toml,
 	})
-	check(t, err)
+	harness.Check(t, err)
 	t.Cleanup(func() {
-		check(t, s.scope.Stop())
+		harness.Check(t, s.scope.Stop())
 		if t.Failed() {
 			t.Logf("cniscope's log:\n%s", s.scope.LogText())
 		}
@@ -94,22 +94,12 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	return s
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if errors.Is(err, rig.ErrNoTools) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // network attaches the next pods to a network of these plugins, and waits until containerd
 // and cniscope know.
 func (s *scene) network(name string, chain ...rig.Plugin) rig.Net {
 	s.Helper()
-	check(s.T, s.rig.SetNetworks(s.ctx, rig.Network{Name: name, Plugins: chain}))
-	s.eventually(func() error {
+	harness.Check(s.T, s.rig.SetNetworks(s.ctx, rig.Network{Name: name, Plugins: chain}))
+	harness.Eventually(s, func() error {
 		for line := range strings.Lines(s.scope.LogText()) {
 			if strings.Contains(line, "CNI networks") && slices.Contains(strings.Fields(line), "networks="+name) {
 				return nil
@@ -130,8 +120,8 @@ func (s *scene) add(o rig.PodOptions, fails bool) *call {
 		s.Fatalf("pod %s: %v", o.Name, err)
 	}
 	if err == nil { // the next one may get its addresses
-		check(s.T, s.rig.StopPod(s.ctx, id))
-		check(s.T, s.rig.RemovePod(s.ctx, id))
+		harness.Check(s.T, s.rig.StopPod(s.ctx, id))
+		harness.Check(s.T, s.rig.RemovePod(s.ctx, id))
 	}
 	return s.call(o.Name)
 }
@@ -139,7 +129,7 @@ func (s *scene) add(o rig.PodOptions, fails bool) *call {
 // call waits for the ADD on eth0 of a pod.
 func (s *scene) call(pod string) (found *call) {
 	s.Helper()
-	s.eventually(func() error {
+	harness.Eventually(s, func() error {
 		all, err := s.read()
 		if err != nil {
 			return err
@@ -153,17 +143,6 @@ func (s *scene) call(pod string) (found *call) {
 		return fmt.Errorf("no CNI ADD of %s among %d spans", pod, len(all))
 	})
 	return found
-}
-
-func (s *scene) eventually(ok func() error) {
-	s.Helper()
-	var err error
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = ok(); err == nil {
-			return
-		}
-	}
-	s.Fatal(err)
 }
 
 // span is one span of the file. Attributes are texts, as a person would read them.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -44,10 +45,10 @@ func (c *call) accounted(t *testing.T) {
 // hold has a lock until the returned function is called.
 func hold(t *testing.T, path string) (free func()) {
 	t.Helper()
-	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	harness.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	check(t, err)
-	check(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+	harness.Check(t, err)
+	harness.Check(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	return func() { f.Close() }
 }
 
@@ -55,7 +56,7 @@ func hold(t *testing.T, path string) (free func()) {
 func TestWhatACallWaitsFor(t *testing.T) {
 	legacy := t.TempDir()
 	for _, name := range []string{"iptables", "ip6tables"} {
-		check(t, os.Symlink("/usr/sbin/"+name+"-legacy", filepath.Join(legacy, name)))
+		harness.Check(t, os.Symlink("/usr/sbin/"+name+"-legacy", filepath.Join(legacy, name)))
 	}
 	s := set(t, rig.Options{Env: []string{"PATH=" + legacy + ":" + os.Getenv("PATH")}}, "")
 	for _, c := range []struct {

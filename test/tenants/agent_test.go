@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The plugin of these tests hands its work to an agent, as Calico's, Antrea's and the AWS
@@ -201,22 +203,22 @@ func startAgent(t *testing.T, env string) *agent {
 	t.Helper()
 	dir := t.TempDir()
 	for name, body := range map[string]string{"ovs-vsctl": "sleep 0.1", "ovs-ofctl": ":", "iptables": ":"} {
-		check(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+		harness.Check(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	}
 	self, err := os.Executable()
-	check(t, err)
+	harness.Check(t, err)
 	named := filepath.Join(dir, "agentd")
-	check(t, os.Symlink(self, named))
+	harness.Check(t, os.Symlink(self, named))
 	a := &agent{path: filepath.Join(dir, "agent.sock"), abstract: "@" + dir, held: make(chan string, 1), ran: map[int]map[string]bool{}}
 	a.cmd = exec.Command(named, a.path, a.abstract, dir)
 	a.cmd.Stderr = os.Stderr
 	a.cmd.Env = append(os.Environ(), env)
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	a.in, err = a.cmd.StdinPipe()
-	check(t, err)
+	harness.Check(t, err)
 	out, err := a.cmd.StdoutPipe()
-	check(t, err)
-	check(t, a.cmd.Start())
+	harness.Check(t, err)
+	harness.Check(t, a.cmd.Start())
 	ready, said := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(said)

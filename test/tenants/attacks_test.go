@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -74,7 +75,7 @@ func TestOneAttack(t *testing.T) {
 			victims[name], all = p.sandbox, append(all, p)
 		}
 	}
-	check(t, n.stop())
+	harness.Check(t, n.stop())
 
 	by := map[string][]finding{}
 	for _, f := range append(n.recorded(), n.traced(all)...) {
@@ -123,10 +124,10 @@ func (n *node) served(name string, attack func() error) pod {
 		n.Errorf("the attack itself: %v", err)
 	}
 	n.victims = append(n.victims, heldPod{container, begin, time.Now()})
-	check(n.T, n.agent.goOn())
+	harness.Check(n.T, n.agent.goOn())
 	c := <-came
-	check(n.T, c.error)
-	check(n.T, n.leave(c.pod))
+	harness.Check(n.T, c.error)
+	harness.Check(n.T, n.leave(c.pod))
 	return c.pod
 }
 

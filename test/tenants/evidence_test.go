@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // finding is one thing that must not be.
@@ -152,7 +153,7 @@ func (n *node) recorded() (found []finding) {
 func (n *node) eachEvent(take func(time.Time, event.Event)) {
 	n.Helper()
 	r, err := record.Open(n.recording)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	defer r.Close()
 	clock := r.Header().Clock
 	for {
@@ -160,7 +161,7 @@ func (n *node) eachEvent(take func(time.Time, event.Event)) {
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		check(n.T, err)
+		harness.Check(n.T, err)
 		take(time.Unix(0, e.Time-clock.Mono+clock.Wall), e)
 	}
 }
@@ -194,7 +195,7 @@ func (x *span) start() time.Time {
 func (n *node) traces() map[string][]*span {
 	n.Helper()
 	file, err := os.Open(n.spans)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	defer file.Close()
 	all := map[string][]*span{}
 	lines := bufio.NewScanner(file)
@@ -205,12 +206,12 @@ func (n *node) traces() map[string][]*span {
 				ScopeSpans []struct{ Spans []json.RawMessage }
 			}
 		}
-		check(n.T, json.Unmarshal(lines.Bytes(), &request))
+		harness.Check(n.T, json.Unmarshal(lines.Bytes(), &request))
 		for _, rs := range request.ResourceSpans {
 			for _, ss := range rs.ScopeSpans {
 				for _, raw := range ss.Spans {
 					x := &span{raw: string(raw), attrs: map[string]string{}}
-					check(n.T, json.Unmarshal(raw, x))
+					harness.Check(n.T, json.Unmarshal(raw, x))
 					for _, a := range x.Attributes {
 						for _, value := range a.Value {
 							x.attrs[a.Key] = strings.Trim(string(value), `"`)
@@ -222,7 +223,7 @@ func (n *node) traces() map[string][]*span {
 			}
 		}
 	}
-	check(n.T, lines.Err())
+	harness.Check(n.T, lines.Err())
 	return all
 }
 

@@ -14,11 +14,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
 )
@@ -33,16 +33,6 @@ func TestMain(m *testing.M) {
 		os.Exit(serveAgent(os.Args[1], os.Args[2], os.Args[3]))
 	}
 	os.Exit(scope.Main(m, &program))
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if errors.Is(err, rig.ErrNoTools) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // node is a rig, a plugin and its agent, an API server, and a cniscope that writes both its
@@ -79,20 +69,20 @@ func newNode(t *testing.T, within time.Duration, toml string) *node {
 	t.Cleanup(cancel)
 	n := &node{T: t, ctx: ctx}
 	self, err := os.Executable()
-	check(t, err)
+	harness.Check(t, err)
 	binary, err := os.ReadFile(self)
-	check(t, err)
+	harness.Check(t, err)
 	n.rig, err = rig.Start(ctx, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge()}}},
 		Plugins:  map[string][]byte{"remote": binary},
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
-	check(t, err)
-	t.Cleanup(func() { check(t, n.rig.Close()) })
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, n.rig.Close()) })
 	n.build("hostile", hostileImage)
 	n.build("apiserver", apiImage)
 	n.known = filepath.Join(n.rig.Dir(), "known")
-	check(t, os.Mkdir(n.known, 0o755))
+	harness.Check(t, os.Mkdir(n.known, 0o755))
 	n.agent = startAgent(t, n.rig.Env())
 	n.startAPIServer()
 	n.network()
@@ -109,7 +99,7 @@ func (n *node) build(name, image string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		n.Fatalf("building %s: %v\n%s", name, err, out)
 	}
-	check(n.T, n.rig.ImportProgram(n.ctx, file, image))
+	harness.Check(n.T, n.rig.ImportProgram(n.ctx, file, image))
 }
 
 // startAPIServer starts one in a pod of its own: nobody is seen to answer there.
@@ -125,16 +115,16 @@ const apiPort = ":6443"
 func (n *node) serveAPI(k kind, o rig.ContainerOptions) pod {
 	n.Helper()
 	sandbox, err := n.rig.RunPod(n.ctx, k.PodOptions)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	status, err := n.rig.PodStatus(n.ctx, sandbox)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	o.Capabilities = k.capabilities
 	c, err := n.rig.RunContainer(n.ctx, sandbox, k.PodOptions, o)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	n.api, err = c.PID(n.ctx)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	n.apiPod = status.Status.Network.Ip + apiPort
-	n.eventually(func() error { return contains(c.Said(), "listening") })
+	harness.Eventually(n, func() error { return harness.Contains(c.Said(), "listening") })
 	return pod{k.Namespace, k.Name, sandbox}
 }
 
@@ -142,12 +132,12 @@ func (n *node) serveAPI(k kind, o rig.ContainerOptions) pod {
 func (n *node) network() {
 	n.Helper()
 	through, err := json.Marshal(conf{Unix: n.agent.path, Abstract: n.agent.abstract, TCP: n.agent.tcp, API: n.apiPod, Known: n.known})
-	check(n.T, err)
+	harness.Check(n.T, err)
 	c := rig.Conf{}
-	check(n.T, json.Unmarshal(through, &c))
+	harness.Check(n.T, json.Unmarshal(through, &c))
 	delete(c, "PrevResult")
 	c["type"] = "remote"
-	check(n.T, n.rig.SetNetworks(n.ctx, rig.Network{Plugins: []rig.Plugin{rig.Bridge(), rig.Use(c)}}))
+	harness.Check(n.T, n.rig.SetNetworks(n.ctx, rig.Network{Plugins: []rig.Plugin{rig.Bridge(), rig.Use(c)}}))
 }
 
 // observe starts cniscope, and a recording beside it.
@@ -157,36 +147,24 @@ func (n *node) observe(toml string) {
 	var err error
 	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
 		"[export.file]\npath = %q\nmax_bytes = \"4GiB\"\n[sampling]\nper_second = 0\n", n.spans) + toml})
-	check(n.T, err)
+	harness.Check(n.T, err)
 	beside := exec.Command(program, "record", n.recording, "--config", n.scope.Config())
 	beside.Stderr = n.Output()
-	check(n.T, beside.Start())
+	harness.Check(n.T, beside.Start())
 	n.stop = sync.OnceValue(func() error {
 		return errors.Join(beside.Process.Signal(os.Interrupt), beside.Wait(), n.scope.Stop())
 	})
 	n.Cleanup(func() {
-		check(n.T, n.stop())
+		harness.Check(n.T, n.stop())
 		if n.Failed() {
 			n.Logf("cniscope's log:\n%s", n.scope.LogText())
 		}
 	})
-	n.eventually(func() error {
+	harness.Eventually(n, func() error {
 		_, err := os.Stat(n.recording)
 		return err
 	})
-	check(n.T, n.scope.WaitLog(n.ctx, "CNI networks", 1))
-}
-
-// eventually waits for what another process does in its own time.
-func (n *node) eventually(ok func() error) {
-	n.Helper()
-	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = ok(); err == nil {
-			return
-		}
-	}
-	n.Fatal(err)
+	harness.Check(n.T, n.scope.WaitLog(n.ctx, "CNI networks", 1))
 }
 
 // pod is a pod that came: its sandbox, and whether it is one of the ordinary.
@@ -206,11 +184,4 @@ func (n *node) leave(p pod) error {
 		return err
 	}
 	return n.rig.RemovePod(n.ctx, p.sandbox)
-}
-
-func contains(text, what string) error {
-	if !strings.Contains(text, what) {
-		return fmt.Errorf("there is no %q in:\n%s", what, text)
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -23,11 +24,11 @@ func TestATenantThatIsCalledIsNotFollowed(t *testing.T) {
 			pods := []pod{tenant}
 			for i := range 3 {
 				p, err := n.come(ordinary, fmt.Sprintf("web-%06d", i))
-				check(t, err)
-				check(t, n.leave(p))
+				harness.Check(t, err)
+				harness.Check(t, n.leave(p))
 				pods = append(pods, p)
 			}
-			check(t, n.stop())
+			harness.Check(t, n.stop())
 			report(t, append(n.recorded(), n.traced(pods)...), 5)
 			all := n.traces()
 			for _, p := range pods[1:] {

@@ -14,6 +14,7 @@ import (
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -48,7 +49,7 @@ func TestTenants(t *testing.T) {
 	var pods []pod
 	var attackers []*rig.Container
 	first, err := n.come(ordinary, "web-0") // so that there is a victim
-	check(t, err)
+	harness.Check(t, err)
 	pods = append(pods, first)
 	for _, tenant := range tenants {
 		tenant.Namespace = theirs
@@ -56,7 +57,7 @@ func TestTenants(t *testing.T) {
 			fmt.Sprintf("-connections=%d", size.connections), fmt.Sprintf("-execs=%d", size.execs), fmt.Sprintf("-for=%s", size.within))
 		pods, attackers = append(pods, p), append(attackers, c)
 	}
-	check(t, n.leave(first))
+	harness.Check(t, n.leave(first))
 
 	begin := time.Now()
 	over := make(chan struct{})
@@ -72,7 +73,7 @@ func TestTenants(t *testing.T) {
 		}
 		t.Logf("tenant %s: %d connections (%d of them a victim's), %d execs; %d in vain", tenants[i].Name, p.Connections, p.Exact, p.Execs, p.Failed)
 	}
-	check(t, n.stop())
+	harness.Check(t, n.stop())
 
 	found := append(n.recorded(), n.traced(pods)...)
 	report(t, found, 5)
@@ -104,12 +105,12 @@ func (n *node) tenant(o rig.PodOptions, capabilities, env []string, args ...stri
 		env = append(slices.Clone(env), "MALLORY_HOST_NETWORK=yes") // see hostNetwork in hostile/main.go
 	}
 	id, err := n.rig.RunPod(n.ctx, o)
-	check(n.T, err)
+	harness.Check(n.T, err)
 	c, err := n.rig.RunContainer(n.ctx, id, o, rig.ContainerOptions{
 		Name: "bridge", Image: hostileImage, Args: append([]string{"/hostile"}, args...), Env: env,
 		Capabilities: capabilities, Mounts: map[string]string{n.known: "/known"},
 	})
-	check(n.T, err)
+	harness.Check(n.T, err)
 	return pod{o.Namespace, o.Name, id}, c
 }
 

@@ -1,0 +1,77 @@
+// Package harness holds what the tests of all packages need: an error that ends a test, a wait
+// for what another process does in its own time, an address to listen on, an OTLP backend.
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is when Eventually gives up. Only what never happens takes that long: a machine
+// with more to do than it can takes a few seconds for what an idle one does in a few
+// milliseconds.
+const patience = time.Minute
+
+// interval is how often Eventually asks.
+const interval = 5 * time.Millisecond
+
+// Check ends the test if err is not nil. One with a method NotBuilt, for a real part that `make`
+// has not built, skips it.
+func Check(t testing.TB, err error) {
+	t.Helper()
+	var missing interface{ NotBuilt() }
+	if errors.As(err, &missing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Root skips the test unless it runs as root.
+func Root(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a rig makes namespaces, mounts and links")
+	}
+}
+
+// Eventually waits until ok returns nil, and fails with the last error after a minute.
+func Eventually(t testing.TB, ok func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := ok()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("for %s: %v", patience, err)
+		}
+		time.Sleep(interval)
+	}
+}
+
+// Until waits until holds returns true, and fails by the name of what was waited for.
+func Until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	never := errors.New("never happened: " + what)
+	Eventually(t, func() error {
+		if holds() {
+			return nil
+		}
+		return never
+	})
+}
+
+// Contains returns an error that shows text unless it contains what.
+func Contains(text, what string) error {
+	if !strings.Contains(text, what) {
+		return fmt.Errorf("there is no %q in:\n%s", what, text)
+	}
+	return nil
+}
