@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/queue"
 )
 
 type file struct {
@@ -30,7 +32,7 @@ func NewFile(path string, maxBytes int64) Exporter { return &file{path, maxBytes
 func (e *file) Export(_ context.Context, spans []*tracepb.ResourceSpans) error {
 	data, err := JSONLines(spans)
 	if err != nil {
-		return &RejectedError{err}
+		return &queue.RejectedError{Err: err}
 	}
 	f, size, err := open(e.path)
 	if err != nil {

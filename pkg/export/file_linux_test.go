@@ -13,6 +13,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/queue"
 )
 
 // names reads a file of OTLP JSON lines as a consumer would, and returns the names
@@ -216,7 +218,7 @@ func TestAFullDiskLeavesNoHalfLines(t *testing.T) {
 func TestSpansThatCannotBeEncodedAreRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spans.json")
 	err := NewFile(path, 1<<20).Export(t.Context(), []*tracepb.ResourceSpans{{SchemaUrl: "\xff"}})
-	if r := (*RejectedError)(nil); !errors.As(err, &r) {
+	if r := (*queue.RejectedError)(nil); !errors.As(err, &r) {
 		t.Errorf("%v", err)
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"github.com/cniscope/cniscope/pkg/queue"
 )
 
 // OTLPOptions say where and how OTLP over gRPC is spoken. They are all there is:
@@ -105,7 +107,7 @@ func partial(ctx context.Context, method string, req, reply any, cc *grpc.Client
 	if p.GetRejectedSpans() <= 0 && p.GetErrorMessage() == "" {
 		return nil
 	}
-	return &PartialError{Spans: uint64(max(0, p.GetRejectedSpans())), Message: p.GetErrorMessage()}
+	return &queue.PartialError{Spans: uint64(max(0, p.GetRejectedSpans())), Message: p.GetErrorMessage()}
 }
 
 // classify says what an error of gRPC means for the spans.
@@ -114,7 +116,7 @@ func partial(ctx context.Context, method string, req, reply any, cc *grpc.Client
 // retried; of the others some are about these spans, and some about the endpoint
 // or our credentials: those somebody mends, and then what waited is wanted.
 func classify(err error) error {
-	if p := (*PartialError)(nil); errors.As(err, &p) {
+	if p := (*queue.PartialError)(nil); errors.As(err, &p) {
 		return p
 	}
 	s, ok := status.FromError(err)
@@ -124,14 +126,14 @@ func classify(err error) error {
 	after, told := retryDelay(s)
 	switch s.Code() {
 	case codes.InvalidArgument, codes.Internal, codes.Unknown, codes.FailedPrecondition, codes.AlreadyExists:
-		return &RejectedError{err}
+		return &queue.RejectedError{Err: err}
 	case codes.ResourceExhausted:
 		if !told { // a message that is too large, for one
-			return &RejectedError{err}
+			return &queue.RejectedError{Err: err}
 		}
 	}
 	if told {
-		return &ThrottledError{err, after}
+		return &queue.ThrottledError{Err: err, After: after}
 	}
 	return err
 }

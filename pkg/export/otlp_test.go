@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/cniscope/cniscope/pkg/queue"
 )
 
 func newOTLP(t *testing.T, o OTLPOptions) Exporter {
@@ -66,7 +68,7 @@ func TestOTLPArrivesOverEveryTransport(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.fails) {
 				t.Fatalf("got %v", err)
 			}
-			if r := (*RejectedError)(nil); errors.As(err, &r) {
+			if r := (*queue.RejectedError)(nil); errors.As(err, &r) {
 				t.Error("what somebody can mend would be dropped")
 			}
 		})
@@ -152,9 +154,9 @@ func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
 			}})
 			err := newOTLP(t, OTLPOptions{Endpoint: c.addr}).Export(t.Context(), operation("a"))
 			got := ""
-			var r *RejectedError
-			var th *ThrottledError
-			var p *PartialError
+			var r *queue.RejectedError
+			var th *queue.ThrottledError
+			var p *queue.PartialError
 			switch {
 			case errors.As(err, &r):
 				got = rejected

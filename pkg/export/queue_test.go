@@ -15,22 +15,24 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/cniscope/cniscope/pkg/queue"
 )
 
 // quick makes retries fast enough for a test.
-func quick(o QueueOptions) QueueOptions {
+func quick(o queue.Options) queue.Options {
 	o.Name, o.RetryFrom, o.RetryTo = "test", time.Millisecond, 20*time.Millisecond
 	return o
 }
 
-func newQueue(t *testing.T, e Exporter, o QueueOptions) *Queue {
+func newQueue(t *testing.T, e Exporter, o queue.Options) *Queue {
 	t.Helper()
 	q := NewQueue(e, quick(o))
 	t.Cleanup(func() { _, _ = q.Close(done()) })
 	return q
 }
 
-func newOTLPQueue(t *testing.T, addr string, o QueueOptions) *Queue {
+func newOTLPQueue(t *testing.T, addr string, o queue.Options) *Queue {
 	t.Helper()
 	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: addr, Timeout: patience})
 	if err != nil {
@@ -96,16 +98,16 @@ func (g *gate) Shutdown(context.Context) error { close(g.down); return nil }
 func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
 	addr := free(t)
 	var log logText
-	q := newOTLPQueue(t, addr, QueueOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	q := newOTLPQueue(t, addr, queue.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	want := operations(200)
 	enqueue(t, q, want...)
 	eventually(t, "some retries", func() bool { return q.Stats().Retries >= 5 })
-	if s := q.Stats(); s.FailingSince.IsZero() || !strings.Contains(s.LastError, "connection refused") || s.Waiting != 200 || s.Exported != 0 {
+	if s := q.Stats(); s.FailingSince.IsZero() || !strings.Contains(s.LastError, "connection refused") || s.Waiting != 200 || s.Sent != 0 {
 		t.Errorf("%+v", s)
 	}
 
 	c := listen(t, addr, &collector{})
-	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 200 })
+	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
 	if got := c.got(); !slices.Equal(got, want) {
 		t.Errorf("%d arrived: %q", len(got), got)
 	}
@@ -128,7 +130,7 @@ func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
 func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
 	var log logText
 	addr := free(t)
-	q := newOTLPQueue(t, addr, QueueOptions{Operations: 10, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	q := newOTLPQueue(t, addr, queue.Options{Items: 10, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	want := operations(10)
 	enqueue(t, q, want...)
 	eventually(t, "the endpoint is known to be bad", func() bool { return q.Stats().Retries >= 2 })
@@ -137,11 +139,11 @@ func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
 			t.Fatal("taken")
 		}
 	}
-	if s := q.Stats(); s.Dropped[Full] != 7 || s.Waiting != 10 {
+	if s := q.Stats(); s.Dropped[queue.Full] != 7 || s.Waiting != 10 {
 		t.Errorf("%+v", s)
 	}
 	c := listen(t, addr, &collector{})
-	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 10 })
+	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
 	if got := c.got(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -153,34 +155,34 @@ func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
 
 func TestTheQueueIsBoundedInBytes(t *testing.T) {
 	g := newGate()
-	q := newQueue(t, g, QueueOptions{Bytes: 10_000})
+	q := newQueue(t, g, queue.Options{Bytes: 10_000})
 	for q.Enqueue(operation(strings.Repeat("x", 1000))) {
 	}
-	if s := q.Stats(); s.WaitingBytes > 10_000 || s.WaitingBytes < 9_000 || s.Dropped[Full] != 1 {
+	if s := q.Stats(); s.WaitingBytes > 10_000 || s.WaitingBytes < 9_000 || s.Dropped[queue.Full] != 1 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
-	q := newQueue(t, newGate(), QueueOptions{Bytes: 100 << 20})
-	if q.Enqueue(operation(strings.Repeat("x", maxOperation))) || q.Enqueue(operation("\xff")) {
+	q := newQueue(t, newGate(), queue.Options{Bytes: 100 << 20})
+	if q.Enqueue(operation(strings.Repeat("x", queue.MaxItem))) || q.Enqueue(operation("\xff")) {
 		t.Error("taken")
 	}
-	if s := q.Stats(); s.Dropped[TooLarge] != 1 || s.Dropped[Invalid] != 1 || s.Waiting != 0 {
+	if s := q.Stats(); s.Dropped[queue.TooLarge] != 1 || s.Dropped[queue.Invalid] != 1 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestRequestsAreBoundedInBytes(t *testing.T) {
 	g := newGate()
-	q := newQueue(t, g, QueueOptions{})
+	q := newQueue(t, g, queue.Options{})
 	enqueue(t, q, "first")
 	<-g.arrived // while it is on its way, others gather
-	big := strings.Repeat("x", maxRequest/3)
+	big := strings.Repeat("x", queue.MaxRequest/3)
 	for range 4 {
 		enqueue(t, q, big)
 	}
-	enqueue(t, q, strings.Repeat("y", maxRequest+1), "last")
+	enqueue(t, q, strings.Repeat("y", queue.MaxRequest+1), "last")
 	g.answer <- nil
 	for i, want := range []int{2, 2, 1, 1} {
 		if got := <-g.arrived; len(got) != want {
@@ -188,7 +190,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 		}
 		g.answer <- nil
 	}
-	eventually(t, "all is counted", func() bool { return q.Stats().Exported == 7 })
+	eventually(t, "all is counted", func() bool { return q.Stats().Sent == 7 })
 }
 
 func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
@@ -199,7 +201,7 @@ func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 		}
 		return nil, nil
 	}})
-	q := newQueue(t, g, QueueOptions{})
+	q := newQueue(t, g, queue.Options{})
 	enqueue(t, q, "blocker")
 	<-g.arrived
 	all := operations(100)
@@ -210,12 +212,12 @@ func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 	}
 	q.SetExporter(e)
 	g.answer <- nil
-	eventually(t, "all is settled", func() bool { s := q.Stats(); return s.Exported+s.Lost() == 101 })
+	eventually(t, "all is settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 101 })
 	if got := c.got(); !slices.Equal(got, slices.Delete(slices.Clone(all), 37, 38)) {
 		t.Errorf("%q", got)
 	}
 	s := q.Stats()
-	if s.Dropped[Rejected] != 1 || s.Retries != 0 || !s.FailingSince.IsZero() {
+	if s.Dropped[queue.Rejected] != 1 || s.Retries != 0 || !s.FailingSince.IsZero() {
 		t.Errorf("%+v", s)
 	}
 	if !strings.Contains(s.LastError, `bad\x1b[31m span`) {
@@ -227,9 +229,9 @@ func TestSpansRefusedInPartAreCounted(t *testing.T) {
 	c := listen(t, "127.0.0.1:0", &collector{answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
 		return &coltracepb.ExportTracePartialSuccess{RejectedSpans: 3, ErrorMessage: "too old"}, nil
 	}})
-	q := newOTLPQueue(t, c.addr, QueueOptions{})
+	q := newOTLPQueue(t, c.addr, queue.Options{})
 	enqueue(t, q, "a")
-	eventually(t, "it is settled", func() bool { return q.Stats().Exported == 1 })
+	eventually(t, "it is settled", func() bool { return q.Stats().Sent == 1 })
 	if s := q.Stats(); s.RefusedSpans != 3 || s.Retries != 0 || !strings.Contains(s.LastError, "too old") {
 		t.Errorf("%+v", s)
 	}
@@ -251,9 +253,9 @@ func (b *broken) Shutdown(context.Context) error { panic("oops again") }
 
 func TestAPanicCostsOneOperation(t *testing.T) {
 	var log logText
-	q := newQueue(t, &broken{}, QueueOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	q := newQueue(t, &broken{}, queue.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	enqueue(t, q, "a", "bad", "b", "bad", "c")
-	eventually(t, "all is settled", func() bool { s := q.Stats(); return s.Exported == 3 && s.Dropped[Panicked] == 2 })
+	eventually(t, "all is settled", func() bool { s := q.Stats(); return s.Sent == 3 && s.Dropped[queue.Panicked] == 2 })
 	if s := q.Stats(); s.Panics < 2 {
 		t.Errorf("%+v", s)
 	}
@@ -267,7 +269,7 @@ func TestAPanicCostsOneOperation(t *testing.T) {
 
 func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
 	c := listen(t, "127.0.0.1:0", &collector{})
-	q := newOTLPQueue(t, free(t), QueueOptions{})
+	q := newOTLPQueue(t, free(t), queue.Options{})
 	enqueue(t, q, operations(5)...)
 	eventually(t, "a retry", func() bool { return q.Stats().Retries > 0 })
 	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: c.addr, Timeout: patience})
@@ -275,7 +277,7 @@ func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.SetExporter(e)
-	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 5 })
+	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 5 })
 	if got := c.got(); !slices.Equal(got, operations(5)) {
 		t.Errorf("%q", got)
 	}
@@ -283,7 +285,7 @@ func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
 
 func TestTheExporterBeforeEndsAfterItsLastExport(t *testing.T) {
 	first, second := newGate(), newGate()
-	q := newQueue(t, first, QueueOptions{})
+	q := newQueue(t, first, queue.Options{})
 	enqueue(t, q, "a")
 	<-first.arrived
 	q.SetExporter(second)
@@ -302,7 +304,7 @@ func TestTheExporterBeforeEndsAfterItsLastExport(t *testing.T) {
 }
 
 func TestWithoutAnExporterNothingIsKeptOrCounted(t *testing.T) {
-	q := newQueue(t, nil, QueueOptions{})
+	q := newQueue(t, nil, queue.Options{})
 	if q.Enqueue(operation("a")) || q.Stats().Lost() != 0 {
 		t.Errorf("%+v", q.Stats())
 	}
@@ -314,7 +316,7 @@ func TestWithoutAnExporterNothingIsKeptOrCounted(t *testing.T) {
 	g.answer <- errors.New("not now")
 	<-g.down
 	eventually(t, "what waited is dropped", func() bool { return q.Stats().Waiting == 0 })
-	if s := q.Stats(); s.Dropped[SwitchedOff] == 0 || !s.FailingSince.IsZero() {
+	if s := q.Stats(); s.Dropped[queue.SwitchedOff] == 0 || !s.FailingSince.IsZero() {
 		t.Errorf("%+v", s)
 	}
 }
@@ -322,12 +324,12 @@ func TestWithoutAnExporterNothingIsKeptOrCounted(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Run("delivers what waits", func(t *testing.T) {
 		c := listen(t, "127.0.0.1:0", &collector{})
-		q := newOTLPQueue(t, c.addr, QueueOptions{})
+		q := newOTLPQueue(t, c.addr, queue.Options{})
 		enqueue(t, q, operations(50)...)
 		if n, err := q.Close(soon(t)); n != 0 || err != nil || len(c.got()) != 50 {
 			t.Errorf("%d undelivered, %v, %d arrived", n, err, len(c.got()))
 		}
-		if q.Enqueue(operation("late")) || q.Stats().Dropped[Closed] != 1 {
+		if q.Enqueue(operation("late")) || q.Stats().Dropped[queue.Closed] != 1 {
 			t.Errorf("%+v", q.Stats())
 		}
 		if n, err := q.Close(soon(t)); n != 0 || err != nil {
@@ -335,19 +337,19 @@ func TestClose(t *testing.T) {
 		}
 	})
 	t.Run("says what a dead endpoint left behind", func(t *testing.T) {
-		q := newOTLPQueue(t, free(t), QueueOptions{})
+		q := newOTLPQueue(t, free(t), queue.Options{})
 		enqueue(t, q, operations(50)...)
 		eventually(t, "a retry", func() bool { return q.Stats().Retries > 0 })
 		if n, err := q.Close(done()); n != 50 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
-		if s := q.Stats(); s.Dropped[Closed] != 50 || s.Waiting != 0 {
+		if s := q.Stats(); s.Dropped[queue.Closed] != 50 || s.Waiting != 0 {
 			t.Errorf("%+v", s)
 		}
 	})
 	t.Run("does not wait for the next retry", func(t *testing.T) {
 		g := newGate()
-		q := NewQueue(g, QueueOptions{RetryFrom: time.Hour, RetryTo: 2 * time.Hour})
+		q := NewQueue(g, queue.Options{RetryFrom: time.Hour, RetryTo: 2 * time.Hour})
 		enqueue(t, q, "a")
 		<-g.arrived
 		g.answer <- errors.New("not now")
@@ -362,7 +364,7 @@ func TestClose(t *testing.T) {
 	})
 	t.Run("cuts off an export in progress", func(t *testing.T) {
 		g := newGate()
-		q := NewQueue(g, quick(QueueOptions{}))
+		q := NewQueue(g, quick(queue.Options{}))
 		enqueue(t, q, "a")
 		<-g.arrived
 		if n, err := q.Close(done()); n != 1 || err != nil {
@@ -372,7 +374,7 @@ func TestClose(t *testing.T) {
 	})
 	t.Run("leaves an exporter that does not stop", func(t *testing.T) {
 		s := &stubborn{entered: make(chan struct{}), leave: make(chan struct{})}
-		q := NewQueue(s, quick(QueueOptions{}))
+		q := NewQueue(s, quick(queue.Options{}))
 		enqueue(t, q, "a")
 		<-s.entered
 		n, err := q.Close(done())
@@ -380,7 +382,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 		close(s.leave)
-		<-q.done // it must not stumble over the emptied queue
+		_, _ = q.Close(soon(t)) // it must not stumble over the emptied queue
 	})
 }
 
@@ -406,7 +408,7 @@ func TestEveryOperationIsAccountedFor(t *testing.T) {
 		}
 		return nil, nil
 	}})
-	q := newOTLPQueue(t, c.addr, QueueOptions{Operations: 50})
+	q := newOTLPQueue(t, c.addr, queue.Options{Items: 50})
 	const each, all = 250, 4 * 250
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -420,10 +422,10 @@ func TestEveryOperationIsAccountedFor(t *testing.T) {
 	wg.Wait()
 	undelivered, err := q.Close(soon(t))
 	s := q.Stats()
-	if err != nil || undelivered != 0 || s.Exported+s.Lost() != all || uint64(len(c.got())) != s.Exported {
+	if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(c.got())) != s.Sent {
 		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(c.got()), s)
 	}
-	if names := c.got(); len(slices.Compact(names)) != int(s.Exported) {
+	if names := c.got(); len(slices.Compact(names)) != int(s.Sent) {
 		t.Error("some arrived twice")
 	}
 }

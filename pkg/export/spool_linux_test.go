@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
@@ -51,20 +52,20 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 	addr, dir := free(t), t.TempDir()
 	want := operations(200)
 	// The memory holds few; the spool many.
-	q := newOTLPQueue(t, addr, QueueOptions{Operations: 20, Spool: newSpool(t, dir)})
+	q := newOTLPQueue(t, addr, queue.Options{Items: 20, Spool: newSpool(t, dir)})
 	for i, name := range want[:150] {
 		enqueue(t, q, name)
 		stored(t, q, uint64(i+1))
 	}
 	eventually(t, "some retries", func() bool { return q.Stats().Retries >= 3 })
-	if s := q.Stats(); s.Waiting != 0 || s.Spool.Waiting == 0 || s.Exported != 0 || s.Lost() != 0 {
+	if s := q.Stats(); s.Waiting != 0 || s.Spool.Waiting == 0 || s.Sent != 0 || s.Lost() != 0 {
 		t.Errorf("%+v", s)
 	}
 
-	q = newOTLPQueue(t, addr, QueueOptions{Operations: 50, Spool: restart(t, q, dir)})
+	q = newOTLPQueue(t, addr, queue.Options{Items: 50, Spool: restart(t, q, dir)})
 	enqueue(t, q, want[150:]...)
 	c := listen(t, addr, &collector{})
-	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 200 })
+	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
 	if got := c.got(); !slices.Equal(got, want) {
 		t.Errorf("%d arrived: %q", len(got), got)
 	}
@@ -72,9 +73,9 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	q = newOTLPQueue(t, addr, QueueOptions{Spool: restart(t, q, dir)})
+	q = newOTLPQueue(t, addr, queue.Options{Spool: restart(t, q, dir)})
 	enqueue(t, q, "one more")
-	eventually(t, "it arrived", func() bool { return q.Stats().Exported == 1 })
+	eventually(t, "it arrived", func() bool { return q.Stats().Sent == 1 })
 	if got := len(c.got()); got != 201 {
 		t.Errorf("%d arrived", got)
 	}
@@ -88,10 +89,10 @@ func TestARefusedOperationIsPassedOver(t *testing.T) {
 		return nil, nil
 	}})
 	dir := t.TempDir()
-	q := newOTLPQueue(t, c.addr, QueueOptions{Spool: newSpool(t, dir)})
+	q := newOTLPQueue(t, c.addr, queue.Options{Spool: newSpool(t, dir)})
 	enqueue(t, q, operations(100)...)
-	eventually(t, "all are settled", func() bool { s := q.Stats(); return s.Exported+s.Lost() == 100 })
-	if s := q.Stats(); s.Dropped[Rejected] != 1 || s.Spool.Waiting != 0 {
+	eventually(t, "all are settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 100 })
+	if s := q.Stats(); s.Dropped[queue.Rejected] != 1 || s.Spool.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
 	if got := c.got(); len(got) != 99 || len(slices.Compact(got)) != 99 {
@@ -106,7 +107,7 @@ func TestARefusedOperationIsPassedOver(t *testing.T) {
 // endpoint comes is sent there.
 func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	dir := t.TempDir()
-	q := newQueue(t, nil, QueueOptions{Spool: newSpool(t, dir)})
+	q := newQueue(t, nil, queue.Options{Spool: newSpool(t, dir)})
 	want := operations(10)
 	enqueue(t, q, want...)
 	stored(t, q, 10)
@@ -119,7 +120,7 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.SetExporter(e)
-	eventually(t, "all arrived", func() bool { return q.Stats().Exported == 10 })
+	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
 	q.SetExporter(nil)
 	enqueue(t, q, "later")
 	stored(t, q, 11)
@@ -136,7 +137,7 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 
 func TestCloseDeliversWhatIsSpooled(t *testing.T) {
 	c := listen(t, "127.0.0.1:0", &collector{})
-	q := newOTLPQueue(t, c.addr, QueueOptions{Spool: newSpool(t, t.TempDir())})
+	q := newOTLPQueue(t, c.addr, queue.Options{Spool: newSpool(t, t.TempDir())})
 	enqueue(t, q, operations(500)...)
 	if n, err := q.Close(soon(t)); n != 0 || err != nil || len(c.got()) != 500 {
 		t.Errorf("%d undelivered, %v, %d arrived", n, err, len(c.got()))
@@ -153,17 +154,17 @@ func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	addr := free(t)
-	q := newOTLPQueue(t, addr, QueueOptions{Operations: 200, Spool: s})
+	q := newOTLPQueue(t, addr, queue.Options{Items: 200, Spool: s})
 	for i := range 200 {
 		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
 	}
 	stored(t, q, 200)
-	lost := q.Stats().Dropped[SpoolFull]
+	lost := q.Stats().Dropped[queue.SpoolFull]
 	if lost == 0 {
 		t.Errorf("%+v", q.Stats())
 	}
 	c := listen(t, addr, &collector{})
-	eventually(t, "the rest arrived", func() bool { return q.Stats().Exported == 200-lost })
+	eventually(t, "the rest arrived", func() bool { return q.Stats().Sent == 200-lost })
 	if got := c.got(); len(got) != 200-int(lost) || got[len(got)-1][:3] != "199" {
 		t.Errorf("%d arrived", len(got))
 	}
@@ -171,7 +172,7 @@ func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
 
 func TestADamagedOperationIsCountedAndPassedOver(t *testing.T) {
 	addr, dir := free(t), t.TempDir()
-	q := newOTLPQueue(t, addr, QueueOptions{Spool: newSpool(t, dir)})
+	q := newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir)})
 	enqueue(t, q, operations(10)...)
 	stored(t, q, 10)
 	if n, err := q.Close(done()); n != 0 || err != nil {
@@ -194,10 +195,10 @@ func TestADamagedOperationIsCountedAndPassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	q = newOTLPQueue(t, addr, QueueOptions{Spool: newSpool(t, dir)})
+	q = newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir)})
 	c := listen(t, addr, &collector{})
-	eventually(t, "the rest arrived", func() bool { return q.Stats().Exported == 8 })
-	if got := c.got(); slices.Contains(got, "operation 00X") || q.Stats().Dropped[Damaged] != 2 {
+	eventually(t, "the rest arrived", func() bool { return q.Stats().Sent == 8 })
+	if got := c.got(); slices.Contains(got, "operation 00X") || q.Stats().Dropped[queue.Damaged] != 2 {
 		t.Errorf("%q, %+v", got, q.Stats())
 	}
 }
@@ -210,7 +211,7 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	var log logText
 	addr := free(t)
-	q := newOTLPQueue(t, addr, QueueOptions{Spool: newSpool(t, dir), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	q := newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	const all = 200
 	for i := range all {
 		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
@@ -220,7 +221,7 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	c := listen(t, addr, &collector{})
-	eventually(t, "all arrived", func() bool { return q.Stats().Exported == all })
+	eventually(t, "all arrived", func() bool { return q.Stats().Sent == all })
 	if got := c.got(); len(slices.Compact(got)) != all {
 		t.Errorf("%d arrived", len(got))
 	}
@@ -248,7 +249,7 @@ func TestAnExportThatFailsOverTheSpoolIsAccountedFor(t *testing.T) {
 		}
 		return nil, nil
 	}})
-	q := newOTLPQueue(t, c.addr, QueueOptions{Operations: 50, Spool: newSpool(t, t.TempDir())})
+	q := newOTLPQueue(t, c.addr, queue.Options{Items: 50, Spool: newSpool(t, t.TempDir())})
 	const each, all = 250, 4 * 250
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -262,17 +263,17 @@ func TestAnExportThatFailsOverTheSpoolIsAccountedFor(t *testing.T) {
 	wg.Wait()
 	undelivered, err := q.Close(soon(t))
 	s := q.Stats()
-	if err != nil || undelivered != 0 || s.Exported+s.Lost() != all || uint64(len(c.got())) != s.Exported || s.Exported != s.Spooled {
+	if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(c.got())) != s.Sent || s.Sent != s.Spooled {
 		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(c.got()), s)
 	}
-	if names := c.got(); len(slices.Compact(names)) != int(s.Exported) {
+	if names := c.got(); len(slices.Compact(names)) != int(s.Sent) {
 		t.Error("some arrived twice")
 	}
 }
 
 func TestASpoolThatIsGoneIsNoEnd(t *testing.T) {
 	g := newGate()
-	q := newQueue(t, g, QueueOptions{Spool: newSpool(t, t.TempDir())})
+	q := newQueue(t, g, queue.Options{Spool: newSpool(t, t.TempDir())})
 	if err := q.Spool.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +284,7 @@ func TestASpoolThatIsGoneIsNoEnd(t *testing.T) {
 	g.answer <- errors.New("not now")
 	<-g.arrived
 	g.answer <- nil
-	eventually(t, "it is settled", func() bool { return q.Stats().Exported == 1 })
+	eventually(t, "it is settled", func() bool { return q.Stats().Sent == 1 })
 	if s := q.Stats(); s.Unspooled != 1 || s.Lost() != 0 {
 		t.Errorf("%+v", s)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/relay"
 	"github.com/cniscope/cniscope/pkg/runtime"
@@ -47,17 +48,17 @@ func busy() Snapshot {
 		Timeline: timeline.Stats{Late: 3, Refused: 1, Orphaned: 2},
 		Readings: slices.Concat(
 			meter.ByReason("log_lines_lost_total", "Log lines that were not written: too many of one text, or a reader that does not keep up.", map[string]uint64{"limit": 3, "reader": 0}, nil),
-			export.Stats{
-				Name: "otlp", Waiting: 7, WaitingBytes: 7000, Exported: 40, Retries: 5, RefusedSpans: 2, Dropped: map[export.Reason]uint64{export.Full: 4}, FailingSince: now.Add(-time.Minute),
+			export.Readings(queue.Stats{
+				Name: "otlp", Waiting: 7, WaitingBytes: 7000, Sent: 40, Retries: 5, RefusedSpans: 2, Dropped: map[queue.Reason]uint64{queue.Full: 4}, FailingSince: now.Add(-time.Minute),
 				Spool: &spool.Stats{Bytes: 9000, Waiting: 5000}, Spooled: 46, Unspooled: 1,
-			}.Readings(now),
-			export.Stats{Name: "file", Exported: 47}.Readings(now),
+			}, now),
+			export.Readings(queue.Stats{Name: "file", Sent: 47}, now),
 			probe.NewSource(probe.Options{}, nil).Stats().Readings,
 			probe.Stats{Tracked: 9, LongEnvironment: 1, Programs: map[string]probe.ProgramStats{
 				"exec": {Runs: 1000, Time: 2 * time.Millisecond}, "fork": {},
 			}}.Readings(),
-			relay.Counts{Received: 9, Told: 12, Malformed: 1, Refused: map[relay.Refusal]uint64{relay.Stranger: 8, relay.NoRuntime: 1}, Forwarding: relay.Forwarding{
-				Waiting: 2, WaitingBytes: 900, Forwarded: 6, Retries: 3, Dropped: map[relay.Reason]uint64{relay.Full: 1},
+			relay.Counts{Received: 9, Told: 12, Malformed: 1, Refused: map[relay.Refusal]uint64{relay.Stranger: 8, relay.NoRuntime: 1}, Stats: queue.Stats{
+				Waiting: 2, WaitingBytes: 900, Sent: 6, Retries: 3, Dropped: map[queue.Reason]uint64{queue.Full: 1},
 			}}.Readings(),
 			nri.Counts{Sessions: 2, Received: 30, Handler: nri.Times{Max: 80 * time.Microsecond}}.Readings(),
 		),

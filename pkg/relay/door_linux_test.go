@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/queue"
 )
 
 // strangerTo is the relay's address in the environment of another process on the node, and
@@ -186,7 +188,7 @@ func TestALoopOverAnotherRelayEnds(t *testing.T) {
 		t.Fatalf("answered %d", code)
 	}
 	eventually(t, "the second has refused it", func() bool { return second.Counts().Looped == 1 })
-	eventually(t, "it is given up", func() bool { return first.Counts().Dropped[Refused] == 1 })
+	eventually(t, "it is given up", func() bool { return first.Counts().Dropped[queue.Rejected] == 1 })
 	if s := second.Counts(); s.Received != 0 || first.Counts().Received != 1 {
 		t.Errorf("%+v", s)
 	}

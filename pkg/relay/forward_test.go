@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/queue"
 )
 
 // send posts n requests of one span each, which must all be answered well.
@@ -33,7 +34,7 @@ func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 	r := start(t, Options{Bytes: 3000}, &Upstream{Endpoint: addr})
 	send(t, r, 0, 100) // each is answered well, though none can go on
 	s := r.Counts()
-	if s.Received != 100 || s.Waiting == 0 || s.WaitingBytes > 3000 || s.Dropped[Full] != 100-uint64(s.Waiting) {
+	if s.Received != 100 || s.Waiting == 0 || s.WaitingBytes > 3000 || s.Dropped[queue.Full] != 100-uint64(s.Waiting) {
 		t.Errorf("%+v", s)
 	}
 	eventually(t, "it is tried again", func() bool { return r.Counts().Retries > 3 })
@@ -60,7 +61,7 @@ func TestAnUpstreamThatHangsHoldsNobodyBack(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	release()
-	eventually(t, "all arrive", func() bool { return r.Counts().Forwarded == 20 })
+	eventually(t, "all arrive", func() bool { return r.Counts().Sent == 20 })
 }
 
 func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
@@ -76,7 +77,7 @@ func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
 	send(t, r, 0, 3)
 	eventually(t, "the others arrive", func() bool { return len(c.got()) == 2 })
 	eventually(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
-	if s := r.Counts(); s.Retries != 1 || s.Forwarded != 2 || s.Dropped[Refused] != 1 {
+	if s := r.Counts(); s.Retries != 1 || s.Sent != 2 || s.Dropped[queue.Rejected] != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -87,10 +88,10 @@ func TestTheUpstreamMayChange(t *testing.T) {
 	eventually(t, "the first one fails", func() bool { return r.Counts().Retries > 0 })
 	c := collect(t, "127.0.0.1:0", &collector{})
 	r.SetUpstream(c.upstream())
-	eventually(t, "what waited goes to the second", func() bool { return r.Counts().Forwarded == 1 && len(c.got()) == 1 })
+	eventually(t, "what waited goes to the second", func() bool { return r.Counts().Sent == 1 && len(c.got()) == 1 })
 	r.SetUpstream(nil)
 	send(t, r, 1, 1)
-	if s := r.Counts(); s.Dropped[Nowhere] != 1 || s.Waiting != 0 {
+	if s := r.Counts(); s.Unwanted != 1 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -125,7 +126,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		}
 		r.SetUpstream(test.upstream)
 		for i := range 5 {
-			if err := r.take(request{body: encode(t, &tracepb.Span{Name: fmt.Sprint(i)})}); err != nil {
+			if err := r.take(requestOf(encode(t, &tracepb.Span{Name: fmt.Sprint(i)}), false)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -133,7 +134,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		if test.undelivered > 0 {
 			cancel()
 		}
-		if n := r.Close(ctx); n != test.undelivered || r.Counts().Dropped[Closed] != uint64(n) {
+		if n := r.Close(ctx); n != test.undelivered || r.Counts().Dropped[queue.Closed] != uint64(n) {
 			t.Errorf("%d were not delivered: %+v", n, r.Counts())
 		}
 		cancel()
@@ -168,7 +169,7 @@ func TestWhoTakesEventsMayBeSlow(t *testing.T) {
 	defer r.Close(t.Context())
 	message := recorded(t, "containerd-2.3.7.pb")
 	for range maxWaiting { // nobody takes any
-		if err := r.take(request{body: message}); err != nil {
+		if err := r.take(requestOf(message, false)); err != nil {
 			t.Fatal(err)
 		}
 	}

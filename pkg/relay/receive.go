@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/cniscope/cniscope/pkg/queue"
 )
 
 const (
@@ -33,11 +35,20 @@ const (
 	grpcPrefix = 5 // a flag (packed) and the length, in front of each gRPC message
 )
 
-// request is what somebody exported: the encoded message as it came.
-type request struct {
-	body []byte
-	gzip bool
+// request is what somebody exported: one gRPC message, the prefix included.
+type request []byte
+
+// requestOf puts the prefix in front of an encoded message.
+func requestOf(message []byte, packed bool) request {
+	r := make(request, grpcPrefix, grpcPrefix+len(message))
+	if packed {
+		r[0] = 1
+	}
+	binary.BigEndian.PutUint32(r[1:], uint32(len(message)))
+	return append(r, message...)
 }
+
+func (r request) packed() bool { return r[0] != 0 }
 
 var (
 	errTooLarge    = errors.New("the request is longer than " + strconv.Itoa(maxMessage) + " bytes")
@@ -73,7 +84,7 @@ func (r *Relay) overHTTP(w http.ResponseWriter, q *http.Request) {
 	if kind, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type")); kind == protobuf {
 		err = r.receive(q, maxMessage, func(body []byte) (request, error) {
 			packed, err := isGzip(q.Header.Get("Content-Encoding"))
-			return request{body, packed}, err
+			return requestOf(body, packed), err
 		})
 	}
 	switch {
@@ -98,13 +109,16 @@ func (r *Relay) overHTTP(w http.ResponseWriter, q *http.Request) {
 func (r *Relay) overGRPC(w http.ResponseWriter, q *http.Request) {
 	err := r.receive(q, grpcPrefix+maxMessage, func(frame []byte) (request, error) {
 		if len(frame) < grpcPrefix || uint64(binary.BigEndian.Uint32(frame[1:])) != uint64(len(frame)-grpcPrefix) {
-			return request{}, errMalformed
+			return nil, errMalformed
 		}
 		if frame[0] == 0 {
-			return request{body: frame[grpcPrefix:]}, nil
+			return frame, nil
 		}
 		packed, err := isGzip(q.Header.Get("Grpc-Encoding"))
-		return request{frame[grpcPrefix:], packed}, err
+		if !packed {
+			frame[0] = 0
+		}
+		return frame, err
 	})
 	w.Header().Set("Content-Type", "application/grpc")
 	w.Header().Set("Trailer", "Grpc-Status, Grpc-Message")
@@ -170,16 +184,16 @@ func (r *Relay) take(q request) error {
 		return err
 	}
 	r.counts.received.Add(1)
-	r.queue.add(q)
+	r.queue.Add(queue.Item{Data: q})
 	return nil
 }
 
 // message returns what was exported, unpacked.
-func (q request) message() ([]byte, error) {
-	if !q.gzip {
-		return q.body, nil
+func (r request) message() ([]byte, error) {
+	if !r.packed() {
+		return r[grpcPrefix:], nil
 	}
-	z, err := gzip.NewReader(bytes.NewReader(q.body))
+	z, err := gzip.NewReader(bytes.NewReader(r[grpcPrefix:]))
 	if err != nil {
 		return nil, err
 	}

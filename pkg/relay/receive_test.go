@@ -77,7 +77,7 @@ func TestRealExportersAreServedAndARealCollectorGetsWhatTheySent(t *testing.T) {
 		t.Errorf("the collector got the header %v", got)
 	}
 	eventually(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
-	if s := r.Counts(); s.Received != 4 || s.Forwarded != 4 || s.Spans != 8 || s.Told != 4 || s.Lost()+s.Malformed+s.Retries != 0 {
+	if s := r.Counts(); s.Received != 4 || s.Sent != 4 || s.Spans != 8 || s.Told != 4 || s.Lost()+s.Malformed+s.Retries != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -142,7 +142,7 @@ func TestARequestGoesOnByteForByte(t *testing.T) {
 			if code := post(t, r.addr, test.body, test.header...); code != http.StatusOK {
 				t.Fatalf("answered %d", code)
 			}
-			eventually(t, "it arrives", func() bool { return r.Counts().Forwarded == 1 })
+			eventually(t, "it arrives", func() bool { return r.Counts().Sent == 1 })
 			frame := binary.BigEndian.AppendUint32([]byte{test.flag}, uint32(len(test.body)))
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -31,6 +32,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/queue"
 )
 
 const (
@@ -41,6 +43,8 @@ const (
 	maxWaiting = 1024
 	// listenAgain is how often the address is tried while somebody else has it.
 	listenAgain = 5 * time.Second
+	// overhead is what a request that waits counts for besides its bytes.
+	overhead = 256
 )
 
 // Options are what a Relay is made of.
@@ -62,7 +66,7 @@ type Options struct {
 // Relay is the receiver and the way on. Make it with New, run it once, close it.
 type Relay struct {
 	options Options
-	queue   *queue
+	queue   *queue.Queue
 	events  chan event.Event
 	slots   chan struct{} // one for each request being read
 	counts  counts
@@ -88,15 +92,25 @@ func New(o Options) (*Relay, error) {
 	}
 	return &Relay{
 		options: o,
-		queue:   newQueue(o),
-		events:  make(chan event.Event, maxWaiting),
-		slots:   make(chan struct{}, maxReading),
+		queue: queue.New(nil, queue.Options{
+			Name: "relay", Does: "relaying containerd's spans",
+			Items: math.MaxInt, Bytes: o.Bytes, Overhead: overhead, Largest: grpcPrefix + maxMessage, Batch: 1,
+			RetryFrom: o.RetryFrom, RetryTo: o.RetryTo, Log: o.Log,
+		}),
+		events: make(chan event.Event, maxWaiting),
+		slots:  make(chan struct{}, maxReading),
 	}, nil
 }
 
 // SetUpstream sends what waits, and all that comes, to u from now on. Nil: what waits and
 // what comes is dropped and counted.
-func (r *Relay) SetUpstream(u *Upstream) { r.queue.set(u) }
+func (r *Relay) SetUpstream(u *Upstream) {
+	if u == nil {
+		r.queue.SetSender(nil)
+		return
+	}
+	r.queue.SetSender(newWay(*u, r.options.Listen))
+}
 
 // Run receives until ctx ends, and delivers what was learned to sink. While the address
 // is taken it tries again, and says so once as event.Degraded. It returns no error. What
@@ -126,14 +140,14 @@ func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 // Close ends the relay after Run has returned: it sends what waits until ctx is done, and
 // returns how many requests were not delivered.
 func (r *Relay) Close(ctx context.Context) (undelivered int) {
-	undelivered = r.queue.close(ctx)
+	undelivered, err := r.queue.Close(ctx)
 	level := slog.LevelInfo
-	if undelivered > 0 {
+	if undelivered > 0 || err != nil {
 		level = slog.LevelWarn
 	}
 	c := r.Counts()
 	r.options.Log.Log(ctx, level, "relayed containerd's spans", "requests", c.Received, "spans", c.Spans, "of sandboxes", c.Told,
-		"forwarded", c.Forwarded, "undelivered", undelivered, "dropped", c.Lost())
+		"forwarded", c.Sent, "undelivered", undelivered, "dropped", c.Lost()+c.Unwanted, "error", err)
 	return undelivered
 }
 

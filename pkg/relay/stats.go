@@ -1,9 +1,11 @@
 package relay
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -11,21 +13,6 @@ import (
 const (
 	feature   = "relay"
 	queueFull = "queue full"
-)
-
-// Reason is why a request was not passed on.
-type Reason string
-
-// The reasons.
-const (
-	// Full: too many bytes were waiting.
-	Full Reason = "queue full"
-	// Refused: the upstream refused it for good.
-	Refused Reason = "refused"
-	// Nowhere: there is no upstream.
-	Nowhere Reason = "no upstream"
-	// Closed: it was still waiting, or came, when the relay was closed.
-	Closed Reason = "closed"
 )
 
 // Counts is what a relay saw since it was made.
@@ -43,36 +30,20 @@ type Counts struct {
 	// Refused is how many connections were closed before anything was read, by reason; there
 	// is one for each.
 	Refused map[Refusal]uint64
-	Forwarding
-}
-
-// Forwarding counts what became of the requests that were to be passed on.
-type Forwarding struct {
-	// Waiting is how many wait now, and WaitingBytes what they hold.
-	Waiting, WaitingBytes int
-	// Forwarded is how many the upstream has taken.
-	Forwarded uint64
-	// Dropped is how many it will never see, by reason.
-	Dropped map[Reason]uint64
-	// Retries is how many failed and were, or will be, sent again.
-	Retries uint64
-	// LastError is the last thing that went wrong; safe to print.
-	LastError string
-}
-
-// Lost is the sum of Dropped.
-func (f Forwarding) Lost() (n uint64) {
-	for _, d := range f.Dropped {
-		n += d
-	}
-	return n
+	// Stats is what became of those that were to be passed on.
+	queue.Stats
 }
 
 // Readings are the metrics that c is.
 func (c Counts) Readings() []meter.Reading {
+	dropped := maps.Clone(c.Dropped)
+	if dropped == nil {
+		dropped = map[queue.Reason]uint64{}
+	}
+	dropped["no upstream"] = c.Unwanted
 	const requests, of = "relay_requests_total", "Requests that containerd sent, by what became of them: sent, malformed, too_large, unread or looped. Those that wait or were dropped are counted apart."
 	all := []meter.Reading{
-		meter.Count(requests, of, c.Forwarded, "outcome", "sent"),
+		meter.Count(requests, of, c.Sent, "outcome", "sent"),
 		meter.Count(requests, of, c.Malformed, "outcome", "malformed"),
 		meter.Count(requests, of, c.TooLarge, "outcome", "too_large"),
 		meter.Count(requests, of, c.Unread, "outcome", "unread"),
@@ -83,7 +54,7 @@ func (c Counts) Readings() []meter.Reading {
 	}
 	return slices.Concat(all,
 		meter.ByReason("relay_connections_refused_total", "Connections that were closed before anything was read: of strangers, while no_runtime was known, unseen (gone, or not to be looked at), or because the runtime has too many (busy).", c.Refused, refusals[:]),
-		meter.ByReason("relay_requests_dropped_total", "Requests that the upstream will never see.", c.Dropped, []Reason{Full, Refused, Nowhere, Closed}))
+		meter.ByReason("relay_requests_dropped_total", "Requests that the upstream will never see.", dropped, []queue.Reason{queue.Full, queue.Rejected, queue.SwitchedOff, queue.Closed}))
 }
 
 // Name is "relay".
@@ -105,6 +76,6 @@ func (r *Relay) Counts() Counts {
 		Received: c.received.Load(), Spans: c.spans.Load(), Told: c.told.Load(), Unheard: c.unheard.Load(),
 		Malformed: c.malformed.Load(), TooLarge: c.tooLarge.Load(), Unread: c.unread.Load(),
 		Looped: c.looped.Load(), Refused: refused,
-		Forwarding: r.queue.snapshot(),
+		Stats: r.queue.Stats(),
 	}
 }

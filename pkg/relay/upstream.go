@@ -2,9 +2,9 @@ package relay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +16,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -56,7 +57,7 @@ func newWay(u Upstream, listen string) *way {
 		t.Proxy = http.ProxyFromEnvironment
 		w.url = "https://" + u.Endpoint + exportMethod
 	}
-	orElse(&w.Timeout, 10*time.Second)
+	w.Timeout = cmp.Or(w.Timeout, 10*time.Second)
 	return w
 }
 
@@ -77,12 +78,15 @@ func notTo(listen string) func(ctx context.Context, network, address string) (ne
 	}
 }
 
-// refusedError says that the upstream does not take a request, now or later.
-type refusedError struct{ error }
+// Shutdown closes the connection.
+func (w *way) Shutdown(context.Context) error {
+	w.client.CloseIdleConnections()
+	return nil
+}
 
-// send makes one gRPC call of a request. The error is a refusedError where trying again
-// is of no use.
-func (w *way) send(ctx context.Context, q request) (err error) {
+// Send makes one gRPC call: the relay's queue hands over one request at a time.
+func (w *way) Send(ctx context.Context, requests [][]byte) (err error) {
+	request := request(requests[0])
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	defer func() {
@@ -91,22 +95,10 @@ func (w *way) send(ctx context.Context, q request) (err error) {
 			w.client.CloseIdleConnections()
 		}
 	}()
-	prefix := make([]byte, grpcPrefix)
-	binary.BigEndian.PutUint32(prefix[1:], uint32(len(q.body)))
-	if q.gzip {
-		prefix[0] = 1
-	}
-	call, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, nil)
+	call, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(request))
 	if err != nil {
 		return err
 	}
-	// Not ContentLength alone: a redirect or a connection that is closed needs the body
-	// again.
-	call.GetBody = func() (io.ReadCloser, error) {
-		return io.NopCloser(io.MultiReader(bytes.NewReader(prefix), bytes.NewReader(q.body))), nil
-	}
-	call.Body, _ = call.GetBody()
-	call.ContentLength = int64(len(prefix) + len(q.body))
 	for name, value := range w.Headers {
 		call.Header.Set(name, value)
 	}
@@ -114,7 +106,7 @@ func (w *way) send(ctx context.Context, q request) (err error) {
 	call.Header.Set("Te", "trailers")
 	call.Header.Set("User-Agent", "cniscope")
 	call.Header.Set(marker, "1")
-	if q.gzip {
+	if request.packed() {
 		call.Header.Set("Grpc-Encoding", "gzip")
 	}
 	answer, err := w.client.Do(call)
@@ -139,7 +131,7 @@ func meaning(answer *http.Response) error {
 	if err != nil {
 		err := fmt.Errorf("the upstream answered HTTP %d and no gRPC status: it must speak OTLP over gRPC", answer.StatusCode)
 		if answer.StatusCode == http.StatusRequestEntityTooLarge {
-			return refusedError{err}
+			return &queue.RejectedError{Err: err}
 		}
 		return err
 	}
@@ -150,7 +142,7 @@ func meaning(answer *http.Response) error {
 	// About this request; everything else somebody mends, and then what waited is wanted.
 	case codes.InvalidArgument, codes.Internal, codes.Unknown, codes.FailedPrecondition,
 		codes.AlreadyExists, codes.ResourceExhausted, codes.OutOfRange, codes.DataLoss:
-		return refusedError{err}
+		return &queue.RejectedError{Err: err}
 	}
 	return err
 }

@@ -13,25 +13,39 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
 // destinations are where finished operations go: to a backend, to a file, to both, or,
 // while nothing is set, nowhere.
 type destinations struct {
-	log        *slog.Logger
-	spool      *spool.Spool // nil: what waits, waits in memory
-	otlp, file *export.Queue
-	now        config.Export
+	log   *slog.Logger
+	spool *spool.Spool // nil: what waits, waits in memory
+	all   []*destination
 }
 
+// destination is one of them: a queue, and how what it sends with is made of the options.
+type destination struct {
+	*export.Queue
+	// section is what of the options it depends on.
+	section func(o config.Export) any
+	// open makes an exporter; nil where the options switch it off.
+	open func(o config.Export) (export.Exporter, error)
+	now  any // the section in use
+}
+
+// newDestinations makes all that there are: a new one is an export.Exporter, its section of
+// the options, and a line here.
 func newDestinations(log *slog.Logger, o config.Export) (*destinations, error) {
 	ring := openSpool(log, o.Spool)
-	d := &destinations{
-		log: log, spool: ring,
-		otlp: export.NewQueue(nil, export.QueueOptions{Name: "otlp", Operations: o.Queue, Spool: ring, Log: log}),
-		file: export.NewQueue(nil, export.QueueOptions{Name: "file", Operations: o.Queue, Log: log}),
+	waiting := func(name string, in *spool.Spool) *export.Queue {
+		return export.NewQueue(nil, queue.Options{Name: name, Items: o.Queue, Spool: in, Log: log})
 	}
+	d := &destinations{log: log, spool: ring, all: []*destination{
+		{Queue: waiting("otlp", ring), section: func(o config.Export) any { return o.OTLP }, open: openOTLP},
+		{Queue: waiting("file", nil), section: func(o config.Export) any { return o.File }, open: openFile},
+	}}
 	if err := d.set(o); err != nil {
 		d.close(context.Background())
 		return nil, err
@@ -74,26 +88,38 @@ func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 // set changes the destinations to what the options say. What waits goes to the new
 // ones. An error leaves the old ones in place.
 func (d *destinations) set(o config.Export) error {
-	if !reflect.DeepEqual(o.OTLP, d.now.OTLP) {
-		otlp, err := otlpExporter(o.OTLP)
+	opened := map[*destination]export.Exporter{}
+	for _, to := range d.all {
+		if reflect.DeepEqual(to.section(o), to.now) {
+			continue
+		}
+		exporter, err := to.open(o)
 		if err != nil {
+			for _, unused := range opened {
+				if unused != nil {
+					_ = unused.Shutdown(context.Background()) // it has never connected
+				}
+			}
 			return err
 		}
-		d.otlp.SetExporter(otlp)
+		opened[to] = exporter
 	}
-	if o.File != d.now.File {
-		var file export.Exporter
-		if o.File.Path != "" {
-			file = export.NewFile(o.File.Path, o.File.MaxBytes)
-		}
-		d.file.SetExporter(file)
+	for to, exporter := range opened {
+		to.SetExporter(exporter)
+		to.now = to.section(o)
 	}
-	d.now = o
 	return nil
 }
 
-// otlpExporter makes the exporter for the options; nil if there is no endpoint.
-func otlpExporter(o config.OTLP) (export.Exporter, error) {
+func openFile(o config.Export) (export.Exporter, error) {
+	if o.File.Path == "" {
+		return nil, nil
+	}
+	return export.NewFile(o.File.Path, o.File.MaxBytes), nil
+}
+
+func openOTLP(all config.Export) (export.Exporter, error) {
+	o := all.OTLP
 	endpoint, _ := o.Target()
 	if endpoint == "" {
 		return nil, nil
@@ -118,25 +144,28 @@ func reveal(secrets map[string]config.Secret) map[string]string {
 }
 
 // readings are what the destinations count.
-func (d *destinations) readings() []meter.Reading {
+func (d *destinations) readings() (all []meter.Reading) {
 	now := time.Now()
-	return append(d.otlp.Stats().Readings(now), d.file.Stats().Readings(now)...)
+	for _, to := range d.all {
+		all = append(all, export.Readings(to.Stats(), now)...)
+	}
+	return all
 }
 
 func (d *destinations) send(spans *tracepb.ResourceSpans) {
-	one := []*tracepb.ResourceSpans{spans}
-	d.otlp.Enqueue(one)
-	d.file.Enqueue(one)
+	for _, to := range d.all {
+		to.Enqueue([]*tracepb.ResourceSpans{spans})
+	}
 }
 
 // close sends what waits until ctx is done, and says what did not arrive.
 func (d *destinations) close(ctx context.Context) {
 	var closing sync.WaitGroup
-	for _, q := range []*export.Queue{d.otlp, d.file} {
+	for _, to := range d.all {
 		closing.Go(func() {
-			undelivered, err := q.Close(ctx)
+			undelivered, err := to.Close(ctx)
 			if undelivered > 0 || err != nil {
-				d.log.Warn("operations were not delivered", "destination", q.Name, "operations", undelivered, "error", err)
+				d.log.Warn("operations were not delivered", "destination", to.Name, "operations", undelivered, "error", err)
 			}
 		})
 	}

@@ -124,7 +124,7 @@ func (f doctorFlags) options(o config.Options) doctor.Options {
 
 // sendTest sends a test span the way that operations go.
 func sendTest(ctx context.Context, o config.Options) error {
-	out, err := otlpExporter(o.Export.OTLP)
+	out, err := openOTLP(o.Export)
 	if err != nil {
 		return err
 	}

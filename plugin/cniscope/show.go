@@ -139,7 +139,7 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operat
 	if err != nil {
 		return usageError{err}
 	}
-	exporter, err := otlpExporter(o.Export.OTLP)
+	exporter, err := openOTLP(o.Export)
 	if err != nil {
 		return err
 	}

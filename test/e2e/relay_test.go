@@ -40,7 +40,7 @@ func TestARelayWithNobodyBehindItHoldsNobodyBack(t *testing.T) {
 	s.jaeger.Kill9()
 	id := s.pod(rig.PodOptions{Namespace: "shop", Name: "web"})
 	harness.Check(t, s.rig.StopPod(s.ctx, id))
-	harness.Check(t, s.scope.WaitLog(s.ctx, "containerd's spans cannot be relayed now", 1))
+	harness.Check(t, s.scope.WaitLog(s.ctx, "relaying containerd's spans fails", 1))
 	harness.Check(t, s.jaeger.Restart(s.ctx))
 	const want = `
 web ADD < cni.setup_pod_network < cri.sandbox.run < RunPodSandbox < asking

@@ -1,4 +1,4 @@
-package export
+package queue
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -20,7 +18,7 @@ type worker struct {
 	*Queue
 	reporter
 	backoff *backoff.ExponentialBackOff
-	// limit is how many operations a request may hold: few after one was refused, to
+	// limit is how many items a request may hold: few after one was refused, to
 	// find the one that is at fault, twice as many after each that was not.
 	limit int
 }
@@ -29,13 +27,13 @@ func newWorker(q *Queue) *worker {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval = q.RetryFrom
 	b.MaxInterval = time.Duration(float64(q.RetryTo) / (1 + b.RandomizationFactor)) // it is before jitter
-	return &worker{Queue: q, reporter: reporter{log: q.Log}, backoff: b, limit: q.Operations}
+	return &worker{Queue: q, reporter: reporter{log: q.Log, does: q.Does}, backoff: b, limit: q.Batch}
 }
 
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
 	for {
-		exporter, batch, more := w.next()
+		sender, batch, more := w.next()
 		if !more || ctx.Err() != nil {
 			return
 		}
@@ -46,7 +44,7 @@ func (w *worker) run(ctx context.Context) {
 			}
 			continue
 		}
-		err := w.send(ctx, exporter, batch)
+		err := guard(func() error { return sender.Send(ctx, batch.items) })
 		if ctx.Err() != nil {
 			// Cut off by Close: unless it has arrived it is not known what came of it, and
 			// it counts as undelivered.
@@ -63,21 +61,21 @@ func (w *worker) run(ctx context.Context) {
 
 // batch is what goes into one request.
 type batch struct {
-	operations [][]byte
-	// spooled are the same operations where they are from the spool.
+	items [][]byte
+	// spooled are the same items where they are from the spool.
 	spooled []spool.Record
 }
 
-func (b batch) len() int { return len(b.operations) }
+func (b batch) len() int { return len(b.items) }
 
 // next returns what is to be sent now; nothing where there is nothing to do but
 // wait, and more is false when the queue is closed and empty. It is also where
-// exporters that were replaced come to their end.
-func (w *worker) next() (exporter Exporter, b batch, more bool) {
+// senders that were replaced come to their end.
+func (w *worker) next() (sender Sender, b batch, more bool) {
 	w.mu.Lock()
 	retired := w.retired
 	w.retired = nil
-	if w.exporter == nil {
+	if w.sender == nil {
 		w.stats.FailingSince = time.Time{}
 		if len(w.items) > 0 {
 			w.stats.Dropped[SwitchedOff] += w.remove(len(w.items))
@@ -85,35 +83,23 @@ func (w *worker) next() (exporter Exporter, b batch, more bool) {
 	}
 	n, size := 0, 0
 	for ; n < min(len(w.items), w.limit); n++ {
-		if size += len(w.items[n]); n > 0 && size > maxRequest {
+		if size += len(w.items[n]); n > 0 && size > MaxRequest {
 			break
 		}
 	}
-	exporter, b.operations, more = w.exporter, w.items[:n:n], !w.closed || len(w.items) > 0 || w.storing
+	sender, b.items, more = w.sender, w.items[:n:n], !w.closed || len(w.items) > 0 || w.storing
 	w.mu.Unlock()
-	if n == 0 && exporter != nil && w.Spool != nil {
+	if n == 0 && sender != nil && w.Spool != nil {
 		b = w.fromSpool()
 		more = more || b.len() > 0
 	}
 
 	for _, e := range retired {
 		if err := shutdown(e); err != nil {
-			w.log.Debug("the exporter that was replaced did not end well", "error", err)
+			w.log.Debug("the sender that was replaced did not end well", "error", err)
 		}
 	}
-	return exporter, b, more
-}
-
-// send makes one request of a batch. Encoded TracesData, one after another, are
-// one TracesData that holds them all (protobuf: repeated fields are joined).
-func (w *worker) send(ctx context.Context, e Exporter, b batch) error {
-	var all tracepb.TracesData
-	for _, data := range b.operations {
-		if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(data, &all); err != nil {
-			return &RejectedError{err}
-		}
-	}
-	return guard(func() error { return e.Export(ctx, all.GetResourceSpans()) })
+	return sender, b, more
 }
 
 // outcome is what an answer means for a batch.
@@ -216,8 +202,8 @@ func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 	if p := (*PartialError)(nil); errors.As(err, &p) {
 		w.stats.RefusedSpans += p.Spans
 	}
-	w.stats.Exported += w.leave(b)
-	w.limit = min(2*w.limit, w.Operations)
+	w.stats.Sent += w.leave(b)
+	w.limit = min(2*w.limit, w.Batch)
 	return true
 }
 
@@ -229,12 +215,12 @@ func (w *worker) leave(b batch) uint64 {
 	return w.remove(b.len())
 }
 
-// remove takes the first n operations out of the queue, and returns how many were
+// remove takes the first n items out of the queue, and returns how many were
 // still there: Close may have given up on them.
 func (w *worker) remove(n int) uint64 {
 	n = min(n, len(w.items))
 	for _, data := range w.items[:n] {
-		w.bytes -= len(data)
+		w.bytes -= len(data) + w.Overhead
 	}
 	clear(w.items[:n]) // the array behind it lives on
 	w.items = w.items[n:]
@@ -253,7 +239,7 @@ func (w *worker) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// panicError is a panic of an exporter.
+// panicError is a panic of a sender.
 type panicError struct {
 	value any
 	stack []byte
@@ -261,7 +247,7 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guard makes an error of a panic: a bug in an exporter costs an operation, not
+// guard makes an error of a panic: a bug in a sender costs an item, not
 // the process.
 func guard(f func() error) (err error) {
 	defer func() {

@@ -1,18 +1,15 @@
-package export
+package queue
 
 import (
 	"context"
-	"math"
 	"time"
-
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // syncEvery is how often the spool is synced, while something is written to it: what a
-// loss of power can take. It is also how often old operations are looked for.
+// loss of power can take. It is also how often old ones are looked for.
 const syncEvery = 5 * time.Second
 
 // storer writes to the spool what comes into a queue.
@@ -20,7 +17,7 @@ type storer struct {
 	*Queue
 	synced time.Time
 	// failing is true from when the log was told that the spool fails until it was told
-	// that it works; unspooled is how many operations were not written when that began.
+	// that it works; unspooled is how many items were not written when that began.
 	failing   bool
 	unspooled uint64
 	failures  seldom
@@ -33,10 +30,10 @@ func (s *storer) run(ctx context.Context) {
 	tick := time.NewTicker(syncEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		op, some, closed := s.first()
+		item, some, closed := s.first()
 		switch {
 		case some:
-			s.keep(op)
+			s.keep(item)
 		case closed:
 			return
 		default:
@@ -58,28 +55,28 @@ func (s *storer) end() {
 	signal(s.wake)
 }
 
-// first returns the operation that came first. It stays where it is until it is kept.
-func (s *storer) first() (op spool.Operation, some, closed bool) {
+// first returns the item that came first. It stays where it is until it is kept.
+func (s *storer) first() (item Item, some, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.incoming) > 0 {
 		return s.incoming[0], true, s.closed
 	}
-	return op, false, s.closed
+	return item, false, s.closed
 }
 
-// keep writes an operation down, and leaves it in memory where that fails.
-func (s *storer) keep(op spool.Operation) {
-	dropped, err := s.Spool.Append(op)
+// keep writes an item down, and leaves it in memory where that fails.
+func (s *storer) keep(item Item) {
+	dropped, err := s.Spool.Append(spool.Operation(item))
 	s.mu.Lock()
 	if len(s.incoming) > 0 { // Close may have given up on it
-		s.incoming[0] = spool.Operation{} // the array behind it lives on
+		s.incoming[0] = Item{} // the array behind it lives on
 		s.incoming = s.incoming[1:]
 		if err == nil {
-			s.bytes -= len(op.Data)
+			s.bytes -= len(item.Data) + s.Overhead
 			s.stats.Spooled++
 		} else {
-			s.items = append(s.items, op.Data)
+			s.items = append(s.items, item.Data)
 			s.stats.Unspooled++
 		}
 	}
@@ -106,7 +103,7 @@ func (s *storer) tend(now time.Time) {
 
 // forgot counts what the spool had no room for, if it was to be sent anywhere.
 func (s *storer) forgot(d spool.Dropped) {
-	if s.exporter == nil {
+	if s.sender == nil {
 		return
 	}
 	for reason, n := range map[Reason]uint64{SpoolFull: d.Full, SpoolOld: d.Old} {
@@ -140,7 +137,7 @@ func (s *storer) say(err error) {
 
 // fromSpool returns what is to be sent next from the spool.
 func (w *worker) fromSpool() batch {
-	records, err := w.Spool.Peek(w.limit, maxRequest)
+	records, err := w.Spool.Peek(w.limit, MaxRequest)
 	if err != nil {
 		w.mu.Lock()
 		w.stats.SpoolError = text.Clean(err.Error(), 2*text.Bound)
@@ -151,12 +148,12 @@ func (w *worker) fromSpool() batch {
 	}
 	b := batch{spooled: records}
 	for _, r := range records {
-		b.operations = append(b.operations, r.Data)
+		b.items = append(b.items, r.Data)
 	}
 	return b
 }
 
-// advance passes over the operations of a batch, if it came from the spool and nothing
+// advance passes over the items of a batch, if it came from the spool and nothing
 // more is to be done for it. It returns how many damaged stretches were passed over.
 // Without the queue's lock: it may wait for the disk.
 func (w *worker) advance(b batch, what outcome) (damaged uint64) {
@@ -170,18 +167,4 @@ func (w *worker) advance(b batch, what outcome) (damaged uint64) {
 		damaged += r.Damaged
 	}
 	return damaged
-}
-
-// extent is the first and the last instant of an operation.
-func extent(spans []*tracepb.ResourceSpans) (start, end time.Time) {
-	from, to := uint64(math.MaxInt64), uint64(0)
-	for _, rs := range spans {
-		for _, ss := range rs.GetScopeSpans() {
-			for _, s := range ss.GetSpans() {
-				from = min(from, s.GetStartTimeUnixNano())
-				to = max(to, min(s.GetEndTimeUnixNano(), math.MaxInt64))
-			}
-		}
-	}
-	return time.Unix(0, int64(min(from, to))), time.Unix(0, int64(to))
 }

@@ -1,4 +1,4 @@
-package export
+package queue
 
 import (
 	"errors"
@@ -11,12 +11,13 @@ import (
 // reporter says what people must know of an export, and says it seldom: a
 // destination may be gone for days.
 type reporter struct {
-	log *slog.Logger
+	log  *slog.Logger
+	does string // what fails, or works again
 	// failures is how many requests failed in a row, lostBefore what was lost before
 	// the first of them.
 	failures   int
 	lostBefore uint64
-	// lostSaid is how many lost operations the log knows of.
+	// lostSaid is how many lost items the log knows of.
 	lostSaid  uint64
 	lost      seldom
 	refusals  seldom
@@ -42,7 +43,7 @@ func (r *reporter) failed(s Stats) {
 		r.lostBefore = s.Lost()
 	}
 	if r.failures == 2 {
-		r.log.Warn("the export fails and will be tried again, operations wait", "waiting", s.Waiting, "error", s.LastError)
+		r.log.Warn(r.does+" fails and will be tried again, what comes waits", "waiting", s.Waiting, "error", s.LastError)
 	}
 }
 
@@ -51,13 +52,13 @@ func (r *reporter) failed(s Stats) {
 func (r *reporter) works(now, since time.Time, s Stats) {
 	lost := s.Lost()
 	if r.failures >= 2 {
-		r.log.Info("the export works again",
+		r.log.Info(r.does+" works again",
 			"failed_for", now.Sub(since).Round(time.Millisecond), "dropped", lost-r.lostBefore)
 		r.lostSaid = lost
 	}
 	r.failures = 0
 	if lost > r.lostSaid && r.lost.now(now) {
-		r.log.Warn("operations were not exported", "dropped", lost-r.lostSaid, "reasons", s.Dropped, "error", s.LastError)
+		r.log.Warn(r.does+" has lost something", "dropped", lost-r.lostSaid, "reasons", s.Dropped, "error", s.LastError)
 		r.lostSaid = lost
 	}
 }
