@@ -166,7 +166,7 @@ lint: tools-lint ## run the linters
 
 .PHONY: generate
 generate: debian-generate ## compile the BPF programs (clang), write the attributes' constants and tables
-	go generate ./pkg/attr ./pkg/probe
+	go generate ./pkg/attr ./pkg/probe/kernel
 
 .PHONY: drift
 drift: generate ## check that what is generated and committed is what the source gives

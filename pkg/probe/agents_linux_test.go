@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/agents"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -225,15 +227,15 @@ func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
 func trackedOf(p *Probe, o *observed) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	each(p.objects.Processes, func(_ *uint32, entry *bpfProcess) {
-		if o.ours[processKey(entry.Self)] {
+	kernel.Each(p.kernel.Life.Processes, func(_ *uint32, entry *kernel.LifeProcess) {
+		if o.ours[kernel.ProcessOf(entry.Self)] {
 			n++
 		}
 	})
 	var socket uint64
-	var c insideConn
-	for entries := p.inside.maps.Conns.Iterate(); entries.Next(&socket, &c); {
-		if o.ours[processKey(c.P.Self)] {
+	var c kernel.InsideConn
+	for entries := p.kernel.Inside.Conns.Iterate(); entries.Next(&socket, &c); {
+		if o.ours[kernel.ProcessOf(c.P.Self)] {
 			n++
 		}
 	}
@@ -295,7 +297,7 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 	}
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address)
-	name := program(uint32(agent.Pid))
+	name := agents.Program(uint32(agent.Pid))
 	observeProbe(t, Options{Agents: []string{name}}, func(p *Probe, _ *observed) {
 		// Other servers may have that name, and are followed as well.
 		cmd := plugin(t, "any", "exec sleep 60")
@@ -303,10 +305,10 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-		var entry bpfProcess
+		var entry kernel.LifeProcess
 		err := ebpf.ErrKeyNotExist
 		for range 1000 {
-			if err = p.objects.Processes.Lookup(uint32(agent.Pid), &entry); err == nil {
+			if err = p.kernel.Life.Processes.Lookup(uint32(agent.Pid), &entry); err == nil {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)

@@ -1,13 +1,11 @@
 package probe
 
 import (
-	"errors"
-
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -27,74 +25,17 @@ func readHostNamespaces() hostNamespaces {
 	return hostNamespaces{mnt: mnt, net: net}
 }
 
-// beliefs sets what decides who is believed (bpf/believe.h).
-func (p *Probe) beliefs(spec *ebpf.CollectionSpec) error {
-	var rootless uint32
-	if p.options.Rootless {
-		rootless = 1
-	}
-	return errors.Join(
-		spec.Variables["rootless"].Set(rootless),
-		spec.Variables["share_max"].Set(uint32(p.options.Processes/2)),
-	)
-}
-
-// watchAnchors keeps the kernel side's table of the runtime's processes.
-func (p *Probe) watchAnchors() {
-	if p.options.Anchors == nil {
-		return
-	}
-	p.unwatch = p.options.Anchors.Watch(p.anchor)
-}
-
-// anchor hands the anchors to the kernel side: who is new first, so that one that stays is
-// never missing.
-func (p *Probe) anchor(anchors []anchor.Anchor) {
-	now := map[uint32]bool{}
-	for _, a := range anchors {
-		entry := bpfAnchor{Start: uint64(a.Start) / uint64(procfs.Tick)}
-		if a.Rootless {
-			entry.Rootless = 1
-		}
-		if err := p.objects.Anchors.Put(uint32(a.PID), entry); err != nil {
-			p.options.Log.Warn("a process of the runtime is not known to the kernel side", "anchor", a, "error", err)
-			continue
-		}
-		now[uint32(a.PID)] = true
-	}
-	removeFrom(p.objects.Anchors, func(pid uint32, _ *bpfAnchor) bool { return !now[pid] })
-	var known uint32
-	if len(now) > 0 {
-		known = 1
-	}
-	_ = p.objects.Beliefs.Put(uint32(bpfBeliefANCHORED), known)
-}
-
-// hasShare tells whether a process counts against the share of what is believed without an
-// anchor.
-func hasShare(p *bpfProcess) bool { return bpfCaller(p.Caller) >= bpfCallerCALLER_HOST }
-
-// giveShareBack says that the reader took such a process out of the table, takeShare that it
-// put one in. Only the reader calls them: the kernel side counts for itself.
-func (p *Probe) giveShareBack() { p.shareLeft(+1) }
-func (p *Probe) takeShare()     { p.shareLeft(-1) }
-
-func (p *Probe) shareLeft(by int32) {
-	p.left += by
-	_ = p.objects.Beliefs.Put(uint32(bpfBeliefSHARE_LEFT), uint32(p.left))
-}
-
-func callerOf(c bpfCaller) event.Caller {
+func callerOf(c kernel.LifeCaller) event.Caller {
 	switch c {
-	case bpfCallerCALLER_RUNTIME:
+	case kernel.LifeCallerCALLER_RUNTIME:
 		return event.CallerRuntime
-	case bpfCallerCALLER_AGENT:
+	case kernel.LifeCallerCALLER_AGENT:
 		return event.CallerAgent
-	case bpfCallerCALLER_HOST:
+	case kernel.LifeCallerCALLER_HOST:
 		return event.CallerHost
-	case bpfCallerCALLER_PRIVILEGED:
+	case kernel.LifeCallerCALLER_PRIVILEGED:
 		return event.CallerPrivileged
-	case bpfCallerCALLER_ROOTLESS:
+	case kernel.LifeCallerCALLER_ROOTLESS:
 		return event.CallerRootless
 	}
 	return ""
@@ -102,21 +43,21 @@ func callerOf(c bpfCaller) event.Caller {
 
 // caller is caller_of of bpf/believe.h, read from /proc of a process that began before the
 // probe. Agents are not known then.
-func (p *Probe) caller(pid uint32) bpfCaller {
+func (p *Probe) caller(pid uint32) kernel.LifeCaller {
 	has := rights(int(pid))
 	forker := p.forkedBy(pid)
 	mnt, _ := procfs.Namespace(int(pid), "mnt")
 	switch {
 	case forker != nil && has != 0:
-		return bpfCallerCALLER_RUNTIME
+		return kernel.LifeCallerCALLER_RUNTIME
 	case has != 0 && mnt != 0 && mnt == p.host.mnt:
-		return bpfCallerCALLER_HOST
+		return kernel.LifeCallerCALLER_HOST
 	case has&(1<<unix.CAP_SYS_ADMIN) != 0 && len(p.runtime()) == 0:
-		return bpfCallerCALLER_PRIVILEGED
+		return kernel.LifeCallerCALLER_PRIVILEGED
 	case p.options.Rootless && forker != nil && forker.Rootless && runRootless(int(pid), forker):
-		return bpfCallerCALLER_ROOTLESS
+		return kernel.LifeCallerCALLER_ROOTLESS
 	}
-	return bpfCallerCALLER_NOBODY
+	return kernel.LifeCallerCALLER_NOBODY
 }
 
 func (p *Probe) runtime() []anchor.Anchor {
@@ -195,4 +136,11 @@ func ownRights(s procfs.Status) uint64 {
 		s.Effective &= s.Ambient
 	}
 	return s.Effective & either
+}
+
+// networkOf is the inode number of the network namespace that a process is in; 0 if that
+// cannot be asked.
+func networkOf(pid uint32) uint32 {
+	inode, _ := procfs.Namespace(int(pid), "net")
+	return inode
 }

@@ -215,7 +215,9 @@ func TestWhoeverHasTheNumberOfARuntimeThatIsGoneIsNobody(t *testing.T) {
 	gone := serving(t, other.Process.Pid).List()
 	gone[0].Start -= int64(procfs.Tick)
 	o := observeProbe(t, Options{}, func(p *Probe, _ *observed) {
-		p.anchor(gone)
+		if err := p.kernel.SetAnchors(entriesOf(gone)); err != nil {
+			t.Error(err)
+		}
 		other.run(t, attempts(t, runs))
 	})
 	believed(t, o, runs)
@@ -233,7 +235,9 @@ func TestARootlessRuntimeIsBelievedOnlyIfTheOperatorSaysSo(t *testing.T) {
 		o := observeProbe(t, Options{Rootless: allowed}, func(p *Probe, _ *observed) {
 			anchors := serving(t, runtime.Process.Pid).List()
 			anchors[0].Rootless = allowed
-			p.anchor(anchors)
+			if err := p.kernel.SetAnchors(entriesOf(anchors)); err != nil {
+				t.Error(err)
+			}
 			runtime.run(t, attempts(t, runs))
 		})
 		believed(t, o, runs)

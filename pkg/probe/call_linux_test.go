@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
@@ -58,18 +59,18 @@ func texts(v reflect.Value, f func(string)) {
 // FuzzCall takes records of what happens inside a process that is known. What real plugins
 // did is in testdata/fuzz/FuzzCall.
 func FuzzCall(f *testing.F) {
-	f.Add([]byte{byte(bpfKindKIND_CALL)})
-	size := unsafe.Offsetof(insideCallEvent{}.Data)
+	f.Add([]byte{byte(kernel.LifeKindKIND_CALL)})
+	size := unsafe.Offsetof(kernel.InsideCallEvent{}.Data)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if len(raw) == 0 {
 			return
 		}
-		raw[0] = byte(bpfKindKIND_CALL)
+		raw[0] = byte(kernel.LifeKindKIND_CALL)
 		d := decoder{arguments: arguments.Known, inside: newInterior(true, new(symbols.Table))}
-		var w insideCallEvent
+		var w kernel.InsideCallEvent
 		if wire(&w, raw, size) == nil {
-			p := d.inside.add(processKey(w.H.Task), "")
-			p.leader, p.streams = processKey(w.H.Task), &streams{from: w.Object, to: w.Object, known: &redact.Call{}}
+			p := d.inside.add(kernel.ProcessOf(w.H.Task), "")
+			p.leader, p.streams = kernel.ProcessOf(w.H.Task), &streams{from: w.Object, to: w.Object, known: &redact.Call{}}
 		}
 		for range 2 { // the second meets what is kept of the first
 			events, err := d.events(raw)
@@ -78,6 +79,6 @@ func FuzzCall(f *testing.F) {
 			}
 			harmless(t, events)
 		}
-		harmless(t, d.inside.note(event.Event{Body: &event.Exit{Process: processKey(w.H.Task)}}))
+		harmless(t, d.inside.note(event.Event{Body: &event.Exit{Process: kernel.ProcessOf(w.H.Task)}}))
 	})
 }

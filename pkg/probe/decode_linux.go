@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"structs"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -33,7 +33,7 @@ type decoder struct {
 // events returns what one ring buffer record says, in order. It fails on a record that
 // this version of the kernel side cannot have written.
 func (d decoder) events(raw []byte) ([]event.Event, error) {
-	if len(raw) > 0 && bpfKind(raw[0]) == bpfKindKIND_CALL {
+	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.inside.decode(raw)
 	}
 	e, err := d.decode(raw)
@@ -48,29 +48,29 @@ func (d decoder) decode(raw []byte) (event.Event, error) {
 	if len(raw) == 0 {
 		return event.Event{}, fmt.Errorf("empty record")
 	}
-	switch bpfKind(raw[0]) {
-	case bpfKindKIND_FORK:
-		var w bpfForkEvent
-		if err := wire(&w, raw, unsafe.Sizeof(bpfForkEvent{})); err != nil {
+	switch kernel.LifeKind(raw[0]) {
+	case kernel.LifeKindKIND_FORK:
+		var w kernel.LifeForkEvent
+		if err := wire(&w, raw, unsafe.Sizeof(kernel.LifeForkEvent{})); err != nil {
 			return event.Event{}, fmt.Errorf("fork: %w", err)
 		}
 		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
-			Process: processKey(w.H.Task), Parent: processKey(w.Parent), PID: w.H.Task.Pid,
+			Process: kernel.ProcessOf(w.H.Task), Parent: kernel.ProcessOf(w.Parent), PID: w.H.Task.Pid,
 		}}, nil
-	case bpfKindKIND_EXEC:
-		var w bpfExecEvent
-		if err := wire(&w, raw, unsafe.Offsetof(bpfExecEvent{}.Data)); err != nil {
+	case kernel.LifeKindKIND_EXEC:
+		var w kernel.LifeExecEvent
+		if err := wire(&w, raw, unsafe.Offsetof(kernel.LifeExecEvent{}.Data)); err != nil {
 			return event.Event{}, fmt.Errorf("exec: %w", err)
 		}
 		return d.exec(&w)
-	case bpfKindKIND_EXIT:
-		var w bpfExitEvent
-		if err := wire(&w, raw, unsafe.Sizeof(bpfExitEvent{})); err != nil {
+	case kernel.LifeKindKIND_EXIT:
+		var w kernel.LifeExitEvent
+		if err := wire(&w, raw, unsafe.Sizeof(kernel.LifeExitEvent{})); err != nil {
 			return event.Event{}, fmt.Errorf("exit: %w", err)
 		}
 		code, signal := status(uint32(w.Status))
 		return event.Event{Time: int64(w.H.Time), Body: &event.Exit{
-			Process: processKey(w.H.Task),
+			Process: kernel.ProcessOf(w.H.Task),
 			Code:    code,
 			Signal:  signal,
 			Used:    event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
@@ -80,35 +80,35 @@ func (d decoder) decode(raw []byte) (event.Event, error) {
 	return event.Event{}, fmt.Errorf("unknown kind %d", raw[0])
 }
 
-func (d decoder) exec(w *bpfExecEvent) (event.Event, error) {
+func (d decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
 	files, args, env := int(w.FileLen), int(w.FileLen)+int(w.ArgsLen), int(w.FileLen)+int(w.ArgsLen)+int(w.EnvLen)
 	if env > len(w.Data) {
 		return event.Event{}, fmt.Errorf("exec: %d bytes of text in a record with room for %d", env, len(w.Data))
 	}
-	flag := func(f bpfFlag) bool { return w.H.Flags&uint8(f) != 0 }
+	flag := func(f kernel.LifeFlag) bool { return w.H.Flags&uint8(f) != 0 }
 	im := image{
 		file:      first(split(w.Data[:files])),
 		args:      split(w.Data[files:args]),
-		script:    flag(bpfFlagFLAG_SCRIPT),
-		truncated: flag(bpfFlagFLAG_ARGS_CUT | bpfFlagFLAG_ENV_CUT),
+		script:    flag(kernel.LifeFlagFLAG_SCRIPT),
+		truncated: flag(kernel.LifeFlagFLAG_ARGS_CUT | kernel.LifeFlagFLAG_ENV_CUT),
 	}
-	if flag(bpfFlagFLAG_TRUSTED) {
+	if flag(kernel.LifeFlagFLAG_TRUSTED) {
 		im.env = split(w.Data[args:env])
 	}
 	e := &event.Exec{
-		Process:   processKey(w.H.Task),
-		Parent:    processKey(w.Parent),
+		Process:   kernel.ProcessOf(w.H.Task),
+		Parent:    kernel.ProcessOf(w.Parent),
 		PID:       w.H.Task.Pid,
 		ParentPID: w.Parent.Pid,
 		Started:   int64(w.Started),
-		Root:      flag(bpfFlagFLAG_ROOT),
+		Root:      flag(kernel.LifeFlagFLAG_ROOT),
 		NetNS:     namespace(w.NetnsCookie, w.NetnsInum),
 		Used:      event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
 	}
 	d.inside.opens(e.Process, e.Parent, pipes{in: w.StdinIno, out: w.StdoutIno})
 	e.Stdin = event.NoStdin
 	if e.Root {
-		e.Caller = callerOf(bpfCaller(w.Caller))
+		e.Caller = callerOf(kernel.LifeCaller(w.Caller))
 	}
 	if w.StdinIno != 0 {
 		e.Stdin = fmt.Sprintf("%d:%d", w.H.StdinDev, w.StdinIno)
@@ -165,7 +165,7 @@ func (im image) describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 
 // timeOf is when a record was made, in monotonic ns.
 func timeOf(raw []byte) int64 {
-	at := unsafe.Offsetof(bpfExitEvent{}.H.Time)
+	at := unsafe.Offsetof(kernel.LifeExitEvent{}.H.Time)
 	if uintptr(len(raw)) < at+8 {
 		return 0
 	}
@@ -181,18 +181,6 @@ func wire[T any](w *T, raw []byte, least uintptr) error {
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(w)), unsafe.Sizeof(*w)), raw)
 	return nil
-}
-
-// taskKey has the layout of bpf/wire.h's task_key.
-type taskKey = struct {
-	_     structs.HostLayout
-	Start uint64
-	Tgid  uint32
-	Pid   uint32
-}
-
-func processKey(k taskKey) event.Process {
-	return event.Process(strconv.FormatUint(uint64(k.Tgid), 10) + "@" + strconv.FormatUint(k.Start, 10))
 }
 
 func namespace(cookie uint64, inum uint32) event.Namespace {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
 )
 
 // encode writes an exec record as the kernel side does.
-func encode(flags bpfFlag, file string, args, env []string) []byte {
-	var w bpfExecEvent
-	w.H.Kind, w.H.Flags, w.H.Time = uint8(bpfKindKIND_EXEC), uint8(flags), 1000
+func encode(flags kernel.LifeFlag, file string, args, env []string) []byte {
+	var w kernel.LifeExecEvent
+	w.H.Kind, w.H.Flags, w.H.Time = uint8(kernel.LifeKindKIND_EXEC), uint8(flags), 1000
 	w.H.Task.Tgid, w.H.Task.Pid, w.H.Task.Start = 7, 8, 900
 	text := func(s ...string) string {
 		if len(s) == 0 {
@@ -37,7 +38,7 @@ func TestDecodeExec(t *testing.T) {
 		want func(*event.Exec) bool
 	}{
 		"a plugin lies in CNI_PATH": {
-			encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge"}, call),
+			encode(kernel.LifeFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge"}, call),
 			func(e *event.Exec) bool { return e.InPath && e.Call.ContainerID == "c1" && e.Name == "bridge" },
 		},
 		"what is not privileged is not believed": {
@@ -45,13 +46,13 @@ func TestDecodeExec(t *testing.T) {
 			func(e *event.Exec) bool { return !e.InPath && e.Call == nil },
 		},
 		"a command is named by what it was called": {
-			encode(bpfFlagFLAG_TRUSTED, "/usr/sbin/xtables-nft-multi", []string{"/usr/sbin/iptables", "-S"}, call),
+			encode(kernel.LifeFlagFLAG_TRUSTED, "/usr/sbin/xtables-nft-multi", []string{"/usr/sbin/iptables", "-S"}, call),
 			func(e *event.Exec) bool {
 				return e.Name == "iptables" && len(e.Args) == 1 && !e.InPath && e.Process == "7@900" && e.PID == 8
 			},
 		},
 		"a script is named by its file, without its interpreter": {
-			encode(bpfFlagFLAG_TRUSTED|bpfFlagFLAG_SCRIPT, "/opt/cni/bin/iptables", []string{"/bin/sh", "-e", "/opt/cni/bin/iptables", "-S"}, call),
+			encode(kernel.LifeFlagFLAG_TRUSTED|kernel.LifeFlagFLAG_SCRIPT, "/opt/cni/bin/iptables", []string{"/bin/sh", "-e", "/opt/cni/bin/iptables", "-S"}, call),
 			func(e *event.Exec) bool { return e.Name == "iptables" && len(e.Args) == 1 && e.Args[0] == "-S" },
 		},
 		"a Windows ending is cut": {
@@ -59,17 +60,17 @@ func TestDecodeExec(t *testing.T) {
 			func(e *event.Exec) bool { return e.Name == "tool" },
 		},
 		"an invented command is no call": {
-			encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/x", nil, []string{"CNI_COMMAND=\x1b[2J", "CNI_PATH=/opt/cni/bin"}),
+			encode(kernel.LifeFlagFLAG_TRUSTED, "/opt/cni/bin/x", nil, []string{"CNI_COMMAND=\x1b[2J", "CNI_PATH=/opt/cni/bin"}),
 			func(e *event.Exec) bool { return e.Call == nil },
 		},
 		"control characters do not pass": {
-			encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/\x1b]0;x\x07", []string{"\x1b[31m"}, []string{"CNI_COMMAND=ADD", "CNI_CONTAINERID=\x1b\xff", "CNI_PATH=/opt/cni/bin"}),
+			encode(kernel.LifeFlagFLAG_TRUSTED, "/opt/cni/bin/\x1b]0;x\x07", []string{"\x1b[31m"}, []string{"CNI_COMMAND=ADD", "CNI_CONTAINERID=\x1b\xff", "CNI_PATH=/opt/cni/bin"}),
 			func(e *event.Exec) bool {
 				return utf8.ValidString(e.Call.ContainerID) && !strings.ContainsAny(e.File+e.Name+e.Call.ContainerID, "\x1b\x07")
 			},
 		},
 		"what was cut is marked": {
-			encode(bpfFlagFLAG_TRUSTED, "/x", nil, []string{"CNI_COMMAND=ADD", "CNI_ARGS=" + strings.Repeat("x", 600)}),
+			encode(kernel.LifeFlagFLAG_TRUSTED, "/x", nil, []string{"CNI_COMMAND=ADD", "CNI_ARGS=" + strings.Repeat("x", 600)}),
 			func(e *event.Exec) bool { return e.Truncated },
 		},
 	} {
@@ -97,9 +98,9 @@ func TestStatus(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
-	f.Add([]byte{byte(bpfKindKIND_EXIT)})
-	f.Add(encode(bpfFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge", "-t"}, []string{"CNI_COMMAND=ADD", "CNI_ARGS=K8S_POD_NAME=x;=;a"}))
-	f.Add(encode(bpfFlagFLAG_TRUSTED|bpfFlagFLAG_SCRIPT, "/x", nil, []string{"CNI_COMMAND=DEL", "TRACEPARENT=00-"}))
+	f.Add([]byte{byte(kernel.LifeKindKIND_EXIT)})
+	f.Add(encode(kernel.LifeFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge", "-t"}, []string{"CNI_COMMAND=ADD", "CNI_ARGS=K8S_POD_NAME=x;=;a"}))
+	f.Add(encode(kernel.LifeFlagFLAG_TRUSTED|kernel.LifeFlagFLAG_SCRIPT, "/x", nil, []string{"CNI_COMMAND=DEL", "TRACEPARENT=00-"}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		events, err := decoder{arguments: arguments.All, inside: newInterior(true, new(symbols.Table))}.events(raw)
 		if err == nil {
@@ -110,7 +111,7 @@ func FuzzDecode(f *testing.F) {
 
 // A command of a plugin, as most records are.
 func BenchmarkDecode(b *testing.B) {
-	raw := encode(bpfFlagFLAG_TRUSTED, "/usr/sbin/xtables-nft-multi", []string{"/usr/sbin/iptables", "-t", "nat", "-S"}, []string{
+	raw := encode(kernel.LifeFlagFLAG_TRUSTED, "/usr/sbin/xtables-nft-multi", []string{"/usr/sbin/iptables", "-t", "nat", "-S"}, []string{
 		"CNI_COMMAND=ADD", "CNI_CONTAINERID=c1", "CNI_PATH=/opt/cni/bin", "CNI_IFNAME=eth0",
 		"CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;K8S_POD_UID=u-1",
 	})

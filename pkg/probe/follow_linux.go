@@ -2,36 +2,36 @@ package probe
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/agents"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // The reader is how agents have the kernel side follow servers.
-var _ follower = (*reader)(nil)
+var _ agents.Follower = (*reader)(nil)
 
-func (r *reader) tell(b event.Body) { r.sink(event.Event{Time: r.now, Body: b}) }
+func (r *reader) Tell(b event.Body) { r.sink(event.Event{Time: r.now, Body: b}) }
 
-func (r *reader) follow(key taskKey, depth int) (taskKey, bool) {
-	entry := bpfProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: networkOf(key.Pid)}
+func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
+	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: networkOf(key.Pid)}
 	// Asked first what it may: the process that is alive then is the one that was asked.
-	if depth > 0 && r.mayServe(key.Pid) && alive(key) {
+	if depth > 0 && r.MayServe(key.Pid) && agents.Alive(key) {
 		entry.Session, entry.Mounts = sessionOf(key.Pid), mountsOf(key.Pid)
-		r.probe.watch(key.Tgid)
-		if r.probe.objects.Processes.Update(key.Tgid, &entry, 1 /* BPF_NOEXIST */) == nil {
-			r.probe.join(key)
-		}
+		r.probe.kernel.Insert(&entry)
 	}
 	// Whatever is in there counts: perhaps a process of a plugin's own tree.
-	if r.probe.objects.Processes.Lookup(key.Tgid, &entry) != nil || entry.Agent == 0 {
+	entry, ok := r.probe.kernel.Process(key.Tgid)
+	if !ok || entry.Agent == 0 {
 		return key, false
 	}
-	process := processKey(entry.Self)
+	process := kernel.ProcessOf(entry.Self)
 	r.table.add(process)
 	r.decoder.inside.serve(process, int(entry.Agent))
 	return entry.Self, true
 }
 
-// mayServe tells whether what a process does for plugins may be evidence.
-func (r *reader) mayServe(pid uint32) bool {
+// MayServe tells whether what a process does for plugins may be evidence.
+func (r *reader) MayServe(pid uint32) bool {
 	return r.probe.host.privilegedHere(int(pid))
 }
 
@@ -51,13 +51,13 @@ func mountsOf(pid uint32) uint32 {
 	return inode
 }
 
-// unfollow ends that. What the server started is followed until it is over.
-func (r *reader) unfollow(process event.Process) {
+// Unfollow ends that. What the server started is followed until it is over.
+func (r *reader) Unfollow(process event.Process) {
 	r.table.remove(process)
 	r.decoder.inside.remove(process)
 }
 
-func (r *reader) depthOf(process event.Process) (int, bool) {
+func (r *reader) Depth(process event.Process) (int, bool) {
 	if !r.table.follows(process) {
 		return 0, false
 	}

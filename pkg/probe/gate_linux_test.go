@@ -21,7 +21,7 @@ func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
 			}
 			for range 100 {
 				time.Sleep(50 * time.Millisecond)
-				if stats = p.Stats(); command == "STATUS" || stats.Attached > 0 && !p.inside.gate.attachedNow() {
+				if stats = p.Stats(); command == "STATUS" || stats.Attached > 0 && !p.kernel.Gate.IsOpen() {
 					break
 				}
 			}
@@ -53,7 +53,7 @@ func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
 		var kept map[string]int
 		for range 200 {
 			time.Sleep(50 * time.Millisecond)
-			if kept = p.Stats().Maps; !p.inside.gate.attachedNow() && kept["processes"] == 0 && kept["calls"] == 0 {
+			if kept = p.Stats().Maps; !p.kernel.Gate.IsOpen() && kept["processes"] == 0 && kept["calls"] == 0 {
 				break
 			}
 		}

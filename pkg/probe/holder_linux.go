@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -18,17 +19,9 @@ func (in *interior) holder(number uint32) *event.Holder {
 	if int32(number) <= 0 || !in.initial { // it may belong to an open file, not to a process
 		return h
 	}
-	h.PID, h.Name = number, program(number)
+	h.PID, h.Name = number, agents.Program(number)
 	if s, err := procfs.StatOf(int(number)); err == nil && !s.Zombie() && s.Parent > 1 {
-		h.Parent = program(uint32(s.Parent))
+		h.Parent = agents.Program(uint32(s.Parent))
 	}
 	return h
-}
-
-func program(pid uint32) string {
-	s, err := procfs.StatOf(int(pid))
-	if err != nil {
-		return ""
-	}
-	return text.Clean(s.Name, 16)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
@@ -23,7 +24,7 @@ type running struct {
 	pid, parent uint32
 	start       uint64 // boot-time nanoseconds, in steps of a tick
 	exec        *event.Exec
-	caller      bpfCaller
+	caller      kernel.LifeCaller
 	denied      bool // we may not look into it
 }
 
@@ -34,26 +35,20 @@ type running struct {
 func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 	all, memory := processes(), procfs.NewMemory()
 	toMonotonic := bootToMonotonic()
-	var follow func(r *running, up, root taskKey, caller bpfCaller, home uint32)
-	follow = func(r *running, up, root taskKey, caller bpfCaller, home uint32) {
-		self := taskKey{Start: r.start, Tgid: r.pid, Pid: r.pid}
+	var follow func(r *running, up, root kernel.Key, caller kernel.LifeCaller, home uint32)
+	follow = func(r *running, up, root kernel.Key, caller kernel.LifeCaller, home uint32) {
+		self := kernel.Key{Start: r.start, Tgid: r.pid, Pid: r.pid}
 		if root.Tgid == 0 {
 			root = self
 		}
-		entry := bpfProcess{Self: self, Parent: up, Root: root, Caller: uint8(caller), Home: home}
-		p.watch(r.pid)
-		// It fails where the kernel side met the process first; then it is known.
-		if p.objects.Processes.Update(r.pid, &entry, 1 /* BPF_NOEXIST */) != nil {
+		entry := kernel.LifeProcess{Self: self, Parent: up, Root: root, Caller: uint8(caller), Home: home}
+		if !p.kernel.Insert(&entry) { // the kernel side met the process first: it is known
 			return
 		}
-		if hasShare(&entry) {
-			p.takeShare()
-		}
-		p.join(root)
 		if r.exec == nil {
 			p.describe(memory, r)
 		}
-		r.exec.Process, r.exec.Parent = processKey(self), processKey(up)
+		r.exec.Process, r.exec.Parent = kernel.ProcessOf(self), kernel.ProcessOf(up)
 		r.exec.Root = root == self
 		if r.exec.Root {
 			r.exec.Caller = callerOf(caller)
@@ -77,12 +72,12 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 			}
 			continue
 		}
-		up := taskKey{Tgid: r.parent, Pid: r.parent}
+		up := kernel.Key{Tgid: r.parent, Pid: r.parent}
 		if parent := all[r.parent]; parent != nil {
 			up.Start = parent.start
 		}
 		// It began in the network namespace of who started it, and may be in the pod's by now.
-		follow(r, up, taskKey{}, r.caller, networkOf(r.parent))
+		follow(r, up, kernel.Key{}, r.caller, networkOf(r.parent))
 	}
 	return found, denied
 }
@@ -91,7 +86,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 // though nobody is known to have run it, and whose program lies in CNI_PATH.
 func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	if r.exec != nil {
-		return r.exec.InPath && r.caller != bpfCallerCALLER_NOBODY
+		return r.exec.InPath && r.caller != kernel.LifeCallerCALLER_NOBODY
 	}
 	pid := int(r.pid)
 	r.exec = &event.Exec{PID: r.pid, ParentPID: r.parent, InFlight: true}
@@ -107,7 +102,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 		// Environments alone can be read with CAP_PERFMON, too, on some kernels.
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
-		if r.caller != bpfCallerCALLER_NOBODY || rights(pid) != 0 {
+		if r.caller != kernel.LifeCallerCALLER_NOBODY || rights(pid) != 0 {
 			im.env = environ
 		}
 	}
@@ -125,7 +120,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	if inode := networkOf(r.pid); inode != 0 {
 		r.exec.NetNS.Label = strconv.FormatUint(uint64(inode), 10)
 	}
-	return r.exec.InPath && r.caller != bpfCallerCALLER_NOBODY
+	return r.exec.InPath && r.caller != kernel.LifeCallerCALLER_NOBODY
 }
 
 // processes lists /proc by pid. A process that ends meanwhile is left out.

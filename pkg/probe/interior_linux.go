@@ -11,6 +11,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/evidence"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
@@ -78,21 +79,17 @@ const (
 )
 
 func newInterior(initial bool, symbols *symbols.Table) *interior {
-	in := &interior{
+	return &interior{
 		initial:   initial,
 		processes: map[event.Process]*inhabitant{},
 		byNumber:  map[uint32]event.Process{},
 		holders:   map[uint32]*event.Holder{},
 		spaces:    map[uint32]uint64{},
-		names:     map[uint16]string{},
+		names:     kernel.SyscallNames(),
 		sandboxes: evidence.Sandboxes{},
 		seed:      maphash.MakeSeed(),
 		symbols:   symbols,
 	}
-	for _, c := range calls() {
-		in.names[uint16(c.number)] = c.name
-	}
-	return in
 }
 
 // note follows the processes that are tracked. What it returns happened before e: what a
@@ -201,7 +198,7 @@ func (in *interior) namespaceOf(inode uint32) event.Namespace {
 
 // record is one record of the kernel side, checked.
 type record struct {
-	*insideCallEvent
+	*kernel.InsideCallEvent
 	process event.Process
 	data    []byte
 }
@@ -211,14 +208,14 @@ func (in *interior) forgetWaits() { clear(in.holders) }
 
 // decode returns the events in one record; none is no error.
 func (in *interior) decode(raw []byte) ([]event.Event, error) {
-	var w insideCallEvent
+	var w kernel.InsideCallEvent
 	if err := wire(&w, raw, unsafe.Offsetof(w.Data)); err != nil {
 		return nil, fmt.Errorf("call: %w", err)
 	}
 	if int(w.Len) > len(w.Data) {
 		return nil, fmt.Errorf("call: %d bytes of data in a record with room for %d", w.Len, len(w.Data))
 	}
-	r := record{insideCallEvent: &w, process: processKey(w.H.Task), data: w.Data[:w.Len]}
+	r := record{InsideCallEvent: &w, process: kernel.ProcessOf(w.H.Task), data: w.Data[:w.Len]}
 	in.space(namespace(w.NetnsCookie, w.NetnsInum))
 	bodies := in.bodies(r)
 	events := make([]event.Event, 0, len(bodies)+1)
@@ -233,27 +230,27 @@ func (in *interior) decode(raw []byte) ([]event.Event, error) {
 // bodies says what a record means. A system call that is of interest in itself has more
 // in its record than one that only lasted.
 func (in *interior) bodies(r record) []event.Body {
-	switch class := insideClass(r.Class); {
-	case class == insideClassCLASS_LOCK_HELD:
+	switch class := kernel.InsideClass(r.Class); {
+	case class == kernel.InsideClassCLASS_LOCK_HELD:
 		in.holders[r.Thread] = in.holder(r.Other.Tgid)
 		return nil
-	case class == insideClassCLASS_FLOCK, class == insideClassCLASS_FCNTL:
+	case class == kernel.InsideClassCLASS_FLOCK, class == kernel.InsideClassCLASS_FCNTL:
 		return one(in.lock(r))
-	case class == insideClassCLASS_MUTEX:
+	case class == kernel.InsideClassCLASS_MUTEX:
 		return one(in.mutex(r))
-	case class == insideClassCLASS_OPEN && r.Object != 0:
+	case class == kernel.InsideClassCLASS_OPEN && r.Object != 0:
 		in.opened(r)
 		return nil
-	case class == insideClassCLASS_SETNS && r.NetnsInum != 0, class == insideClassCLASS_UNSHARE && r.NetnsInum != 0:
+	case class == kernel.InsideClassCLASS_SETNS && r.NetnsInum != 0, class == kernel.InsideClassCLASS_UNSHARE && r.NetnsInum != 0:
 		return one(&event.Enter{Process: r.process, Thread: r.Thread, NetNS: namespace(r.NetnsCookie, r.NetnsInum)})
-	case class >= insideClassCLASS_READ && class <= insideClassCLASS_WRITEV && r.Object != 0:
+	case class >= kernel.InsideClassCLASS_READ && class <= kernel.InsideClassCLASS_WRITEV && r.Object != 0:
 		if r.Protocol != 0 {
 			return one(setting(r))
 		}
 		return in.stream(r)
-	case class >= insideClassCLASS_SENDTO && class <= insideClassCLASS_RECVMSG && r.NetnsInum != 0:
+	case class >= kernel.InsideClassCLASS_SENDTO && class <= kernel.InsideClassCLASS_RECVMSG && r.NetnsInum != 0:
 		return in.netlink(r)
-	case class == insideClassCLASS_SETSOCKOPT && r.NetnsInum != 0, class == insideClassCLASS_IOCTL && r.NetnsInum != 0:
+	case class == kernel.InsideClassCLASS_SETSOCKOPT && r.NetnsInum != 0, class == kernel.InsideClassCLASS_IOCTL && r.NetnsInum != 0:
 		return one(in.legacy(r))
 	}
 	if body, is := in.connection(r); is {
@@ -286,23 +283,23 @@ func (in *interior) wait(r record) *event.Wait {
 	if w.Name == "" {
 		w.Name = fmt.Sprintf("system call %d", r.Nr)
 	}
-	switch insideClass(r.Class) {
-	case insideClassCLASS_SLEEP:
+	switch kernel.InsideClass(r.Class) {
+	case kernel.InsideClassCLASS_SLEEP:
 		w.Kind = event.WaitSleep
-	case insideClassCLASS_FUTEX:
+	case kernel.InsideClassCLASS_FUTEX:
 		w.Kind = event.WaitPoll
 		if r.Ret == -int64(unix.ETIMEDOUT) {
 			w.Kind = event.WaitSleep
 		}
-	case insideClassCLASS_POLL:
+	case kernel.InsideClassCLASS_POLL:
 		w.Kind = event.WaitPoll
 		if r.Ret == 0 {
 			w.Kind = event.WaitSleep
 		}
 	// Whoever reads waits for somebody to write; of files on a disk that is not so, but
 	// those are read in no time.
-	case insideClassCLASS_WAIT, insideClassCLASS_READ, insideClassCLASS_READV, insideClassCLASS_RECVFROM,
-		insideClassCLASS_RECVMSG, insideClassCLASS_ACCEPT:
+	case kernel.InsideClassCLASS_WAIT, kernel.InsideClassCLASS_READ, kernel.InsideClassCLASS_READV, kernel.InsideClassCLASS_RECVFROM,
+		kernel.InsideClassCLASS_RECVMSG, kernel.InsideClassCLASS_ACCEPT:
 		w.Kind = event.WaitPoll
 	}
 	return w

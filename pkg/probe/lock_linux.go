@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -18,7 +19,7 @@ func (in *interior) lock(r record) *event.Wait {
 		Error: errno(r.Ret), Holder: in.holders[r.Thread],
 	}
 	delete(in.holders, r.Thread)
-	if insideClass(r.Class) == insideClassCLASS_FLOCK {
+	if kernel.InsideClass(r.Class) == kernel.InsideClassCLASS_FLOCK {
 		w.Released = r.Args[1]&unix.LOCK_UN != 0
 	} else {
 		w.Released = int16(r.Args[3]) == unix.F_UNLCK

@@ -6,13 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
 // mutex is a wait for a lock of the kernel, named by the first caller that is known.
 func (in *interior) mutex(r record) *event.Wait {
 	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitMutex}
 	if r.Other.Tgid != 0 {
-		w.Holder = &event.Holder{Process: processKey(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
+		w.Holder = &event.Holder{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
 	}
 	var stack []uint64
 	for b := r.data; len(b) >= 8; b = b[8:] {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/netlink"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -20,8 +21,8 @@ func (in *interior) call(r record) *netlink.Call {
 
 // netlink returns what was asked of the kernel through a netlink socket, or how it answered.
 func (in *interior) netlink(r record) []event.Body {
-	switch insideClass(r.Class) {
-	case insideClassCLASS_SENDTO, insideClassCLASS_SENDMSG:
+	switch kernel.InsideClass(r.Class) {
+	case kernel.InsideClassCLASS_SENDTO, kernel.InsideClassCLASS_SENDMSG:
 		return in.requests(r)
 	default:
 		return in.answers(r)
@@ -98,7 +99,7 @@ func (in *interior) byPID(pid, number uint32) event.Namespace {
 // legacy returns what was asked by ioctl, or by iptables' own interface; nil where that has
 // nothing to do with the network's configuration.
 func (in *interior) legacy(r record) *event.Request {
-	if insideClass(r.Class) == insideClassCLASS_SETSOCKOPT {
+	if kernel.InsideClass(r.Class) == kernel.InsideClassCLASS_SETSOCKOPT {
 		return in.call(r).Replace(r.Args[1], r.Ret, r.data)
 	}
 	return in.call(r).Ioctl(uint32(r.Args[1]), r.Ret, r.data)

@@ -8,22 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
 )
 
 // sent and received are records of a netlink socket, of process 7@0.
 func sent(protocol uint16, data ...[]byte) record {
-	return over(insideClassCLASS_SENDTO, protocol, data)
+	return over(kernel.InsideClassCLASS_SENDTO, protocol, data)
 }
 
 func received(protocol uint16, data ...[]byte) record {
-	return over(insideClassCLASS_RECVMSG, protocol, data)
+	return over(kernel.InsideClassCLASS_RECVMSG, protocol, data)
 }
 
-func over(class insideClass, protocol uint16, data [][]byte) record {
-	w := &insideCallEvent{Class: uint8(class), Protocol: protocol, Port: 77, NetnsInum: 5, NetnsCookie: 50, Start: 100}
-	w.H.Kind, w.H.Task.Tgid = uint8(bpfKindKIND_CALL), 7
-	r := record{insideCallEvent: w, process: "7@0"}
+func over(class kernel.InsideClass, protocol uint16, data [][]byte) record {
+	w := &kernel.InsideCallEvent{Class: uint8(class), Protocol: protocol, Port: 77, NetnsInum: 5, NetnsCookie: 50, Start: 100}
+	w.H.Kind, w.H.Task.Tgid = uint8(kernel.LifeKindKIND_CALL), 7
+	r := record{InsideCallEvent: w, process: "7@0"}
 	for _, d := range data {
 		r.data = append(r.data, d...)
 	}

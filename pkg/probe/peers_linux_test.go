@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -190,11 +191,11 @@ func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 					}
 					o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
 					var sk uint64
-					var c insideConn
-					for entries := p.inside.maps.Conns.Iterate(); another && entries.Next(&sk, &c); {
-						if o.ours[processKey(c.P.Self)] {
+					var c kernel.InsideConn
+					for entries := p.kernel.Inside.Conns.Iterate(); another && entries.Next(&sk, &c); {
+						if o.ours[kernel.ProcessOf(c.P.Self)] {
 							c.Ino++ // as if it had been made for one that is gone
-							if err := p.inside.maps.Conns.Put(sk, &c); err != nil {
+							if err := p.kernel.Inside.Conns.Put(sk, &c); err != nil {
 								t.Error(err)
 							}
 						}

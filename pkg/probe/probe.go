@@ -8,12 +8,12 @@
 package probe
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
 // Options of a probe.
@@ -103,20 +103,4 @@ type ProgramStats struct {
 
 // UnsupportedError says that this machine cannot do what the probe needs, and what
 // would help.
-type UnsupportedError struct {
-	// Need is what is missing.
-	Need string
-	// Remedy is what to do about it.
-	Remedy string
-	// Err is the cause; may be nil.
-	Err error
-}
-
-func (e *UnsupportedError) Error() string {
-	if e.Err == nil {
-		return fmt.Sprintf("kernel probe: %s; %s", e.Need, e.Remedy)
-	}
-	return fmt.Sprintf("kernel probe: %s: %v; %s", e.Need, e.Err, e.Remedy)
-}
-
-func (e *UnsupportedError) Unwrap() error { return e.Err }
+type UnsupportedError = kernel.UnsupportedError

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -112,14 +113,14 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range p.inside.missing {
-		t.Errorf("%s: %s", m.feature, m.reason)
+	for _, m := range p.kernel.Missing {
+		t.Errorf("%s: %s", m.Feature, m.Reason)
 	}
 	o := &observed{ours: map[event.Process]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, o.sink) }()
-	for until := time.Now().Add(10 * time.Second); options.Detail == DetailAlways && !p.inside.gate.attachedNow() && time.Now().Before(until); {
+	for until := time.Now().Add(10 * time.Second); options.Detail == DetailAlways && !p.kernel.Gate.IsOpen() && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	f(p, o)
@@ -243,8 +244,8 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 				break
 			}
 		}
-		var entry bpfProcess
-		if err := p.objects.Processes.Lookup(uint32(cmd.Process.Pid), &entry); err == nil {
+		var entry kernel.LifeProcess
+		if err := p.kernel.Life.Processes.Lookup(uint32(cmd.Process.Pid), &entry); err == nil {
 			home = entry.Home
 		}
 		_ = cmd.Process.Kill()
@@ -272,10 +273,10 @@ func TestTheReaderGoesOnLookingAfterTheLastEvent(t *testing.T) {
 		t.Error("it waits for the next plugin, though its last event may not have been taken")
 	}
 	r.now += int64(quietAfter)
-	if d := r.deadline(r.now); time.Until(d) < connectedWithin-quietAfter {
+	if d := r.deadline(r.now); time.Until(d) < kernel.ConnectedWithin-quietAfter {
 		t.Error("it polls though nothing is tracked and nobody waits")
 	}
-	r.now += int64(connectedWithin)
+	r.now += int64(kernel.ConnectedWithin)
 	r.lastSweep = r.now
 	if !r.deadline(r.now).IsZero() {
 		t.Error("it polls though there is nothing to put away either")

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
 // flood asks the kernel for the number of an interface as often as it is told.
@@ -75,7 +76,7 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 		}
 	}
 	// At least 152 bytes and 128 for its own sake, each.
-	if most := (int64(quota(1<<20)) + last - first) / (280 * byteTime); told == 0 || told > most+1 {
+	if most := (int64(kernel.Quota(1<<20)) + last - first) / (280 * kernel.ByteTime); told == 0 || told > most+1 {
 		t.Errorf("%d events were told, at most %d may be", told, most)
 	}
 	if told+int64(lost) < 100_000 {
@@ -246,8 +247,8 @@ func TestAccountsGoWithTheirRoots(t *testing.T) {
 func accountsOf(p *Probe, o *observed) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	each(p.objects.Accounts, func(root *taskKey, _ *bpfAccount) {
-		if o.ours[processKey(*root)] {
+	kernel.Each(p.kernel.Life.Accounts, func(root *kernel.Key, _ *kernel.LifeAccount) {
+		if o.ours[kernel.ProcessOf(*root)] {
 			n++
 		}
 	})

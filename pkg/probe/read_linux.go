@@ -3,11 +3,12 @@ package probe
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/agents"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -28,20 +29,25 @@ const (
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	r := &reader{
 		probe:   p,
-		decoder: decoder{arguments: p.options.Arguments, inside: newInterior(p.pidNS == initialPIDNamespace, p.symbols)},
+		decoder: decoder{arguments: p.options.Arguments, inside: newInterior(p.initial, p.symbols)},
 		sink:    sink,
-		table:   newTable(p),
+		table:   newTable(p.kernel),
+		losses:  losses{kernel: p.kernel, said: map[kernel.LifeLostKey]uint64{}},
 		now:     clock.Monotonic(),
 	}
 	r.decoder.inside.environ = environOf(procfs.NewMemory())
-	r.agents = newAgents(p.options.Agents, p.options.Depth, r)
+	names := p.options.Agents
+	if !p.initial { // the kernel's numbers cannot be had
+		names = nil
+	}
+	r.agents = agents.New(names, p.options.Depth, r)
 	r.anchor(r.now)
 	r.begin()
 
-	stop := context.AfterFunc(ctx, func() { _ = p.reader.Flush() })
+	stop := context.AfterFunc(ctx, func() { _ = p.kernel.Records.Flush() })
 	defer stop()
 	return (&schedule{
-		ring: p.reader, clock: clock.Monotonic, until: r.deadline, take: r.raw, duties: r.duties,
+		ring: p.kernel.Records, clock: clock.Monotonic, until: r.deadline, take: r.raw, duties: r.duties,
 	}).run(ctx)
 }
 
@@ -51,7 +57,8 @@ type reader struct {
 	decoder decoder
 	sink    event.Sink
 	table   *table
-	agents  *agents
+	losses  losses
+	agents  *agents.Agents
 
 	now                              int64 // before the read under way
 	lastEvent, lastSweep, lastAnchor int64
@@ -59,19 +66,15 @@ type reader struct {
 
 // begin delivers the calls in flight, and says what it may not see of them.
 func (r *reader) begin() {
-	for _, m := range slices.Concat(r.probe.lacking, r.probe.inside.missing) {
+	for _, m := range r.probe.kernel.Missing {
 		r.missing(m)
 	}
-	if r.probe.inside.gate.isOpen() {
+	if r.probe.kernel.Gate.IsOpen() {
 		r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
 	}
-	if r.probe.pidNS == initialPIDNamespace {
-		r.agents.find(r.now)
-	} else {
-		r.agents.names = nil // the kernel's numbers cannot be had
-	}
+	r.agents.Find(r.now)
 	found, hidden := 0, ""
-	if r.probe.pidNS != initialPIDNamespace {
+	if !r.probe.initial {
 		// The kernel's table goes by initial pids, which cannot be seen from here.
 		hidden = "cniscope is in a PID namespace of its own (a pod without hostPID, a kind node)"
 	} else {
@@ -115,13 +118,11 @@ func (r *reader) deadline(now int64) time.Time {
 // rest is when there is something to put away though nothing happens any more; 0 if there
 // is not: the gate, and at last what a sweep finds in the kernel side's tables.
 func (r *reader) rest() (due int64) {
-	if last := r.lastEvent + int64(connectedWithin+sweepEvery); r.lastSweep < last {
+	if last := r.lastEvent + int64(kernel.ConnectedWithin+sweepEvery); r.lastSweep < last {
 		due = last
 	}
-	if gate := &r.probe.inside.gate; gate.isOpen() && gate.mode == DetailAuto {
-		if closes := gate.used + int64(gate.linger); due == 0 || closes < due {
-			due = closes
-		}
+	if closes := r.probe.detail.due(); closes != 0 && (due == 0 || closes < due) {
+		due = closes
 	}
 	return due
 }
@@ -160,22 +161,22 @@ func (r *reader) one(e event.Event) {
 func (r *reader) deliver(e event.Event) {
 	if r.table.note(e) {
 		r.sink(e)
-		r.agents.note(e)
+		r.agents.Note(e)
 	}
 }
 
 // duties does what is due, however much waits in the ring.
 func (r *reader) duties(at watermark) {
 	r.now = at.now
-	for _, lost := range r.table.losses() {
+	for _, lost := range r.losses.new() {
 		r.sink(event.Event{Time: r.now, Body: lost})
 	}
 	if r.now-r.lastSweep > int64(sweepEvery) {
 		r.lastSweep = r.now
 		r.sweep(at)
 	}
-	r.agents.tend(at.passed)
-	r.unlook()
+	r.agents.Tend(at.passed)
+	r.closeIdleGate()
 	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})
 }
 
@@ -184,55 +185,51 @@ func (r *reader) sweep(at watermark) {
 	for _, exit := range r.table.reconcile(at) {
 		e := event.Event{Time: at.passed, Body: exit}
 		r.sink(e)
-		r.agents.note(e)
+		r.agents.Note(e)
 	}
+	r.losses.forget(r.table.roots)
 	for _, server := range r.table.servers {
-		r.agents.adopt(at.now, server)
+		r.agents.Adopt(at.now, server)
 	}
 	r.decoder.inside.keep(r.table.live)
-	r.decoder.inside.sandboxes.Forget(at.passed - int64(leave))
-	r.probe.forgetGone(r.table)
+	r.decoder.inside.sandboxes.Forget(at.passed - int64(agents.Linger))
+	r.probe.kernel.ForgetGone(at.now, r.table.numbers, func(k kernel.Key) bool { return r.table.follows(kernel.ProcessOf(k)) })
 }
 
 // look sees to it that the inside of a call is seen from now on.
 func (r *reader) look(call *event.Call) {
-	gate := &r.probe.inside.gate
-	if gate.mode == DetailCommands || call == nil || !wanted(call.Command) {
+	if call == nil || !r.probe.detail.wants(call.Command) {
 		return
 	}
-	r.agents.expect(r.now)
-	if gate.mode != DetailAuto {
-		return
+	r.agents.Expect(r.now)
+	opened, err := r.probe.detail.open(r.now)
+	if err != nil {
+		r.missing(kernel.Missing{Feature: "inside of plugins", Reason: err.Error()})
 	}
-	was := gate.isOpen()
-	if err := gate.open(r.now); err != nil {
-		gate.mode = DetailCommands // it would fail again
-		r.missing(missing{"inside of plugins", err.Error()})
-	}
-	if gate.isOpen() && !was {
+	if opened {
 		r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
 	}
 }
 
-// unlook ends that when nobody has needed it for a while.
-func (r *reader) unlook() {
-	gate := &r.probe.inside.gate
+// closeIdleGate ends that when nobody has needed it for a while.
+func (r *reader) closeIdleGate() {
+	d := &r.probe.detail
 	if r.table.tracking() {
-		gate.used = r.now
+		d.used = r.now
 	}
-	if !gate.idle(r.now) {
+	if due := d.due(); due == 0 || r.now < due {
 		return
 	}
-	if err := gate.close(r.now); err != nil {
+	if err := d.gate.Close(r.now); err != nil {
 		r.probe.options.Log.Warn("detaching from system calls", "error", err)
 	}
-	r.probe.forgetCalls()
+	r.probe.kernel.ForgetCalls()
 	r.decoder.inside.forgetWaits()
 	r.sink(event.Event{Time: r.now, Body: &event.Detail{}})
 }
 
-func (r *reader) missing(m missing) {
-	r.sink(event.Event{Time: r.now, Body: &event.Degraded{Feature: m.feature, Reason: m.reason}})
+func (r *reader) missing(m kernel.Missing) {
+	r.sink(event.Event{Time: r.now, Body: &event.Degraded{Feature: m.Feature, Reason: m.Reason}})
 }
 
 func (r *reader) anchor(now int64) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
@@ -96,9 +97,9 @@ func TestSettingsLeaveWithoutSecrets(t *testing.T) {
 		for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
 			parts[i], parts[j] = parts[j], parts[i]
 		}
-		w := insideCallEvent{Object: uint64(len(value))}
+		w := kernel.InsideCallEvent{Object: uint64(len(value))}
 		in := newInterior(true, new(symbols.Table))
-		s := setting(record{insideCallEvent: &w, data: []byte(value + strings.Join(parts, "\x00") + "\x00")})
+		s := setting(record{InsideCallEvent: &w, data: []byte(value + strings.Join(parts, "\x00") + "\x00")})
 		in.redact("1@1", s)
 		if s.Key != test.key || s.Value != test.want {
 			t.Errorf("%s = %q leaves as %s = %q, want %q", test.path, test.value, s.Key, s.Value, test.want)
@@ -178,9 +179,9 @@ func TestALongInputIsNotRepeated(t *testing.T) {
 	in.opens("7@1", "1@1", pipes{in: 5, out: 6})
 	in.note(event.Event{Time: 1, Body: &event.Exec{Process: "7@1", Parent: "1@1", InPath: true, Call: &event.Call{Command: "ADD", ContainerID: "c"}}})
 	for range 9 {
-		in.stream(record{insideCallEvent: &insideCallEvent{Object: 5}, process: "7@1", data: []byte(strings.Repeat("x", 4000))})
+		in.stream(record{InsideCallEvent: &kernel.InsideCallEvent{Object: 5}, process: "7@1", data: []byte(strings.Repeat("x", 4000))})
 	}
-	in.stream(record{insideCallEvent: &insideCallEvent{Object: 6, Out: 1}, process: "7@1", data: []byte(`{"cniVersion":"1.0.0","code":7,"msg":"failed to call 10.1.2.3 as hunter2"}`)})
+	in.stream(record{InsideCallEvent: &kernel.InsideCallEvent{Object: 6, Out: 1}, process: "7@1", data: []byte(`{"cniVersion":"1.0.0","code":7,"msg":"failed to call 10.1.2.3 as hunter2"}`)})
 	before := in.note(event.Event{Time: 3, Body: &event.Exit{Process: "7@1"}})
 	if len(before) != 1 || before[0].Body.(*event.Result).Message != "failed to call ‹text 8› as ‹text 7›" {
 		t.Errorf("%+v", before)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
 // A server may be the runtime itself, or a service manager: what it starts is then mostly
@@ -73,9 +74,9 @@ func TestAServerThatWasNotToldOfIsLeftAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.until(t, "the call", func(b event.Body) bool { _, is := b.(*event.Connect); return is })
-		each(p.objects.Accounts, func(root *taskKey, a *bpfAccount) { // nothing is left of its quota
+		kernel.Each(p.kernel.Life.Accounts, func(root *kernel.Key, a *kernel.LifeAccount) { // nothing is left of its quota
 			a.Whole = uint64(clock.Monotonic() + int64(time.Hour))
-			_ = p.objects.Accounts.Put(*root, *a)
+			_ = p.kernel.Life.Accounts.Put(*root, *a)
 		})
 		if err := agent.Signal(unix.SIGCONT); err != nil {
 			t.Fatal(err)
@@ -84,7 +85,7 @@ func TestAServerThatWasNotToldOfIsLeftAgain(t *testing.T) {
 			t.Error(err)
 		}
 		followed := func() (is bool) {
-			each(p.objects.Processes, func(_ *uint32, entry *bpfProcess) { is = is || int(entry.Self.Pid) == agent.Pid })
+			kernel.Each(p.kernel.Life.Processes, func(_ *uint32, entry *kernel.LifeProcess) { is = is || int(entry.Self.Pid) == agent.Pid })
 			return is
 		}
 		if !followed() {

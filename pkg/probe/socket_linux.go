@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -22,20 +23,20 @@ const nscd = "/var/run/nscd/socket"
 
 // connection is what a record says of a connection; false if it is of something else.
 func (in *interior) connection(r record) ([]event.Body, bool) {
-	switch class := insideClass(r.Class); {
-	case class == insideClassCLASS_CONNECT:
+	switch class := kernel.InsideClass(r.Class); {
+	case class == kernel.InsideClassCLASS_CONNECT:
 		return one(in.connect(r)), true
-	case class == insideClassCLASS_REFUSED:
+	case class == kernel.InsideClassCLASS_REFUSED:
 		return one(&event.Connect{
 			Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
 		}), true
-	case class == insideClassCLASS_ACCEPT && r.Other.Tgid != 0:
+	case class == kernel.InsideClassCLASS_ACCEPT && r.Other.Tgid != 0:
 		return one(&event.Accept{Socket: socketOf(r), Server: event.Holder{
-			Process: processKey(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:]),
+			Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:]),
 		}}), true
-	case class == insideClassCLASS_CLOSE && r.Object != 0:
+	case class == kernel.InsideClassCLASS_CLOSE && r.Object != 0:
 		return one(&event.Close{Process: r.process, Socket: socketOf(r)}), true
-	case class == insideClassCLASS_FIRST:
+	case class == kernel.InsideClassCLASS_FIRST:
 		return one(first4or6(r)), true
 	}
 	return nil, false

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -19,21 +20,18 @@ const askedMax = 256
 // table is the reader's view of the kernel's process table. Both are brought
 // together at every sweep: an event that was lost leaves a process on one side.
 type table struct {
-	probe *Probe
-	live  map[event.Process]*tracked
+	kernel *kernel.Side
+	live   map[event.Process]*tracked
 	// sweeps counts them, so that each asks for other processes.
 	sweeps uint32
-	// counted are the kernel's loss counters as last reported.
-	counted [bpfCounterCOUNTERS]uint64
-	// said is how much of it was reported, by run; attributed how much of that in all.
-	said       map[bpfLostKey]uint64
-	attributed [bpfCounterCOUNTERS]uint64
 	// numbers are those of the processes in the kernel's table at the last sweep.
 	numbers map[uint32]bool
 	// servers are the servers in it that the reader had not known of at the last sweep.
-	servers []taskKey
+	servers []kernel.Key
+	// roots are those of the processes in it at the last sweep.
+	roots map[kernel.Key]bool
 	// idle are the roots that had an account and no process at the last sweep.
-	idle map[taskKey]bool
+	idle map[kernel.Key]bool
 }
 
 type tracked struct {
@@ -44,8 +42,8 @@ type tracked struct {
 	rootGone int64
 }
 
-func newTable(p *Probe) *table {
-	return &table{probe: p, live: map[event.Process]*tracked{}, said: map[bpfLostKey]uint64{}}
+func newTable(side *kernel.Side) *table {
+	return &table{kernel: side, live: map[event.Process]*tracked{}}
 }
 
 // tracking tells whether any process is tracked.
@@ -89,49 +87,35 @@ func (t *table) add(process event.Process) {
 
 func (t *table) remove(process event.Process) {
 	delete(t.live, process)
-	tgid := keyOf(process, 0).Tgid
-	var p bpfProcess
-	if t.probe.objects.Processes.Lookup(tgid, &p) == nil && processKey(p.Self) == process {
-		t.drop(tgid, &p)
+	if p, ok := t.kernel.Process(kernel.KeyOf(process, 0).Tgid); ok && kernel.ProcessOf(p.Self) == process {
+		t.drop(&p)
 	}
 }
 
 // forget stops tracking a tree that turned out not to be a plugin's.
 func (t *table) forget(root event.Process) {
-	each(t.probe.objects.Processes, func(tgid *uint32, p *bpfProcess) {
-		if processKey(p.Root) == root {
-			t.drop(*tgid, p)
+	kernel.Each(t.kernel.Life.Processes, func(_ *uint32, p *kernel.LifeProcess) {
+		if kernel.ProcessOf(p.Root) == root {
+			t.drop(p)
 		}
 	})
 }
 
-func (t *table) drop(tgid uint32, p *bpfProcess) {
-	delete(t.live, processKey(p.Self))
-	if t.probe.objects.Processes.Delete(tgid) != nil { // gone by itself is as good
-		return
-	}
-	t.probe.leave(p)
-	if hasShare(p) {
-		t.probe.giveShareBack()
-	}
-}
-
-// watch has the kernel side look for a process in its table from now on, before it is put
-// in. It is never taken back (bpf/maps.h, slots), so a high number will do.
-func (p *Probe) watch(tgid uint32) {
-	_ = p.objects.Slots.Put(tgid%p.objects.Slots.MaxEntries(), uint32(1<<16))
+func (t *table) drop(p *kernel.LifeProcess) {
+	delete(t.live, kernel.ProcessOf(p.Self))
+	t.kernel.Remove(p)
 }
 
 // reconcile compares both sides and returns the exits that were never seen: everything that
 // was sent until a process was found missing has been read, and its exit was not in there.
 func (t *table) reconcile(at watermark) []*event.Exit {
-	kernel, roots := map[event.Process]bool{}, map[taskKey]bool{}
+	there, roots := map[event.Process]bool{}, map[kernel.Key]bool{}
 	t.numbers, t.servers = map[uint32]bool{}, nil
 	t.sweeps++
 	parts := uint32(len(t.live)/askedMax) + 1
-	each(t.probe.objects.Processes, func(tgid *uint32, p *bpfProcess) {
-		self, root := processKey(p.Self), processKey(p.Root)
-		kernel[self], roots[p.Root], t.numbers[*tgid] = true, true, true
+	kernel.Each(t.kernel.Life.Processes, func(tgid *uint32, p *kernel.LifeProcess) {
+		self, root := kernel.ProcessOf(p.Self), kernel.ProcessOf(p.Root)
+		there[self], roots[p.Root], t.numbers[*tgid] = true, true, true
 		known := t.live[self]
 		switch {
 		case known == nil:
@@ -142,21 +126,21 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 			}
 		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !procfs.Exists(int(p.Self.Pid), int64(p.Self.Start)):
 			// Its exit was missed altogether (the program did not run).
-			t.drop(*tgid, p)
+			t.drop(p)
 			t.live[self] = known
-			delete(kernel, self)
+			delete(there, self)
 		case self != root && t.live[root] == nil && known.rootGone == 0:
 			known.rootGone = at.now
 		case known.rootGone != 0 && at.now-known.rootGone > int64(outlive):
-			t.drop(*tgid, p)
+			t.drop(p)
 		}
 	})
-	t.forgetLosses(roots)
-	t.idle = t.probe.forgetAccounts(roots, t.idle)
+	t.roots = roots
+	t.idle = t.kernel.ForgetAccounts(roots, t.idle)
 	var unseen []*event.Exit
 	for key, known := range t.live {
 		switch {
-		case kernel[key]:
+		case there[key]:
 			known.missing = 0
 		case known.missing == 0:
 			known.missing = at.now
@@ -166,65 +150,4 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 		}
 	}
 	return unseen
-}
-
-// losses returns what was lost since it was last asked, by run where that is known.
-//
-// What is kept by run is read after what is counted in all, and the kernel side counts in the
-// opposite order: a loss is never taken for one of nobody because it came in between.
-func (t *table) losses() []*event.Lost {
-	now := t.probe.counters()
-	if now == t.counted {
-		return nil
-	}
-	t.counted = now
-	var lost []*event.Lost
-	each(t.probe.objects.Losses, func(key *bpfLostKey, n *uint64) {
-		before := t.said[*key]
-		if *n < before { // it was forgotten for others, and began anew
-			before = 0
-		}
-		if *n == before || key.Reason >= uint32(bpfCounterCOUNTERS) {
-			return
-		}
-		t.said[*key] = *n
-		t.attributed[key.Reason] += *n - before
-		lost = append(lost, &event.Lost{
-			Source: "probe", Reason: reasons[key.Reason], Count: *n - before, Process: processKey(key.Root),
-		})
-	})
-	for i, reason := range reasons {
-		// An environment too long to be searched, and a run that was refused for who started
-		// it, touch nothing that is open.
-		if i == int(bpfCounterCUT_ENV) || i == int(bpfCounterLOST_SHARE) || now[i] <= t.attributed[i] {
-			continue
-		}
-		lost = append(lost, &event.Lost{Source: "probe", Reason: reason, Count: now[i] - t.attributed[i]})
-		t.attributed[i] = now[i]
-	}
-	return lost
-}
-
-// forgetLosses drops what is kept of runs that are over.
-func (t *table) forgetLosses(live map[taskKey]bool) {
-	each(t.probe.objects.Losses, func(key *bpfLostKey, n *uint64) {
-		if !live[key.Root] && t.said[*key] == *n {
-			_ = t.probe.objects.Losses.Delete(*key)
-		}
-	})
-	for key := range t.said {
-		if !live[key.Root] {
-			delete(t.said, key)
-		}
-	}
-}
-
-var reasons = [bpfCounterCOUNTERS]string{
-	bpfCounterLOST_RING:  "ring full",
-	bpfCounterLOST_TABLE: "process table full",
-	bpfCounterCUT_ENV:    "environment too long",
-	bpfCounterLOST_CALLS: "system call table full",
-	bpfCounterLOST_SHARE: "share of the process table full",
-	bpfCounterLOST_QUOTA: "over quota",
-	bpfCounterLOST_CONNS: "connection table full",
 }

@@ -1,4 +1,4 @@
-package probe
+package agents
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
 // kernelSide stands for the kernel's table: what is followed, how deep, and what was told.
@@ -22,9 +23,9 @@ type kernelSide struct {
 	told      []string
 }
 
-func (k *kernelSide) mayServe(pid uint32) bool { return !k.strangers[pid] }
+func (k *kernelSide) MayServe(pid uint32) bool { return !k.strangers[pid] }
 
-func (k *kernelSide) tell(b event.Body) {
+func (k *kernelSide) Tell(b event.Body) {
 	switch b := b.(type) {
 	case *event.Agent:
 		if b.Over {
@@ -35,17 +36,17 @@ func (k *kernelSide) tell(b event.Body) {
 	}
 }
 
-func (k *kernelSide) follow(key taskKey, depth int) (taskKey, bool) {
-	process := processKey(key)
+func (k *kernelSide) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
+	process := kernel.ProcessOf(key)
 	if k.followed[process] == 0 && depth > 0 {
 		k.followed[process] = depth
 	}
 	return key, k.followed[process] > 0
 }
 
-func (k *kernelSide) unfollow(p event.Process) { delete(k.followed, p) }
+func (k *kernelSide) Unfollow(p event.Process) { delete(k.followed, p) }
 
-func (k *kernelSide) depthOf(p event.Process) (int, bool) {
+func (k *kernelSide) Depth(p event.Process) (int, bool) {
 	if p == "plugin" {
 		return 0, true
 	}
@@ -60,7 +61,7 @@ func us(t *testing.T) event.Holder {
 	if p == "" {
 		t.Fatal("this process has no key")
 	}
-	return event.Holder{Process: p, PID: pid, Name: program(pid)}
+	return event.Holder{Process: p, PID: pid, Name: Program(pid)}
 }
 
 func TestWhoIsFollowedAndHowLong(t *testing.T) {
@@ -97,12 +98,12 @@ func TestWhoIsFollowedAndHowLong(t *testing.T) {
 			if test.accepted > 0 {
 				k.followed[server.Process] = test.accepted
 			}
-			a := newAgents(nil, test.depth, k)
+			a := New(nil, test.depth, k)
 			for _, e := range test.events {
-				a.note(e)
+				a.Note(e)
 			}
 			for _, at := range test.tend {
-				a.tend(at * int64(time.Millisecond))
+				a.Tend(at * int64(time.Millisecond))
 			}
 			if _, followed := k.followed[server.Process]; followed != test.followed {
 				t.Errorf("followed: %v", followed)
@@ -110,8 +111,8 @@ func TestWhoIsFollowedAndHowLong(t *testing.T) {
 			if got := strings.Join(k.told, ", "); got != test.told {
 				t.Errorf("told %q, want %q", got, test.told)
 			}
-			if !test.followed && test.accepted > 0 && len(a.calls) != 0 {
-				t.Errorf("%d calls are left", len(a.calls))
+			if !test.followed && test.accepted > 0 && len(a.open) != 0 {
+				t.Errorf("%d calls are left", len(a.open))
 			}
 		})
 	}
@@ -123,9 +124,9 @@ func TestHowDeepAListenerIsFollowed(t *testing.T) {
 	server := us(t)
 	for depth, want := range map[int]bool{1: false, 2: true} {
 		k := &kernelSide{followed: map[event.Process]int{"agent": 1}}
-		a := newAgents(nil, depth, k)
-		a.note(event.Event{Time: 1, Body: &event.Connect{Process: "agent", Socket: "s", Listener: &event.Holder{PID: server.PID}}})
-		a.tend(int64(time.Second))
+		a := New(nil, depth, k)
+		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "agent", Socket: "s", Listener: &event.Holder{PID: server.PID}}})
+		a.Tend(int64(time.Second))
 		if got := k.followed[server.Process] == 2; got != want {
 			t.Errorf("depth %d: %v", depth, k.followed)
 		}
@@ -135,27 +136,27 @@ func TestHowDeepAListenerIsFollowed(t *testing.T) {
 func TestAServerIsRememberedUntilItEnds(t *testing.T) {
 	server := us(t)
 	k := &kernelSide{followed: map[event.Process]int{server.Process: 1}}
-	a := newAgents(nil, 1, k)
-	a.note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
-	a.note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Server: server}})
-	a.note(event.Event{Time: 2, Body: &event.Close{Process: "plugin", Socket: "s"}})
-	a.tend(int64(time.Minute))
+	a := New(nil, 1, k)
+	a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
+	a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Server: server}})
+	a.Note(event.Event{Time: 2, Body: &event.Close{Process: "plugin", Socket: "s"}})
+	a.Tend(int64(time.Minute))
 	if len(k.followed) != 0 || len(a.known) != 1 {
 		t.Fatalf("between calls: followed %v, known %d", k.followed, len(a.known))
 	}
-	a.expect(int64(time.Hour))
+	a.Expect(int64(time.Hour))
 	if len(k.followed) != 1 {
 		t.Error("it is not followed when the next call begins")
 	}
-	a.note(event.Event{Time: 3, Body: &event.Exit{Process: server.Process}})
+	a.Note(event.Event{Time: 3, Body: &event.Exit{Process: server.Process}})
 	if len(a.known) != 0 {
 		t.Error("it ended, and is remembered")
 	}
 	// One whose end was not seen, since nobody followed it then.
-	gone := keyOf(server.Process, server.PID)
+	gone := kernel.KeyOf(server.Process, server.PID)
 	gone.Start -= uint64(time.Hour)
 	a.learn(gone, "gone")
-	a.expect(int64(2 * time.Hour))
+	a.Expect(int64(2 * time.Hour))
 	if len(a.known) != 0 {
 		t.Error("what ended unseen is followed")
 	}
@@ -167,8 +168,8 @@ func TestAgentsAreFoundByName(t *testing.T) {
 		server.Name: true, server.Name[:3] + "*": true, "?" + server.Name[1:]: true, server.Name + strings.Repeat("x", 20): len(server.Name) == 15,
 		"antrea-agent": false, "[": false, "": false,
 	} {
-		a := newAgents([]string{pattern}, 1, &kernelSide{followed: map[event.Process]int{}})
-		a.expect(int64(time.Hour))
+		a := New([]string{pattern}, 1, &kernelSide{followed: map[event.Process]int{}})
+		a.Expect(int64(time.Hour))
 		if got := slices.ContainsFunc(agentsOf(a), func(k *agent) bool { return k.key.Pid == server.PID && k.followed }); got != want {
 			t.Errorf("%q: %v", pattern, got)
 		}
@@ -194,25 +195,25 @@ func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 			k.strangers[uint32(cmd.Process.Pid)] = strangers
-			for program(uint32(cmd.Process.Pid)) != "stranger7" && t.Context().Err() == nil { // it has not yet execed
+			for Program(uint32(cmd.Process.Pid)) != "stranger7" && t.Context().Err() == nil { // it has not yet execed
 				runtime.Gosched()
 			}
 		}
-		a := newAgents([]string{"stranger7"}, 1, k)
-		a.find(int64(time.Hour))
+		a := New([]string{"stranger7"}, 1, k)
+		a.Find(int64(time.Hour))
 		if strangers != (len(a.known) == 0) {
 			t.Errorf("strangers: %v; %d are known", strangers, len(a.known))
 		}
 		k.followed[server.Process] = 1
-		a.note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
-		a.note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Server: server}})
-		if known := a.known[server.Process]; known == nil || known.calls != 1 || k.followed[server.Process] == 0 {
+		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
+		a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Server: server}})
+		if known := a.known[server.Process]; known == nil || known.connections != 1 || k.followed[server.Process] == 0 {
 			t.Errorf("strangers: %v; who answers has no place: %+v", strangers, known)
 		}
 	}
 }
 
-func agentsOf(a *agents) (all []*agent) {
+func agentsOf(a *Agents) (all []*agent) {
 	for _, k := range a.known {
 		all = append(all, k)
 	}

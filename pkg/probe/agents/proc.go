@@ -1,17 +1,18 @@
-package probe
+package agents
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// state asks the kernel how a server does.
+// state samples what an agent does.
 func (k *agent) state() *event.Agent {
-	s := &event.Agent{Process: processKey(k.key), PID: k.key.Pid, Name: k.name}
+	s := &event.Agent{Process: kernel.ProcessOf(k.key), PID: k.key.Pid, Name: k.name}
 	s.Channel = procfs.Wchan(int(k.key.Pid))
 	if stat, err := procfs.StatOf(int(k.key.Pid)); err == nil {
 		s.CPU = stat.CPU
@@ -26,19 +27,11 @@ func processOf(pid uint32) event.Process {
 	if err != nil || s.Zombie() {
 		return ""
 	}
-	return processKey(taskKey{Tgid: pid, Start: uint64(s.Start), Pid: pid})
+	return kernel.ProcessOf(kernel.Key{Tgid: pid, Start: uint64(s.Start), Pid: pid})
 }
 
-// keyOf takes a key apart again.
-func keyOf(process event.Process, pid uint32) taskKey {
-	number, start, _ := strings.Cut(string(process), "@")
-	n, _ := strconv.ParseUint(number, 10, 32)
-	at, _ := strconv.ParseUint(start, 10, 64)
-	return taskKey{Tgid: uint32(n), Start: at, Pid: pid}
-}
-
-// alive tells whether a process is still there, and its first thread has not ended.
-func alive(key taskKey) bool { return procfs.Alive(int(key.Pid), int64(key.Start)) }
+// Alive tells whether a process is still there, and its first thread has not ended.
+func Alive(key kernel.Key) bool { return procfs.Alive(int(key.Pid), int64(key.Start)) }
 
 // matches tells whether a program's name, of which the kernel keeps 15 bytes, is one of
 // those that globs mean.
@@ -52,4 +45,13 @@ func matches(patterns []string, name string) bool {
 		}
 	}
 	return false
+}
+
+// Program is what the kernel calls the program of a process; empty if that is gone.
+func Program(pid uint32) string {
+	s, err := procfs.StatOf(int(pid))
+	if err != nil {
+		return ""
+	}
+	return text.Clean(s.Name, 16)
 }

@@ -1,4 +1,4 @@
-package probe
+package kernel
 
 import (
 	"fmt"
@@ -21,13 +21,13 @@ var optional = []struct {
 }
 
 // lacking names what this kernel does not have. Everything else goes on.
-func lacking(kernel *btf.Spec) (all []missing) {
+func lacking(kernel *btf.Spec) (missing []Missing) {
 	for _, o := range optional {
 		if !o.there(kernel) {
-			all = append(all, missing{o.feature, fmt.Sprintf("needs Linux %s; %s", o.since, o.without)})
+			missing = append(missing, Missing{o.feature, fmt.Sprintf("needs Linux %s; %s", o.since, o.without)})
 		}
 	}
-	return all
+	return missing
 }
 
 // netCookie tells whether every network namespace has its cookie from the start. Before, it

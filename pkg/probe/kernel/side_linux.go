@@ -1,0 +1,175 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// Options of the kernel side.
+type Options struct {
+	// Ring is the size of the ring buffer in bytes: a power of two, at least a page.
+	Ring int
+	// Processes is how many processes, system calls, and roots there is room for.
+	Processes int
+	// Depth is how far agents are followed: 0 not at all, 1 those that plugins call.
+	Depth int
+	// Rootless: what a runtime in a user namespace runs is believed, too.
+	Rootless bool
+	// Inside: what processes do is looked into while the gate is open.
+	Inside bool
+	// PIDNamespace is the inode number of the one whose processes are seen.
+	PIDNamespace uint32
+}
+
+// Side is the kernel side, loaded and attached.
+type Side struct {
+	// Life are the tables of processes; Inside those of what they do, nil where that is not
+	// looked into.
+	Life   LifeMaps
+	Inside InsideMaps
+	// Gate attaches what looks into every system call.
+	Gate Gate
+	// Records is where the programs send to.
+	Records *ringbuf.Reader
+	// Missing is what this kernel cannot do.
+	Missing []Missing
+
+	programs map[string]*ebpf.Program
+	loaded   []*ebpf.Collection
+	attached attachments
+	left     int32 // see shareLeft
+}
+
+// Open loads the kernel side and attaches it: from then on records collect in the ring
+// buffer. anchors is called before, to put in who the container runtime is. Open returns an
+// UnsupportedError where the kernel or the permissions do not allow it. Needs CAP_BPF and
+// CAP_PERFMON (CAP_SYS_ADMIN before 5.8), Linux 5.8 or later with BTF.
+func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
+	s := &Side{programs: map[string]*ebpf.Program{}}
+	defer func() {
+		if err != nil {
+			_ = s.Close(0)
+		}
+	}()
+	// Only kernels before 5.11 need it, and only there its failure matters: loading
+	// then says so.
+	_ = rlimit.RemoveMemlock()
+	spec, err := LoadLife()
+	if err != nil {
+		return nil, fmt.Errorf("kernel probe: reading the embedded programs: %w", err)
+	}
+	if err := errors.Join(o.shape(spec), spec.Variables["rootless"].Set(flag(o.Rootless)), spec.Variables["share_max"].Set(uint32(o.Processes/2))); err != nil {
+		return nil, fmt.Errorf("kernel probe: setting options: %w", err)
+	}
+	if err := s.load(spec, nil, &s.Life); err != nil {
+		return nil, unsupported(err)
+	}
+	anchors(s)
+	for _, h := range lifeHooks() {
+		if err := s.attached.attach(s.programs[h.program]); err != nil {
+			return nil, unsupported(err)
+		}
+	}
+	types, err := btf.LoadKernelSpec() // there is one, or nothing would be loaded
+	if err != nil {
+		return nil, unsupported(err)
+	}
+	s.Missing = lacking(types)
+	if o.Inside {
+		if err := s.openInside(o, types); err != nil {
+			s.Missing = append(s.Missing, Missing{"inside of plugins", err.Error()})
+		}
+	}
+	// The kernel's types, which were read for this, are megabytes and of no use any more.
+	debug.FreeOSMemory()
+	if s.Records, err = ringbuf.NewReader(s.Life.Events); err != nil {
+		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
+	}
+	return s, nil
+}
+
+// openInside loads what looks into processes. Where it fails there are still runs and
+// commands.
+func (s *Side) openInside(o Options, types *btf.Spec) error {
+	spec, err := LoadInside()
+	if err != nil {
+		return fmt.Errorf("reading the embedded programs: %w", err)
+	}
+	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)
+	if err := errors.Join(o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["agent_depth"].Set(uint8(o.Depth))); err != nil {
+		return fmt.Errorf("setting options: %w", err)
+	}
+	s.Missing = append(s.Missing, leaveOut(spec, types)...)
+	l := &s.Life
+	if err := s.load(spec, map[string]*ebpf.Map{
+		"processes": l.Processes, "events": l.Events, "counters": l.Counters, "losses": l.Losses, "accounts": l.Accounts, "calls": l.Calls, "slots": l.Slots,
+	}, &s.Inside); err != nil {
+		return fmt.Errorf("loading: %w", err)
+	}
+	for _, h := range insideHooks() {
+		program := s.programs[h.program]
+		switch {
+		case program == nil: // left out
+		case h.demand:
+			s.Gate.programs = append(s.Gate.programs, program)
+		default:
+			if err := s.attached.attach(program); err != nil {
+				s.Missing = append(s.Missing, Missing{h.feature, err.Error()})
+			}
+		}
+	}
+	return nil
+}
+
+// shape sets what both objects are told, and sizes the tables that they share.
+func (o Options) shape(spec *ebpf.CollectionSpec) error {
+	spec.Maps["events"].MaxEntries = uint32(o.Ring)
+	for _, name := range []string{"processes", "calls", "accounts"} {
+		spec.Maps[name].MaxEntries = uint32(o.Processes)
+	}
+	return errors.Join(
+		spec.Variables["pid_ns"].Set(o.PIDNamespace),
+		spec.Variables["ring_high"].Set(uint64(o.Ring/4)),
+		spec.Variables["quota"].Set(Quota(o.Ring)),
+		spec.Variables["root_share"].Set(share(o.Processes)),
+	)
+}
+
+// load loads one object, whose tables are then in to.
+func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to any) error {
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	if err != nil {
+		return err
+	}
+	s.loaded = append(s.loaded, c)
+	maps.Copy(s.programs, c.Programs)
+	return c.Assign(to)
+}
+
+// Close detaches the kernel side at that time (monotonic ns). The programs are gone when the
+// process is, too.
+func (s *Side) Close(now int64) error {
+	errs := []error{s.Gate.Close(now), s.attached.close()}
+	if s.Records != nil {
+		errs = append(errs, s.Records.Close())
+	}
+	for _, c := range s.loaded {
+		c.Close()
+	}
+	return errors.Join(append(errs, s.Inside.Close(), s.Life.Close())...)
+}
+
+// Programs are the BPF programs by name: exec, fork, enter, …
+func (s *Side) Programs(each func(name string, program *ebpf.Program)) {
+	for name, program := range s.programs {
+		each(strings.TrimPrefix(name, "on_"), program)
+	}
+}

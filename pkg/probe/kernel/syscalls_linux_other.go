@@ -1,0 +1,6 @@
+//go:build linux && !amd64
+
+package kernel
+
+// legacyCalls: none.
+func legacyCalls() []syscall { return nil }

@@ -1,0 +1,149 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
+// Insert has a process followed, unless it is already: then it is false. Ever after the
+// programs look for its number in the table (bpf/maps.h, slots: a high number will do).
+func (s *Side) Insert(p *LifeProcess) bool {
+	_ = s.Life.Slots.Put(p.Self.Tgid%s.Life.Slots.MaxEntries(), uint32(1<<16))
+	if s.Life.Processes.Update(p.Self.Tgid, p, ebpf.UpdateNoExist) != nil {
+		return false
+	}
+	if hasShare(p) {
+		s.shareLeft(-1)
+	}
+	s.join(p.Root)
+	return true
+}
+
+// Process is the entry of a process; false if it is not followed.
+func (s *Side) Process(tgid uint32) (p LifeProcess, ok bool) {
+	return p, s.Life.Processes.Lookup(tgid, &p) == nil
+}
+
+// Remove ends following a process.
+func (s *Side) Remove(p *LifeProcess) {
+	if s.Life.Processes.Delete(p.Self.Tgid) != nil { // gone by itself is as good
+		return
+	}
+	s.leave(p)
+	if hasShare(p) {
+		s.shareLeft(+1)
+	}
+}
+
+// hasShare tells whether a process counts against the share of what is believed without an
+// anchor.
+func hasShare(p *LifeProcess) bool { return LifeCaller(p.Caller) >= LifeCallerCALLER_HOST }
+
+// shareLeft says that the reader took such a process out of the table (+1), or put one in (-1).
+// The kernel side counts for itself.
+func (s *Side) shareLeft(by int32) {
+	s.left += by
+	_ = s.Life.Beliefs.Put(uint32(LifeBeliefSHARE_LEFT), uint32(s.left))
+}
+
+// Anchor is a process of the container runtime.
+type Anchor struct {
+	PID      uint32
+	Start    uint64 // in ticks since boot
+	Rootless bool
+}
+
+// SetAnchors replaces the processes of the container runtime: who is new first, so that one that
+// stays is never missing. Those that there is no room for are in the error.
+func (s *Side) SetAnchors(anchors []Anchor) error {
+	var errs []error
+	now := map[uint32]bool{}
+	for _, a := range anchors {
+		if err := s.Life.Anchors.Put(a.PID, LifeAnchor{Start: a.Start, Rootless: flag(a.Rootless)}); err != nil {
+			errs = append(errs, fmt.Errorf("process %d: %w", a.PID, err))
+			continue
+		}
+		now[a.PID] = true
+	}
+	removeFrom(s.Life.Anchors, func(pid uint32, _ *LifeAnchor) bool { return !now[pid] })
+	_ = s.Life.Beliefs.Put(uint32(LifeBeliefANCHORED), flag(len(now) > 0))
+	return errors.Join(errs...)
+}
+
+func flag(is bool) uint32 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// ForgetCalls empties what is kept of system calls and connections under way: nobody will
+// tell of their ends. Call it when the gate has been closed.
+func (s *Side) ForgetCalls() {
+	clearMap[uint32, LifeCall](s.Life.Calls)
+	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
+		s.disconnect(c.P.Root)
+		return true
+	})
+	clearMap[InsidePair, InsideHalf](s.Inside.Pairs)
+	clearMap[uint32, InsideContended](s.Inside.Contentions)
+}
+
+// ForgetGone drops what is kept of processes and threads that are gone: files that a
+// process leaves open are closed without a system call, and of threads that end at once
+// the last one takes their process out of the table before the others are through. numbers
+// were in the table a moment ago; follows tells whether the reader still knows a process, of
+// which records may be on their way.
+func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) bool) {
+	var p LifeProcess
+	untracked := func(tgid uint32) bool {
+		return !numbers[tgid] && errors.Is(s.Life.Processes.Lookup(tgid, &p), ebpf.ErrKeyNotExist)
+	}
+	removeFrom(s.Inside.Conns, func(_ uint64, c *InsideConn) bool {
+		if follows(c.P.Self) || !untracked(c.P.Self.Tgid) {
+			return false
+		}
+		s.disconnect(c.P.Root)
+		return true
+	})
+	var conn InsideConn
+	removeFrom(s.Inside.Pairs, func(_ InsidePair, h *InsideHalf) bool {
+		return s.Inside.Conns.Lookup(h.Sk, &conn) != nil || conn.Ino != h.Ino
+	})
+	removeFrom(s.Life.Calls, func(_ uint32, c *LifeCall) bool { return untracked(c.Tgid) })
+	removeFrom(s.Inside.Awaited, func(_ uint64, since *uint64) bool { return now-int64(*since) > int64(ConnectedWithin) })
+}
+
+// ConnectedWithin is how long the first connection of a pod is waited for.
+const ConnectedWithin = time.Minute
+
+// Entries counts what is in each table, by its name in bpf/.
+func (s *Side) Entries() map[string]int {
+	n := map[string]int{}
+	for name, m := range map[string]*ebpf.Map{
+		"processes": s.Life.Processes, "calls": s.Life.Calls, "losses": s.Life.Losses, "accounts": s.Life.Accounts,
+		"conns": s.Inside.Conns, "pairs": s.Inside.Pairs, "contentions": s.Inside.Contentions, "awaited": s.Inside.Awaited,
+	} {
+		if m != nil { // the inside of plugins is looked into
+			n[name] = count(m)
+		}
+	}
+	return n
+}
+
+// Counters sums the kernel's counters over all CPUs. A counter that cannot be read
+// stays at zero: that must never stop the reader.
+func (s *Side) Counters() (sum [LifeCounterCOUNTERS]uint64) {
+	for i := range sum {
+		var cpus []uint64
+		if s.Life.Counters.Lookup(uint32(i), &cpus) == nil {
+			for _, n := range cpus {
+				sum[i] += n
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,77 @@
+package probe
+
+import (
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+)
+
+// losses are what the kernel side could not send or follow.
+type losses struct {
+	kernel *kernel.Side
+	// counted are the kernel side's counters as last reported.
+	counted [kernel.LifeCounterCOUNTERS]uint64
+	// said is how much of it was reported, by run; attributed how much of that in all.
+	said       map[kernel.LifeLostKey]uint64
+	attributed [kernel.LifeCounterCOUNTERS]uint64
+}
+
+// new returns what was lost since it was last asked, by run where that is known.
+//
+// What is kept by run is read after what is counted in all, and the kernel side counts in the
+// opposite order: a loss is never taken for one of nobody because it came in between.
+func (l *losses) new() []*event.Lost {
+	now := l.kernel.Counters()
+	if now == l.counted {
+		return nil
+	}
+	l.counted = now
+	var lost []*event.Lost
+	kernel.Each(l.kernel.Life.Losses, func(key *kernel.LifeLostKey, n *uint64) {
+		before := l.said[*key]
+		if *n < before { // it was forgotten for others, and began anew
+			before = 0
+		}
+		if *n == before || key.Reason >= uint32(kernel.LifeCounterCOUNTERS) {
+			return
+		}
+		l.said[*key] = *n
+		l.attributed[key.Reason] += *n - before
+		lost = append(lost, &event.Lost{
+			Source: "probe", Reason: reasons[key.Reason], Count: *n - before, Process: kernel.ProcessOf(key.Root),
+		})
+	})
+	for i, reason := range reasons {
+		// An environment too long to be searched, and a run that was refused for who started
+		// it, touch nothing that is open.
+		if i == int(kernel.LifeCounterCUT_ENV) || i == int(kernel.LifeCounterLOST_SHARE) || now[i] <= l.attributed[i] {
+			continue
+		}
+		lost = append(lost, &event.Lost{Source: "probe", Reason: reason, Count: now[i] - l.attributed[i]})
+		l.attributed[i] = now[i]
+	}
+	return lost
+}
+
+// forget drops what is kept of runs that are over.
+func (l *losses) forget(live map[kernel.Key]bool) {
+	kernel.Each(l.kernel.Life.Losses, func(key *kernel.LifeLostKey, n *uint64) {
+		if !live[key.Root] && l.said[*key] == *n {
+			_ = l.kernel.Life.Losses.Delete(*key)
+		}
+	})
+	for key := range l.said {
+		if !live[key.Root] {
+			delete(l.said, key)
+		}
+	}
+}
+
+var reasons = [kernel.LifeCounterCOUNTERS]string{
+	kernel.LifeCounterLOST_RING:  "ring full",
+	kernel.LifeCounterLOST_TABLE: "process table full",
+	kernel.LifeCounterCUT_ENV:    "environment too long",
+	kernel.LifeCounterLOST_CALLS: "system call table full",
+	kernel.LifeCounterLOST_SHARE: "share of the process table full",
+	kernel.LifeCounterLOST_QUOTA: "over quota",
+	kernel.LifeCounterLOST_CONNS: "connection table full",
+}

@@ -1,0 +1,94 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/probe/symbols"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+// initialPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
+const initialPIDNamespace = 0xEFFFFFFC
+
+// Probe is the kernel side, and its reader.
+type Probe struct {
+	options Options
+	kernel  *kernel.Side
+	detail  detail
+	initial bool  // we are in the initial PID namespace
+	opened  int64 // monotonic ns
+	symbols *symbols.Table
+	host    hostNamespaces
+	unwatch func() // the anchors
+
+	undecodable atomic.Uint64
+}
+
+// Open loads the kernel side and attaches it: from then on events collect in the
+// ring buffer. It returns an UnsupportedError where the kernel or the permissions
+// do not allow it. Needs CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8), Linux
+// 5.8 or later with BTF.
+func Open(o Options) (_ *Probe, err error) {
+	p := &Probe{options: o, opened: clock.Monotonic(), host: readHostNamespaces(), symbols: new(symbols.Table), unwatch: func() {}}
+	defer func() {
+		if err != nil {
+			_ = p.Close()
+		}
+	}()
+	inPIDs, err := procfs.OwnNamespace("pid")
+	if err != nil {
+		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)
+	}
+	p.initial = inPIDs == initialPIDNamespace
+	if o.Detail != DetailCommands {
+		p.symbols = symbols.Open()
+	}
+	if p.kernel, err = kernel.Open(kernel.Options{
+		Ring: o.Ring, Processes: o.Processes, Depth: o.Depth, Rootless: o.Rootless,
+		Inside: o.Detail != DetailCommands, PIDNamespace: inPIDs,
+	}, p.watchAnchors); err != nil {
+		return nil, err
+	}
+	p.detail = detail{when: o.Detail, linger: o.Linger, gate: &p.kernel.Gate}
+	if o.Detail == DetailAlways {
+		if _, err := p.detail.open(p.opened); err != nil {
+			p.kernel.Missing = append(p.kernel.Missing, kernel.Missing{Feature: "inside of plugins", Reason: err.Error()})
+		}
+	}
+	return p, nil
+}
+
+// watchAnchors keeps the kernel side's table of the runtime's processes.
+func (p *Probe) watchAnchors(side *kernel.Side) {
+	if p.options.Anchors == nil {
+		return
+	}
+	p.unwatch = p.options.Anchors.Watch(func(anchors []anchor.Anchor) {
+		if err := side.SetAnchors(entriesOf(anchors)); err != nil {
+			p.options.Log.Warn("processes of the runtime are not known to the kernel side", "error", err)
+		}
+	})
+}
+
+func entriesOf(anchors []anchor.Anchor) []kernel.Anchor {
+	entries := make([]kernel.Anchor, len(anchors))
+	for i, a := range anchors {
+		entries[i] = kernel.Anchor{PID: uint32(a.PID), Start: uint64(a.Start) / uint64(procfs.Tick), Rootless: a.Rootless}
+	}
+	return entries
+}
+
+// Close detaches the kernel side. The programs are gone when the process is, too.
+func (p *Probe) Close() error {
+	p.unwatch()
+	err := p.symbols.Close()
+	if p.kernel != nil {
+		err = errors.Join(p.kernel.Close(clock.Monotonic()), err)
+	}
+	return err
+}
