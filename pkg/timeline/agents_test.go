@@ -90,6 +90,19 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			},
 			"c1: sh certain > sleep",
 		},
+		"a plugin that it runs is the call's whose container it is told, and so is what that starts": {
+			func(s *story) {
+				s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
+				s.plugin(10, "h", "ADD", "host-local", by("a")).command(11, "x", "h", "ip").exit(12, "x").exit(20, "h").exit(40, "b2")
+			},
+			"c1: host-local certain > ip",
+		},
+		"so is one that a helper of the agent becomes": {
+			func(s *story) {
+				s.command(10, "n", "a", "nsenter").plugin(11, "n", "ADD", "host-local", by("a")).exit(20, "n")
+			},
+			"c1: nsenter candidate; c1: host-local certain",
+		},
 		"of two who call, overlap says nothing": {
 			func(s *story) {
 				s.plugin(5, "b2", "ADD", "net", for2).calls(6, "b2", "s2")
@@ -163,6 +176,9 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			s.exit(100, "b").tick(1200).tick(30000).end()
 			if got := s.done(); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
+			}
+			if runs := s.closed[0].Calls[0].Runs; len(runs) != 1 {
+				t.Errorf("%d runs lie beside one another", len(runs))
 			}
 			if n := len(s.line.sockets) + len(s.line.processes) + max(0, s.line.tree.Len()-len(s.line.agents)); n != 0 {
 				t.Errorf("%d things are left: %v %v %v", n, s.line.sockets, s.line.processes, s.line.tree.Processes())

@@ -89,6 +89,23 @@ func (t *Timeline) work(e *event.Exec, of *tree.Process) *process {
 	return p
 }
 
+// commissioned finds the call for which an agent runs a plugin, by the container in the plugin's
+// environment, and returns the process that it is to be: one of the agent's work. It is nil if
+// no agent runs it, or if no call of that container has called the agent.
+func (t *Timeline) commissioned(e *event.Exec, run *tree.Run) *process {
+	if run.Agent == nil || t.agents[run.Agent.Process] == nil {
+		return nil
+	}
+	for _, c := range slices.Backward(t.agents[run.Agent.Process].named([]string{e.Call.ContainerID})) {
+		if c.Work.own.op.Kind == KindOf(e.Call.Command) {
+			p := t.add(e.Process, c.Work.own)
+			p.evidence = &Attribution{Evidence: Certain}
+			return p
+		}
+	}
+	return nil
+}
+
 // Attribution says how something that a server ran or asked for came to belong to a call.
 type Attribution struct {
 	Evidence Evidence

@@ -16,9 +16,16 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 	case step.Role == tree.Refused:
 		t.oneTooMany(t.processes[e.Parent])
 		return nil
-	case p != nil:
 	case step.Role == tree.Root:
-		return t.root(now, e)
+		if p != nil { // an agent's, which goes on as the plugin that it runs
+			p.replace(now, e)
+		}
+		if by := t.commissioned(e, step.Process.Run); by != nil {
+			p = by
+		} else if p == nil {
+			return t.root(now, e)
+		}
+	case p != nil:
 	case t.processes[e.Parent] != nil: // its fork was lost
 		p = t.add(e.Process, t.processes[e.Parent])
 	default:
@@ -31,11 +38,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 	}
 	im := newImage(now, e)
 	im.Attribution, p.evidence = p.evidence, nil
-	// The image of a run goes on: a run is its process, whatever that runs.
-	if p.image != nil && p.image != p.run {
-		p.image.end(now, e.Used)
-		p.image.Replaced = true
-	}
+	p.replace(now, e)
 	im.Outlived = p.run.Ended // it was forked before that
 	p.up.Children = append(p.up.Children, im)
 	p.image = im
@@ -44,6 +47,15 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 		p.run, p.up = im, im // what it starts inherits this one
 	}
 	return nil
+}
+
+// replace ends the image of a process that runs another one now. That of a run goes on: a run
+// is its process, whatever that runs.
+func (p *process) replace(now int64, e *event.Exec) {
+	if p.image != nil && p.image != p.run {
+		p.image.end(now, e.Used)
+		p.image.Replaced = true
+	}
 }
 
 func newImage(now int64, e *event.Exec) *Image {
