@@ -41,11 +41,11 @@ type Wait struct {
 	// Released: it did not take the lock but gave it back.
 	Released bool `json:"released,omitempty"`
 	// Holder is who had the lock when the wait began; nil if nobody, or if it is not known.
-	Holder *Holder `json:"holder,omitempty"`
+	Holder *Actor `json:"holder,omitempty"`
 }
 
-// Holder is a process that has a lock.
-type Holder struct {
+// Actor is another process that takes part in an event: it has the lock, listens, or answers.
+type Actor struct {
 	// Process may be one that is not part of any plugin's tree.
 	Process Process `json:"process,omitempty"`
 	PID     uint32  `json:"pid,omitempty"`
@@ -129,14 +129,14 @@ type Connect struct {
 	Error string `json:"error,omitempty"`
 	// Listener is who made the socket that listens there, if that is known: under socket
 	// activation not who answers.
-	Listener *Holder `json:"listener,omitempty"`
+	Listener *Actor `json:"listener,omitempty"`
 }
 
 // Accept says who answered a Connect.
 type Accept struct {
 	Socket string `json:"socket"`
-	Server Holder `json:"server"`
-	// Listens: nobody was seen to accept; the server is who made the socket that listens.
+	Agent  Actor  `json:"agent"`
+	// Listens: nobody was seen to accept, and the agent is who made the socket that listens.
 	Listens bool `json:"listens,omitempty"`
 }
 
@@ -211,7 +211,7 @@ func (b *Address) Doer() Process       { return b.Process }
 func (b *Setting) Doer() Process       { return b.Process }
 func (b *Enter) Doer() Process         { return b.Process }
 func (b *Connect) Doer() Process       { return b.Process }
-func (b *Accept) Doer() Process        { return b.Server.Process }
+func (b *Accept) Doer() Process        { return b.Agent.Process }
 func (b *Close) Doer() Process         { return b.Process }
 func (*Agent) Doer() Process           { return "" }
 func (b *Configuration) Doer() Process { return b.Process }

@@ -84,7 +84,7 @@ func TestWhoDidIt(t *testing.T) {
 			t.Errorf("%s: done by %q, want %q", kind, got, want)
 		}
 	}
-	if got := (&Accept{Server: Holder{Process: "1@2"}}).Doer(); got != "1@2" {
+	if got := (&Accept{Agent: Actor{Process: "1@2"}}).Doer(); got != "1@2" {
 		t.Errorf("accept: done by %q", got)
 	}
 }

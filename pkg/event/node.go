@@ -38,7 +38,7 @@ type Sandbox struct {
 // their environment names no span. A runtime tells a span when that is over, so this
 // comes after the events of the calls, by seconds.
 type Above struct {
-	ContainerID string `json:"container_id"`
+	SandboxID string `json:"sandbox_id"`
 	// Name is the span's.
 	Name string `json:"name"`
 	// Start and End are the span's, in nanoseconds of the node's monotonic clock.

@@ -35,7 +35,7 @@ func from(start, end int64) timeline.Interval {
 	return timeline.Interval{Start: start * ms, End: end * ms}
 }
 
-func waited(kind event.WaitKind, name string, when timeline.Interval, holder ...event.Holder) func(*timeline.Image) {
+func waited(kind event.WaitKind, name string, when timeline.Interval, holder ...event.Actor) func(*timeline.Image) {
 	return func(im *timeline.Image) {
 		w := &timeline.Wait{Kind: kind, Name: name}
 		if kind == event.WaitLock {
@@ -147,23 +147,23 @@ func TestWhatAPluginWaitedFor(t *testing.T) {
 }
 
 func TestTheBiggestPartInWords(t *testing.T) {
-	proxy := event.Holder{PID: 812, Name: "kube-proxy"}
+	proxy := event.Actor{PID: 812, Name: "kube-proxy"}
 	for want, run := range map[string]*timeline.Image{
 		"waiting for lock /run/xtables.lock (iptables), held by kube-proxy (pid 812)": plugin("p", 0, 100,
 			seen(ran("iptables", 0, 100), waited(event.WaitLock, "/run/xtables.lock", from(5, 90), proxy))),
 		"waiting for lock /run/l (3 times), held by kube-proxy (pid 812)": seen(plugin("p", 0, 100),
-			waited(event.WaitLock, "/run/l", from(0, 10), event.Holder{PID: 1, Name: "other"}), waited(event.WaitLock, "/run/l", from(10, 80), proxy),
+			waited(event.WaitLock, "/run/l", from(0, 10), event.Actor{PID: 1, Name: "other"}), waited(event.WaitLock, "/run/l", from(10, 80), proxy),
 			waited(event.WaitLock, "/run/l", from(80, 90))),
 		"waiting for lock /run/xtables.lock (ip6tables, 2 times)": plugin("p", 0, 100,
 			seen(ran("iptables", 0, 40), waited(event.WaitLock, "/run/xtables.lock", from(10, 40))),
 			seen(ran("ip6tables", 40, 100), waited(event.WaitLock, "/run/xtables.lock", from(40, 90)))),
-		"waiting for the kernel's lock rtnl, held by pid 812 of kube-proxy":     seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Holder{PID: 812, Parent: "kube-proxy"})),
-		"waiting for a lock of the kernel, held by bridge (pid 5)":              seen(plugin("p", 0, 100), waited(event.WaitMutex, "kernel", from(0, 90), event.Holder{PID: 5, Name: "bridge"})),
+		"waiting for the kernel's lock rtnl, held by pid 812 of kube-proxy":     seen(plugin("p", 0, 100), waited(event.WaitMutex, "rtnl", from(0, 90), event.Actor{PID: 812, Parent: "kube-proxy"})),
+		"waiting for a lock of the kernel, held by bridge (pid 5)":              seen(plugin("p", 0, 100), waited(event.WaitMutex, "kernel", from(0, 90), event.Actor{PID: 5, Name: "bridge"})),
 		"network configuration: RTM_NEWLINK of p":                               seen(plugin("p", 0, 100), asked("RTM_NEWLINK", from(0, 90))),
 		"system call fsync of p":                                                seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),
 		"waiting for IPv6 DAD, in plugin p, for fd00::5 on eth0":                seen(plugin("p", 0, 100), detects(from(0, 90))),
 		"calling /run/agent.sock, from plugin p":                                seen(plugin("p", 0, 100), called(from(0, 90))),
-		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Server = &event.Holder{Name: "agentd"} }),
+		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Server = &event.Actor{Name: "agentd"} }),
 		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED": seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Tries, connected(im).Error = 3, "ECONNREFUSED" }),
 		"asleep, in plugin p":                                                   seen(plugin("p", 0, 100), slept(from(0, 90))),
 		"waiting for something unknown, in plugin p":                            seen(plugin("p", 0, 100), polled(from(0, 90))),

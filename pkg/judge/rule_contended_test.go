@@ -10,7 +10,7 @@ import (
 func TestContended(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"a burst waits for rtnl": {
-			op: but(add(seen(plugin("bridge", 0, 900), asked("RTM_NEWLINK", from(0, 800)), waited(event.WaitMutex, "rtnl", from(10, 790), event.Holder{PID: 7, Name: "bridge", Parent: "containerd"}))),
+			op: but(add(seen(plugin("bridge", 0, 900), asked("RTM_NEWLINK", from(0, 800)), waited(event.WaitMutex, "rtnl", from(10, 790), event.Actor{PID: 7, Name: "bridge", Parent: "containerd"}))),
 				func(c *timeline.Call) { c.Concurrent = 29 }),
 			cause: CauseKernelLock, says: `^780ms of 900ms waiting for the kernel's lock rtnl, held by bridge \(pid 7\); up to 29 other calls were under way$`, report: "aws/amazon-vpc-cni-k8s#3764",
 		},

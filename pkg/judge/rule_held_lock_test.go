@@ -9,7 +9,7 @@ import (
 
 func TestHeldLock(t *testing.T) {
 	const xtables = "/run/xtables.lock"
-	proxy := event.Holder{PID: 812, Name: "iptables-restor", Parent: "kube-proxy"}
+	proxy := event.Actor{PID: 812, Name: "iptables-restor", Parent: "kube-proxy"}
 	queued := func(im *timeline.Image) {
 		w := im.Facts[0].What.(*timeline.Wait)
 		w.Passed = 3
@@ -23,7 +23,7 @@ func TestHeldLock(t *testing.T) {
 		},
 		"host-local queues for its own": {
 			op: but(add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800),
-				waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790), event.Holder{PID: 7, Name: "host-local", Parent: "bridge"}), queued))),
+				waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790), event.Actor{PID: 7, Name: "host-local", Parent: "bridge"}), queued))),
 				func(c *timeline.Call) { c.Concurrent = 29 }),
 			cause: CauseLock, remedy: `^host-local has one lock`, report: "containernetworking/plugins#561",
 			says: `held by host-local of bridge \(pid 7\) for pod shop/web-1, then by 3 others; up to 29 other calls were under way$`,
@@ -32,7 +32,7 @@ func TestHeldLock(t *testing.T) {
 			op: add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/p/lock", from(20, 790)))), cause: CauseLock, says: `waiting for lock /run/p/lock$`, remedy: `^see what has the lock`,
 		},
 		"that a container's runtime started it says nothing": {
-			op:    add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/l", from(20, 790), event.Holder{PID: 7, Name: "kube-proxy", Parent: "containerd-shim"}))),
+			op:    add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/l", from(20, 790), event.Actor{PID: 7, Name: "kube-proxy", Parent: "containerd-shim"}))),
 			cause: CauseLock, says: `held by kube-proxy \(pid 7\)$`,
 		},
 		"control: a lock that is had at once": {

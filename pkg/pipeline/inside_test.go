@@ -23,7 +23,7 @@ func insides(now int64, who, by event.Process, a, b byte) []event.Body {
 	failed := []string{"", "EAGAIN", "EEXIST", "EINVAL"}[b%4]
 	kind := []event.WaitKind{event.WaitMutex, event.WaitSleep, event.WaitPoll, event.WaitCall}[b%4]
 	return []event.Body{
-		&event.Wait{Process: who, Start: start, Kind: event.WaitLock, Name: "flock", Path: path, Error: failed, Holder: &event.Holder{Process: by, PID: uint32(b)}},
+		&event.Wait{Process: who, Start: start, Kind: event.WaitLock, Name: "flock", Path: path, Error: failed, Holder: &event.Actor{Process: by, PID: uint32(b)}},
 		&event.Wait{Process: who, Start: start, Kind: event.WaitLock, Path: path, Released: true},
 		&event.Wait{Process: who, Start: start, Kind: kind, Name: "rtnl"},
 		&event.Request{Process: who, Start: start, Protocol: "rtnetlink", Name: "RTM_NEWLINK", Object: event.ObjectLink, Verb: event.VerbAdd, Sequence: uint32(a % 4), Count: int(b % 3), NetNS: ns, Interface: event.Interface{Index: uint32(b % 3), Name: fmt.Sprint("eth", a%2), Master: 1}},
@@ -32,9 +32,9 @@ func insides(now int64, who, by event.Process, a, b byte) []event.Body {
 		&event.Address{Process: who, NetNS: ns, Index: uint32(b % 3), Address: "fd00::1", State: []event.AddressState{event.AddressTentative, event.AddressReady, event.AddressDuplicate}[b%3]},
 		&event.Setting{Process: who, Start: start, Key: "net/ipv4/ip_forward", Value: "1", Error: failed},
 		&event.Enter{Process: who, NetNS: ns},
-		&event.Connect{Process: who, Start: start, Socket: socket, Network: "unix", Address: path, Error: failed, Listener: &event.Holder{Name: "x"}},
+		&event.Connect{Process: who, Start: start, Socket: socket, Network: "unix", Address: path, Error: failed, Listener: &event.Actor{Name: "x"}},
 		&event.Connect{Process: who, Start: start, Socket: socket, Error: "ECONNREFUSED"},
-		&event.Accept{Socket: socket, Server: event.Holder{PID: uint32(a)}},
+		&event.Accept{Socket: socket, Agent: event.Actor{PID: uint32(a)}},
 		&event.Close{Process: who, Socket: socket},
 		&event.Configuration{Process: who, Network: "n", CNIVersion: "1.0.0", Invalid: failed},
 		&event.Result{Process: who, IPs: []string{"10.0.0.1"}, Code: uint32(b), Message: "m", Invalid: failed},

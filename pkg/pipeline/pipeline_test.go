@@ -43,7 +43,7 @@ func script(data []byte) (events []event.Event) {
 			&event.Tick{},
 			&event.Networks{Networks: []event.Network{{Name: "n", Plugins: []event.Plugin{{Type: string(who)}, {Type: string(by)}}}}},
 			&event.Clock{Wall: now},
-			&event.Above{ContainerID: fmt.Sprint(data[1] % 3), Start: now - int64(data[2]), End: now, Trace: event.TraceContext{
+			&event.Above{SandboxID: fmt.Sprint(data[1] % 3), Start: now - int64(data[2]), End: now, Trace: event.TraceContext{
 				Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 			}},
 		}

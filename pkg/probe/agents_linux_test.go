@@ -162,10 +162,10 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 		t.Errorf("%d processes and connections are still tracked", left)
 	}
 	accepts := all[*event.Accept](o)
-	if len(accepts) != 1 || int(accepts[0].Server.PID) != agent.Pid {
+	if len(accepts) != 1 || int(accepts[0].Agent.PID) != agent.Pid {
 		t.Fatalf("accepted: %+v", accepts)
 	}
-	server := accepts[0].Server.Process
+	server := accepts[0].Agent.Process
 	for _, e := range o.execs() {
 		if e.Name == "sleep" {
 			if e.Parent != server || o.exit(e.Process) == nil {
@@ -282,10 +282,10 @@ func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 		}
 	})
 	accepts := all[*event.Accept](o)
-	if len(accepts) != 2 || !accepts[0].Listens || accepts[1].Listens || accepts[0].Server.Process != accepts[1].Server.Process || int(accepts[1].Server.PID) != agent.Pid {
+	if len(accepts) != 2 || !accepts[0].Listens || accepts[1].Listens || accepts[0].Agent.Process != accepts[1].Agent.Process || int(accepts[1].Agent.PID) != agent.Pid {
 		t.Fatalf("accepted: %+v", accepts)
 	}
-	if !slices.ContainsFunc(o.execs(), func(e *event.Exec) bool { return e.Name == "true" && e.Parent == accepts[0].Server.Process }) {
+	if !slices.ContainsFunc(o.execs(), func(e *event.Exec) bool { return e.Name == "true" && e.Parent == accepts[0].Agent.Process }) {
 		t.Errorf("what it ran before it accepted was not seen: %+v", o.execs())
 	}
 }

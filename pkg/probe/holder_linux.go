@@ -14,8 +14,8 @@ func comm(b []byte) string { return text.Clean(unix.ByteSliceToString(b), 16) }
 
 // holder says who has a lock, as far as that can still be asked. Its number is of the
 // initial PID namespace; in another one it means somebody else.
-func (in *interior) holder(number uint32) *event.Holder {
-	h := &event.Holder{Process: in.byNumber[number]}
+func (in *interior) holder(number uint32) *event.Actor {
+	h := &event.Actor{Process: in.byNumber[number]}
 	if int32(number) <= 0 || !in.initial { // it may belong to an open file, not to a process
 		return h
 	}

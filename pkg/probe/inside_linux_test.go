@@ -277,8 +277,8 @@ func TestACallOfAnotherProcess(t *testing.T) {
 		if c.Network != network || c.Address != address && !samePath(c.Address, address) || c.Error != "" || c.Socket != a.Socket || c.Socket != closes[0].Socket {
 			t.Errorf("%+v, %+v, %+v", c, a, closes[0])
 		}
-		if a.Server.Name != "probe.test" || int(a.Server.PID) != os.Getpid() {
-			t.Errorf("%s: answered by %+v", network, a.Server)
+		if a.Agent.Name != "probe.test" || int(a.Agent.PID) != os.Getpid() {
+			t.Errorf("%s: answered by %+v", network, a.Agent)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type interior struct {
 	processes map[event.Process]*inhabitant
 	byNumber  map[uint32]event.Process // by tgid, as the initial namespace counts
 	// holders are those of the locks that threads wait for, by thread.
-	holders map[uint32]*event.Holder
+	holders map[uint32]*event.Actor
 	// spaces are the cookies of network namespaces by inode number, as last seen.
 	spaces map[uint32]uint64
 	names  map[uint16]string // of system calls
@@ -83,7 +83,7 @@ func newInterior(initial bool, symbols *symbols.Table) *interior {
 		initial:   initial,
 		processes: map[event.Process]*inhabitant{},
 		byNumber:  map[uint32]event.Process{},
-		holders:   map[uint32]*event.Holder{},
+		holders:   map[uint32]*event.Actor{},
 		spaces:    map[uint32]uint64{},
 		names:     kernel.SyscallNames(),
 		sandboxes: evidence.Sandboxes{},

@@ -13,7 +13,7 @@ import (
 func (in *interior) mutex(r record) *event.Wait {
 	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitMutex}
 	if r.Other.Tgid != 0 {
-		w.Holder = &event.Holder{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
+		w.Holder = &event.Actor{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
 	}
 	var stack []uint64
 	for b := r.data; len(b) >= 8; b = b[8:] {

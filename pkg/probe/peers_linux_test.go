@@ -267,7 +267,7 @@ func TestAPeerIsFoundHoweverItIsReached(t *testing.T) {
 				}
 			})
 			accepts := all[*event.Accept](o)
-			if len(accepts) != 1 || int(accepts[0].Server.PID) != os.Getpid() {
+			if len(accepts) != 1 || int(accepts[0].Agent.PID) != os.Getpid() {
 				t.Errorf("accepted: %+v", accepts)
 			}
 		})
@@ -385,7 +385,7 @@ func TestWhoseDoingIsEvidence(t *testing.T) {
 					}
 				})
 				accepts := all[*event.Accept](o)
-				if len(accepts) == 0 || int(accepts[len(accepts)-1].Server.PID) != agent.Pid || accepts[len(accepts)-1].Server.Name == "" {
+				if len(accepts) == 0 || int(accepts[len(accepts)-1].Agent.PID) != agent.Pid || accepts[len(accepts)-1].Agent.Name == "" {
 					t.Errorf("accepted: %+v", accepts)
 				}
 				ran := slices.ContainsFunc(o.execs(), func(e *event.Exec) bool { return e.Name == "sleep" || e.Name == "true" })

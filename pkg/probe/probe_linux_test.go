@@ -55,8 +55,8 @@ func (o *observed) sink(e event.Event) {
 		o.ours[b.Process] = o.ours[b.Parent]
 	case *event.Accept:
 		// Whoever our plugins call is ours, too.
-		o.ours[b.Server.Process] = o.ours[b.Server.Process] || slices.Contains(o.agents, int(b.Server.PID)) || int(b.Server.PID) == os.Getpid()
-		if !o.ours[b.Server.Process] && !o.everyAccept {
+		o.ours[b.Agent.Process] = o.ours[b.Agent.Process] || slices.Contains(o.agents, int(b.Agent.PID)) || int(b.Agent.PID) == os.Getpid()
+		if !o.ours[b.Agent.Process] && !o.everyAccept {
 			return
 		}
 	}

@@ -61,7 +61,7 @@ func (in *interior) redact(process event.Process, body event.Body) {
 		}
 		in.person(known, b.Listener)
 	case *event.Accept:
-		in.person(known, &b.Server)
+		in.person(known, &b.Agent)
 	case *event.Request:
 		for _, name := range []*string{&b.Interface.Name, &b.Interface.Peer, &b.Interface.Kind, &b.Table, &b.Chain} {
 			*name = object(known, *name)
@@ -79,7 +79,7 @@ func (in *interior) redact(process event.Process, body event.Body) {
 
 // person redacts who has a lock or answers: what a program is called it may have chosen, or who
 // started it.
-func (in *interior) person(known *redact.Call, h *event.Holder) {
+func (in *interior) person(known *redact.Call, h *event.Actor) {
 	if h == nil {
 		return
 	}

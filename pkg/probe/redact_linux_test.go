@@ -157,18 +157,18 @@ func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
 	for _, secret := range []string{"correct-horse", "tiny-wolf-den", "quick-brown-dog"} {
 		var e event.Exec
 		image{file: "/opt/" + secret + "/ip", args: []string{"ip", "link", "show", "dev", secret}}.describe(&e, arguments.Known, in.known("8@2"))
-		w := &event.Wait{Path: "/run/" + secret + ".lock", Holder: &event.Holder{Process: "8@2", Name: secret, Parent: secret}}
+		w := &event.Wait{Path: "/run/" + secret + ".lock", Holder: &event.Actor{Process: "8@2", Name: secret, Parent: secret}}
 		in.redact("9@9", w)
 		if said := fmt.Sprintf("%+v %+v", e, *w.Holder); strings.Contains(said, secret) {
 			t.Errorf("%s: %s", secret, said)
 		}
 	}
-	a := &event.Accept{Server: event.Holder{Name: "Xq7Canary9ZtSec"}} // 15 bytes, as the kernel has it
-	w := &event.Wait{Holder: &event.Holder{Name: "kworker/u8:2", Parent: "kube-proxy"}}
+	a := &event.Accept{Agent: event.Actor{Name: "Xq7Canary9ZtSec"}} // 15 bytes, as the kernel has it
+	w := &event.Wait{Holder: &event.Actor{Name: "kworker/u8:2", Parent: "kube-proxy"}}
 	in.redact("9@9", a)
 	in.redact("9@9", w)
-	if strings.Contains(a.Server.Name, "Xq7Canar") || w.Holder.Name != "kworker/u8:2" || w.Holder.Parent != "kube-proxy" {
-		t.Errorf("%+v, %+v", a.Server, w.Holder)
+	if strings.Contains(a.Agent.Name, "Xq7Canar") || w.Holder.Name != "kworker/u8:2" || w.Holder.Parent != "kube-proxy" {
+		t.Errorf("%+v, %+v", a.Agent, w.Holder)
 	}
 }
 

@@ -31,7 +31,7 @@ func (in *interior) connection(r record) ([]event.Body, bool) {
 			Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
 		}), true
 	case class == kernel.InsideClassCLASS_ACCEPT && r.Other.Tgid != 0:
-		return one(&event.Accept{Socket: socketOf(r), Server: event.Holder{
+		return one(&event.Accept{Socket: socketOf(r), Agent: event.Actor{
 			Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:]),
 		}}), true
 	case class == kernel.InsideClassCLASS_CLOSE && r.Object != 0:

@@ -13,10 +13,27 @@ import (
 // decode1 reads the body of an event of version 1 into one of today; it takes the place of
 // json.Unmarshal.
 func decode1(raw []byte, body any) error {
-	r, is := body.(*event.Request)
-	if !is {
-		return json.Unmarshal(raw, body)
+	switch b := body.(type) {
+	case *event.Request:
+		return request1(raw, b)
+	case *event.Accept:
+		old := struct {
+			*event.Accept
+			Agent *event.Actor `json:"server"`
+		}{b, &b.Agent}
+		return json.Unmarshal(raw, &old)
+	case *event.Above:
+		old := struct {
+			*event.Above
+			SandboxID *string `json:"container_id"`
+		}{b, &b.SandboxID}
+		return json.Unmarshal(raw, &old)
 	}
+	return json.Unmarshal(raw, body)
+}
+
+// request1 reads a request, whose verb was a query or nothing.
+func request1(raw []byte, r *event.Request) error {
 	old := struct {
 		*event.Request
 		Query bool `json:"query"`

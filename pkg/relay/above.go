@@ -78,7 +78,7 @@ func aboveOf(s *span, wall int64) *event.Above {
 		return nil
 	}
 	above := &event.Above{
-		ContainerID: id, Name: s.name, Start: start - wall, End: end - wall,
+		SandboxID: id, Name: s.name, Start: start - wall, End: end - wall,
 		Trace: event.TraceContext{Parent: "00-" + hex.EncodeToString(s.trace) + "-" + hex.EncodeToString(s.id) + "-01"},
 	}
 	if state, err := trace.ParseTraceState(s.state); err == nil {

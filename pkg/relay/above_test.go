@@ -76,7 +76,7 @@ next:
 	for _, above := range all {
 		name := above.Name[strings.LastIndexByte(above.Name, '/')+1:]
 		for _, g := range groups {
-			if g.Start <= above.Start && above.End <= g.End && g.ContainerID == above.ContainerID {
+			if g.Start <= above.Start && above.End <= g.End && g.SandboxID == above.SandboxID {
 				g.spans = name + " < " + g.spans
 				continue next
 			}
@@ -86,10 +86,10 @@ next:
 	slices.SortFunc(groups, func(a, b *group) int { return int(a.Start - b.Start) })
 	var lines, sandboxes []string
 	for _, g := range groups {
-		if !slices.Contains(sandboxes, g.ContainerID) {
-			sandboxes = append(sandboxes, g.ContainerID)
+		if !slices.Contains(sandboxes, g.SandboxID) {
+			sandboxes = append(sandboxes, g.SandboxID)
 		}
-		lines = append(lines, fmt.Sprintf("%c: %s", 'a'+slices.Index(sandboxes, g.ContainerID), g.spans))
+		lines = append(lines, fmt.Sprintf("%c: %s", 'a'+slices.Index(sandboxes, g.SandboxID), g.spans))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -149,7 +149,7 @@ func TestWhatIsToldOfASpan(t *testing.T) {
 	const wall = 1_000_000_000
 	got := aboveOf(whole(func(*span) {}), wall)
 	want := event.Above{
-		ContainerID: one, Name: "cri.sandbox.run", Start: 500, End: 900,
+		SandboxID: one, Name: "cri.sandbox.run", Start: 500, End: 900,
 		Trace: event.TraceContext{Parent: context, State: "a=1,b=2"},
 	}
 	if got == nil || *got != want {

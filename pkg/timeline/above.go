@@ -26,14 +26,14 @@ const (
 func (t *Timeline) above(a *event.Above) []*Operation {
 	found := false
 	for _, op := range t.open {
-		if op.ContainerID == a.ContainerID && op.vouched() && len(op.aboves) < abovesMax {
+		if op.ContainerID == a.SandboxID && op.vouched() && len(op.aboves) < abovesMax {
 			op.aboves = append(op.aboves, a)
 			found = true
 		}
 	}
 	// Nobody misses most of the others: they are further spans of a sandbox, or of one
 	// without a network of its own.
-	if p := t.orphans.get(a.ContainerID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
+	if p := t.orphans.get(a.SandboxID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
 		t.stats.Late++
 	}
 	return t.close(func(op *operation) Closed {

@@ -18,9 +18,9 @@ func relayed(t *testing.T) *story {
 
 // span tells, at a time, a span of the runtime that lasted from start to end.
 func (s *story) span(at int64, name string, start, end int64, container ...string) *story {
-	a := &event.Above{ContainerID: "c1", Name: name, Start: start * ms, End: end * ms, Trace: event.TraceContext{Parent: name}}
+	a := &event.Above{SandboxID: "c1", Name: name, Start: start * ms, End: end * ms, Trace: event.TraceContext{Parent: name}}
 	if len(container) > 0 {
-		a.ContainerID = container[0]
+		a.SandboxID = container[0]
 	}
 	return s.at(at, a)
 }

@@ -124,7 +124,7 @@ func (t *Timeline) dismissTree(key event.Process) {
 }
 
 // serve makes the work that of another server.
-func (w *Work) serve(a *agent, server *event.Holder) {
+func (w *Work) serve(a *agent, server *event.Actor) {
 	w.agent, w.known = a, false
 	for _, im := range []*Image{w.Own, w.Shared} {
 		im.PID, im.Process, im.Name = server.PID, server.Process, server.Name

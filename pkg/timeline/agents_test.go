@@ -18,12 +18,12 @@ func mentions(ids ...string) func(*event.Exec) {
 // calls tells that a plugin called the server "a", and was answered.
 func (s *story) calls(at int64, process, key string) *story {
 	s.dial(at, at, process, key, "")
-	return s.at(at, &event.Accept{Socket: key, Server: event.Holder{Process: "a", PID: 9, Name: "agentd"}})
+	return s.at(at, &event.Accept{Socket: key, Agent: event.Actor{Process: "a", PID: 9, Name: "agentd"}})
 }
 
 // listens tells that nobody was seen to accept a connection, and "l" is who listens.
 func (s *story) listens(at int64, key string) *story {
-	return s.at(at, &event.Accept{Socket: key, Server: event.Holder{Process: "l", PID: 8, Name: "listener"}, Listens: true})
+	return s.at(at, &event.Accept{Socket: key, Agent: event.Actor{Process: "l", PID: 8, Name: "listener"}, Listens: true})
 }
 
 // done describes what servers did for each operation that is closed.
@@ -145,14 +145,14 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 		"who accepts after all serves instead of who listens": {
 			func(s *story) {
 				s.dial(3, 3, "b", "s2", "").listens(60, "s2").command(70, "w", "l", "tc").exit(80, "w")
-				s.at(90, &event.Accept{Socket: "s2", Server: event.Holder{Process: "m", PID: 7}})
+				s.at(90, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "m", PID: 7}})
 				s.command(91, "v", "l", "ip").exit(92, "v").command(93, "u", "m", "ipset").exit(94, "u")
 			},
 			"c1: tc candidate; c1: ipset candidate",
 		},
 		"what a server's server runs, if that is followed, too": {
 			func(s *story) {
-				s.dial(11, 11, "a", "s3", "").at(11, &event.Accept{Socket: "s3", Server: event.Holder{Process: "d", PID: 6}})
+				s.dial(11, 11, "a", "s3", "").at(11, &event.Accept{Socket: "s3", Agent: event.Actor{Process: "d", PID: 6}})
 				s.command(12, "w", "d", "modprobe").exit(13, "w")
 			},
 			"c1: modprobe candidate, of agentd's server",

@@ -18,7 +18,7 @@ type Connection struct {
 	Tries int
 	// Server is who answered, or else who made the socket that listens; nil if it is not
 	// known. Answered tells which.
-	Server   *event.Holder
+	Server   *event.Actor
 	Answered bool
 	// Work is what the server did meanwhile; nil if that is not known.
 	Work *Work
@@ -129,7 +129,7 @@ func (t *Timeline) accept(a *event.Accept) {
 }
 
 func (c *Connection) answered(a *event.Accept) {
-	server := a.Server
+	server := a.Agent
 	c.Server, c.Answered = &server, !a.Listens
 }
 

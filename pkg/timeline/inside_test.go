@@ -34,7 +34,7 @@ func (s *story) unlock(at int64, process, path string) *story {
 
 func heldBy(process string, pid uint32, name string) func(*event.Wait) {
 	return func(w *event.Wait) {
-		w.Holder = &event.Holder{Process: event.Process(process), PID: pid, Name: name}
+		w.Holder = &event.Actor{Process: event.Process(process), PID: pid, Name: name}
 	}
 }
 

@@ -86,7 +86,7 @@ func (l *locks) gone(by event.Process, now int64) {
 
 // holder says who had a lock when waiter began to wait for it, and how long. said is what
 // the source knows of that.
-func (l *locks) holder(path string, said *event.Holder, waiter event.Process, wait Interval) (who *event.Holder, age int64, exact bool) {
+func (l *locks) holder(path string, said *event.Actor, waiter event.Process, wait Interval) (who *event.Actor, age int64, exact bool) {
 	if said != nil && said.Process == "" && said.PID == 0 {
 		said = nil
 	}
@@ -107,7 +107,7 @@ func (l *locks) holder(path string, said *event.Holder, waiter event.Process, wa
 		}
 		who = said
 		if who == nil {
-			who = &event.Holder{Process: h.by, PID: h.pid, Name: h.name}
+			who = &event.Actor{Process: h.by, PID: h.pid, Name: h.name}
 		}
 		end := wait.End
 		if h.until != 0 {

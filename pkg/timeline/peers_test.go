@@ -13,12 +13,12 @@ const socket = "/run/agent.sock"
 func (s *story) dial(start, end int64, process, key, errno string) *story {
 	return s.at(end, &event.Connect{
 		Process: event.Process(process), Start: start * ms, Socket: key, Network: "unix", Address: socket,
-		Error: errno, Listener: &event.Holder{PID: 1, Name: "systemd"},
+		Error: errno, Listener: &event.Actor{PID: 1, Name: "systemd"},
 	})
 }
 
 func (s *story) serve(at int64, key string, pid uint32, name string) *story {
-	return s.at(at, &event.Accept{Socket: key, Server: event.Holder{PID: pid, Name: name}})
+	return s.at(at, &event.Accept{Socket: key, Agent: event.Actor{PID: pid, Name: name}})
 }
 
 func (s *story) hangUp(at int64, process, key string) *story {

@@ -19,7 +19,7 @@ type Wait struct {
 	// Error is why it ended in vain; empty if it did not.
 	Error string
 	// Holder is who had the lock when the wait began; nil if that is not known.
-	Holder *event.Holder
+	Holder *event.Actor
 	// HolderAge is how long the holder had the lock until this wait ended, or until it
 	// let go (ns): exactly, or at least.
 	HolderAge int64

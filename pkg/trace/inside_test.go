@@ -41,7 +41,7 @@ func busy(change ...func(*timeline.Operation)) *timeline.Operation {
 			timeline.FactLock: {Count: 2, Time: 7}, timeline.FactQuery: {Count: 4}, timeline.FactChange: {Count: 5, Time: 12},
 		}}
 		run.Facts = []*timeline.Fact{
-			{When: between(11, 17), What: &timeline.Wait{Kind: event.WaitLock, Path: "/run/l", Holder: &event.Holder{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6}},
+			{When: between(11, 17), What: &timeline.Wait{Kind: event.WaitLock, Path: "/run/l", Holder: &event.Actor{PID: 812, Name: "kube-proxy"}, HolderAge: 2e6}},
 			{When: between(17, 22), What: &timeline.Wait{Kind: event.WaitMutex, Name: "rtnl"}},
 			{When: between(22, 30), What: &timeline.Wait{Kind: event.WaitCall, Name: "clone"}}, // too short
 			{When: between(30, 40), What: &timeline.Wait{Kind: event.WaitSleep, Name: "nanosleep"}},
@@ -53,7 +53,7 @@ func busy(change ...func(*timeline.Operation)) *timeline.Operation {
 			{When: between(23, 23), What: &timeline.Setting{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}}},
 			{When: between(23, 28), What: &timeline.Setting{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad", Value: "0"}}},
 			{When: between(24, 30), What: &timeline.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
-			{When: between(31, 39), What: &timeline.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1, Server: &event.Holder{PID: 44, Name: "agentd"}, Answered: true}},
+			{When: between(31, 39), What: &timeline.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1, Server: &event.Actor{PID: 44, Name: "agentd"}, Answered: true}},
 		}
 		run.Run.Configuration = &event.Configuration{CNIVersion: "1.0.0", Network: "pods"}
 		run.Run.Result = &event.Result{IPs: []string{"10.22.0.5/16"}}

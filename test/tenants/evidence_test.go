@@ -83,8 +83,8 @@ func (n *node) recorded() (found []finding) {
 	n.eachEvent(func(_ time.Time, e event.Event) { // who the agent is, by its key
 		switch b := e.Body.(type) {
 		case *event.Accept:
-			if int(b.Server.PID) == n.agent.pid() {
-				trusted[b.Server.Process] = true
+			if int(b.Agent.PID) == n.agent.pid() {
+				trusted[b.Agent.Process] = true
 			}
 		case *event.Agent:
 			if int(b.PID) == n.agent.pid() {
@@ -118,9 +118,9 @@ func (n *node) recorded() (found []finding) {
 			return
 		case *event.Accept:
 			// Who only listens may be known by its key alone.
-			if int(b.Server.PID) != n.api && !trusted[b.Server.Process] && !followed[b.Server.Process] {
-				followed[b.Server.Process] = true
-				report(serverFollowed, "%s (%d) accepted", b.Server.Name, b.Server.PID)
+			if int(b.Agent.PID) != n.api && !trusted[b.Agent.Process] && !followed[b.Agent.Process] {
+				followed[b.Agent.Process] = true
+				report(serverFollowed, "%s (%d) accepted", b.Agent.Name, b.Agent.PID)
 			}
 		case *event.Agent:
 			if int(b.PID) != n.api && !trusted[b.Process] && !followed[b.Process] {

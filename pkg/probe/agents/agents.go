@@ -77,7 +77,7 @@ type connection struct {
 	// accepted: the agent is who answered, not only who listens.
 	accepted bool
 	// listener may be the agent, where nobody was seen to accept.
-	listener *event.Holder
+	listener *event.Actor
 	since    int64
 }
 
@@ -101,7 +101,7 @@ func (a *Agents) Note(e event.Event) {
 	case *event.Accept: // over loopback it comes before connect returns
 		if c := a.connection(e.Time, b.Socket); c != nil && !c.accepted {
 			c.accepted = true
-			a.answered(e.Time, c, b.Server, 0)
+			a.answered(e.Time, c, b.Agent, 0)
 		}
 	case *event.Close:
 		a.end(e.Time, b.Socket)
@@ -127,7 +127,7 @@ func (a *Agents) connection(now int64, socket string) *connection {
 
 // answered notes who serves a connection. The kernel side follows whoever it saw accept, if
 // that is to be (depth 0); who only listens it is told to follow.
-func (a *Agents) answered(now int64, c *connection, server event.Holder, depth int) {
+func (a *Agents) answered(now int64, c *connection, server event.Actor, depth int) {
 	if server.Process == "" || server.Process == c.agent {
 		return
 	}
@@ -290,7 +290,7 @@ func (a *Agents) listens(now int64, socket string, c *connection, depth int) {
 	a.answered(now, c, l, depth+1)
 	if c.agent != "" {
 		l.Process = c.agent
-		a.kernel.Tell(&event.Accept{Socket: socket, Server: l, Listens: true})
+		a.kernel.Tell(&event.Accept{Socket: socket, Agent: l, Listens: true})
 	}
 }
 

@@ -32,7 +32,7 @@ func (k *kernelSide) Tell(b event.Body) {
 			k.told = append(k.told, "over")
 		}
 	case *event.Accept:
-		k.told = append(k.told, fmt.Sprintf("%s: %s listens: %v", b.Socket, b.Server.Name, b.Listens))
+		k.told = append(k.told, fmt.Sprintf("%s: %s listens: %v", b.Socket, b.Agent.Name, b.Listens))
 	}
 }
 
@@ -55,24 +55,24 @@ func (k *kernelSide) Depth(p event.Process) (int, bool) {
 }
 
 // us is this process, as a server.
-func us(t *testing.T) event.Holder {
+func us(t *testing.T) event.Actor {
 	pid := uint32(os.Getpid())
 	p := processOf(pid)
 	if p == "" {
 		t.Fatal("this process has no key")
 	}
-	return event.Holder{Process: p, PID: pid, Name: Program(pid)}
+	return event.Actor{Process: p, PID: pid, Name: Program(pid)}
 }
 
 func TestWhoIsFollowedAndHowLong(t *testing.T) {
 	server := us(t)
 	const second = int64(time.Second)
-	connect := func(listener *event.Holder) event.Event {
+	connect := func(listener *event.Actor) event.Event {
 		return event.Event{Time: second, Body: &event.Connect{Process: "plugin", Socket: "s", Listener: listener}}
 	}
-	accept := event.Event{Time: second, Body: &event.Accept{Socket: "s", Server: server}}
+	accept := event.Event{Time: second, Body: &event.Accept{Socket: "s", Agent: server}}
 	hangUp := event.Event{Time: 2 * second, Body: &event.Close{Process: "plugin", Socket: "s"}}
-	asListener := &event.Holder{PID: server.PID, Name: server.Name}
+	asListener := &event.Actor{PID: server.PID, Name: server.Name}
 	for name, test := range map[string]struct {
 		depth    int
 		accepted int // how deep the kernel side follows it by itself
@@ -89,8 +89,8 @@ func TestWhoIsFollowedAndHowLong(t *testing.T) {
 		"a call whose beginning was lost ends":     {1, 1, []event.Event{accept}, []int64{2500, 3600}, false, "over"},
 		"who listens, if nobody accepts":           {1, 0, []event.Event{connect(asListener)}, []int64{1049, 1050}, true, "s: " + server.Name + " listens: true"},
 		"who listens, for 50 ms not":               {1, 0, []event.Event{connect(asListener)}, []int64{1049}, false, ""},
-		"not who listens, if it is systemd":        {1, 0, []event.Event{connect(&event.Holder{PID: 1, Name: "systemd"})}, []int64{1500}, false, ""},
-		"not who listens, if another one accepts":  {1, 1, []event.Event{connect(&event.Holder{PID: 1, Name: "systemd"}), accept}, []int64{1500}, true, ""},
+		"not who listens, if it is systemd":        {1, 0, []event.Event{connect(&event.Actor{PID: 1, Name: "systemd"})}, []int64{1500}, false, ""},
+		"not who listens, if another one accepts":  {1, 1, []event.Event{connect(&event.Actor{PID: 1, Name: "systemd"}), accept}, []int64{1500}, true, ""},
 		"nobody, at depth 0":                       {0, 0, []event.Event{connect(asListener), accept}, []int64{1500}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestHowDeepAListenerIsFollowed(t *testing.T) {
 	for depth, want := range map[int]bool{1: false, 2: true} {
 		k := &kernelSide{followed: map[event.Process]int{"agent": 1}}
 		a := New(nil, depth, k)
-		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "agent", Socket: "s", Listener: &event.Holder{PID: server.PID}}})
+		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "agent", Socket: "s", Listener: &event.Actor{PID: server.PID}}})
 		a.Tend(int64(time.Second))
 		if got := k.followed[server.Process] == 2; got != want {
 			t.Errorf("depth %d: %v", depth, k.followed)
@@ -138,7 +138,7 @@ func TestAServerIsRememberedUntilItEnds(t *testing.T) {
 	k := &kernelSide{followed: map[event.Process]int{server.Process: 1}}
 	a := New(nil, 1, k)
 	a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
-	a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Server: server}})
+	a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: server}})
 	a.Note(event.Event{Time: 2, Body: &event.Close{Process: "plugin", Socket: "s"}})
 	a.Tend(int64(time.Minute))
 	if len(k.followed) != 0 || len(a.known) != 1 {
@@ -206,7 +206,7 @@ func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
 		}
 		k.followed[server.Process] = 1
 		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
-		a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Server: server}})
+		a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: server}})
 		if known := a.known[server.Process]; known == nil || known.connections != 1 || k.followed[server.Process] == 0 {
 			t.Errorf("strangers: %v; who answers has no place: %+v", strangers, known)
 		}

@@ -151,7 +151,7 @@ func connections(s *scene) error {
 		for _, e := range s.events {
 			switch b := e.Body.(type) {
 			case *event.Accept:
-				answered = answered || b.Socket == made[i].Socket && int(b.Server.PID) == os.Getpid() && b.Server.Name == "init"
+				answered = answered || b.Socket == made[i].Socket && int(b.Agent.PID) == os.Getpid() && b.Agent.Name == "init"
 			case *event.Close:
 				closed = closed || b.Socket == made[i].Socket
 			}
