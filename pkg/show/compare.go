@@ -231,7 +231,9 @@ func (c *Change) presence(costs bool) Word {
 
 // runs tells whether it is something that was run: how often is told by a program, not by
 // chance, and worth knowing however short it is.
-func (c *Change) runs() bool { return c.By == attr.KindPlugin || c.By == attr.KindCommand }
+func (c *Change) runs() bool {
+	return c.By == attr.KindRun || c.By == attr.KindDelegate || c.By == attr.KindCommand
+}
 
 // moved is how much more of a call it takes, on average.
 func (c Change) moved() float64 { return c.B.whole() - c.A.whole() }

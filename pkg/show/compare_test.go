@@ -41,7 +41,7 @@ func TestCompareSaysWhatChanged(t *testing.T) {
 	})
 	got := words(Compare(before, after))
 	for what, want := range map[string]Word{
-		"CNI ADD eth0": Slower, "plugin bridge": Slower, "command iptables": Slower,
+		"CNI ADD eth0": Slower, "run bridge": Slower, "command iptables": Slower,
 		"command sleep": Appeared, "agent call agent": Vanished,
 	} {
 		if got[what] != want {
@@ -92,7 +92,7 @@ func mostlyLittle(random *rand.Rand) float64 {
 // With three calls a side nothing is known, however different they look.
 func TestCompareSaysWhenThereIsTooLittle(t *testing.T) {
 	got := words(Compare(collected(add(100), add(101), add(102)), collected(add(900), add(901), add(902))))
-	if got["CNI ADD eth0"] != Unclear || got["plugin bridge"] != Unclear {
+	if got["CNI ADD eth0"] != Unclear || got["run bridge"] != Unclear {
 		t.Error(got)
 	}
 	// What does not look different is not worth more calls.
@@ -146,7 +146,7 @@ CNI ADD eth0  slower: median 96.1ms ±4% → 498.8ms ±5%  ×5.2  (20 → 20 cal
 
 CNI ADD eth0
                                      in a call that has it   ratio       per call                    one
-  slower           plugin bridge          96.1ms → 498.8ms    ×5.2          1 → 1       96.1ms → 498.8ms
+  slower           run bridge             96.1ms → 498.8ms    ×5.2          1 → 1       96.1ms → 498.8ms
   slower           command iptables        15.9ms → 59.9ms    ×3.8        11 → 40         1.44ms → 1.5ms
   appeared         command sleep                   → 300ms                    → 1                → 300ms
   no difference to speak of: command ip`)

@@ -84,7 +84,7 @@ func protobuf(kvs []attribute.KeyValue) (all []*commonpb.KeyValue) {
 
 // add is a call of the plugin bridge that takes so many milliseconds, and what is in it.
 func add(ms float64, below ...span) span {
-	bridge := span{kind: "plugin", name: "bridge ADD", to: ms, about: []attribute.KeyValue{attribute.String("cni.command", "ADD")}, below: below}
+	bridge := span{kind: "run", name: "bridge ADD", to: ms, about: []attribute.KeyValue{attribute.String("cni.command", "ADD")}, below: below}
 	return span{kind: "call", name: "CNI ADD", to: ms, below: []span{bridge}}
 }
 

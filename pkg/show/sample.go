@@ -128,7 +128,7 @@ func (p *population) add(call *node) {
 // the peer that was waited for.
 func (n *node) label() string {
 	switch n.kind() {
-	case attr.KindPlugin:
+	case attr.KindRun, attr.KindDelegate:
 		return strings.TrimSuffix(n.Name, " "+n.text(attr.CNICommandKey))
 	case attr.KindNetlink:
 		return strings.TrimPrefix(n.Name, "netlink ")

@@ -92,10 +92,10 @@ func (s *Sample) Statistics() Statistics {
 // sums it all up.
 func compareBy(a, b string) int {
 	place := func(by string) int {
-		if i := slices.Index([]string{attr.KindPlugin, attr.KindCommand, "", "part", "cause"}, by); i >= 0 {
+		if i := slices.Index([]string{attr.KindRun, attr.KindDelegate, attr.KindCommand, "", "part", "cause"}, by); i >= 0 {
 			return i
 		}
-		return 2
+		return 3
 	}
 	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
 }

@@ -19,7 +19,7 @@ func TestStatistics(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	for row, want := range map[Row]struct{ count, p50, p99, sum, share float64 }{
-		{"plugin", "bridge"}:     {2, 200, 300, 400, 1},
+		{"run", "bridge"}:        {2, 200, 300, 400, 1},
 		{"command", "iptables"}:  {2, 40, 40, 80, 0.15},
 		{"command", "ip"}:        {1, 0, 0, 0, 0},
 		{"part", "commands"}:     {1, 60, 60, 60, 0.15},
@@ -95,7 +95,7 @@ func TestTheTableIsDrawn(t *testing.T) {
 CNI ADD eth0  2 calls of 2 pods  ✗ 1 failed
                      count       p50       p99       sum  share
   call                   2     150ms     200ms     300ms 100.0%
-  plugin
+  run
     bridge               2     150ms     200ms     300ms 100.0%
   command
     iptables             8      10ms      10ms      80ms  26.7%

@@ -193,8 +193,12 @@ func (w *writer) call(call *timeline.Call) {
 func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 	kind, name := attr.KindCommand, w.names.Limit(im.Name, "command")
 	if im.Run != nil {
+		kind = attr.KindRun
+		if run != nil {
+			kind = attr.KindDelegate
+		}
 		run = im
-		kind, name = attr.KindPlugin, w.names.Limit(im.Run.Plugin, "plugin")+" "+im.Run.Command
+		name = w.names.Limit(im.Run.Plugin, "plugin") + " " + im.Run.Command
 	}
 	id := w.ids.span(where.trace, string(im.Process), im.Start)
 	s := w.span(where, id, name, im.Start, im.End, kind)

@@ -161,7 +161,7 @@ func (s *stage) sameExecs(want []*ran, all []*span) {
 		x := of[0]
 		byPID[e.pid] = of[1:]
 		name := filepath.Base(e.file)
-		if x.kind() == "plugin" {
+		if x.plugin() {
 			name += " " + x.text("cni.command")
 		}
 		if x.text("process.executable.path") != e.file || x.Name != name {

@@ -202,6 +202,7 @@ func (s *span) id() string     { return hex.EncodeToString(s.SpanId) }
 func (s *span) parent() string { return hex.EncodeToString(s.ParentSpanId) }
 func (s *span) trace() string  { return hex.EncodeToString(s.TraceId) }
 func (s *span) kind() string   { return s.text("cniscope.kind") }
+func (s *span) plugin() bool   { return s.kind() == "run" || s.kind() == "delegate" }
 func (s *span) failed() bool {
 	return s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR
 }
@@ -260,7 +261,8 @@ func (s *stage) calls(command string, n int) []*span {
 // only returns the spans of a kind and, unless it is empty, a name.
 func only(all []*span, kind, name string) []*span {
 	return slices.DeleteFunc(slices.Clone(all), func(x *span) bool {
-		return x.kind() != kind || name != "" && x.Name != name
+		is := x.kind() == kind || kind == "plugin" && x.plugin() // a run or a delegate
+		return !is || name != "" && x.Name != name
 	})
 }
 

@@ -138,7 +138,7 @@ func lacks(pod, other []*span) string {
 	}
 	lacking := ""
 	for _, x := range other {
-		if x.kind() != "plugin" && x.kind() != "command" {
+		if !x.plugin() && x.kind() != "command" {
 			continue
 		}
 		if name := x.kind() + " " + x.Name; ran[name] == 0 {

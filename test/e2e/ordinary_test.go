@@ -72,7 +72,7 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 		pod, err := strconv.Atoi(strings.TrimPrefix(text("k8s.pod.name"), "web-"))
 		harness.Check(t, err)
 		switch text("cniscope.kind") {
-		case "operation", "call", "plugin", "command":
+		case "operation", "call", "run", "delegate", "command":
 			if lowest, known := names[x.Name()]; !known || pod < lowest {
 				names[x.Name()] = pod
 			}

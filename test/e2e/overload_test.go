@@ -281,7 +281,7 @@ func (s *stage) wholePods(file string, pods int) {
 	s.eachSpan(file, func(x ptrace.Span) {
 		text := func(key string) string { v, _ := x.Attributes().Get(key); return v.Str() }
 		pod := text("k8s.pod.name")
-		for kind, of := range map[string]map[string]map[string]bool{"call": calls, "plugin": plugins} {
+		for kind, of := range map[string]map[string]map[string]bool{"call": calls, "run": plugins, "delegate": plugins} {
 			if text("cniscope.kind") != kind {
 				continue
 			}

@@ -112,7 +112,7 @@ func TestWhatElseAgentsDo(t *testing.T) {
 	t.Run("a plugin that it runs", func(t *testing.T) {
 		call := ask(t, "delegates")
 		runs := map[string]int{}
-		for _, x := range call.below("plugin") {
+		for _, x := range call.below("run", "delegate") {
 			runs[x.Name]++
 		}
 		if len(runs) != 3 || runs["remote ADD"] != 1 || runs["bridge ADD"] != 1 || runs["host-local ADD"] != 1 {

@@ -19,7 +19,7 @@ func (s *scene) blamed() {
 		}
 		runs := map[string]*span{}
 		for _, x := range all {
-			if x.attrs["cniscope.kind"] == "plugin" {
+			if x.attrs["cniscope.kind"] == "run" || x.attrs["cniscope.kind"] == "delegate" {
 				runs[x.TraceID+x.SpanID] = x
 			}
 		}

@@ -111,7 +111,7 @@ func TestTheDaemonOfTheDHCPPlugin(t *testing.T) {
 	if a.took() < float64(time.Second.Milliseconds()) {
 		t.Errorf("it took %.0f ms, and the server waits for a second", a.took())
 	}
-	if runs := call.below("plugin"); len(runs) != 2 {
+	if runs := call.below("run", "delegate"); len(runs) != 2 {
 		t.Errorf("%d runs: bridge and dhcp are meant", len(runs))
 	}
 	for _, x := range call.below("command") {

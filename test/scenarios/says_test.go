@@ -19,7 +19,7 @@ import (
 // plugin returns the span of a plugin's ADD.
 func (c *call) plugin(t *testing.T, name string) *span {
 	t.Helper()
-	for _, x := range c.below("plugin") {
+	for _, x := range c.below("run", "delegate") {
 		if x.attrs["cni.plugin"] == name {
 			return x
 		}
@@ -90,7 +90,7 @@ func TestSysctlsOfAPlugin(t *testing.T) {
 		call := s.add(rig.PodOptions{}, false)
 		call.accounted(t)
 		found := ""
-		for _, x := range append(call.below("plugin"), call.below("change")...) {
+		for _, x := range append(call.below("run", "delegate"), call.below("change")...) {
 			for _, e := range x.Events {
 				if a := texts(e.Attributes); a["cniscope.sysctl.key"] == "net/core/somaxconn" {
 					found += x.attrs["cni.plugin"] + " wrote " + a["cniscope.sysctl.value"]

@@ -241,13 +241,13 @@ type call struct {
 	all []*span
 }
 
-// below lists what is under the call, of one kind.
-func (c *call) below(kind string) (found []*span) {
+// below lists what is under the call, of these kinds.
+func (c *call) below(kinds ...string) (found []*span) {
 	in := map[string]bool{c.SpanID: true}
 	for _, x := range c.all { // parents come before children
 		if in[x.ParentSpanID] {
 			in[x.SpanID] = true
-			if x.attrs["cniscope.kind"] == kind {
+			if slices.Contains(kinds, x.attrs["cniscope.kind"]) {
 				found = append(found, x)
 			}
 		}

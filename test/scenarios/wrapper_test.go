@@ -21,7 +21,7 @@ EOF
 	s.network("wrapped", rig.Bridge(rig.Conf{"type": "wrapped"}))
 	call := s.add(rig.PodOptions{}, false)
 	var runs []string
-	for _, x := range call.below("plugin") {
+	for _, x := range call.below("run", "delegate") {
 		runs = append(runs, x.Name)
 	}
 	if !slices.Equal(runs, []string{"wrapped ADD", "host-local ADD"}) {
@@ -35,7 +35,7 @@ EOF
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
-	if x := call.below("plugin")[0]; x.attrs["cniscope.result.ips"] == "" {
+	if x := call.below("run", "delegate")[0]; x.attrs["cniscope.result.ips"] == "" {
 		t.Errorf("no address is known of what bridge answered: %v", x.attrs)
 	}
 }
