@@ -17,13 +17,13 @@ const (
 	KindDelegate        = "delegate"         // `host-local ADD` …
 	KindCommand         = "command"          // `iptables` …
 	KindInterface       = "interface"        // `configure interface`
-	KindNetlink         = "netlink"          // `netlink RTM_NEWLINK`, `ioctl SIOCBRADDIF`, `iptables …`
-	KindChange          = "change"           // `write sysctl`
+	KindRequest         = "request"          // `netlink RTM_NEWLINK`, `ioctl SIOCBRADDIF`, `iptables …`
+	KindSysctl          = "sysctl"           // `write sysctl`
 	KindLock            = "lock"             // `wait for lock`
 	KindDAD             = "dad"              // `wait for IPv6 DAD`
 	KindAgent           = "agent"            // `call agent`
 	KindWait            = "wait"             // `sleep`, `system call`
-	KindFirstConnection = "first connection" // `first connection`
+	KindFirstConnection = "first_connection" // `first connection`
 	KindOutage          = "outage"           // `node network not ready`
 	KindTest            = "test"             // `cniscope doctor`
 )
@@ -484,11 +484,11 @@ const QueriesKey = attribute.Key("cniscope.queries")
 // Queries returns cniscope.queries.
 func Queries(v int) attribute.KeyValue { return QueriesKey.Int(v) }
 
-// NetlinkMSKey is cniscope.netlink_ms: Time the kernel spent on requests.
-const NetlinkMSKey = attribute.Key("cniscope.netlink_ms")
+// RequestMSKey is cniscope.request_ms: Time the kernel spent on requests.
+const RequestMSKey = attribute.Key("cniscope.request_ms")
 
-// NetlinkMS returns cniscope.netlink_ms.
-func NetlinkMS(v time.Duration) attribute.KeyValue { return NetlinkMSKey.Float64(milliseconds(v)) }
+// RequestMS returns cniscope.request_ms.
+func RequestMS(v time.Duration) attribute.KeyValue { return RequestMSKey.Float64(milliseconds(v)) }
 
 // SysctlsKey is cniscope.sysctls: Number of sysctls written.
 const SysctlsKey = attribute.Key("cniscope.sysctls")

@@ -22,7 +22,7 @@ func (n *node) remarks() (all []string) {
 	remark(n.text(attr.SignalKey) != "", "killed by "+n.text(attr.SignalKey))
 	remark(n.number(semconv.ProcessExitCodeKey) != 0, fmt.Sprintf("exit %d", n.number(semconv.ProcessExitCodeKey)))
 	remark(n.about() != "", n.about())
-	remark(n.kind() != attr.KindNetlink && n.text(attr.ErrnoKey) != "", n.text(attr.ErrnoKey))
+	remark(n.kind() != attr.KindRequest && n.text(attr.ErrnoKey) != "", n.text(attr.ErrnoKey))
 	remark(n.is(attr.OutlivedKey), "outlived its plugin")
 	remark(n.is(attr.UnfinishedKey), "still running")
 	remark(n.is(attr.EndUnseenKey), "end not seen")
@@ -37,11 +37,11 @@ func (n *node) about() string {
 	switch n.kind() {
 	case attr.KindInterface:
 		return n.named() + "  " + plural(int(n.number(attr.ChangesKey)), "change")
-	case attr.KindNetlink:
+	case attr.KindRequest:
 		return n.words(semconv.NetworkInterfaceNameKey, attr.AddressKey, attr.RouteKey, attr.RuleTableKey, attr.ErrnoKey, attr.RequestMessageKey)
 	case attr.KindLock:
 		return n.words(attr.LockPathKey, attr.LockNameKey) + n.holder()
-	case attr.KindChange:
+	case attr.KindSysctl:
 		return strings.Join(strings.Fields(n.text(attr.SysctlKeyKey)+" = "+n.text(attr.SysctlValueKey)), " ")
 	case attr.KindDAD:
 		return n.words(semconv.NetworkInterfaceNameKey, attr.AddressKey, attr.AddressStateKey)

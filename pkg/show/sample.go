@@ -130,7 +130,7 @@ func (n *node) label() string {
 	switch n.kind() {
 	case attr.KindRun, attr.KindDelegate:
 		return strings.TrimSuffix(n.Name, " "+n.text(attr.CNICommandKey))
-	case attr.KindNetlink:
+	case attr.KindRequest:
 		return strings.TrimPrefix(n.Name, "netlink ")
 	}
 	for _, key := range []attribute.Key{attr.LockPathKey, attr.LockNameKey, attr.AgentKey, semconv.NetworkPeerAddressKey, attr.SystemCallKey} {

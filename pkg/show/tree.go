@@ -106,7 +106,7 @@ func alike(a, b *node) bool {
 		return false
 	}
 	switch a.kind() {
-	case attr.KindCommand, attr.KindNetlink, attr.KindWait, attr.KindChange:
+	case attr.KindCommand, attr.KindRequest, attr.KindWait, attr.KindSysctl:
 		return true
 	case attr.KindLock:
 		return a.lock() == b.lock()

@@ -97,7 +97,7 @@ func (i *insider) change(where at, of *tracepb.Span, r request) {
 }
 
 func (i *insider) request(where at, r request) {
-	s := i.child(where, i.nameOf(r), attr.KindNetlink, r.When, aboutRequest(r)...)
+	s := i.child(where, i.nameOf(r), attr.KindRequest, r.When, aboutRequest(r)...)
 	s.Links = append(s.Links, i.perhaps(r.Attribution)...)
 	if r.Failed() {
 		i.fail(s, refusal(r), r.Errno())

@@ -91,7 +91,7 @@ func (i *insider) settings() {
 			attr.NetNSInode(set.NetNS.Label),
 		), aboutAttribution(f.Attribution)...)
 		if i.long(f.When) {
-			s := i.child(i.where, "write sysctl", attr.KindChange, f.When, about...)
+			s := i.child(i.where, "write sysctl", attr.KindSysctl, f.When, about...)
 			s.Links = append(s.Links, i.perhaps(f.Attribution)...)
 		} else {
 			i.happened(i.span, "write sysctl", f.When.End, about...)

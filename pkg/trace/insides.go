@@ -27,7 +27,7 @@ func aboutInside(im *timeline.Image) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, nonZero(attr.Changes(changes.Count), attr.Queries(queries.Count))...)
 	if n := changes.Count + queries.Count; n > 0 {
 		kvs = append(kvs, attr.Requests(n),
-			attr.NetlinkMS(time.Duration(changes.Time+queries.Time)))
+			attr.RequestMS(time.Duration(changes.Time+queries.Time)))
 	}
 	tally(im.Tallies[timeline.FactSetting], attr.Sysctls, attr.SysctlMS)
 	tally(im.Tallies[timeline.FactCall], attr.SystemCalls, attr.SystemCallMS)

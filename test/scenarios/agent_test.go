@@ -127,7 +127,7 @@ func TestTheSlowCommandBehindTheSocket(t *testing.T) {
 				t.Errorf("%d slow ones of\n%s, want\n%s", slow, steps, want)
 			}
 			up := false
-			for _, x := range append(call.below("interface"), call.below("netlink")...) {
+			for _, x := range append(call.below("interface"), call.below("request")...) {
 				up = up || x.attrs["network.interface.name"] == "lo" || strings.Contains(x.Name, "RTM_NEWLINK")
 			}
 			if !up {

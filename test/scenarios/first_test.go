@@ -64,7 +64,7 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 		harness.Eventually(s, func() error {
 			call := s.call(pod)
 			after := call.ms("cniscope.first_connection_ms")
-			for _, x := range call.below("first connection") {
+			for _, x := range call.below("first_connection") {
 				after = x.ms("cniscope.first_connection_ms")
 			}
 			if after <= 0 || after > 60_000 {
@@ -75,7 +75,7 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 		})
 	}
 	silent = s.call(silent.attrs["k8s.pod.name"])
-	if n := len(silent.below("first connection")); n > 0 || silent.attrs["cniscope.first_connection_ms"] != "" {
+	if n := len(silent.below("first_connection")); n > 0 || silent.attrs["cniscope.first_connection_ms"] != "" {
 		t.Error("a pod that was silent had a connection")
 	}
 }

@@ -90,7 +90,7 @@ func TestSysctlsOfAPlugin(t *testing.T) {
 		call := s.add(rig.PodOptions{}, false)
 		call.accounted(t)
 		found := ""
-		for _, x := range append(call.below("run", "delegate"), call.below("change")...) {
+		for _, x := range append(call.below("run", "delegate"), call.below("sysctl")...) {
 			for _, e := range x.Events {
 				if a := texts(e.Attributes); a["cniscope.sysctl.key"] == "net/core/somaxconn" {
 					found += x.attrs["cni.plugin"] + " wrote " + a["cniscope.sysctl.value"]
