@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const (
@@ -122,14 +122,11 @@ func startAgentAs(t *testing.T, address string, attr *syscall.SysProcAttr, env .
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for range 500 {
-		if _, err := os.Stat(address); err == nil {
-			return cmd.Process
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("the agent does not listen")
-	return nil
+	harness.Eventually(t, func() error {
+		_, err := os.Stat(address)
+		return err
+	})
+	return cmd.Process
 }
 
 // openFolder is one that everybody may use.
@@ -145,22 +142,13 @@ func openFolder(t *testing.T) string {
 func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address)
-	left := -1
 	o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
 		o.agents = []int{agent.Pid}
 		if err := acting(t, "dial", "unix "+address).Run(); err != nil {
 			t.Error(err)
 		}
-		for range 100 { // until it is followed no more
-			time.Sleep(50 * time.Millisecond)
-			if left = trackedOf(p, o); left == 0 {
-				return
-			}
-		}
+		harness.Until(t, "nobody is followed any more", func() bool { return trackedOf(p, o) == 0 })
 	})
-	if left != 0 {
-		t.Errorf("%d processes and connections are still tracked", left)
-	}
 	accepts := all[*event.Accept](o)
 	if len(accepts) != 1 || int(accepts[0].Agent.PID) != agent.Pid {
 		t.Fatalf("accepted: %+v", accepts)
@@ -272,11 +260,7 @@ func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 		if err := caller.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for accepted := false; !accepted && t.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
-			o.mu.Lock()
-			accepted = len(all[*event.Accept](o)) > 0
-			o.mu.Unlock()
-		}
+		o.until(t, "that it accepts", func(b event.Body) bool { _, is := b.(*event.Accept); return is })
 		if err := errors.Join(os.WriteFile(address+".now", nil, 0o600), caller.Wait()); err != nil {
 			t.Error(err)
 		}
@@ -306,15 +290,9 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 		}
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		var entry kernel.LifeProcess
-		err := ebpf.ErrKeyNotExist
-		for range 1000 {
-			if err = p.kernel.Life.Processes.Lookup(uint32(agent.Pid), &entry); err == nil {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if err != nil || entry.Agent != 1 || entry.Home == 0 || entry.Home != networkOf(uint32(agent.Pid)) {
-			t.Errorf("%+v, %v", entry, err)
+		harness.Eventually(t, func() error { return p.kernel.Life.Processes.Lookup(uint32(agent.Pid), &entry) })
+		if entry.Agent != 1 || entry.Home == 0 || entry.Home != networkOf(uint32(agent.Pid)) {
+			t.Errorf("%+v", entry)
 		}
 	})
 }

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // What a pod's container is kept in, and what it has left of root's rights there.
@@ -264,13 +264,12 @@ func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
 			refused := p.Stats().ShareFull
 			hung := hang()
 			// A program is there for who started it just before the kernel side sees it.
-			got := p.Stats().ShareFull - refused
-			for end := time.Now().Add(5 * time.Second); got != room/2 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-				got = p.Stats().ShareFull - refused
-			}
-			if got != room/2 {
-				t.Errorf("%d of %d were refused, want half", got, room)
-			}
+			harness.Eventually(t, func() error {
+				if got := p.Stats().ShareFull - refused; got != room/2 {
+					return fmt.Errorf("%d of %d were refused, want half", got, room)
+				}
+				return nil
+			})
 			for _, s := range hung {
 				s.run(t, "\n")
 			}

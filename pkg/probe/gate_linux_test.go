@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The inside is looked into while an ADD is under way and a while after it, and a STATUS,
@@ -19,12 +20,10 @@ func TestTheGateOpensForACallAndClosesAfterIt(t *testing.T) {
 			if err := cmd.Run(); err != nil {
 				t.Error(err)
 			}
-			for range 100 {
-				time.Sleep(50 * time.Millisecond)
-				if stats = p.Stats(); command == "STATUS" || stats.Attached > 0 && !p.kernel.Gate.IsOpen() {
-					break
-				}
-			}
+			harness.Until(t, "it looks, and stops looking", func() bool {
+				stats = p.Stats()
+				return command == "STATUS" || stats.Attached > 0 && !p.kernel.Gate.IsOpen()
+			})
 		})
 		var got []bool
 		for _, d := range all[*event.Detail](o) {
@@ -51,12 +50,10 @@ func TestTheTablesAreEmptyWhenTheGateIsClosed(t *testing.T) {
 			t.Error(err)
 		}
 		var kept map[string]int
-		for range 200 {
-			time.Sleep(50 * time.Millisecond)
-			if kept = p.Stats().Maps; !p.kernel.Gate.IsOpen() && kept["processes"] == 0 && kept["calls"] == 0 {
-				break
-			}
-		}
+		harness.Until(t, "nobody is followed, and the gate is closed", func() bool {
+			kept = p.Stats().Maps
+			return !p.kernel.Gate.IsOpen() && kept["processes"] == 0 && kept["calls"] == 0
+		})
 		for _, table := range []string{"processes", "calls", "conns", "pairs", "contentions", "losses"} {
 			if n, there := kept[table]; n != 0 || !there {
 				t.Errorf("%s: %d, %v", table, n, there)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // acts are what the plugins of these tests do: real ones, written in Go as most are. The
@@ -141,7 +144,8 @@ func TestALockThatSomebodyHas(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(300 * time.Millisecond) // it has come to the lock
+		harness.Until(t, "it waits for the lock", func() bool { return waitsForALock(cmd.Process.Pid) })
+		time.Sleep(5 * time.Millisecond) // a wait that is long enough to be told
 		_ = unix.Flock(int(holder.Fd()), unix.LOCK_UN)
 		_ = cmd.Wait()
 	})
@@ -156,12 +160,24 @@ func TestALockThatSomebodyHas(t *testing.T) {
 		}
 		// The kernel keeps its number in the initial PID namespace only.
 		ns, err := procfs.OwnNamespace("pid")
-		if err != nil || w.Holder == nil || ns == initialPIDNamespace && (w.Holder.Name != "probe.test" || int(w.Holder.PID) != os.Getpid()) {
+		if err != nil || w.Holder == nil || ns == initialPIDNamespace && (w.Holder.Name != agents.Program(uint32(os.Getpid())) || int(w.Holder.PID) != os.Getpid()) {
 			t.Errorf("its holder: %+v", w.Holder)
 		}
 		return
 	}
 	t.Errorf("no wait for %s among %d", file, len(waits))
+}
+
+// waitsForALock tells whether the kernel has a process wait for one: "1: -> FLOCK ADVISORY
+// WRITE 4711 …" (proc_locks(5)).
+func waitsForALock(pid int) bool {
+	locks, _ := os.ReadFile("/proc/locks")
+	for line := range strings.Lines(string(locks)) {
+		if f := strings.Fields(line); len(f) > 5 && f[1] == "->" && f[5] == strconv.Itoa(pid) {
+			return true
+		}
+	}
+	return false
 }
 
 func TestALockThatIsFreeHasNoHolder(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // network is a network namespace that a thread of this process keeps.
@@ -73,11 +73,5 @@ func (n *network) join(to *network, own, other string) {
 // until waits for an event.
 func (o *observed) until(t *testing.T, what string, is func(event.Body) bool) {
 	t.Helper()
-	for range 1000 {
-		if o.any(is) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("%s was not seen", what)
+	harness.Until(t, what, func() bool { return o.any(is) })
 }

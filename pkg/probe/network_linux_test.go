@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
@@ -50,9 +49,7 @@ func asked(t *testing.T, script string) (o *observed, peer, stdout, stderr strin
 		if err != nil {
 			t.Fatal(err)
 		}
-		for !o.any(func(b event.Body) bool { d, is := b.(*event.Detail); return is && d.On }) {
-			time.Sleep(time.Millisecond)
-		}
+		o.until(t, "that it looks", func(b event.Body) bool { d, is := b.(*event.Detail); return is && d.On })
 		fmt.Fprintln(stdin, "go")
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the plugin: %v\n%s", err, complaints.String())

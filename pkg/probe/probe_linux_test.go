@@ -5,12 +5,15 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,9 +22,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // container is the id in every call of these tests. Whoever runs pods on the same machine
@@ -120,9 +125,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, o.sink) }()
-	for until := time.Now().Add(10 * time.Second); options.Detail == DetailAlways && !p.kernel.Gate.IsOpen() && time.Now().Before(until); {
-		time.Sleep(time.Millisecond)
-	}
+	harness.Until(t, "it looks", func() bool { return options.Detail != DetailAlways || p.kernel.Gate.IsOpen() })
 	f(p, o)
 	// What the kernel sent is delivered when Run returns; no need to wait here.
 	cancel()
@@ -226,7 +229,7 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 	if ns, err := procfs.OwnNamespace("pid"); err != nil || ns != initialPIDNamespace {
 		t.Skip("calls in flight are found from the initial PID namespace only")
 	}
-	cmd := plugin(t, "hung", "sleep 5; true")
+	cmd := plugin(t, "hung", "sleep 60; true")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -235,15 +238,10 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond) // let it exec
+	harness.Until(t, "it sleeps", func() bool { return slices.Contains(childrenOf(cmd.Process.Pid), "sleep") })
 	home := uint32(0)
 	o := observeProbe(t, Options{}, func(p *Probe, o *observed) {
-		for range 100 { // the scan of /proc has no end that could be waited for
-			time.Sleep(20 * time.Millisecond)
-			if len(o.execs()) > 1 {
-				break
-			}
-		}
+		harness.Until(t, "it is found with its child", func() bool { return len(o.execs()) > 1 })
 		var entry kernel.LifeProcess
 		if err := p.kernel.Life.Processes.Lookup(uint32(cmd.Process.Pid), &entry); err == nil {
 			home = entry.Home
@@ -261,6 +259,17 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 	if x := o.exit(execs[0].Process); x == nil || x.Signal != "SIGKILL" {
 		t.Errorf("its end: %+v", x)
 	}
+}
+
+// childrenOf are the names of a process's children.
+func childrenOf(pid int) (names []string) {
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
+	for _, child := range strings.Fields(string(children)) {
+		if n, err := strconv.ParseUint(child, 10, 32); err == nil {
+			names = append(names, agents.Program(uint32(n)))
+		}
+	}
+	return names
 }
 
 // A plugin may be over before anybody has taken its first event. Whoever takes it needs

@@ -14,6 +14,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A server may be the runtime itself, or a service manager: what it starts is then mostly
@@ -91,12 +92,6 @@ func TestAServerThatWasNotToldOfIsLeftAgain(t *testing.T) {
 		if !followed() {
 			t.Fatal("it was never followed")
 		}
-		for range 500 {
-			if !followed() {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Error("it is followed for ever")
+		harness.Until(t, "it is followed no more", func() bool { return !followed() })
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // kernelSide stands for the kernel's table: what is followed, how deep, and what was told.
@@ -54,18 +55,23 @@ func (k *kernelSide) Depth(p event.Process) (int, bool) {
 	return depth, ok
 }
 
-// us is this process, as a server.
-func us(t *testing.T) event.Actor {
-	pid := uint32(os.Getpid())
+// serverProcess is a process that may be a server. The test itself may be the first of its PID
+// namespace, which is none.
+func serverProcess(t *testing.T) event.Actor {
+	t.Helper()
+	cmd := exec.Command("sleep", "600")
+	harness.Check(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	pid := uint32(cmd.Process.Pid)
 	p := processOf(pid)
 	if p == "" {
-		t.Fatal("this process has no key")
+		t.Fatal("it has no key")
 	}
 	return event.Actor{Process: p, PID: pid, Name: Program(pid)}
 }
 
 func TestWhoIsFollowedAndHowLong(t *testing.T) {
-	server := us(t)
+	server := serverProcess(t)
 	const second = int64(time.Second)
 	connect := func(listener *event.Actor) event.Event {
 		return event.Event{Time: second, Body: &event.Connect{Process: "plugin", Socket: "s", Listener: listener}}
@@ -121,7 +127,7 @@ func TestWhoIsFollowedAndHowLong(t *testing.T) {
 // One level more: the server of a server is followed by its listener only if that is asked
 // for.
 func TestHowDeepAListenerIsFollowed(t *testing.T) {
-	server := us(t)
+	server := serverProcess(t)
 	for depth, want := range map[int]bool{1: false, 2: true} {
 		k := &kernelSide{followed: map[event.Process]int{"agent": 1}}
 		a := New(nil, depth, k)
@@ -134,7 +140,7 @@ func TestHowDeepAListenerIsFollowed(t *testing.T) {
 }
 
 func TestAServerIsRememberedUntilItEnds(t *testing.T) {
-	server := us(t)
+	server := serverProcess(t)
 	k := &kernelSide{followed: map[event.Process]int{server.Process: 1}}
 	a := New(nil, 1, k)
 	a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
@@ -163,7 +169,7 @@ func TestAServerIsRememberedUntilItEnds(t *testing.T) {
 }
 
 func TestAgentsAreFoundByName(t *testing.T) {
-	server := us(t)
+	server := serverProcess(t)
 	for pattern, want := range map[string]bool{
 		server.Name: true, server.Name[:3] + "*": true, "?" + server.Name[1:]: true, server.Name + strings.Repeat("x", 20): len(server.Name) == 15,
 		"antrea-agent": false, "[": false, "": false,
@@ -178,7 +184,7 @@ func TestAgentsAreFoundByName(t *testing.T) {
 
 // A pod may call its processes what the operator calls an agent, as many as it likes.
 func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
-	server, program7 := us(t), filepath.Join(t.TempDir(), "stranger7")
+	server, program7 := serverProcess(t), filepath.Join(t.TempDir(), "stranger7")
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Fatal(err)
