@@ -166,8 +166,14 @@ func TestHostileNeighbours(t *testing.T) {
 	if tardy > 1 {
 		t.Errorf("%d of %d exports were late or lost, 1 may be", tardy, pods)
 	}
-	if p99 := quantile(probes, 0.99); p99 > promised+machine || failed > asked/100 {
-		t.Errorf("liveness took %s, %d of %d failed", p99, failed, asked)
+	slow := 0
+	for _, took := range probes {
+		if took > promised+machine {
+			slow++
+		}
+	}
+	if most := max(1, asked/100); slow > most || failed > most { // of fewer than 100, one is no rule
+		t.Errorf("of %d questions whether it lives %d took longer than %s, %d failed; %d may", asked, slow, promised+machine, failed, most)
 	}
 	if err := syscall.Kill(pid, 0); err != nil || strings.Contains(n.scope.LogText(), "panic") {
 		t.Errorf("cniscope did not survive: %v", err)
