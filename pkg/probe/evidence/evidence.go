@@ -136,7 +136,7 @@ func (all Sandboxes) Mentions(spaces []event.Namespace, addresses []string, text
 			}
 		}
 		for word := range strings.FieldsFuncSeq(text, separates) {
-			if drawn(word) {
+			if drawn(word) || endsInHash(word) {
 				add(all.only(func(s *sandbox) bool { return slices.Contains(s.interfaces, word) || s.hashedIn(word) }))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -100,6 +101,22 @@ func TestWhatAPodsOwnerChoosesIsNoEvidence(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// One hash in 360 begins with six letters, as a word does.
+func TestAHashWithoutADigitIsEvidence(t *testing.T) {
+	id := fmt.Sprintf("%064x", 63)
+	if hash := hashOf(id); strings.ContainsAny(hash, "0123456789") {
+		t.Fatal(hash)
+	}
+	all := Sandboxes{}
+	all.Begin(&event.Call{ContainerID: id, Pod: event.Pod{Name: "web-1"}}, false)
+	if got := all.Mentions(nil, nil, "web-1-"+hashOf(id)); !slices.Equal(got, []string{id}) {
+		t.Errorf("it mentions %v", got)
+	}
+	if got := all.Mentions(nil, nil, "web-1-facade", "facade", "-"); len(got) != 0 {
+		t.Errorf("a word mentions %v", got)
 	}
 }
 

@@ -41,6 +41,14 @@ func drawn(name string) bool {
 	return false
 }
 
+// endsInHash tells whether what follows a name's last hyphen may be a hash. drawn takes one in 360
+// for a word, since it has no digit among its first six; here that does no harm, for whoever asks
+// compares it with the hashes that there are.
+func endsInHash(name string) bool {
+	end := name[strings.LastIndexByte(name, '-')+1:]
+	return len(end) >= hashPrefix && len(end) < len(name) && strings.Trim(end, "0123456789abcdef") == ""
+}
+
 // holds tells whether a text holds a name, and not only as a part of a longer one. In front
 // of a path may be another.
 func holds(text, name string) bool {
