@@ -1,0 +1,85 @@
+package netlink
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// sent is one system call of a real program.
+type sent struct {
+	command string
+	family  uint16
+	data    []byte
+	want    string // what it asks for, a line for each request
+}
+
+// real reads testdata/messages.txt: what ip, bridge, tc (iproute2 6.1), nft 1.0.6 and
+// iptables-nft 1.8.9 sent to the kernel, as strace saw it, and what is read of it.
+func real(t testing.TB) (all []sent) {
+	t.Helper()
+	file, err := os.ReadFile("testdata/messages.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := ""
+	for line := range strings.Lines(string(file)) {
+		line = strings.TrimSuffix(line, "\n")
+		first, rest, _ := strings.Cut(line, " ")
+		switch first {
+		case "#":
+			command = rest
+		case ">":
+			all[len(all)-1].want += rest + "\n"
+		default:
+			data, err := hex.DecodeString(rest)
+			family, known := map[string]uint16{"NETLINK_ROUTE": netlinkRoute, "NETLINK_NETFILTER": netlinkNetfilter}[first]
+			if err != nil || !known {
+				t.Fatalf("%s: %v", line, err)
+			}
+			all = append(all, sent{command: command, family: family, data: data})
+		}
+	}
+	return all
+}
+
+func TestRealPrograms(t *testing.T) {
+	for _, m := range real(t) {
+		c := anyone(m.family)
+		c.ByPID = func(pid uint32) event.Namespace { return event.Namespace{Label: fmt.Sprint("of ", pid)} }
+		got := ""
+		for _, q := range c.Requests(m.data) {
+			got += summary(q) + "\n"
+		}
+		if got != m.want {
+			t.Errorf("%s: %s\nis read as\n%swant\n%s", m.command, hex.EncodeToString(m.data), got, m.want)
+		}
+	}
+}
+
+// summary is what a request says, in one line.
+func summary(q *event.Request) string {
+	s := fmt.Sprintf("%s %s: %s %s", q.Protocol, q.Name, q.Verb, q.Object)
+	for _, part := range []struct {
+		word string
+		what any
+	}{
+		{"exclusive", q.Exclusive}, {"times", q.Count}, {"index", q.Interface.Index}, {"", q.Interface.Name},
+		{"kind", q.Interface.Kind}, {"peer", q.Interface.Peer}, {"master", q.Interface.Master}, {"is", q.Interface.State},
+		{"mtu", q.Interface.MTU}, {"mac", q.Interface.MAC}, {"netns", q.Interface.NetNS.Label}, {"address", q.Address},
+		{"to", q.Route}, {"via", q.Gateway}, {"table", q.Table}, {"chain", q.Chain},
+	} {
+		switch said := fmt.Sprint(part.what); said {
+		case "", "0", "false":
+		case "true":
+			s += ", " + part.word
+		default:
+			s += ", " + strings.TrimSpace(part.word+" "+said)
+		}
+	}
+	return s
+}
