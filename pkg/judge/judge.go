@@ -179,8 +179,7 @@ func (o Options) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason
 		is[Slow] = is[Slow] || j.Calls[call].Slow > 0
 		is[Hung] = is[Hung] || call.Hung
 		is[Failed] = is[Failed] || j.Calls[call].Failure != ""
-		parent := w3c.Parse(call.Trace)
-		sampled = sampled || !parent.IsValid() || parent.IsSampled()
+		sampled = sampled || !w3c.Parse(call.Trace).Unsampled()
 	}
 	for _, rule := range []Reason{Slow, Failed, Partial, Hung} {
 		if is[rule] && slices.Contains(o.Keep, rule) {

@@ -92,8 +92,7 @@ func (t *Timeline) unsampled(op *operation) bool {
 	if s == nil || (op.Kind == Setup) != (s.Phase == event.SandboxRunning) {
 		return false
 	}
-	c := w3c.Parse(s.Trace)
-	return c.IsValid() && !c.IsSampled()
+	return w3c.Parse(s.Trace).Unsampled()
 }
 
 // adopt gives each call the narrowest of the runtime's spans that was under way as long as

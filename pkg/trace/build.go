@@ -104,15 +104,19 @@ type at struct {
 // recorded; else the operation, as a root of our own.
 func (w *writer) place(call *timeline.Call) (at, []*tracepb.Span_Link) {
 	above := w3c.Parse(call.Trace)
-	if above.IsValid() && above.IsSampled() {
-		return at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}, nil
+	if above.Recorded() {
+		return under(above), nil
 	}
 	var links []*tracepb.Span_Link
-	if above.IsValid() {
-		// Kept by a rule though its parent is not recorded: a child would be an orphan.
-		links = append(links, link(above, "parent was not sampled"))
+	if above.Unsampled() {
+		links = append(links, link(above.SpanContext, "parent was not sampled"))
 	}
 	return at{trace: w.own, parent: w.operation()}, links
+}
+
+// under is below a span that somebody else made.
+func under(p w3c.Parent) at {
+	return at{trace: p.TraceID(), parent: p.SpanID(), state: p.TraceState().String(), remote: true}
 }
 
 // operation makes the root span, once.
@@ -130,7 +134,7 @@ func (w *writer) operation() oteltrace.SpanID {
 	s.Links = w.before()
 	if w.op.Sandbox != nil {
 		if nri := w3c.Parse(w.op.Sandbox.Trace); nri.IsValid() {
-			s.Links = append(s.Links, link(nri, "NRI call"))
+			s.Links = append(s.Links, link(nri.SpanContext, "NRI call"))
 		}
 	}
 	for _, call := range w.op.Calls {

@@ -61,8 +61,8 @@ func (b *Builder) mark(f timeline.Flight) (*writer, at) {
 	}
 	w.common = keyValues(identity(w.op))
 	where := at{trace: b.ids.trace(f.Operation), parent: b.ids.operation(f.Operation)}
-	if above := w3c.Parse(f.Trace); above.IsSampled() {
-		where = at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}
+	if above := w3c.Parse(f.Trace); above.Recorded() {
+		where = under(above)
 	}
 	return w, where
 }

@@ -46,7 +46,7 @@ func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) ote
 func (g IDs) of(op timeline.Key) oteltrace.SpanContext {
 	above := w3c.Parse(op.Trace)
 	c := oteltrace.SpanContextConfig{TraceID: g.trace(op), SpanID: g.operation(op), TraceFlags: oteltrace.FlagsSampled}
-	if above.IsSampled() {
+	if above.Recorded() {
 		c.TraceID, c.SpanID = above.TraceID(), g.call(above.TraceID(), op.First, op.Start)
 	}
 	return oteltrace.NewSpanContext(c)
