@@ -58,13 +58,13 @@ type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
 
-	calls, plugins, commands                       *prometheus.HistogramVec
-	causes, verdicts, hung, slow, operations, lost *prometheus.CounterVec
-	features                                       *prometheus.GaugeVec
-	lag                                            prometheus.Gauge
-	gaps                                           prometheus.Histogram
-	readiness                                      readiness
-	pluginNames, commandNames, sayings             text.Names
+	calls, plugins, commands                         *prometheus.HistogramVec
+	outcomes, verdicts, hung, slow, operations, lost *prometheus.CounterVec
+	features                                         *prometheus.GaugeVec
+	lag                                              prometheus.Gauge
+	gaps                                             prometheus.Histogram
+	readiness                                        readiness
+	pluginNames, commandNames, sayings               text.Names
 }
 
 // New returns metrics that have counted nothing.
@@ -73,22 +73,22 @@ func New(o Options) *Metrics {
 		registry: prometheus.NewRegistry(), log: o.Log, readiness: newReadiness(),
 		calls: histogram("cni_call_seconds",
 			"Time of a CNI call: one network of a pod, from the first plugin's start to the last one's end. plugin is the one that the network's chain begins with.",
-			callBuckets, "command", "plugin", "result"),
+			callBuckets, cniCommand, "plugin", "result"),
 		plugins: histogram("cni_plugin_seconds",
 			"Time of a single plugin's run, IPAM delegates included.",
-			callBuckets, "command", "plugin", "result"),
+			callBuckets, cniCommand, "plugin", "result"),
 		commands: histogram("command_seconds",
 			"Time of an external command that a plugin ran.",
 			commandBuckets, "command"),
-		causes: counter("cni_calls_total",
+		outcomes: counter("cni_calls_total",
 			"CNI calls by the first that applies: failed, slow, slow_command (something in it was slow), slow_agent, slow_lock, ordinary.",
-			"command", "outcome"),
+			cniCommand, "outcome"),
 		verdicts: counter("cni_verdicts_total",
 			"Calls that were slow, failed or hung, by what is to blame.",
-			"command", "cause"),
+			cniCommand, "cause"),
 		hung: counter("cni_calls_hung_total",
 			"CNI calls that were under way for longer than slow.hung, counted when they are.",
-			"command"),
+			cniCommand),
 		slow: counter("slow_commands_total",
 			"External commands that took longer than their threshold.",
 			"command"),
@@ -119,7 +119,7 @@ func New(o Options) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.causes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, build,
+		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -134,7 +134,7 @@ func New(o Options) *Metrics {
 func (m *Metrics) begin(sources []source.Source) {
 	for _, command := range []string{"ADD", "DEL"} {
 		for _, outcome := range []string{outcomeFailed, outcomeSlow, outcomeSlowCommand, outcomeSlowAgent, outcomeSlowLock, outcomeOrdinary} {
-			m.causes.WithLabelValues(command, outcome)
+			m.outcomes.WithLabelValues(command, outcome)
 		}
 		m.hung.WithLabelValues(command)
 	}
@@ -162,7 +162,7 @@ func (m *Metrics) Result(r pipeline.Result) {
 		verdict := r.Judgement.Calls[call]
 		seen := exemplar(r, call)
 		command := commandOf(call.Command)
-		m.causes.WithLabelValues(command, outcome(verdict)).Inc()
+		m.outcomes.WithLabelValues(command, outcome(verdict)).Inc()
 		if v := verdict.Verdict; v != nil {
 			m.verdicts.WithLabelValues(command, string(v.Cause)).Inc()
 		}
@@ -245,7 +245,11 @@ func observe(to prometheus.Observer, took time.Duration, seen prometheus.Labels)
 	to.(prometheus.ExemplarObserver).ObserveWithExemplar(took.Seconds(), seen)
 }
 
-const namespace = "cniscope"
+const (
+	namespace = "cniscope"
+	// cniCommand is the label that has CNI_COMMAND; "command" is an external one.
+	cniCommand = "cni_command"
+)
 
 func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)

@@ -176,7 +176,7 @@ func TestWhatSourcesSayOfThemselves(t *testing.T) {
 		`cniscope_feature_up{feature="runtime_version"} 1.0`,
 		`cniscope_events_lost_total{reason="ring_full",source="probe"} 7.0`,
 		`cniscope_events_lost_total{reason="queue_full",source="nri"} 0.0`,
-		`cniscope_cni_calls_total{command="ADD",outcome="failed"} 0.0`,
+		`cniscope_cni_calls_total{cni_command="ADD",outcome="failed"} 0.0`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("missing %s", want)

@@ -69,8 +69,8 @@ func (s Snapshot) calls() (all []meter.Reading) {
 	}
 	for command, calls := range commands {
 		all = append(all,
-			meter.Level("cni_calls_in_flight", "CNI calls that have a plugin running now.", calls.n, "command", command),
-			meter.Level("cni_oldest_call_seconds", "Age of the oldest CNI call in flight; 0 if there is none.", calls.oldest.Seconds(), "command", command))
+			meter.Level("cni_calls_in_flight", "CNI calls that have a plugin running now.", calls.n, cniCommand, command),
+			meter.Level("cni_oldest_call_seconds", "Age of the oldest CNI call in flight; 0 if there is none.", calls.oldest.Seconds(), cniCommand, command))
 	}
 	return all
 }

@@ -59,7 +59,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 func (s *Source) Stats() source.Stats {
 	stats := source.Stats{
 		State: "not attached", Unready: true,
-		Features: []string{"dropping privileges"}, Losses: []string{"ring full", "process table full", "over quota"},
+		Features: []string{"dropping privileges"}, Losses: []string{"ring full", "process table full", "over quota", "connection table full", "system call table full"},
 	}
 	up := 0
 	if p := s.probe.Load(); p != nil {
@@ -76,6 +76,7 @@ func (s Stats) Readings() []meter.Reading {
 	all := []meter.Reading{
 		meter.Level("probe_processes", "Processes in the kernel's table.", s.Tracked),
 		meter.Count("probe_environments_cut_total", "Programs whose environment was too long to be searched for CNI_COMMAND to its end.", s.LongEnvironment),
+		meter.Count("probe_processes_refused_total", "Processes that the container runtime did not start, beyond their half of limits.processes: they are not followed.", s.ShareFull),
 		meter.Count("probe_records_undecodable_total", "Records of the kernel side that were not understood.", s.Undecodable),
 		meter.Count("probe_seconds_total", "Time since the kernel probe was loaded.", s.Observed.Seconds()),
 		meter.Count("probe_detail_seconds_total", "Time in which the inside of plugins was looked into, and every system call of the node cost more.", s.Attached.Seconds()),

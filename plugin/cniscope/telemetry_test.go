@@ -105,10 +105,10 @@ func TestEverythingIsCountedWithNothingKept(t *testing.T) {
 	n, _ := observed(t, "[sampling]\nratio = 0.0\nkeep = []\n[metrics]\nlisten = \"127.0.0.1:0\"\n")
 	_, text := ask(t, n, "/metrics")
 	for _, want := range []string{
-		`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="success"} 2`,
-		`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="failed"} 1`,
+		`cniscope_cni_call_seconds_count{cni_command="ADD",plugin="bridge",result="success"} 2`,
+		`cniscope_cni_call_seconds_count{cni_command="ADD",plugin="bridge",result="failed"} 1`,
 		`cniscope_operations_total{decision="dropped",reason="unsampled"} 6`,
-		`cniscope_cni_calls_in_flight{command="ADD"} 0`,
+		`cniscope_cni_calls_in_flight{cni_command="ADD"} 0`,
 		`cniscope_export_queue_operations{destination="otlp"} 0`,
 		`cniscope_probe_attached 0`,
 	} {

@@ -68,7 +68,7 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 			return err
 		}
 		counted = s.scrape()
-		if n := counted[`cniscope_cni_call_seconds_count{command="STATUS",plugin="bridge",result="success"}`]; n != statuses {
+		if n := counted[`cniscope_cni_call_seconds_count{cni_command="STATUS",plugin="bridge",result="success"}`]; n != statuses {
 			return fmt.Errorf("%v of %d STATUS calls counted", n, statuses)
 		}
 		spans := flatten(all)
@@ -78,20 +78,20 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 		return same(times(counted), traced(spans))
 	})
 	for series, want := range map[string]float64{
-		`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="success"}`:          4,
-		`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="failed"}`:           1,
-		`cniscope_cni_plugin_seconds_count{command="ADD",plugin="policy",result="failed"}`:         1,
-		`cniscope_cni_plugin_seconds_count{command="STATUS",plugin="host-local",result="success"}`: statuses,
-		`cniscope_cni_calls_total{command="ADD",outcome="failed"}`:                                 1,
-		`cniscope_cni_calls_total{command="ADD",outcome="slow_command"}`:                           1,
-		`cniscope_slow_commands_total{command="sleep"}`:                                            1,
-		`cniscope_operations_total{decision="dropped",reason="unsampled"}`:                         0,
-		`cniscope_export_operations_dropped_total{destination="otlp",reason="queue_full"}`:         0,
-		`cniscope_events_lost_total{reason="ring_full",source="probe"}`:                            0,
-		`cniscope_feature_up{feature="nri"}`:                                                       1,
-		`cniscope_feature_up{feature="runtime_version"}`:                                           1,
-		`cniscope_probe_attached`:                     1,
-		`cniscope_cni_calls_in_flight{command="ADD"}`: 0,
+		`cniscope_cni_call_seconds_count{cni_command="ADD",plugin="bridge",result="success"}`:          4,
+		`cniscope_cni_call_seconds_count{cni_command="ADD",plugin="bridge",result="failed"}`:           1,
+		`cniscope_cni_plugin_seconds_count{cni_command="ADD",plugin="policy",result="failed"}`:         1,
+		`cniscope_cni_plugin_seconds_count{cni_command="STATUS",plugin="host-local",result="success"}`: statuses,
+		`cniscope_cni_calls_total{cni_command="ADD",outcome="failed"}`:                                 1,
+		`cniscope_cni_calls_total{cni_command="ADD",outcome="slow_command"}`:                           1,
+		`cniscope_slow_commands_total{command="sleep"}`:                                                1,
+		`cniscope_operations_total{decision="dropped",reason="unsampled"}`:                             0,
+		`cniscope_export_operations_dropped_total{destination="otlp",reason="queue_full"}`:             0,
+		`cniscope_events_lost_total{reason="ring_full",source="probe"}`:                                0,
+		`cniscope_feature_up{feature="nri"}`:                                                           1,
+		`cniscope_feature_up{feature="runtime_version"}`:                                               1,
+		`cniscope_probe_attached`:                         1,
+		`cniscope_cni_calls_in_flight{cni_command="ADD"}`: 0,
 	} {
 		if counted[series] != want {
 			t.Errorf("%s is %v, want %v", series, counted[series], want)
@@ -107,9 +107,9 @@ func TestMetricsSayWhatTheTracesSay(t *testing.T) {
 	harness.Eventually(s, func() error {
 		now := s.scrape()
 		for series, more := range map[string]float64{
-			`cniscope_operations_total{decision="dropped",reason="unsampled"}`:                1,
-			`cniscope_cni_call_seconds_count{command="ADD",plugin="bridge",result="success"}`: 1,
-			`cniscope_slow_commands_total{command="sleep"}`:                                   1,
+			`cniscope_operations_total{decision="dropped",reason="unsampled"}`:                    1,
+			`cniscope_cni_call_seconds_count{cni_command="ADD",plugin="bridge",result="success"}`: 1,
+			`cniscope_slow_commands_total{command="sleep"}`:                                       1,
 		} {
 			if got := now[series] - before[series]; got != more {
 				return fmt.Errorf("with nothing kept, %s grew by %v, want %v", series, got, more)
@@ -145,12 +145,12 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 	var age float64
 	harness.Eventually(s, func() error {
 		now := s.scrape()
-		if n := now[`cniscope_cni_calls_in_flight{command="ADD"}`]; n != 1 {
+		if n := now[`cniscope_cni_calls_in_flight{cni_command="ADD"}`]; n != 1 {
 			return fmt.Errorf("%v calls in flight, want 1", n)
 		}
 		// It began some time ago: it is older each time.
 		was := age
-		if age = now[`cniscope_cni_oldest_call_seconds{command="ADD"}`]; was == 0 || age <= was {
+		if age = now[`cniscope_cni_oldest_call_seconds{cni_command="ADD"}`]; was == 0 || age <= was {
 			return fmt.Errorf("the oldest is %v s old, was %v", age, was)
 		}
 		return nil
@@ -158,7 +158,7 @@ func (s *stage) heldPodIsInFlight(pipe string) {
 	harness.Check(s.T, os.WriteFile(pipe, []byte("go on\n"), 0))
 	harness.Check(s.T, <-done)
 	harness.Eventually(s, func() error {
-		if n := s.scrape()[`cniscope_cni_calls_in_flight{command="ADD"}`]; n != 0 {
+		if n := s.scrape()[`cniscope_cni_calls_in_flight{cni_command="ADD"}`]; n != 0 {
 			return fmt.Errorf("%v calls in flight after the last", n)
 		}
 		return nil
@@ -229,7 +229,7 @@ func traced(all []*span) map[string]float64 {
 		add(x, "cniscope_command_seconds", fmt.Sprintf("command=%q", x.Name))
 	}
 	for _, x := range only(all, "plugin", "") {
-		add(x, "cniscope_cni_plugin_seconds", fmt.Sprintf("command=%q,plugin=%q,result=%q", x.text("cni.command"), x.text("cni.plugin"), result(x)))
+		add(x, "cniscope_cni_plugin_seconds", fmt.Sprintf("cni_command=%q,plugin=%q,result=%q", x.text("cni.command"), x.text("cni.plugin"), result(x)))
 	}
 	for _, x := range only(all, "call", "") {
 		chain := slices.DeleteFunc(only(all, "plugin", ""), func(p *span) bool { return p.parent() != x.id() })
@@ -238,7 +238,7 @@ func traced(all []*span) map[string]float64 {
 		if command == "DEL" { // goes backwards
 			first = chain[len(chain)-1]
 		}
-		add(x, "cniscope_cni_call_seconds", fmt.Sprintf("command=%q,plugin=%q,result=%q", command, first.text("cni.plugin"), result(x)))
+		add(x, "cniscope_cni_call_seconds", fmt.Sprintf("cni_command=%q,plugin=%q,result=%q", command, first.text("cni.plugin"), result(x)))
 	}
 	return want
 }
