@@ -1,8 +1,10 @@
 package doctor
 
+import "github.com/cniscope/cniscope/pkg/doctor/fact"
+
 // binariesAreThere: every program that the networks' chains run, IPAM and delegates
 // included, is in a CNI bin folder and can be run.
-func binariesAreThere(f *Facts) ([]Finding, error) {
+func binariesAreThere(f *fact.Facts) ([]Finding, error) {
 	if f.Binaries.Err != nil {
 		return nil, f.Binaries.Err
 	}
@@ -12,8 +14,8 @@ func binariesAreThere(f *Facts) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Problem, Summary: sayf("the CNI plugin %s cannot be run", b.Name),
-			Evidence: []string{sayf("network %s needs it", b.Network), sayf("%s", b.Wrong)},
+			Level: Problem, Summary: fact.Sayf("the CNI plugin %s cannot be run", b.Name),
+			Evidence: []string{fact.Sayf("network %s needs it", b.Network), fact.Sayf("%s", b.Wrong)},
 			Remedy:   []string{remedyFor(b.Name, f.CRI.Value.BinDirs)},
 		})
 	}
@@ -36,7 +38,7 @@ func remedyFor(name string, dirs []string) string {
 		dir = dirs[0]
 	}
 	if reference(name) {
-		return sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or a release of github.com/containernetworking/plugins)", dir)
+		return fact.Sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or a release of github.com/containernetworking/plugins)", dir)
 	}
-	return sayf("its own pod installs it into %s: see network-pods, and restart that pod", dir)
+	return fact.Sayf("its own pod installs it into %s: see network-pods, and restart that pod", dir)
 }

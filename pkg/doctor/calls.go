@@ -6,26 +6,27 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // noCallIsStuck: no CNI call has been under way for longer than calls take. A running
 // cniscope knows them; without one, the processes of plugins tell.
-func noCallIsStuck(f *Facts) ([]Finding, error) {
+func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	if f.Scope.Err == nil {
 		for _, c := range f.Scope.Value.Calls {
 			if c.Age < f.Options.Hung {
 				continue
 			}
-			runs := sayf("it runs %s, process %d, for %s", c.Runs, int(c.PID), c.Running.Round(time.Second).String())
+			runs := fact.Sayf("it runs %s, process %d, for %s", c.Runs, int(c.PID), c.Running.Round(time.Second).String())
 			if c.Waits != "" {
-				runs += sayf(", waiting in %s (state %s)", c.Waits, c.State)
+				runs += fact.Sayf(", waiting in %s (state %s)", c.Waits, c.State)
 			}
 			found = append(found, Finding{
 				Level:    Problem,
-				Summary:  sayf("CNI %s %s of pod %s/%s has been under way for %s", c.Command, c.IfName, c.Namespace, c.Pod, c.Age.Round(time.Second).String()),
-				Evidence: append([]string{sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs}, lockOf(f, int(c.PID))...),
-				Remedy:   []string{sayf("find out what process %d waits for: cniscope ps; locks are named below", int(c.PID))},
+				Summary:  fact.Sayf("CNI %s %s of pod %s/%s has been under way for %s", c.Command, c.IfName, c.Namespace, c.Pod, c.Age.Round(time.Second).String()),
+				Evidence: append([]string{fact.Sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs}, lockOf(f, int(c.PID))...),
+				Remedy:   []string{fact.Sayf("find out what process %d waits for: cniscope ps; locks are named below", int(c.PID))},
 			})
 		}
 		return found, nil
@@ -38,9 +39,9 @@ func noCallIsStuck(f *Facts) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Problem, Summary: sayf("the CNI plugin %s has been running for %s", p.Name, f.Now.Sub(p.Start).Round(time.Second).String()),
-			Evidence: append([]string{sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lockOf(f, p.PID)...),
-			Remedy:   []string{sayf("see what it waits for: cat /proc/%d/wchan /proc/%d/stack; a running cniscope names the pod", p.PID, p.PID)},
+			Level: Problem, Summary: fact.Sayf("the CNI plugin %s has been running for %s", p.Name, f.Now.Sub(p.Start).Round(time.Second).String()),
+			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lockOf(f, p.PID)...),
+			Remedy:   []string{fact.Sayf("see what it waits for: cat /proc/%d/wchan /proc/%d/stack; a running cniscope names the pod", p.PID, p.PID)},
 		})
 	}
 	if len(found) == 0 && !errors.Is(f.Scope.Err, control.ErrNotRunning) {
@@ -50,10 +51,10 @@ func noCallIsStuck(f *Facts) ([]Finding, error) {
 }
 
 // lockOf names the lock that a process waits for, and who holds it.
-func lockOf(f *Facts, pid int) []string {
+func lockOf(f *fact.Facts, pid int) []string {
 	for _, l := range f.Locks.Value {
 		if slices.Contains(l.WaiterPIDs, pid) {
-			return []string{sayf("it waits for %s, which %s holds", l.File, l.Holder)}
+			return []string{fact.Sayf("it waits for %s, which %s holds", l.File, l.Holder)}
 		}
 	}
 	return nil

@@ -10,28 +10,29 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // whole is a node on which all is well.
-func whole() *Facts {
+func whole() *fact.Facts {
 	network := event.Network{Name: "pods", CNIVersion: "1.0.0", File: "10-pods.conflist", Plugins: []event.Plugin{{Type: "bridge", IPAM: "host-local"}}}
-	f := &Facts{
+	f := &fact.Facts{
 		Now:     time.Unix(1_800_000_000, 0),
-		Options: Options{Endpoint: "http://127.0.0.1:4317", NRISocket: "/run/nri/nri.sock", Hung: 30 * time.Second},
+		Options: fact.Options{Endpoint: "http://127.0.0.1:4317", NRISocket: "/run/nri/nri.sock", Hung: 30 * time.Second},
 	}
-	f.Runtime.Value = Runtime{Version: "v2.4.2", Plugins: []RuntimePlugin{{Type: "io.containerd.cri.v1", ID: "runtime"}, {Type: "io.containerd.snapshotter.v1", ID: "zfs", Err: "skip plugin"}}}
-	f.CRI.Value = CRI{
+	f.Runtime.Value = fact.Runtime{Version: "v2.4.2", Plugins: []fact.RuntimePlugin{{Type: "io.containerd.cri.v1", ID: "runtime"}, {Type: "io.containerd.snapshotter.v1", ID: "zfs", Err: "skip plugin"}}}
+	f.CRI.Value = fact.CRI{
 		Ready: true, Network: true, ConfDir: "/etc/cni/net.d", BinDirs: []string{"/opt/cni/bin"}, MaxConf: 1,
-		Loaded: []Loaded{{Network: event.Network{Name: network.Name, CNIVersion: network.CNIVersion, Plugins: network.Plugins}, Subnets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}}},
+		Loaded: []fact.Loaded{{Network: event.Network{Name: network.Name, CNIVersion: network.CNIVersion, Plugins: network.Plugins}, Subnets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}}},
 	}
-	f.Folder.Value = Folder{Dir: "/etc/cni/net.d", Networks: []event.Network{network}}
-	f.Binaries.Value = []Binary{{Name: "bridge", Network: "pods"}}
-	f.Kubelet.Value = Health{Status: 200, Body: "ok", Running: true}
-	f.Scope.Value = Scope{Node: control.Node{NRI: "registered"}}
-	f.NRI.Value = NRI{Socket: true, Listening: true, Sure: true}
-	f.Kernel.Value = Kernel{Release: "6.1", Features: []Feature{{Name: "x", There: true}}}
-	f.Clock.Value = Clock{Synchronised: true}
+	f.Folder.Value = fact.Folder{Dir: "/etc/cni/net.d", Networks: []event.Network{network}}
+	f.Binaries.Value = []fact.Binary{{Name: "bridge", Network: "pods"}}
+	f.Kubelet.Value = fact.Health{Status: 200, Body: "ok", Running: true}
+	f.Scope.Value = fact.Scope{Node: control.Node{NRI: "registered"}}
+	f.NRI.Value = fact.NRI{Socket: true, Listening: true, Sure: true}
+	f.Kernel.Value = fact.Kernel{Release: "6.1", Features: []fact.Feature{{Name: "x", There: true}}}
+	f.Clock.Value = fact.Clock{Synchronised: true}
 	return f
 }
 
@@ -44,41 +45,41 @@ func TestAHealthyNodeIsSilent(t *testing.T) {
 
 // What looks like trouble and is none.
 func TestOtherHealthyNodes(t *testing.T) {
-	chains := []Chain{{Backend: "nftables", Family: "ip", Table: "nat", Name: "KUBE-SERVICES"}, {Backend: "nftables", Family: "ip", Table: "filter", Name: "KUBE-ROUTER-INPUT"}}
-	tests := map[string]func(*Facts){
-		"k3s, which has kube-proxy, Flannel and network policies in it": func(f *Facts) {
-			f.Processes.Value = []Process{{Name: "k3s", HostNet: true}}
+	chains := []fact.Chain{{Backend: "nftables", Family: "ip", Table: "nat", Name: "KUBE-SERVICES"}, {Backend: "nftables", Family: "ip", Table: "filter", Name: "KUBE-ROUTER-INPUT"}}
+	tests := map[string]func(*fact.Facts){
+		"k3s, which has kube-proxy, Flannel and network policies in it": func(f *fact.Facts) {
+			f.Processes.Value = []fact.Process{{Name: "k3s", HostNet: true}}
 			f.Chains.Value = chains
-			f.Network.Value.Links = []Link{{Name: "flannel.1", Type: "vxlan", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/32")}}}
+			f.Network.Value.Links = []fact.Link{{Name: "flannel.1", Type: "vxlan", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/32")}}}
 		},
-		"Cilium chained behind another CNI": func(f *Facts) {
+		"Cilium chained behind another CNI": func(f *fact.Facts) {
 			f.CRI.Value.Loaded[0].Plugins = append(f.CRI.Value.Loaded[0].Plugins, event.Plugin{Type: "cilium-cni"})
 			f.Folder.Value.Networks[0].Plugins = f.CRI.Value.Loaded[0].Plugins
-			f.Network.Value.Links = []Link{{Name: "cilium_host"}}
+			f.Network.Value.Links = []fact.Link{{Name: "cilium_host"}}
 		},
-		"Calico for policy alone": func(f *Facts) {
-			f.Containers.Value = []Container{{Name: "calico-node", State: "running", SandboxReady: true}}
-			f.Network.Value.Links = []Link{{Name: "cali123"}}
+		"Calico for policy alone": func(f *fact.Facts) {
+			f.Containers.Value = []fact.Container{{Name: "calico-node", State: "running", SandboxReady: true}}
+			f.Network.Value.Links = []fact.Link{{Name: "cali123"}}
 		},
-		"the node's bridge and the ends of its pods": func(f *Facts) {
+		"the node's bridge and the ends of its pods": func(f *fact.Facts) {
 			f.CRI.Value.Loaded[0].Bridges = []string{"br-pods"}
-			f.Network.Value.Links = []Link{
+			f.Network.Value.Links = []fact.Link{
 				{Name: "br-pods", Type: "bridge", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.1/24")}},
 				{Name: "veth1", Type: "veth", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.1/32")}},
 				{Name: "eth0", Type: "veth", Addresses: []netip.Prefix{netip.MustParsePrefix("172.18.0.2/16")}},
 			}
-			f.Network.Value.Routes = []Route{{Prefix: netip.MustParsePrefix("10.244.0.0/24"), Link: "eth0"}}
+			f.Network.Value.Routes = []fact.Route{{Prefix: netip.MustParsePrefix("10.244.0.0/24"), Link: "eth0"}}
 		},
-		"a container that was just made": func(f *Facts) {
-			f.Containers.Value = []Container{{Name: "x", State: "created", Created: f.Now.Add(-time.Second), SandboxReady: true, Mounts: []string{"/opt/cni/bin"}}}
+		"a container that was just made": func(f *fact.Facts) {
+			f.Containers.Value = []fact.Container{{Name: "x", State: "created", Created: f.Now.Add(-time.Second), SandboxReady: true, Mounts: []string{"/opt/cni/bin"}}}
 		},
-		"a pod that is over": func(f *Facts) {
-			f.Containers.Value = []Container{{Name: "kube-proxy", Proxy: true, State: "exited", ExitCode: 137}}
+		"a pod that is over": func(f *fact.Facts) {
+			f.Containers.Value = []fact.Container{{Name: "kube-proxy", Proxy: true, State: "exited", ExitCode: 137}}
 		},
-		"a call that is young": func(f *Facts) {
+		"a call that is young": func(f *fact.Facts) {
 			f.Scope.Value.Calls = []control.Call{{Command: "ADD", Plugin: "bridge", Age: time.Second}}
 		},
-		"a lock that nobody waits for": func(f *Facts) { f.Locks.Value = []Lock{{File: "/run/xtables.lock"}} },
+		"a lock that nobody waits for": func(f *fact.Facts) { f.Locks.Value = []fact.Lock{{File: "/run/xtables.lock"}} },
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -95,55 +96,57 @@ func TestOtherHealthyNodes(t *testing.T) {
 func TestOneChangeOneFinding(t *testing.T) {
 	tests := []struct {
 		check, name string
-		change      func(*Facts)
+		change      func(*fact.Facts)
 		level       Level
 		says        []string
 	}{
-		{"clock", "nobody sets it", func(f *Facts) { f.Clock.Value = Clock{MaxError: 16 * time.Second} }, Warning, []string{"STA_UNSYNC", "16s", "chrony"}},
-		{"kernel", "no BTF", func(f *Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Problem, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
-		{"kernel", "a tracepoint that is needed", func(f *Facts) {
-			f.Kernel.Value.Features = []Feature{{Name: "the tracepoint sched_process_exec", For: "plugins are not seen", Needed: true}}
+		{"clock", "nobody sets it", func(f *fact.Facts) { f.Clock.Value = fact.Clock{MaxError: 16 * time.Second} }, Warning, []string{"STA_UNSYNC", "16s", "chrony"}},
+		{"kernel", "no BTF", func(f *fact.Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Problem, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
+		{"kernel", "a tracepoint that is needed", func(f *fact.Facts) {
+			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint sched_process_exec", For: "plugins are not seen", Needed: true}}
 		}, Problem, []string{"sched_process_exec", "plugins are not seen"}},
-		{"kernel", "a tracepoint to do without", func(f *Facts) { f.Kernel.Value.Features = []Feature{{Name: "the tracepoint contention_begin"}} }, Note, []string{"contention_begin"}},
-		{"kernel", "lockdown", func(f *Facts) { f.Kernel.Value.Lockdown = "confidentiality" }, Problem, []string{"lockdown=integrity"}},
-		{"containerd", "a plugin that did not start", func(f *Facts) {
+		{"kernel", "a tracepoint to do without", func(f *fact.Facts) {
+			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint contention_begin"}}
+		}, Note, []string{"contention_begin"}},
+		{"kernel", "lockdown", func(f *fact.Facts) { f.Kernel.Value.Lockdown = "confidentiality" }, Problem, []string{"lockdown=integrity"}},
+		{"containerd", "a plugin that did not start", func(f *fact.Facts) {
 			f.Runtime.Value.Plugins[0].Err = "invalid plugin config: x"
 		}, Problem, []string{"io.containerd.cri.v1.runtime did not start", "invalid plugin config"}},
-		{"containerd", "CRI hangs", func(f *Facts) { f.CRI.Err = errors.New("code = DeadlineExceeded") }, Problem, []string{"its CRI does not", "cniscope ps"}},
-		{"containerd", "not ready", func(f *Facts) { f.CRI.Value.Ready, f.CRI.Value.ReadyReason = false, "why" }, Problem, []string{"RuntimeReady=false: why"}},
-		{"network-ready", "STATUS says no", func(f *Facts) {
+		{"containerd", "CRI hangs", func(f *fact.Facts) { f.CRI.Err = errors.New("code = DeadlineExceeded") }, Problem, []string{"its CRI does not", "cniscope ps"}},
+		{"containerd", "not ready", func(f *fact.Facts) { f.CRI.Value.Ready, f.CRI.Value.ReadyReason = false, "why" }, Problem, []string{"RuntimeReady=false: why"}},
+		{"network-ready", "STATUS says no", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "NetworkPluginNotReady: plugin status: agent down"
 		}, Problem, []string{"the CNI's own STATUS says no", "agent down"}},
-		{"network-ready", "nothing loaded", func(f *Facts) {
+		{"network-ready", "nothing loaded", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.Loaded = false, nil
 		}, Problem, []string{"has not loaded 10-pods.conflist", "see cni-loaded"}},
-		{"cni-version", "1.1.0 for containerd 1.7", func(f *Facts) {
+		{"cni-version", "1.1.0 for containerd 1.7", func(f *fact.Facts) {
 			f.Folder.Value.Networks[0].CNIVersion, f.Runtime.Value.Version = "1.1.0", "v1.7.35"
 		}, Problem, []string{"cniVersion 1.1.0", "0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0"}},
-		{"cni-folder", "a later file cannot be read, and only one is used", func(f *Facts) { f.Folder.Value.Problems = []string{"20-x.conf: line 1"} }, Note, []string{"20-x.conf"}},
-		{"cni-folder", "a later file cannot be read, and all are used", func(f *Facts) {
+		{"cni-folder", "a later file cannot be read, and only one is used", func(f *fact.Facts) { f.Folder.Value.Problems = []string{"20-x.conf: line 1"} }, Note, []string{"20-x.conf"}},
+		{"cni-folder", "a later file cannot be read, and all are used", func(f *fact.Facts) {
 			f.Folder.Value.Problems, f.CRI.Value.MaxConf = []string{"20-x.conf: line 1"}, 2
 		}, Problem, []string{"20-x.conf"}},
-		{"cni-loaded", "the file's text is another", func(f *Facts) {
+		{"cni-loaded", "the file's text is another", func(f *fact.Facts) {
 			f.Folder.Value.Digests = map[string]string{"10-pods.conflist": "a"}
 			f.CRI.Value.Loaded[0].Digest = "b"
 		}, Warning, []string{"touch /etc/cni/net.d/.reload"}},
-		{"network-pods", "one that starts again and again", func(f *Facts) {
-			f.Containers.Value = []Container{{Name: "agent", State: "running", Restarts: 5, Started: f.Now.Add(-time.Minute), SandboxReady: true, Mounts: []string{"/opt/cni/bin"}}}
+		{"network-pods", "one that starts again and again", func(f *fact.Facts) {
+			f.Containers.Value = []fact.Container{{Name: "agent", State: "running", Restarts: 5, Started: f.Now.Add(-time.Minute), SandboxReady: true, Mounts: []string{"/opt/cni/bin"}}}
 		}, Problem, []string{"runs again after 5 restarts, since 1m0s"}},
-		{"calls", "one that waits for a lock", func(f *Facts) {
+		{"calls", "one that waits for a lock", func(f *fact.Facts) {
 			f.Scope.Value.Calls = []control.Call{{Command: "ADD", Plugin: "bridge", Age: time.Minute, PID: 7, Runs: "host-local"}}
-			f.Locks.Value = []Lock{{File: "/var/lib/cni/networks/pods/lock", Holder: "process 6 (host-local)", WaiterPIDs: []int{7}, Waiters: []string{"process 7 (host-local)"}}}
+			f.Locks.Value = []fact.Lock{{File: "/var/lib/cni/networks/pods/lock", Holder: "process 6 (host-local)", WaiterPIDs: []int{7}, Waiters: []string{"process 7 (host-local)"}}}
 		}, Problem, []string{"it waits for /var/lib/cni/networks/pods/lock, which process 6 (host-local) holds"}},
-		{"overlap", "a tunnel leads into the pods' network", func(f *Facts) {
-			f.Network.Value = Network{Links: []Link{{Name: "tun0", Type: "tuntap"}}, Routes: []Route{{Prefix: netip.MustParsePrefix("10.244.0.0/16"), Link: "tun0"}}}
+		{"overlap", "a tunnel leads into the pods' network", func(f *fact.Facts) {
+			f.Network.Value = fact.Network{Links: []fact.Link{{Name: "tun0", Type: "tuntap"}}, Routes: []fact.Route{{Prefix: netip.MustParsePrefix("10.244.0.0/16"), Link: "tun0"}}}
 		}, Warning, []string{"route to 10.244.0.0/16 by tun0"}},
-		{"overlap", "the controller manager's subnet", func(f *Facts) {
+		{"overlap", "the controller manager's subnet", func(f *fact.Facts) {
 			f.CRI.Value.Loaded[0].Subnets = nil
-			f.Processes.Value = []Process{{Name: "kube-controller-manager", Settings: []Setting{{"cluster-cidr", "192.168.0.0/16,fd00::/48", "command line"}}}}
-			f.Network.Value.Links = []Link{{Name: "eth0", Addresses: []netip.Prefix{netip.MustParsePrefix("192.168.1.5/24")}}}
+			f.Processes.Value = []fact.Process{{Name: "kube-controller-manager", Settings: []fact.Setting{{Key: "cluster-cidr", Value: "192.168.0.0/16,fd00::/48", From: "command line"}}}}
+			f.Network.Value.Links = []fact.Link{{Name: "eth0", Addresses: []netip.Prefix{netip.MustParsePrefix("192.168.1.5/24")}}}
 		}, Warning, []string{"192.168.0.0/16", "interface eth0 has 192.168.1.5/24", "kube-controller-manager's command line"}},
-		{"service-rules", "IPVS", func(f *Facts) { f.Network.Value.Links = []Link{{Name: "kube-ipvs0", Type: "dummy"}} }, Warning, []string{"interface kube-ipvs0", "ipvsadm --clear"}},
+		{"service-rules", "IPVS", func(f *fact.Facts) { f.Network.Value.Links = []fact.Link{{Name: "kube-ipvs0", Type: "dummy"}} }, Warning, []string{"interface kube-ipvs0", "ipvsadm --clear"}},
 	}
 	for _, test := range tests {
 		t.Run(test.check+": "+test.name, func(t *testing.T) {
@@ -190,7 +193,7 @@ func TestWhatIsNotKnownIsNotCalledHealthy(t *testing.T) {
 }
 
 func TestALivelyKubeProxyNeedsBothSidesToBeAConflict(t *testing.T) {
-	proxy := []Process{{Name: "kube-proxy", HostNet: true}}
+	proxy := []fact.Process{{Name: "kube-proxy", HostNet: true}}
 	f := whole()
 	f.Processes.Value, f.LB.Err = proxy, fs.ErrPermission
 	if _, err := oneServiceProxy(f); !errors.Is(err, fs.ErrPermission) {
@@ -201,7 +204,7 @@ func TestALivelyKubeProxyNeedsBothSidesToBeAConflict(t *testing.T) {
 	if found, err := oneServiceProxy(f); err != nil || found != nil {
 		t.Errorf("without a kube-proxy nothing is to be seen: %v %v", found, err)
 	}
-	f.LB = Fact[LB]{Value: LB{Socket: []Attached{{"cil_sock4_conne", "/"}}}}
+	f.LB = fact.Of[fact.LB]{Value: fact.LB{Socket: []fact.Attached{{Program: "cil_sock4_conne", To: "/"}}}}
 	f.Processes.Value = proxy
 	if found, _ := oneServiceProxy(f); found != nil {
 		t.Errorf("a service map that is empty serves nobody: %v", found)

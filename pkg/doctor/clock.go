@@ -1,10 +1,14 @@
 package doctor
 
-import "time"
+import (
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
 
 // clockIsSet: the node's clock is kept by something, so that its spans line up with those
 // of other nodes.
-func clockIsSet(f *Facts) ([]Finding, error) {
+func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	if f.Clock.Err != nil {
 		return nil, f.Clock.Err
 	}
@@ -12,7 +16,7 @@ func clockIsSet(f *Facts) ([]Finding, error) {
 		return []Finding{{
 			Level: Warning, Summary: "the clock is not synchronised: traces of several nodes do not line up, and certificates may seem invalid",
 			Evidence: []string{
-				sayf("adjtimex: STA_UNSYNC, maximum error %s", c.MaxError.Round(time.Millisecond).String()),
+				fact.Sayf("adjtimex: STA_UNSYNC, maximum error %s", c.MaxError.Round(time.Millisecond).String()),
 				"it says " + f.Now.UTC().Format(time.RFC3339),
 			},
 			Remedy: []string{"systemctl enable --now chrony (or systemd-timesyncd); timedatectl shows it"},

@@ -2,17 +2,19 @@ package doctor
 
 import (
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // containerdAnswers: containerd is there, and the plugins that pods need have started.
-func containerdAnswers(f *Facts) ([]Finding, error) {
+func containerdAnswers(f *fact.Facts) ([]Finding, error) {
 	if err := f.Runtime.Err; err != nil {
-		if unasked(err) {
+		if fact.Unasked(err) {
 			return nil, err
 		}
 		finding := Finding{
 			Level: Problem, Summary: "containerd does not answer",
-			Evidence: []string{sayf("%s: %s", f.Options.Address, err)},
+			Evidence: []string{fact.Sayf("%s: %s", f.Options.Address, err)},
 			Remedy:   []string{"systemctl status containerd; journalctl -u containerd -e", "if its socket is another one, set runtime.socket in cniscope's options"},
 		}
 		return []Finding{withoutFolder(f, finding)}, nil
@@ -23,8 +25,8 @@ func containerdAnswers(f *Facts) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Problem, Summary: sayf("containerd's plugin %s did not start", p.Type+"."+p.ID),
-			Evidence: []string{sayf("containerd %s: %s", f.Runtime.Value.Version, p.Err)},
+			Level: Problem, Summary: fact.Sayf("containerd's plugin %s did not start", p.Type+"."+p.ID),
+			Evidence: []string{fact.Sayf("containerd %s: %s", f.Runtime.Value.Version, p.Err)},
 			Remedy:   []string{"correct what the error names (mostly /etc/containerd/config.toml), then: systemctl restart containerd"},
 		})
 	}
@@ -34,7 +36,7 @@ func containerdAnswers(f *Facts) ([]Finding, error) {
 	if cri := f.CRI.Value; f.CRI.Err == nil && !cri.Ready {
 		found = append(found, Finding{
 			Level: Problem, Summary: "containerd says that it cannot run pods",
-			Evidence: []string{sayf("RuntimeReady=false: %s", cri.ReadyReason)},
+			Evidence: []string{fact.Sayf("RuntimeReady=false: %s", cri.ReadyReason)},
 			Remedy:   []string{"journalctl -u containerd -e"},
 		})
 	}
@@ -42,10 +44,10 @@ func containerdAnswers(f *Facts) ([]Finding, error) {
 }
 
 // criSilent: containerd answers, CRI does not.
-func criSilent(f *Facts, err error) Finding {
+func criSilent(f *fact.Facts, err error) Finding {
 	finding := Finding{
 		Level: Problem, Summary: "containerd answers, but its CRI does not: kubelet cannot run pods",
-		Evidence: []string{sayf("CRI Status: %s", err)},
+		Evidence: []string{fact.Sayf("CRI Status: %s", err)},
 		Remedy:   []string{"systemctl restart containerd"},
 	}
 	if strings.Contains(err.Error(), "DeadlineExceeded") {
@@ -59,16 +61,16 @@ func criSilent(f *Facts, err error) Finding {
 // withoutFolder names what may have ended containerd: it stops when its CNI folder is
 // removed (internal/cri/server/cni_conf_syncer.go: "cni conf dir is removed, stop
 // watching").
-func withoutFolder(f *Facts, finding Finding) Finding {
+func withoutFolder(f *fact.Facts, finding Finding) Finding {
 	if f.Folder.Err == nil && f.Folder.Value.Missing {
-		finding.Evidence = append(finding.Evidence, sayf("there is no folder %s: containerd stops when its CNI folder is removed", f.Folder.Value.Dir))
+		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no folder %s: containerd stops when its CNI folder is removed", f.Folder.Value.Dir))
 		finding.Remedy = []string{"systemctl restart containerd (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"}
 	}
 	return finding
 }
 
 // needed are the plugins without which pods get no network, or cniscope no names.
-func needed(p RuntimePlugin) bool {
+func needed(p fact.RuntimePlugin) bool {
 	switch p.Type {
 	case "io.containerd.cri.v1", "io.containerd.nri.v1", "io.containerd.podsandbox.controller.v1":
 		return true

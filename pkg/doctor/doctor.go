@@ -15,29 +15,13 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/doctor/gather"
 )
 
 // Options say what is looked at.
-type Options struct {
-	// Node is the node's name, for the report.
-	Node string
-	// Address is containerd's socket, NRISocket its socket for NRI plugins; the latter is
-	// empty where cniscope is not to use NRI.
-	Address, NRISocket string
-	// ConfDir is the CNI folder that is looked at where containerd cannot be asked.
-	ConfDir string
-	// RunDir is where a running cniscope listens.
-	RunDir string
-	// Kubelet is host and port of kubelet's healthz. Default: DefaultKubelet.
-	Kubelet string
-	// Hung is from when on a call that is under way is spoken of.
-	Hung time.Duration
-	// Endpoint names where spans go; empty where nowhere. Send sends one test span there.
-	Endpoint string
-	Send     func(context.Context) error
-	// Patience is how long whatever is asked may take to answer. Default: DefaultPatience.
-	Patience time.Duration
-}
+type Options = fact.Options
 
 const (
 	// DefaultKubelet is where kubelet says how it is (KubeletConfiguration: healthzPort).
@@ -46,7 +30,7 @@ const (
 	DefaultPatience = 1500 * time.Millisecond
 )
 
-func (o Options) withDefaults() Options {
+func withDefaults(o fact.Options) fact.Options {
 	if o.Kubelet == "" {
 		o.Kubelet = DefaultKubelet
 	}
@@ -60,10 +44,10 @@ func (o Options) withDefaults() Options {
 }
 
 // Examine gathers the facts and judges them.
-func Examine(ctx context.Context, o Options) Report {
-	o = o.withDefaults()
+func Examine(ctx context.Context, o fact.Options) Report {
+	o = withDefaults(o)
 	began := time.Now()
-	report := Judge(gather(ctx, o))
+	report := Judge(gather.Facts(ctx, o))
 	report.Node, report.Time, report.Took = o.Node, began, time.Since(began)
 	return report
 }
@@ -98,7 +82,7 @@ func checks() []check {
 // and with another error where it cannot be answered.
 type check struct {
 	name string
-	look func(*Facts) ([]Finding, error)
+	look func(*fact.Facts) ([]Finding, error)
 }
 
 // notApplicable says why a question does not arise on this node.
@@ -107,7 +91,7 @@ type notApplicable string
 func (n notApplicable) Error() string { return string(n) }
 
 // Judge is the pure part: the same facts, the same report.
-func Judge(f *Facts) Report {
+func Judge(f *fact.Facts) Report {
 	r := Report{Findings: []Finding{}}
 	for _, c := range checks() {
 		findings, err := c.look(f)
@@ -115,9 +99,9 @@ func Judge(f *Facts) Report {
 		var na notApplicable
 		switch {
 		case errors.As(err, &na):
-			state, reason = NotApplicable, clean(na.Error())
+			state, reason = NotApplicable, fact.Clean(na.Error())
 		case err != nil:
-			state, reason = Unchecked, clean(err.Error())
+			state, reason = Unchecked, fact.Clean(err.Error())
 		}
 		for _, finding := range findings {
 			finding.Check = c.name

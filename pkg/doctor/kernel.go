@@ -1,9 +1,13 @@
 package doctor
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
 
 // kernelIsEnough: the kernel has what the probe uses, and we may use it.
-func kernelIsEnough(f *Facts) ([]Finding, error) {
+func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	if f.Kernel.Err != nil {
 		return nil, f.Kernel.Err
 	}
@@ -11,7 +15,7 @@ func kernelIsEnough(f *Facts) ([]Finding, error) {
 	if k.BTF != "" {
 		return []Finding{{
 			Level: Problem, Summary: "the kernel does not describe itself (BTF): cniscope cannot be attached",
-			Evidence: []string{sayf("Linux %s: %s", k.Release, k.BTF)},
+			Evidence: []string{fact.Sayf("Linux %s: %s", k.Release, k.BTF)},
 			Remedy:   []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; every current distribution's is"},
 		}}, nil
 	}
@@ -25,8 +29,8 @@ func kernelIsEnough(f *Facts) ([]Finding, error) {
 			level = Problem
 		}
 		found = append(found, Finding{
-			Level: level, Summary: sayf("the kernel lacks %s: %s", feature.Name, feature.For),
-			Evidence: []string{sayf("it is not in /sys/kernel/btf/vmlinux of Linux %s", k.Release)},
+			Level: level, Summary: fact.Sayf("the kernel lacks %s: %s", feature.Name, feature.For),
+			Evidence: []string{fact.Sayf("it is not in /sys/kernel/btf/vmlinux of Linux %s", k.Release)},
 			Remedy:   []string{"use a later kernel"},
 		})
 	}
@@ -38,7 +42,7 @@ func kernelIsEnough(f *Facts) ([]Finding, error) {
 		})
 	}
 	if len(k.Lacking) > 0 && len(found) == 0 {
-		return nil, errors.New("this user may not load BPF programs (" + list(k.Lacking) + "): run it as root to check that")
+		return nil, errors.New("this user may not load BPF programs (" + fact.List(k.Lacking) + "): run it as root to check that")
 	}
 	return found, nil
 }

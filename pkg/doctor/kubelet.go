@@ -1,7 +1,9 @@
 package doctor
 
+import "github.com/cniscope/cniscope/pkg/doctor/fact"
+
 // kubeletIsHealthy: kubelet answers its healthz with "ok".
-func kubeletIsHealthy(f *Facts) ([]Finding, error) {
+func kubeletIsHealthy(f *fact.Facts) ([]Finding, error) {
 	if f.Kubelet.Err != nil {
 		return nil, f.Kubelet.Err
 	}
@@ -12,9 +14,9 @@ func kubeletIsHealthy(f *Facts) ([]Finding, error) {
 	if h.Err != "" && !h.Running {
 		return nil, notApplicable("no kubelet runs here, and none answers at " + h.Address)
 	}
-	said := sayf("GET http://%s/healthz: %d %s", h.Address, h.Status, h.Body)
+	said := fact.Sayf("GET http://%s/healthz: %d %s", h.Address, h.Status, h.Body)
 	if h.Err != "" {
-		said = sayf("GET http://%s/healthz: %s", h.Address, h.Err)
+		said = fact.Sayf("GET http://%s/healthz: %s", h.Address, h.Err)
 	}
 	return []Finding{{
 		Level: Problem, Summary: "kubelet is not healthy", Evidence: []string{said},

@@ -1,18 +1,23 @@
 package doctor
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"cmp"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // loadedIsCurrent: what containerd has loaded is what the folder says. containerd reads
 // the folder again when something in it is written or removed, but not when a file is
 // moved into it (internal/cri/server/cni_conf_syncer.go ignores fsnotify's Create).
-func loadedIsCurrent(f *Facts) ([]Finding, error) {
-	if err := first(f.CRI.Err, f.Folder.Err); err != nil {
+func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
+	if err := cmp.Or(f.CRI.Err, f.Folder.Err); err != nil {
 		return nil, err
 	}
 	if f.Folder.Value.Blocking != "" || f.Folder.Value.Missing {
 		return nil, notApplicable("the folder cannot be loaded: see cni-folder")
 	}
-	says, has := winners(f), f.CRI.Value.Loaded
+	says, has := fact.Winners(f), f.CRI.Value.Loaded
 	different := len(says) != len(has)
 	for i := 0; !different && i < len(says); i++ {
 		different = differs(says[i], has[i], f.Folder.Value.Digests[says[i].File])
@@ -26,16 +31,16 @@ func loadedIsCurrent(f *Facts) ([]Finding, error) {
 	}
 	dir := f.Folder.Value.Dir
 	return []Finding{{
-		Level: level, Summary: sayf("containerd does not use what %s says now", dir),
-		Evidence: append([]string{"the folder says: " + describe(says), "containerd has loaded: " + describe(networks(has))}, loadError(f)...),
+		Level: level, Summary: fact.Sayf("containerd does not use what %s says now", dir),
+		Evidence: append([]string{"the folder says: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has))}, loadError(f)...),
 		Remedy: []string{
-			sayf("have containerd read it again, it does so when a file is removed: touch %s/.reload && rm %s/.reload", dir, dir),
+			fact.Sayf("have containerd read it again, it does so when a file is removed: touch %s/.reload && rm %s/.reload", dir, dir),
 			"whoever writes it should write into the folder, not move a file there",
 		},
 	}}, nil
 }
 
-func differs(file event.Network, has Loaded, digest string) bool {
+func differs(file event.Network, has fact.Loaded, digest string) bool {
 	if digest != "" && has.Digest != "" {
 		return file.Name != has.Name || digest != has.Digest
 	}
@@ -48,25 +53,6 @@ func differs(file event.Network, has Loaded, digest string) bool {
 		}
 	}
 	return false
-}
-
-// winners are the networks that the runtime would load now.
-func winners(f *Facts) []event.Network {
-	n := f.Folder.Value.Networks
-	if f.CRI.Err != nil {
-		return n[:min(1, len(n))]
-	}
-	if most := f.CRI.Value.MaxConf; most > 0 {
-		n = n[:min(most, len(n))]
-	}
-	return n
-}
-
-func networks(loaded []Loaded) (all []event.Network) {
-	for _, l := range loaded {
-		all = append(all, l.Network)
-	}
-	return all
 }
 
 // describe says networks with their chains.
@@ -92,5 +78,5 @@ func describe(all []event.Network) string {
 		}
 		said = append(said, n.Name+" "+chain+from)
 	}
-	return list(said)
+	return fact.List(said)
 }

@@ -1,10 +1,14 @@
 package doctor
 
-import "time"
+import (
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
 
 // nobodyWaitsForALock: on the locks that CNI plugins take, nobody waits for a holder that
 // does not let go.
-func nobodyWaitsForALock(f *Facts) ([]Finding, error) {
+func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 	if f.Locks.Err != nil {
 		return nil, f.Locks.Err
 	}
@@ -14,12 +18,12 @@ func nobodyWaitsForALock(f *Facts) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Warning, Summary: sayf("%s is held by %s, and others wait for it", l.File, l.Holder),
+			Level: Warning, Summary: fact.Sayf("%s is held by %s, and others wait for it", l.File, l.Holder),
 			Evidence: []string{
-				sayf("/proc/locks: the same holder and waiters for %s at least", l.Since.Round(time.Millisecond).String()),
-				"waiting: " + list(l.Waiters),
+				fact.Sayf("/proc/locks: the same holder and waiters for %s at least", l.Since.Round(time.Millisecond).String()),
+				"waiting: " + fact.List(l.Waiters),
 			},
-			Remedy: []string{sayf("see what the holder does: cat /proc/%d/wchan /proc/%d/stack", l.PID, l.PID)},
+			Remedy: []string{fact.Sayf("see what the holder does: cat /proc/%d/wchan /proc/%d/stack", l.PID, l.PID)},
 		})
 	}
 	return found, nil

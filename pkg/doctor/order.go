@@ -1,49 +1,71 @@
 package doctor
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // rightOneWins: of several configurations, the one that is used belongs to the CNI whose
 // agent runs here.
-func rightOneWins(f *Facts) ([]Finding, error) {
-	if err := first(f.CRI.Err, f.Folder.Err); err != nil {
+func rightOneWins(f *fact.Facts) ([]Finding, error) {
+	if err := cmp.Or(f.CRI.Err, f.Folder.Err); err != nil {
 		return nil, err
 	}
-	d, used := f.Folder.Value, winners(f)
+	d, used := f.Folder.Value, fact.Winners(f)
 	ignored := d.Networks[len(used):]
 	if len(ignored) == 0 {
 		return nil, nil
 	}
 	evidence := []string{
-		sayf("containerd reads .conf, .conflist and .json by name and uses the first %d: %s", f.CRI.Value.MaxConf, describe(used)),
+		fact.Sayf("containerd reads .conf, .conflist and .json by name and uses the first %d: %s", f.CRI.Value.MaxConf, describe(used)),
 		"ignored: " + describe(ignored),
 	}
 	if f.Processes.Err == nil && f.Containers.Err == nil {
 		for _, n := range ignored {
-			owner, ok := ownerOf(n)
+			owner, ok := fact.OwnerOf(n)
 			if !ok || uses(used, owner) {
 				continue
 			}
-			if by := owner.runs(f); by != "" {
+			if by := runs(owner, f); by != "" {
 				return []Finding{{
-					Level: Warning, Summary: sayf("%s is used, though %s runs here: its %s is ignored", used[0].File, owner.name, n.File),
+					Level: Warning, Summary: fact.Sayf("%s is used, though %s runs here: its %s is ignored", used[0].File, owner.Name, n.File),
 					Evidence: append(evidence, by),
-					Remedy:   []string{sayf("if %s is what this cluster uses, take the other away: mv %s/%s /root/", owner.name, d.Dir, used[0].File)},
+					Remedy:   []string{fact.Sayf("if %s is what this cluster uses, take the other away: mv %s/%s /root/", owner.Name, d.Dir, used[0].File)},
 				}}, nil
 			}
 		}
 	}
 	return []Finding{{
-		Level: Note, Summary: sayf("%s has more networks than are used", d.Dir),
+		Level: Note, Summary: fact.Sayf("%s has more networks than are used", d.Dir),
 		Evidence: evidence, Remedy: []string{"nothing, if the first is the one that is meant; else remove it"},
 	}}, nil
 }
 
 // uses tells whether one of the networks is of a CNI.
-func uses(networks []event.Network, o cni) bool {
+func uses(networks []event.Network, o fact.CNI) bool {
 	for _, n := range networks {
-		if o.owns(n) {
+		if o.Owns(n) {
 			return true
 		}
 	}
 	return false
+}
+
+// runs says what of a CNI runs here, or is meant to; empty if nothing.
+func runs(c fact.CNI, f *fact.Facts) string {
+	for _, p := range f.Processes.Value {
+		if p.HostNet && slices.Contains(c.Agents, p.Name) {
+			return fact.Sayf("process %d is %s", p.PID, p.Name)
+		}
+	}
+	for _, k := range f.Containers.Value {
+		if k.SandboxReady && (slices.Contains(c.Agents, k.Name) || slices.Contains(c.Agents, strings.TrimPrefix(k.Name, "install-"))) {
+			return fact.Sayf("container %s of pod %s/%s is %s", k.Name, k.Namespace, k.Pod, k.State)
+		}
+	}
+	return ""
 }

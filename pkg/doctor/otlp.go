@@ -7,10 +7,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // endpointTakesSpans: a test span was sent to the endpoint, and it took it.
-func endpointTakesSpans(f *Facts) ([]Finding, error) {
+func endpointTakesSpans(f *fact.Facts) ([]Finding, error) {
 	if f.Options.Endpoint == "" {
 		return nil, notApplicable("no OTLP endpoint is set ([export.otlp] endpoint)")
 	}
@@ -18,8 +20,8 @@ func endpointTakesSpans(f *Facts) ([]Finding, error) {
 		return nil, nil
 	}
 	return []Finding{{
-		Level: Warning, Summary: sayf("the OTLP endpoint %s does not take spans", f.Options.Endpoint),
-		Evidence: []string{sayf("a test span: %s", f.Sent.Err)},
+		Level: Warning, Summary: fact.Sayf("the OTLP endpoint %s does not take spans", f.Options.Endpoint),
+		Evidence: []string{fact.Sayf("a test span: %s", f.Sent.Err)},
 		Remedy:   []string{remedyForEndpoint(f.Sent.Err)},
 	}}, nil
 }

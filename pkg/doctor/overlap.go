@@ -1,14 +1,17 @@
 package doctor
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // podsHaveTheirOwnAddresses: the pods' subnets are not the node's networks too.
-func podsHaveTheirOwnAddresses(f *Facts) ([]Finding, error) {
-	if err := first(f.CRI.Err, f.Network.Err); err != nil {
+func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
+	if err := cmp.Or(f.CRI.Err, f.Network.Err); err != nil {
 		return nil, err
 	}
 	pods := podSubnets(f)
@@ -27,8 +30,8 @@ func podsHaveTheirOwnAddresses(f *Facts) ([]Finding, error) {
 		}
 		own[pod.String()+what] = true
 		found = append(found, Finding{
-			Level: Warning, Summary: sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
-			Evidence: []string{sayf("%s comes from %s", pod.String(), pod.from), what},
+			Level: Warning, Summary: fact.Sayf("the pods' subnet %s overlaps the node's network %s", pod.String(), prefix.String()),
+			Evidence: []string{fact.Sayf("%s comes from %s", pod.String(), pod.from), what},
 			Remedy:   []string{"choose another one: kubeadm init --pod-network-cidr, the CNI's own pool, and the controller manager's --cluster-cidr; existing pods keep theirs until they are made anew"},
 		})
 	}
@@ -38,7 +41,7 @@ func podsHaveTheirOwnAddresses(f *Facts) ([]Finding, error) {
 				continue
 			}
 			for _, a := range l.Addresses {
-				clash(pod, a.Masked(), sayf("interface %s has %s", l.Name, a.String()))
+				clash(pod, a.Masked(), fact.Sayf("interface %s has %s", l.Name, a.String()))
 			}
 		}
 		for _, r := range f.Network.Value.Routes {
@@ -46,7 +49,7 @@ func podsHaveTheirOwnAddresses(f *Facts) ([]Finding, error) {
 			if ofPods(link, bridges) || !r.Learned && !tunnel(link) {
 				continue // the CNI's own routes to other nodes are inside the pods' network
 			}
-			clash(pod, r.Prefix, sayf("route to %s by %s", r.Prefix.String(), r.Link))
+			clash(pod, r.Prefix, fact.Sayf("route to %s by %s", r.Prefix.String(), r.Link))
 		}
 	}
 	return found, nil
@@ -57,7 +60,7 @@ type podSubnet struct {
 	from string
 }
 
-func podSubnets(f *Facts) (all []podSubnet) {
+func podSubnets(f *fact.Facts) (all []podSubnet) {
 	for _, l := range f.CRI.Value.Loaded {
 		for _, s := range l.Subnets {
 			all = append(all, podSubnet{s, "network " + l.Name})
@@ -79,29 +82,29 @@ func podSubnets(f *Facts) (all []podSubnet) {
 }
 
 // ofPods tells whether an interface is there for the pods.
-func ofPods(l Link, bridges []string) bool {
+func ofPods(l fact.Link, bridges []string) bool {
 	switch {
 	case l.Name == "lo", l.Type == "dummy", slices.Contains(bridges, l.Name):
 		return true
 	case l.Type == "veth" && !slices.ContainsFunc(l.Addresses, func(a netip.Prefix) bool { return !a.IsSingleIP() }):
 		return true // a pod's end of ptp; a node that is a container has a whole network on one
 	}
-	for _, c := range cnis() {
-		if matches(c.links, l.Name) {
+	for _, c := range fact.CNIs() {
+		if fact.Matches(c.Links, l.Name) {
 			return true
 		}
 	}
-	return matches([]string{"cni*", "tunl0", "lxc*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system", "eni*", "gke*"}, l.Name)
+	return fact.Matches([]string{"cni*", "tunl0", "lxc*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system", "eni*", "gke*"}, l.Name)
 }
 
 // tunnel tells whether an interface leads into somebody else's network.
-func tunnel(l Link) bool { return l.Type == "tuntap" || l.Type == "wireguard" || l.Type == "ppp" }
+func tunnel(l fact.Link) bool { return l.Type == "tuntap" || l.Type == "wireguard" || l.Type == "ppp" }
 
-func linkNamed(links []Link, name string) Link {
+func linkNamed(links []fact.Link, name string) fact.Link {
 	for _, l := range links {
 		if l.Name == name {
 			return l
 		}
 	}
-	return Link{Name: name}
+	return fact.Link{Name: name}
 }

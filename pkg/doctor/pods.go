@@ -3,6 +3,8 @@ package doctor
 import (
 	"strings"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 const (
@@ -16,13 +18,13 @@ const (
 
 // networkPodsRun: the containers that write the CNI folders, and kube-proxy, run or ended
 // well.
-func networkPodsRun(f *Facts) ([]Finding, error) {
+func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 	if f.Containers.Err != nil {
 		return nil, f.Containers.Err
 	}
 	var found []Finding
 	for _, c := range f.Containers.Value {
-		if !c.SandboxReady || !c.writes() && !c.Proxy {
+		if !c.SandboxReady || !c.Writes() && !c.Proxy {
 			continue
 		}
 		wrong := troubleOf(c, f.Now)
@@ -37,15 +39,15 @@ func networkPodsRun(f *Facts) ([]Finding, error) {
 			what = "is of " + c.Owner
 		}
 		finding := Finding{
-			Level: Problem, Summary: sayf("container %s of pod %s/%s, which %s, %s", c.Name, c.Namespace, c.Pod, what, wrong),
+			Level: Problem, Summary: fact.Sayf("container %s of pod %s/%s, which %s, %s", c.Name, c.Namespace, c.Pod, what, wrong),
 			Evidence: []string{evidenceOf(c)},
-			Remedy:   []string{sayf("kubectl -n %s logs %s -c %s --previous", c.Namespace, c.Pod, c.Name)},
+			Remedy:   []string{fact.Sayf("kubectl -n %s logs %s -c %s --previous", c.Namespace, c.Pod, c.Name)},
 		}
 		if c.LastLine != "" {
 			finding.Evidence = append(finding.Evidence, "its last line: "+c.LastLine)
 		}
 		if len(c.Mounts) > 0 {
-			finding.Evidence = append(finding.Evidence, "it mounts "+list(c.Mounts))
+			finding.Evidence = append(finding.Evidence, "it mounts "+fact.List(c.Mounts))
 		}
 		found = append(found, finding)
 	}
@@ -53,16 +55,16 @@ func networkPodsRun(f *Facts) ([]Finding, error) {
 }
 
 // troubleOf says what is wrong with a container; empty if nothing.
-func troubleOf(c Container, now time.Time) string {
+func troubleOf(c fact.Container, now time.Time) string {
 	switch c.State {
 	case "exited":
 		if c.ExitCode == 0 {
 			return "" // what installs ends when it is done
 		}
 		if c.Restarts > 0 {
-			return sayf("fails again and again: exit code %d, %s", int(c.ExitCode), plural(c.Restarts, "restart"))
+			return fact.Sayf("fails again and again: exit code %d, %s", int(c.ExitCode), plural(c.Restarts, "restart"))
 		}
-		return sayf("ended with exit code %d", int(c.ExitCode))
+		return fact.Sayf("ended with exit code %d", int(c.ExitCode))
 	case "created", "unknown":
 		if now.Sub(c.Created) > startsIn {
 			return "has not started"
@@ -70,17 +72,17 @@ func troubleOf(c Container, now time.Time) string {
 		return ""
 	}
 	if c.Restarts >= restartsMany && now.Sub(c.Started) < restartsLately {
-		return sayf("runs again after %d restarts, since %s", c.Restarts, now.Sub(c.Started).Round(time.Second).String())
+		return fact.Sayf("runs again after %d restarts, since %s", c.Restarts, now.Sub(c.Started).Round(time.Second).String())
 	}
 	return ""
 }
 
-func evidenceOf(c Container) string {
+func evidenceOf(c fact.Container) string {
 	parts := []string{"CRI: " + c.State}
 	if c.State == "exited" {
-		parts = append(parts, sayf("exit code %d", int(c.ExitCode)))
+		parts = append(parts, fact.Sayf("exit code %d", int(c.ExitCode)))
 		if c.Reason != "" {
-			parts = append(parts, "reason "+clean(c.Reason))
+			parts = append(parts, "reason "+fact.Clean(c.Reason))
 		}
 		parts = append(parts, "at "+c.Finished.UTC().Format(time.RFC3339))
 	} else if !c.Started.IsZero() {

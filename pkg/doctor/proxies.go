@@ -1,11 +1,16 @@
 package doctor
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
 
 // oneServiceProxy: kube-proxy and a replacement of it that is on do the same job: both
 // answer for the addresses of services. That works by chance or not at all, and is not by
 // itself the cause of a node that is not ready.
-func oneServiceProxy(f *Facts) ([]Finding, error) {
+func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	proxy, proxyErr := liveProxy(f)
 	on, onErr := replacementOn(f)
 	if len(proxy) == 0 || len(on) == 0 {
@@ -34,77 +39,61 @@ func oneServiceProxy(f *Facts) ([]Finding, error) {
 // liveProxy says what shows that kube-proxy works on this node's network: its process, or
 // its container in a pod that is meant to run. Rules show nothing: they stay when it goes,
 // and kubelet makes some too.
-func liveProxy(f *Facts) (evidence []string, err error) {
+func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	for _, p := range f.Processes.Value {
 		if p.Name == "kube-proxy" && p.HostNet {
-			evidence = append(evidence, sayf("process %d is kube-proxy (%s)", p.PID, p.File))
+			evidence = append(evidence, fact.Sayf("process %d is kube-proxy (%s)", p.PID, p.File))
 		}
 	}
 	for _, c := range f.Containers.Value {
 		if c.Proxy && c.SandboxReady {
-			evidence = append(evidence, sayf("container %s of pod %s/%s is %s, %s", c.Name, c.Namespace, c.Pod, c.State, plural(c.Restarts, "restart")))
+			evidence = append(evidence, fact.Sayf("container %s of pod %s/%s is %s, %s", c.Name, c.Namespace, c.Pod, c.State, plural(c.Restarts, "restart")))
 		}
 	}
-	return evidence, first(f.Processes.Err, f.Containers.Err)
+	return evidence, cmp.Or(f.Processes.Err, f.Containers.Err)
 }
 
 // replacementOn says what shows that Cilium handles services itself: programs that do are
 // attached and their service map is filled, or it was told to. Without its replacement
 // Cilium fills the same map and attaches programs to the same interfaces; what makes the
 // difference are those on the cgroup, and entries for node ports.
-func replacementOn(f *Facts) (evidence []string, err error) {
+func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	lb := f.LB.Value
 	if len(lb.Socket) > 0 && lb.Services > 0 {
-		evidence = append(evidence, sayf("socket load balancing: %s, and %s", attached(lb.Socket), filled(lb)))
+		evidence = append(evidence, fact.Sayf("socket load balancing: %s, and %s", attached(lb.Socket), filled(lb)))
 	}
 	if len(lb.Device) > 0 && lb.NodePorts > 0 {
-		evidence = append(evidence, sayf("node ports in BPF: %s, and %s", attached(lb.Device), filled(lb)))
+		evidence = append(evidence, fact.Sayf("node ports in BPF: %s, and %s", attached(lb.Device), filled(lb)))
 	}
 	for _, p := range f.Processes.Value {
 		for _, s := range p.Settings {
-			if p.HostNet && s.replaces() {
-				evidence = append(evidence, sayf("process %d, %s: %s=%s (%s)", p.PID, p.Name, s.Key, s.Value, s.From))
+			if p.HostNet && s.Replaces() {
+				evidence = append(evidence, fact.Sayf("process %d, %s: %s=%s (%s)", p.PID, p.Name, s.Key, s.Value, s.From))
 			}
 		}
 	}
 	for _, c := range f.Containers.Value {
 		for _, s := range c.Settings {
-			if c.SandboxReady && s.replaces() {
-				evidence = append(evidence, sayf("container %s of pod %s/%s: %s=%s (%s)", c.Name, c.Namespace, c.Pod, s.Key, s.Value, s.From))
+			if c.SandboxReady && s.Replaces() {
+				evidence = append(evidence, fact.Sayf("container %s of pod %s/%s: %s=%s (%s)", c.Name, c.Namespace, c.Pod, s.Key, s.Value, s.From))
 			}
 		}
 	}
-	return evidence, first(f.LB.Err, f.Processes.Err, f.Containers.Err)
+	return evidence, cmp.Or(f.LB.Err, f.Processes.Err, f.Containers.Err)
 }
 
-func attached(programs []Attached) string {
+func attached(programs []fact.Attached) string {
 	var said []string
 	for _, p := range programs {
 		said = append(said, p.Program+" on "+p.To)
 	}
-	return list(said)
+	return fact.List(said)
 }
 
-func filled(lb LB) string {
-	s := sayf("%s holds %d entries", strings.Join(lb.Maps, " and "), lb.Services)
+func filled(lb fact.LB) string {
+	s := fact.Sayf("%s holds %d entries", strings.Join(lb.Maps, " and "), lb.Services)
 	if lb.NodePorts > 0 {
-		s += sayf(", %d of node ports", lb.NodePorts)
+		s += fact.Sayf(", %d of node ports", lb.NodePorts)
 	}
 	return s
-}
-
-// ciliumSettings are the options of cilium-agent that put services into its hands, by the
-// names of its flags and of its ConfigMap's keys.
-func ciliumSettings() []string {
-	return []string{"kube-proxy-replacement", "enable-node-port", "bpf-lb-sock", "enable-host-reachable-services"}
-}
-
-// replaces tells whether an option switches Cilium's replacement on. "strict" and "probe"
-// are of Cilium before 1.14; "partial" of then leaves it to the other options.
-func (s Setting) replaces() bool {
-	switch strings.ToLower(s.Value) {
-	case "true", "strict", "probe":
-		return true
-	}
-	return false
 }

@@ -1,9 +1,13 @@
 package doctor
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
 
 // networkIsReady: containerd says so, and if not, which step is missing.
-func networkIsReady(f *Facts) ([]Finding, error) {
+func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	if f.CRI.Err != nil {
 		return nil, f.CRI.Err
 	}
@@ -13,48 +17,48 @@ func networkIsReady(f *Facts) ([]Finding, error) {
 	step, remedy := missingStep(f)
 	return []Finding{{
 		Level: Problem, Summary: "the node's network is not ready: " + step,
-		Evidence: append([]string{sayf("containerd: NetworkReady=false: %s", f.CRI.Value.NetworkReason)}, loadError(f)...),
+		Evidence: append([]string{fact.Sayf("containerd: NetworkReady=false: %s", f.CRI.Value.NetworkReason)}, loadError(f)...),
 		Remedy:   remedy,
 	}}, nil
 }
 
 // missingStep says what has to happen next until the network is ready.
-func missingStep(f *Facts) (step string, remedy []string) {
+func missingStep(f *fact.Facts) (step string, remedy []string) {
 	d := f.Folder.Value
 	switch {
 	case f.CRI.Err != nil:
-		return sayf("containerd's CRI does not answer: %s", f.CRI.Err), []string{"systemctl status containerd"}
+		return fact.Sayf("containerd's CRI does not answer: %s", f.CRI.Err), []string{"systemctl status containerd"}
 	case f.Folder.Err != nil:
-		return sayf("the CNI folder cannot be read: %s", f.Folder.Err), []string{"run it as root"}
+		return fact.Sayf("the CNI folder cannot be read: %s", f.Folder.Err), []string{"run it as root"}
 	case d.Missing:
-		return sayf("there is no CNI folder %s", d.Dir), []string{"see cni-folder"}
+		return fact.Sayf("there is no CNI folder %s", d.Dir), []string{"see cni-folder"}
 	case d.Blocking != "":
-		return sayf("%s in %s cannot be read", d.Blocking, d.Dir), []string{"see cni-folder"}
+		return fact.Sayf("%s in %s cannot be read", d.Blocking, d.Dir), []string{"see cni-folder"}
 	case len(d.Networks) == 0:
 		return nobodyWrote(f)
 	case len(f.CRI.Value.Loaded) == 0:
-		return sayf("containerd has not loaded %s", d.Networks[0].File), []string{"see cni-loaded"}
+		return fact.Sayf("containerd has not loaded %s", d.Networks[0].File), []string{"see cni-loaded"}
 	case strings.Contains(f.CRI.Value.NetworkReason, "not initialized"):
-		return sayf("containerd wants more networks than the %d it has loaded", len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
+		return fact.Sayf("containerd wants more networks than the %d it has loaded", len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
 	}
 	// From cniVersion 1.1.0 on containerd asks the plugins themselves (STATUS).
 	return "the CNI's own STATUS says no", []string{"see whether the CNI's agent runs: network-pods"}
 }
 
 // nobodyWrote says why no configuration has been written.
-func nobodyWrote(f *Facts) (step string, remedy []string) {
-	step = sayf("no CNI configuration has been written into %s", f.Folder.Value.Dir)
+func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
+	step = fact.Sayf("no CNI configuration has been written into %s", f.Folder.Value.Dir)
 	if f.Containers.Err != nil {
 		return step, []string{"install a CNI, or see why its pod does not run"}
 	}
 	var writers []string
 	for _, c := range f.Containers.Value {
-		if c.writes() && c.SandboxReady {
+		if c.Writes() && c.SandboxReady {
 			writers = append(writers, c.Pod+" ("+c.Name+": "+c.State+")")
 		}
 	}
 	if len(writers) == 0 {
 		return step + ", and no container here mounts it, nor is of a CNI that is known", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed: has its pod come to this node, has its image been pulled?"}
 	}
-	return step + " by " + list(writers), []string{"see network-pods, and the logs of these"}
+	return step + " by " + fact.List(writers), []string{"see network-pods, and the logs of these"}
 }

@@ -3,10 +3,12 @@ package doctor
 import (
 	"slices"
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // rulesHaveAnOwner: rules that kube-proxy made are there only where it is.
-func rulesHaveAnOwner(f *Facts) ([]Finding, error) {
+func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
 	if f.Chains.Err != nil {
 		return nil, f.Chains.Err
 	}
@@ -39,7 +41,7 @@ func rulesHaveAnOwner(f *Facts) ([]Finding, error) {
 	var evidence []string
 	for table, chains := range byTable {
 		slices.Sort(chains)
-		evidence = append(evidence, sayf("%s: %s, as %s", table, plural(len(chains), "chain"), list(chains)))
+		evidence = append(evidence, fact.Sayf("%s: %s, as %s", table, plural(len(chains), "chain"), fact.List(chains)))
 	}
 	slices.Sort(evidence)
 	if ipvs {
@@ -57,7 +59,7 @@ func rulesHaveAnOwner(f *Facts) ([]Finding, error) {
 
 // ofKubeProxy tells chains of kube-proxy from those that kubelet makes for itself
 // (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28 KUBE-POSTROUTING).
-func ofKubeProxy(c Chain) bool {
+func ofKubeProxy(c fact.Chain) bool {
 	if c.Backend == "nftables" && c.Table == "kube-proxy" {
 		return true
 	}

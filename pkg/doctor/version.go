@@ -5,15 +5,17 @@ import (
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/version"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // versionsAreKnown: containerd's libcni knows the cniVersion of the networks it uses.
-func versionsAreKnown(f *Facts) ([]Finding, error) {
+func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	if f.Folder.Err != nil {
 		return nil, f.Folder.Err
 	}
 	var found []Finding
-	for _, n := range winners(f) {
+	for _, n := range fact.Winners(f) {
 		v := n.CNIVersion
 		if v == "" {
 			v = "0.1.0" // the specification's word for none
@@ -27,9 +29,9 @@ func versionsAreKnown(f *Facts) ([]Finding, error) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Problem, Summary: sayf("network %s wants a CNI version that containerd does not know", n.Name),
-			Evidence: []string{sayf("%s: cniVersion %s", n.File, v), sayf("containerd %s knows %s", f.Runtime.Value.Version, strings.Join(known, ", "))},
-			Remedy:   []string{sayf("set cniVersion in %s to one of these, mostly 1.0.0", n.File)},
+			Level: Problem, Summary: fact.Sayf("network %s wants a CNI version that containerd does not know", n.Name),
+			Evidence: []string{fact.Sayf("%s: cniVersion %s", n.File, v), fact.Sayf("containerd %s knows %s", f.Runtime.Value.Version, strings.Join(known, ", "))},
+			Remedy:   []string{fact.Sayf("set cniVersion in %s to one of these, mostly 1.0.0", n.File)},
 		})
 	}
 	return found, nil

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
-	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/doctor/gather"
 )
 
 // waitPace is how often is asked: the question costs containerd what kubelet's costs it,
@@ -23,8 +23,8 @@ type Step struct {
 // WaitReady returns once containerd says that the node's network is ready, or when ctx
 // ends, or when it turns out that we may not ask. It calls changed with each step that is
 // missing, when that is another one than before.
-func WaitReady(ctx context.Context, o Options, changed func(missing string)) Step {
-	o = o.withDefaults()
+func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)) Step {
+	o = withDefaults(o)
 	said := ""
 	for {
 		step := nextStep(ctx, o)
@@ -47,26 +47,18 @@ func WaitReady(ctx context.Context, o Options, changed func(missing string)) Ste
 }
 
 // nextStep asks once.
-func nextStep(ctx context.Context, o Options) Step {
+func nextStep(ctx context.Context, o fact.Options) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
-	f := &Facts{Options: o, Now: time.Now()}
-	withContainerd(f, func(_ *containerd.Client, runtime cri.RuntimeServiceClient) {
-		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
-		f.lookIntoFolder()
-		if f.CRI.Err == nil && !f.CRI.Value.Network && len(f.Folder.Value.Networks) == 0 { // who should have written one?
-			f.Containers.Value, f.Containers.Err = askContainers(ctx, runtime)
-			f.Containers.Value = ofNetwork(f.Containers.Value, f.cniDirs())
-		}
-	})
+	f := gather.Readiness(ctx, o)
 	err := f.CRI.Err
 	switch {
 	case err == nil && f.CRI.Value.Network:
 		return Step{}
-	case err != nil && unasked(err):
-		return Step{Missing: sayf("containerd may not be asked: %s", err), Denied: err}
+	case err != nil && fact.Unasked(err):
+		return Step{Missing: fact.Sayf("containerd may not be asked: %s", err), Denied: err}
 	case f.Runtime.Err != nil:
-		return Step{Missing: sayf("containerd does not answer: %s", f.Runtime.Err)}
+		return Step{Missing: fact.Sayf("containerd does not answer: %s", f.Runtime.Err)}
 	}
 	missing, _ := missingStep(f)
 	return Step{Missing: missing}

@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"context"
@@ -11,11 +11,13 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // nriSocket looks whether the socket is listened on, without connecting: containerd would
 // wait for a plugin to register.
-func nriSocket(ctx context.Context, o Options) (n NRI, err error) {
+func nriSocket(ctx context.Context, o fact.Options) (n fact.NRI, err error) {
 	if o.NRISocket == "" {
 		return n, nil
 	}

@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"crypto/sha256"
@@ -13,12 +13,13 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/cniconf"
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // readFolder reads the CNI folder as the runtime does that uses the first most networks
 // (0: all).
-func readFolder(dir string, most int) (d Folder, err error) {
-	d = Folder{Dir: clean(dir), Digests: map[string]string{}}
+func readFolder(dir string, most int) (d fact.Folder, err error) {
+	d = fact.Folder{Dir: fact.Clean(dir), Digests: map[string]string{}}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.Missing = true
@@ -48,7 +49,7 @@ func readFolder(dir string, most int) (d Folder, err error) {
 		case e.IsDir():
 		case !slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())):
 			d.Other = append(d.Other, e.Name())
-		case sound[clean(e.Name())]:
+		case sound[fact.Clean(e.Name())]:
 			used++
 		case d.Blocking == "" && (most <= 0 || used < most):
 			d.Blocking = e.Name()
@@ -78,18 +79,18 @@ func digestOf(file string) string {
 }
 
 // programs are the names of all programs that the networks in use need, with the network.
-func programs(f *Facts) (needed []Binary) {
+func programs(f *fact.Facts) (needed []fact.Binary) {
 	seen := map[string]bool{}
 	need := func(name, network string) {
 		if name != "" && !seen[name] {
 			seen[name] = true
-			needed = append(needed, Binary{Name: name, Network: network})
+			needed = append(needed, fact.Binary{Name: name, Network: network})
 		}
 	}
 	if f.CRI.Value.NeedsLoopback {
 		need("loopback", "of the interface lo")
 	}
-	for _, n := range slices.Concat(winners(f), networks(f.CRI.Value.Loaded)) {
+	for _, n := range slices.Concat(fact.Winners(f), fact.Networks(f.CRI.Value.Loaded)) {
 		for _, p := range n.Plugins {
 			need(p.Type, n.Name)
 			need(p.IPAM, n.Name)
@@ -104,7 +105,7 @@ func programs(f *Facts) (needed []Binary) {
 }
 
 // lookUp looks for programs as libcni does: in the folders, in their order.
-func lookUp(all []Binary, dirs []string) []Binary {
+func lookUp(all []fact.Binary, dirs []string) []fact.Binary {
 	for i, b := range all {
 		all[i].Wrong = wrongWith(b.Name, dirs)
 	}
@@ -122,15 +123,15 @@ func wrongWith(name string, dirs []string) string {
 			continue
 		}
 		if err != nil {
-			return sayf("%s: %s", file, err)
+			return fact.Sayf("%s: %s", file, err)
 		}
 		switch {
 		case !runnable(info):
-			return sayf("%s is not executable (mode %s)", file, info.Mode().String())
+			return fact.Sayf("%s is not executable (mode %s)", file, info.Mode().String())
 		case info.Size() == 0:
-			return sayf("%s is empty: has it been copied?", file)
+			return fact.Sayf("%s is empty: has it been copied?", file)
 		}
 		return ""
 	}
-	return "it is not in " + list(dirs)
+	return "it is not in " + fact.List(dirs)
 }

@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"errors"
@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // lookAgain is the time between two looks: what holds a lock in both, with the same
@@ -34,7 +37,7 @@ func knownLocks(dataDirs []string) (files []string, err error) {
 }
 
 // heldLocks looks twice at who waits for whom on the known files.
-func heldLocks(dataDirs []string) ([]Lock, error) {
+func heldLocks(dataDirs []string) ([]fact.Lock, error) {
 	began := time.Now()
 	before, err := lockTable(dataDirs)
 	if err != nil {
@@ -52,13 +55,13 @@ func heldLocks(dataDirs []string) ([]Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	var held []Lock
+	var held []fact.Lock
 	for file, now := range after {
 		then, ok := before[file]
 		if !ok || then.holder != now.holder {
 			continue
 		}
-		l := Lock{File: clean(file), PID: now.holder, Holder: process(now.holder), Since: time.Since(began)}
+		l := fact.Lock{File: fact.Clean(file), PID: now.holder, Holder: process(now.holder), Since: time.Since(began)}
 		for pid := range now.waiters {
 			if then.waiters[pid] {
 				l.Waiters, l.WaiterPIDs = append(l.Waiters, process(pid)), append(l.WaiterPIDs, pid)
@@ -134,9 +137,9 @@ func parseLocks(text string, wanted map[string]string) map[string]lockState {
 
 // process names a process.
 func process(pid int) string {
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	stat, err := procfs.StatOf(pid)
 	if err != nil {
-		return sayf("process %d, which has ended", pid) // an inherited descriptor keeps the lock
+		return fact.Sayf("process %d, which has ended", pid) // an inherited descriptor keeps the lock
 	}
-	return sayf("process %d (%s)", pid, strings.TrimSpace(string(name)))
+	return fact.Sayf("process %d (%s)", pid, stat.Name)
 }

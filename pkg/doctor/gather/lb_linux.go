@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"context"
@@ -13,11 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // loadBalancing finds Cilium's service load balancing: its programs where they are
 // attached, and its service maps. The kernel cuts names to 15 bytes.
-func loadBalancing(context.Context) (lb LB, err error) {
+func loadBalancing(context.Context) (lb fact.LB, err error) {
 	if lb.Socket, err = socketPrograms(); err != nil {
 		return lb, err
 	}
@@ -25,14 +27,14 @@ func loadBalancing(context.Context) (lb LB, err error) {
 		return lb, err
 	}
 	if len(lb.Socket)+len(lb.Device) > 0 {
-		err = lb.count()
+		err = count(&lb)
 	}
 	return lb, err
 }
 
 // socketPrograms are Cilium's among those that our own cgroup's sockets run, wherever
 // above us they are attached.
-func socketPrograms() (found []Attached, err error) {
+func socketPrograms() (found []fact.Attached, err error) {
 	path, ok := ownCgroup()
 	if !ok {
 		return nil, nil // without the unified hierarchy nothing can be attached to it
@@ -56,8 +58,8 @@ func socketPrograms() (found []Attached, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if matches([]string{"cil_sock4_conn*", "cil_sock6_conn*", "sock4_connect", "sock6_connect"}, name) {
-				found = append(found, Attached{Program: name, To: "cgroup " + clean(path)})
+			if fact.Matches([]string{"cil_sock4_conn*", "cil_sock6_conn*", "sock4_connect", "sock6_connect"}, name) {
+				found = append(found, fact.Attached{Program: name, To: "cgroup " + fact.Clean(path)})
 			}
 		}
 	}
@@ -101,7 +103,7 @@ func ownCgroup() (string, bool) {
 }
 
 // devicePrograms are Cilium's on our interfaces: by tcx, by a tc filter, or XDP.
-func devicePrograms() (found []Attached, err error) {
+func devicePrograms() (found []fact.Attached, err error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("listing the interfaces: %w", err)
@@ -112,8 +114,8 @@ func devicePrograms() (found []Attached, err error) {
 			return nil, err
 		}
 		for _, name := range names {
-			if matches([]string{"cil_from_netdev*", "cil_xdp_entry*", "from-netdev*", "bpf_netdev*"}, name) {
-				found = append(found, Attached{Program: clean(name), To: "interface " + clean(l.Attrs().Name)})
+			if fact.Matches([]string{"cil_from_netdev*", "cil_xdp_entry*", "from-netdev*", "bpf_netdev*"}, name) {
+				found = append(found, fact.Attached{Program: fact.Clean(name), To: "interface " + fact.Clean(l.Attrs().Name)})
 			}
 		}
 	}
@@ -178,7 +180,7 @@ const (
 )
 
 // count counts the entries of Cilium's service maps (cilium_lb4_services_v2).
-func (lb *LB) count() error {
+func count(lb *fact.LB) error {
 	for id := ebpf.MapID(0); ; {
 		var err error
 		if id, err = ebpf.MapGetNextID(id); errors.Is(err, fs.ErrNotExist) {
@@ -190,14 +192,14 @@ func (lb *LB) count() error {
 		if err != nil {
 			continue // it has gone meanwhile
 		}
-		lb.countIn(m)
+		countIn(lb, m)
 		_ = m.Close()
 	}
 }
 
-func (lb *LB) countIn(m *ebpf.Map) {
+func countIn(lb *fact.LB, m *ebpf.Map) {
 	info, err := m.Info()
-	if err != nil || !matches([]string{"cilium_lb4_serv*", "cilium_lb6_serv*"}, info.Name) {
+	if err != nil || !fact.Matches([]string{"cilium_lb4_serv*", "cilium_lb6_serv*"}, info.Name) {
 		return
 	}
 	var key, value []byte
@@ -208,7 +210,7 @@ func (lb *LB) countIn(m *ebpf.Map) {
 		}
 	}
 	lb.Services += n
-	if name := "map " + clean(info.Name); n > 0 && !slices.Contains(lb.Maps, name) {
+	if name := "map " + fact.Clean(info.Name); n > 0 && !slices.Contains(lb.Maps, name) {
 		lb.Maps = append(lb.Maps, name)
 	}
 }

@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -18,7 +19,7 @@ const loopback = "cni-loopback"
 
 // askCRI asks what containerd has loaded. It is what kubelet asks every few seconds: for
 // networks of cniVersion 1.1.0 or later containerd asks the plugins' STATUS for it.
-func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient) (c CRI, err error) {
+func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient) (c fact.CRI, err error) {
 	answer, err := runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
 	if err != nil {
 		return c, err
@@ -26,19 +27,19 @@ func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient) (c CRI, err e
 	for _, condition := range answer.GetStatus().GetConditions() {
 		switch condition.GetType() {
 		case cri.RuntimeReady:
-			c.Ready, c.ReadyReason = condition.GetStatus(), clean(condition.GetReason()+": "+condition.GetMessage())
+			c.Ready, c.ReadyReason = condition.GetStatus(), fact.Clean(condition.GetReason()+": "+condition.GetMessage())
 		case cri.NetworkReady:
-			c.Network, c.NetworkReason = condition.GetStatus(), clean(condition.GetReason()+": "+condition.GetMessage())
+			c.Network, c.NetworkReason = condition.GetStatus(), fact.Clean(condition.GetReason()+": "+condition.GetMessage())
 		}
 	}
 	if last := answer.GetInfo()["lastCNILoadStatus"]; last != "OK" {
-		c.LastLoad = clean(last)
+		c.LastLoad = fact.Clean(last)
 	}
 	raw := answer.GetInfo()["cniconfig"]
 	if raw == "" {
 		return c, errors.New("its status does not say which networks it has loaded: is it containerd?")
 	}
-	return c, c.parse([]byte(raw))
+	return c, parseLoaded(&c, []byte(raw))
 }
 
 // cniConfig is go-cni's ConfigResult, which has no names of its own in JSON.
@@ -65,7 +66,8 @@ type pluginConf struct {
 	Delegate struct{ Type, Bridge string }
 }
 
-func (c *CRI) parse(raw []byte) error {
+// parseLoaded reads which networks containerd has loaded.
+func parseLoaded(c *fact.CRI, raw []byte) error {
 	var config cniConfig
 	if err := json.Unmarshal(raw, &config); err != nil {
 		return fmt.Errorf("reading which networks it has loaded: %w", err)
@@ -76,22 +78,22 @@ func (c *CRI) parse(raw []byte) error {
 			c.NeedsLoopback = true
 			continue
 		}
-		l := Loaded{Network: event.Network{Name: clean(n.Config.Name), CNIVersion: clean(n.Config.CNIVersion)}, Digest: digest([]byte(n.Config.Source))}
+		l := fact.Loaded{Network: event.Network{Name: fact.Clean(n.Config.Name), CNIVersion: fact.Clean(n.Config.CNIVersion)}, Digest: digest([]byte(n.Config.Source))}
 		for _, p := range n.Config.Plugins {
-			l.add([]byte(p.Source))
+			addPlugin(&l, []byte(p.Source))
 		}
 		c.Loaded = append(c.Loaded, l)
 	}
 	return nil
 }
 
-// add takes over one plugin of the chain.
-func (l *Loaded) add(source []byte) {
+// addPlugin adds one plugin of the chain to a network.
+func addPlugin(l *fact.Loaded, source []byte) {
 	var p pluginConf
 	if json.Unmarshal(source, &p) != nil { // a key of another type: what could be read is there
 		p.Type = typeOf(source)
 	}
-	l.Plugins = append(l.Plugins, event.Plugin{Type: clean(p.Type), IPAM: clean(p.IPAM.Type)})
+	l.Plugins = append(l.Plugins, event.Plugin{Type: fact.Clean(p.Type), IPAM: fact.Clean(p.IPAM.Type)})
 	if p.Bridge != "" {
 		l.Bridges = append(l.Bridges, p.Bridge)
 	}
@@ -100,7 +102,7 @@ func (l *Loaded) add(source []byte) {
 		if delegate == "" {
 			delegate = "bridge"
 		}
-		l.Delegates = append(l.Delegates, clean(delegate), "host-local")
+		l.Delegates = append(l.Delegates, fact.Clean(delegate), "host-local")
 	}
 	if p.IPAM.Type != "host-local" {
 		return

@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 const (
@@ -22,8 +24,22 @@ const (
 // restartCount is kubelet's annotation.
 const restartCount = "io.kubernetes.container.restartCount"
 
-// askContainers asks for the latest attempt of every container.
-func askContainers(ctx context.Context, runtime cri.RuntimeServiceClient) ([]Container, error) {
+// candidate is a container of which it is not known yet whether it has to do with the network.
+type candidate struct {
+	fact.Container
+	mounts  []mount
+	logPath string
+	hostNet bool
+}
+
+// mount is a folder of the host's that a container sees.
+type mount struct {
+	host, container string
+	readOnly        bool
+}
+
+// askCandidates asks for the latest attempt of every container.
+func askCandidates(ctx context.Context, runtime cri.RuntimeServiceClient) ([]candidate, error) {
 	sandboxes, err := runtime.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
 	if err != nil {
 		return nil, err
@@ -37,7 +53,7 @@ func askContainers(ctx context.Context, runtime cri.RuntimeServiceClient) ([]Con
 		return nil, err
 	}
 	all := latest(answer.GetContainers())
-	found := make([]Container, len(all))
+	found := make([]candidate, len(all))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, asking)
 	for i, c := range all {
@@ -49,17 +65,17 @@ func askContainers(ctx context.Context, runtime cri.RuntimeServiceClient) ([]Con
 				return // it has gone meanwhile
 			}
 			k := containerOf(pods[c.GetPodSandboxId()], status.GetStatus())
-			k.hostNet = k.known() && onHostNetwork(ctx, runtime, c.GetPodSandboxId())
+			k.hostNet = known(k.Container) && onHostNetwork(ctx, runtime, c.GetPodSandboxId())
 			found[i] = k
 		})
 	}
 	wg.Wait()
-	return slices.DeleteFunc(found, func(c Container) bool { return c.ID == "" }), ctx.Err()
+	return slices.DeleteFunc(found, func(c candidate) bool { return c.ID == "" }), ctx.Err()
 }
 
 // known tells whether a container goes by the name of one that has to do with the network.
-func (c Container) known() bool {
-	return c.Name == "kube-proxy" || ownerOfPod(c.Pod) != "" || slices.Contains(agentNames(), c.Name)
+func known(c fact.Container) bool {
+	return c.Name == "kube-proxy" || fact.OwnerOfPod(c.Pod) != "" || slices.Contains(fact.AgentNames(), c.Name)
 }
 
 // onHostNetwork tells whether a pod has the node's network. Those that matter do, and not
@@ -83,19 +99,19 @@ func latest(all []*cri.Container) (kept []*cri.Container) {
 	return kept
 }
 
-func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) Container {
+func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) candidate {
 	restarts, err := strconv.Atoi(s.GetAnnotations()[restartCount])
 	if err != nil {
 		restarts = int(s.GetMetadata().GetAttempt())
 	}
-	k := Container{
-		Namespace: clean(pod.GetMetadata().GetNamespace()), Pod: clean(pod.GetMetadata().GetName()),
+	k := candidate{logPath: s.GetLogPath(), Container: fact.Container{
+		Namespace: fact.Clean(pod.GetMetadata().GetNamespace()), Pod: fact.Clean(pod.GetMetadata().GetName()),
 		SandboxReady: pod != nil && pod.GetState() == cri.PodSandboxState_SANDBOX_READY,
-		Name:         clean(s.GetMetadata().GetName()), ID: clean(s.GetId()),
+		Name:         fact.Clean(s.GetMetadata().GetName()), ID: fact.Clean(s.GetId()),
 		State:    strings.ToLower(strings.TrimPrefix(s.GetState().String(), "CONTAINER_")),
-		ExitCode: s.GetExitCode(), Reason: clean(s.GetReason()), Restarts: restarts,
-		Created: time.Unix(0, s.GetCreatedAt()), logPath: s.GetLogPath(),
-	}
+		ExitCode: s.GetExitCode(), Reason: fact.Clean(s.GetReason()), Restarts: restarts,
+		Created: time.Unix(0, s.GetCreatedAt()),
+	}}
 	if s.GetStartedAt() > 0 {
 		k.Started = time.Unix(0, s.GetStartedAt())
 	}
@@ -110,7 +126,7 @@ func containerOf(pod *cri.PodSandbox, s *cri.ContainerStatus) Container {
 
 // ofNetwork keeps the containers that have to do with the node's network, and reads what
 // only they are read for.
-func ofNetwork(all []Container, dirs []string) (kept []Container) {
+func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	for _, c := range all {
 		for _, m := range c.mounts {
 			if !m.readOnly && slices.ContainsFunc(dirs, func(dir string) bool { return covers(m.host, dir) }) {
@@ -118,22 +134,19 @@ func ofNetwork(all []Container, dirs []string) (kept []Container) {
 			}
 		}
 		if c.hostNet {
-			c.Proxy, c.Owner = c.Name == "kube-proxy", ownerOfPod(c.Pod)
+			c.Proxy, c.Owner = c.Name == "kube-proxy", fact.OwnerOfPod(c.Pod)
 		}
-		if !c.writes() && !c.hostNet {
+		if !c.Writes() && !c.hostNet {
 			continue
 		}
 		c.LastLine = lastLine(c.logPath)
 		if c.Name == "cilium-agent" {
 			c.Settings = mountedSettings(c.mounts)
 		}
-		kept = append(kept, c)
+		kept = append(kept, c.Container)
 	}
 	return kept
 }
-
-// writes tells whether a container has its part in writing the CNI folders.
-func (c Container) writes() bool { return len(c.Mounts) > 0 || c.Owner != "" }
 
 // covers tells whether a mounted folder is, or is just above, one of CNI's: whole disks
 // are mounted by many that have nothing to do with it.

@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"io/fs"

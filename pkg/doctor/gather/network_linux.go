@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"context"
@@ -8,10 +8,12 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // ownNetwork lists interfaces with their addresses, and routes.
-func ownNetwork(context.Context) (n Network, err error) {
+func ownNetwork(context.Context) (n fact.Network, err error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return n, fmt.Errorf("listing the interfaces: %w", err)
@@ -28,8 +30,8 @@ func ownNetwork(context.Context) (n Network, err error) {
 		}
 	}
 	for _, l := range links {
-		names[l.Attrs().Index] = clean(l.Attrs().Name)
-		n.Links = append(n.Links, Link{Name: clean(l.Attrs().Name), Type: l.Type(), Addresses: addresses[l.Attrs().Index]})
+		names[l.Attrs().Index] = fact.Clean(l.Attrs().Name)
+		n.Links = append(n.Links, fact.Link{Name: fact.Clean(l.Attrs().Name), Type: l.Type(), Addresses: addresses[l.Attrs().Index]})
 	}
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
 	if err != nil {
@@ -41,7 +43,7 @@ func ownNetwork(context.Context) (n Network, err error) {
 			continue
 		}
 		learned := r.Protocol == unix.RTPROT_DHCP || r.Protocol == unix.RTPROT_RA
-		n.Routes = append(n.Routes, Route{Prefix: p.Masked(), Link: names[r.LinkIndex], Learned: learned})
+		n.Routes = append(n.Routes, fact.Route{Prefix: p.Masked(), Link: names[r.LinkIndex], Learned: learned})
 	}
 	return n, nil
 }

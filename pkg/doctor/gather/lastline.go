@@ -1,8 +1,10 @@
-package doctor
+package gather
 
 import (
 	"io"
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // logEnd is how much of a log's end is read.
@@ -42,7 +44,7 @@ func parseLastLine(end string) string {
 			line = strings.TrimSpace(fields[3])
 		}
 		if line != "" {
-			return clean(line)
+			return fact.Clean(line)
 		}
 	}
 	return ""

@@ -1,4 +1,6 @@
-package doctor
+// Package gather finds out the facts about a node: it reads and asks, each fact in a file of its
+// own, and changes nothing.
+package gather
 
 import (
 	"context"
@@ -7,12 +9,13 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// gather finds out everything at once; what does not answer in time is an error of its own
+// Facts finds out everything at once; what does not answer in time is an error of its own
 // fact, and holds nothing else up.
-func gather(asked context.Context, o Options) *Facts {
-	f := &Facts{Options: o, Now: time.Now()}
+func Facts(asked context.Context, o fact.Options) *fact.Facts {
+	f := &fact.Facts{Options: o, Now: time.Now()}
 	ctx, cancel := context.WithTimeout(asked, o.Patience)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -24,12 +27,12 @@ func gather(asked context.Context, o Options) *Facts {
 		defer cancel()
 		bins, data := f.CRI.Value.BinDirs, dataDirs(f)
 		var behind sync.WaitGroup
-		find(ctx, &behind, &f.Processes, func(ctx context.Context) ([]Process, error) { return processes(ctx, bins) })
-		find(ctx, &behind, &f.Locks, func(context.Context) ([]Lock, error) { return heldLocks(data) })
+		find(ctx, &behind, &f.Processes, func(ctx context.Context) ([]fact.Process, error) { return processes(ctx, bins) })
+		find(ctx, &behind, &f.Locks, func(context.Context) ([]fact.Lock, error) { return heldLocks(data) })
 		behind.Wait()
 	})
-	find(ctx, &wg, &f.Kubelet, func(ctx context.Context) (Health, error) { return askKubelet(ctx, o.Kubelet), nil })
-	find(ctx, &wg, &f.Scope, func(ctx context.Context) (Scope, error) { return askScope(ctx, o.RunDir) })
+	find(ctx, &wg, &f.Kubelet, func(ctx context.Context) (fact.Health, error) { return askKubelet(ctx, o.Kubelet), nil })
+	find(ctx, &wg, &f.Scope, func(ctx context.Context) (fact.Scope, error) { return askScope(ctx, o.RunDir) })
 	find(ctx, &wg, &f.Sent, func(ctx context.Context) (none struct{}, err error) {
 		if o.Endpoint == "" || o.Send == nil {
 			return none, nil
@@ -39,7 +42,7 @@ func gather(asked context.Context, o Options) *Facts {
 	find(ctx, &wg, &f.Chains, chains)
 	find(ctx, &wg, &f.LB, loadBalancing)
 	find(ctx, &wg, &f.Network, ownNetwork)
-	find(ctx, &wg, &f.NRI, func(ctx context.Context) (NRI, error) { return nriSocket(ctx, o) })
+	find(ctx, &wg, &f.NRI, func(ctx context.Context) (fact.NRI, error) { return nriSocket(ctx, o) })
 	find(ctx, &wg, &f.Kernel, kernelFeatures)
 	find(ctx, &wg, &f.Clock, clockState)
 	wg.Wait()
@@ -56,28 +59,28 @@ const grace = 100 * time.Millisecond
 // find fills in one fact, beside the others. Who reads files cannot be told that time is up,
 // and a file of a process or below its root can keep its reader for ever: that one is left
 // behind.
-func find[T any](ctx context.Context, wg *sync.WaitGroup, fact *Fact[T], how func(context.Context) (T, error)) {
+func find[T any](ctx context.Context, wg *sync.WaitGroup, into *fact.Of[T], how func(context.Context) (T, error)) {
 	wg.Go(func() {
-		found := make(chan Fact[T], 1)
+		found := make(chan fact.Of[T], 1)
 		go func() {
 			value, err := how(ctx)
-			found <- Fact[T]{Value: value, Err: err}
+			found <- fact.Of[T]{Value: value, Err: err}
 		}()
 		select {
-		case *fact = <-found:
+		case *into = <-found:
 			return
 		case <-ctx.Done():
 		}
 		select {
-		case *fact = <-found:
+		case *into = <-found:
 		case <-time.After(grace):
-			fact.Err = fmt.Errorf("there was no answer in time: %w", ctx.Err())
+			into.Err = fmt.Errorf("there was no answer in time: %w", ctx.Err())
 		}
 	})
 }
 
 // askScope asks the running cniscope, if there is one.
-func askScope(ctx context.Context, dir string) (s Scope, err error) {
+func askScope(ctx context.Context, dir string) (s fact.Scope, err error) {
 	if dir == "" {
 		return s, control.ErrNotRunning
 	}
@@ -90,7 +93,7 @@ func askScope(ctx context.Context, dir string) (s Scope, err error) {
 }
 
 // dataDirs are the folders in which host-local has its locks.
-func dataDirs(f *Facts) (dirs []string) {
+func dataDirs(f *fact.Facts) (dirs []string) {
 	for _, l := range f.CRI.Value.Loaded {
 		dirs = append(dirs, l.DataDirs...)
 	}

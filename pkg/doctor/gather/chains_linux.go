@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"context"
@@ -7,11 +7,13 @@ import (
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // chains lists the chains of the firewall: of nf_tables by netlink (iptables-nft's are
 // there too), of legacy iptables by getsockopt.
-func chains(context.Context) ([]Chain, error) {
+func chains(context.Context) ([]fact.Chain, error) {
 	found, err := nftChains()
 	if err != nil {
 		return nil, err
@@ -20,7 +22,7 @@ func chains(context.Context) ([]Chain, error) {
 	return append(found, legacy...), err
 }
 
-func nftChains() ([]Chain, error) {
+func nftChains() ([]fact.Chain, error) {
 	conn, err := nftables.New()
 	if err != nil {
 		return nil, fmt.Errorf("nf_tables: %w", err)
@@ -32,9 +34,9 @@ func nftChains() ([]Chain, error) {
 	case err != nil:
 		return nil, fmt.Errorf("listing the chains of nf_tables: %w", err)
 	}
-	found := make([]Chain, 0, len(all))
+	found := make([]fact.Chain, 0, len(all))
 	for _, c := range all {
-		found = append(found, Chain{Backend: "nftables", Family: family(c.Table.Family), Table: clean(c.Table.Name), Name: clean(c.Name)})
+		found = append(found, fact.Chain{Backend: "nftables", Family: family(c.Table.Family), Table: fact.Clean(c.Table.Name), Name: fact.Clean(c.Name)})
 	}
 	return found, nil
 }

@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // Whoever never answers, also to being told that time is up, is left behind with an error,
@@ -18,7 +20,7 @@ func TestNothingHoldsTheFactsUp(t *testing.T) {
 		defer cancel()
 		forever := make(chan struct{})
 		var wg sync.WaitGroup
-		var quick, polite, deaf Fact[int]
+		var quick, polite, deaf fact.Of[int]
 		find(ctx, &wg, &quick, func(context.Context) (int, error) { return 7, nil })
 		find(ctx, &wg, &polite, func(ctx context.Context) (int, error) {
 			<-ctx.Done()

@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"context"
@@ -6,16 +6,18 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // clockState reads the kernel's clock without setting anything (modes 0).
-func clockState(context.Context) (Clock, error) {
+func clockState(context.Context) (fact.Clock, error) {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)
 	if err != nil {
-		return Clock{}, fmt.Errorf("adjtimex: %w", err)
+		return fact.Clock{}, fmt.Errorf("adjtimex: %w", err)
 	}
-	return Clock{
+	return fact.Clock{
 		Synchronised: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0,
 		MaxError:     time.Duration(t.Maxerror) * time.Microsecond,
 	}, nil

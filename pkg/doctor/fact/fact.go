@@ -1,6 +1,10 @@
-package doctor
+// Package fact is what is known about a node before it is judged: values that pkg/doctor/gather
+// fills in and the checks of pkg/doctor read, what tells one CNI from another, and how text
+// from elsewhere is made safe. It does no I/O.
+package fact
 
 import (
+	"context"
 	"net/netip"
 	"time"
 
@@ -8,8 +12,30 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Fact is something that was found out, or why it was not.
-type Fact[T any] struct {
+// Options say what is looked at.
+type Options struct {
+	// Node is the node's name, for the report.
+	Node string
+	// Address is containerd's socket, NRISocket its socket for NRI plugins; the latter is
+	// empty where cniscope is not to use NRI.
+	Address, NRISocket string
+	// ConfDir is the CNI folder that is looked at where containerd cannot be asked.
+	ConfDir string
+	// RunDir is where a running cniscope listens.
+	RunDir string
+	// Kubelet is host and port of kubelet's healthz. Default: DefaultKubelet.
+	Kubelet string
+	// Hung is from when on a call that is under way is spoken of.
+	Hung time.Duration
+	// Endpoint names where spans go; empty where nowhere. Send sends one test span there.
+	Endpoint string
+	Send     func(context.Context) error
+	// Patience is how long whatever is asked may take to answer. Default: DefaultPatience.
+	Patience time.Duration
+}
+
+// Of is a fact: what was found out, or why it was not.
+type Of[T any] struct {
 	Value T
 	Err   error
 }
@@ -19,25 +45,25 @@ type Facts struct {
 	Options Options
 	Now     time.Time
 
-	Runtime    Fact[Runtime]
-	CRI        Fact[CRI]
-	Containers Fact[[]Container]
-	Folder     Fact[Folder]
+	Runtime    Of[Runtime]
+	CRI        Of[CRI]
+	Containers Of[[]Container]
+	Folder     Of[Folder]
 	// Binaries are the programs that the networks need.
-	Binaries  Fact[[]Binary]
-	Processes Fact[[]Process]
-	Kubelet   Fact[Health]
-	Chains    Fact[[]Chain]
-	LB        Fact[LB]
-	Network   Fact[Network]
-	Locks     Fact[[]Lock]
+	Binaries  Of[[]Binary]
+	Processes Of[[]Process]
+	Kubelet   Of[Health]
+	Chains    Of[[]Chain]
+	LB        Of[LB]
+	Network   Of[Network]
+	Locks     Of[[]Lock]
 	// Scope is the running cniscope; control.ErrNotRunning where there is none.
-	Scope  Fact[Scope]
-	NRI    Fact[NRI]
-	Kernel Fact[Kernel]
+	Scope  Of[Scope]
+	NRI    Of[NRI]
+	Kernel Of[Kernel]
 	// Sent is that a test span was taken.
-	Sent  Fact[struct{}]
-	Clock Fact[Clock]
+	Sent  Of[struct{}]
+	Clock Of[Clock]
 }
 
 // Runtime is containerd as its introspection tells.
@@ -78,6 +104,26 @@ type Loaded struct {
 	Bridges []string
 	// DataDirs are where its host-local keeps its lock, besides the usual place.
 	DataDirs []string
+}
+
+// Winners returns the networks that the runtime would load now.
+func Winners(f *Facts) []event.Network {
+	n := f.Folder.Value.Networks
+	if f.CRI.Err != nil {
+		return n[:min(1, len(n))]
+	}
+	if most := f.CRI.Value.MaxConf; most > 0 {
+		n = n[:min(most, len(n))]
+	}
+	return n
+}
+
+// Networks returns the networks alone.
+func Networks(loaded []Loaded) (all []event.Network) {
+	for _, l := range loaded {
+		all = append(all, l.Network)
+	}
+	return all
 }
 
 // Folder is the CNI configuration folder as it is on disk.
@@ -122,16 +168,10 @@ type Container struct {
 	SandboxReady bool
 	// Settings are what its arguments and its mounted configuration say of Cilium.
 	Settings []Setting
-
-	mounts  []mount
-	logPath string
-	hostNet bool
 }
 
-type mount struct {
-	host, container string
-	readOnly        bool
-}
+// Writes tells whether a container has its part in writing the CNI folders.
+func (c Container) Writes() bool { return len(c.Mounts) > 0 || c.Owner != "" }
 
 // Setting is an option that was read, and where.
 type Setting struct{ Key, Value, From string }

@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"context"
@@ -7,14 +7,16 @@ import (
 
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // lockdownFile says how much root may do; it is there where securityfs is.
 const lockdownFile = "/sys/kernel/security/lockdown"
 
 // wanted are the tracepoints of the probe, as they are known to BTF: btf_trace_NAME.
-func wanted() []Feature {
-	return []Feature{
+func wanted() []fact.Feature {
+	return []fact.Feature{
 		{Name: "sched_process_exec", For: "plugins are not seen", Needed: true},
 		{Name: "sched_process_fork", For: "plugins are not followed", Needed: true},
 		{Name: "sched_process_exit", For: "the end of plugins is not seen", Needed: true},
@@ -26,15 +28,15 @@ func wanted() []Feature {
 }
 
 // kernelFeatures reads what the kernel tells of itself. It loads nothing.
-func kernelFeatures(context.Context) (Kernel, error) {
-	k := Kernel{Lockdown: lockdown(), Lacking: lacking(unix.CAP_BPF, unix.CAP_PERFMON)}
+func kernelFeatures(context.Context) (fact.Kernel, error) {
+	k := fact.Kernel{Lockdown: lockdown(), Lacking: lacking(unix.CAP_BPF, unix.CAP_PERFMON)}
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
-		k.Release = clean(unix.ByteSliceToString(name.Release[:]))
+		k.Release = fact.Clean(unix.ByteSliceToString(name.Release[:]))
 	}
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
-		k.BTF = clean(err.Error())
+		k.BTF = fact.Clean(err.Error())
 		return k, nil
 	}
 	for _, f := range wanted() {
@@ -43,7 +45,7 @@ func kernelFeatures(context.Context) (Kernel, error) {
 		f.Name = "the tracepoint " + f.Name
 		k.Features = append(k.Features, f)
 	}
-	k.Features = append(k.Features, Feature{
+	k.Features = append(k.Features, fact.Feature{
 		Name: "BPF ring buffers", For: "nothing is seen (Linux 5.8)", Needed: true, There: ringBuffer(spec),
 	})
 	return k, nil
@@ -70,5 +72,5 @@ func lockdown() string {
 	}
 	_, rest, _ := strings.Cut(string(text), "[")
 	mode, _, _ := strings.Cut(rest, "]")
-	return clean(mode)
+	return fact.Clean(mode)
 }

@@ -1,6 +1,7 @@
-package doctor
+package gather
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,36 +10,55 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"google.golang.org/grpc"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // errSilent is why what containerd knows is not known.
 var errSilent = errors.New("containerd does not answer: see containerd")
 
 // askContainerd fills in what containerd knows, and what follows from that.
-func askContainerd(ctx context.Context, f *Facts) {
+func askContainerd(ctx context.Context, f *fact.Facts) {
 	withContainerd(f, func(client *containerd.Client, runtime cri.RuntimeServiceClient) {
 		var wg sync.WaitGroup
-		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (Runtime, error) { return askRuntime(ctx, client) })
-		find(ctx, &wg, &f.Containers, func(ctx context.Context) ([]Container, error) { return askContainers(ctx, runtime) })
+		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (fact.Runtime, error) { return askRuntime(ctx, client) })
+		var candidates fact.Of[[]candidate]
+		find(ctx, &wg, &candidates, func(ctx context.Context) ([]candidate, error) { return askCandidates(ctx, runtime) })
 		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
-		f.lookIntoFolder()
+		lookIntoFolder(f)
 		wg.Wait()
-		f.Containers.Value = ofNetwork(f.Containers.Value, f.cniDirs())
+		f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates.Value, cniDirs(f)), Err: candidates.Err}
 	})
+}
+
+// Readiness gathers what the runtime's network is ready by: what CRI says, the CNI folder and,
+// where nobody has written into it, the containers that should have.
+func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
+	f := &fact.Facts{Options: o, Now: time.Now()}
+	withContainerd(f, func(_ *containerd.Client, runtime cri.RuntimeServiceClient) {
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
+		lookIntoFolder(f)
+		if f.CRI.Err == nil && !f.CRI.Value.Network && len(f.Folder.Value.Networks) == 0 {
+			candidates, err := askCandidates(ctx, runtime)
+			f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates, cniDirs(f)), Err: err}
+		}
+	})
+	return f
 }
 
 // withContainerd connects to containerd, or says in every fact that would come from it why
 // not.
-func withContainerd(f *Facts, ask func(*containerd.Client, cri.RuntimeServiceClient)) {
+func withContainerd(f *fact.Facts, ask func(*containerd.Client, cri.RuntimeServiceClient)) {
 	client, err := dial(f.Options)
 	if err != nil {
 		f.Runtime.Err = err
-		if !unasked(err) {
+		if !fact.Unasked(err) {
 			err = errSilent // it is said once what is wrong
 		}
 		f.CRI.Err, f.Containers.Err, f.Binaries.Err = err, err, err
@@ -55,19 +75,19 @@ func withContainerd(f *Facts, ask func(*containerd.Client, cri.RuntimeServiceCli
 }
 
 // lookIntoFolder reads what containerd reads.
-func (f *Facts) lookIntoFolder() {
+func lookIntoFolder(f *fact.Facts) {
 	dir, most := f.Options.ConfDir, 1
 	if f.CRI.Err == nil {
 		dir, most = f.CRI.Value.ConfDir, f.CRI.Value.MaxConf
 	}
 	f.Folder.Value, f.Folder.Err = readFolder(dir, most)
-	if f.Binaries.Err = first(f.CRI.Err, f.Folder.Err); f.Binaries.Err == nil {
+	if f.Binaries.Err = cmp.Or(f.CRI.Err, f.Folder.Err); f.Binaries.Err == nil {
 		f.Binaries.Value = lookUp(programs(f), f.CRI.Value.BinDirs)
 	}
 }
 
 // cniDirs are the folders on the host whose writers are of interest.
-func (f *Facts) cniDirs() []string {
+func cniDirs(f *fact.Facts) []string {
 	dirs := []string{f.Options.ConfDir}
 	if f.CRI.Err == nil {
 		dirs = append([]string{f.CRI.Value.ConfDir}, f.CRI.Value.BinDirs...)
@@ -77,7 +97,7 @@ func (f *Facts) cniDirs() []string {
 
 // dial connects to containerd. Its client waits for a socket that is not there instead of
 // saying so.
-func dial(o Options) (*containerd.Client, error) {
+func dial(o fact.Options) (*containerd.Client, error) {
 	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -87,37 +107,37 @@ func dial(o Options) (*containerd.Client, error) {
 	return containerd.New(o.Address, containerd.WithTimeout(o.Patience))
 }
 
-func askRuntime(ctx context.Context, client *containerd.Client) (r Runtime, err error) {
+func askRuntime(ctx context.Context, client *containerd.Client) (r fact.Runtime, err error) {
 	v, err := client.Version(ctx)
 	if err != nil {
 		return r, fmt.Errorf("asking its version: %w", err)
 	}
-	r.Version = clean(v.Version)
+	r.Version = fact.Clean(v.Version)
 	answer, err := client.IntrospectionService().Plugins(namespaces.WithNamespace(ctx, "k8s.io"))
 	if err != nil {
 		return r, fmt.Errorf("asking for its plugins: %w", err)
 	}
 	for _, p := range answer.GetPlugins() {
-		r.Plugins = append(r.Plugins, RuntimePlugin{Type: clean(p.GetType()), ID: clean(p.GetID()), Err: clean(p.GetInitErr().GetMessage())})
+		r.Plugins = append(r.Plugins, fact.RuntimePlugin{Type: fact.Clean(p.GetType()), ID: fact.Clean(p.GetID()), Err: fact.Clean(p.GetInitErr().GetMessage())})
 	}
 	return r, nil
 }
 
 // askKubelet asks kubelet how it is.
-func askKubelet(ctx context.Context, address string) Health {
-	h := Health{Address: clean(address)}
+func askKubelet(ctx context.Context, address string) fact.Health {
+	h := fact.Health{Address: fact.Clean(address)}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
 	if err != nil {
-		h.Err = clean(err.Error())
+		h.Err = fact.Clean(err.Error())
 		return h
 	}
 	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	if err != nil {
-		h.Err = clean(err.Error())
+		h.Err = fact.Clean(err.Error())
 		return h
 	}
 	defer answer.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // what has come is what it says
-	h.Status, h.Body = answer.StatusCode, clean(string(body))
+	h.Status, h.Body = answer.StatusCode, fact.Clean(string(body))
 	return h
 }

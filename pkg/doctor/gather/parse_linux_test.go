@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"encoding/binary"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -51,12 +52,12 @@ func TestLastLine(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	got := flags([]string{"cilium-agent", "--kube-proxy-replacement", "strict", "--enable-node-port", "--bpf-lb-sock=false", "--other=true"}, ciliumSettings()...)
-	want := []Setting{{"kube-proxy-replacement", "strict", "command line"}, {"enable-node-port", "true", "command line"}, {"bpf-lb-sock", "false", "command line"}}
+	got := flags([]string{"cilium-agent", "--kube-proxy-replacement", "strict", "--enable-node-port", "--bpf-lb-sock=false", "--other=true"}, fact.CiliumSettings()...)
+	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "strict", From: "command line"}, {Key: "enable-node-port", Value: "true", From: "command line"}, {Key: "bpf-lb-sock", Value: "false", From: "command line"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if !got[0].replaces() || !got[1].replaces() || got[2].replaces() || (Setting{Value: "partial"}).replaces() {
+	if !got[0].Replaces() || !got[1].Replaces() || got[2].Replaces() || (fact.Setting{Value: "partial"}).Replaces() {
 		t.Error("what switches it on was not told right")
 	}
 }
@@ -77,12 +78,12 @@ func TestSettingsOfAContainer(t *testing.T) {
 	must(os.Symlink("..v1", filepath.Join(dir, "..data")))
 	must(os.Symlink("..data/kube-proxy-replacement", filepath.Join(dir, "kube-proxy-replacement")))
 	must(os.Symlink(outside, filepath.Join(dir, "enable-node-port")))
-	want := []Setting{{"kube-proxy-replacement", "true", "its ConfigMap, /tmp/cilium/config-map/kube-proxy-replacement"}}
+	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "true", From: "its ConfigMap, /tmp/cilium/config-map/kube-proxy-replacement"}}
 	if got := settingsIn(root, "/tmp/cilium/config-map"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	got := mountedSettings([]mount{{host: filepath.Join(root, "tmp"), container: "/tmp"}, {host: root, container: "/tm"}})
-	if len(got) != 1 || !got[0].replaces() {
+	if len(got) != 1 || !got[0].Replaces() {
 		t.Errorf("%+v", got)
 	}
 }
@@ -117,8 +118,8 @@ func FuzzNetworksAsLoaded(f *testing.F) {
 	{"Config":{"Name":"cbr0","CNIVersion":"1.0.0","Source":"x","Plugins":[
 		{"Source":"{\"type\":\"flannel\",\"password\":\"canary\"}"},
 		{"Source":"{\"type\":\"bridge\",\"bridge\":\"cni0\",\"ipam\":{\"type\":\"host-local\",\"dataDir\":\"/d\",\"ranges\":[[{\"subnet\":\"10.1.0.0/24\"}]]}}"}]}}]}`
-	var c CRI
-	if err := c.parse([]byte(loaded)); err != nil {
+	var c fact.CRI
+	if err := parseLoaded(&c, []byte(loaded)); err != nil {
 		f.Fatal(err)
 	}
 	l := c.Loaded[0]
@@ -127,5 +128,5 @@ func FuzzNetworksAsLoaded(f *testing.F) {
 		f.Fatalf("%+v", c)
 	}
 	f.Add(loaded)
-	f.Fuzz(func(_ *testing.T, s string) { _ = new(CRI).parse([]byte(s)) })
+	f.Fuzz(func(_ *testing.T, s string) { _ = parseLoaded(new(fact.CRI), []byte(s)) })
 }

@@ -1,10 +1,7 @@
-package doctor
+package gather
 
 import (
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,16 +32,12 @@ func capability(c int) string {
 	return fmt.Sprint("capability ", c)
 }
 
-// effective is the set of our capabilities; none where it cannot be read.
-func effective() (set uint64) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
+// effective is the set of our capabilities; none where the kernel does not say.
+func effective() uint64 {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var halves [2]unix.CapUserData
+	if unix.Capget(&header, &halves[0]) != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(status)) {
-		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			set, _ = strconv.ParseUint(strings.TrimSpace(hex), 16, 64) // none, where it is no number
-		}
-	}
-	return set
+	return uint64(halves[1].Effective)<<32 | uint64(halves[0].Effective)
 }

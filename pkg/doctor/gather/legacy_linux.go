@@ -1,4 +1,4 @@
-package doctor
+package gather
 
 import (
 	"encoding/binary"
@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
 // Of include/uapi/linux/netfilter_ipv4/ip_tables.h and netfilter_ipv6/ip6_tables.h, and
@@ -42,7 +44,7 @@ func ipVersions() []ipVersion {
 
 // legacyChains reads the tables that are there. Asking for one that is not would have the
 // kernel make it.
-func legacyChains() (found []Chain, err error) {
+func legacyChains() (found []fact.Chain, err error) {
 	for _, v := range ipVersions() {
 		names, err := os.ReadFile(v.names)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +59,7 @@ func legacyChains() (found []Chain, err error) {
 				return found, fmt.Errorf("legacy iptables, table %s: %w", table, err)
 			}
 			for _, name := range chains {
-				found = append(found, Chain{Backend: "iptables-legacy", Family: v.family, Table: clean(table), Name: clean(name)})
+				found = append(found, fact.Chain{Backend: "iptables-legacy", Family: v.family, Table: fact.Clean(table), Name: fact.Clean(name)})
 			}
 		}
 	}

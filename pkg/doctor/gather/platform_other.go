@@ -1,0 +1,30 @@
+//go:build !linux
+
+package gather
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
+
+var errPlatform = errors.New("this cannot be told on this platform")
+
+func reach(string, time.Duration) error                         { return nil }
+func runnable(fs.FileInfo) bool                                 { return true }
+func chains(context.Context) ([]fact.Chain, error)              { return nil, errPlatform }
+func loadBalancing(context.Context) (fact.LB, error)            { return fact.LB{}, errPlatform }
+func ownNetwork(context.Context) (fact.Network, error)          { return fact.Network{}, errPlatform }
+func nriSocket(context.Context, fact.Options) (fact.NRI, error) { return fact.NRI{}, errPlatform }
+func kernelFeatures(context.Context) (fact.Kernel, error) { return fact.Kernel{}, errPlatform }
+
+func clockState(context.Context) (fact.Clock, error)              { return fact.Clock{}, errPlatform }
+func processes(context.Context, []string) ([]fact.Process, error) { return nil, errPlatform }
+func heldLocks([]string) ([]fact.Lock, error)                     { return nil, errPlatform }
+func mountedSettings([]mount) []fact.Setting                      { return nil }
+
+func openLog(path string) (*os.File, error) { return os.Open(path) }

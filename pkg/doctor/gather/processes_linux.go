@@ -1,0 +1,152 @@
+package gather
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+// processes finds those that have to do with the node's network: agents, kube-proxy,
+// kubelet, and plugins that run now, by the folders they lie in.
+func processes(ctx context.Context, binDirs []string) (found []fact.Process, err error) {
+	names := append(fact.AgentNames(), "kube-proxy", "kubelet", "kube-controller-manager", "k3s", "kubelite")
+	pids, err := procfs.All()
+	if err != nil {
+		return nil, fmt.Errorf("listing the processes: %w", err)
+	}
+	own, err := procfs.OwnNamespace("net")
+	if err != nil {
+		return nil, err
+	}
+	hidden := blind()
+	memory := procfs.NewMemory()
+	for _, pid := range pids {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("looking at the processes, of which there are %d: %w", len(pids), ctx.Err())
+		}
+		p, ok := recognise(pid, memory, names, binDirs)
+		if !ok {
+			continue
+		}
+		ns, err := procfs.Namespace(pid, "net")
+		if errors.Is(err, fs.ErrPermission) {
+			hidden = fmt.Errorf("process %d (%s): which network it is in: %w", pid, p.Name, err)
+		}
+		p.HostNet = err == nil && ns == own
+		readDetails(&p, memory)
+		found = append(found, p)
+	}
+	return found, hidden
+}
+
+// blind says why other users' processes are not seen as they are; nil if they are.
+func blind() error {
+	if names := lacking(unix.CAP_SYS_PTRACE); len(names) > 0 {
+		return fmt.Errorf("which programs run: that needs %s: %w", names[0], fs.ErrPermission)
+	}
+	return nil
+}
+
+// recognise tells a process by its program or, where that cannot be seen, by its name.
+func recognise(pid int, memory *procfs.Memory, names, binDirs []string) (fact.Process, bool) {
+	p := fact.Process{PID: pid}
+	if file, err := procfs.Executable(pid); err == nil {
+		p.File, p.Name = fact.Clean(file), fact.Clean(filepath.Base(file))
+		p.Plugin = isPlugin(pid, memory, filepath.Dir(file), binDirs)
+		if p.Plugin || slices.Contains(names, p.Name) {
+			return p, true
+		}
+	}
+	stat, err := procfs.StatOf(pid)
+	if err != nil {
+		return p, false
+	}
+	for _, name := range names {
+		if name[:min(15, len(name))] == stat.Name { // the kernel keeps 15 bytes
+			p.Name = name
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// isPlugin reports whether a program lies in a CNI bin folder. Where containerd does not say
+// which these are, because a call that hangs holds it up, the process's own CNI_PATH does.
+func isPlugin(pid int, memory *procfs.Memory, dir string, binDirs []string) bool {
+	if len(binDirs) == 0 {
+		environment, _ := memory.Environment(pid)
+		binDirs = strings.Split(variable(environment, "CNI_PATH"), ":")
+	}
+	return slices.Contains(binDirs, dir)
+}
+
+// readDetails reads what the checks ask of this kind of process.
+func readDetails(p *fact.Process, memory *procfs.Memory) {
+	var err error
+	if p.Start, err = procfs.Started(p.PID); err != nil {
+		p.Start = time.Now()
+	}
+	environment, _ := memory.Environment(p.PID) // what cannot be read says nothing
+	if p.Plugin {
+		p.Command = variable(environment, "CNI_COMMAND")
+		return
+	}
+	arguments, _ := memory.Arguments(p.PID)
+	switch p.Name {
+	case "kube-proxy", "kube-controller-manager":
+		p.Settings = flags(arguments, "cluster-cidr")
+	case "cilium-agent":
+		p.Settings = flags(arguments, fact.CiliumSettings()...)
+		for _, key := range fact.CiliumSettings() {
+			if v := variable(environment, "CILIUM_"+strings.ToUpper(strings.ReplaceAll(key, "-", "_"))); v != "" {
+				p.Settings = append(p.Settings, fact.Setting{Key: key, Value: v, From: "its environment"})
+			}
+		}
+		dir := "/tmp/cilium/config-map" // where its pod puts it
+		if named := flags(arguments, "config-dir"); len(named) > 0 {
+			dir = named[0].Value
+		}
+		p.Settings = append(p.Settings, settingsIn(fmt.Sprintf("/proc/%d/root", p.PID), dir)...)
+	}
+}
+
+// variable is the value of one variable of an environment; empty where it is not set.
+func variable(environment []string, name string) string {
+	for _, kv := range environment {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return fact.Clean(v)
+		}
+	}
+	return ""
+}
+
+// flags reads --key=value and --key value.
+func flags(arguments []string, keys ...string) (found []fact.Setting) {
+	for i, a := range arguments {
+		if !strings.HasPrefix(a, "--") {
+			continue
+		}
+		key, value, ok := strings.Cut(strings.TrimPrefix(a, "--"), "=")
+		if !slices.Contains(keys, key) {
+			continue
+		}
+		switch {
+		case !ok && i+1 < len(arguments) && !strings.HasPrefix(arguments[i+1], "-"):
+			value = arguments[i+1]
+		case !ok:
+			value = "true"
+		}
+		found = append(found, fact.Setting{Key: key, Value: fact.Clean(value), From: "command line"})
+	}
+	return found
+}
