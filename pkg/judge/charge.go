@@ -1,149 +1,68 @@
 package judge
 
-import (
-	"slices"
+import "slices"
 
-	"github.com/cniscope/cniscope/pkg/timeline"
-)
-
-// span is an image as the accounting sees it: clipped to what its run could wait for.
-type span struct {
-	image *timeline.Image
-	depth int
-	outer string // the outermost command around it; empty if there is none
-	// top is the place of the outermost command that it is part of, itself included; of what
-	// a server ran, of the one that the server itself ran. -1 if it is no command.
-	top int
-	// agent is the connection of which the image is the server's work, or nil; served the one
-	// for which it was run by a server; plugin is who called it.
-	agent, served *timeline.Connection
-	plugin        string
-	leaves        bool // the innermost run around it ended by itself: it waited for nothing that outlived it
-	start, end    int64
-	own           int64 // time in which it was the innermost
-}
-
-// flatten lists the images of a call, parents before children.
-func flatten(call *timeline.Call) []span {
-	n := 0
-	for _, run := range call.Runs {
-		run.Walk(func(*timeline.Image) { n++ })
-	}
-	spans := make([]span, 0, n)
-	for _, run := range call.Runs {
-		spans = flattenImage(spans, run, span{start: call.Start, end: call.End, depth: -1, top: -1})
-	}
-	return spans
-}
-
-// flattenImage lists an image and what is below it. A child is clipped to its parent's
-// extent: nothing waited for what went on after that. What goes on after a run has ended by
-// itself was not waited for at all.
-func flattenImage(spans []span, im *timeline.Image, parent span) []span {
-	s := span{
-		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
-		plugin: parent.plugin, leaves: parent.leaves,
-		start: max(im.Start, parent.start), end: min(im.End, parent.end),
-	}
-	s.end = max(s.start, s.end)
-	inAgent := parent.served != nil
-	switch {
-	case im.Run != nil:
-		s.top, s.served, s.plugin = -1, nil, im.Run.Plugin
-		s.leaves = im.Ended && im.Signal == "" && !im.Outlived
-	case s.top < 0 && s.agent == nil:
-		s.top = len(spans)
-	}
-	spans = append(spans, s)
-	switch {
-	case im.Run != nil:
-		s.outer = ""
-	case inAgent:
-		s.outer += " > " + im.Name
-	case s.outer == "":
-		s.outer = im.Name
-	}
-	if s.agent != nil {
-		s.served, s.agent = s.agent, nil
-	}
-	for _, child := range im.Children {
-		if child.Outlived && s.leaves {
-			continue
-		}
-		spans = flattenImage(spans, child, s)
-	}
-	// What a server did for others, or for nobody knows whom, is not what this call waited
-	// for.
-	for _, c := range timeline.Each[*timeline.Connection](im.Facts) {
-		if c.Work != nil {
-			below := s
-			below.agent, below.top = c, -1
-			spans = flattenImage(spans, c.Work.Own, below)
-		}
-	}
-	return spans
-}
-
-// charge gives every instant between from and to to the deepest span there, of several the
-// one that began last, and of what that one waited for to the highest in rank, of several
-// again to the one that began last. It returns what is left over.
-func charge(spans []span, waits []wait, from, to int64) (nobody int64) {
-	running := newLevels(len(spans))
-	waiting := make([]levels, len(spans))
-	over := make([]bool, len(waits))
-	now := from
+// charge gives each instant from start to end to the deepest span that runs then, and among
+// equals to the one that began last; and of what that one waits for to the highest in rank,
+// and among equals again to the one that began last. It adds to the own of spans and waits,
+// and returns the time in which no span ran.
+func charge(spans []span, waits []wait, start, end int64) (nobody int64) {
+	running := newStack(len(spans))
+	waiting := make([]stack, len(spans))
+	over := make([]bool, len(waits)) // shared by all of waiting
+	now := start
 	for _, e := range edges(spans, waits) {
-		inner := running.innermost()
-		switch {
+		took := e.at - now
+		now = e.at
+		switch inner := running.top(); {
 		case inner < 0:
-			nobody += e.at - now
-		case len(waiting[inner].at) == 0:
-			spans[inner].own += e.at - now
+			nobody += took
+		case waiting[inner].levels == nil:
+			spans[inner].own += took
 		default:
-			if w := waiting[inner].innermost(); w >= 0 {
-				waits[w].own += e.at - now
+			if w := waiting[inner].top(); w >= 0 {
+				waits[w].own += took
 			} else {
-				spans[inner].own += e.at - now
+				spans[inner].own += took
 			}
 		}
-		now = e.at
-		i, ends := e.of/2, e.of%2 == 1
-		w := i - len(spans)
-		switch {
-		case ends && w < 0:
+		switch i, w := e.place, e.place-len(spans); {
+		case w < 0 && e.ends:
 			running.over[i] = true
-		case ends:
-			over[w] = true
 		case w < 0:
-			running.begin(i, spans[i].depth)
+			running.push(i, spans[i].depth)
+		case e.ends:
+			over[w] = true
 		default:
 			of := &waiting[waits[w].span]
-			if of.over == nil {
-				*of = levels{over: over, deepest: -1, at: make([][]int, ranks)}
+			if of.levels == nil {
+				*of = stack{over: over, highest: -1, levels: make([][]int, ranks)}
 			}
-			of.begin(w, waits[w].rank)
+			of.push(w, int(waits[w].rank))
 		}
 	}
-	return nobody + to - now
+	return nobody + end - now
 }
 
-// edge is when a span or a wait begins or ends.
+// edge is the beginning or the end of a span, or of a wait.
 type edge struct {
-	at int64
-	of int // 2 × its place, waits behind all spans; 1 more for its end
+	at    int64
+	place int // of a span its index, of a wait its index behind all spans
+	ends  bool
 }
 
-// edges lists them in order of their time.
+// edges lists them by time; of the same time in the order of spans, then of waits, each with
+// its beginning first.
 func edges(spans []span, waits []wait) []edge {
 	all := make([]edge, 0, 2*len(spans)+2*len(waits))
 	for i, s := range spans {
 		if s.end > s.start {
-			all = append(all, edge{s.start, 2 * i}, edge{s.end, 2*i + 1})
+			all = append(all, edge{s.start, i, false}, edge{s.end, i, true})
 		}
 	}
 	for i := range waits {
-		w, place := &waits[i], i+len(spans)
-		all = append(all, edge{w.start, 2 * place}, edge{w.end, 2*place + 1})
+		w, place := &waits[i], len(spans)+i
+		all = append(all, edge{w.start, place, false}, edge{w.end, place, true})
 	}
 	slices.SortFunc(all, func(a, b edge) int {
 		switch {
@@ -151,41 +70,44 @@ func edges(spans []span, waits []wait) []edge {
 			return -1
 		case a.at > b.at:
 			return 1
+		case a.place != b.place:
+			return a.place - b.place
+		case a.ends:
+			return 1
 		}
-		return a.of - b.of
+		return -1
 	})
 	return all
 }
 
-// levels are the running spans by their depth (or waits by their rank), each level in order
-// of their start. What
-// is over is dropped when it comes to the top, so that all of it takes no more steps
-// than there are spans.
-type levels struct {
-	at      [][]int
-	deepest int    // below it all are empty
-	over    []bool // by place
+// stack holds the indexes of what is under way, by level: spans by depth, or waits by rank.
+// What is over is dropped only when it comes to the top, so that a whole call takes no more
+// steps than it has spans and waits.
+type stack struct {
+	levels  [][]int // each in order of beginning
+	highest int     // above it all levels are empty
+	over    []bool  // by index
 }
 
-func newLevels(n int) *levels { return &levels{deepest: -1, over: make([]bool, n)} }
+func newStack(n int) *stack { return &stack{highest: -1, over: make([]bool, n)} }
 
-func (l *levels) begin(span, depth int) {
-	for len(l.at) <= depth {
-		l.at = append(l.at, nil)
+func (s *stack) push(index, level int) {
+	for len(s.levels) <= level {
+		s.levels = append(s.levels, nil)
 	}
-	l.at[depth] = append(l.at[depth], span)
-	l.deepest = max(l.deepest, depth)
+	s.levels[level] = append(s.levels[level], index)
+	s.highest = max(s.highest, level)
 }
 
-// innermost is the span that began last of those that are deepest; -1 if none runs.
-func (l *levels) innermost() int {
-	for ; l.deepest >= 0; l.deepest-- {
-		for level := l.at[l.deepest]; len(level) > 0; level = l.at[l.deepest] {
+// top returns what began last on the highest level; -1 if nothing is under way.
+func (s *stack) top() int {
+	for ; s.highest >= 0; s.highest-- {
+		for level := s.levels[s.highest]; len(level) > 0; level = s.levels[s.highest] {
 			last := level[len(level)-1]
-			if !l.over[last] {
+			if !s.over[last] {
 				return last
 			}
-			l.at[l.deepest] = level[:len(level)-1]
+			s.levels[s.highest] = level[:len(level)-1]
 		}
 	}
 	return -1

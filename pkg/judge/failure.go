@@ -9,8 +9,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// Fails tells whether a run fails its call. Whoever called it for an ADD reads what it
-// wrote: what is no JSON is as good as nothing.
+// Fails reports whether a run fails its call: because it exited with an error, or because its
+// ADD wrote no JSON, which its caller reads.
 func Fails(run *timeline.Image) bool {
 	if run.Failed() {
 		return true
@@ -19,7 +19,7 @@ func Fails(run *timeline.Image) bool {
 	return r != nil && r.Invalid != "" && run.Run.Command == "ADD"
 }
 
-// Describe says how an image ended badly, and what it said itself about that.
+// Describe says how an image failed, and what it wrote about that itself.
 func Describe(im *timeline.Image) string {
 	name := im.Name
 	if im.Run != nil {
@@ -48,10 +48,41 @@ func Describe(im *timeline.Image) string {
 	return said
 }
 
-// result is what a run wrote; nil if that was not seen, or if it is no run.
+// result is what a run wrote (the CNI result or error); nil if that was not seen, or if the
+// image is no run.
 func result(im *timeline.Image) *event.Result {
 	if im.Run == nil {
 		return nil
 	}
 	return im.Run.Result
+}
+
+// blame follows a failure down to the delegate that it came from: the last one, if that failed
+// too.
+func blame(run *timeline.Image) *timeline.Image {
+	var last *timeline.Image
+	for _, child := range run.Children {
+		child.Walk(func(im *timeline.Image) {
+			// A plugin that fails undoes its ADD by a DEL of its delegate.
+			if im.Run != nil && im.Run.Command == run.Run.Command {
+				last = im
+			}
+		})
+	}
+	if last != nil && Fails(last) {
+		return last
+	}
+	return run
+}
+
+// lastCommand returns the command that a run started last; nil if it started none, or exec'd it
+// in its own process. If that command failed, it is most likely why the run failed.
+func lastCommand(run *timeline.Image) *timeline.Image {
+	if len(run.Children) == 0 {
+		return nil
+	}
+	if last := run.Children[len(run.Children)-1]; last.Run == nil && last.Process != run.Process {
+		return last
+	}
+	return nil
 }

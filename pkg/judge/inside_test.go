@@ -244,10 +244,9 @@ func TestThePartsSumExactlyWithWaits(t *testing.T) {
 		if sum != c.Took {
 			t.Fatalf("parts sum to %s of %s", sum, c.Took)
 		}
-		parts, ledger := account(op.Calls[0])
-		m := &matter{call: op.Calls[0], Call: &Call{Took: c.Took, Parts: parts}, ledger: ledger}
+		e := divide(op.Calls[0], &Call{Took: c.Took})
 		for i, rule := range rules() {
-			if f := rule(m); f != nil && (f.time < 0 || f.time > c.Took || f.Cause == "" || f.Says == "" && f.time > 0) {
+			if f := rule(e); f != nil && (f.time < 0 || f.time > c.Took || f.Cause == "" || f.Says == "" && f.time > 0) {
 				t.Fatalf("rule %d explains %s of %s by %s: %s", i, f.time, c.Took, f.Cause, f.Says)
 			}
 		}

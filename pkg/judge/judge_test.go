@@ -47,8 +47,8 @@ func add(runs ...*timeline.Image) *timeline.Operation {
 }
 
 var options = Options{
-	Command: 250 * time.Millisecond, Call: 2 * time.Second, Ratio: 0,
-	Keep: []Reason{Slow, Failed, Partial},
+	Thresholds{Command: 250 * time.Millisecond, Call: 2 * time.Second},
+	Sampling{Ratio: 0, Keep: []Reason{Slow, Failed, Partial}},
 }
 
 func TestWhereTheTimeWent(t *testing.T) {
@@ -207,7 +207,7 @@ func TestTheRatioHoldsUnderEveryParent(t *testing.T) {
 		for i := range n {
 			op := add(plugin("b", 0, 1))
 			op.ContainerID, op.Calls[0].Trace = fmt.Sprintf("%064x", i), trace
-			if (Options{Ratio: 0.1}).Judge(op).Keep {
+			if (Options{Sampling: Sampling{Ratio: 0.1}}).Judge(op).Keep {
 				kept++
 				fmt.Fprintln(set, op.ContainerID)
 			}
@@ -228,7 +228,7 @@ func TestRatioOneKeepsAllAndZeroNone(t *testing.T) {
 		for i := range 1000 {
 			op := add(plugin("b", 0, 1))
 			op.ContainerID = fmt.Sprint(i)
-			if (Options{Ratio: ratio}).Judge(op).Keep != want {
+			if (Options{Sampling: Sampling{Ratio: ratio}}).Judge(op).Keep != want {
 				t.Fatalf("ratio %v: operation %d", ratio, i)
 			}
 		}
@@ -238,7 +238,7 @@ func TestRatioOneKeepsAllAndZeroNone(t *testing.T) {
 func TestCallsWithoutASandboxAreNotSampled(t *testing.T) {
 	op := add(plugin("b", 0, 1))
 	op.ContainerID = ""
-	if j := (Options{Ratio: 1}).Judge(op); j.Keep || j.Reasons[0] != NoSandbox {
+	if j := (Options{Sampling: Sampling{Ratio: 1}}).Judge(op); j.Keep || j.Reasons[0] != NoSandbox {
 		t.Errorf("%+v", j)
 	}
 	op = add(plugin("b", 0, 3000))

@@ -1,10 +1,15 @@
 package judge
 
-import "fmt"
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
 
 // apiServer: a plugin, mostly IPAM, asked the API server of the cluster, and waited for it.
-func apiServer(m *matter) *finding {
-	time, most, plugin, n := m.asked(isAPIServer)
+func apiServer(e *evidence) *finding {
+	time, most, plugin, n := e.asked(isAPIServer)
 	if most == nil {
 		return nil
 	}
@@ -13,4 +18,14 @@ func apiServer(m *matter) *finding {
 		Remedy: "the plugin needs the API server for each interface of each pod: look at the server's latency, at throttling by the client, and (whereabouts) at the one lease that all nodes wait for",
 		Report: "k8snetworkplumbingwg/whereabouts#313",
 	}, time: time, kind: Agents}
+}
+
+// isAPIServer reports whether the cluster's API server was called, as far as its address tells:
+// 6443 is its own port (kubeadm), and as a service it has 443 and a private address.
+func isAPIServer(c *timeline.Connection) bool {
+	if c.Network != "tcp" || c.Error != "" {
+		return false
+	}
+	to, err := netip.ParseAddrPort(c.Address)
+	return err == nil && (to.Port() == 6443 || to.Port() == 443 && to.Addr().IsPrivate())
 }

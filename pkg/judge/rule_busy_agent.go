@@ -10,19 +10,19 @@ import (
 
 // busyAgent: the agent behind a plugin that failed had answered that it has too much to do.
 // What is said inside a connection is not read; the plugin passes it on.
-func busyAgent(m *matter) *Verdict {
-	r := result(m.Failed)
+func busyAgent(e *evidence) *Verdict {
+	r := result(e.Failed)
 	if r == nil || !tooMany(r.Message) {
 		return nil
 	}
 	v := &Verdict{
 		Cause:  CauseBusy,
-		Says:   fmt.Sprintf("the agent behind %s had too much to do and turned it away: %s", m.Failed.Run.Plugin, m.Failure),
+		Says:   fmt.Sprintf("the agent behind %s had too much to do and turned it away: %s", e.Failed.Run.Plugin, e.Failure),
 		Remedy: "fewer pods at once, or a higher limit of the agent (Cilium: --api-rate-limit)",
 		Report: "cilium/cilium#22023",
 	}
-	if time, most := m.of(Agents); most != nil {
-		v.Says += fmt.Sprintf("; %s of %s %s", text.Round(time), text.Round(m.Took), most)
+	if time, most := e.of(Agents); most != nil {
+		v.Says += fmt.Sprintf("; %s of %s %s", text.Round(time), text.Round(e.Took), most)
 	}
 	return v
 }

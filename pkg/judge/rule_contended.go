@@ -2,13 +2,13 @@ package judge
 
 // contended: the kernel changes the network of the whole node under one lock, rtnl, and has
 // others beside it.
-func contended(m *matter) *finding {
-	time, most := m.of(KernelLocks)
+func contended(e *evidence) *finding {
+	time, most := e.of(KernelLocks)
 	if most == nil {
 		return nil
 	}
 	f := &finding{Verdict: Verdict{
-		Cause: CauseKernelLock, Says: most.String() + m.beside(),
+		Cause: CauseKernelLock, Says: most.String() + e.beside(),
 		Remedy: "fewer pods at once, or plugins that change less for each pod",
 	}, time: time, kind: KernelLocks}
 	if most.Name == "rtnl" {

@@ -2,8 +2,8 @@ package judge
 
 // dad: the kernel does not use an IPv6 address before nobody has objected for a second or
 // more (RFC 4862, 5.4), and a plugin waits for that.
-func dad(m *matter) *finding {
-	time, most := m.of(DAD)
+func dad(e *evidence) *finding {
+	time, most := e.of(DAD)
 	if most == nil {
 		return nil
 	}

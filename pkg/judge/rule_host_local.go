@@ -4,14 +4,14 @@ import "slices"
 
 // hostLocalScan: host-local opens a file for every address that is taken, and computes
 // nothing else that takes time. Waits for its lock and its disk are no evidence.
-func hostLocalScan(m *matter) *finding {
+func hostLocalScan(e *evidence) *finding {
 	f := &finding{Verdict: Verdict{
 		Cause: CauseScan, Says: "in host-local itself, which reads a file for each address that is taken",
 		Remedy: "smaller ranges, a faster disk (dataDir on tmpfs), or delete what pods that are gone left in its folder",
 		Report: "Azure/azure-container-networking#2817",
 	}, kind: Plugins}
-	for i := range m.Parts {
-		p := &m.Parts[i]
+	for i := range e.Parts {
+		p := &e.Parts[i]
 		reads := p.Kind == SystemCalls && p.In == "host-local" && slices.Contains([]string{"openat", "getdents64", "newfstatat", "statx"}, p.Name)
 		if reads || p.Kind == Plugins && p.Name == "host-local" {
 			f.time += p.Time

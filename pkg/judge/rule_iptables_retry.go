@@ -28,9 +28,9 @@ func isIptables(im *timeline.Image) bool {
 
 // iptablesRetry: iptables found somebody else at work. It slept a second, or gave up, and
 // whoever ran it slept and ran it again.
-func iptablesRetry(m *matter) *finding {
-	slept, steps := m.iptablesSlept()
-	rested, again := m.iptablesAgain()
+func iptablesRetry(e *evidence) *finding {
+	slept, steps := e.iptablesSlept()
+	rested, again := e.iptablesAgain()
 	v := Verdict{
 		Cause:  CauseRetry,
 		Remedy: "iptables 1.8.8 or later, with --wait, waits for the lock itself and no longer than it must; let what has the lock do less at once, or use the nft backend, which needs no lock",
@@ -50,9 +50,9 @@ func iptablesRetry(m *matter) *finding {
 
 // iptablesSlept adds up the sleeps of iptables itself. Timers are never early and rarely
 // late by a third.
-func (m *matter) iptablesSlept() (sum time.Duration, steps int) {
-	for i := range m.spans {
-		s := &m.spans[i]
+func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
+	for i := range e.spans {
+		s := &e.spans[i]
 		if !isIptables(s.image) {
 			continue
 		}
@@ -69,13 +69,13 @@ func (m *matter) iptablesSlept() (sum time.Duration, steps int) {
 }
 
 // iptablesAgain adds up the pauses between an iptables that gave up and the next one.
-func (m *matter) iptablesAgain() (sum time.Duration, again int) {
-	for i := range m.spans {
-		if m.spans[i].agent != nil {
+func (e *evidence) iptablesAgain() (sum time.Duration, again int) {
+	for i := range e.spans {
+		if e.spans[i].agent != nil {
 			continue // what a server runs one after another may be for several calls
 		}
 		var gaveUp *timeline.Image
-		for _, child := range m.spans[i].image.Children {
+		for _, child := range e.spans[i].image.Children {
 			if !isIptables(child) {
 				continue
 			}
@@ -90,5 +90,5 @@ func (m *matter) iptablesAgain() (sum time.Duration, again int) {
 			}
 		}
 	}
-	return min(sum, m.Took), again
+	return min(sum, e.Took), again
 }

@@ -10,7 +10,7 @@ import (
 // leakedChild: whoever runs a plugin reads its standard output to the end, and that comes
 // when the last process closes it. A child that the plugin left behind, and at whose end
 // things went on, had it open.
-func leakedChild(m *matter) (worst *finding) {
+func leakedChild(e *evidence) (worst *finding) {
 	look := func(runs []*timeline.Image, end int64, kind PartKind) {
 		for i, run := range runs {
 			if run.Run == nil || !run.Ended {
@@ -26,14 +26,14 @@ func leakedChild(m *matter) (worst *finding) {
 			}
 		}
 	}
-	for _, run := range m.call.Runs {
+	for _, run := range e.call.Runs {
 		run.Walk(func(im *timeline.Image) {
 			if im.Run != nil && im.Ended {
 				look(im.Children, im.End, Waiting)
 			}
 		})
 	}
-	look(m.call.Runs, m.call.End, Between)
+	look(e.call.Runs, e.call.End, Between)
 	return worst
 }
 

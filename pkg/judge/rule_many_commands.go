@@ -10,10 +10,10 @@ import (
 const many = 40
 
 // manyCommands: none of them is slow, but there are so many.
-func manyCommands(m *matter) *finding {
+func manyCommands(e *evidence) *finding {
 	var sum, longest time.Duration
 	n, most := 0, (*program)(nil)
-	for _, p := range m.programs() {
+	for _, p := range e.programs() {
 		sum += p.time
 		n += p.runs
 		longest = max(longest, p.longest)

@@ -1,8 +1,8 @@
 package judge
 
 // networkConfiguration: the kernel itself took that long to do what a plugin asked for.
-func networkConfiguration(m *matter) *finding {
-	time, most := m.of(Network)
+func networkConfiguration(e *evidence) *finding {
+	time, most := e.of(Network)
 	if most == nil {
 		return nil
 	}

@@ -1,8 +1,8 @@
 package judge
 
 // slowPlugin: a plugin computed.
-func slowPlugin(m *matter) *finding {
-	_, most := m.of(Plugins)
+func slowPlugin(e *evidence) *finding {
+	_, most := e.of(Plugins)
 	if most == nil {
 		return nil
 	}

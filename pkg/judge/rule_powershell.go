@@ -1,8 +1,8 @@
 package judge
 
 // powerShell takes a second or two to start, each time.
-func powerShell(m *matter) *finding {
-	for _, p := range m.programs() {
+func powerShell(e *evidence) *finding {
+	for _, p := range e.programs() {
 		if isPowerShell(p.name) || isPowerShell(p.inner) {
 			return &finding{Verdict: Verdict{
 				Cause: CausePowerShell, Says: p.String(),

@@ -9,13 +9,18 @@ import (
 )
 
 // refusedAgent: nobody answers where the plugin calls, and it goes on trying.
-func refusedAgent(m *matter) *finding {
-	time, most, n := m.waited(isRefused)
+func refusedAgent(e *evidence) *finding {
+	time, most, n := e.waited(isRefused)
 	if n == 0 {
 		return nil
 	}
-	v := refusal(most.of)
-	return &finding{Verdict: v, time: time, kind: Agents}
+	return &finding{Verdict: refusal(most.connection()), time: time, kind: Agents}
+}
+
+// isRefused reports whether it was an attempt to connect, which nobody answered.
+func isRefused(w *wait) bool {
+	c := w.connection()
+	return c != nil && c.Error != ""
 }
 
 func refusal(c *timeline.Connection) Verdict {

@@ -1,8 +1,8 @@
 package judge
 
 // runtimeGap: no plugin ran at all.
-func runtimeGap(m *matter) *finding {
-	time, most := m.of(Between)
+func runtimeGap(e *evidence) *finding {
+	time, most := e.of(Between)
 	if most == nil {
 		return nil
 	}

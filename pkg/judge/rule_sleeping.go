@@ -1,8 +1,8 @@
 package judge
 
 // sleeping: a plugin waited for a timer, so it polls for something or retries.
-func sleeping(m *matter) *finding {
-	time, most := m.of(Sleep)
+func sleeping(e *evidence) *finding {
+	time, most := e.of(Sleep)
 	if most == nil {
 		return nil
 	}

@@ -4,14 +4,14 @@ import "github.com/cniscope/cniscope/pkg/timeline"
 
 // slowAgent: the time was lost behind a socket, and nothing that the agent ran there or
 // asked for explains it.
-func slowAgent(m *matter) *finding {
-	time, worst, _, _ := m.asked(func(c *timeline.Connection) bool { return c.Error == "" })
+func slowAgent(e *evidence) *finding {
+	time, worst, _, _ := e.asked(func(c *timeline.Connection) bool { return c.Error == "" })
 	if worst == nil {
 		return nil
 	}
 	says := ""
-	for i := range m.Parts {
-		if p := &m.Parts[i]; p.Kind == Agents && p.Name == Peer(worst) {
+	for i := range e.Parts {
+		if p := &e.Parts[i]; p.Kind == Agents && p.Name == Peer(worst) {
 			says = p.String()
 			break
 		}

@@ -3,8 +3,8 @@ package judge
 import "fmt"
 
 // slowCommand: one external command, or one again and again.
-func slowCommand(m *matter) *finding {
-	all := m.programs()
+func slowCommand(e *evidence) *finding {
+	all := e.programs()
 	if len(all) == 0 {
 		return nil
 	}

@@ -5,13 +5,13 @@ const hungry = 0.4
 
 // starved: there is too much to do for the CPUs. Everything takes long then, and whatever
 // took longest says nothing; but what others held up is not the CPU's fault.
-func starved(m *matter) *finding {
-	held, _ := m.of(Locks, KernelLocks, DAD, Agents, Sleep)
-	if float64(m.starved) < hungry*float64(m.Took) || held > m.starved {
+func starved(e *evidence) *finding {
+	held, _ := e.of(Locks, KernelLocks, DAD, Agents, Sleep)
+	if float64(e.starved) < hungry*float64(e.Took) || held > e.starved {
 		return nil
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseStarved, Says: "waiting for a CPU",
 		Remedy: "the CPUs have too much to do: look at the node's load, at a CPU limit of the runtime's cgroup, at pods that start all at once",
-	}, time: m.starved, overall: true}
+	}, time: e.starved, overall: true}
 }

@@ -1,8 +1,8 @@
 package judge
 
 // systemCall: the kernel took long over something that has nothing to do with the network.
-func systemCall(m *matter) *finding {
-	time, most := m.of(SystemCalls)
+func systemCall(e *evidence) *finding {
+	time, most := e.of(SystemCalls)
 	if most == nil {
 		return nil
 	}

@@ -1,13 +1,13 @@
 package judge
 
 // unexplained: cniscope does not know, and says so.
-func unexplained(m *matter) *finding {
-	time, most := m.of(Unexplained, Waiting)
+func unexplained(e *evidence) *finding {
+	time, most := e.of(Unexplained, Waiting)
 	if most == nil {
 		return nil
 	}
 	f := &finding{Verdict: Verdict{Cause: CauseUnexplained, Says: most.String()}, time: time, kind: most.Kind}
-	if !m.call.Seen {
+	if !e.call.Seen {
 		f.Remedy = `[probe] detail = "auto" or "always" looks into plugins`
 	}
 	return f

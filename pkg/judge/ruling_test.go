@@ -19,7 +19,7 @@ type ruling struct {
 }
 
 // strict judges every call of more than 100 ms.
-var strict = Options{Command: time.Hour, Call: 100 * time.Millisecond, Ratio: 1}
+var strict = Options{Thresholds{Command: time.Hour, Call: 100 * time.Millisecond}, Sampling{Ratio: 1}}
 
 func rulings(t *testing.T, table map[string]ruling) {
 	t.Helper()

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWhoseRatioCounts(t *testing.T) {
-	o := Options{Ratio: 0.5, Namespaces: []NamespaceRule{{"kube-*", 0.01}, {"shop", 1}, {"*-test", 0}}, Annotations: []string{"shop", "a-*"}}
+	o := Sampling{Ratio: 0.5, Namespaces: []NamespaceRule{{"kube-*", 0.01}, {"shop", 1}, {"*-test", 0}}, Annotations: []string{"shop", "a-*"}}
 	for _, test := range []struct {
 		namespace, annotation string
 		want                  float64
@@ -65,7 +65,7 @@ func TestAStormIsReduced(t *testing.T) {
 }
 
 func TestPatternsOfCommands(t *testing.T) {
-	o := Options{Command: time.Second, Rules: []Rule{{"PowerShell*", 1}, {"iptables", 2}, {"xtables-*-multi", 3}, {"[", 4}}}
+	o := Thresholds{Command: time.Second, Rules: []Rule{{"PowerShell*", 1}, {"iptables", 2}, {"xtables-*-multi", 3}, {"[", 4}}}
 	for _, test := range []struct {
 		name, file string
 		want       time.Duration

@@ -9,52 +9,69 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// slow finds what in a run of a call took too long.
-func (o Options) slow(j *Judgement, c *Call, call *timeline.Call, run *timeline.Image) {
+// Thresholds are how long things may take before they count as slow; 0 means any time.
+type Thresholds struct {
+	// Command applies to an external command that no rule matches, Call to a call.
+	Command, Call time.Duration
+	// Agent applies to a connection to another process, Lock to one wait for a lock.
+	Agent, Lock time.Duration
+	// Rules are tried before Command, in order; the first match counts.
+	Rules []Rule
+}
+
+// Rule is the threshold of some commands.
+type Rule struct {
+	// Pattern is a glob (path.Match) on the name by which the command was called, or on its
+	// file's base name. Case does not matter.
+	Pattern   string
+	Threshold time.Duration
+}
+
+// mark notes what took too long in a run of a call and below it.
+func (t Thresholds) mark(j *Judgement, c *Call, call *timeline.Call, run *timeline.Image) {
 	run.Walk(func(im *timeline.Image) {
-		if limit := o.threshold(im); limit > 0 && time.Duration(im.End-im.Start) > limit {
+		if limit := t.threshold(im); limit > 0 && time.Duration(im.End-im.Start) > limit {
 			j.Slow[im] = limit
 			c.SlowCommands++
 		}
-		o.inside(j, c, call, im)
+		t.markFacts(j, c, call, im)
 	})
 }
 
-// inside is slow for what an image called and waited for. Nobody waited for what went on
-// after the call.
-func (o Options) inside(j *Judgement, c *Call, call *timeline.Call, im *timeline.Image) {
+// markFacts notes the connections of an image, and its waits for locks, that took too long:
+// the time after the end of the call does not count.
+func (t Thresholds) markFacts(j *Judgement, c *Call, call *timeline.Call, im *timeline.Image) {
 	beyond := func(i timeline.Interval, limit time.Duration) bool {
 		return limit > 0 && time.Duration(min(i.End, call.End)-i.Start) > limit
 	}
 	for f, made := range timeline.Each[*timeline.Connection](im.Facts) {
-		if beyond(f.When, o.Agent) {
-			j.SlowAgents[made] = o.Agent
+		if beyond(f.When, t.Agent) {
+			j.SlowAgents[made] = t.Agent
 			c.SlowAgents++
 		}
 		if made.Work != nil {
-			o.inside(j, c, call, made.Work.Own)
+			t.markFacts(j, c, call, made.Work.Own)
 		}
 	}
 	for f, w := range timeline.Each[*timeline.Wait](im.Facts) {
-		if (w.Kind == event.WaitLock || w.Kind == event.WaitMutex) && beyond(f.When, o.Lock) {
-			j.SlowLocks[w] = o.Lock
+		if (w.Kind == event.WaitLock || w.Kind == event.WaitMutex) && beyond(f.When, t.Lock) {
+			j.SlowLocks[w] = t.Lock
 			c.SlowLocks++
 		}
 	}
 }
 
-// threshold returns how long im may take; 0 where it is no command or may take for
-// ever.
-func (o Options) threshold(im *timeline.Image) time.Duration {
+// threshold returns how long im may take; 0 if that is any time, or if it is no command.
+func (t Thresholds) threshold(im *timeline.Image) time.Duration {
 	if im.Run != nil {
 		return 0
 	}
-	for _, rule := range o.Rules {
+	for _, rule := range t.Rules {
 		if rule.matches(im.Name) || rule.matches(im.File[strings.LastIndexAny(im.File, `/\`)+1:]) {
 			return rule.Threshold
 		}
 	}
-	return o.Command
+	return t.Command
 }
 
 func (r Rule) matches(name string) bool {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestWhatIsSlowInside(t *testing.T) {
-	options := Options{Agent: 50 * time.Millisecond, Lock: 20 * time.Millisecond, Keep: []Reason{Slow}}
+	options := Options{Thresholds{Agent: 50 * time.Millisecond, Lock: 20 * time.Millisecond}, Sampling{Keep: []Reason{Slow}}}
 	// served is a call of an agent that itself waits for a lock meanwhile.
 	served := func(lock timeline.Interval) func(*timeline.Image) {
 		return func(im *timeline.Image) {

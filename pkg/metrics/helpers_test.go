@@ -35,8 +35,8 @@ const recording = "../../examples/recordings/three-pods.rec"
 var (
 	now        = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	thresholds = judge.Options{
-		Command: 250 * time.Millisecond, Call: 2 * time.Second,
-		Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial},
+		Thresholds: judge.Thresholds{Command: 250 * time.Millisecond, Call: 2 * time.Second},
+		Sampling:   judge.Sampling{Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial}},
 	}
 )
 

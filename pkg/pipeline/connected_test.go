@@ -27,7 +27,7 @@ func TestTheFirstConnectionAfterTheSetupWasSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := New(
 				timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 16, Operations: 4, Images: 32, Facts: 16},
-				judge.Options{Ratio: test.ratio}, trace.NewBuilder(trace.IDs{}, nil, "test"))
+				judge.Options{Sampling: judge.Sampling{Ratio: test.ratio}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
 			var over, marks []Result
 			at := func(at int64, body event.Body) {
 				for _, r := range p.Apply(event.Event{Time: at * ms, Body: body}) {

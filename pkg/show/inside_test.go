@@ -17,7 +17,7 @@ func TestTheInsideOfAPlugin(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	p := pipeline.New(
 		timeline.Options{Settle: time.Second, MaxHold: time.Minute, MinSpan: time.Millisecond, Processes: 64, Operations: 8, Images: 100, Facts: 50},
-		judge.Options{Ratio: 1}, trace.NewBuilder(trace.IDs{}, nil, "test"))
+		judge.Options{Sampling: judge.Sampling{Ratio: 1}}, trace.NewBuilder(trace.IDs{}, nil, "test"))
 	call := &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0", Pod: event.Pod{Namespace: "shop", Name: "web-0"}}
 	host := event.Namespace{Key: "host"}
 	link := func(name string, start, end int64) event.Event {

@@ -23,7 +23,10 @@ const (
 	ofNRI     = "00-11111111111111111111111111111111-2222222222222222-01"
 )
 
-var options = judge.Options{Command: 250 * time.Millisecond, Call: 2 * time.Second, Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed}}
+var options = judge.Options{
+	Thresholds: judge.Thresholds{Command: 250 * time.Millisecond, Call: 2 * time.Second},
+	Sampling:   judge.Sampling{Ratio: 1, Keep: []judge.Reason{judge.Slow, judge.Failed}},
+}
 
 // sandbox is a setup of one call: bridge, which ran iptables.
 func sandbox(change ...func(*timeline.Operation)) *timeline.Operation {

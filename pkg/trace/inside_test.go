@@ -119,7 +119,7 @@ func TestWhatHappensInsideOfAPlugin(t *testing.T) {
 
 func TestWhatIsSlowInsideIsMarked(t *testing.T) {
 	op := busy()
-	spans := NewBuilder(IDs{Seed: "boot"}, nil, "v1").Build(op, judge.Options{Agent: 7, Lock: 5, All: true}.Judge(op)).Spans.ScopeSpans[0].Spans
+	spans := NewBuilder(IDs{Seed: "boot"}, nil, "v1").Build(op, judge.Options{Thresholds: judge.Thresholds{Agent: 7, Lock: 5}, Sampling: judge.Sampling{All: true}}.Judge(op)).Spans.ScopeSpans[0].Spans
 	got := ""
 	for _, s := range spans {
 		if said(s, "cniscope.slow") != nil {

@@ -49,7 +49,10 @@ func timelineOf(o config.Options) timeline.Options {
 
 // judgeOf is the part that changes while cniscope runs.
 func judgeOf(o config.Options) judge.Options {
-	j := judge.Options{Command: o.Slow.Command, Call: o.Slow.Call, Agent: o.Slow.Agent, Lock: o.Slow.Lock, Ratio: o.Sampling.Ratio, Annotations: o.Sampling.AnnotationNamespaces, PerSecond: o.Sampling.PerSecond}
+	j := judge.Options{
+		Thresholds: judge.Thresholds{Command: o.Slow.Command, Call: o.Slow.Call, Agent: o.Slow.Agent, Lock: o.Slow.Lock},
+		Sampling:   judge.Sampling{Ratio: o.Sampling.Ratio, Annotations: o.Sampling.AnnotationNamespaces, PerSecond: o.Sampling.PerSecond},
+	}
 	for _, rule := range o.Sampling.Rules {
 		j.Namespaces = append(j.Namespaces, judge.NamespaceRule{Pattern: rule.Namespace, Ratio: rule.Ratio})
 	}

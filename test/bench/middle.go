@@ -17,8 +17,8 @@ import (
 // measureMiddle measures what is pure: from events to spans.
 func measureMiddle(context.Context, settings) ([]row, error) {
 	drop := judge.Options{
-		Command: 250 * time.Millisecond, Call: 2 * time.Second,
-		Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial},
+		Thresholds: judge.Thresholds{Command: 250 * time.Millisecond, Call: 2 * time.Second},
+		Sampling:   judge.Sampling{Keep: []judge.Reason{judge.Slow, judge.Failed, judge.Partial}},
 	}
 	keep := drop
 	keep.Ratio = 1

@@ -5,43 +5,42 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // PartKind is what kind of thing a call's time went into.
 type PartKind string
 
-// The kinds of parts. Every instant of a call belongs to exactly one: to the innermost
-// command that ran, else to the innermost plugin, else to nobody; and of what that one
-// waited for, to the first of these that it is known of. See account.
+// The kinds of parts. Every instant of a call belongs to exactly one (see divide).
 const (
-	// Locks: somebody waited for a lock on a file.
+	// Locks: waiting for a lock on a file.
 	Locks PartKind = "lock"
-	// KernelLocks: somebody waited for a lock of the kernel's own, such as rtnl.
+	// KernelLocks: waiting for a lock inside the kernel, such as rtnl.
 	KernelLocks PartKind = "kernel lock"
-	// Network: the kernel did what a plugin asked it to do to the network.
+	// Network: the kernel carried out a plugin's request to configure the network.
 	Network PartKind = "network configuration"
-	// SystemCalls: a plugin was in another system call that took long.
+	// SystemCalls: a plugin was in some other slow system call.
 	SystemCalls PartKind = "system call"
-	// DAD: a plugin waited until nobody objected to an IPv6 address.
+	// DAD: a plugin waited for IPv6 duplicate address detection.
 	DAD PartKind = "IPv6 DAD"
-	// Agents: a plugin had a connection to another process open, or tried to make one.
+	// Agents: a plugin had a connection to an agent open, or tried to open one.
 	Agents PartKind = "agent"
 	// Sleep: a plugin waited for a timer.
 	Sleep PartKind = "sleep"
-	// Waiting: a plugin waited for files, threads or children, whichever came first.
+	// Waiting: a plugin polled files, or waited for threads or children.
 	Waiting PartKind = "waiting"
 	// Commands: an external command was running.
 	Commands PartKind = "command"
-	// Plugins: a plugin itself was running on a CPU or waiting for one.
+	// Plugins: a plugin itself was on a CPU or waiting for one.
 	Plugins PartKind = "plugin"
-	// Between: no plugin was running; the runtime had the word.
+	// Between: no plugin was running; the time was the runtime's.
 	Between PartKind = "between runs"
-	// Unexplained: a plugin was there, and nothing is known of what it did.
+	// Unexplained: a plugin was running, and nothing is known about what it did.
 	Unexplained PartKind = "unexplained"
 )
 
-// unnamed is how a source calls a lock of the kernel of which it knows no more.
+// unnamed is the name of a kernel lock of which the source knows nothing more.
 const unnamed = "kernel"
 
 // Part is a share of a call's wall time.
@@ -50,17 +49,16 @@ type Part struct {
 	// Name is the command's or the plugin's, the lock's or the peer's; empty for Between.
 	// What a command ran is named with it: "policyctl > sleep".
 	Name string
-	// In is the plugin or the command that waited longest, if Name is something else, and
-	// it is not plain from that.
+	// In is the plugin or command that waited longest; empty where Name tells.
 	In   string
 	Time time.Duration
-	// Count is how many images of that name, or waits, there were; 0 for Between.
+	// Count is the number of images of that name, or of waits; 0 for Between.
 	Count int
-	// Detail says who made it wait longest; empty if that is not known.
+	// Detail describes what caused the longest wait; empty if unknown.
 	Detail string
 }
 
-// String says it as a person would: "command iptables (9 times)".
+// String phrases it for people: "command iptables (9 times)".
 func (p Part) String() string {
 	said := p.what()
 	var more []string
@@ -117,7 +115,7 @@ func (p Part) what() string {
 	return string(p.Kind) + " " + p.Name
 }
 
-// holder says who had a lock.
+// holder describes who held the lock that a wait was for; empty if unknown.
 func holder(w *timeline.Wait) string {
 	h := w.Holder
 	if h == nil || h.Name == "" && h.PID == 0 {
@@ -145,7 +143,40 @@ func holder(w *timeline.Wait) string {
 	return said
 }
 
-// ordinary tells a parent that says nothing about its child.
+// ordinary reports whether a parent tells nothing about its child.
 func ordinary(parent string) bool {
 	return strings.HasPrefix(parent, "containerd") || parent == "systemd" || parent == "init" || parent == "tini"
+}
+
+// doing describes what an agent does while it runs nothing and asks for nothing.
+func doing(w *timeline.Work) string {
+	switch took := w.Own.End - w.Own.Start; {
+	case w.Gone != 0:
+		return "which ended meanwhile"
+	case took > 0 && w.CPU >= took/2:
+		return "which is on CPU"
+	case w.Channel != "":
+		return "which waits in " + w.Channel
+	}
+	return ""
+}
+
+// detected describes what duplicate address detection was about.
+func detected(d *timeline.Detection) string {
+	said := "for " + d.Address
+	if d.On != "" {
+		said += " on " + d.On
+	}
+	if d.State == event.AddressDuplicate {
+		said += ", which somebody else has"
+	}
+	return said
+}
+
+// Peer names who was called, as far as known: "agentd at /run/agent.sock".
+func Peer(c *timeline.Connection) string {
+	if c.Server == nil || c.Server.Name == "" {
+		return c.Address
+	}
+	return c.Server.Name + " at " + c.Address
 }

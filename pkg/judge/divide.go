@@ -1,0 +1,181 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// divide divides the wall time of a call into c.Parts, and returns the evidence for that.
+//
+// Each instant goes to the innermost image, and there to the strongest thing that it waited
+// for: a lock on a file, a lock of the kernel, a request to the kernel, another system call.
+// Of what is left of a plugin's time, as much as it was on a CPU or waited for one is its own.
+// The rest goes to what it waited for by weaker evidence: DAD, an agent, a timer, anything.
+func divide(call *timeline.Call, c *Call) *evidence {
+	e := &evidence{call: call, Call: c, spans: flatten(call)}
+	e.waits = waitsOf(e.spans)
+	between := charge(e.spans, e.waits, call.Start, call.End)
+
+	var l ledger
+	for i, rest := 0, e.waits; i < len(e.spans); i++ {
+		n := 0
+		for n < len(rest) && rest[n].span == i {
+			n++
+		}
+		e.starved += starvation(&e.spans[i], rest[:n])
+		l.span(&e.spans[i], rest[:n])
+		rest = rest[n:]
+	}
+	l.add(Part{Kind: Between, Time: time.Duration(between)})
+	c.Parts = l.sorted()
+	return e
+}
+
+// starvation is how long an image waited for a CPU while it was the innermost, at most: its
+// threads wait side by side, and also while one of them waits for a lock.
+func starvation(s *span, waits []wait) time.Duration {
+	free := s.own
+	for i := range waits {
+		if w := &waits[i]; w.rank.weak() || w.rank == rankNetwork {
+			free += w.own
+		}
+	}
+	return time.Duration(min(s.image.RunDelay, free))
+}
+
+// ledger adds up parts of the same kind and name.
+type ledger struct {
+	parts []Part
+	most  []time.Duration // the longest entry of each part
+	index map[entry]int
+}
+
+type entry struct {
+	kind PartKind
+	name string
+}
+
+func (l *ledger) add(p Part) {
+	if l.index == nil {
+		l.index = map[entry]int{}
+	}
+	key := entry{p.Kind, p.Name}
+	i, known := l.index[key]
+	if !known {
+		l.index[key] = len(l.parts)
+		l.parts, l.most = append(l.parts, p), append(l.most, p.Time)
+		return
+	}
+	all := &l.parts[i]
+	all.Time += p.Time
+	all.Count += p.Count
+	if p.Time > l.most[i] {
+		all.In, all.Detail, l.most[i] = p.In, p.Detail, p.Time
+	}
+}
+
+func (l *ledger) sorted() []Part {
+	all := slices.DeleteFunc(l.parts, func(p Part) bool { return p.Time <= 0 })
+	slices.SortFunc(all, func(a, b Part) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// span enters the time in which a span was the innermost: its own, and that of its waits.
+func (l *ledger) span(s *span, waits []wait) {
+	if s.agent != nil {
+		l.agent(s, waits)
+		return
+	}
+	if s.image.Run == nil {
+		name := s.image.Name
+		if s.outer != "" && s.outer != name {
+			name = s.outer + " > " + name
+		}
+		l.add(Part{Kind: Commands, Name: name, Time: time.Duration(s.own), Count: 1})
+		for i := range waits {
+			l.wait(&waits[i])
+		}
+		return
+	}
+	// CPU and run delay are of the run's whole time, including when a command was running, so
+	// they are an upper bound. During requests and system calls it is mostly the kernel that
+	// worked.
+	cpu := s.image.CPU + s.image.RunDelay
+	for i := range waits {
+		if w := &waits[i]; w.rank == rankNetwork || w.rank == rankCall {
+			cpu -= w.own
+		}
+	}
+	cpu = max(0, cpu)
+	computed := min(s.own, cpu)
+	cpu -= computed
+
+	// What is left of the CPU time was spent during weak waits, the weakest first.
+	for r := rank(0); r.weak(); r++ {
+		for i := range waits {
+			if w := &waits[i]; w.rank == r {
+				beside := min(w.own, cpu)
+				cpu, computed, w.own = cpu-beside, computed+beside, w.own-beside
+			}
+		}
+	}
+	for i := range waits {
+		l.wait(&waits[i])
+	}
+	plugin := s.image.Run.Plugin
+	l.add(Part{Kind: Plugins, Name: plugin, Time: time.Duration(computed), Count: 1})
+	rest := l.short(s, s.own-min(s.own, computed), waits)
+	l.add(Part{Kind: Unexplained, Name: plugin, Time: time.Duration(rest), Count: 1})
+}
+
+// agent enters the time in which an agent itself was the innermost, not what it ran.
+func (l *ledger) agent(s *span, waits []wait) {
+	for i := range waits {
+		l.wait(&waits[i])
+	}
+	l.add(Part{
+		Kind: Agents, Name: Peer(s.agent), In: s.plugin, Time: time.Duration(s.own), Count: 1,
+		Detail: doing(s.agent.Work),
+	})
+}
+
+func (l *ledger) wait(w *wait) {
+	if w.own <= 0 {
+		return
+	}
+	p := w.part
+	p.Time = time.Duration(w.own)
+	l.add(p)
+}
+
+// short enters what is left of a run's time as waits that were too short to become facts, as
+// far as their tallies reach, and returns what is left then.
+func (l *ledger) short(s *span, rest int64, waits []wait) int64 {
+	all := &s.image.Tallies
+	queries, changes, settings := all[timeline.FactQuery], all[timeline.FactChange], all[timeline.FactSetting]
+	kept := [ranks]int64{}
+	for i := range waits {
+		w := &waits[i]
+		kept[w.rank] += w.end - w.start
+	}
+	for _, t := range []struct {
+		rank rank
+		all  timeline.Tally
+		part Part
+	}{
+		{rankLock, all[timeline.FactLock], Part{Kind: Locks}},
+		{rankMutex, all[timeline.FactMutex], Part{Kind: KernelLocks}},
+		{rankNetwork, timeline.Tally{Count: queries.Count, Time: queries.Time + changes.Time + settings.Time}, Part{Kind: Network, In: s.image.Run.Plugin}},
+	} {
+		some := min(rest, max(0, t.all.Time-kept[t.rank]))
+		t.part.Time, t.part.Count = time.Duration(some), t.all.Count
+		l.add(t.part)
+		rest -= some
+	}
+	return rest
+}

@@ -1,0 +1,177 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// evidence is a call as the rules see it: its images and what they waited for, with the time
+// that is charged to each (divide).
+type evidence struct {
+	call *timeline.Call
+	*Call
+	spans []span
+	waits []wait
+	// starved is how long the innermost image waited for a CPU, at most.
+	starved time.Duration
+
+	ran []*program // see programs
+}
+
+// of returns the sum of the parts of some kinds, and the largest of them; nil if there is none.
+func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
+	for i := range e.Parts { // largest first
+		if p := &e.Parts[i]; slices.Contains(kinds, p.Kind) {
+			sum += p.Time
+			if largest == nil {
+				largest = p
+			}
+		}
+	}
+	return sum, largest
+}
+
+// image returns the image that waited.
+func (e *evidence) image(w *wait) *timeline.Image { return e.spans[w.span].image }
+
+// waited returns the time charged to the waits that those selects, the longest of them (nil if
+// there is none), and their number.
+func (e *evidence) waited(those func(*wait) bool) (sum time.Duration, longest *wait, n int) {
+	for i := range e.waits {
+		w := &e.waits[i]
+		if w.own <= 0 || !those(w) {
+			continue
+		}
+		sum += time.Duration(w.own)
+		n++
+		if longest == nil || w.own > longest.own {
+			longest = w
+		}
+	}
+	return sum, longest, n
+}
+
+// program is all that a plugin, or an agent on behalf of one, ran by one name, with what that
+// ran in its turn.
+type program struct {
+	name string
+	// by is the connection to the agent that ran it; nil if a plugin did.
+	by      *timeline.Connection
+	plugin  string // the plugin that ran it, or called the agent
+	time    time.Duration
+	runs    int
+	longest time.Duration // of one of them
+	// inner is the name of what took most of it; empty if that is the program itself.
+	inner string
+
+	within map[string]int64 // ns charged to it and to what it ran, by name
+}
+
+// programs lists the programs that were waited for, longest first.
+func (e *evidence) programs() []*program {
+	if e.ran == nil {
+		e.ran = e.listPrograms()
+	}
+	return e.ran
+}
+
+func (e *evidence) listPrograms() (all []*program) {
+	type key struct {
+		name, plugin string
+		agent, at    string
+	}
+	index := map[key]*program{}
+	of := make([]*program, len(e.spans)) // by the place of the outermost image
+	runs := make([]int64, len(e.spans))  // how long each was waited for
+	for i := range e.spans {
+		s := &e.spans[i]
+		if s.top < 0 {
+			continue
+		}
+		p := of[s.top] // parents come before children
+		if p == nil {
+			k := key{name: s.image.Name, plugin: s.plugin}
+			if s.served != nil {
+				if k.at = s.served.Address; s.served.Server != nil {
+					k.agent = s.served.Server.Name
+				}
+			}
+			if p = index[k]; p == nil {
+				p = &program{name: s.image.Name, plugin: s.plugin, by: s.served, within: map[string]int64{}}
+				index[k] = p
+				all = append(all, p)
+			}
+			of[s.top] = p
+			p.runs++
+		}
+		runs[s.top] += s.own
+		p.time += time.Duration(s.own)
+		p.longest = max(p.longest, time.Duration(runs[s.top]))
+		p.within[s.image.Name] += s.own
+	}
+	for _, p := range all {
+		most := p.name
+		for name, own := range p.within {
+			if own > p.within[most] || own == p.within[most] && most != p.name && name < most {
+				most = name
+			}
+		}
+		if most != p.name {
+			p.inner = most
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *program) int { return cmp.Compare(b.time, a.time) })
+	return all
+}
+
+// asked returns the time charged to the connections that those selects, while they were open
+// or to what their agents did themselves; the longest (nil if there is none), the plugin that
+// called it, and their number.
+func (e *evidence) asked(those func(*timeline.Connection) bool) (sum time.Duration, longest *timeline.Connection, plugin string, n int) {
+	per := map[*timeline.Connection]time.Duration{}
+	count := func(c *timeline.Connection, in string, own int64) {
+		if own <= 0 {
+			return
+		}
+		if per[c] == 0 {
+			n++
+		}
+		sum += time.Duration(own)
+		per[c] += time.Duration(own)
+		if longest == nil || per[c] > per[longest] {
+			longest, plugin = c, in
+		}
+	}
+	for i := range e.waits {
+		w := &e.waits[i]
+		if c := w.connection(); c != nil && those(c) {
+			count(c, w.part.In, w.own)
+		}
+	}
+	for i := range e.spans {
+		if s := &e.spans[i]; s.agent != nil && those(s.agent) {
+			count(s.agent, s.plugin, s.own)
+		}
+	}
+	return sum, longest, plugin, n
+}
+
+// beside mentions the calls that were under way at the same time, if there were several.
+func (e *evidence) beside() string {
+	if e.call.Concurrent < 2 {
+		return ""
+	}
+	return fmt.Sprintf("; up to %d other calls were under way", e.call.Concurrent)
+}
+
+// times mentions a number greater than one.
+func times(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times)", n)
+}

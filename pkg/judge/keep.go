@@ -1,0 +1,136 @@
+package judge
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/w3c"
+)
+
+// Sampling decides which operations are kept.
+type Sampling struct {
+	// Ratio is the share of ordinary operations that is kept, 0 to 1.
+	Ratio float64
+	// Namespaces are tried before Ratio, in order; the first match counts.
+	Namespaces []NamespaceRule
+	// Annotations are globs (path.Match) on the namespaces whose pods' Annotation counts.
+	Annotations []string
+	// PerSecond is how many operations are kept whole in any second; 0 is no limit. See
+	// Limiter.
+	PerSecond int
+	// All keeps every operation of a sandbox, whatever the other fields say.
+	All bool
+	// Keep are the reasons for which an operation is kept whatever Ratio says.
+	Keep []Reason
+}
+
+// reasons returns why the operation is kept or not.
+func (s Sampling) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason) {
+	if routine(op) {
+		return []Reason{NoSandbox}
+	}
+	is := map[Reason]bool{Partial: len(op.Partial) > 0, Slow: len(j.Slow)+len(j.SlowAgents)+len(j.SlowLocks) > 0}
+	sampled := false
+	for _, call := range op.Calls {
+		is[Slow] = is[Slow] || j.Calls[call].Slow > 0
+		is[Hung] = is[Hung] || call.Hung
+		is[Failed] = is[Failed] || j.Calls[call].Failure != ""
+		sampled = sampled || !w3c.Parse(call.Trace).Unsampled()
+	}
+	for _, rule := range []Reason{Slow, Failed, Partial, Hung} {
+		if is[rule] && slices.Contains(s.Keep, rule) {
+			reasons = append(reasons, rule)
+		}
+	}
+	switch {
+	case len(reasons) > 0:
+		return reasons
+	case op.ContainerID == "":
+		return []Reason{NoSandbox}
+	case s.All, sampled && share(op.ContainerID) < s.ratio(op):
+		return []Reason{Sampled}
+	}
+	return []Reason{Unsampled}
+}
+
+// routine reports whether an operation is only what runtimes ask every few seconds, about no
+// pod: it is counted, and never kept.
+func routine(op *timeline.Operation) bool {
+	return !slices.ContainsFunc(op.Calls, func(c *timeline.Call) bool {
+		return c.Command != "STATUS" && c.Command != "VERSION"
+	})
+}
+
+// NamespaceRule is the ratio of the pods in some namespaces.
+type NamespaceRule struct {
+	// Pattern is a glob (path.Match) on the pod's namespace.
+	Pattern string
+	Ratio   float64
+}
+
+// Annotation is the pod annotation that sets its ratio: "always", "never", or a share. It comes
+// by NRI, and so is unknown for a pod whose network never came up. It counts only in the
+// namespaces that the operator allows (Sampling.Annotations).
+const Annotation = "cniscope.dev/sample"
+
+// ratio is the share of operations like this one that is kept, if they are ordinary: by the
+// pod's annotation, else by its namespace, else the node's.
+func (s Sampling) ratio(op *timeline.Operation) float64 {
+	if op.Sandbox != nil && s.mayChoose(op.Pod.Namespace) {
+		switch word := op.Sandbox.Annotations[Annotation]; word {
+		case "always":
+			return 1
+		case "never":
+			return 0
+		default:
+			if r, err := strconv.ParseFloat(word, 64); err == nil && r >= 0 && r <= 1 {
+				return r
+			}
+		}
+	}
+	for _, rule := range s.Namespaces {
+		if ok, err := path.Match(rule.Pattern, op.Pod.Namespace); ok && err == nil {
+			return rule.Ratio
+		}
+	}
+	return s.Ratio
+}
+
+func (s Sampling) mayChoose(namespace string) bool {
+	return slices.ContainsFunc(s.Annotations, func(pattern string) bool {
+		ok, err := path.Match(pattern, namespace)
+		return ok && err == nil
+	})
+}
+
+// share maps a sandbox id to [0, 1), the same on every node and in every version: either all
+// ordinary operations of a sandbox are kept, or none.
+func share(id string) float64 {
+	sum := sha256.Sum256([]byte(id))
+	return float64(binary.BigEndian.Uint64(sum[:8])>>11) / math.Exp2(53)
+}
+
+// Limiter bounds the cost of a storm: beyond a number of operations in any second, those that
+// are kept are reduced to their calls, before anything is lost. It reads no clock.
+type Limiter struct {
+	whole []int64 // when operations were last let through whole, oldest first
+}
+
+// Whole reports whether an operation that ended at now (monotonic ns) may be kept whole.
+func (l *Limiter) Whole(now int64, perSecond int) bool {
+	if perSecond <= 0 {
+		return true
+	}
+	l.whole = slices.DeleteFunc(l.whole, func(at int64) bool { return now-at >= int64(time.Second) })
+	if len(l.whole) >= perSecond {
+		return false
+	}
+	l.whole = append(l.whole, now)
+	return true
+}

@@ -1,0 +1,93 @@
+package judge
+
+import "github.com/cniscope/cniscope/pkg/timeline"
+
+// span is an image, clipped to the time in which its call could have waited for it.
+type span struct {
+	image *timeline.Image
+	depth int
+	outer string // name of the outermost command around it; empty if there is none
+	// top is the index of the outermost command that it is part of, which may be itself; for
+	// what an agent started, of the command that the agent itself ran. -1 if it is no command.
+	top int
+	// agent is the connection that was answered, if the image stands for the agent's own work;
+	// served the connection on whose behalf an agent ran the image. plugin is who called.
+	agent, served *timeline.Connection
+	plugin        string
+	leaves        bool // the innermost run around it exited by itself, so it did not wait for what outlived it
+	start, end    int64
+	own           int64 // ns in which it was the innermost and waited for nothing known
+}
+
+// waiter names who waits while the span is the innermost: a plugin, or an agent. It is empty
+// for a command: whatever that does is counted as the command, unless others hold it up.
+func (s *span) waiter() string {
+	switch {
+	case s.image.Run != nil:
+		return s.image.Run.Plugin
+	case s.agent != nil:
+		return s.image.Name
+	}
+	return ""
+}
+
+// flatten lists the images of a call, parents before children: runs, what they started, and
+// what agents did for them, below the connection.
+func flatten(call *timeline.Call) []span {
+	n := 0
+	for _, run := range call.Runs {
+		run.Walk(func(*timeline.Image) { n++ })
+	}
+	spans := make([]span, 0, n)
+	for _, run := range call.Runs {
+		spans = flattenImage(spans, run, span{start: call.Start, end: call.End, depth: -1, top: -1})
+	}
+	return spans
+}
+
+// flattenImage lists an image and what is below it. A child is clipped to its parent's time:
+// nobody waited for it after that. What outlived a run that exited by itself was not waited
+// for at all.
+func flattenImage(spans []span, im *timeline.Image, parent span) []span {
+	s := span{
+		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
+		plugin: parent.plugin, leaves: parent.leaves,
+		start: max(im.Start, parent.start), end: min(im.End, parent.end),
+	}
+	s.end = max(s.start, s.end)
+	inAgent := parent.served != nil
+	switch {
+	case im.Run != nil:
+		s.top, s.served, s.plugin = -1, nil, im.Run.Plugin
+		s.leaves = im.Ended && im.Signal == "" && !im.Outlived
+	case s.top < 0 && s.agent == nil:
+		s.top = len(spans)
+	}
+	spans = append(spans, s)
+	switch {
+	case im.Run != nil:
+		s.outer = ""
+	case inAgent:
+		s.outer += " > " + im.Name
+	case s.outer == "":
+		s.outer = im.Name
+	}
+	if s.agent != nil {
+		s.served, s.agent = s.agent, nil
+	}
+	for _, child := range im.Children {
+		if child.Outlived && s.leaves {
+			continue
+		}
+		spans = flattenImage(spans, child, s)
+	}
+	// Work.Shared is left out: it may have been done for other calls.
+	for _, c := range timeline.Each[*timeline.Connection](im.Facts) {
+		if c.Work != nil {
+			below := s
+			below.agent, below.top = c, -1
+			spans = flattenImage(spans, c.Work.Own, below)
+		}
+	}
+	return spans
+}

@@ -1,0 +1,113 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// rules lists the rules in the order in which they are preferred: the special before the
+// general.
+func rules() []rule {
+	return []rule{
+		starved, leakedChild, apiServer, refusedAgent, dad, heldLock, contended, iptablesRetry,
+		powerShell, hostLocalScan, manyCommands, slowCommand, slowAgent, networkConfiguration, systemCall, sleeping,
+		runtimeGap, slowPlugin, unexplained,
+	}
+}
+
+const (
+	// enough is the share of the longest finding's time that a more special one must explain
+	// to be preferred.
+	enough = 0.8
+	// worth is the share of a call that a second cause must explain to be mentioned, if the
+	// first explains less than half of it.
+	worth = 0.2
+)
+
+// verdict says why a call was slow, hung or failed; nil for an ordinary one.
+func (e *evidence) verdict() *Verdict {
+	if e.Slow == 0 && e.Failure == "" && !e.call.Hung {
+		return nil
+	}
+	killed := e.Failed != nil && e.Failed.Signal == "SIGKILL" && (e.Slow > 0 || e.call.Hung)
+	if e.Failure != "" && !killed {
+		return e.failed()
+	}
+	v := e.slow()
+	if v != nil && killed { // the runtime gave up on it
+		v.Says += fmt.Sprintf("; then %s was killed", e.Failed.Run.Plugin)
+	}
+	return v
+}
+
+// slow says what the call's time was lost to; nil if nothing is known.
+func (e *evidence) slow() *Verdict {
+	var found []*finding
+	for _, rule := range rules() {
+		if f := rule(e); f != nil && f.time > 0 {
+			found = append(found, f)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	longest := slices.MaxFunc(found, func(a, b *finding) int { return cmp.Compare(a.time, b.time) })
+	best := longest
+	for _, f := range found { // the most special one that explains nearly as much
+		if f.overall || float64(f.time) >= enough*float64(longest.time) {
+			best = f
+			break
+		}
+	}
+	v := best.Verdict
+	v.Says = fmt.Sprintf("%s of %s %s", text.Round(best.time), text.Round(e.Took), v.Says)
+	if next := e.next(best, found); next != nil {
+		v.Says += fmt.Sprintf("; %s %s", text.Round(next.time), next.Says)
+	}
+	if e.call.Reconfigured != 0 {
+		v.Says += fmt.Sprintf("; the CNI folder was written meanwhile, so for up to %s no other call of the node could begin",
+			text.Round(time.Duration(e.call.End-e.call.Reconfigured)))
+	}
+	return &v
+}
+
+// next returns a second finding that is worth mentioning; nil if there is none.
+func (e *evidence) next(best *finding, found []*finding) (next *finding) {
+	if best.time > e.Took/2 || best.overall {
+		return nil
+	}
+	for _, f := range found {
+		if f.kind != best.kind && !f.overall && float64(f.time) >= worth*float64(e.Took) && (next == nil || f.time > next.time) {
+			next = f
+		}
+	}
+	return next
+}
+
+// failed says what the plugin itself reported, and what the call's time was lost to before
+// that, if it was slow.
+func (e *evidence) failed() *Verdict {
+	if e.Failed == nil {
+		return missing(e)
+	}
+	if v := busyAgent(e); v != nil {
+		return v
+	}
+	if c := refusedLast(e.Failed); c != nil {
+		v := refusal(c)
+		v.Says = e.Failure + "; before that it was " + v.Says
+		return &v
+	}
+	v := &Verdict{Cause: CauseFailed, Says: e.Failure}
+	if e.Slow > 0 {
+		if slow := e.slow(); slow != nil {
+			v.Says += fmt.Sprintf("; before that, %s", slow.Says)
+			v.Remedy, v.Report = slow.Remedy, slow.Report
+		}
+	}
+	return v
+}

@@ -1,0 +1,156 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// rank says how surely a wait explains what its image did meanwhile. Of the waits that were
+// under way at one instant, the highest in rank is charged.
+type rank int
+
+// The ranks. Those below rankCall are weak: one thread may sleep, or have a connection open,
+// while another computes.
+const (
+	rankPoll rank = iota
+	rankSleep
+	rankAgent
+	rankDAD
+	rankCall
+	rankNetwork
+	rankMutex
+	rankLock
+	ranks
+)
+
+// weak reports whether the image may have been computing meanwhile.
+func (r rank) weak() bool { return r < rankCall }
+
+// charging is how facts of one kind are charged.
+type charging struct {
+	rank rank
+	// part describes what the time went into; its Time and Count are the caller's. Nil means
+	// that facts of this kind are not charged one by one.
+	part func(*span, timeline.What) Part
+	// held: others hold the image up, so that it counts even for a command.
+	held bool
+}
+
+// chargings has an entry for each kind of fact. Sleeps and polls are charged by the intervals
+// that the timeline joins them to (timeline.Activity).
+var chargings = [timeline.FactKinds]charging{
+	timeline.FactLock:       {rank: rankLock, part: lockPart, held: true},
+	timeline.FactMutex:      {rank: rankMutex, part: mutexPart, held: true},
+	timeline.FactSleep:      {rank: rankSleep},
+	timeline.FactPoll:       {rank: rankPoll},
+	timeline.FactCall:       {rank: rankCall, part: callPart},
+	timeline.FactChange:     {rank: rankNetwork, part: requestPart},
+	timeline.FactQuery:      {rank: rankNetwork, part: requestPart},
+	timeline.FactSetting:    {rank: rankNetwork, part: settingPart},
+	timeline.FactConnection: {rank: rankAgent, part: agentPart},
+	timeline.FactDetection:  {rank: rankDAD, part: detectionPart},
+}
+
+func lockPart(s *span, what timeline.What) Part {
+	w := what.(*timeline.Wait)
+	part := Part{Kind: Locks, Name: w.Path, Detail: holder(w), In: commandOf(s)}
+	if part.Name == "" {
+		part.Name = w.Name
+	}
+	return part
+}
+
+func mutexPart(s *span, what timeline.What) Part {
+	w := what.(*timeline.Wait)
+	return Part{Kind: KernelLocks, Name: w.Name, Detail: holder(w), In: commandOf(s)}
+}
+
+// commandOf is the name of a command or an agent; empty for a run.
+func commandOf(s *span) string {
+	if s.image.Run != nil {
+		return ""
+	}
+	return s.image.Name
+}
+
+func callPart(s *span, what timeline.What) Part {
+	return Part{Kind: SystemCalls, Name: what.(*timeline.Wait).Name, In: s.waiter()}
+}
+
+func requestPart(s *span, what timeline.What) Part {
+	return Part{Kind: Network, Name: what.(*timeline.Request).Name, In: s.waiter()}
+}
+
+func settingPart(s *span, _ timeline.What) Part {
+	return Part{Kind: Network, Name: "sysctl", In: s.waiter()}
+}
+
+func agentPart(s *span, what timeline.What) Part {
+	c := what.(*timeline.Connection)
+	part := Part{Kind: Agents, Name: Peer(c), In: s.waiter()}
+	if c.Error != "" {
+		part.Detail = fmt.Sprintf("refused %d times: %s", c.Tries, c.Error)
+	}
+	return part
+}
+
+func detectionPart(s *span, what timeline.What) Part {
+	return Part{Kind: DAD, Name: s.waiter(), In: s.waiter(), Detail: detected(what.(*timeline.Detection))}
+}
+
+// wait is a time in which an image waited for something, clipped to its span.
+type wait struct {
+	rank       rank
+	span       int // index of the span that it belongs to
+	start, end int64
+	own        int64 // ns that are charged to it
+	part       Part  // what it is charged to
+	// what it was; nil for a joined interval.
+	what timeline.What
+}
+
+// connection returns the connection that was waited for; nil if it was something else.
+func (w *wait) connection() *timeline.Connection {
+	c, _ := w.what.(*timeline.Connection)
+	return c
+}
+
+// waitsOf lists what the images of spans waited for, in the order of the spans.
+func waitsOf(spans []span) []wait {
+	n := 0
+	for i := range spans {
+		n += len(spans[i].image.Facts) + len(spans[i].image.Asleep) + len(spans[i].image.Polling)
+	}
+	if n == 0 {
+		return nil
+	}
+	all := make([]wait, 0, n)
+	for i := range spans {
+		s := &spans[i]
+		if s.end <= s.start {
+			continue
+		}
+		add := func(r rank, when timeline.Interval, part Part, what timeline.What) {
+			if start, end := max(when.Start, s.start), min(when.End, s.end); start < end {
+				part.Count = 1
+				all = append(all, wait{rank: r, span: i, start: start, end: end, part: part, what: what})
+			}
+		}
+		for _, f := range s.image.Facts {
+			if c := &chargings[f.Kind()]; c.part != nil && (c.held || s.waiter() != "") {
+				add(c.rank, f.When, c.part(s, f.What), f.What)
+			}
+		}
+		if s.waiter() == "" {
+			continue
+		}
+		for _, when := range s.image.Asleep {
+			add(rankSleep, when, Part{Kind: Sleep, Name: s.waiter()}, nil)
+		}
+		for _, when := range s.image.Polling {
+			add(rankPoll, when, Part{Kind: Waiting, Name: s.waiter()}, nil)
+		}
+	}
+	return all
+}
