@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // What a pod's container is kept in, and what it has left of root's rights there.
@@ -103,12 +103,11 @@ func newShell(t *testing.T, command ...string) *shell {
 	}
 	s := &shell{Cmd: exec.Command(command[0], command[1:]...)}
 	s.Stderr = t.Output()
-	s.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var err error
 	if s.input, err = s.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Start(); err != nil {
+	if err := tied.Start(s.Cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Process.Kill() })

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // asked runs a script as a plugin in a network namespace of its own, once its inside is
@@ -22,8 +23,8 @@ func asked(t *testing.T, script string) (o *observed, peer, stdout, stderr strin
 		t.Skip("makes network namespaces")
 	}
 	other := exec.Command("sleep", "60")
-	other.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	if err := other.Start(); err != nil {
+	other.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if err := tied.Start(other); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()

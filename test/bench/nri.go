@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/containerd/nri/pkg/api"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // emptyName is this program's name in the role of an NRI plugin that does nothing.
@@ -59,12 +59,11 @@ func startEmpty(ctx context.Context, r *rig.Rig, index string) (*empty, error) {
 	cmd := exec.CommandContext(ctx, self, r.NRISocket(), index)
 	cmd.Args[0] = emptyName
 	cmd.Env = append(os.Environ(), r.Env())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := tied.Start(cmd); err != nil {
 		return nil, err
 	}
 	if !bufio.NewScanner(out).Scan() {

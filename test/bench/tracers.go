@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // tracer is another program that watches, and its output.
@@ -60,8 +62,7 @@ func (n *node) trace(out string, command ...string) (*tracer, error) {
 	defer errs.Close()
 	t.cmd.Env = append(os.Environ(), n.rig.Env())
 	t.cmd.Stdout, t.cmd.Stderr = errs, errs
-	t.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := t.cmd.Start(); err != nil {
+	if err := tied.Start(t.cmd); err != nil {
 		return nil, err
 	}
 	go func() {

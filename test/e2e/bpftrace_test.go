@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // bpftrace is a running script that prints what the scheduler's tracepoints say of every
@@ -80,9 +81,8 @@ func startBpftrace(t *testing.T) *bpftrace {
 		fmt.Sprint(pid.Members[numbers].Offset.Bytes()), fmt.Sprint(upid.Size))
 	b.cmd.Env = append(os.Environ(), "BPFTRACE_STRLEN=200", "BPFTRACE_PERF_RB_PAGES=1024")
 	b.cmd.Stdout, b.cmd.Stderr = errs, errs
-	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	b.wall = bootToWall()
-	harness.Check(t, b.cmd.Start())
+	harness.Check(t, tied.Start(b.cmd))
 	go func() { b.done <- b.cmd.Wait() }()
 	t.Cleanup(func() { _ = b.cmd.Process.Kill() })
 	b.canary(t)

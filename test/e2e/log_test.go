@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // A journal that is restarted, a pipe into a logger that ends: cniscope goes on, and counts
@@ -38,8 +39,7 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 	harness.Check(t, err)
 	c := exec.Command(program, "run", "--config", options)
 	c.Stderr = write
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	harness.Check(t, c.Start())
+	harness.Check(t, tied.Start(c))
 	harness.Check(t, write.Close())
 	t.Cleanup(func() { _ = c.Process.Kill() })
 	for lines := bufio.NewScanner(read); ; {

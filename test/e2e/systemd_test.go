@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // Installed where systemd runs: the service is started, restarted when it is newer, and
@@ -200,9 +201,9 @@ func boot(t *testing.T) *booted {
 	b.cmd.Stdout, b.cmd.Stderr = t.Output(), t.Output()
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
-		Setsid:     true, Pdeathsig: syscall.SIGKILL,
+		Setsid:     true,
 	}
-	harness.Check(t, b.cmd.Start())
+	harness.Check(t, tied.Start(b.cmd))
 	t.Cleanup(func() {
 		_ = b.cmd.Process.Kill() // the first process of its namespace takes the others along
 		_ = b.cmd.Wait()

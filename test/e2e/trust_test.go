@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // Anybody can put CNI_COMMAND into an environment. Who is believed?
@@ -179,8 +180,7 @@ func newBeside(t *testing.T, socket, options string, in ...string) *alone {
 	command := slices.Concat(in, []string{program, "run", "--config", file})
 	c := exec.Command(command[0], command[1:]...)
 	c.Stderr = log
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	harness.Check(t, c.Start())
+	harness.Check(t, tied.Start(c))
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 const (
@@ -141,8 +141,7 @@ func start(t *testing.T, config string, more *strings.Replacer) *collector {
 	defer out.Close()
 	cmd := exec.Command(binary, "--config", moved)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	if err := tied.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	c.pid = cmd.Process.Pid

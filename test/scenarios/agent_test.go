@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // agent is a running agentd, and what it said it did.
@@ -48,13 +48,12 @@ func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 	harness.Check(s.T, os.Symlink(self, named))
 	a.cmd.Path = named
 	a.cmd.Env = append(os.Environ(), s.rig.Env(), where+"="+address, "CNISCOPE_AGENT_BIN="+bin, "CNISCOPE_AGENT_EVERY="+every.String())
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if every == 0 {
 		a.cmd.Env = append(a.cmd.Env, "CNISCOPE_AGENT_EVERY=never")
 	}
 	out, err := a.cmd.StdoutPipe()
 	harness.Check(s.T, err)
-	harness.Check(s.T, a.cmd.Start())
+	harness.Check(s.T, tied.Start(a.cmd))
 	ready := make(chan struct{})
 	go func() {
 		defer close(a.said)

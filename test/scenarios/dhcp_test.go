@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // leases starts a DHCP server on a bridge, which waits for a second before it answers.
@@ -53,8 +53,7 @@ func (s *scene) daemon(cmd *exec.Cmd) {
 	out, err := os.CreateTemp(s.TempDir(), "")
 	harness.Check(s.T, err)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), s.rig.Env())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	harness.Check(s.T, cmd.Start())
+	harness.Check(s.T, tied.Start(cmd))
 	s.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

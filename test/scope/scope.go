@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // Build compiles the program into dir, as a release is built: static.
@@ -113,8 +114,7 @@ func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
 	s.cmd.Stderr = log
 	s.cmd.Stdout = log
 	// It goes when whoever started it goes, also if that one is killed.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.cmd.Start(); err != nil {
+	if err := tied.Start(s.cmd); err != nil {
 		return nil, fmt.Errorf("starting cniscope: %w", err)
 	}
 	go func() {

@@ -14,11 +14,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // The plugin of these tests hands its work to an agent, as Calico's, Antrea's and the AWS
@@ -213,12 +213,11 @@ func startAgent(t *testing.T, env string) *agent {
 	a.cmd = exec.Command(named, a.path, a.abstract, dir)
 	a.cmd.Stderr = os.Stderr
 	a.cmd.Env = append(os.Environ(), env)
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	a.in, err = a.cmd.StdinPipe()
 	harness.Check(t, err)
 	out, err := a.cmd.StdoutPipe()
 	harness.Check(t, err)
-	harness.Check(t, a.cmd.Start())
+	harness.Check(t, tied.Start(a.cmd))
 	ready, said := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(said)

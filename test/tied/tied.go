@@ -1,0 +1,36 @@
+//go:build linux
+
+// Package tied starts processes that end when this one does.
+package tied
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// Start starts a command that the kernel kills when this process ends, however it ends. The
+// kernel takes the end of the thread that started it for that of the process (PR_SET_PDEATHSIG,
+// prctl(2)), and a thread ends with a goroutine that does not unlock it, as one does that has
+// entered a namespace. So one thread, which never ends, starts them all.
+func Start(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	done := make(chan error)
+	starter() <- func() { done <- cmd.Start() }
+	return <-done
+}
+
+var starter = sync.OnceValue(func() chan<- func() {
+	starts := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for start := range starts {
+			start()
+		}
+	}()
+	return starts
+})
