@@ -22,8 +22,6 @@ $(eval $(call part,containerd-1.7,about 90 seconds,0,-tags "no_btrfs no_devmappe
 $(eval $(call part,runc,about 20 seconds,1,-tags seccomp,))
 $(eval $(call part,plugins,about 10 seconds,0,,cni/))
 $(eval $(call part,jaeger,about 4 minutes,0,,))
-# Without service discovery, which is most of it.
-$(eval $(call part,promtool,about 3 minutes,0,-tags remove_all_sd,))
 $(eval $(call part,golangci-lint,about 2 minutes,0,,))
 $(eval $(call part,gofumpt,a few seconds,0,,))
 $(eval $(call part,gotestsum,about 10 seconds,0,,))
@@ -38,7 +36,7 @@ tools-older: $(built/containerd-2.3) $(built/containerd-1.7) ## build the contai
 
 tools-jaeger: $(built/jaeger) ## build Jaeger, for the tests
 
-tools-promtool: $(built/promtool) ## build promtool, which checks the alert rules and the dashboard
+tools-promtool: $(TOOLS_BIN)/.built/promtool-debian ## fetch promtool, which checks the alert rules and the dashboard
 
 tools-lint: $(built/golangci-lint) $(built/gofumpt) ## build the linters
 
@@ -46,6 +44,13 @@ tools-html: $(TOOLS_BIN)/axe/node_modules/.package-lock.json ## install Chromium
 	@$(TOOLS)/debian.sh chromium fonts-dejavu-core
 
 parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-kubernetes debian-test debian-generate debian-qemu ## all of that; `make -j2 parts` builds them side by side
+
+$(TOOLS_BIN)/.built/promtool-debian: $(TOOLS)/promtool.sh
+	@echo "fetching promtool, 20 MB"
+	@mkdir -p $(@D)
+	@$(TOOLS)/promtool.sh $(TOOLS_BIN)/promtool
+	@rm -f $(TOOLS_BIN)/.built/promtool-????????????????
+	@touch $@
 
 # axe-core is one file of JavaScript, and comes from npm.
 $(TOOLS_BIN)/axe/node_modules/.package-lock.json: $(TOOLS)/axe/package.json $(TOOLS)/axe/package-lock.json
