@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -167,10 +168,123 @@ func aboutProcess(im *timeline.Image) []attribute.KeyValue {
 	)...)
 }
 
-// nonZero leaves out what says nothing: zero, false, the empty string and the empty list.
-func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
-	return slices.DeleteFunc(kvs, func(kv attribute.KeyValue) bool {
-		v := kv.Value
-		return v.AsString() == "" && v.AsInt64() == 0 && v.AsFloat64() == 0 && !v.AsBool() && len(v.AsStringSlice()) == 0
-	})
+// aboutRun is on a run and on everything below it.
+func aboutRun(run *timeline.Run) []attribute.KeyValue {
+	return []attribute.KeyValue{attr.CNICommand(run.Command), attr.CNIPlugin(run.Plugin)}
+}
+
+// errorType is a word of few: an exit code, a signal, or what else failed the call.
+func errorType(im *timeline.Image) string {
+	switch {
+	case im == nil:
+		return "never run"
+	case im.Signal != "":
+		return im.Signal
+	case im.Code == 0: // by what it wrote, which is no answer
+		return "invalid result"
+	}
+	return fmt.Sprint(im.Code)
+}
+
+// aboutActivity is on runs, commands and calls to agents: how much they did of what, also of
+// what is too short for a span of its own.
+func aboutActivity(im *timeline.Image) (kvs []attribute.KeyValue) {
+	changes, queries := im.Tallies[timeline.FactChange], im.Tallies[timeline.FactQuery]
+	tally := func(t timeline.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {
+		if t.Count > 0 {
+			kvs = append(kvs, count(t.Count), took(time.Duration(t.Time)))
+		}
+	}
+	tally(im.Tallies[timeline.FactLock], attr.Locks, attr.LockWaitMS)
+	tally(im.Tallies[timeline.FactMutex], attr.KernelLocks, attr.KernelLockWaitMS)
+	kvs = append(kvs, nonZero(attr.Changes(changes.Count), attr.Queries(queries.Count))...)
+	if n := changes.Count + queries.Count; n > 0 {
+		kvs = append(kvs, attr.Requests(n),
+			attr.RequestMS(time.Duration(changes.Time+queries.Time)))
+	}
+	tally(im.Tallies[timeline.FactSetting], attr.Sysctls, attr.SysctlMS)
+	tally(im.Tallies[timeline.FactCall], attr.SystemCalls, attr.SystemCallMS)
+	if im.Tallies[timeline.FactSleep].Count > 0 {
+		kvs = append(kvs, attr.SleepMS(together(im.Asleep)))
+	}
+	if im.Tallies[timeline.FactPoll].Count > 0 {
+		kvs = append(kvs, attr.PollMS(together(im.Polling)))
+	}
+	connections := 0
+	for range timeline.Each[*timeline.Connection](im.Facts) {
+		connections++
+	}
+	kvs = append(kvs, nonZero(
+		attr.Connections(connections),
+		attr.NetNSSwitches(im.Switches),
+		attr.NetNSInodeEntered(im.Entered.Label),
+	)...)
+	if im.Run == nil {
+		return kvs
+	}
+	return slices.Concat(kvs, aboutConfiguration(im.Run), aboutResult(im.Run), aboutError(im.Run))
+}
+
+// together is how long at least one thread did it.
+func together(all []timeline.Interval) (sum time.Duration) {
+	for _, i := range all {
+		sum += time.Duration(i.End - i.Start)
+	}
+	return sum
+}
+
+// aboutConfiguration is what a run read.
+func aboutConfiguration(run *timeline.Run) []attribute.KeyValue {
+	c := run.Configuration
+	if c == nil {
+		return nil
+	}
+	return nonZero(
+		attr.CNIVersion(c.CNIVersion),
+		attr.ConfiguredNetwork(c.Network),
+		attr.ConfiguredType(c.Type),
+		attr.ConfiguredIPAM(c.IPAM),
+		attr.ConfigurationInvalid(c.Invalid),
+	)
+}
+
+// aboutResult is what a run wrote.
+func aboutResult(run *timeline.Run) []attribute.KeyValue {
+	r := run.Result
+	if r == nil {
+		return nil
+	}
+	return nonZero(
+		attr.ResultIPs(r.IPs...),
+		attr.ResultInterfaces(r.Interfaces...),
+		attr.ResultRoutes(r.Routes...),
+		attr.ResultVersion(r.CNIVersion),
+		attr.ResultInvalid(r.Invalid),
+	)
+}
+
+// aboutError is the error that a run wrote.
+func aboutError(run *timeline.Run) []attribute.KeyValue {
+	if run == nil || run.Result == nil {
+		return nil
+	}
+	return nonZero(attr.CNIErrorCode(int(run.Result.Code)), attr.CNIErrorMessage(run.Result.Message))
+}
+
+// aboutConcurrency is on a call.
+func aboutConcurrency(call *timeline.Call) (kvs []attribute.KeyValue) {
+	kvs = append([]attribute.KeyValue{attr.ConcurrentCalls(call.Concurrent)}, nonZero(attr.SystemCallsSeen(call.Seen))...)
+	for _, what := range slices.Sorted(maps.Keys(call.Cut)) {
+		kvs = append(kvs, attr.Cut(what, int(call.Cut[what])))
+	}
+	return kvs
+}
+
+// after is how long after the end of its ADD a pod had its first connection.
+func after(end, at int64) attribute.KeyValue {
+	return attr.FirstConnectionMS(time.Duration(max(0, at-end)))
+}
+
+func ends(local, remote string) []attribute.KeyValue {
+	return nonZero(semconv.NetworkLocalAddress(local), semconv.NetworkPeerAddress(remote))
 }

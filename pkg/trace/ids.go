@@ -6,11 +6,37 @@ import (
 	"io"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
+
+// at is where a span hangs.
+type at struct {
+	trace  oteltrace.TraceID
+	parent oteltrace.SpanID
+	state  string
+	// remote: somebody else made the parent.
+	remote bool
+	// attributes that everything below a call has; shared.
+	attributes []*commonpb.KeyValue
+}
+
+// under is below a span, one of ours.
+func (a at) under(s *tracepb.Span) at {
+	a.remote = false
+	copy(a.parent[:], s.SpanId)
+	return a
+}
+
+// recorded returns where a call hangs whose environment names a span, if that is recorded.
+func recorded(parent event.TraceContext) (at, bool) {
+	above := w3c.Parse(parent)
+	return at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}, above.Recorded()
+}
 
 // IDs gives out trace and span ids. They are derived, not drawn: a recording replayed
 // has the ids that were exported live, so the trace id of a log line finds both, and an
@@ -44,20 +70,20 @@ func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) ote
 // of is where an operation can be found: its root, or its first call if there is
 // something above it.
 func (g IDs) of(op timeline.Key) oteltrace.SpanContext {
-	above := w3c.Parse(op.Trace)
-	c := oteltrace.SpanContextConfig{TraceID: g.trace(op), SpanID: g.operation(op), TraceFlags: oteltrace.FlagsSampled}
-	if above.Recorded() {
-		c.TraceID, c.SpanID = above.TraceID(), g.call(above.TraceID(), op.First, op.Start)
+	if above, ok := recorded(op.Trace); ok {
+		return spanContext(above.trace, g.call(above.trace, op.First, op.Start))
 	}
-	return oteltrace.NewSpanContext(c)
+	return spanContext(g.trace(op), g.operation(op))
 }
 
 // run is where the run of a plugin can be found.
 func (g IDs) run(b *timeline.Blame) oteltrace.SpanContext {
 	trace := g.of(b.Call).TraceID()
-	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{
-		TraceID: trace, SpanID: g.span(trace, string(b.Process), b.Start), TraceFlags: oteltrace.FlagsSampled,
-	})
+	return spanContext(trace, g.span(trace, string(b.Process), b.Start))
+}
+
+func spanContext(trace oteltrace.TraceID, span oteltrace.SpanID) oteltrace.SpanContext {
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: span, TraceFlags: oteltrace.FlagsSampled})
 }
 
 // span is the id of what a process began at a time.

@@ -11,68 +11,59 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// changes makes the spans of what an image changed in the network: of a run one for each
-// interface, with its changes below or in it, as of a server; of a command, which does little else, they
-// are its own, as are those that concern no interface.
-func (i *insider) changes() {
-	var requests []request
-	for f, r := range timeline.Each[*timeline.Request](i.image.Facts) {
-		requests = append(requests, request{f, r})
-	}
-	groups := map[string]*group{}
-	for at := range requests {
-		r := requests[at]
-		if r.Query() {
-			if i.long(r.When) {
-				i.request(i.where, r)
-			}
-			continue
-		}
-		key := interfaceOf(r)
-		if i.image.Run == nil && i.salt == "" || key == "" {
-			i.change(i.where, i.span, r)
-			continue
-		}
-		g := groups[key]
-		if g == nil {
-			g = i.group(requests[at:], key)
-			groups[key] = g
-		}
-		i.change(g.where, g.span, r)
-	}
-}
-
-// request is a request as a fact.
+// request is a request to the kernel as a fact.
 type request struct {
 	*timeline.Fact
 	*timeline.Request
 }
 
-// group is the span of one interface, and below it.
-type group struct {
-	where at
-	span  *tracepb.Span
+// query draws a request that changes nothing, if it took long.
+func (d *drawing) query(f *timeline.Fact) {
+	if d.long(f) {
+		d.request(d.where, request{f, f.What.(*timeline.Request)})
+	}
 }
 
-// group makes the span of the interface that the first of requests is about.
-func (i *insider) group(requests []request, key string) *group {
-	first := requests[0]
+// change draws a change of the network. Those of one interface are drawn together, as one
+// span with the changes below or in it; those of a command, which does little else, and those
+// that concern no interface lie in the image's own.
+func (d *drawing) change(f *timeline.Fact) {
+	r := request{f, f.What.(*timeline.Request)}
+	where, of := d.where, d.span
+	if key := interfaceOf(r); key != "" && (d.image.Run != nil || d.agent != "") {
+		g := d.groups[key]
+		if g == nil {
+			g = d.group(r, key)
+		}
+		where, of = d.where.under(g), g
+	}
+	if d.long(f) {
+		d.request(where, r)
+		return
+	}
+	d.happened(of, d.nameOf(r), r.When.End, aboutRequest(r)...)
+}
+
+// group makes the span of the interface that first is the first change of.
+func (d *drawing) group(first request, key string) *tracepb.Span {
 	when, n := first.When, 0
-	for at := range requests {
-		if r := requests[at]; !r.Query() && interfaceOf(r) == key {
+	for f, r := range timeline.Each[*timeline.Request](d.image.Facts) {
+		if r := (request{f, r}); !r.Query() && interfaceOf(r) == key {
 			when.Start, when.End = min(when.Start, r.When.Start), max(when.End, r.When.End)
 			n += max(1, r.Count)
 		}
 	}
-	about := nonZero(
+	s := d.child(d.where, "configure interface", attr.KindInterface, when, nonZero(
 		semconv.NetworkInterfaceNameKey.String(first.On),
 		attr.NetNSInode(first.NetNS.Label),
 		attr.InterfaceIndex(int(first.Interface.Index)),
-	)
-	s := i.child(i.where, "configure interface", attr.KindInterface, when, append(about, attr.Changes(n))...)
-	below := i.where
-	copy(below.parent[:], s.SpanId)
-	return &group{below, s}
+		attr.Changes(n),
+	)...)
+	if d.groups == nil {
+		d.groups = map[string]*tracepb.Span{}
+	}
+	d.groups[key] = s
+	return s
 }
 
 // interfaceOf tells interfaces apart: by name, where that is known, else by index. Empty
@@ -87,29 +78,20 @@ func interfaceOf(r request) string {
 	return ""
 }
 
-// change is a span if it took long, else an event of the span it belongs to.
-func (i *insider) change(where at, of *tracepb.Span, r request) {
-	if i.long(r.When) {
-		i.request(where, r)
-		return
-	}
-	i.happened(of, i.nameOf(r), r.When.End, aboutRequest(r)...)
-}
-
-func (i *insider) request(where at, r request) {
-	s := i.child(where, i.nameOf(r), attr.KindRequest, r.When, aboutRequest(r)...)
-	s.Links = append(s.Links, i.perhaps(r.Attribution)...)
+func (d *drawing) request(where at, r request) {
+	s := d.child(where, d.nameOf(r), attr.KindRequest, r.When, aboutRequest(r)...)
+	s.Links = d.perhaps(r.Attribution)
 	if r.Failed() {
-		i.fail(s, refusal(r), r.Errno())
+		d.fail(s, refusal(r), r.Errno())
 	}
 }
 
-func (i *insider) nameOf(r request) string {
+func (d *drawing) nameOf(r request) string {
 	switch r.Protocol {
 	case "ioctl", "iptables":
-		return r.Protocol + " " + i.requests.Limit(r.Name, "request")
+		return r.Protocol + " " + d.requests.Limit(r.Name, "request")
 	}
-	return "netlink " + i.requests.Limit(r.Name, "request")
+	return "netlink " + d.requests.Limit(r.Name, "request")
 }
 
 func refusal(r request) string {

@@ -243,3 +243,12 @@ func TestTheFirstConnectionAfterwards(t *testing.T) {
 		t.Error("whose is it?")
 	}
 }
+
+// No kind of fact vanishes for want of a drawer.
+func TestEveryKindOfFactHasADrawer(t *testing.T) {
+	for kind, d := range drawers() {
+		if d.draw == nil || d.turn == 0 {
+			t.Errorf("nobody draws facts of the kind %d", kind)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package trace
+
+import (
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// drawing is the state of drawing the facts of one image.
+type drawing struct {
+	*writer
+	image   *timeline.Image
+	outer   at // below the image
+	where   at // the same, for the image's own facts
+	span    *tracepb.Span
+	run     *timeline.Image
+	failing bool // its plugin failed, and its call with it
+	made    int
+	agent   string                   // of what an agent did: sets it apart from what else it did then
+	groups  map[string]*tracepb.Span // of interfaces
+}
+
+// child makes a span below where. A fact has no key but its place in the image.
+func (d *drawing) child(where at, name, kind string, when timeline.Interval, about ...attribute.KeyValue) *tracepb.Span {
+	d.made++
+	id := d.ids.span(where.trace, fmt.Sprint(kind, " ", d.made, " ", d.image.Process, " ", d.image.Start)+d.agent, when.Start)
+	s := d.writer.span(where, id, name, when.Start, when.End, kind)
+	add(s, about...)
+	return s
+}
+
+// long tells whether a fact has a span of its own.
+func (d *drawing) long(f *timeline.Fact) bool {
+	return time.Duration(f.When.End-f.When.Start) >= d.op.MinSpan
+}
+
+// fail marks a span as failed, if its plugin failed, too.
+func (d *drawing) fail(s *tracepb.Span, message, errorType string) {
+	if d.failing {
+		fail(s, message, errorType)
+	}
+}
+
+func (d *drawing) setting(f *timeline.Fact) {
+	set := f.What.(*timeline.Setting)
+	about := append(aboutSetting(set), aboutAttribution(f.Attribution)...)
+	if !d.long(f) {
+		d.happened(d.span, "write sysctl", f.When.End, about...)
+		return
+	}
+	s := d.child(d.where, "write sysctl", attr.KindSysctl, f.When, about...)
+	s.Links = d.perhaps(f.Attribution)
+}
+
+func (d *drawing) lock(f *timeline.Fact) {
+	if !d.long(f) {
+		return
+	}
+	wait := f.What.(*timeline.Wait)
+	s := d.child(d.where, "wait for lock", attr.KindLock, f.When, aboutLock(wait)...)
+	if wait.Blame != nil {
+		s.Links = append(s.Links, link(d.ids.run(wait.Blame), "it had the lock"))
+	}
+	if limit, slow := d.j.SlowLocks[wait]; slow {
+		d.slow(s, limit, f.When.End)
+	}
+}
+
+func (d *drawing) sleep(f *timeline.Fact) {
+	if d.long(f) {
+		d.child(d.where, "sleep", attr.KindWait, f.When, attr.SystemCall(f.What.(*timeline.Wait).Name))
+	}
+}
+
+// call draws another system call, of which only the longest are of interest.
+func (d *drawing) call(f *timeline.Fact) {
+	if time.Duration(f.When.End-f.When.Start) < timeline.Idly*d.op.MinSpan {
+		return
+	}
+	wait := f.What.(*timeline.Wait)
+	s := d.child(d.where, "system call", attr.KindWait, f.When, attr.SystemCall(wait.Name))
+	add(s, nonZero(attr.Errno(wait.Error))...)
+}
+
+func (d *drawing) detection(f *timeline.Fact) {
+	if !d.long(f) {
+		return
+	}
+	detection := f.What.(*timeline.Detection)
+	s := d.child(d.where, "wait for IPv6 DAD", attr.KindDAD, f.When, aboutDetection(detection)...)
+	if detection.State == event.AddressDuplicate {
+		d.fail(s, detection.Address+" is somebody else's", "duplicate address")
+	}
+}

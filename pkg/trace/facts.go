@@ -1,0 +1,102 @@
+package trace
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// aboutAttribution says why something that an agent did is drawn here.
+func aboutAttribution(a *timeline.Attribution) []attribute.KeyValue {
+	if a == nil {
+		return nil
+	}
+	return append(
+		[]attribute.KeyValue{attr.Attribution(string(a.Evidence))},
+		nonZero(attr.Periodic(a.Periodic), attr.OtherCalls(len(a.Others)))...)
+}
+
+func aboutSetting(set *timeline.Setting) []attribute.KeyValue {
+	return nonZero(
+		attr.SysctlKey(set.Key),
+		attr.SysctlValue(set.Value),
+		attr.Errno(set.Error),
+		attr.NetNSInode(set.NetNS.Label),
+	)
+}
+
+func aboutLock(wait *timeline.Wait) []attribute.KeyValue {
+	kvs := nonZero(attr.LockPath(wait.Path))
+	if wait.Kind == event.WaitMutex {
+		kvs = nonZero(attr.LockName(wait.Name))
+	}
+	if wait.Tries > 1 {
+		kvs = append(kvs, attr.LockTries(wait.Tries))
+	}
+	kvs = append(kvs, nonZero(attr.LockPassed(wait.Passed))...)
+	if h := wait.Holder; h != nil {
+		kvs = append(kvs, nonZero(
+			attr.LockHolderName(h.Name),
+			attr.LockHolderParent(h.Parent),
+			attr.LockHolderPID(int(h.PID)),
+		)...)
+		if wait.Kind == event.WaitLock {
+			kvs = append(kvs,
+				attr.LockHolderAgeMS(time.Duration(wait.HolderAge)),
+				attr.LockHolderAgeExact(wait.AgeExact))
+		}
+	}
+	return append(kvs, nonZero(attr.Errno(wait.Error))...)
+}
+
+func aboutDetection(d *timeline.Detection) []attribute.KeyValue {
+	return nonZero(
+		attr.Address(d.Address),
+		attr.AddressState(string(d.State)),
+		semconv.NetworkInterfaceNameKey.String(d.On),
+		attr.NetNSInode(d.NetNS.Label),
+	)
+}
+
+// aboutWork is how an agent did while it was called.
+func aboutWork(work *timeline.Work) []attribute.KeyValue {
+	return append([]attribute.KeyValue{attr.AgentCPUMS(time.Duration(work.CPU))}, nonZero(attr.AgentWaitsIn(work.Channel))...)
+}
+
+// aboutPeer is who was called. network.* as semantic conventions say: of a unix socket the
+// address is its path.
+func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
+	host, port := c.Address, 0
+	if i := strings.LastIndexByte(c.Address, ':'); c.Network != "unix" && i >= 0 {
+		if n, err := strconv.ParseUint(c.Address[i+1:], 10, 16); err == nil {
+			host, port = strings.Trim(c.Address[:i], "[]"), int(n)
+		}
+	}
+	kvs := nonZero(
+		semconv.NetworkTransportKey.String(c.Network),
+		semconv.NetworkPeerAddress(host),
+		semconv.ServerAddress(host),
+		attr.Errno(c.Error),
+	)
+	if port != 0 {
+		kvs = append(kvs, semconv.NetworkPeerPort(port), semconv.ServerPort(port))
+	}
+	if c.Tries > 1 {
+		kvs = append(kvs, attr.Tries(c.Tries))
+	}
+	if c.Server == nil {
+		return kvs
+	}
+	return append(kvs, nonZero(
+		attr.Agent(c.Server.Name),
+		attr.AgentPID(int(c.Server.PID)),
+		attr.AgentListens(!c.Answered),
+	)...)
+}

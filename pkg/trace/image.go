@@ -1,0 +1,123 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// image makes the span of one image and of all below it. run is the image of the run that it
+// belongs to, nil for a run of the chain; failing says that its call failed.
+func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
+	kind, name := attr.KindCommand, w.names.Limit(im.Name, "command")
+	if im.Run != nil {
+		kind = attr.KindRun
+		if run != nil {
+			kind = attr.KindDelegate
+		}
+		run = im
+		name = w.names.Limit(im.Run.Plugin, "plugin") + " " + im.Run.Command
+	}
+	s := w.span(where, w.ids.span(where.trace, string(im.Process), im.Start), name, im.Start, im.End, kind)
+	add(s, aboutRun(run.Run)...)
+	add(s, aboutProcess(im)...)
+	add(s, aboutActivity(im)...)
+	s.Links = w.perhaps(im.Attribution)
+	if limit, slow := w.j.Slow[im]; slow {
+		w.slow(s, limit, im.End)
+	}
+	// Status Error means that the call failed. `iptables -C` exits 1 in every healthy
+	// ADD; SIGPIPE ends every writer whose reader has read enough.
+	died := im.Signal != "" && im.Signal != "SIGPIPE"
+	if im.Failed() && (died || failing && judge.Fails(run)) || im.Run != nil && failing && judge.Fails(im) {
+		fail(s, judge.Describe(im), errorType(im))
+	}
+	below := where.under(s)
+	w.draw(&drawing{image: im, outer: below, span: s, run: run, failing: failing && (judge.Fails(run) || im.Failed())})
+	for _, child := range im.Children {
+		w.image(below, child, run, failing)
+	}
+}
+
+// drawer draws the facts of one kind: as spans below their image's, or if they were short as
+// events of it.
+type drawer struct {
+	turn int // facts are drawn in the order of their drawers' turns, then as they were told
+	draw func(*drawing, *timeline.Fact)
+}
+
+// drawers has the drawer of each kind of facts.
+func drawers() [timeline.FactKinds]drawer {
+	return [timeline.FactKinds]drawer{
+		timeline.FactChange:     {1, (*drawing).change},
+		timeline.FactQuery:      {1, (*drawing).query},
+		timeline.FactSetting:    {2, (*drawing).setting},
+		timeline.FactLock:       {3, (*drawing).lock},
+		timeline.FactMutex:      {3, (*drawing).lock},
+		timeline.FactSleep:      {3, (*drawing).sleep},
+		timeline.FactPoll:       {3, (*drawing).call},
+		timeline.FactCall:       {3, (*drawing).call},
+		timeline.FactDetection:  {4, (*drawing).detection},
+		timeline.FactConnection: {5, (*drawing).connection},
+	}
+}
+
+// draw makes the spans and events of what an image did and waited for.
+func (w *writer) draw(d *drawing) {
+	d.writer = w
+	// Below the image all is part of the same run.
+	d.where = d.outer
+	d.where.attributes = slices.Concat(d.outer.attributes, keyValues(aboutRun(d.run.Run)))
+	of := drawers()
+	facts := slices.SortedStableFunc(slices.Values(d.image.Facts), func(a, b *timeline.Fact) int {
+		return cmp.Compare(of[a.Kind()].turn, of[b.Kind()].turn)
+	})
+	for _, f := range facts {
+		of[f.Kind()].draw(d, f)
+	}
+	slices.SortStableFunc(d.span.Events, func(a, b *tracepb.Span_Event) int { return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano) })
+}
+
+// connection draws a call to an agent, and below it what that one did meanwhile.
+func (d *drawing) connection(f *timeline.Fact) {
+	c := f.What.(*timeline.Connection)
+	if !d.long(f) {
+		if c.Error != "" {
+			d.happened(d.span, "call refused", f.When.End, aboutPeer(c)...)
+		}
+		return
+	}
+	s := d.child(d.where, "call agent", attr.KindAgent, f.When, aboutPeer(c)...)
+	s.Kind = tracepb.Span_SPAN_KIND_CLIENT
+	if c.Error != "" {
+		d.fail(s, judge.Peer(c)+": "+c.Error, c.Error)
+	}
+	if limit, slow := d.j.SlowAgents[c]; slow {
+		d.slow(s, limit, f.When.End)
+	}
+	if c.Work != nil {
+		d.work(s, c.Work)
+	}
+}
+
+// work draws what an agent did below the call to it, s.
+func (d *drawing) work(s *tracepb.Span, work *timeline.Work) {
+	add(s, aboutWork(work)...)
+	add(s, aboutActivity(work.Own)...)
+	if work.Gone != 0 {
+		d.happened(s, "the agent ended", work.Gone)
+	}
+	below := d.outer.under(s)
+	for n, im := range []*timeline.Image{work.Own, work.Shared} {
+		for _, child := range im.Children {
+			d.writer.image(below, child, d.run, d.failing)
+		}
+		d.draw(&drawing{image: im, outer: below, span: s, run: d.run, failing: d.failing, agent: fmt.Sprint(" work ", n)})
+	}
+}

@@ -1,0 +1,88 @@
+package trace
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// Hung returns one span that says that a call is still under way at now. It hangs where
+// the call will, whose own span links to it: a span that is sent at exit never appears if
+// there is no exit.
+func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
+	w, where := b.mark(f)
+	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
+	add(s, nonZero(
+		attr.CNICommand(f.Command),
+		attr.CNIIfName(f.IfName),
+		attr.CNIPlugin(f.Plugin),
+		semconv.ProcessCommand(f.Name),
+	)...)
+	add(s, semconv.ProcessPID(int(f.PID)), attr.Hung(true), attr.AgeMS(time.Duration(now-f.Start)))
+	return w.finish(f.Runtime)
+}
+
+// Connected returns one span from the end of an ADD to the first connection of its pod,
+// which came when the ADD's spans had been sent. It hangs under the ADD's.
+func (b *Builder) Connected(c timeline.Connected) Trace {
+	w, where := b.mark(c.Flight)
+	where.parent, where.remote = b.ids.call(where.trace, c.First, c.Start), false
+	s := w.span(where, b.ids.span(where.trace, "first connection "+string(c.First), c.End), "first connection", c.End, c.At, attr.KindFirstConnection)
+	add(s, nonZero(attr.CNICommand(c.Command), attr.CNIIfName(c.IfName))...)
+	add(s, after(c.End, c.At))
+	add(s, ends(c.Local, c.Remote)...)
+	return w.finish(c.Runtime)
+}
+
+// mark is a writer of a single span about a call, and what that call hangs under.
+func (b *Builder) mark(f timeline.Flight) (*writer, at) {
+	w := b.writer(&timeline.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID}, nil)
+	where, ok := recorded(f.Trace)
+	if !ok {
+		where = at{trace: b.ids.trace(f.Operation), parent: b.ids.operation(f.Operation)}
+	}
+	w.trace.ID = where.trace
+	return w, where
+}
+
+// Outage returns one span, a trace of its own, for a time in which the node's network was
+// not ready, with what the runtime said and what the CNI folder held.
+func (b *Builder) Outage(o timeline.Outage) Trace {
+	w := b.writer(&timeline.Operation{Mono: o.Mono, Wall: o.Wall}, nil)
+	s := w.single("outage", o.Start, "node network not ready", o.Start, o.End, attr.KindOutage)
+	for _, list := range []struct {
+		event string
+		key   func(string) attribute.KeyValue
+		said  []timeline.Said
+	}{{"runtime", attr.Reason, o.Reasons}, {"CNI folder", attr.Networks, o.Folder}} {
+		for n, said := range list.said {
+			w.happened(s, list.event, said.At, list.key(said.Text))
+			if n == len(list.said)-1 {
+				add(s, list.key(said.Text))
+			}
+		}
+	}
+	add(s, attr.FolderChanges(max(0, len(o.Folder)-1)))
+	return w.finish(o.Runtime)
+}
+
+// Test is a trace of one span, `cniscope doctor`, which shows that a backend takes and
+// keeps what this node sends. Its kind is "test", so that no search for calls finds it.
+func Test(n Node, ids IDs, at time.Time) *tracepb.ResourceSpans {
+	w := NewBuilder(ids, n.Resource(), n.Version).writer(&timeline.Operation{Wall: at.UnixNano()}, nil)
+	w.single("test", at.UnixNano(), "cniscope doctor", 0, 0, attr.KindTest)
+	return w.finish(event.Runtime{}).Spans
+}
+
+// single makes the one span of a trace of its own; its ids are derived from what and when it
+// was.
+func (w *writer) single(what string, when int64, name string, start, end int64, kind string) *tracepb.Span {
+	w.ids.derive(w.trace.ID[:], when, w.ids.Seed, what)
+	return w.span(at{trace: w.trace.ID}, w.ids.span(w.trace.ID, what, when), name, start, end, kind)
+}

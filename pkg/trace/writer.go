@@ -1,0 +1,130 @@
+package trace
+
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	oteltrace "go.opentelemetry.io/otel/trace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// Scope is the instrumentation scope of every span.
+const Scope = "github.com/cniscope/cniscope"
+
+// Builder makes spans. It remembers which span names it has given out, so
+// operations must come to it one after another.
+type Builder struct {
+	ids      IDs
+	resource []attribute.KeyValue
+	version  string
+	names    text.Names // span names are few: the backend indexes them
+	requests text.Names // those of requests to the kernel
+}
+
+// NewBuilder returns a builder whose spans come from resource and from this version of
+// cniscope.
+func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder {
+	return &Builder{ids: ids, resource: resource, version: version}
+}
+
+// Trace is an operation as spans.
+type Trace struct {
+	Spans *tracepb.ResourceSpans
+	// IDs are the trace ids of the operation's calls, by call.
+	IDs map[*timeline.Call]oteltrace.TraceID
+	// ID is the trace id of a mark: a span by itself.
+	ID oteltrace.TraceID
+}
+
+// writer collects the spans of one operation, or of one mark.
+type writer struct {
+	*Builder
+	op     *timeline.Operation
+	j      *judge.Judgement
+	trace  Trace
+	own    oteltrace.TraceID    // of calls without a recorded parent
+	common []*commonpb.KeyValue // of every span; shared, since nobody changes them
+	spans  []*tracepb.Span
+	root   oteltrace.SpanID
+}
+
+func (b *Builder) writer(op *timeline.Operation, j *judge.Judgement) *writer {
+	return &writer{
+		Builder: b, op: op, j: j,
+		trace:  Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
+		own:    b.ids.trace(op.Key()),
+		common: keyValues(identity(op)),
+	}
+}
+
+// finish puts the spans into their envelope.
+func (w *writer) finish(runtime event.Runtime) Trace {
+	w.trace.Spans = &tracepb.ResourceSpans{
+		SchemaUrl: semconv.SchemaURL,
+		Resource:  &resourcepb.Resource{Attributes: keyValues(slices.Concat(w.resource, runtimeOf(runtime)))},
+		ScopeSpans: []*tracepb.ScopeSpans{{
+			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: w.version},
+			Spans: w.spans,
+		}},
+	}
+	return w.trace
+}
+
+// usual is how many attributes a span of a run or a command has.
+const usual = 24
+
+// span appends a span with what every span has.
+func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
+	s := &tracepb.Span{
+		TraceId: where.trace[:], SpanId: id[:], TraceState: where.state, Name: name,
+		Kind:              tracepb.Span_SPAN_KIND_INTERNAL,
+		StartTimeUnixNano: w.wall(start), EndTimeUnixNano: w.wall(max(start, end)),
+		Flags:      uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK) | uint32(oteltrace.FlagsSampled),
+		Attributes: make([]*commonpb.KeyValue, 0, usual),
+	}
+	add(s, attr.Kind(kind))
+	s.Attributes = append(append(s.Attributes, w.common...), where.attributes...)
+	if where.parent.IsValid() {
+		s.ParentSpanId = where.parent[:]
+	}
+	if where.remote {
+		s.Flags |= uint32(tracepb.SpanFlags_SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK)
+	}
+	w.spans = append(w.spans, s)
+	return s
+}
+
+// happened adds an event to a span.
+func (w *writer) happened(s *tracepb.Span, name string, at int64, about ...attribute.KeyValue) {
+	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(about)})
+}
+
+// slow marks a span: by attributes to search for, and by an event to read.
+func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
+	add(s, attr.Slow(true), attr.SlowThresholdMS(limit))
+	w.happened(s, "slow", end, attr.SlowThresholdMS(limit))
+}
+
+// perhaps links to the other calls that an agent may have done something for.
+func (w *writer) perhaps(a *timeline.Attribution) (links []*tracepb.Span_Link) {
+	if a == nil {
+		return nil
+	}
+	for _, other := range a.Others {
+		links = append(links, link(w.ids.of(other), "may be for this call"))
+	}
+	return links
+}
+
+// wall puts a monotonic instant on the calendar, by the operation's one anchor.
+func (w *writer) wall(mono int64) uint64 { return uint64(w.op.Wall + mono - w.op.Mono) }
