@@ -25,21 +25,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is when a test gives up; none waits that long when it passes.
 const patience = 30 * time.Second
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for give := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(give) {
-			t.Fatalf("never happened: %s", what)
-		}
-	}
-}
 
 // operation is one operation of a single span with the given name.
 func operation(name string) []*tracepb.ResourceSpans {
@@ -82,31 +75,8 @@ type collector struct {
 // listen starts a collector; addr may be ":0"'s like.
 func listen(t *testing.T, addr string, c *collector, opts ...grpc.ServerOption) *collector {
 	t.Helper()
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.addr = l.Addr().String()
-	s := grpc.NewServer(append(opts, grpc.StatsHandler(c))...)
-	coltracepb.RegisterTraceServiceServer(s, c)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	t.Cleanup(func() { s.Stop(); <-done })
+	c.addr = harness.Backend(t, addr, c, append(opts, grpc.StatsHandler(c))...)
 	return c
-}
-
-// free returns an address where nobody listens.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (c *collector) Export(ctx context.Context, r *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {

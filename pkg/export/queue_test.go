@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cniscope/cniscope/pkg/queue"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // quick makes retries fast enough for a test.
@@ -96,18 +97,18 @@ func (g *gate) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error
 func (g *gate) Shutdown(context.Context) error { close(g.down); return nil }
 
 func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
-	addr := free(t)
+	addr := harness.Address(t)
 	var log logText
 	q := newOTLPQueue(t, addr, queue.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	want := operations(200)
 	enqueue(t, q, want...)
-	eventually(t, "some retries", func() bool { return q.Stats().Retries >= 5 })
+	harness.Until(t, "some retries", func() bool { return q.Stats().Retries >= 5 })
 	if s := q.Stats(); s.FailingSince.IsZero() || !strings.Contains(s.LastError, "connection refused") || s.Waiting != 200 || s.Sent != 0 {
 		t.Errorf("%+v", s)
 	}
 
 	c := listen(t, addr, &collector{})
-	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
+	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
 	if got := c.got(); !slices.Equal(got, want) {
 		t.Errorf("%d arrived: %q", len(got), got)
 	}
@@ -129,11 +130,11 @@ func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
 
 func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
 	var log logText
-	addr := free(t)
+	addr := harness.Address(t)
 	q := newOTLPQueue(t, addr, queue.Options{Items: 10, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	want := operations(10)
 	enqueue(t, q, want...)
-	eventually(t, "the endpoint is known to be bad", func() bool { return q.Stats().Retries >= 2 })
+	harness.Until(t, "the endpoint is known to be bad", func() bool { return q.Stats().Retries >= 2 })
 	for range 7 {
 		if q.Enqueue(operation("too many")) {
 			t.Fatal("taken")
@@ -143,11 +144,11 @@ func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	c := listen(t, addr, &collector{})
-	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
+	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
 	if got := c.got(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "works again") })
+	harness.Until(t, "the log says so", func() bool { return strings.Contains(log.String(), "works again") })
 	if !strings.Contains(log.String(), "dropped=7") {
 		t.Errorf("the log:\n%s", log.String())
 	}
@@ -190,7 +191,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 		}
 		g.answer <- nil
 	}
-	eventually(t, "all is counted", func() bool { return q.Stats().Sent == 7 })
+	harness.Until(t, "all is counted", func() bool { return q.Stats().Sent == 7 })
 }
 
 func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
@@ -212,7 +213,7 @@ func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 	}
 	q.SetExporter(e)
 	g.answer <- nil
-	eventually(t, "all is settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 101 })
+	harness.Until(t, "all is settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 101 })
 	if got := c.got(); !slices.Equal(got, slices.Delete(slices.Clone(all), 37, 38)) {
 		t.Errorf("%q", got)
 	}
@@ -231,7 +232,7 @@ func TestSpansRefusedInPartAreCounted(t *testing.T) {
 	}})
 	q := newOTLPQueue(t, c.addr, queue.Options{})
 	enqueue(t, q, "a")
-	eventually(t, "it is settled", func() bool { return q.Stats().Sent == 1 })
+	harness.Until(t, "it is settled", func() bool { return q.Stats().Sent == 1 })
 	if s := q.Stats(); s.RefusedSpans != 3 || s.Retries != 0 || !strings.Contains(s.LastError, "too old") {
 		t.Errorf("%+v", s)
 	}
@@ -255,7 +256,7 @@ func TestAPanicCostsOneOperation(t *testing.T) {
 	var log logText
 	q := newQueue(t, &broken{}, queue.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	enqueue(t, q, "a", "bad", "b", "bad", "c")
-	eventually(t, "all is settled", func() bool { s := q.Stats(); return s.Sent == 3 && s.Dropped[queue.Panicked] == 2 })
+	harness.Until(t, "all is settled", func() bool { s := q.Stats(); return s.Sent == 3 && s.Dropped[queue.Panicked] == 2 })
 	if s := q.Stats(); s.Panics < 2 {
 		t.Errorf("%+v", s)
 	}
@@ -269,15 +270,15 @@ func TestAPanicCostsOneOperation(t *testing.T) {
 
 func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
 	c := listen(t, "127.0.0.1:0", &collector{})
-	q := newOTLPQueue(t, free(t), queue.Options{})
+	q := newOTLPQueue(t, harness.Address(t), queue.Options{})
 	enqueue(t, q, operations(5)...)
-	eventually(t, "a retry", func() bool { return q.Stats().Retries > 0 })
+	harness.Until(t, "a retry", func() bool { return q.Stats().Retries > 0 })
 	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: c.addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	q.SetExporter(e)
-	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 5 })
+	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 5 })
 	if got := c.got(); !slices.Equal(got, operations(5)) {
 		t.Errorf("%q", got)
 	}
@@ -315,7 +316,7 @@ func TestWithoutAnExporterNothingIsKeptOrCounted(t *testing.T) {
 	q.SetExporter(nil)
 	g.answer <- errors.New("not now")
 	<-g.down
-	eventually(t, "what waited is dropped", func() bool { return q.Stats().Waiting == 0 })
+	harness.Until(t, "what waited is dropped", func() bool { return q.Stats().Waiting == 0 })
 	if s := q.Stats(); s.Dropped[queue.SwitchedOff] == 0 || !s.FailingSince.IsZero() {
 		t.Errorf("%+v", s)
 	}
@@ -337,9 +338,9 @@ func TestClose(t *testing.T) {
 		}
 	})
 	t.Run("says what a dead endpoint left behind", func(t *testing.T) {
-		q := newOTLPQueue(t, free(t), queue.Options{})
+		q := newOTLPQueue(t, harness.Address(t), queue.Options{})
 		enqueue(t, q, operations(50)...)
-		eventually(t, "a retry", func() bool { return q.Stats().Retries > 0 })
+		harness.Until(t, "a retry", func() bool { return q.Stats().Retries > 0 })
 		if n, err := q.Close(done()); n != 50 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -353,7 +354,7 @@ func TestClose(t *testing.T) {
 		enqueue(t, q, "a")
 		<-g.arrived
 		g.answer <- errors.New("not now")
-		eventually(t, "it failed", func() bool { return q.Stats().Retries == 1 })
+		harness.Until(t, "it failed", func() bool { return q.Stats().Retries == 1 })
 		go func() {
 			<-g.arrived
 			g.answer <- nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/spool"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func newSpool(t *testing.T, dir string) *spool.Spool {
@@ -45,11 +46,11 @@ func restart(t *testing.T, q *Queue, dir string) *spool.Spool {
 
 func stored(t *testing.T, q *Queue, n uint64) {
 	t.Helper()
-	eventually(t, "all are written down", func() bool { return q.Stats().Spooled == n })
+	harness.Until(t, "all are written down", func() bool { return q.Stats().Spooled == n })
 }
 
 func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
-	addr, dir := free(t), t.TempDir()
+	addr, dir := harness.Address(t), t.TempDir()
 	want := operations(200)
 	// The memory holds few; the spool many.
 	q := newOTLPQueue(t, addr, queue.Options{Items: 20, Spool: newSpool(t, dir)})
@@ -57,7 +58,7 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 		enqueue(t, q, name)
 		stored(t, q, uint64(i+1))
 	}
-	eventually(t, "some retries", func() bool { return q.Stats().Retries >= 3 })
+	harness.Until(t, "some retries", func() bool { return q.Stats().Retries >= 3 })
 	if s := q.Stats(); s.Waiting != 0 || s.Spool.Waiting == 0 || s.Sent != 0 || s.Lost() != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -65,7 +66,7 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 	q = newOTLPQueue(t, addr, queue.Options{Items: 50, Spool: restart(t, q, dir)})
 	enqueue(t, q, want[150:]...)
 	c := listen(t, addr, &collector{})
-	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
+	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
 	if got := c.got(); !slices.Equal(got, want) {
 		t.Errorf("%d arrived: %q", len(got), got)
 	}
@@ -75,7 +76,7 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 
 	q = newOTLPQueue(t, addr, queue.Options{Spool: restart(t, q, dir)})
 	enqueue(t, q, "one more")
-	eventually(t, "it arrived", func() bool { return q.Stats().Sent == 1 })
+	harness.Until(t, "it arrived", func() bool { return q.Stats().Sent == 1 })
 	if got := len(c.got()); got != 201 {
 		t.Errorf("%d arrived", got)
 	}
@@ -91,7 +92,7 @@ func TestARefusedOperationIsPassedOver(t *testing.T) {
 	dir := t.TempDir()
 	q := newOTLPQueue(t, c.addr, queue.Options{Spool: newSpool(t, dir)})
 	enqueue(t, q, operations(100)...)
-	eventually(t, "all are settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 100 })
+	harness.Until(t, "all are settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 100 })
 	if s := q.Stats(); s.Dropped[queue.Rejected] != 1 || s.Spool.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -120,7 +121,7 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.SetExporter(e)
-	eventually(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
+	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
 	q.SetExporter(nil)
 	enqueue(t, q, "later")
 	stored(t, q, 11)
@@ -153,7 +154,7 @@ func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	addr := free(t)
+	addr := harness.Address(t)
 	q := newOTLPQueue(t, addr, queue.Options{Items: 200, Spool: s})
 	for i := range 200 {
 		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
@@ -164,14 +165,14 @@ func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
 		t.Errorf("%+v", q.Stats())
 	}
 	c := listen(t, addr, &collector{})
-	eventually(t, "the rest arrived", func() bool { return q.Stats().Sent == 200-lost })
+	harness.Until(t, "the rest arrived", func() bool { return q.Stats().Sent == 200-lost })
 	if got := c.got(); len(got) != 200-int(lost) || got[len(got)-1][:3] != "199" {
 		t.Errorf("%d arrived", len(got))
 	}
 }
 
 func TestADamagedOperationIsCountedAndPassedOver(t *testing.T) {
-	addr, dir := free(t), t.TempDir()
+	addr, dir := harness.Address(t), t.TempDir()
 	q := newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir)})
 	enqueue(t, q, operations(10)...)
 	stored(t, q, 10)
@@ -197,7 +198,7 @@ func TestADamagedOperationIsCountedAndPassedOver(t *testing.T) {
 
 	q = newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir)})
 	c := listen(t, addr, &collector{})
-	eventually(t, "the rest arrived", func() bool { return q.Stats().Sent == 8 })
+	harness.Until(t, "the rest arrived", func() bool { return q.Stats().Sent == 8 })
 	if got := c.got(); slices.Contains(got, "operation 00X") || q.Stats().Dropped[queue.Damaged] != 2 {
 		t.Errorf("%q, %+v", got, q.Stats())
 	}
@@ -210,18 +211,18 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	var log logText
-	addr := free(t)
+	addr := harness.Address(t)
 	q := newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	const all = 200
 	for i := range all {
 		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
 	}
-	eventually(t, "all are somewhere", func() bool { s := q.Stats(); return s.Spooled+s.Unspooled == all })
+	harness.Until(t, "all are somewhere", func() bool { s := q.Stats(); return s.Spooled+s.Unspooled == all })
 	if s := q.Stats(); s.Unspooled == 0 || s.Waiting != int(s.Unspooled) || s.Lost() != 0 {
 		t.Errorf("%+v", s)
 	}
 	c := listen(t, addr, &collector{})
-	eventually(t, "all arrived", func() bool { return q.Stats().Sent == all })
+	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == all })
 	if got := c.got(); len(slices.Compact(got)) != all {
 		t.Errorf("%d arrived", len(got))
 	}
@@ -232,7 +233,7 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	spooled := q.Stats().Spooled
 	enqueue(t, q, "last")
 	stored(t, q, spooled+1)
-	eventually(t, "the log says so", func() bool { return strings.Contains(log.String(), "the spool can be written again") })
+	harness.Until(t, "the log says so", func() bool { return strings.Contains(log.String(), "the spool can be written again") })
 	if text := log.String(); strings.Count(text, "the spool cannot be written, operations wait in memory only") != 1 ||
 		strings.Count(text, "no space left on device") != 1 ||
 		!strings.Contains(text, fmt.Sprintf("unspooled=%d", q.Stats().Unspooled)) {
@@ -284,7 +285,7 @@ func TestASpoolThatIsGoneIsNoEnd(t *testing.T) {
 	g.answer <- errors.New("not now")
 	<-g.arrived
 	g.answer <- nil
-	eventually(t, "it is settled", func() bool { return q.Stats().Sent == 1 })
+	harness.Until(t, "it is settled", func() bool { return q.Stats().Sent == 1 })
 	if s := q.Stats(); s.Unspooled != 1 || s.Lost() != 0 {
 		t.Errorf("%+v", s)
 	}

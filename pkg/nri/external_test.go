@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -43,7 +44,7 @@ func TestLifecycleArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "four events", func() bool { return len(got.all()) == 4 })
+	harness.Until(t, "four events", func() bool { return len(got.all()) == 4 })
 	want := []string{"present old", "running new", "stopped new", "removed new"}
 	if phases := phases(got.all()); !slices.Equal(phases, want) {
 		t.Fatalf("got %v, want %v", phases, want)
@@ -122,7 +123,7 @@ func TestBlockedSinkNeverDelaysAPod(t *testing.T) {
 	}
 	release()
 	var delivered, lost uint64
-	eventually(t, "all pods delivered or reported as lost", func() bool {
+	harness.Until(t, "all pods delivered or reported as lost", func() bool {
 		delivered, lost = 0, 0
 		for _, e := range got.all() {
 			switch body := e.Body.(type) {
@@ -163,7 +164,7 @@ func TestPanicsAreSurvived(t *testing.T) {
 	if err := r.run(context.Background(), pod("new")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the event after the panics", func() bool { return slices.Contains(phases(got.all()), "running new") })
+	harness.Until(t, "the event after the panics", func() bool { return slices.Contains(phases(got.all()), "running new") })
 	if n := p.Counts().Panics; n != 2 {
 		t.Errorf("%d panics counted, want 2", n)
 	}

@@ -180,16 +180,6 @@ func start(t *testing.T, o Options, sink event.Sink) *Plugin {
 	return p
 }
 
-// eventually waits for what takes its time; only a hang fails.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("never happened: ", what)
-		}
-	}
-}
-
 // recorded reads what a plugin of a process of its own has recorded so far.
 func recorded(dir string) (events []event.Event) {
 	r, err := record.Open(filepath.Join(dir, "recording"))

@@ -13,6 +13,8 @@ import (
 
 	"github.com/containerd/nri/pkg/api"
 	nrinet "github.com/containerd/nri/pkg/net"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // install puts the plugin where the runtime looks for it, with its configuration.
@@ -43,13 +45,13 @@ func TestPreinstalled(t *testing.T) {
 	runtime := startProcess(t, dir)
 	runtime.run("1")
 	want := []string{"present present", "running 1"}
-	eventually(t, "the pod recorded", func() bool { return slices.Equal(phases(recorded(dir)), want) })
-	eventually(t, "the configuration received", func() bool { return content(dir, "configured") == "[slow]\n" })
+	harness.Until(t, "the pod recorded", func() bool { return slices.Equal(phases(recorded(dir)), want) })
+	harness.Until(t, "the configuration received", func() bool { return content(dir, "configured") == "[slow]\n" })
 	if early := content(dir, "ended"); early != "" {
 		t.Fatalf("ended while the runtime lived: %s", early)
 	}
 	runtime.kill()
-	eventually(t, "the plugin's end", func() bool { return content(dir, "ended") != "" })
+	harness.Until(t, "the plugin's end", func() bool { return content(dir, "ended") != "" })
 	if err := content(dir, "ended"); err != ErrRuntimeGone.Error() {
 		t.Fatalf("ended by %s", err)
 	}
@@ -101,7 +103,7 @@ func TestCutOffPreinstalledComesBack(t *testing.T) {
 	if name := <-names; name != "42-cniscope" {
 		t.Errorf("came back as %s", name)
 	}
-	eventually(t, "all recorded", func() bool {
+	harness.Until(t, "all recorded", func() bool {
 		all := phases(recorded(dir))
 		slices.Sort(all)
 		return slices.Equal(all, []string{"degraded", "present first", "present later", "restored", "stopped later"})

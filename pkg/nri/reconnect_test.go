@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // A runtime may hang or die at any step of a registration. The plugin gives that
@@ -59,14 +60,14 @@ func TestRuntimeFailsDuringRegistration(t *testing.T) {
 			go func() { ended <- p.Run(ctx, got.sink) }()
 
 			<-p.Attempted()
-			eventually(t, "three attempts", func() bool { return attempts.Load() >= 3 })
+			harness.Until(t, "three attempts", func() bool { return attempts.Load() >= 3 })
 			l.Close()
 			r, err := startRuntime(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer r.Stop()
-			eventually(t, "a pod seen", func() bool {
+			harness.Until(t, "a pod seen", func() bool {
 				if err := r.run(context.Background(), pod("new")); err != nil {
 					t.Fatal(err)
 				}
@@ -107,12 +108,12 @@ func TestRuntimeIsKilled(t *testing.T) {
 	}
 	first.run("1")
 	first.kill()
-	eventually(t, "said that NRI is gone", func() bool { return slices.Contains(phases(got.all()), "degraded") })
+	harness.Until(t, "said that NRI is gone", func() bool { return slices.Contains(phases(got.all()), "degraded") })
 	second := startProcess(t, dir)
-	eventually(t, "said that NRI is back", func() bool { return slices.Contains(phases(got.all()), "restored") })
-	eventually(t, "synchronised", func() bool { return len(phases(got.all())) == 5 })
+	harness.Until(t, "said that NRI is back", func() bool { return slices.Contains(phases(got.all()), "restored") })
+	harness.Until(t, "synchronised", func() bool { return len(phases(got.all())) == 5 })
 	second.run("2")
-	eventually(t, "the second pod", func() bool { return len(phases(got.all())) == 6 })
+	harness.Until(t, "the second pod", func() bool { return len(phases(got.all())) == 6 })
 
 	all := phases(got.all())
 	slices.Sort(all) // coming back and the first sandboxes have no order
@@ -132,7 +133,7 @@ func TestNoNRI(t *testing.T) {
 	var got seen
 	p := start(t, Options{Socket: socket}, got.sink)
 	<-p.Attempted()
-	eventually(t, "said", func() bool { return len(got.all()) > 0 })
+	harness.Until(t, "said", func() bool { return len(got.all()) > 0 })
 	said, ok := got.all()[0].Body.(*event.Degraded)
 	if !ok || said.Feature != "nri" || said.Restored || !strings.Contains(said.Reason, socket) || !strings.Contains(said.Reason, "cniscope-nri.toml") {
 		t.Fatalf("said %+v", got.all()[0].Body)
@@ -146,7 +147,7 @@ func TestNoNRI(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Stop()
-	eventually(t, "back", func() bool { return len(phases(got.all())) == 2 })
+	harness.Until(t, "back", func() bool { return len(phases(got.all())) == 2 })
 	if all := phases(got.all()); !slices.Equal(all, []string{"degraded", "restored"}) {
 		t.Fatalf("said %v", all)
 	}

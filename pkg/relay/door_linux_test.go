@@ -16,6 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/queue"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // strangerTo is the relay's address in the environment of another process on the node, and
@@ -117,7 +118,7 @@ func TestOnlyTheRuntimeIsAnswered(t *testing.T) {
 	if code := post(t, r.addr, forged(t)); code != http.StatusOK {
 		t.Errorf("the runtime is answered %d", code)
 	}
-	eventually(t, "its spans are told", func() bool { return len(r.told()) > 0 })
+	harness.Until(t, "its spans are told", func() bool { return len(r.told()) > 0 })
 }
 
 func TestNobodyIsAnsweredWhileTheRuntimeIsUnknown(t *testing.T) {
@@ -151,7 +152,7 @@ func TestStrangersHoldNoPlace(t *testing.T) {
 	if code := post(t, r.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
 		t.Errorf("beside strangers the runtime is answered %d", code)
 	}
-	eventually(t, "all strangers are sent away", func() bool {
+	harness.Until(t, "all strangers are sent away", func() bool {
 		s := r.Counts()
 		return s.Refused[Stranger]+s.Refused[Unseen] >= 501
 	})
@@ -169,7 +170,7 @@ func TestTheRelayDoesNotSendToItself(t *testing.T) {
 				if code := post(t, r.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
 					t.Fatalf("answered %d", code)
 				}
-				eventually(t, "it was tried twice", func() bool { return r.Counts().Retries >= before.Retries+2 })
+				harness.Until(t, "it was tried twice", func() bool { return r.Counts().Retries >= before.Retries+2 })
 				if s := r.Counts(); s.Received != before.Received+1 || !strings.Contains(s.LastError, "is the relay itself") {
 					t.Errorf("%+v", s)
 				}
@@ -187,8 +188,8 @@ func TestALoopOverAnotherRelayEnds(t *testing.T) {
 	if code := post(t, first.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
 		t.Fatalf("answered %d", code)
 	}
-	eventually(t, "the second has refused it", func() bool { return second.Counts().Looped == 1 })
-	eventually(t, "it is given up", func() bool { return first.Counts().Dropped[queue.Rejected] == 1 })
+	harness.Until(t, "the second has refused it", func() bool { return second.Counts().Looped == 1 })
+	harness.Until(t, "it is given up", func() bool { return first.Counts().Dropped[queue.Rejected] == 1 })
 	if s := second.Counts(); s.Received != 0 || first.Counts().Received != 1 {
 		t.Errorf("%+v", s)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/queue"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // send posts n requests of one span each, which must all be answered well.
@@ -30,17 +31,17 @@ func send(t *testing.T, r *relaying, from, n int) {
 }
 
 func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
-	addr := free(t)
+	addr := harness.Address(t)
 	r := start(t, Options{Bytes: 3000}, &Upstream{Endpoint: addr})
 	send(t, r, 0, 100) // each is answered well, though none can go on
 	s := r.Counts()
 	if s.Received != 100 || s.Waiting == 0 || s.WaitingBytes > 3000 || s.Dropped[queue.Full] != 100-uint64(s.Waiting) {
 		t.Errorf("%+v", s)
 	}
-	eventually(t, "it is tried again", func() bool { return r.Counts().Retries > 3 })
+	harness.Until(t, "it is tried again", func() bool { return r.Counts().Retries > 3 })
 
 	c := collect(t, addr, &collector{}) // it comes up
-	eventually(t, "what waited arrives", func() bool { return r.Counts().Waiting == 0 })
+	harness.Until(t, "what waited arrives", func() bool { return r.Counts().Waiting == 0 })
 	var want []string
 	for i := range s.Waiting {
 		want = append(want, fmt.Sprint("span ", i))
@@ -61,7 +62,7 @@ func TestAnUpstreamThatHangsHoldsNobodyBack(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	release()
-	eventually(t, "all arrive", func() bool { return r.Counts().Sent == 20 })
+	harness.Until(t, "all arrive", func() bool { return r.Counts().Sent == 20 })
 }
 
 func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
@@ -75,20 +76,20 @@ func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
 	}})
 	r := start(t, Options{}, c.upstream())
 	send(t, r, 0, 3)
-	eventually(t, "the others arrive", func() bool { return len(c.got()) == 2 })
-	eventually(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
+	harness.Until(t, "the others arrive", func() bool { return len(c.got()) == 2 })
+	harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
 	if s := r.Counts(); s.Retries != 1 || s.Sent != 2 || s.Dropped[queue.Rejected] != 1 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestTheUpstreamMayChange(t *testing.T) {
-	r := start(t, Options{}, &Upstream{Endpoint: free(t)})
+	r := start(t, Options{}, &Upstream{Endpoint: harness.Address(t)})
 	send(t, r, 0, 1)
-	eventually(t, "the first one fails", func() bool { return r.Counts().Retries > 0 })
+	harness.Until(t, "the first one fails", func() bool { return r.Counts().Retries > 0 })
 	c := collect(t, "127.0.0.1:0", &collector{})
 	r.SetUpstream(c.upstream())
-	eventually(t, "what waited goes to the second", func() bool { return r.Counts().Sent == 1 && len(c.got()) == 1 })
+	harness.Until(t, "what waited goes to the second", func() bool { return r.Counts().Sent == 1 && len(c.got()) == 1 })
 	r.SetUpstream(nil)
 	send(t, r, 1, 1)
 	if s := r.Counts(); s.Unwanted != 1 || s.Waiting != 0 {
@@ -108,7 +109,7 @@ func TestAnUpstreamThatSpeaksNoGRPCIsSaid(t *testing.T) {
 	t.Cleanup(func() { s.Close() })
 	r := start(t, Options{}, &Upstream{Endpoint: l.Addr().String()})
 	send(t, r, 0, 1)
-	eventually(t, "the reason is known", func() bool { return strings.Contains(r.Counts().LastError, "must speak OTLP over gRPC") })
+	harness.Until(t, "the reason is known", func() bool { return strings.Contains(r.Counts().LastError, "must speak OTLP over gRPC") })
 }
 
 func TestCloseSendsWhatWaits(t *testing.T) {
@@ -118,7 +119,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		undelivered int
 	}{
 		{c.upstream(), 0},
-		{&Upstream{Endpoint: free(t)}, 5},
+		{&Upstream{Endpoint: harness.Address(t)}, 5},
 	} {
 		r, err := New(Options{Listen: "127.0.0.1:0"})
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -17,10 +16,10 @@ import (
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"go.uber.org/goleak"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // TestMain is also another process on the node.
@@ -35,31 +34,6 @@ func TestMain(m *testing.M) {
 // patience is when a test gives up; none waits that long when it passes.
 const patience = 30 * time.Second
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for give := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(give) {
-			t.Fatalf("never happened: %s", what)
-		}
-	}
-}
-
-// free returns an address where nobody listens. It is below the ports that connections
-// are given (net.ipv4.ip_local_port_range): one of those could be anybody's by the time it
-// is wanted.
-func free(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
-
 // relaying is a relay that runs, and what it told.
 type relaying struct {
 	*Relay
@@ -73,7 +47,7 @@ type relaying struct {
 func start(t *testing.T, o Options, upstream *Upstream) *relaying {
 	t.Helper()
 	if o.Listen == "" {
-		o.Listen = free(t)
+		o.Listen = harness.Address(t)
 	}
 	if o.Runtime == nil {
 		o.Runtime = func() []int { return []int{os.Getpid()} }
@@ -104,7 +78,7 @@ func start(t *testing.T, o Options, upstream *Upstream) *relaying {
 		cancel()
 		r.Close(now)
 	})
-	eventually(t, "the relay listens", func() bool {
+	harness.Until(t, "the relay listens", func() bool {
 		c, err := net.Dial("tcp", o.Listen)
 		if err == nil {
 			c.Close()
@@ -166,19 +140,7 @@ func (c *collector) upstream() *Upstream { return &Upstream{Endpoint: c.addr} }
 
 func collect(t *testing.T, addr string, c *collector) *collector {
 	t.Helper()
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.addr = l.Addr().String()
-	s := grpc.NewServer()
-	coltracepb.RegisterTraceServiceServer(s, c)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	t.Cleanup(func() { s.Stop(); <-done })
+	c.addr = harness.Backend(t, addr, c)
 	return c
 }
 

@@ -23,6 +23,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // exporters are OpenTelemetry's own, as containerd has them.
@@ -69,14 +71,14 @@ func TestRealExportersAreServedAndARealCollectorGetsWhatTheySent(t *testing.T) {
 			}
 			export(t, e, "cni.setup_pod_network", "unrelated "+name)
 			want++
-			eventually(t, "they arrive", func() bool { return slices.Contains(c.got(), "unrelated "+name) })
-			eventually(t, "the span is told", func() bool { return len(r.told()) == want })
+			harness.Until(t, "they arrive", func() bool { return slices.Contains(c.got(), "unrelated "+name) })
+			harness.Until(t, "the span is told", func() bool { return len(r.told()) == want })
 		})
 	}
 	if got := c.headers.Get("x-scope-orgid"); !slices.Equal(got, []string{"nodes"}) {
 		t.Errorf("the collector got the header %v", got)
 	}
-	eventually(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
+	harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
 	if s := r.Counts(); s.Received != 4 || s.Sent != 4 || s.Spans != 8 || s.Told != 4 || s.Lost()+s.Malformed+s.Retries != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -142,7 +144,7 @@ func TestARequestGoesOnByteForByte(t *testing.T) {
 			if code := post(t, r.addr, test.body, test.header...); code != http.StatusOK {
 				t.Fatalf("answered %d", code)
 			}
-			eventually(t, "it arrives", func() bool { return r.Counts().Sent == 1 })
+			harness.Until(t, "it arrives", func() bool { return r.Counts().Sent == 1 })
 			frame := binary.BigEndian.AppendUint32([]byte{test.flag}, uint32(len(test.body)))
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -157,7 +159,7 @@ func TestARequestGoesOnByteForByte(t *testing.T) {
 }
 
 func TestHostileRequestsAreRefusedAndCounted(t *testing.T) {
-	r := start(t, Options{}, &Upstream{Endpoint: free(t)})
+	r := start(t, Options{}, &Upstream{Endpoint: harness.Address(t)})
 	good := encode(t, &tracepb.Span{Name: "x"})
 	bomb := zip(t, make([]byte, maxMessage+1))
 	for name, test := range map[string]struct {
@@ -197,7 +199,7 @@ func (raw) Unmarshal([]byte, any) error   { return nil }
 func (raw) Name() string                  { return "proto" }
 
 func TestHostileCallsAreRefused(t *testing.T) {
-	r := start(t, Options{}, &Upstream{Endpoint: free(t)})
+	r := start(t, Options{}, &Upstream{Endpoint: harness.Address(t)})
 	conn, err := grpc.NewClient(r.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"net"
 	"sync"
 	"testing"
 
@@ -35,17 +34,8 @@ type backend struct {
 // receive starts a backend. It ends with the test.
 func receive(t *testing.T, addr string, r *backend, options ...grpc.ServerOption) *backend {
 	t.Helper()
-	l, err := net.Listen("tcp", addr)
-	harness.Check(t, err)
 	r.times = map[string]int{}
-	s := grpc.NewServer(options...)
-	coltracepb.RegisterTraceServiceServer(s, r)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	t.Cleanup(func() { s.Stop(); <-done })
+	harness.Backend(t, addr, r, options...)
 	return r
 }
 

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -39,13 +38,7 @@ type request struct{ compression, headers, client string }
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
 	r := &receiver{keys: newKeys(t)}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
-	r.address = listener.Addr().String()
-	server := grpc.NewServer(grpc.StatsHandler(compression{}), grpc.Creds(r.mutual))
-	coltracepb.RegisterTraceServiceServer(server, r)
-	go func() { _ = server.Serve(listener) }() // until Stop
-	t.Cleanup(server.Stop)
+	r.address = harness.Backend(t, "127.0.0.1:0", r, grpc.StatsHandler(compression{}), grpc.Creds(r.mutual))
 	return r
 }
 

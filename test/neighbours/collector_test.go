@@ -4,7 +4,6 @@ package neighbours
 
 import (
 	"context"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/grpc"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -28,17 +26,8 @@ type collector struct {
 
 func collect(t *testing.T) *collector {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
-	c := &collector{addr: l.Addr().String()}
-	s := grpc.NewServer()
-	coltracepb.RegisterTraceServiceServer(s, c)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Serve(l)
-	}()
-	t.Cleanup(func() { s.Stop(); <-done })
+	c := &collector{}
+	c.addr = harness.Backend(t, "127.0.0.1:0", c)
 	return c
 }
 

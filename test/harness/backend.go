@@ -1,0 +1,26 @@
+package harness
+
+import (
+	"net"
+	"testing"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+)
+
+// Backend serves OTLP over gRPC at addr, which may be "127.0.0.1:0", until the test ends, and
+// returns where.
+func Backend(t testing.TB, addr string, backend coltracepb.TraceServiceServer, options ...grpc.ServerOption) string {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	Check(t, err)
+	s := grpc.NewServer(options...)
+	coltracepb.RegisterTraceServiceServer(s, backend)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l) // until Stop
+	}()
+	t.Cleanup(func() { s.Stop(); <-done })
+	return l.Addr().String()
+}
