@@ -57,19 +57,17 @@ func result(im *timeline.Image) *event.Result {
 	return im.Run.Result
 }
 
-// blame follows a failure down to the delegate that it came from: the last one, if that failed
-// too.
+// blame follows the failure of a run down to the delegate that it came from: the last one that
+// the run, or an agent on its behalf, started, if that failed too.
 func blame(run *timeline.Image) *timeline.Image {
-	var last *timeline.Image
-	for _, child := range run.Children {
-		child.Walk(func(im *timeline.Image) {
-			// A plugin that fails undoes its ADD by a DEL of its delegate.
-			if im.Run != nil && im.Run.Command == run.Run.Command {
-				last = im
-			}
-		})
-	}
-	if last != nil && Fails(last) {
+	last := run
+	run.Walk(func(im *timeline.Image) {
+		// A plugin that fails undoes its ADD by a DEL of its delegate.
+		if im.Run != nil && im.Run.Command == run.Run.Command {
+			last = im
+		}
+	})
+	if Fails(last) {
 		return last
 	}
 	return run

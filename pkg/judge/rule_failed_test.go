@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 func TestFailed(t *testing.T) {
@@ -14,6 +15,12 @@ func TestFailed(t *testing.T) {
 		"and what it waited for before": {
 			op:    add(with(seen(plugin("p", 0, 5000), wrote("timed out"), waited(event.WaitLock, "/run/l", from(0, 4900))), exit(1))),
 			cause: CauseFailed, says: `^p exited 1: code 11: "timed out"; before that, 4\.9s of 5s waiting for lock /run/l$`,
+		},
+		"an agent's delegate is to blame": {
+			op: add(with(seen(plugin("antrea", 0, 50), wrote("rpc error"), dialled("unix", "/run/antrea.sock", from(1, 45), served([]*timeline.Image{
+				with(seen(plugin("host-local", 5, 40), wrote("no address left")), exit(1)),
+			}, nil))), exit(1))),
+			cause: CauseFailed, says: `^host-local exited 1: code 11: "no address left"$`,
 		},
 	})
 }
