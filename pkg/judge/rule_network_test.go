@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 func TestNetworkConfiguration(t *testing.T) {
@@ -12,5 +13,12 @@ func TestNetworkConfiguration(t *testing.T) {
 			op: add(seen(plugin("p", 0, 500), asked("RTM_DELLINK", from(10, 480)))), cause: CauseNetwork, says: `^470ms of 500ms in network configuration: RTM_DELLINK of p$`,
 		},
 		"control: for something else": {op: add(seen(plugin("p", 0, 500), waited(event.WaitCall, "fsync", from(10, 480)))), cause: CauseSystemCall},
+		"an agent of unknown name asks for it": {
+			op: add(seen(plugin("p", 0, 500), dialled("unix", "/run/a.sock", from(0, 490), served(nil, nil), func(c *timeline.Connection) {
+				c.Work.Own.Name = ""
+				asked("RTM_NEWLINK", from(10, 480))(c.Work.Own)
+			}))),
+			cause: CauseNetwork,
+		},
 	})
 }

@@ -19,16 +19,16 @@ type span struct {
 	own           int64 // ns in which it was the innermost and waited for nothing known
 }
 
-// waiter names who waits while the span is the innermost: a plugin, or an agent. It is empty
-// for a command: whatever that does is counted as the command, unless others hold it up.
+// command reports whether it is neither a run nor an agent itself: whatever a command does is
+// counted as the command, unless others hold it up.
+func (s *span) command() bool { return s.image.Run == nil && s.agent == nil }
+
+// waiter names who waits while the span is the innermost.
 func (s *span) waiter() string {
-	switch {
-	case s.image.Run != nil:
+	if s.image.Run != nil {
 		return s.image.Run.Plugin
-	case s.agent != nil:
-		return s.image.Name
 	}
-	return ""
+	return s.image.Name
 }
 
 // flatten lists the images of a call, parents before children: runs, what they started, and

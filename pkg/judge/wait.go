@@ -138,11 +138,11 @@ func waitsOf(spans []span) []wait {
 			}
 		}
 		for _, f := range s.image.Facts {
-			if c := &chargings[f.Kind()]; c.part != nil && (c.held || s.waiter() != "") {
+			if c := &chargings[f.Kind()]; c.part != nil && (c.held || !s.command()) {
 				add(c.rank, f.When, c.part(s, f.What), f.What)
 			}
 		}
-		if s.waiter() == "" {
+		if s.command() {
 			continue
 		}
 		for _, when := range s.image.Asleep {
