@@ -1,0 +1,87 @@
+// Package docs holds the documents; its tests keep what they say about the tree true.
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// read returns a document and its lines.
+func read(t *testing.T, file string) (text string, lines []string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data), strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+}
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// A row names files that exist, as many as it says, and nine at most.
+func TestAChangeTouchesTheFilesThatTheTableNames(t *testing.T) {
+	text, lines := read(t, "architecture.md")
+	if len(lines) > 250 {
+		t.Errorf("architecture.md has %d lines, 250 at most", len(lines))
+	}
+	_, table, _ := strings.Cut(text, "| change | before | now | files |\n|---|---|---|---|\n")
+	rows := 0
+	for line := range strings.Lines(table) {
+		columns := strings.Split(line, " | ")
+		if len(columns) < 4 {
+			break
+		}
+		rows++
+		files := quoted.FindAllStringSubmatch(columns[3], -1)
+		if n, err := strconv.Atoi(columns[2]); err != nil || n != len(files) || n > 9 {
+			t.Errorf("%s: it says %s, and names %d files", columns[0], columns[2], len(files))
+		}
+		for _, f := range files {
+			if _, err := os.Stat(filepath.Join("..", f[1])); err != nil {
+				t.Errorf("%s: %v", columns[0], err)
+			}
+		}
+	}
+	if rows != 8 {
+		t.Errorf("the table has %d rows", rows)
+	}
+}
+
+// Every package and every test folder has a place in architecture.md, and each path that a
+// document names is there.
+func TestPathsInDocumentsExist(t *testing.T) {
+	architecture, _ := read(t, "architecture.md")
+	for _, pattern := range []string{"../pkg/*", "../test/*"} {
+		found, _ := filepath.Glob(pattern)
+		for _, dir := range found {
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				continue
+			}
+			if name := "`" + strings.TrimPrefix(dir, "../") + "/`"; !strings.Contains(architecture, name) {
+				t.Errorf("architecture.md does not name %s", name)
+			}
+		}
+	}
+	documents, _ := filepath.Glob("*.md")
+	path := regexp.MustCompile(`^(pkg|plugin|test|configs|examples|docs)/[\w./-]+$`)
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, document := range append(documents, "../README.md", "../CONTRIBUTING.md") {
+		text, _ := read(t, document)
+		for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+			if path.MatchString(m[1]) {
+				if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+					t.Errorf("%s names %s: %v", document, m[1], err)
+				}
+			}
+		}
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(document), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", document, m[1], err)
+			}
+		}
+	}
+}
