@@ -106,6 +106,12 @@ const BiggestPartKey = attribute.Key("cniscope.biggest_part")
 // BiggestPart returns cniscope.biggest_part.
 func BiggestPart(v string) attribute.KeyValue { return BiggestPartKey.String(v) }
 
+// BiggestPartNameKey is cniscope.biggest_part_name: The same in few words, without how often and who was in the way: to group calls by.
+const BiggestPartNameKey = attribute.Key("cniscope.biggest_part_name")
+
+// BiggestPartName returns cniscope.biggest_part_name.
+func BiggestPartName(v string) attribute.KeyValue { return BiggestPartNameKey.String(v) }
+
 // BiggestPartMSKey is cniscope.biggest_part_ms: How long that took.
 const BiggestPartMSKey = attribute.Key("cniscope.biggest_part_ms")
 

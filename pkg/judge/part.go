@@ -60,7 +60,7 @@ type Part struct {
 
 // String phrases it for people: "command iptables (9 times)".
 func (p Part) String() string {
-	said := p.what()
+	said := p.What()
 	var more []string
 	if (p.Kind == Locks || p.Kind == KernelLocks) && p.In != "" {
 		more = append(more, p.In)
@@ -77,7 +77,8 @@ func (p Part) String() string {
 	return said
 }
 
-func (p Part) what() string {
+// What is what the time went into, in few words: without how often, and who was in the way.
+func (p Part) What() string {
 	switch p.Kind {
 	case Between:
 		return "between plugins, in the runtime"

@@ -2,7 +2,6 @@ package show
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -29,19 +28,7 @@ func (n *node) cause() string {
 	if cause := n.text(attr.CauseKey); cause != "" {
 		return cause
 	}
-	return unvaried(n.text(attr.BiggestPartKey))
-}
-
-// unvaried cuts off what differs between calls whose time went into the same: how often, and
-// who was in the way.
-func unvaried(part string) string {
-	for _, varies := range []string{", held by ", ", for ", ", refused "} {
-		part, _, _ = strings.Cut(part, varies)
-	}
-	if i := strings.LastIndex(part, " ("); i >= 0 && strings.HasSuffix(part, " times)") {
-		part = part[:i]
-	}
-	return part
+	return n.text(attr.BiggestPartNameKey)
 }
 
 // problem tells whether a call needs looking at.

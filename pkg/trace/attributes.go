@@ -119,6 +119,7 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 	if len(c.Parts) > 0 {
 		kvs = append(kvs,
 			attr.BiggestPart(c.Parts[0].String()),
+			attr.BiggestPartName(c.Parts[0].What()),
 			attr.BiggestPartMS(c.Parts[0].Time))
 	}
 	return append(kvs, nonZero(attr.SlowCommands(c.SlowCommands), attr.SlowAgents(c.SlowAgents), attr.SlowLocks(c.SlowLocks))...)
