@@ -70,7 +70,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	s := set(t, false, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("moody")}}},
 		Plugins:  map[string][]byte{"moody": rig.Script(`case $CNI_ARGS in *K8S_POD_NAME=bad*) [ "$CNI_COMMAND" = DEL ] || fail 11 no;; esac`)},
-	}, scope.Options{TOML: patient + "[sampling]\nratio = 1.0\nper_second = 0\n"})
+	}, scope.Options{TOML: patient + served + "[sampling]\nratio = 1.0\nper_second = 0\n"})
 	pid := s.scope.PID()
 	mount := s.asConfigMap()
 	s.pod(rig.PodOptions{Name: "first"})
@@ -98,8 +98,9 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	} {
 		harness.Check(t, harness.Contains(s.scope.LogText(), says))
 	}
+	s.decided(4) // the setup of three pods, and the teardown of the one that failed
 	s.pod(rig.PodOptions{Name: "still-ordinary"})
-	time.Sleep(2 * time.Second) // until that has been decided, by the old options
+	s.decided(5) // by the old options
 
 	mount.swap("ratio = \"half\"", "ratio = 1.0")
 	s.within2s("sampling.ratio: 0.0 -> 1.0", 1)
@@ -114,6 +115,23 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	if s.scope.PID() != pid || strings.Count(s.scope.LogText(), "observing CNI calls") != 1 {
 		t.Error("cniscope was restarted")
 	}
+}
+
+// decided waits until sampling has decided about that many operations.
+func (s *stage) decided(n float64) {
+	s.Helper()
+	harness.Eventually(s, func() error {
+		sum := 0.0
+		for series, value := range s.scrape() {
+			if strings.HasPrefix(series, "cniscope_operations_total{") {
+				sum += value
+			}
+		}
+		if sum != n {
+			return fmt.Errorf("%v operations have been decided about, want %v", sum, n)
+		}
+		return nil
+	})
 }
 
 // options replaces those of a running cniscope and waits until it has taken them.
