@@ -6,7 +6,7 @@ KERNELS := $(shell sed -n 's/.* image: "\([^"]*\)".*/\1/p' test/kernels/kernels_
 .PHONY: test-kernels debian-qemu
 
 test-kernels: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## boot the probe on Debian's kernels, on arm64 and under lockdown (3 minutes; no KVM)
-	go test ./test/kernels -count=1 -timeout 40m -v
+	go test ./test/kernels -count=1 -timeout 90m -v
 
 .cache/kernels/%/vmlinuz:
 	@test/kernels/fetch.sh $(firstword $(subst -, ,$*)) $(lastword $(subst -, ,$*)) $(@D)

@@ -21,4 +21,4 @@ debian-etcd:
 	@$(TOOLS)/debian.sh etcd-server
 
 test-kubernetes: tools tools-jaeger tools-kubernetes ## run cniscope as the DaemonSet's pod on a real node (root)
-	go test ./test/kubernetes -count=1 -timeout 20m
+	go test ./test/kubernetes -count=1 -timeout 40m

@@ -43,11 +43,8 @@ type node struct {
 
 func newNode(t *testing.T, o rig.Options) *node {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
+	harness.Root(t)
+	ctx := harness.Context(t)
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	r, err := rig.Start(ctx, o)
 	harness.Check(t, err)

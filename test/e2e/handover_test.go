@@ -53,9 +53,7 @@ func newHandover(t *testing.T) *handover {
 	t.Helper()
 	dir := t.TempDir()
 	h := &handover{T: t, dir: dir, run: filepath.Join(dir, "run"), cursor: filepath.Join(dir, "spool", "cursor")}
-	var cancel context.CancelFunc
-	h.ctx, cancel = context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
+	h.ctx = harness.Context(t)
 	s, err := spool.Open(spool.Options{Dir: filepath.Dir(h.cursor), MaxBytes: 1 << 20, MaxAge: time.Hour})
 	harness.Check(t, err)
 	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{

@@ -78,11 +78,8 @@ func setRig(t *testing.T, tracing bool, ro rig.Options) *stage {
 // setJaeger is a stage with nothing but a Jaeger.
 func setJaeger(t *testing.T) *stage {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(cancel)
+	harness.Root(t)
+	ctx := harness.Context(t)
 	s := &stage{T: t, ctx: ctx}
 	var err error
 	s.jaeger, err = rig.StartJaeger(ctx, rig.JaegerOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})

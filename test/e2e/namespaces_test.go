@@ -24,9 +24,7 @@ const inside = "CNISCOPE_TEST_INSIDE"
 // Two nodes on one machine, each in a PID namespace of its own as kind has them, with a
 // cniscope each: each sees only its own calls.
 func TestTwoNodesInTwoPIDNamespaces(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
+	harness.Root(t)
 	_, err := rig.Tools("containerd")
 	harness.Check(t, err)
 	type node struct {

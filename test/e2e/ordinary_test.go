@@ -5,7 +5,6 @@ package e2e
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -40,21 +39,18 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	s := set(t, false, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap(), rig.Firewall()}}},
 	}, scope.Options{TOML: fmt.Sprintf("[limits]\n[export.file]\npath = %q\nmax_bytes = \"4GiB\"\n", file)})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(pods)*2*time.Second)
-	defer cancel()
-	s.ctx = ctx
 
 	begin := time.Now()
 	s.inParallel(4, pods, func(i int) error {
-		id, err := s.rig.RunPod(ctx, rig.PodOptions{
+		id, err := s.rig.RunPod(s.ctx, rig.PodOptions{
 			Namespace: "shop", Name: fmt.Sprintf("web-%d", i),
 			HostPorts: []rig.HostPort{{Host: int32(20000 + i), Container: 80}},
 		})
 		if err == nil {
-			err = s.rig.StopPod(ctx, id)
+			err = s.rig.StopPod(s.ctx, id)
 		}
 		if err == nil {
-			err = s.rig.RemovePod(ctx, id)
+			err = s.rig.RemovePod(s.ctx, id)
 		}
 		return err
 	})

@@ -122,12 +122,8 @@ func TestOverload(t *testing.T) {
 	}
 	long, err := time.ParseDuration(text)
 	harness.Check(t, err)
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), long+5*time.Minute)
-	defer cancel()
-	s := &stage{T: t, ctx: ctx}
+	harness.Root(t)
+	s := &stage{T: t, ctx: harness.Context(t)}
 	self, err := os.Executable()
 	harness.Check(t, err)
 	report := filepath.Join(t.TempDir(), "report")

@@ -117,9 +117,7 @@ func TestCniscopeIsThereBeforeContainerd(t *testing.T) {
 // stageWithoutScope is a stage whose containerd starts cniscope itself.
 func stageWithoutScope(t *testing.T, options func(*stage) rig.Options) *stage {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
+	harness.Root(t)
 	s := &stage{T: t, ctx: t.Context()}
 	var err error
 	s.jaeger, err = rig.StartJaeger(s.ctx, rig.JaegerOptions{})

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,13 +22,10 @@ import (
 )
 
 // setAlone builds a stage without a backend: the test is the backend.
-func setAlone(t *testing.T, patience time.Duration) *stage {
+func setAlone(t *testing.T) *stage {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
+	harness.Root(t)
+	ctx := harness.Context(t)
 	s := &stage{T: t, ctx: ctx}
 	var err error
 	s.rig, err = rig.Start(ctx, rig.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -37,9 +33,6 @@ func setAlone(t *testing.T, patience time.Duration) *stage {
 	t.Cleanup(func() { harness.Check(t, s.rig.Close()) })
 	return s
 }
-
-// patience is for tests without an outage.
-const patience = 5 * time.Minute
 
 // verbose makes every call count as slow, so that the log says what is kept.
 const verbose = "[slow]\ncall = \"1us\"\n[sampling]\nper_second = 0\n" + quick
@@ -122,7 +115,7 @@ func outage(t *testing.T) time.Duration {
 func TestNothingKeptIsLostInAnOutage(t *testing.T) {
 	const pods = 200
 	down := outage(t)
-	s := setAlone(t, down+10*time.Minute)
+	s := setAlone(t)
 	addr, dir := harness.Address(t), filepath.Join(t.TempDir(), "spool")
 	toml := fmt.Sprintf("[export.otlp]\nendpoint = \"http://%s\"\n[export.spool]\ndir = %q\n", addr, dir)
 	first := s.observe(toml)
@@ -236,7 +229,7 @@ func size(t *testing.T, dir string) (n int64) {
 // A disk that is full costs no pod and no operation: what cannot be written waits in
 // memory, and that is said once.
 func TestAFullDiskIsSaidAndHarmsNothing(t *testing.T) {
-	s := setAlone(t, patience)
+	s := setAlone(t)
 	addr, dir := harness.Address(t), t.TempDir()
 	harness.Check(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128k,mode=700"))
 	t.Cleanup(func() { harness.Check(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })

@@ -16,7 +16,7 @@ import (
 // A backend of many tenants asks for a certificate and a tenant. While cniscope has
 // neither, what it kept waits; once somebody wrote them into its options, it arrives.
 func TestMutualTLSAndATenant(t *testing.T) {
-	s := setAlone(t, patience)
+	s := setAlone(t)
 	k, addr := newKeys(t), harness.Address(t)
 	r := receive(t, addr, &backend{tenant: "nodes"}, grpc.Creds(k.mutual))
 	options := fmt.Sprintf("[export.spool]\ndir = %q\n[export.otlp]\nendpoint = \"https://%s\"\nca = %q\n",

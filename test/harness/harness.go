@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -38,6 +39,19 @@ func Root(t testing.TB) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a rig makes namespaces, mounts and links")
 	}
+}
+
+// Context returns one that ends a minute before the tests' own time is over (go test -timeout):
+// what hangs fails, and what it started is still swept.
+func Context(t *testing.T) context.Context {
+	t.Helper()
+	deadline, is := t.Deadline()
+	if !is {
+		return t.Context()
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), deadline.Add(-time.Minute))
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // Eventually waits until ok returns nil, and fails with the last error after a minute.

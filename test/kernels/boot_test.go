@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // machine is how an architecture is emulated.
@@ -27,7 +29,7 @@ var machines = map[string]machine{
 }
 
 // patience is more than the machine's own.
-const patience = 6 * time.Minute
+const patience = 16 * time.Minute
 
 // feature is a line of the machine's report, as vm writes it.
 type feature struct {
@@ -48,7 +50,7 @@ type reported struct {
 // boot runs a machine until it powers itself off.
 func boot(t *testing.T, k kernel) reported {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(harness.Context(t), patience)
 	defer cancel()
 	m := machines[k.arch()]
 	args := append([]string{

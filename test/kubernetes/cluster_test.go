@@ -29,11 +29,8 @@ type cluster struct {
 // start brings a node up, with the networks given.
 func start(t *testing.T, o rig.Options) *cluster {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	t.Cleanup(cancel)
+	harness.Root(t)
+	ctx := harness.Context(t)
 	c := &cluster{T: t, ctx: ctx, node: "rig-node"}
 	c.tool("kubelet") // or skip, before anything is started
 	c.etcd()

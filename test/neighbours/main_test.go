@@ -47,10 +47,9 @@ type node struct {
 	pods           int
 }
 
-func newNode(t *testing.T, patience time.Duration) *node {
+func newNode(t *testing.T) *node {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
+	ctx := harness.Context(t)
 	n := &node{T: t, ctx: ctx, collector: collect(t), relay: harness.Address(t), metrics: harness.Address(t)}
 	tools, err := rig.Tools(filepath.Join("containerd-2.3", "containerd"))
 	harness.Check(t, err)

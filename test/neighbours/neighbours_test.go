@@ -105,7 +105,7 @@ func ask(client *http.Client, url string) (time.Duration, error) {
 
 func TestHostileNeighbours(t *testing.T) {
 	lasts := lasting(t)
-	n := newNode(t, lasts+3*time.Minute)
+	n := newNode(t)
 	n.settle()
 	settled := n.pods
 	pid := n.scope.PID()
@@ -185,7 +185,7 @@ func TestHostileNeighbours(t *testing.T) {
 func TestAStoppedCniscopeHoldsNoPod(t *testing.T) {
 	lasting(t)
 	const pods = 15
-	n := newNode(t, 3*time.Minute)
+	n := newNode(t)
 	n.pod() // the first one loads what the others find
 	var before, stopped []time.Duration
 	for range pods {

@@ -29,9 +29,7 @@ func needRig(t *testing.T) context.Context {
 		t.Skip("a rig needs root: it makes namespaces, mounts and links")
 	}
 	needProgram(t, runtimePrograms...)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
+	return harness.Context(t)
 }
 
 func needProgram(t *testing.T, programs ...string) {

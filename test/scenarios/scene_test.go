@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -55,11 +54,8 @@ type scene struct {
 // set builds the scene. Every act is in the rig's CNI folder.
 func set(t *testing.T, ro rig.Options, toml string) *scene {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(cancel)
+	harness.Root(t)
+	ctx := harness.Context(t)
 	self, err := os.Executable()
 	harness.Check(t, err)
 	binary, err := os.ReadFile(self)

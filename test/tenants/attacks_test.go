@@ -53,7 +53,7 @@ func TestOneAttack(t *testing.T) {
 		{"an agent by the abstract name of its socket", "accept-abstract", []string{"plain", "NET_ADMIN"}},
 		{"a process of the node's that names the victim", "", []string{"beside the agent"}},
 	}
-	n := newNode(t, 5*time.Minute, "[slow]\ncall = \"1m\"\nagent = \"1m\"\n") // the agent waits for the attack
+	n := newNode(t, "[slow]\ncall = \"1m\"\nagent = \"1m\"\n") // the agent waits for the attack
 	var all []pod
 	tenants := map[string]*rig.Container{}
 	for name, kind := range pods {

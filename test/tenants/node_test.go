@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -60,13 +59,10 @@ const (
 )
 
 // newNode builds it; toml is added to cniscope's options.
-func newNode(t *testing.T, within time.Duration, toml string) *node {
+func newNode(t *testing.T, toml string) *node {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a rig makes namespaces, mounts and links")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	t.Cleanup(cancel)
+	harness.Root(t)
+	ctx := harness.Context(t)
 	n := &node{T: t, ctx: ctx}
 	self, err := os.Executable()
 	harness.Check(t, err)

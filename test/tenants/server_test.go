@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -17,7 +16,7 @@ import (
 func TestATenantThatIsCalledIsNotFollowed(t *testing.T) {
 	for name, capabilities := range map[string][]string{"plain": nil, "NET_ADMIN in its own network": {"NET_ADMIN"}} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t, 2*time.Minute, "")
+			n := newNode(t, "")
 			tenant := n.serveAPI(kind{PodOptions: rig.PodOptions{Namespace: theirs, Name: "nat"}, capabilities: capabilities},
 				rig.ContainerOptions{Name: "bridge", Image: hostileImage, Args: []string{"/hostile", "serve", apiPort}, Mounts: map[string]string{n.known: "/known"}})
 			n.network()

@@ -45,7 +45,7 @@ var tenants = []kind{
 // its own.
 func TestTenants(t *testing.T) {
 	size := sizes()
-	n := newNode(t, 6*size.within+7*time.Minute, "")
+	n := newNode(t, "")
 	var pods []pod
 	var attackers []*rig.Container
 	first, err := n.come(ordinary, "web-0") // so that there is a victim

@@ -18,7 +18,7 @@ import (
 const mounted = "CNISCOPE_MOUNTED"
 
 // patience is how long a machine may take, emulated and on a busy host.
-const patience = 5 * time.Minute
+const patience = 15 * time.Minute
 
 func main() {
 	name := filepath.Base(os.Args[0])
