@@ -4,7 +4,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
-	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
@@ -25,24 +24,9 @@ func readHostNamespaces() hostNamespaces {
 	return hostNamespaces{mnt: mnt, net: net}
 }
 
-func callerOf(c kernel.LifeCaller) event.Caller {
-	switch c {
-	case kernel.LifeCallerCALLER_RUNTIME:
-		return event.CallerRuntime
-	case kernel.LifeCallerCALLER_AGENT:
-		return event.CallerAgent
-	case kernel.LifeCallerCALLER_HOST:
-		return event.CallerHost
-	case kernel.LifeCallerCALLER_PRIVILEGED:
-		return event.CallerPrivileged
-	case kernel.LifeCallerCALLER_ROOTLESS:
-		return event.CallerRootless
-	}
-	return ""
-}
-
-// caller is caller_of of bpf/believe.h, read from /proc of a process that began before the
-// probe. Agents are not known then.
+// caller tells why a process that began before the probe is believed, as far as /proc tells. The
+// decision is caller_of's in bpf/believe.h: this one finds the calls that were under way when it
+// began to be asked, and the tests of belief compare both. Agents are not known then.
 func (p *Probe) caller(pid uint32) kernel.LifeCaller {
 	has := rights(int(pid))
 	forker := p.forkedBy(pid)

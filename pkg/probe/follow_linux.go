@@ -26,7 +26,7 @@ func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	}
 	process := kernel.ProcessOf(entry.Self)
 	r.table.add(process)
-	r.decoder.inside.serve(process, int(entry.Agent))
+	r.decoder.Serve(process, int(entry.Agent))
 	return entry.Self, true
 }
 
@@ -54,28 +54,12 @@ func mountsOf(pid uint32) uint32 {
 // Unfollow ends that. What the server started is followed until it is over.
 func (r *reader) Unfollow(process event.Process) {
 	r.table.remove(process)
-	r.decoder.inside.remove(process)
+	r.decoder.Dismiss(process)
 }
 
 func (r *reader) Depth(process event.Process) (int, bool) {
 	if !r.table.follows(process) {
 		return 0, false
 	}
-	return r.decoder.inside.depthOf(process), true
-}
-
-// serve notes that a process is a server.
-func (in *interior) serve(process event.Process, depth int) {
-	p := in.processes[process]
-	if p == nil {
-		p = in.add(process, "")
-	}
-	p.depth = depth
-}
-
-func (in *interior) depthOf(process event.Process) int {
-	if p := in.processes[process]; p != nil {
-		return p.depth
-	}
-	return 0
+	return r.decoder.Depth(process), true
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	decode "github.com/cniscope/cniscope/pkg/netlink"
+	wire "github.com/cniscope/cniscope/pkg/netlink"
 )
 
 // TestHelper is no test: it is what a plugin of these tests becomes, where a shell has no
@@ -51,7 +51,13 @@ func settle(name string, address netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	body := slices.Concat(head, attrs(func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.IFA_ADDRESS, address.Addr().AsSlice()) }))
+	attributes := netlink.NewAttributeEncoder()
+	attributes.Bytes(unix.IFA_ADDRESS, address.Addr().AsSlice())
+	asked, err := attributes.Encode()
+	if err != nil {
+		return err
+	}
+	body := slices.Concat(head, asked)
 	create := netlink.Request | netlink.Acknowledge | netlink.Create | netlink.Excl
 	if _, err := c.Execute(netlink.Message{Header: netlink.Header{Type: unix.RTM_NEWADDR, Flags: create}, Data: body}); err != nil {
 		return err
@@ -63,7 +69,7 @@ func settle(name string, address netip.Prefix) error {
 		}
 		if slices.ContainsFunc(known, func(m netlink.Message) bool {
 			whole, err := m.MarshalBinary()
-			said := (&decode.Call{Family: unix.NETLINK_ROUTE}).Answers(whole)
+			said := (&wire.Call{Family: unix.NETLINK_ROUTE}).Answers(whole)
 			return err == nil && len(said) == 1 && said[0].(*event.Address).Address == address.String() && said[0].(*event.Address).State == event.AddressReady
 		}) {
 			return nil

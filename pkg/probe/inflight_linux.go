@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/decode"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/redact"
@@ -51,7 +51,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 		r.exec.Process, r.exec.Parent = kernel.ProcessOf(self), kernel.ProcessOf(up)
 		r.exec.Root = root == self
 		if r.exec.Root {
-			r.exec.Caller = callerOf(caller)
+			r.exec.Caller = decode.CallerOf(caller)
 			found++
 		}
 		r.exec.Started = int64(r.start) - toMonotonic
@@ -95,28 +95,19 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 		r.denied = errors.Is(err, os.ErrPermission) || errors.Is(err, procfs.ErrHangs)
 		return false
 	}
-	var im image
-	im.args, _ = memory.Arguments(pid)
-	im.file, err = procfs.Executable(pid)
+	var im decode.Image
+	im.Args, _ = memory.Arguments(pid)
+	im.File, err = procfs.Executable(pid)
 	if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") }) {
 		// Environments alone can be read with CAP_PERFMON, too, on some kernels.
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
 		if r.caller != kernel.LifeCallerCALLER_NOBODY || rights(pid) != 0 {
-			im.env = environ
+			im.Env = environ
 		}
 	}
-	// Of a script the link names the interpreter, and its file is an argument; of a plugin
-	// that is itself a link, it names what that leads to, and the first argument the plugin.
-	vars, _ := parseEnvironment(im.env)
-	if folders := vars.folders(); len(folders) > 0 {
-		if i := slices.IndexFunc(im.args[:min(len(im.args), 3)], func(a string) bool {
-			return slices.Contains(folders, path.Dir(path.Clean(a)))
-		}); i >= 0 {
-			im.file, im.script = im.args[i], i > 0
-		}
-	}
-	im.describe(r.exec, p.options.Arguments, &redact.Call{})
+	im.Locate()
+	im.Describe(r.exec, p.options.Arguments, &redact.Call{})
 	if inode := networkOf(r.pid); inode != 0 {
 		r.exec.NetNS.Label = strconv.FormatUint(uint64(inode), 10)
 	}
@@ -143,4 +134,17 @@ func bootToMonotonic() int64 {
 		return 0
 	}
 	return boot.Nano() - clock.Monotonic()
+}
+
+// environOf returns what reads a process's environment; where it is over, that of who started
+// it, which libcni passes on.
+func environOf(memory *procfs.Memory) func(*event.Exec) []string {
+	return func(e *event.Exec) []string {
+		for _, pid := range [...]uint32{e.PID, e.ParentPID} {
+			if env, err := memory.Environment(int(pid)); err == nil && len(env) > 0 {
+				return env
+			}
+		}
+		return nil
+	}
 }

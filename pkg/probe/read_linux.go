@@ -8,6 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
+	"github.com/cniscope/cniscope/pkg/probe/decode"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
@@ -28,14 +29,16 @@ const (
 // still delivered. Calls already in flight come first.
 func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	r := &reader{
-		probe:   p,
-		decoder: decoder{arguments: p.options.Arguments, inside: newInterior(p.initial, p.symbols)},
-		sink:    sink,
-		table:   newTable(p.kernel),
-		losses:  losses{kernel: p.kernel, said: map[kernel.LifeLostKey]uint64{}},
-		now:     clock.Monotonic(),
+		probe: p,
+		decoder: decode.New(decode.Options{
+			Arguments: p.options.Arguments, Initial: p.initial, Symbols: p.symbols, Processes: p.options.Processes,
+			Environ: environOf(procfs.NewMemory()),
+		}),
+		sink:   sink,
+		table:  newTable(p.kernel),
+		losses: losses{kernel: p.kernel, said: map[kernel.LifeLostKey]uint64{}},
+		now:    clock.Monotonic(),
 	}
-	r.decoder.inside.environ = environOf(procfs.NewMemory())
 	names := p.options.Agents
 	if !p.initial { // the kernel's numbers cannot be had
 		names = nil
@@ -54,7 +57,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 // reader is the state of one Run.
 type reader struct {
 	probe   *Probe
-	decoder decoder
+	decoder *decode.Decoder
 	sink    event.Sink
 	table   *table
 	losses  losses
@@ -79,7 +82,7 @@ func (r *reader) begin() {
 		hidden = "cniscope is in a PID namespace of its own (a pod without hostPID, a kind node)"
 	} else {
 		var denied int
-		if found, denied = r.probe.inFlight(r.deliver); denied > 0 {
+		if found, denied = r.probe.inFlight(r.found); denied > 0 {
 			hidden = fmt.Sprintf("processes that may not be looked into: %d (it needs CAP_SYS_PTRACE, and in a container that AppArmor allows it; or their memory lies on a mount that hangs)", denied)
 		}
 	}
@@ -130,7 +133,7 @@ func (r *reader) rest() (due int64) {
 // raw takes one record of the kernel side.
 func (r *reader) raw(now int64, record []byte) {
 	r.now = now
-	events, err := r.decoder.events(record)
+	events, err := r.decoder.Events(record)
 	if err != nil {
 		r.probe.undecodable.Add(1)
 		r.probe.options.Log.Error("the kernel side sent something unreadable; please report this", "error", err)
@@ -155,6 +158,14 @@ func (r *reader) one(e event.Event) {
 		}
 	}
 	r.lastEvent = r.now
+	r.deliver(e)
+}
+
+// found takes a process that ran before the probe was attached.
+func (r *reader) found(e event.Event) {
+	if exec, ok := e.Body.(*event.Exec); ok {
+		r.decoder.Found(exec)
+	}
 	r.deliver(e)
 }
 
@@ -191,8 +202,7 @@ func (r *reader) sweep(at watermark) {
 	for _, server := range r.table.servers {
 		r.agents.Adopt(at.now, server)
 	}
-	r.decoder.inside.keep(r.table.live)
-	r.decoder.inside.sandboxes.Forget(at.passed - int64(agents.Linger))
+	r.decoder.Keep(r.table.follows, at.passed-int64(agents.Linger))
 	r.probe.kernel.ForgetGone(at.now, r.table.numbers, func(k kernel.Key) bool { return r.table.follows(kernel.ProcessOf(k)) })
 }
 
@@ -224,7 +234,7 @@ func (r *reader) closeIdleGate() {
 		r.probe.options.Log.Warn("detaching from system calls", "error", err)
 	}
 	r.probe.kernel.ForgetCalls()
-	r.decoder.inside.forgetWaits()
+	r.decoder.ForgetWaits()
 	r.sink(event.Event{Time: r.now, Body: &event.Detail{}})
 }
 

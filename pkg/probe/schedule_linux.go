@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/cniscope/cniscope/pkg/probe/decode"
 )
 
 const (
@@ -71,7 +73,7 @@ func (s *schedule) run(ctx context.Context) error {
 		err := s.ring.ReadInto(&record)
 		switch {
 		case err == nil:
-			s.passed = max(s.passed, timeOf(record.RawSample)-int64(skew))
+			s.passed = max(s.passed, decode.TimeOf(record.RawSample)-int64(skew))
 			s.take(now, record.RawSample)
 			continue
 		case errors.Is(err, ringbuf.ErrClosed):

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/cniscope/cniscope/pkg/probe/decode"
 )
 
 // fakeRing holds records that were sent at some time, and is where time passes: reading a
@@ -56,7 +58,7 @@ func scheduled(t *testing.T, f *fakeRing, sent *records, goOn time.Duration) (do
 		ring:  f,
 		clock: func() int64 { return f.now },
 		until: func(int64) time.Time { return time.Time{} },
-		take:  func(_ int64, raw []byte) { sent.read(timeOf(raw)) },
+		take:  func(_ int64, raw []byte) { sent.read(decode.TimeOf(raw)) },
 	}
 	s.duties = func(at watermark) {
 		if at.passed > sent.oldest() {
@@ -153,7 +155,7 @@ func TestTheReaderCatchesUp(t *testing.T) {
 	var most, last int64
 	s := &schedule{
 		ring: ring, clock: func() int64 { return ring.now }, until: func(int64) time.Time { return time.Time{} },
-		take: func(_ int64, raw []byte) { sent.read(timeOf(raw)) },
+		take: func(_ int64, raw []byte) { sent.read(decode.TimeOf(raw)) },
 	}
 	s.duties = func(at watermark) {
 		most, last = max(most, at.lag), at.lag

@@ -1,4 +1,4 @@
-package probe
+package decode
 
 import (
 	"encoding/json"
@@ -9,10 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
-	"github.com/cniscope/cniscope/pkg/probe/symbols"
-	"github.com/cniscope/cniscope/pkg/redact"
 )
 
 // harmless checks that what leaves the decoder may be printed, is bounded, and can be
@@ -66,19 +63,20 @@ func FuzzCall(f *testing.F) {
 			return
 		}
 		raw[0] = byte(kernel.LifeKindKIND_CALL)
-		d := decoder{arguments: arguments.Known, inside: newInterior(true, new(symbols.Table))}
+		d := newDecoder()
 		var w kernel.InsideCallEvent
 		if wire(&w, raw, size) == nil {
-			p := d.inside.add(kernel.ProcessOf(w.H.Task), "")
-			p.leader, p.streams = kernel.ProcessOf(w.H.Task), &streams{from: w.Object, to: w.Object, known: &redact.Call{}}
+			process := kernel.ProcessOf(w.H.Task)
+			d.get(process, "").pipes = pipes{in: w.Object, out: w.Object}
+			d.note(event.Event{Body: &event.Exec{Process: process, Root: true, InPath: true, Call: &event.Call{}}})
 		}
 		for range 2 { // the second meets what is kept of the first
-			events, err := d.events(raw)
+			events, err := d.Events(raw)
 			if err != nil {
 				return
 			}
 			harmless(t, events)
 		}
-		harmless(t, d.inside.note(event.Event{Body: &event.Exit{Process: kernel.ProcessOf(w.H.Task)}}))
+		harmless(t, d.note(event.Event{Body: &event.Exit{Process: kernel.ProcessOf(w.H.Task)}}))
 	})
 }

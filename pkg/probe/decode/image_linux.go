@@ -1,13 +1,15 @@
-package probe
+package decode
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -96,15 +98,55 @@ func podOf(args string) event.Pod {
 	}
 }
 
-// environOf returns what reads a process's environment; where it is over, that of who started
-// it, which libcni passes on.
-func environOf(memory *procfs.Memory) func(*event.Exec) []string {
-	return func(e *event.Exec) []string {
-		for _, pid := range [...]uint32{e.PID, e.ParentPID} {
-			if env, err := memory.Environment(int(pid)); err == nil && len(env) > 0 {
-				return env
-			}
-		}
-		return nil
+// Image is what is known of a program, raw: from the kernel side or from /proc.
+type Image struct {
+	File      string
+	Args, Env []string
+	// Script: File is one, and Args begin with its interpreter.
+	Script    bool
+	Truncated bool
+}
+
+// Locate finds the file of a plugin in CNI_PATH where File is what the link in /proc names: of a
+// script that is the interpreter, and the script an argument; of a plugin that is itself a link,
+// it is what that leads to, and the first argument the plugin.
+func (im *Image) Locate() {
+	vars, _ := parseEnvironment(im.Env)
+	folders := vars.folders()
+	if i := slices.IndexFunc(im.Args[:min(len(im.Args), 3)], func(a string) bool {
+		return slices.Contains(folders, path.Dir(path.Clean(a)))
+	}); i >= 0 {
+		im.File, im.Script = im.Args[i], i > 0
 	}
+}
+
+// Describe puts the image into e, sanitised: nothing that the call's plugins were told is in it.
+func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call) {
+	args := im.Args
+	called := baseName(first(args))
+	if im.Script || called == "" {
+		// The kernel put the interpreter (and at most one argument of the #! line)
+		// in front of the script's own arguments: binfmt_script(5).
+		called = baseName(im.File)
+		if i := slices.Index(args, im.File); i > 0 {
+			args = args[i:]
+		}
+	}
+	vars, cut := parseEnvironment(im.Env)
+	folder, file := path.Split(im.File)
+	if !arguments.IsTool(called) && called != file && !known.Harmless(called) {
+		called = file // what a program is called may be any text, its file not
+	}
+	e.Name = strings.TrimSuffix(called, ".exe")
+	if slices.Contains(vars.folders(), path.Clean(folder)) {
+		e.InPath, e.Call = true, vars.call() // where it lies and what it is called is its type
+	} else {
+		clean := known.Path(im.File) // all of it: a secret may have slashes
+		e.Name, folder, file = known.Program(e.Name), clean[:strings.LastIndexByte(clean, '/')+1], known.Program(file)
+	}
+	e.File, e.Name = text.Clean(folder+file, text.Bound), text.Clean(e.Name, 64)
+	if len(args) > 0 {
+		e.Args, e.Hidden = arguments.Sanitise(known, called, args[1:], mode)
+	}
+	e.Truncated = im.Truncated || cut
 }

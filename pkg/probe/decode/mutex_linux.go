@@ -1,4 +1,4 @@
-package probe
+package decode
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 )
 
 // mutex is a wait for a lock of the kernel, named by the first caller that is known.
-func (in *interior) mutex(r record) *event.Wait {
+func (d *Decoder) mutex(r record) *event.Wait {
 	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitMutex}
 	if r.Other.Tgid != 0 {
 		w.Holder = &event.Actor{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
@@ -19,7 +19,7 @@ func (in *interior) mutex(r record) *event.Wait {
 	for b := r.data; len(b) >= 8; b = b[8:] {
 		stack = append(stack, binary.NativeEndian.Uint64(b))
 	}
-	w.Name = in.symbols.Lock(int64(r.H.Time), stack)
+	w.Name = d.options.Symbols.Lock(int64(r.H.Time), stack)
 	if w.Name == "" { // names of functions are kept from us (kptr_restrict)
 		w.Name = "kernel"
 		if r.Port != 0 {

@@ -1,4 +1,4 @@
-package probe
+package decode
 
 import (
 	"bytes"
@@ -14,6 +14,10 @@ import (
 )
 
 // encode writes an exec record as the kernel side does.
+func newDecoder() *Decoder {
+	return New(Options{Arguments: arguments.Known, Initial: true, Symbols: new(symbols.Table), Processes: 1024})
+}
+
 func encode(flags kernel.LifeFlag, file string, args, env []string) []byte {
 	var w kernel.LifeExecEvent
 	w.H.Kind, w.H.Flags, w.H.Time = uint8(kernel.LifeKindKIND_EXEC), uint8(flags), 1000
@@ -75,7 +79,7 @@ func TestDecodeExec(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := decoder{arguments: arguments.Known, inside: newInterior(true, new(symbols.Table))}.decode(test.raw)
+			e, err := newDecoder().life(test.raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +106,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode(kernel.LifeFlagFLAG_TRUSTED, "/opt/cni/bin/bridge", []string{"bridge", "-t"}, []string{"CNI_COMMAND=ADD", "CNI_ARGS=K8S_POD_NAME=x;=;a"}))
 	f.Add(encode(kernel.LifeFlagFLAG_TRUSTED|kernel.LifeFlagFLAG_SCRIPT, "/x", nil, []string{"CNI_COMMAND=DEL", "TRACEPARENT=00-"}))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		events, err := decoder{arguments: arguments.All, inside: newInterior(true, new(symbols.Table))}.events(raw)
+		events, err := newDecoder().Events(raw)
 		if err == nil {
 			harmless(t, events)
 		}
@@ -116,9 +120,9 @@ func BenchmarkDecode(b *testing.B) {
 		"CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAME=web-0;K8S_POD_NAMESPACE=shop;K8S_POD_UID=u-1",
 	})
 	b.ReportAllocs()
-	d := decoder{arguments: arguments.Known, inside: newInterior(true, new(symbols.Table))}
+	d := newDecoder()
 	for b.Loop() {
-		if _, err := d.decode(raw); err != nil {
+		if _, err := d.life(raw); err != nil {
 			b.Fatal(err)
 		}
 	}

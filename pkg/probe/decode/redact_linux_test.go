@@ -1,4 +1,4 @@
-package probe
+package decode
 
 import (
 	"encoding/json"
@@ -9,7 +9,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
-	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
 
@@ -98,9 +97,9 @@ func TestSettingsLeaveWithoutSecrets(t *testing.T) {
 			parts[i], parts[j] = parts[j], parts[i]
 		}
 		w := kernel.InsideCallEvent{Object: uint64(len(value))}
-		in := newInterior(true, new(symbols.Table))
+		d := newDecoder()
 		s := setting(record{InsideCallEvent: &w, data: []byte(value + strings.Join(parts, "\x00") + "\x00")})
-		in.redact("1@1", s)
+		d.redact("1@1", s)
 		if s.Key != test.key || s.Value != test.want {
 			t.Errorf("%s = %q leaves as %s = %q, want %q", test.path, test.value, s.Key, s.Value, test.want)
 		}
@@ -113,29 +112,29 @@ func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 	known := &redact.Call{}
 	known.Name("eth0")
 	known.Configuration([]byte(`{"name":"n","type":"x","token":"` + secret + `","pin":4711081,"user":"plainwords"}`))
-	for _, im := range []image{
-		{file: "/opt/" + secret + "/run", args: []string{"run"}},
-		{file: "/opt/" + secret, args: []string{secret}},
-		{file: "/usr/bin/fetch", args: []string{secret}},
-		{file: "/usr/bin/plainwords", args: []string{"plainwords"}},
-		{file: "/usr/sbin/ip", args: []string{"ip", "link", "set", "dev", secret, "up"}},
-		{file: "/usr/sbin/ip", args: []string{"ip", "link", "set", "dev", "plainwords", "mtu", "4711081"}},
-		{file: "/usr/sbin/iptables", args: []string{"iptables", "-t", secret, "-A", "plainwords"}},
-		{file: "/usr/bin/ovs-vsctl", args: []string{"ovs-vsctl", "add-port", "br-int", "plainwords"}},
-		{file: "/usr/bin/pwsh", args: []string{"pwsh", "-c", "Get-Plainwords"}},
-		{file: "/usr/sbin/sysctl", args: []string{"sysctl", "-w", "net." + secret + "=1", "net.core.somaxconn=4711081"}},
+	for _, im := range []Image{
+		{File: "/opt/" + secret + "/run", Args: []string{"run"}},
+		{File: "/opt/" + secret, Args: []string{secret}},
+		{File: "/usr/bin/fetch", Args: []string{secret}},
+		{File: "/usr/bin/plainwords", Args: []string{"plainwords"}},
+		{File: "/usr/sbin/ip", Args: []string{"ip", "link", "set", "dev", secret, "up"}},
+		{File: "/usr/sbin/ip", Args: []string{"ip", "link", "set", "dev", "plainwords", "mtu", "4711081"}},
+		{File: "/usr/sbin/iptables", Args: []string{"iptables", "-t", secret, "-A", "plainwords"}},
+		{File: "/usr/bin/ovs-vsctl", Args: []string{"ovs-vsctl", "add-port", "br-int", "plainwords"}},
+		{File: "/usr/bin/pwsh", Args: []string{"pwsh", "-c", "Get-Plainwords"}},
+		{File: "/usr/sbin/sysctl", Args: []string{"sysctl", "-w", "net." + secret + "=1", "net.core.somaxconn=4711081"}},
 	} {
 		var e event.Exec
-		im.describe(&e, arguments.Known, known)
+		im.Describe(&e, arguments.Known, known)
 		said := strings.ToLower(fmt.Sprintf("%+v", e))
 		for _, no := range []string{secret, "plainwords", "4711081"} {
 			if strings.Contains(said, strings.ToLower(no)) {
-				t.Errorf("%q: %s", im.args, said)
+				t.Errorf("%q: %s", im.Args, said)
 			}
 		}
 	}
 	var e event.Exec
-	image{file: "/usr/sbin/xtables-nft-multi", args: []string{"iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "veth1a2b3c4d"}}.describe(&e, arguments.Known, known)
+	Image{File: "/usr/sbin/xtables-nft-multi", Args: []string{"iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "veth1a2b3c4d"}}.Describe(&e, arguments.Known, known)
 	if e.File != "/usr/sbin/xtables-nft-multi" || e.Name != "iptables" || strings.Join(e.Args, " ") != "-t nat -A POSTROUTING -o veth1a2b3c4d" {
 		t.Errorf("what is harmless does not stay: %+v", e)
 	}
@@ -144,29 +143,29 @@ func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 // A process that outlives its plugin still knows what that was told; so does whoever waits for
 // its locks.
 func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
-	in := newInterior(true, new(symbols.Table))
-	in.environ = func(*event.Exec) []string {
+	d := newDecoder()
+	d.options.Environ = func(*event.Exec) []string {
 		return []string{"PHRASE=tiny-wolf-den", "CNI_ARGS=K8S_POD_NAME=web-1;SECRET=quick-brown-dog", "CNI_IFNAME=eth0"}
 	}
-	in.note(event.Event{Time: 1, Body: &event.Exec{Process: "7@1", Parent: "1@1", InPath: true, Call: &event.Call{Command: "ADD", ContainerID: "c"}}})
-	in.note(event.Event{Time: 2, Body: &event.Fork{Process: "8@2", Parent: "7@1"}})
-	s := in.processes["7@1"].streams
+	d.note(event.Event{Time: 1, Body: &event.Exec{Process: "7@1", Parent: "1@1", Root: true, InPath: true, Call: &event.Call{Command: "ADD", ContainerID: "c"}}})
+	d.note(event.Event{Time: 2, Body: &event.Fork{Process: "8@2", Parent: "7@1"}})
+	s := d.processes["7@1"].run.streams
 	s.in.WriteString(`{"name":"n","type":"x","phrase":"correct-horse"}`)
 	s.configuration("7@1")
-	in.note(event.Event{Time: 3, Body: &event.Exit{Process: "7@1"}})
+	d.note(event.Event{Time: 3, Body: &event.Exit{Process: "7@1"}})
 	for _, secret := range []string{"correct-horse", "tiny-wolf-den", "quick-brown-dog"} {
 		var e event.Exec
-		image{file: "/opt/" + secret + "/ip", args: []string{"ip", "link", "show", "dev", secret}}.describe(&e, arguments.Known, in.known("8@2"))
+		Image{File: "/opt/" + secret + "/ip", Args: []string{"ip", "link", "show", "dev", secret}}.Describe(&e, arguments.Known, d.known("8@2"))
 		w := &event.Wait{Path: "/run/" + secret + ".lock", Holder: &event.Actor{Process: "8@2", Name: secret, Parent: secret}}
-		in.redact("9@9", w)
+		d.redact("9@9", w)
 		if said := fmt.Sprintf("%+v %+v", e, *w.Holder); strings.Contains(said, secret) {
 			t.Errorf("%s: %s", secret, said)
 		}
 	}
 	a := &event.Accept{Agent: event.Actor{Name: "Xq7Canary9ZtSec"}} // 15 bytes, as the kernel has it
 	w := &event.Wait{Holder: &event.Actor{Name: "kworker/u8:2", Parent: "kube-proxy"}}
-	in.redact("9@9", a)
-	in.redact("9@9", w)
+	d.redact("9@9", a)
+	d.redact("9@9", w)
 	if strings.Contains(a.Agent.Name, "Xq7Canar") || w.Holder.Name != "kworker/u8:2" || w.Holder.Parent != "kube-proxy" {
 		t.Errorf("%+v, %+v", a.Agent, w.Holder)
 	}
@@ -175,14 +174,14 @@ func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
 // Of a plugin whose input is longer than what is kept, an error still says what failed; with
 // listed words, since nobody knows what it may repeat.
 func TestALongInputIsNotRepeated(t *testing.T) {
-	in := newInterior(true, new(symbols.Table))
-	in.opens("7@1", "1@1", pipes{in: 5, out: 6})
-	in.note(event.Event{Time: 1, Body: &event.Exec{Process: "7@1", Parent: "1@1", InPath: true, Call: &event.Call{Command: "ADD", ContainerID: "c"}}})
+	d := newDecoder()
+	d.get("7@1", "1@1").pipes = pipes{in: 5, out: 6}
+	d.note(event.Event{Time: 1, Body: &event.Exec{Process: "7@1", Parent: "1@1", Root: true, InPath: true, Call: &event.Call{Command: "ADD", ContainerID: "c"}}})
 	for range 9 {
-		in.stream(record{InsideCallEvent: &kernel.InsideCallEvent{Object: 5}, process: "7@1", data: []byte(strings.Repeat("x", 4000))})
+		d.stream(record{InsideCallEvent: &kernel.InsideCallEvent{Object: 5}, process: "7@1", data: []byte(strings.Repeat("x", 4000))})
 	}
-	in.stream(record{InsideCallEvent: &kernel.InsideCallEvent{Object: 6, Out: 1}, process: "7@1", data: []byte(`{"cniVersion":"1.0.0","code":7,"msg":"failed to call 10.1.2.3 as hunter2"}`)})
-	before := in.note(event.Event{Time: 3, Body: &event.Exit{Process: "7@1"}})
+	d.stream(record{InsideCallEvent: &kernel.InsideCallEvent{Object: 6, Out: 1}, process: "7@1", data: []byte(`{"cniVersion":"1.0.0","code":7,"msg":"failed to call 10.1.2.3 as hunter2"}`)})
+	before := d.note(event.Event{Time: 3, Body: &event.Exit{Process: "7@1"}})
 	if len(before) != 1 || before[0].Body.(*event.Result).Message != "failed to call ‹text 8› as ‹text 7›" {
 		t.Errorf("%+v", before)
 	}
@@ -190,10 +189,10 @@ func TestALongInputIsNotRepeated(t *testing.T) {
 
 // Two locks are never taken for one because what tells them apart may not leave.
 func TestLocksStayApart(t *testing.T) {
-	in := newInterior(true, new(symbols.Table))
+	d := newDecoder()
 	path := func(p string) string {
 		w := &event.Wait{Path: p}
-		in.redact("1@1", w)
+		d.redact("1@1", w)
 		return w.Path
 	}
 	a, b := path("/run/"+strings.Repeat("a1", 32)+".lock"), path("/run/"+strings.Repeat("b2", 32)+".lock")
@@ -208,9 +207,9 @@ func BenchmarkDescribe(b *testing.B) {
 	known.Name("eth0")
 	configuration, _ := json.Marshal(map[string]any{"name": "n", "type": "x", "text": strings.Repeat("Xq7Canary9Zt secrets ", 100)})
 	known.Configuration(configuration)
-	im := image{file: "/usr/sbin/xtables-nft-multi", args: strings.Fields("iptables -t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment x -o veth1a2b3c4d --wait")}
+	im := Image{File: "/usr/sbin/xtables-nft-multi", Args: strings.Fields("iptables -t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment x -o veth1a2b3c4d --wait")}
 	for b.Loop() {
 		var e event.Exec
-		im.describe(&e, arguments.Known, known)
+		im.Describe(&e, arguments.Known, known)
 	}
 }

@@ -1,4 +1,4 @@
-package probe
+package decode
 
 import (
 	"encoding/binary"
@@ -21,29 +21,31 @@ func socketOf(r record) string {
 // nscd is where every program with glibc asks for a cache that few nodes have.
 const nscd = "/var/run/nscd/socket"
 
-// connection is what a record says of a connection; false if it is of something else.
-func (in *interior) connection(r record) ([]event.Body, bool) {
-	switch class := kernel.InsideClass(r.Class); {
-	case class == kernel.InsideClassCLASS_CONNECT:
-		return one(in.connect(r)), true
-	case class == kernel.InsideClassCLASS_REFUSED:
-		return one(&event.Connect{
-			Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
-		}), true
-	case class == kernel.InsideClassCLASS_ACCEPT && r.Other.Tgid != 0:
-		return one(&event.Accept{Socket: socketOf(r), Agent: event.Actor{
-			Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:]),
-		}}), true
-	case class == kernel.InsideClassCLASS_CLOSE && r.Object != 0:
-		return one(&event.Close{Process: r.process, Socket: socketOf(r)}), true
-	case class == kernel.InsideClassCLASS_FIRST:
-		return one(first4or6(r)), true
+func sockets(on on) {
+	on(func(d *Decoder, r record) ([]event.Body, bool) { return one(d.connect(r)), true }, kernel.InsideClassCLASS_CONNECT)
+	on(func(_ *Decoder, r record) ([]event.Body, bool) { return one(refused(r)), true }, kernel.InsideClassCLASS_REFUSED)
+	on(func(_ *Decoder, r record) ([]event.Body, bool) { return one(accepted(r)), r.Other.Tgid != 0 }, kernel.InsideClassCLASS_ACCEPT)
+	on(func(_ *Decoder, r record) ([]event.Body, bool) {
+		return one(&event.Close{Process: r.process, Socket: socketOf(r)}), r.Object != 0
+	}, kernel.InsideClassCLASS_CLOSE)
+	on(func(_ *Decoder, r record) ([]event.Body, bool) { return one(first4or6(r)), true }, kernel.InsideClassCLASS_FIRST)
+}
+
+// refused is a connection that was under way and came to nothing.
+func refused(r record) *event.Connect {
+	return &event.Connect{
+		Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
 	}
-	return nil, false
+}
+
+func accepted(r record) *event.Accept {
+	return &event.Accept{Socket: socketOf(r), Agent: event.Actor{
+		Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:]),
+	}}
 }
 
 // connect is a call of connect; nil for an address of no interest.
-func (in *interior) connect(r record) *event.Connect {
+func (d *Decoder) connect(r record) *event.Connect {
 	c := &event.Connect{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r), Error: errno(r.Ret),
 	}
@@ -65,7 +67,7 @@ func (in *interior) connect(r record) *event.Connect {
 		return nil
 	}
 	if n := r.Other.Tgid; n != 0 {
-		c.Listener = in.holder(n)
+		c.Listener = d.holder(n)
 	}
 	return c
 }

@@ -1,4 +1,4 @@
-package probe
+package decode
 
 import (
 	"bytes"
@@ -38,40 +38,6 @@ type streams struct {
 	cut        bool // not all of what it wrote is here
 	configured bool
 	known      *redact.Call // what an answer may repeat, and what not
-}
-
-// stream takes a piece of a plugin's standard input or output, and returns what is
-// complete by it.
-func (in *interior) stream(r record) []event.Body {
-	p := in.processes[r.process]
-	if p == nil {
-		return nil
-	}
-	leader := in.processes[p.leader]
-	if leader == nil || leader.streams == nil {
-		return nil
-	}
-	s := leader.streams
-	to, pipe := &s.in, s.from
-	if r.Out != 0 {
-		to, pipe = &s.out, s.to
-	}
-	if r.Object != pipe {
-		return nil
-	}
-	if r.Cut != 0 || to.Len()+len(r.data) > maxStream {
-		if r.Out != 0 {
-			s.cut = true
-		} else {
-			s.known.Lost()
-		}
-		return one(&event.Cut{Process: p.leader, What: "bytes", Count: uint64(max(r.Ret, 0))})
-	}
-	to.Write(r.data)
-	if r.Out != 0 || s.configured || !bytes.HasSuffix(bytes.TrimSpace(s.in.Bytes()), []byte("}")) {
-		return nil
-	}
-	return one(s.configuration(p.leader))
 }
 
 // configuration returns what the plugin was told, when that is complete.

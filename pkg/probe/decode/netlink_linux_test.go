@@ -1,4 +1,4 @@
-package probe
+package decode
 
 import (
 	"encoding/binary"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
-	"github.com/cniscope/cniscope/pkg/probe/symbols"
 )
 
 // sent and received are records of a netlink socket, of process 7@0.
@@ -33,11 +32,11 @@ func over(class kernel.InsideClass, protocol uint16, data [][]byte) record {
 	return r
 }
 
-// resident is an interior that knows the process of these records, which are from a pod.
-func resident() *interior {
-	in := newInterior(true, new(symbols.Table))
-	in.add("7@0", "").home = "1"
-	return in
+// resident is a decoder that knows the process of these records, which are from a pod.
+func resident() *Decoder {
+	d := newDecoder()
+	d.note(event.Event{Body: &event.Exec{Process: "7@0", Root: true, InPath: true, Call: &event.Call{}, NetNS: event.Namespace{Key: "1"}}})
+	return d
 }
 
 // message builds one: a fixed header, then attributes.
@@ -72,7 +71,7 @@ func TestWhatIsTooLongToBeReadWholeSaysSo(t *testing.T) {
 	up := message(unix.RTM_NEWLINK, netlink.Request, unix.IfInfomsg{Index: 2, Flags: unix.IFF_UP, Change: unix.IFF_UP}, nil)
 	r := sent(unix.NETLINK_ROUTE, up)
 	r.Ret, r.Cut = 5000, 1
-	if got := resident().netlink(r); len(got) != 2 || got[1].(*event.Cut).Count != 5000-32 {
+	if got := resident().requests(r); len(got) != 2 || got[1].(*event.Cut).Count != 5000-32 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package probe
+package decode
 
 import (
 	"fmt"
@@ -31,11 +31,11 @@ func TestDuplicateAddressDetection(t *testing.T) {
 		"its own, on the node":        {[]int{onNode, asks, tentative, permanent}, []event.AddressState{event.AddressTentative, event.AddressReady}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := resident()
+			d := resident()
 			var got []event.AddressState
 			for _, step := range test.story {
 				if step == onNode {
-					in.processes["7@0"].home = "50"
+					d.processes["7@0"].run.of.Home.Key = "50"
 					continue
 				}
 				fill := func(ae *netlink.AttributeEncoder) {
@@ -44,10 +44,10 @@ func TestDuplicateAddressDetection(t *testing.T) {
 				}
 				m := message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{Family: unix.AF_INET6, Prefixlen: 64, Index: 3}, fill)
 				if step == asks {
-					in.netlink(sent(unix.NETLINK_ROUTE, m))
+					d.requests(sent(unix.NETLINK_ROUTE, m))
 					continue
 				}
-				for _, b := range in.netlink(received(unix.NETLINK_ROUTE, m)) {
+				for _, b := range d.answers(received(unix.NETLINK_ROUTE, m)) {
 					a := b.(*event.Address)
 					if a.Address != "fd00::5/64" || a.Index != 3 || a.NetNS.Key != "50" {
 						t.Errorf("%+v", a)
@@ -63,13 +63,13 @@ func TestDuplicateAddressDetection(t *testing.T) {
 }
 
 func TestAddressesAreBounded(t *testing.T) {
-	in, told := resident(), 0
+	d, told := resident(), 0
 	for n := range 10 * maxAddresses {
-		told += len(in.netlink(received(unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{Family: unix.AF_INET6, Flags: unix.IFA_F_TENTATIVE}, func(ae *netlink.AttributeEncoder) {
+		told += len(d.answers(received(unix.NETLINK_ROUTE, message(unix.RTM_NEWADDR, 0, unix.IfAddrmsg{Family: unix.AF_INET6, Flags: unix.IFA_F_TENTATIVE}, func(ae *netlink.AttributeEncoder) {
 			ae.Bytes(unix.IFA_ADDRESS, netip.MustParseAddr(fmt.Sprintf("fd00::%x", n)).AsSlice())
 		}))))
 	}
-	if told != maxAddresses || len(in.processes["7@0"].addresses) != maxAddresses {
-		t.Errorf("told of %d, keeps %d", told, len(in.processes["7@0"].addresses))
+	if told != maxAddresses || len(d.processes["7@0"].addresses) != maxAddresses {
+		t.Errorf("told of %d, keeps %d", told, len(d.processes["7@0"].addresses))
 	}
 }

@@ -1,0 +1,179 @@
+// Package decode turns the kernel side's records into events. Raw bytes end here: what leaves is
+// named, bounded and sanitised. Each sort of record has a handler (handlers_linux.go), registered by the
+// file that reads it; what a process is in its tree is asked of pkg/tree.
+package decode
+
+import (
+	"fmt"
+	"hash/maphash"
+	"unsafe"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/evidence"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/redact"
+	"github.com/cniscope/cniscope/pkg/tree"
+)
+
+// variableMax is VAR_MAX of bpf/wire.h, less the NUL: a value that long has lost its
+// end.
+const variableMax = 511
+
+// New returns a Decoder that knows no process.
+func New(o Options) *Decoder {
+	return &Decoder{
+		options:   o,
+		tree:      tree.New(o.Processes),
+		processes: map[event.Process]*process{},
+		byNumber:  map[uint32]event.Process{},
+		handlers:  newHandlers(),
+		names:     kernel.SyscallNames(),
+		holders:   map[uint32]*event.Actor{},
+		spaces:    map[uint32]uint64{},
+		sandboxes: evidence.Sandboxes{},
+		seed:      maphash.MakeSeed(),
+	}
+}
+
+// Events returns what one record says, in order. It fails on a record that this version of the
+// kernel side cannot have written.
+func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
+	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
+		return d.call(raw)
+	}
+	e, err := d.life(raw)
+	if err != nil {
+		return nil, err
+	}
+	return append(d.note(e), e), nil
+}
+
+// life returns the event in a record of the life of processes.
+func (d *Decoder) life(raw []byte) (event.Event, error) {
+	if len(raw) == 0 {
+		return event.Event{}, fmt.Errorf("empty record")
+	}
+	switch kernel.LifeKind(raw[0]) {
+	case kernel.LifeKindKIND_FORK:
+		var w kernel.LifeForkEvent
+		if err := wire(&w, raw, unsafe.Sizeof(kernel.LifeForkEvent{})); err != nil {
+			return event.Event{}, fmt.Errorf("fork: %w", err)
+		}
+		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
+			Process: kernel.ProcessOf(w.H.Task), Parent: kernel.ProcessOf(w.Parent), PID: w.H.Task.Pid,
+		}}, nil
+	case kernel.LifeKindKIND_EXEC:
+		var w kernel.LifeExecEvent
+		if err := wire(&w, raw, unsafe.Offsetof(kernel.LifeExecEvent{}.Data)); err != nil {
+			return event.Event{}, fmt.Errorf("exec: %w", err)
+		}
+		return d.exec(&w)
+	case kernel.LifeKindKIND_EXIT:
+		var w kernel.LifeExitEvent
+		if err := wire(&w, raw, unsafe.Sizeof(kernel.LifeExitEvent{})); err != nil {
+			return event.Event{}, fmt.Errorf("exit: %w", err)
+		}
+		code, signal := status(uint32(w.Status))
+		return event.Event{Time: int64(w.H.Time), Body: &event.Exit{
+			Process: kernel.ProcessOf(w.H.Task),
+			Code:    code,
+			Signal:  signal,
+			Used:    event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
+			NetNS:   namespace(w.NetnsCookie, w.NetnsInum),
+		}}, nil
+	}
+	return event.Event{}, fmt.Errorf("unknown kind %d", raw[0])
+}
+
+func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
+	files, args, env := int(w.FileLen), int(w.FileLen)+int(w.ArgsLen), int(w.FileLen)+int(w.ArgsLen)+int(w.EnvLen)
+	if env > len(w.Data) {
+		return event.Event{}, fmt.Errorf("exec: %d bytes of text in a record with room for %d", env, len(w.Data))
+	}
+	flag := func(f kernel.LifeFlag) bool { return w.H.Flags&uint8(f) != 0 }
+	im := Image{
+		File:      first(split(w.Data[:files])),
+		Args:      split(w.Data[files:args]),
+		Script:    flag(kernel.LifeFlagFLAG_SCRIPT),
+		Truncated: flag(kernel.LifeFlagFLAG_ARGS_CUT | kernel.LifeFlagFLAG_ENV_CUT),
+	}
+	if flag(kernel.LifeFlagFLAG_TRUSTED) {
+		im.Env = split(w.Data[args:env])
+	}
+	e := &event.Exec{
+		Process:   kernel.ProcessOf(w.H.Task),
+		Parent:    kernel.ProcessOf(w.Parent),
+		PID:       w.H.Task.Pid,
+		ParentPID: w.Parent.Pid,
+		Started:   int64(w.Started),
+		Root:      flag(kernel.LifeFlagFLAG_ROOT),
+		NetNS:     namespace(w.NetnsCookie, w.NetnsInum),
+		Used:      event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
+	}
+	p := d.get(e.Process, e.Parent)
+	p.pipes = pipes{in: w.StdinIno, out: w.StdoutIno}
+	e.Stdin = event.NoStdin
+	if e.Root {
+		e.Caller = CallerOf(kernel.LifeCaller(w.Caller))
+	}
+	if w.StdinIno != 0 {
+		e.Stdin = fmt.Sprintf("%d:%d", w.H.StdinDev, w.StdinIno)
+	}
+	known := d.known(e.Process)
+	im.Describe(e, d.options.Arguments, known)
+	if e.InPath {
+		p.environ, p.arguments = im.Env, im.Args[min(1, len(im.Args)):]
+	}
+	if up := d.tree.Get(e.Parent); up != nil && up.Depth() > 0 {
+		e.Mentions = d.sandboxes.Mentions([]event.Namespace{e.NetNS}, nil, im.Args...)
+	}
+	return event.Event{Time: int64(w.H.Time), Body: e}, nil
+}
+
+// note takes what becomes of processes. What it returns happened before e: what a plugin
+// answered is known when it is over.
+func (d *Decoder) note(e event.Event) (before []event.Event) {
+	step := d.tree.Apply(e.Body)
+	if p := step.Process; p != nil && p.Run == nil && (step.Role == tree.Forked || step.Role == tree.Work) {
+		d.tree.Assign(p) // an agent's: it is followed until it is over
+	}
+	switch b := e.Body.(type) {
+	case *event.Fork:
+		d.add(b.Process, b.Parent)
+	case *event.Exec:
+		p := d.get(b.Process, b.Parent)
+		d.space(b.NetNS)
+		switch step.Role {
+		case tree.Root, tree.Delegate:
+			d.begin(p, step.Process.Run, b)
+		case tree.Image:
+			p.run.streams.reopen(p.pipes.in)
+		}
+	case *event.Exit:
+		p := d.processes[b.Process]
+		if p == nil {
+			return nil
+		}
+		if of := p.run.of; of != nil && of.Leader == b.Process {
+			if !b.Unseen {
+				before = p.run.streams.finish(e.Time, b.Process)
+			}
+			d.sandboxes.End(of.Call.ContainerID, !of.Vouched(), e.Time)
+		}
+		d.forget(b.Process)
+	}
+	return before
+}
+
+// begin begins a run, which that process leads. A delegate and who called it repeat each other,
+// so that they know the same.
+func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
+	r := &run{of: of, known: p.run.known}
+	if r.known == nil {
+		r.known = &redact.Call{}
+	}
+	p.run = r
+	d.sandboxes.Begin(of.Call, !of.Vouched())
+	d.acquaint(p, e)
+	r.streams = &streams{from: p.pipes.in, to: p.pipes.out, known: r.known}
+}

@@ -1,0 +1,98 @@
+package decode
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+func files(on on) {
+	on((*Decoder).opened, kernel.InsideClassCLASS_OPEN)
+	on((*Decoder).moved, kernel.InsideClassCLASS_READ, kernel.InsideClassCLASS_READV, kernel.InsideClassCLASS_WRITE, kernel.InsideClassCLASS_WRITEV)
+	on((*Decoder).entered, kernel.InsideClassCLASS_SETNS, kernel.InsideClassCLASS_UNSHARE)
+}
+
+// setting is a write to a file below /proc/sys; nil for any other one below /proc.
+func setting(r record) *event.Setting {
+	if r.Object > uint64(len(r.data)) {
+		return nil
+	}
+	key, ok := strings.CutPrefix(pathOf(r.data[r.Object:]), "/proc/sys/")
+	if !ok {
+		return nil
+	}
+	return &event.Setting{
+		Process: r.process, Thread: r.Thread, Start: int64(r.Start),
+		Key: key, Value: text.Clean(strings.Join(strings.Fields(string(r.data[:r.Object])), " "), text.Bound),
+		Error: errno(r.Ret), NetNS: namespace(r.NetnsCookie, r.NetnsInum),
+	}
+}
+
+// opened remembers a network namespace that the process has a descriptor of.
+func (d *Decoder) opened(r record) ([]event.Body, bool) {
+	if r.Object == 0 {
+		return nil, false
+	}
+	p := d.processes[r.process]
+	if p == nil || r.Ret < 0 {
+		return nil, true
+	}
+	if p.files == nil || len(p.files) >= maxFiles {
+		p.files = map[uint32]uint32{}
+	}
+	p.files[uint32(r.Ret)] = uint32(r.Object)
+	d.sandboxes.Opened(pathOf(r.data), namespace(r.NetnsCookie, r.NetnsInum))
+	return nil, true
+}
+
+// entered is a change of the network namespace.
+func (d *Decoder) entered(r record) ([]event.Body, bool) {
+	if r.NetnsInum == 0 {
+		return nil, false
+	}
+	return one(&event.Enter{Process: r.process, Thread: r.Thread, NetNS: namespace(r.NetnsCookie, r.NetnsInum)}), true
+}
+
+// moved is a piece of a plugin's standard input or output, or a write below /proc/sys.
+func (d *Decoder) moved(r record) ([]event.Body, bool) {
+	switch {
+	case r.Object == 0:
+		return nil, false
+	case r.Protocol != 0:
+		return one(setting(r)), true
+	}
+	return d.stream(r), true
+}
+
+// stream takes a piece of a plugin's standard input or output, and returns what is
+// complete by it.
+func (d *Decoder) stream(r record) []event.Body {
+	p := d.processes[r.process]
+	if p == nil || p.run.streams == nil {
+		return nil
+	}
+	s, leader := p.run.streams, p.run.of.Leader
+	to, pipe := &s.in, s.from
+	if r.Out != 0 {
+		to, pipe = &s.out, s.to
+	}
+	if r.Object != pipe {
+		return nil
+	}
+	if r.Cut != 0 || to.Len()+len(r.data) > maxStream {
+		if r.Out != 0 {
+			s.cut = true
+		} else {
+			s.known.Lost()
+		}
+		return one(&event.Cut{Process: leader, What: "bytes", Count: uint64(max(r.Ret, 0))})
+	}
+	to.Write(r.data)
+	if r.Out != 0 || s.configured || !bytes.HasSuffix(bytes.TrimSpace(s.in.Bytes()), []byte("}")) {
+		return nil
+	}
+	return one(s.configuration(leader))
+}

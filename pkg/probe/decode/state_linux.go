@@ -1,0 +1,206 @@
+package decode
+
+import (
+	"hash/maphash"
+	"strconv"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/evidence"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/probe/symbols"
+	"github.com/cniscope/cniscope/pkg/redact"
+	"github.com/cniscope/cniscope/pkg/tree"
+)
+
+// Options of a Decoder.
+type Options struct {
+	// Arguments says which arguments of commands are kept.
+	Arguments arguments.Mode
+	// Initial: we are in the initial PID namespace, whose numbers the kernel keeps.
+	Initial bool
+	// Symbols name the kernel's locks.
+	Symbols *symbols.Table
+	// Processes is how many processes are known at once.
+	Processes int
+	// Environ returns what a plugin was told by its environment; nil where nobody can ask.
+	Environ func(*event.Exec) []string
+}
+
+// Decoder turns records into events. It keeps, for each process, what later records refer to;
+// all of it goes with the process. It is not safe for concurrent use.
+type Decoder struct {
+	options   Options
+	tree      *tree.Tree
+	processes map[event.Process]*process
+	byNumber  map[uint32]event.Process // by tgid, as the initial namespace counts
+	handlers  handlers
+	names     map[uint16]string // of system calls
+	// holders are those of the locks that threads wait for, by thread.
+	holders map[uint32]*event.Actor
+	// spaces are the cookies of network namespaces by inode number, as last seen.
+	spaces    map[uint32]uint64
+	sandboxes evidence.Sandboxes
+	// nobody is what is known of the calls of processes that work for none, or for several.
+	nobody redact.Call
+	seed   maphash.Seed
+}
+
+// process is what is known of one process besides its place in the tree.
+type process struct {
+	number uint32 // its tgid
+	run    *run
+	// pipes, environ and arguments are what its last image was given.
+	pipes              pipes
+	environ, arguments []string
+	// files are the network namespaces it has open, by descriptor.
+	files map[uint32]uint32
+	// links are the names of interfaces it was told, by namespace and index.
+	links map[string]string
+	// addresses are the states of IPv6 addresses it was told, by interface.
+	addresses map[string]event.AddressState
+}
+
+// run is what is known of a run; of a process that belongs to none, of that alone.
+type run struct {
+	of      *tree.Run // nil if it is none, or began before the probe was attached
+	streams *streams
+	// known is what must not be repeated of what the plugin was told; nil: nothing.
+	known *redact.Call
+	// touched are the interfaces that were changed.
+	touched map[string]bool
+}
+
+// Bounds of what is kept for one process, and for all.
+const (
+	maxFiles     = 64
+	maxAddresses = 64
+	maxLinks     = 64
+	maxTouched   = 64
+	maxSpaces    = 4096
+)
+
+// Found notes a process that ran before the probe was attached. What it did so far is unknown.
+func (d *Decoder) Found(e *event.Exec) {
+	d.get(e.Process, e.Parent)
+	d.tree.Apply(e)
+}
+
+// get returns what is known of a process; nothing, if it is new.
+func (d *Decoder) get(process, parent event.Process) *process {
+	if p := d.processes[process]; p != nil {
+		return p
+	}
+	return d.add(process, parent)
+}
+
+func (d *Decoder) add(key, parent event.Process) *process {
+	p := &process{number: kernel.KeyOf(key, 0).Tgid, run: &run{}}
+	d.byNumber[p.number] = key
+	if up := d.processes[parent]; up != nil && up.run.of != nil {
+		p.run = up.run
+	}
+	d.processes[key] = p
+	return p
+}
+
+// Serve begins to follow an agent, and Dismiss ends it. What it started is followed until it is
+// over.
+func (d *Decoder) Serve(agent event.Process, depth int) {
+	d.get(agent, "")
+	d.tree.Serve(agent, depth)
+}
+
+// Dismiss is described at Serve.
+func (d *Decoder) Dismiss(agent event.Process) {
+	if a := d.tree.Agent(agent); a != nil {
+		d.tree.Dismiss(a)
+	}
+	d.forget(agent)
+}
+
+// Depth is how many agents are between a process and a plugin's tree (tree.Process).
+func (d *Decoder) Depth(process event.Process) int {
+	if p := d.tree.Get(process); p != nil {
+		return p.Depth()
+	}
+	return 0
+}
+
+// Keep drops what is known of processes that nobody follows any more, and of sandboxes whose last
+// run was over before that time (monotonic ns).
+func (d *Decoder) Keep(follows func(event.Process) bool, before int64) {
+	for process := range d.processes {
+		if !follows(process) {
+			d.forget(process)
+		}
+	}
+	d.sandboxes.Forget(before)
+}
+
+// ForgetWaits drops what belongs to waits that nobody will tell the end of.
+func (d *Decoder) ForgetWaits() { clear(d.holders) }
+
+func (d *Decoder) forget(process event.Process) {
+	if p := d.processes[process]; p != nil && d.byNumber[p.number] == process {
+		delete(d.byNumber, p.number)
+	}
+	delete(d.processes, process)
+	d.tree.Remove(process)
+}
+
+// space remembers which namespace an inode number stands for.
+func (d *Decoder) space(ns event.Namespace) {
+	inode, err1 := strconv.ParseUint(ns.Label, 10, 32)
+	cookie, err2 := strconv.ParseUint(ns.Key, 10, 64)
+	if err1 != nil || err2 != nil || ns.Key == ns.Label {
+		return
+	}
+	if len(d.spaces) >= maxSpaces {
+		clear(d.spaces)
+	}
+	d.spaces[uint32(inode)] = cookie
+}
+
+// namespaceOf is the namespace behind an inode number.
+func (d *Decoder) namespaceOf(inode uint32) event.Namespace {
+	return namespace(d.spaces[inode], inode)
+}
+
+// known returns what is known of the call that a process works for, also where it outlives its
+// plugin. Whatever a plugin runs may repeat what the plugin was told, so they are judged by the
+// same.
+func (d *Decoder) known(process event.Process) *redact.Call {
+	if p := d.processes[process]; p != nil && p.run.known != nil {
+		return p.run.known
+	}
+	return &d.nobody
+}
+
+// record is one record of what happens inside a process, checked.
+type record struct {
+	*kernel.InsideCallEvent
+	process event.Process
+	data    []byte
+}
+
+// handler says what a record means. It is false for a system call that is of no interest in
+// itself, and was told of because it lasted.
+type handler func(*Decoder, record) ([]event.Body, bool)
+
+// handlers are those of all classes of records; nil where a system call can only have lasted.
+type handlers [kernel.InsideClassCLASSES]handler
+
+// on registers a handler of some classes.
+type on func(h handler, classes ...kernel.InsideClass)
+
+// one is for what is at most one event.
+func one[T any, B interface {
+	*T
+	event.Body
+}](body B) []event.Body {
+	if body == nil {
+		return nil
+	}
+	return []event.Body{body}
+}
