@@ -22,28 +22,6 @@ const (
 	slip = 20 * time.Millisecond
 )
 
-// above takes what the runtime told, for the operations it may concern.
-func (t *Timeline) above(a *event.Above) []*Operation {
-	found := false
-	for _, op := range t.open {
-		if op.ContainerID == a.SandboxID && op.vouched() && len(op.aboves) < abovesMax {
-			op.aboves = append(op.aboves, a)
-			found = true
-		}
-	}
-	// Nobody misses most of the others: they are further spans of a sandbox, or of one
-	// without a network of its own.
-	if p := t.orphans.get(a.SandboxID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
-		t.stats.Late++
-	}
-	return t.close(func(op *operation) Closed {
-		if op.until == 0 {
-			return ""
-		}
-		return op.closed
-	})
-}
-
 // awaits tells whether op, which is over, has to wait for what is above its calls, and
 // gives it to those that have it. holding are the sandboxes of which an earlier operation
 // waits: they leave in order, so that a teardown knows what its setup hangs under.
@@ -82,13 +60,13 @@ func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
 
 func (t *Timeline) orphan(op *operation) {
 	t.stats.Orphaned++
-	t.orphans.put(op.ContainerID, op.Key())
+	t.past.orphans.put(op.ContainerID, op.Key())
 }
 
 // unsampled tells whether the runtime records no span of what op is part of, as NRI's call
 // out of the same request says (containerd >= 2.2).
 func (t *Timeline) unsampled(op *operation) bool {
-	s := t.sandboxes[op.ContainerID]
+	s := t.sandboxes.known[op.ContainerID]
 	if s == nil || (op.Kind == Setup) != (s.Phase == event.SandboxRunning) {
 		return false
 	}

@@ -209,7 +209,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	if n := s.line.Open(); n != 4 {
 		t.Errorf("%d operations wait, want half of the limit", n)
 	}
-	if got := s.line.Stats(); got.Refused != 0 || got.Orphaned != 96 || len(s.line.orphans.entries) > 8 {
-		t.Errorf("%+v, %d remembered", got, len(s.line.orphans.entries))
+	if got := s.line.Stats(); got.Refused != 0 || got.Orphaned != 96 || len(s.line.past.orphans.entries) > 8 {
+		t.Errorf("%+v, %d remembered", got, len(s.line.past.orphans.entries))
 	}
 }

@@ -25,11 +25,7 @@ func (*Detection) kind() FactKind { return FactDetection }
 // open tells whether nothing has come of it yet.
 func (d *Detection) open() bool { return d.State == event.AddressTentative }
 
-func (t *Timeline) address(now int64, a *event.Address) {
-	p := t.of(a.Process)
-	if p == nil {
-		return
-	}
+func (p *process) address(now int64, a *event.Address) {
 	im := p.current()
 	for f, d := range Each[*Detection](im.Facts) {
 		if d.open() && d.NetNS.Key == a.NetNS.Key && d.Index == a.Index && bare(d.Address) == bare(a.Address) {
@@ -37,8 +33,8 @@ func (t *Timeline) address(now int64, a *event.Address) {
 			return
 		}
 	}
-	if a.State == event.AddressTentative && t.room(p, "addresses") { // else it did not have to wait
-		p.keep(im, 0, im.within(im.asked(a, now), now), &Detection{NetNS: a.NetNS, Index: a.Index, Address: a.Address, State: a.State})
+	if a.State == event.AddressTentative && p.room("addresses") { // else it did not have to wait
+		p.keep(0, im.within(im.asked(a, now), now), &Detection{NetNS: a.NetNS, Index: a.Index, Address: a.Address, State: a.State})
 	}
 }
 
@@ -58,4 +54,15 @@ func (im *Image) asked(a *event.Address, now int64) int64 {
 func bare(address string) string {
 	s, _, _ := strings.Cut(address, "/")
 	return s
+}
+
+// unanswered gives an end to the detections that a process did not see the end of.
+func (op *operation) unanswered() {
+	op.eachImage(func(im *Image) {
+		for f, d := range Each[*Detection](im.Facts) {
+			if d.open() {
+				f.When.End = max(f.When.End, im.End)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 // Work is what a server did while a call had a connection to it. Neither image is a
@@ -37,6 +38,18 @@ type agent struct {
 	periodic map[string]bool
 }
 
+// agents are those that runs call, and what they do for calls.
+type agents struct {
+	limit  int
+	tree   *tree.Tree
+	losses *losses
+	known  map[event.Process]*agent
+}
+
+func newAgents(limit int, t *tree.Tree, l *losses) *agents {
+	return &agents{limit: limit, tree: t, losses: l, known: map[event.Process]*agent{}}
+}
+
 const (
 	// recentMax is how many connections to a server are remembered that are closed: what
 	// it does at the end of a call may be told after that.
@@ -45,25 +58,25 @@ const (
 	periodicMax = 64
 )
 
-// serving takes that a connection has been answered: from now on what the server does may
+// serve takes that a connection has been answered: from now on what the server does may
 // be done for it.
-func (t *Timeline) serving(c *Connection) {
+func (as *agents) serve(c *Connection) {
 	p := c.owner
 	if c.Server == nil || c.Server.Process == "" || p == nil || p.run == nil || p.op.Closed != "" {
 		return
 	}
 	depth := 0
-	if caller := t.tree.Get(c.by); caller != nil {
+	if caller := as.tree.Get(c.by); caller != nil {
 		depth = caller.Depth() + 1
 	}
-	a := t.agent(c.Server.Process, depth)
+	a := as.agent(c.Server.Process, depth)
 	if a == nil || c.Work != nil && c.Work.agent == a {
 		return
 	}
 	if c.Work != nil { // another one listens than accepts
 		c.Work.agent.leave(c)
-		c.Work.serve(a, c.Server)
-		t.calls(a, c)
+		c.Work.by(a, c.Server)
+		as.calls(a, c)
 		return
 	}
 	image := func() *Image {
@@ -74,57 +87,57 @@ func (t *Timeline) serving(c *Connection) {
 		return &process{op: p.op, up: im, image: im, run: p.run, call: p.call}
 	}
 	c.Work.own, c.Work.shared = worker(c.Work.Own), worker(c.Work.Shared)
-	t.calls(a, c)
+	as.calls(a, c)
 }
 
 // calls notes that a server works for a connection.
-func (t *Timeline) calls(a *agent, c *Connection) {
+func (as *agents) calls(a *agent, c *Connection) {
 	a.calls = append(a.calls, c)
-	t.belongs(c.Server.Process, c.owner.op, c.fact.When.Start)
+	as.losses.belongs(c.Server.Process, c.owner.op, c.fact.When.Start)
 }
 
 // agent finds or makes the state of an agent of that depth, 0 where it is not known; nil
 // beyond the limit.
-func (t *Timeline) agent(process event.Process, depth int) *agent {
-	a := t.agents[process]
-	if a == nil && t.makeRoomForAgent() {
+func (as *agents) agent(process event.Process, depth int) *agent {
+	a := as.known[process]
+	if a == nil && as.makeRoom() {
 		a = &agent{periodic: map[string]bool{}}
-		t.agents[process] = a
+		as.known[process] = a
 	}
-	if a != nil && (depth > 0 || t.tree.Agent(process) == nil) {
-		t.tree.Serve(process, max(1, depth))
+	if a != nil && (depth > 0 || as.tree.Agent(process) == nil) {
+		as.tree.Serve(process, max(1, depth))
 	}
 	return a
 }
 
-// makeRoomForAgent forgets a server that nobody calls, if there are too many.
-func (t *Timeline) makeRoomForAgent() bool {
-	if len(t.agents) < t.options.Operations {
+// makeRoom forgets a server that nobody calls, if there are too many.
+func (as *agents) makeRoom() bool {
+	if len(as.known) < as.limit {
 		return true
 	}
-	for _, key := range slices.Sorted(maps.Keys(t.agents)) {
-		if a := t.agents[key]; len(a.calls) == 0 {
-			t.forgetAgent(key)
+	for _, key := range slices.Sorted(maps.Keys(as.known)) {
+		if a := as.known[key]; len(a.calls) == 0 {
+			as.forget(key)
 			return true
 		}
 	}
 	return false
 }
 
-func (t *Timeline) forgetAgent(key event.Process) {
-	delete(t.agents, key)
-	t.dismissTree(key)
+func (as *agents) forget(key event.Process) {
+	delete(as.known, key)
+	as.release(key)
 }
 
-// dismissTree forgets what an agent started for nobody.
-func (t *Timeline) dismissTree(key event.Process) {
-	if a := t.tree.Agent(key); a != nil {
-		t.tree.Dismiss(a)
+// release forgets what an agent started for nobody.
+func (as *agents) release(key event.Process) {
+	if a := as.tree.Agent(key); a != nil {
+		as.tree.Dismiss(a)
 	}
 }
 
-// serve makes the work that of another server.
-func (w *Work) serve(a *agent, server *event.Actor) {
+// by makes the work that of another server.
+func (w *Work) by(a *agent, server *event.Actor) {
 	w.agent, w.known = a, false
 	for _, im := range []*Image{w.Own, w.Shared} {
 		im.PID, im.Process, im.Name = server.PID, server.Process, server.Name
@@ -155,11 +168,11 @@ func (c *Connection) served() {
 	}
 }
 
-// agentState takes how a server does.
-func (t *Timeline) agentState(b *event.Agent) {
-	a := t.agents[b.Process]
+// sample applies an agent's CPU and wchan sample.
+func (as *agents) sample(b *event.Agent) {
+	a := as.known[b.Process]
 	if !b.Over {
-		a = t.agent(b.Process, 0)
+		a = as.agent(b.Process, 0)
 	}
 	if a == nil {
 		return
@@ -178,36 +191,39 @@ func (t *Timeline) agentState(b *event.Agent) {
 	}
 	if b.Over && len(a.calls) == 0 {
 		a.recent = nil
-		t.dismissTree(b.Process)
+		as.release(b.Process)
 	}
 }
 
 // gone takes the end of an agent.
-func (t *Timeline) gone(now int64, process event.Process, a *agent) {
-	t.forgetAgent(process)
+func (as *agents) gone(now int64, process event.Process) {
+	a := as.known[process]
+	as.forget(process)
 	for _, c := range slices.Clone(a.calls) { // nobody answers them any more
 		c.Work.Gone = now
 		c.served()
 	}
 }
 
-// dismiss forgets what servers did for an operation that is closed.
-func (t *Timeline) dismiss(op *operation) {
-	for _, call := range op.Calls {
-		for _, run := range call.Runs {
-			run.Walk(func(im *Image) {
-				im.works(func(w *Work) {
-					t.disconnect(w.own, t.now)
-					t.disconnect(w.shared, t.now)
-				})
-			})
-		}
-	}
+// dismiss forgets what agents did for an operation that is closed, and them, if none is open.
+func (as *agents) dismiss(op *operation, idle bool) {
 	of := func(c *Connection) bool { return c.Work.own.op == op }
-	for key, a := range t.agents {
+	for key, a := range as.known {
 		a.calls, a.recent = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of)
-		if len(t.open) == 0 && len(a.calls) == 0 && len(a.periodic) == 0 {
-			t.forgetAgent(key)
+		if idle && len(a.calls) == 0 && len(a.periodic) == 0 {
+			as.forget(key)
 		}
 	}
+}
+
+// called lists the operations whose calls an agent answers.
+func (as *agents) called(process event.Process) (ops []*operation) {
+	if a := as.known[process]; a != nil {
+		for _, c := range a.calls {
+			if !slices.Contains(ops, c.owner.op) {
+				ops = append(ops, c.owner.op)
+			}
+		}
+	}
+	return ops
 }

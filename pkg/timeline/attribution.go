@@ -64,10 +64,10 @@ func keysOf(calls []*Connection) (keys []Key) {
 	return keys
 }
 
-// work finds the call for which an agent runs a program, and returns the process that it is to
-// be; nil if it is done for no call.
-func (t *Timeline) work(e *event.Exec, of *tree.Process) *process {
-	a := t.agents[of.Agent.Process]
+// work finds the call for which an agent runs a program, and returns the process that of is to
+// be from now on; nil if it is done for no call.
+func (as *agents) work(e *event.Exec, of *tree.Process) *process {
+	a := as.known[of.Agent.Process]
 	if a == nil {
 		return nil
 	}
@@ -83,8 +83,8 @@ func (t *Timeline) work(e *event.Exec, of *tree.Process) *process {
 	if len(others) > 0 || periodic {
 		worker = c.Work.shared
 	}
-	t.tree.Assign(of)
-	p := t.add(e.Process, worker)
+	as.tree.Assign(of)
+	p := worker.child()
 	p.evidence = &Attribution{Evidence: evidence, Periodic: periodic, Others: others}
 	return p
 }
@@ -92,13 +92,13 @@ func (t *Timeline) work(e *event.Exec, of *tree.Process) *process {
 // commissioned finds the call for which an agent runs a plugin, by the container in the plugin's
 // environment, and returns the process that it is to be: one of the agent's work. It is nil if
 // no agent runs it, or if no call of that container has called the agent.
-func (t *Timeline) commissioned(e *event.Exec, run *tree.Run) *process {
-	if run.Agent == nil || t.agents[run.Agent.Process] == nil {
+func (as *agents) commissioned(e *event.Exec, run *tree.Run) *process {
+	if run.Agent == nil || as.known[run.Agent.Process] == nil {
 		return nil
 	}
-	for _, c := range slices.Backward(t.agents[run.Agent.Process].named([]string{e.Call.ContainerID})) {
+	for _, c := range slices.Backward(as.known[run.Agent.Process].named([]string{e.Call.ContainerID})) {
 		if c.Work.own.op.Kind == KindOf(e.Call.Command) {
-			p := t.add(e.Process, c.Work.own)
+			p := c.Work.own.child()
 			p.evidence = &Attribution{Evidence: Certain}
 			return p
 		}
@@ -117,8 +117,8 @@ type Attribution struct {
 
 // doing finds the process as which a server asks or waits for something itself; nil if it
 // is done for no call, or for nobody knows which.
-func (t *Timeline) doing(by event.Process, body event.Body) *process {
-	a := t.agents[by]
+func (as *agents) doing(by event.Process, body event.Body) *process {
+	a := as.known[by]
 	if a == nil {
 		return nil
 	}
@@ -151,14 +151,4 @@ func (t *Timeline) doing(by event.Process, body event.Body) *process {
 	}
 	p.doing = &Attribution{Evidence: evidence, Others: others}
 	return p
-}
-
-// refusedBy tells whether the answer is to one of the image's requests.
-func (im *Image) refusedBy(a *event.Answer) bool {
-	for _, r := range Each[*Request](im.Facts) {
-		if r.answeredBy(a) {
-			return true
-		}
-	}
-	return false
 }

@@ -26,10 +26,12 @@ type suspect struct {
 // had is told a moment later.
 const recentRuns = 256
 
-// suspects are the processes of runs that ended lately.
+// suspects finds the run of a process: one that belongs to an open operation, or that ended
+// lately.
 type suspects struct {
-	by    map[event.Process]*suspect
-	order []event.Process
+	processes map[event.Process]*process
+	by        map[event.Process]*suspect
+	order     []event.Process
 }
 
 // suspect returns the run that p belongs to as others may name it; nil if there is none.
@@ -50,9 +52,6 @@ func (p *process) suspect() *suspect {
 
 // over remembers whose a process was that is over.
 func (s *suspects) over(key event.Process, p *process) {
-	if s.by == nil {
-		s.by = map[event.Process]*suspect{}
-	}
 	if _, known := s.by[key]; !known {
 		if len(s.order) >= recentRuns {
 			delete(s.by, s.order[0])
@@ -63,17 +62,25 @@ func (s *suspects) over(key event.Process, p *process) {
 	s.by[key] = p.suspect()
 }
 
-// suspected finds the run of a process that has a lock; nil if it belongs to none, or if it
+// run finds the run of a process that has a lock; nil if it belongs to none, or if it
 // is the waiter's own.
-func (t *Timeline) suspected(key event.Process, waiter *process) *suspect {
-	s := t.suspects.by[key]
-	if p := t.processes[key]; p != nil {
-		s = p.suspect()
+func (s *suspects) run(key event.Process, waiter *process) *suspect {
+	had := s.by[key]
+	if p := s.processes[key]; p != nil {
+		had = p.suspect()
 	}
-	if s == nil || s.run == waiter.run {
+	if had == nil || had.run == waiter.run {
 		return nil
 	}
-	return s
+	return had
+}
+
+// holding finds the run that had what a process waited for; nil if that is not known.
+func (s *suspects) holding(w *event.Wait, waiter *process) *suspect {
+	if w.Holder == nil || w.Kind != event.WaitMutex {
+		return nil
+	}
+	return s.run(w.Holder.Process, waiter)
 }
 
 // known returns the run's name; nil as long as it may still change, since what is above
@@ -99,13 +106,13 @@ func (op *operation) acquit() {
 }
 
 // blame says of the waits of what is over whose runs they were for.
-func (t *Timeline) blame(op *operation) {
+func (op *operation) blame() {
 	for _, call := range op.Calls {
 		for _, run := range call.Runs {
 			run.Walk(func(im *Image) {
 				for _, w := range Each[*Wait](im.Facts) {
 					if w.suspect != nil {
-						w.Blame, w.suspect = w.suspect.known(t.options.Wait > 0), nil
+						w.Blame, w.suspect = w.suspect.known(op.options.Wait > 0), nil
 					}
 				}
 			})

@@ -111,10 +111,10 @@ func TestSuspectsAreBounded(t *testing.T) {
 		id := fmt.Sprint("c", i)
 		s.plugin(i*10, id, "ADD", "bridge", container(id)).exit(i*10+1, id).at(i*10+2, &event.Sandbox{Phase: event.SandboxRunning, ID: id}).tick(i*10 + 3)
 	}
-	if n := len(s.line.suspects.by); n > recentRuns || len(s.line.suspects.order) != n {
+	if n := len(s.line.locks.by); n > recentRuns || len(s.line.locks.order) != n {
 		t.Errorf("%d suspects", n)
 	}
-	for _, one := range s.line.suspects.by {
+	for _, one := range s.line.locks.by {
 		if one.op != nil || one.run != nil {
 			t.Fatal("an operation that is over is still held")
 		}

@@ -93,7 +93,7 @@ func TestEverythingIsBounded(t *testing.T) {
 	if n := len(s.line.processes); n > 64 {
 		t.Errorf("%d processes", n)
 	}
-	if n := len(s.line.sandboxes); n > 32 {
+	if n := len(s.line.sandboxes.known); n > 32 {
 		t.Errorf("%d sandboxes", n)
 	}
 	first := s.line.open[0]

@@ -1,88 +1,14 @@
 package timeline
 
 import (
+	"maps"
 	"slices"
-	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// forget is how long a removed sandbox is remembered: its last DEL may still be open.
-const forget = time.Minute
-
 // cutOff is why an operation is partial that cniscope did not see the end of.
 const cutOff = "still under way when cniscope ended"
-
-// sandbox is what NRI said of one, last.
-type sandbox struct {
-	*event.Sandbox
-	told    int64 // when that was
-	ran     bool  // it said that the sandbox runs
-	since   int64 // when it said that first
-	removed int64 // when it was removed; 0 if it was not
-}
-
-func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
-	t.nri = true
-	known := t.sandboxes[s.ID]
-	switch {
-	case known == nil:
-		t.makeRoom()
-		known = &sandbox{}
-		t.sandboxes[s.ID] = known
-	case len(s.IPs) == 0 && known.Sandbox != nil:
-		// Addresses are not repeated once the sandbox stops.
-		merged := *s
-		merged.IPs = known.IPs
-		s = &merged
-	}
-	known.Sandbox, known.told = s, now
-	switch s.Phase {
-	case event.SandboxRemoved:
-		known.removed = now
-	case event.SandboxRunning, event.SandboxPresent:
-		if !known.ran {
-			known.since = now
-		}
-		known.ran = true
-		for _, op := range t.open {
-			if op.Kind == Setup && op.ContainerID == s.ID && op.commit == 0 {
-				op.commit, op.closed = now, ClosedRunning
-			}
-		}
-	}
-}
-
-// makeRoom forgets the sandbox that was silent longest when there are too many: a
-// runtime that was restarted never says that the pods of its former life are gone.
-func (t *Timeline) makeRoom() {
-	if len(t.sandboxes) < 4*t.options.Operations {
-		return
-	}
-	oldest := ""
-	for id, s := range t.sandboxes {
-		if oldest == "" || s.told < t.sandboxes[oldest].told || s.told == t.sandboxes[oldest].told && id < oldest {
-			oldest = id
-		}
-	}
-	delete(t.sandboxes, oldest)
-}
-
-// tick closes what is over at now: everything before now has been applied.
-func (t *Timeline) tick(now int64) []*Operation {
-	t.forgetLosses(now)
-	if now-t.swept >= int64(time.Second) {
-		t.swept = now
-		t.locks.prune(now)
-		t.expire(now)
-	}
-	for id, s := range t.sandboxes {
-		if s.removed != 0 && now-s.removed > int64(forget) {
-			delete(t.sandboxes, id)
-		}
-	}
-	return t.close(func(op *operation) Closed { return t.over(op, now) })
-}
 
 // over says why an operation is over at now; nothing if it is not.
 func (t *Timeline) over(op *operation, now int64) Closed {
@@ -111,21 +37,13 @@ func (t *Timeline) expects(op *operation) bool {
 			return false // whatever was to come does not
 		}
 	}
-	if op.Kind == Setup && t.nri && !op.unheard {
+	if op.Kind == Setup && t.node.nri && !op.unheard {
 		return true
 	}
 	return slices.ContainsFunc(op.Calls, func(call *Call) bool {
-		_, rest, known := t.network(call)
-		return known && len(rest) > 0 && call.Start >= t.configured
+		_, rest, known := t.node.networks.of(call)
+		return known && len(rest) > 0 && call.Start >= t.node.networks.since
 	})
-}
-
-// unheard says that the word of NRI on what is open may have been lost: nobody waits for
-// it any more.
-func (t *Timeline) unheard() {
-	for _, op := range t.open {
-		op.unheard = true
-	}
 }
 
 // close ends the operations for which why gives a reason.
@@ -143,13 +61,13 @@ func (t *Timeline) close(why func(*operation) Closed) (closed []*Operation) {
 		t.finish(op)
 		closed = append(closed, op.Operation)
 	}
-	t.concur(closed)
+	t.past.extents.concur(closed, t.open, t.now, 4*t.options.Operations)
 	return closed
 }
 
 // finish fills in what is known only now.
 func (t *Timeline) finish(op *operation) {
-	op.Runtime = t.runtime
+	op.Runtime = t.node.runtime
 	switch {
 	case op.live == 0:
 	case op.Closed == ClosedFinished:
@@ -157,14 +75,14 @@ func (t *Timeline) finish(op *operation) {
 	default:
 		op.partial("still running")
 	}
-	if s := t.sandboxes[op.ContainerID]; s != nil {
+	if s := t.sandboxes.known[op.ContainerID]; s != nil {
 		op.Sandbox, op.Running = s.Sandbox, s.ran
 		op.identify(s.Pod)
 	}
 	t.abandon(op)
-	t.before(op).link(op.Operation)
+	t.past.before(op).link(op.Operation)
 	for _, call := range op.Calls {
-		t.resolve(op, call)
+		t.node.networks.resolve(op, call)
 		for _, run := range call.Runs {
 			run.settle(t.now)
 			call.End = max(call.End, run.End)
@@ -173,44 +91,36 @@ func (t *Timeline) finish(op *operation) {
 	}
 	op.nameInterfaces()
 	op.unanswered()
-	t.blame(op)
+	op.blame()
 	op.acquit()
-	t.leave(op)
-	t.dismiss(op)
+	t.firsts.leave(op)
+	for _, call := range op.Calls {
+		for _, run := range call.Runs {
+			run.Walk(func(im *Image) {
+				im.works(func(w *Work) {
+					t.connections.disconnect(w.own, t.now)
+					t.connections.disconnect(w.shared, t.now)
+				})
+			})
+		}
+	}
+	t.agents.dismiss(op, len(t.open) == 0)
 }
 
 // abandon follows the processes of op no longer.
 func (t *Timeline) abandon(op *operation) {
-	var keys []event.Process
-	for key, p := range t.processes {
-		if p.op == op {
-			keys = append(keys, key)
+	for _, key := range slices.Sorted(maps.Keys(t.processes)) { // what they leave behind comes in one order
+		if p := t.processes[key]; p.op == op {
+			t.leave(t.now, key, p)
+			delete(t.processes, key)
+			t.tree.Remove(key)
 		}
-	}
-	slices.Sort(keys) // what they leave behind comes in one order
-	for _, key := range keys {
-		t.suspects.over(key, t.processes[key])
-		t.gaveUp(t.processes[key])
-		t.disconnect(t.processes[key], t.now)
-		delete(t.processes, key)
-		t.tree.Remove(key)
 	}
 }
 
-// settle gives an end to what has none. What is still under way lasts until now; what
-// outlived its run is followed no further than the run.
-func (im *Image) settle(now int64) {
-	if !im.Ended && !im.Outlived {
-		im.End = max(im.End, now)
-	}
-	for _, child := range im.Children {
-		child.settle(now)
-		if child.Outlived && !child.Ended {
-			child.End = max(child.Start, im.End)
-		}
-	}
-	im.works(func(w *Work) {
-		w.Own.settle(now)
-		w.Shared.settle(now)
-	})
+// leave keeps what a process leaves behind that is followed no more.
+func (t *Timeline) leave(now int64, key event.Process, p *process) {
+	t.locks.over(key, p)
+	t.locks.gaveUp(p)
+	t.connections.disconnect(p, now)
 }

@@ -5,55 +5,53 @@ import (
 	"slices"
 )
 
-// concur says of each call of what is over how many others were under way.
-func (t *Timeline) concur(over []*Operation) {
+// extents are the times of calls that are over, as far as others concur with them.
+type extents []Interval
+
+// concur says of each call of what is over how many others were under way; open are those that
+// still are. It remembers at most limit calls.
+func (x *extents) concur(over []*Operation, open []*operation, now int64, limit int) {
 	if len(over) == 0 {
 		return
 	}
 	for _, op := range over {
 		for _, call := range op.Calls {
-			t.extents = append(t.extents, Interval{call.Start, call.End})
+			*x = append(*x, Interval{call.Start, call.End})
+		}
+	}
+	oldest := now
+	all := slices.Clone(*x)
+	for _, op := range open {
+		oldest = min(oldest, op.Start)
+		for _, c := range op.Calls {
+			if c.live() != nil {
+				all = append(all, Interval{c.Start, now})
+			} else {
+				all = append(all, Interval{c.Start, c.End})
+			}
 		}
 	}
 	for _, op := range over {
 		for _, call := range op.Calls {
-			call.Concurrent = t.others(call)
+			call.Concurrent = others(call, all)
 		}
 	}
 	// What ended before anything that is still open began concurs with nothing any more.
-	oldest := t.now
-	for _, op := range t.open {
-		oldest = min(oldest, op.Start)
-	}
-	t.extents = slices.DeleteFunc(t.extents, func(i Interval) bool { return i.End < oldest })
-	if n := len(t.extents) - 4*t.options.Operations; n > 0 {
-		t.extents = slices.Delete(t.extents, 0, n)
-	}
+	*x = slices.DeleteFunc(*x, func(i Interval) bool { return i.End < oldest })
+	*x = slices.Delete(*x, 0, max(0, len(*x)-limit))
 }
 
-// others is the most other calls that were under way at one instant of a call, each from
-// its first exec to its last exit. Of those that go on, the last exit so far counts.
-func (t *Timeline) others(call *Call) int {
+// others is the most other calls, of all, that were under way at one instant of a call, each
+// from its first exec to its last exit. Of those that go on, the last exit so far counts.
+func others(call *Call, all []Interval) int {
 	type edge struct {
 		at   int64
 		more int
 	}
 	var edges []edge
-	add := func(start, end int64) {
-		if start, end = max(start, call.Start), min(end, call.End); start < end {
+	for _, i := range all {
+		if start, end := max(i.Start, call.Start), min(i.End, call.End); start < end {
 			edges = append(edges, edge{start, 1}, edge{end, -1})
-		}
-	}
-	for _, i := range t.extents {
-		add(i.Start, i.End)
-	}
-	for _, op := range t.open {
-		for _, c := range op.Calls {
-			if c.live() != nil {
-				add(c.Start, t.now)
-			} else {
-				add(c.Start, c.End)
-			}
 		}
 	}
 	slices.SortFunc(edges, func(a, b edge) int {

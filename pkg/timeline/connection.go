@@ -38,14 +38,22 @@ func (*Connection) kind() FactKind { return FactConnection }
 // accepted before its client is told to have connected.
 const acceptsMax = 64
 
-func (t *Timeline) connect(now int64, c *event.Connect) {
-	p := t.of(c.Process)
-	if p == nil {
-		return
-	}
+// connections are those that are open, by socket.
+type connections struct {
+	agents  *agents
+	sockets map[string]*Connection
+	accepts []*event.Accept // of connections that are not told yet
+}
+
+func newConnections(a *agents) *connections {
+	return &connections{agents: a, sockets: map[string]*Connection{}}
+}
+
+// connect takes that p, or the agent of whose work p is, called another process.
+func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 	im := p.current()
-	if made := t.sockets[c.Socket]; made != nil && made.by == c.Process && c.Error != "" {
-		t.refuse(made, now, c.Error)
+	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process && c.Error != "" {
+		cs.refuse(made, now, c.Error)
 		return
 	}
 	when := im.within(c.Start, now)
@@ -57,32 +65,32 @@ func (t *Timeline) connect(now int64, c *event.Connect) {
 			return
 		}
 	}
-	if c.Address == "" || !t.room(p, "connections") {
+	if c.Address == "" || !p.room("connections") {
 		return
 	}
 	made := &Connection{
 		Network: c.Network, Address: c.Address, Error: c.Error, Server: c.Listener, Tries: 1,
 		by: c.Process, owner: p, socket: c.Socket, after: refused, image: im,
 	}
-	made.fact = p.keep(im, c.Thread, when, made)
+	made.fact = p.keep(c.Thread, when, made)
 	if c.Error == "" && c.Socket != "" {
-		if before := t.sockets[c.Socket]; before != nil { // its end was not seen
+		if before := cs.sockets[c.Socket]; before != nil { // its end was not seen
 			before.hangUp(now)
 		}
 		made.open = true
-		t.sockets[c.Socket] = made
+		cs.sockets[c.Socket] = made
 		p.connections = append(p.connections, made)
-		if i := slices.IndexFunc(t.accepts, func(a *event.Accept) bool { return a.Socket == c.Socket }); i >= 0 {
-			made.answered(t.accepts[i])
-			t.serving(made)
-			t.accepts = slices.Delete(t.accepts, i, i+1)
+		if i := slices.IndexFunc(cs.accepts, func(a *event.Accept) bool { return a.Socket == c.Socket }); i >= 0 {
+			made.answered(cs.accepts[i])
+			cs.agents.serve(made)
+			cs.accepts = slices.Delete(cs.accepts, i, i+1)
 		}
 	}
 }
 
 // refuse takes back a connection: it had only been begun, and was refused then.
-func (t *Timeline) refuse(made *Connection, now int64, why string) {
-	delete(t.sockets, made.socket)
+func (cs *connections) refuse(made *Connection, now int64, why string) {
+	delete(cs.sockets, made.socket)
 	made.hangUp(now)
 	if made.after == nil {
 		made.Error = why
@@ -113,19 +121,19 @@ func (im *Image) refused(network, address string) *Connection {
 	return nil
 }
 
-func (t *Timeline) accept(a *event.Accept) {
-	if c := t.sockets[a.Socket]; c != nil {
+func (cs *connections) accept(a *event.Accept) {
+	if c := cs.sockets[a.Socket]; c != nil {
 		if c.Answered && a.Listens {
 			return
 		}
 		c.answered(a)
-		t.serving(c)
+		cs.agents.serve(c)
 		return
 	}
-	if len(t.accepts) >= acceptsMax {
-		t.accepts = slices.Delete(t.accepts, 0, 1)
+	if len(cs.accepts) >= acceptsMax {
+		cs.accepts = slices.Delete(cs.accepts, 0, 1)
 	}
-	t.accepts = append(t.accepts, a)
+	cs.accepts = append(cs.accepts, a)
 }
 
 func (c *Connection) answered(a *event.Accept) {
@@ -134,10 +142,10 @@ func (c *Connection) answered(a *event.Accept) {
 }
 
 // hangUp takes the end of a connection.
-func (t *Timeline) hangUp(now int64, c *event.Close) {
-	if made := t.sockets[c.Socket]; made != nil && made.by == c.Process {
+func (cs *connections) hangUp(now int64, c *event.Close) {
+	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process {
 		made.hangUp(now)
-		delete(t.sockets, c.Socket)
+		delete(cs.sockets, c.Socket)
 	}
 }
 
@@ -149,10 +157,10 @@ func (c *Connection) hangUp(now int64) {
 }
 
 // disconnect ends the connections of a process that is over, or no longer followed.
-func (t *Timeline) disconnect(p *process, now int64) {
+func (cs *connections) disconnect(p *process, now int64) {
 	for _, c := range p.connections {
-		if c.hangUp(now); t.sockets[c.socket] == c {
-			delete(t.sockets, c.socket)
+		if c.hangUp(now); cs.sockets[c.socket] == c {
+			delete(cs.sockets, c.socket)
 		}
 	}
 	p.connections = nil

@@ -117,16 +117,3 @@ func join(to []Interval, i Interval) []Interval {
 	}
 	return append(to, i)
 }
-
-// within puts a time into that of the image, which may have begun later.
-func (im *Image) within(start, end int64) Interval {
-	end = max(end, im.Start)
-	return Interval{min(max(start, im.Start), end), end}
-}
-
-// keep adds a fact to an image of p.
-func (p *process) keep(im *Image, thread uint32, when Interval, what What) *Fact {
-	f := &Fact{When: when, Thread: thread, Attribution: p.doing, What: what}
-	im.Facts = append(im.Facts, f)
-	return f
-}

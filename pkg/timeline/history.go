@@ -71,3 +71,23 @@ func (h *history) link(op *Operation) {
 		h.put(teardown, op.Key())
 	}
 }
+
+// pasts are what is remembered of operations that are over.
+type pasts struct {
+	vouched *history
+	hearsay *history // of what the runtime does not stand for
+	orphans *history // the last ones that waited in vain, by container
+	extents extents
+}
+
+func newPasts(limit int) pasts {
+	return pasts{vouched: newHistory(4 * limit), hearsay: newHistory(4 * limit), orphans: newHistory(limit)}
+}
+
+// before is what went before an operation of that kind of trust.
+func (p *pasts) before(op *operation) *history {
+	if op.vouched() {
+		return p.vouched
+	}
+	return p.hearsay
+}

@@ -4,58 +4,100 @@ import (
 	"path"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
-	step, p := t.tree.Apply(e), t.processes[e.Process]
-	switch {
-	case step.Role == tree.Unknown:
-		t.stats.Late++
-		return nil
-	case step.Role == tree.Refused:
-		t.oneTooMany(t.processes[e.Parent])
-		return nil
-	case step.Role == tree.Root:
-		if p != nil { // an agent's, which goes on as the plugin that it runs
-			p.replace(now, e)
-		}
-		if by := t.commissioned(e, step.Process.Run); by != nil {
-			p = by
-		} else if p == nil {
-			return t.root(now, e)
-		}
-	case p != nil:
-	case t.processes[e.Parent] != nil: // its fork was lost
-		p = t.add(e.Process, t.processes[e.Parent])
-	default:
-		if p = t.work(e, step.Process); p == nil {
-			return nil
-		}
-	}
-	if !p.op.keep(t.options.Images) {
-		return nil
-	}
-	im := newImage(now, e)
-	im.Attribution, p.evidence = p.evidence, nil
-	p.replace(now, e)
-	im.Outlived = p.run.Ended // it was forked before that
-	p.up.Children = append(p.up.Children, im)
-	p.image = im
-	if step.Role == tree.Delegate || step.Role == tree.Root {
-		im.Run = &Run{Plugin: path.Base(e.File), Command: e.Call.Command, forker: e.Parent}
-		p.run, p.up = im, im // what it starts inherits this one
-	}
-	return nil
+// Run marks an image that is a CNI plugin: its extent is its whole process.
+type Run struct {
+	// Plugin is the base name of the plugin's file, Command its CNI_COMMAND.
+	Plugin, Command string
+	// Configuration and Result are what it read and wrote, whichever of its processes did
+	// that; nil if it was not seen.
+	Configuration *event.Configuration
+	Result        *event.Result
+
+	forker event.Process
 }
 
-// replace ends the image of a process that runs another one now. That of a run goes on: a run
-// is its process, whatever that runs.
-func (p *process) replace(now int64, e *event.Exec) {
-	if p.image != nil && p.image != p.run {
-		p.image.end(now, e.Used)
-		p.image.Replaced = true
+// Image is one program that one process ran.
+type Image struct {
+	PID, ParentPID uint32
+	Process        event.Process
+	File, Name     string
+	Args           []string
+	Hidden         int
+	// NetNS is the namespace at exec; Switched the one at exit, where it differs.
+	NetNS, Switched event.Namespace
+	// Run is set where the image is a plugin or a delegate.
+	Run *Run
+	// Children are the images of the processes forked by this one, and of a run also
+	// those that replaced the plugin's own, in order of their start.
+	Children []*Image
+
+	// Start is the exec, End the exit or the next exec. Monotonic ns.
+	Start, End int64
+	// Ended is false for what still ran when the operation was closed; End is then
+	// the last moment that is known of.
+	Ended bool
+	// Replaced: the process went on with another image; there is no exit code.
+	Replaced bool
+	// Unseen: the end was not observed.
+	Unseen bool
+	Code   uint32
+	Signal string
+	// CPU and RunDelay of this image alone, in ns; bounds, since the clocks of the
+	// scheduler are brought up to date by its ticks.
+	CPU, RunDelay int64
+	// Outlived: it went on after its run was over.
+	Outlived bool
+	// InFlight: it ran before cniscope did.
+	InFlight bool
+	// Truncated: arguments or environment were longer than is read.
+	Truncated bool
+
+	// Attribution is how it came to belong to the call, if a server ran it; of what it runs
+	// in its turn, its own counts.
+	Attribution *Attribution
+
+	// Facts are what it asked of the kernel and waited for, in the order in which that was
+	// told. What is shorter than Options.MinSpan is only in the tallies, changes of the network
+	// and waits for the kernel's own locks excepted.
+	Facts []*Fact
+	Activity
+
+	used event.Usage // of the process before this image
+}
+
+// Failed says whether the image ended badly: by a signal or with an exit code.
+func (im *Image) Failed() bool { return im.Code != 0 || im.Signal != "" }
+
+// Walk calls f for im and everything below it, parents first; what servers did for it
+// comes last.
+func (im *Image) Walk(f func(*Image)) {
+	f(im)
+	im.walkBelow(f)
+}
+
+func (im *Image) walkBelow(f func(*Image)) {
+	for _, child := range im.Children {
+		child.Walk(f)
 	}
+	im.works(func(w *Work) {
+		w.Own.walkBelow(f)
+		w.Shared.walkBelow(f)
+	})
+}
+
+// works calls f for what servers did for the image.
+func (im *Image) works(f func(*Work)) {
+	for _, c := range Each[*Connection](im.Facts) {
+		if c.Work != nil {
+			f(c.Work)
+		}
+	}
+}
+
+func newRun(e *event.Exec) *Run {
+	return &Run{Plugin: path.Base(e.File), Command: e.Call.Command, forker: e.Parent}
 }
 
 func newImage(now int64, e *event.Exec) *Image {
@@ -74,51 +116,6 @@ func (im *Image) end(now int64, used event.Usage) {
 	im.RunDelay = max(0, used.RunDelay-im.used.RunDelay)
 }
 
-func (op *operation) keep(limit int) bool {
-	if op.images+op.facts >= limit {
-		op.Dropped++
-		op.partial("more programs than the limit")
-		return false
-	}
-	op.images++
-	return true
-}
-
-func (t *Timeline) exit(now int64, e *event.Exit) {
-	t.locks.gone(e.Process, now)
-	step, p := t.tree.Apply(e), t.processes[e.Process]
-	if p == nil {
-		if a := t.agents[e.Process]; a != nil {
-			t.gone(now, e.Process, a)
-		} else if step.Role == tree.Unknown {
-			t.stats.Late++
-		}
-		return
-	}
-	delete(t.processes, e.Process)
-	t.suspects.over(e.Process, p)
-	t.gaveUp(p)
-	t.disconnect(p, now)
-	if e.Unseen {
-		p.op.partial("the end of a process was not seen")
-	}
-	if p.image != nil {
-		p.image.exit(now, e)
-	}
-	if p.run.Process != e.Process {
-		return
-	}
-	if p.run != p.image {
-		p.run.exit(now, e)
-	}
-	t.outlive(p.run)
-	if call := p.op.callOf(p.run); call != nil {
-		p.op.live--
-		call.End = max(call.End, now)
-		p.op.End = max(p.op.End, now)
-	}
-}
-
 func (im *Image) exit(now int64, e *event.Exit) {
 	im.end(now, e.Used)
 	im.Code, im.Signal, im.Unseen = e.Code, e.Signal, e.Unseen
@@ -128,22 +125,44 @@ func (im *Image) exit(now int64, e *event.Exit) {
 }
 
 // outlive marks what still runs below a run that is over. It never holds a call open.
-func (t *Timeline) outlive(run *Image) {
-	run.Walk(func(im *Image) {
+func (im *Image) outlive() {
+	im.Walk(func(im *Image) {
 		if !im.Ended {
 			im.Outlived = true
 		}
 	})
 }
 
-// callOf returns the call that run is a link of; nil for a delegate.
-func (op *operation) callOf(run *Image) *Call {
-	for _, call := range op.Calls {
-		for _, r := range call.Runs {
-			if r == run {
-				return call
-			}
+// settle gives an end to what has none. What is still under way lasts until now; what
+// outlived its run is followed no further than the run.
+func (im *Image) settle(now int64) {
+	if !im.Ended && !im.Outlived {
+		im.End = max(im.End, now)
+	}
+	for _, child := range im.Children {
+		child.settle(now)
+		if child.Outlived && !child.Ended {
+			child.End = max(child.Start, im.End)
 		}
 	}
-	return nil
+	im.works(func(w *Work) {
+		w.Own.settle(now)
+		w.Shared.settle(now)
+	})
+}
+
+// last returns the child that began last of those that still run; nil if none does.
+func (im *Image) last() (live *Image) {
+	for _, child := range im.Children {
+		if !child.Ended {
+			live = child
+		}
+	}
+	return live
+}
+
+// within puts a time into that of the image, which may have begun later.
+func (im *Image) within(start, end int64) Interval {
+	end = max(end, im.Start)
+	return Interval{min(max(start, im.Start), end), end}
 }

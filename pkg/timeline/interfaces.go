@@ -48,12 +48,9 @@ func (n interfaces) learn(r *Request) {
 }
 
 // link takes what an interface is called.
-func (t *Timeline) link(l *event.Link) {
-	if p := t.of(l.Process); p != nil && len(p.op.names) < interfacesMax {
-		if p.op.names == nil {
-			p.op.names = interfaces{}
-		}
-		p.op.names[p.op.names.key(l.NetNS.Key, l.Index)] = l.Name
+func (n interfaces) link(l *event.Link) {
+	if len(n) < interfacesMax {
+		n[n.key(l.NetNS.Key, l.Index)] = l.Name
 	}
 }
 
@@ -78,32 +75,6 @@ func (op *operation) nameInterfaces() {
 		}
 		for _, d := range Each[*Detection](im.Facts) {
 			d.On = op.names.name(d.NetNS.Key, d.Index)
-		}
-	})
-}
-
-// eachImage calls f for every image of op, and for those that stand for the work of agents.
-func (op *Operation) eachImage(f func(*Image)) {
-	for _, call := range op.Calls {
-		for _, run := range call.Runs {
-			run.Walk(func(im *Image) {
-				f(im)
-				im.works(func(w *Work) {
-					f(w.Own)
-					f(w.Shared)
-				})
-			})
-		}
-	}
-}
-
-// unanswered gives an end to the detections that a process did not see the end of.
-func (op *Operation) unanswered() {
-	op.eachImage(func(im *Image) {
-		for f, d := range Each[*Detection](im.Facts) {
-			if d.open() {
-				f.When.End = max(f.When.End, im.End)
-			}
 		}
 	})
 }

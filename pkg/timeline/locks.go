@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -9,12 +10,13 @@ import (
 // locks is who has which lock on a file, and who had it before. A lock is known by its
 // path.
 type locks struct {
+	suspects
 	limit int // of paths
 	paths map[string][]hold
 	held  map[event.Process][]string
 }
 
-// hold is that a process had a lock.
+// hold is one period in which a process held a lock.
 type hold struct {
 	by   event.Process
 	pid  uint32
@@ -33,8 +35,8 @@ const (
 	remembered = time.Minute
 )
 
-func newLocks(limit int) *locks {
-	return &locks{limit: limit, paths: map[string][]hold{}, held: map[event.Process][]string{}}
+func newLocks(limit int, processes map[event.Process]*process) *locks {
+	return &locks{suspects: suspects{processes: processes, by: map[event.Process]*suspect{}}, limit: limit, paths: map[string][]hold{}, held: map[event.Process][]string{}}
 }
 
 func (l *locks) take(path string, h hold) {
@@ -122,13 +124,13 @@ func (l *locks) holder(path string, said *event.Actor, waiter event.Process, wai
 }
 
 // accused finds the run that had a lock when a wait for it began.
-func (t *Timeline) accused(wait *Wait, when Interval, waiter *process) *suspect {
-	for _, h := range t.locks.paths[wait.Path] {
+func (l *locks) accused(wait *Wait, when Interval, waiter *process) *suspect {
+	for _, h := range l.paths[wait.Path] {
 		if h.by == wait.Holder.Process && h.since <= when.Start && (h.until == 0 || h.until > when.Start) && h.suspect != nil && h.suspect.run != waiter.run {
 			return h.suspect
 		}
 	}
-	return t.suspected(wait.Holder.Process, waiter)
+	return l.run(wait.Holder.Process, waiter)
 }
 
 // passed counts who had a lock during a wait for it, without the one that had it first.
@@ -155,4 +157,69 @@ func (l *locks) prune(now int64) {
 			delete(l.paths, path)
 		}
 	}
+}
+
+// wait takes that a lock on a file was asked for, taken or released, by a process that is p if
+// it belongs to an open operation.
+func (l *locks) wait(now int64, w *event.Wait, p *process) {
+	if w.Released {
+		l.release(w.Path, w.Process, now)
+		return
+	}
+	if p != nil {
+		l.waits(now, w, p)
+	}
+	if w.Error == "" {
+		h := hold{by: w.Process, since: now}
+		if p != nil {
+			h.pid, h.name, h.suspect = p.current().PID, p.current().Name, p.suspect()
+		}
+		l.take(w.Path, h)
+	}
+}
+
+func (l *locks) waits(now int64, w *event.Wait, p *process) {
+	a := try{
+		wait:   &Wait{Kind: w.Kind, Name: w.Name, Path: w.Path, Tries: 1, Error: w.Error},
+		thread: w.Thread, when: p.current().within(w.Start, now), over: now,
+	}
+	holder := w.Holder
+	if i := slices.IndexFunc(p.tries, func(a try) bool { return a.wait.Path == w.Path }); i >= 0 {
+		before := p.tries[i]
+		p.tries = slices.Delete(p.tries, i, i+1)
+		if a.when.Start-before.over <= int64(retry) {
+			a.when.Start, a.wait.Tries = min(before.when.Start, a.when.Start), before.wait.Tries+1
+			holder = before.wait.Holder
+		} else {
+			l.waited(p, before)
+		}
+	}
+	a.wait.Holder, a.wait.HolderAge, a.wait.AgeExact = l.holder(w.Path, holder, w.Process, a.when)
+	if w.Error != "" && len(p.tries) < triesMax { // it may ask again
+		p.tries = append(p.tries, a)
+		return
+	}
+	l.waited(p, a)
+}
+
+// waited keeps a wait that is over.
+func (l *locks) waited(p *process, a try) {
+	im, wait := p.current(), a.wait
+	when := im.within(a.when.Start, a.when.End)
+	if wait.Holder != nil {
+		wait.suspect = l.accused(wait, when, p)
+		wait.Passed = l.passed(wait.Path, wait.Holder.Process, when)
+	}
+	im.Tallies[FactLock].add(1, when.took())
+	if p.worth(when) && p.room("waits") {
+		p.keep(a.thread, when, wait)
+	}
+}
+
+// gaveUp keeps the waits of a process that never got its locks.
+func (l *locks) gaveUp(p *process) {
+	for _, a := range p.tries {
+		l.waited(p, a)
+	}
+	p.tries = nil
 }

@@ -29,6 +29,14 @@ type FirstConnection struct {
 	Local, Remote string
 }
 
+// firsts are the first connections of pods: the namespaces in which they are waited for, and
+// those that came when the setup was over and were not asked for.
+type firsts struct {
+	limit      int
+	namespaces map[string]*namespace // by key
+	over       []Connected
+}
+
 // namespace is one that a setup works on.
 type namespace struct {
 	op *operation // nil once that is over
@@ -38,60 +46,47 @@ type namespace struct {
 	until int64
 }
 
-func (t *Timeline) enter(e *event.Enter) {
-	p := t.of(e.Process)
-	if p == nil {
-		return
-	}
-	im := p.current()
-	im.Switches++
-	if im.Entered.Key == "" && e.NetNS.Key != im.NetNS.Key {
-		im.Entered = e.NetNS
-	}
-	t.inNamespace(p, e.NetNS)
-}
-
-// inNamespace learns that a process works on a namespace: that of the pod, if it is not
+// entered learns that a process works on a namespace: that of the pod, if it is not
 // the one that the runtime started the plugin in.
-func (t *Timeline) inNamespace(p *process, ns event.Namespace) {
+func (f *firsts) entered(now int64, p *process, ns event.Namespace) {
 	op := p.op
 	if ns.Key == "" || op.Kind != Setup || ns.Key == p.run.NetNS.Key || ns.Key == p.call.Runs[0].NetNS.Key || p.run.NetNS.Key == "" {
 		return
 	}
-	known := t.namespaces[ns.Key]
+	known := f.namespaces[ns.Key]
 	if known != nil && known.op == op {
 		return
 	}
-	if op.namespaces >= namespacesMax {
+	if op.netns >= namespacesMax {
 		return
 	}
 	if known == nil {
-		t.vacate()
+		f.vacate()
 	}
-	op.namespaces++
-	t.namespaces[ns.Key] = &namespace{op: op, since: t.now}
+	op.netns++
+	f.namespaces[ns.Key] = &namespace{op: op, since: now}
 }
 
 // vacate forgets the namespace that has been there longest if there are too many.
-func (t *Timeline) vacate() {
-	if len(t.namespaces) < t.options.Operations {
+func (f *firsts) vacate() {
+	if len(f.namespaces) < f.limit {
 		return
 	}
 	oldest := ""
-	for key, n := range t.namespaces {
-		if o := t.namespaces[oldest]; o == nil || n.since < o.since || n.since == o.since && key < oldest {
+	for key, n := range f.namespaces {
+		if o := f.namespaces[oldest]; o == nil || n.since < o.since || n.since == o.since && key < oldest {
 			oldest = key
 		}
 	}
-	delete(t.namespaces, oldest)
+	delete(f.namespaces, oldest)
 }
 
-func (t *Timeline) firstConnection(now int64, c *event.FirstConnection) {
-	n := t.namespaces[c.NetNS.Key]
+func (f *firsts) connected(now int64, c *event.FirstConnection) {
+	n := f.namespaces[c.NetNS.Key]
 	if n == nil {
 		return // of nobody's pod, or too late
 	}
-	delete(t.namespaces, c.NetNS.Key)
+	delete(f.namespaces, c.NetNS.Key)
 	if n.op != nil {
 		if call := n.op.connects(); call != nil && call.First == nil {
 			call.First = &FirstConnection{At: now, Local: c.Local, Remote: c.Remote}
@@ -102,64 +97,42 @@ func (t *Timeline) firstConnection(now int64, c *event.FirstConnection) {
 		return
 	}
 	n.of.At, n.of.Local, n.of.Remote = now, c.Local, c.Remote
-	t.connected = append(t.connected, n.of)
-}
-
-// connects is the call that gives the pod its network: not that of lo.
-func (op *Operation) connects() (found *Call) {
-	for _, call := range op.Calls {
-		switch {
-		case call.Command != "ADD" || call.IfName == "lo":
-		case call.IfName == "eth0":
-			return call
-		case found == nil:
-			found = call
-		}
-	}
-	return found
+	f.over = append(f.over, n.of)
 }
 
 // leave keeps what will be said of the first connection in the namespaces of op, which is
 // over.
-func (t *Timeline) leave(op *operation) {
-	if op.namespaces == 0 {
+func (f *firsts) leave(op *operation) {
+	if op.netns == 0 {
 		return
 	}
 	call := op.connects()
-	for key, n := range t.namespaces {
+	for key, n := range f.namespaces {
 		switch {
 		case n.op != op:
 		case call == nil || call.First != nil:
-			delete(t.namespaces, key)
+			delete(f.namespaces, key)
 		default:
 			n.op, n.until = nil, call.End+int64(first)
-			n.of = Connected{Flight: t.flight(op.Operation, call, call.Runs[0]), End: call.End}
+			n.of = Connected{Flight: op.flight(call, call.Runs[0]), End: call.End}
 		}
 	}
 }
 
-// Connected returns the first connections of pods whose setup was over before, each once.
-func (t *Timeline) Connected() []Connected {
-	c := t.connected
-	t.connected = nil
-	return c
-}
-
-// Forget says that nobody wants to know what comes after op, which is over.
-func (t *Timeline) Forget(op *Operation) {
-	key := op.Key()
-	for name, n := range t.namespaces {
+// forget says that nobody wants to know what comes after an operation that is over.
+func (f *firsts) forget(key Key) {
+	for name, n := range f.namespaces {
 		if n.op == nil && n.of.Operation == key {
-			delete(t.namespaces, name)
+			delete(f.namespaces, name)
 		}
 	}
 }
 
 // expire forgets the namespaces in which no connection came in time.
-func (t *Timeline) expire(now int64) {
-	for key, n := range t.namespaces {
+func (f *firsts) expire(now int64) {
+	for key, n := range f.namespaces {
 		if n.op == nil && now > n.until {
-			delete(t.namespaces, key)
+			delete(f.namespaces, key)
 		}
 	}
 }

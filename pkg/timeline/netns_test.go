@@ -81,11 +81,11 @@ func TestTheFirstConnectionOfAPod(t *testing.T) {
 func TestWhatNobodyWantsToKnowIsForgotten(t *testing.T) {
 	s := setUp(looked(t)).tick(2000)
 	s.line.Forget(s.closed[0])
-	if n := len(s.line.namespaces); n != 0 {
+	if n := len(s.line.firsts.namespaces); n != 0 {
 		t.Errorf("%d namespaces after the operation was dropped", n)
 	}
 	s = setUp(looked(t)).tick(2000).tick(61_000)
-	if n := len(s.line.namespaces); n != 0 {
+	if n := len(s.line.firsts.namespaces); n != 0 {
 		t.Errorf("%d namespaces after a minute", n)
 	}
 	s = looked(t)
@@ -93,7 +93,7 @@ func TestWhatNobodyWantsToKnowIsForgotten(t *testing.T) {
 		s.plugin(0, fmt.Sprint("b", i), "ADD", "bridge", container(fmt.Sprint(i)), inNetNS("host")).
 			enter(1, fmt.Sprint("b", i), fmt.Sprint("pod", i)).exit(2, fmt.Sprint("b", i)).tick(int64(2000 * (i + 1)))
 	}
-	if n := len(s.line.namespaces); n > 8 {
+	if n := len(s.line.firsts.namespaces); n > 8 {
 		t.Errorf("%d namespaces", n)
 	}
 }
@@ -115,7 +115,7 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 	// One that is over first counts too, and nothing is remembered for ever.
 	s = tell(t).plugin(0, "a", "ADD", "bridge").plugin(1, "b", "ADD", "bridge", container("c2")).exit(2, "b").tick(3000).exit(4000, "a").tick(9000)
-	if s.closed[0].Calls[0].Concurrent != 1 || s.closed[1].Calls[0].Concurrent != 1 || len(s.line.extents) != 0 {
-		t.Errorf("%d, %d, %v", s.closed[0].Calls[0].Concurrent, s.closed[1].Calls[0].Concurrent, s.line.extents)
+	if s.closed[0].Calls[0].Concurrent != 1 || s.closed[1].Calls[0].Concurrent != 1 || len(s.line.past.extents) != 0 {
+		t.Errorf("%d, %d, %v", s.closed[0].Calls[0].Concurrent, s.closed[1].Calls[0].Concurrent, s.line.past.extents)
 	}
 }

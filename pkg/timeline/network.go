@@ -11,13 +11,19 @@ import (
 // opts.go, WithLoNetwork); no file configures it.
 var loopback = event.Network{Name: "cni-loopback", Plugins: []event.Plugin{{Type: "loopback"}}}
 
-// network finds the network of a call, and the plugins of its chain whose turn has not come.
+// networks are those that the CNI folder holds.
+type networks struct {
+	known []event.Network
+	since int64 // when they became what they are
+}
+
+// of finds the network of a call, and the plugins of its chain whose turn has not come.
 // It is known only if a single one can be meant: the environment of a plugin does not name
 // it, but its configuration does, where that was seen.
-func (t *Timeline) network(call *Call) (name string, rest []string, known bool) {
+func (n *networks) of(call *Call) (name string, rest []string, known bool) {
 	ran := call.plugins()
 	var found []event.Network
-	for _, network := range configuredAs(append([]event.Network{loopback}, t.networks...), call.configured()) {
+	for _, network := range configuredAs(append([]event.Network{loopback}, n.known...), call.configured()) {
 		if (network.Name == loopback.Name) == (call.IfName == "lo") && hasPrefix(chain(network, call.Command), ran) {
 			found = append(found, network)
 		}
@@ -29,18 +35,18 @@ func (t *Timeline) network(call *Call) (name string, rest []string, known bool) 
 }
 
 // resolve names the network of a call, and the plugins of its chain whose turn never came.
-func (t *Timeline) resolve(op *operation, call *Call) {
-	name, rest, _ := t.network(call)
+func (n *networks) resolve(op *operation, call *Call) {
+	name, rest, _ := n.of(call)
 	call.Network = cmp.Or(call.configured(), name)
 	switch last := call.Runs[len(call.Runs)-1]; {
 	case len(rest) == 0 || !last.Ended || op.Lost > 0:
 	case op.Kind == Setup && op.Running:
 		// It would not run if a plugin had been missing.
-	case call.Start < t.configured:
+	case call.Start < n.since:
 		// The runtime may have gone by what the configuration was before.
 	case op.Closed == ClosedFinished && !last.Failed(): // their turn may have come unseen
 		op.partial(cutOff)
-	case !last.Failed() && (op.Closed != ClosedNext || op.commit-op.End >= int64(t.options.Settle)):
+	case !last.Failed() && (op.Closed != ClosedNext || op.commit-op.End >= int64(op.options.Settle)):
 		// A runtime that misses a plugin undoes at once what was done. Another runtime on
 		// the node may have a network that begins like this one and ends here.
 	default:
@@ -48,10 +54,10 @@ func (t *Timeline) resolve(op *operation, call *Call) {
 	}
 }
 
-// chainHas tells whether any known network's chain begins with these plugins.
-func (t *Timeline) chainHas(ran []string, command string) bool {
-	return slices.ContainsFunc(t.networks, func(n event.Network) bool {
-		return hasPrefix(chain(n, command), ran)
+// begin reports whether any known network's chain begins with these plugins.
+func (n *networks) begin(ran []string, command string) bool {
+	return slices.ContainsFunc(n.known, func(one event.Network) bool {
+		return hasPrefix(chain(one, command), ran)
 	})
 }
 
@@ -69,4 +75,12 @@ func chain(n event.Network, command string) (types []string) {
 
 func hasPrefix(chain, ran []string) bool {
 	return len(ran) <= len(chain) && slices.Equal(chain[:len(ran)], ran)
+}
+
+// configuredAs leaves only the networks of a name, if there are any.
+func configuredAs(networks []event.Network, name string) []event.Network {
+	if name == "" {
+		return networks
+	}
+	return slices.DeleteFunc(networks, func(n event.Network) bool { return n.Name != name })
 }

@@ -23,27 +23,27 @@ type Said struct {
 // saidMax bounds what is kept of an outage: it may last for ever.
 const saidMax = 64
 
-// readiness takes whether the network is ready.
-func (t *Timeline) readiness(now int64, r *event.Readiness) {
-	switch {
-	case !r.Ready && t.outage == nil:
-		t.outage = &Outage{Interval: Interval{Start: now, End: now}, Mono: t.mono, Wall: t.wall}
-		t.outage.Folder = say(t.outage.Folder, now, files(t.networks))
-		fallthrough
-	case !r.Ready:
-		t.outage.Reasons = say(t.outage.Reasons, now, r.Reason)
-	case t.outage != nil:
-		t.outage.End, t.outage.Runtime = now, t.runtime
-		t.outages = append(t.outages, *t.outage)
-		t.outage = nil
-	}
+// outages are the one that is under way, if there is one, and those that are over and were
+// not asked for.
+type outages struct {
+	now  *Outage
+	over []Outage
 }
 
-// Outages returns the outages that are over since it was last asked.
-func (t *Timeline) Outages() []Outage {
-	over := t.outages
-	t.outages = nil
-	return over
+// readiness takes whether the network is ready, on what a node.
+func (o *outages) readiness(now int64, r *event.Readiness, n *node) {
+	switch {
+	case !r.Ready && o.now == nil:
+		o.now = &Outage{Interval: Interval{Start: now, End: now}, Mono: n.mono, Wall: n.wall}
+		o.folder(now, n.networks.known)
+		fallthrough
+	case !r.Ready:
+		o.now.Reasons = say(o.now.Reasons, now, r.Reason)
+	case o.now != nil:
+		o.now.End, o.now.Runtime = now, n.runtime
+		o.over = append(o.over, *o.now)
+		o.now = nil
+	}
 }
 
 func say(all []Said, at int64, text string) []Said {
@@ -72,9 +72,9 @@ func files(networks []event.Network) string {
 	return list
 }
 
-// refolder takes what the CNI folder holds now.
-func (t *Timeline) refolder(now int64, networks []event.Network) {
-	if t.outage != nil {
-		t.outage.Folder = say(t.outage.Folder, now, files(networks))
+// folder takes what the CNI folder holds now.
+func (o *outages) folder(now int64, networks []event.Network) {
+	if o.now != nil {
+		o.now.Folder = say(o.now.Folder, now, files(networks))
 	}
 }

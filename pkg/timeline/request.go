@@ -48,11 +48,7 @@ func (r *Request) Failed() bool {
 	return true
 }
 
-func (t *Timeline) request(now int64, r *event.Request) {
-	p := t.of(r.Process)
-	if p == nil {
-		return
-	}
+func (p *process) request(now int64, r *event.Request) {
 	im, kept := p.current(), &Request{Request: r}
 	when := im.within(r.Start, now)
 	d, call := when.took(), systemCall{r.Thread, when.Start}
@@ -61,18 +57,17 @@ func (t *Timeline) request(now int64, r *event.Request) {
 	}
 	im.latest = call
 	im.Tallies[kept.kind()].add(max(1, r.Count), d)
-	t.inNamespace(p, r.NetNS)
 	p.op.names.learn(kept)
 	p.op.names.resolve(kept)
 	if i := slices.IndexFunc(p.answers, kept.answeredBy); i >= 0 {
 		kept.Answer = p.answers[i]
 		p.answers = slices.Delete(p.answers, i, i+1)
 	}
-	if r.Query() && when.took() < int64(t.options.MinSpan) {
+	if r.Query() && !p.worth(when) {
 		return
 	}
-	if t.room(p, "requests") {
-		p.keep(im, r.Thread, when, kept)
+	if p.room("requests") {
+		p.keep(r.Thread, when, kept)
 	}
 }
 
@@ -81,11 +76,7 @@ func (r *Request) answeredBy(a *event.Answer) bool {
 	return a.Port == r.Port && a.Sequence-r.Sequence < uint32(max(1, r.Count))
 }
 
-func (t *Timeline) answer(a *event.Answer) {
-	p := t.of(a.Process)
-	if p == nil {
-		return
-	}
+func (p *process) answer(a *event.Answer) {
 	var found *Request
 	for _, f := range slices.Backward(p.current().Facts) {
 		r, is := f.What.(*Request)
@@ -106,4 +97,14 @@ func (t *Timeline) answer(a *event.Answer) {
 		p.answers = slices.Delete(p.answers, 0, 1)
 	}
 	p.answers = append(p.answers, a)
+}
+
+// refusedBy tells whether the answer is to one of the image's requests.
+func (im *Image) refusedBy(a *event.Answer) bool {
+	for _, r := range Each[*Request](im.Facts) {
+		if r.answeredBy(a) {
+			return true
+		}
+	}
+	return false
 }

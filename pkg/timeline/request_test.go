@@ -137,7 +137,7 @@ func TestTheInsideIsBounded(t *testing.T) {
 }
 
 func TestLocksAreBounded(t *testing.T) {
-	l := newLocks(4)
+	l := newLocks(4, nil)
 	for i := range 100 {
 		for j := range 100 {
 			l.take(fmt.Sprint("/run/lock", i), hold{by: event.Process(fmt.Sprint(j)), since: int64(j)})

@@ -46,80 +46,56 @@ type Stats struct {
 	Orphaned uint64
 }
 
-// Timeline is the state between the events. It is not safe for concurrent use.
+// Timeline is the state between the events. It is not safe for concurrent use. What one kind
+// of event tells is kept by a type of its own; here it is decided who is given an event.
 type Timeline struct {
 	options Options
 	stats   Stats
+	now     int64 // the latest event
+	swept   int64 // when what nobody asked for any more was last forgotten
+	node    node
 
 	tree      *tree.Tree
 	processes map[event.Process]*process // that belong to open operations
 	open      []*operation               // in order of their start
-	sandboxes map[string]*sandbox
-	history   *history
-	hearsay   *history // of what the runtime does not stand for
-	orphans   *history // the last ones that waited in vain, by container
-	networks  []event.Network
-	locks     *locks
-	suspects  suspects
-	sockets   map[string]*Connection
-	accepts   []*event.Accept // of connections that are not told yet
-	// agents are those that runs call.
-	agents map[event.Process]*agent
-	early  []belated
-	// namespaces are those of the pods that are set up, by key.
-	namespaces map[string]*namespace
-	connected  []Connected
-	outage     *Outage // under way
-	outages    []Outage
-	extents    []Interval // of the calls that are over, as far as others concur with them
-	// seeing: the inside of processes is seen.
-	seeing bool
-	swept  int64 // when what nobody asked for any more was last forgotten
-	// nri: NRI speaks to us, so it will say when a sandbox runs.
-	nri bool
-	// configured is when the networks became what they are.
-	configured int64
-	runtime    event.Runtime
-	mono       int64 // the last Clock
-	wall       int64
-	now        int64 // the latest event
+
+	agents      *agents
+	connections *connections
+	locks       *locks
+	sandboxes   sandboxes
+	firsts      firsts
+	losses      losses
+	outages     outages
+	past        pasts
 }
 
-// process is one process of a run.
-type process struct {
-	op *operation
-	// up is what its images belong under: the image its parent ran when it forked.
-	up *Image
-	// image is what it runs; nil before its first exec.
-	image *Image
-	run   *Image // the innermost that it belongs to
-	call  *Call
-
-	tries       []try
-	answers     []*event.Answer
-	connections []*Connection
-	// evidence is how a process of a server's belongs here; nil for those of a plugin.
-	evidence *Attribution
-	// doing is how what it does just now belongs here, if it is a server's work.
-	doing *Attribution
+// node is what is known of the node at this time.
+type node struct {
+	runtime  event.Runtime
+	networks networks
+	// mono and wall are the last instant known on both clocks.
+	mono, wall int64
+	// nri: NRI speaks to us, so it will say when a sandbox runs.
+	nri bool
+	// seeing: system calls of processes are observed.
+	seeing bool
 }
 
 // New returns an empty timeline.
 func New(o Options) *Timeline {
-	return &Timeline{
+	t := &Timeline{
 		options:   o,
 		tree:      tree.New(o.Processes),
 		processes: map[event.Process]*process{},
-		sandboxes: map[string]*sandbox{},
-		history:   newHistory(4 * o.Operations),
-		hearsay:   newHistory(4 * o.Operations),
-		orphans:   newHistory(o.Operations),
-
-		locks:      newLocks(o.Operations),
-		sockets:    map[string]*Connection{},
-		agents:     map[event.Process]*agent{},
-		namespaces: map[string]*namespace{},
+		sandboxes: sandboxes{limit: 4 * o.Operations, known: map[string]*sandbox{}},
+		firsts:    firsts{limit: o.Operations, namespaces: map[string]*namespace{}},
+		past:      newPasts(o.Operations),
 	}
+	t.losses = losses{limit: o.Operations, late: &t.stats.Late}
+	t.agents = newAgents(o.Operations, t.tree, &t.losses)
+	t.connections = newConnections(t.agents)
+	t.locks = newLocks(o.Operations, t.processes)
+	return t
 }
 
 // Apply takes the next event and returns the operations it brought to an end, in
@@ -142,31 +118,286 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	case *event.Lost:
 		t.lost(e.Time, b)
 	case *event.Networks:
-		t.reconfigure(e.Time, b)
+		t.reconfigure(e.Time, b.Networks)
 	case *event.Readiness:
-		t.readiness(e.Time, b)
+		t.outages.readiness(e.Time, b, &t.node)
 	case *event.Runtime:
-		t.runtime = *b
+		t.node.runtime = *b
 	case *event.Degraded:
 		if b.Feature == "nri" {
-			t.nri = b.Restored
+			t.node.nri = b.Restored
 			t.unheard()
 		}
 	case *event.Clock:
-		t.mono, t.wall = e.Time, b.Wall
+		t.node.mono, t.node.wall = e.Time, b.Wall
+	case *event.Detail:
+		t.detail(b)
+	case *event.Agent:
+		t.agents.sample(b)
+	case *event.Accept:
+		t.connections.accept(b)
+	case *event.Close:
+		t.connections.hangUp(e.Time, b)
+	case *event.FirstConnection:
+		t.firsts.connected(e.Time, b)
 	default:
-		t.inside(e.Time, b)
+		t.doing(e.Time, b)
 	}
 	return nil
+}
+
+// doing takes what a process of an open operation did or waited for, or an agent for one of
+// those that called.
+func (t *Timeline) doing(now int64, body event.Body) {
+	by := body.Doer()
+	p := t.processes[by]
+	if p == nil && t.agents.known[by] != nil {
+		if p = t.agents.doing(by, body); p == nil {
+			return
+		}
+	}
+	if w, is := body.(*event.Wait); is && w.Kind == event.WaitLock {
+		t.locks.wait(now, w, p)
+		if w.Released {
+			return
+		}
+	}
+	if p == nil {
+		t.stats.Late++
+		return
+	}
+	switch b := body.(type) {
+	case *event.Wait:
+		if b.Kind != event.WaitLock {
+			p.wait(now, b, t.locks.holding(b, p))
+		}
+	case *event.Request:
+		t.firsts.entered(t.now, p, b.NetNS)
+		p.request(now, b)
+	case *event.Answer:
+		p.answer(b)
+	case *event.Address:
+		p.address(now, b)
+	case *event.Link:
+		p.op.names.link(b)
+	case *event.Setting:
+		t.firsts.entered(t.now, p, b.NetNS)
+		p.setting(now, b)
+	case *event.Enter:
+		t.firsts.entered(t.now, p, b.NetNS)
+		p.enter(b)
+	case *event.Connect:
+		t.connections.connect(now, b, p)
+	case *event.Configuration:
+		p.configuration(b)
+	case *event.Result:
+		p.result(b)
+	case *event.Cut:
+		p.cut(b)
+	}
+}
+
+func (t *Timeline) fork(f *event.Fork) {
+	step, parent := t.tree.Apply(f), t.processes[f.Parent]
+	switch {
+	case step.Role == tree.Unknown:
+		t.stats.Late++
+	case parent == nil: // an agent's
+	case step.Role == tree.Refused:
+		t.oneTooMany(parent)
+	default:
+		t.processes[f.Process] = parent.child()
+	}
+}
+
+// oneTooMany counts a process below parent that is one too many.
+func (t *Timeline) oneTooMany(parent *process) {
+	t.stats.Refused++
+	if parent != nil {
+		parent.op.partial("more processes than the limit")
+	}
+}
+
+func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
+	step, p := t.tree.Apply(e), t.processes[e.Process]
+	parent := t.processes[e.Parent]
+	switch {
+	case step.Role == tree.Unknown:
+		t.stats.Late++
+		return nil
+	case step.Role == tree.Refused:
+		t.oneTooMany(parent)
+		return nil
+	case step.Role == tree.Root:
+		if by := t.agents.commissioned(e, step.Process.Run); by != nil {
+			if p != nil { // an agent's, which goes on as the plugin that it runs
+				p.replace(now, e.Used)
+			}
+			p = by
+		} else if p == nil {
+			return t.root(now, e)
+		}
+	case p != nil:
+	case parent != nil: // its fork was lost
+		p = parent.child()
+	default:
+		if p = t.agents.work(e, step.Process); p == nil {
+			return nil
+		}
+	}
+	t.processes[e.Process] = p
+	if p.op.keep() {
+		im := newImage(now, e)
+		if step.Role == tree.Delegate || step.Role == tree.Root {
+			im.Run = newRun(e)
+		}
+		p.runs(im, e.Used)
+	}
+	return nil
+}
+
+// root takes a run that no run started: the next link of an open call's chain, or the
+// first of a new one.
+func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
+	if KindOf(e.Call.Command) == Teardown {
+		closed = t.teardownBegins(now, e)
+	}
+	op := t.operationOf(now, e)
+	if op == nil || !op.keep() {
+		t.tree.Remove(e.Process)
+		return closed
+	}
+	if e.InFlight {
+		op.partial("already running when cniscope started")
+	}
+	im := newImage(now, e)
+	im.Run = newRun(e)
+	call := t.callFor(op, im, e)
+	call.Runs = append(call.Runs, im)
+	call.Seen = call.Seen || t.node.seeing
+	op.live++
+	op.identify(e.Call.Pod)
+	t.processes[e.Process] = &process{op: op, up: im, image: im, run: im, call: call}
+	t.losses.belongs(e.Process, op, now)
+	return closed
+}
+
+func (t *Timeline) exit(now int64, e *event.Exit) {
+	t.locks.gone(e.Process, now)
+	step, p := t.tree.Apply(e), t.processes[e.Process]
+	switch {
+	case p != nil:
+		delete(t.processes, e.Process)
+		t.leave(now, e.Process, p)
+		p.exit(now, e)
+	case t.agents.known[e.Process] != nil:
+		t.agents.gone(now, e.Process)
+	case step.Role == tree.Unknown:
+		t.stats.Late++
+	}
+}
+
+func (t *Timeline) lost(now int64, l *event.Lost) {
+	switch {
+	case l.Process != "":
+		ops := t.touched(l.Process)
+		if len(ops) == 0 {
+			t.losses.later(now, l)
+		}
+		for _, op := range ops {
+			op.lose(l)
+		}
+	case !l.OfProcesses(): // it touches names, not times
+		t.unheard()
+	default: // nobody knows whose it was
+		for _, op := range t.open {
+			op.lose(l)
+		}
+	}
+}
+
+// touched lists the open operations that lack what was lost below a root: the run's own,
+// which may go on when its first process is over, or those that a server works for.
+func (t *Timeline) touched(root event.Process) (ops []*operation) {
+	if p := t.processes[root]; p != nil {
+		return []*operation{p.op}
+	}
+	if t.agents.known[root] != nil {
+		return t.agents.called(root)
+	}
+	for _, op := range t.open {
+		for _, call := range op.Calls {
+			if slices.ContainsFunc(call.Runs, func(run *Image) bool { return run.Process == root }) {
+				return []*operation{op}
+			}
+		}
+	}
+	return nil
+}
+
+// sandbox takes what NRI says of one. When it runs, its setup is over.
+func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
+	t.node.nri = true
+	if !t.sandboxes.apply(now, s) {
+		return
+	}
+	for _, op := range t.open {
+		if op.Kind == Setup && op.ContainerID == s.ID && op.commit == 0 {
+			op.commit, op.closed = now, ClosedRunning
+		}
+	}
+}
+
+// unheard says that the word of NRI on what is open may have been lost: nobody waits for
+// it any more.
+func (t *Timeline) unheard() {
+	for _, op := range t.open {
+		op.unheard = true
+	}
+}
+
+// above takes what the runtime told, for the operations it may concern.
+func (t *Timeline) above(a *event.Above) []*Operation {
+	found := false
+	for _, op := range t.open {
+		if op.ContainerID == a.SandboxID && op.vouched() && len(op.aboves) < abovesMax {
+			op.aboves = append(op.aboves, a)
+			found = true
+		}
+	}
+	// Nobody misses most of the others: they are further spans of a sandbox, or of one
+	// without a network of its own.
+	if p := t.past.orphans.get(a.SandboxID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
+		t.stats.Late++
+	}
+	return t.close(func(op *operation) Closed {
+		if op.until == 0 {
+			return ""
+		}
+		return op.closed
+	})
+}
+
+// detail says that the inside of what runs is seen from now on, or not.
+func (t *Timeline) detail(d *event.Detail) {
+	t.node.seeing = d.On
+	if !d.On {
+		return
+	}
+	for _, op := range t.open {
+		for _, call := range op.Calls {
+			call.Seen = call.Seen || call.live() != nil
+		}
+	}
 }
 
 // noticed is how long after the CNI folder was written that is told, in ns: it is let come
 // to rest, and read (pkg/cniconf, pace). What began in the meantime began after that.
 const noticed = int64(250 * time.Millisecond)
 
-func (t *Timeline) reconfigure(now int64, b *event.Networks) {
-	t.networks, t.configured = b.Networks, now
-	t.refolder(now, b.Networks)
+func (t *Timeline) reconfigure(now int64, all []event.Network) {
+	t.node.networks = networks{known: all, since: now}
+	t.outages.folder(now, all)
 	for _, op := range t.open {
 		for _, call := range op.Calls {
 			if written := now - noticed; call.live() != nil && call.Start < written {
@@ -174,6 +405,18 @@ func (t *Timeline) reconfigure(now int64, b *event.Networks) {
 			}
 		}
 	}
+}
+
+// tick closes what is over at now: everything before now has been applied.
+func (t *Timeline) tick(now int64) []*Operation {
+	t.losses.forget(now)
+	if now-t.swept >= int64(time.Second) {
+		t.swept = now
+		t.locks.prune(now)
+		t.firsts.expire(now)
+	}
+	t.sandboxes.expire(now)
+	return t.close(func(op *operation) Closed { return t.over(op, now) })
 }
 
 // Flush closes whatever is open, at the end of the stream. What had not settled may
@@ -194,64 +437,55 @@ func (t *Timeline) Open() int { return len(t.open) }
 // Stats returns what could not be placed so far.
 func (t *Timeline) Stats() Stats { return t.stats }
 
-func (t *Timeline) fork(f *event.Fork) {
-	step, parent := t.tree.Apply(f), t.processes[f.Parent]
-	switch {
-	case step.Role == tree.Unknown:
-		t.stats.Late++
-	case parent == nil: // an agent's
-	case step.Role == tree.Refused:
-		t.oneTooMany(parent)
-	default:
-		t.add(f.Process, parent)
-	}
+// Connected returns the first connections of pods whose setup was over before, each once.
+func (t *Timeline) Connected() []Connected {
+	c := t.firsts.over
+	t.firsts.over = nil
+	return c
 }
 
-// oneTooMany counts a process below parent that is one too many.
-func (t *Timeline) oneTooMany(parent *process) {
-	t.stats.Refused++
-	if parent != nil {
-		parent.op.partial("more processes than the limit")
-	}
+// Forget says that nobody wants to know what comes after op, which is over.
+func (t *Timeline) Forget(op *Operation) { t.firsts.forget(op.Key()) }
+
+// Outages returns the outages that are over since it was last asked.
+func (t *Timeline) Outages() []Outage {
+	over := t.outages.over
+	t.outages.over = nil
+	return over
 }
 
-// add makes a process below another one.
-func (t *Timeline) add(key event.Process, parent *process) *process {
-	p := &process{op: parent.op, up: parent.image, run: parent.run, call: parent.call}
-	if p.up == nil { // forked by a subshell
-		p.up = parent.up
+// InFlight returns the calls that have a run under way, in order of their start.
+func (t *Timeline) InFlight() (flights []Flight) {
+	for _, op := range t.open {
+		for _, call := range op.Calls {
+			if run := call.live(); run != nil {
+				flights = append(flights, t.flight(op, call, run))
+			}
+		}
 	}
-	t.processes[key] = p
-	return p
+	return flights
 }
 
-// operation is an Operation that is not closed.
-type operation struct {
-	*Operation
-	// began is who started its first run.
-	began event.Caller
-	// unheard: what NRI said of it may have been lost.
-	unheard bool
-	images  int // kept so far
-	facts   int // kept so far of what is inside them
-	// namespaces is how many it works on; names are its interfaces', as far as they were
-	// told.
-	namespaces int
-	names      interfaces
-	live       int // runs of calls (not delegates) that have not ended
-	// commit is when something was said that ends the operation as soon as its runs
-	// are over; closed is what.
-	commit int64
-	closed Closed
-	// until is how long it waits for what is above its calls, once it is over; 0 before.
-	until    int64
-	suspects []*suspect // its runs, as far as others may have waited for them
-	// aboves are the runtime's spans of the sandbox, as far as they were told.
-	aboves []*event.Above
+// Overdue returns the calls that are under way for longer than Options.Hung, each once.
+func (t *Timeline) Overdue() (flights []Flight) {
+	if t.options.Hung <= 0 {
+		return nil
+	}
+	for _, op := range t.open {
+		for _, call := range op.Calls {
+			run := call.live()
+			if run == nil || call.Hung || t.now-call.Start < int64(t.options.Hung) {
+				continue
+			}
+			call.Hung = true
+			flights = append(flights, t.flight(op, call, run))
+		}
+	}
+	return flights
 }
 
-func (op *operation) partial(why string) {
-	if i, found := slices.BinarySearch(op.Partial, why); !found {
-		op.Partial = slices.Insert(op.Partial, i, why)
-	}
+func (t *Timeline) flight(op *operation, call *Call, run *Image) Flight {
+	f := op.flight(call, run)
+	f.Runtime = t.node.runtime
+	return f
 }

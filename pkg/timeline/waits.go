@@ -1,7 +1,6 @@
 package timeline
 
 import (
-	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -70,30 +69,20 @@ type try struct {
 	over   int64 // when it was asked for last
 }
 
-func (t *Timeline) wait(now int64, w *event.Wait) {
-	p := t.processes[w.Process]
-	if w.Kind == event.WaitLock {
-		t.fileLock(now, w, p)
-		return
-	}
-	if p == nil {
-		t.stats.Late++
-		return
-	}
-	im, kept := p.current(), &Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder}
+// wait takes a wait that is over, for anything but a file lock. holder is the run that had what
+// was waited for; nil if that is not known.
+func (p *process) wait(now int64, w *event.Wait, holder *suspect) {
+	im, kept := p.current(), &Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder, suspect: holder}
 	when := im.within(w.Start, now)
-	long := when.took() >= int64(t.options.MinSpan)
+	long := p.worth(when)
 	switch kept.kind() {
 	case FactMutex:
-		if w.Holder != nil {
-			kept.suspect = t.suspected(w.Holder.Process, p)
-		}
 		long = true // only those are told that are worth it, and they lie within requests
 	case FactSleep:
-		im.Asleep = t.idle(p, im.Asleep, when)
-		long = when.took() >= Idly*int64(t.options.MinSpan)
+		im.Asleep = p.idle(im.Asleep, when)
+		long = when.took() >= Idly*int64(p.op.options.MinSpan)
 	case FactPoll:
-		im.Polling = t.idle(p, im.Polling, when)
+		im.Polling = p.idle(im.Polling, when)
 		long = false
 	case FactCall:
 		if im.latest == (systemCall{w.Thread, when.Start}) {
@@ -101,81 +90,15 @@ func (t *Timeline) wait(now int64, w *event.Wait) {
 		}
 	}
 	im.Tallies[kept.kind()].add(1, when.took())
-	if long && t.room(p, "waits") {
-		p.keep(im, w.Thread, when, kept)
+	if long && p.room("waits") {
+		p.keep(w.Thread, when, kept)
 	}
 }
 
-func (t *Timeline) idle(p *process, to []Interval, i Interval) []Interval {
+func (p *process) idle(to []Interval, i Interval) []Interval {
 	if len(to) >= idleMax && to[len(to)-1].End < i.Start {
 		p.call.cut("waits", 1)
 		return to
 	}
 	return join(to, i)
-}
-
-// fileLock follows who has a lock, and how long others wait for it.
-func (t *Timeline) fileLock(now int64, w *event.Wait, p *process) {
-	if w.Released {
-		t.locks.release(w.Path, w.Process, now)
-		return
-	}
-	if p == nil {
-		t.stats.Late++
-	} else {
-		t.lockWait(now, w, p)
-	}
-	if w.Error == "" {
-		h := hold{by: w.Process, since: now}
-		if p != nil {
-			h.pid, h.name, h.suspect = p.current().PID, p.current().Name, p.suspect()
-		}
-		t.locks.take(w.Path, h)
-	}
-}
-
-func (t *Timeline) lockWait(now int64, w *event.Wait, p *process) {
-	a := try{
-		wait:   &Wait{Kind: w.Kind, Name: w.Name, Path: w.Path, Tries: 1, Error: w.Error},
-		thread: w.Thread, when: p.current().within(w.Start, now), over: now,
-	}
-	holder := w.Holder
-	if i := slices.IndexFunc(p.tries, func(a try) bool { return a.wait.Path == w.Path }); i >= 0 {
-		before := p.tries[i]
-		p.tries = slices.Delete(p.tries, i, i+1)
-		if a.when.Start-before.over <= int64(retry) {
-			a.when.Start, a.wait.Tries = min(before.when.Start, a.when.Start), before.wait.Tries+1
-			holder = before.wait.Holder
-		} else {
-			t.lockWaited(p, before)
-		}
-	}
-	a.wait.Holder, a.wait.HolderAge, a.wait.AgeExact = t.locks.holder(w.Path, holder, w.Process, a.when)
-	if w.Error != "" && len(p.tries) < triesMax { // it may ask again
-		p.tries = append(p.tries, a)
-		return
-	}
-	t.lockWaited(p, a)
-}
-
-// lockWaited keeps a wait that is over.
-func (t *Timeline) lockWaited(p *process, a try) {
-	im, wait := p.current(), a.wait
-	when := im.within(a.when.Start, a.when.End)
-	if wait.Holder != nil {
-		wait.suspect = t.accused(wait, when, p)
-		wait.Passed = t.locks.passed(wait.Path, wait.Holder.Process, when)
-	}
-	im.Tallies[FactLock].add(1, when.took())
-	if when.took() >= int64(t.options.MinSpan) && t.room(p, "waits") {
-		p.keep(im, a.thread, when, wait)
-	}
-}
-
-// gaveUp keeps the waits of a process that never got its locks.
-func (t *Timeline) gaveUp(p *process) {
-	for _, a := range p.tries {
-		t.lockWaited(p, a)
-	}
-	p.tries = nil
 }

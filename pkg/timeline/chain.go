@@ -1,0 +1,138 @@
+package timeline
+
+import (
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// A run that no run started is the next link of an open call's chain, or the first of a new
+// call; and that belongs to an open operation, or begins one.
+
+// teardownBegins closes the setup of a container that is being torn down.
+func (t *Timeline) teardownBegins(now int64, e *event.Exec) []*Operation {
+	for _, op := range t.open {
+		if op.Kind == Setup && op.ContainerID == e.Call.ContainerID && op.commit == 0 && may(e.Caller, op.began) {
+			op.commit, op.closed = now, ClosedNext
+		}
+	}
+	return t.close(func(op *operation) Closed {
+		if op.closed == ClosedNext && op.live == 0 {
+			return ClosedNext
+		}
+		return ""
+	})
+}
+
+// operationOf finds or makes the operation of a run; nil beyond the limit. The DELs
+// of a sandbox (it gets two, the second with an empty netns) are calls of one teardown
+// if the second comes before the first has settled. What began before something was said
+// that ends an operation is still part of it: NRI may be heard before the kernel.
+func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
+	kind := KindOf(e.Call.Command)
+	if op := t.underWay(now, e); op != nil {
+		return op
+	}
+	if !t.admits(e.Caller) {
+		return nil
+	}
+	op := &operation{Operation: &Operation{
+		Kind: kind, ContainerID: e.Call.ContainerID,
+		Start: now, End: now, Mono: t.node.mono, Wall: t.node.wall, MinSpan: t.options.MinSpan,
+	}, options: &t.options, names: interfaces{}, began: e.Caller}
+	// NRI may have spoken before the first plugin's event was even read.
+	if s := t.sandboxes.known[op.ContainerID]; kind == Setup && s != nil && s.ran && now < s.since {
+		op.commit, op.closed = s.since, ClosedRunning
+	}
+	t.open = append(t.open, op)
+	return op
+}
+
+// callFor finds or makes the call that a run is a link of.
+func (t *Timeline) callFor(op *operation, im *Image, e *event.Exec) *Call {
+	for _, sameInterface := range []bool{true, false} {
+		// The latest first: where a chain is run again, its second plugin belongs to the
+		// second time.
+		for _, call := range slices.Backward(op.Calls) {
+			if (call.IfName == e.Call.IfName) == sameInterface && t.continues(call, im, e) {
+				return call
+			}
+		}
+	}
+	call := &Call{
+		Command: e.Call.Command, IfName: e.Call.IfName, NetNS: e.Call.NetNS,
+		Trace: e.Call.Trace, Start: im.Start, End: im.Start,
+	}
+	op.Calls = append(op.Calls, call)
+	return call
+}
+
+// continues tells the next run of a call's chain from the first of another call.
+func (t *Timeline) continues(call *Call, im *Image, e *event.Exec) bool {
+	first, last := call.Runs[0], call.Runs[len(call.Runs)-1]
+	if call.Command != e.Call.Command {
+		return false
+	}
+	if first.Run.forker != im.Run.forker {
+		// An agent runs it on behalf of a plugin (Multus thick), perhaps for another
+		// interface: it belongs to the call that waits for it.
+		return !last.Ended && last.Start <= im.Start
+	}
+	switch {
+	case call.IfName != e.Call.IfName, call.NetNS != e.Call.NetNS, call.Trace.Parent != e.Call.Trace.Parent:
+		return false
+	case !last.Ended:
+		return false // plugins of one chain run one after another
+	case first.Run.Plugin == im.Run.Plugin:
+		// Either the whole call again, or a chain that has the plugin twice.
+		return t.node.networks.begin(append(call.plugins(), im.Run.Plugin), call.Command)
+	}
+	return true
+}
+
+// may reports whether a run that caller started may join or end an operation that somebody else
+// began. Whoever is not the runtime's can name any container, so its operations are kept apart
+// from those of the runtime. An agent works for whoever calls it.
+func may(caller, began event.Caller) bool {
+	return caller == event.CallerAgent || caller.Anchored() == began.Anchored() ||
+		caller.Anchored() && began == event.CallerAgent
+}
+
+// underWay returns the open operation that a run belongs to, those of the runtime first; nil
+// if there is none.
+func (t *Timeline) underWay(now int64, e *event.Exec) *operation {
+	kind := KindOf(e.Call.Command)
+	for _, anchored := range []bool{true, false} {
+		for _, op := range t.open {
+			if op.Kind == kind && op.ContainerID == e.Call.ContainerID && op.began.Anchored() == anchored &&
+				may(e.Caller, op.began) && op.takes(now) {
+				return op
+			}
+		}
+	}
+	return nil
+}
+
+// admits tells whether there is room for an operation that caller begins. Those that the
+// runtime did not begin have half of the places, so that whoever passes for a plugin leaves
+// the runtime its own.
+func (t *Timeline) admits(caller event.Caller) bool {
+	if len(t.open) >= t.options.Operations {
+		t.stats.Refused++
+		return false
+	}
+	if caller.Anchored() {
+		return true
+	}
+	taken := 0
+	for _, op := range t.open {
+		if !op.began.Anchored() {
+			taken++
+		}
+	}
+	if taken >= t.options.Operations/2 {
+		t.stats.Unanchored++
+		return false
+	}
+	return true
+}
