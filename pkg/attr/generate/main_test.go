@@ -29,7 +29,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 // Whoever asks for an attribute that no span has finds nothing, and no one says so.
 func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 	m := registry(t)
-	key := regexp.MustCompile(`(?:^|[^\w./@-])((?:cniscope|cni)\.[a-z_]+(?:\.[a-z_]+)*)(?:$|[^\w./*-])`)
+	key := regexp.MustCompile(`(?:^|[^\w./@-]|\bspan\.)((?:cniscope|cni)\.[a-z_]+(?:\.[a-z_]+)*)(?:$|[^\w./*-])`)
 	// containerd's own spans, files, and others' options are called so, too.
 	others := regexp.MustCompile(`^(cni\.(setup_pod_network|setup|exclusive|log|sock|rec|html)|cniscope\.(dev|toml|conf|rec|sock|service|cniscope|io|json|yaml))\b`)
 	for _, file := range []string{
