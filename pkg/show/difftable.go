@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,17 +70,9 @@ func (p *painter) compared(kind KindCompared) {
 			arrow(c, digits(c.A.PerCall), digits(c.B.PerCall)), arrow(c, inMS(c.A.Each).String(), inMS(c.B.Each).String()))
 		p.b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	for _, by := range sortedBy(same) {
+	for _, by := range slices.SortedFunc(maps.Keys(same), compareBy) {
 		fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, "no difference to speak of: "+title(by)+" "+strings.Join(same[by], " · ")))
 	}
-}
-
-func sortedBy(same map[string][]string) (all []string) {
-	for by := range same {
-		all = append(all, by)
-	}
-	slices.SortFunc(all, compareBy)
-	return all
 }
 
 func (c Change) what() string { return title(c.By) + " " + c.Name }

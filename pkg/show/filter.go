@@ -1,13 +1,8 @@
 package show
 
 import (
-	"slices"
-
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-
-	"github.com/cniscope/cniscope/pkg/attr"
 )
 
 // Filter says which operations somebody wants to see. The zero value is all of them.
@@ -30,21 +25,4 @@ func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 		}
 	}
 	return false
-}
-
-// slow tells whether a call, or something in it, took too long.
-func (n *node) slow() bool {
-	return n.is(attr.SlowKey) || slices.ContainsFunc(slowThings(), func(s slowThing) bool { return n.number(s.key) > 0 })
-}
-
-// slowThing is what may be slow in a call, as the call's span counts it.
-type slowThing struct {
-	key  attribute.Key
-	name string
-}
-
-func slowThings() []slowThing {
-	return []slowThing{
-		{attr.SlowCommandsKey, "slow command"}, {attr.SlowAgentsKey, "slow agent call"}, {attr.SlowLocksKey, "slow lock wait"},
-	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
@@ -194,49 +193,4 @@ func (p *page) Origin() []string {
 		all = append(all, where[0])
 	}
 	return all
-}
-
-// Calls yields those that need looking at, or the others, in the order of the operations.
-func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
-	return func(yield func(*pageCall) bool) {
-		for rs := range p.operations {
-			resource := attributes(rs.GetResource().GetAttributes())
-			for _, call := range calls(rs) {
-				if call.problem() != problems {
-					continue
-				}
-				if p.rows >= rowsMax || *p.written >= pageMax {
-					p.LeftOut++
-				} else if !yield(p.call(call, resource)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (p *page) call(call *node, resource map[attribute.Key]*commonpb.AnyValue) *pageCall {
-	c := &pageCall{head: headOf(call), call: call, page: p}
-	c.Partial = call.text(attr.PartialReasonKey)
-	if call.is(attr.SlowKey) {
-		c.Slow = "more than " + call.ms(attr.SlowThresholdMSKey).String()
-	}
-	if n := call.number(attr.SlowCommandsKey); n > 0 {
-		c.SlowCommands = plural(int(n), "slow command")
-	}
-	for _, name := range list(call.attributes[attr.NeverRunKey]) {
-		c.NeverRun = append(c.NeverRun, name+" "+call.text(attr.CNICommandKey))
-	}
-	c.Facts = []Fact{{"started", time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000") + " UTC"}}
-	for _, fact := range []Fact{
-		{"node", resource[semconv.K8SNodeNameKey].GetStringValue()},
-		{"network", call.text(attr.CNINameKey)},
-		{"sandbox", call.text(attr.SandboxIDKey)},
-		{"trace", hex.EncodeToString(call.TraceId)},
-	} {
-		if fact.Value != "" {
-			c.Facts = append(c.Facts, fact)
-		}
-	}
-	return c
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/cniscope/cniscope/pkg/attr"
@@ -83,15 +82,4 @@ func (n *node) holder() string {
 		}
 	}
 	return said
-}
-
-// words are the values of attributes, as far as they are there.
-func (n *node) words(keys ...attribute.Key) string {
-	var all []string
-	for _, key := range keys {
-		if s := n.text(key); s != "" {
-			all = append(all, s)
-		}
-	}
-	return strings.Join(all, " ")
 }

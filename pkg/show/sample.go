@@ -198,17 +198,3 @@ func milliseconds(extents ...extent) (ms float64) {
 	}
 	return ms
 }
-
-func sum(values []float64) (sum float64) {
-	for _, v := range values {
-		sum += v
-	}
-	return sum
-}
-
-func one(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
-}

@@ -5,10 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
-
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Table writes statistics for a person.
@@ -73,27 +70,4 @@ func (p *painter) column(kind KindOfCall) int {
 		widest = max(widest, 2+utf8.RuneCountInString(s.Name))
 	}
 	return min(widest, max(24, p.Width-64))
-}
-
-// title is what a person calls the things of one kind.
-func title(by string) string {
-	switch by {
-	case "part":
-		return "time went into"
-	case "cause":
-		return "mostly lost to"
-	}
-	return by
-}
-
-// padded cuts or fills s to a number of columns.
-func padded(s string, columns int) string {
-	if n := utf8.RuneCountInString(s); n <= columns {
-		return s + strings.Repeat(" ", columns-n)
-	}
-	return string([]rune(s)[:columns-1]) + "…"
-}
-
-func inMS(ms float64) time.Duration {
-	return text.Round(time.Duration(ms * float64(time.Millisecond)))
 }

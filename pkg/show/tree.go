@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -156,4 +157,29 @@ func fold(children []*node) (folded []*node) {
 		i = j
 	}
 	return folded
+}
+
+// words are the values of attributes, as far as they are there.
+func (n *node) words(keys ...attribute.Key) string {
+	var all []string
+	for _, key := range keys {
+		if s := n.text(key); s != "" {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func list(v *commonpb.AnyValue) (items []string) {
+	for _, item := range v.GetArrayValue().GetValues() {
+		items = append(items, item.GetStringValue())
+	}
+	return items
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -90,3 +90,17 @@ func newDistinct() *distinct {
 func (d *distinct) add(name string) { d.seen[maphash.String(d.seed, name)] = struct{}{} }
 
 func (d *distinct) count() int { return len(d.seen) }
+
+func sum(values []float64) (sum float64) {
+	for _, v := range values {
+		sum += v
+	}
+	return sum
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}

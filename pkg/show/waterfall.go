@@ -17,16 +17,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Options of a waterfall.
-type Options struct {
-	// Width in columns; at least 60.
-	Width int
-	// Color uses ANSI colours, for a terminal only.
-	Color bool
-	// All draws every command on a line of its own.
-	All bool
-}
-
 // Waterfall draws an operation: for each call a headline, what the time was lost to,
 // and a bar for each plugin and command. What was slow or failed stands out by a mark
 // at the left, and by colour.
@@ -53,26 +43,6 @@ func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
 	return err
 }
 
-type painter struct {
-	Options
-	b strings.Builder
-}
-
-// Colours, as ANSI escape sequences (ECMA-48, SGR).
-const (
-	red    = "\x1b[31;1m"
-	yellow = "\x1b[33;1m"
-	dim    = "\x1b[2m"
-	bold   = "\x1b[1m"
-)
-
-func (p *painter) paint(color, s string) string {
-	if !p.Color || color == "" || s == "" {
-		return s
-	}
-	return color + s + "\x1b[0m"
-}
-
 // plain is a call of a single plugin that had nothing to say: lo, in every pod.
 func plain(call *node) bool {
 	return len(call.children) == 1 && len(call.children[0].children) == 0 &&
@@ -81,17 +51,6 @@ func plain(call *node) bool {
 
 func (p *painter) brief(call *node) {
 	fmt.Fprintf(&p.b, "%s  %s  %s\n\n", p.paint(bold, pod(call)), what(call), p.paint(dim, text.Round(call.took()).String()))
-}
-
-func pod(call *node) string {
-	if name := call.text(semconv.K8SNamespaceNameKey) + "/" + call.text(semconv.K8SPodNameKey); name != "/" {
-		return name
-	}
-	return "no pod"
-}
-
-func what(call *node) string {
-	return strings.TrimSpace(call.Name + " " + call.text(attr.CNIIfNameKey))
 }
 
 // headline: who, what, how long, and what is the matter.
@@ -207,32 +166,9 @@ func (p *painter) bar(call, n *node) string {
 	return strings.Repeat(" ", first) + strings.Repeat(cell, last-first) + strings.Repeat(" ", width-last)
 }
 
-func list(v *commonpb.AnyValue) (items []string) {
-	for _, item := range v.GetArrayValue().GetValues() {
-		items = append(items, item.GetStringValue())
-	}
-	return items
-}
-
-// later is how long after its end the pod had its first connection; empty if it had none
-// while the operation was open.
-func (n *node) later() string {
-	if n.attributes[attr.FirstConnectionMSKey] == nil {
-		return ""
-	}
-	return text.Round(n.ms(attr.FirstConnectionMSKey)).String()
-}
-
 func short(id string) string {
 	if len(id) > 12 {
 		return id[:12]
 	}
 	return id
-}
-
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

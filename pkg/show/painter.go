@@ -1,0 +1,62 @@
+package show
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Options of a waterfall.
+type Options struct {
+	// Width in columns; at least 60.
+	Width int
+	// Color uses ANSI colours, for a terminal only.
+	Color bool
+	// All draws every command on a line of its own.
+	All bool
+}
+
+type painter struct {
+	Options
+	b strings.Builder
+}
+
+// Colours, as ANSI escape sequences (ECMA-48, SGR).
+const (
+	red    = "\x1b[31;1m"
+	yellow = "\x1b[33;1m"
+	dim    = "\x1b[2m"
+	bold   = "\x1b[1m"
+)
+
+func (p *painter) paint(color, s string) string {
+	if !p.Color || color == "" || s == "" {
+		return s
+	}
+	return color + s + "\x1b[0m"
+}
+
+// title is what a person calls the things of one kind.
+func title(by string) string {
+	switch by {
+	case "part":
+		return "time went into"
+	case "cause":
+		return "mostly lost to"
+	}
+	return by
+}
+
+// padded cuts or fills s to a number of columns.
+func padded(s string, columns int) string {
+	if n := utf8.RuneCountInString(s); n <= columns {
+		return s + strings.Repeat(" ", columns-n)
+	}
+	return string([]rune(s)[:columns-1]) + "…"
+}
+
+func inMS(ms float64) time.Duration {
+	return text.Round(time.Duration(ms * float64(time.Millisecond)))
+}
