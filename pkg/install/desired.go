@@ -61,7 +61,7 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 		w.add(desired{path: filepath.Join(w.nri.plugins, pluginName), content: &content{data: binary, mode: 0o755}, replace: true, containerd: true})
 		return w, nil
 	}
-	if found, err := (&Plan{tree: t}).at(unitFile, true); err == nil && found != nil && found.to == "/dev/null" {
+	if found, err := t.at(unitFile, true); err == nil && found != nil && found.to == "/dev/null" {
 		return nil, fmt.Errorf("%s is masked: run systemctl unmask cniscope first", unitFile)
 	}
 	w.add(desired{path: unitFile, content: &content{data: []byte(configs.Unit), mode: 0o644}})
@@ -236,4 +236,19 @@ func (t tree) edit(o Options, main, dropIn string, over overlay) (desired, error
 	}
 	text, in := insertImport(old.data, dropIn)
 	return desired{path: main, content: old.with(text), insertion: &in, containerd: true}, nil
+}
+
+// found fills in where containerd's configuration is, if nobody said: where its platform
+// has it, or the containerd that runs.
+func (o Options) found(ctx context.Context, t tree, p *platform) Options {
+	switch {
+	case o.ContainerdConfig != "":
+	case p != nil:
+		o.ContainerdConfig = p.config
+	case t.live():
+		if pid, _, err := running(ctx, defaultAddress); err == nil {
+			o.ContainerdConfig = configOf(pid)
+		}
+	}
+	return o
 }

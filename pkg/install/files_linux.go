@@ -17,32 +17,32 @@ import (
 // installLock is a file that nobody else can open, and so nobody else can take.
 const installLock = "cniscope-install.lock"
 
-func ownerOf(info fs.FileInfo) owner {
+func ownerOf(info fs.FileInfo) (uid, gid int) {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return owner{int(s.Uid), int(s.Gid)}
+		return int(s.Uid), int(s.Gid)
 	}
-	return owner{}
+	return 0, 0
 }
 
-// lock keeps a tree to one installation at a time. The kernel frees it with the process.
-// The node's own lock lies in /run, since / may be read-only; an image's lies in the image:
-// whoever may write there may do anything to it.
-func (t tree) lock() (release func(), err error) {
-	open, dir := os.OpenRoot, t.root
-	if t.live() {
+// lockTree lets one installation at a time work on the tree at path. The kernel releases the
+// lock with the process. That of a live node lies in /run, since / may be read-only; that of an
+// image in the image, where whoever can write can do anything anyway.
+func lockTree(path string, live bool) (release func(), err error) {
+	open, dir := os.OpenRoot, path
+	if live {
 		open, dir = private.Dir, "/run"
 	}
 	root, err := open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("locking %s: %w", t.root, err)
+		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
 	defer root.Close()
 	release, err = lock.In(root, installLock)
 	if held := (*lock.HeldError)(nil); errors.As(err, &held) {
-		return nil, fmt.Errorf("another cniscope is at work on %s (%s): try again when it is done", t.root, held.Holder)
+		return nil, fmt.Errorf("another cniscope is at work on %s (%s): try again when it is done", path, held.Holder)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("locking %s: %w", t.root, err)
+		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
 	return release, nil
 }

@@ -8,14 +8,14 @@ import (
 	"os"
 )
 
-func ownerOf(fs.FileInfo) owner { return owner{} }
+func ownerOf(fs.FileInfo) (uid, gid int) { return 0, 0 }
 
 func attributesOf(string) (map[string][]byte, error) { return nil, nil }
 
 func setAttributes(*os.File, map[string][]byte) error { return nil }
 
-// lock fails: nothing is installed on this platform.
-func (t tree) lock() (release func(), err error) {
+// lockTree fails: nothing is installed on this platform.
+func lockTree(string, bool) (release func(), err error) {
 	return nil, errors.New("cniscope is installed on Linux only")
 }
 

@@ -95,7 +95,7 @@ func NewRemoval(root string, purge, restartContainerd bool) (*Plan, error) {
 // Apply does what was planned, or nothing: what was done is undone if anything fails, up to
 // and including the start of the services. It returns what the operator should know and do.
 func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
-	release, err := p.tree.lock()
+	release, err := lockTree(p.tree.root, p.tree.live())
 	if err != nil {
 		return nil, err
 	}

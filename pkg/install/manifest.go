@@ -80,3 +80,13 @@ func (m *manifest) content() *content {
 func folderModes() map[string]fs.FileMode {
 	return map[string]fs.FileMode{stateFolder: 0o700, beforeFolder: 0o700}
 }
+
+// Remembered returns what was chosen at the last installation below root, and whether
+// there was one.
+func Remembered(root string) (Choice, bool, error) {
+	m, err := tree{root}.manifest()
+	if err != nil {
+		return Choice{}, false, err
+	}
+	return m.Choice, len(m.Files) > 0, nil
+}

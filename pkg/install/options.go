@@ -1,9 +1,6 @@
 package install
 
-import (
-	"context"
-	"fmt"
-)
+import "fmt"
 
 // As is how containerd and cniscope come together.
 type As string
@@ -69,29 +66,4 @@ func (o Options) config() string {
 		return o.ContainerdConfig
 	}
 	return defaultConfig
-}
-
-// found fills in where containerd's configuration is, if nobody said: where its platform
-// has it, or the containerd that runs.
-func (o Options) found(ctx context.Context, t tree, p *platform) Options {
-	switch {
-	case o.ContainerdConfig != "":
-	case p != nil:
-		o.ContainerdConfig = p.config
-	case t.live():
-		if pid, _, err := running(ctx, defaultAddress); err == nil {
-			o.ContainerdConfig = configOf(pid)
-		}
-	}
-	return o
-}
-
-// Remembered returns what was chosen at the last installation below root, and whether
-// there was one.
-func Remembered(root string) (Choice, bool, error) {
-	m, err := tree{root}.manifest()
-	if err != nil {
-		return Choice{}, false, err
-	}
-	return m.Choice, len(m.Files) > 0, nil
 }

@@ -58,31 +58,15 @@ func (p *Plan) step(path string, before, after *content, does Does, why string, 
 }
 
 func (p *Plan) change(path string, before, after *content) error {
-	find := p.tree.file
-	if before != nil && before.to != "" || after != nil && after.to != "" {
-		find = p.tree.link
-	}
-	file, err := find(path)
+	isLink := before != nil && before.to != "" || after != nil && after.to != ""
+	file, err := p.tree.locate(path, isLink)
 	p.changes = append(p.changes, change{path: path, file: file, before: before, after: after})
 	return err
 }
 
-// at is what is at a path, links told apart where one is meant.
-func (p *Plan) at(path string, link bool) (*content, error) {
-	find := p.tree.file
-	if link {
-		find = p.tree.link
-	}
-	file, err := find(path)
-	if err != nil {
-		return nil, err
-	}
-	return readContent(file)
-}
-
 // install compares what should be there with what is.
 func (p *Plan) install(d desired) error {
-	now, err := p.at(d.path, d.to != "")
+	now, err := p.tree.at(d.path, d.to != "")
 	if err != nil {
 		return err
 	}
@@ -155,7 +139,7 @@ func (p *Plan) folders(path string) {
 
 // remove takes away what was installed. With purge also what was changed since.
 func (p *Plan) remove(e entry, purge bool) error {
-	now, err := p.at(e.Path, e.Path == enabledLink)
+	now, err := p.tree.at(e.Path, e.Path == enabledLink)
 	if err != nil || now == nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func Look(ctx context.Context, root string) (*Status, error) {
 }
 
 func (t tree) state(e entry) string {
-	now, err := (&Plan{tree: t}).at(e.Path, e.Path == enabledLink)
+	now, err := t.at(e.Path, e.Path == enabledLink)
 	switch {
 	case err != nil:
 		return err.Error()

@@ -146,7 +146,7 @@ func (n *node) mount(dir, options string, flags uintptr) {
 
 func TestOneAtATime(t *testing.T) {
 	n := newNode(t, nil)
-	release, err := tree{n.root}.lock()
+	release, err := lockTree(n.root, false)
 	if err != nil {
 		t.Fatal(err)
 	}

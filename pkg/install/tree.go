@@ -37,6 +37,23 @@ func (t tree) link(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
+// locate is link or file.
+func (t tree) locate(path string, isLink bool) (string, error) {
+	if isLink {
+		return t.link(path)
+	}
+	return t.file(path)
+}
+
+// at returns what is at path, which is a link itself if isLink; nil if nothing is.
+func (t tree) at(path string, isLink bool) (*content, error) {
+	file, err := t.locate(path, isLink)
+	if err != nil {
+		return nil, err
+	}
+	return readContent(file)
+}
+
 func (t tree) exists(path string) bool {
 	file, err := t.file(path)
 	if err != nil {
@@ -48,11 +65,7 @@ func (t tree) exists(path string) bool {
 
 // read returns what is at path; nil if nothing is.
 func (t tree) read(path string) (*content, error) {
-	file, err := t.file(path)
-	if err != nil {
-		return nil, err
-	}
-	return readContent(file)
+	return t.at(path, false)
 }
 
 // glob lists the files that a pattern with * matches, as paths of the tree.
@@ -82,7 +95,8 @@ type content struct {
 	data []byte
 	mode fs.FileMode
 	to   string // where a link leads
-	owner
+	// uid and gid are who it belongs to.
+	uid, gid int
 	// attributes are the extended ones that belong to a file rather than to its bytes: access
 	// control lists, SELinux' label, the operator's own.
 	attributes map[string][]byte
@@ -94,9 +108,6 @@ func (c content) with(data []byte) *content {
 	return &c
 }
 
-// owner is who a file belongs to.
-type owner struct{ uid, gid int }
-
 func readContent(file string) (*content, error) {
 	info, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +116,8 @@ func readContent(file string) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &content{mode: info.Mode().Perm(), owner: ownerOf(info)}
+	c := &content{mode: info.Mode().Perm()}
+	c.uid, c.gid = ownerOf(info)
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		c.to, err = os.Readlink(file)
