@@ -39,7 +39,7 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 			defer close(done)
 			_, _ = n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"}) // it ends by itself, well or not
 		}()
-		n.eventually(func() bool { return len(of(n.examine(), "calls")) > 0 })
+		harness.Until(n, "the call is found", func() bool { return len(of(n.examine(), "calls")) > 0 })
 		if running {
 			n.finds("calls", doctor.Problem, "CNI ADD eth0 of pod shop/web-0", "the plugin is stuck", "it runs sleep", "nanosleep")
 		} else {

@@ -23,11 +23,11 @@ func TestABadFileThatComesFirstIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
 	bad := filepath.Join(n.rig.CNIConfDir(), "00-bad.conflist")
 	write(t, bad, "{\n\"name\": secret")
-	n.eventually(func() bool { return len(of(n.examine(), "network-ready")) > 0 })
+	harness.Until(n, "the network is not ready", func() bool { return len(of(n.examine(), "network-ready")) > 0 })
 	n.finds("cni-folder", doctor.Problem, "00-bad.conflist", "line 2", "lastCNILoadStatus", "containerd loads no network at all")
 	n.finds("network-ready", doctor.Problem, "00-bad.conflist", "NetworkReady=false")
 	harness.Check(t, os.Remove(bad))
-	n.eventually(func() bool { return len(of(n.examine(), "network-ready")) == 0 })
+	harness.Until(n, "the network is ready", func() bool { return len(of(n.examine(), "network-ready")) == 0 })
 	n.silent("cni-folder", "network-ready", "cni-loaded")
 }
 
@@ -43,7 +43,7 @@ func TestADeletedFolderIsFound(t *testing.T) {
 	dir := n.rig.CNIConfDir()
 	harness.Check(t, os.RemoveAll(dir))
 	n.finds("cni-folder", doctor.Problem, dir+" does not exist", "systemctl restart containerd")
-	n.eventually(func() bool { return len(of(n.examine(), "containerd")) > 0 })
+	harness.Until(n, "containerd is named", func() bool { return len(of(n.examine(), "containerd")) > 0 })
 	n.finds("containerd", doctor.Problem, "does not answer", "containerd stops when its CNI folder is removed")
 
 	harness.Check(t, os.Mkdir(dir, 0o700))
@@ -63,7 +63,7 @@ func TestAFileThatWasMovedIntoTheFolderIsFound(t *testing.T) {
 	n.finds("cni-loaded", doctor.Warning, "the folder says: other bridge(host-local) from 05-other.conflist", "containerd has loaded: "+n.rig.Networks()[0].Name, ".reload")
 	reload := filepath.Join(n.rig.CNIConfDir(), ".reload")
 	n.run("sh", "-c", "touch "+reload+" && rm "+reload)
-	n.eventually(func() bool { return len(of(n.examine(), "cni-loaded")) == 0 })
+	harness.Until(n, "everything is loaded", func() bool { return len(of(n.examine(), "cni-loaded")) == 0 })
 	n.silent("cni-loaded", "network-ready")
 }
 
@@ -82,6 +82,6 @@ func TestAConfigurationThatIsIgnoredIsNamed(t *testing.T) {
 	n.finds("cni-order", doctor.Note, "ignored: k8s-pod-network calico(calico-ipam) from 99-calico.conflist")
 	n.silent("cni-binaries") // what is not used is not missed
 	n.start("calico-node", n.named("calico-node"), "600")
-	n.eventually(func() bool { return of(n.examine(), "cni-order")[0].Level == doctor.Warning })
+	harness.Until(n, "the order is a warning", func() bool { return of(n.examine(), "cni-order")[0].Level == doctor.Warning })
 	n.finds("cni-order", doctor.Warning, "Calico runs here", "is calico-node", "99-calico.conflist is ignored")
 }

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/test/harness"
@@ -145,7 +144,7 @@ func (n *node) start(name string, command ...string) *exec.Cmd {
 	cmd := exec.Command(command[0], command[1:]...)
 	harness.Check(n.T, cmd.Start())
 	n.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	n.eventually(func() bool {
+	harness.Until(n, "it has become the program", func() bool {
 		is, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
 		harness.Check(n.T, err)
 		return strings.TrimSpace(string(is)) == name
@@ -165,15 +164,4 @@ func (n *node) run(command ...string) {
 func (n *node) named(name string) string {
 	n.Helper()
 	return n.copied("/bin/sleep", name)
-}
-
-// eventually waits for what another process does in its own time.
-func (n *node) eventually(ok func() bool) {
-	n.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	n.Fatal("it did not come")
 }

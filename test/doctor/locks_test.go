@@ -20,11 +20,11 @@ func TestWhoHoldsALockThatOthersWaitFor(t *testing.T) {
 	harness.Check(t, os.MkdirAll(filepath.Dir(lock), 0o755))
 	flock := n.copied("/usr/bin/flock", "holder")
 	n.start("holder", flock, lock, "sleep", "60")
-	n.eventually(func() bool { // it has it
+	harness.Until(n, "it has the lock", func() bool { // it has it
 		return exec.Command("flock", "--nonblock", lock, "true").Run() != nil
 	})
 	n.silent("locks") // nobody waits
 	n.start("waiter", n.copied("/usr/bin/flock", "waiter"), lock, "true")
-	n.eventually(func() bool { return len(of(n.examine(), "locks")) > 0 })
+	harness.Until(n, "the lock is named", func() bool { return len(of(n.examine(), "locks")) > 0 })
 	n.finds("locks", doctor.Warning, lock, "(holder)", "waiting: process", "(waiter)", "/proc/locks")
 }

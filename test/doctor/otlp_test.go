@@ -22,7 +22,7 @@ func TestAnEndpointThatTakesNoSpansIsFound(t *testing.T) {
 
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLP())
 	n.silent("otlp")
-	n.eventually(func() bool {
+	harness.Until(n, "Jaeger has the trial span", func() bool {
 		found, err := j.FindTraces(n.ctx, rig.Query{Service: "cniscope", Operation: "cniscope doctor"})
 		return err == nil && len(found) > 0
 	})

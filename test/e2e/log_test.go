@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/tied"
@@ -28,10 +26,7 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 		t.Skip("needs root: loads the probe")
 	}
 	dir := t.TempDir()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Check(t, err)
-	address := free.Addr().String()
-	harness.Check(t, free.Close())
+	address := harness.Address(t)
 	options := filepath.Join(dir, "cniscope.toml")
 	harness.Check(t, os.WriteFile(options, fmt.Appendf(nil, "[nri]\nenabled = false\n[state]\ndir = %q\n[metrics]\nlisten = %q\n", filepath.Join(dir, "run"), address), 0o600))
 
@@ -55,7 +50,7 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 	harness.Check(t, os.WriteFile(options, []byte("no options"), 0o600)) // which is said
 	harness.Check(t, c.Process.Signal(syscall.SIGHUP))
 	lost := regexp.MustCompile(`cniscope_log_lines_lost_total\{[^}]*"reader"[^}]*\} [1-9]`)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	harness.Eventually(t, func() error {
 		answer, err := http.Get("http://" + address + "/metrics")
 		if err != nil {
 			t.Fatal("it ended: ", c.Wait())
@@ -63,13 +58,11 @@ func TestNobodyReadsTheLogAnyMore(t *testing.T) {
 		body, err := io.ReadAll(answer.Body)
 		harness.Check(t, err)
 		harness.Check(t, answer.Body.Close())
-		if lost.Match(body) {
-			break
+		if !lost.Match(body) {
+			return fmt.Errorf("no line was lost:\n%s", body)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no line was lost:\n%s", body)
-		}
-	}
+		return nil
+	})
 	harness.Check(t, c.Process.Signal(syscall.SIGTERM))
 	harness.Check(t, c.Wait())
 }

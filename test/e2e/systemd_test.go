@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,12 +26,7 @@ func TestInstalledWithSystemd(t *testing.T) {
 
 	b.does("install --containerd-version 2.4", "new       /usr/local/bin/cniscope")
 	first := b.active("cniscope")
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(b.run(b.program+" status"), "kernel probe: attached"); {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not observe:\n", b.run(b.program+" status"))
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	harness.Eventually(t, func() error { return harness.Contains(b.run(b.program+" status"), "kernel probe: attached") })
 	b.does("status", "cniscope.service is active")
 	b.does("install", "as it is  /usr/local/bin/cniscope")
 	if again := b.active("cniscope"); again != first {
@@ -110,12 +106,11 @@ func (b *booted) hangs() int {
 		b.Errorf("process %d was replaced by %d, though it was alive", first, now)
 	}
 	b.run(fmt.Sprintf("kill -STOP %d", first))
-	for second, deadline := first, time.Now().Add(60*time.Second); second == first || second == 0; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.Fatal("it hangs, and systemd lets it:\n", b.run("systemctl status cniscope || true"))
-		}
+	harness.Until(b, "it hangs, and systemd starts another", func() bool {
+		second := 0
 		_, _ = fmt.Sscanf(b.run("systemctl show -p MainPID cniscope"), "MainPID=%d", &second)
-	}
+		return second != first && second != 0
+	})
 	b.run("for i in $(seq 300); do systemctl is-active --quiet cniscope && exit 0; sleep 0.1; done; exit 1")
 	b.does("status", "kernel probe: attached")
 	b.run("rm " + override + "; systemctl daemon-reload; systemctl restart cniscope")
@@ -211,15 +206,11 @@ func boot(t *testing.T) *booted {
 			_ = exec.Command("find", filepath.Join("/sys/fs/cgroup", h, name), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";").Run()
 		}
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	harness.Eventually(t, func() error {
 		out, err := b.try("systemctl is-system-running --wait || true; systemctl show -p Version")
-		if err == nil && strings.Contains(out, "Version=") {
-			return b
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("systemd does not answer: %v: %s", err, out)
-		}
-	}
+		return errors.Join(err, harness.Contains(out, "Version="))
+	})
+	return b
 }
 
 // newer makes another build of the program.

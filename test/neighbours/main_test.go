@@ -81,9 +81,8 @@ func newNode(t *testing.T) *node {
 // again later and later.
 func (n *node) settle() {
 	n.Helper()
-	for n.pod(); len(n.collector.times()) < n.pods; time.Sleep(50 * time.Millisecond) {
-		harness.Check(n.T, n.ctx.Err())
-	}
+	n.pod()
+	harness.Until(n, "containerd exports", func() bool { return len(n.collector.times()) >= n.pods })
 }
 
 // pod runs one, takes it away again, and returns how long its start took.
