@@ -1,8 +1,6 @@
 package lock
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/private"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 const (
@@ -107,26 +106,21 @@ func holder(root *os.Root, name string) (pid int) {
 	if !ok {
 		return 0
 	}
-	table, err := os.ReadFile("/proc/locks")
+	locks, err := procfs.Locks()
 	if err != nil {
 		return 0
 	}
-	for line := bufio.NewScanner(bytes.NewReader(table)); line.Scan(); {
-		// 1: FLOCK ADVISORY WRITE 4711 00:19:5678 0 EOF (fs/locks.c, lock_get_status)
-		f := strings.Fields(line.Text())
-		if len(f) < 6 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], ":"+strconv.FormatUint(s.Ino, 10)) {
+	for _, l := range locks {
+		if l.Kind != "FLOCK" || l.Waits || l.PID <= 0 || !strings.HasSuffix(l.File, ":"+strconv.FormatUint(s.Ino, 10)) {
 			continue
 		}
-		pid, err := strconv.Atoi(f[4])
-		if err != nil || pid <= 0 {
-			continue
-		}
-		by, err := os.Stat(fmt.Sprint("/proc/", pid))
+		// The owner of what /proc has of a process is its effective user (proc(5)).
+		by, err := os.Stat(fmt.Sprint("/proc/", l.PID))
 		if err != nil {
 			continue
 		}
-		if owner, ok := by.Sys().(*syscall.Stat_t); ok && int(owner.Uid) == os.Geteuid() && hasOpen(pid, info) {
-			return pid
+		if owner, ok := by.Sys().(*syscall.Stat_t); ok && int(owner.Uid) == os.Geteuid() && hasOpen(l.PID, info) {
+			return l.PID
 		}
 	}
 	return 0
@@ -135,19 +129,14 @@ func holder(root *os.Root, name string) (pid int) {
 // hasOpen tells whether a process has a file open. Of one that may not be asked it is taken to be
 // so.
 func hasOpen(pid int, file os.FileInfo) bool {
-	dir := fmt.Sprintf("/proc/%d/fd/", pid)
-	descriptors, err := os.ReadDir(dir)
-	if err != nil {
-		return !errors.Is(err, os.ErrNotExist)
-	}
-	for _, d := range descriptors {
+	found := false
+	err := procfs.Descriptors(pid, func(fd int, target string) bool {
 		// By name first: to ask for a file on a mount that hangs would hang, too.
-		if path, err := os.Readlink(dir + d.Name()); err != nil || filepath.Base(path) != file.Name() {
-			continue
+		if filepath.Base(target) == file.Name() {
+			open, err := os.Stat(fmt.Sprintf("/proc/%d/fd/%d", pid, fd))
+			found = err == nil && os.SameFile(open, file)
 		}
-		if open, err := os.Stat(dir + d.Name()); err == nil && os.SameFile(open, file) {
-			return true
-		}
-	}
-	return false
+		return !found
+	})
+	return found || err != nil && !procfs.Gone(err)
 }

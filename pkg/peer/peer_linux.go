@@ -4,15 +4,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // Of linux/sock_diag.h, linux/inet_diag.h and net/tcp_states.h.
@@ -25,10 +25,6 @@ const (
 	inodeAt          = 68
 	tcpEstablished   = 1
 )
-
-// maxDescriptors is how many descriptors of one process are looked at: fs.nr_open's default,
-// the most that a process can have.
-const maxDescriptors = 1 << 20
 
 // socket is what tells one socket from all others: the number that /proc shows, which comes
 // again after 2^32 others, and the kernel's cookie, which does not.
@@ -175,7 +171,7 @@ func descriptors(pids []int, wanted map[uint32]bool) (map[uint32][]descriptor, e
 	found := map[uint32][]descriptor{}
 	var failed error
 	for _, pid := range pids {
-		if err := walk(pid, wanted, found); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := walk(pid, wanted, found); err != nil && !procfs.Gone(err) {
 			failed = fmt.Errorf("reading the descriptors of process %d: %w", pid, err)
 		}
 	}
@@ -186,38 +182,15 @@ func descriptors(pids []int, wanted map[uint32]bool) (map[uint32][]descriptor, e
 }
 
 func walk(pid int, wanted map[uint32]bool, found map[uint32][]descriptor) error {
-	dir, err := os.Open(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	target := make([]byte, 64)
-	for seen := 0; seen < maxDescriptors; {
-		names, err := dir.Readdirnames(1024)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			seen++
-			n, err := unix.Readlinkat(int(dir.Fd()), name, target)
-			if err != nil {
-				continue // closed meanwhile
-			}
-			number, ok := strings.CutPrefix(string(target[:n]), "socket:[")
-			if !ok {
-				continue
-			}
+	return procfs.Descriptors(pid, func(fd int, target string) bool {
+		if number, ok := strings.CutPrefix(target, "socket:["); ok {
 			inode, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 32)
-			fd, _ := strconv.Atoi(name)
 			if err == nil && wanted[uint32(inode)] {
 				found[uint32(inode)] = append(found[uint32(inode)], descriptor{pid, fd})
 			}
 		}
-	}
-	return errors.New("there are too many")
+		return true
+	})
 }
 
 // is tells whether a descriptor is the socket with that cookie. Where looking is forbidden

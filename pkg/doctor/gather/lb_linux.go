@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // loadBalancing finds Cilium's service load balancing: its programs where they are
@@ -35,8 +34,8 @@ func loadBalancing(context.Context) (lb fact.LB, err error) {
 // socketPrograms are Cilium's among those that our own cgroup's sockets run, wherever
 // above us they are attached.
 func socketPrograms() (found []fact.Attached, err error) {
-	path, ok := ownCgroup()
-	if !ok {
+	path := procfs.Cgroup()
+	if path == "" {
 		return nil, nil // without the unified hierarchy nothing can be attached to it
 	}
 	dir, err := os.Open(path)
@@ -64,42 +63,6 @@ func socketPrograms() (found []fact.Attached, err error) {
 		}
 	}
 	return found, nil
-}
-
-// ownCgroup is our folder in the unified hierarchy, by /proc/self/cgroup ("0::/a/b") and
-// where that is mounted.
-func ownCgroup() (string, bool) {
-	groups, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", false
-	}
-	own := ""
-	for line := range strings.Lines(string(groups)) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			own = rest
-		}
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil || own == "" {
-		return "", false
-	}
-	for line := range strings.Lines(string(mounts)) {
-		// 36 35 98:0 /root /mount/point options - type source options
-		before, after, _ := strings.Cut(line, " - ")
-		fields := strings.Fields(before)
-		if !strings.HasPrefix(after, "cgroup2 ") || len(fields) < 5 {
-			continue
-		}
-		below, err := filepath.Rel(fields[3], own)
-		if err != nil || strings.HasPrefix(below, "..") {
-			below = "." // we are outside of what is mounted: its top is the best there is
-		}
-		path := filepath.Join(fields[4], below)
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return path, true
-		}
-	}
-	return "", false
 }
 
 // devicePrograms are Cilium's on our interfaces: by tcx, by a tc filter, or XDP.

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -86,7 +84,7 @@ func lockTable(dataDirs []string) (map[string]lockState, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile("/proc/locks")
+	locks, err := procfs.Locks()
 	if err != nil {
 		return nil, fmt.Errorf("reading the locks: %w", err)
 	}
@@ -94,41 +92,28 @@ func lockTable(dataDirs []string) (map[string]lockState, error) {
 	for _, file := range files {
 		var s unix.Stat_t
 		if unix.Stat(file, &s) == nil {
-			// As fs/locks.c writes it: device in hex, inode in decimal.
 			wanted[fmt.Sprintf("%02x:%02x:%d", unix.Major(s.Dev), unix.Minor(s.Dev), s.Ino)] = file
 		}
 	}
-	return parseLocks(string(text), wanted), nil
+	return statesOf(locks, wanted), nil
 }
 
-// parseLocks reads lines such as
-//
-//	1: FLOCK  ADVISORY  WRITE 708 00:2f:1234 0 EOF
-//	1: -> FLOCK  ADVISORY  WRITE 709 00:2f:1234 0 EOF
-func parseLocks(text string, wanted map[string]string) map[string]lockState {
+// statesOf sorts the locks by the wanted file that they are on.
+func statesOf(locks []procfs.Lock, wanted map[string]string) map[string]lockState {
 	found := map[string]lockState{}
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		waits := len(fields) > 1 && fields[1] == "->"
-		if waits {
-			fields = append(fields[:1], fields[2:]...)
-		}
-		if len(fields) < 6 || fields[1] != "FLOCK" && fields[1] != "POSIX" {
-			continue
-		}
-		file, ok := wanted[fields[5]]
-		pid, err := strconv.Atoi(fields[4])
-		if !ok || err != nil {
+	for _, l := range locks {
+		file, ok := wanted[l.File]
+		if !ok || l.Kind != "FLOCK" && l.Kind != "POSIX" {
 			continue
 		}
 		state, known := found[file]
 		if !known {
 			state.waiters = map[int]bool{}
 		}
-		if waits {
-			state.waiters[pid] = true
+		if l.Waits {
+			state.waiters[l.PID] = true
 		} else {
-			state.holder = pid
+			state.holder = l.PID
 		}
 		found[file] = state
 	}

@@ -10,17 +10,18 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 func TestLocks(t *testing.T) {
-	const text = `1: POSIX  ADVISORY  WRITE 101 00:2f:7 0 EOF
-2: FLOCK  ADVISORY  WRITE 708 08:01:1234 0 EOF
-2: -> FLOCK  ADVISORY  WRITE 709 08:01:1234 0 EOF
-2: -> FLOCK  ADVISORY  WRITE 710 08:01:1234 0 EOF
-3: LEASE  ACTIVE    READ 5 08:01:1234
-4: junk
-`
-	got := parseLocks(text, map[string]string{"08:01:1234": "/run/xtables.lock"})
+	const file = "08:01:1234"
+	got := statesOf([]procfs.Lock{
+		{Kind: "POSIX", PID: 101, File: "00:2f:7"},
+		{Kind: "FLOCK", PID: 708, File: file},
+		{Kind: "FLOCK", PID: 709, File: file, Waits: true},
+		{Kind: "FLOCK", PID: 710, File: file, Waits: true},
+		{Kind: "LEASE", PID: 5, File: file},
+	}, map[string]string{file: "/run/xtables.lock"})
 	want := map[string]lockState{"/run/xtables.lock": {holder: 708, waiters: map[int]bool{709: true, 710: true}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)

@@ -116,7 +116,7 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 		if named := flags(arguments, "config-dir"); len(named) > 0 {
 			dir = named[0].Value
 		}
-		p.Settings = append(p.Settings, settingsIn(fmt.Sprintf("/proc/%d/root", p.PID), dir)...)
+		p.Settings = append(p.Settings, settingsIn(procfs.Root(p.PID), dir)...)
 	}
 }
 

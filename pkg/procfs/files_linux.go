@@ -1,0 +1,113 @@
+package procfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// Lock is a line of /proc/locks: a process that holds a lock on a file, or waits for it.
+type Lock struct {
+	Kind  string // "FLOCK", "POSIX", "OFDLCK", "LEASE"…
+	PID   int
+	File  string // device in hex and inode in decimal, as fs/locks.c writes them: "00:2f:1234"
+	Waits bool
+}
+
+// Locks lists the locks on files that the kernel knows, each followed by who waits for it.
+func Locks() ([]Lock, error) {
+	table, err := os.ReadFile("/proc/locks")
+	return parseLocks(string(table)), err
+}
+
+// parseLocks reads lines such as
+//
+//	1: FLOCK  ADVISORY  WRITE 708 00:2f:1234 0 EOF
+//	1: -> FLOCK  ADVISORY  WRITE 709 00:2f:1234 0 EOF
+func parseLocks(table string) (all []Lock) {
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		waits := len(fields) > 1 && fields[1] == "->"
+		if waits {
+			fields = slices.Delete(fields, 1, 2)
+		}
+		if len(fields) < 6 {
+			continue
+		}
+		if pid, err := strconv.Atoi(fields[4]); err == nil {
+			all = append(all, Lock{Kind: fields[1], PID: pid, File: fields[5], Waits: waits})
+		}
+	}
+	return all
+}
+
+// maxDescriptors is how many descriptors of a process are listed: fs.nr_open's default, the
+// most that a process can have.
+const maxDescriptors = 1 << 20
+
+// Descriptors calls each with the number of every descriptor that a process has open, and
+// with what the link in /proc/PID/fd leads to, until each returns false. What is closed
+// meanwhile is left out. Of another user's process it takes CAP_SYS_PTRACE.
+func Descriptors(pid int, each func(fd int, target string) bool) error {
+	dir, err := os.Open(path(pid, "fd"))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	target := make([]byte, unix.PathMax)
+	for seen := 0; seen < maxDescriptors; {
+		names, err := dir.Readdirnames(1024)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		seen += len(names)
+		for _, name := range names {
+			fd, err := strconv.Atoi(name)
+			n, err2 := unix.Readlinkat(int(dir.Fd()), name, target)
+			if err == nil && err2 == nil && !each(fd, string(target[:n])) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("process %d has more than %d descriptors", pid, maxDescriptors)
+}
+
+// Cgroup is the folder of our own cgroup in the unified hierarchy; empty where there is none.
+// Where only another part of the hierarchy is mounted, it is the top of that.
+func Cgroup() string {
+	self, err := procfs.Self()
+	if err != nil {
+		return ""
+	}
+	groups, err1 := self.Cgroups()
+	mounts, err2 := self.MountInfo()
+	i := slices.IndexFunc(groups, func(g procfs.Cgroup) bool { return g.HierarchyID == 0 })
+	if err1 != nil || err2 != nil || i < 0 {
+		return ""
+	}
+	for _, m := range mounts {
+		if m.FSType != "cgroup2" {
+			continue
+		}
+		below, err := filepath.Rel(m.Root, groups[i].Path)
+		if err != nil || strings.HasPrefix(below, "..") {
+			below = "."
+		}
+		dir := filepath.Join(m.MountPoint, below)
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return dir
+		}
+	}
+	return ""
+}

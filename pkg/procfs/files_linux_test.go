@@ -1,0 +1,59 @@
+package procfs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestLinesOfTheLockTable(t *testing.T) {
+	const table = `1: POSIX  ADVISORY  WRITE 101 00:2f:7 0 EOF
+2: FLOCK  ADVISORY  WRITE 708 08:01:1234 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 709 08:01:1234 0 EOF
+3: LEASE  ACTIVE    READ 5 08:01:1234
+4: junk
+5: FLOCK  ADVISORY  WRITE x 08:01:1234 0 EOF
+`
+	want := []Lock{{"POSIX", 101, "00:2f:7", false}, {"FLOCK", 708, "08:01:1234", false}, {"FLOCK", 709, "08:01:1234", true}, {"LEASE", 5, "08:01:1234", false}}
+	if got := parseLocks(table); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAnOpenFileAndItsLockAreListed(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	fds := map[int]string{}
+	if err := Descriptors(os.Getpid(), func(fd int, target string) bool { fds[fd] = target; return true }); err != nil {
+		t.Fatal(err)
+	}
+	if got := fds[int(file.Fd())]; got != file.Name() {
+		t.Errorf("descriptor %d leads to %q, not %q", file.Fd(), got, file.Name())
+	}
+	calls := 0
+	if err := Descriptors(os.Getpid(), func(int, string) bool { calls++; return false }); err != nil || calls != 1 {
+		t.Errorf("%d calls after the first said to stop: %v", calls, err)
+	}
+	if err := Descriptors(1<<30, nil); !Gone(err) {
+		t.Error(err)
+	}
+	var s unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &s); err != nil {
+		t.Fatal(err)
+	}
+	locks, err := Locks()
+	ours := Lock{"FLOCK", os.Getpid(), fmt.Sprintf("%02x:%02x:%d", unix.Major(s.Dev), unix.Minor(s.Dev), s.Ino), false}
+	if err != nil || !slices.Contains(locks, ours) {
+		t.Errorf("%+v is not among %+v: %v", ours, locks, err)
+	}
+}
