@@ -112,7 +112,7 @@ func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
 	if c.Command[len(c.Command)-1] == "sleep 600" {
 		return
 	}
-	harness.Until(n, "the container is as it should be", func() bool {
+	harness.Until(n, "the container has ended", func() bool {
 		status, err := n.rig.Runtime().ContainerStatus(n.ctx, &cri.ContainerStatusRequest{ContainerId: made.ContainerId})
 		harness.Check(n.T, err)
 		return status.Status.State == cri.ContainerState_CONTAINER_EXITED
