@@ -138,7 +138,7 @@ fuzz-explore: ## the same, but what is found is kept in .cache/findings for `mak
 
 .PHONY: fuzz-found
 fuzz-found: tools-report ## what fuzz-explore found, as seeds of the tests: they fail until it is mended
-	@test -d .cache/findings && cp -rv .cache/findings/. . && $(PACKAGES) $(PURE)
+	@test -d .cache/findings && cp -rv .cache/findings/pkg . && $(PACKAGES) $(PURE)
 
 fuzz-long: ## fuzz timeline and judge with events in any order, for 10 minutes
 	test/fuzz.sh ./pkg/pipeline FuzzPipeline 10m

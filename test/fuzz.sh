@@ -17,7 +17,7 @@ fi
 if [ -n "$found" ] && [ -n "${4:-}" ]; then
 	mkdir -p "$4/$1/$(dirname "$found")"
 	mv "$1/$found" "$4/$1/$found"
-	cp "$out" "$4/$1/$found.log"
+	cp "$out" "$4/$2-$(basename "$found").log"
 	echo "FOUND an input on which $2 fails: $4/$1/$found (make fuzz-found)"
 	exit 0
 fi
