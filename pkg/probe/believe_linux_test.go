@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/decode"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/tied"
@@ -42,10 +44,25 @@ type attempt struct {
 }
 
 // attempts runs all of them, one after another, by the shell that reads it: those that it
-// starts with nothing in between are its own children.
-func attempts(t *testing.T, runs []attempt) string {
+// starts with nothing in between are its own children. While each runs, /proc is asked what p
+// would say of it, had it begun before: the same. No p: it is not asked.
+func attempts(t *testing.T, p *Probe, runs []attempt) string {
 	t.Helper()
-	cmd := plugin(t, "fake", "touch $0.$CNI_IFNAME.done")
+	script := "touch $0.$CNI_IFNAME.done"
+	if p != nil {
+		script = "touch $0.$CNI_IFNAME.runs; until test -e $0.$CNI_IFNAME.asked; do :; done; " + script
+	}
+	cmd := plugin(t, "fake", script)
+	if p != nil {
+		asked := make(chan struct{})
+		go func() {
+			defer close(asked)
+			for i, r := range runs {
+				asProcSays(t, p, fmt.Sprintf("%s.%d", cmd.Path, i), cmd.Path, i, r)
+			}
+		}()
+		t.Cleanup(func() { <-asked })
+	}
 	var s strings.Builder
 	for i, r := range runs {
 		env := slices.DeleteFunc(slices.Clone(cmd.Env), func(kv string) bool { return strings.HasPrefix(kv, "CNI_IFNAME=") })
@@ -69,6 +86,35 @@ func attempts(t *testing.T, runs []attempt) string {
 		s.WriteString(line + "\n")
 	}
 	return s.String()
+}
+
+// asProcSays waits for an attempt and compares what /proc says of it.
+func asProcSays(t *testing.T, p *Probe, file, program string, place int, r attempt) {
+	for _, err := os.Stat(file + ".runs"); err != nil; _, err = os.Stat(file + ".runs") {
+		if t.Context().Err() != nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	memory, found := procfs.NewMemory(), false
+	pids, _ := procfs.All()
+	for _, pid := range pids {
+		args, _ := memory.Arguments(pid)
+		env, _ := memory.Environment(pid)
+		if found = len(args) == 2 && args[1] == program && slices.Contains(env, fmt.Sprintf("CNI_IFNAME=%d", place)); !found {
+			continue
+		}
+		if got := decode.CallerOf(p.caller(uint32(pid))); got != r.want {
+			t.Errorf("%s: /proc says %q, and the kernel side %q", r.name, got, r.want)
+		}
+		break
+	}
+	if !found {
+		t.Errorf("%s is not in /proc", r.name)
+	}
+	if err := os.WriteFile(file+".asked", nil, 0o644); err != nil {
+		t.Error(err)
+	}
 }
 
 // believed says who was taken to have run what, by its place in runs.
@@ -149,8 +195,8 @@ func TestWhatTheRuntimeStartsIsBelievedWhereverItRuns(t *testing.T) {
 		{"a child", "", event.CallerRuntime},
 	}
 	runtime := newShell(t, "sh")
-	o := observeProbe(t, Options{Anchors: serving(t, runtime.Process.Pid)}, func(*Probe, *observed) {
-		runtime.run(t, attempts(t, runs))
+	o := observeProbe(t, Options{Anchors: serving(t, runtime.Process.Pid)}, func(p *Probe, _ *observed) {
+		runtime.run(t, attempts(t, p, runs))
 	})
 	believed(t, o, runs)
 }
@@ -165,8 +211,8 @@ func TestWhoIsNotTheRuntimesIsBelievedOnTheHostOnly(t *testing.T) {
 		{"root on the host", "", event.CallerHost},
 	}
 	runtime, other := newShell(t, "sh"), newShell(t, "sh")
-	o := observeProbe(t, Options{Anchors: serving(t, runtime.Process.Pid)}, func(*Probe, *observed) {
-		other.run(t, attempts(t, runs))
+	o := observeProbe(t, Options{Anchors: serving(t, runtime.Process.Pid)}, func(p *Probe, _ *observed) {
+		other.run(t, attempts(t, p, runs))
 	})
 	believed(t, o, runs)
 }
@@ -179,7 +225,7 @@ func TestWhereNoRuntimeIsKnownWhoeverOwnsTheNodeIsBelieved(t *testing.T) {
 		{"root on the host", "", event.CallerHost},
 	}
 	other := newShell(t, "sh")
-	o := observeProbe(t, Options{}, func(*Probe, *observed) { other.run(t, attempts(t, runs)) })
+	o := observeProbe(t, Options{}, func(p *Probe, _ *observed) { other.run(t, attempts(t, p, runs)) })
 	believed(t, o, runs)
 }
 
@@ -191,8 +237,8 @@ func TestAnOrphanThatTheRuntimeAdoptedIsNotItsOwn(t *testing.T) {
 		{"a child", "unshare --mount ", event.CallerRuntime},
 	}
 	runtime := newShell(t, os.Args[0], "-test.run", "TestHelperSubreaper$")
-	o := observeProbe(t, Options{Anchors: serving(t, runtime.Process.Pid)}, func(*Probe, *observed) {
-		runtime.run(t, attempts(t, runs))
+	o := observeProbe(t, Options{Anchors: serving(t, runtime.Process.Pid)}, func(p *Probe, _ *observed) {
+		runtime.run(t, attempts(t, p, runs))
 	})
 	believed(t, o, runs)
 }
@@ -217,7 +263,7 @@ func TestWhoeverHasTheNumberOfARuntimeThatIsGoneIsNobody(t *testing.T) {
 		if err := p.kernel.SetAnchors(entriesOf(gone)); err != nil {
 			t.Error(err)
 		}
-		other.run(t, attempts(t, runs))
+		other.run(t, attempts(t, nil, runs))
 	})
 	believed(t, o, runs)
 }
@@ -237,7 +283,7 @@ func TestARootlessRuntimeIsBelievedOnlyIfTheOperatorSaysSo(t *testing.T) {
 			if err := p.kernel.SetAnchors(entriesOf(anchors)); err != nil {
 				t.Error(err)
 			}
-			runtime.run(t, attempts(t, runs))
+			runtime.run(t, attempts(t, nil, runs))
 		})
 		believed(t, o, runs)
 	}
@@ -274,7 +320,7 @@ func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
 			}
 		}
 		hang()
-		runtime.run(t, attempts(t, []attempt{{in: "unshare --mount "}}))
+		runtime.run(t, attempts(t, nil, []attempt{{in: "unshare --mount "}}))
 	})
 	callers := map[event.Caller]int{}
 	for _, x := range o.execs() {
