@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// detail decides when system calls are looked into.
+// detail decides when the gate is open (Options.Detail).
 type detail struct {
 	when   Detail
 	linger time.Duration

@@ -5,20 +5,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 )
 
-// losses are what the kernel side could not send or follow.
+// losses counts what the kernel side could not send or follow, and reports each loss once.
 type losses struct {
 	kernel *kernel.Side
 	// counted are the kernel side's counters as last reported.
 	counted [kernel.LifeCounterCOUNTERS]uint64
-	// said is how much of it was reported, by run; attributed how much of that in all.
+	// said is how much was reported by run and reason, attributed the sum of that by reason.
 	said       map[kernel.LifeLostKey]uint64
 	attributed [kernel.LifeCounterCOUNTERS]uint64
 }
 
-// new returns what was lost since it was last asked, by run where that is known.
+// new returns what was lost since the last call, by run where that is known.
 //
-// What is kept by run is read after what is counted in all, and the kernel side counts in the
-// opposite order: a loss is never taken for one of nobody because it came in between.
+// The totals are read before the counts by run, and the kernel side counts in the opposite order:
+// so a loss that comes in between is never taken for one without a run.
 func (l *losses) new() []*event.Lost {
 	now := l.kernel.Counters()
 	if now == l.counted {

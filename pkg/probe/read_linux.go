@@ -67,7 +67,8 @@ type reader struct {
 	lastEvent, lastSweep, lastAnchor int64
 }
 
-// begin delivers the calls in flight, and says what it may not see of them.
+// begin reports what this kernel lacks, delivers the calls that are under way, and reports
+// which of them it may not see.
 func (r *reader) begin() {
 	for _, m := range r.probe.kernel.Missing {
 		r.missing(m)
@@ -94,8 +95,7 @@ func (r *reader) begin() {
 	r.probe.options.Log.Info("observing CNI calls", "under_way", found)
 }
 
-// deadline is when to stop waiting for a wake-up; zero where nothing but one is
-// worth waking for.
+// deadline returns when to stop waiting for a wake-up; zero: never.
 func (r *reader) deadline(now int64) time.Time {
 	r.now = now
 	poll := pollQuiet
@@ -118,8 +118,8 @@ func (r *reader) deadline(now int64) time.Time {
 	return time.Now().Add(poll)
 }
 
-// rest is when there is something to put away though nothing happens any more; 0 if there
-// is not: the gate, and at last what a sweep finds in the kernel side's tables.
+// rest returns when there is something to put away although nothing happens any more: the gate
+// to close, or a last sweep of the kernel side's tables. 0: nothing.
 func (r *reader) rest() (due int64) {
 	if last := r.lastEvent + int64(kernel.ConnectedWithin+sweepEvery); r.lastSweep < last {
 		due = last
@@ -130,7 +130,7 @@ func (r *reader) rest() (due int64) {
 	return due
 }
 
-// raw takes one record of the kernel side.
+// raw decodes one record of the kernel side and delivers its events.
 func (r *reader) raw(now int64, record []byte) {
 	r.now = now
 	events, err := r.decoder.Events(record)
@@ -176,7 +176,7 @@ func (r *reader) deliver(e event.Event) {
 	}
 }
 
-// duties does what is due, however much waits in the ring.
+// duties does what is due, even while the ring holds more.
 func (r *reader) duties(at watermark) {
 	r.now = at.now
 	for _, lost := range r.losses.new() {
@@ -191,7 +191,7 @@ func (r *reader) duties(at watermark) {
 	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})
 }
 
-// sweep puts away what is over.
+// sweep ends what is over but was not seen to end, and frees what was kept for it.
 func (r *reader) sweep(at watermark) {
 	for _, exit := range r.table.reconcile(at) {
 		e := event.Event{Time: at.passed, Body: exit}
@@ -199,14 +199,14 @@ func (r *reader) sweep(at watermark) {
 		r.agents.Note(e)
 	}
 	r.losses.forget(r.table.roots)
-	for _, server := range r.table.servers {
-		r.agents.Adopt(at.now, server)
+	for _, agent := range r.table.strangers {
+		r.agents.Adopt(at.now, agent)
 	}
 	r.decoder.Keep(r.table.follows, at.passed-int64(agents.Linger))
 	r.probe.kernel.ForgetGone(at.now, r.table.numbers, func(k kernel.Key) bool { return r.table.follows(kernel.ProcessOf(k)) })
 }
 
-// look sees to it that the inside of a call is seen from now on.
+// look opens the gate for a call, if its command is looked into.
 func (r *reader) look(call *event.Call) {
 	if call == nil || !r.probe.detail.wants(call.Command) {
 		return
@@ -221,7 +221,7 @@ func (r *reader) look(call *event.Call) {
 	}
 }
 
-// closeIdleGate ends that when nobody has needed it for a while.
+// closeIdleGate closes the gate when nobody has needed it for Options.Linger.
 func (r *reader) closeIdleGate() {
 	d := &r.probe.detail
 	if r.table.tracking() {

@@ -12,23 +12,23 @@ import (
 // plugin leaves running (a daemon) is not followed for ever.
 const outlive = 30 * time.Second
 
-// askedMax is some how many processes are looked for in /proc at one sweep. An exit that the
-// kernel side missed is so rare that it may be found a minute later where thousands are
-// followed; it takes some 20 µs each (measured from a script, at a load of 16).
+// askedMax is about how many processes are looked up in /proc at one sweep, at some 20 µs each
+// (measured at a load of 16). Exits that the kernel side missed are rare: where thousands of
+// processes are followed, one may be noticed a minute late.
 const askedMax = 256
 
-// table is the reader's view of the kernel's process table. Both are brought
-// together at every sweep: an event that was lost leaves a process on one side.
+// table is the reader's view of the kernel's process table. Every sweep reconciles the two: a
+// lost event leaves a process in only one of them.
 type table struct {
 	kernel *kernel.Side
 	live   map[event.Process]*tracked
-	// sweeps counts them, so that each asks for other processes.
+	// sweeps counts the sweeps, so that each looks up other processes in /proc.
 	sweeps uint32
-	// numbers are those of the processes in the kernel's table at the last sweep.
+	// numbers are the tgids in the kernel's table at the last sweep.
 	numbers map[uint32]bool
-	// servers are the servers in it that the reader had not known of at the last sweep.
-	servers []kernel.Key
-	// roots are those of the processes in it at the last sweep.
+	// strangers are the agents in it that the reader did not know at the last sweep.
+	strangers []kernel.Key
+	// roots are the roots of the processes in it at the last sweep.
 	roots map[kernel.Key]bool
 	// idle are the roots that had an account and no process at the last sweep.
 	idle map[kernel.Key]bool
@@ -49,8 +49,8 @@ func newTable(side *kernel.Side) *table {
 // tracking tells whether any process is tracked.
 func (t *table) tracking() bool { return len(t.live) > 0 }
 
-// note keeps the table current. It is false for an event of a process that nobody
-// follows any more.
+// note updates the table by an event. It returns false for an event of a process that is not
+// followed any more.
 func (t *table) note(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Exec:
@@ -78,7 +78,7 @@ func (t *table) note(e event.Event) bool {
 // follows tells whether a process is tracked.
 func (t *table) follows(process event.Process) bool { return t.live[process] != nil }
 
-// add begins to track a process that is no plugin's, and remove ends it.
+// add tracks a process that belongs to no plugin; remove stops tracking one.
 func (t *table) add(process event.Process) {
 	if t.live[process] == nil {
 		t.live[process] = &tracked{}
@@ -106,11 +106,12 @@ func (t *table) drop(p *kernel.LifeProcess) {
 	t.kernel.Remove(p)
 }
 
-// reconcile compares both sides and returns the exits that were never seen: everything that
-// was sent until a process was found missing has been read, and its exit was not in there.
+// reconcile compares the two tables and returns the exits that were never seen: those of
+// processes that the kernel's table lacks, although everything sent before they were found
+// missing has been read.
 func (t *table) reconcile(at watermark) []*event.Exit {
 	there, roots := map[event.Process]bool{}, map[kernel.Key]bool{}
-	t.numbers, t.servers = map[uint32]bool{}, nil
+	t.numbers, t.strangers = map[uint32]bool{}, nil
 	t.sweeps++
 	parts := uint32(len(t.live)/askedMax) + 1
 	kernel.Each(t.kernel.Life.Processes, func(tgid *uint32, p *kernel.LifeProcess) {
@@ -122,7 +123,7 @@ func (t *table) reconcile(at watermark) []*event.Exit {
 			// Its exec or fork was lost, or is still on its way.
 			t.live[self] = &tracked{}
 			if p.Agent != 0 && self == root {
-				t.servers = append(t.servers, p.Self)
+				t.strangers = append(t.strangers, p.Self)
 			}
 		case *tgid%parts == t.sweeps%parts && p.Self.Pid != 0 && !procfs.Exists(int(p.Self.Pid), int64(p.Self.Start)):
 			// Its exit was missed altogether (the program did not run).

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxAgents is how many agents are remembered: a node has one or two.
+	// maxAgents bounds the agents that are remembered: a node has one or two.
 	maxAgents = 64
-	// maxConnections is how many connections are: as many as the kernel side's table has, of
-	// which one root has a quarter.
+	// maxConnections bounds the open connections, as the kernel side's table does, of which one
+	// root has a quarter.
 	maxConnections = 4096
 	// Linger is how long an agent is followed after its last connection: most are called again
 	// at once.
@@ -24,9 +24,10 @@ const (
 	// sampleAfter is how old a connection is before the agent is asked what it does, and how
 	// often then.
 	sampleAfter = 100 * time.Millisecond
-	// answerWithin is when whoever accepted is known; after it who listens is taken.
+	// answerWithin is how long to wait for somebody to accept before whoever listens is taken for
+	// the agent.
 	answerWithin = 50 * time.Millisecond
-	// findEvery is how often agents that are named are looked for: one may be started anew.
+	// findEvery is how often named agents are looked for: one may have been restarted.
 	findEvery = 30 * time.Second
 )
 

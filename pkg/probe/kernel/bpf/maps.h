@@ -217,7 +217,7 @@ static __always_inline bool untrack(__u32 tgid, const struct process *p)
 #define RECORD_BYTES 128
 
 /* What a root may have in the ring however small that is: what an ordinary plugin has to tell
- * between two readings. quota in accounts_linux.go has it, too. */
+ * between two readings. Quota in accounts_linux.go has it, too. */
 #define ROOM_MIN (32 << 10)
 
 /* Whether what a root has in the ring unread leaves room for more of its own: an eighth of

@@ -4,7 +4,9 @@
  * how it ended. Three BTF tracepoints, which cost system calls nothing.
  *
  * A root is a process with CNI_COMMAND in its environment that is believed (believe.h) and
- * whose parent is not tracked. Whatever descends from a root is tracked, whatever it is.
+ * whose parent is not tracked. Whatever descends from a root is tracked, whatever it is: that is
+ * more than belongs to runs. What leads a run, is a delegate, a command or nobody's is decided by
+ * pkg/tree, from what is sent here; run_by_agent and pipes_of let through whatever may matter.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>

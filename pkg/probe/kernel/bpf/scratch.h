@@ -10,8 +10,8 @@ struct scratch {
 	__u32 continued; /* the last piece was the head of a longer variable */
 };
 
-/* An exec event is larger than a BPF stack. Tracepoint programs are not preempted
- * by themselves, so one for each CPU is enough. */
+/* An exec event is larger than a BPF stack. One for each CPU is enough: only on_exec uses it,
+ * which the kernel does not run again on a CPU where it is under way (task.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

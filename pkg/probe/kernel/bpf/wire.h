@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * What goes through the ring buffer. pkg/probe/decode.go reads it; both sides are
- * compiled from here (bpf2go generates the Go structs).
+ * What goes through the ring buffer. pkg/probe/decode reads it; the types of both sides come
+ * from here (bpf2go generates the Go structs).
  */
 #pragma once
 
