@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func what(call *node) string {
 // later is how long after its end the pod had its first connection; empty if it had none
 // while the operation was open.
 func (n *node) later() string {
-	if n.attributes[attr.FirstConnectionMSKey] == nil {
+	if n.attrs[attr.FirstConnectionMSKey] == nil {
 		return ""
 	}
 	return text.Round(n.ms(attr.FirstConnectionMSKey)).String()
@@ -52,25 +53,25 @@ func slowThings() []slowThing {
 // verdict is what is to be said of a call in one sentence: the judge's, else what failed,
 // else where most of its time went. Empty if nothing is known.
 func (n *node) verdict() string {
-	part := n.text(attr.BiggestPartKey)
-	switch {
-	case n.text(attr.VerdictKey) != "":
-		return n.text(attr.VerdictKey)
-	case n.failed() && n.Status.Message != "":
-		return n.Status.Message
-	case part != "":
-		return fmt.Sprintf("%s of %s: %s", text.Round(n.ms(attr.BiggestPartMSKey)), text.Round(n.took()), part)
+	if n.failed() {
+		return cmp.Or(n.text(attr.VerdictKey), n.Status.Message, n.biggestPart())
 	}
-	return ""
+	return cmp.Or(n.text(attr.VerdictKey), n.biggestPart())
+}
+
+// biggestPart is where most of a call's time went, in a sentence; empty if that is not known.
+func (n *node) biggestPart() string {
+	part := n.text(attr.BiggestPartKey)
+	if part == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s: %s", text.Round(n.ms(attr.BiggestPartMSKey)), text.Round(n.took()), part)
 }
 
 // cause is the verdict in few words, of which there are few: the judge's, else what most of
 // the time went into. Empty if nothing is known.
 func (n *node) cause() string {
-	if cause := n.text(attr.CauseKey); cause != "" {
-		return cause
-	}
-	return n.text(attr.BiggestPartNameKey)
+	return cmp.Or(n.text(attr.CauseKey), n.text(attr.BiggestPartNameKey))
 }
 
 // problem tells whether a call needs looking at.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -108,17 +107,8 @@ func (p *page) count(call *node) {
 // origin says where operations are from: node and runtime.
 func origin(rs *tracepb.ResourceSpans) string {
 	resource := attributes(rs.GetResource().GetAttributes())
-	words := func(keys ...attribute.Key) string {
-		var all []string
-		for _, key := range keys {
-			if s := resource[key].GetStringValue(); s != "" {
-				all = append(all, s)
-			}
-		}
-		return strings.Join(all, " ")
-	}
-	said := words(semconv.ContainerRuntimeNameKey, semconv.ContainerRuntimeVersionKey)
-	if name := words(semconv.K8SNodeNameKey); name != "" {
+	said := resource.words(semconv.ContainerRuntimeNameKey, semconv.ContainerRuntimeVersionKey)
+	if name := resource.text(semconv.K8SNodeNameKey); name != "" {
 		said = strings.TrimSuffix("node "+name+", "+said, ", ")
 	}
 	return said

@@ -58,7 +58,7 @@ func (c *pageCall) Rows() []*pageRow { return c.rows(c.call.children, 0) }
 
 // More is all that is known of the call.
 func (c *pageCall) More() []Fact {
-	return facts(c.call.attributes, func(key attribute.Key) bool { return key != attr.KindKey })
+	return facts(c.call.attrs, func(key attribute.Key) bool { return key != attr.KindKey })
 }
 
 // Ticks are the times at the quarters of the call.
@@ -86,7 +86,7 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 	row := &pageRow{
 		Name: n.Name, Kind: n.kind(), Took: text.Round(n.took()).String(), Count: n.count, Depth: min(depth, 8),
 		Start: text.Round(time.Duration(max(0, int64(n.StartTimeUnixNano-c.call.StartTimeUnixNano)))).String(),
-		Args:  strings.Join(list(n.attributes[semconv.ProcessCommandArgsKey]), " "),
+		Args:  strings.Join(list(n.attrs[semconv.ProcessCommandArgsKey]), " "),
 	}
 	row.Remarks = n.remarks()
 	switch {
@@ -104,8 +104,8 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 		return row
 	}
 	row.Bars = []bar{c.bar(n)}
-	row.About = facts(n.attributes, func(key attribute.Key) bool {
-		return key != attr.KindKey && c.call.attributes[key] == nil || key == semconv.ErrorTypeKey
+	row.About = facts(n.attrs, func(key attribute.Key) bool {
+		return key != attr.KindKey && c.call.attrs[key] == nil || key == semconv.ErrorTypeKey
 	})
 	for _, e := range n.Events {
 		at := time.Duration(int64(e.TimeUnixNano - c.call.StartTimeUnixNano))
@@ -131,7 +131,7 @@ func (c *pageCall) bar(n *node) bar {
 func percent(p float64) string { return strconv.FormatFloat(p, 'f', 2, 64) + "%" }
 
 // facts are attributes, sorted by name.
-func facts(attributes map[attribute.Key]*commonpb.AnyValue, wanted func(attribute.Key) bool) (all []Fact) {
+func facts(attributes attrs, wanted func(attribute.Key) bool) (all []Fact) {
 	for _, key := range slices.Sorted(maps.Keys(attributes)) {
 		if wanted(key) {
 			all = append(all, Fact{string(key), printed(attributes[key])})
@@ -179,7 +179,7 @@ func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
 	}
 }
 
-func (p *page) call(call *node, resource map[attribute.Key]*commonpb.AnyValue) *pageCall {
+func (p *page) call(call *node, resource attrs) *pageCall {
 	c := &pageCall{head: headOf(call), call: call, page: p}
 	c.Partial = call.text(attr.PartialReasonKey)
 	if call.is(attr.SlowKey) {
@@ -188,12 +188,12 @@ func (p *page) call(call *node, resource map[attribute.Key]*commonpb.AnyValue) *
 	if n := call.number(attr.SlowCommandsKey); n > 0 {
 		c.SlowCommands = plural(int(n), "slow command")
 	}
-	for _, name := range list(call.attributes[attr.NeverRunKey]) {
+	for _, name := range list(call.attrs[attr.NeverRunKey]) {
 		c.NeverRun = append(c.NeverRun, name+" "+call.text(attr.CNICommandKey))
 	}
 	c.Facts = []Fact{{"started", time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000") + " UTC"}}
 	for _, fact := range []Fact{
-		{"node", resource[semconv.K8SNodeNameKey].GetStringValue()},
+		{"node", resource.text(semconv.K8SNodeNameKey)},
 		{"network", call.text(attr.CNINameKey)},
 		{"sandbox", call.text(attr.SandboxIDKey)},
 		{"trace", hex.EncodeToString(call.TraceId)},

@@ -99,7 +99,7 @@ func (p *population) add(call *node) {
 	if cause := call.cause(); cause != "" {
 		p.row("cause", cause).add([]float64{took}, took, p.room)
 	}
-	for key, value := range call.attributes {
+	for key, value := range call.attrs {
 		name, isPart := strings.CutPrefix(string(key), attr.TimePrefix)
 		if ms := value.GetDoubleValue(); isPart && ms > 0 {
 			p.row("part", strings.ReplaceAll(strings.TrimSuffix(name, "_ms"), "_", " ")).add([]float64{ms}, ms, p.room)

@@ -1,5 +1,5 @@
-// Package show draws spans as a waterfall on a terminal. It draws what a backend would
-// be sent, so that what is seen here and there is the same.
+// Package show presents spans: as waterfalls on a terminal, as a page of HTML, as numbers, and
+// as a comparison of two recordings. It reads what a backend is sent, so that both show the same.
 package show
 
 import (
@@ -20,8 +20,8 @@ import (
 // node is a span and what is below it.
 type node struct {
 	*tracepb.Span
-	attributes map[attribute.Key]*commonpb.AnyValue
-	children   []*node
+	attrs
+	children []*node
 	// count is how many spans this one stands for: neighbours with nothing to say, which are
 	// in same.
 	count int
@@ -32,9 +32,9 @@ type node struct {
 func (n *node) took() time.Duration {
 	return time.Duration(n.EndTimeUnixNano - n.StartTimeUnixNano)
 }
-func (n *node) text(key attribute.Key) string  { return n.attributes[key].GetStringValue() }
-func (n *node) is(key attribute.Key) bool      { return n.attributes[key].GetBoolValue() }
-func (n *node) number(key attribute.Key) int64 { return n.attributes[key].GetIntValue() }
+func (a attrs) text(key attribute.Key) string  { return a[key].GetStringValue() }
+func (a attrs) is(key attribute.Key) bool      { return a[key].GetBoolValue() }
+func (a attrs) number(key attribute.Key) int64 { return a[key].GetIntValue() }
 
 // kind is what kind of thing a span is for, e.g. "command".
 func (n *node) kind() string { return n.text(attr.KindKey) }
@@ -47,8 +47,8 @@ func (n *node) walk(visit func(*node)) {
 	}
 }
 
-func (n *node) ms(key attribute.Key) time.Duration {
-	return time.Duration(n.attributes[key].GetDoubleValue()*float64(time.Millisecond) + 0.5)
+func (a attrs) ms(key attribute.Key) time.Duration {
+	return time.Duration(a[key].GetDoubleValue()*float64(time.Millisecond) + 0.5)
 }
 
 func (n *node) failed() bool {
@@ -68,7 +68,7 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	var all []*node
 	for _, scope := range rs.ScopeSpans {
 		for _, s := range scope.Spans {
-			n := &node{Span: s, attributes: attributes(s.Attributes), count: 1}
+			n := &node{Span: s, attrs: attributes(s.Attributes), count: 1}
 			n.total = n.took()
 			byID[string(s.SpanId)] = n
 			all = append(all, n)
@@ -82,18 +82,19 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 		}
 	}
 	for _, n := range all {
-		slices.SortStableFunc(n.children, func(a, b *node) int {
-			return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano)
-		})
+		slices.SortStableFunc(n.children, byStart)
 	}
-	slices.SortStableFunc(found, func(a, b *node) int {
-		return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano)
-	})
+	slices.SortStableFunc(found, byStart)
 	return found
 }
 
-func attributes(kvs []*commonpb.KeyValue) map[attribute.Key]*commonpb.AnyValue {
-	m := make(map[attribute.Key]*commonpb.AnyValue, len(kvs))
+func byStart(a, b *node) int { return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano) }
+
+// attrs are what a span, an event or a resource carries.
+type attrs map[attribute.Key]*commonpb.AnyValue
+
+func attributes(kvs []*commonpb.KeyValue) attrs {
+	m := make(attrs, len(kvs))
 	for _, kv := range kvs {
 		m[attribute.Key(kv.Key)] = kv.Value
 	}
@@ -142,10 +143,10 @@ func fold(children []*node) (folded []*node) {
 				Name:              one.Name,
 				StartTimeUnixNano: one.StartTimeUnixNano, EndTimeUnixNano: children[j-1].EndTimeUnixNano,
 			}
-			one.attributes = map[attribute.Key]*commonpb.AnyValue{}
+			one.attrs = attrs{}
 			for _, key := range []attribute.Key{attr.KindKey, attr.LockPathKey, attr.LockNameKey} {
-				if v := children[i].attributes[key]; v != nil {
-					one.attributes[key] = v
+				if v := children[i].attrs[key]; v != nil {
+					one.attrs[key] = v
 				}
 			}
 			one.count, one.total = j-i, 0
@@ -160,10 +161,10 @@ func fold(children []*node) (folded []*node) {
 }
 
 // words are the values of attributes, as far as they are there.
-func (n *node) words(keys ...attribute.Key) string {
+func (a attrs) words(keys ...attribute.Key) string {
 	var all []string
 	for _, key := range keys {
-		if s := n.text(key); s != "" {
+		if s := a.text(key); s != "" {
 			all = append(all, s)
 		}
 	}

@@ -4,13 +4,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
@@ -34,7 +33,7 @@ func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
 		for _, child := range p.children(call) {
 			p.row(call, child, 0)
 		}
-		for _, name := range list(call.attributes[attr.NeverRunKey]) {
+		for _, name := range list(call.attrs[attr.NeverRunKey]) {
 			p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text(attr.CNICommandKey)), "", "never run")
 		}
 		p.b.WriteByte('\n')
@@ -54,7 +53,7 @@ func (p *painter) brief(call *node) {
 }
 
 // headline: who, what, how long, and what is the matter.
-func (p *painter) headline(call *node, resource map[attribute.Key]*commonpb.AnyValue) {
+func (p *painter) headline(call *node, resource attrs) {
 	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, text.Round(call.took()).String()))
 	if call.failed() {
 		fmt.Fprintf(&p.b, "  %s", p.paint(red, "FAILED: "+call.Status.Message))
@@ -75,15 +74,15 @@ func (p *painter) headline(call *node, resource map[attribute.Key]*commonpb.AnyV
 		if remedy := call.text(attr.RemedyKey); remedy != "" {
 			fmt.Fprintf(&p.b, "  → %s\n", remedy)
 		}
-	} else if part := call.text(attr.BiggestPartKey); part != "" {
-		fmt.Fprintf(&p.b, "  %s of %s: %s\n", text.Round(call.ms(attr.BiggestPartMSKey)), text.Round(call.took()), part)
+	} else if part := call.biggestPart(); part != "" {
+		fmt.Fprintf(&p.b, "  %s\n", part)
 	}
 	if why := call.text(attr.PartialReasonKey); why != "" {
 		fmt.Fprintf(&p.b, "  %s\n", p.paint(yellow, "not everything was seen: "+why))
 	}
 	details := []string{time.Unix(0, int64(call.StartTimeUnixNano)).UTC().Format("2006-01-02 15:04:05.000Z")}
 	for _, d := range []struct{ name, value string }{
-		{"node", resource[semconv.K8SNodeNameKey].GetStringValue()},
+		{"node", resource.text(semconv.K8SNodeNameKey)},
 		{"network", call.text(attr.CNINameKey)},
 		{"sandbox", short(call.text(attr.SandboxIDKey))},
 		{"trace", hex.EncodeToString(call.TraceId)},
@@ -114,7 +113,7 @@ func (p *painter) row(call, n *node, depth int) {
 	if n.is(attr.SlowKey) {
 		remarks = append([]string{fmt.Sprintf("SLOW: more than %s", n.ms(attr.SlowThresholdMSKey))}, remarks...)
 	}
-	if args := list(n.attributes[semconv.ProcessCommandArgsKey]); len(args) > 0 {
+	if args := list(n.attrs[semconv.ProcessCommandArgsKey]); len(args) > 0 {
 		remarks = append(remarks, p.paint(dim, strings.Join(args, " ")))
 	}
 	name := strings.Repeat("  ", depth) + n.Name
@@ -171,4 +170,41 @@ func short(id string) string {
 		return id[:12]
 	}
 	return id
+}
+
+// summaryMost is how many calls are named before anything is drawn: a person reads no more.
+const summaryMost = 200
+
+// Summary says in a line each which calls failed and which were slow, before anything
+// is drawn.
+func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
+	p := &painter{Options: o}
+	pods := newDistinct()
+	var failed, slow, all int
+	for rs := range operations {
+		for _, call := range calls(rs) {
+			all++
+			pods.add(pod(call))
+			switch {
+			case call.failed():
+				if failed++; failed+slow <= summaryMost {
+					p.problem("✗ ", red, call, call.verdict())
+				}
+			case call.slow():
+				if slow++; failed+slow <= summaryMost {
+					p.problem("! ", yellow, call, call.verdict())
+				}
+			}
+		}
+	}
+	if more := failed + slow - summaryMost; more > 0 {
+		fmt.Fprintf(&p.b, "… and %d more\n", more)
+	}
+	_, err := fmt.Fprintf(w, "%s of %s: %d failed, %d slow\n%s\n",
+		plural(all, "call"), plural(pods.count(), "pod"), failed, slow, p.b.String())
+	return err
+}
+
+func (p *painter) problem(mark, color string, call *node, why string) {
+	p.b.WriteString(p.paint(color, mark+pod(call)+"  "+what(call)) + "  " + strings.TrimSpace(why) + "\n")
 }
