@@ -8,7 +8,6 @@ package ready
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"google.golang.org/grpc"
@@ -34,11 +33,10 @@ const (
 	feature  = "network readiness"
 )
 
-// Source is the source. Run it once.
+// Source asks the runtime. Run it once.
 type Source struct {
 	// Address is the path of the runtime's socket.
 	Address string
-	Log     *slog.Logger
 }
 
 // Name is "ready".
@@ -55,29 +53,36 @@ func (s Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 	defer conn.Close()
 	client := cri.NewRuntimeServiceClient(conn)
+	watch(ctx, sink, s.Address, func(ctx context.Context) (*cri.StatusResponse, error) {
+		return client.Status(ctx, &cri.StatusRequest{})
+	})
+	return nil
+}
+
+// watch asks until ctx is done, and tells sink what has changed.
+func watch(ctx context.Context, sink event.Sink, address string, status func(context.Context) (*cri.StatusResponse, error)) {
+	say := func(body event.Body) { sink(event.Event{Time: clock.Monotonic(), Body: body}) }
 	var known *event.Readiness
-	failures := 0
-	for {
-		now, err := ask(ctx, client)
+	for failures := 0; ; {
+		now, err := ask(ctx, status)
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			if failures++; failures == patience {
-				s.say(sink, &event.Degraded{
+				say(&event.Degraded{
 					Feature: feature,
-					Reason:  fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not seen", s.Address, text.Clean(err.Error(), text.Bound)),
+					Reason:  fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not seen", address, text.Clean(err.Error(), text.Bound)),
 				})
 			}
-		default:
+		} else {
 			if failures >= patience {
-				s.say(sink, &event.Degraded{Feature: feature, Reason: "the runtime answers", Restored: true})
+				say(&event.Degraded{Feature: feature, Reason: "the runtime answers", Restored: true})
 			}
 			failures = 0
 			if known == nil || *known != *now {
 				known = now
-				s.say(sink, now)
+				say(now)
 			}
 		}
 		wait := every
@@ -87,24 +92,20 @@ func (s Source) Run(ctx context.Context, sink event.Sink) error {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }
 
-func (Source) say(sink event.Sink, body event.Body) {
-	sink(event.Event{Time: clock.Monotonic(), Body: body})
-}
-
-// ask asks the runtime once.
-func ask(ctx context.Context, client cri.RuntimeServiceClient) (*event.Readiness, error) {
+// ask asks once, and takes the network's condition out of the answer.
+func ask(ctx context.Context, status func(context.Context) (*cri.StatusResponse, error)) (*event.Readiness, error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
-	status, err := client.Status(ctx, &cri.StatusRequest{})
+	said, err := status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range status.GetStatus().GetConditions() {
+	for _, c := range said.GetStatus().GetConditions() {
 		if c.GetType() == cri.NetworkReady {
 			r := &event.Readiness{Ready: c.GetStatus()}
 			if !r.Ready {

@@ -73,7 +73,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err err
 	}
 	n.sources = append(n.sources,
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
-		ready.Source{Address: o.Runtime.Socket, Log: n.log},
+		ready.Source{Address: o.Runtime.Socket},
 		probe.NewSource(probe.Options{
 			Ring:      int(o.Probe.Ring),
 			Processes: o.Limits.Processes,

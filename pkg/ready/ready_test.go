@@ -1,0 +1,102 @@
+package ready
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// network is what a runtime answers whose network is ready, or not for a reason.
+func network(reason string) *cri.StatusResponse {
+	return &cri.StatusResponse{Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{
+		{Type: cri.RuntimeReady, Status: true},
+		{Type: cri.NetworkReady, Status: reason == "", Reason: "NetworkPluginNotReady", Message: reason},
+	}}}
+}
+
+// said is what a source told of a runtime that answers by turns, for as long as is given, each
+// line with the second in which it came.
+func said(t *testing.T, length time.Duration, answers func(second int) (*cri.StatusResponse, error)) (lines []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		second := func() int { return int(time.Since(began) / time.Second) }
+		ctx, cancel := context.WithTimeout(t.Context(), length)
+		defer cancel()
+		watch(ctx, func(e event.Event) {
+			switch b := e.Body.(type) {
+			case *event.Readiness:
+				lines = append(lines, fmt.Sprintf("%d ready %v %s", second(), b.Ready, b.Reason))
+			case *event.Degraded:
+				lines = append(lines, fmt.Sprintf("%d restored %v", second(), b.Restored))
+			}
+		}, "/run/c.sock", func(context.Context) (*cri.StatusResponse, error) { return answers(second()) })
+	})
+	return lines
+}
+
+func TestOnlyChangesAreTold(t *testing.T) {
+	got := said(t, time.Minute, func(int) (*cri.StatusResponse, error) { return network(""), nil })
+	if want := []string{"0 ready true "}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// While the network is not ready the runtime is asked every second, to know when it is.
+func TestTheEndOfAnOutageIsKnownToTheSecond(t *testing.T) {
+	got := said(t, time.Minute, func(second int) (*cri.StatusResponse, error) {
+		if second >= 20 && second < 33 {
+			return network("cni plugin not initialized"), nil
+		}
+		return network(""), nil
+	})
+	want := []string{"0 ready true ", "20 ready false NetworkPluginNotReady: cni plugin not initialized", "33 ready true "}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// One that does not answer is done without at the third time, and said once.
+func TestARuntimeThatDoesNotAnswer(t *testing.T) {
+	for name, broken := range map[string]func() (*cri.StatusResponse, error){
+		"an error":            func() (*cri.StatusResponse, error) { return nil, errors.New("no such file") },
+		"nothing of networks": func() (*cri.StatusResponse, error) { return &cri.StatusResponse{}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := said(t, 2*time.Minute, func(second int) (*cri.StatusResponse, error) {
+				if second >= 10 && second < 80 {
+					return broken()
+				}
+				return network(""), nil
+			})
+			want := []string{"0 ready true ", "30 restored false", "80 restored true"}
+			if !slices.Equal(got, want) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// A question that hangs is given up after five seconds, and does not keep Run from ending.
+func TestAnAnswerThatNeverComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		watch(ctx, func(event.Event) { t.Error("told something") }, "/run/c.sock", func(ctx context.Context) (*cri.StatusResponse, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
