@@ -2,7 +2,6 @@ package export
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -154,16 +153,6 @@ func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
 	}
 }
 
-func TestTheQueueIsBoundedInBytes(t *testing.T) {
-	g := newGate()
-	q := newQueue(t, g, queue.Options{Bytes: 10_000})
-	for q.Enqueue(operation(strings.Repeat("x", 1000))) {
-	}
-	if s := q.Stats(); s.WaitingBytes > 10_000 || s.WaitingBytes < 9_000 || s.Dropped[queue.Full] != 1 {
-		t.Errorf("%+v", s)
-	}
-}
-
 func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
 	q := newQueue(t, newGate(), queue.Options{Bytes: 100 << 20})
 	if q.Enqueue(operation(strings.Repeat("x", queue.MaxItem))) || q.Enqueue(operation("\xff")) {
@@ -172,26 +161,6 @@ func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
 	if s := q.Stats(); s.Dropped[queue.TooLarge] != 1 || s.Dropped[queue.Invalid] != 1 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
-}
-
-func TestRequestsAreBoundedInBytes(t *testing.T) {
-	g := newGate()
-	q := newQueue(t, g, queue.Options{})
-	enqueue(t, q, "first")
-	<-g.arrived // while it is on its way, others gather
-	big := strings.Repeat("x", queue.MaxRequest/3)
-	for range 4 {
-		enqueue(t, q, big)
-	}
-	enqueue(t, q, strings.Repeat("y", queue.MaxRequest+1), "last")
-	g.answer <- nil
-	for i, want := range []int{2, 2, 1, 1} {
-		if got := <-g.arrived; len(got) != want {
-			t.Errorf("request %d holds %d operations, want %d", i, len(got), want)
-		}
-		g.answer <- nil
-	}
-	harness.Until(t, "all is counted", func() bool { return q.Stats().Sent == 7 })
 }
 
 func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
@@ -226,48 +195,6 @@ func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 	}
 }
 
-func TestSpansRefusedInPartAreCounted(t *testing.T) {
-	c := listen(t, "127.0.0.1:0", &collector{answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
-		return &coltracepb.ExportTracePartialSuccess{RejectedSpans: 3, ErrorMessage: "too old"}, nil
-	}})
-	q := newOTLPQueue(t, c.addr, queue.Options{})
-	enqueue(t, q, "a")
-	harness.Until(t, "it is settled", func() bool { return q.Stats().Sent == 1 })
-	if s := q.Stats(); s.RefusedSpans != 3 || s.Retries != 0 || !strings.Contains(s.LastError, "too old") {
-		t.Errorf("%+v", s)
-	}
-}
-
-// broken panics over operations of one name.
-type broken struct{}
-
-func (b *broken) Export(_ context.Context, spans []*tracepb.ResourceSpans) error {
-	for _, rs := range spans {
-		if rs.GetScopeSpans()[0].GetSpans()[0].GetName() == "bad" {
-			panic("oops")
-		}
-	}
-	return nil
-}
-
-func (b *broken) Shutdown(context.Context) error { panic("oops again") }
-
-func TestAPanicCostsOneOperation(t *testing.T) {
-	var log logText
-	q := newQueue(t, &broken{}, queue.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	enqueue(t, q, "a", "bad", "b", "bad", "c")
-	harness.Until(t, "all is settled", func() bool { s := q.Stats(); return s.Sent == 3 && s.Dropped[queue.Panicked] == 2 })
-	if s := q.Stats(); s.Panics < 2 {
-		t.Errorf("%+v", s)
-	}
-	if n := strings.Count(log.String(), "please report it"); n != 1 {
-		t.Errorf("said %d times:\n%s", n, log.String())
-	}
-	if n, err := q.Close(soon(t)); n != 0 || err == nil || !strings.Contains(err.Error(), "oops again") {
-		t.Errorf("close: %d, %v", n, err)
-	}
-}
-
 func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
 	c := listen(t, "127.0.0.1:0", &collector{})
 	q := newOTLPQueue(t, harness.Address(t), queue.Options{})
@@ -281,44 +208,6 @@ func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 5 })
 	if got := c.got(); !slices.Equal(got, operations(5)) {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestTheExporterBeforeEndsAfterItsLastExport(t *testing.T) {
-	first, second := newGate(), newGate()
-	q := newQueue(t, first, queue.Options{})
-	enqueue(t, q, "a")
-	<-first.arrived
-	q.SetExporter(second)
-	select {
-	case <-first.down:
-		t.Error("shut down in the middle of an export")
-	default:
-	}
-	first.answer <- nil
-	<-first.down
-	enqueue(t, q, "b")
-	if got := <-second.arrived; len(got) != 1 || got[0] != "b" {
-		t.Errorf("%q", got)
-	}
-	second.answer <- nil
-}
-
-func TestWithoutAnExporterNothingIsKeptOrCounted(t *testing.T) {
-	q := newQueue(t, nil, queue.Options{})
-	if q.Enqueue(operation("a")) || q.Stats().Lost() != 0 {
-		t.Errorf("%+v", q.Stats())
-	}
-	g := newGate()
-	q.SetExporter(g)
-	enqueue(t, q, "b", "c")
-	<-g.arrived
-	q.SetExporter(nil)
-	g.answer <- errors.New("not now")
-	<-g.down
-	harness.Until(t, "what waited is dropped", func() bool { return q.Stats().Waiting == 0 })
-	if s := q.Stats(); s.Dropped[queue.SwitchedOff] == 0 || !s.FailingSince.IsZero() {
-		t.Errorf("%+v", s)
 	}
 }
 
@@ -348,55 +237,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
-	t.Run("does not wait for the next retry", func(t *testing.T) {
-		g := newGate()
-		q := NewQueue(g, queue.Options{RetryFrom: time.Hour, RetryTo: 2 * time.Hour})
-		enqueue(t, q, "a")
-		<-g.arrived
-		g.answer <- errors.New("not now")
-		harness.Until(t, "it failed", func() bool { return q.Stats().Retries == 1 })
-		go func() {
-			<-g.arrived
-			g.answer <- nil
-		}()
-		if n, err := q.Close(soon(t)); n != 0 || err != nil {
-			t.Errorf("%d, %v", n, err)
-		}
-	})
-	t.Run("cuts off an export in progress", func(t *testing.T) {
-		g := newGate()
-		q := NewQueue(g, quick(queue.Options{}))
-		enqueue(t, q, "a")
-		<-g.arrived
-		if n, err := q.Close(done()); n != 1 || err != nil {
-			t.Errorf("%d, %v", n, err)
-		}
-		<-g.down
-	})
-	t.Run("leaves an exporter that does not stop", func(t *testing.T) {
-		s := &stubborn{entered: make(chan struct{}), leave: make(chan struct{})}
-		q := NewQueue(s, quick(queue.Options{}))
-		enqueue(t, q, "a")
-		<-s.entered
-		n, err := q.Close(done())
-		if n != 1 || err == nil || !strings.Contains(err.Error(), "does not stop") {
-			t.Errorf("%d, %v", n, err)
-		}
-		close(s.leave)
-		_, _ = q.Close(soon(t)) // it must not stumble over the emptied queue
-	})
 }
-
-// stubborn ignores its context.
-type stubborn struct{ entered, leave chan struct{} }
-
-func (s *stubborn) Export(context.Context, []*tracepb.ResourceSpans) error {
-	close(s.entered)
-	<-s.leave
-	return nil
-}
-
-func (s *stubborn) Shutdown(context.Context) error { return nil }
 
 // Many goroutines use a queue at once, through every door, while its exporter
 // fails now and then: nothing is lost uncounted.

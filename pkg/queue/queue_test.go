@@ -1,0 +1,347 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// sender is a function as a Sender.
+type sender func(ctx context.Context, items [][]byte) error
+
+func (f sender) Send(ctx context.Context, items [][]byte) error { return f(ctx, items) }
+
+func (sender) Shutdown(context.Context) error { return nil }
+
+// gate is a sender whose requests wait until they are let through.
+type gate struct {
+	arrived chan []string
+	answer  chan error
+	down    chan struct{}
+}
+
+func newGate() *gate {
+	return &gate{make(chan []string), make(chan error), make(chan struct{})}
+}
+
+func (g *gate) Send(ctx context.Context, items [][]byte) error {
+	var names []string
+	for _, item := range items {
+		names = append(names, string(item))
+	}
+	select {
+	case g.arrived <- names:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-g.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *gate) Shutdown(context.Context) error { close(g.down); return nil }
+
+// over is a context that is.
+func over() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// story runs with a clock of its own, and a queue that ends with it.
+func story(t *testing.T, s Sender, o Options, tell func(t *testing.T, q *Queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o.Name = "test"
+		q := New(s, o)
+		tell(t, q)
+		_, _ = q.Close(over())
+	})
+}
+
+func add(t *testing.T, q *Queue, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if !q.Add(Item{Data: []byte(name)}) {
+			t.Fatalf("%s was not taken: %+v", name, q.Stats())
+		}
+	}
+}
+
+// goesOn lets everything happen that needs no time to pass.
+func goesOn(q *Queue) Stats {
+	synctest.Wait()
+	return q.Stats()
+}
+
+func TestItIsBoundedInBytesAndItems(t *testing.T) {
+	story(t, newGate(), Options{Bytes: 10_000, Overhead: 1000, Items: 5}, func(t *testing.T, q *Queue) {
+		for range 7 {
+			q.Add(Item{})
+		}
+		if s := q.Stats(); s.Waiting != 5 || s.WaitingBytes != 5000 || s.Dropped[Full] != 2 {
+			t.Errorf("%+v", s)
+		}
+	})
+	story(t, newGate(), Options{Bytes: 10_000, Overhead: 1000}, func(t *testing.T, q *Queue) {
+		for range 7 {
+			q.Add(Item{Data: make([]byte, 1000)})
+		}
+		if s := q.Stats(); s.Waiting != 5 || s.WaitingBytes != 10_000 || s.Dropped[Full] != 2 {
+			t.Errorf("%+v", s)
+		}
+	})
+	story(t, newGate(), Options{Largest: 10}, func(t *testing.T, q *Queue) {
+		add(t, q, "0123456789")
+		if q.Add(Item{Data: []byte("0123456789x")}) || q.Stats().Dropped[TooLarge] != 1 {
+			t.Errorf("%+v", q.Stats())
+		}
+	})
+}
+
+func TestRequestsAreBounded(t *testing.T) {
+	big := strings.Repeat("x", MaxRequest/3)
+	for name, test := range map[string]struct {
+		batch int
+		want  []int
+	}{
+		"in bytes": {0, []int{3, 1, 1, 1}},
+		"in items": {1, []int{1, 1, 1, 1, 1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate()
+			story(t, g, Options{Batch: test.batch}, func(t *testing.T, q *Queue) {
+				add(t, q, "first")
+				<-g.arrived // while it is on its way, others gather
+				add(t, q, big, big, big, big, strings.Repeat("y", MaxRequest+1), "last")
+				g.answer <- nil
+				for i, want := range test.want {
+					if got := <-g.arrived; len(got) != want {
+						t.Errorf("request %d holds %d items, want %d", i, len(got), want)
+					}
+					g.answer <- nil
+				}
+				if s := goesOn(q); s.Sent != 7 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// One failure is said of no outage; how long one lasted is, and that it is over.
+func TestPausesGrowAndAnOutageIsSaidOnce(t *testing.T) {
+	var log strings.Builder
+	var tried []time.Duration
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		q := New(sender(func(context.Context, [][]byte) error {
+			tried = append(tried, time.Since(began))
+			if len(tried) < 20 {
+				return errors.New("nobody \x1b[31mthere")
+			}
+			return nil
+		}), Options{Name: "test", Items: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		add(t, q, "a")
+		goesOn(q)
+		if q.Add(Item{Data: []byte("too many")}) {
+			t.Error("taken")
+		}
+		time.Sleep(time.Second)
+		if s := goesOn(q); s.FailingSince != began || s.Retries < 1 || !strings.Contains(s.LastError, `nobody \x1b[31mthere`) {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(time.Hour)
+		if s := goesOn(q); s.Sent != 1 || !s.FailingSince.IsZero() || s.Retries != 19 {
+			t.Errorf("%+v", s)
+		}
+		_, _ = q.Close(t.Context())
+	})
+	if first, longest := tried[1], tried[19]-tried[18]; first < 250*time.Millisecond || first > 750*time.Millisecond || longest < 10*time.Second || longest > 30*time.Second {
+		t.Errorf("pauses from %s to %s", first, longest)
+	}
+	if text := log.String(); strings.Count(text, "\n") != 2 || strings.Count(text, "the export fails") != 1 || strings.Count(text, "works again") != 1 || !strings.Contains(text, "dropped=1") {
+		t.Errorf("the log:\n%s", text)
+	}
+}
+
+func TestADestinationSaysWhenToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, turn := time.Now(), 0
+		q := New(sender(func(context.Context, [][]byte) error {
+			if turn++; turn == 1 {
+				return &ThrottledError{errors.New("busy"), 7 * time.Second}
+			}
+			return nil
+		}), Options{})
+		add(t, q, "a")
+		time.Sleep(6 * time.Second)
+		if s := goesOn(q); s.Sent != 0 {
+			t.Errorf("after %s: %+v", time.Since(began), s)
+		}
+		time.Sleep(time.Second)
+		if s := goesOn(q); s.Sent != 1 {
+			t.Errorf("after %s: %+v", time.Since(began), s)
+		}
+		_, _ = q.Close(t.Context())
+	})
+}
+
+// A request that is refused is halved until the item that is at fault is alone.
+func TestOneBadItemTakesNoOtherWithIt(t *testing.T) {
+	for reason, fault := range map[Reason]func() error{
+		Rejected: func() error { return &RejectedError{errors.New("bad")} },
+		Panicked: func() error { panic("oops") },
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			var log strings.Builder
+			var got []string
+			s := sender(func(_ context.Context, items [][]byte) error {
+				if slices.ContainsFunc(items, func(item []byte) bool { return string(item) == "bad" }) {
+					return fault()
+				}
+				for _, item := range items {
+					got = append(got, string(item))
+				}
+				return nil
+			})
+			story(t, s, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, q *Queue) {
+				add(t, q, "a", "bad", "b", "c", "bad", "d")
+				if s := goesOn(q); s.Sent != 4 || s.Dropped[reason] != 2 || s.Retries != 0 || !s.FailingSince.IsZero() {
+					t.Errorf("%+v", s)
+				}
+			})
+			if !slices.Equal(got, []string{"a", "b", "c", "d"}) {
+				t.Errorf("%q", got)
+			}
+			if n := strings.Count(log.String(), "please report it"); reason == Panicked && n != 1 {
+				t.Errorf("said %d times:\n%s", n, log.String())
+			}
+		})
+	}
+}
+
+// broken cannot even end.
+type broken struct{ sender }
+
+func (broken) Shutdown(context.Context) error { panic("oops again") }
+
+func TestAPanicAtTheEndIsAnError(t *testing.T) {
+	story(t, broken{}, Options{}, func(t *testing.T, q *Queue) {
+		if n, err := q.Close(t.Context()); n != 0 || err == nil || !strings.Contains(err.Error(), "oops again") {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
+
+func TestWhatIsRefusedInPartIsCounted(t *testing.T) {
+	s := sender(func(context.Context, [][]byte) error { return &PartialError{Spans: 3, Message: "too old"} })
+	story(t, s, Options{}, func(t *testing.T, q *Queue) {
+		add(t, q, "a")
+		if s := goesOn(q); s.Sent != 1 || s.RefusedSpans != 3 || s.Retries != 0 || !strings.Contains(s.LastError, "too old") {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestTheSenderBeforeEndsAfterItsLastRequest(t *testing.T) {
+	story(t, nil, Options{}, func(t *testing.T, q *Queue) {
+		first, second := newGate(), newGate()
+		q.SetSender(first)
+		add(t, q, "a")
+		<-first.arrived
+		q.SetSender(second)
+		synctest.Wait()
+		select {
+		case <-first.down:
+			t.Error("shut down in the middle of a request")
+		default:
+		}
+		first.answer <- nil
+		<-first.down
+		add(t, q, "b")
+		if got := <-second.arrived; !slices.Equal(got, []string{"b"}) {
+			t.Errorf("%q", got)
+		}
+		second.answer <- nil
+	})
+}
+
+func TestWithoutASenderNothingIsKept(t *testing.T) {
+	story(t, nil, Options{}, func(t *testing.T, q *Queue) {
+		if q.Admits() || q.Add(Item{}) || q.Stats().Lost() != 0 || q.Stats().Unwanted != 2 {
+			t.Errorf("%+v", q.Stats())
+		}
+		g := newGate()
+		q.SetSender(g)
+		add(t, q, "b", "c")
+		<-g.arrived
+		q.SetSender(nil)
+		g.answer <- errors.New("not now")
+		<-g.down
+		if s := goesOn(q); s.Waiting != 0 || s.Dropped[SwitchedOff] == 0 || !s.FailingSince.IsZero() {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestClosing(t *testing.T) {
+	t.Run("does not wait for the next retry", func(t *testing.T) {
+		g := newGate()
+		story(t, g, Options{RetryFrom: time.Hour, RetryTo: 2 * time.Hour}, func(t *testing.T, q *Queue) {
+			add(t, q, "a")
+			<-g.arrived
+			g.answer <- errors.New("not now")
+			go func() {
+				<-g.arrived
+				g.answer <- nil
+			}()
+			began := time.Now()
+			if n, err := q.Close(t.Context()); n != 0 || err != nil || time.Since(began) != 0 {
+				t.Errorf("%d, %v, after %s", n, err, time.Since(began))
+			}
+			if q.Add(Item{}) || q.Stats().Dropped[Closed] != 1 {
+				t.Errorf("%+v", q.Stats())
+			}
+		})
+	})
+	t.Run("cuts off a request in progress", func(t *testing.T) {
+		g := newGate()
+		story(t, g, Options{}, func(t *testing.T, q *Queue) {
+			add(t, q, "a")
+			<-g.arrived
+			if n, err := q.Close(over()); n != 1 || err != nil || q.Stats().Dropped[Closed] != 1 {
+				t.Errorf("%d, %v, %+v", n, err, q.Stats())
+			}
+			<-g.down
+		})
+	})
+	t.Run("leaves a sender that does not stop", func(t *testing.T) {
+		entered, leave := make(chan struct{}), make(chan struct{})
+		stubborn := sender(func(context.Context, [][]byte) error {
+			close(entered)
+			<-leave
+			return nil
+		})
+		synctest.Test(t, func(t *testing.T) {
+			entered, leave = make(chan struct{}), make(chan struct{})
+			q := New(stubborn, Options{})
+			add(t, q, "a")
+			<-entered
+			began := time.Now()
+			if n, err := q.Close(over()); n != 1 || err == nil || !strings.Contains(err.Error(), "does not stop") || time.Since(began) != grace {
+				t.Errorf("%d, %v, after %s", n, err, time.Since(began))
+			}
+			close(leave)
+			synctest.Wait() // it must not stumble over the emptied queue
+		})
+	})
+}
