@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // hostile are ways to hold a connection for nothing.
@@ -236,9 +238,7 @@ func TestWhileOthersWaitEachHasOneAnswer(t *testing.T) {
 	for range placesMax - 1 {
 		dial()
 	}
-	for p := s.listener.(*places); !p.full(); {
-		time.Sleep(time.Millisecond)
-	}
+	harness.Until(t, "no place is left", s.listener.(*places).full)
 	if !ends() {
 		t.Error("it does not end")
 	}
