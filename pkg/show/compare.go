@@ -8,10 +8,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Word says what became of something.
+// Word is the outcome for one row.
 type Word string
 
-// Words, in the order in which a person wants to know.
+// The outcomes, the most interesting first.
 const (
 	Slower   Word = "slower"
 	Faster   Word = "faster"
@@ -19,38 +19,38 @@ const (
 	Fewer    Word = "less often"
 	Appeared Word = "appeared"
 	Vanished Word = "vanished"
-	// Unclear: it looks different, but there are too few calls to tell.
+	// Unclear: the samples differ, but have too few calls for that to be significant.
 	Unclear Word = "too few to tell"
 	Same    Word = "no difference"
 )
 
-// Below these nobody speaks of a difference: 5 % of itself, and 1 % of the call.
+// A difference counts from 5 % of the row's own time and 1 % of the call's (both chosen).
 const (
 	leastRatio = 0.05
 	leastShare = 0.01
 )
 
-// Comparison says what differs between two samples, A before and B after. All times are
+// Comparison is what differs between sample A (before) and sample B (after). Times are in
 // milliseconds.
 type Comparison struct {
 	Kinds []KindCompared `json:"kinds"`
 }
 
-// KindCompared is the calls of one kind in both.
+// KindCompared compares the calls of one kind.
 type KindCompared struct {
-	// Change is of the calls as a whole: By is "call", Name e.g. "CNI ADD eth0".
+	// Change compares the calls as a whole: By is "call", Name for example "CNI ADD eth0".
 	Change
-	// Rows are what is in the calls, by Word and by how much time it is about; none if there
-	// are no such calls in A or in B.
+	// Rows compare what is in the calls, sorted by Word, then by the time that it cost or
+	// saved; empty if A or B has no such calls.
 	Rows []Change `json:"rows"`
 }
 
-// Change is one row in both.
+// Change compares one row.
 type Change struct {
 	Row
 	Word Word `json:"word"`
-	// Ratio of the median times in a call that has it, B to A, and of how often there is one
-	// per call; 0 if either is not known.
+	// Ratio is B's median time in a call that has the row, divided by A's; CountRatio the same
+	// of the number per call. 0 if either is unknown.
 	Ratio      float64 `json:"ratio,omitempty"`
 	CountRatio float64 `json:"count_ratio,omitempty"`
 	A          Side    `json:"a"`
@@ -61,21 +61,20 @@ type Change struct {
 
 // Side is one row in one of the samples.
 type Side struct {
-	// Calls is how many calls have it, of all that might.
+	// Calls is how many calls have the row, Of how many might.
 	Calls int `json:"calls"`
 	Of    int `json:"of"`
-	// PerCall is how many there are in a call, on average.
+	// PerCall is the mean number in a call.
 	PerCall float64 `json:"per_call"`
-	// Time is the median of how long there was at least one, in a call that has it; PlusMinus
-	// half its confidence interval in percent, 0 if that cannot be told. Each is the median of
-	// one.
+	// Time is the median, over the calls that have the row, of the time in which there was at
+	// least one; PlusMinus is half its confidence interval in percent, 0 if unknown. Each is the
+	// median duration of a single one.
 	Time      float64 `json:"time_ms"`
 	PlusMinus float64 `json:"plus_minus_percent,omitempty"`
 	Each      float64 `json:"each_ms"`
 }
 
-// Compare says what became slower or faster, what there is more or less often, what appeared
-// and what vanished.
+// Compare returns what became slower, faster, more or less frequent, appeared or vanished.
 func Compare(a, b *Sample) Comparison {
 	c := Comparison{Kinds: []KindCompared{}}
 	var tests []*test
@@ -114,7 +113,7 @@ func Compare(a, b *Sample) Comparison {
 	return c
 }
 
-// joined is which kinds of calls there are in either, and which rows.
+// joined returns the kinds of calls, and their rows, that any of the samples has.
 func joined(samples ...*Sample) map[string]*population {
 	all := map[string]*population{}
 	for _, s := range samples {
@@ -156,12 +155,12 @@ func change(row Row, a, b *population) Change {
 	return c
 }
 
-// constant tells whether all values are the same: there is nothing to ask.
+// constant reports whether all values of both are equal, so that no test makes sense.
 func constant(a, b []float64) bool {
 	return slices.Min(a) == slices.Max(b) && slices.Max(a) == slices.Min(b)
 }
 
-// find returns a row, and in how many calls it might be. p may be nil.
+// find returns a row, and the number of calls that might have it. p may be nil.
 func (p *population) find(row Row) (s *series, of int) {
 	if p == nil {
 		return &series{}, 0
@@ -186,7 +185,7 @@ func side(s *series, of int) Side {
 	return side
 }
 
-// word decides. call is how long the whole call takes.
+// word returns the outcome. call is the duration of the whole call in milliseconds.
 func (c *Change) word(call float64) Word {
 	costs := math.Abs(c.moved()) >= leastShare*call
 	if c.A.Calls == 0 || c.B.Calls == 0 {
@@ -209,8 +208,8 @@ func (c *Change) word(call float64) Word {
 	return Same
 }
 
-// presence decides on what is on one side only. What is in a call now and then, a wait or a
-// request that took long enough to be seen, is missing on the other side by chance.
+// presence returns the outcome for a row that only one side has. A wait or a request is in a
+// call only if it took long enough to be observed, so it may be missing by chance.
 func (c *Change) presence(costs bool) Word {
 	word, has := Appeared, c.B
 	if c.B.Calls == 0 {
@@ -229,13 +228,13 @@ func (c *Change) presence(costs bool) Word {
 	return Same
 }
 
-// runs tells whether it is something that was run: how often is told by a program, not by
-// chance, and worth knowing however short it is.
+// runs reports whether the row is of programs. How often one runs is no matter of chance, and
+// worth knowing however short it is.
 func (c *Change) runs() bool {
 	return c.By == attr.KindRun || c.By == attr.KindDelegate || c.By == attr.KindCommand
 }
 
-// moved is how much more of a call it takes, on average.
+// moved is how many milliseconds more of a call it takes, on average.
 func (c Change) moved() float64 { return c.B.whole() - c.A.whole() }
 
 func (s Side) whole() float64 { return s.Time * float64(s.Calls) / max(1, float64(s.Of)) }

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Differences writes a comparison for a person: first what it comes to.
+// Differences writes a comparison as a table, after a line for each kind of calls.
 func Differences(w io.Writer, c Comparison, o Options) error {
 	p := &painter{Options: o}
 	for _, kind := range c.Kinds {
@@ -25,7 +25,7 @@ func Differences(w io.Writer, c Comparison, o Options) error {
 	return err
 }
 
-// sentence is what became of the calls as a whole.
+// sentence is the outcome for the calls as a whole.
 func (k KindCompared) sentence() string {
 	switch k.Word {
 	case Appeared:
@@ -94,7 +94,7 @@ func times(r float64) string {
 	return "×" + ratio(r)
 }
 
-// ratio has two digits that count: 0.052, 1.6, 22.
+// ratio formats r with two significant digits: 0.052, 1.6, 22.
 func ratio(r float64) string {
 	if r >= 10 {
 		return strconv.FormatFloat(r, 'f', 0, 64)
@@ -102,7 +102,7 @@ func ratio(r float64) string {
 	return strconv.FormatFloat(r, 'g', 2, 64)
 }
 
-// digits writes a count: 40, 0.1.
+// digits formats a count: 40, 0.1.
 func digits(n float64) string { return strconv.FormatFloat(n, 'g', 3, 64) }
 
 func (w Word) color() string {

@@ -13,16 +13,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Limits are what calls may take at most, for whoever gates a change on them.
+// Limits are what calls may take at most, for CI that gates a change on them.
 type Limits struct {
-	// Call and Command are how long a call and one command may take; 0 is no limit.
+	// Call and Command bound the duration of a call and of one command; 0 is no limit.
 	Call, Command time.Duration
-	// Commands is how many commands a call may run, and Failed how many calls may fail; nil
-	// is no limit.
+	// Commands bounds the commands of a call, Failed the calls that fail; nil is no limit.
 	Commands, Failed *int
 }
 
-// Set tells whether there is any limit.
+// Set reports whether there is any limit.
 func (l Limits) Set() bool {
 	return l.Call > 0 || l.Command > 0 || l.Commands != nil || l.Failed != nil
 }
@@ -33,27 +32,27 @@ type Crossing struct {
 	// Call is its name and interface, "CNI ADD eth0"; Trace its trace id.
 	Call  string
 	Trace string
-	// Limit is the name of the option; By says what crossed it, in words.
+	// Limit is the name of the option; By describes what crossed it.
 	Limit string
 	By    string
 }
 
-// String says which call, by what.
+// String returns a line for the log.
 func (c Crossing) String() string {
 	return fmt.Sprintf("%s  %s %s (--%s)", c.Pod, c.Call, c.By, c.Limit)
 }
 
-// Check is what came of comparing calls with limits.
+// Check is the result of checking calls against limits.
 type Check struct {
 	Calls int
-	// Partial counts calls of which not everything was seen: they may cross a limit unseen.
+	// Partial counts calls of which not everything was observed, so a limit may be crossed unseen.
 	Partial int
-	// Crossed are the first CrossedMost that were found, Crossings is how many there are.
+	// Crossed are the first CrossedMost crossings, Crossings is the number of all.
 	Crossed   []Crossing
 	Crossings int
 }
 
-// CrossedMost is how many crossed limits are said: a log is read by a person.
+// CrossedMost is how many crossings are listed: a log is read by a person.
 const CrossedMost = 100
 
 func (c *Check) cross(all []Crossing) {
@@ -61,7 +60,7 @@ func (c *Check) cross(all []Crossing) {
 	c.Crossed = append(c.Crossed, all[:min(len(all), CrossedMost-len(c.Crossed))]...)
 }
 
-// Check compares every call. Teardown counts as setup does.
+// Check checks every call, of setups and teardowns.
 func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	checked := Check{Crossed: []Crossing{}}
 	var failed []Crossing
@@ -86,7 +85,7 @@ func (l Limits) Check(operations iter.Seq[*tracepb.ResourceSpans]) Check {
 	return checked
 }
 
-// crossed is what one call crosses by itself.
+// crossed returns the limits that one call crosses by itself.
 func (l Limits) crossed(call *node) (all []Crossing) {
 	if l.Call > 0 && call.took() > l.Call {
 		by := fmt.Sprintf("took %s, more than %s", text.Round(call.took()), l.Call)
@@ -112,15 +111,15 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 	return all
 }
 
-// wants tells whether a call crosses a limit that is not about all of them.
+// wants reports whether a call crosses a limit by itself.
 func (l Limits) wants(call *node) bool { return l.Set() && len(l.crossed(call)) > 0 }
 
 func crossing(call *node, limit, by string) Crossing {
 	return Crossing{Pod: pod(call), Call: what(call), Trace: hex.EncodeToString(call.TraceId), Limit: limit, By: by}
 }
 
-// commands counts what a call ran, and says what it ran most: "iptables 40 times". Where
-// spans are missing, the call itself says how many there were.
+// commands returns how many commands a call ran, and which one most: "iptables 40 times". Where
+// spans are missing, the number is the one on the call's own.
 func commands(call *node) (ran int, most string) {
 	counts := map[string]int{}
 	call.walk(func(n *node) {
@@ -138,16 +137,16 @@ func commands(call *node) (ran int, most string) {
 	return max(ran, int(call.number(attr.CommandsKey))), most
 }
 
-// Filter says which operations somebody wants to see. The zero value is all of them.
+// Filter selects operations. The zero value selects all.
 type Filter struct {
 	// Pod is NAMESPACE/NAME, or NAME; empty for every pod.
 	Pod string
-	// Problems leaves only what was slow, failed, partly unseen, or beyond Limits.
+	// Problems selects calls that were slow, failed, only partly observed, or beyond Limits.
 	Problems bool
 	Limits   *Limits
 }
 
-// Wants tells whether an operation, with its calls, is one of them.
+// Wants reports whether any call of an operation is selected.
 func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 	for _, call := range calls(rs) {
 		if f.Pod != "" && f.Pod != call.text(semconv.K8SPodNameKey) && f.Pod != pod(call) {

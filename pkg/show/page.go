@@ -29,11 +29,11 @@ const (
 	originsMax = 100
 )
 
-// page is what the template writes.
+// page is the data of the template.
 type page struct {
 	operations iter.Seq[*tracepb.ResourceSpans]
-	// Problems are the worst of the calls that need looking at, the worst first; problems is
-	// how many there are.
+	// Problems are the calls that need attention, at most problemsMax, the worst first; problems
+	// is the number of all.
 	Problems                  []head
 	problems                  int
 	slowest                   head
@@ -43,14 +43,14 @@ type page struct {
 	origin                    map[string]bool
 	rows                      int
 	written                   *int64 // bytes
-	// LeftOut is how many calls had no room, as far as the page is written.
+	// LeftOut is how many calls were left out for want of room so far.
 	LeftOut int
 }
 
-// head is a call in few words.
+// head is a call's headline.
 type head struct {
 	ID, Pod, What, Took, Verdict, Cause string
-	// State is failed, slow, partial, or empty: nothing is the matter.
+	// State is failed, slow, partial, or empty.
 	State string
 	took  time.Duration
 }
@@ -69,7 +69,7 @@ func newPage(operations iter.Seq[*tracepb.ResourceSpans]) *page {
 	return p
 }
 
-// worst leaves the worst problems, in order.
+// worst sorts the problems and drops all but the worst problemsMax.
 func (p *page) worst() {
 	rank := func(h head) int { return slices.Index([]string{"failed", "slow", "partial"}, h.State) }
 	slices.SortStableFunc(p.Problems, func(a, b head) int {
@@ -104,7 +104,7 @@ func (p *page) count(call *node) {
 	}
 }
 
-// origin says where operations are from: node and runtime.
+// origin names the node and the runtime that operations are from.
 func origin(rs *tracepb.ResourceSpans) string {
 	resource := attributes(rs.GetResource().GetAttributes())
 	said := resource.words(semconv.ContainerRuntimeNameKey, semconv.ContainerRuntimeVersionKey)
@@ -143,7 +143,7 @@ func mark(state string) string {
 	return ""
 }
 
-// Worst is the call that the page is about.
+// Worst is the call in the page's headline.
 func (p *page) Worst() head {
 	if len(p.Problems) > 0 {
 		return p.Problems[0]
@@ -151,21 +151,21 @@ func (p *page) Worst() head {
 	return p.slowest
 }
 
-// Listed are the problems at the top, More how many are not among them.
+// Listed are the problems at the top.
 func (p *page) Listed() []head { return p.Problems }
 
-// More is how many problems the list does not name.
+// More is the number of problems that are not listed.
 func (p *page) More() int { return max(0, p.problems-problemsMax) }
 
-// Others is how many calls have nothing the matter.
+// Others is the number of calls without a problem.
 func (p *page) Others() int { return p.others }
 
-// Counts says how many of what.
+// Counts sums up the calls in a line.
 func (p *page) Counts() string {
 	return fmt.Sprintf("%s of %s: %d failed, %d slow", plural(p.all, "call"), plural(p.pods.count(), "pod"), p.failed, p.slow)
 }
 
-// Origin says when and where it was.
+// Origin says when and where the calls were.
 func (p *page) Origin() []string {
 	if p.all == 0 {
 		return nil

@@ -38,7 +38,7 @@ func (p *painter) paint(color, s string) string {
 	return color + s + "\x1b[0m"
 }
 
-// title is what a person calls the things of one kind.
+// title is the heading of the rows of one kind.
 func title(by string) string {
 	switch by {
 	case "part":
@@ -49,7 +49,7 @@ func title(by string) string {
 	return by
 }
 
-// padded cuts or fills s to a number of columns.
+// padded cuts or pads s to a number of columns.
 func padded(s string, columns int) string {
 	if n := utf8.RuneCountInString(s); n <= columns {
 		return s + strings.Repeat(" ", columns-n)

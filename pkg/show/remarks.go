@@ -30,8 +30,8 @@ func (n *node) remarks() (all []string) {
 	return all
 }
 
-// about is what a span of the inside of a plugin is about, in a few words: which interface,
-// which lock and who has it, who was called. Empty for plugins and commands.
+// about describes a fact's span in a few words: which interface, which lock and who holds it,
+// which agent. Empty for runs and commands.
 func (n *node) about() string {
 	switch n.kind() {
 	case attr.KindInterface:

@@ -28,10 +28,10 @@ type pageCall struct {
 	page                        *page
 }
 
-// Fact is a name and what it is.
+// Fact is a name with its value.
 type Fact struct{ Name, Value string }
 
-// pageRow is a span, or several alike.
+// pageRow is a span, or several that were folded.
 type pageRow struct {
 	Name, Kind, Took, Start string
 	// State is failed, slow, or empty.
@@ -43,11 +43,11 @@ type pageRow struct {
 	Args    string
 	About   []Fact
 	Events  []Fact
-	// Same are the rows that this one stands for, Below those inside of it.
+	// Same are the rows folded into this one, Below those of the spans below it.
 	Same, Below []*pageRow
 }
 
-// bar is an extent, in percent of its call.
+// bar is an extent in percent of the call's.
 type bar struct{ X, Width string }
 
 // Mark is the row's sign: colour alone is none.
@@ -56,7 +56,7 @@ func (r *pageRow) Mark() string { return mark(r.State) }
 // Rows of the call.
 func (c *pageCall) Rows() []*pageRow { return c.rows(c.call.children, 0) }
 
-// More is all that is known of the call.
+// More are all attributes of the call.
 func (c *pageCall) More() []Fact {
 	return facts(c.call.attrs, func(key attribute.Key) bool { return key != attr.KindKey })
 }
@@ -160,7 +160,7 @@ func printed(v *commonpb.AnyValue) string {
 	return ""
 }
 
-// Calls yields those that need looking at, or the others, in the order of the operations.
+// Calls yields the calls with problems, or those without, in the order of the operations.
 func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
 	return func(yield func(*pageCall) bool) {
 		for rs := range p.operations {

@@ -13,43 +13,43 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Sample is what many calls took, and what in them: three numbers for each span, as long as
-// these are not too many.
+// Sample holds the durations of many calls and of what is in them: three numbers a span, of a
+// random sample of spans where there are too many (see values).
 type Sample struct {
 	pods        *distinct
 	populations map[string]*population // by kind of call: "CNI ADD eth0"
 	room        room
 }
 
-// population is all calls of one kind.
+// population is the calls of one kind.
 type population struct {
 	name                  string
 	pods                  *distinct
 	took                  values // of each call, in ms
 	failed, slow, partial int
-	// whole counts those whose spans are all there: in a storm only the call itself is kept.
+	// whole counts the calls that have all their spans: in a storm only the call's own is kept.
 	whole     int
 	wholeTook float64
 	series    map[Row]*series
 	room      *room
 }
 
-// Row is what is counted: By says what kind of thing, Name which.
+// Row names what is counted.
 type Row struct {
-	// By is the kind of span (plugin, command, lock, agent …); or "part", where all of the
-	// time went, each instant counted once; or "cause", of whole calls.
+	// By is the kind of span (run, command, lock, agent …); or "part", a part of the call's time,
+	// of which each instant is in one part; or "cause", of whole calls.
 	By   string `json:"by"`
 	Name string `json:"name"`
 }
 
-// series is all there is of one row, in ms.
+// series are the durations of one row in milliseconds.
 type series struct {
 	each values
-	// Of each call that has it: how many, and for how long there was at least one.
+	// For each call that has the row: how many, and the time in which there was at least one.
 	counts, times values
 }
 
-// Collect takes what is to be known of operations.
+// Collect returns a sample of operations.
 func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
 	s := &Sample{pods: newDistinct(), populations: map[string]*population{}, room: room{valuesMax, rowsMost}}
 	for rs := range operations {
@@ -60,7 +60,7 @@ func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
 	return s
 }
 
-// Empty tells whether there was no call.
+// Empty reports whether there was no call.
 func (s *Sample) Empty() bool { return len(s.populations) == 0 }
 
 func (s *Sample) add(call *node) {
@@ -78,7 +78,7 @@ func (s *Sample) add(call *node) {
 	p.add(call)
 }
 
-// sorted returns the populations, those that took longest first.
+// sorted returns the populations by their total time, the largest first.
 func (s *Sample) sorted() []*population {
 	all := make([]*population, 0, len(s.populations))
 	for _, p := range s.populations {
@@ -124,8 +124,8 @@ func (p *population) add(call *node) {
 	}
 }
 
-// label names what a span is one of: a plugin without its command, a command, the lock or
-// the peer that was waited for.
+// label is the name of a span's row: a plugin without CNI_COMMAND, a command, the lock or the
+// agent that was waited for.
 func (n *node) label() string {
 	switch n.kind() {
 	case attr.KindRun, attr.KindDelegate:
@@ -153,7 +153,7 @@ func (p *population) row(by, name string) *series {
 	return p.series[row]
 }
 
-// of is the calls that a row may be in: how many, and how long they took.
+// of returns the number of calls that may have a row, and their total time.
 func (p *population) of(row Row) (calls int, took float64) {
 	if row.By == "part" || row.By == "cause" {
 		return p.took.n, p.took.total()
@@ -169,14 +169,14 @@ func (s *series) add(each []float64, time float64, room *room) {
 	s.times.add(time, room)
 }
 
-// extent is from when to when, in nanoseconds.
+// extent is an interval in nanoseconds since the epoch.
 type extent struct{ start, end uint64 }
 
 func (n *node) extent() extent {
 	return extent{n.StartTimeUnixNano, max(n.StartTimeUnixNano, n.EndTimeUnixNano)}
 }
 
-// union joins what overlaps, and cuts off what is outside.
+// union joins extents that overlap, and clips them to outside.
 func union(extents []extent, outside extent) (joined []extent) {
 	slices.SortFunc(extents, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
 	for _, e := range extents {

@@ -10,18 +10,18 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Statistics says of many calls what they took and what the time went into. All times are
+// Statistics sums up many calls: how long they took, and what the time went into. Times are in
 // milliseconds.
 type Statistics struct {
 	Calls  int `json:"calls"`
 	Pods   int `json:"pods"`
 	Failed int `json:"failed"`
-	// Slow counts calls that took longer than their threshold, or a command of theirs did.
+	// Slow counts calls that, or a part of which, took longer than their threshold.
 	Slow int `json:"slow"`
-	// Partial counts calls of which not everything was seen.
+	// Partial counts calls of which not everything was observed.
 	Partial int     `json:"partial"`
 	Sum     float64 `json:"sum_ms"`
-	// Kinds of calls, those that took longest in all first.
+	// Kinds are sorted by their total time, the largest first.
 	Kinds []KindOfCall `json:"kinds"`
 }
 
@@ -43,24 +43,22 @@ type Statistic struct {
 	// Calls is how many calls have it.
 	Calls int `json:"calls"`
 	Distribution
-	// Share of the wall time of all calls of this kind in which there was at least one; of a
-	// cause, the share of calls by their time. What runs inside another counts for both; only
-	// parts sum to 1.
+	// Share is the part of the calls' wall time in which there was at least one; of a cause, that
+	// of the calls that have it. What runs within another counts for both; only parts sum to 1.
 	Share float64 `json:"share"`
 }
 
-// Distribution is of durations, in milliseconds. Between two measured ones a quantile is
-// interpolated.
+// Distribution is that of durations in milliseconds. Quantiles are interpolated.
 type Distribution struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50_ms"`
 	P99   float64 `json:"p99_ms"`
 	Sum   float64 `json:"sum_ms"`
-	// Sampled: there are so many that the quantiles are those of a random sample.
+	// Sampled: the quantiles are those of a random sample.
 	Sampled bool `json:"sampled,omitempty"`
 }
 
-// Statistics computes what is known.
+// Statistics sums up the sample.
 func (s *Sample) Statistics() Statistics {
 	all := Statistics{Pods: s.pods.count(), Kinds: []KindOfCall{}}
 	for _, p := range s.sorted() {
@@ -88,8 +86,8 @@ func (s *Sample) Statistics() Statistics {
 	return all
 }
 
-// compareBy orders what is counted: plugins and commands, the inside of plugins, and what
-// sums it all up.
+// compareBy orders kinds of rows: runs, delegates, commands, all other spans by name, and then
+// parts and causes.
 func compareBy(a, b string) int {
 	place := func(by string) int {
 		if i := slices.Index([]string{attr.KindRun, attr.KindDelegate, attr.KindCommand, "", "part", "cause"}, by); i >= 0 {
@@ -110,5 +108,5 @@ func distribution(ms values) Distribution {
 	return d
 }
 
-// toNS rounds milliseconds to the clock's nanosecond: what is below differs by processor.
+// toNS rounds milliseconds to nanoseconds; what is below differs between processors.
 func toNS(ms float64) float64 { return math.Round(ms*1e6) / 1e6 }

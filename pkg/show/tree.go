@@ -17,13 +17,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// node is a span and what is below it.
+// node is a span with its children.
 type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// count is how many spans this one stands for: neighbours with nothing to say, which are
-	// in same.
+	// count is the number of spans folded into this one (same), or 1; total their durations.
 	count int
 	same  []*node
 	total time.Duration
@@ -36,10 +35,10 @@ func (a attrs) text(key attribute.Key) string  { return a[key].GetStringValue() 
 func (a attrs) is(key attribute.Key) bool      { return a[key].GetBoolValue() }
 func (a attrs) number(key attribute.Key) int64 { return a[key].GetIntValue() }
 
-// kind is what kind of thing a span is for, e.g. "command".
+// kind is the span's kind, one of attr's.
 func (n *node) kind() string { return n.text(attr.KindKey) }
 
-// walk visits everything below n, each before what is below it.
+// walk visits everything below n, parents first.
 func (n *node) walk(visit func(*node)) {
 	for _, child := range n.children {
 		visit(child)
@@ -55,14 +54,13 @@ func (n *node) failed() bool {
 	return n.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR
 }
 
-// notable is false for a command that is like any other.
+// notable reports whether a span must have a line of its own.
 func (n *node) notable() bool {
 	return n.failed() || n.is(attr.SlowKey) || n.is(attr.UnfinishedKey) ||
 		n.is(attr.EndUnseenKey) || n.is(attr.OutlivedKey)
 }
 
-// calls returns the call spans of an operation, each with its tree, in order of their
-// start.
+// calls returns the calls of an operation as trees, in the order in which they began.
 func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	byID := map[string]*node{}
 	var all []*node
@@ -90,7 +88,7 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 
 func byStart(a, b *node) int { return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano) }
 
-// attrs are what a span, an event or a resource carries.
+// attrs are the attributes of a span, an event or a resource.
 type attrs map[attribute.Key]*commonpb.AnyValue
 
 func attributes(kvs []*commonpb.KeyValue) attrs {
@@ -101,8 +99,8 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 	return m
 }
 
-// alike tells whether two neighbours may share a line: nobody asks which of thirty runs of
-// iptables it was, or of thirty waits for one lock.
+// alike reports whether two neighbours may share a line, as thirty runs of iptables or thirty
+// waits for one lock do.
 func alike(a, b *node) bool {
 	if a.Name != b.Name || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
 		return false
@@ -118,7 +116,7 @@ func alike(a, b *node) bool {
 
 func (n *node) lock() string { return n.words(attr.LockPathKey, attr.LockNameKey) }
 
-// sum is how long all took that n stands for.
+// sum is the total duration of the spans folded into n.
 func (n *node) sum() string {
 	if n.kind() == attr.KindCommand {
 		return fmt.Sprintf("%s in %d runs", text.Round(n.total), n.count)
@@ -126,8 +124,7 @@ func (n *node) sum() string {
 	return text.Round(n.total).String() + " in all"
 }
 
-// fold joins neighbours of the same name that have nothing to say and nothing below
-// them, from the third on.
+// fold joins three or more neighbours that are alike.
 func fold(children []*node) (folded []*node) {
 	for i := 0; i < len(children); {
 		j := i + 1
@@ -160,7 +157,7 @@ func fold(children []*node) (folded []*node) {
 	return folded
 }
 
-// words are the values of attributes, as far as they are there.
+// words joins the values of attributes that are present.
 func (a attrs) words(keys ...attribute.Key) string {
 	var all []string
 	for _, key := range keys {

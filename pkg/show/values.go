@@ -20,10 +20,10 @@ const (
 	other           = "other"
 )
 
-// room is what all values of a sample share.
+// room is how much the values of a sample may still take.
 type room struct{ values, rows int }
 
-// values are numbers, however many. How many they are and their sum are exact.
+// values are durations. Their number and sum are exact; of many only a random sample is kept.
 type values struct {
 	n    int
 	sum  float64
@@ -45,7 +45,7 @@ func (v *values) add(x float64, room *room) {
 	}
 }
 
-// drawn is a number below n that looks random, and is the same each time (splitmix64).
+// drawn returns a pseudo-random number below n, the same for each n (splitmix64).
 func drawn(n int) int {
 	z := uint64(n) * 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -54,7 +54,7 @@ func drawn(n int) int {
 	return int(high)
 }
 
-// sampled tells whether not all values are there.
+// sampled reports whether values were dropped.
 func (v *values) sampled() bool { return v.n > len(v.kept) }
 
 // total is their sum.
@@ -65,7 +65,7 @@ func (v *values) total() float64 {
 	return sum(v.kept)
 }
 
-// thinned are n of the values, evenly; all if there are no more.
+// thinned returns n of the values, evenly spaced; all if there are no more.
 func thinned(values []float64, n int) []float64 {
 	if len(values) <= n {
 		return values
@@ -77,7 +77,7 @@ func thinned(values []float64, n int) []float64 {
 	return few
 }
 
-// distinct counts names that differ. It keeps 8 bytes of each.
+// distinct counts distinct names. It keeps 8 bytes of each.
 type distinct struct {
 	seed maphash.Seed
 	seen map[uint64]struct{}

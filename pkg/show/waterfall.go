@@ -16,9 +16,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Waterfall draws an operation: for each call a headline, what the time was lost to,
-// and a bar for each plugin and command. What was slow or failed stands out by a mark
-// at the left, and by colour.
+// Waterfall draws an operation: for each call a headline, its verdict, and a bar for each span.
+// What was slow or failed has a mark at the left, and a colour.
 func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
 	p := &painter{Options: o}
 	p.Width = max(p.Width, 60)
@@ -42,7 +41,7 @@ func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
 	return err
 }
 
-// plain is a call of a single plugin that had nothing to say: lo, in every pod.
+// plain reports whether a call is an ordinary one of the loopback plugin, as in every pod.
 func plain(call *node) bool {
 	return len(call.children) == 1 && len(call.children[0].children) == 0 &&
 		!call.notable() && !call.children[0].notable() && !call.is(attr.PartialKey) && call.text(attr.CNIIfNameKey) == "lo"
@@ -52,7 +51,7 @@ func (p *painter) brief(call *node) {
 	fmt.Fprintf(&p.b, "%s  %s  %s\n\n", p.paint(bold, pod(call)), what(call), p.paint(dim, text.Round(call.took()).String()))
 }
 
-// headline: who, what, how long, and what is the matter.
+// headline writes whose call it is, how long it took, its verdict, and details.
 func (p *painter) headline(call *node, resource attrs) {
 	fmt.Fprintf(&p.b, "%s  %s  %s", p.paint(bold, pod(call)), what(call), p.paint(bold, text.Round(call.took()).String()))
 	if call.failed() {
@@ -126,7 +125,7 @@ func (p *painter) row(call, n *node, depth int) {
 	}
 }
 
-// line is one row: mark, name, bar, text, each in its column.
+// line writes one row: mark, name, bar and text, each in its column.
 func (p *painter) line(mark, color, name, bar, text string) {
 	column := p.nameColumn()
 	if utf8.RuneCountInString(name) > column {
@@ -172,11 +171,10 @@ func short(id string) string {
 	return id
 }
 
-// summaryMost is how many calls are named before anything is drawn: a person reads no more.
+// summaryMost is how many calls a summary lists: a person reads no more.
 const summaryMost = 200
 
-// Summary says in a line each which calls failed and which were slow, before anything
-// is drawn.
+// Summary writes a line for each call that failed or was slow.
 func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
 	p := &painter{Options: o}
 	pods := newDistinct()

@@ -28,7 +28,8 @@ func identity(op *timeline.Operation) (kvs []attribute.KeyValue) {
 // ownLabels is what containerd's own labels begin with, which it hands to NRI among the pod's.
 const ownLabels = "io.cri-containerd."
 
-// aboutSandbox is what NRI said: on the operation, or where there is none on its calls.
+// aboutSandbox is what NRI reported. It is on the operation, or where that has no span, on its
+// calls.
 func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
 	if op.Attempt > 1 {
@@ -66,7 +67,7 @@ func aboutCall(call *timeline.Call) []attribute.KeyValue {
 	)
 }
 
-// timed is what the parts of a call's wall time are called: a partition of it. What is
+// timed are the attributes for the parts of a call's wall time, which partition it. One that is
 // absent took no time; the first four are always there.
 func timed() []timedPart {
 	return []timedPart{
@@ -125,7 +126,7 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 	return append(kvs, nonZero(attr.SlowCommands(c.SlowCommands), attr.SlowAgents(c.SlowAgents), attr.SlowLocks(c.SlowLocks))...)
 }
 
-// aboutLoss says that the call may have held more than is shown.
+// aboutLoss is on a call of which not everything was observed.
 func aboutLoss(op *timeline.Operation) []attribute.KeyValue {
 	if len(op.Partial) == 0 {
 		return nil
@@ -138,7 +139,7 @@ func aboutLoss(op *timeline.Operation) []attribute.KeyValue {
 	)
 }
 
-// aboutProcess is on plugins and commands: what ran, and how it ended.
+// aboutProcess is on runs and commands: what was executed, and how it ended.
 func aboutProcess(im *timeline.Image) []attribute.KeyValue {
 	kvs := []attribute.KeyValue{
 		semconv.ProcessCommand(im.Name),
@@ -226,7 +227,7 @@ func aboutActivity(im *timeline.Image) (kvs []attribute.KeyValue) {
 	return slices.Concat(kvs, aboutConfiguration(im.Run), aboutResult(im.Run), aboutError(im.Run))
 }
 
-// together is how long at least one thread did it.
+// together is the total of disjoint intervals.
 func together(all []timeline.Interval) (sum time.Duration) {
 	for _, i := range all {
 		sum += time.Duration(i.End - i.Start)

@@ -111,8 +111,8 @@ func (w *writer) hungLink(call *timeline.Call, where at) *tracepb.Span_Link {
 	return link(spanContext(trace, w.ids.hung(trace, call.Runs[0].Process, call.Start)), "it hung")
 }
 
-// before links to what the operation follows on: the setup of a sandbox that is torn down,
-// the attempt before this one.
+// before links to the operations that this one follows: the setup of a sandbox that is torn
+// down, the previous attempt.
 func (w *writer) before() (links []*tracepb.Span_Link) {
 	for _, b := range w.op.Before {
 		links = append(links, link(w.ids.of(b.Key), b.Why))

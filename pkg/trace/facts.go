@@ -13,7 +13,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// aboutAttribution says why something that an agent did is drawn here.
+// aboutAttribution is the evidence that an agent did something for this call; none if the
+// plugin itself did it.
 func aboutAttribution(a *timeline.Attribution) []attribute.KeyValue {
 	if a == nil {
 		return nil
@@ -65,13 +66,13 @@ func aboutDetection(d *timeline.Detection) []attribute.KeyValue {
 	)
 }
 
-// aboutWork is how an agent did while it was called.
+// aboutWork is the load of an agent while it was called.
 func aboutWork(work *timeline.Work) []attribute.KeyValue {
 	return append([]attribute.KeyValue{attr.AgentCPUMS(time.Duration(work.CPU))}, nonZero(attr.AgentWaitsIn(work.Channel))...)
 }
 
-// aboutPeer is who was called. network.* as semantic conventions say: of a unix socket the
-// address is its path.
+// aboutPeer is the agent that was called. By the semantic conventions the address of a unix
+// socket is its path.
 func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
 	host, port := c.Address, 0
 	if i := strings.LastIndexByte(c.Address, ':'); c.Network != "unix" && i >= 0 {

@@ -14,45 +14,45 @@ import (
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
-// at is where a span hangs.
+// at is a place below which spans are made.
 type at struct {
 	trace  oteltrace.TraceID
 	parent oteltrace.SpanID
 	state  string
-	// remote: somebody else made the parent.
+	// remote: the parent is not one of ours.
 	remote bool
-	// attributes that everything below a call has; shared.
+	// attributes are given to each span below; shared.
 	attributes []*commonpb.KeyValue
 }
 
-// under is below a span, one of ours.
+// under is the place below s, one of our spans.
 func (a at) under(s *tracepb.Span) at {
 	a.remote = false
 	copy(a.parent[:], s.SpanId)
 	return a
 }
 
-// recorded returns where a call hangs whose environment names a span, if that is recorded.
+// recorded returns the place below the span that a call's environment names, and whether that
+// span is recorded.
 func recorded(parent event.TraceContext) (at, bool) {
 	above := w3c.Parse(parent)
 	return at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}, above.Recorded()
 }
 
-// IDs gives out trace and span ids. They are derived, not drawn: a recording replayed
-// has the ids that were exported live, so the trace id of a log line finds both, and an
-// operation that is sent twice is one trace.
+// IDs derives trace and span ids, so that a replayed recording has the ids that were exported
+// live (the trace id of a log line finds both), and an operation that is sent twice is one trace.
 type IDs struct {
-	// Seed sets nodes apart: the boot id, unique to one node until it is restarted.
+	// Seed is unique to a node until it restarts: its boot id.
 	Seed string
 }
 
-// trace is the id of an operation that has nothing above it.
+// trace is the trace id of an operation without a recorded parent.
 func (g IDs) trace(op timeline.Key) (id oteltrace.TraceID) {
 	g.derive(id[:], op.Start, g.Seed, string(op.Kind), op.ContainerID, string(op.First))
 	return id
 }
 
-// operation is the id of the root span in such a trace.
+// operation is the id of the root span of such a trace.
 func (g IDs) operation(op timeline.Key) oteltrace.SpanID {
 	return g.span(g.trace(op), "operation", op.Start)
 }
@@ -62,13 +62,12 @@ func (g IDs) call(trace oteltrace.TraceID, first event.Process, start int64) ote
 	return g.span(trace, "call "+string(first), start)
 }
 
-// hung is the id of the mark that a call hangs.
+// hung is the span id of the mark that a call hangs.
 func (g IDs) hung(trace oteltrace.TraceID, first event.Process, start int64) oteltrace.SpanID {
 	return g.span(trace, "hung "+string(first), start)
 }
 
-// of is where an operation can be found: its root, or its first call if there is
-// something above it.
+// of returns an operation's root span, or its first call's if that has a recorded parent.
 func (g IDs) of(op timeline.Key) oteltrace.SpanContext {
 	if above, ok := recorded(op.Trace); ok {
 		return spanContext(above.trace, g.call(above.trace, op.First, op.Start))
@@ -76,7 +75,7 @@ func (g IDs) of(op timeline.Key) oteltrace.SpanContext {
 	return spanContext(g.trace(op), g.operation(op))
 }
 
-// run is where the run of a plugin can be found.
+// run returns the span of a run.
 func (g IDs) run(b *timeline.Blame) oteltrace.SpanContext {
 	trace := g.of(b.Call).TraceID()
 	return spanContext(trace, g.span(trace, string(b.Process), b.Start))
@@ -86,7 +85,7 @@ func spanContext(trace oteltrace.TraceID, span oteltrace.SpanID) oteltrace.SpanC
 	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: span, TraceFlags: oteltrace.FlagsSampled})
 }
 
-// span is the id of what a process began at a time.
+// span is the id of what a process began at start.
 func (g IDs) span(trace oteltrace.TraceID, process string, start int64) (id oteltrace.SpanID) {
 	g.derive(id[:], start, g.Seed, string(trace[:]), process)
 	return id

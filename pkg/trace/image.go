@@ -45,14 +45,14 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 	}
 }
 
-// drawer draws the facts of one kind: as spans below their image's, or if they were short as
-// events of it.
+// drawer draws the facts of one kind: long ones as spans below their image's, short ones as
+// events of it, if at all.
 type drawer struct {
-	turn int // facts are drawn in the order of their drawers' turns, then as they were told
+	turn int // facts are drawn by turn, and within one in the order of their events
 	draw func(*drawing, *timeline.Fact)
 }
 
-// drawers has the drawer of each kind of facts.
+// drawers is the table from kind of fact to drawer. A new kind of fact has its line here.
 func drawers() [timeline.FactKinds]drawer {
 	return [timeline.FactKinds]drawer{
 		timeline.FactChange:     {1, (*drawing).change},

@@ -12,9 +12,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// Hung returns one span that says that a call is still under way at now. It hangs where
-// the call will, whose own span links to it: a span that is sent at exit never appears if
-// there is no exit.
+// Hung returns one span which says that a call is still under way at now: a call that never
+// ends never has a span of its own. It has the parent that the call's span will have, and that
+// span will link to it.
 func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
 	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
@@ -29,7 +29,7 @@ func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
 }
 
 // Connected returns one span from the end of an ADD to the first connection of its pod,
-// which came when the ADD's spans had been sent. It hangs under the ADD's.
+// for a connection that came after the ADD's spans were sent. It is a child of the ADD's span.
 func (b *Builder) Connected(c timeline.Connected) Trace {
 	w, where := b.mark(c.Flight)
 	where.parent, where.remote = b.ids.call(where.trace, c.First, c.Start), false
@@ -40,7 +40,7 @@ func (b *Builder) Connected(c timeline.Connected) Trace {
 	return w.finish(c.Runtime)
 }
 
-// mark is a writer of a single span about a call, and what that call hangs under.
+// mark returns a writer for a single span about a call, and the place of that call.
 func (b *Builder) mark(f timeline.Flight) (*writer, at) {
 	w := b.writer(&timeline.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID}, nil)
 	where, ok := recorded(f.Trace)
@@ -51,8 +51,8 @@ func (b *Builder) mark(f timeline.Flight) (*writer, at) {
 	return w, where
 }
 
-// Outage returns one span, a trace of its own, for a time in which the node's network was
-// not ready, with what the runtime said and what the CNI folder held.
+// Outage returns one span, a trace of its own, for a period in which the node's network was not
+// ready, with what the runtime reported and what the CNI folder held.
 func (b *Builder) Outage(o timeline.Outage) Trace {
 	w := b.writer(&timeline.Operation{Mono: o.Mono, Wall: o.Wall}, nil)
 	s := w.single("outage", o.Start, "node network not ready", o.Start, o.End, attr.KindOutage)

@@ -66,8 +66,8 @@ func (d *drawing) group(first request, key string) *tracepb.Span {
 	return s
 }
 
-// interfaceOf tells interfaces apart: by name, where that is known, else by index. Empty
-// for what is about none.
+// interfaceOf is a key for the interface of a request: by name if that is known, else by index.
+// Empty if the request concerns none.
 func interfaceOf(r request) string {
 	switch {
 	case r.On != "":
@@ -102,7 +102,7 @@ func refusal(r request) string {
 	return said
 }
 
-// aboutRequest is what was to be changed, and what came of it.
+// aboutRequest is what was asked for, and the outcome.
 func aboutRequest(r request) []attribute.KeyValue {
 	of := r.Interface
 	kvs := nonZero(

@@ -11,20 +11,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Node is what is said of the node in every trace.
+// Node describes the node; its attributes are the resource of every trace.
 type Node struct {
 	// Name is the Kubernetes node's name, Cluster the cluster's (may be empty).
 	Name, Cluster string
 	// Host, OS and Arch are the machine's, in the words of Go's runtime package.
 	Host, OS, Arch string
-	// Instance tells two cniscopes apart; Version is cniscope's.
+	// Instance is unique to one cniscope; Version is cniscope's.
 	Instance, Version string
-	// Attributes are what the operator adds; they may not replace what is above.
+	// Attributes are added by the operator; they cannot replace those above.
 	Attributes map[string]string
 }
 
-// Resource returns n's attributes. They are set explicitly: containerd leaks its own
-// OTEL_SERVICE_NAME into its children, and cniscope may be one.
+// Resource returns the node's attributes. They are set explicitly: containerd passes its own
+// OTEL_SERVICE_NAME on to its children, of which cniscope may be one.
 func (n Node) Resource() []attribute.KeyValue {
 	kvs := nonZero(
 		semconv.ServiceName("cniscope"),
@@ -48,7 +48,7 @@ func (n Node) Resource() []attribute.KeyValue {
 	return kvs
 }
 
-// runtimeOf is what is said of the container runtime.
+// runtimeOf returns the attributes of the container runtime; none if it is unknown.
 func runtimeOf(r event.Runtime) []attribute.KeyValue {
 	if r == (event.Runtime{}) {
 		return nil
