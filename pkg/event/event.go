@@ -49,6 +49,14 @@ type TraceContext struct {
 	State  string `json:"tracestate,omitempty"`
 }
 
+// sourceKinds are what a source says of itself, by the names of their kinds.
+var sourceKinds = map[string]Body{
+	"clock":    &Clock{},
+	"lost":     &Lost{},
+	"degraded": &Degraded{},
+	"tick":     &Tick{},
+}
+
 // Tick says that every event of the source before its Time has been delivered.
 // Whatever waits for time to pass waits for ticks, never for a clock.
 type Tick struct {

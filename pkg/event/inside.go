@@ -3,6 +3,26 @@ package event
 // What happens inside a process of a plugin's tree: what it asks of the kernel and what
 // it waits for. Where a type has a Start, Event.Time is when it was over.
 
+// activityKinds are what processes ask of the kernel, and wait for, by the names of their kinds.
+var activityKinds = map[string]Body{
+	"detail":          &Detail{},
+	"wait":            &Wait{},
+	"request":         &Request{},
+	"answer":          &Answer{},
+	"link":            &Link{},
+	"address":         &Address{},
+	"setting":         &Setting{},
+	"enter":           &Enter{},
+	"connect":         &Connect{},
+	"accept":          &Accept{},
+	"close":           &Close{},
+	"agent":           &Agent{},
+	"configuration":   &Configuration{},
+	"result":          &Result{},
+	"firstconnection": &FirstConnection{},
+	"cut":             &Cut{},
+}
+
 // Detail says that from now on the inside of processes is seen, or is not.
 type Detail struct {
 	On bool `json:"on"`

@@ -8,41 +8,14 @@ import (
 
 // kinds holds an empty body of every kind, by the kind's name. The names are part of the
 // recording format (pkg/record), so they never change. A new kind of event is its type, its
-// Doer, and a line here.
-var kinds = map[string]Body{
-	// The life of processes.
-	"exec": &Exec{},
-	"fork": &Fork{},
-	"exit": &Exit{},
-	// The node and its runtime.
-	"sandbox":   &Sandbox{},
-	"above":     &Above{},
-	"runtime":   &Runtime{},
-	"networks":  &Networks{},
-	"readiness": &Readiness{},
-	// What processes ask of the kernel and wait for.
-	"detail":          &Detail{},
-	"wait":            &Wait{},
-	"request":         &Request{},
-	"answer":          &Answer{},
-	"link":            &Link{},
-	"address":         &Address{},
-	"setting":         &Setting{},
-	"enter":           &Enter{},
-	"connect":         &Connect{},
-	"accept":          &Accept{},
-	"close":           &Close{},
-	"agent":           &Agent{},
-	"configuration":   &Configuration{},
-	"result":          &Result{},
-	"firstconnection": &FirstConnection{},
-	"cut":             &Cut{},
-	// The source itself.
-	"clock":    &Clock{},
-	"lost":     &Lost{},
-	"degraded": &Degraded{},
-	"tick":     &Tick{},
-}
+// Doer, and a line in the list above it.
+var kinds = func() map[string]Body {
+	all := map[string]Body{}
+	for _, some := range []map[string]Body{processKinds, nodeKinds, activityKinds, sourceKinds} {
+		maps.Copy(all, some)
+	}
+	return all
+}()
 
 var names = func() map[reflect.Type]string {
 	byType := make(map[reflect.Type]string, len(kinds))

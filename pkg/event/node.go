@@ -1,5 +1,14 @@
 package event
 
+// nodeKinds are the events of the node and its runtime, by the names of their kinds.
+var nodeKinds = map[string]Body{
+	"sandbox":   &Sandbox{},
+	"above":     &Above{},
+	"runtime":   &Runtime{},
+	"networks":  &Networks{},
+	"readiness": &Readiness{},
+}
+
 // Phase is a step in a sandbox's life, as NRI reports it.
 type Phase string
 

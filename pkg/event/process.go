@@ -1,5 +1,12 @@
 package event
 
+// processKinds are the events of the life of processes, by the names of their kinds.
+var processKinds = map[string]Body{
+	"exec": &Exec{},
+	"fork": &Fork{},
+	"exit": &Exit{},
+}
+
 // Fork says that a process of a plugin's tree made another one. Not every process
 // runs an image of its own: a subshell forks and never execs.
 type Fork struct {

@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -55,7 +56,23 @@ func (n *node) about() string {
 	case attr.KindFirstConnection:
 		return fmt.Sprintf("%s after the end of the call", text.Round(n.ms(attr.FirstConnectionMSKey)))
 	}
-	return ""
+	return n.own()
+}
+
+// own are the texts in the attributes that spans of this kind have of their own,
+// cniscope.KIND.*, in the order in which they were written.
+func (n *node) own() string {
+	var all []string
+	for _, a := range n.Attributes {
+		if !strings.HasPrefix(a.Key, "cniscope."+n.kind()+".") {
+			continue
+		}
+		all = append(all, a.Value.GetStringValue())
+		for _, one := range a.Value.GetArrayValue().GetValues() {
+			all = append(all, one.GetStringValue())
+		}
+	}
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), " ")
 }
 
 // named is an interface by its name, else by its index.

@@ -128,9 +128,8 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		mentions = b.Mentions
 	case *event.Setting:
 		mentions = b.Mentions
-	case *event.Wait, *event.Connect:
-	default: // by itself that says nothing
-		return nil
+	case *event.Enter, *event.Address, *event.Cut, *event.Link, *event.Configuration, *event.Result:
+		return nil // by itself that says nothing
 	case *event.Answer: // it is for who asked
 		for _, c := range slices.Concat(a.calls, a.recent) {
 			for _, w := range []*process{c.Work.own, c.Work.shared} {

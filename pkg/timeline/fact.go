@@ -65,6 +65,16 @@ type Setting struct{ *event.Setting }
 
 func (*Setting) kind() FactKind { return FactSetting }
 
+// plainFact returns the fact that an event is by itself, with when it began, and what such facts
+// are called where one is dropped (Call.Cut); nil for an event that is none.
+func plainFact(body event.Body) (fact *Fact, named string) {
+	switch b := body.(type) {
+	case *event.Setting:
+		return &Fact{Thread: b.Thread, When: Interval{Start: b.Start}, What: &Setting{b}}, "sysctls"
+	}
+	return nil, ""
+}
+
 // Activity is what is known of an image beside its facts.
 type Activity struct {
 	// Tallies are of everything, also of what is shorter than Options.MinSpan and so no

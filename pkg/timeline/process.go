@@ -211,13 +211,18 @@ func (p *process) configuration(c *event.Configuration) {
 
 func (p *process) result(r *event.Result) { p.run.Run.Result = r }
 
-func (p *process) setting(now int64, s *event.Setting) {
+// plain takes an event that is a fact by itself.
+func (p *process) plain(now int64, body event.Body) {
+	fact, named := plainFact(body)
+	if fact == nil {
+		return
+	}
 	im := p.current()
-	when := im.within(s.Start, now)
-	im.Tallies[FactSetting].add(1, when.took())
-	im.latest = systemCall{s.Thread, when.Start}
-	if p.room("sysctls") {
-		p.keep(s.Thread, when, &Setting{s})
+	when := im.within(fact.When.Start, now)
+	im.Tallies[fact.Kind()].add(1, when.took())
+	im.latest = systemCall{fact.Thread, when.Start}
+	if p.room(named) {
+		p.keep(fact.Thread, when, fact.What)
 	}
 }
 

@@ -182,7 +182,7 @@ func (t *Timeline) doing(now int64, body event.Body) {
 		p.op.names.link(b)
 	case *event.Setting:
 		t.firsts.entered(t.now, p, b.NetNS)
-		p.setting(now, b)
+		p.plain(now, b)
 	case *event.Enter:
 		t.firsts.entered(t.now, p, b.NetNS)
 		p.enter(b)
@@ -194,6 +194,8 @@ func (t *Timeline) doing(now int64, body event.Body) {
 		p.result(b)
 	case *event.Cut:
 		p.cut(b)
+	default:
+		p.plain(now, body)
 	}
 }
 

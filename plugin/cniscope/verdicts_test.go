@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,9 +20,15 @@ func TestVerdictsAreDocumented(t *testing.T) {
 		return string(text)
 	}
 	docs := read("../../docs/verdicts.md")
-	for _, cause := range regexp.MustCompile(`Cause\s+= "(\w+)"`).FindAllStringSubmatch(read("../../pkg/judge/cause.go"), -1) {
-		if !strings.Contains(docs, "`"+cause[1]+"`") {
-			t.Errorf("docs/verdicts.md does not have %s", cause[1])
+	judge, err := filepath.Glob("../../pkg/judge/*.go")
+	if err != nil || len(judge) == 0 {
+		t.Fatal("no rules: ", err)
+	}
+	for _, file := range judge {
+		for _, cause := range regexp.MustCompile(`Cause\s+= "(\w+)"`).FindAllStringSubmatch(read(file), -1) {
+			if !strings.Contains(docs, "`"+cause[1]+"`") {
+				t.Errorf("docs/verdicts.md does not have %s", cause[1])
+			}
 		}
 	}
 	var drawn bytes.Buffer

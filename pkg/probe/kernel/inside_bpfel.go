@@ -202,6 +202,7 @@ const (
 	InsideVarQuota            = "quota"
 	InsideVarRingHigh         = "ring_high"
 	InsideVarRootShare        = "root_share"
+	InsideVarTextsOf          = "texts_of"
 	InsideVarUnusedCall       = "unused_call"
 	InsideVarUnusedClass      = "unused_class"
 	InsideVarUnusedConn       = "unused_conn"
@@ -287,6 +288,7 @@ type InsideVariableSpecs struct {
 	Quota           *ebpf.VariableSpec `ebpf:"quota"`
 	RingHigh        *ebpf.VariableSpec `ebpf:"ring_high"`
 	RootShare       *ebpf.VariableSpec `ebpf:"root_share"`
+	TextsOf         *ebpf.VariableSpec `ebpf:"texts_of"`
 	UnusedCall      *ebpf.VariableSpec `ebpf:"unused_call"`
 	UnusedClass     *ebpf.VariableSpec `ebpf:"unused_class"`
 	UnusedConn      *ebpf.VariableSpec `ebpf:"unused_conn"`
@@ -356,6 +358,7 @@ type InsideVariables struct {
 	Quota           *ebpf.Variable `ebpf:"quota"`
 	RingHigh        *ebpf.Variable `ebpf:"ring_high"`
 	RootShare       *ebpf.Variable `ebpf:"root_share"`
+	TextsOf         *ebpf.Variable `ebpf:"texts_of"`
 	UnusedCall      *ebpf.Variable `ebpf:"unused_call"`
 	UnusedClass     *ebpf.Variable `ebpf:"unused_class"`
 	UnusedConn      *ebpf.Variable `ebpf:"unused_conn"`

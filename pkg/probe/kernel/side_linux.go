@@ -104,7 +104,7 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 		return fmt.Errorf("reading the embedded programs: %w", err)
 	}
 	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)
-	if err := errors.Join(o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["agent_depth"].Set(uint8(o.Depth))); err != nil {
+	if err := errors.Join(o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["texts_of"].Set(texts()), spec.Variables["agent_depth"].Set(uint8(o.Depth))); err != nil {
 		return fmt.Errorf("setting options: %w", err)
 	}
 	s.Missing = append(s.Missing, leaveOut(spec, types)...)

@@ -97,6 +97,15 @@ func calls() []syscall {
 	}...)
 }
 
+// texts is the table of which arguments of a system call are texts: bit 0 for the first. Those are
+// told where the call lasted or failed.
+func texts() (table [512]uint8) {
+	for number, which := range map[int]uint8{} {
+		table[number] = which
+	}
+	return table
+}
+
 // classes is the table by which the kernel side knows system calls.
 func classes() (table [512]uint8) {
 	for _, number := range brief() {

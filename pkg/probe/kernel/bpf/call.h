@@ -111,6 +111,30 @@ static __always_inline void append_all(struct call_event *e, struct process *p, 
 	e->cut |= count > 4 && n;
 }
 
+#define TEXT_MAX 256
+
+/* Appends those of a call's arguments that are texts, each NUL-terminated; what cannot be read is
+ * empty. */
+static __noinline int append_texts(struct call_event *e, struct call *c, __u8 which)
+{
+	if (!e || !c)
+		return 0;
+	for (int i = 0; i < 4; i++) {
+		__u32 at = e->len;
+		long n;
+
+		if (!(which & (1 << i)) || at > DATA_MAX - TEXT_MAX)
+			continue;
+		n = bpf_probe_read_user_str(&e->data[at & (DATA_MAX - 1)], TEXT_MAX, (void *)c->args[i]);
+		if (n <= 0) {
+			e->data[at & (DATA_MAX - 1)] = 0;
+			n = 1;
+		}
+		e->len = at + n;
+	}
+	return 0;
+}
+
 static __always_inline void append_message(struct call_event *e, struct process *p, __u64 message, __u64 n)
 {
 	struct msghdr m = {};

@@ -21,6 +21,7 @@ volatile const __u64 quota = 0;
 volatile const __s32 root_share = 0;
 volatile const __u8 agent_depth = 1; /* servers of servers that are followed */
 volatile const __u8 class_of[NR_MAX] = {}; /* by the number of the system call */
+volatile const __u8 texts_of[NR_MAX] = {}; /* which of its first four arguments are texts, a bit for each */
 
 #include "maps.h"
 #include "task.h"
@@ -167,6 +168,12 @@ static __always_inline bool idle(__u8 class)
 	return false;
 }
 
+/* Texts of a call that lasted, or failed, are told. */
+static __always_inline __u8 texts(const struct call *c)
+{
+	return texts_of[c->nr & (NR_MAX - 1)];
+}
+
 /* Most calls are short, and of no interest in themselves or by what came of them. */
 static __always_inline bool dull(const struct call *c, __s64 ret)
 {
@@ -196,6 +203,8 @@ static __always_inline bool dull(const struct call *c, __s64 ret)
 	case CLASS_IOCTL:
 		return false;
 	}
+	if (ret < 0 && texts(c))
+		return false;
 	return bpf_ktime_get_ns() - c->start < LASTED;
 }
 
@@ -204,13 +213,18 @@ static __always_inline void lasted(struct task_struct *task, struct process *p, 
 	__u64 took = bpf_ktime_get_ns() - c->start;
 	struct call_event *e;
 
-	if (took < LASTED || (p->agent && idle(c->class)))
+	if (took < LASTED && (ret >= 0 || !texts(c)))
+		return;
+	if (p->agent && idle(c->class))
 		return;
 	if (c->class == CLASS_SLEEP && took < SYSMON_MAX && (__u32)bpf_get_current_pid_tgid() != p->self.tgid)
 		return;
 	e = record(task, p, c->class, c, ret);
-	if (e)
-		send_record(e, p, false);
+	if (!e)
+		return;
+	if (texts(c))
+		append_texts(e, c, texts(c));
+	send_record(e, p, false);
 }
 
 static __always_inline void returned(__u64 id, __u8 class, bool tracked, long ret)
