@@ -19,6 +19,7 @@ const (
 	KindInterface       = "interface"        // `configure interface`
 	KindRequest         = "request"          // `netlink RTM_NEWLINK`, `ioctl SIOCBRADDIF`, `iptables …`
 	KindSysctl          = "sysctl"           // `write sysctl`
+	KindMount           = "mount"            // `mount`, `unmount`
 	KindLock            = "lock"             // `wait for lock`
 	KindDAD             = "dad"              // `wait for IPv6 DAD`
 	KindAgent           = "agent"            // `call agent`
@@ -825,6 +826,30 @@ const SystemCallKey = attribute.Key("cniscope.system_call")
 
 // SystemCall returns cniscope.system_call.
 func SystemCall(v string) attribute.KeyValue { return SystemCallKey.String(v) }
+
+// MountTargetKey is cniscope.mount.target: Where it was mounted, or what was unmounted.
+const MountTargetKey = attribute.Key("cniscope.mount.target")
+
+// MountTarget returns cniscope.mount.target.
+func MountTarget(v string) attribute.KeyValue { return MountTargetKey.String(v) }
+
+// MountFstypeKey is cniscope.mount.fstype: Type of the file system; absent from bind mounts and unmounts.
+const MountFstypeKey = attribute.Key("cniscope.mount.fstype")
+
+// MountFstype returns cniscope.mount.fstype.
+func MountFstype(v string) attribute.KeyValue { return MountFstypeKey.String(v) }
+
+// MountSourceKey is cniscope.mount.source: What was mounted: a path, a device, or what the file system takes for one.
+const MountSourceKey = attribute.Key("cniscope.mount.source")
+
+// MountSource returns cniscope.mount.source.
+func MountSource(v string) attribute.KeyValue { return MountSourceKey.String(v) }
+
+// MountFlagsKey is cniscope.mount.flags: Flags as mount(8) calls them, such as `bind`, `rec`, `ro` and `detach`.
+const MountFlagsKey = attribute.Key("cniscope.mount.flags")
+
+// MountFlags returns cniscope.mount.flags.
+func MountFlags(v ...string) attribute.KeyValue { return MountFlagsKey.StringSlice(v) }
 
 // AgentKey is cniscope.agent: Program that answered.
 const AgentKey = attribute.Key("cniscope.agent")

@@ -20,6 +20,7 @@ var activityKinds = map[string]Body{
 	"configuration":   &Configuration{},
 	"result":          &Result{},
 	"firstconnection": &FirstConnection{},
+	"mount":           &Mount{},
 	"cut":             &Cut{},
 }
 
@@ -135,6 +136,26 @@ type Enter struct {
 	NetNS   Namespace `json:"netns"`
 }
 
+// Mount says that a process mounted a file system, moved or bound one, or took it away, which
+// took long or failed.
+type Mount struct {
+	Process Process `json:"process"`
+	Thread  uint32  `json:"thread,omitempty"`
+	Start   int64   `json:"start"`
+	// Name is the system call: "mount", "umount2", "move_mount".
+	Name string `json:"name"`
+	// Source is a path, a device, or what the file system takes for one; empty where there is
+	// none, as of an unmount.
+	Source string `json:"source,omitempty"`
+	Target string `json:"target,omitempty"`
+	// FSType is the type of the file system, where that is said: not of a bind mount.
+	FSType string `json:"fstype,omitempty"`
+	// Flags are those that tell one mount from another, as mount(8) calls them: "bind", "ro",
+	// "detach".
+	Flags []string `json:"flags,omitempty"`
+	Error string   `json:"error,omitempty"`
+}
+
 // Connect says that a process called another one: it connected a socket, or could not.
 type Connect struct {
 	Process Process `json:"process"`
@@ -228,6 +249,7 @@ func (b *Wait) Doer() Process          { return b.Process }
 func (b *Answer) Doer() Process        { return b.Process }
 func (b *Link) Doer() Process          { return b.Process }
 func (b *Address) Doer() Process       { return b.Process }
+func (b *Mount) Doer() Process         { return b.Process }
 func (b *Setting) Doer() Process       { return b.Process }
 func (b *Enter) Doer() Process         { return b.Process }
 func (b *Connect) Doer() Process       { return b.Process }

@@ -13,7 +13,7 @@ import (
 // general.
 func rules() []rule {
 	return []rule{
-		starved, leakedChild, apiServer, refusedAgent, dad, heldLock, contended, iptablesRetry,
+		starved, leakedChild, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
 		powerShell, hostLocalScan, manyCommands, slowCommand, slowAgent, networkConfiguration, systemCall, sleeping,
 		runtimeGap, slowPlugin, unexplained,
 	}

@@ -48,6 +48,7 @@ var chargings = [timeline.FactKinds]charging{
 	timeline.FactChange:     {rank: rankNetwork, part: requestPart},
 	timeline.FactQuery:      {rank: rankNetwork, part: requestPart},
 	timeline.FactSetting:    {rank: rankNetwork, part: settingPart},
+	timeline.FactMount:      {rank: rankCall, part: mountPart, held: true},
 	timeline.FactConnection: {rank: rankAgent, part: agentPart},
 	timeline.FactDetection:  {rank: rankDAD, part: detectionPart},
 }

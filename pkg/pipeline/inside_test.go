@@ -31,6 +31,7 @@ func insides(now int64, who, by event.Process, a, b byte) []event.Body {
 		&event.Answer{Process: who, Sequence: uint32(a % 4), Error: failed, Message: "no"},
 		&event.Address{Process: who, NetNS: ns, Index: uint32(b % 3), Address: "fd00::1", State: []event.AddressState{event.AddressTentative, event.AddressReady, event.AddressDuplicate}[b%3]},
 		&event.Setting{Process: who, Start: start, Key: "net/ipv4/ip_forward", Value: "1", Error: failed},
+		&event.Mount{Process: who, Start: start, Name: []string{"mount", "umount2"}[b%2], Source: path, Target: "/mnt", Flags: []string{"bind"}, Error: failed},
 		&event.Enter{Process: who, NetNS: ns},
 		&event.Connect{Process: who, Start: start, Socket: socket, Network: "unix", Address: path, Error: failed, Listener: &event.Actor{Name: "x"}},
 		&event.Connect{Process: who, Start: start, Socket: socket, Error: "ECONNREFUSED"},

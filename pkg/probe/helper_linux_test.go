@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,19 @@ func TestHelper(t *testing.T) {
 	case "dad":
 		if err := settle("veth7", netip.MustParsePrefix("fd09::5/64")); err != nil {
 			t.Fatal(err)
+		}
+	case "mount":
+		dir := t.TempDir()
+		for _, err := range []error{
+			unix.Mount("/proc/self/ns/nothing", dir, "", unix.MS_BIND|unix.MS_RDONLY, ""),
+			unix.Mount("tmpfs", dir+"/nowhere", "tmpfs", 0, "size=4711"), unix.Unmount(dir, unix.MNT_DETACH),
+		} {
+			if err == nil {
+				t.Fatal("it could be mounted")
+			}
+		}
+		if err := unix.MoveMount(unix.AT_FDCWD, dir, unix.AT_FDCWD, dir+"/nowhere", 0); err == nil {
+			t.Fatal("it could be moved")
 		}
 	case "ioctl":
 		if err := control7(); err != nil {
@@ -131,6 +145,30 @@ func TestAnAddressThatIsWaitedForIsSeen(t *testing.T) {
 	if asked.Address != "fd09::5/64" || !slices.Equal(told, []event.AddressState{event.AddressTentative, event.AddressReady}) {
 		t.Errorf("asked for %+v, told %q", asked, told)
 	}
+}
+
+func TestAMountThatFailsIsSeen(t *testing.T) {
+	o, _, _, _ := asked(t, `HELP=mount exec $HELPER -test.run 'TestHelper$'`)
+	var got []string
+	for _, m := range all[*event.Mount](o) {
+		target := "dir"
+		if strings.HasSuffix(m.Target, "/nowhere") {
+			target += "/nowhere"
+		}
+		if m.Name == "move_mount" {
+			m.Source = "dir"
+		}
+		got = append(got, strings.Join([]string{m.Name, m.Source, target, m.FSType, fmt.Sprint(m.Flags), m.Error}, "|"))
+		if m.Start == 0 || m.Thread == 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+	compare(t, got,
+		"mount|/proc/self/ns/nothing|dir||[bind ro]|ENOENT",
+		"mount|tmpfs|dir/nowhere|tmpfs|[]|ENOENT",
+		"umount2||dir||[detach]|EINVAL",
+		"move_mount|dir|dir/nowhere||[]|ENOENT",
+	)
 }
 
 func TestWhatIsAskedByIoctlsIsSeen(t *testing.T) {

@@ -17,7 +17,7 @@ type Fact struct {
 	What        What
 }
 
-// What is what a fact says: one of *Wait, *Request, *Setting, *Connection and *Detection.
+// What is what a fact says: one of *Wait, *Request, *Setting, *Mount, *Connection and *Detection.
 type What interface{ kind() FactKind }
 
 // Kind returns what kind of fact it is.
@@ -41,6 +41,8 @@ const (
 	FactQuery
 	// FactSetting is a *Setting.
 	FactSetting
+	// FactMount is a *Mount.
+	FactMount
 	// FactConnection is a *Connection.
 	FactConnection
 	// FactDetection is a *Detection.
@@ -65,12 +67,19 @@ type Setting struct{ *event.Setting }
 
 func (*Setting) kind() FactKind { return FactSetting }
 
+// Mount is a file system that was mounted, moved or taken away, which took long or failed.
+type Mount struct{ *event.Mount }
+
+func (*Mount) kind() FactKind { return FactMount }
+
 // plainFact returns the fact that an event is by itself, with when it began, and what such facts
 // are called where one is dropped (Call.Cut); nil for an event that is none.
 func plainFact(body event.Body) (fact *Fact, named string) {
 	switch b := body.(type) {
 	case *event.Setting:
 		return &Fact{Thread: b.Thread, When: Interval{Start: b.Start}, What: &Setting{b}}, "sysctls"
+	case *event.Mount:
+		return &Fact{Thread: b.Thread, When: Interval{Start: b.Start}, What: &Mount{b}}, "mounts"
 	}
 	return nil, ""
 }

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -225,4 +226,25 @@ func TestRestsOfSeveralThreadsAreOne(t *testing.T) {
 	if got := fmt.Sprint(in.Polling); got != fmt.Sprint([]Interval{{1 * ms, 8 * ms}, {10 * ms, 40 * ms}}) || in.Tallies[FactPoll].Count != 4 {
 		t.Errorf("polling %s, %d times", got, in.Tallies[FactPoll].Count)
 	}
+}
+
+func TestAMountIsAFactByItself(t *testing.T) {
+	s := tell(t)
+	s.plugin(0, "b", "ADD", "bridge")
+	for _, m := range []*event.Mount{{Start: 2 * ms, Target: "/run/a"}, {Start: 8 * ms, Target: "/run/b", Error: "EBUSY"}} {
+		m.Process, m.Name = "b", "mount"
+		s.at(8, m)
+	}
+	for _, op := range s.exit(50, "b").tick(3000).closed {
+		im := op.Calls[0].Runs[0]
+		var got []string
+		for f, m := range Each[*Mount](im.Facts) {
+			got = append(got, fmt.Sprint(m.Target, " ", f.When.Start/ms, "-", f.When.End/ms, " ", m.Error))
+		}
+		if want := []string{"/run/a 2-8 ", "/run/b 8-8 EBUSY"}; !slices.Equal(got, want) || im.Tallies[FactMount] != (Tally{2, 6 * ms}) {
+			t.Errorf("%q, %+v", got, im.Tallies[FactMount])
+		}
+		return
+	}
+	t.Error("nothing was closed")
 }

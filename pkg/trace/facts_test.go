@@ -252,3 +252,18 @@ func TestEveryKindOfFactHasADrawer(t *testing.T) {
 		}
 	}
 }
+
+func TestMounts(t *testing.T) {
+	got := drawn(build(busy(func(op *timeline.Operation) {
+		bridge(op).Children = nil
+		bridge(op).Facts = []*timeline.Fact{
+			{When: between(12, 30), What: &timeline.Mount{Mount: &event.Mount{Name: "mount", Source: "/csi/data", Target: "/run/a", Flags: []string{"bind", "ro"}}}},
+			{When: between(31, 31), What: &timeline.Mount{Mount: &event.Mount{Name: "umount2", Target: "/run/b", Error: "EBUSY"}}},
+		}
+	})), "cniscope.kind", "cniscope.mount.target", "cniscope.mount.source", "cniscope.errno")
+	for _, want := range []string{"      mount 12-30 mount /run/a /csi/data\n", "      unmount 31-31 mount /run/b EBUSY\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nlacks %s", got, want)
+		}
+	}
+}

@@ -63,6 +63,7 @@ func drawers() [timeline.FactKinds]drawer {
 		timeline.FactSleep:      {3, (*drawing).sleep},
 		timeline.FactPoll:       {3, (*drawing).call},
 		timeline.FactCall:       {3, (*drawing).call},
+		timeline.FactMount:      {3, (*drawing).mount},
 		timeline.FactDetection:  {4, (*drawing).detection},
 		timeline.FactConnection: {5, (*drawing).connection},
 	}
@@ -82,6 +83,27 @@ func (w *writer) draw(d *drawing) {
 		of[f.Kind()].draw(d, f)
 	}
 	slices.SortStableFunc(d.span.Events, func(a, b *tracepb.Span_Event) int { return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano) })
+}
+
+// mount draws a mount or unmount that took long or failed.
+func (d *drawing) mount(f *timeline.Fact) {
+	mount := f.What.(*timeline.Mount)
+	name := "mount"
+	if mount.Name == "umount2" {
+		name = "unmount"
+	}
+	s := d.child(d.where, name, attr.KindMount, f.When, append(nonZero(
+		attr.MountTarget(mount.Target),
+		attr.MountFstype(mount.FSType),
+		attr.MountSource(mount.Source),
+		attr.MountFlags(mount.Flags...),
+		attr.SystemCall(mount.Name),
+		attr.Errno(mount.Error),
+	), aboutAttribution(f.Attribution)...)...)
+	s.Links = d.perhaps(f.Attribution)
+	if mount.Error != "" {
+		d.fail(s, judge.Mounting(mount), mount.Error)
+	}
 }
 
 // connection draws a call to an agent, and below it what that one did meanwhile.

@@ -33,8 +33,10 @@ var acts = map[string]func() error{
 	"idler":  func() error { return nil },
 	"hanger": func() error { time.Sleep(3 * time.Second); return nil },
 	// For one second of work it shares one CPU with whoever else is on that.
-	"sharer": func() error { return share(0, 300*time.Millisecond) },
-	"cilium": putEndpoint,
+	"sharer":      func() error { return share(0, 300*time.Millisecond) },
+	"cilium":      putEndpoint,
+	"binder":      bind(fuseDir),
+	"quickbinder": bind(fuseDir + "-control"),
 }
 
 // play is a plugin's main: its result is the one before it, or an error.

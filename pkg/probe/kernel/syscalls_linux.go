@@ -85,6 +85,7 @@ func calls() []syscall {
 		{unix.SYS_MKDIRAT, "mkdirat", InsideClassCLASS_OTHER},
 		{unix.SYS_MOUNT, "mount", InsideClassCLASS_OTHER},
 		{unix.SYS_UMOUNT2, "umount2", InsideClassCLASS_OTHER},
+		{unix.SYS_MOVE_MOUNT, "move_mount", InsideClassCLASS_OTHER},
 		{unix.SYS_MMAP, "mmap", InsideClassCLASS_OTHER},
 		{unix.SYS_MUNMAP, "munmap", InsideClassCLASS_OTHER},
 		{unix.SYS_SCHED_YIELD, "sched_yield", InsideClassCLASS_OTHER},
@@ -100,7 +101,11 @@ func calls() []syscall {
 // texts is the table of which arguments of a system call are texts: bit 0 for the first. Those are
 // told where the call lasted or failed.
 func texts() (table [512]uint8) {
-	for number, which := range map[int]uint8{} {
+	for number, which := range map[int]uint8{
+		unix.SYS_MOUNT:      0b0111, // source, target, type
+		unix.SYS_UMOUNT2:    0b0001,
+		unix.SYS_MOVE_MOUNT: 0b1010, // source, target
+	} {
 		table[number] = which
 	}
 	return table

@@ -1,0 +1,54 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// CauseMount: see docs/verdicts.md.
+const CauseMount Cause = "mount"
+
+// slowMount: the kernel waited for a file system, or for whoever serves it, before it mounted
+// something, bound it elsewhere or took it away.
+func slowMount(e *evidence) *finding {
+	sum, longest, n := e.waited(func(w *wait) bool { _, is := w.what.(*timeline.Mount); return is })
+	if longest == nil {
+		return nil
+	}
+	f := &finding{time: sum, kind: SystemCalls, Verdict: Verdict{
+		Cause:  CauseMount,
+		Says:   fmt.Sprintf("in %s%s, by %s", Mounting(longest.what.(*timeline.Mount)), times(n), longest.part.In),
+		Remedy: "the kernel waits for that file system: look whether whoever serves it (FUSE, NFS, a CSI driver) answers, and whether anybody freezes or unmounts it",
+	}}
+	return f
+}
+
+// Mounting describes what was mounted where: "mount of /run/netns/a (bind, from /proc/7/ns/net)".
+func Mounting(m *timeline.Mount) string {
+	said, more := "mount of ", slices.Clone(m.Flags)
+	if m.Name == "umount2" {
+		said = "unmount of "
+	}
+	if m.FSType != "" {
+		more = append([]string{m.FSType}, more...)
+	}
+	if m.Source != "" && m.Source != "none" {
+		more = append(more, "from "+m.Source)
+	}
+	if m.Error != "" {
+		more = append(more, "failed with "+m.Error)
+	}
+	said += m.Target
+	if len(more) > 0 {
+		said += " (" + strings.Join(more, ", ") + ")"
+	}
+	return said
+}
+
+func mountPart(s *span, what timeline.What) Part {
+	return Part{Kind: SystemCalls, Name: what.(*timeline.Mount).Name, In: cmp.Or(s.waiter(), s.image.Name)}
+}
