@@ -40,8 +40,6 @@ const (
 	// takes some 10 ms; where the runtime has thousands of descriptors it takes longer, and
 	// costs more than the share.
 	maxPause = 100 * time.Millisecond
-	// complainEvery is how often a refusal is spoken of in the log.
-	complainEvery = time.Minute
 )
 
 // door is a listener that lets in the runtime only. Who arrives is looked at before a byte is
@@ -56,16 +54,13 @@ type door struct {
 	closing  chan struct{}
 	close    sync.Once
 	looked   chan struct{} // closed when both goroutines are done
-
-	// Of the goroutine that looks.
-	spoken map[Refusal]time.Time
 }
 
 func newDoor(l *net.TCPListener, runtime func() []int, refused *[len(refusals)]atomic.Uint64, log *slog.Logger) *door {
 	d := &door{
 		TCPListener: l, runtime: runtime, log: log, refused: refused,
 		arrivals: make(chan *net.TCPConn, maxArrivals), admitted: make(chan *net.TCPConn, maxConnections),
-		closing: make(chan struct{}), looked: make(chan struct{}), spoken: map[Refusal]time.Time{},
+		closing: make(chan struct{}), looked: make(chan struct{}),
 	}
 	go d.arrive()
 	go d.look()
@@ -159,7 +154,6 @@ func (d *door) answer(all []*net.TCPConn) {
 		case err != nil:
 			d.refuse(all[i], Unseen, err)
 		default:
-			delete(d.spoken, NoRuntime)
 			select {
 			case d.admitted <- all[i]:
 			default:
@@ -185,8 +179,7 @@ func (d *door) refuse(c *net.TCPConn, why Refusal, err error) {
 	// Without lingering: the kernel would remember the end of each for a minute (TIME_WAIT).
 	_ = c.SetLinger(0)
 	_ = c.Close()
-	if now := time.Now(); now.Sub(d.spoken[why]) >= complainEvery && !errors.Is(err, peer.ErrGone) {
-		d.spoken[why] = now
+	if !errors.Is(err, peer.ErrGone) { // as often as the log's own limit lets it (pkg/logging)
 		d.log.Warn("the relay closed a connection; see cniscope_relay_connections_refused_total", "from", c.RemoteAddr(), "why", string(why), "remedy", remedies[why], "error", err)
 	}
 }

@@ -20,6 +20,8 @@ type logFile struct {
 	to    io.Writer
 	lines *logging.Writer
 	limit *logging.Limit
+	// before is what the limits of former formats have left out.
+	before uint64
 	// direct writes past lines, for what lines itself has to say.
 	direct atomic.Pointer[slog.Logger]
 	// level can be changed while the program runs.
@@ -56,6 +58,7 @@ func (f *logFile) logger(format string) *slog.Logger {
 	}
 	if f.limit != nil {
 		f.limit.Flush()
+		f.before += f.limit.LeftOut()
 	}
 	f.direct.Store(slog.New(handler(f.to)))
 	f.limit = logging.NewLimit(handler(f.lines))
@@ -64,7 +67,7 @@ func (f *logFile) logger(format string) *slog.Logger {
 
 // lost is how many lines were not written so far, by reason.
 func (f *logFile) lost() map[string]uint64 {
-	return map[string]uint64{"limit": f.limit.LeftOut(), "reader": f.lines.Dropped()}
+	return map[string]uint64{"limit": f.before + f.limit.LeftOut(), "reader": f.lines.Dropped()}
 }
 
 // close writes what waits, and then why the program ends, if there is something to be said:

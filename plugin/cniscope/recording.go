@@ -49,14 +49,53 @@ func openRecording(path string) (reader *record.Reader, err error) {
 	return reader, err
 }
 
+// unless calls f, and returns early if ctx ends and f does not notice: it may wait for somebody to
+// write into a pipe.
+func unless[T any](ctx context.Context, f func() (T, error)) (v T, err error) {
+	done := make(chan struct{})
+	var got T
+	var failed error
+	go func() {
+		defer close(done)
+		got, failed = f()
+	}()
+	select {
+	case <-done:
+		return got, failed
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return got, failed
+	case <-time.After(unnoticed):
+		return v, ctx.Err()
+	}
+}
+
+// unnoticed is how long reading may take to notice that it is to end.
+const unnoticed = time.Second
+
 // load reads a recording and judges it, by its own thresholds or by those of --config.
 // Close it.
-func (o showOptions) load(ctx context.Context, path string) (r *replayed, err error) {
-	reader, err := openRecording(path)
-	if err != nil {
+func (o showOptions) load(ctx context.Context, path string) (*replayed, error) {
+	limit := o.reading()
+	opening, cancel := context.WithDeadline(ctx, limit.until)
+	defer cancel()
+	reader, err := unless(opening, func() (*record.Reader, error) { return openRecording(path) })
+	switch {
+	case err != nil && opening.Err() != nil && ctx.Err() == nil:
+		return nil, fmt.Errorf("%s: nothing came for %s: does anybody write into it? --timeout waits longer", path, limit.flag)
+	case err != nil:
 		return nil, err
 	}
-	defer reader.Close()
+	return unless(ctx, func() (*replayed, error) {
+		defer reader.Close()
+		return o.judged(ctx, reader)
+	})
+}
+
+// judged reads a recording to its end.
+func (o showOptions) judged(ctx context.Context, reader *record.Reader) (r *replayed, err error) {
 	s, said, err := settingsIn(reader.Header())
 	if err != nil {
 		return nil, err
