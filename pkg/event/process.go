@@ -77,18 +77,6 @@ type Exec struct {
 // as /dev/null.
 const NoStdin = "none"
 
-// Delegates tells a plugin that a plugin called from a helper it started. Both inherit the
-// environment of the call; but a delegate lies in CNI_PATH and is given a configuration of
-// its own. stdin is that of the run around it. leads says that the process is that run's
-// own: whatever it runs, with whatever input, is another image of the same run, as of a
-// wrapper that execs the real plugin with a here-document.
-func (e *Exec) Delegates(leads bool, stdin string) bool {
-	if leads || !e.InPath || e.Call == nil || e.Stdin == NoStdin {
-		return false
-	}
-	return e.Stdin != stdin || e.Stdin == "" // where it is unknown the folder decides
-}
-
 // Caller is who started a plugin, and so why it is believed to be one.
 type Caller string
 

@@ -7,17 +7,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Evidence is what says that something a server did, it did for a call.
-type Evidence string
-
-// The evidence there can be.
-const (
-	// Certain: it mentions the container, the pod, its namespace, interface or address.
-	Certain Evidence = "certain"
-	// Candidate: it was done while the server was called, which proves nothing.
-	Candidate Evidence = "candidate"
-)
-
 // attribute finds for which connection a server did something. others are the calls it may
 // have been done for as well.
 func (a *agent) attribute(mentions []string) (c *Connection, evidence Evidence, others []Key) {
@@ -104,15 +93,6 @@ func (as *agents) commissioned(e *event.Exec, run *tree.Run) *process {
 		}
 	}
 	return nil
-}
-
-// Attribution says how something that a server ran or asked for came to belong to a call.
-type Attribution struct {
-	Evidence Evidence
-	// Periodic: the server runs this also while nobody calls it.
-	Periodic bool
-	// Others are the calls it may have been done for as well.
-	Others []Key
 }
 
 // doing finds the process as which a server asks or waits for something itself; nil if it

@@ -1,26 +1,8 @@
 package timeline
 
-import "github.com/cniscope/cniscope/pkg/event"
-
-// Blame is a run of a plugin that had what a run of another call, or another one of the
-// same, waited for.
-type Blame struct {
-	// Call is what its call is known by.
-	Call Key
-	Pod  event.Pod
-	// Process is the run's, and Start when it began (monotonic ns).
-	Process event.Process
-	Start   int64
-}
-
-// suspect is a run that has, or had, a lock. When its operation is over, no more is kept
-// than its name.
-type suspect struct {
-	op    *operation
-	call  *Call
-	run   *Image
-	blame *Blame
-}
+import (
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // recentRuns is how many processes are remembered that are over: who waits for what they
 // had is told a moment later.
@@ -45,7 +27,7 @@ func (p *process) suspect() *suspect {
 			return s
 		}
 	}
-	s := &suspect{op: op, call: p.call, run: p.run}
+	s := &suspect{op: op.Operation, call: p.call, run: p.run}
 	op.suspects = append(op.suspects, s)
 	return s
 }
@@ -81,19 +63,6 @@ func (s *suspects) holding(w *event.Wait, waiter *process) *suspect {
 		return nil
 	}
 	return s.run(w.Holder.Process, waiter)
-}
-
-// known returns the run's name; nil as long as it may still change, since what is above
-// its call may be told when that is over.
-func (s *suspect) known(told bool) *Blame {
-	if s.blame != nil || told && s.call.Trace.Parent == "" {
-		return s.blame
-	}
-	return s.name()
-}
-
-func (s *suspect) name() *Blame {
-	return &Blame{Call: s.op.keyOf(s.call), Pod: s.op.Pod, Process: s.run.Process, Start: s.run.Start}
 }
 
 // acquit ends what op is suspected of: from now on its runs are known by their names.

@@ -89,3 +89,10 @@ func (c *Call) cut(what string, n uint64) {
 	}
 	c.Cut[what] += n
 }
+
+// FirstConnection is that of a pod, while its setup is open.
+type FirstConnection struct {
+	// At is when it was there, in monotonic ns.
+	At            int64
+	Local, Remote string
+}

@@ -136,3 +136,23 @@ func join(to []Interval, i Interval) []Interval {
 	}
 	return append(to, i)
 }
+
+// Evidence is what says that something a server did, it did for a call.
+type Evidence string
+
+// The evidence there can be.
+const (
+	// Certain: it mentions the container, the pod, its namespace, interface or address.
+	Certain Evidence = "certain"
+	// Candidate: it was done while the server was called, which proves nothing.
+	Candidate Evidence = "candidate"
+)
+
+// Attribution says how something that a server ran or asked for came to belong to a call.
+type Attribution struct {
+	Evidence Evidence
+	// Periodic: the server runs this also while nobody calls it.
+	Periodic bool
+	// Others are the calls it may have been done for as well.
+	Others []Key
+}

@@ -1,6 +1,8 @@
 package timeline
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // Flight is a run that is under way, as it stands now. It is a copy: what happens later
 // does not change it.

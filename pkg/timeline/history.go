@@ -1,6 +1,8 @@
 package timeline
 
-import "container/list"
+import (
+	"container/list"
+)
 
 // history remembers operations that are over, so that the next one of the same sandbox or
 // pod can say what it follows on. Bounded: the one that was spoken of longest ago goes.

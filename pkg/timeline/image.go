@@ -70,32 +70,6 @@ type Image struct {
 // Failed says whether the image ended badly: by a signal or with an exit code.
 func (im *Image) Failed() bool { return im.Code != 0 || im.Signal != "" }
 
-// Walk calls f for im and everything below it, parents first; what servers did for it
-// comes last.
-func (im *Image) Walk(f func(*Image)) {
-	f(im)
-	im.walkBelow(f)
-}
-
-func (im *Image) walkBelow(f func(*Image)) {
-	for _, child := range im.Children {
-		child.Walk(f)
-	}
-	im.works(func(w *Work) {
-		w.Own.walkBelow(f)
-		w.Shared.walkBelow(f)
-	})
-}
-
-// works calls f for what servers did for the image.
-func (im *Image) works(f func(*Work)) {
-	for _, c := range Each[*Connection](im.Facts) {
-		if c.Work != nil {
-			f(c.Work)
-		}
-	}
-}
-
 func newRun(e *event.Exec) *Run {
 	return &Run{Plugin: path.Base(e.File), Command: e.Call.Command, forker: e.Parent}
 }
@@ -122,33 +96,6 @@ func (im *Image) exit(now int64, e *event.Exit) {
 	if e.NetNS.Key != "" && e.NetNS != im.NetNS && im.NetNS.Key != "" {
 		im.Switched = e.NetNS
 	}
-}
-
-// outlive marks what still runs below a run that is over. It never holds a call open.
-func (im *Image) outlive() {
-	im.Walk(func(im *Image) {
-		if !im.Ended {
-			im.Outlived = true
-		}
-	})
-}
-
-// settle gives an end to what has none. What is still under way lasts until now; what
-// outlived its run is followed no further than the run.
-func (im *Image) settle(now int64) {
-	if !im.Ended && !im.Outlived {
-		im.End = max(im.End, now)
-	}
-	for _, child := range im.Children {
-		child.settle(now)
-		if child.Outlived && !child.Ended {
-			child.End = max(child.Start, im.End)
-		}
-	}
-	im.works(func(w *Work) {
-		w.Own.settle(now)
-		w.Shared.settle(now)
-	})
 }
 
 // last returns the child that began last of those that still run; nil if none does.

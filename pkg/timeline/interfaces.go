@@ -66,15 +66,3 @@ func (n interfaces) resolve(r *Request) {
 		r.Under = n.name(r.NetNS.Key, r.Interface.Master)
 	}
 }
-
-// nameInterfaces resolves what names were told for only later.
-func (op *operation) nameInterfaces() {
-	op.eachImage(func(im *Image) {
-		for _, r := range Each[*Request](im.Facts) {
-			op.names.resolve(r)
-		}
-		for _, d := range Each[*Detection](im.Facts) {
-			d.On = op.names.name(d.NetNS.Key, d.Index)
-		}
-	})
-}

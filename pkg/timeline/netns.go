@@ -22,13 +22,6 @@ type Connected struct {
 	Local, Remote string
 }
 
-// FirstConnection is that of a pod, while its setup is open.
-type FirstConnection struct {
-	// At is when it was there, in monotonic ns.
-	At            int64
-	Local, Remote string
-}
-
 // firsts are the first connections of pods: the namespaces in which they are waited for, and
 // those that came when the setup was over and were not asked for.
 type firsts struct {

@@ -84,3 +84,15 @@ func configuredAs(networks []event.Network, name string) []event.Network {
 	}
 	return slices.DeleteFunc(networks, func(n event.Network) bool { return n.Name != name })
 }
+
+// node is what is known of the node at this time.
+type node struct {
+	runtime  event.Runtime
+	networks networks
+	// mono and wall are the last instant known on both clocks.
+	mono, wall int64
+	// nri: NRI speaks to us, so it will say when a sandbox runs.
+	nri bool
+	// seeing: system calls of processes are observed.
+	seeing bool
+}

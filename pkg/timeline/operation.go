@@ -6,27 +6,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Kind is what an operation does to a pod's network.
-type Kind string
-
-// The kinds of operations.
-const (
-	Setup    Kind = "setup"    // ADD
-	Teardown Kind = "teardown" // DEL
-	Other    Kind = "other"    // CHECK, GC, STATUS, VERSION
-)
-
-// KindOf returns the kind of operation a CNI command belongs to.
-func KindOf(command string) Kind {
-	switch command {
-	case "ADD":
-		return Setup
-	case "DEL":
-		return Teardown
-	}
-	return Other
-}
-
 // Closed is why an operation was taken to be over.
 type Closed string
 
@@ -74,24 +53,6 @@ type Operation struct {
 	Partial []string
 }
 
-// Key is what an operation is known by afterwards.
-type Key struct {
-	Kind        Kind
-	ContainerID string
-	// First is the first process of its first call, and Start when that began.
-	First event.Process
-	Start int64
-	// Trace is what was above its first call.
-	Trace event.TraceContext
-}
-
-// Before is an operation that another one follows on.
-type Before struct {
-	Key
-	// Why is how: "setup of the sandbox", "earlier teardown", "previous attempt".
-	Why string
-}
-
 // Key returns what op is known by.
 func (op *Operation) Key() Key {
 	k := Key{Kind: op.Kind, ContainerID: op.ContainerID, Start: op.Start}
@@ -122,19 +83,4 @@ func (op *Operation) connects() (found *Call) {
 		}
 	}
 	return found
-}
-
-// eachImage calls f for every image of op, and for those that stand for the work of agents.
-func (op *Operation) eachImage(f func(*Image)) {
-	for _, call := range op.Calls {
-		for _, run := range call.Runs {
-			run.Walk(func(im *Image) {
-				f(im)
-				im.works(func(w *Work) {
-					f(w.Own)
-					f(w.Shared)
-				})
-			})
-		}
-	}
 }

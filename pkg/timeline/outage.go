@@ -1,6 +1,8 @@
 package timeline
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // Outage is a time in which the node's network was not ready.
 type Outage struct {

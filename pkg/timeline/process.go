@@ -233,3 +233,37 @@ func (p *process) enter(e *event.Enter) {
 		im.Entered = e.NetNS
 	}
 }
+
+// wait takes a wait that is over, for anything but a file lock. holder is the run that had what
+// was waited for; nil if that is not known.
+func (p *process) wait(now int64, w *event.Wait, holder *suspect) {
+	im, kept := p.current(), &Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder, suspect: holder}
+	when := im.within(w.Start, now)
+	long := p.worth(when)
+	switch kept.kind() {
+	case FactMutex:
+		long = true // only those are told that are worth it, and they lie within requests
+	case FactSleep:
+		im.Asleep = p.idle(im.Asleep, when)
+		long = when.took() >= Idly*int64(p.op.options.MinSpan)
+	case FactPoll:
+		im.Polling = p.idle(im.Polling, when)
+		long = false
+	case FactCall:
+		if im.latest == (systemCall{w.Thread, when.Start}) {
+			return // it is known what that did
+		}
+	}
+	im.Tallies[kept.kind()].add(1, when.took())
+	if long && p.room("waits") {
+		p.keep(w.Thread, when, kept)
+	}
+}
+
+func (p *process) idle(to []Interval, i Interval) []Interval {
+	if len(to) >= idleMax && to[len(to)-1].End < i.Start {
+		p.call.cut("waits", 1)
+		return to
+	}
+	return join(to, i)
+}

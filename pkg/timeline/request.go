@@ -1,8 +1,6 @@
 package timeline
 
 import (
-	"slices"
-
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -22,9 +20,6 @@ func (r *Request) kind() FactKind {
 	}
 	return FactChange
 }
-
-// answersMax is how many answers wait for their request.
-const answersMax = 16
 
 // Errno is what the kernel refused the request with; empty if it did not.
 func (r *Request) Errno() string {
@@ -48,63 +43,7 @@ func (r *Request) Failed() bool {
 	return true
 }
 
-func (p *process) request(now int64, r *event.Request) {
-	im, kept := p.current(), &Request{Request: r}
-	when := im.within(r.Start, now)
-	d, call := when.took(), systemCall{r.Thread, when.Start}
-	if im.latest == call {
-		d = 0
-	}
-	im.latest = call
-	im.Tallies[kept.kind()].add(max(1, r.Count), d)
-	p.op.names.learn(kept)
-	p.op.names.resolve(kept)
-	if i := slices.IndexFunc(p.answers, kept.answeredBy); i >= 0 {
-		kept.Answer = p.answers[i]
-		p.answers = slices.Delete(p.answers, i, i+1)
-	}
-	if r.Query() && !p.worth(when) {
-		return
-	}
-	if p.room("requests") {
-		p.keep(r.Thread, when, kept)
-	}
-}
-
 // answeredBy tells whether a is the answer, or that to one of several messages of a kind.
 func (r *Request) answeredBy(a *event.Answer) bool {
 	return a.Port == r.Port && a.Sequence-r.Sequence < uint32(max(1, r.Count))
-}
-
-func (p *process) answer(a *event.Answer) {
-	var found *Request
-	for _, f := range slices.Backward(p.current().Facts) {
-		r, is := f.What.(*Request)
-		if is && r.Answer == nil && r.answeredBy(a) && (found == nil || r.Sequence == a.Sequence && found.Sequence != a.Sequence) {
-			found = r
-		}
-		if found != nil && found.Sequence == a.Sequence {
-			break
-		}
-	}
-	if found != nil {
-		found.Answer = a
-		return
-	}
-	// The answer may be read before the request is told. That of a query that is not kept
-	// stays here until others push it out.
-	if len(p.answers) >= answersMax {
-		p.answers = slices.Delete(p.answers, 0, 1)
-	}
-	p.answers = append(p.answers, a)
-}
-
-// refusedBy tells whether the answer is to one of the image's requests.
-func (im *Image) refusedBy(a *event.Answer) bool {
-	for _, r := range Each[*Request](im.Facts) {
-		if r.answeredBy(a) {
-			return true
-		}
-	}
-	return false
 }

@@ -69,36 +69,35 @@ type try struct {
 	over   int64 // when it was asked for last
 }
 
-// wait takes a wait that is over, for anything but a file lock. holder is the run that had what
-// was waited for; nil if that is not known.
-func (p *process) wait(now int64, w *event.Wait, holder *suspect) {
-	im, kept := p.current(), &Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder, suspect: holder}
-	when := im.within(w.Start, now)
-	long := p.worth(when)
-	switch kept.kind() {
-	case FactMutex:
-		long = true // only those are told that are worth it, and they lie within requests
-	case FactSleep:
-		im.Asleep = p.idle(im.Asleep, when)
-		long = when.took() >= Idly*int64(p.op.options.MinSpan)
-	case FactPoll:
-		im.Polling = p.idle(im.Polling, when)
-		long = false
-	case FactCall:
-		if im.latest == (systemCall{w.Thread, when.Start}) {
-			return // it is known what that did
-		}
-	}
-	im.Tallies[kept.kind()].add(1, when.took())
-	if long && p.room("waits") {
-		p.keep(w.Thread, when, kept)
-	}
+// Blame is a run of a plugin that had what a run of another call, or another one of the
+// same, waited for.
+type Blame struct {
+	// Call is what its call is known by.
+	Call Key
+	Pod  event.Pod
+	// Process is the run's, and Start when it began (monotonic ns).
+	Process event.Process
+	Start   int64
 }
 
-func (p *process) idle(to []Interval, i Interval) []Interval {
-	if len(to) >= idleMax && to[len(to)-1].End < i.Start {
-		p.call.cut("waits", 1)
-		return to
+// suspect is a run that has, or had, a lock. When its operation is over, no more is kept
+// than its name.
+type suspect struct {
+	op    *Operation
+	call  *Call
+	run   *Image
+	blame *Blame
+}
+
+// known returns the run's name; nil as long as it may still change, since what is above
+// its call may be told when that is over.
+func (s *suspect) known(told bool) *Blame {
+	if s.blame != nil || told && s.call.Trace.Parent == "" {
+		return s.blame
 	}
-	return join(to, i)
+	return s.name()
+}
+
+func (s *suspect) name() *Blame {
+	return &Blame{Call: s.op.keyOf(s.call), Pod: s.op.Pod, Process: s.run.Process, Start: s.run.Start}
 }

@@ -7,6 +7,65 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
+// answersMax is how many answers wait for their request.
+const answersMax = 16
+
+func (p *process) request(now int64, r *event.Request) {
+	im, kept := p.current(), &Request{Request: r}
+	when := im.within(r.Start, now)
+	d, call := when.took(), systemCall{r.Thread, when.Start}
+	if im.latest == call {
+		d = 0
+	}
+	im.latest = call
+	im.Tallies[kept.kind()].add(max(1, r.Count), d)
+	p.op.names.learn(kept)
+	p.op.names.resolve(kept)
+	if i := slices.IndexFunc(p.answers, kept.answeredBy); i >= 0 {
+		kept.Answer = p.answers[i]
+		p.answers = slices.Delete(p.answers, i, i+1)
+	}
+	if r.Query() && !p.worth(when) {
+		return
+	}
+	if p.room("requests") {
+		p.keep(r.Thread, when, kept)
+	}
+}
+
+func (p *process) answer(a *event.Answer) {
+	var found *Request
+	for _, f := range slices.Backward(p.current().Facts) {
+		r, is := f.What.(*Request)
+		if is && r.Answer == nil && r.answeredBy(a) && (found == nil || r.Sequence == a.Sequence && found.Sequence != a.Sequence) {
+			found = r
+		}
+		if found != nil && found.Sequence == a.Sequence {
+			break
+		}
+	}
+	if found != nil {
+		found.Answer = a
+		return
+	}
+	// The answer may be read before the request is told. That of a query that is not kept
+	// stays here until others push it out.
+	if len(p.answers) >= answersMax {
+		p.answers = slices.Delete(p.answers, 0, 1)
+	}
+	p.answers = append(p.answers, a)
+}
+
+// refusedBy tells whether the answer is to one of the image's requests.
+func (im *Image) refusedBy(a *event.Answer) bool {
+	for _, r := range Each[*Request](im.Facts) {
+		if r.answeredBy(a) {
+			return true
+		}
+	}
+	return false
+}
+
 // Detection is duplicate address detection, as far as a process looked how it went on: from
 // when the address was asked for, or first seen tentative, until the process was told what
 // came of it.
@@ -63,6 +122,18 @@ func (op *operation) unanswered() {
 			if d.open() {
 				f.When.End = max(f.When.End, im.End)
 			}
+		}
+	})
+}
+
+// nameInterfaces resolves what names were told for only later.
+func (op *operation) nameInterfaces() {
+	op.eachImage(func(im *Image) {
+		for _, r := range Each[*Request](im.Facts) {
+			op.names.resolve(r)
+		}
+		for _, d := range Each[*Detection](im.Facts) {
+			d.On = op.names.name(d.NetNS.Key, d.Index)
 		}
 	})
 }

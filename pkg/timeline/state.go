@@ -1,0 +1,60 @@
+package timeline
+
+import (
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/tree"
+)
+
+// Stats counts what a timeline could not place.
+type Stats struct {
+	// Late are events of operations that were closed already.
+	Late uint64
+	// Refused are runs, and processes of runs, beyond the limits.
+	Refused uint64
+	// Unanchored are runs that the container runtime did not start, beyond their half of
+	// Options.Operations.
+	Unanchored uint64
+	// Orphaned are operations that waited in vain to be told what is above them, or had no
+	// room to wait.
+	Orphaned uint64
+}
+
+// Timeline is the state between the events. It is not safe for concurrent use. What one kind
+// of event tells is kept by a type of its own; here it is decided who is given an event.
+type Timeline struct {
+	options Options
+	stats   Stats
+	now     int64 // the latest event
+	swept   int64 // when what nobody asked for any more was last forgotten
+	node    node
+
+	tree      *tree.Tree
+	processes map[event.Process]*process // that belong to open operations
+	open      []*operation               // in order of their start
+
+	agents      *agents
+	connections *connections
+	locks       *locks
+	sandboxes   sandboxes
+	firsts      firsts
+	losses      losses
+	outages     outages
+	past        pasts
+}
+
+// New returns an empty timeline.
+func New(o Options) *Timeline {
+	t := &Timeline{
+		options:   o,
+		tree:      tree.New(o.Processes),
+		processes: map[event.Process]*process{},
+		sandboxes: sandboxes{limit: 4 * o.Operations, known: map[string]*sandbox{}},
+		firsts:    firsts{limit: o.Operations, namespaces: map[string]*namespace{}},
+		past:      newPasts(o.Operations),
+	}
+	t.losses = losses{limit: o.Operations, late: &t.stats.Late}
+	t.agents = newAgents(o.Operations, t.tree, &t.losses)
+	t.connections = newConnections(t.agents)
+	t.locks = newLocks(o.Operations, t.processes)
+	return t
+}

@@ -1,0 +1,69 @@
+package timeline
+
+// Walk calls f for im and everything below it, parents first; what servers did for it
+// comes last.
+func (im *Image) Walk(f func(*Image)) {
+	f(im)
+	im.walkBelow(f)
+}
+
+func (im *Image) walkBelow(f func(*Image)) {
+	for _, child := range im.Children {
+		child.Walk(f)
+	}
+	im.works(func(w *Work) {
+		w.Own.walkBelow(f)
+		w.Shared.walkBelow(f)
+	})
+}
+
+// works calls f for what servers did for the image.
+func (im *Image) works(f func(*Work)) {
+	for _, c := range Each[*Connection](im.Facts) {
+		if c.Work != nil {
+			f(c.Work)
+		}
+	}
+}
+
+// outlive marks what still runs below a run that is over. It never holds a call open.
+func (im *Image) outlive() {
+	im.Walk(func(im *Image) {
+		if !im.Ended {
+			im.Outlived = true
+		}
+	})
+}
+
+// settle gives an end to what has none. What is still under way lasts until now; what
+// outlived its run is followed no further than the run.
+func (im *Image) settle(now int64) {
+	if !im.Ended && !im.Outlived {
+		im.End = max(im.End, now)
+	}
+	for _, child := range im.Children {
+		child.settle(now)
+		if child.Outlived && !child.Ended {
+			child.End = max(child.Start, im.End)
+		}
+	}
+	im.works(func(w *Work) {
+		w.Own.settle(now)
+		w.Shared.settle(now)
+	})
+}
+
+// eachImage calls f for every image of op, and for those that stand for the work of agents.
+func (op *Operation) eachImage(f func(*Image)) {
+	for _, call := range op.Calls {
+		for _, run := range call.Runs {
+			run.Walk(func(im *Image) {
+				f(im)
+				im.works(func(w *Work) {
+					f(w.Own)
+					f(w.Shared)
+				})
+			})
+		}
+	}
+}
