@@ -68,7 +68,7 @@ func (c *Call) Setting(key, value string) (string, string) {
 			parts[i] = placeholder(part)
 		}
 	}
-	if names(key) || c.Repeats(value) {
+	if namesSecret(key) || c.Repeats(value) {
 		return strings.Join(parts, "/"), placeholder(value)
 	}
 	fields := strings.Fields(value)

@@ -29,7 +29,7 @@ func (s *spelt) every(first int) *spelt {
 
 // counted marks what spells by the numbers of bytes, or letter by letter, what the call was
 // told, whatever stands between: "88.113.55.67", "x58 x71", "58h, 71h", "\u0058", "0:88 1:113".
-func (c *Call) counted(message string, marks []cut) {
+func (c *Call) counted(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
 	}
@@ -64,12 +64,12 @@ func (c *Call) counted(message string, marks []cut) {
 }
 
 // mark marks where a text has windows.
-func (n needles) mark(s *spelt, marks []cut) {
+func (n needles) mark(s *spelt, marks []mark) {
 	end := window - 1
 	for w := range windows(string(s.bytes)) {
 		if _, is := n[w]; is {
 			for i := s.from[end-window+1]; i < s.to[end]; i++ {
-				marks[i] = goes
+				marks[i] = drop
 			}
 		}
 		end++
@@ -78,8 +78,8 @@ func (n needles) mark(s *spelt, marks []cut) {
 
 // spots marks, quickly, what repeats what the call was told as it is, or with other marks
 // between letters and digits.
-func (c *Call) spots(s string) []cut {
-	marks := make([]cut, len(s))
+func (c *Call) spots(s string) []mark {
+	marks := make([]mark, len(s))
 	if len(c.values) == 0 {
 		return marks
 	}

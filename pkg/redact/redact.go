@@ -1,15 +1,15 @@
-// Package redact decides what of a foreign text may leave: of a plugin's error message, a
-// command's arguments, a path, a setting's value.
+// Package redact decides which parts of a foreign text may leave the node: of a plugin's error
+// message, a command's arguments, a path, a setting's value.
 //
-// Two things must be true of a piece that stays. It has a harmless form: words of a list,
-// small numbers, addresses, and what the call itself is named by. A list of what may pass is
-// the only rule that holds against spellings nobody thought of. And it repeats nothing of what
-// the plugin was told: no eight bytes of its configuration, as they are or encoded, unless
-// they are such as everybody may know. A password may consist of listed words.
+// A part may stay on two conditions. It has a harmless form: listed words, small numbers,
+// addresses, and the names of the call itself. Only a list of what may pass holds against
+// spellings that nobody thought of. And it repeats nothing that the plugin was told: no eight
+// bytes of its configuration, plain or encoded, unless everybody may know them. (A password may
+// consist of listed words.)
 //
-// Everything else becomes a placeholder that tells its kind and length: ‹hex 64›.
+// Everything else becomes a placeholder that tells kind and length: ‹hex 64›.
 //
-// Texts are looked at whole and cut afterwards: half a secret has another form.
+// Redact whole texts and cut them afterwards: half a secret has another form.
 package redact
 
 import (
@@ -18,39 +18,39 @@ import (
 	"strings"
 )
 
-// window is how many bytes of a secret in a row are one too many. Shorter pieces are words
-// of many texts.
+// window is how many consecutive bytes of a secret must not leave. Shorter pieces occur in
+// ordinary words.
 const window = 8
 
-// shortest is the length from which on a whole value is kept out as a word of its own.
+// shortest is the length from which a whole value must not leave as a word of its own.
 const shortest = 4
 
-// Call is what is known of the call that texts are about. The zero value knows nothing, which
-// is why only listed words may stay. It is not safe for concurrent use.
+// Call is what is known about the call that texts are about. With the zero value only listed
+// words may stay. It is not safe for concurrent use.
 type Call struct {
-	names   map[string]bool // what it is named by, which leaves anyway
-	values  []string        // what it was told, and nobody is to repeat
-	ids     []string        // those of them that tools cut short
-	asked   map[string]bool // words and whether they are harmless
-	short   map[string]bool // those below a window's length, in lower case
-	plain   needles         // windows of the values as they are, for what must be quick
-	folded  needles         // and of their letters and digits only
+	names   map[string]bool // names of the call, which leave with its spans anyway
+	values  []string        // what it was told, and must not leave
+	ids     []string        // the names that tools cut short
+	asked   map[string]bool // cache of Harmless
+	short   map[string]bool // values shorter than a window, in lower case
+	plain   needles         // windows of the values in lower case
+	folded  needles         // windows of their letters and digits only
 	indexed int             // how many values are in plain and folded
-	kept    int             // how many bytes the values have
+	kept    int             // length of all values, in bytes
 	told    int             // how many configurations are known
-	awaits  int             // and how many are not, yet
-	lost    bool            // one of them is not kept whole
+	awaits  int             // how many are still to come
+	lost    bool            // one of them could not be kept whole
 }
 
-// Await says that a plugin of the call was started: until its configuration is here, nobody
-// knows what may be repeated.
+// Await notes that a plugin of the call was started: until its configuration is given to
+// Configuration, only listed words may stay.
 func (c *Call) Await() { c.awaits++ }
 
-// whole tells whether all that the call's plugins were told is known.
+// whole reports whether everything that the call's plugins were told is known.
 func (c *Call) whole() bool { return c.told > 0 && c.awaits <= 0 && !c.lost }
 
-// Name adds what the call itself is named by: pod, namespace, network, interface, container
-// id, plugin. It leaves with every span, so texts may repeat it.
+// Name adds names of the call itself: pod, namespace, network, interface, container id, plugin.
+// They leave with every span, so texts may repeat them.
 func (c *Call) Name(names ...string) {
 	if c.names == nil {
 		c.names = map[string]bool{}
@@ -68,28 +68,28 @@ func (c *Call) Name(names ...string) {
 	}
 }
 
-// Bounds of what one call may have us keep, in number and bytes.
+// Bounds of what is kept for one call, in number and bytes.
 const (
 	maxNames = 256
 	maxName  = 253 // of a pod, the longest there is (RFC 1123 subdomain)
 	maxAsked = 256
 )
 
-// Message returns what may leave of a sentence that a program wrote.
+// Message returns what may leave of a text that a program wrote.
 func (c *Call) Message(s string) string {
-	t := &text{call: c, s: s, cut: make([]cut, len(s))}
-	c.repeated(s, t.cut)
-	c.counted(s, t.cut)
-	t.chunks()
-	return t.String()
+	m := &message{call: c, s: s, marks: make([]mark, len(s))}
+	c.repeated(s, m.marks)
+	c.counted(s, m.marks)
+	m.chunks()
+	return m.String()
 }
 
-// Path returns what may leave of a path: each of its parts by itself, and below a folder that
-// every system has also what looks as if somebody typed it.
+// Path returns what may leave of a path: each part on its own, and below a folder that every
+// system has also a part that looks typed by a person.
 func (c *Call) Path(path string) string {
 	parts, spots, at := strings.Split(path, "/"), c.spots(path), 0
 	for i, part := range parts {
-		marked := slices.Contains(spots[at:at+len(part)], goes)
+		marked := slices.Contains(spots[at:at+len(part)], drop)
 		at += len(part) + 1
 		if part != "" && !c.names[part] && (marked || !c.Harmless(part) && (c.lost || !system(parts[:i]) || !wordlike(part) || c.Repeats(part))) {
 			parts[i] = placeholder(part)
@@ -98,7 +98,7 @@ func (c *Call) Path(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// system tells whether a path begins as those do that every system has (hier(7)).
+// system reports whether a path begins with a folder that every system has (hier(7)).
 func system(parts []string) bool {
 	if len(parts) < 2 || parts[0] != "" {
 		return false
@@ -110,12 +110,12 @@ func system(parts []string) bool {
 	return false
 }
 
-// Apart returns which of several words stand for what the call was told if they are read one
-// after another.
+// Apart reports for each of several words whether it is part of something that the call was told
+// when they are read one after another.
 func (c *Call) Apart(words []string) []bool {
 	spots, repeats, at := c.spots(strings.Join(words, " ")), make([]bool, len(words)), 0
 	for i, word := range words {
-		repeats[i] = slices.Contains(spots[at:at+len(word)], goes)
+		repeats[i] = slices.Contains(spots[at:at+len(word)], drop)
 		at += len(word) + 1
 	}
 	return repeats
@@ -129,8 +129,8 @@ func (c *Call) Word(s string) string {
 	return placeholder(s)
 }
 
-// Harmless tells whether a word may leave as it is. Most words come again: what a call's
-// programs are told is asked about once.
+// Harmless reports whether a word may leave as it is. Most words come again, so the answer is
+// kept.
 func (c *Call) Harmless(s string) bool {
 	if c.names[s] {
 		return true
@@ -148,7 +148,7 @@ func (c *Call) Harmless(s string) bool {
 	return harmless
 }
 
-// Repeats tells whether a word holds a part of what the call was told, as it is.
+// Repeats reports whether a word holds part of what the call was told, not encoded.
 func (c *Call) Repeats(s string) bool {
 	if len(c.values) == 0 {
 		return false
@@ -160,7 +160,7 @@ func (c *Call) Repeats(s string) bool {
 	return c.short[plain] || c.short[folded] || c.plain.in(plain) || c.folded.in(folded)
 }
 
-// placeholder tells kind and length of what does not leave.
+// placeholder tells the kind and length of what it replaces.
 func placeholder(s string) string { return fmt.Sprintf("‹%s %d›", kind(s), len(s)) }
 
 func kind(s string) string {

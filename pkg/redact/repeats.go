@@ -12,7 +12,7 @@ import (
 
 // repeated marks what of a message is in the values, in any spelling: the windows of the
 // message are few, so they are kept, and all spellings of the values go past them.
-func (c *Call) repeated(message string, marks []cut) {
+func (c *Call) repeated(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
 	}
@@ -130,14 +130,14 @@ func (s *sieve) pass(b []byte) {
 
 // mark marks all of the message between the first and the last byte of each window that was
 // found.
-func (s *sieve) mark(marks []cut) {
+func (s *sieve) mark(marks []mark) {
 	marked := 0
 	s.windows(s.bytes, func(end int, w uint64) {
 		if !s.hits[w] {
 			return
 		}
 		for i := max(marked, s.at[end-window+1]); i <= s.at[end]; i++ {
-			marks[i] = goes
+			marks[i] = drop
 		}
 		marked = s.at[end] + 1
 	})

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Configuration takes what a plugin is told on its standard input: whole, since of a part
-// nobody knows what is in the rest. It returns false where that is no JSON, and then nothing of
-// it is harmless.
+// Configuration adds what a plugin reads from its standard input. It must be whole: see Lost. It
+// returns false if that is no JSON; then no part of it may be repeated.
 func (c *Call) Configuration(b []byte) bool {
 	defer c.index()
 	if !json.Valid(b) {
@@ -27,42 +26,41 @@ func (c *Call) Configuration(b []byte) bool {
 	return true
 }
 
-// Lost says that a plugin was told more than is kept: nobody knows what may be repeated, and
-// only listed words stay.
+// Lost notes that a plugin was told more than is kept. From then on only listed words may stay.
 func (c *Call) Lost() { c.lost, c.asked = true, nil }
 
-// Environment takes what a plugin was told by its environment, and by the arguments of CNI:
-// "key=value". What names the call is given to Name before.
+// Environment adds what a plugin was told by its environment and by CNI_ARGS, as "key=value".
+// Call Name first for what names the call.
 func (c *Call) Environment(variables ...string) {
 	defer c.index()
 	for _, variable := range variables {
 		key, value, _ := strings.Cut(variable, "=")
 		if !c.names[value] && len(value) <= maxValue {
 			// PWD is where a shell is (environ(7)), and not a password.
-			c.text(value, place{key: key, depth: 1, secret: key != "PWD" && confidential(key)})
+			c.scalar(value, place{key: key, depth: 1, secret: key != "PWD" && confidential(key)})
 		}
 	}
 }
 
-// Arguments takes what a plugin was told on its command line.
+// Arguments adds what a plugin was told on its command line.
 func (c *Call) Arguments(all ...string) {
 	defer c.index()
 	for _, argument := range all {
 		if strings.HasPrefix(argument, "-") && strings.Contains(argument, "=") {
 			c.Environment(strings.TrimLeft(argument, "-"))
 		} else if !c.names[argument] && len(argument) <= maxValue {
-			c.text(argument, place{})
+			c.scalar(argument, place{})
 		}
 	}
 }
 
-// maxValue bounds what is kept of one variable or argument, in bytes: what plugins are told
-// on their standard input is kept up to that.
+// maxValue is the length of the longest variable or argument that is kept, in bytes: as much as
+// is read of a standard input.
 const maxValue = 32 << 10
 
-// repeatable are the keys of a configuration (CNI specification, its reference plugins and
-// those that many nodes have) and of environments (environ(7)) whose values everybody may know, as long as they have a harmless
-// form.
+// repeatable reports whether everybody may know the value of a key, if it has a harmless form:
+// keys of the CNI specification, of its reference plugins, of widespread plugins, and of
+// environments (environ(7)).
 func repeatable(key string) bool {
 	switch key {
 	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu", "vlan", "vlanId", "subnet", "gateway",
@@ -73,23 +71,23 @@ func repeatable(key string) bool {
 	return false
 }
 
-// place is where in a configuration a value stands.
+// place is where a value stands in a configuration.
 type place struct {
 	key, above string // its key, and that of the object it is in
-	depth      int    // how many objects are around
-	secret     bool   // a key on the way says so
-	previous   bool   // it is what another plugin answered
+	depth      int    // how many objects it is in
+	secret     bool   // one of the keys that lead to it is confidential
+	previous   bool   // it is in another plugin's result
 }
 
-// walk takes the values of a configuration that is valid. Keys may come twice in an object, and
-// each plugin decides which of them it takes.
+// walk adds the values of a valid configuration. It visits every occurrence of a key, since
+// plugins differ in which one they take.
 func (c *Call) walk(b []byte, at place) {
 	in := json.NewDecoder(bytes.NewReader(b))
 	in.UseNumber()
 	c.next(in, at)
 }
 
-// next takes the next value; false at the end of what it is in.
+// next adds the next value; false at the end of the array that it is in.
 func (c *Call) next(in *json.Decoder, at place) bool {
 	token, err := in.Token()
 	if err != nil {
@@ -97,9 +95,9 @@ func (c *Call) next(in *json.Decoder, at place) bool {
 	}
 	switch v := token.(type) {
 	case string:
-		c.text(v, at)
+		c.scalar(v, at)
 	case json.Number:
-		c.text(v.String(), at)
+		c.scalar(v.String(), at)
 	case json.Delim:
 		if v == '[' {
 			for c.next(in, at) {
@@ -127,8 +125,8 @@ func (c *Call) object(in *json.Decoder, at place) {
 	}
 }
 
-// text takes a value that is a string or a number.
-func (c *Call) text(v string, at place) {
+// scalar adds a value that is a string or a number.
+func (c *Call) scalar(v string, at place) {
 	if at.secret {
 		if confidential(at.key) {
 			c.secret(v)
@@ -154,7 +152,7 @@ func (c *Call) text(v string, at place) {
 	c.value(v)
 }
 
-// public tells whether anybody may know a value: by its form, or by that and its key.
+// public reports whether everybody may know a value, by its form or by its form and key.
 func (c *Call) public(v string, at place) bool {
 	switch {
 	case isAddress(v) && !c.spells(v), in(v):
@@ -165,8 +163,8 @@ func (c *Call) public(v string, at place) bool {
 	return at.key == "name" && at.depth == 1 && c.form(v, true)
 }
 
-// leaves tells whether a value leaves in a span anyway: the name of the network, the types of
-// plugins, and interfaces that another plugin answered.
+// leaves reports whether a value leaves with a span anyway: the network's name, the types of
+// plugins, and interfaces in another plugin's result.
 func leaves(v string, at place) bool {
 	switch at.key {
 	case "name":
@@ -177,10 +175,10 @@ func leaves(v string, at place) bool {
 	return false
 }
 
-// maxInterface is how long the name of an interface is (IFNAMSIZ, less the NUL).
+// maxInterface is the length of the longest interface name (IFNAMSIZ, less the NUL).
 const maxInterface = 15
 
-// nested tells whether what stands below a key is told to another plugin.
+// nested reports whether a key holds the configuration of another plugin.
 func nested(key string) bool {
 	switch key {
 	case "ipam", "delegate", "delegates", "plugins":
@@ -189,8 +187,7 @@ func nested(key string) bool {
 	return false
 }
 
-// path takes a value that is a path, or several (PATH): of its parts those must not be repeated
-// that could not leave in one.
+// path adds the parts of a path, or of several (PATH), that Path would not let leave.
 func (c *Call) path(v string) {
 	for path := range strings.SplitSeq(v, ":") {
 		parts := strings.Split(path, "/")
@@ -210,7 +207,7 @@ func (c *Call) path(v string) {
 	}
 }
 
-// paths takes those below a folder that every system has out of a value with several words.
+// paths adds the paths below a folder that every system has, and returns v without them.
 func (c *Call) paths(v string) string {
 	if !strings.Contains(v, " /") {
 		return v
@@ -224,7 +221,7 @@ func (c *Call) paths(v string) string {
 	}), " ")
 }
 
-// confidential tells whether a key is called as secrets are.
+// confidential reports whether a key's name says that its value is a secret.
 func confidential(key string) bool {
 	low := lower(key)
 	for _, word := range [...]string{"passw", "passphrase", "secret", "token", "apikey", "credential", "authoriz", "bearer", "cookie", "private"} {
@@ -245,10 +242,10 @@ func confidential(key string) bool {
 	return false
 }
 
-// common is what is no secret inside of a value: addresses, and what many texts have.
+// common matches what is no secret inside a value: addresses, schemes, PEM headers.
 var common = regexp.MustCompile(`(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{1,5}|/[0-9]{1,2})?|\[(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F.]{0,15}\](?::[0-9]{1,5})?|[a-z]{2,8}://|-----[A-Z ]{5,40}-----`)
 
-// value takes one that must not be repeated, and what it may be decoded to.
+// value adds a value that must not leave, its pieces, and what it decodes to.
 func (c *Call) value(v string) {
 	for _, part := range common.Split(v, -1) {
 		if strings.HasPrefix(part, "/") && part != v { // of a URL
@@ -273,10 +270,10 @@ func (c *Call) value(v string) {
 	}
 }
 
-// maxKept bounds what is kept of all that one run and its delegates are told, in bytes, and so
-// what each of their texts is compared with: a plugin that calls delegates without an end takes
-// neither our memory (some forty times that, for what is looked up) nor our time. Ten delegates with
-// configurations of an ordinary size, 4 KiB, have a sixth of it.
+// maxKept bounds what is kept of everything that one run and its delegates are told, in bytes,
+// and so what each of their texts is compared with. It protects memory (the indexes take some
+// forty times as much) and time from a plugin that calls delegates without end. Ten delegates
+// with ordinary configurations of 4 KiB need a sixth of it.
 const maxKept = 256 << 10
 
 func (c *Call) secret(s string) {
@@ -298,7 +295,7 @@ func (c *Call) secret(s string) {
 	}
 }
 
-// index makes ready what is looked up for every word.
+// index brings plain and folded up to date.
 func (c *Call) index() {
 	if c.plain == nil {
 		c.plain, c.folded = needles{}, needles{}
@@ -310,7 +307,7 @@ func (c *Call) index() {
 	c.indexed, c.asked = len(c.values), nil
 }
 
-// needles are windows, each of them a number, since it has eight bytes.
+// needles is a set of windows, each as a number: it has eight bytes.
 type needles map[uint64]struct{}
 
 func (n needles) add(s string) {
@@ -339,7 +336,7 @@ func windows(s string) iter.Seq[uint64] {
 	}
 }
 
-// lower maps the letters of ASCII; others are in no word that stays.
+// lower maps ASCII letters to lower case; no word with others may stay.
 func lower(s string) string {
 	for i := range len(s) {
 		if isUpper(s[i]) {
@@ -355,7 +352,7 @@ func lower(s string) string {
 	return s
 }
 
-// fold is what no quoting changes: letters in lower case, and digits.
+// fold returns what quoting does not change: letters in lower case, and digits.
 func fold(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := range len(s) {

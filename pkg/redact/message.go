@@ -1,0 +1,254 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+// mark says what becomes of a byte.
+type mark uint8
+
+const (
+	keep mark = iota
+	drop
+)
+
+// message is a text that is being redacted.
+type message struct {
+	call  *Call
+	s     string
+	marks []mark // by byte
+	// instead is what replaces a dropped stretch, by its first byte; else a placeholder does.
+	instead map[int]string
+}
+
+// quotes are what texts put around foreign pieces. Together with blanks and brackets they
+// separate chunks, each of which is redacted on its own.
+const (
+	quotes   = "\"'`"
+	brackets = "()[]{}<>,;|"
+	trimmed  = ".:=!?-*&#/\\%@~+$" // at the ends of a chunk
+)
+
+// separates returns how many bytes at i separate chunks; 0 if none do. A backslash does if it
+// escapes a quote or a blank, also when it is escaped itself.
+func separates(s string, i int) int {
+	switch ch := s[i]; {
+	case ch <= ' ', strings.IndexByte(quotes+brackets, ch) >= 0:
+		return 1
+	case ch == '\\':
+		j := i
+		for j < len(s) && s[j] == '\\' {
+			j++
+		}
+		if j < len(s) && (strings.IndexByte(quotes, s[j]) >= 0 || s[j] == 'n' || s[j] == 't') {
+			return j + 1 - i
+		}
+	}
+	return 0
+}
+
+// chunks redacts the chunks one after another.
+func (m *message) chunks() {
+	run, runs, last := 0, 0, 0 // of numbers: where it begins, how many; where the last word ended
+	for i := 0; i < len(m.s); {
+		if n := separates(m.s, i); n > 0 {
+			i += n
+			continue
+		}
+		j := i
+		for j < len(m.s) && separates(m.s, j) == 0 {
+			j++
+		}
+		// Numbers in a row are how Go prints bytes: "[123 34 98 105 …]".
+		if isNumber(m.s[i:j]) {
+			if runs++; runs == 1 {
+				run = i
+			}
+			if runs >= maxRun {
+				m.remove(run, j)
+			}
+		} else {
+			runs = 0
+		}
+		if strings.Trim(m.s[i:j], trimmed) != "" {
+			if namesSecret(m.s[:last]) && assigns(m.s[last:i]) {
+				m.remove(i, j)
+			}
+			last = i + len(strings.TrimRight(m.s[i:j], trimmed))
+		}
+		m.chunk(i, j)
+		i = j
+	}
+}
+
+// maxRun is how many numbers in a row are dropped.
+const maxRun = 4
+
+func isNumber(s string) bool {
+	s = strings.Trim(s, trimmed)
+	hex, is := strings.CutPrefix(s, "0x")
+	return s != "" && (strings.Trim(s, "0123456789") == "" || is && len(hex) <= 2)
+}
+
+// secretive are the words that a secret follows.
+var secretive = [...]string{"password", "passwd", "passphrase", "pwd", "pass", "secret", "token", "apikey", "key", "credential", "credentials", "authorization", "auth", "bearer", "psk", "cookie"}
+
+// namesSecret reports whether a text ends with what a secret is called.
+func namesSecret(s string) bool {
+	s = lower(s[max(0, len(s)-len("authorization")):])
+	for _, word := range secretive {
+		if strings.HasSuffix(s, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// assigns reports whether what stands between two chunks makes the second the value of the
+// first, as in JSON and in key=value. A colon and a blank alone are prose: "no token: unexpected
+// EOF".
+func assigns(between string) bool {
+	blank := strings.ContainsAny(between, " \t\n")
+	quoted := strings.ContainsAny(between, quotes)
+	return strings.Trim(between, quotes+"\\:= ") == "" && quoted && (!blank || strings.ContainsAny(between, ":="))
+}
+
+// chunk redacts what stands between two separators.
+func (m *message) chunk(from, to int) {
+	begin, end := from, to
+	for from < to && strings.IndexByte(trimmed, m.s[from]) >= 0 && !isAddress(m.s[from:to]) {
+		from++
+	}
+	for from < to && strings.IndexByte(trimmed, m.s[to-1]) >= 0 && !isAddress(m.s[from:to]) {
+		to--
+	}
+	// A long run of punctuation tells nothing, unless it is a secret.
+	if from-begin > maxMarks {
+		m.remove(begin, from)
+	}
+	if end-to > maxMarks {
+		m.remove(to, end)
+	}
+	if from < to {
+		m.part(from, to)
+	}
+}
+
+// maxMarks is how many punctuation marks in a row stay: "...".
+const maxMarks = 3
+
+// part redacts a part of a chunk; if it may not stay, its own parts.
+func (m *message) part(from, to int) {
+	s := m.s[from:to]
+	if m.mayStay(from, to) {
+		return
+	}
+	if i := strings.IndexByte(s, '?'); i >= 0 { // of a query nothing stays
+		m.remove(from+i+1, to)
+		m.part(from, from+i)
+		return
+	}
+	if i := strings.Index(s, "://"); i >= 0 {
+		m.url(from, from+i, to)
+		return
+	}
+	if s[0] == '/' || m.call.whole() && from > 0 && m.s[from-1] == '/' {
+		m.path(from, to)
+		return
+	}
+	if i := strings.IndexAny(s, "=:"); i >= minKey && i < len(s)-1 && isLetter(s[0]) && m.mayStay(from, from+i) {
+		if rest := from + i + 1; namesSecret(s[:i]) {
+			m.remove(rest, to)
+		} else {
+			m.chunk(rest, to)
+		}
+		return
+	}
+	if with, ok := rounded(s); ok && m.call.whole() && !m.dropped(from, to) && !m.call.Repeats(with) {
+		m.remove(from, to)
+		m.replace(from, with)
+		return
+	}
+	m.remove(from, to)
+}
+
+// path redacts each part of a path on its own.
+func (m *message) path(from, to int) {
+	for from < to {
+		end := from + strings.IndexByte(m.s[from:to], '/')
+		if end < from {
+			end = to
+		}
+		if end > from && !m.mayStay(from, end) {
+			m.remove(from, end)
+		}
+		from = end + 1
+	}
+}
+
+// minKey is the shortest key: of "c2:b0:57" none is one.
+const minKey = 3
+
+// url redacts scheme, host and path on their own. A user never stays.
+func (m *message) url(from, scheme, to int) {
+	m.part(from, scheme)
+	from = scheme + len("://")
+	// What is in front of the last @ is the user's; a slash may be in there.
+	if i := strings.LastIndexByte(m.s[from:to], '@'); i >= 0 {
+		m.remove(from, from+i)
+		from += i + 1
+	}
+	host := to
+	if i := strings.IndexByte(m.s[from:to], '/'); i >= 0 {
+		host = from + i
+		m.part(host, to)
+	}
+	if from < host {
+		m.part(from, host)
+	}
+}
+
+// mayStay reports whether a stretch may stay as it is.
+func (m *message) mayStay(from, to int) bool {
+	return !m.dropped(from, to) && m.call.form(m.s[from:to], m.call.whole())
+}
+
+func (m *message) dropped(from, to int) bool {
+	return slices.Contains(m.marks[from:to], drop)
+}
+
+func (m *message) remove(from, to int) {
+	for i := from; i < to; i++ {
+		m.marks[i] = drop
+	}
+}
+
+func (m *message) replace(at int, with string) {
+	if m.instead == nil {
+		m.instead = map[int]string{}
+	}
+	m.instead[at] = with
+}
+
+// String returns the message with placeholders for what was dropped.
+func (m *message) String() string {
+	var b strings.Builder
+	for i := 0; i < len(m.s); {
+		j := i
+		for j < len(m.s) && m.marks[j] == m.marks[i] {
+			j++
+		}
+		with, replaced := m.instead[i]
+		switch {
+		case m.marks[i] == keep:
+			b.WriteString(m.s[i:j])
+		case replaced:
+			b.WriteString(with)
+		default:
+			b.WriteString(placeholder(m.s[i:j]))
+		}
+		i = j
+	}
+	return b.String()
+}
