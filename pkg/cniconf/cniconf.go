@@ -18,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -76,7 +75,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		networks, problems := Load(s.dir)
 		if first || !reflect.DeepEqual(networks, known) {
 			known = networks
-			sink(now(&event.Networks{Networks: networks}))
+			sink(source.Now(&event.Networks{Networks: networks}))
 			s.log.Info("CNI networks", "dir", s.dir, "networks", names(networks))
 		}
 		if now := sum(problems); now != trouble {
@@ -94,10 +93,10 @@ func (s *Source) tell(sink event.Sink, problems []error, trouble string) {
 		s.log.Warn("CNI configuration", "error", problem)
 	}
 	if trouble == "" {
-		sink(now(&event.Degraded{Feature: feature, Restored: true, Reason: "all files can be read now"}))
+		sink(source.Now(&event.Degraded{Feature: feature, Restored: true, Reason: "all files can be read now"}))
 		return
 	}
-	sink(now(&event.Degraded{Feature: feature, Reason: trouble}))
+	sink(source.Now(&event.Degraded{Feature: feature, Reason: trouble}))
 }
 
 // sum says the first of the problems, and how many there are.
@@ -117,8 +116,4 @@ func names(networks []event.Network) string {
 		all = append(all, n.Name)
 	}
 	return text.Clean(strings.Join(all, ", "), text.Bound)
-}
-
-func now(body event.Body) event.Event {
-	return event.Event{Time: clock.Monotonic(), Body: body}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/source"
 )
 
 // queue is what lies between the handlers, which never wait, and the sink, which
@@ -96,7 +96,7 @@ func (p *Plugin) drain(sink event.Sink) {
 // having gone or come back.
 func (p *Plugin) report(sink event.Sink, degraded *bool) {
 	if n := p.queue.lost.Swap(0); n > 0 {
-		p.deliver(sink, now(&event.Lost{Source: p.Name(), Reason: queueFull, Count: n}))
+		p.deliver(sink, source.Now(&event.Lost{Source: p.Name(), Reason: queueFull, Count: n}))
 	}
 	trouble := p.queue.trouble.Load()
 	if (trouble != nil) == *degraded {
@@ -107,14 +107,10 @@ func (p *Plugin) report(sink event.Sink, degraded *bool) {
 	if trouble != nil {
 		body = &event.Degraded{Feature: feature, Reason: *trouble}
 	}
-	p.deliver(sink, now(body))
+	p.deliver(sink, source.Now(body))
 }
 
 func (p *Plugin) deliver(sink event.Sink, e event.Event) {
 	defer p.survive("the sink")
 	sink(e)
-}
-
-func now(body event.Body) event.Event {
-	return event.Event{Time: clock.Monotonic(), Body: body}
 }

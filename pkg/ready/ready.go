@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -61,7 +60,6 @@ func (s Source) Run(ctx context.Context, sink event.Sink) error {
 
 // watch asks until ctx is done, and tells sink what has changed.
 func watch(ctx context.Context, sink event.Sink, address string, status func(context.Context) (*cri.StatusResponse, error)) {
-	say := func(body event.Body) { sink(event.Event{Time: clock.Monotonic(), Body: body}) }
 	var known *event.Readiness
 	for failures := 0; ; {
 		now, err := ask(ctx, status)
@@ -70,19 +68,19 @@ func watch(ctx context.Context, sink event.Sink, address string, status func(con
 		}
 		if err != nil {
 			if failures++; failures == patience {
-				say(&event.Degraded{
+				sink(source.Now(&event.Degraded{
 					Feature: feature,
 					Reason:  fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not seen", address, text.Clean(err.Error(), text.Bound)),
-				})
+				}))
 			}
 		} else {
 			if failures >= patience {
-				say(&event.Degraded{Feature: feature, Reason: "the runtime answers", Restored: true})
+				sink(source.Now(&event.Degraded{Feature: feature, Reason: "the runtime answers", Restored: true}))
 			}
 			failures = 0
 			if known == nil || *known != *now {
 				known = now
-				say(now)
+				sink(source.Now(now))
 			}
 		}
 		wait := every

@@ -33,6 +33,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/queue"
+	"github.com/cniscope/cniscope/pkg/source"
 )
 
 const (
@@ -132,7 +133,7 @@ func (r *Relay) Run(ctx context.Context, sink event.Sink) error {
 			return nil
 		}
 		if n := r.counts.unreported.Swap(0); n > 0 {
-			sink(now(&event.Lost{Source: r.Name(), Reason: queueFull, Count: n}))
+			sink(source.Now(&event.Lost{Source: r.Name(), Reason: queueFull, Count: n}))
 		}
 	}
 }
@@ -223,13 +224,9 @@ func (r *Relay) learn(request []byte) error {
 
 func (r *Relay) offer(body event.Body) {
 	select {
-	case r.events <- now(body):
+	case r.events <- source.Now(body):
 	default:
 		r.counts.unheard.Add(1)
 		r.counts.unreported.Add(1)
 	}
-}
-
-func now(body event.Body) event.Event {
-	return event.Event{Time: clock.Monotonic(), Body: body}
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/containerd/containerd/v2/defaults"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
-	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -106,12 +105,12 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	failures, missing, told := 0, false, false
 	learn := func(r event.Runtime) {
 		if missing {
-			sink(now(&event.Degraded{Feature: feature, Restored: true, Reason: r.Name + " says it again"}))
+			sink(source.Now(&event.Degraded{Feature: feature, Restored: true, Reason: r.Name + " says it again"}))
 		}
 		missing = false
 		if r != known {
 			known = r
-			sink(now(&r))
+			sink(source.Now(&r))
 		}
 	}
 	for {
@@ -127,7 +126,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 			s.options.Log.Debug("containerd does not answer", "error", text.Clean(err.Error(), text.Bound))
 			if failures == patience && !told {
 				missing = true
-				sink(now(&event.Degraded{Feature: feature, Reason: remedy(err, s.options.Address)}))
+				sink(source.Now(&event.Degraded{Feature: feature, Reason: remedy(err, s.options.Address)}))
 			}
 		default:
 			failures = 0
@@ -142,10 +141,6 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 			return nil
 		}
 	}
-}
-
-func now(body event.Body) event.Event {
-	return event.Event{Time: clock.Monotonic(), Body: body}
 }
 
 // delay is the time to the next question: the interval give or take a tenth, and

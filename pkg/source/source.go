@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
 )
@@ -64,6 +65,9 @@ type Stats struct {
 	// Readings are what it counts.
 	Readings []meter.Reading
 }
+
+// Now returns an event of this moment.
+func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic(), Body: body} }
 
 // waiting is how many events may wait for the reader. It bounds memory, not what is
 // observed: behind it each source has a queue of its own that counts what it drops.
