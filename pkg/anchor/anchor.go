@@ -1,9 +1,9 @@
-// Package anchor knows which processes are the node's container runtime: whoever serves
-// its NRI or CRI socket, as the kernel says of the other end of a connection that we made,
-// and whom the option probe.callers names. What the kernel probe believes of CNI, and whom
-// the relay answers first, is anchored to them (docs/trust.md).
+// Package anchor knows which processes are the node's container runtime: those that serve its
+// NRI or CRI socket, by what the kernel says about the other end of our connection, and those
+// that the option probe.callers names. They decide which calls the kernel probe believes, and
+// whom the relay answers first (docs/trust.md).
 //
-// Data flows one way: sources tell a Set, and whoever needs it watches.
+// Data flows one way: sources add to a Set, and its users watch it.
 package anchor
 
 import (
@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// Anchor is one process of the container runtime. PID and Start together identify it: who
-// gets its number when it is gone is nobody.
+// Anchor is one process of the container runtime. PID and Start together identify it: a later
+// process with the same PID is no anchor.
 type Anchor struct {
 	// PID is its number in our PID namespace.
 	PID int `json:"pid"`
@@ -22,22 +22,21 @@ type Anchor struct {
 	Start int64 `json:"start"`
 	// Name is its program, as the kernel calls it (at most 15 bytes).
 	Name string `json:"name,omitempty"`
-	// How says by what it is known: "serves /run/containerd/containerd.sock".
+	// How says how it became known: "serves /run/containerd/containerd.sock".
 	How string `json:"how"`
 	// Rootless: it is in a user namespace of its own, and the operator allowed that.
 	Rootless bool `json:"rootless,omitempty"`
 }
 
-// String says who is believed, for people.
+// String describes the process for people.
 func (a Anchor) String() string {
 	return fmt.Sprintf("%s (pid %d, %s)", a.Name, a.PID, a.How)
 }
 
 // Set is the anchors of a node. Make it with New; it is safe for concurrent use.
 //
-// An anchor that ends stays until somebody else is known in the same way: no other process
-// can pass for it, and a node whose runtime is being restarted must not be taken for one
-// that has none.
+// An anchor that has ended stays until another process becomes known in the same way. No other
+// process can pass for it, and a node whose runtime is restarting is not one without a runtime.
 type Set struct {
 	mu       sync.Mutex
 	known    map[string][]Anchor // by how they are known
@@ -50,10 +49,9 @@ func New() *Set {
 	return &Set{known: map[string][]Anchor{}, watchers: map[int]func([]Anchor){}}
 }
 
-// Serves says that pid serves socket, in place of who did before. The first process of a
-// system never does: under socket activation the kernel names who called listen(2), and that
-// is the ancestor of all. A pid of 0 is one that we cannot see. It says whether pid is an
-// anchor now.
+// Serves notes that pid serves socket, in place of the process that did before, and reports
+// whether pid is an anchor now. It ignores PID 1, which the kernel names under socket activation
+// because it called listen(2), and 0, a process that we cannot see.
 func (s *Set) Serves(socket string, pid int) bool {
 	if pid <= 1 {
 		return false
@@ -67,7 +65,8 @@ func (s *Set) Serves(socket string, pid int) bool {
 	return true
 }
 
-// put replaces the anchors that are known in one way, and tells the watchers of a change.
+// put replaces the anchors that are known in one way, and calls the watchers if that changes the
+// list.
 func (s *Set) put(how string, anchors []Anchor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +84,8 @@ func (s *Set) put(how string, anchors []Anchor) {
 	}
 }
 
-// List returns the anchors in order of their PIDs. One that is known in two ways is in it
-// once, under the first; some may be over already.
+// List returns the anchors in order of their PIDs, each once, even if it is known in two ways.
+// Some may have ended already.
 func (s *Set) List() []Anchor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *Set) list() (all []Anchor) {
 	return slices.CompactFunc(all, func(a, b Anchor) bool { return a.PID == b.PID && a.Start == b.Start })
 }
 
-// Has tells whether the process that has the number pid now is an anchor.
+// Has reports whether the process that has this PID now is an anchor.
 func (s *Set) Has(pid int) bool {
 	for _, a := range s.List() {
 		if a.PID == pid && a.Alive() {
@@ -113,13 +112,13 @@ func (s *Set) Has(pid int) bool {
 	return false
 }
 
-// Alive tells whether the process is still there.
+// Alive reports whether the process still runs.
 func (a Anchor) Alive() bool {
 	now, ok := lookUp(a.PID)
 	return ok && now.Start == a.Start
 }
 
-// PIDs returns the numbers of the anchors that are there now.
+// PIDs returns the PIDs of the anchors that run now.
 func (s *Set) PIDs() (pids []int) {
 	for _, a := range s.List() {
 		if a.Alive() {
@@ -129,8 +128,8 @@ func (s *Set) PIDs() (pids []int) {
 	return pids
 }
 
-// Watch calls f with the anchors as they are and then whenever they change, one call after
-// another, until stop is called. f must not call the set's methods.
+// Watch calls f with the current anchors, and again whenever they change, one call at a time,
+// until stop is called. f must not call the set's methods.
 func (s *Set) Watch(f func([]Anchor)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// lookUp reads from /proc what identifies a process; !ok if it is gone.
+// lookUp identifies the process that has a PID now; ok is false if there is none.
 func lookUp(pid int) (a Anchor, ok bool) {
 	s, err := procfs.StatOf(pid)
 	if err != nil || s.Zombie() {
@@ -40,7 +40,7 @@ func Peer(c net.Conn) int {
 	return pid
 }
 
-// Ask connects to a unix socket, sends nothing, and tells the set who serves it.
+// Ask connects to a unix socket, sends nothing, and adds the process that serves it.
 func (s *Set) Ask(ctx context.Context, socket string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(socket, "unix://"))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // maxLinks is how many links a path may lead through, as for the kernel (path_resolution(7)).
 const maxLinks = 40
 
-// Dir opens dir, which is made if it is missing, with the folders above it, for its owner
-// only. A *Error says who else could write there, or on the way.
+// Dir opens dir. If it is missing, it is made for its owner only, with the folders above it. A
+// *Error says who else could write to it, or to a folder on the way.
 func Dir(dir string) (*os.Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -42,8 +42,8 @@ func Dir(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// walk follows an absolute path, link by link, through folders that are all ours, makes what
-// is missing in them, and returns where it leads.
+// walk follows an absolute path link by link, makes the folders that are missing, and returns
+// where it leads. Every folder on the way must be ours.
 func walk(path string) (at string, info fs.FileInfo, err error) {
 	at, rest := "/", split(path)
 	for links := 0; ; {
@@ -93,8 +93,8 @@ func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// ours refuses a folder in which somebody else may put something. On the way to one
-// (passed), others may make entries of their own if they cannot touch ours.
+// ours returns an error for a folder in which others may put something. In a folder on the way
+// (passed) they may make entries of their own, if they cannot touch ours.
 func ours(path string, info fs.FileInfo, passed bool) error {
 	if !info.IsDir() {
 		return &Error{path, "is no folder", "name another place, or move it away"}
@@ -109,7 +109,7 @@ func ours(path string, info fs.FileInfo, passed bool) error {
 	return nil
 }
 
-// owned tells whether something is ours or root's.
+// owned reports whether a file is ours or root's.
 func owned(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (s.Uid == 0 || int(s.Uid) == os.Geteuid())
@@ -123,8 +123,8 @@ func foreign(path string, info fs.FileInfo) error {
 	return &Error{path, fmt.Sprintf("belongs to uid %d", uid), fmt.Sprintf("chown it to uid %d, or name a folder of its own", os.Geteuid())}
 }
 
-// File refuses an open file that others could have open, too: one that is not ours, that has
-// another name, or that its mode lets others open.
+// File returns an error for an open file that others could have open, too: one that is not ours,
+// has several names, or has a mode that lets others open it.
 func File(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
