@@ -97,7 +97,7 @@ func mayDoAnything(pid int) bool {
 	return unix.Capget(&header, &sets[0]) == nil && sets[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// isHosts tells whether the process runs the file that has this path on the host. Nobody's
+// isHosts reports whether the process runs the file that has this path on the host. Nobody's
 // file system is asked for it: one in user space might never answer.
 func isHosts(pid int, file string) bool {
 	identity := func(path string) (id [3]uint64, ok bool) {

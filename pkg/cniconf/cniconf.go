@@ -58,7 +58,7 @@ func New(o Options) *Source {
 // Name is "cniconf".
 func (*Source) Name() string { return "cniconf" }
 
-// Stats names what may be missing; nothing is counted.
+// Stats names the features that may be missing; nothing is counted.
 func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
 // Run reads the folder until ctx is done, and returns nil then. The sink is told

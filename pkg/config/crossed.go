@@ -107,7 +107,7 @@ func plainHeaders(o OTLP) *fault {
 		"anybody on the way to %s can read %s: they are sent in plain text", quoted(o.Endpoint), quoted(names))
 }
 
-// tellsOthers tells whether headers are sent in plain text to another machine, or to one that
+// tellsOthers reports whether headers are sent in plain text to another machine, or to one that
 // is not known.
 func (o OTLP) tellsOthers(ctx context.Context) bool {
 	target, plain := o.Target()
@@ -120,7 +120,7 @@ func (o OTLP) tellsOthers(ctx context.Context) bool {
 	return len(addresses) == 0 || slices.ContainsFunc(addresses, func(a netip.Addr) bool { return !ours(a) })
 }
 
-// leadsTo tells whether whoever is at an address is the target, however it is written.
+// leadsTo reports whether whoever is at an address is the target, however it is written.
 func (o OTLP) leadsTo(ctx context.Context, listen string) bool {
 	target, _ := o.Target()
 	host, port, err := net.SplitHostPort(target)
@@ -152,7 +152,7 @@ func lookUp(ctx context.Context, host string) []netip.Addr {
 	return found
 }
 
-// here returns what tells whether an address is this machine's.
+// here returns what reports whether an address is this machine's.
 func here() func(netip.Addr) bool {
 	own := map[netip.Addr]bool{}
 	addresses, _ := net.InterfaceAddrs() // without, none is ours: one warning too many

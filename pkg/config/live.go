@@ -31,8 +31,7 @@ type Live struct {
 	failed string
 }
 
-// Open loads options for the first time. The error is Source.Load's: whoever
-// starts cniscope with wrong options is told so.
+// Open loads options for the first time. The error is Source.Load's.
 func Open(source Source) (*Live, error) {
 	o, err := source.Load()
 	if err != nil {
@@ -86,8 +85,8 @@ func (l *Live) Configure(text string) error {
 const settle = 200 * time.Millisecond
 
 // Run watches until ctx is done and calls apply with the options in force after
-// every change of a live one. apply is never called twice at one time. It is called
-// once, and log is told what has changed.
+// every change of a live one. Calls of apply never overlap. Call
+// Run once. What has changed is logged.
 //
 // The file's folder is watched, not the file: editors rename a new file over the
 // old one, and in a Kubernetes ConfigMap it is a link ("..data") that moves.

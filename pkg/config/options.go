@@ -54,13 +54,13 @@ type NamespaceRule struct {
 	Ratio float64
 }
 
-// Slow says from when on something counts as slow.
+// Slow holds the durations above which something counts as slow.
 type Slow struct {
 	Command time.Duration
 	Call    time.Duration
 	// Agent is for a connection to another process, Lock for one wait for a lock.
 	Agent, Lock time.Duration
-	// Hung is from when on a call that is still under way is spoken of.
+	// Hung is how long a call may be under way before it is reported as hung.
 	Hung time.Duration
 	// Rules are for single commands; the first that matches wins.
 	Rules []Rule
@@ -71,7 +71,7 @@ type Rule struct {
 	// Command is a pattern of path.Match for the name a command was called by, or
 	// for the base name of its file. Upper and lower case are the same.
 	Command string
-	// Threshold is from when on such a command is slow.
+	// Threshold is the duration above which such a command is slow.
 	Threshold time.Duration
 }
 
@@ -157,7 +157,7 @@ func (o Options) RelayUpstream() OTLP {
 	return upstream
 }
 
-// Resource says what the spans' resource tells about the node.
+// Resource is what every span's resource says about the node.
 type Resource struct {
 	// Node is k8s.node.name.
 	Node string
@@ -194,8 +194,8 @@ type Probe struct {
 	// Arguments says which arguments of commands are shown: ArgumentsKnown,
 	// ArgumentsNone or ArgumentsAll.
 	Arguments string
-	// Detail says when the inside of plugins is looked into: DetailAuto, DetailAlways or
-	// DetailCommands. Linger is for how long after the last call that goes on.
+	// Detail says when system calls of plugins are observed: DetailAuto, DetailAlways or
+	// DetailCommands. Linger is how long DetailAuto goes on after the last call.
 	Detail string
 	Linger time.Duration
 	// Agents are patterns of path.Match for the names of agents to follow before a plugin
@@ -204,8 +204,8 @@ type Probe struct {
 	// AgentDepth is how far agents are followed: 0 not at all, 1 those that plugins call,
 	// 2 also those that these call.
 	AgentDepth int
-	// Callers are patterns on the paths of programs that run CNI plugins, besides whoever
-	// serves NRI's and containerd's socket. Rootless: also such as are in a user namespace.
+	// Callers are patterns for the paths of programs that run CNI plugins, besides whoever
+	// serves nri.socket and runtime.socket. Rootless admits such programs in a user namespace.
 	Callers  []string
 	Rootless bool
 }
@@ -222,11 +222,11 @@ const (
 
 // What Probe.Detail may be.
 const (
-	// DetailAuto looks while a call is under way, and Linger after it.
+	// DetailAuto observes system calls while a call is under way, and for Linger after it.
 	DetailAuto = "auto"
-	// DetailAlways looks all the time.
+	// DetailAlways observes them all the time.
 	DetailAlways = "always"
-	// DetailCommands never does: runs and commands are all that is seen.
+	// DetailCommands never does: only runs and commands are seen.
 	DetailCommands = "commands"
 )
 

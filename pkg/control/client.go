@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// ErrNotRunning says that no cniscope answers.
+// ErrNotRunning is returned if no cniscope answers.
 var ErrNotRunning = errors.New("no cniscope is running on this node")
 
-// Client asks the cniscope whose run folder is Dir.
+// Client asks the cniscope whose state folder is Dir.
 type Client struct{ Dir string }
 
 // Calls returns what is under way. The error wraps ErrNotRunning, or fs.ErrPermission for

@@ -26,7 +26,7 @@ type Options = fact.Options
 const (
 	// DefaultKubelet is where kubelet says how it is (KubeletConfiguration: healthzPort).
 	DefaultKubelet = "127.0.0.1:10248"
-	// DefaultPatience keeps a doctor of whom nobody answers below two seconds.
+	// DefaultPatience keeps an examination in which nobody answers below two seconds.
 	DefaultPatience = 1500 * time.Millisecond
 )
 

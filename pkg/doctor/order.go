@@ -45,7 +45,7 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// uses tells whether one of the networks is of a CNI.
+// uses reports whether one of the networks is of a CNI.
 func uses(networks []event.Network, o fact.CNI) bool {
 	for _, n := range networks {
 		if o.Owns(n) {

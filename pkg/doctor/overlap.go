@@ -81,7 +81,7 @@ func podSubnets(f *fact.Facts) (all []podSubnet) {
 	return all
 }
 
-// ofPods tells whether an interface is there for the pods.
+// ofPods reports whether an interface is there for the pods.
 func ofPods(l fact.Link, bridges []string) bool {
 	switch {
 	case l.Name == "lo", l.Type == "dummy", slices.Contains(bridges, l.Name):
@@ -97,7 +97,7 @@ func ofPods(l fact.Link, bridges []string) bool {
 	return fact.Matches([]string{"cni*", "tunl0", "lxc*", "kube-*", "nodelocaldns", "ip6tnl0", "br-int", "ovs-system", "eni*", "gke*"}, l.Name)
 }
 
-// tunnel tells whether an interface leads into somebody else's network.
+// tunnel reports whether an interface leads into somebody else's network.
 func tunnel(l fact.Link) bool { return l.Type == "tuntap" || l.Type == "wireguard" || l.Type == "ppp" }
 
 func linkNamed(links []fact.Link, name string) fact.Link {

@@ -45,7 +45,7 @@ type Request struct {
 	Mentions []string `json:"mentions,omitempty"`
 }
 
-// Query tells whether it changes nothing.
+// Query reports whether it changes nothing.
 func (r *Request) Query() bool { return r.Verb == VerbQuery }
 
 // Verb is what a request is to do with its object.

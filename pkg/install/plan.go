@@ -45,7 +45,7 @@ const (
 	Same     Does = "as it is"
 )
 
-// Changes says whether the plan does anything.
+// Changes reports whether the plan does anything.
 func (p *Plan) Changes() bool { return len(p.changes) > 0 }
 
 // step adds a change, and says what it is.
@@ -170,7 +170,7 @@ func (p *Plan) remove(e entry, purge bool) error {
 	}
 }
 
-// forContainerd says whether containerd reads an installed file when it starts.
+// forContainerd reports whether containerd reads an installed file when it starts.
 func forContainerd(path string) bool {
 	return !slices.Contains([]string{program, optionsFile, unitFile, enabledLink}, path)
 }

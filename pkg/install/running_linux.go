@@ -58,7 +58,7 @@ func configOf(pid int) string {
 	return ""
 }
 
-// newer says whether containerd, at address, was started before the file was written.
+// newer reports whether containerd, at address, was started before the file was written.
 func (t tree) newer(ctx context.Context, path, address string) bool {
 	file, err := t.file(path)
 	if err != nil {

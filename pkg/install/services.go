@@ -40,15 +40,15 @@ func (p *Plan) services(ctx context.Context) (*services, error) {
 	return s, err
 }
 
-// service says whether the plan makes cniscope a service.
+// service reports whether the plan makes cniscope a service.
 func (p *Plan) service() bool { return p.wish != nil && p.options.As == Service }
 
-// disabled says whether somebody has disabled the service since it was installed.
+// disabled reports whether somebody has disabled the service since it was installed.
 func (p *Plan) disabled() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == enabledLink && s.Does == Keeps })
 }
 
-// touches says whether the plan changes a file that matches.
+// touches reports whether the plan changes a file that matches.
 func (p *Plan) touches(match func(Step) bool) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Does != Keeps && s.Does != Same && match(s) })
 }

@@ -37,7 +37,7 @@ type Containerd struct {
 	// PID is 0 while it does not run; Since is when it was started.
 	PID   int       `json:"pid,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// NRI says whether its configuration has NRI on, and Socket where that listens.
+	// NRI reports whether its configuration has NRI on, and Socket where that listens.
 	NRI    bool   `json:"nri"`
 	Socket string `json:"nri_socket,omitempty"`
 	// Unread are installed files that it has not read yet: it was not restarted since.

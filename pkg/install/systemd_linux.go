@@ -8,7 +8,7 @@ import (
 	"github.com/coreos/go-systemd/v22/util"
 )
 
-// systemdRuns says whether this system was booted with systemd (sd_booted(3)).
+// systemdRuns reports whether this system was booted with systemd (sd_booted(3)).
 func systemdRuns() bool { return util.IsRunningSystemd() }
 
 // systemd talks to the service manager over D-Bus.

@@ -18,7 +18,7 @@ import (
 // being built.
 type tree struct{ root string }
 
-// live says whether this is the tree that runs, with its containerd and its systemd.
+// live reports whether this is the tree that runs, with its containerd and its systemd.
 func (t tree) live() bool { return filepath.Clean(t.root) == "/" }
 
 // file is where path is to be found on disk, links followed. Links of an image lead to
@@ -131,7 +131,7 @@ func readContent(file string) (*content, error) {
 	return c, err
 }
 
-// digest tells whether two are the same. The mode plays no part: who may read a file is
+// digest reports whether two are the same. The mode plays no part: who may read a file is
 // the operator's to change.
 func (c *content) digest() string {
 	if c == nil {
@@ -144,7 +144,7 @@ func (c *content) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isText says whether a diff of it can be read.
+// isText reports whether a diff of it can be read.
 func (c *content) isText() bool {
 	return c == nil || c.to != "" || !strings.ContainsRune(string(c.data[:min(len(c.data), 8000)]), 0)
 }

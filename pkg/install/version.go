@@ -25,10 +25,10 @@ type Version struct {
 
 func (v Version) String() string { return fmt.Sprintf("containerd %s (%s)", v.Text, v.From) }
 
-// hasNRI says whether it has the NRI that cniscope speaks.
+// hasNRI reports whether it has the NRI that cniscope speaks.
 func (v Version) hasNRI() bool { return v.Major > 1 || v.minor < 0 || v.minor >= 7 }
 
-// tracesCNI says whether it tells CNI plugins of the trace that they are part of.
+// tracesCNI reports whether it tells CNI plugins of the trace that they are part of.
 func (v Version) tracesCNI() bool {
 	return v.Major > 2 || v.Major == 2 && (v.minor < 0 || v.minor >= 4)
 }

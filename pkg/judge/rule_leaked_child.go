@@ -37,7 +37,7 @@ func leakedChild(e *evidence) (worst *finding) {
 	return worst
 }
 
-// leaked tells whether what came after a run waited for a child that the run left behind.
+// leaked reports whether what came after a run waited for a child that the run left behind.
 func leaked(run *timeline.Image, next int64) *finding {
 	child := outlived(run)
 	if child == nil || !child.Ended || child.Unseen {

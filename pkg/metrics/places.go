@@ -81,7 +81,7 @@ func (p *places) Accept() (net.Conn, error) {
 	}
 }
 
-// room says whether there is a place, and whose it is; else for how long to wait at most
+// room reports whether there is a place, and whose it is; else for how long to wait at most
 // before asking again.
 func (p *places) room() (victim *place, wait time.Duration, ok bool) {
 	p.mu.Lock()

@@ -126,7 +126,7 @@ func setDefault[T comparable](option *T, value T) {
 	}
 }
 
-// Preinstalled says whether the runtime started this process as its plugin.
+// Preinstalled reports whether the runtime started this process as its plugin.
 func (p *Plugin) Preinstalled() bool { return p.preinstalled }
 
 // Attempted is closed once the first registration has been tried, whether it came
@@ -156,7 +156,7 @@ func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 
 // Counts is what the plugin counted since it was made.
 type Counts struct {
-	// Connected says whether the runtime knows us now.
+	// Connected reports whether the runtime knows us now.
 	Connected bool
 	// RuntimePID is the process at the other end of the connection; 0 if unknown.
 	RuntimePID int
@@ -174,7 +174,7 @@ type Counts struct {
 // Name is "nri".
 func (*Plugin) Name() string { return "nri" }
 
-// Stats says whether the runtime knows us, and what was counted.
+// Stats reports whether the runtime knows us, and what was counted.
 func (p *Plugin) Stats() source.Stats {
 	counts := p.Counts()
 	s := source.Stats{State: "degraded", Features: []string{feature}, Losses: []string{queueFull}, Readings: counts.Readings()}

@@ -149,7 +149,7 @@ func addressesIn(m []byte) (of, peer netip.AddrPort) {
 	return read(addressesAt, addressesAt+4), read(addressesAt+2, addressesAt+20)
 }
 
-// established tells whether a connection of ours has not been closed by its other end.
+// established reports whether a connection of ours has not been closed by its other end.
 func established(c *net.TCPConn) (is bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -193,7 +193,7 @@ func walk(pid int, wanted map[uint32]bool, found map[uint32][]descriptor) error 
 	})
 }
 
-// is tells whether a descriptor is the socket with that cookie. Where looking is forbidden
+// is reports whether a descriptor is the socket with that cookie. Where looking is forbidden
 // (Yama's ptrace_scope 3) the inode's number has to do.
 func (d descriptor) is(cookie uint64) bool {
 	process, err := unix.PidfdOpen(d.pid, 0)

@@ -36,7 +36,7 @@ type Result struct {
 	Trace trace.Trace
 }
 
-// Over tells whether it is an operation that is over.
+// Over reports whether it is an operation that is over.
 func (r Result) Over() bool { return r.Operation != nil }
 
 // New returns an empty pipeline.

@@ -14,7 +14,7 @@ type detail struct {
 	used   int64 // when it was last needed, monotonic ns
 }
 
-// wants tells whether a CNI command is looked into. STATUS comes every few seconds.
+// wants reports whether a CNI command is looked into. STATUS comes every few seconds.
 func (d *detail) wants(command string) bool {
 	switch command {
 	case "ADD", "DEL", "CHECK", "GC":
@@ -23,7 +23,7 @@ func (d *detail) wants(command string) bool {
 	return false
 }
 
-// open sees to it that system calls are looked into, and tells whether they were not before.
+// open sees to it that system calls are looked into, and reports whether they were not before.
 // Where that fails it is not tried again.
 func (d *detail) open(now int64) (opened bool, err error) {
 	d.used = now

@@ -30,7 +30,7 @@ func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	return entry.Self, true
 }
 
-// MayServe tells whether what a process does for plugins may be evidence.
+// MayServe reports whether what a process does for plugins may be evidence.
 func (r *reader) MayServe(pid uint32) bool {
 	return r.probe.host.privilegedHere(int(pid))
 }

@@ -168,7 +168,7 @@ func TestALockThatSomebodyHas(t *testing.T) {
 	t.Errorf("no wait for %s among %d", file, len(waits))
 }
 
-// waitsForALock tells whether the kernel has a process wait for one: "1: -> FLOCK ADVISORY
+// waitsForALock reports whether the kernel has a process wait for one: "1: -> FLOCK ADVISORY
 // WRITE 4711 …" (proc_locks(5)).
 func waitsForALock(pid int) bool {
 	locks, _ := os.ReadFile("/proc/locks")

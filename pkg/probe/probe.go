@@ -40,7 +40,7 @@ type Options struct {
 	Anchors *anchor.Set
 	// Rootless: what a runtime in a user namespace runs is believed, too.
 	Rootless bool
-	// Busy tells whether somebody still waits for ticks: operations that are over
+	// Busy reports whether somebody still waits for ticks: operations that are over
 	// but not closed. May be nil.
 	Busy func() bool
 	// Log gets what an operator should know.

@@ -55,7 +55,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	return p.Run(ctx, sink)
 }
 
-// Stats says whether the probe is attached, and what it has counted since then.
+// Stats reports whether the probe is attached, and what it has counted since then.
 func (s *Source) Stats() source.Stats {
 	stats := source.Stats{
 		State: "not attached", Unready: true,

@@ -46,7 +46,7 @@ func newTable(side *kernel.Side) *table {
 	return &table{kernel: side, live: map[event.Process]*tracked{}}
 }
 
-// tracking tells whether any process is tracked.
+// tracking reports whether any process is tracked.
 func (t *table) tracking() bool { return len(t.live) > 0 }
 
 // note updates the table by an event. It returns false for an event of a process that is not
@@ -75,7 +75,7 @@ func (t *table) note(e event.Event) bool {
 	return true
 }
 
-// follows tells whether a process is tracked.
+// follows reports whether a process is tracked.
 func (t *table) follows(process event.Process) bool { return t.live[process] != nil }
 
 // add tracks a process that belongs to no plugin; remove stops tracking one.

@@ -52,30 +52,30 @@ func StatOf(pid int) (Stat, error) {
 	}, nil
 }
 
-// Gone tells whether an error says that there is no such process any more.
+// Gone reports whether an error says that there is no such process any more.
 func Gone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }
 
-// Zombie tells whether the first thread has ended. Other threads may still run, but what the
+// Zombie reports whether the first thread has ended. Other threads may still run, but what the
 // process runs cannot be read any more.
 func (s Stat) Zombie() bool { return s.State == "Z" }
 
-// BeganAt tells whether the process began at start, in ns since boot, as exactly as /proc
+// BeganAt reports whether the process began at start, in ns since boot, as exactly as /proc
 // can tell: a caller's start is the kernel's own, rounded by up to a Tick either way.
 func (s Stat) BeganAt(start int64) bool {
 	const tick = int64(Tick)
 	return s.Start <= start+tick && start < s.Start+2*tick
 }
 
-// Alive tells whether pid is still the process that began at start (BeganAt), and its first
+// Alive reports whether pid is still the process that began at start (BeganAt), and its first
 // thread has not ended.
 func Alive(pid int, start int64) bool {
 	s, err := StatOf(pid)
 	return err == nil && !s.Zombie() && s.BeganAt(start)
 }
 
-// Exists tells whether pid is still the process that began at start, even if only threads
+// Exists reports whether pid is still the process that began at start, even if only threads
 // other than its first still run. A process that cannot be read counts as existing.
 func Exists(pid int, start int64) bool {
 	s, err := StatOf(pid)

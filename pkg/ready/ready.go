@@ -41,7 +41,7 @@ type Source struct {
 // Name is "ready".
 func (Source) Name() string { return "ready" }
 
-// Stats names what may be missing; nothing is counted.
+// Stats names the features that may be missing; nothing is counted.
 func (Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
 // Run asks until ctx is done, and returns nil then.

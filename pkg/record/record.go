@@ -54,7 +54,7 @@ type Header struct {
 	// Writer is the version of the cniscope that recorded.
 	Writer string `json:"writer"`
 	Kernel string `json:"kernel,omitempty"`
-	// BootID tells whether two recordings share one monotonic clock.
+	// BootID reports whether two recordings share one monotonic clock.
 	BootID string `json:"boot_id,omitempty"`
 	Node   string `json:"node,omitempty"`
 	// Arch is GOARCH of the recording node.

@@ -18,7 +18,7 @@ const (
 	maxLone        = 2  // letters that stand alone, "i" and "o" of "i/o"; one with a number, "v1", is two
 )
 
-// form tells whether a word without blanks has a harmless form; with numbers, or of listed
+// form reports whether a word without blanks has a harmless form; with numbers, or of listed
 // words only.
 func (c *Call) form(s string, numbers bool) bool {
 	if c.short[lower(s)] {
@@ -38,7 +38,7 @@ func (c *Call) form(s string, numbers bool) bool {
 // its letters stand alone.
 type numerals struct{ all, longest, lone int }
 
-// joined tells whether a word is harmless between separators: first those that join names,
+// joined reports whether a word is harmless between separators: first those that join names,
 // which may have the later ones in them.
 func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string) bool {
 	if numbers && (c.names[s] || c.isID(s)) {
@@ -64,7 +64,7 @@ func (c *Call) joined(s string, numbers bool, n *numerals, separators ...string)
 	}
 }
 
-// piece tells whether a part of a word is harmless: nothing, a listed word, a number, a word
+// piece reports whether a part of a word is harmless: nothing, a listed word, a number, a word
 // with a number behind it or a number with its unit.
 func (c *Call) piece(s string, numbers bool) bool {
 	switch {
@@ -90,7 +90,7 @@ func (c *Call) piece(s string, numbers bool) bool {
 	return len(s)-len(unit) <= maxDigits && isUnit(unit)
 }
 
-// numbered tells whether s is words with numbers behind them: "eth0", "v1beta1", "hostIPv4".
+// numbered reports whether s is words with numbers behind them: "eth0", "v1beta1", "hostIPv4".
 func numbered(s string) bool {
 	numbers := 0
 	for s != "" {
@@ -107,7 +107,7 @@ func numbered(s string) bool {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// isID tells whether s is what a container's id is shortened to: as many digits as tools show
+// isID reports whether s is what a container's id is shortened to: as many digits as tools show
 // or more, of an id that is a name of the call.
 func (c *Call) isID(s string) bool {
 	return len(s) >= 10 && slices.ContainsFunc(c.ids, func(id string) bool { return strings.HasPrefix(id, s) })
@@ -125,7 +125,7 @@ func isUnit(s string) bool {
 	return false
 }
 
-// isAddress tells whether s is one of IP, with a prefix or a port perhaps, or of a link or a
+// isAddress reports whether s is one of IP, with a prefix or a port perhaps, or of a link or a
 // bus (PCI); or a range of them.
 func isAddress(s string) bool {
 	// A zone may be any text; and most words are none, which is to be quick.
@@ -160,7 +160,7 @@ func isHex(s, pattern string) bool {
 	return true
 }
 
-// spells tells whether an address is a secret in disguise: sixteen bytes have room for text.
+// spells reports whether an address is a secret in disguise: sixteen bytes have room for text.
 func (c *Call) spells(address string) bool {
 	address, _, _ = strings.Cut(address, "/")
 	a, err := netip.ParseAddr(address)
@@ -174,7 +174,7 @@ func (c *Call) spells(address string) bool {
 	return c.Repeats(string(b[:]))
 }
 
-// isTime tells whether s is an instant, to the second, as certificates' and logs' are.
+// isTime reports whether s is an instant, to the second, as certificates' and logs' are.
 func isTime(s string) bool {
 	if len(s) < 10 || len(s) > len(time.RFC3339) || !isDigit(s[0]) {
 		return false

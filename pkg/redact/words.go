@@ -18,7 +18,7 @@ var words = sync.OnceValue(func() map[string]struct{} {
 	return all
 })
 
-// listed tells whether s is a word of the list, in any case, or several written as one:
+// listed reports whether s is a word of the list, in any case, or several written as one:
 // "NetworkUnavailable", "podCIDRs".
 func listed(s string) bool {
 	for parts := 0; ; parts++ {
@@ -59,7 +59,7 @@ func hump(s string) int {
 	return i
 }
 
-// known tells whether a word in lower case is in the list, perhaps in another form: the list
+// known reports whether a word in lower case is in the list, perhaps in another form: the list
 // has "marshal", not "unmarshaled".
 func known(s string) bool {
 	if in(s) || len(s) == 1 && isLetter(s[0]) {

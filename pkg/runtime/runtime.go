@@ -94,7 +94,7 @@ func (s *Source) Tell(name, version string) {
 // Name is "runtime".
 func (*Source) Name() string { return "runtime" }
 
-// Stats names what may be missing; nothing is counted.
+// Stats names the features that may be missing; nothing is counted.
 func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
 // Run asks until ctx is done, and returns nil then. The sink is told the version

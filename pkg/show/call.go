@@ -33,7 +33,7 @@ func (n *node) later() string {
 	return text.Round(n.ms(attr.FirstConnectionMSKey)).String()
 }
 
-// slow tells whether a call, or something in it, took too long.
+// slow reports whether a call, or something in it, took too long.
 func (n *node) slow() bool {
 	return n.is(attr.SlowKey) || slices.ContainsFunc(slowThings(), func(s slowThing) bool { return n.number(s.key) > 0 })
 }
@@ -74,5 +74,5 @@ func (n *node) cause() string {
 	return cmp.Or(n.text(attr.CauseKey), n.text(attr.BiggestPartNameKey))
 }
 
-// problem tells whether a call needs looking at.
+// problem reports whether a call needs looking at.
 func (n *node) problem() bool { return n.failed() || n.slow() || n.is(attr.PartialKey) }

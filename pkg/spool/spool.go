@@ -73,7 +73,7 @@ type Spool struct {
 	found    Found
 }
 
-// Found is what Open came upon.
+// Found is what Open found in the folder.
 type Found struct {
 	// Waiting is how many bytes were not exported yet.
 	Waiting int64
@@ -85,7 +85,7 @@ type Found struct {
 	CursorLost bool
 }
 
-// ErrHeld says that another process has the spool.
+// ErrHeld is returned if another process has the spool open.
 var ErrHeld = errors.New("another cniscope writes to it: give each a folder of its own")
 
 // Open opens a spool, or makes a new one. It fails where the folder cannot be written,
@@ -146,7 +146,7 @@ func (s *Spool) resume() error {
 	return nil
 }
 
-// Found returns what Open came upon.
+// Found returns what Open found in the folder.
 func (s *Spool) Found() Found { return s.found }
 
 // Stats is the state of a spool.
@@ -178,7 +178,7 @@ func (s *Spool) waiting() (n int64) {
 	return n
 }
 
-// Sync brings to the disk what was appended before.
+// Sync writes what was appended before to the disk.
 func (s *Spool) Sync() error {
 	s.mu.Lock()
 	sealed := s.sealed
@@ -208,7 +208,7 @@ func (s *Spool) Sync() error {
 	return nil
 }
 
-// Close syncs and lets go of the spool. Whatever is called afterwards fails.
+// Close syncs and releases the spool. Every later call fails.
 func (s *Spool) Close() error {
 	err := s.Sync()
 	s.mu.Lock()

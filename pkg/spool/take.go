@@ -64,8 +64,8 @@ func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 	return found, nil
 }
 
-// Advance says that everything before a position is done with. It is written down before
-// Advance returns. A cursor that is further already stays where it is.
+// Advance marks everything before a position as done, durably by the time it returns. A cursor
+// that is already further stays where it is.
 func (s *Spool) Advance(to Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import "strconv"
 // value for good. A busy node runs some dozens.
 const NamesMax = 200
 
-// Names lets few distinct names through, the first that come. The zero value lets
+// Names lets a bounded number of distinct names through, first come, first served. The zero value lets
 // NamesMax through. It is not safe for concurrent use.
 type Names struct{ seen map[string]bool }
 

@@ -22,7 +22,7 @@ const (
 	slip = 20 * time.Millisecond
 )
 
-// awaits tells whether op, which is over, has to wait for what is above its calls, and
+// awaits reports whether op, which is over, has to wait for what is above its calls, and
 // gives it to those that have it. holding are the sandboxes of which an earlier operation
 // waits: they leave in order, so that a teardown knows what its setup hangs under.
 func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
@@ -63,7 +63,7 @@ func (t *Timeline) orphan(op *operation) {
 	t.past.orphans.put(op.ContainerID, op.Key())
 }
 
-// unsampled tells whether the runtime records no span of what op is part of, as NRI's call
+// unsampled reports whether the runtime records no span of what op is part of, as NRI's call
 // out of the same request says (containerd >= 2.2).
 func (t *Timeline) unsampled(op *operation) bool {
 	s := t.sandboxes.known[op.ContainerID]
@@ -74,7 +74,7 @@ func (t *Timeline) unsampled(op *operation) bool {
 }
 
 // adopt gives each call the narrowest of the runtime's spans that was under way as long as
-// it was, and tells whether all have something above them.
+// it was, and reports whether all have something above them.
 func (op *operation) adopt() bool {
 	all := true
 	for _, call := range op.Calls {
@@ -96,7 +96,7 @@ func (op *operation) adopt() bool {
 	return all
 }
 
-// around tells whether a span was under way from start to end. What began after the span
+// around reports whether a span was under way from start to end. What began after the span
 // was over is not within it, however little that was.
 func around(a *event.Above, start, end int64) bool {
 	return a.Start-int64(slip) <= start && start < a.End && end <= a.End+int64(slip)

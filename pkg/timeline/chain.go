@@ -113,7 +113,7 @@ func (t *Timeline) underWay(now int64, e *event.Exec) *operation {
 	return nil
 }
 
-// admits tells whether there is room for an operation that caller begins. Those that the
+// admits reports whether there is room for an operation that caller begins. Those that the
 // runtime did not begin have half of the places, so that whoever passes for a plugin leaves
 // the runtime its own.
 func (t *Timeline) admits(caller event.Caller) bool {

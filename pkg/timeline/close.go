@@ -28,7 +28,7 @@ func (t *Timeline) over(op *operation, now int64) Closed {
 // last of them to a sandbox that runs.
 const patience = 10
 
-// expects tells whether something is still to come: the rest of a chain, or the word of NRI
+// expects reports whether something is still to come: the rest of a chain, or the word of NRI
 // that the sandbox runs.
 func (t *Timeline) expects(op *operation) bool {
 	for _, call := range op.Calls {

@@ -81,7 +81,7 @@ type Detection struct {
 
 func (*Detection) kind() FactKind { return FactDetection }
 
-// open tells whether nothing has come of it yet.
+// open reports whether nothing has come of it yet.
 func (d *Detection) open() bool { return d.State == event.AddressTentative }
 
 func (p *process) address(now int64, a *event.Address) {

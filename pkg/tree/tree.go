@@ -7,7 +7,7 @@
 //
 //   - The probe reads the standard input and output of Process.Run.Leader. Root and Delegate
 //     begin new streams, Image reopens the input of the run's, and the others change nothing.
-//     Run.Call names the container, Run.Vouched says whether the runtime stands for it, and
+//     Run.Call names the container, Run.Vouched reports whether the runtime stands for it, and
 //     Process.Depth how many agents are between a process and a plugin's tree. When the
 //     kernel side begins to follow an agent the probe calls Serve, when it stops Dismiss; a
 //     process of which no exit will come is given to Remove.
@@ -269,7 +269,7 @@ func (t *Tree) owner(p *Process) (map[event.Process]*Process, *int) {
 	return p.Agent.processes, &t.ofAgents
 }
 
-// Remove forgets a process: it has exited, or nobody follows it any more. Of a leader the run
+// Remove forgets a process that has exited or is no longer followed. If it leads a run, the run
 // is over.
 func (t *Tree) Remove(process event.Process) {
 	p := t.processes[process]

@@ -81,7 +81,7 @@ func newLife(ctx context.Context, log *slog.Logger) *life {
 	return l
 }
 
-// successor tells whether another cniscope waits for this one to end: that of the
+// successor reports whether another cniscope waits for this one to end: that of the
 // containerd which comes after the one that started this.
 func (l *life) successor() bool { return errors.Is(context.Cause(l.ctx), nri.ErrRuntimeGone) }
 

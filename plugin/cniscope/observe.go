@@ -19,7 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// preinstalled tells whether containerd started this process as its NRI plugin.
+// preinstalled reports whether containerd started this process as its NRI plugin.
 func preinstalled() bool { return os.Getenv("NRI_PLUGIN_SOCKET") != "" }
 
 // observer is the sources of this node. Those that speak to the runtime run from the
@@ -62,7 +62,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 	return n, nil
 }
 
-// prepare makes the sources whose options NRI may have changed. busy tells whether operations
+// prepare makes the sources whose options NRI may have changed. busy reports whether operations
 // are open. Call it before run.
 func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err error) {
 	n.log = l.log

@@ -20,7 +20,7 @@ const (
 	calmFor = time.Second
 )
 
-// overload tells whether the node's CNI calls have more to tell than is read, or let in:
+// overload reports whether the node's CNI calls have more to tell than is read, or let in:
 // ticks lag, or the probe loses events. One goroutine takes events, others ask.
 type overload struct {
 	since atomic.Int64 // when it began, in monotonic ns; 0 while there is none
@@ -31,7 +31,7 @@ type overload struct {
 	lost       map[string]uint64 // since it began, by reason
 }
 
-// is tells whether there is one.
+// is reports whether there is one.
 func (o *overload) is() bool { return o.since.Load() != 0 }
 
 // report says so in a few words; nothing while there is none.

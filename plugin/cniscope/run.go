@@ -238,7 +238,7 @@ func (n *node) inFlight() []timeline.Flight {
 	return n.pipeline.InFlight()
 }
 
-// waits tells whether somebody waits for ticks: operations that are open, and the end of an
+// waits reports whether somebody waits for ticks: operations that are open, and the end of an
 // overload.
 func (n *node) waits() bool { return n.open.is() || n.overload.is() }
 
@@ -269,7 +269,7 @@ func (n *node) take(e event.Event) {
 	n.open.set(n.pipeline.Open())
 }
 
-// alive tells whether events are taken: what kubelet and systemd want to know.
+// alive reports whether events are taken: what kubelet and systemd want to know.
 func (n *node) alive() (report string, ok bool) {
 	return n.pulse.check(clock.Monotonic(), n.open.is())
 }

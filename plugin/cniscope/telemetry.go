@@ -93,7 +93,7 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	return s
 }
 
-// ready tells whether calls are seen. NRI was tried before the probe was loaded, so by then it
+// ready reports whether calls are seen. NRI was tried before the probe was loaded, so by then it
 // is registered or its absence was said. Overload is said, and is no reason not to be ready: who
 // causes it could hold up the update of a node, and another cniscope would do no better.
 func (n *node) ready(sources *observer) (report string, ok bool) {
@@ -105,7 +105,7 @@ func (n *node) ready(sources *observer) (report string, ok bool) {
 	return report, !slices.ContainsFunc(sources.sources, unready)
 }
 
-// pulse tells whether time goes on: while calls are open, ticks must come, whatever else
+// pulse reports whether time goes on: while calls are open, ticks must come, whatever else
 // does. One goroutine takes events, others ask; no lock, since what holds it may be what is
 // stuck.
 type pulse struct {

@@ -25,12 +25,12 @@ type Options struct {
 	RunDir string
 	// Kubelet is host and port of kubelet's healthz. Default: DefaultKubelet.
 	Kubelet string
-	// Hung is from when on a call that is under way is spoken of.
+	// Hung is how long a call may be under way before it is a finding.
 	Hung time.Duration
 	// Endpoint names where spans go; empty where nowhere. Send sends one test span there.
 	Endpoint string
 	Send     func(context.Context) error
-	// Patience is how long whatever is asked may take to answer. Default: DefaultPatience.
+	// Patience is how long anything that is asked may take to answer. Default: DefaultPatience.
 	Patience time.Duration
 }
 
@@ -170,7 +170,7 @@ type Container struct {
 	Settings []Setting
 }
 
-// Writes tells whether a container has its part in writing the CNI folders.
+// Writes reports whether a container has its part in writing the CNI folders.
 func (c Container) Writes() bool { return len(c.Mounts) > 0 || c.Owner != "" }
 
 // Setting is an option that was read, and where.

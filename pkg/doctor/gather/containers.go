@@ -73,12 +73,12 @@ func askCandidates(ctx context.Context, runtime cri.RuntimeServiceClient) ([]can
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.ID == "" }), ctx.Err()
 }
 
-// known tells whether a container goes by the name of one that has to do with the network.
+// known reports whether a container goes by the name of one that has to do with the network.
 func known(c fact.Container) bool {
 	return c.Name == "kube-proxy" || fact.OwnerOfPod(c.Pod) != "" || slices.Contains(fact.AgentNames(), c.Name)
 }
 
-// onHostNetwork tells whether a pod has the node's network. Those that matter do, and not
+// onHostNetwork reports whether a pod has the node's network. Those that matter do, and not
 // everybody who can choose a name may have it.
 func onHostNetwork(ctx context.Context, runtime cri.RuntimeServiceClient, sandbox string) bool {
 	status, err := runtime.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: sandbox})
@@ -148,7 +148,7 @@ func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 	return kept
 }
 
-// covers tells whether a mounted folder is, or is just above, one of CNI's: whole disks
+// covers reports whether a mounted folder is, or is just above, one of CNI's: whole disks
 // are mounted by many that have nothing to do with it.
 func covers(host, dir string) bool {
 	host, dir = filepath.Clean(host), filepath.Clean(dir)

@@ -20,7 +20,7 @@ func chains(context.Context) ([]fact.Chain, error)              { return nil, er
 func loadBalancing(context.Context) (fact.LB, error)            { return fact.LB{}, errPlatform }
 func ownNetwork(context.Context) (fact.Network, error)          { return fact.Network{}, errPlatform }
 func nriSocket(context.Context, fact.Options) (fact.NRI, error) { return fact.NRI{}, errPlatform }
-func kernelFeatures(context.Context) (fact.Kernel, error) { return fact.Kernel{}, errPlatform }
+func kernelFeatures(context.Context) (fact.Kernel, error)       { return fact.Kernel{}, errPlatform }
 
 func clockState(context.Context) (fact.Clock, error)              { return fact.Clock{}, errPlatform }
 func processes(context.Context, []string) ([]fact.Process, error) { return nil, errPlatform }

@@ -54,7 +54,7 @@ type Follower interface {
 	Follow(agent kernel.Key, depth int) (kernel.Key, bool)
 	// Unfollow ends that. What the agent started is followed until it is over.
 	Unfollow(event.Process)
-	// MayServe tells whether a process may be followed at all.
+	// MayServe reports whether a process may be followed at all.
 	MayServe(pid uint32) bool
 	// Depth is how far a process is from a plugin: 0 in one's tree, 1 in that of an agent
 	// that plugins call. False: nobody follows it.

@@ -30,10 +30,10 @@ func processOf(pid uint32) event.Process {
 	return kernel.ProcessOf(kernel.Key{Tgid: pid, Start: uint64(s.Start), Pid: pid})
 }
 
-// Alive tells whether a process is still there, and its first thread has not ended.
+// Alive reports whether a process is still there, and its first thread has not ended.
 func Alive(key kernel.Key) bool { return procfs.Alive(int(key.Pid), int64(key.Start)) }
 
-// matches tells whether a program's name, of which the kernel keeps 15 bytes, is one of
+// matches reports whether a program's name, of which the kernel keeps 15 bytes, is one of
 // those that globs mean.
 func matches(patterns []string, name string) bool {
 	for _, pattern := range patterns {

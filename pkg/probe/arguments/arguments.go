@@ -45,7 +45,7 @@ type tool struct {
 	part func(string) []string
 }
 
-// IsTool tells whether the arguments of a program of that name are known.
+// IsTool reports whether the arguments of a program of that name are known.
 func IsTool(name string) bool {
 	_, is := tools[name]
 	return is
@@ -139,7 +139,7 @@ func (s *sieve) take(arg string) {
 	}
 }
 
-// passes tells whether a value has the shape that it should have, and is nothing that the call
+// passes reports whether a value has the shape that it should have, and is nothing that the call
 // must not repeat. What has the shape of a name must be a harmless one.
 func (s *sieve) passes(value shape, arg string) bool {
 	switch {

@@ -49,7 +49,7 @@ var patterns = [...]*regexp.Regexp{
 	columns:  regexp.MustCompile(`^[a-z_]{1,32}(,[a-z_]{1,32}){0,16}$`),
 }
 
-// matches tells whether a value has the shape.
+// matches reports whether a value has the shape.
 func (s shape) matches(value string) bool {
 	return s < secret && patterns[s].MatchString(value)
 }

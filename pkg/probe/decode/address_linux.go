@@ -18,7 +18,7 @@ func (d *Decoder) askedFor(q *event.Request) {
 	}
 }
 
-// told tells whether an IPv6 address has a state that its process did not know. Of those that
+// told reports whether an IPv6 address has a state that its process did not know. Of those that
 // it neither asked for nor saw tentative there is nothing to say: they were there before. Nor
 // is there of other pods' interfaces, which are in every list of the node's namespace.
 func (d *Decoder) told(a *event.Address) bool {
@@ -48,7 +48,7 @@ func (d *Decoder) touch(q *event.Request) {
 	}
 }
 
-// concerned tells whether an interface is any of a plugin's business: it changed it, or
+// concerned reports whether an interface is any of a plugin's business: it changed it, or
 // it is in the pod.
 func concerned(p *process, ns event.Namespace, index uint32) bool {
 	r := p.run

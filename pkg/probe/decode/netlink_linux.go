@@ -64,7 +64,7 @@ func (d *Decoder) answers(r record) (bodies []event.Body) {
 	return bodies
 }
 
-// named tells whether a process did not know yet what an interface is called.
+// named reports whether a process did not know yet what an interface is called.
 func (d *Decoder) named(l *event.Link) bool {
 	p := d.processes[l.Process]
 	key := fmt.Sprint(l.NetNS.Key, " ", l.Index)

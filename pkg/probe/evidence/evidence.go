@@ -159,7 +159,7 @@ func (all Sandboxes) only(is func(*sandbox) bool) (ids []string) {
 	return ids
 }
 
-// isIn tells whether a text holds the sandbox's id, which may be cut where it is one of
+// isIn reports whether a text holds the sandbox's id, which may be cut where it is one of
 // hexadecimal digits, or its namespace.
 func (s *sandbox) isIn(text string) bool {
 	if len(s.id) >= idPrefix && strings.Trim(s.id, "0123456789abcdef") == "" {
@@ -172,7 +172,7 @@ func (s *sandbox) isIn(text string) bool {
 	return holds(text, s.netns)
 }
 
-// hashedIn tells whether a word is the name of an interface that was made of the pod's name
+// hashedIn reports whether a word is the name of an interface that was made of the pod's name
 // and a hash of the container's id: antrea's are the first eight bytes of the one, a hyphen,
 // and the first six digits of the other. Only the hash proves anything.
 func (s *sandbox) hashedIn(word string) bool {

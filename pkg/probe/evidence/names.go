@@ -21,7 +21,7 @@ func tail(file string) string {
 	return file
 }
 
-// drawn tells whether a name was drawn or computed and not chosen: it holds six hexadecimal
+// drawn reports whether a name was drawn or computed and not chosen: it holds six hexadecimal
 // digits in a row, and they are no word.
 func drawn(name string) bool {
 	run, digit := 0, false
@@ -41,7 +41,7 @@ func drawn(name string) bool {
 	return false
 }
 
-// endsInHash tells whether what follows a name's last hyphen may be a hash. drawn takes one in 360
+// endsInHash reports whether what follows a name's last hyphen may be a hash. drawn takes one in 360
 // for a word, since it has no digit among its first six; here that does no harm, for whoever asks
 // compares it with the hashes that there are.
 func endsInHash(name string) bool {
@@ -49,7 +49,7 @@ func endsInHash(name string) bool {
 	return len(end) >= hashPrefix && len(end) < len(name) && strings.Trim(end, "0123456789abcdef") == ""
 }
 
-// holds tells whether a text holds a name, and not only as a part of a longer one. In front
+// holds reports whether a text holds a name, and not only as a part of a longer one. In front
 // of a path may be another.
 func holds(text, name string) bool {
 	for at := 0; name != ""; at++ {
@@ -66,7 +66,7 @@ func holds(text, name string) bool {
 	return false
 }
 
-// within tells whether a byte may be one of a longer name.
+// within reports whether a byte may be one of a longer name.
 func within(b byte) bool {
 	return b == '-' || b == '_' || b == '.' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
 }

@@ -16,10 +16,10 @@ type Gate struct {
 	since    atomic.Int64 // when it was opened, in monotonic ns; 0 while it is closed
 }
 
-// IsOpen tells whether system calls are looked into.
+// IsOpen reports whether system calls are looked into.
 func (g *Gate) IsOpen() bool { return g.since.Load() != 0 }
 
-// Open attaches, if that has not been done, and tells whether it did. It takes some 0.5 ms.
+// Open attaches, if that has not been done, and reports whether it did. It takes some 0.5 ms.
 func (g *Gate) Open(now int64) (opened bool, err error) {
 	if g.IsOpen() || len(g.programs) == 0 {
 		return false, nil

@@ -30,7 +30,7 @@ func lacking(kernel *btf.Spec) (missing []Missing) {
 	return missing
 }
 
-// netCookie tells whether every network namespace has its cookie from the start. Before, it
+// netCookie reports whether every network namespace has its cookie from the start. Before, it
 // was an atomic64_t, zero until somebody asked for it.
 func netCookie(kernel *btf.Spec) bool {
 	var net *btf.Struct

@@ -38,7 +38,7 @@ func (s *Side) Remove(p *LifeProcess) {
 	}
 }
 
-// hasShare tells whether a process counts against the share of what is believed without an
+// hasShare reports whether a process counts against the share of what is believed without an
 // anchor.
 func hasShare(p *LifeProcess) bool { return LifeCaller(p.Caller) >= LifeCallerCALLER_HOST }
 
@@ -95,7 +95,7 @@ func (s *Side) ForgetCalls() {
 // ForgetGone drops what is kept of processes and threads that are gone: files that a
 // process leaves open are closed without a system call, and of threads that end at once
 // the last one takes their process out of the table before the others are through. numbers
-// were in the table a moment ago; follows tells whether the reader still knows a process, of
+// were in the table a moment ago; follows reports whether the reader still knows a process, of
 // which records may be on their way.
 func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) bool) {
 	var p LifeProcess

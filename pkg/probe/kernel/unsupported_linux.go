@@ -42,7 +42,7 @@ func unsupported(err error) error {
 	return fmt.Errorf("kernel probe: %w", err)
 }
 
-// withheld tells whether the verifier says that there is no reading of the kernel's memory.
+// withheld reports whether the verifier says that there is no reading of the kernel's memory.
 // Every kernel has the function, and a locked down one keeps it back
 // (kernel/trace/bpf_trace.c, LOCKDOWN_BPF_READ_KERNEL). The words differ by version.
 func withheld(line string) bool {
