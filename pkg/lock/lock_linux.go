@@ -5,25 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/private"
-	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-const (
-	// nodeLock is one that nobody else can open, and so nobody else can take.
-	nodeLock = "node.lock"
-	// olderLock is the lock of earlier versions, which everybody could open, and so take. It
-	// counts where a process of ours has it.
-	olderLock = "lock"
-)
+// nodeLock is a file that nobody else can open, and so nobody else can lock.
+const nodeLock = "node.lock"
 
 // Take takes the lock of the node in dir, which is made if it is missing. It fails with a
 // HeldError if another cniscope has it, and with a *private.Error where others could take it.
@@ -34,9 +26,6 @@ func Take(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("the run folder: %w (set state.dir to a folder that can be written)", err)
 	}
 	defer root.Close()
-	if pid := holder(root, olderLock); pid > 0 {
-		return nil, &HeldError{Holder: fmt.Sprintf("pid %d, an older cniscope", pid), File: filepath.Join(dir, olderLock)}
-	}
 	return In(root, nodeLock)
 }
 
@@ -92,51 +81,4 @@ func lock(root *os.Root, f *os.File, name string) (current bool, err error) {
 		return false, err
 	}
 	return true, private.File(f)
-}
-
-// holder returns the process of ours that has an flock on a file; 0 if there is none. It is one
-// that /proc/locks names and that has the file open: the number of an inode alone may be that
-// of another file system's, whose number there need not be what stat(2) says (btrfs, overlay).
-func holder(root *os.Root, name string) (pid int) {
-	info, err := root.Lstat(name)
-	if err != nil {
-		return 0
-	}
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0
-	}
-	locks, err := procfs.Locks()
-	if err != nil {
-		return 0
-	}
-	for _, l := range locks {
-		if l.Kind != "FLOCK" || l.Waits || l.PID <= 0 || !strings.HasSuffix(l.File, ":"+strconv.FormatUint(s.Ino, 10)) {
-			continue
-		}
-		// The owner of what /proc has of a process is its effective user (proc(5)).
-		by, err := os.Stat(fmt.Sprint("/proc/", l.PID))
-		if err != nil {
-			continue
-		}
-		if owner, ok := by.Sys().(*syscall.Stat_t); ok && int(owner.Uid) == os.Geteuid() && hasOpen(l.PID, info) {
-			return l.PID
-		}
-	}
-	return 0
-}
-
-// hasOpen tells whether a process has a file open. Of one that may not be asked it is taken to be
-// so.
-func hasOpen(pid int, file os.FileInfo) bool {
-	found := false
-	err := procfs.Descriptors(pid, func(fd int, target string) bool {
-		// By name first: to ask for a file on a mount that hangs would hang, too.
-		if filepath.Base(target) == file.Name() {
-			open, err := os.Stat(fmt.Sprintf("/proc/%d/fd/%d", pid, fd))
-			found = err == nil && os.SameFile(open, file)
-		}
-		return !found
-	})
-	return found || err != nil && !procfs.Gone(err)
 }

@@ -116,7 +116,7 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	for _, name := range []string{".", olderLock, nodeLock} {
+	for _, name := range []string{".", nodeLock} {
 		if f, err := os.Open(filepath.Join(dir, name)); err == nil && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			fmt.Print(name, " ")
 		}
@@ -130,9 +130,6 @@ func TestNobodyElseCanTakeTheLock(t *testing.T) {
 	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) { // as open as /run/cniscope was
 		_ = os.Chmod(at, 0o755)
 	}
-	if err := os.WriteFile(filepath.Join(dir, olderLock), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
 	release, err := Take(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -144,50 +141,6 @@ func TestNobodyElseCanTakeTheLock(t *testing.T) {
 	release, err = Take(dir)
 	if err != nil {
 		t.Fatalf("while another user has what it could get: %v", err)
-	}
-	release()
-}
-
-func TestAnOlderCniscopeIsRespected(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, olderLock), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := hold(t, 0, dir); !strings.Contains(got, olderLock) {
-		t.Fatalf("it locked %q", got)
-	}
-	var held *HeldError
-	if _, err := Take(dir); !errors.As(err, &held) || !strings.HasPrefix(held.Holder, "pid ") {
-		t.Errorf("%v", err)
-	}
-}
-
-// /proc/locks has numbers of inodes, and every file system begins to count anew. Before, such a
-// stranger was taken for an older cniscope.
-func TestAnotherFilesLockIsNone(t *testing.T) {
-	ours, other := t.TempDir(), t.TempDir()
-	var inodes []uint64
-	for _, dir := range []string{ours, other} {
-		if err := unix.Mount("lock", dir, "tmpfs", 0, "mode=700,size=1m"); err != nil {
-			t.Skip("needs root: mounts two file systems: ", err)
-		}
-		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-		file := filepath.Join(dir, olderLock)
-		var s unix.Stat_t
-		if err := errors.Join(os.WriteFile(file, nil, 0o644), unix.Stat(file, &s)); err != nil {
-			t.Fatal(err)
-		}
-		inodes = append(inodes, s.Ino)
-	}
-	if inodes[0] != inodes[1] {
-		t.Skip("this kernel numbers all tmpfs together: ", inodes)
-	}
-	if got := hold(t, 0, other); !strings.Contains(got, olderLock) {
-		t.Fatalf("it locked %q", got)
-	}
-	release, err := Take(ours)
-	if err != nil {
-		t.Fatal(err)
 	}
 	release()
 }
