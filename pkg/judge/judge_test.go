@@ -18,7 +18,11 @@ const ms = int64(time.Millisecond)
 // ran is an image from one millisecond to another.
 func ran(name string, from, to int64, children ...*timeline.Image) *timeline.Image {
 	return &timeline.Image{
-		Name: name, Process: event.Process(name), File: "/usr/sbin/" + name, Start: from * ms, End: to * ms, Ended: true, Children: children,
+		Program:  timeline.Program{Name: name, Process: event.Process(name), File: "/usr/sbin/" + name},
+		Exit:     timeline.Exit{Ended: true},
+		Start:    from * ms,
+		End:      to * ms,
+		Children: children,
 	}
 }
 

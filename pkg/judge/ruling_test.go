@@ -84,7 +84,7 @@ func turnedDown(tries int, why string) func(*timeline.Connection) {
 func served(own, shared []*timeline.Image) func(*timeline.Connection) {
 	return func(c *timeline.Connection) {
 		image := func(children []*timeline.Image) *timeline.Image {
-			return &timeline.Image{Name: "agentd", Ended: true, Children: children}
+			return &timeline.Image{Program: timeline.Program{Name: "agentd"}, Exit: timeline.Exit{Ended: true}, Children: children}
 		}
 		c.Server = &event.Actor{PID: 44, Name: "agentd"}
 		c.Work = &timeline.Work{Own: image(own), Shared: image(shared)}

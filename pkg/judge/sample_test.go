@@ -77,7 +77,7 @@ func TestPatternsOfCommands(t *testing.T) {
 		{"ip", "/sbin/ip", time.Second},
 		{"[", "/usr/bin/[", time.Second}, // a broken pattern matches nothing
 	} {
-		if got := o.threshold(&timeline.Image{Name: test.name, File: test.file}); got != test.want {
+		if got := o.threshold(&timeline.Image{Program: timeline.Program{Name: test.name, File: test.file}}); got != test.want {
 			t.Errorf("%q %q: %s, want %s", test.name, test.file, got, test.want)
 		}
 	}

@@ -129,7 +129,7 @@ func degraded(feature string, back bool) event.Event {
 // one is slow.
 func pod(i int) pipeline.Result {
 	image := func(name string, run bool) *timeline.Image {
-		im := &timeline.Image{Name: name, File: "/x/" + name, Ended: true, Start: 1000, End: 1000 + int64(1+i%2*1000)*int64(time.Millisecond)}
+		im := &timeline.Image{Program: timeline.Program{Name: name, File: "/x/" + name}, Exit: timeline.Exit{Ended: true}, Start: 1000, End: 1000 + int64(1+i%2*1000)*int64(time.Millisecond)}
 		if run {
 			im.Run = &timeline.Run{Plugin: name, Command: "ADD"}
 		}

@@ -80,7 +80,7 @@ func (as *agents) serve(c *Connection) {
 		return
 	}
 	image := func() *Image {
-		return &Image{PID: c.Server.PID, Process: c.Server.Process, Name: c.Server.Name, Start: c.fact.When.Start, End: c.fact.When.Start, Ended: true}
+		return &Image{Program: Program{PID: c.Server.PID, Process: c.Server.Process, Name: c.Server.Name}, Exit: Exit{Ended: true}, Start: c.fact.When.Start, End: c.fact.When.Start}
 	}
 	c.Work = &Work{agent: a, Own: image(), Shared: image()}
 	worker := func(im *Image) *process {

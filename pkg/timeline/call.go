@@ -4,15 +4,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
+// Parent is what a call hangs under.
+type Parent struct {
+	// Trace is what the call's environment says; else, and then Told is set, what the runtime
+	// told when the call was over. Empty if neither said anything.
+	Trace event.TraceContext
+	Told  bool
+}
+
 // Call is the runs of one network for one command, container and interface.
 type Call struct {
 	Command, IfName string
 	// NetNS is the path in CNI_NETNS.
 	NetNS string
-	// Trace is what the call hangs under: what its environment says, else, and then Told
-	// is set, what the runtime told when the call was over.
-	Trace event.TraceContext
-	Told  bool
+	Parent
 	// Network is the network's name, and NeverRun the plugins of its chain whose
 	// turn never came: both only where the configuration leaves no doubt.
 	Network  string

@@ -60,8 +60,12 @@ func (t *Timeline) callFor(op *operation, im *Image, e *event.Exec) *Call {
 		}
 	}
 	call := &Call{
-		Command: e.Call.Command, IfName: e.Call.IfName, NetNS: e.Call.NetNS,
-		Trace: e.Call.Trace, Start: im.Start, End: im.Start,
+		Parent:  Parent{Trace: e.Call.Trace},
+		Command: e.Call.Command,
+		IfName:  e.Call.IfName,
+		NetNS:   e.Call.NetNS,
+		Start:   im.Start,
+		End:     im.Start,
 	}
 	op.Calls = append(op.Calls, call)
 	return call

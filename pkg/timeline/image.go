@@ -18,42 +18,53 @@ type Run struct {
 	forker event.Process
 }
 
-// Image is one program that one process ran.
-type Image struct {
+// Program is what a process began to run, and where.
+type Program struct {
 	PID, ParentPID uint32
 	Process        event.Process
 	File, Name     string
 	Args           []string
-	Hidden         int
-	// NetNS is the namespace at exec; Switched the one at exit, where it differs.
-	NetNS, Switched event.Namespace
-	// Run is set where the image is a plugin or a delegate.
-	Run *Run
-	// Children are the images of the processes forked by this one, and of a run also
-	// those that replaced the plugin's own, in order of their start.
-	Children []*Image
+	// Hidden is how many arguments were kept back.
+	Hidden int
+	// NetNS is the network namespace at exec.
+	NetNS event.Namespace
+	// InFlight: it ran before cniscope did.
+	InFlight bool
+	// Truncated: arguments or environment were longer than is read.
+	Truncated bool
+}
 
-	// Start is the exec, End the exit or the next exec. Monotonic ns.
-	Start, End int64
-	// Ended is false for what still ran when the operation was closed; End is then
+// Exit is how an image ended, and what it had consumed by then.
+type Exit struct {
+	// Ended is false for what still ran when the operation was closed; Image.End is then
 	// the last moment that is known of.
 	Ended bool
 	// Replaced: the process went on with another image; there is no exit code.
 	Replaced bool
 	// Unseen: the end was not observed.
 	Unseen bool
-	Code   uint32
-	Signal string
+	// Outlived: it went on after its run was over.
+	Outlived bool
+	Code     uint32
+	Signal   string
+	// Switched is the network namespace at exit, where it is not Program.NetNS.
+	Switched event.Namespace
 	// CPU and RunDelay of this image alone, in ns; bounds, since the clocks of the
 	// scheduler are brought up to date by its ticks.
 	CPU, RunDelay int64
-	// Outlived: it went on after its run was over.
-	Outlived bool
-	// InFlight: it ran before cniscope did.
-	InFlight bool
-	// Truncated: arguments or environment were longer than is read.
-	Truncated bool
+}
 
+// Image is one program that one process ran.
+type Image struct {
+	Program
+	Exit
+	// Run is set where the image is a plugin or a delegate.
+	Run *Run
+	// Children are the images of the processes forked by this one, and of a run also
+	// those that replaced the plugin's own, in order of their start.
+	Children []*Image
+	// Start is the exec, End the exit or the next exec. Monotonic ns.
+	Start, End int64
 	// Attribution is how it came to belong to the call, if a server ran it; of what it runs
 	// in its turn, its own counts.
 	Attribution *Attribution
@@ -76,10 +87,10 @@ func newRun(e *event.Exec) *Run {
 
 func newImage(now int64, e *event.Exec) *Image {
 	return &Image{
-		PID: e.PID, ParentPID: e.ParentPID, Process: e.Process,
-		File: e.File, Name: e.Name, Args: e.Args, Hidden: e.Hidden,
-		NetNS: e.NetNS, Start: now, End: now, used: e.Used,
-		InFlight: e.InFlight, Truncated: e.Truncated,
+		Program: Program{PID: e.PID, ParentPID: e.ParentPID, Process: e.Process, File: e.File, Name: e.Name, Args: e.Args, Hidden: e.Hidden, NetNS: e.NetNS, InFlight: e.InFlight, Truncated: e.Truncated},
+		Start:   now,
+		End:     now,
+		used:    e.Used,
 	}
 }
 

@@ -18,6 +18,26 @@ const (
 	ClosedFinished Closed = "observation ended" // the stream is over
 )
 
+// Lineage is what an operation follows on.
+type Lineage struct {
+	// Attempt counts the setups of one pod (by its uid), from 1; 0 where it is not known.
+	// A kubelet tries again with a new sandbox when one fails.
+	Attempt int
+	// Before are the operations that this one follows on.
+	Before []Before
+}
+
+// Gaps are what is not known of an operation.
+type Gaps struct {
+	// Lost is how many events of it, or of a time it was open in, never arrived.
+	Lost uint64
+	// Dropped is how many images were not kept because the operation has more than the
+	// limit.
+	Dropped int
+	// Partial says, sorted, why the operation may not be all there was. Empty if it is.
+	Partial []string
+}
+
 // Operation is one sandbox's setup or teardown: its calls, and what is known of the
 // pod. It is the unit of sampling and export.
 type Operation struct {
@@ -38,19 +58,8 @@ type Operation struct {
 	Closed     Closed
 	// MinSpan is how long what is inside a plugin lasts at least that is worth a span.
 	MinSpan time.Duration
-	// Lost is how many events of this operation, or of a time it was open in, never
-	// arrived.
-	Lost uint64
-	// Attempt counts the setups of one pod (by its uid), from 1; 0 where it is not known.
-	// A kubelet tries again with a new sandbox when one fails.
-	Attempt int
-	// Before are the operations that this one follows on.
-	Before []Before
-	// Dropped is how many images were not kept because the operation has more than
-	// the limit.
-	Dropped int
-	// Partial says, sorted, why the operation may not be all there was. Empty if it is.
-	Partial []string
+	Lineage
+	Gaps
 }
 
 // Key returns what op is known by.

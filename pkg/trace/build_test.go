@@ -31,12 +31,18 @@ var options = judge.Options{
 // sandbox is a setup of one call: bridge, which ran iptables.
 func sandbox(change ...func(*timeline.Operation)) *timeline.Operation {
 	iptables := &timeline.Image{
-		Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi", Args: []string{"-S"},
-		Start: 20, End: 30, Ended: true,
+		Program: timeline.Program{Process: "2@2", PID: 2, Name: "iptables", File: "/usr/sbin/xtables-nft-multi", Args: []string{"-S"}},
+		Exit:    timeline.Exit{Ended: true},
+		Start:   20,
+		End:     30,
 	}
 	bridge := &timeline.Image{
-		Process: "1@1", PID: 1, Name: "bridge", File: "/opt/cni/bin/bridge", Run: &timeline.Run{Plugin: "bridge", Command: "ADD"},
-		Start: 10, End: 40, Ended: true, Children: []*timeline.Image{iptables},
+		Program:  timeline.Program{Process: "1@1", PID: 1, Name: "bridge", File: "/opt/cni/bin/bridge"},
+		Exit:     timeline.Exit{Ended: true},
+		Run:      &timeline.Run{Plugin: "bridge", Command: "ADD"},
+		Start:    10,
+		End:      40,
+		Children: []*timeline.Image{iptables},
 	}
 	op := &timeline.Operation{
 		Kind: timeline.Setup, ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0", UID: "u1"},

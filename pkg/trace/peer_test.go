@@ -15,7 +15,7 @@ func served() *timeline.Operation {
 		certain := &timeline.Attribution{Evidence: timeline.Certain}
 		candidate := &timeline.Attribution{Evidence: timeline.Candidate, Others: []timeline.Key{other}}
 		did := func(name string, by *timeline.Attribution) *timeline.Image {
-			return &timeline.Image{Process: event.Process("p-" + name), Name: name, Start: 32, End: 36, Ended: true, Attribution: by}
+			return &timeline.Image{Program: timeline.Program{Process: event.Process("p-" + name), Name: name}, Exit: timeline.Exit{Ended: true}, Start: 32, End: 36, Attribution: by}
 		}
 		attributed := func(f *timeline.Fact, a *timeline.Attribution) []*timeline.Fact {
 			f.Attribution = a
@@ -27,13 +27,19 @@ func served() *timeline.Operation {
 			Work: &timeline.Work{
 				CPU: 4e6, Channel: "futex_do_wait", Gone: 38,
 				Own: &timeline.Image{
-					Name: "agentd", Start: 31, End: 39, Ended: true,
+					Program:  timeline.Program{Name: "agentd"},
+					Exit:     timeline.Exit{Ended: true},
+					Start:    31,
+					End:      39,
 					Children: []*timeline.Image{did("ovs-vsctl", certain)},
 					Activity: timeline.Activity{Tallies: [timeline.FactKinds]timeline.Tally{timeline.FactQuery: {Count: 2, Time: 1}}},
 					Facts:    attributed(asked("RTM_NEWLINK", between(32, 33), named("pod-1")), certain),
 				},
 				Shared: &timeline.Image{
-					Name: "agentd", Start: 31, End: 39, Ended: true,
+					Program:  timeline.Program{Name: "agentd"},
+					Exit:     timeline.Exit{Ended: true},
+					Start:    31,
+					End:      39,
 					Children: []*timeline.Image{did("ipset", &timeline.Attribution{Evidence: timeline.Candidate, Periodic: true, Others: candidate.Others})},
 					Facts:    attributed(asked("RTM_NEWROUTE", between(32, 38)), candidate),
 				},
