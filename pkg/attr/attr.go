@@ -1,4 +1,4 @@
-// Code generated from model/cniscope.yaml. DO NOT EDIT.
+// Code generated from registry/cniscope.yaml. DO NOT EDIT.
 
 package attr
 

@@ -10,7 +10,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
-	"github.com/cniscope/cniscope/pkg/attr/model"
+	"github.com/cniscope/cniscope/registry"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
@@ -72,7 +72,7 @@ func insideSound(t *testing.T, im *timeline.Image) {
 // What the fuzzer would take long to find: many events of few processes.
 func TestWhateverComesInWhateverOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	m, err := model.Load()
+	m, err := registry.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestWhateverComesInWhateverOrder(t *testing.T) {
 
 // registered checks that the registry has every attribute, of its type (a backend takes the
 // first one it sees, and drops the others), and on such a span.
-func registered(t *testing.T, m *model.Model, seen map[string]bool, r Result) {
+func registered(t *testing.T, m *registry.Model, seen map[string]bool, r Result) {
 	if r.Trace.Spans == nil {
 		return
 	}

@@ -7,20 +7,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/attr/model"
+	"github.com/cniscope/cniscope/registry"
 )
 
 // What is generated is what the registry gives.
 func TestGeneratedFilesAreUpToDate(t *testing.T) {
-	m := registry(t)
+	m := load(t)
 	source, err := format.Source([]byte(code(m)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(source) != read(t, "../attr.go") {
+	if string(source) != read(t, "../../pkg/attr/attr.go") {
 		t.Error("pkg/attr/attr.go is not what the registry gives: go generate ./pkg/attr")
 	}
-	page := read(t, "../../../docs/spans.md")
+	page := read(t, "../../docs/spans.md")
 	if document(m, page) != page {
 		t.Error("docs/spans.md is not what the registry gives: go generate ./pkg/attr")
 	}
@@ -28,7 +28,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 
 // Whoever asks for an attribute that no span has finds nothing, and no one says so.
 func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
-	m := registry(t)
+	m := load(t)
 	key := regexp.MustCompile(`(?:^|[^\w./@-]|\bspan\.)((?:cniscope|cni)\.[a-z_]+(?:\.[a-z_]+)*)(?:$|[^\w./*-])`)
 	// containerd's own spans, files, and others' options are called so, too.
 	others := regexp.MustCompile(`^(cni\.(setup_pod_network|setup|exclusive|log|sock|rec|html)|cniscope\.(dev|toml|conf|rec|sock|service|cniscope|io|json|yaml))\b`)
@@ -36,7 +36,7 @@ func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 		"README.md", "docs/spans.md", "docs/verdicts.md", "docs/trust.md", "docs/architecture.md",
 		"examples/collector/config.yaml", "examples/jaeger/README.md", "examples/prometheus/alerts.yaml", "examples/grafana/cniscope.json",
 	} {
-		text, _, _ := strings.Cut(read(t, "../../../"+file), "\n## Renamed") // former names
+		text, _, _ := strings.Cut(read(t, "../../"+file), "\n## Renamed") // former names
 		for _, found := range key.FindAllStringSubmatch(text, -1) {
 			if m.Attribute(found[1]) == nil && !others.MatchString(found[1]) {
 				t.Errorf("%s speaks of %s, which the registry does not have", file, found[1])
@@ -45,9 +45,9 @@ func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 	}
 }
 
-func registry(t *testing.T) *model.Model {
+func load(t *testing.T) *registry.Model {
 	t.Helper()
-	m, err := model.Load()
+	m, err := registry.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cniscope/cniscope/pkg/attr/model"
+	"github.com/cniscope/cniscope/registry"
 )
 
 func main() {
@@ -17,7 +17,7 @@ func main() {
 	if len(os.Args) != 3 {
 		log.Fatal("usage: generate attr.go spans.md")
 	}
-	m, err := model.Load()
+	m, err := registry.Load()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func main() {
 
 // code is a constant for each kind, and a constant and a constructor for each attribute, as
 // in OpenTelemetry's own package.
-func code(m *model.Model) string {
+func code(m *registry.Model) string {
 	var b strings.Builder
-	b.WriteString("// Code generated from model/cniscope.yaml. DO NOT EDIT.\n\npackage attr\n\n" +
+	b.WriteString("// Code generated from registry/cniscope.yaml. DO NOT EDIT.\n\npackage attr\n\n" +
 		"import (\n\"time\"\n\n\"go.opentelemetry.io/otel/attribute\"\n)\n\n// What KindKey can be.\nconst (\n")
 	for _, s := range m.Spans {
 		fmt.Fprintf(&b, "Kind%s = %q // %s\n", name(s.Value()), s.Value(), s.Name.Note)
@@ -88,7 +88,7 @@ func name(key string) string {
 }
 
 // document is the page with its tables written anew.
-func document(m *model.Model, page string) string {
+func document(m *registry.Model, page string) string {
 	var spans, own, foreign strings.Builder
 	spans.WriteString("| name | `cniscope.kind` | one for |\n|---|---|---|\n")
 	for _, s := range m.Spans {
@@ -122,7 +122,7 @@ func document(m *model.Model, page string) string {
 }
 
 // on is which spans carry an attribute.
-func on(m *model.Model, a *model.Attribute) string {
+func on(m *registry.Model, a *registry.Attribute) string {
 	if len(a.Kinds) >= len(m.Spans)-1 {
 		return "all"
 	}

@@ -1,6 +1,6 @@
-// Package model reads the registry of spans and attributes, cniscope.yaml. It is for the
+// Package registry reads the registry of spans and attributes, cniscope.yaml. It is for the
 // generator and for tests; the program has the constants generated from it (pkg/attr).
-package model
+package registry
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 )
 
 //go:embed cniscope.yaml
-var registry []byte
+var file []byte
 
 // Model is the registry with all references resolved.
 type Model struct {
@@ -57,7 +57,7 @@ type ref struct {
 
 // Load reads the registry.
 func Load() (*Model, error) {
-	var file struct {
+	var r struct {
 		Format     string       `yaml:"file_format"`
 		Attributes []*Attribute `yaml:"attributes"`
 		Groups     []struct {
@@ -67,14 +67,14 @@ func Load() (*Model, error) {
 		} `yaml:"attribute_groups"`
 		Spans []*Span `yaml:"spans"`
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(registry))
+	decoder := yaml.NewDecoder(bytes.NewReader(file))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
+	if err := decoder.Decode(&r); err != nil {
 		return nil, err
 	}
-	m := &Model{Attributes: file.Attributes, Spans: file.Spans}
+	m := &Model{Attributes: r.Attributes, Spans: r.Spans}
 	groups := map[string][]ref{}
-	for _, g := range file.Groups {
+	for _, g := range r.Groups {
 		groups[g.ID] = g.References
 	}
 	for _, s := range m.Spans {
