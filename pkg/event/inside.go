@@ -187,8 +187,8 @@ type Close struct {
 	Socket  string  `json:"socket"`
 }
 
-// Agent says how a process does that serves a plugin: when it begins to be followed, at
-// times while it is called, and when it is followed no more.
+// Agent is a sample of an agent: taken when it begins to be followed, from time to time while it
+// is called, and when it is no longer followed.
 type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`

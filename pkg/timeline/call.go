@@ -95,7 +95,7 @@ func (c *Call) cut(what string, n uint64) {
 	c.Cut[what] += n
 }
 
-// FirstConnection is that of a pod, while its setup is open.
+// FirstConnection is a pod's first TCP connection, if it was established while the setup was open.
 type FirstConnection struct {
 	// At is when it was there, in monotonic ns.
 	At            int64

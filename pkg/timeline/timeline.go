@@ -281,8 +281,8 @@ func (t *Timeline) above(a *event.Above) []*Operation {
 			found = true
 		}
 	}
-	// Nobody misses most of the others: they are further spans of a sandbox, or of one
-	// without a network of its own.
+	// Other spans are irrelevant: further ones of a sandbox, or of one without a network of its
+	// own.
 	if p := t.past.orphans.get(a.SandboxID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
 		t.stats.Late++
 	}

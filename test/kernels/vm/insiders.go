@@ -27,7 +27,7 @@ const (
 	answer   = `{"cniVersion":"1.0.0","interfaces":[{"name":"eth0"}],"ips":[{"address":"10.1.2.3/24"}]}`
 )
 
-// insiders are plugins of which the inside is looked into.
+// insiders are plugins whose system calls are observed.
 var insiders = map[string]func() error{
 	"locking": func() error {
 		fd, err := unix.Open(lockFile, unix.O_RDWR, 0)
