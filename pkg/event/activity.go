@@ -1,9 +1,11 @@
 package event
 
-// What happens inside a process of a plugin's tree: what it asks of the kernel and what
-// it waits for. Where a type has a Start, Event.Time is when it was over.
+// The events of this file, and Request, are what processes of a plugin's tree, and the agents that
+// answer them, ask of the kernel and wait for. Where a type has a Start, that is when it began, in
+// monotonic nanoseconds, and Event.Time is when it ended. An Error is the name of an error number
+// ("EEXIST"); it is empty on success.
 
-// activityKinds are what processes ask of the kernel, and wait for, by the names of their kinds.
+// activityKinds lists them by the names of their kinds.
 var activityKinds = map[string]Body{
 	"detail":          &Detail{},
 	"wait":            &Wait{},
@@ -24,69 +26,71 @@ var activityKinds = map[string]Body{
 	"cut":             &Cut{},
 }
 
-// Detail says that from now on the inside of processes is seen, or is not.
+// Detail reports that the source began, or ceased, to see the events of this file. It sees them
+// only while CNI calls are under way.
 type Detail struct {
 	On bool `json:"on"`
 }
 
-// WaitKind is what kind of thing was waited for.
+// WaitKind is the kind of thing that a thread waited for.
 type WaitKind string
 
 // The kinds of waits.
 const (
-	// WaitLock: a lock on a file (flock, fcntl).
+	// WaitLock is a lock on a file (flock, fcntl).
 	WaitLock WaitKind = "lock"
-	// WaitMutex: a lock of the kernel's own, such as rtnl.
+	// WaitMutex is a lock inside the kernel, such as rtnl.
 	WaitMutex WaitKind = "mutex"
-	// WaitSleep: a timer, and it went off.
+	// WaitSleep is a timer, which expired.
 	WaitSleep WaitKind = "sleep"
-	// WaitPoll: for whatever comes first, of files, threads or children, and something came.
+	// WaitPoll is the first of several files, threads or children to become ready; one did.
 	WaitPoll WaitKind = "poll"
-	// WaitCall: in any other system call.
+	// WaitCall is any other system call.
 	WaitCall WaitKind = "system call"
 )
 
-// Wait says that a thread was blocked in the kernel. Those of some kinds are only told
-// if they lasted; a lock on a file always is, since who has it matters to others.
+// Wait reports that a thread was blocked in the kernel for 1 ms or longer, in a mutex for 0.1 ms. A
+// lock on a file is reported however short the wait was, because others may wait for its holder.
 type Wait struct {
 	Process Process  `json:"process"`
 	Thread  uint32   `json:"thread,omitempty"`
 	Start   int64    `json:"start"`
 	Kind    WaitKind `json:"kind"`
-	// Name is the system call ("flock", "nanosleep"), or of a mutex its name ("rtnl").
+	// Name is the system call ("flock", "nanosleep"), or the name of a mutex ("rtnl").
 	Name string `json:"name"`
-	// Path is the lock's file.
+	// Path is the locked file.
 	Path string `json:"path,omitempty"`
-	// Error is why it ended in vain, as "EAGAIN"; empty if it did not.
+	// Error is why the lock was not taken: "EAGAIN".
 	Error string `json:"error,omitempty"`
-	// Released: it did not take the lock but gave it back.
+	// Released is true if the lock was given back rather than taken.
 	Released bool `json:"released,omitempty"`
-	// Holder is who had the lock when the wait began; nil if nobody, or if it is not known.
+	// Holder held the lock when the wait began; nil if nobody did, or if that is not known.
 	Holder *Actor `json:"holder,omitempty"`
 }
 
-// Actor is another process that takes part in an event: it has the lock, listens, or answers.
+// Actor is another process that takes part in an event: it holds the lock, listens, or answers.
 type Actor struct {
-	// Process may be one that is not part of any plugin's tree.
+	// Process need not belong to any plugin's tree.
 	Process Process `json:"process,omitempty"`
 	PID     uint32  `json:"pid,omitempty"`
-	// Name is what the kernel calls its program (at most 15 bytes).
+	// Name is the kernel's name of its program, at most 15 bytes (TASK_COMM_LEN).
 	Name string `json:"name,omitempty"`
-	// Parent is the program of the process that started it.
+	// Parent is the name of the program that started it.
 	Parent string `json:"parent,omitempty"`
 }
 
-// Answer is what the kernel said to a Request: only refusals, since most are granted.
+// Answer is the kernel's refusal of the Request with the same Port and Sequence. Requests that are
+// granted have none.
 type Answer struct {
 	Process  Process `json:"process"`
 	Port     uint32  `json:"port,omitempty"`
 	Sequence uint32  `json:"sequence"`
-	// Error is its errno, as "EEXIST"; Message what the kernel says in words (extack).
-	Error   string `json:"error"`
+	Error    string  `json:"error"`
+	// Message is the kernel's explanation in words (extack).
 	Message string `json:"message,omitempty"`
 }
 
-// Link says what a process was told of an interface: which name its number stands for.
+// Link reports that the kernel told a process the name of the interface with that index.
 type Link struct {
 	Process Process   `json:"process"`
 	NetNS   Namespace `json:"netns,omitzero"`
@@ -94,7 +98,7 @@ type Link struct {
 	Name    string    `json:"name"`
 }
 
-// AddressState is how far duplicate address detection has come.
+// AddressState is the state of duplicate address detection.
 type AddressState string
 
 // The states of an IPv6 address.
@@ -104,8 +108,8 @@ const (
 	AddressDuplicate AddressState = "duplicate"
 )
 
-// Address says what a process was told of an IPv6 address it asked for, when that
-// changes: the kernel does not use an address before it is sure that nobody else does.
+// Address reports that the kernel told a process a new state of an IPv6 address: the kernel does not
+// use an address before duplicate address detection is over.
 type Address struct {
 	Process Process      `json:"process"`
 	NetNS   Namespace    `json:"netns,omitzero"`
@@ -114,7 +118,7 @@ type Address struct {
 	State   AddressState `json:"state"`
 }
 
-// Setting says that a process wrote a sysctl.
+// Setting reports that a process wrote a sysctl.
 type Setting struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
@@ -124,11 +128,11 @@ type Setting struct {
 	Value string    `json:"value"`
 	Error string    `json:"error,omitempty"`
 	NetNS Namespace `json:"netns,omitzero"`
-	// Mentions: see Request.
+	// Mentions is as in Request.
 	Mentions []string `json:"mentions,omitempty"`
 }
 
-// Enter says that a thread went into a network namespace (setns), or into a new one
+// Enter reports that a thread entered a network namespace that exists (setns) or a new one
 // (unshare).
 type Enter struct {
 	Process Process   `json:"process"`
@@ -136,52 +140,50 @@ type Enter struct {
 	NetNS   Namespace `json:"netns"`
 }
 
-// Mount says that a process mounted a file system, moved or bound one, or took it away, which
-// took long or failed.
+// Mount reports that a process mounted, bound, moved or unmounted a file system, if that took 1 ms
+// or longer, or failed.
 type Mount struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
 	// Name is the system call: "mount", "umount2", "move_mount".
 	Name string `json:"name"`
-	// Source is a path, a device, or what the file system takes for one; empty where there is
-	// none, as of an unmount.
+	// Source is a path, a device, or what the file system takes for one; an unmount has none.
 	Source string `json:"source,omitempty"`
 	Target string `json:"target,omitempty"`
-	// FSType is the type of the file system, where that is said: not of a bind mount.
+	// FSType is the type of the file system; bind mounts and unmounts have none.
 	FSType string `json:"fstype,omitempty"`
-	// Flags are those that tell one mount from another, as mount(8) calls them: "bind", "ro",
-	// "detach".
+	// Flags are named as in mount(8) and umount(8): "bind", "ro", "detach". Those that only tune
+	// the file system are left out.
 	Flags []string `json:"flags,omitempty"`
 	Error string   `json:"error,omitempty"`
 }
 
-// Connect says that a process called another one: it connected a socket, or could not.
+// Connect reports that a process connected a socket to another process, or tried to.
 type Connect struct {
 	Process Process `json:"process"`
 	Thread  uint32  `json:"thread,omitempty"`
 	Start   int64   `json:"start"`
-	// Socket is unique while the connection is up; the same in Accept and Close.
+	// Socket identifies the connection in Accept and Close; it is unique while the connection is open.
 	Socket string `json:"socket"`
-	// Network is "unix" or "tcp"; Address a path or "address:port".
+	// Network is "unix" or "tcp". Address is a path or "address:port".
 	Network string `json:"network"`
 	Address string `json:"address"`
-	// Error is why there is no connection, as "ECONNREFUSED".
-	Error string `json:"error,omitempty"`
-	// Listener is who made the socket that listens there, if that is known: under socket
-	// activation not who answers.
+	Error   string `json:"error,omitempty"`
+	// Listener created the listening socket; nil if that is not known. Under socket activation it
+	// is not who answers.
 	Listener *Actor `json:"listener,omitempty"`
 }
 
-// Accept says who answered a Connect.
+// Accept reports which agent answered the Connect of a socket.
 type Accept struct {
 	Socket string `json:"socket"`
 	Agent  Actor  `json:"agent"`
-	// Listens: nobody was seen to accept, and the agent is who made the socket that listens.
+	// Listens is true if nobody was seen to accept: Agent then created the listening socket.
 	Listens bool `json:"listens,omitempty"`
 }
 
-// Close says that a process ended a connection.
+// Close reports that a process closed a connection.
 type Close struct {
 	Process Process `json:"process"`
 	Socket  string  `json:"socket"`
@@ -193,27 +195,27 @@ type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
 	Name    string  `json:"name,omitempty"`
-	// Over: it is followed no more.
+	// Over is true if the agent is no longer followed.
 	Over bool `json:"over,omitempty"`
-	// CPU is what it has consumed so far, in ns, its children not included. Exact to a
-	// tick of 10 ms.
+	// CPU is the time that it has run since it was started, in nanoseconds, to 10 ms, without its
+	// children.
 	CPU int64 `json:"cpu,omitempty"`
-	// Channel is what its first thread waits in, as the kernel calls it; empty if it runs.
+	// Channel is the kernel function that its first thread waits in; empty if the thread runs.
 	Channel string `json:"channel,omitempty"`
 }
 
-// Configuration is what a plugin read from its standard input.
+// Configuration is the network configuration that a plugin read from its standard input.
 type Configuration struct {
 	Process    Process `json:"process"`
 	Network    string  `json:"network,omitempty"`
 	Type       string  `json:"type,omitempty"`
 	CNIVersion string  `json:"cni_version,omitempty"`
 	IPAM       string  `json:"ipam,omitempty"`
-	// Invalid says what is wrong with it; empty if nothing is.
+	// Invalid describes why it could not be read; empty if it could.
 	Invalid string `json:"invalid,omitempty"`
 }
 
-// Result is what a plugin wrote to its standard output.
+// Result is the result or error that a plugin wrote to its standard output.
 type Result struct {
 	Process    Process `json:"process"`
 	CNIVersion string  `json:"cni_version,omitempty"`
@@ -224,11 +226,11 @@ type Result struct {
 	// Code and Message are those of an error result (CNI specification, section 5).
 	Code    uint32 `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Invalid says what is wrong with it; empty if nothing is.
+	// Invalid describes why it could not be read; empty if it could.
 	Invalid string `json:"invalid,omitempty"`
 }
 
-// FirstConnection says that the first TCP connection of a namespace was established, in
+// FirstConnection reports that the first TCP connection of a network namespace was established, in
 // either direction.
 type FirstConnection struct {
 	NetNS  Namespace `json:"netns"`
@@ -236,10 +238,10 @@ type FirstConnection struct {
 	Remote string    `json:"remote,omitempty"`
 }
 
-// Cut says that a process did more than is kept of it: bytes read or written, requests.
+// Cut reports that a process did more than the source keeps.
 type Cut struct {
 	Process Process `json:"process"`
-	// What is a short fixed word: "bytes", "requests".
+	// What was left out: "bytes" of what it read or wrote, or "requests".
 	What  string `json:"what"`
 	Count uint64 `json:"count"`
 }
