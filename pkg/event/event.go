@@ -9,12 +9,12 @@
 // invalid UTF-8.
 package event
 
-// Event is one observation. Its place in the stream gives causality among the
-// events of one source; its Time gives durations.
+// Event is one observation. The order of the events of one source is that of cause and effect;
+// durations come from Time.
 type Event struct {
-	// Time is when it happened, in nanoseconds of the node's monotonic clock.
+	// Time is when it happened or ended, in nanoseconds of the node's monotonic clock.
 	Time int64
-	// Body says what happened.
+	// Body is what happened.
 	Body Body
 }
 
@@ -24,32 +24,31 @@ type Body interface {
 	Doer() Process
 }
 
-// Sink takes the events of a source, in order. It may block; a source that must
-// not be blocked puts a queue of its own in front and reports what it dropped
-// as Lost.
+// Sink receives the events of a source, in order. It may block: a source that must not be blocked
+// puts a queue in front of it, and reports what the queue drops as Lost.
 type Sink func(Event)
 
-// Process identifies one process (not one program: a process may run several
-// images, one after another) for as long as the node is up. It is opaque: two
-// processes are the same if their keys are equal, and nothing else follows.
+// Process identifies one process for as long as the node is up. It is opaque: two processes are the
+// same if their keys are equal, and nothing else follows. A process may run several images, one
+// after another.
 type Process string
 
 // Namespace is a network namespace.
 type Namespace struct {
-	// Key is unique while the node is up, also after the namespace is gone.
+	// Key is unique for as long as the node is up, even after the namespace is gone.
 	Key string `json:"key,omitempty"`
-	// Label is what people know it by: the inode number on Linux. May be reused.
+	// Label is what people know it by: on Linux its inode number, which may be reused.
 	Label string `json:"label,omitempty"`
 }
 
-// TraceContext is a W3C trace context, as found in an environment or in the
-// metadata of a request. Empty if there was none.
+// TraceContext is the W3C trace context from an environment or the metadata of a request; empty if
+// there was none.
 type TraceContext struct {
 	Parent string `json:"traceparent,omitempty"`
 	State  string `json:"tracestate,omitempty"`
 }
 
-// sourceKinds are what a source says of itself, by the names of their kinds.
+// sourceKinds lists what sources report about themselves, by the names of the kinds.
 var sourceKinds = map[string]Body{
 	"clock":    &Clock{},
 	"lost":     &Lost{},
@@ -57,11 +56,11 @@ var sourceKinds = map[string]Body{
 	"tick":     &Tick{},
 }
 
-// Tick says that every event of the source before its Time has been delivered.
-// Whatever waits for time to pass waits for ticks, never for a clock.
+// Tick reports that the source has delivered every event before its Time. Whatever waits for time to
+// pass waits for ticks, never for a clock.
 type Tick struct {
-	// Lag is how far its Time is behind the clock, in nanoseconds, where the source has more
-	// to read than it gets done; else 0.
+	// Lag is how far Time is behind the clock, in nanoseconds, while the source cannot keep up;
+	// else 0.
 	Lag int64 `json:"lag,omitempty"`
 }
 
@@ -71,31 +70,31 @@ type Clock struct {
 	Wall int64 `json:"wall"`
 }
 
-// Lost says that the source could not deliver something.
+// Lost reports events that a source could not deliver.
 type Lost struct {
-	// Source is who lost it: "probe", "nri", "relay", or "recording" where whoever recorded
+	// Source is which one: "probe", "nri", "relay", or "recording" where whoever recorded
 	// beside a running cniscope was too slow.
 	Source string `json:"source"`
 	// Reason is a short fixed phrase: "ring full", "process table full", …
 	Reason string `json:"reason"`
 	// Count is how many events were lost for this reason since the last Lost.
 	Count uint64 `json:"count"`
-	// Process is the root of the plugin's tree they belonged to; empty if unknown,
-	// and then everything that was open at the time is touched.
+	// Process is the root of the plugin's tree that they belonged to; empty if unknown, which
+	// affects everything that was open at the time.
 	Process Process `json:"process,omitempty"`
 }
 
-// OfProcesses tells whether events of processes may be among what was lost. NRI and the relay
-// tell of sandboxes only.
+// OfProcesses reports whether events of processes may be among those that were lost: NRI and the
+// relay report on sandboxes only.
 func (l *Lost) OfProcesses() bool { return l.Source != "nri" && l.Source != "relay" }
 
-// Degraded says that a feature cannot be had here, once, by name.
+// Degraded reports, once, that a feature is not available on this node.
 type Degraded struct {
-	// Feature is what is missing: "nri", "kernel probe", "CNI configuration".
+	// Feature is its name: "nri", "kernel probe", "CNI configuration".
 	Feature string `json:"feature"`
 	// Reason is why, and what to do about it.
 	Reason string `json:"reason"`
-	// Restored says that the feature, missing before, is there now.
+	// Restored is true if the feature, missing before, is available now.
 	Restored bool `json:"restored,omitempty"`
 }
 

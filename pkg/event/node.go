@@ -1,6 +1,6 @@
 package event
 
-// nodeKinds are the events of the node and its runtime, by the names of their kinds.
+// nodeKinds lists the events of the node and its runtime, by the names of their kinds.
 var nodeKinds = map[string]Body{
 	"sandbox":   &Sandbox{},
 	"above":     &Above{},
@@ -18,12 +18,12 @@ const (
 	SandboxRunning Phase = "running"
 	SandboxStopped Phase = "stopped"
 	SandboxRemoved Phase = "removed"
-	// SandboxPresent: it runs, as NRI says when a connection begins (Synchronize).
+	// SandboxPresent: it was running when the connection to NRI began (Synchronize).
 	SandboxPresent Phase = "present"
 )
 
-// Sandbox is what the runtime says of a pod sandbox. It has no order against the
-// events of the kernel.
+// Sandbox is what the runtime reports about a pod sandbox. It is not ordered relative to the
+// kernel's events.
 type Sandbox struct {
 	Phase Phase  `json:"phase"`
 	ID    string `json:"id"`
@@ -37,15 +37,14 @@ type Sandbox struct {
 	IPs            []string          `json:"ips,omitempty"`
 	// NetNS is the path of the sandbox's network namespace.
 	NetNS string `json:"netns,omitempty"`
-	// Trace is the context of the NRI call: something to link to, never a parent,
-	// because it begins after CNI ended (containerd >= 2.2).
+	// Trace is the context of the NRI call (containerd >= 2.2). It is something to link to, never
+	// a parent, because it begins after CNI ended.
 	Trace TraceContext `json:"trace,omitzero"`
 }
 
-// Above says that the runtime recorded a span during which it may have set up or torn
-// down the network of a sandbox: what the CNI calls within its time hang under, where
-// their environment names no span. A runtime tells a span when that is over, so this
-// comes after the events of the calls, by seconds.
+// Above is a span of the runtime during which it may have set up or torn down the network of a
+// sandbox: the parent of the CNI calls within its time, if their environment names none. A runtime
+// exports a span when it is over, so this comes seconds after the events of the calls.
 type Above struct {
 	SandboxID string `json:"sandbox_id"`
 	// Name is the span's.
@@ -53,26 +52,26 @@ type Above struct {
 	// Start and End are the span's, in nanoseconds of the node's monotonic clock.
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
-	// Trace names the span. It is sampled: otherwise it would not have been told.
+	// Trace identifies the span, which is sampled: otherwise it would not have been exported.
 	Trace TraceContext `json:"trace"`
 }
 
-// Runtime names the container runtime, when it is known or has changed.
+// Runtime is the container runtime, sent once it is known and whenever it has changed.
 type Runtime struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Readiness says whether the runtime takes the node's network to be ready, when that is
-// known first and whenever it has changed.
+// Readiness is whether the runtime considers the node's network ready, sent once it is known and
+// whenever it has changed.
 type Readiness struct {
 	Ready bool `json:"ready"`
-	// Reason is the runtime's own, while it is not.
+	// Reason is the runtime's explanation while it is not.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Networks is the CNI configuration, when it is read first and whenever it has
-// changed: all networks of the folder, in the order the runtime considers them.
+// Networks is the CNI configuration: all networks of the folder, in the order in which the runtime
+// considers them. It is sent when first read and whenever it has changed.
 type Networks struct {
 	Networks []Network `json:"networks"`
 }

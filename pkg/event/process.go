@@ -1,75 +1,67 @@
 package event
 
-// processKinds are the events of the life of processes, by the names of their kinds.
+// processKinds lists the events of the life of processes, by the names of their kinds.
 var processKinds = map[string]Body{
 	"exec": &Exec{},
 	"fork": &Fork{},
 	"exit": &Exit{},
 }
 
-// Fork says that a process of a plugin's tree made another one. Not every process
-// runs an image of its own: a subshell forks and never execs.
+// Fork reports that a process of a plugin's tree forked. The new process may never run an image of
+// its own: a subshell does not.
 type Fork struct {
 	Process Process `json:"process"`
 	Parent  Process `json:"parent"`
-	// PID is the new process's number as cniscope's own PID namespace sees it.
+	// PID is the number of the new process in cniscope's own PID namespace.
 	PID uint32 `json:"pid"`
 }
 
-// Exec says that a process began to run an image. It is sent for a process that
-// may be a CNI plugin (a privileged process with CNI_COMMAND in its environment)
-// and for everything that descends from one.
+// Exec reports that a process began to run an image: a process that may be a CNI plugin (privileged,
+// with CNI_COMMAND in its environment), or a descendant of one.
 type Exec struct {
 	Process Process `json:"process"`
-	// Parent is who forked the process, also if that one is gone.
+	// Parent forked the process, and may have ended since.
 	Parent    Process `json:"parent"`
 	PID       uint32  `json:"pid"`
 	ParentPID uint32  `json:"ppid"`
-	// Started is when the process was forked: Event.Time of the first image, minus
-	// the time between fork and exec. Monotonic nanoseconds.
+	// Started is when the process was forked, in monotonic nanoseconds.
 	Started int64 `json:"started"`
-	// Root is true where the parent is not part of a plugin's tree: the image was
-	// started by a container runtime or an agent.
+	// Root is true if the parent is not part of a plugin's tree: a container runtime or an agent
+	// started the image.
 	Root bool `json:"root,omitempty"`
-	// Caller is why a root is believed to be a CNI plugin; empty in recordings that are
-	// older than that, and of what is no root.
+	// Caller is why a root is believed to be a CNI plugin; empty for others, and in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
-	// File is the path that was executed, as the caller gave it. Of a script it is
-	// the script, not its interpreter.
+	// File is the path that was executed, as the caller gave it: that of a script, not of its
+	// interpreter.
 	File string `json:"file"`
-	// Name is what it was called by: the base name of the first argument, ".exe"
-	// cut (on Debian the file of iptables is xtables-nft-multi); of a script its
-	// file's base name.
+	// Name is the base name of the first argument without ".exe" (on Debian the file of iptables
+	// is xtables-nft-multi), or of a script's file.
 	Name string `json:"name"`
-	// Args are the arguments after the first, as far as the allow-list of the
-	// tool lets them through.
+	// Args are the arguments after the first that the tool's allow-list lets through.
 	Args []string `json:"args,omitempty"`
-	// Hidden is how many arguments the allow-list kept back.
+	// Hidden is the number of arguments that it keeps back.
 	Hidden int `json:"hidden,omitempty"`
-	// Stdin identifies what standard input is. Two processes with the same Stdin
-	// read from the same pipe. NoStdin where there is nothing to read from; empty if
-	// unknown.
+	// Stdin identifies standard input: two processes with the same Stdin read from the same pipe.
+	// It is NoStdin if there is nothing to read from, and empty if unknown.
 	Stdin string `json:"stdin,omitempty"`
 	// NetNS is the network namespace of the process at exec.
 	NetNS Namespace `json:"netns,omitzero"`
-	// InPath is true where File lies in a folder of CNI_PATH. A plugin always does:
-	// libcni looks for plugins and their delegates nowhere else. What merely inherited
-	// the environment of a plugin does not.
+	// InPath is true if File lies in a folder of CNI_PATH, the only ones that libcni searches for
+	// plugins and their delegates. What merely inherited a plugin's environment does not.
 	InPath bool `json:"in_path,omitempty"`
-	// Call is what the environment says of the CNI call, if InPath: everything else only
-	// inherited it. Nil, too, where the process is not privileged enough to be believed.
+	// Call is what the environment says about the CNI call. It is nil unless InPath, because others
+	// only inherited it, and for a process that is not privileged enough to be believed.
 	Call *Call `json:"call,omitempty"`
-	// Mentions are the containers that its arguments or its namespace name, of those with an
-	// open call; only of what a server runs that plugins call.
+	// Mentions are the ids of the sandboxes with an open call that its arguments or its namespace
+	// name; only of what an agent runs.
 	Mentions []string `json:"mentions,omitempty"`
-	// Used is what the process had consumed before this image.
+	// Used is what the process consumed before this image.
 	Used Usage `json:"used,omitzero"`
-	// Truncated is true where arguments or environment were longer than the source
-	// reads.
+	// Truncated is true if arguments or environment are longer than the source reads.
 	Truncated bool `json:"truncated,omitempty"`
-	// InFlight is true where the process was found already running when the source
-	// started: Time is then its start, and what it did before is unknown.
+	// InFlight is true if the process was already running when the source started: Time is then
+	// its start, and what it did before is unknown.
 	InFlight bool `json:"in_flight,omitempty"`
 }
 
@@ -84,7 +76,7 @@ type Caller string
 const (
 	// CallerRuntime: the container runtime itself.
 	CallerRuntime Caller = "runtime"
-	// CallerAgent: a server that plugins call and that is privileged on the node.
+	// CallerAgent: an agent that is privileged on the node.
 	CallerAgent Caller = "agent"
 	// CallerHost: somebody privileged who sees the host's file systems.
 	CallerHost Caller = "host"
@@ -94,8 +86,7 @@ const (
 	CallerRootless Caller = "rootless"
 )
 
-// Anchored tells whether it was the container runtime; of older recordings that is taken to
-// be so.
+// Anchored reports whether it was the container runtime, which is assumed of old recordings.
 func (c Caller) Anchored() bool { return c == CallerRuntime || c == "" }
 
 // Exit says that a process, with all of its threads, is over.

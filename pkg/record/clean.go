@@ -11,13 +11,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// maxString is what one string of a recording is cut to, in bytes: the longest
-// path of Linux (PATH_MAX). Sources cut to this or less, so that a recording they
-// made passes unchanged.
+// maxString is the length in bytes that a string of a recording is cut to: that of the longest path of
+// Linux (PATH_MAX). Sources cut to this or less, so what they recorded passes unchanged.
 const maxString = 4096
 
-// clean makes every string that v points to safe to print: v is what a file says,
-// and a file may be hostile. Cleaning what is clean changes nothing.
+// clean makes every string in v, a pointer, safe to print: v was read from a file, which may be
+// hostile. Cleaning a clean value changes nothing.
 func clean(v any) { cleanValue(reflect.ValueOf(v)) }
 
 func cleanValue(v reflect.Value) {
@@ -41,8 +40,8 @@ func cleanValue(v reflect.Value) {
 	}
 }
 
-// cleanMap returns a copy with clean keys and values. In the order of the keys,
-// so that it is always the same one that wins when two become one.
+// cleanMap returns a copy with clean keys and values. It goes by the order of the keys, so that where
+// two keys become one, the same one always wins.
 func cleanMap(v reflect.Value) reflect.Value {
 	if v.IsNil() {
 		return v
@@ -61,7 +60,7 @@ func cleanMap(v reflect.Value) reflect.Value {
 	return out
 }
 
-// cleanObject does the same for JSON of unknown shape, which must be an object.
+// cleanObject cleans JSON of any shape. It fails unless that is an object.
 func cleanObject(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil

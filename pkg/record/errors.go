@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// What can be wrong with a recording as a whole. All are wrapped with the place
-// and the remedy.
+// What can be wrong with a recording. Each error is wrapped with the place and the remedy.
 var (
 	// ErrNotRecording: the first line is not a recording's header.
 	ErrNotRecording = errors.New("not a cniscope recording")
@@ -18,13 +17,12 @@ var (
 	ErrTooLong = fmt.Errorf("longer than %d bytes", MaxLine)
 )
 
-// TruncatedError says that a recording ends in the middle of a line: its writer
-// was killed, or the copy was cut. All whole events before that were delivered,
-// so a reader may well go on with what it has.
+// TruncatedError means that a recording ends in the middle of a line: its writer was killed, or the
+// copy is incomplete. All events before that were delivered, and can be used.
 type TruncatedError struct {
-	// File is where it was read from; empty if unknown.
+	// File is the file's path; empty if unknown.
 	File string
-	// Line is the number of the line that is cut, from 1.
+	// Line is the number of the incomplete line, from 1.
 	Line int
 }
 
@@ -33,13 +31,13 @@ func (e *TruncatedError) Error() string {
 		place(e.File, e.Line))
 }
 
-// BoundError says that a recording holds more than is read of one. All events before that
-// were delivered.
+// BoundError means that a recording is longer than Reader.Bound allows. All events before that were
+// delivered.
 type BoundError struct {
-	// File is where it was read from; empty if unknown. Line is the first that was not read.
+	// File is the file's path; empty if unknown. Line is the first that was not read.
 	File string
 	Line int
-	// More is what there is more of, as "4194304 events".
+	// More is the bound that was exceeded: "4194304 events".
 	More string
 }
 

@@ -15,7 +15,7 @@ func kernel() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// bootID is the kernel's random id of this boot (random(4)).
+// bootID returns the kernel's random id of this boot (random(4)).
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

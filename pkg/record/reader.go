@@ -24,14 +24,15 @@ type Reader struct {
 	skipped uint64
 	bytes   int64 // unpacked so far
 	events  int
-	// what is read at the most; 0: all
+	// see Bound
 	maxBytes  int64
 	maxEvents int
 	err       error // how it ended
 	file      *os.File
 }
 
-// Open reads the recording in a file. Close it after use. Errors as NewReader's.
+// Open opens the recording in a file, and reads its header. Its errors are those of NewReader. The
+// caller must close the Reader.
 func Open(path string) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -45,8 +46,8 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader reads the recording's header. The error wraps ErrNotRecording or
-// ErrNewer where that is what is wrong.
+// NewReader reads the header of a recording. It fails with ErrNotRecording, or with ErrNewer if the
+// recording has a newer version than this package reads.
 func NewReader(in io.Reader) (*Reader, error) { return newReader(in, "") }
 
 func newReader(in io.Reader, name string) (*Reader, error) {
@@ -64,8 +65,8 @@ func newReader(in io.Reader, name string) (*Reader, error) {
 	return r, nil
 }
 
-// decompress looks at the first bytes: the name of a file says little once it was
-// sent around (RFC 1952: 1f 8b).
+// decompress recognises gzip by its first bytes (RFC 1952, 1f 8b), because a file that was sent around
+// may have any name.
 func decompress(in io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(in)
 	if magic, _ := buffered.Peek(2); string(magic) != "\x1f\x8b" {
@@ -74,8 +75,7 @@ func decompress(in io.Reader) (io.Reader, error) {
 	return gzip.NewReader(buffered)
 }
 
-// keepEnds splits into lines with their line feed: its absence is how a cut line
-// is known.
+// keepEnds splits into lines and keeps their line feeds: an incomplete line has none.
 func keepEnds(data []byte, atEOF bool) (int, []byte, error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i+1], nil
@@ -120,24 +120,23 @@ func (r *Reader) readHeader() error {
 	return nil
 }
 
-// Bound limits how much Next reads, in bytes unpacked and in events; 0 is no limit. It is for files
-// that a stranger may have made.
+// Bound limits how much Next reads, in unpacked bytes and in events; 0 means no limit. Set it for
+// files that a stranger may have made.
 func (r *Reader) Bound(bytes int64, events int) { r.maxBytes, r.maxEvents = bytes, events }
 
-// Place names the file and the line that was read last, for messages.
+// Place returns the file and the number of the line that was read last, for messages.
 func (r *Reader) Place() string { return place(r.name, r.line) }
 
-// Header returns the recording's first line, its strings cleaned.
+// Header returns the recording's first line, with its strings cleaned.
 func (r *Reader) Header() Header { return r.header }
 
-// Skipped returns how many events were passed over so far because their kind is
-// not known: a newer cniscope recorded them.
+// Skipped returns the number of events skipped so far because a newer cniscope recorded them and their
+// kind is not known.
 func (r *Reader) Skipped() uint64 { return r.skipped }
 
-// Next returns the next event. The error at the end is io.EOF; a *TruncatedError
-// where the recording is cut in a line, after all whole events; a *BoundError where there
-// is more of it than is read; one that wraps ErrBroken or ErrTooLong where a line is no
-// event. Any error is final.
+// Next returns the next event, or io.EOF after the last. It fails with a *TruncatedError if the
+// recording ends within a line, with a *BoundError if it is longer than Bound allows, and with ErrBroken
+// or ErrTooLong if a line is not an event. Any error is final.
 func (r *Reader) Next() (event.Event, error) {
 	for r.err == nil {
 		var e event.Event
@@ -148,7 +147,7 @@ func (r *Reader) Next() (event.Event, error) {
 	return event.Event{}, r.err
 }
 
-// next returns the event of one line, without a body if its kind is not known.
+// next returns the event in the next line. Its body is nil if its kind is not known.
 func (r *Reader) next() (event.Event, error) {
 	if !r.lines.Scan() {
 		return event.Event{}, r.ending()
@@ -176,7 +175,7 @@ func (r *Reader) next() (event.Event, error) {
 	return e, nil
 }
 
-// count adds a line to what was read, and fails where that is more than Bound lets it.
+// count counts a line. It fails if that exceeds the bounds.
 func (r *Reader) count(line []byte) error {
 	r.bytes += int64(len(line))
 	r.events++
@@ -189,7 +188,7 @@ func (r *Reader) count(line []byte) error {
 	return nil
 }
 
-// ending says why there is no further line.
+// ending returns why there is no further line.
 func (r *Reader) ending() error {
 	err := r.lines.Err()
 	switch {
@@ -204,8 +203,8 @@ func (r *Reader) ending() error {
 	return fmt.Errorf("%s: read the recording: %w", place(r.name, r.line+1), err)
 }
 
-// decode reads one line of a recording of that version. The body is nil if the line is an event of a kind that
-// this cniscope does not know.
+// decode reads one line of a recording of that version. The body is nil if this cniscope does not know
+// the kind of event.
 func decode(line []byte, version int) (e event.Event, err error) {
 	kind, raw, quick := split(line, &e.Time)
 	if quick && event.New(kind) != nil {
@@ -216,10 +215,9 @@ func decode(line []byte, version int) (e event.Event, err error) {
 	return decodeAny(line, version)
 }
 
-// split takes a line apart that is as the Writer writes it, which nearly all are: to read
-// those as JSON twice would be half of the work of reading a recording. It is false for any
-// other; whether the rest is JSON is seen when it is decoded. Around it stand only what JSON
-// takes for blanks (RFC 8259, section 2).
+// split splits a line that looks as the Writer writes it, without parsing it: parsing every line twice
+// would be half of the work of reading. It returns false for any other line. It does not check that raw is JSON.
+// Blanks around the line are those of RFC 8259, section 2.
 func split(line []byte, at *int64) (kind string, raw []byte, ok bool) {
 	rest, found := bytes.CutPrefix(bytes.Trim(line, " \t\r\n"), []byte(`{"t":`))
 	comma := bytes.IndexByte(rest, ',')
@@ -255,7 +253,7 @@ func decodeBody(kind string, raw []byte, version int) (event.Body, error) {
 	return body, nil
 }
 
-// decodeAny reads any line that is JSON.
+// decodeAny reads a line that is JSON of any layout.
 func decodeAny(line []byte, version int) (event.Event, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {

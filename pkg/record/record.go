@@ -1,9 +1,8 @@
-// Package record writes events to a file and reads them back: the recording is
-// the contract between what was observed on a node and everything that is
-// concluded from it.
+// Package record writes events to a file and reads them back. A recording is the contract between what
+// was observed on a node and whatever is concluded from it.
 //
-// A recording is text, one JSON object a line, optionally gzipped. The first line
-// is the Header, every other line one event:
+// A recording is text, optionally gzipped: one JSON object a line. The first line is the Header, each
+// other line an event:
 //
 //	{"cniscope":"recording","version":2,"writer":"0.1.0","kernel":"6.12.9", … }
 //	{"t":81230111,"exec":{"process":"…","pid":4711,"file":"/opt/cni/bin/bridge", … }}
@@ -13,40 +12,36 @@
 // fields do not change it: a reader skips and counts the kinds it does not know,
 // and ignores fields. Recordings of version 1 are converted on reading (version1.go).
 //
-// A recording comes from elsewhere, with a bug report perhaps, so the reader
-// trusts nothing in it: lines, events and what it unpacks to are bounded, and every
-// string is cleaned again.
+// A recording may come from a stranger, with a bug report, so the reader trusts nothing in it: it bounds
+// lines, events and unpacked bytes, and cleans every string again.
 package record
 
 import "encoding/json"
 
-// Version is the version of the format that this package writes, and the newest
-// that it reads.
+// Version is the version of the format that this package writes, and the newest that it reads.
 const Version = 2
 
-// MaxLine is the longest line of a recording in bytes, its line feed included. The
-// longest events are those of a large CNI folder or of a pod with many labels, and
-// sources keep both far below it.
+// MaxLine is the length of the longest line in bytes, with its line feed. The longest events are those of
+// a large CNI folder and of a pod with many labels; sources keep both far shorter.
 const MaxLine = 1 << 20
 
-// What is read of a recording at the most by whoever only looks at it (Reader.Bound). Ordinary
-// events have some 200 bytes, a pod's setup and teardown 100 KiB together: that is 5000 pods,
-// and a gigabyte of JSON would be minutes of work.
+// Bounds for whoever only looks at a recording (Reader.Bound). An ordinary event has some 200 bytes, and
+// a pod's setup and teardown 100 KiB together, so this is 5000 pods; a gigabyte of JSON would take
+// minutes.
 const (
-	// MaxBytes is how many bytes are read, unpacked.
+	// MaxBytes is the number of unpacked bytes.
 	MaxBytes = 512 << 20
-	// MaxEvents is how many events.
+	// MaxEvents is the number of events.
 	MaxEvents = 4 << 20
-	// MaxEvent is the longest line of an event in bytes, but for networks and sandboxes:
-	// those are few, and may hold what people wrote.
+	// MaxEvent is the length of an event in bytes. Networks and sandboxes may be longer: they are
+	// few, and hold what people wrote.
 	MaxEvent = 64 << 10
 )
 
-// format is what a recording's first line says it is.
+// format identifies the first line of a recording.
 const format = "recording"
 
-// Header is the first line of a recording: what one must know of the node to
-// read the rest.
+// Header is the first line of a recording: what a reader must know about the node.
 type Header struct {
 	// Format and Version are set by the writer.
 	Format  string `json:"cniscope"`
@@ -59,15 +54,15 @@ type Header struct {
 	Node   string `json:"node,omitempty"`
 	// Arch is GOARCH of the recording node.
 	Arch string `json:"arch,omitempty"`
-	// Options are those that the judgement depends on, a JSON object whose meaning
-	// is the caller's. Never secrets, and nothing about where spans are sent.
+	// Options are a JSON object that the caller defines: those that the judgement depends on, no
+	// secrets, and nothing about where spans are sent.
 	Options json.RawMessage `json:"options,omitempty"`
 	// Clock is one instant on both clocks, taken when the recording began.
 	Clock Clock `json:"clock"`
 }
 
-// Clock is one instant on the monotonic clock and on the calendar, in nanoseconds
-// since the clock's own zero and since 1970.
+// Clock is one instant on the monotonic clock and on the calendar, in nanoseconds since the clock's zero
+// and since 1970.
 type Clock struct {
 	Mono int64 `json:"mono"`
 	Wall int64 `json:"wall"`

@@ -7,11 +7,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Version 1 is what cniscope wrote before it was first released. All that is known of it
-// stands in this file, which decodeBody asks; both may go once nobody has such a recording.
+// Version 1 is what cniscope wrote before its first release. Everything about it is in this file, which
+// only decodeBody uses: both can be deleted once nobody has such a recording.
 
-// decode1 reads the body of an event of version 1 into one of today; it takes the place of
-// json.Unmarshal.
+// decode1 reads the body of an event of version 1 into one of today, in place of json.Unmarshal.
 func decode1(raw []byte, body any) error {
 	switch b := body.(type) {
 	case *event.Request:
@@ -32,7 +31,7 @@ func decode1(raw []byte, body any) error {
 	return json.Unmarshal(raw, body)
 }
 
-// request1 reads a request, whose verb was a query or nothing.
+// request1 reads a request, which had a name and a boolean instead of object and verb.
 func request1(raw []byte, r *event.Request) error {
 	old := struct {
 		*event.Request
@@ -48,8 +47,7 @@ func request1(raw []byte, r *event.Request) error {
 	return nil
 }
 
-// objects1 are the objects by how the names of messages end, without what stands before the
-// verb in them, and the verb.
+// objects1 has the object of each message by the end of its name, behind the verb.
 var objects1 = map[string]event.Object{
 	"LINK": event.ObjectLink, "LINKPROP": event.ObjectLink, "ADDR": event.ObjectAddress, "ROUTE": event.ObjectRoute,
 	"NEIGH": event.ObjectNeighbor, "RULE": event.ObjectRule, "QDISC": event.ObjectQdisc, "TCLASS": event.ObjectClass,
@@ -59,8 +57,7 @@ var objects1 = map[string]event.Object{
 	"OBJ": event.ObjectStateful, "GEN": event.ObjectRuleset, "FLOWTABLE": event.ObjectFlowtable,
 }
 
-// meaning1 is what a request of version 1 is about, and what it does unless it asks, which
-// its name alone says.
+// meaning1 derives object and verb from the name of a request.
 func meaning1(r *event.Request) (event.Object, event.Verb) {
 	switch r.Protocol {
 	case "rtnetlink", "nf_tables":
@@ -86,7 +83,7 @@ func meaning1(r *event.Request) (event.Object, event.Verb) {
 	return object, event.VerbChange
 }
 
-// named1 reads "RTM_NEWLINK" and "NFT_MSG_NEWRULE".
+// named1 does so for names such as "RTM_NEWLINK" and "NFT_MSG_NEWRULE".
 func named1(r *event.Request) (event.Object, event.Verb) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Name, "RTM_"), "NFT_MSG_")
 	for prefix, verb := range map[string]event.Verb{

@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Writer writes a recording. It is not safe for concurrent use: the order of its
-// calls is the order of the recording.
+// Writer writes a recording, in the order of its calls. It is not safe for concurrent use.
 type Writer struct {
 	out  *bufio.Writer
 	gzip *gzip.Writer // nil if not compressed
@@ -26,8 +25,8 @@ type Writer struct {
 	json *json.Encoder // into line
 }
 
-// NewWriter begins a recording on w. Format and Version of the header are filled
-// in. What is written is buffered: see Flush and Close.
+// NewWriter begins a recording on w, and sets the header's Format and Version. It buffers: see Flush and
+// Close.
 func NewWriter(w io.Writer, header Header) (*Writer, error) {
 	r := &Writer{out: bufio.NewWriterSize(w, 64<<10)}
 	r.json = json.NewEncoder(&r.line)
@@ -39,10 +38,9 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 	return r, r.end()
 }
 
-// Create begins a recording in a new file, which only its owner may read; it is
-// gzipped if the name ends in ".gz". A file that exists is an error that wraps
-// fs.ErrExist, unless overwrite is set: then it is replaced, if it is a regular
-// file. Symbolic links are never followed.
+// Create begins a recording in a new file that only its owner may read, gzipped if its name ends in
+// ".gz". If the file exists, it fails with fs.ErrExist; with overwrite it replaces a regular file. It
+// never follows symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
 	if overwrite {
 		if err := removeRegular(path); err != nil {
@@ -72,8 +70,8 @@ func Create(path string, header Header, overwrite bool) (*Writer, error) {
 	return w, nil
 }
 
-// removeRegular makes way for a file of the same name, but spares what is not a
-// recording: a device, a pipe, a link to something else.
+// removeRegular removes a regular file if there is one. It fails if anything else has that name: a
+// device, a pipe, a link.
 func removeRegular(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,8 +89,8 @@ func removeRegular(path string) error {
 	return nil
 }
 
-// Write adds one event. An event longer than MaxLine is not written: the error
-// wraps ErrTooLong, and the recording can go on. Any other error is final.
+// Write appends an event. It fails with ErrTooLong, and writes nothing, if the event is longer than
+// MaxLine: the recording can go on. Any other error is final.
 func (w *Writer) Write(e event.Event) error {
 	kind := event.Kind(e.Body)
 	if kind == "" {
@@ -113,7 +111,7 @@ func (w *Writer) Write(e event.Event) error {
 	return nil
 }
 
-// end passes the finished line on.
+// end writes the finished line to the buffer.
 func (w *Writer) end() error {
 	defer w.line.Reset()
 	if w.line.Len() > MaxLine {
@@ -123,7 +121,7 @@ func (w *Writer) end() error {
 	return err
 }
 
-// Flush passes on what is buffered, so that a reader sees all events so far.
+// Flush writes what is buffered, so that a reader sees all events so far.
 func (w *Writer) Flush() error {
 	if err := w.out.Flush(); err != nil {
 		return fmt.Errorf("write the recording: %w", err)
@@ -136,7 +134,7 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// Close flushes and ends the recording, and closes the file if Create made it.
+// Close flushes and ends the recording, and closes the file if Create opened it.
 func (w *Writer) Close() error {
 	err := w.Flush()
 	if w.gzip != nil {
