@@ -77,7 +77,7 @@ test: ## unit tests, golden recordings and fuzz corpora; as root the stories on 
 	@$(MAKE) --no-print-directory -j2 tools-report $(if $(ROOT),tools)
 	@echo "compiling the tests, some minutes the first time"
 	$(PACKAGES) $(PURE)
-	$(if $(ROOT),$(TESTS) -p 1 -count=1 -timeout 40m $(STORIES),@echo "the stories on the rig need root")
+	$(if $(ROOT),$(TESTS) -p 1 -count=1 -timeout 30m $(STORIES),@echo "the stories on the rig need root")
 
 .PHONY: test-rig
 test-rig: tools-report tools tools-older tools-jaeger tools-promtool debian-test ## everything else on the rig: backends, crashes, installation, containerd of before (root)
