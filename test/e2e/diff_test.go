@@ -58,7 +58,7 @@ if [ -e %s ]; then uname >/dev/null; sleep 1; fi`, changed))},
 			words[row.By+" "+row.Name] = row
 		}
 	}
-	for what, want := range map[string]show.Word{"call": show.Slower, "plugin policy": show.Slower, "command sleep": show.Appeared} {
+	for what, want := range map[string]show.Word{"call": show.Slower, "run policy": show.Slower, "command sleep": show.Appeared} {
 		if got := words[what]; got.Word != want || got.B.Calls != 8 {
 			t.Errorf("%s: %q in %d calls, want %q", what, got.Word, got.B.Calls, want)
 		}
@@ -66,7 +66,7 @@ if [ -e %s ]; then uname >/dev/null; sleep 1; fi`, changed))},
 	if got := words["command uname"]; got.A.PerCall != 1 || got.B.PerCall != 2 || got.Word == show.Appeared || got.Word == show.Vanished {
 		t.Errorf("uname: %+v", got)
 	}
-	if got := words["plugin bridge"]; got.A.Calls != 8 || got.B.Calls != 8 || got.Word == show.Appeared {
+	if got := words["run bridge"]; got.A.Calls != 8 || got.B.Calls != 8 || got.Word == show.Appeared {
 		t.Errorf("bridge: %+v", got)
 	}
 }
