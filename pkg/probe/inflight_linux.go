@@ -51,7 +51,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 		r.exec.Process, r.exec.Parent = kernel.ProcessOf(self), kernel.ProcessOf(up)
 		r.exec.Root = root == self
 		if r.exec.Root {
-			r.exec.Caller = decode.CallerOf(caller)
+			r.exec.Caller = decode.Callers[caller]
 			found++
 		}
 		r.exec.Started = int64(r.start) - toMonotonic

@@ -1,6 +1,6 @@
 // Package decode turns the kernel side's records into events. Raw bytes end here: what leaves is
-// named, bounded and sanitised. Each sort of record has a handler (handlers_linux.go), registered by the
-// file that reads it; what a process is in its tree is asked of pkg/tree.
+// named, bounded and sanitised. Each class of records has its handler in a
+// table; what a process is in its tree is asked of pkg/tree.
 package decode
 
 import (
@@ -26,7 +26,6 @@ func New(o Options) *Decoder {
 		tree:      tree.New(o.Processes),
 		processes: map[event.Process]*process{},
 		byNumber:  map[uint32]event.Process{},
-		handlers:  newHandlers(),
 		names:     kernel.SyscallNames(),
 		holders:   map[uint32]*event.Actor{},
 		spaces:    map[uint32]uint64{},
@@ -114,7 +113,7 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
 	p.pipes = pipes{in: w.StdinIno, out: w.StdoutIno}
 	e.Stdin = event.NoStdin
 	if e.Root {
-		e.Caller = CallerOf(kernel.LifeCaller(w.Caller))
+		e.Caller = Callers[kernel.LifeCaller(w.Caller)]
 	}
 	if w.StdinIno != 0 {
 		e.Stdin = fmt.Sprintf("%d:%d", w.H.StdinDev, w.StdinIno)
@@ -176,4 +175,105 @@ func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	d.sandboxes.Begin(of.Call, !of.Vouched())
 	d.acquaint(p, e)
 	r.streams = &streams{from: p.pipes.in, to: p.pipes.out, known: r.known}
+}
+
+// record is one record of what happens inside a process, checked.
+type record struct {
+	*kernel.InsideCallEvent
+	process event.Process
+	data    []byte
+}
+
+// other is who else a record is about: who has the lock, or accepted.
+func (r record) other() *event.Actor {
+	return &event.Actor{Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:])}
+}
+
+// handler says what a record means. It is false for a system call that is of no interest in
+// itself, and was told of because it lasted.
+type handler func(*Decoder, record) ([]event.Body, bool)
+
+// handlers are those of all classes of records; nil where a system call can only have lasted.
+var handlers = [kernel.InsideClassCLASSES]handler{
+	kernel.InsideClassCLASS_OPEN:    (*Decoder).opened,
+	kernel.InsideClassCLASS_READ:    (*Decoder).moved,
+	kernel.InsideClassCLASS_READV:   (*Decoder).moved,
+	kernel.InsideClassCLASS_WRITE:   (*Decoder).moved,
+	kernel.InsideClassCLASS_WRITEV:  (*Decoder).moved,
+	kernel.InsideClassCLASS_SETNS:   (*Decoder).entered,
+	kernel.InsideClassCLASS_UNSHARE: (*Decoder).entered,
+
+	kernel.InsideClassCLASS_SENDTO:     overNetlink((*Decoder).requests),
+	kernel.InsideClassCLASS_SENDMSG:    overNetlink((*Decoder).requests),
+	kernel.InsideClassCLASS_RECVFROM:   overNetlink((*Decoder).answers),
+	kernel.InsideClassCLASS_RECVMSG:    overNetlink((*Decoder).answers),
+	kernel.InsideClassCLASS_SETSOCKOPT: overNetlink((*Decoder).legacy),
+	kernel.InsideClassCLASS_IOCTL:      overNetlink((*Decoder).legacy),
+
+	kernel.InsideClassCLASS_CONNECT: (*Decoder).connect,
+	kernel.InsideClassCLASS_REFUSED: (*Decoder).refused,
+	kernel.InsideClassCLASS_ACCEPT:  (*Decoder).accepted,
+	kernel.InsideClassCLASS_CLOSE:   (*Decoder).closed,
+	kernel.InsideClassCLASS_FIRST:   (*Decoder).first4or6,
+
+	kernel.InsideClassCLASS_LOCK_HELD: (*Decoder).held,
+	kernel.InsideClassCLASS_FLOCK:     (*Decoder).lock,
+	kernel.InsideClassCLASS_FCNTL:     (*Decoder).lock,
+	kernel.InsideClassCLASS_MUTEX:     (*Decoder).mutex,
+}
+
+// one is for what is at most one event.
+func one[T any, B interface {
+	*T
+	event.Body
+}](body B) []event.Body {
+	if body == nil {
+		return nil
+	}
+	return []event.Body{body}
+}
+
+// call returns the events in one record of the inside of a process; none is no error.
+func (d *Decoder) call(raw []byte) ([]event.Event, error) {
+	var w kernel.InsideCallEvent
+	if err := wire(&w, raw, unsafe.Offsetof(w.Data)); err != nil {
+		return nil, fmt.Errorf("call: %w", err)
+	}
+	if int(w.Len) > len(w.Data) {
+		return nil, fmt.Errorf("call: %d bytes of data in a record with room for %d", w.Len, len(w.Data))
+	}
+	r := record{InsideCallEvent: &w, process: kernel.ProcessOf(w.H.Task), data: w.Data[:w.Len]}
+	d.space(namespace(w.NetnsCookie, w.NetnsInum))
+	bodies := d.bodies(r)
+	events := make([]event.Event, 0, len(bodies)+1)
+	for _, b := range bodies {
+		d.attribute(r.process, b)
+		d.redact(r.process, b)
+		events = append(events, event.Event{Time: int64(w.H.Time), Body: b})
+	}
+	return events, nil
+}
+
+// bodies says what a record means.
+func (d *Decoder) bodies(r record) []event.Body {
+	if int(r.Class) < len(handlers) && handlers[r.Class] != nil {
+		if bodies, is := handlers[r.Class](d, r); is {
+			return bodies
+		}
+	}
+	if told := textCalls[d.names[r.Nr]]; told != nil {
+		return []event.Body{told(d, r, textsOf(r.data))}
+	}
+	return one(d.wait(r))
+}
+
+// attribute fills in for which sandbox a process does something, if it says so.
+func (d *Decoder) attribute(process event.Process, body event.Body) {
+	switch p := d.tree.Get(process); {
+	case p == nil:
+	case p.Run == nil:
+		d.sandboxes.Attribute(evidence.Doer{Agent: true}, body)
+	default:
+		d.sandboxes.Attribute(evidence.Doer{Container: p.Run.Call.ContainerID, Hearsay: !p.Run.Vouched()}, body)
+	}
 }

@@ -5,15 +5,8 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/text"
 )
-
-func files(on on) {
-	on((*Decoder).opened, kernel.InsideClassCLASS_OPEN)
-	on((*Decoder).moved, kernel.InsideClassCLASS_READ, kernel.InsideClassCLASS_READV, kernel.InsideClassCLASS_WRITE, kernel.InsideClassCLASS_WRITEV)
-	on((*Decoder).entered, kernel.InsideClassCLASS_SETNS, kernel.InsideClassCLASS_UNSHARE)
-}
 
 // setting is a write to a file below /proc/sys; nil for any other one below /proc.
 func setting(r record) *event.Setting {

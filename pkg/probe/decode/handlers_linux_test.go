@@ -15,8 +15,8 @@ func TestNoClassOfRecordsVanishes(t *testing.T) {
 	}
 	d := newDecoder()
 	for class := range kernel.InsideClassCLASSES {
-		if (d.handlers[class] == nil) != lasting[class] {
-			t.Errorf("class %d: a handler: %v", class, d.handlers[class] != nil)
+		if (handlers[class] == nil) != lasting[class] {
+			t.Errorf("class %d: a handler: %v", class, handlers[class] != nil)
 		}
 	}
 	for class := range 256 { // one of a later kernel side, too, is told as a wait

@@ -81,21 +81,13 @@ func baseName(file string) string {
 	return file[strings.LastIndexByte(file, '/')+1:]
 }
 
-// CallerOf names why the kernel side believes a run; empty where it does not.
-func CallerOf(c kernel.LifeCaller) event.Caller {
-	switch c {
-	case kernel.LifeCallerCALLER_RUNTIME:
-		return event.CallerRuntime
-	case kernel.LifeCallerCALLER_AGENT:
-		return event.CallerAgent
-	case kernel.LifeCallerCALLER_HOST:
-		return event.CallerHost
-	case kernel.LifeCallerCALLER_PRIVILEGED:
-		return event.CallerPrivileged
-	case kernel.LifeCallerCALLER_ROOTLESS:
-		return event.CallerRootless
-	}
-	return ""
+// Callers name why the kernel side believes a run; empty where it does not.
+var Callers = map[kernel.LifeCaller]event.Caller{
+	kernel.LifeCallerCALLER_RUNTIME:    event.CallerRuntime,
+	kernel.LifeCallerCALLER_AGENT:      event.CallerAgent,
+	kernel.LifeCallerCALLER_HOST:       event.CallerHost,
+	kernel.LifeCallerCALLER_PRIVILEGED: event.CallerPrivileged,
+	kernel.LifeCallerCALLER_ROOTLESS:   event.CallerRootless,
 }
 
 // errno names the error a system call returned; empty if it returned none.

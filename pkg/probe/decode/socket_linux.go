@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -21,31 +20,23 @@ func socketOf(r record) string {
 // nscd is where every program with glibc asks for a cache that few nodes have.
 const nscd = "/var/run/nscd/socket"
 
-func sockets(on on) {
-	on(func(d *Decoder, r record) ([]event.Body, bool) { return one(d.connect(r)), true }, kernel.InsideClassCLASS_CONNECT)
-	on(func(_ *Decoder, r record) ([]event.Body, bool) { return one(refused(r)), true }, kernel.InsideClassCLASS_REFUSED)
-	on(func(_ *Decoder, r record) ([]event.Body, bool) { return one(accepted(r)), r.Other.Tgid != 0 }, kernel.InsideClassCLASS_ACCEPT)
-	on(func(_ *Decoder, r record) ([]event.Body, bool) {
-		return one(&event.Close{Process: r.process, Socket: socketOf(r)}), r.Object != 0
-	}, kernel.InsideClassCLASS_CLOSE)
-	on(func(_ *Decoder, r record) ([]event.Body, bool) { return one(first4or6(r)), true }, kernel.InsideClassCLASS_FIRST)
-}
-
 // refused is a connection that was under way and came to nothing.
-func refused(r record) *event.Connect {
-	return &event.Connect{
+func (*Decoder) refused(r record) ([]event.Body, bool) {
+	return one(&event.Connect{
 		Process: r.process, Thread: r.Port, Start: int64(r.Object), Socket: socketOf(r), Error: errno(r.Ret),
-	}
+	}), true
 }
 
-func accepted(r record) *event.Accept {
-	return &event.Accept{Socket: socketOf(r), Agent: event.Actor{
-		Process: kernel.ProcessOf(r.Other), PID: r.Other.Pid, Name: comm(r.Comm[:]),
-	}}
+func (*Decoder) accepted(r record) ([]event.Body, bool) {
+	return one(&event.Accept{Socket: socketOf(r), Agent: *r.other()}), r.Other.Tgid != 0
 }
 
-// connect is a call of connect; nil for an address of no interest.
-func (d *Decoder) connect(r record) *event.Connect {
+func (*Decoder) closed(r record) ([]event.Body, bool) {
+	return one(&event.Close{Process: r.process, Socket: socketOf(r)}), r.Object != 0
+}
+
+// connect is a call of connect; none for an address of no interest.
+func (d *Decoder) connect(r record) ([]event.Body, bool) {
 	c := &event.Connect{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r), Error: errno(r.Ret),
 	}
@@ -59,17 +50,17 @@ func (d *Decoder) connect(r record) *event.Connect {
 		c.Network = "tcp"
 		address, ok := inetAddress(r.data)
 		if !ok {
-			return nil
+			return nil, true
 		}
 		c.Address = address.String()
 	}
 	if c.Address == "" || c.Address == nscd && c.Error != "" {
-		return nil
+		return nil, true
 	}
 	if n := r.Other.Tgid; n != 0 {
 		c.Listener = d.holder(n)
 	}
-	return c
+	return one(c), true
 }
 
 // unixAddress reads a struct sockaddr_un (unix(7)): a path, or a name with a NUL in front.
@@ -100,7 +91,7 @@ func inetAddress(b []byte) (netip.AddrPort, bool) {
 }
 
 // first4or6 is the first connection of a network namespace.
-func first4or6(r record) *event.FirstConnection {
+func (*Decoder) first4or6(r record) ([]event.Body, bool) {
 	f := &event.FirstConnection{NetNS: namespace(r.NetnsCookie, r.NetnsInum)}
 	var local, remote netip.Addr
 	switch {
@@ -112,8 +103,8 @@ func first4or6(r record) *event.FirstConnection {
 	case r.Protocol == unix.AF_INET6 && len(r.data) >= 32:
 		local, remote = netip.AddrFrom16([16]byte(r.data[:16])).Unmap(), netip.AddrFrom16([16]byte(r.data[16:32])).Unmap()
 	default:
-		return f
+		return one(f), true
 	}
 	f.Local, f.Remote = fmt.Sprint(netip.AddrPortFrom(local, uint16(r.Args[2]))), fmt.Sprint(netip.AddrPortFrom(remote, uint16(r.Args[3])))
-	return f
+	return one(f), true
 }

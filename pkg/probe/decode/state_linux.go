@@ -34,8 +34,7 @@ type Decoder struct {
 	tree      *tree.Tree
 	processes map[event.Process]*process
 	byNumber  map[uint32]event.Process // by tgid, as the initial namespace counts
-	handlers  handlers
-	names     map[uint16]string // of system calls
+	names     map[uint16]string        // of system calls
 	// holders are those of the locks that threads wait for, by thread.
 	holders map[uint32]*event.Actor
 	// spaces are the cookies of network namespaces by inode number, as last seen.
@@ -175,32 +174,4 @@ func (d *Decoder) known(process event.Process) *redact.Call {
 		return p.run.known
 	}
 	return &d.nobody
-}
-
-// record is one record of what happens inside a process, checked.
-type record struct {
-	*kernel.InsideCallEvent
-	process event.Process
-	data    []byte
-}
-
-// handler says what a record means. It is false for a system call that is of no interest in
-// itself, and was told of because it lasted.
-type handler func(*Decoder, record) ([]event.Body, bool)
-
-// handlers are those of all classes of records; nil where a system call can only have lasted.
-type handlers [kernel.InsideClassCLASSES]handler
-
-// on registers a handler of some classes.
-type on func(h handler, classes ...kernel.InsideClass)
-
-// one is for what is at most one event.
-func one[T any, B interface {
-	*T
-	event.Body
-}](body B) []event.Body {
-	if body == nil {
-		return nil
-	}
-	return []event.Body{body}
 }

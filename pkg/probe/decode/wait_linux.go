@@ -1,12 +1,15 @@
 package decode
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // wait is a system call that lasted.
@@ -35,4 +38,71 @@ func (d *Decoder) wait(r record) *event.Wait {
 		w.Kind = event.WaitPoll
 	}
 	return w
+}
+
+// held notes who has the lock that a thread begins to wait for.
+func (d *Decoder) held(r record) ([]event.Body, bool) {
+	d.holders[r.Thread] = d.holder(r.Other.Tgid)
+	return nil, true
+}
+
+// lock is a lock on a file that was taken, given back, or asked for in vain.
+func (d *Decoder) lock(r record) ([]event.Body, bool) {
+	w := &event.Wait{
+		Process: r.process, Thread: r.Thread, Start: int64(r.Start),
+		Kind: event.WaitLock, Name: d.names[r.Nr], Path: pathOf(r.data),
+		Error: errno(r.Ret), Holder: d.holders[r.Thread],
+	}
+	delete(d.holders, r.Thread)
+	if kernel.InsideClass(r.Class) == kernel.InsideClassCLASS_FLOCK {
+		w.Released = r.Args[1]&unix.LOCK_UN != 0
+	} else {
+		w.Released = int16(r.Args[3]) == unix.F_UNLCK
+	}
+	return []event.Body{w}, true
+}
+
+// holder says who has a lock, as far as that can still be asked. Its number is of the
+// initial PID namespace; in another one it means somebody else.
+func (d *Decoder) holder(number uint32) *event.Actor {
+	h := &event.Actor{Process: d.byNumber[number]}
+	if int32(number) <= 0 || !d.options.Initial { // it may belong to an open file, not to a process
+		return h
+	}
+	h.PID, h.Name = number, agents.Program(number)
+	if s, err := procfs.StatOf(int(number)); err == nil && !s.Zombie() && s.Parent > 1 {
+		h.Parent = agents.Program(uint32(s.Parent))
+	}
+	return h
+}
+
+// mutex is a wait for a lock of the kernel, named by the first caller that is known.
+func (d *Decoder) mutex(r record) ([]event.Body, bool) {
+	w := &event.Wait{Process: r.process, Thread: r.Thread, Start: int64(r.Start), Kind: event.WaitMutex}
+	if r.Other.Tgid != 0 {
+		w.Holder = r.other()
+	}
+	var stack []uint64
+	for b := r.data; len(b) >= 8; b = b[8:] {
+		stack = append(stack, binary.NativeEndian.Uint64(b))
+	}
+	w.Name = d.options.Symbols.Lock(int64(r.H.Time), stack)
+	if w.Name == "" { // names of functions are kept from us (kptr_restrict)
+		w.Name = "kernel"
+		if r.Port != 0 {
+			w.Name = locksOf(r.Protocol)
+		}
+	}
+	return []event.Body{w}, true
+}
+
+// locksOf is the lock that a request over a netlink socket waits for, mostly.
+func locksOf(protocol uint16) string {
+	switch protocol {
+	case unix.NETLINK_ROUTE:
+		return "rtnl"
+	case unix.NETLINK_NETFILTER:
+		return "nft commit"
+	}
+	return "netlink"
 }
