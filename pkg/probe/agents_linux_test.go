@@ -291,7 +291,7 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		var entry kernel.LifeProcess
 		harness.Eventually(t, func() error { return p.kernel.Life.Processes.Lookup(uint32(agent.Pid), &entry) })
-		if entry.Agent != 1 || entry.Home == 0 || entry.Home != networkOf(uint32(agent.Pid)) {
+		if entry.Agent != 1 || entry.Home == 0 || entry.Home != namespaceOf(uint32(agent.Pid), "net") {
 			t.Errorf("%+v", entry)
 		}
 	})

@@ -15,22 +15,40 @@ type hostNamespaces struct{ mnt, net uint32 }
 // readHostNamespaces reads those of the first process or, where it may not be looked into, our
 // own: whoever shares ours is in the host's, too, or part of cniscope's container.
 func readHostNamespaces() hostNamespaces {
-	mnt, err1 := procfs.Namespace(1, "mnt")
-	net, err2 := procfs.Namespace(1, "net")
-	if err1 != nil || err2 != nil {
-		mnt, _ = procfs.OwnNamespace("mnt")
-		net, _ = procfs.OwnNamespace("net")
+	h := hostNamespaces{mnt: namespaceOf(1, "mnt"), net: namespaceOf(1, "net")}
+	if h.mnt == 0 || h.net == 0 {
+		h.mnt, _ = procfs.OwnNamespace("mnt")
+		h.net, _ = procfs.OwnNamespace("net")
 	}
-	return hostNamespaces{mnt: mnt, net: net}
+	return h
+}
+
+// namespaceOf is the inode number of the namespace of a kind that a process is in; 0, which is
+// nobody's, if that cannot be asked.
+func namespaceOf(pid uint32, kind string) uint32 {
+	inode, _ := procfs.Namespace(int(pid), kind)
+	return inode
+}
+
+// sameNamespace reports whether two processes are in one namespace of a kind.
+func sameNamespace(one, other uint32, kind string) bool {
+	inode := namespaceOf(one, kind)
+	return inode != 0 && inode == namespaceOf(other, kind)
+}
+
+// sessionOf is visible_session of bpf/task.h; 0 if the process is gone.
+func sessionOf(pid uint32) uint32 {
+	stat, _ := procfs.StatOf(int(pid))
+	return uint32(stat.Session)
 }
 
 // caller tells why a process that began before the probe is believed, as far as /proc tells. The
 // decision is caller_of's in bpf/believe.h: this one finds the calls that were under way when it
 // began to be asked, and the tests of belief compare both. Agents are not known then.
 func (p *Probe) caller(pid uint32) kernel.LifeCaller {
-	has := rights(int(pid))
+	has := rights(pid)
 	forker := p.forkedBy(pid)
-	mnt, _ := procfs.Namespace(int(pid), "mnt")
+	mnt := namespaceOf(pid, "mnt")
 	switch {
 	case forker != nil && has != 0:
 		return kernel.LifeCallerCALLER_RUNTIME
@@ -38,8 +56,10 @@ func (p *Probe) caller(pid uint32) kernel.LifeCaller {
 		return kernel.LifeCallerCALLER_HOST
 	case has&(1<<unix.CAP_SYS_ADMIN) != 0 && len(p.runtime()) == 0:
 		return kernel.LifeCallerCALLER_PRIVILEGED
-	case p.options.Rootless && forker != nil && forker.Rootless && runRootless(int(pid), forker):
-		return kernel.LifeCallerCALLER_ROOTLESS
+	case p.options.Rootless && forker != nil && forker.Rootless && sameNamespace(pid, uint32(forker.PID), "user"):
+		if status, err := procfs.StatusOf(int(pid)); err == nil && status.Effective&either != 0 {
+			return kernel.LifeCallerCALLER_ROOTLESS
+		}
 	}
 	return kernel.LifeCallerCALLER_NOBODY
 }
@@ -62,12 +82,7 @@ func (p *Probe) forkedBy(pid uint32) *anchor.Anchor {
 			continue
 		}
 		parent, err := procfs.StatOf(a.PID)
-		if err != nil || parent.Session != child.Session {
-			return nil
-		}
-		one, _ := procfs.Namespace(int(pid), "pid")
-		other, _ := procfs.Namespace(a.PID, "pid")
-		if one == 0 || one != other {
+		if err != nil || parent.Session != child.Session || !sameNamespace(pid, uint32(a.PID), "pid") {
 			return nil
 		}
 		return &a
@@ -75,43 +90,21 @@ func (p *Probe) forkedBy(pid uint32) *anchor.Anchor {
 	return nil
 }
 
-func runRootless(pid int, forker *anchor.Anchor) bool {
-	one, _ := procfs.Namespace(pid, "user")
-	other, _ := procfs.Namespace(forker.PID, "user")
-	status, err := procfs.StatusOf(pid)
-	return one != 0 && one == other && err == nil && status.Effective&either != 0
-}
-
 const either = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_ADMIN
 
-// rights is what bpf/task.h says, read from /proc: which of the two rights the process has
-// on the node, and its caller had, too.
-func rights(pid int) uint64 {
-	if ns, err := procfs.Namespace(pid, "user"); err != nil || ns != procfs.InitialUser {
-		return 0
+// statusOnNode is what is said of the rights of a process in the initial user namespace; none of
+// any other one, or where that cannot be asked.
+func statusOnNode(pid uint32) procfs.Status {
+	if namespaceOf(pid, "user") == procfs.InitialUser {
+		if status, err := procfs.StatusOf(int(pid)); err == nil {
+			return status
+		}
 	}
-	status, err := procfs.StatusOf(pid)
-	if err != nil {
-		return 0
-	}
-	return ownRights(status)
+	return procfs.Status{}
 }
 
-// privilegedHere is privileged_on_node of bpf/task.h.
-func (h hostNamespaces) privilegedHere(pid int) bool {
-	if ns, err := procfs.Namespace(pid, "user"); err != nil || ns != procfs.InitialUser {
-		return false
-	}
-	status, err := procfs.StatusOf(pid)
-	if err != nil {
-		return false
-	}
-	if status.Effective&(1<<unix.CAP_SYS_ADMIN) != 0 {
-		return true
-	}
-	net, _ := procfs.Namespace(pid, "net")
-	return status.Effective&(1<<unix.CAP_NET_ADMIN) != 0 && net != 0 && net == h.net
-}
+// rights is what bpf/task.h says, read from /proc: the ownRights of a process on the node.
+func rights(pid uint32) uint64 { return ownRights(statusOnNode(pid)) }
 
 // ownRights are those rights by which the process may change a node's network, and that its
 // caller had, too.
@@ -122,9 +115,12 @@ func ownRights(s procfs.Status) uint64 {
 	return s.Effective & either
 }
 
-// networkOf is the inode number of the network namespace that a process is in; 0 if that
-// cannot be asked.
-func networkOf(pid uint32) uint32 {
-	inode, _ := procfs.Namespace(int(pid), "net")
-	return inode
+// privilegedHere is privileged_on_node of bpf/task.h.
+func (h hostNamespaces) privilegedHere(pid uint32) bool {
+	has := statusOnNode(pid).Effective
+	if has&(1<<unix.CAP_SYS_ADMIN) != 0 {
+		return true
+	}
+	net := namespaceOf(pid, "net")
+	return has&(1<<unix.CAP_NET_ADMIN) != 0 && net != 0 && net == h.net
 }

@@ -260,7 +260,7 @@ func TestWhoeverHasTheNumberOfARuntimeThatIsGoneIsNobody(t *testing.T) {
 	gone := serving(t, other.Process.Pid).List()
 	gone[0].Start -= int64(procfs.Tick)
 	o := observeProbe(t, Options{}, func(p *Probe, _ *observed) {
-		if err := p.kernel.SetAnchors(entriesOf(gone)); err != nil {
+		if err := p.kernel.SetAnchors(gone); err != nil {
 			t.Error(err)
 		}
 		other.run(t, attempts(t, nil, runs))
@@ -280,7 +280,7 @@ func TestARootlessRuntimeIsBelievedOnlyIfTheOperatorSaysSo(t *testing.T) {
 		o := observeProbe(t, Options{Rootless: allowed}, func(p *Probe, _ *observed) {
 			anchors := serving(t, runtime.Process.Pid).List()
 			anchors[0].Rootless = allowed
-			if err := p.kernel.SetAnchors(entriesOf(anchors)); err != nil {
+			if err := p.kernel.SetAnchors(anchors); err != nil {
 				t.Error(err)
 			}
 			runtime.run(t, attempts(t, nil, runs))
@@ -306,11 +306,11 @@ func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
 	runtime := newShell(t, "env", "--unset=CNI_COMMAND", "sh")
 	o := observeProbe(t, Options{Processes: room, Anchors: serving(t, runtime.Process.Pid)}, func(p *Probe, _ *observed) {
 		for range 3 { // what was taken is given back
-			refused := p.Stats().ShareFull
+			refused := p.Stats().Lost["share of the process table full"]
 			hung := hang()
 			// A program is there for who started it just before the kernel side sees it.
 			harness.Eventually(t, func() error {
-				if got := p.Stats().ShareFull - refused; got != room/2 {
+				if got := p.Stats().Lost["share of the process table full"] - refused; got != room/2 {
 					return fmt.Errorf("%d of %d were refused, want half", got, room)
 				}
 				return nil
@@ -331,7 +331,7 @@ func TestWhatIsBelievedWithoutAnAnchorHasAShareOfTheTable(t *testing.T) {
 	if want := map[event.Caller]int{event.CallerHost: 4 * room / 2, event.CallerRuntime: 1}; !maps.Equal(callers, want) {
 		t.Errorf("believed %v, want %v", callers, want)
 	}
-	if o.stats.TableFull != 0 {
-		t.Errorf("%d found the table full", o.stats.TableFull)
+	if o.stats.Lost["process table full"] != 0 {
+		t.Errorf("%d found the table full", o.stats.Lost["process table full"])
 	}
 }

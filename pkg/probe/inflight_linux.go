@@ -77,7 +77,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 			up.Start = parent.start
 		}
 		// It began in the network namespace of who started it, and may be in the pod's by now.
-		follow(r, up, kernel.Key{}, r.caller, networkOf(r.parent))
+		follow(r, up, kernel.Key{}, r.caller, namespaceOf(r.parent, "net"))
 	}
 	return found, denied
 }
@@ -102,13 +102,13 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 		// Environments alone can be read with CAP_PERFMON, too, on some kernels.
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
-		if r.caller != kernel.LifeCallerCALLER_NOBODY || rights(pid) != 0 {
+		if r.caller != kernel.LifeCallerCALLER_NOBODY || rights(r.pid) != 0 {
 			im.Env = environ
 		}
 	}
 	im.Locate()
 	im.Describe(r.exec, p.options.Arguments, &redact.Call{})
-	if inode := networkOf(r.pid); inode != 0 {
+	if inode := namespaceOf(r.pid, "net"); inode != 0 {
 		r.exec.NetNS.Label = strconv.FormatUint(uint64(inode), 10)
 	}
 	return r.exec.InPath && r.caller != kernel.LifeCallerCALLER_NOBODY

@@ -67,21 +67,9 @@ const (
 type Stats struct {
 	// Tracked is the number of processes in the kernel's table.
 	Tracked int
-	// Maps are the entries of each table of the kernel side, by its name in bpf/. All are
-	// empty a minute after the last call.
-	Maps map[string]int
-	// RingFull, TableFull count events and processes that were lost;
-	// LongEnvironment counts programs whose environment was too long to be searched
-	// for CNI_COMMAND to its end.
-	RingFull, TableFull, LongEnvironment uint64
-	// ShareFull counts processes of plugins that are believed without an anchor, beyond
-	// their half of the kernel's table: they were not followed.
-	ShareFull uint64
-	// CallsFull counts system calls that were not followed because too many were under way.
-	CallsFull uint64
-	// OverQuota counts events that were not sent because their root had more to tell than one
-	// may (bpf/maps.h, pays).
-	OverQuota uint64
+	// Lost counts by reason (event.Lost) what could not be sent or followed, and programs whose
+	// environment was too long to be searched for CNI_COMMAND to its end.
+	Lost map[string]uint64
 	// Attached is how long system calls were looked into, of all the time since the
 	// probe was opened: Observed.
 	Attached, Observed time.Duration

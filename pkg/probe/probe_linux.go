@@ -3,10 +3,13 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/probe/symbols"
 	"github.com/cniscope/cniscope/pkg/procfs"
@@ -57,7 +60,7 @@ func Open(o Options) (_ *Probe, err error) {
 	p.detail = detail{when: o.Detail, linger: o.Linger, gate: &p.kernel.Gate}
 	if o.Detail == DetailAlways {
 		if _, err := p.detail.open(p.opened); err != nil {
-			p.kernel.Missing = append(p.kernel.Missing, kernel.Missing{Feature: "inside of plugins", Reason: err.Error()})
+			p.kernel.Missing = append(p.kernel.Missing, &event.Degraded{Feature: "inside of plugins", Reason: err.Error()})
 		}
 	}
 	return p, nil
@@ -69,18 +72,10 @@ func (p *Probe) watchAnchors(side *kernel.Side) {
 		return
 	}
 	p.unwatch = p.options.Anchors.Watch(func(anchors []anchor.Anchor) {
-		if err := side.SetAnchors(entriesOf(anchors)); err != nil {
+		if err := side.SetAnchors(anchors); err != nil {
 			p.options.Log.Warn("processes of the runtime are not known to the kernel side", "error", err)
 		}
 	})
-}
-
-func entriesOf(anchors []anchor.Anchor) []kernel.Anchor {
-	entries := make([]kernel.Anchor, len(anchors))
-	for i, a := range anchors {
-		entries[i] = kernel.Anchor{PID: uint32(a.PID), Start: uint64(a.Start) / uint64(procfs.Tick), Rootless: a.Rootless}
-	}
-	return entries
 }
 
 // Close detaches the kernel side. The programs are gone when the process is, too.
@@ -91,4 +86,26 @@ func (p *Probe) Close() error {
 		err = errors.Join(p.kernel.Close(clock.Monotonic()), err)
 	}
 	return err
+}
+
+// Stats returns what the probe has done so far. It may be called at any time.
+func (p *Probe) Stats() Stats {
+	now := clock.Monotonic()
+	s := Stats{
+		Lost:        map[string]uint64{},
+		Undecodable: p.undecodable.Load(),
+		Programs:    map[string]ProgramStats{},
+		Observed:    time.Duration(now - p.opened),
+		Attached:    p.kernel.Gate.Attached(now),
+	}
+	for i, n := range p.kernel.Counters() {
+		s.Lost[reasons[i]] = n
+	}
+	kernel.Each(p.kernel.Life.Processes, func(*uint32, *kernel.LifeProcess) { s.Tracked++ })
+	for name, program := range p.kernel.Programs {
+		if st, err := program.Stats(); err == nil {
+			s.Programs[strings.TrimPrefix(name, "on_")] = ProgramStats{Runs: st.RunCount, Time: st.Runtime, Missed: st.RecursionMisses}
+		}
+	}
+	return s
 }

@@ -133,7 +133,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 		t.Error(err)
 	}
 	o.stats = p.Stats()
-	if o.stats.RingFull+o.stats.Undecodable != 0 || o.lost() == 0 && o.stats.TableFull+o.stats.OverQuota != 0 {
+	if o.stats.Lost["ring full"]+o.stats.Undecodable != 0 || o.lost() == 0 && o.stats.Lost["process table full"]+o.stats.Lost["over quota"] != 0 {
 		t.Errorf("lost events: %+v", o.stats)
 	}
 	if err := p.Close(); err != nil {
@@ -249,7 +249,7 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	if home == 0 || home != networkOf(uint32(os.Getpid())) {
+	if home == 0 || home != namespaceOf(uint32(os.Getpid()), "net") {
 		t.Errorf("it began in namespace %d", home)
 	}
 	execs := o.execs()

@@ -63,8 +63,8 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 		}
 		lost += l.Count
 	}
-	if lost == 0 || lost != o.stats.OverQuota {
-		t.Errorf("%d events are said to be lost, %d were", lost, o.stats.OverQuota)
+	if lost == 0 || lost != o.stats.Lost["over quota"] {
+		t.Errorf("%d events are said to be lost, %d were", lost, o.stats.Lost["over quota"])
 	}
 	var told, first, last int64
 	for _, e := range o.events {

@@ -71,10 +71,10 @@ type reader struct {
 // which of them it may not see.
 func (r *reader) begin() {
 	for _, m := range r.probe.kernel.Missing {
-		r.missing(m)
+		r.Tell(m)
 	}
 	if r.probe.kernel.Gate.IsOpen() {
-		r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
+		r.Tell(&event.Detail{On: true})
 	}
 	r.agents.Find(r.now)
 	found, hidden := 0, ""
@@ -88,9 +88,7 @@ func (r *reader) begin() {
 		}
 	}
 	if hidden != "" {
-		r.sink(event.Event{Time: r.now, Body: &event.Degraded{
-			Feature: "calls that are under way already", Reason: hidden + "; later ones are seen",
-		}})
+		r.Tell(&event.Degraded{Feature: "calls that are under way already", Reason: hidden + "; later ones are seen"})
 	}
 	r.probe.options.Log.Info("observing CNI calls", "under_way", found)
 }
@@ -180,7 +178,7 @@ func (r *reader) deliver(e event.Event) {
 func (r *reader) duties(at watermark) {
 	r.now = at.now
 	for _, lost := range r.losses.new() {
-		r.sink(event.Event{Time: r.now, Body: lost})
+		r.Tell(lost)
 	}
 	if r.now-r.lastSweep > int64(sweepEvery) {
 		r.lastSweep = r.now
@@ -214,10 +212,10 @@ func (r *reader) look(call *event.Call) {
 	r.agents.Expect(r.now)
 	opened, err := r.probe.detail.open(r.now)
 	if err != nil {
-		r.missing(kernel.Missing{Feature: "inside of plugins", Reason: err.Error()})
+		r.Tell(&event.Degraded{Feature: "inside of plugins", Reason: err.Error()})
 	}
 	if opened {
-		r.sink(event.Event{Time: r.now, Body: &event.Detail{On: true}})
+		r.Tell(&event.Detail{On: true})
 	}
 }
 
@@ -235,15 +233,53 @@ func (r *reader) closeIdleGate() {
 	}
 	r.probe.kernel.ForgetCalls()
 	r.decoder.ForgetWaits()
-	r.sink(event.Event{Time: r.now, Body: &event.Detail{}})
-}
-
-func (r *reader) missing(m kernel.Missing) {
-	r.sink(event.Event{Time: r.now, Body: &event.Degraded{Feature: m.Feature, Reason: m.Reason}})
+	r.Tell(&event.Detail{})
 }
 
 func (r *reader) anchor(now int64) {
 	r.lastAnchor = now
 	mono, wall := clock.Anchor()
 	r.sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
+}
+
+// The reader is how agents have the kernel side follow servers.
+var _ agents.Follower = (*reader)(nil)
+
+// Tell delivers an event of now.
+func (r *reader) Tell(b event.Body) { r.sink(event.Event{Time: r.now, Body: b}) }
+
+func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
+	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: namespaceOf(key.Pid, "net")}
+	// Asked first what it may: the process that is alive then is the one that was asked.
+	if depth > 0 && r.MayServe(key.Pid) && agents.Alive(key) {
+		entry.Session, entry.Mounts = sessionOf(key.Pid), namespaceOf(key.Pid, "mnt")
+		r.probe.kernel.Insert(&entry)
+	}
+	// Whatever is in there counts: perhaps a process of a plugin's own tree.
+	entry, ok := r.probe.kernel.Process(key.Tgid)
+	if !ok || entry.Agent == 0 {
+		return key, false
+	}
+	process := kernel.ProcessOf(entry.Self)
+	r.table.add(process)
+	r.decoder.Serve(process, int(entry.Agent))
+	return entry.Self, true
+}
+
+// MayServe reports whether what a process does for plugins may be evidence.
+func (r *reader) MayServe(pid uint32) bool {
+	return r.probe.host.privilegedHere(pid)
+}
+
+// Unfollow ends that. What the server started is followed until it is over.
+func (r *reader) Unfollow(process event.Process) {
+	r.table.remove(process)
+	r.decoder.Dismiss(process)
+}
+
+func (r *reader) Depth(process event.Process) (int, bool) {
+	if !r.table.follows(process) {
+		return 0, false
+	}
+	return r.decoder.Depth(process), true
 }

@@ -73,7 +73,7 @@ func TestAnEnvironmentThatIsTooLongIsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if seen.stats.LongEnvironment == 0 {
+	if seen.stats.Lost["environment too long"] == 0 {
 		t.Error("not counted")
 	}
 }

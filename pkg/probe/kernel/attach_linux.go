@@ -3,48 +3,42 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
+
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// hook is one program of the kernel side: where it is attached, and what is lost without.
-type hook struct {
+// lifeHooks are in the order they are attached: an exit without its fork is harmless, a
+// fork without its exit would leave a process in the table.
+var lifeHooks = [...]string{"on_exit", "on_fork", "on_exec"}
+
+// insideHooks are the programs that look into processes, in the order they are attached.
+var insideHooks = []struct {
 	program, tracepoint string
 	// demand: it is attached only while the gate is open.
 	demand bool
 	// feature is what a kernel without the tracepoint cannot do, since when it can;
 	// empty where nothing can be done without it.
 	feature, since string
-}
-
-// lifeHooks are in the order they are attached: an exit without its fork is harmless, a
-// fork without its exit would leave a process in the table.
-func lifeHooks() []hook {
-	return []hook{
-		{program: "on_exit", tracepoint: "sched_process_exit"},
-		{program: "on_fork", tracepoint: "sched_process_fork"},
-		{program: "on_exec", tracepoint: "sched_process_exec"},
-	}
-}
-
-// insideHooks are in the order they are attached, too.
-func insideHooks() []hook {
-	return []hook{
-		{"on_return", "sys_exit", true, "", ""},
-		{"on_enter", "sys_enter", true, "", ""},
-		{"on_contention_end", "contention_end", true, "waits for the kernel's own locks", "5.19"},
-		{"on_contention", "contention_begin", true, "waits for the kernel's own locks", "5.19"},
-		{"on_tcp_state", "inet_sock_set_state", false, "first connection, refused connections", "4.16"},
-	}
+}{
+	{"on_return", "sys_exit", true, "", ""},
+	{"on_enter", "sys_enter", true, "", ""},
+	{"on_contention_end", "contention_end", true, "waits for the kernel's own locks", "5.19"},
+	{"on_contention", "contention_begin", true, "waits for the kernel's own locks", "5.19"},
+	{"on_tcp_state", "inet_sock_set_state", false, "first connection, refused connections", "4.16"},
 }
 
 // leaveOut takes from an object the programs whose tracepoints this kernel does not have, and
 // says what is missing then.
-func leaveOut(spec *ebpf.CollectionSpec, types *btf.Spec) (missing []Missing) {
+func leaveOut(spec *ebpf.CollectionSpec, types *btf.Spec) (missing []*event.Degraded) {
 	said := map[string]bool{}
-	for _, h := range insideHooks() {
+	for _, h := range insideHooks {
 		var known *btf.Typedef
 		if h.feature == "" || types.TypeByName("btf_trace_"+h.tracepoint, &known) == nil {
 			continue
@@ -52,10 +46,31 @@ func leaveOut(spec *ebpf.CollectionSpec, types *btf.Spec) (missing []Missing) {
 		delete(spec.Programs, h.program)
 		if !said[h.feature] {
 			said[h.feature] = true
-			missing = append(missing, Missing{h.feature, "needs Linux " + h.since})
+			missing = append(missing, &event.Degraded{Feature: h.feature, Reason: "needs Linux " + h.since})
 		}
 	}
 	return missing
+}
+
+// lacking names what this kernel does not have that everything else goes on without.
+func lacking(types *btf.Spec) []*event.Degraded {
+	if netCookie(types) {
+		return nil
+	}
+	return []*event.Degraded{{
+		Feature: "network namespace cookies",
+		Reason:  "needs Linux 5.12; a network namespace is told apart by its inode number, which may be used again",
+	}}
+}
+
+// netCookie reports whether every network namespace has its cookie from the start. Before, it
+// was an atomic64_t, zero until somebody asked for it.
+func netCookie(kernel *btf.Spec) bool {
+	var net *btf.Struct
+	return kernel.TypeByName("net", &net) == nil && slices.ContainsFunc(net.Members, func(m btf.Member) bool {
+		_, number := btf.As[*btf.Int](m.Type)
+		return m.Name == "net_cookie" && number
+	})
 }
 
 // attachments are programs that are attached, and detached together. Where a program belongs
@@ -79,4 +94,48 @@ func (a *attachments) close() error {
 	}
 	*a = nil
 	return errors.Join(errs...)
+}
+
+// Gate attaches what looks into every system call, and detaches it. One goroutine opens and
+// closes it; any may ask whether it is open.
+type Gate struct {
+	programs []*ebpf.Program
+	attached attachments
+	before   atomic.Int64 // ns it was open, until it was last closed
+	since    atomic.Int64 // when it was opened, in monotonic ns; 0 while it is closed
+}
+
+// IsOpen reports whether system calls are looked into.
+func (g *Gate) IsOpen() bool { return g.since.Load() != 0 }
+
+// Open attaches, if that has not been done, and reports whether it did. It takes some 0.5 ms.
+func (g *Gate) Open(now int64) (opened bool, err error) {
+	if g.IsOpen() || len(g.programs) == 0 {
+		return false, nil
+	}
+	for _, program := range g.programs {
+		if err := g.attached.attach(program); err != nil {
+			_ = g.attached.close()
+			return false, err
+		}
+	}
+	g.since.Store(now)
+	return true, nil
+}
+
+// Close detaches, if anything is attached. To attach again soon after takes 13 ms.
+func (g *Gate) Close(now int64) error {
+	if since := g.since.Swap(0); since != 0 {
+		g.before.Add(now - since)
+	}
+	return g.attached.close()
+}
+
+// Attached is how long the gate was open in all.
+func (g *Gate) Attached(now int64) time.Duration {
+	d := g.before.Load()
+	if since := g.since.Load(); since != 0 {
+		d += now - since
+	}
+	return time.Duration(d)
 }

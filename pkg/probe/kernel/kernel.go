@@ -3,7 +3,7 @@
 // away again, and decides nothing: who is followed and when system calls are looked into is
 // asked of it by the reader, who is believed is decided by the programs.
 //
-// A hook is one line of hooks in attach_linux.go and its program in bpf/. What a program sends
+// A hook is a line of attach_linux.go and its program in bpf/. What a program sends
 // is described in bpf/wire.h; its Go types are generated from there.
 package kernel
 
@@ -57,6 +57,3 @@ func (e *UnsupportedError) Error() string {
 }
 
 func (e *UnsupportedError) Unwrap() error { return e.Err }
-
-// Missing is a feature that this kernel does not have, and why.
-type Missing struct{ Feature, Reason string }

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // Options of the kernel side.
@@ -40,9 +41,10 @@ type Side struct {
 	// Records is where the programs send to.
 	Records *ringbuf.Reader
 	// Missing is what this kernel cannot do.
-	Missing []Missing
+	Missing []*event.Degraded
+	// Programs are the BPF programs by name: on_exec, on_fork, on_enter…
+	Programs map[string]*ebpf.Program
 
-	programs map[string]*ebpf.Program
 	loaded   []*ebpf.Collection
 	attached attachments
 	left     int32 // see shareLeft
@@ -53,7 +55,7 @@ type Side struct {
 // UnsupportedError where the kernel or the permissions do not allow it. Needs CAP_BPF and
 // CAP_PERFMON (CAP_SYS_ADMIN before 5.8), Linux 5.8 or later with BTF.
 func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
-	s := &Side{programs: map[string]*ebpf.Program{}}
+	s := &Side{Programs: map[string]*ebpf.Program{}}
 	defer func() {
 		if err != nil {
 			_ = s.Close(0)
@@ -73,8 +75,8 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 		return nil, unsupported(err)
 	}
 	anchors(s)
-	for _, h := range lifeHooks() {
-		if err := s.attached.attach(s.programs[h.program]); err != nil {
+	for _, h := range lifeHooks {
+		if err := s.attached.attach(s.Programs[h]); err != nil {
 			return nil, unsupported(err)
 		}
 	}
@@ -85,7 +87,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	s.Missing = lacking(types)
 	if o.Inside {
 		if err := s.openInside(o, types); err != nil {
-			s.Missing = append(s.Missing, Missing{"inside of plugins", err.Error()})
+			s.Missing = append(s.Missing, &event.Degraded{Feature: "inside of plugins", Reason: err.Error()})
 		}
 	}
 	// The kernel's types, which were read for this, are megabytes and of no use any more.
@@ -114,15 +116,15 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 	}, &s.Inside); err != nil {
 		return fmt.Errorf("loading: %w", err)
 	}
-	for _, h := range insideHooks() {
-		program := s.programs[h.program]
+	for _, h := range insideHooks {
+		program := s.Programs[h.program]
 		switch {
 		case program == nil: // left out
 		case h.demand:
 			s.Gate.programs = append(s.Gate.programs, program)
 		default:
 			if err := s.attached.attach(program); err != nil {
-				s.Missing = append(s.Missing, Missing{h.feature, err.Error()})
+				s.Missing = append(s.Missing, &event.Degraded{Feature: h.feature, Reason: err.Error()})
 			}
 		}
 	}
@@ -150,7 +152,7 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 		return err
 	}
 	s.loaded = append(s.loaded, c)
-	maps.Copy(s.programs, c.Programs)
+	maps.Copy(s.Programs, c.Programs)
 	return c.Assign(to)
 }
 
@@ -165,11 +167,4 @@ func (s *Side) Close(now int64) error {
 		c.Close()
 	}
 	return errors.Join(append(errs, s.Inside.Close(), s.Life.Close())...)
-}
-
-// Programs are the BPF programs by name: exec, fork, enter, …
-func (s *Side) Programs(each func(name string, program *ebpf.Program)) {
-	for name, program := range s.programs {
-		each(strings.TrimPrefix(name, "on_"), program)
-	}
 }

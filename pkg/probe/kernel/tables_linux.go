@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // Insert has a process followed, unless it is already: then it is false. Ever after the
@@ -49,24 +52,18 @@ func (s *Side) shareLeft(by int32) {
 	_ = s.Life.Beliefs.Put(uint32(LifeBeliefSHARE_LEFT), uint32(s.left))
 }
 
-// Anchor is a process of the container runtime.
-type Anchor struct {
-	PID      uint32
-	Start    uint64 // in ticks since boot
-	Rootless bool
-}
-
 // SetAnchors replaces the processes of the container runtime: who is new first, so that one that
 // stays is never missing. Those that there is no room for are in the error.
-func (s *Side) SetAnchors(anchors []Anchor) error {
+func (s *Side) SetAnchors(anchors []anchor.Anchor) error {
 	var errs []error
 	now := map[uint32]bool{}
 	for _, a := range anchors {
-		if err := s.Life.Anchors.Put(a.PID, LifeAnchor{Start: a.Start, Rootless: flag(a.Rootless)}); err != nil {
-			errs = append(errs, fmt.Errorf("process %d: %w", a.PID, err))
+		pid, start := uint32(a.PID), uint64(a.Start)/uint64(procfs.Tick)
+		if err := s.Life.Anchors.Put(pid, LifeAnchor{Start: start, Rootless: flag(a.Rootless)}); err != nil {
+			errs = append(errs, fmt.Errorf("process %d: %w", pid, err))
 			continue
 		}
-		now[a.PID] = true
+		now[pid] = true
 	}
 	removeFrom(s.Life.Anchors, func(pid uint32, _ *LifeAnchor) bool { return !now[pid] })
 	_ = s.Life.Beliefs.Put(uint32(LifeBeliefANCHORED), flag(len(now) > 0))
@@ -120,20 +117,6 @@ func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) 
 // ConnectedWithin is how long the first connection of a pod is waited for.
 const ConnectedWithin = time.Minute
 
-// Entries counts what is in each table, by its name in bpf/.
-func (s *Side) Entries() map[string]int {
-	n := map[string]int{}
-	for name, m := range map[string]*ebpf.Map{
-		"processes": s.Life.Processes, "calls": s.Life.Calls, "losses": s.Life.Losses, "accounts": s.Life.Accounts,
-		"conns": s.Inside.Conns, "pairs": s.Inside.Pairs, "contentions": s.Inside.Contentions, "awaited": s.Inside.Awaited,
-	} {
-		if m != nil { // the inside of plugins is looked into
-			n[name] = count(m)
-		}
-	}
-	return n
-}
-
 // Counters sums the kernel's counters over all CPUs. A counter that cannot be read
 // stays at zero: that must never stop the reader.
 func (s *Side) Counters() (sum [LifeCounterCOUNTERS]uint64) {
@@ -146,4 +129,41 @@ func (s *Side) Counters() (sum [LifeCounterCOUNTERS]uint64) {
 		}
 	}
 	return sum
+}
+
+// batch is how many entries of a kernel table are read by one system call. A table of 8192
+// takes some 30 instead of 16,384.
+const batch = 256
+
+// Each calls f with every entry of one of the kernel's hash tables. f may delete it. What is
+// put in meanwhile may be left out. A table that cannot be read has no entries: that must
+// never stop the reader.
+func Each[K, V any](m *ebpf.Map, f func(*K, *V)) {
+	if m == nil { // the inside of plugins is not looked into
+		return
+	}
+	var cursor ebpf.MapBatchCursor
+	keys, values := make([]K, batch), make([]V, batch)
+	for {
+		n, err := m.BatchLookup(&cursor, keys, values, nil)
+		for i := range n {
+			f(&keys[i], &values[i])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func clearMap[K, V any](m *ebpf.Map) {
+	removeFrom(m, func(K, *V) bool { return true })
+}
+
+// removeFrom deletes the entries that gone says are.
+func removeFrom[K, V any](m *ebpf.Map, gone func(K, *V) bool) {
+	Each(m, func(key *K, value *V) {
+		if gone(*key, value) {
+			_ = m.Delete(*key) // gone by itself is as good
+		}
+	})
 }

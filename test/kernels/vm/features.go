@@ -274,7 +274,7 @@ func nothingLost(s *scene) error {
 	if s.unsupported != nil {
 		return errors.New("the kernel probe is off")
 	}
-	if st := s.stats; st.RingFull+st.TableFull+st.Undecodable+st.LongEnvironment != 0 || st.Tracked != 0 {
+	if st := s.stats; st.Lost["ring full"]+st.Lost["process table full"]+st.Undecodable+st.Lost["environment too long"] != 0 || st.Tracked != 0 {
 		return fmt.Errorf("%+v", st)
 	}
 	return nil
