@@ -260,7 +260,7 @@ func TestWhoeverHasTheNumberOfARuntimeThatIsGoneIsNobody(t *testing.T) {
 	gone := serving(t, other.Process.Pid).List()
 	gone[0].Start -= int64(procfs.Tick)
 	o := observeProbe(t, Options{}, func(p *Probe, _ *observed) {
-		if err := p.kernel.SetAnchors(gone); err != nil {
+		if err := setAnchors(p.kernel, gone); err != nil {
 			t.Error(err)
 		}
 		other.run(t, attempts(t, nil, runs))
@@ -280,7 +280,7 @@ func TestARootlessRuntimeIsBelievedOnlyIfTheOperatorSaysSo(t *testing.T) {
 		o := observeProbe(t, Options{Rootless: allowed}, func(p *Probe, _ *observed) {
 			anchors := serving(t, runtime.Process.Pid).List()
 			anchors[0].Rootless = allowed
-			if err := p.kernel.SetAnchors(anchors); err != nil {
+			if err := setAnchors(p.kernel, anchors); err != nil {
 				t.Error(err)
 			}
 			runtime.run(t, attempts(t, nil, runs))

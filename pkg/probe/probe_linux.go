@@ -72,10 +72,35 @@ func (p *Probe) watchAnchors(side *kernel.Side) {
 		return
 	}
 	p.unwatch = p.options.Anchors.Watch(func(anchors []anchor.Anchor) {
-		if err := side.SetAnchors(anchors); err != nil {
+		if err := setAnchors(side, anchors); err != nil {
 			p.options.Log.Warn("processes of the runtime are not known to the kernel side", "error", err)
 		}
 	})
+}
+
+// setAnchors replaces the processes of the container runtime in the kernel's table: who is new
+// first, so that one that stays is never missing. Those that there is no room for are in the error.
+func setAnchors(side *kernel.Side, anchors []anchor.Anchor) error {
+	var errs []error
+	now := map[uint32]bool{}
+	for _, a := range anchors {
+		pid, entry := uint32(a.PID), kernel.LifeAnchor{Start: uint64(a.Start) / uint64(procfs.Tick)}
+		if a.Rootless {
+			entry.Rootless = 1
+		}
+		if err := side.Life.Anchors.Put(pid, entry); err != nil {
+			errs = append(errs, fmt.Errorf("process %d: %w", pid, err))
+			continue
+		}
+		now[pid] = true
+	}
+	kernel.Each(side.Life.Anchors, func(pid *uint32, _ *kernel.LifeAnchor) {
+		if !now[*pid] {
+			_ = side.Life.Anchors.Delete(*pid)
+		}
+	})
+	_ = side.Life.Beliefs.Put(uint32(kernel.LifeBeliefANCHORED), uint32(min(len(now), 1)))
+	return errors.Join(errs...)
 }
 
 // Close detaches the kernel side. The programs are gone when the process is, too.

@@ -60,8 +60,15 @@ type flag struct {
 
 var (
 	mountFlags = []flag{
-		{unix.MS_BIND, "bind"}, {unix.MS_REC, "rec"}, {unix.MS_REMOUNT, "remount"}, {unix.MS_MOVE, "move"}, {unix.MS_RDONLY, "ro"},
-		{unix.MS_SHARED, "shared"}, {unix.MS_PRIVATE, "private"}, {unix.MS_SLAVE, "slave"}, {unix.MS_UNBINDABLE, "unbindable"},
+		{unix.MS_BIND, "bind"},
+		{unix.MS_REC, "rec"},
+		{unix.MS_REMOUNT, "remount"},
+		{unix.MS_MOVE, "move"},
+		{unix.MS_RDONLY, "ro"},
+		{unix.MS_SHARED, "shared"},
+		{unix.MS_PRIVATE, "private"},
+		{unix.MS_SLAVE, "slave"},
+		{unix.MS_UNBINDABLE, "unbindable"},
 	}
 	unmountFlags = []flag{{unix.MNT_FORCE, "force"}, {unix.MNT_DETACH, "detach"}, {unix.MNT_EXPIRE, "expire"}}
 )

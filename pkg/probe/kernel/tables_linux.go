@@ -2,13 +2,9 @@ package kernel
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cilium/ebpf"
-
-	"github.com/cniscope/cniscope/pkg/anchor"
-	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // Insert has a process followed, unless it is already: then it is false. Ever after the
@@ -50,24 +46,6 @@ func hasShare(p *LifeProcess) bool { return LifeCaller(p.Caller) >= LifeCallerCA
 func (s *Side) shareLeft(by int32) {
 	s.left += by
 	_ = s.Life.Beliefs.Put(uint32(LifeBeliefSHARE_LEFT), uint32(s.left))
-}
-
-// SetAnchors replaces the processes of the container runtime: who is new first, so that one that
-// stays is never missing. Those that there is no room for are in the error.
-func (s *Side) SetAnchors(anchors []anchor.Anchor) error {
-	var errs []error
-	now := map[uint32]bool{}
-	for _, a := range anchors {
-		pid, start := uint32(a.PID), uint64(a.Start)/uint64(procfs.Tick)
-		if err := s.Life.Anchors.Put(pid, LifeAnchor{Start: start, Rootless: flag(a.Rootless)}); err != nil {
-			errs = append(errs, fmt.Errorf("process %d: %w", pid, err))
-			continue
-		}
-		now[pid] = true
-	}
-	removeFrom(s.Life.Anchors, func(pid uint32, _ *LifeAnchor) bool { return !now[pid] })
-	_ = s.Life.Beliefs.Put(uint32(LifeBeliefANCHORED), flag(len(now) > 0))
-	return errors.Join(errs...)
 }
 
 func flag(is bool) uint32 {
