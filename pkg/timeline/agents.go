@@ -8,33 +8,33 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Work is what a server did while a call had a connection to it. Neither image is a
-// process of the call: their children and their insides are what was done.
+// Work is what an agent did while a call had a connection to it. Neither image is a process
+// of the call: their children and facts are what was done.
 type Work struct {
 	// Own was done for this call: certainly, or as far as is known since it was the only
-	// one that had the server's attention.
+	// one that had a connection to the agent.
 	Own *Image
-	// Shared was done while others called the server, too, or is what the server does all
-	// the time: nobody knows for whom. It is drawn at one of the calls.
+	// Shared was done while other calls had a connection, too, or is what the agent does
+	// periodically: for whom is not known. It is drawn below one of the calls.
 	Shared *Image
-	// CPU is how long the server itself ran (ns), to a tick of 10 ms; Channel what it
-	// waited in when it was asked.
+	// CPU is how long the agent itself ran (ns), exact to a tick of 10 ms. Channel is the
+	// kernel function it was asleep in (wchan) when it was last sampled.
 	CPU     int64
 	Channel string
-	// Gone is when the server ended though it was still called; 0 if it did not.
+	// Gone is when the agent exited while the connection was open; 0 if it did not.
 	Gone int64
 
 	agent       *agent
-	cpu         int64 // of the server when it was called
+	cpu         int64 // of the agent when the connection began
 	known       bool  // cpu is
 	own, shared *process
 }
 
-// agent is a server that has connections to runs of open operations.
+// agent is what is known of one agent.
 type agent struct {
-	calls  []*Connection // that are open, in order of their start
-	recent []*Connection // that were closed lately
-	// periodic are the programs it was seen to run while nobody called it.
+	calls  []*Connection // open ones, in order of their start
+	recent []*Connection // the last recentMax that were closed
+	// periodic are the programs that it ran while it had no connection.
 	periodic map[string]bool
 }
 
@@ -51,15 +51,14 @@ func newAgents(limit int, t *tree.Tree, l *losses) *agents {
 }
 
 const (
-	// recentMax is how many connections to a server are remembered that are closed: what
-	// it does at the end of a call may be told after that.
+	// recentMax bounds the closed connections that an agent's work is still attributed to: what
+	// it does at the end of one may be read after the close.
 	recentMax = 16
-	// periodicMax is how many programs of a server are remembered.
+	// periodicMax bounds agent.periodic.
 	periodicMax = 64
 )
 
-// serve takes that a connection has been answered: from now on what the server does may
-// be done for it.
+// serve records that a connection was answered: from now on the agent's work may be for it.
 func (as *agents) serve(c *Connection) {
 	p := c.owner
 	if c.Server == nil || c.Server.Process == "" || p == nil || p.run == nil || p.op.Closed != "" {
@@ -90,7 +89,7 @@ func (as *agents) serve(c *Connection) {
 	as.calls(a, c)
 }
 
-// calls notes that a server works for a connection.
+// calls adds a connection to those that an agent works for.
 func (as *agents) calls(a *agent, c *Connection) {
 	a.calls = append(a.calls, c)
 	as.losses.belongs(c.Server.Process, c.owner.op, c.fact.When.Start)
@@ -110,7 +109,8 @@ func (as *agents) agent(process event.Process, depth int) *agent {
 	return a
 }
 
-// makeRoom forgets a server that nobody calls, if there are too many.
+// makeRoom forgets an agent without connections, if there are too many. It reports whether there
+// is room for one more.
 func (as *agents) makeRoom() bool {
 	if len(as.known) < as.limit {
 		return true
@@ -136,15 +136,15 @@ func (as *agents) release(key event.Process) {
 	}
 }
 
-// by makes the work that of another server.
-func (w *Work) by(a *agent, server *event.Actor) {
+// by makes the work that of another agent.
+func (w *Work) by(a *agent, who *event.Actor) {
 	w.agent, w.known = a, false
 	for _, im := range []*Image{w.Own, w.Shared} {
-		im.PID, im.Process, im.Name = server.PID, server.Process, server.Name
+		im.PID, im.Process, im.Name = who.PID, who.Process, who.Name
 	}
 }
 
-// leave takes a connection from those that are open.
+// leave removes c from the open connections, and reports whether it was one.
 func (a *agent) leave(c *Connection) bool {
 	i := slices.Index(a.calls, c)
 	if i >= 0 {
@@ -153,7 +153,7 @@ func (a *agent) leave(c *Connection) bool {
 	return i >= 0
 }
 
-// served takes the end of a connection.
+// served ends the work for a connection that was closed.
 func (c *Connection) served() {
 	if c.Work == nil {
 		return
@@ -195,11 +195,11 @@ func (as *agents) sample(b *event.Agent) {
 	}
 }
 
-// gone takes the end of an agent.
+// gone ends the connections of an agent that has exited.
 func (as *agents) gone(now int64, process event.Process) {
 	a := as.known[process]
 	as.forget(process)
-	for _, c := range slices.Clone(a.calls) { // nobody answers them any more
+	for _, c := range slices.Clone(a.calls) { // served removes from a.calls
 		c.Work.Gone = now
 		c.served()
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// attribute finds for which connection a server did something. others are the calls it may
-// have been done for as well.
+// attribute finds the connection for which the agent did something, by the containers that it
+// mentions. others are the calls it may have been done for as well.
 func (a *agent) attribute(mentions []string) (c *Connection, evidence Evidence, others []Key) {
 	if len(mentions) > 0 {
 		found := a.named(mentions)
@@ -26,8 +26,9 @@ func (a *agent) attribute(mentions []string) (c *Connection, evidence Evidence, 
 	return a.calls[0], Candidate, keysOf(a.calls[1:])
 }
 
-// named are the connections of those calls, if any is still open: of the runtime's before those of
-// whoever names the same container, and those that are open before those that were.
+// named lists the connections of the open calls for any of these containers. Of calls that the
+// runtime stands for and of others that name the same container, it lists only the former; of
+// open and of closed connections only the open ones.
 func (a *agent) named(containers []string) (found []*Connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*Connection{a.calls, a.recent} {
@@ -95,8 +96,8 @@ func (as *agents) commissioned(e *event.Exec, run *tree.Run) *process {
 	return nil
 }
 
-// doing finds the process as which a server asks or waits for something itself; nil if it
-// is done for no call, or for nobody knows which.
+// doing finds the process that stands for what an agent does itself; nil if that is done for no
+// call, or if nothing says for which.
 func (as *agents) doing(by event.Process, body event.Body) *process {
 	a := as.known[by]
 	if a == nil {

@@ -4,8 +4,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// recentRuns is how many processes are remembered that are over: who waits for what they
-// had is told a moment later.
+// recentRuns bounds the exited processes that are remembered: a wait for a lock that one of them
+// held ends after it.
 const recentRuns = 256
 
 // suspects finds the run of a process: one that belongs to an open operation, or that ended
@@ -32,7 +32,7 @@ func (p *process) suspect() *suspect {
 	return s
 }
 
-// over remembers whose a process was that is over.
+// over remembers the run of a process that has exited.
 func (s *suspects) over(key event.Process, p *process) {
 	if _, known := s.by[key]; !known {
 		if len(s.order) >= recentRuns {
@@ -65,7 +65,7 @@ func (s *suspects) holding(w *event.Wait, waiter *process) *suspect {
 	return s.run(w.Holder.Process, waiter)
 }
 
-// acquit ends what op is suspected of: from now on its runs are known by their names.
+// acquit replaces the runs of op, which is over, by their names, so that op can be freed.
 func (op *operation) acquit() {
 	for _, s := range op.suspects {
 		s.blame = s.name()
@@ -74,7 +74,7 @@ func (op *operation) acquit() {
 	op.suspects = nil
 }
 
-// blame says of the waits of what is over whose runs they were for.
+// blame resolves each wait of op to the run that held the lock.
 func (op *operation) blame() {
 	for _, call := range op.Calls {
 		for _, run := range call.Runs {

@@ -22,16 +22,15 @@ type Call struct {
 	// turn never came: both only where the configuration leaves no doubt.
 	Network  string
 	NeverRun []string
-	// Hung: it was under way for longer than Options.Hung, and that was said.
+	// Hung: it was reported by Timeline.Overdue, since it took longer than Options.Hung.
 	Hung bool
-	// Concurrent is the most other calls of the node that were under way at one instant of
-	// this one.
+	// Concurrent is the largest number of other calls on the node that ran at the same time.
 	Concurrent int
-	// Reconfigured is about when the CNI folder changed while the call was under way; 0 if it did
-	// not. The runtime reads it again then, and no call begins before those that run are
-	// over.
+	// Reconfigured is when the CNI folder changed during the call (the last time, exact to
+	// 250 ms); 0 if it did not. The runtime then waits for the calls that run before it begins
+	// another one.
 	Reconfigured int64
-	// Seen: the inside of its processes was looked at, at least for a part of the time.
+	// Seen: system calls of its processes were observed, for at least part of the time.
 	Seen bool
 	// Cut is how much of what its processes did was not kept, by what it is: "bytes",
 	// "requests", "waits", "connections", "addresses", "sysctls", "other". Nil if all was.

@@ -34,7 +34,7 @@ func (t *Timeline) expects(op *operation) bool {
 	for _, call := range op.Calls {
 		last := call.Runs[len(call.Runs)-1]
 		if last.Failed() || last.Unseen {
-			return false // whatever was to come does not
+			return false // a failed chain does not go on
 		}
 	}
 	if op.Kind == Setup && t.node.nri && !op.unheard {
@@ -107,9 +107,9 @@ func (t *Timeline) finish(op *operation) {
 	t.agents.dismiss(op, len(t.open) == 0)
 }
 
-// abandon follows the processes of op no longer.
+// abandon stops following the processes of op.
 func (t *Timeline) abandon(op *operation) {
-	for _, key := range slices.Sorted(maps.Keys(t.processes)) { // what they leave behind comes in one order
+	for _, key := range slices.Sorted(maps.Keys(t.processes)) { // sorted, so that facts come in one order
 		if p := t.processes[key]; p.op == op {
 			t.leave(t.now, key, p)
 			delete(t.processes, key)
@@ -118,7 +118,7 @@ func (t *Timeline) abandon(op *operation) {
 	}
 }
 
-// leave keeps what a process leaves behind that is followed no more.
+// leave records what a process leaves behind: its locks, unfinished waits and connections.
 func (t *Timeline) leave(now int64, key event.Process, p *process) {
 	t.locks.over(key, p)
 	t.locks.gaveUp(p)

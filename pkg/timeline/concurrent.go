@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// extents are the times of calls that are over, as far as others concur with them.
+// extents are the times of calls that are over, as far as they overlap with open operations.
 type extents []Interval
 
-// concur says of each call of what is over how many others were under way; open are those that
-// still are. It remembers at most limit calls.
+// concur sets Call.Concurrent for the operations that are over. open are those that are not. It
+// remembers at most limit calls.
 func (x *extents) concur(over []*Operation, open []*operation, now int64, limit int) {
 	if len(over) == 0 {
 		return
@@ -36,7 +36,7 @@ func (x *extents) concur(over []*Operation, open []*operation, now int64, limit 
 			call.Concurrent = others(call, all)
 		}
 	}
-	// What ended before anything that is still open began concurs with nothing any more.
+	// What ended before any open operation began overlaps with nothing to come.
 	*x = slices.DeleteFunc(*x, func(i Interval) bool { return i.End < oldest })
 	*x = slices.Delete(*x, 0, max(0, len(*x)-limit))
 }

@@ -20,12 +20,12 @@ type Connection struct {
 	// known. Answered tells which.
 	Server   *event.Actor
 	Answered bool
-	// Work is what the server did meanwhile; nil if that is not known.
+	// Work is what the agent did meanwhile; nil if that is not known.
 	Work *Work
 
 	open   bool
 	by     event.Process
-	owner  *process // who has it: by, or the work of the server that by is
+	owner  *process // who has it: by, or the work of the agent that by is
 	socket string
 	image  *Image // that made it
 	fact   *Fact
@@ -34,8 +34,8 @@ type Connection struct {
 
 func (*Connection) kind() FactKind { return FactConnection }
 
-// acceptsMax is how many answers wait for their question: a server may be told to have
-// accepted before its client is told to have connected.
+// acceptsMax bounds the accepts that wait for their connect: over loopback accept may return
+// first.
 const acceptsMax = 64
 
 // connections are those that are open, by socket.
@@ -49,7 +49,8 @@ func newConnections(a *agents) *connections {
 	return &connections{agents: a, sockets: map[string]*Connection{}}
 }
 
-// connect takes that p, or the agent of whose work p is, called another process.
+// connect records a connection that p made, or tried to make. Of an agent's connection p stands
+// for its work.
 func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 	im := p.current()
 	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process && c.Error != "" {
@@ -88,7 +89,7 @@ func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 	}
 }
 
-// refuse takes back a connection: it had only been begun, and was refused then.
+// refuse turns a connection that was only begun into a refused attempt.
 func (cs *connections) refuse(made *Connection, now int64, why string) {
 	delete(cs.sockets, made.socket)
 	made.hangUp(now)
@@ -137,11 +138,11 @@ func (cs *connections) accept(a *event.Accept) {
 }
 
 func (c *Connection) answered(a *event.Accept) {
-	server := a.Agent
-	c.Server, c.Answered = &server, !a.Listens
+	agent := a.Agent
+	c.Server, c.Answered = &agent, !a.Listens
 }
 
-// hangUp takes the end of a connection.
+// hangUp ends a connection that was closed.
 func (cs *connections) hangUp(now int64, c *event.Close) {
 	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process {
 		made.hangUp(now)

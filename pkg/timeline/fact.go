@@ -137,21 +137,21 @@ func join(to []Interval, i Interval) []Interval {
 	return append(to, i)
 }
 
-// Evidence is what says that something a server did, it did for a call.
+// Evidence is how sure it is that an agent did something for a call.
 type Evidence string
 
 // The evidence there can be.
 const (
 	// Certain: it mentions the container, the pod, its namespace, interface or address.
 	Certain Evidence = "certain"
-	// Candidate: it was done while the server was called, which proves nothing.
+	// Candidate: it was done while the agent had a connection, which proves nothing.
 	Candidate Evidence = "candidate"
 )
 
-// Attribution says how something that a server ran or asked for came to belong to a call.
+// Attribution says why something that an agent ran or did is said to be a call's.
 type Attribution struct {
 	Evidence Evidence
-	// Periodic: the server runs this also while nobody calls it.
+	// Periodic: the agent runs this also while it has no connection.
 	Periodic bool
 	// Others are the calls it may have been done for as well.
 	Others []Key

@@ -65,7 +65,7 @@ type Image struct {
 	Children []*Image
 	// Start is the exec, End the exit or the next exec. Monotonic ns.
 	Start, End int64
-	// Attribution is how it came to belong to the call, if a server ran it; of what it runs
+	// Attribution is how it came to belong to the call, if an agent ran it; of what it runs
 	// in its turn, its own counts.
 	Attribution *Attribution
 

@@ -11,15 +11,15 @@ type Options struct {
 	Settle time.Duration
 	// MaxHold is how long an operation is held at the most.
 	MaxHold time.Duration
-	// Wait is how long an operation that is over waits for the runtime to tell what is
-	// above those of its calls whose environment says nothing. 0: it does not.
+	// Wait is how long an operation that is over waits for the runtime's spans (event.Above),
+	// if the environment of its calls names no parent. 0: it does not wait.
 	Wait time.Duration
-	// Hung is how long a call may be under way before it is spoken of; 0 is for ever.
+	// Hung is how long a call may take before Timeline.Overdue returns it; 0 is for ever.
 	Hung time.Duration
 	// MinSpan is how long a wait or a query lasts at least that is kept, and not only
 	// counted.
 	MinSpan time.Duration
 	// Processes and Operations are how many are held at once, Images and Facts how many of
-	// each one operation keeps. What is over is counted.
+	// each one operation keeps. What exceeds a limit is counted.
 	Processes, Operations, Images, Facts int
 }

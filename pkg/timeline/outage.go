@@ -16,13 +16,13 @@ type Outage struct {
 	Runtime event.Runtime
 }
 
-// Said is a text and when it was so.
+// Said is a text, and since when it was so.
 type Said struct {
 	At   int64
 	Text string
 }
 
-// saidMax bounds what is kept of an outage: it may last for ever.
+// saidMax bounds the texts that are kept of one outage.
 const saidMax = 64
 
 // outages are the one that is under way, if there is one, and those that are over and were
@@ -32,7 +32,7 @@ type outages struct {
 	over []Outage
 }
 
-// readiness takes whether the network is ready, on what a node.
+// readiness begins, continues or ends an outage.
 func (o *outages) readiness(now int64, r *event.Readiness, n *node) {
 	switch {
 	case !r.Ready && o.now == nil:
@@ -74,7 +74,7 @@ func files(networks []event.Network) string {
 	return list
 }
 
-// folder takes what the CNI folder holds now.
+// folder adds what the CNI folder holds now.
 func (o *outages) folder(now int64, networks []event.Network) {
 	if o.now != nil {
 		o.now.Folder = say(o.now.Folder, now, files(networks))

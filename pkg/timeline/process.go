@@ -45,7 +45,8 @@ func (op *operation) lose(l *event.Lost) {
 	op.partial("lost events: " + l.Reason)
 }
 
-// keep reports whether there is room for one more image, and counts it.
+// keep counts one more image, and reports whether there is room for it. Facts take places, too: images
+// and facts together are at most Options.Images.
 func (op *operation) keep() bool {
 	if op.images+op.facts >= op.options.Images {
 		op.Dropped++
@@ -167,7 +168,8 @@ func (p *process) exit(now int64, e *event.Exit) {
 	}
 }
 
-// room reports whether the operation of p keeps one more fact, and counts it.
+// room counts one more fact, and reports whether the operation of p has room for it. what is its
+// key in Call.Cut if not.
 func (p *process) room(what string) bool {
 	if p.op.facts < p.op.options.Facts {
 		p.op.facts++
@@ -188,11 +190,11 @@ func (p *process) keep(thread uint32, when Interval, what What) *Fact {
 // worth reports whether something took long enough to be a fact of its own.
 func (p *process) worth(when Interval) bool { return when.took() >= int64(p.op.options.MinSpan) }
 
-// cut notes what the source did not keep.
+// cut counts what the source did not keep.
 func (p *process) cut(c *event.Cut) {
 	what := c.What
 	switch what {
-	case "bytes": // of what was read or written: what is known of it is still right
+	case "bytes": // what is known of a stream that was read in part is still right
 	case "requests":
 		p.op.partial("more requests of one process than are read")
 	default:
@@ -201,8 +203,8 @@ func (p *process) cut(c *event.Cut) {
 	p.call.cut(what, c.Count)
 }
 
-// configuration takes what a run read, and result what it wrote. Whichever of its processes did:
-// the cat of a shell script reads for the plugin.
+// configuration records what a run read, and result what it wrote, whichever of its processes
+// did: the cat of a shell script reads for the plugin.
 func (p *process) configuration(c *event.Configuration) {
 	if run := p.run.Run; run.Configuration == nil || run.Configuration.Invalid != "" {
 		run.Configuration = c
@@ -234,15 +236,15 @@ func (p *process) enter(e *event.Enter) {
 	}
 }
 
-// wait takes a wait that is over, for anything but a file lock. holder is the run that had what
-// was waited for; nil if that is not known.
+// wait records a wait for anything but a file lock. holder is the run that held what was waited
+// for; nil if that is not known.
 func (p *process) wait(now int64, w *event.Wait, holder *suspect) {
 	im, kept := p.current(), &Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder, suspect: holder}
 	when := im.within(w.Start, now)
 	long := p.worth(when)
 	switch kept.kind() {
 	case FactMutex:
-		long = true // only those are told that are worth it, and they lie within requests
+		long = true // the source sends only long ones, and they lie within requests
 	case FactSleep:
 		im.Asleep = p.idle(im.Asleep, when)
 		long = when.took() >= Idly*int64(p.op.options.MinSpan)
@@ -251,7 +253,7 @@ func (p *process) wait(now int64, w *event.Wait, holder *suspect) {
 		long = false
 	case FactCall:
 		if im.latest == (systemCall{w.Thread, when.Start}) {
-			return // it is known what that did
+			return // a request or setting tells more of this call
 		}
 	}
 	im.Tallies[kept.kind()].add(1, when.took())

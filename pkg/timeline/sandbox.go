@@ -9,22 +9,22 @@ import (
 // forget is how long a removed sandbox is remembered: its last DEL may still be open.
 const forget = time.Minute
 
-// sandboxes are those that NRI spoke of.
+// sandboxes are those that NRI reported.
 type sandboxes struct {
 	limit int
 	known map[string]*sandbox
 }
 
-// sandbox is what NRI said of one, last.
+// sandbox is NRI's latest report on a sandbox.
 type sandbox struct {
 	*event.Sandbox
-	told    int64 // when that was
-	ran     bool  // it said that the sandbox runs
-	since   int64 // when it said that first
+	told    int64 // when it was reported
+	ran     bool  // a report said that it runs
+	since   int64 // the first of those
 	removed int64 // when it was removed; 0 if it was not
 }
 
-// apply takes what NRI says, and reports whether the sandbox runs.
+// apply records a report of NRI, and returns whether it says that the sandbox runs.
 func (all *sandboxes) apply(now int64, s *event.Sandbox) (runs bool) {
 	known := all.known[s.ID]
 	switch {

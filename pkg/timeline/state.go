@@ -5,7 +5,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Stats counts what a timeline could not place.
+// Stats counts what a timeline could not place or had no room for.
 type Stats struct {
 	// Late are events of operations that were closed already.
 	Late uint64
@@ -19,13 +19,13 @@ type Stats struct {
 	Orphaned uint64
 }
 
-// Timeline is the state between the events. It is not safe for concurrent use. What one kind
-// of event tells is kept by a type of its own; here it is decided who is given an event.
+// Timeline is the state between the events. Create it with New; it is not safe for concurrent
+// use. Each kind of state has a type that owns it; the methods of Timeline pass events on.
 type Timeline struct {
 	options Options
 	stats   Stats
 	now     int64 // the latest event
-	swept   int64 // when what nobody asked for any more was last forgotten
+	swept   int64 // when old locks and namespaces were last forgotten
 	node    node
 
 	tree      *tree.Tree

@@ -60,8 +60,8 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	return nil
 }
 
-// doing takes what a process of an open operation did or waited for, or an agent for one of
-// those that called.
+// doing passes on what a process of an open operation did or waited for, or what an agent did for
+// one of its calls.
 func (t *Timeline) doing(now int64, body event.Body) {
 	by := body.Doer()
 	p := t.processes[by]
@@ -126,7 +126,7 @@ func (t *Timeline) fork(f *event.Fork) {
 	}
 }
 
-// oneTooMany counts a process below parent that is one too many.
+// oneTooMany counts a process below parent that the tree refused.
 func (t *Timeline) oneTooMany(parent *process) {
 	t.stats.Refused++
 	if parent != nil {
@@ -233,7 +233,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 }
 
 // touched lists the open operations that lack what was lost below a root: the run's own,
-// which may go on when its first process is over, or those that a server works for.
+// which may go on when its first process is over, or those that an agent works for.
 func (t *Timeline) touched(root event.Process) (ops []*operation) {
 	if p := t.processes[root]; p != nil {
 		return []*operation{p.op}
@@ -251,7 +251,7 @@ func (t *Timeline) touched(root event.Process) (ops []*operation) {
 	return nil
 }
 
-// sandbox takes what NRI says of one. When it runs, its setup is over.
+// sandbox records a report of NRI. When the sandbox runs, its setup is over.
 func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	t.node.nri = true
 	if !t.sandboxes.apply(now, s) {
@@ -264,15 +264,14 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	}
 }
 
-// unheard says that the word of NRI on what is open may have been lost: nobody waits for
-// it any more.
+// unheard records that reports of NRI may have been lost: open operations no longer wait for one.
 func (t *Timeline) unheard() {
 	for _, op := range t.open {
 		op.unheard = true
 	}
 }
 
-// above takes what the runtime told, for the operations it may concern.
+// above records a span of the runtime's for the operations that it may be above.
 func (t *Timeline) above(a *event.Above) []*Operation {
 	found := false
 	for _, op := range t.open {
@@ -294,7 +293,7 @@ func (t *Timeline) above(a *event.Above) []*Operation {
 	})
 }
 
-// detail says that the inside of what runs is seen from now on, or not.
+// detail records that system calls are observed from now on, or are not.
 func (t *Timeline) detail(d *event.Detail) {
 	t.node.seeing = d.On
 	if !d.On {
@@ -307,8 +306,8 @@ func (t *Timeline) detail(d *event.Detail) {
 	}
 }
 
-// noticed is how long after the CNI folder was written that is told, in ns: it is let come
-// to rest, and read (pkg/cniconf, pace). What began in the meantime began after that.
+// noticed is cniconf's debounce plus read time, in ns (pkg/cniconf, pace): a call that began in
+// the meantime began after the change.
 const noticed = int64(250 * time.Millisecond)
 
 func (t *Timeline) reconfigure(now int64, all []event.Network) {
@@ -360,7 +359,7 @@ func (t *Timeline) Connected() []Connected {
 	return c
 }
 
-// Forget says that nobody wants to know what comes after op, which is over.
+// Forget drops what is remembered for Connected of op, which is over.
 func (t *Timeline) Forget(op *Operation) { t.firsts.forget(op.Key()) }
 
 // Outages returns the outages that are over since it was last asked.

@@ -17,14 +17,13 @@ type Wait struct {
 	Tries int
 	// Error is why it ended in vain; empty if it did not.
 	Error string
-	// Holder is who had the lock when the wait began; nil if that is not known.
+	// Holder is the process that held the lock when the wait began; nil if not known.
 	Holder *event.Actor
 	// HolderAge is how long the holder had the lock until this wait ended, or until it
 	// let go (ns): exactly, or at least.
 	HolderAge int64
 	AgeExact  bool
-	// Passed is how many others had the lock one after another in the meantime, as far as
-	// they were seen.
+	// Passed is how many other processes were seen to hold the lock during the wait.
 	Passed int
 	// Blame is the run of a plugin that had it when the wait began; nil if it was none.
 	Blame *Blame
@@ -57,20 +56,19 @@ const (
 	// retry is how long after a lock was refused the next attempt still belongs to the
 	// same wait: iptables asks again every second (iptables(8), --wait-interval).
 	retry = 2 * time.Second
-	// triesMax is how many locks a process is followed in asking for again.
+	// triesMax bounds the locks that one process is seen to retry.
 	triesMax = 8
 )
 
-// try is a lock that was asked for in vain so far.
+// try is a series of refused attempts to take a lock.
 type try struct {
 	wait   *Wait
 	thread uint32
 	when   Interval
-	over   int64 // when it was asked for last
+	over   int64 // when the last attempt was refused
 }
 
-// Blame is a run of a plugin that had what a run of another call, or another one of the
-// same, waited for.
+// Blame is a run that held a lock for which another run waited.
 type Blame struct {
 	// Call is what its call is known by.
 	Call Key
@@ -80,8 +78,8 @@ type Blame struct {
 	Start   int64
 }
 
-// suspect is a run that has, or had, a lock. When its operation is over, no more is kept
-// than its name.
+// suspect is a run that holds or held a lock. Once its operation is over, only its name is
+// kept.
 type suspect struct {
 	op    *Operation
 	call  *Call

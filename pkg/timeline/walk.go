@@ -1,6 +1,6 @@
 package timeline
 
-// Walk calls f for im and everything below it, parents first; what servers did for it
+// Walk calls f for im and everything below it, parents first; what agents did for it
 // comes last.
 func (im *Image) Walk(f func(*Image)) {
 	f(im)
@@ -17,7 +17,7 @@ func (im *Image) walkBelow(f func(*Image)) {
 	})
 }
 
-// works calls f for what servers did for the image.
+// works calls f for what agents did for the image.
 func (im *Image) works(f func(*Work)) {
 	for _, c := range Each[*Connection](im.Facts) {
 		if c.Work != nil {
