@@ -1,6 +1,6 @@
 // Package doctor looks at a node and says why its pods' network does not work, or will
-// not: facts are gathered at the edge, each by its own file, and judged in the middle, by
-// one pure function for each check.
+// not: facts are gathered at the edge, and judged in the middle, by one pure function for each
+// check.
 //
 // It reads and asks, and changes nothing: it runs no command and no CNI plugin, and needs
 // no access to the cluster. What it asks are containerd (what it has loaded, not what its
@@ -12,6 +12,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -54,35 +55,42 @@ func Examine(ctx context.Context, o fact.Options) Report {
 
 // checks are all there are, in the order of the report: what the others stand on first.
 func checks() []check {
+	folder := func(f *fact.Facts) error { return f.Folder.Err }
+	loaded := func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Folder.Err) }
+	nothing := func(*fact.Facts) error { return nil }
 	return []check{
-		{"containerd", containerdAnswers},
-		{"cni-folder", folderLoads},
-		{"cni-binaries", binariesAreThere},
-		{"cni-version", versionsAreKnown},
-		{"cni-loaded", loadedIsCurrent},
-		{"cni-order", rightOneWins},
-		{"network-ready", networkIsReady},
-		{"network-pods", networkPodsRun},
-		{"kubelet", kubeletIsHealthy},
-		{"service-proxies", oneServiceProxy},
-		{"service-rules", rulesHaveAnOwner},
-		{"leftovers", nothingIsLeftOver},
-		{"overlap", podsHaveTheirOwnAddresses},
-		{"calls", noCallIsStuck},
-		{"locks", nobodyWaitsForALock},
-		{"nri", nriIsThere},
-		{"kernel", kernelIsEnough},
-		{"otlp", endpointTakesSpans},
-		{"clock", clockIsSet},
+		{"containerd", containerdAnswers, nothing},
+		{"cni-folder", folderLoads, folder},
+		{"cni-binaries", binariesAreThere, func(f *fact.Facts) error { return f.Binaries.Err }},
+		{"cni-version", versionsAreKnown, folder},
+		{"cni-loaded", loadedIsCurrent, loaded},
+		{"cni-order", rightOneWins, loaded},
+		{"network-ready", networkIsReady, func(f *fact.Facts) error { return f.CRI.Err }},
+		{"network-pods", networkPodsRun, func(f *fact.Facts) error { return f.Containers.Err }},
+		{"kubelet", kubeletIsHealthy, func(f *fact.Facts) error { return f.Kubelet.Err }},
+		{"service-proxies", oneServiceProxy, nothing},
+		{"service-rules", rulesHaveAnOwner, func(f *fact.Facts) error { return f.Chains.Err }},
+		{"leftovers", nothingIsLeftOver, func(f *fact.Facts) error {
+			return cmp.Or(loaded(f), f.Network.Err, f.Processes.Err, f.Containers.Err)
+		}},
+		{"overlap", podsHaveTheirOwnAddresses, func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Network.Err) }},
+		{"calls", noCallIsStuck, nothing},
+		{"locks", nobodyWaitsForALock, func(f *fact.Facts) error { return f.Locks.Err }},
+		{"nri", nriIsThere, nothing},
+		{"kernel", kernelIsEnough, func(f *fact.Facts) error { return f.Kernel.Err }},
+		{"otlp", endpointTakesSpans, nothing},
+		{"clock", clockIsSet, func(f *fact.Facts) error { return f.Clock.Err }},
 	}
 }
 
 // check is one question. look answers it from facts alone: with what it found, with
 // nothing where all is well, with a notApplicable where the question does not arise here,
-// and with another error where it cannot be answered.
+// and with another error where it cannot be answered. lacks is the error of a fact without
+// which look is not called.
 type check struct {
-	name string
-	look func(*fact.Facts) ([]Finding, error)
+	name  string
+	look  func(*fact.Facts) ([]Finding, error)
+	lacks func(*fact.Facts) error
 }
 
 // notApplicable says why a question does not arise on this node.
@@ -94,7 +102,11 @@ func (n notApplicable) Error() string { return string(n) }
 func Judge(f *fact.Facts) Report {
 	r := Report{Findings: []Finding{}}
 	for _, c := range checks() {
-		findings, err := c.look(f)
+		var findings []Finding
+		err := c.lacks(f)
+		if err == nil {
+			findings, err = c.look(f)
+		}
 		state, reason := OK, ""
 		var na notApplicable
 		switch {

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,9 +10,6 @@ import (
 
 // podsHaveTheirOwnAddresses: the pods' subnets are not the node's networks too.
 func podsHaveTheirOwnAddresses(f *fact.Facts) ([]Finding, error) {
-	if err := cmp.Or(f.CRI.Err, f.Network.Err); err != nil {
-		return nil, err
-	}
 	pods := podSubnets(f)
 	if len(pods) == 0 {
 		return nil, notApplicable("no pod subnet is named in the networks that are loaded, nor by kube-proxy or the controller manager")
@@ -101,10 +97,8 @@ func ofPods(l fact.Link, bridges []string) bool {
 func tunnel(l fact.Link) bool { return l.Type == "tuntap" || l.Type == "wireguard" || l.Type == "ppp" }
 
 func linkNamed(links []fact.Link, name string) fact.Link {
-	for _, l := range links {
-		if l.Name == name {
-			return l
-		}
+	if i := slices.IndexFunc(links, func(l fact.Link) bool { return l.Name == name }); i >= 0 {
+		return links[i]
 	}
 	return fact.Link{Name: name}
 }

@@ -19,9 +19,6 @@ const (
 // networkPodsRun: the containers that write the CNI folders, and kube-proxy, run or ended
 // well.
 func networkPodsRun(f *fact.Facts) ([]Finding, error) {
-	if f.Containers.Err != nil {
-		return nil, f.Containers.Err
-	}
 	var found []Finding
 	for _, c := range f.Containers.Value {
 		if !c.SandboxReady || !c.Writes() && !c.Proxy {

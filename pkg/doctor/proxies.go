@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -13,15 +14,11 @@ import (
 func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	proxy, proxyErr := liveProxy(f)
 	on, onErr := replacementOn(f)
-	if len(proxy) == 0 || len(on) == 0 {
-		// What was not seen matters only where the other one may be there.
-		if len(proxy) == 0 && proxyErr != nil {
-			return nil, proxyErr
-		}
-		if len(on) == 0 && onErr != nil && len(proxy) > 0 {
-			return nil, onErr
-		}
-		return nil, nil
+	switch { // what was not seen matters only where the other one may be there
+	case len(proxy) == 0:
+		return nil, proxyErr
+	case len(on) == 0:
+		return nil, onErr
 	}
 	return []Finding{{
 		Level:    Warning,
@@ -96,4 +93,63 @@ func filled(lb fact.LB) string {
 		s += fact.Sayf(", %d of node ports", lb.NodePorts)
 	}
 	return s
+}
+
+// rulesHaveAnOwner: rules that kube-proxy made are there only where it is.
+func rulesHaveAnOwner(f *fact.Facts) ([]Finding, error) {
+	byTable := map[string][]string{}
+	ipvs := false
+	for _, c := range f.Chains.Value {
+		if ofKubeProxy(c) {
+			table := c.Backend + " " + c.Family + " " + c.Table
+			byTable[table] = append(byTable[table], c.Name)
+		}
+	}
+	for _, l := range f.Network.Value.Links {
+		ipvs = ipvs || l.Name == "kube-ipvs0"
+	}
+	if len(byTable) == 0 && !ipvs {
+		return nil, nil
+	}
+	proxy, err := liveProxy(f)
+	if len(proxy) > 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range f.Processes.Value {
+		if p.HostNet && (p.Name == "k3s" || p.Name == "kubelite") { // kube-proxy is a part of them, unless it was switched off
+			return nil, nil
+		}
+	}
+	var evidence []string
+	for table, chains := range byTable {
+		slices.Sort(chains)
+		evidence = append(evidence, fact.Sayf("%s: %s, as %s", table, plural(len(chains), "chain"), fact.List(chains)))
+	}
+	slices.Sort(evidence)
+	if ipvs {
+		evidence = append(evidence, "the interface kube-ipvs0")
+	}
+	return []Finding{{
+		Level: Warning, Summary: "kube-proxy is gone, and its rules are still there: they send services to where they were",
+		Evidence: append(evidence, "there is no process and no container kube-proxy"),
+		Remedy: []string{
+			"kube-proxy --cleanup (from its image, privileged, with the host's network), or for iptables: iptables-save | grep -v KUBE | iptables-restore; ip6tables-save | grep -v KUBE | ip6tables-restore",
+			"for nftables: nft delete table ip kube-proxy; nft delete table ip6 kube-proxy; for IPVS: ipvsadm --clear; ip link delete kube-ipvs0",
+		},
+	}}, nil
+}
+
+// ofKubeProxy tells chains of kube-proxy from those that kubelet makes for itself
+// (KUBE-KUBELET-CANARY, KUBE-FIREWALL, KUBE-MARK-*, before 1.28 KUBE-POSTROUTING).
+func ofKubeProxy(c fact.Chain) bool {
+	if c.Backend == "nftables" && c.Table == "kube-proxy" {
+		return true
+	}
+	return fact.Matches([]string{
+		"KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-CANARY", "KUBE-PROXY-FIREWALL",
+		"KUBE-LOAD-BALANCER", "KUBE-NODE-PORT", "KUBE-SVC-*", "KUBE-SVL-*", "KUBE-SEP-*", "KUBE-EXT-*", "KUBE-FW-*", "KUBE-XLB-*",
+	}, c.Name)
 }

@@ -8,9 +8,6 @@ import (
 
 // networkIsReady: containerd says so, and if not, which step is missing.
 func networkIsReady(f *fact.Facts) ([]Finding, error) {
-	if f.CRI.Err != nil {
-		return nil, f.CRI.Err
-	}
 	if f.CRI.Value.Network {
 		return nil, nil
 	}

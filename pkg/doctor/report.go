@@ -101,7 +101,7 @@ func (r Report) Count(s State) (n int) {
 func (r Report) Text(out io.Writer) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "%s %s: %s\n", mark(f.Level), f.Check, f.Summary)
+		fmt.Fprintf(&b, "%s %s: %s\n", marks[f.Level], f.Check, f.Summary)
 		for _, e := range f.Evidence {
 			fmt.Fprintf(&b, "    %s\n", e)
 		}
@@ -152,12 +152,5 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func mark(l Level) string {
-	switch l {
-	case Problem:
-		return "✗"
-	case Warning:
-		return "!"
-	}
-	return "·"
-}
+// marks are what the lines of findings begin with.
+var marks = map[Level]string{Problem: "✗", Warning: "!", Note: "·"}

@@ -82,7 +82,7 @@ func lookIntoFolder(f *fact.Facts) {
 	}
 	f.Folder.Value, f.Folder.Err = readFolder(dir, most)
 	if f.Binaries.Err = cmp.Or(f.CRI.Err, f.Folder.Err); f.Binaries.Err == nil {
-		f.Binaries.Value = lookUp(programs(f), f.CRI.Value.BinDirs)
+		f.Binaries.Value = programs(f)
 	}
 }
 
@@ -126,12 +126,11 @@ func askRuntime(ctx context.Context, client *containerd.Client) (r fact.Runtime,
 // askKubelet asks kubelet how it is.
 func askKubelet(ctx context.Context, address string) fact.Health {
 	h := fact.Health{Address: fact.Clean(address)}
+	var answer *http.Response
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
-	if err != nil {
-		h.Err = fact.Clean(err.Error())
-		return h
+	if err == nil {
+		answer, err = (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	}
-	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	if err != nil {
 		h.Err = fact.Clean(err.Error())
 		return h

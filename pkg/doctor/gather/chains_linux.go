@@ -2,8 +2,13 @@ package gather
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"unsafe"
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
@@ -36,23 +41,123 @@ func nftChains() ([]fact.Chain, error) {
 	}
 	found := make([]fact.Chain, 0, len(all))
 	for _, c := range all {
-		found = append(found, fact.Chain{Backend: "nftables", Family: family(c.Table.Family), Table: fact.Clean(c.Table.Name), Name: fact.Clean(c.Name)})
+		found = append(found, fact.Chain{Backend: "nftables", Family: families[c.Table.Family], Table: fact.Clean(c.Table.Name), Name: fact.Clean(c.Name)})
 	}
 	return found, nil
 }
 
-func family(f nftables.TableFamily) string {
-	switch f {
-	case nftables.TableFamilyIPv4:
-		return "ip"
-	case nftables.TableFamilyIPv6:
-		return "ip6"
-	case nftables.TableFamilyINet:
-		return "inet"
-	case nftables.TableFamilyBridge:
-		return "bridge"
-	case nftables.TableFamilyARP:
-		return "arp"
+// families are nft(8)'s names; there are no others.
+var families = map[nftables.TableFamily]string{
+	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
+	nftables.TableFamilyBridge: "bridge", nftables.TableFamilyARP: "arp", nftables.TableFamilyNetdev: "netdev",
+}
+
+// Of include/uapi/linux/netfilter_ipv4/ip_tables.h and netfilter_ipv6/ip6_tables.h, and
+// the sizes of their structures, which are the same on all 64-bit platforms.
+const (
+	soGetInfo    = 64 // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
+	soGetEntries = 65 // IPT_SO_GET_ENTRIES, IP6T_SO_GET_ENTRIES
+	tableName    = 32 // XT_TABLE_MAXNAMELEN
+	infoSize     = 84 // struct ipt_getinfo
+	// maxTable is how large a table is read at most: some 100,000 rules.
+	maxTable = 64 << 20
+)
+
+// ipVersion is what differs between iptables and ip6tables: where struct ipt_entry and
+// ip6t_entry have target_offset, and how long they are.
+type ipVersion struct {
+	family        string
+	domain, level int
+	names         string
+	targetAt      int
+	entry         int
+}
+
+func ipVersions() []ipVersion {
+	return []ipVersion{
+		{"ip", unix.AF_INET, unix.IPPROTO_IP, "/proc/self/net/ip_tables_names", 88, 112},
+		{"ip6", unix.AF_INET6, unix.IPPROTO_IPV6, "/proc/self/net/ip6_tables_names", 140, 168},
 	}
-	return "netdev"
+}
+
+// legacyChains reads the tables that are there. Asking for one that is not would have the
+// kernel make it.
+func legacyChains() (found []fact.Chain, err error) {
+	for _, v := range ipVersions() {
+		names, err := os.ReadFile(v.names)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // this kernel has no legacy iptables, or it is not loaded
+		}
+		if err != nil {
+			return found, fmt.Errorf("legacy iptables: %w", err)
+		}
+		for _, table := range strings.Fields(string(names)) {
+			chains, err := v.chains(table)
+			if err != nil {
+				return found, fmt.Errorf("legacy iptables, table %s: %w", table, err)
+			}
+			for _, name := range chains {
+				found = append(found, fact.Chain{Backend: "iptables-legacy", Family: v.family, Table: fact.Clean(table), Name: fact.Clean(name)})
+			}
+		}
+	}
+	return found, nil
+}
+
+// chains reads the user-defined chains of one table.
+func (v ipVersion) chains(table string) ([]string, error) {
+	fd, err := unix.Socket(v.domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	info := make([]byte, infoSize)
+	copy(info[:tableName-1], table)
+	if err := getsockopt(fd, v.level, soGetInfo, info); err != nil {
+		return nil, err
+	}
+	size := binary.NativeEndian.Uint32(info[infoSize-4:])
+	if size > maxTable {
+		return nil, fmt.Errorf("it is larger than %d bytes", maxTable)
+	}
+	// struct ipt_get_entries: name, size, and the entries at the next multiple of 8.
+	const head = tableName + 8
+	entries := make([]byte, head+int(size))
+	copy(entries[:tableName-1], table)
+	binary.NativeEndian.PutUint32(entries[tableName:], size)
+	if err := getsockopt(fd, v.level, soGetEntries, entries); err != nil {
+		return nil, err // EAGAIN: it has changed since
+	}
+	return v.parse(entries[head:]), nil
+}
+
+// parse finds the heads of user-defined chains: entries whose target is ERROR with a name
+// of its own. The last entry of a table is one named ERROR.
+func (v ipVersion) parse(b []byte) (names []string) {
+	for len(b) >= v.entry {
+		target := int(binary.NativeEndian.Uint16(b[v.targetAt:]))
+		next := int(binary.NativeEndian.Uint16(b[v.targetAt+2:]))
+		if next < v.entry || next > len(b) {
+			return names // the kernel writes no such thing
+		}
+		// struct xt_entry_target: 2 bytes of size, 29 of name, 1 of revision; then xt_error_target's name.
+		if t := b[:next]; target >= v.entry && target+32 < next && unix.ByteSliceToString(t[target+2:target+31]) == "ERROR" {
+			if name := unix.ByteSliceToString(t[target+32:]); name != "ERROR" {
+				names = append(names, name)
+			}
+		}
+		b = b[next:]
+	}
+	return names
+}
+
+// getsockopt is the system call with a buffer, which x/sys does not have.
+func getsockopt(fd, level, name int, b []byte) error {
+	size := uint32(len(b))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name),
+		uintptr(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package gather
 
 import (
+	"cmp"
 	"context"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -87,7 +89,7 @@ func onHostNetwork(ctx context.Context, runtime cri.RuntimeServiceClient, sandbo
 
 // latest keeps, of each container of each pod, the one that was made last.
 func latest(all []*cri.Container) (kept []*cri.Container) {
-	slices.SortFunc(all, func(a, b *cri.Container) int { return int(min(1, max(-1, b.GetCreatedAt()-a.GetCreatedAt()))) })
+	slices.SortFunc(all, func(a, b *cri.Container) int { return cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()) })
 	seen := map[[2]string]bool{}
 	for _, c := range all {
 		key := [2]string{c.GetPodSandboxId(), c.GetMetadata().GetName()}
@@ -153,4 +155,46 @@ func ofNetwork(all []candidate, dirs []string) (kept []fact.Container) {
 func covers(host, dir string) bool {
 	host, dir = filepath.Clean(host), filepath.Clean(dir)
 	return host == dir || host == filepath.Dir(dir) && strings.Contains(filepath.Base(host), "cni")
+}
+
+// logEnd is how much of a log's end is read.
+const logEnd = 8 << 10
+
+// lastLine is the last line of a container's log, without CRI's own fields (time, stream,
+// tag; kubelet's cri-api, "CRI container log format"). What is no file, or has no line, has
+// none.
+func lastLine(path string) string {
+	if path == "" {
+		return ""
+	}
+	f, err := openLog(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	if _, err := f.Seek(max(0, info.Size()-logEnd), io.SeekStart); err != nil {
+		return ""
+	}
+	end, err := io.ReadAll(io.LimitReader(f, logEnd))
+	if err != nil {
+		return ""
+	}
+	return parseLastLine(string(end))
+}
+
+func parseLastLine(end string) string {
+	for _, line := range slices.Backward(strings.Split(end, "\n")) {
+		line = strings.TrimSpace(line)
+		if fields := strings.SplitN(line, " ", 4); len(fields) == 4 && (fields[1] == "stdout" || fields[1] == "stderr") {
+			line = strings.TrimSpace(fields[3])
+		}
+		if line != "" {
+			return fact.Clean(line)
+		}
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,18 +92,16 @@ func parseLoaded(c *fact.CRI, raw []byte) error {
 func addPlugin(l *fact.Loaded, source []byte) {
 	var p pluginConf
 	if json.Unmarshal(source, &p) != nil { // a key of another type: what could be read is there
-		p.Type = typeOf(source)
+		var t struct{ Type string }
+		_ = json.Unmarshal(source, &t) // libcni has read it: it has a type
+		p.Type = t.Type
 	}
 	l.Plugins = append(l.Plugins, event.Plugin{Type: fact.Clean(p.Type), IPAM: fact.Clean(p.IPAM.Type)})
 	if p.Bridge != "" {
 		l.Bridges = append(l.Bridges, p.Bridge)
 	}
 	if p.Type == "flannel" { // its delegate is bridge unless it says otherwise, with host-local
-		delegate := p.Delegate.Type
-		if delegate == "" {
-			delegate = "bridge"
-		}
-		l.Delegates = append(l.Delegates, fact.Clean(delegate), "host-local")
+		l.Delegates = append(l.Delegates, fact.Clean(cmp.Or(p.Delegate.Type, "bridge")), "host-local")
 	}
 	if p.IPAM.Type != "host-local" {
 		return
@@ -125,10 +124,4 @@ func addPlugin(l *fact.Loaded, source []byte) {
 			l.Subnets = append(l.Subnets, prefix.Masked())
 		}
 	}
-}
-
-func typeOf(source []byte) string {
-	var t struct{ Type string }
-	_ = json.Unmarshal(source, &t) // libcni has read it: it has a type
-	return t.Type
 }

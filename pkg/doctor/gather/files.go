@@ -78,13 +78,13 @@ func digestOf(file string) string {
 	return digest(text)
 }
 
-// programs are the names of all programs that the networks in use need, with the network.
+// programs are all programs that the networks in use need, with the first network that does.
 func programs(f *fact.Facts) (needed []fact.Binary) {
 	seen := map[string]bool{}
 	need := func(name, network string) {
 		if name != "" && !seen[name] {
 			seen[name] = true
-			needed = append(needed, fact.Binary{Name: name, Network: network})
+			needed = append(needed, fact.Binary{Name: name, Network: network, Wrong: wrongWith(name, f.CRI.Value.BinDirs)})
 		}
 	}
 	if f.CRI.Value.NeedsLoopback {
@@ -104,14 +104,8 @@ func programs(f *fact.Facts) (needed []fact.Binary) {
 	return needed
 }
 
-// lookUp looks for programs as libcni does: in the folders, in their order.
-func lookUp(all []fact.Binary, dirs []string) []fact.Binary {
-	for i, b := range all {
-		all[i].Wrong = wrongWith(b.Name, dirs)
-	}
-	return all
-}
-
+// wrongWith looks for a program as libcni does: in the folders, in their order. It says why it
+// cannot be run; empty if it can.
 func wrongWith(name string, dirs []string) string {
 	if name != filepath.Base(name) {
 		return "its name is a path"

@@ -1,5 +1,4 @@
-// Package gather finds out the facts about a node: it reads and asks, each fact in a file of its
-// own, and changes nothing.
+// Package gather finds out the facts about a node: it reads and asks, and changes nothing.
 package gather
 
 import (

@@ -2,8 +2,11 @@ package gather
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
@@ -53,15 +56,8 @@ func kernelFeatures(context.Context) (fact.Kernel, error) {
 
 func ringBuffer(spec *btf.Spec) bool {
 	var types *btf.Enum
-	if spec.TypeByName("bpf_map_type", &types) != nil {
-		return false
-	}
-	for _, v := range types.Values {
-		if v.Name == "BPF_MAP_TYPE_RINGBUF" {
-			return true
-		}
-	}
-	return false
+	return spec.TypeByName("bpf_map_type", &types) == nil &&
+		slices.ContainsFunc(types.Values, func(v btf.EnumValue) bool { return v.Name == "BPF_MAP_TYPE_RINGBUF" })
 }
 
 // lockdown is the mode in brackets; empty where there is none.
@@ -73,4 +69,44 @@ func lockdown() string {
 	_, rest, _ := strings.Cut(string(text), "[")
 	mode, _, _ := strings.Cut(rest, "]")
 	return fact.Clean(mode)
+}
+
+// lacking are those of the capabilities that this process does not have.
+func lacking(wanted ...int) (names []string) {
+	have := effective()
+	if have&(1<<unix.CAP_SYS_ADMIN) != 0 {
+		have |= 1<<unix.CAP_BPF | 1<<unix.CAP_PERFMON // it stands for both
+	}
+	for _, c := range wanted {
+		if have&(1<<c) == 0 {
+			names = append(names, capabilities[c])
+		}
+	}
+	return names
+}
+
+// capabilities are those that are asked for.
+var capabilities = map[int]string{unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF", unix.CAP_PERFMON: "CAP_PERFMON"}
+
+// effective is the set of our capabilities; none where the kernel does not say.
+func effective() uint64 {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var halves [2]unix.CapUserData
+	if unix.Capget(&header, &halves[0]) != nil {
+		return 0
+	}
+	return uint64(halves[1].Effective)<<32 | uint64(halves[0].Effective)
+}
+
+// clockState reads the kernel's clock without setting anything (modes 0).
+func clockState(context.Context) (fact.Clock, error) {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err != nil {
+		return fact.Clock{}, fmt.Errorf("adjtimex: %w", err)
+	}
+	return fact.Clock{
+		Synchronised: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0,
+		MaxError:     time.Duration(t.Maxerror) * time.Microsecond,
+	}, nil
 }

@@ -10,8 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
@@ -30,10 +29,12 @@ func nriSocket(ctx context.Context, o fact.Options) (n fact.NRI, err error) {
 	}
 	n.Socket = info.Mode()&fs.ModeSocket != 0
 	// Sockets are listed by network namespace: containerd's is the one that counts.
-	pid, err := peer(ctx, o.Address)
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", o.Address)
 	if err != nil {
 		return n, nil //nolint:nilerr // out of sight; that containerd does not answer is said elsewhere
 	}
+	pid := anchor.Peer(conn)
+	_ = conn.Close()
 	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/unix", pid))
 	if err != nil {
 		return n, nil //nolint:nilerr // out of sight
@@ -63,26 +64,4 @@ func samePath(a, b string) bool {
 	ra, errA := filepath.EvalSymlinks(a)
 	rb, errB := filepath.EvalSymlinks(b)
 	return errA == nil && errB == nil && ra == rb
-}
-
-// peer is the process that listens on a unix socket.
-func peer(ctx context.Context, socket string) (int, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", socket)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var cred *unix.Ucred
-	if cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); cerr != nil {
-		return 0, cerr
-	}
-	if err != nil {
-		return 0, err
-	}
-	return int(cred.Pid), nil
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -149,4 +152,55 @@ func flags(arguments []string, keys ...string) (found []fact.Setting) {
 		found = append(found, fact.Setting{Key: key, Value: fact.Clean(value), From: "command line"})
 	}
 	return found
+}
+
+// settingsIn reads Cilium's options from a folder of files named after them, as a
+// ConfigMap is mounted. The folder is somebody else's: no link in it leads out of root.
+func settingsIn(root, dir string) (found []fact.Setting) {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	for _, key := range fact.CiliumSettings() {
+		file := strings.TrimPrefix(filepath.Join(dir, key), "/")
+		f, err := r.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		value, err := io.ReadAll(io.LimitReader(f, 64)) // "true", "strict"
+		_ = f.Close()
+		if err == nil {
+			found = append(found, fact.Setting{Key: key, Value: fact.Clean(strings.TrimSpace(string(value))), From: "its ConfigMap, " + fact.Clean("/"+file)})
+		}
+	}
+	return found
+}
+
+// mountedSettings finds the folder on the host, for a container that does not run now.
+func mountedSettings(mounts []mount) (found []fact.Setting) {
+	const dir = "/tmp/cilium/config-map"
+	for _, m := range mounts {
+		if rest, ok := strings.CutPrefix(dir, filepath.Clean(m.container)); ok && (rest == "" || rest[0] == '/') {
+			found = append(found, settingsIn(m.host, "."+rest)...)
+		}
+	}
+	return found
+}
+
+// reach says why nobody answers on a socket, or why we may not ask: gRPC would try again
+// and again first, and say it in more words.
+func reach(socket string, patience time.Duration) error {
+	conn, err := net.DialTimeout("unix", socket, patience)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mode()&0o111 != 0 }
+
+// openLog opens what kubelet made: no link, and nothing that could block.
+func openLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }

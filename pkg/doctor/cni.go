@@ -1,0 +1,296 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/version"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// folderLoads: the CNI folder is there, and containerd can load a network from it.
+func folderLoads(f *fact.Facts) ([]Finding, error) {
+	d := f.Folder.Value
+	switch {
+	case d.Missing:
+		return []Finding{{
+			Level: Problem, Summary: fact.Sayf("the CNI folder %s does not exist", d.Dir),
+			Evidence: append([]string{"containerd stops when it is removed; one that is made anew is not watched until containerd starts again"}, loadError(f)...),
+			Remedy:   []string{"systemctl restart containerd (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"},
+		}}, nil
+	case d.Blocking != "":
+		return []Finding{{
+			Level: Problem, Summary: fact.Sayf("%s cannot be read, and comes first: containerd loads no network at all", d.Blocking),
+			Evidence: append(problems(d), append(order(f), loadError(f)...)...),
+			Remedy:   []string{fact.Sayf("correct it, or take it away: mv %s/%s /root/", d.Dir, d.Blocking)},
+		}}, nil
+	case len(d.Networks) == 0:
+		return []Finding{{
+			Level: Problem, Summary: fact.Sayf("there is no network in %s", d.Dir),
+			Evidence: append(empty(d), loadError(f)...),
+			Remedy:   []string{"install a CNI, or see why its pod has not written its configuration: network-pods"},
+		}}, nil
+	case len(d.Problems) == 0:
+		return nil, nil
+	}
+	level := Note // what comes after those that are used does no harm
+	if f.CRI.Err == nil && (f.CRI.Value.MaxConf == 0 || f.CRI.Value.MaxConf > len(d.Networks)) {
+		level = Problem
+	}
+	return []Finding{{
+		Level: level, Summary: fact.Sayf("%s has a file that cannot be read", d.Dir),
+		Evidence: append(problems(d), loadError(f)...), Remedy: []string{"correct or remove it"},
+	}}, nil
+}
+
+func loadError(f *fact.Facts) []string {
+	if f.CRI.Err != nil || f.CRI.Value.LastLoad == "" {
+		return nil
+	}
+	return []string{fact.Sayf("containerd, lastCNILoadStatus: %s", f.CRI.Value.LastLoad)}
+}
+
+func problems(d fact.Folder) (said []string) {
+	for _, p := range d.Problems {
+		said = append(said, fact.Clean(p))
+	}
+	return said
+}
+
+func empty(d fact.Folder) []string {
+	if len(d.Other) == 0 {
+		return []string{"it is empty"}
+	}
+	return []string{"files that containerd does not look at (it wants .conf, .conflist, .json): " + fact.List(d.Other)}
+}
+
+// order says how the runtime reads the folder.
+func order(f *fact.Facts) []string {
+	d := f.Folder.Value
+	var files []string
+	for _, n := range d.Networks {
+		files = append(files, n.File+" (network "+n.Name+")")
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return []string{"after it come: " + fact.List(files)}
+}
+
+// binariesAreThere: every program that the networks' chains run, IPAM and delegates
+// included, is in a CNI bin folder and can be run.
+func binariesAreThere(f *fact.Facts) ([]Finding, error) {
+	var found []Finding
+	for _, b := range f.Binaries.Value {
+		if b.Wrong == "" {
+			continue
+		}
+		found = append(found, Finding{
+			Level: Problem, Summary: fact.Sayf("the CNI plugin %s cannot be run", b.Name),
+			Evidence: []string{fact.Sayf("network %s needs it", b.Network), fact.Sayf("%s", b.Wrong)},
+			Remedy:   []string{remedyFor(b.Name, f.CRI.Value.BinDirs)},
+		})
+	}
+	return found, nil
+}
+
+// reference are the plugins of github.com/containernetworking/plugins.
+var reference = []string{
+	"bridge", "host-local", "portmap", "firewall", "tuning", "bandwidth", "loopback", "ptp", "macvlan", "ipvlan",
+	"vlan", "host-device", "dhcp", "static", "sbr", "vrf", "dummy", "tap",
+}
+
+func remedyFor(name string, dirs []string) string {
+	dir := slices.Concat(dirs, []string{"/opt/cni/bin"})[0]
+	if slices.Contains(reference, name) {
+		return fact.Sayf("install the reference plugins into %s (package kubernetes-cni or containernetworking-plugins, or a release of github.com/containernetworking/plugins)", dir)
+	}
+	return fact.Sayf("its own pod installs it into %s: see network-pods, and restart that pod", dir)
+}
+
+// versionsAreKnown: containerd's libcni knows the cniVersion of the networks it uses.
+func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
+	var found []Finding
+	for _, n := range fact.Winners(f) {
+		v := n.CNIVersion
+		if v == "" {
+			v = "0.1.0" // the specification's word for none
+		}
+		known := version.All.SupportedVersions()
+		// containerd 1.7 has libcni 1.1, which ends at 1.0.0.
+		if f.Runtime.Err == nil && strings.HasPrefix(strings.TrimPrefix(f.Runtime.Value.Version, "v"), "1.") {
+			known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == "1.1.0" })
+		}
+		if slices.Contains(known, v) {
+			continue
+		}
+		found = append(found, Finding{
+			Level: Problem, Summary: fact.Sayf("network %s wants a CNI version that containerd does not know", n.Name),
+			Evidence: []string{fact.Sayf("%s: cniVersion %s", n.File, v), fact.Sayf("containerd %s knows %s", f.Runtime.Value.Version, strings.Join(known, ", "))},
+			Remedy:   []string{fact.Sayf("set cniVersion in %s to one of these, mostly 1.0.0", n.File)},
+		})
+	}
+	return found, nil
+}
+
+// loadedIsCurrent: what containerd has loaded is what the folder says. containerd reads
+// the folder again when something in it is written or removed, but not when a file is
+// moved into it (internal/cri/server/cni_conf_syncer.go ignores fsnotify's Create).
+func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
+	if f.Folder.Value.Blocking != "" || f.Folder.Value.Missing {
+		return nil, notApplicable("the folder cannot be loaded: see cni-folder")
+	}
+	says, has := fact.Winners(f), f.CRI.Value.Loaded
+	different := len(says) != len(has)
+	for i := 0; !different && i < len(says); i++ {
+		different = differs(says[i], has[i], f.Folder.Value.Digests[says[i].File])
+	}
+	if !different {
+		return nil, nil
+	}
+	level := Warning
+	if len(has) == 0 {
+		level = Problem // no pod gets a network
+	}
+	dir := f.Folder.Value.Dir
+	return []Finding{{
+		Level: level, Summary: fact.Sayf("containerd does not use what %s says now", dir),
+		Evidence: append([]string{"the folder says: " + describe(says), "containerd has loaded: " + describe(fact.Networks(has))}, loadError(f)...),
+		Remedy: []string{
+			fact.Sayf("have containerd read it again, it does so when a file is removed: touch %s/.reload && rm %s/.reload", dir, dir),
+			"whoever writes it should write into the folder, not move a file there",
+		},
+	}}, nil
+}
+
+func differs(file event.Network, has fact.Loaded, digest string) bool {
+	if digest != "" && has.Digest != "" {
+		return file.Name != has.Name || digest != has.Digest
+	}
+	return file.Name != has.Name || file.CNIVersion != has.CNIVersion || !slices.Equal(file.Plugins, has.Plugins)
+}
+
+// describe says networks with their chains.
+func describe(all []event.Network) string {
+	if len(all) == 0 {
+		return "no network"
+	}
+	var said []string
+	for _, n := range all {
+		var chain []string
+		for _, p := range n.Plugins {
+			if p.IPAM != "" {
+				p.Type += "(" + p.IPAM + ")"
+			}
+			chain = append(chain, p.Type)
+		}
+		network := n.Name + " " + strings.Join(chain, "+")
+		if n.File != "" {
+			network += " from " + n.File
+		}
+		said = append(said, network)
+	}
+	return fact.List(said)
+}
+
+// rightOneWins: of several configurations, the one that is used belongs to the CNI whose
+// agent runs here.
+func rightOneWins(f *fact.Facts) ([]Finding, error) {
+	d, used := f.Folder.Value, fact.Winners(f)
+	ignored := d.Networks[len(used):]
+	if len(ignored) == 0 {
+		return nil, nil
+	}
+	evidence := []string{
+		fact.Sayf("containerd reads .conf, .conflist and .json by name and uses the first %d: %s", f.CRI.Value.MaxConf, describe(used)),
+		"ignored: " + describe(ignored),
+	}
+	if f.Processes.Err == nil && f.Containers.Err == nil {
+		for _, n := range ignored {
+			owner, ok := fact.OwnerOf(n)
+			if !ok || uses(used, owner) {
+				continue
+			}
+			if by := runs(owner, f); by != "" {
+				return []Finding{{
+					Level: Warning, Summary: fact.Sayf("%s is used, though %s runs here: its %s is ignored", used[0].File, owner.Name, n.File),
+					Evidence: append(evidence, by),
+					Remedy:   []string{fact.Sayf("if %s is what this cluster uses, take the other away: mv %s/%s /root/", owner.Name, d.Dir, used[0].File)},
+				}}, nil
+			}
+		}
+	}
+	return []Finding{{
+		Level: Note, Summary: fact.Sayf("%s has more networks than are used", d.Dir),
+		Evidence: evidence, Remedy: []string{"nothing, if the first is the one that is meant; else remove it"},
+	}}, nil
+}
+
+// uses reports whether one of the networks is of a CNI.
+func uses(networks []event.Network, o fact.CNI) bool {
+	return slices.ContainsFunc(networks, o.Owns)
+}
+
+// runs says what of a CNI runs here, or is meant to; empty if nothing.
+func runs(c fact.CNI, f *fact.Facts) string {
+	for _, p := range f.Processes.Value {
+		if p.HostNet && slices.Contains(c.Agents, p.Name) {
+			return fact.Sayf("process %d is %s", p.PID, p.Name)
+		}
+	}
+	for _, k := range f.Containers.Value {
+		if k.SandboxReady && (slices.Contains(c.Agents, k.Name) || slices.Contains(c.Agents, strings.TrimPrefix(k.Name, "install-"))) {
+			return fact.Sayf("container %s of pod %s/%s is %s", k.Name, k.Namespace, k.Pod, k.State)
+		}
+	}
+	return ""
+}
+
+// nothingIsLeftOver: a CNI that is not in use has left no interface and no rules.
+func nothingIsLeftOver(f *fact.Facts) ([]Finding, error) {
+	used := slices.Concat(fact.Networks(f.CRI.Value.Loaded), fact.Winners(f))
+	// Multus hands on to networks that are not in the folder.
+	if slices.ContainsFunc(used, func(n event.Network) bool {
+		return slices.ContainsFunc(n.Plugins, func(p event.Plugin) bool { return p.Type == "multus" || p.Type == "multus-shim" })
+	}) {
+		used = append(used, f.Folder.Value.Networks...)
+	}
+	var found []Finding
+	for _, c := range fact.CNIs() {
+		if uses(used, c) || runs(c, f) != "" {
+			continue
+		}
+		var evidence []string
+		for _, l := range f.Network.Value.Links {
+			if fact.Matches(c.Links, l.Name) {
+				evidence = append(evidence, fact.Sayf("interface %s", l.Name))
+			}
+		}
+		chains := map[string]int{}
+		for _, k := range f.Chains.Value {
+			if fact.Matches(c.Chains, k.Name) {
+				chains[k.Backend+" "+k.Family+" "+k.Table]++
+			}
+		}
+		var tables []string
+		for table, n := range chains {
+			tables = append(tables, fact.Sayf("%s: %s of it", table, plural(n, "chain")))
+		}
+		slices.Sort(tables)
+		evidence = append(evidence, tables...)
+		if len(evidence) == 0 {
+			continue
+		}
+		if len(evidence) > fact.Listed {
+			evidence = append(evidence[:fact.Listed], fact.Sayf("and %d more", len(evidence)-fact.Listed))
+		}
+		found = append(found, Finding{
+			Level: Warning, Summary: fact.Sayf("%s is not used here, and has left something behind", c.Name),
+			Evidence: append(evidence, "used: "+describe(used)),
+			Remedy:   []string{c.Remedy},
+		})
+	}
+	return found, f.Chains.Err
+}
