@@ -9,22 +9,20 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// CauseMount: see docs/verdicts.md.
+// CauseMount is that of slowMount.
 const CauseMount Cause = "mount"
 
-// slowMount: the kernel waited for a file system, or for whoever serves it, before it mounted
-// something, bound it elsewhere or took it away.
+// slowMount: a mount, bind or unmount waited for a file system, or for whoever serves it.
 func slowMount(e *evidence) *finding {
 	sum, longest, n := e.waited(func(w *wait) bool { _, is := w.what.(*timeline.Mount); return is })
 	if longest == nil {
 		return nil
 	}
-	f := &finding{time: sum, kind: SystemCalls, Verdict: Verdict{
+	return &finding{time: sum, kind: SystemCalls, Verdict: Verdict{
 		Cause:  CauseMount,
 		Says:   fmt.Sprintf("in %s%s, by %s", Mounting(longest.what.(*timeline.Mount)), times(n), longest.part.In),
 		Remedy: "the kernel waits for that file system: look whether whoever serves it (FUSE, NFS, a CSI driver) answers, and whether anybody freezes or unmounts it",
 	}}
-	return f
 }
 
 // Mounting describes what was mounted where: "mount of /run/netns/a (bind, from /proc/7/ns/net)".

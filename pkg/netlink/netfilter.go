@@ -85,8 +85,12 @@ func ruleMeaning(name string) event.Object {
 		object event.Object
 	}{
 		{"FLOWTABLE", event.ObjectFlowtable},
-		{"TABLE", event.ObjectTable}, {"CHAIN", event.ObjectChain}, {"RULE", event.ObjectRule},
-		{"SETELEM", event.ObjectElement}, {"SET", event.ObjectSet}, {"OBJ", event.ObjectStateful},
+		{"TABLE", event.ObjectTable},
+		{"CHAIN", event.ObjectChain},
+		{"RULE", event.ObjectRule},
+		{"SETELEM", event.ObjectElement},
+		{"SET", event.ObjectSet},
+		{"OBJ", event.ObjectStateful},
 		{"GEN", event.ObjectRuleset},
 	} {
 		if strings.HasSuffix(name, known.suffix) {

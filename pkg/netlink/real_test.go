@@ -68,10 +68,22 @@ func summary(q *event.Request) string {
 		word string
 		what any
 	}{
-		{"exclusive", q.Exclusive}, {"times", q.Count}, {"index", q.Interface.Index}, {"", q.Interface.Name},
-		{"kind", q.Interface.Kind}, {"peer", q.Interface.Peer}, {"master", q.Interface.Master}, {"is", q.Interface.State},
-		{"mtu", q.Interface.MTU}, {"mac", q.Interface.MAC}, {"netns", q.Interface.NetNS.Label}, {"address", q.Address},
-		{"to", q.Route}, {"via", q.Gateway}, {"table", q.Table}, {"chain", q.Chain},
+		{"exclusive", q.Exclusive},
+		{"times", q.Count},
+		{"index", q.Interface.Index},
+		{"", q.Interface.Name},
+		{"kind", q.Interface.Kind},
+		{"peer", q.Interface.Peer},
+		{"master", q.Interface.Master},
+		{"is", q.Interface.State},
+		{"mtu", q.Interface.MTU},
+		{"mac", q.Interface.MAC},
+		{"netns", q.Interface.NetNS.Label},
+		{"address", q.Address},
+		{"to", q.Route},
+		{"via", q.Gateway},
+		{"table", q.Table},
+		{"chain", q.Chain},
 	} {
 		switch said := fmt.Sprint(part.what); said {
 		case "", "0", "false":

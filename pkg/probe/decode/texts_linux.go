@@ -9,15 +9,15 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// textCalls are the system calls that are events of their own by the texts in their arguments
-// (kernel.texts), by name. Each takes out of the texts what must not leave.
+// textCalls has a function for each system call that is an event of its own because of the texts in its
+// arguments (kernel.texts), by name. It redacts them.
 var textCalls = map[string]func(d *Decoder, r record, texts []string) event.Body{
 	"mount":      mounted,
 	"umount2":    mounted,
 	"move_mount": mounted,
 }
 
-// textsOf returns the texts in a record's data, each as long as the kernel side reads it at most.
+// textsOf returns the texts in a record's data, cleaned and bounded.
 func textsOf(data []byte) (texts []string) {
 	for one := range strings.SplitSeq(strings.TrimSuffix(string(data), "\x00"), "\x00") {
 		texts = append(texts, text.Clean(one, text.Bound))
@@ -25,7 +25,7 @@ func textsOf(data []byte) (texts []string) {
 	return texts
 }
 
-// mounted is what mount(2) and its like were asked. Paths leave as others do; options never do.
+// mounted reads mount(2), umount2(2) and move_mount(2). Paths are redacted; mount options are never read.
 func mounted(d *Decoder, r record, texts []string) event.Body {
 	m := &event.Mount{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Name: d.names[r.Nr], Error: errno(r.Ret),
