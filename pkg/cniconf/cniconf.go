@@ -14,7 +14,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"time"
 
@@ -31,6 +34,14 @@ type Options struct {
 	// Dir is the runtime's conf_dir: DefaultDir unless it was configured otherwise.
 	Dir string
 	Log *slog.Logger
+}
+
+// DefaultDir is the conf_dir of containerd and of CRI-O.
+func DefaultDir() string {
+	if runtime.GOOS == "windows" {
+		return filepath.Join(os.Getenv("ProgramFiles"), "containerd", "cni", "conf")
+	}
+	return "/etc/cni/net.d"
 }
 
 // Source is the source. Make it with New, run it once.

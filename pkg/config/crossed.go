@@ -26,8 +26,10 @@ func crossed(o Options, set positions) map[string]*fault {
 		faults[key] = f
 	}
 	maps.Copy(faults, o.Export.OTLP.crossed(has))
-	if len(faults) == 0 {
-		maps.Copy(faults, o.Export.OTLP.unread(has))
+	if len(faults) == 0 && (has(otlp+"ca") || has(otlp+"cert") || has(otlp+"key")) {
+		for key, f := range o.Export.OTLP.files() {
+			faults[otlp+key] = f
+		}
 	}
 	return faults
 }
@@ -47,17 +49,6 @@ func (o OTLP) crossed(has func(key string) bool) map[string]*fault {
 	for key, file := range map[string]string{"ca": o.CA, "cert": o.Cert, "key": o.Key} {
 		if plain && file != "" && has(otlp+key) {
 			faults[otlp+key] = wrong("write https:// in the endpoint", "does nothing without TLS")
-		}
-	}
-	return faults
-}
-
-// unread finds the TLS files that cannot be used, if the text names any.
-func (o OTLP) unread(has func(key string) bool) map[string]*fault {
-	faults := map[string]*fault{}
-	if has(otlp+"ca") || has(otlp+"cert") || has(otlp+"key") {
-		for key, f := range o.files() {
-			faults[otlp+key] = f
 		}
 	}
 	return faults

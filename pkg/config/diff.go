@@ -46,15 +46,6 @@ func (o Options) Changes(old Options) []Change {
 	return changes
 }
 
-// Diff returns Changes as text, one line each. Secrets are not in it.
-func (o Options) Diff(old Options) []string {
-	var lines []string
-	for _, c := range o.Changes(old) {
-		lines = append(lines, c.String())
-	}
-	return lines
-}
-
 // unquoted is a TOML value as people say it.
 func unquoted(s string) string {
 	if inner := strings.Trim(s, `"`); len(inner) == len(s)-2 && inner != "" && !strings.Contains(inner, `\`) {

@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/pelletier/go-toml/v2"
 )
 
 // Source says where options come from.
@@ -80,4 +85,115 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 		all = append(all, f.at(s.Path, at, key))
 	}
 	return all.sorted()
+}
+
+// Parse returns the options of a text on top of the defaults. name is what errors
+// call the text. The error is Problems: everything that is wrong, not only the
+// first.
+func Parse(name string, data []byte) (Options, error) {
+	return Default().Overlay(name, data)
+}
+
+// Overlay returns o with what the text sets on top; what the text is silent about
+// stays as it is in o. The error is Problems, and then the options are o.
+func (o Options) Overlay(name string, data []byte) (Options, error) {
+	if len(data) > maxFile {
+		return o, Problems{{
+			Source: name,
+			What:   fmt.Sprintf("has %d bytes", len(data)),
+			Remedy: fmt.Sprintf("shorten it to %s", binarySize(maxFile)),
+		}}
+	}
+	// Some editors begin every file with a byte order mark; TOML has none.
+	if len(data) >= 3 && string(data[:3]) == "\ufeff" {
+		data = data[3:]
+	}
+	var tree map[string]any
+	if err := toml.Unmarshal(data, &tree); err != nil {
+		return o, Problems{syntax(name, err)}
+	}
+	next := o
+	r := reader{name: name, at: locate(data), options: next.byKey(), known: allKeys()}
+	r.table("", tree)
+	for key, f := range crossed(next, r.at) {
+		r.report(key, f)
+	}
+	if err := r.problems.err(); err != nil {
+		return o, err
+	}
+	return next, nil
+}
+
+// syntax is what go-toml could not read. Of its error only the message is kept:
+// the rest shows the lines around, and a secret may be among them.
+func syntax(name string, err error) Problem {
+	p := Problem{Source: name, What: "is not TOML", Remedy: "see https://toml.io, and configs/cniscope.toml for an example"}
+	var de *toml.DecodeError
+	if errors.As(err, &de) {
+		p.Line, p.Column = de.Position()
+		p.What += " (" + strings.TrimPrefix(de.Error(), "toml: ") + ")"
+	}
+	return p
+}
+
+// reader puts a decoded tree into the options, and collects what does not fit.
+type reader struct {
+	name     string
+	at       positions
+	options  map[string]option
+	known    []string
+	problems Problems
+}
+
+func (r *reader) table(path string, tree map[string]any) {
+	for _, k := range slices.Sorted(maps.Keys(tree)) {
+		key, v := join(path, k), tree[k]
+		sub, isTable := v.(map[string]any)
+		if opt, ok := r.options[key]; ok {
+			for _, f := range opt.set(v) {
+				r.report(key, f)
+			}
+		} else if now, ok := renamed[key]; ok {
+			r.report(key, formerName(now))
+		} else if !r.isSection(key) {
+			r.report(key, unknown(key, isTable, r.known))
+		} else if !isTable {
+			r.report(key, wrong("write ["+key+"] on a line of its own, its options below it", "is %s, but it is a section", typeName(v)))
+		} else {
+			r.table(key, sub)
+		}
+	}
+}
+
+// isSection reports whether any option, former ones included, is in a section or in one below it.
+func (r *reader) isSection(section string) bool {
+	all := slices.Concat(r.known, slices.Collect(maps.Keys(renamed)))
+	return slices.ContainsFunc(all, func(k string) bool { return strings.HasPrefix(k, section+".") })
+}
+
+// unknown describes a key that is neither an option nor a section: it suggests the known name
+// that it is most likely a slip of, or lists those that could stand in its place.
+func unknown(key string, isTable bool, known []string) *fault {
+	section, _ := splitKey(key)
+	var sections, inSection []string
+	for _, k := range known {
+		s, name := splitKey(k)
+		sections = append(sections, s)
+		if s == section {
+			inSection = append(inSection, name)
+		}
+	}
+	sections = slices.Compact(sections)
+	others, what := "["+section+"] has "+strings.Join(inSection, ", "), "is not an option"
+	if len(inSection) == 0 {
+		others = "the sections are " + strings.Join(sections, ", ")
+		if isTable {
+			what = "is not a section"
+		}
+	}
+	return wrong(suggest(key, append(sections, known...), others), "%s", what)
+}
+
+func (r *reader) report(key string, f *fault) {
+	r.problems = append(r.problems, f.at(r.name, r.at, key))
 }

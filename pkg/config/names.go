@@ -1,16 +1,22 @@
 package config
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // nearest returns the known name that wrong is most likely a slip of; empty if none is near.
 func nearest(wrong string, known []string) string {
 	best, least := "", max(2, len(wrong)/4)+1
+	_, name := splitKey(wrong)
 	for _, k := range known {
 		d := distance(wrong, k)
-		if sameOption(wrong, k) {
+		if _, same := splitKey(k); same == name {
 			d = min(d, 2) // the right name in the wrong section
 		}
 		if d < least {
@@ -18,13 +24,6 @@ func nearest(wrong string, known []string) string {
 		}
 	}
 	return best
-}
-
-// sameOption reports whether two options are called the same in their sections.
-func sameOption(a, b string) bool {
-	_, nameA := splitKey(a)
-	_, nameB := splitKey(b)
-	return nameA == nameB
 }
 
 // suggest returns a remedy: the known name that wrong is most likely a slip of, or else.
@@ -94,4 +93,73 @@ func formerName(now string) *fault {
 func splitKey(key string) (section, name string) {
 	dot := strings.LastIndexByte(key, '.')
 	return key[:max(0, dot)], key[dot+1:]
+}
+
+// join adds one part to a path, in quotes where TOML needs them.
+func join(path, part string) string {
+	if path == "" {
+		return bare(part)
+	}
+	return path + "." + bare(part)
+}
+
+// bare writes one part of a key, in quotes where TOML needs them.
+func bare(part string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	if part != "" && strings.Trim(part, plain) == "" {
+		return part
+	}
+	return quote(part)
+}
+
+// index is the path of item i below its list.
+func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
+
+// quotedList writes words as TOML would, one after another.
+func quotedList(words []string) string {
+	quotedWords := make([]string, len(words))
+	for i, w := range words {
+		quotedWords[i] = quote(w)
+	}
+	return strings.Join(quotedWords, ", ")
+}
+
+// quoted shows in an error what somebody wrote.
+func quoted(s string) string { return `"` + text.Clean(s, text.Bound) + `"` }
+
+// quote writes s as a TOML basic string.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// typeName says what TOML took a value for, in the words of its users.
+func typeName(v any) string {
+	switch v.(type) {
+	case string:
+		return "text"
+	case bool:
+		return "a true/false value"
+	case int64, float64:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a table"
+	default:
+		return "a date or time"
+	}
 }

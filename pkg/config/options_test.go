@@ -223,3 +223,11 @@ func TestTOMLNamesTheDefaultsOfWhatDiffers(t *testing.T) {
 		t.Errorf("%s", o.TOML())
 	}
 }
+
+// Diff returns Changes as text, one line each.
+func (o Options) Diff(old Options) (lines []string) {
+	for _, c := range o.Changes(old) {
+		lines = append(lines, c.String())
+	}
+	return lines
+}

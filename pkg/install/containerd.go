@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -99,18 +100,14 @@ func parse(path string, text []byte) (configFile, error) {
 	list, _ := f.values["imports"].([]any)
 	for _, x := range list {
 		if pattern, ok := x.(string); ok {
-			f.imports = append(f.imports, f.absolute(pattern))
+			// containerd takes it relative to the file that names it.
+			if pattern = filepath.Clean(pattern); !filepath.IsAbs(pattern) {
+				pattern = filepath.Join(filepath.Dir(path), pattern)
+			}
+			f.imports = append(f.imports, pattern)
 		}
 	}
 	return f, nil
-}
-
-// absolute is an import as containerd takes it: relative to the file that names it.
-func (f configFile) absolute(pattern string) string {
-	if pattern = filepath.Clean(pattern); filepath.IsAbs(pattern) {
-		return pattern
-	}
-	return filepath.Join(filepath.Dir(f.path), pattern)
 }
 
 // imported are the files that one imports.
@@ -169,15 +166,12 @@ func (c *configuration) plugin(name string) (section map[string]any, from string
 func merge(to, from map[string]any) {
 	for k, v := range from {
 		table, ok := v.(map[string]any)
-		old, both := to[k].(map[string]any)
-		switch {
-		case ok && both:
+		if old, both := to[k].(map[string]any); ok && both {
 			old = maps.Clone(old)
 			merge(old, table)
-			to[k] = old
-		default:
-			to[k] = v
+			v = old
 		}
+		to[k] = v
 	}
 }
 
@@ -198,19 +192,16 @@ func (c *configuration) disabled(plugins ...string) (file string, is bool) {
 func (c *configuration) text(otherwise string, ways ...[]string) string {
 	for _, f := range slices.Backward(c.files) {
 		for _, way := range ways {
-			if s, ok := dig(f.values, way).(string); ok && s != "" {
+			values := f.values
+			for _, key := range way[:len(way)-1] {
+				values, _ = values[key].(map[string]any)
+			}
+			if s, _ := values[way[len(way)-1]].(string); s != "" {
 				return s
 			}
 		}
 	}
 	return otherwise
-}
-
-func dig(values map[string]any, way []string) any {
-	for _, key := range way[:len(way)-1] {
-		values, _ = values[key].(map[string]any)
-	}
-	return values[way[len(way)-1]]
 }
 
 // address is containerd's socket.
@@ -239,16 +230,13 @@ type nri struct {
 // nri says how NRI is configured. It is on by default since containerd 2.0.
 func (c *configuration) nri() nri {
 	section, from := c.plugin(nriPlugin)
-	n := nri{enabled: c.major >= 2, socket: defaultSocket, plugins: defaultPlugins, from: from}
+	n := nri{enabled: c.major >= 2, from: from}
 	if off, ok := section["disable"].(bool); ok {
 		n.enabled = !off
 	}
 	n.closed, _ = section["disable_connections"].(bool)
-	if s, ok := section["socket_path"].(string); ok && s != "" {
-		n.socket = s
-	}
-	if s, ok := section["plugin_path"].(string); ok && s != "" {
-		n.plugins = s
-	}
+	socket, _ := section["socket_path"].(string)
+	plugins, _ := section["plugin_path"].(string)
+	n.socket, n.plugins = cmp.Or(socket, defaultSocket), cmp.Or(plugins, defaultPlugins)
 	return n
 }

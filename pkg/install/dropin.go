@@ -2,11 +2,17 @@ package install
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
 )
 
 // lacking are the sections that have to be added to a configuration so that NRI is on and,
@@ -51,4 +57,142 @@ func dropInText(version int, v Version, text string) string {
 			"# After a change of them run cniscope install again.\n"
 	}
 	return fmt.Sprintf("# Written by cniscope install, for containerd %s.\n%sversion = %d\n\n%s", v.Text, note, version, text)
+}
+
+const dropInName = "90-cniscope.toml"
+
+// dropIn is where our part of containerd's configuration goes: into the usual folder, or
+// another one whose files are imported. The name has it read after what others put there.
+func (c *configuration) dropIn() (path string, imported bool) {
+	const name = dropInName
+	usual := filepath.Join(defaultDropIns, name)
+	var folders []string
+	for _, f := range c.files {
+		for _, pattern := range f.imports {
+			path := filepath.Join(filepath.Dir(pattern), name)
+			if ok, _ := filepath.Match(pattern, path); ok {
+				folders = append(folders, path)
+			}
+		}
+	}
+	if len(folders) == 0 || slices.Contains(folders, usual) {
+		return usual, len(folders) > 0
+	}
+	return folders[0], true
+}
+
+// An insertion is text that was put into a file of somebody else's.
+type insertion struct {
+	Text   string `json:"text"`
+	Offset int    `json:"offset"`
+}
+
+// importsLine has the drop-ins of a folder imported.
+func importsLine(dropIn string) string {
+	return `imports = ["` + pattern(dropIn) + `"]`
+}
+
+func pattern(dropIn string) string { return filepath.Join(filepath.Dir(dropIn), "*.toml") }
+
+// insertImport has a configuration import the drop-in, with one insertion. Removing that
+// gives the text as it was, byte for byte.
+func insertImport(text []byte, dropIn string) ([]byte, insertion) {
+	if at, empty, ok := importsArray(text); ok {
+		in := insertion{`"` + pattern(dropIn) + `"`, at}
+		if !empty {
+			in.Text += ", "
+		}
+		return slices.Concat(text[:at], []byte(in.Text), text[at:]), in
+	}
+	// A key of the file must come before its first table, so it goes to the top.
+	in := insertion{"# The next line was added by cniscope install; cniscope uninstall takes it out.\n" + importsLine(dropIn) + "\n", 0}
+	return append([]byte(in.Text), text...), in
+}
+
+// remove takes an insertion out again, also where the file was changed around it. It is
+// false if the text is not there any more.
+func (in insertion) remove(text []byte) ([]byte, bool) {
+	at := in.Offset
+	if at > len(text) || !bytes.HasPrefix(text[at:], []byte(in.Text)) {
+		if at, _, _ = importsArray(text); !strings.HasPrefix(in.Text, `"`) {
+			at = 0
+		}
+		found := bytes.Index(text[at:], []byte(in.Text))
+		if found < 0 {
+			return text, false
+		}
+		at += found
+	}
+	return slices.Concat(text[:at], text[at+len(in.Text):]), true
+}
+
+// importsArray finds the array of imports at the top of a file: the offset behind its
+// bracket, and whether nothing is in it.
+func importsArray(text []byte) (at int, empty, ok bool) {
+	p := unstable.Parser{}
+	p.Reset(text)
+	for p.NextExpression() {
+		e := p.Expression()
+		if e.Kind != unstable.KeyValue {
+			return 0, false, false // the first table
+		}
+		keys := e.Key()
+		if !keys.Next() || string(keys.Node().Data) != "imports" || !keys.IsLast() || e.Value().Kind != unstable.Array {
+			continue
+		}
+		// The array's own place is not told; behind the key only "=" and blanks precede it.
+		r := keys.Node().Raw
+		open := int(r.Offset+r.Length) + bytes.IndexByte(text[r.Offset+r.Length:], '[')
+		elements := e.Value().Children()
+		return open + 1, !elements.Next(), true
+	}
+	return 0, false, false
+}
+
+// tracing is where containerd exports its own spans to.
+type tracing struct{ endpoint, protocol string }
+
+// parseTracing checks an endpoint. containerd takes a URL; by convention port 4317 speaks
+// gRPC, every other OTLP by HTTP (and cniscope's relay both).
+func parseTracing(endpoint string) (tracing, error) {
+	u, err := url.Parse(endpoint)
+	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		err = errors.New("not a URL")
+	}
+	if err != nil || strings.ContainsAny(endpoint, "\"'\\ \t\n\r") {
+		return tracing{}, fmt.Errorf("--containerd-tracing %q: want a URL as http://127.0.0.1:4317, or off", endpoint)
+	}
+	if u.Port() == "4317" {
+		return tracing{endpoint, "grpc"}, nil
+	}
+	return tracing{endpoint, "http/protobuf"}, nil
+}
+
+// environment is what every containerd since 1.7 understands, and the only way since 2.0.
+func (t tracing) environment() []string {
+	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + t.endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=" + t.protocol}
+}
+
+// unitDropIn has systemd give that to containerd.
+func (t tracing) unitDropIn() string {
+	var b strings.Builder
+	b.WriteString("# Written by cniscope install: containerd exports its own spans.\n[Service]\n")
+	for _, v := range t.environment() {
+		// systemd takes %x for a specifier (systemd.unit(5)).
+		fmt.Fprintf(&b, "Environment=\"%s\"\n", strings.ReplaceAll(v, "%", "%%"))
+	}
+	return b.String()
+}
+
+// sections are the same for containerd 1.7's configuration, with what is configured there
+// already.
+func (t tracing) sections(c *configuration) map[string]any {
+	otlp, _ := c.plugin(otlpPlugin)
+	sampling, _ := c.plugin(tracingPlugin)
+	otlp["endpoint"], otlp["protocol"] = t.endpoint, t.protocol
+	if _, ok := sampling["sampling_ratio"]; !ok {
+		// Calls whose request is not sampled have no span that ours could be under.
+		sampling["sampling_ratio"] = 1.0
+	}
+	return map[string]any{otlpPlugin: otlp, tracingPlugin: sampling}
 }

@@ -36,7 +36,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		o.ContainerdVersion = w.version.Text
 	}
 	p := &Plan{
-		tree: t, options: o, before: before, wish: w, Notes: w.notes,
+		tree: t, options: o, before: before, wish: w,
 		manifest: &manifest{Version: manifestVersion, Choice: o.Choice, Folders: slices.Clone(before.Folders)},
 	}
 	wanted := func(e entry) bool {
@@ -58,6 +58,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	if err := p.advise(); err != nil {
 		return nil, err
 	}
+	p.Notes = w.notes
 	return p, p.record()
 }
 
@@ -130,11 +131,12 @@ func undone(err error, so string, more ...error) error {
 	return fmt.Errorf("%w; %s", err, so)
 }
 
+// modes are those of folders that are not for everybody.
 func (p *Plan) modes() map[string]fs.FileMode {
 	modes := map[string]fs.FileMode{}
-	for dir, mode := range folderModes() {
+	for _, dir := range []string{stateFolder, beforeFolder} {
 		if file, err := p.tree.file(dir); err == nil {
-			modes[file] = mode
+			modes[file] = 0o700
 		}
 	}
 	return modes

@@ -4,6 +4,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/cniscope/cniscope/pkg/config"
 )
 
 // A Plan is what an installation or a removal would do. Making one changes nothing.
@@ -228,4 +233,95 @@ func (p *Plan) record() error {
 	}
 	p.changes = slices.Insert(p.changes, at, change{path: manifestFile, file: file, before: now, after: next})
 	return nil
+}
+
+// advise notes what is left to the operator: files that stay as they are may say something
+// else than cniscope would.
+func (p *Plan) advise() error {
+	if err := p.adviseOptions(); err != nil {
+		return err
+	}
+	if p.options.NoContainerd {
+		return nil
+	}
+	over := overlay{}
+	for _, c := range p.changes {
+		over[c.path] = c.after
+	}
+	c, err := p.tree.load(p.wish.config, p.wish.version.Major, over)
+	if err != nil {
+		return err
+	}
+	if n := c.nri(); !n.enabled && p.wish.version.hasNRI() {
+		p.wish.note("NRI stays off, since %s says so: every call is traced with the identity that CNI is given", n.from)
+	}
+	return nil
+}
+
+// adviseOptions looks at the options that will be there.
+func (p *Plan) adviseOptions() error {
+	const endpoint = "say where the spans go: endpoint in [export.otlp] of " + optionsFile
+	step := p.Steps[slices.IndexFunc(p.Steps, func(s Step) bool { return s.Path == optionsFile })]
+	if step.Does == Creates {
+		p.wish.note(endpoint)
+		return nil
+	}
+	now, err := p.tree.read(optionsFile)
+	if err != nil {
+		return err
+	}
+	o, err := config.Default().Overlay(optionsFile, now.data)
+	if err != nil {
+		p.wish.note("%v", err)
+		return nil
+	}
+	if o.Export.OTLP.Endpoint == "" && o.Export.File.Path == "" {
+		p.wish.note(endpoint)
+	}
+	if p.options.As == Service && o.NRI.Enabled && o.NRI.Socket != p.wish.nri.socket {
+		p.wish.note("%s: containerd's NRI socket is %s: set that as socket in [nri]", optionsFile, p.wish.nri.socket)
+	}
+	return nil
+}
+
+// Diff shows what the plan would change, as a unified diff. Of programs it says the size
+// and the digest.
+func (p *Plan) Diff() string {
+	var b strings.Builder
+	for _, c := range p.changes {
+		from, to := "a"+c.path, "b"+c.path
+		if c.before == nil {
+			from = "/dev/null"
+		}
+		if c.after == nil {
+			to = "/dev/null"
+		}
+		// Options may hold secrets of the operator's.
+		secret := c.path == optionsFile && c.after == nil
+		if c.before.isText() && c.after.isText() && !secret {
+			fmt.Fprint(&b, udiff.Unified(from, to, c.before.text(), c.after.text()))
+			continue
+		}
+		fmt.Fprintf(&b, "--- %s\n+++ %s\n", from, to)
+		b.WriteString(c.before.summary("-") + c.after.summary("+"))
+	}
+	return b.String()
+}
+
+func (c *content) summary(sign string) string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %d bytes, sha256 %s\n", sign, len(c.data), c.digest())
+}
+
+func (c *content) text() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.to != "":
+		return "link to " + c.to + "\n"
+	default:
+		return string(c.data)
+	}
 }

@@ -123,10 +123,9 @@ func (s *services) containerd(ctx context.Context) (notes []string, err error) {
 		}
 		return []string{"containerd was restarted"}, nil
 	case s.systemd != nil:
-		return []string{what + "\n\n  systemctl restart " + p.containerdUnit()}, nil
-	default:
-		return []string{what}, nil
+		what += "\n\n  systemctl restart " + p.containerdUnit()
 	}
+	return []string{what}, nil
 }
 
 // back has everything run as it did, once the files are as they were.

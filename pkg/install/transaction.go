@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 // A change is what one file is to become. A nil after removes it.
@@ -197,7 +198,7 @@ func (t *transaction) clean() error {
 func removeFolders(dirs []string) error {
 	for _, dir := range slices.Backward(dirs) {
 		// One that is in use, or gone, is left as it is.
-		if err := os.Remove(dir); err != nil && !isNotEmpty(err) && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

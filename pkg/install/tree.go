@@ -31,18 +31,13 @@ func (t tree) file(path string) (string, error) {
 	return file, nil
 }
 
-// link is file for a path that is a link itself: only its folder is followed.
-func (t tree) link(path string) (string, error) {
+// locate is file, but of a path that is a link itself only the folder is followed.
+func (t tree) locate(path string, isLink bool) (string, error) {
+	if !isLink {
+		return t.file(path)
+	}
 	dir, err := t.file(filepath.Dir(path))
 	return filepath.Join(dir, filepath.Base(path)), err
-}
-
-// locate is link or file.
-func (t tree) locate(path string, isLink bool) (string, error) {
-	if isLink {
-		return t.link(path)
-	}
-	return t.file(path)
 }
 
 // at returns what is at path, which is a link itself if isLink; nil if nothing is.
@@ -64,9 +59,7 @@ func (t tree) exists(path string) bool {
 }
 
 // read returns what is at path; nil if nothing is.
-func (t tree) read(path string) (*content, error) {
-	return t.at(path, false)
-}
+func (t tree) read(path string) (*content, error) { return t.at(path, false) }
 
 // glob lists the files that a pattern with * matches, as paths of the tree.
 func (t tree) glob(pattern string) ([]string, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"debug/buildinfo"
 	"fmt"
-	"os"
 	"regexp"
 	"runtime/debug"
 	"strconv"
@@ -91,10 +90,7 @@ var linkedVersion = regexp.MustCompile(`/version\.Version=([^\s"']+)`)
 // module's path tells 1 from 2.
 func (t tree) built(path string) (Version, bool) {
 	file, err := t.file(path)
-	if err != nil {
-		return Version{}, false
-	}
-	if _, err := os.Stat(file); err != nil {
+	if err != nil || !t.exists(path) {
 		return Version{}, false
 	}
 	info, err := buildinfo.ReadFile(file)

@@ -5,7 +5,31 @@ package install
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"time"
 )
+
+func ownerOf(fs.FileInfo) (uid, gid int) { return 0, 0 }
+
+func attributesOf(string) (map[string][]byte, error) { return nil, nil }
+
+func setAttributes(*os.File, map[string][]byte) error { return nil }
+
+// lockTree fails: nothing is installed on this platform.
+func lockTree(string, bool) (release func(), err error) {
+	return nil, errors.New("cniscope is installed on Linux only")
+}
+
+func syncFolder(string) error { return nil }
+
+func running(context.Context, string) (int, time.Time, error) {
+	return 0, time.Time{}, errNoSystemd
+}
+
+func (t tree) newer(context.Context, string, string) bool { return false }
+
+func configOf(int) string { return "" }
 
 func systemdRuns() bool { return false }
 

@@ -1,0 +1,224 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	"github.com/coreos/go-systemd/v22/util"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/pkg/private"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+// installLock is a file that nobody else can open, and so nobody else can take.
+const installLock = "cniscope-install.lock"
+
+func ownerOf(info fs.FileInfo) (uid, gid int) {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(s.Uid), int(s.Gid)
+	}
+	return 0, 0
+}
+
+// lockTree lets one installation at a time work on the tree at path. The kernel releases the
+// lock with the process. That of a live node lies in /run, since / may be read-only; that of an
+// image in the image, where whoever can write can do anything anyway.
+func lockTree(path string, live bool) (release func(), err error) {
+	open, dir := os.OpenRoot, path
+	if live {
+		open, dir = private.Dir, "/run"
+	}
+	root, err := open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	defer root.Close()
+	release, err = lock.In(root, installLock)
+	if held := (*lock.HeldError)(nil); errors.As(err, &held) {
+		return nil, fmt.Errorf("another cniscope is at work on %s (%s): try again when it is done", path, held.Holder)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	return release, nil
+}
+
+// attributesOf returns the extended attributes of a file that its next version is to have,
+// too; nil where there are none. Those that the kernel or a program made of its bytes are not
+// among them: hashes, signatures, capabilities.
+func attributesOf(file string) (map[string][]byte, error) {
+	names, err := grown(func(b []byte) (int, error) { return unix.Llistxattr(file, b) })
+	if errors.Is(err, unix.ENOTSUP) || len(names) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the attributes of %s: %w", file, err)
+	}
+	all := map[string][]byte{}
+	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+		if strings.HasPrefix(name, "security.") && name != "security.selinux" {
+			continue
+		}
+		value, err := grown(func(b []byte) (int, error) { return unix.Lgetxattr(file, name, b) })
+		if err != nil {
+			return nil, fmt.Errorf("reading %s of %s: %w", name, file, err)
+		}
+		all[name] = value
+	}
+	return all, nil
+}
+
+// grown calls get with a buffer that is large enough.
+func grown(get func([]byte) (int, error)) ([]byte, error) {
+	for {
+		n, err := get(nil)
+		if err != nil || n == 0 {
+			return nil, err
+		}
+		b := make([]byte, n)
+		if n, err = get(b); !errors.Is(err, unix.ERANGE) {
+			return b[:max(n, 0)], err
+		}
+	}
+}
+
+// setAttributes gives a file extended attributes. SELinux' label is the policy's to refuse:
+// then the folder's stays.
+func setAttributes(f *os.File, attributes map[string][]byte) error {
+	for name, value := range attributes {
+		err := unix.Fsetxattr(int(f.Fd()), name, value, 0)
+		if err != nil && name != "security.selinux" {
+			return fmt.Errorf("setting %s of %s: %w", name, f.Name(), err)
+		}
+	}
+	return nil
+}
+
+// sync brings a folder's names to the disk.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// running returns who listens on a socket, and when it was started.
+func running(ctx context.Context, address string) (pid int, started time.Time, err error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", address)
+	if err != nil {
+		return 0, started, err
+	}
+	defer conn.Close()
+	pid = anchor.Peer(conn)
+	started, err = procfs.Started(pid)
+	return pid, started, err
+}
+
+// configOf is the configuration that a containerd was started with; empty if nobody said.
+func configOf(pid int) string {
+	line, err := procfs.NewMemory().Arguments(pid)
+	if err != nil {
+		return ""
+	}
+	for i, arg := range line {
+		name, value, inOne := strings.Cut(arg, "=")
+		if name != "--config" && name != "-config" && name != "-c" {
+			continue
+		}
+		if !inOne && i+1 < len(line) {
+			value = line[i+1]
+		}
+		if filepath.IsAbs(value) {
+			return value
+		}
+	}
+	return ""
+}
+
+// newer reports whether containerd, at address, was started before the file was written.
+func (t tree) newer(ctx context.Context, path, address string) bool {
+	file, err := t.file(path)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return false
+	}
+	_, started, err := running(ctx, address)
+	return err == nil && info.ModTime().After(started.Add(procfs.Tick))
+}
+
+// systemdRuns reports whether this system was booted with systemd (sd_booted(3)).
+func systemdRuns() bool { return util.IsRunningSystemd() }
+
+// systemd talks to the service manager over D-Bus.
+type systemd struct{ conn *dbus.Conn }
+
+func connectSystemd(ctx context.Context) (*systemd, error) {
+	conn, err := dbus.NewWithContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("talking to systemd over D-Bus: %w; is this root?", err)
+	}
+	return &systemd{conn}, nil
+}
+
+func (s *systemd) close() { s.conn.Close() }
+
+// reload has systemd read its unit files again.
+func (s *systemd) reload(ctx context.Context) error {
+	if err := s.conn.ReloadContext(ctx); err != nil {
+		return fmt.Errorf("systemctl daemon-reload: %w", err)
+	}
+	return nil
+}
+
+func (s *systemd) restart(ctx context.Context, unit string) error {
+	return s.job(ctx, "restart", unit, s.conn.RestartUnitContext)
+}
+
+func (s *systemd) stop(ctx context.Context, unit string) error {
+	return s.job(ctx, "stop", unit, s.conn.StopUnitContext)
+}
+
+// job waits until what was asked for is done.
+func (s *systemd) job(ctx context.Context, verb, unit string, do func(context.Context, string, string, chan<- string) (int, error)) error {
+	done := make(chan string, 1)
+	if _, err := do(ctx, unit, "replace", done); err != nil {
+		return fmt.Errorf("systemctl %s %s: %w", verb, unit, err)
+	}
+	select {
+	case result := <-done:
+		if result != "done" {
+			return fmt.Errorf("systemctl %s %s: %s; see journalctl -u %s", verb, unit, result, unit)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("systemctl %s %s: %w", verb, unit, ctx.Err())
+	}
+}
+
+// state is that of a unit as systemctl shows it, "active" or "failed", and whether it is
+// "loaded", "masked" or "not-found".
+func (s *systemd) state(ctx context.Context, unit string) (active, load string, err error) {
+	p, err := s.conn.GetUnitPropertiesContext(ctx, unit)
+	if err != nil {
+		return "", "", fmt.Errorf("asking systemd for %s: %w", unit, err)
+	}
+	active, _ = p["ActiveState"].(string)
+	load, _ = p["LoadState"].(string)
+	return active, load, nil
+}
