@@ -2,12 +2,8 @@ package kernel
 
 import "golang.org/x/sys/unix"
 
-// syscall is one that the kernel side knows by its class.
-type syscall struct {
-	number int
-	name   string
-	class  InsideClass
-}
+// syscalls are names by number.
+type syscalls = map[int]string
 
 // brief are system calls that never wait, and are left out early for that reason: most of
 // what a program does when it starts. Those that not every architecture has are too few
@@ -25,77 +21,53 @@ func brief() []int {
 
 // calls are those that the kernel side treats in a way of their own; every other one is
 // only told of if it lasted. Those that not every architecture has are in legacyCalls.
-func calls() []syscall {
-	return append(legacyCalls(), []syscall{
-		{unix.SYS_EXIT, "exit", InsideClassCLASS_NEVER},
-		{unix.SYS_EXIT_GROUP, "exit_group", InsideClassCLASS_NEVER},
-		{unix.SYS_EXECVE, "execve", InsideClassCLASS_NEVER},
-		{unix.SYS_EXECVEAT, "execveat", InsideClassCLASS_NEVER},
-		{unix.SYS_RT_SIGRETURN, "rt_sigreturn", InsideClassCLASS_NEVER},
-
-		{unix.SYS_NANOSLEEP, "nanosleep", InsideClassCLASS_SLEEP},
-		{unix.SYS_CLOCK_NANOSLEEP, "clock_nanosleep", InsideClassCLASS_SLEEP},
-		{unix.SYS_FUTEX, "futex", InsideClassCLASS_FUTEX},
-		{unix.SYS_EPOLL_PWAIT, "epoll_pwait", InsideClassCLASS_POLL},
-		{unix.SYS_EPOLL_PWAIT2, "epoll_pwait2", InsideClassCLASS_POLL},
-		{unix.SYS_PPOLL, "ppoll", InsideClassCLASS_POLL},
-		{unix.SYS_PSELECT6, "pselect6", InsideClassCLASS_POLL},
-		{unix.SYS_RT_SIGTIMEDWAIT, "rt_sigtimedwait", InsideClassCLASS_POLL},
-		{unix.SYS_RT_SIGSUSPEND, "rt_sigsuspend", InsideClassCLASS_POLL},
-		{unix.SYS_RESTART_SYSCALL, "restart_syscall", InsideClassCLASS_POLL},
-		{unix.SYS_WAIT4, "wait4", InsideClassCLASS_WAIT},
-		{unix.SYS_WAITID, "waitid", InsideClassCLASS_WAIT},
-
-		{unix.SYS_FLOCK, "flock", InsideClassCLASS_FLOCK},
-		{unix.SYS_FCNTL, "fcntl", InsideClassCLASS_FCNTL},
-
-		{unix.SYS_SENDTO, "sendto", InsideClassCLASS_SENDTO},
-		{unix.SYS_SENDMSG, "sendmsg", InsideClassCLASS_SENDMSG},
-		{unix.SYS_RECVFROM, "recvfrom", InsideClassCLASS_RECVFROM},
-		{unix.SYS_RECVMSG, "recvmsg", InsideClassCLASS_RECVMSG},
-		{unix.SYS_SETSOCKOPT, "setsockopt", InsideClassCLASS_SETSOCKOPT},
-		{unix.SYS_IOCTL, "ioctl", InsideClassCLASS_IOCTL},
-
-		{unix.SYS_READ, "read", InsideClassCLASS_READ},
-		{unix.SYS_READV, "readv", InsideClassCLASS_READV},
-		{unix.SYS_WRITE, "write", InsideClassCLASS_WRITE},
-		{unix.SYS_WRITEV, "writev", InsideClassCLASS_WRITEV},
-		{unix.SYS_OPENAT, "openat", InsideClassCLASS_OPEN},
-		{unix.SYS_OPENAT2, "openat2", InsideClassCLASS_OPEN},
-
-		{unix.SYS_CONNECT, "connect", InsideClassCLASS_CONNECT},
-		{unix.SYS_ACCEPT, "accept", InsideClassCLASS_ACCEPT},
-		{unix.SYS_ACCEPT4, "accept4", InsideClassCLASS_ACCEPT},
-		{unix.SYS_CLOSE, "close", InsideClassCLASS_CLOSE},
-
-		{unix.SYS_SETNS, "setns", InsideClassCLASS_SETNS},
-		{unix.SYS_UNSHARE, "unshare", InsideClassCLASS_UNSHARE},
-
-		{unix.SYS_CLONE, "clone", InsideClassCLASS_OTHER},
-		{unix.SYS_CLONE3, "clone3", InsideClassCLASS_OTHER},
-		{unix.SYS_FSYNC, "fsync", InsideClassCLASS_OTHER},
-		{unix.SYS_FDATASYNC, "fdatasync", InsideClassCLASS_OTHER},
-		{unix.SYS_SYNC, "sync", InsideClassCLASS_OTHER},
-		{unix.SYS_GETDENTS64, "getdents64", InsideClassCLASS_OTHER},
-		{unix.SYS_NEWFSTATAT, "newfstatat", InsideClassCLASS_OTHER},
-		{unix.SYS_STATX, "statx", InsideClassCLASS_OTHER},
-		{unix.SYS_UNLINKAT, "unlinkat", InsideClassCLASS_OTHER},
-		{unix.SYS_RENAMEAT, "renameat", InsideClassCLASS_OTHER},
-		{unix.SYS_RENAMEAT2, "renameat2", InsideClassCLASS_OTHER},
-		{unix.SYS_MKDIRAT, "mkdirat", InsideClassCLASS_OTHER},
-		{unix.SYS_MOUNT, "mount", InsideClassCLASS_OTHER},
-		{unix.SYS_UMOUNT2, "umount2", InsideClassCLASS_OTHER},
-		{unix.SYS_MOVE_MOUNT, "move_mount", InsideClassCLASS_OTHER},
-		{unix.SYS_MMAP, "mmap", InsideClassCLASS_OTHER},
-		{unix.SYS_MUNMAP, "munmap", InsideClassCLASS_OTHER},
-		{unix.SYS_SCHED_YIELD, "sched_yield", InsideClassCLASS_OTHER},
-		{unix.SYS_GETSOCKOPT, "getsockopt", InsideClassCLASS_OTHER},
-		{unix.SYS_SOCKET, "socket", InsideClassCLASS_OTHER},
-		{unix.SYS_BIND, "bind", InsideClassCLASS_OTHER},
-		{unix.SYS_BPF, "bpf", InsideClassCLASS_OTHER},
-		{unix.SYS_FINIT_MODULE, "finit_module", InsideClassCLASS_OTHER},
-		{unix.SYS_INIT_MODULE, "init_module", InsideClassCLASS_OTHER},
-	}...)
+func calls() map[InsideClass]syscalls {
+	return map[InsideClass]syscalls{
+		InsideClassCLASS_NEVER: {
+			unix.SYS_EXIT: "exit", unix.SYS_EXIT_GROUP: "exit_group", unix.SYS_EXECVE: "execve",
+			unix.SYS_EXECVEAT: "execveat", unix.SYS_RT_SIGRETURN: "rt_sigreturn",
+		},
+		InsideClassCLASS_SLEEP: {
+			unix.SYS_NANOSLEEP: "nanosleep", unix.SYS_CLOCK_NANOSLEEP: "clock_nanosleep",
+		},
+		InsideClassCLASS_FUTEX: {unix.SYS_FUTEX: "futex"},
+		InsideClassCLASS_POLL: {
+			unix.SYS_EPOLL_PWAIT: "epoll_pwait", unix.SYS_EPOLL_PWAIT2: "epoll_pwait2",
+			unix.SYS_PPOLL: "ppoll", unix.SYS_PSELECT6: "pselect6",
+			unix.SYS_RT_SIGTIMEDWAIT: "rt_sigtimedwait", unix.SYS_RT_SIGSUSPEND: "rt_sigsuspend",
+			unix.SYS_RESTART_SYSCALL: "restart_syscall",
+		},
+		InsideClassCLASS_WAIT:       {unix.SYS_WAIT4: "wait4", unix.SYS_WAITID: "waitid"},
+		InsideClassCLASS_FLOCK:      {unix.SYS_FLOCK: "flock"},
+		InsideClassCLASS_FCNTL:      {unix.SYS_FCNTL: "fcntl"},
+		InsideClassCLASS_SENDTO:     {unix.SYS_SENDTO: "sendto"},
+		InsideClassCLASS_SENDMSG:    {unix.SYS_SENDMSG: "sendmsg"},
+		InsideClassCLASS_RECVFROM:   {unix.SYS_RECVFROM: "recvfrom"},
+		InsideClassCLASS_RECVMSG:    {unix.SYS_RECVMSG: "recvmsg"},
+		InsideClassCLASS_SETSOCKOPT: {unix.SYS_SETSOCKOPT: "setsockopt"},
+		InsideClassCLASS_IOCTL:      {unix.SYS_IOCTL: "ioctl"},
+		InsideClassCLASS_READ:       {unix.SYS_READ: "read"},
+		InsideClassCLASS_READV:      {unix.SYS_READV: "readv"},
+		InsideClassCLASS_WRITE:      {unix.SYS_WRITE: "write"},
+		InsideClassCLASS_WRITEV:     {unix.SYS_WRITEV: "writev"},
+		InsideClassCLASS_OPEN:       {unix.SYS_OPENAT: "openat", unix.SYS_OPENAT2: "openat2"},
+		InsideClassCLASS_CONNECT:    {unix.SYS_CONNECT: "connect"},
+		InsideClassCLASS_ACCEPT:     {unix.SYS_ACCEPT: "accept", unix.SYS_ACCEPT4: "accept4"},
+		InsideClassCLASS_CLOSE:      {unix.SYS_CLOSE: "close"},
+		InsideClassCLASS_SETNS:      {unix.SYS_SETNS: "setns"},
+		InsideClassCLASS_UNSHARE:    {unix.SYS_UNSHARE: "unshare"},
+		InsideClassCLASS_OTHER: {
+			unix.SYS_CLONE: "clone", unix.SYS_CLONE3: "clone3", unix.SYS_FSYNC: "fsync",
+			unix.SYS_FDATASYNC: "fdatasync", unix.SYS_SYNC: "sync", unix.SYS_GETDENTS64: "getdents64",
+			unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_STATX: "statx", unix.SYS_UNLINKAT: "unlinkat",
+			unix.SYS_RENAMEAT: "renameat", unix.SYS_RENAMEAT2: "renameat2", unix.SYS_MKDIRAT: "mkdirat",
+			unix.SYS_MOUNT: "mount", unix.SYS_UMOUNT2: "umount2", unix.SYS_MOVE_MOUNT: "move_mount",
+			unix.SYS_MMAP: "mmap", unix.SYS_MUNMAP: "munmap", unix.SYS_SCHED_YIELD: "sched_yield",
+			unix.SYS_GETSOCKOPT: "getsockopt", unix.SYS_SOCKET: "socket", unix.SYS_BIND: "bind",
+			unix.SYS_BPF: "bpf", unix.SYS_FINIT_MODULE: "finit_module",
+			unix.SYS_INIT_MODULE: "init_module",
+		},
+	}
 }
 
 // texts is the table of which arguments of a system call are texts: bit 0 for the first. Those are
@@ -116,9 +88,13 @@ func classes() (table [512]uint8) {
 	for _, number := range brief() {
 		table[number] = uint8(InsideClassCLASS_NEVER)
 	}
-	for _, c := range calls() {
-		if c.number < len(table) {
-			table[c.number] = uint8(c.class)
+	for _, all := range []map[InsideClass]syscalls{calls(), legacyCalls()} {
+		for class, names := range all {
+			for number := range names {
+				if number < len(table) {
+					table[number] = uint8(class)
+				}
+			}
 		}
 	}
 	return table
@@ -127,8 +103,12 @@ func classes() (table [512]uint8) {
 // SyscallNames are those of the system calls that are treated in a way of their own, by number.
 func SyscallNames() map[uint16]string {
 	names := map[uint16]string{}
-	for _, c := range calls() {
-		names[uint16(c.number)] = c.name
+	for _, all := range []map[InsideClass]syscalls{calls(), legacyCalls()} {
+		for _, class := range all {
+			for number, name := range class {
+				names[uint16(number)] = name
+			}
+		}
 	}
 	return names
 }

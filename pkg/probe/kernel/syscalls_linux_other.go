@@ -3,4 +3,4 @@
 package kernel
 
 // legacyCalls: none.
-func legacyCalls() []syscall { return nil }
+func legacyCalls() map[InsideClass]syscalls { return nil }
