@@ -103,7 +103,7 @@ func setAnchors(side *kernel.Side, anchors []anchor.Anchor) error {
 	return errors.Join(errs...)
 }
 
-// Close detaches the kernel side. The programs are gone when the process is, too.
+// Close detaches the kernel side, which the end of our process does, too.
 func (p *Probe) Close() error {
 	p.unwatch()
 	err := p.symbols.Close()

@@ -24,10 +24,6 @@ const (
 	maxListed = 16
 )
 
-// pipes are the inodes of those that are standard input and output; 0 where that is
-// something else.
-type pipes struct{ in, out uint64 }
-
 // streams are what a plugin read and wrote so far.
 type streams struct {
 	// from and to are the pipes that the run is spoken to by. The kernel side tells of every
@@ -67,14 +63,13 @@ func (s *streams) reopen(from uint64) {
 	s.in.Reset()
 }
 
-// finish returns what the plugin wrote, which is complete when it is over.
-func (s *streams) finish(now int64, p event.Process) []event.Event {
+// finish returns what the plugin wrote, which is complete when it exits.
+func (s *streams) finish(exit event.Event) []event.Event {
 	out := bytes.TrimSpace(s.out.Bytes())
 	if len(out) == 0 || s.cut {
 		return nil
 	}
-	r := result(p, out, s.known)
-	return []event.Event{{Time: now, Body: r}}
+	return []event.Event{{Time: exit.Time, Body: result(exit.Body.Doer(), out, s.known)}}
 }
 
 // result reads what a plugin answers (CNI specification, section 5): a result or an error.
@@ -125,12 +120,10 @@ func result(p event.Process, out []byte, known *redact.Call) *event.Result {
 // invalid says what is wrong with an answer, without repeating it: of a number the library
 // would repeat the digits.
 func invalid(err error, out []byte) string {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
+	if syntax, is := errors.AsType[*json.SyntaxError](err); is {
 		return fmt.Sprintf("no valid JSON at byte %d of %d", syntax.Offset, len(out))
-	case errors.As(err, &kind):
+	}
+	if kind, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 		value, _, _ := strings.Cut(kind.Value, " ")
 		return fmt.Sprintf("a JSON %s where a %s should be", value, kind.Type)
 	}

@@ -67,7 +67,8 @@ func FuzzCall(f *testing.F) {
 		var w kernel.InsideCallEvent
 		if wire(&w, raw, size) == nil {
 			process := kernel.ProcessOf(w.H.Task)
-			d.get(process, "").pipes = pipes{in: w.Object, out: w.Object}
+			p := d.get(process, "")
+			p.stdin, p.stdout = w.Object, w.Object
 			d.note(event.Event{Body: &event.Exec{Process: process, Root: true, InPath: true, Call: &event.Call{}}})
 		}
 		for range 2 { // the second meets what is kept of the first

@@ -85,7 +85,8 @@ func (d *Decoder) life(raw []byte) (event.Event, error) {
 }
 
 func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
-	files, args, env := int(w.FileLen), int(w.FileLen)+int(w.ArgsLen), int(w.FileLen)+int(w.ArgsLen)+int(w.EnvLen)
+	files, args := int(w.FileLen), int(w.FileLen)+int(w.ArgsLen)
+	env := args + int(w.EnvLen)
 	if env > len(w.Data) {
 		return event.Event{}, fmt.Errorf("exec: %d bytes of text in a record with room for %d", env, len(w.Data))
 	}
@@ -110,7 +111,7 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
 		Used:      event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
 	}
 	p := d.get(e.Process, e.Parent)
-	p.pipes = pipes{in: w.StdinIno, out: w.StdoutIno}
+	p.stdin, p.stdout = w.StdinIno, w.StdoutIno
 	e.Stdin = event.NoStdin
 	if e.Root {
 		e.Caller = Callers[kernel.LifeCaller(w.Caller)]
@@ -146,7 +147,7 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 		case tree.Root, tree.Delegate:
 			d.begin(p, step.Process.Run, b)
 		case tree.Image:
-			p.run.streams.reopen(p.pipes.in)
+			p.run.streams.reopen(p.stdin)
 		}
 	case *event.Exit:
 		p := d.processes[b.Process]
@@ -155,7 +156,7 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 		}
 		if of := p.run.of; of != nil && of.Leader == b.Process {
 			if !b.Unseen {
-				before = p.run.streams.finish(e.Time, b.Process)
+				before = p.run.streams.finish(e)
 			}
 			d.sandboxes.End(of.Call.ContainerID, !of.Vouched(), e.Time)
 		}
@@ -174,7 +175,7 @@ func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 	p.run = r
 	d.sandboxes.Begin(of.Call, !of.Vouched())
 	d.acquaint(p, e)
-	r.streams = &streams{from: p.pipes.in, to: p.pipes.out, known: r.known}
+	r.streams = &streams{from: p.stdin, to: p.stdout, known: r.known}
 }
 
 // record is one record of what happens inside a process, checked.

@@ -41,7 +41,7 @@ func parseEnvironment(env []string) (vars variables, cut bool) {
 
 // folders are those of CNI_PATH; none where CNI_COMMAND is no command.
 func (v variables) folders() (folders []string) {
-	if !knownCommand(v["CNI_COMMAND"]) {
+	if !slices.Contains(commands, v["CNI_COMMAND"]) {
 		return nil
 	}
 	for _, folder := range strings.Split(v["CNI_PATH"], ":") {
@@ -68,22 +68,14 @@ func (v variables) call() *event.Call {
 }
 
 func wantedVariable(name string) bool {
-	switch name {
-	case "CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS", "CNI_PATH", "TRACEPARENT", "TRACESTATE":
-		return true
-	}
-	return false
+	return slices.Contains([]string{
+		"CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS", "CNI_PATH", "TRACEPARENT", "TRACESTATE",
+	}, name)
 }
 
-// knownCommand: the CNI specification 1.1 defines these six and no others, so
-// anything else is no CNI call, and cannot become a span name.
-func knownCommand(c string) bool {
-	switch c {
-	case "ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION":
-		return true
-	}
-	return false
-}
+// commands are those of the CNI specification 1.1: anything else is no CNI call, and cannot
+// become a span name.
+var commands = []string{"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"}
 
 func podOf(args string) event.Pod {
 	var k kubernetesArgs

@@ -31,7 +31,7 @@ func answered(t *testing.T, configuration map[string]any, message string) string
 		}
 	}
 	s.out.Write(encode(map[string]any{"cniVersion": "1.0.0", "code": 11, "msg": message, "details": message}))
-	return fmt.Sprintf("%+v", s.finish(1, "1@1")[0].Body)
+	return fmt.Sprintf("%+v", s.finish(event.Event{Time: 1, Body: &event.Exit{Process: "1@1"}})[0].Body)
 }
 
 // What a plugin was told does not leave with its error message, wherever and in whatever
@@ -175,7 +175,8 @@ func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
 // listed words, since nobody knows what it may repeat.
 func TestALongInputIsNotRepeated(t *testing.T) {
 	d := newDecoder()
-	d.get("7@1", "1@1").pipes = pipes{in: 5, out: 6}
+	p := d.get("7@1", "1@1")
+	p.stdin, p.stdout = 5, 6
 	d.note(event.Event{Time: 1, Body: &event.Exec{Process: "7@1", Parent: "1@1", Root: true, InPath: true, Call: &event.Call{Command: "ADD", ContainerID: "c"}}})
 	for range 9 {
 		d.stream(record{InsideCallEvent: &kernel.InsideCallEvent{Object: 5}, process: "7@1", data: []byte(strings.Repeat("x", 4000))})

@@ -49,8 +49,9 @@ type Decoder struct {
 type process struct {
 	number uint32 // its tgid
 	run    *run
-	// pipes, environ and arguments are what its last image was given.
-	pipes              pipes
+	// stdin and stdout are the inodes of the pipes that its last image was given, 0 where that is
+	// something else; environ and arguments are what it was given besides.
+	stdin, stdout      uint64
 	environ, arguments []string
 	// files are the network namespaces it has open, by descriptor.
 	files map[uint32]uint32
@@ -167,8 +168,7 @@ func (d *Decoder) namespaceOf(inode uint32) event.Namespace {
 }
 
 // known returns what is known of the call that a process works for, also where it outlives its
-// plugin. Whatever a plugin runs may repeat what the plugin was told, so they are judged by the
-// same.
+// plugin: whatever a plugin runs may repeat what the plugin was told.
 func (d *Decoder) known(process event.Process) *redact.Call {
 	if p := d.processes[process]; p != nil && p.run.known != nil {
 		return p.run.known

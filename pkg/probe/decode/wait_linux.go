@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -90,19 +91,11 @@ func (d *Decoder) mutex(r record) ([]event.Body, bool) {
 	if w.Name == "" { // names of functions are kept from us (kptr_restrict)
 		w.Name = "kernel"
 		if r.Port != 0 {
-			w.Name = locksOf(r.Protocol)
+			w.Name = cmp.Or(locks[r.Protocol], "netlink")
 		}
 	}
 	return []event.Body{w}, true
 }
 
-// locksOf is the lock that a request over a netlink socket waits for, mostly.
-func locksOf(protocol uint16) string {
-	switch protocol {
-	case unix.NETLINK_ROUTE:
-		return "rtnl"
-	case unix.NETLINK_NETFILTER:
-		return "nft commit"
-	}
-	return "netlink"
-}
+// locks are those that requests over a netlink socket wait for, mostly, by its protocol.
+var locks = map[uint16]string{unix.NETLINK_ROUTE: "rtnl", unix.NETLINK_NETFILTER: "nft commit"}
