@@ -104,12 +104,7 @@ func (s *Set) list() (all []Anchor) {
 
 // Has reports whether the process that has this PID now is an anchor.
 func (s *Set) Has(pid int) bool {
-	for _, a := range s.List() {
-		if a.PID == pid && a.Alive() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.List(), func(a Anchor) bool { return a.PID == pid && a.Alive() })
 }
 
 // Alive reports whether the process still runs.

@@ -72,13 +72,12 @@ func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
 	if len(patterns) == 0 {
 		return
 	}
-	s.Name(patterns, rootless)
 	tick := time.NewTicker(seekEvery)
 	defer tick.Stop()
 	for {
+		s.Name(patterns, rootless)
 		select {
 		case <-tick.C:
-			s.Name(patterns, rootless)
 		case <-ctx.Done():
 			return
 		}

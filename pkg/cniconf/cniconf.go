@@ -11,6 +11,7 @@
 package cniconf
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -57,13 +58,10 @@ type pace struct{ settle, look time.Duration }
 
 // New makes a source; it reads nothing yet.
 func New(o Options) *Source {
-	if o.Dir == "" {
-		o.Dir = DefaultDir()
+	return &Source{
+		dir: cmp.Or(o.Dir, DefaultDir()), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		pace: pace{settle: 200 * time.Millisecond, look: time.Minute},
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return &Source{dir: o.Dir, log: o.Log, pace: pace{settle: 200 * time.Millisecond, look: time.Minute}}
 }
 
 // Name is "cniconf".
@@ -103,11 +101,8 @@ func (s *Source) tell(sink event.Sink, problems []error, trouble string) {
 	for _, problem := range problems {
 		s.log.Warn("CNI configuration", "error", problem)
 	}
-	if trouble == "" {
-		sink(source.Now(&event.Degraded{Feature: feature, Restored: true, Reason: "all files can be read now"}))
-		return
-	}
-	sink(source.Now(&event.Degraded{Feature: feature, Reason: trouble}))
+	restored := trouble == ""
+	sink(source.Now(&event.Degraded{Feature: feature, Restored: restored, Reason: cmp.Or(trouble, "all files can be read now")}))
 }
 
 // sum says the first of the problems, and how many there are.

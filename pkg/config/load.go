@@ -149,17 +149,20 @@ func (r *reader) table(path string, tree map[string]any) {
 	for _, k := range slices.Sorted(maps.Keys(tree)) {
 		key, v := join(path, k), tree[k]
 		sub, isTable := v.(map[string]any)
-		if opt, ok := r.options[key]; ok {
+		opt, known := r.options[key]
+		now, former := renamed[key]
+		switch {
+		case known:
 			for _, f := range opt.set(v) {
 				r.report(key, f)
 			}
-		} else if now, ok := renamed[key]; ok {
+		case former:
 			r.report(key, formerName(now))
-		} else if !r.isSection(key) {
+		case !r.isSection(key):
 			r.report(key, unknown(key, isTable, r.known))
-		} else if !isTable {
+		case !isTable:
 			r.report(key, wrong("write ["+key+"] on a line of its own, its options below it", "is %s, but it is a section", typeName(v)))
-		} else {
+		default:
 			r.table(key, sub)
 		}
 	}

@@ -32,15 +32,9 @@ const (
 )
 
 func withDefaults(o fact.Options) fact.Options {
-	if o.Kubelet == "" {
-		o.Kubelet = DefaultKubelet
-	}
-	if o.Patience <= 0 {
-		o.Patience = DefaultPatience
-	}
-	if o.Hung <= 0 {
-		o.Hung = 30 * time.Second
-	}
+	o.Kubelet = cmp.Or(o.Kubelet, DefaultKubelet)
+	o.Patience = cmp.Or(max(o.Patience, 0), DefaultPatience)
+	o.Hung = cmp.Or(max(o.Hung, 0), 30*time.Second)
 	return o
 }
 

@@ -9,6 +9,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,18 +61,10 @@ type Source struct {
 
 // New makes a source; it asks nothing yet.
 func New(o Options) *Source {
-	if o.Address == "" {
-		o.Address = DefaultAddress
-	}
-	if o.Interval <= 0 {
-		o.Interval = DefaultInterval
-	}
-	if o.Anchors == nil {
-		o.Anchors = anchor.New()
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Address = cmp.Or(o.Address, DefaultAddress)
+	o.Interval = cmp.Or(max(o.Interval, 0), DefaultInterval)
+	o.Anchors = cmp.Or(o.Anchors, anchor.New())
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Source{options: o, told: make(chan event.Runtime, 1)}
 }
 

@@ -124,9 +124,5 @@ func CiliumSettings() []string {
 // Replaces reports whether an option switches Cilium's replacement on. "strict" and "probe"
 // are of Cilium before 1.14; "partial" of then leaves it to the other options.
 func (s Setting) Replaces() bool {
-	switch strings.ToLower(s.Value) {
-	case "true", "strict", "probe":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"true", "strict", "probe"}, strings.ToLower(s.Value))
 }

@@ -2,10 +2,21 @@
 package gather
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
 	"sync"
 	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"google.golang.org/grpc"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -97,4 +108,125 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 		dirs = append(dirs, l.DataDirs...)
 	}
 	return dirs
+}
+
+// errSilent is why what containerd knows is not known.
+var errSilent = errors.New("containerd does not answer: see containerd")
+
+// askContainerd fills in what containerd knows, and what follows from that.
+func askContainerd(ctx context.Context, f *fact.Facts) {
+	withContainerd(f, func(client *containerd.Client, runtime cri.RuntimeServiceClient) {
+		var wg sync.WaitGroup
+		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (fact.Runtime, error) { return askRuntime(ctx, client) })
+		var candidates fact.Of[[]candidate]
+		find(ctx, &wg, &candidates, func(ctx context.Context) ([]candidate, error) { return askCandidates(ctx, runtime) })
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
+		lookIntoFolder(f)
+		wg.Wait()
+		f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates.Value, cniDirs(f)), Err: candidates.Err}
+	})
+}
+
+// Readiness gathers what the runtime's network is ready by: what CRI says, the CNI folder and,
+// where nobody has written into it, the containers that should have.
+func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
+	f := &fact.Facts{Options: o, Now: time.Now()}
+	withContainerd(f, func(_ *containerd.Client, runtime cri.RuntimeServiceClient) {
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
+		lookIntoFolder(f)
+		if f.CRI.Err == nil && !f.CRI.Value.Network && len(f.Folder.Value.Networks) == 0 {
+			candidates, err := askCandidates(ctx, runtime)
+			f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates, cniDirs(f)), Err: err}
+		}
+	})
+	return f
+}
+
+// withContainerd connects to containerd, or says in every fact that would come from it why
+// not.
+func withContainerd(f *fact.Facts, ask func(*containerd.Client, cri.RuntimeServiceClient)) {
+	client, err := dial(f.Options)
+	if err != nil {
+		f.Runtime.Err = err
+		if !fact.Unasked(err) {
+			err = errSilent // it is said once what is wrong
+		}
+		f.CRI.Err, f.Containers.Err, f.Binaries.Err = err, err, err
+		f.Folder.Value, f.Folder.Err = readFolder(f.Options.ConfDir, 1)
+		return
+	}
+	defer client.Close()
+	conn, ok := client.Conn().(grpc.ClientConnInterface)
+	if !ok {
+		f.CRI.Err = fmt.Errorf("containerd's client speaks %T, not gRPC", client.Conn())
+		return
+	}
+	ask(client, cri.NewRuntimeServiceClient(conn))
+}
+
+// lookIntoFolder reads what containerd reads.
+func lookIntoFolder(f *fact.Facts) {
+	dir, most := f.Options.ConfDir, 1
+	if f.CRI.Err == nil {
+		dir, most = f.CRI.Value.ConfDir, f.CRI.Value.MaxConf
+	}
+	f.Folder.Value, f.Folder.Err = readFolder(dir, most)
+	if f.Binaries.Err = cmp.Or(f.CRI.Err, f.Folder.Err); f.Binaries.Err == nil {
+		f.Binaries.Value = programs(f)
+	}
+}
+
+// cniDirs are the folders on the host whose writers are of interest.
+func cniDirs(f *fact.Facts) []string {
+	dirs := []string{f.Options.ConfDir}
+	if f.CRI.Err == nil {
+		dirs = append([]string{f.CRI.Value.ConfDir}, f.CRI.Value.BinDirs...)
+	}
+	return dirs
+}
+
+// dial connects to containerd. Its client waits for a socket that is not there instead of
+// saying so.
+func dial(o fact.Options) (*containerd.Client, error) {
+	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := reach(o.Address, o.Patience); err != nil {
+		return nil, err
+	}
+	return containerd.New(o.Address, containerd.WithTimeout(o.Patience))
+}
+
+func askRuntime(ctx context.Context, client *containerd.Client) (r fact.Runtime, err error) {
+	v, err := client.Version(ctx)
+	if err != nil {
+		return r, fmt.Errorf("asking its version: %w", err)
+	}
+	r.Version = fact.Clean(v.Version)
+	answer, err := client.IntrospectionService().Plugins(namespaces.WithNamespace(ctx, "k8s.io"))
+	if err != nil {
+		return r, fmt.Errorf("asking for its plugins: %w", err)
+	}
+	for _, p := range answer.GetPlugins() {
+		r.Plugins = append(r.Plugins, fact.RuntimePlugin{Type: fact.Clean(p.GetType()), ID: fact.Clean(p.GetID()), Err: fact.Clean(p.GetInitErr().GetMessage())})
+	}
+	return r, nil
+}
+
+// askKubelet asks kubelet how it is.
+func askKubelet(ctx context.Context, address string) fact.Health {
+	h := fact.Health{Address: fact.Clean(address)}
+	var answer *http.Response
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+	if err == nil {
+		answer, err = (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+	}
+	if err != nil {
+		h.Err = fact.Clean(err.Error())
+		return h
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // what has come is what it says
+	h.Status, h.Body = answer.StatusCode, fact.Clean(string(body))
+	return h
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,11 +43,8 @@ func heldLocks(dataDirs []string) ([]fact.Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	waits := false
-	for _, l := range before {
-		waits = waits || len(l.waiters) > 0
-	}
-	if !waits {
+	waits := func(l lockState) bool { return len(l.waiters) > 0 }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(before)), waits) {
 		return nil, nil
 	}
 	time.Sleep(lookAgain)
