@@ -45,10 +45,9 @@ func (op *operation) lose(l *event.Lost) {
 	op.partial("lost events: " + l.Reason)
 }
 
-// keep counts one more image, and reports whether there is room for it. Facts take places, too: images
-// and facts together are at most Options.Images.
+// keep counts one more image, and reports whether there is room for it: Options.Images at most.
 func (op *operation) keep() bool {
-	if op.images+op.facts >= op.options.Images {
+	if op.images >= op.options.Images {
 		op.Dropped++
 		op.partial("more programs than the limit")
 		return false

@@ -111,7 +111,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// What is inside of images takes at most half of the places, and what is over is named.
+// Facts take no places of images, and what is over is named.
 func TestTheInsideIsBounded(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge")
 	for range 100 {
@@ -125,7 +125,7 @@ func TestTheInsideIsBounded(t *testing.T) {
 	s.at(11, &event.Cut{Process: "b", What: "requests", Count: 5}).at(11, &event.Cut{Process: "b", What: "bytes", Count: 7}).
 		at(11, &event.Cut{Process: "b", What: "anything", Count: 1}).exit(50, "b").tick(2000)
 	op := s.closed[0]
-	if images := 1 + len(op.Calls[0].Runs[0].Children); images != 16 {
+	if images := 1 + len(op.Calls[0].Runs[0].Children); images != 32 {
 		t.Errorf("%d images", images)
 	}
 	got := fmt.Sprint(op.Calls[0].Cut, op.Partial)
