@@ -77,15 +77,20 @@ type Queue struct {
 	store  chan struct{}      // there is something to write down
 	stored chan struct{}      // nothing more is written down
 
-	mu       sync.Mutex
+	mu sync.Mutex // of all below
+	waiting
+	storing bool     // something may still get into the spool
+	sender  Sender   // nil: nothing is wanted
+	retired []Sender // to be shut down by the worker
+	closed  bool
+	stats   Stats
+}
+
+// waiting is what the queue holds in memory.
+type waiting struct {
 	incoming []Item   // to be written down
-	storing  bool     // something may still get into the spool
-	items    [][]byte // what waits; the first ones are on their way
-	bytes    int      // of incoming and items
-	sender   Sender   // nil: nothing is wanted
-	retired  []Sender // to be shut down by the worker
-	closed   bool
-	stats    Stats
+	items    [][]byte // to be sent; the first ones are on their way
+	bytes    int      // of both
 }
 
 // New starts a queue in front of s, which it owns from now on. With a nil s nothing is sent, and

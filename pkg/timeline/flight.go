@@ -30,7 +30,7 @@ type Flight struct {
 }
 
 // flight is a call whose innermost process is in run.
-func (op *Operation) flight(call *Call, run *Image) Flight {
+func (op *Operation) flight(call *Call, run *Image, runtime event.Runtime) Flight {
 	inner := run
 	for next := run; next != nil; next = next.last() {
 		inner = next
@@ -40,6 +40,6 @@ func (op *Operation) flight(call *Call, run *Image) Flight {
 		Command: call.Command, IfName: call.IfName, Plugin: run.Run.Plugin,
 		Name: inner.Name, PID: inner.PID, Since: inner.Start, Start: call.Start,
 		Operation: op.Key(), Trace: call.Trace, First: call.Runs[0].Process,
-		Mono: op.Mono, Wall: op.Wall, Runtime: op.Runtime,
+		Mono: op.Mono, Wall: op.Wall, Runtime: runtime,
 	}
 }

@@ -107,7 +107,7 @@ func (f *firsts) leave(op *operation) {
 			delete(f.namespaces, key)
 		default:
 			n.op, n.until = nil, call.End+int64(first)
-			n.of = Connected{Flight: op.flight(call, call.Runs[0]), End: call.End}
+			n.of = Connected{Flight: op.flight(call, call.Runs[0], op.Runtime), End: call.End}
 		}
 	}
 }

@@ -22,10 +22,9 @@ type Stats struct {
 // Timeline is the state between the events. Create it with New; it is not safe for concurrent
 // use. Each kind of state has a type that owns it; the methods of Timeline pass events on.
 type Timeline struct {
+	passed
 	options Options
 	stats   Stats
-	now     int64 // the latest event
-	swept   int64 // when old locks and namespaces were last forgotten
 	node    node
 
 	tree      *tree.Tree
@@ -40,6 +39,12 @@ type Timeline struct {
 	losses      losses
 	outages     outages
 	past        pasts
+}
+
+// passed is how far time has passed, in monotonic ns.
+type passed struct {
+	now   int64 // the latest event
+	swept int64 // when old locks and namespaces were last forgotten
 }
 
 // New returns an empty timeline.

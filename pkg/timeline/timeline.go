@@ -374,7 +374,7 @@ func (t *Timeline) InFlight() (flights []Flight) {
 	for _, op := range t.open {
 		for _, call := range op.Calls {
 			if run := call.live(); run != nil {
-				flights = append(flights, t.flight(op, call, run))
+				flights = append(flights, op.flight(call, run, t.node.runtime))
 			}
 		}
 	}
@@ -393,14 +393,8 @@ func (t *Timeline) Overdue() (flights []Flight) {
 				continue
 			}
 			call.Hung = true
-			flights = append(flights, t.flight(op, call, run))
+			flights = append(flights, op.flight(call, run, t.node.runtime))
 		}
 	}
 	return flights
-}
-
-func (t *Timeline) flight(op *operation, call *Call, run *Image) Flight {
-	f := op.flight(call, run)
-	f.Runtime = t.node.runtime
-	return f
 }
