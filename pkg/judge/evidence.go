@@ -96,8 +96,8 @@ func (e *evidence) listPrograms() (all []*program) {
 		if p == nil {
 			k := key{name: s.image.Name, plugin: s.plugin}
 			if s.served != nil {
-				if k.at = s.served.Address; s.served.Server != nil {
-					k.agent = s.served.Server.Name
+				if k.at = s.served.Address; s.served.Agent != nil {
+					k.agent = s.served.Agent.Name
 				}
 			}
 			if p = index[k]; p == nil {

@@ -163,7 +163,7 @@ func TestTheBiggestPartInWords(t *testing.T) {
 		"system call fsync of p":                                                seen(plugin("p", 0, 100), waited(event.WaitCall, "fsync", from(0, 90))),
 		"waiting for IPv6 DAD, in plugin p, for fd00::5 on eth0":                seen(plugin("p", 0, 100), detects(from(0, 90))),
 		"calling /run/agent.sock, from plugin p":                                seen(plugin("p", 0, 100), called(from(0, 90))),
-		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Server = &event.Actor{Name: "agentd"} }),
+		"calling agentd at /run/agent.sock, from plugin p":                      seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Agent = &event.Actor{Name: "agentd"} }),
 		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED": seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Tries, connected(im).Error = 3, "ECONNREFUSED" }),
 		"asleep, in plugin p":                                                   seen(plugin("p", 0, 100), slept(from(0, 90))),
 		"waiting for something unknown, in plugin p":                            seen(plugin("p", 0, 100), polled(from(0, 90))),

@@ -176,8 +176,8 @@ func detected(d *timeline.Detection) string {
 
 // Peer names who was called, as far as known: "agentd at /run/agent.sock".
 func Peer(c *timeline.Connection) string {
-	if c.Server == nil || c.Server.Name == "" {
+	if c.Agent == nil || c.Agent.Name == "" {
 		return c.Address
 	}
-	return c.Server.Name + " at " + c.Address
+	return c.Agent.Name + " at " + c.Address
 }

@@ -72,7 +72,7 @@ func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 func (e *evidence) iptablesAgain() (sum time.Duration, again int) {
 	for i := range e.spans {
 		if e.spans[i].agent != nil {
-			continue // what a server runs one after another may be for several calls
+			continue // what an agent runs one after another may be for several calls
 		}
 		var gaveUp *timeline.Image
 		for _, child := range e.spans[i].image.Children {

@@ -86,7 +86,7 @@ func served(own, shared []*timeline.Image) func(*timeline.Connection) {
 		image := func(children []*timeline.Image) *timeline.Image {
 			return &timeline.Image{Program: timeline.Program{Name: "agentd"}, Exit: timeline.Exit{Ended: true}, Children: children}
 		}
-		c.Server = &event.Actor{PID: 44, Name: "agentd"}
+		c.Agent = &event.Actor{PID: 44, Name: "agentd"}
 		c.Work = &timeline.Work{Own: image(own), Shared: image(shared)}
 	}
 }

@@ -33,7 +33,7 @@ type Options struct {
 	// Agents are globs on the programs (at most 15 bytes, as the kernel keeps them) that
 	// serve plugins and are to be followed from their first call on.
 	Agents []string
-	// Depth is how far servers are followed: 0 not at all, 1 those that plugins call, 2
+	// Depth is how far agents are followed: 0 not at all, 1 those that plugins call, 2
 	// also those that these call.
 	Depth int
 	// Anchors are the processes of the container runtime; nil: none is known, ever.

@@ -242,7 +242,7 @@ func (r *reader) anchor(now int64) {
 	r.sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
 }
 
-// The reader is how agents have the kernel side follow servers.
+// The reader is how agents have the kernel side follow them.
 var _ agents.Follower = (*reader)(nil)
 
 // Tell delivers an event of now.
@@ -271,7 +271,7 @@ func (r *reader) MayServe(pid uint32) bool {
 	return r.probe.host.privilegedHere(pid)
 }
 
-// Unfollow ends that. What the server started is followed until it is over.
+// Unfollow ends that. What the agent started is followed until it is over.
 func (r *reader) Unfollow(process event.Process) {
 	r.table.remove(process)
 	r.decoder.Dismiss(process)

@@ -61,25 +61,25 @@ const (
 // serve records that a connection was answered: from now on the agent's work may be for it.
 func (as *agents) serve(c *Connection) {
 	p := c.owner
-	if c.Server == nil || c.Server.Process == "" || p == nil || p.run == nil || p.op.Closed != "" {
+	if c.Agent == nil || c.Agent.Process == "" || p == nil || p.run == nil || p.op.Closed != "" {
 		return
 	}
 	depth := 0
 	if caller := as.tree.Get(c.by); caller != nil {
 		depth = caller.Depth() + 1
 	}
-	a := as.agent(c.Server.Process, depth)
+	a := as.agent(c.Agent.Process, depth)
 	if a == nil || c.Work != nil && c.Work.agent == a {
 		return
 	}
 	if c.Work != nil { // another one listens than accepts
 		c.Work.agent.leave(c)
-		c.Work.by(a, c.Server)
+		c.Work.by(a, c.Agent)
 		as.calls(a, c)
 		return
 	}
 	image := func() *Image {
-		return &Image{Program: Program{PID: c.Server.PID, Process: c.Server.Process, Name: c.Server.Name}, Exit: Exit{Ended: true}, Start: c.fact.When.Start, End: c.fact.When.Start}
+		return &Image{Program: Program{PID: c.Agent.PID, Process: c.Agent.Process, Name: c.Agent.Name}, Exit: Exit{Ended: true}, Start: c.fact.When.Start, End: c.fact.When.Start}
 	}
 	c.Work = &Work{agent: a, Own: image(), Shared: image()}
 	worker := func(im *Image) *process {
@@ -92,7 +92,7 @@ func (as *agents) serve(c *Connection) {
 // calls adds a connection to those that an agent works for.
 func (as *agents) calls(a *agent, c *Connection) {
 	a.calls = append(a.calls, c)
-	as.losses.belongs(c.Server.Process, c.owner.op, c.fact.When.Start)
+	as.losses.belongs(c.Agent.Process, c.owner.op, c.fact.When.Start)
 }
 
 // agent finds or makes the state of an agent of that depth, 0 where it is not known; nil

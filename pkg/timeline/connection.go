@@ -16,9 +16,9 @@ type Connection struct {
 	// tried.
 	Error string
 	Tries int
-	// Server is who answered, or else who made the socket that listens; nil if it is not
+	// Agent is who answered, or else who made the socket that listens; nil if it is not
 	// known. Answered tells which.
-	Server   *event.Actor
+	Agent    *event.Actor
 	Answered bool
 	// Work is what the agent did meanwhile; nil if that is not known.
 	Work *Work
@@ -70,7 +70,7 @@ func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 		return
 	}
 	made := &Connection{
-		Network: c.Network, Address: c.Address, Error: c.Error, Server: c.Listener, Tries: 1,
+		Network: c.Network, Address: c.Address, Error: c.Error, Agent: c.Listener, Tries: 1,
 		by: c.Process, owner: p, socket: c.Socket, after: refused, image: im,
 	}
 	made.fact = p.keep(c.Thread, when, made)
@@ -139,7 +139,7 @@ func (cs *connections) accept(a *event.Accept) {
 
 func (c *Connection) answered(a *event.Accept) {
 	agent := a.Agent
-	c.Server, c.Answered = &agent, !a.Listens
+	c.Agent, c.Answered = &agent, !a.Listens
 }
 
 // hangUp ends a connection that was closed.

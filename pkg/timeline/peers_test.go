@@ -32,9 +32,9 @@ func saidOfConnection(c *Connection, when Interval) string {
 	}
 	switch {
 	case c.Answered:
-		s += " answered by " + c.Server.Name
-	case c.Server != nil:
-		s += " listens " + c.Server.Name
+		s += " answered by " + c.Agent.Name
+	case c.Agent != nil:
+		s += " listens " + c.Agent.Name
 	}
 	return s
 }

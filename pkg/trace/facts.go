@@ -92,12 +92,12 @@ func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
 	if c.Tries > 1 {
 		kvs = append(kvs, attr.Tries(c.Tries))
 	}
-	if c.Server == nil {
+	if c.Agent == nil {
 		return kvs
 	}
 	return append(kvs, nonZero(
-		attr.Agent(c.Server.Name),
-		attr.AgentPID(int(c.Server.PID)),
+		attr.Agent(c.Agent.Name),
+		attr.AgentPID(int(c.Agent.PID)),
 		attr.AgentListens(!c.Answered),
 	)...)
 }

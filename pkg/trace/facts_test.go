@@ -53,7 +53,7 @@ func busy(change ...func(*timeline.Operation)) *timeline.Operation {
 			{When: between(23, 23), What: &timeline.Setting{Setting: &event.Setting{Key: "net/ipv4/ip_forward", Value: "1"}}},
 			{When: between(23, 28), What: &timeline.Setting{Setting: &event.Setting{Key: "net/ipv6/conf/eth0/accept_dad", Value: "0"}}},
 			{When: between(24, 30), What: &timeline.Detection{Address: "fd00::5", On: "eth0", State: event.AddressReady}},
-			{When: between(31, 39), What: &timeline.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1, Server: &event.Actor{PID: 44, Name: "agentd"}, Answered: true}},
+			{When: between(31, 39), What: &timeline.Connection{Network: "tcp", Address: "[::1]:99", Tries: 1, Agent: &event.Actor{PID: 44, Name: "agentd"}, Answered: true}},
 		}
 		run.Run.Configuration = &event.Configuration{CNIVersion: "1.0.0", Network: "pods"}
 		run.Run.Result = &event.Result{IPs: []string{"10.22.0.5/16"}}

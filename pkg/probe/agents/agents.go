@@ -129,18 +129,18 @@ func (a *Agents) connection(now int64, socket string) *connection {
 	return c
 }
 
-// answered notes who serves a connection. The kernel side follows whoever it saw accept, if
+// answered notes which agent answers a connection. The kernel side follows whoever it saw accept, if
 // that is to be (depth 0); who only listens it is told to follow.
-func (a *Agents) answered(now int64, c *connection, server event.Actor, depth int) {
-	if server.Process == "" || server.Process == c.agent {
+func (a *Agents) answered(now int64, c *connection, actor event.Actor, depth int) {
+	if actor.Process == "" || actor.Process == c.agent {
 		return
 	}
 	a.release(now, c)
-	key, ok := a.kernel.Follow(kernel.KeyOf(server.Process, server.PID), depth)
+	key, ok := a.kernel.Follow(kernel.KeyOf(actor.Process, actor.PID), depth)
 	if !ok {
 		return
 	}
-	known := a.learn(key, server.Name)
+	known := a.learn(key, actor.Name)
 	if known == nil {
 		a.kernel.Unfollow(kernel.ProcessOf(key))
 		return
