@@ -85,9 +85,15 @@ type Run struct {
 	Over bool
 
 	caller    event.Caller
+	nested    int // how many runs are around it
 	processes map[event.Process]*Process
 	inner     map[*Run]struct{}
 }
+
+// maxNested bounds the delegates inside each other. One run keeps all around it, so that a plugin
+// whose child goes on as the next delegate, again and again, would grow without any bound.
+// Plugins nest two or three deep.
+const maxNested = 32
 
 // Vouched reports whether the container runtime stands for the run: it started it, or an agent
 // did that answered a plugin.
@@ -172,7 +178,7 @@ func (t *Tree) Processes() []event.Process { return slices.Sorted(maps.Keys(t.pr
 
 func (t *Tree) fork(process, parent event.Process) Step {
 	up := t.processes[parent]
-	if up == nil {
+	if up == nil || t.processes[process] != nil { // found before its fork was read, or told twice
 		return Step{}
 	}
 	p := t.add(&Process{Key: process, Run: up.Run, Agent: up.Agent, Worker: up.Worker})
@@ -219,9 +225,10 @@ func (t *Tree) exec(e *event.Exec) Step {
 
 // delegates tells a plugin that a plugin started from a helper of it. Both inherit the
 // environment of the call; but a delegate lies in CNI_PATH and is given a configuration of its
-// own to read. Where it is unknown what it reads the folder decides.
+// own to read. Where it is unknown what it reads the folder decides. Below maxNested delegates
+// every program is a command.
 func delegates(e *event.Exec, in *Run) bool {
-	return e.InPath && e.Call != nil && e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
+	return in.nested < maxNested && e.InPath && e.Call != nil && e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
 }
 
 // root begins a run that up started, or that it goes on as; nil where that is followed by nobody.
@@ -243,6 +250,7 @@ func begin(e *event.Exec, around *Run, agent *Agent) *Run {
 		processes: map[event.Process]*Process{}, inner: map[*Run]struct{}{},
 	}
 	if around != nil {
+		r.nested = around.nested + 1
 		around.inner[r] = struct{}{}
 	}
 	return r

@@ -139,7 +139,7 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 	}
 	switch b := e.Body.(type) {
 	case *event.Fork:
-		d.add(b.Process, b.Parent)
+		d.get(b.Process, b.Parent)
 	case *event.Exec:
 		p := d.get(b.Process, b.Parent)
 		d.space(b.NetNS)
