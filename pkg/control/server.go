@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // socket is the name of the socket in the run folder.
@@ -90,14 +92,12 @@ const farewell = time.Second
 // is closed.
 func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) {
+	answer := func(w http.ResponseWriter, with any) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(h.Calls()) // the asker is gone: nobody to tell
-	})
-	mux.HandleFunc("GET /node", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(h.Node()) // as above
-	})
+		_ = json.NewEncoder(w).Encode(with) // the asker is gone: nobody to tell
+	}
+	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Calls()) })
+	mux.HandleFunc("GET /node", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Node()) })
 	mux.HandleFunc("GET /record", func(w http.ResponseWriter, r *http.Request) {
 		flush := func() { _ = http.NewResponseController(w).Flush() }
 		if err := h.Record(r.Context(), w, flush); err != nil && r.Context().Err() == nil {
@@ -127,4 +127,14 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		log.Warn("the control socket is gone; cniscope ps will not work", "error", err)
 	}
+}
+
+// Now fills in what the call's process does at this moment, where /proc says so. Waits takes
+// CAP_SYS_PTRACE.
+func (c *Call) Now() {
+	stat, err := procfs.StatOf(int(c.PID))
+	if err != nil {
+		return
+	}
+	c.State, c.Waits = stat.State, procfs.Wchan(int(c.PID))
 }

@@ -100,14 +100,14 @@ func JSONLines(spans []*tracepb.ResourceSpans) ([]byte, error) {
 	)
 	for _, rs := range spans {
 		wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{rs}})
-		if err != nil {
-			return nil, fmt.Errorf("encode spans: %w", err)
+		var traces ptrace.Traces
+		if err == nil {
+			traces, err = from.UnmarshalTraces(wire)
 		}
-		traces, err := from.UnmarshalTraces(wire)
-		if err != nil {
-			return nil, fmt.Errorf("encode spans: %w", err)
+		var line []byte
+		if err == nil {
+			line, err = to.MarshalTraces(traces)
 		}
-		line, err := to.MarshalTraces(traces)
 		if err != nil {
 			return nil, fmt.Errorf("encode spans: %w", err)
 		}

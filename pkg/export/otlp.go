@@ -116,7 +116,7 @@ func partial(ctx context.Context, method string, req, reply any, cc *grpc.Client
 // retried; of the others some are about these spans, and some about the endpoint
 // or our credentials: those somebody mends, and then what waited is wanted.
 func classify(err error) error {
-	if p := (*queue.PartialError)(nil); errors.As(err, &p) {
+	if p, ok := errors.AsType[*queue.PartialError](err); ok {
 		return p
 	}
 	s, ok := status.FromError(err)

@@ -98,19 +98,15 @@ func New(o Options) *Metrics {
 		lost: counter("events_lost_total",
 			"Events that a source could not deliver. What they touch is marked as partial.",
 			"source", "reason"),
-		lag: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "probe_lag_seconds",
-			Help: "How far the reader is behind what the kernel side sent; 0 while it gets it read.",
-		}),
+		lag: gauge("probe_lag_seconds",
+			"How far the reader is behind what the kernel side sent; 0 while it gets it read.").WithLabelValues(),
 		gaps: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "tick_gap_seconds",
 			Help:    "Time from one tick to the next while an operation is open: whatever waits for time to pass waits for these.",
 			Buckets: gapBuckets,
 		}),
-		features: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "feature_up",
-			Help: "Whether a feature that is wanted here works (1) or is done without (0).",
-		}, []string{"feature"}),
+		features: gauge("feature_up",
+			"Whether a feature that is wanted here works (1) or is done without (0).", "feature"),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info",
@@ -255,6 +251,44 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+// readiness counts how long the node's network was not ready.
+type readiness struct {
+	ready *prometheus.GaugeVec // absent while nobody knows
+	lost  *prometheus.CounterVec
+	since int64 // of what is not counted yet, in monotonic ns; 0 while it is ready
+}
+
+func newReadiness() readiness {
+	return readiness{
+		ready: gauge("node_network_ready", "Whether the runtime takes the node's network to be ready."),
+		lost:  counter("node_network_not_ready_seconds_total", "Time in which the node's network was not ready."),
+	}
+}
+
+// said takes what the runtime says.
+func (r *readiness) said(now int64, ready bool) {
+	r.tick(now)
+	r.since = now
+	up := 0.0
+	if ready {
+		r.since, up = 0, 1
+	}
+	r.ready.WithLabelValues().Set(up)
+	r.lost.WithLabelValues()
+}
+
+// tick counts what has passed.
+func (r *readiness) tick(now int64) {
+	if r.since != 0 && now > r.since {
+		r.lost.WithLabelValues().Add(time.Duration(now - r.since).Seconds())
+		r.since = now
+	}
 }

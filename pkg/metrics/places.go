@@ -68,16 +68,13 @@ func (p *places) Accept() (net.Conn, error) {
 			p.mu.Unlock()
 			return taken, nil
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-p.freed:
 		case <-p.closed:
-			timer.Stop()
 			_ = c.Close()
 			return nil, net.ErrClosed
 		}
-		timer.Stop()
 	}
 }
 

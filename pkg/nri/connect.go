@@ -19,7 +19,7 @@ import (
 
 // serve keeps a session until ctx is done or, pre-installed, the runtime is gone.
 func (p *Plugin) serve(ctx context.Context) error {
-	defer p.markAttempted()
+	defer p.attempt()
 	inherited := p.inherit()
 	if inherited != nil {
 		var cancel context.CancelCauseFunc
@@ -45,7 +45,7 @@ func (p *Plugin) serve(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ending(ctx)
 		}
-		p.markAttempted()
+		p.attempt()
 		p.trouble(err)
 		if time.Since(began) >= p.pace.steady {
 			failures = 0

@@ -24,8 +24,7 @@ type handlers struct {
 	state        atomic.Int32  // waiting, configured or abandoned
 	applied      chan struct{} // closed when the options were taken over
 	synchronised chan struct{} // closed when the sandboxes that existed were received
-	appliedOnce  sync.Once
-	syncOnce     sync.Once
+	apply, sync  func()        // close them, once
 }
 
 const (
@@ -37,7 +36,9 @@ const (
 var errAbandoned = errors.New("the registration was given up")
 
 func newHandlers(p *Plugin) *handlers {
-	return &handlers{plugin: p, applied: make(chan struct{}), synchronised: make(chan struct{})}
+	h := &handlers{plugin: p, applied: make(chan struct{}), synchronised: make(chan struct{})}
+	h.apply, h.sync = sync.OnceFunc(func() { close(h.applied) }), sync.OnceFunc(func() { close(h.synchronised) })
+	return h
 }
 
 // gate stands before the stub: once a registration was given up, the runtime's
@@ -59,7 +60,7 @@ func (h *handlers) Configure(_ context.Context, config, runtime, version string)
 		return 0, errAbandoned
 	}
 	go func() {
-		defer h.appliedOnce.Do(func() { close(h.applied) })
+		defer h.apply()
 		h.plugin.apply(config)
 		h.plugin.announce(clean(runtime), clean(version))
 	}()
@@ -85,7 +86,7 @@ func (p *Plugin) announce(runtime, version string) {
 
 // Synchronize receives the sandboxes that were there before us.
 func (h *handlers) Synchronize(ctx context.Context, pods []*api.PodSandbox, _ []*api.Container) ([]*api.ContainerUpdate, error) {
-	defer h.syncOnce.Do(func() { close(h.synchronised) })
+	defer h.sync()
 	h.plugin.receive(ctx, event.SandboxPresent, event.TraceContext{}, pods...)
 	return nil, nil
 }

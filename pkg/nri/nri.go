@@ -21,6 +21,7 @@
 package nri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ type Plugin struct {
 	pace         pace
 	queue        queue
 	attempted    chan struct{}
-	attemptOnce  sync.Once
+	attempt      func() // closes it, once
 	panicOnce    sync.Once
 
 	connected  atomic.Bool
@@ -95,12 +96,9 @@ type Plugin struct {
 // New makes a plugin; it does not connect yet. It is pre-installed if the
 // environment says so (NRI_PLUGIN_SOCKET). The error says which option is wrong.
 func New(o Options) (*Plugin, error) {
-	setDefault(&o.Name, DefaultName)
-	setDefault(&o.Index, DefaultIndex)
-	setDefault(&o.Socket, DefaultSocket)
-	setDefault(&o.Queue, DefaultQueue)
-	setDefault(&o.Anchors, anchor.New())
-	setDefault(&o.Log, slog.New(slog.DiscardHandler))
+	o.Name, o.Index = cmp.Or(o.Name, DefaultName), cmp.Or(o.Index, DefaultIndex)
+	o.Socket, o.Queue = cmp.Or(o.Socket, DefaultSocket), cmp.Or(o.Queue, DefaultQueue)
+	o.Anchors, o.Log = cmp.Or(o.Anchors, anchor.New()), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if err := api.CheckPluginName(o.Name); err != nil {
 		return nil, fmt.Errorf("NRI: %w: use letters, digits and _.+-", err)
 	}
@@ -110,20 +108,15 @@ func New(o Options) (*Plugin, error) {
 	if o.Queue < 0 {
 		return nil, fmt.Errorf("NRI: a queue of %d events: use at least 1", o.Queue)
 	}
+	attempted := make(chan struct{})
 	return &Plugin{
 		options:      o,
 		preinstalled: os.Getenv(api.PluginSocketEnvVar) != "",
 		pace:         defaultPace,
 		queue:        newQueue(o.Queue),
-		attempted:    make(chan struct{}),
+		attempted:    attempted,
+		attempt:      sync.OnceFunc(func() { close(attempted) }),
 	}, nil
-}
-
-func setDefault[T comparable](option *T, value T) {
-	var zero T
-	if *option == zero {
-		*option = value
-	}
 }
 
 // Preinstalled reports whether the runtime started this process as its plugin.
@@ -134,8 +127,6 @@ func (p *Plugin) Preinstalled() bool { return p.preinstalled }
 // as loading programs into the kernel, should wait for it: the runtime gives a
 // plugin only seconds to register, and waits for it meanwhile.
 func (p *Plugin) Attempted() <-chan struct{} { return p.attempted }
-
-func (p *Plugin) markAttempted() { p.attemptOnce.Do(func() { close(p.attempted) }) }
 
 // Run registers, and delivers events to the sink from one goroutine until ctx is
 // done; it returns nil then, and ErrRuntimeGone in a pre-installed plugin whose

@@ -55,11 +55,10 @@ func pidfdEnded(ctx context.Context, fd int) (ended, ok bool) {
 // orphaned is the way without pidfds (a seccomp profile may forbid them): another
 // parent means that ours is gone.
 func orphaned(ctx context.Context, parent int) bool {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	tick := time.Tick(time.Second)
 	for os.Getppid() == parent {
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return false
 		}

@@ -67,28 +67,16 @@ func (q *queue) pokeAfter(ctx context.Context) {
 // come from here.
 func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 	var degraded bool // what the sink was told last
-	for {
+	for over := false; !over; {
 		select {
 		case <-p.queue.wake:
-			p.drain(sink)
-			p.report(sink, &degraded)
 		case <-ctx.Done():
-			p.drain(sink)
-			p.report(sink, &degraded)
-			return
+			over = true
 		}
-	}
-}
-
-// drain delivers what is in the queue.
-func (p *Plugin) drain(sink event.Sink) {
-	for {
-		select {
-		case e := <-p.queue.events:
-			p.deliver(sink, e)
-		default:
-			return
+		for len(p.queue.events) > 0 {
+			p.deliver(sink, <-p.queue.events)
 		}
+		p.report(sink, &degraded)
 	}
 }
 

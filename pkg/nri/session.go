@@ -4,14 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"os"
+	"sync"
 	"time"
 
+	"github.com/containerd/log"
 	"github.com/containerd/nri/pkg/api"
 	"github.com/containerd/nri/pkg/stub"
 	"github.com/containerd/ttrpc"
+	"github.com/sirupsen/logrus"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // What ends a session, besides the runtime's own word.
@@ -43,7 +50,7 @@ func (p *Plugin) session(ctx context.Context, c *conn) error {
 	}()
 
 	p.settle(ctx, c, h)
-	p.markAttempted()
+	p.attempt()
 	select {
 	case <-c.gone:
 		return errCut
@@ -84,15 +91,13 @@ func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) error {
 	started := make(chan error, 1)
 	go func() { started <- s.Start(withTTRPCLog(ctx, p.options.Log)) }()
-	timeout := time.NewTimer(p.pace.start)
-	defer timeout.Stop()
 	var why error
 	select {
 	case err := <-started:
 		return err
 	case <-c.gone:
 		why = errCut
-	case <-timeout.C:
+	case <-time.After(p.pace.start):
 		why = errTimeout
 	case <-ctx.Done():
 		why = ctx.Err()
@@ -110,36 +115,29 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 // make that call, we do: the handler answers with errAbandoned. The gate sees to
 // it that there is only one such call, the runtime's or ours.
 func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error) bool {
-	deadline := time.NewTimer(p.pace.stop)
-	defer deadline.Stop()
-	if h.state.CompareAndSwap(waiting, abandoned) {
+	deadline := time.After(p.pace.stop)
+	spoke := c.spoke
+	if !h.state.CompareAndSwap(waiting, abandoned) {
+		spoke = nil // the runtime has made the call
+	}
+	for {
 		select {
-		case <-c.spoke: // from here on Start's channels exist
+		case <-spoke: // from here on Start's channels exist
+			spoke = nil
 			if own, ok := s.(interface {
 				Configure(context.Context, *api.ConfigureRequest) (*api.ConfigureResponse, error)
 			}); ok {
 				go func() { _, _ = own.Configure(context.Background(), &api.ConfigureRequest{}) }()
 			}
 		case err := <-started:
-			return ended(s, err)
-		case <-deadline.C:
+			if err == nil { // nobody wants it any more
+				s.Stop()
+			}
+			return true
+		case <-deadline:
 			return false
 		}
 	}
-	select {
-	case err := <-started:
-		return ended(s, err)
-	case <-deadline.C:
-		return false
-	}
-}
-
-// ended cleans up after a Start that succeeded when nobody wanted it any more.
-func ended(s stub.Stub, err error) bool {
-	if err == nil {
-		s.Stop()
-	}
-	return true
 }
 
 // settle waits, not for long, until options and sandboxes were received: up to the
@@ -164,4 +162,71 @@ func within(limit time.Duration, f func()) {
 	case <-done:
 	case <-time.After(limit):
 	}
+}
+
+// conn is a connection that says when it was first used and when it is over. The
+// stub cannot be asked for either while it starts, and it may start for ever.
+type conn struct {
+	net.Conn
+	spoke, gone  chan struct{} // closed at the first write, and when nothing can be read any more
+	speaks, over func()        // close them, once
+}
+
+func watch(c net.Conn) *conn {
+	spoke, gone := make(chan struct{}), make(chan struct{})
+	return &conn{c, spoke, gone, sync.OnceFunc(func() { close(spoke) }), sync.OnceFunc(func() { close(gone) })}
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	c.speaks()
+	return c.Conn.Write(b)
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.over()
+	}
+	return n, err
+}
+
+func (c *conn) Close() error {
+	c.over()
+	return c.Conn.Close()
+}
+
+// stubLog keeps the stub's own log for those who debug: what matters to users is
+// said by this package.
+type stubLog struct{ log *slog.Logger }
+
+func (l stubLog) Debugf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
+
+func (l stubLog) Infof(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
+
+func (l stubLog) Warnf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
+
+func (l stubLog) Errorf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }
+
+func (l stubLog) say(ctx context.Context, format string, args []any) {
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.DebugContext(ctx, "NRI: "+text.Clean(fmt.Sprintf(format, args...), 2*text.Bound))
+	}
+}
+
+// withTTRPCLog does the same for ttrpc, which logs to the logger of its context
+// and otherwise, in another format, to standard error.
+func withTTRPCLog(ctx context.Context, to *slog.Logger) context.Context {
+	silent := logrus.New()
+	silent.SetOutput(io.Discard)
+	silent.AddHook(ttrpcHook{stubLog{to}})
+	return log.WithLogger(ctx, logrus.NewEntry(silent))
+}
+
+type ttrpcHook struct{ log stubLog }
+
+func (ttrpcHook) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (h ttrpcHook) Fire(e *logrus.Entry) error {
+	h.log.Errorf(context.Background(), "ttrpc: %s: %v", e.Message, e.Data[logrus.ErrorKey])
+	return nil
 }

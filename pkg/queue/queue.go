@@ -4,8 +4,10 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -96,15 +98,11 @@ type waiting struct {
 // New starts a queue in front of s, which it owns from now on. With a nil s nothing is sent, and
 // nothing kept without a spool, until SetSender. Close ends it.
 func New(s Sender, o Options) *Queue {
-	orElse(&o.Does, "the export")
-	orElse(&o.Items, 512)
-	orElse(&o.Bytes, 16<<20)
-	orElse(&o.Largest, MaxItem)
-	orElse(&o.Batch, o.Items)
-	orElse(&o.RetryFrom, 500*time.Millisecond)
-	orElse(&o.RetryTo, 30*time.Second)
-	orElse(&o.Log, slog.New(slog.DiscardHandler))
-	o.Log = o.Log.With("destination", o.Name)
+	o.Does = cmp.Or(o.Does, "the export")
+	o.Items, o.Bytes, o.Largest = cmp.Or(o.Items, 512), cmp.Or(o.Bytes, 16<<20), cmp.Or(o.Largest, MaxItem)
+	o.Batch = cmp.Or(o.Batch, o.Items)
+	o.RetryFrom, o.RetryTo = cmp.Or(o.RetryFrom, 500*time.Millisecond), cmp.Or(o.RetryTo, 30*time.Second)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler)).With("destination", o.Name)
 	ctx, cancel := context.WithCancel(context.Background())
 	q := &Queue{
 		Options: o,
@@ -122,18 +120,12 @@ func New(s Sender, o Options) *Queue {
 		if o.Spool.Found().Cut > 0 {
 			q.stats.Dropped[Damaged]++
 		}
-		go newStorer(q).run(ctx)
+		go (&storer{Queue: q, synced: time.Now()}).run(ctx)
 	} else {
 		close(q.stored)
 	}
 	go newWorker(q).run(ctx)
 	return q
-}
-
-func orElse[T comparable](v *T, otherwise T) {
-	if *v == *new(T) {
-		*v = otherwise
-	}
 }
 
 // Add hands over one item and reports whether it was taken. It does not block; what is not taken
@@ -274,3 +266,46 @@ func signal(c chan struct{}) {
 	default:
 	}
 }
+
+// Sender sends to one destination. One goroutine at a time uses it.
+type Sender interface {
+	// Send sends the items in one request. The error is a *RejectedError where trying again
+	// is of no use, a *PartialError where the rest has arrived, a *ThrottledError
+	// where the destination says when to come back; with any other nothing has
+	// arrived, or it is not known, and the same may be tried again.
+	Send(ctx context.Context, items [][]byte) error
+	// Shutdown lets go of what the sender holds. It is called once, at the end.
+	Shutdown(ctx context.Context) error
+}
+
+// RejectedError says that the destination does not take these spans, now or later.
+type RejectedError struct{ Err error }
+
+func (e *RejectedError) Error() string { return "rejected: " + e.Err.Error() }
+
+// Unwrap returns what the destination said.
+func (e *RejectedError) Unwrap() error { return e.Err }
+
+// PartialError says that the spans have arrived, but for some. With no span
+// refused it is a warning.
+type PartialError struct {
+	// Spans is how many were refused.
+	Spans uint64
+	// Message is the destination's; foreign text.
+	Message string
+}
+
+func (e *PartialError) Error() string {
+	return fmt.Sprintf("%d spans refused: %s", e.Spans, e.Message)
+}
+
+// ThrottledError says that the destination asked for time.
+type ThrottledError struct {
+	Err   error
+	After time.Duration
+}
+
+func (e *ThrottledError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what the destination said.
+func (e *ThrottledError) Unwrap() error { return e.Err }

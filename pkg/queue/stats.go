@@ -65,6 +65,12 @@ type Stats struct {
 	FailingSince time.Time
 }
 
+func (s *Stats) drop(why Reason, n uint64) {
+	if n > 0 {
+		s.Dropped[why] += n
+	}
+}
+
 // Lost is the sum of Dropped.
 func (s Stats) Lost() uint64 {
 	var n uint64

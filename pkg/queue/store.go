@@ -23,12 +23,9 @@ type storer struct {
 	failures  seldom
 }
 
-func newStorer(q *Queue) *storer { return &storer{Queue: q, synced: time.Now()} }
-
 func (s *storer) run(ctx context.Context) {
 	defer s.end()
-	tick := time.NewTicker(syncEvery)
-	defer tick.Stop()
+	tick := time.Tick(syncEvery)
 	for ctx.Err() == nil {
 		item, some, closed := s.first()
 		switch {
@@ -39,7 +36,7 @@ func (s *storer) run(ctx context.Context) {
 		default:
 			select {
 			case <-s.store:
-			case <-tick.C:
+			case <-tick:
 			case <-ctx.Done():
 			}
 		}
@@ -106,11 +103,8 @@ func (s *storer) forgot(d spool.Dropped) {
 	if s.sender == nil {
 		return
 	}
-	for reason, n := range map[Reason]uint64{SpoolFull: d.Full, SpoolOld: d.Old} {
-		if n > 0 {
-			s.stats.Dropped[reason] += n
-		}
-	}
+	s.stats.drop(SpoolFull, d.Full)
+	s.stats.drop(SpoolOld, d.Old)
 }
 
 // say says that the spool fails, and that it works again: a disk may be full for days.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -77,9 +78,7 @@ func (w *worker) next() (sender Sender, b batch, more bool) {
 	w.retired = nil
 	if w.sender == nil {
 		w.stats.FailingSince = time.Time{}
-		if len(w.items) > 0 {
-			w.stats.Dropped[SwitchedOff] += w.remove(len(w.items))
-		}
+		w.stats.drop(SwitchedOff, w.remove(len(w.items)))
 	}
 	n, size := 0, 0
 	for ; n < min(len(w.items), w.limit); n++ {
@@ -139,9 +138,7 @@ func (w *worker) take(b batch, err error) (pause time.Duration) {
 	damaged := w.advance(b, what)
 	w.mu.Lock()
 	settled := w.settle(b, what, err, now)
-	if damaged > 0 {
-		w.stats.Dropped[Damaged] += damaged
-	}
+	w.stats.drop(Damaged, damaged)
 	since := w.stats.FailingSince
 	if settled {
 		w.stats.FailingSince = time.Time{}
@@ -158,7 +155,7 @@ func (w *worker) take(b batch, err error) (pause time.Duration) {
 	case failed:
 		w.failed(s)
 		pause = w.backoff.NextBackOff()
-		if t := (*ThrottledError)(nil); errors.As(err, &t) {
+		if t, ok := errors.AsType[*ThrottledError](err); ok {
 			pause = max(pause, min(t.After, w.RetryTo))
 		}
 		return pause
@@ -185,21 +182,19 @@ func (w *worker) settle(b batch, what outcome, err error, now time.Time) bool {
 		}
 		return false
 	case panicked, rejected:
+		reason := Rejected
 		if what == panicked {
+			reason = Panicked
 			w.stats.Panics++
 		}
 		if n > 1 {
 			w.limit = n / 2
 			return false
 		}
-		reason := Rejected
-		if what == panicked {
-			reason = Panicked
-		}
-		w.stats.Dropped[reason] += w.leave(b)
+		w.stats.drop(reason, w.leave(b))
 		return true
 	}
-	if p := (*PartialError)(nil); errors.As(err, &p) {
+	if p, ok := errors.AsType[*PartialError](err); ok {
 		w.stats.RefusedSpans += p.Spans
 	}
 	w.stats.Sent += w.leave(b)
@@ -229,10 +224,8 @@ func (w *worker) remove(n int) uint64 {
 
 // pause waits for a retry to be due, or for a reason not to wait.
 func (w *worker) pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	case <-w.hurry:
 		w.backoff.Reset()
@@ -256,4 +249,74 @@ func guard(f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// reporter says what people must know of an export, and says it seldom: a
+// destination may be gone for days.
+type reporter struct {
+	log  *slog.Logger
+	does string // what fails, or works again
+	// failures is how many requests failed in a row, lostBefore what was lost before
+	// the first of them.
+	failures   int
+	lostBefore uint64
+	// lostSaid is how many lost items the log knows of.
+	lostSaid  uint64
+	lost      seldom
+	refusals  seldom
+	disk      seldom
+	panicSaid bool
+}
+
+// seldom allows something once a minute.
+type seldom struct{ next time.Time }
+
+func (s *seldom) now(now time.Time) bool {
+	if now.Before(s.next) {
+		return false
+	}
+	s.next = now.Add(time.Minute)
+	return true
+}
+
+// failed says that the destination is gone, at the second failure in a row: one
+// alone is an ordinary restart or a lost packet.
+func (r *reporter) failed(s Stats) {
+	if r.failures++; r.failures == 1 {
+		r.lostBefore = s.Lost()
+	}
+	if r.failures == 2 {
+		r.log.Warn(r.does+" fails and will be tried again, what comes waits", "waiting", s.Waiting, "error", s.LastError)
+	}
+}
+
+// works says that the destination is back, if it was said to be gone, and else
+// what was lost while it was there.
+func (r *reporter) works(now, since time.Time, s Stats) {
+	lost := s.Lost()
+	if r.failures >= 2 {
+		r.log.Info(r.does+" works again",
+			"failed_for", now.Sub(since).Round(time.Millisecond), "dropped", lost-r.lostBefore)
+		r.lostSaid = lost
+	}
+	r.failures = 0
+	if lost > r.lostSaid && r.lost.now(now) {
+		r.log.Warn(r.does+" has lost something", "dropped", lost-r.lostSaid, "reasons", s.Dropped, "error", s.LastError)
+		r.lostSaid = lost
+	}
+}
+
+// refused says that the destination took spans only in part.
+func (r *reporter) refused(now time.Time, s Stats) {
+	if r.refusals.now(now) {
+		r.log.Warn("the destination did not take all of it", "refused_spans", s.RefusedSpans, "error", s.LastError)
+	}
+}
+
+// crashed shows the first panic as a whole; the others are counted.
+func (r *reporter) crashed(err error) {
+	if p, ok := errors.AsType[*panicError](err); ok && !r.panicSaid {
+		r.panicSaid = true
+		r.log.Error("the exporter panicked: please report it", "error", text.Clean(p.Error(), 2*text.Bound), "stack", string(p.stack))
+	}
 }

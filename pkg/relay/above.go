@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"encoding/hex"
 	"regexp"
 	"slices"
@@ -91,12 +92,6 @@ func aboveOf(s *span, wall int64) *event.Above {
 // fits a call is the right one.
 func narrowestFirst(all []*event.Above) {
 	slices.SortStableFunc(all, func(a, b *event.Above) int {
-		switch da, db := a.End-a.Start, b.End-b.Start; {
-		case da < db:
-			return -1
-		case da > db:
-			return 1
-		}
-		return 0
+		return cmp.Compare(a.End-a.Start, b.End-b.Start)
 	})
 }

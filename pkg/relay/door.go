@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,10 +116,8 @@ func (d *door) arrive() {
 
 // wait returns false if the door is closing.
 func (d *door) wait(pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(pause):
 		return true
 	case <-d.closing:
 		return false
@@ -171,11 +170,7 @@ var remedies = map[Refusal]string{
 }
 
 func (d *door) refuse(c *net.TCPConn, why Refusal, err error) {
-	for i, r := range refusals {
-		if r == why {
-			d.refused[i].Add(1)
-		}
-	}
+	d.refused[slices.Index(refusals[:], why)].Add(1)
 	// Without lingering: the kernel would remember the end of each for a minute (TIME_WAIT).
 	_ = c.SetLinger(0)
 	_ = c.Close()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
@@ -50,13 +51,34 @@ func requestOf(message []byte, packed bool) request {
 
 func (r request) packed() bool { return r[0] != 0 }
 
+// fault is what is wrong with a request, and how each protocol says so.
+type fault struct {
+	text   string
+	status int
+	code   codes.Code
+}
+
+func (f *fault) Error() string { return f.text }
+
 var (
-	errTooLarge    = errors.New("the request is longer than " + strconv.Itoa(maxMessage) + " bytes")
-	errEncoding    = errors.New("the request is compressed in another way than gzip")
-	errNotProtobuf = errors.New("the request is no protobuf: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or grpc")
-	errBusy        = errors.New("too many requests at a time")
-	errLoop        = errors.New("the request has been through a relay of cniscope's: relay.upstream leads back to one")
+	errTooLarge = &fault{fmt.Sprintf("the request is longer than %d bytes", maxMessage),
+		http.StatusRequestEntityTooLarge, codes.ResourceExhausted}
+	errEncoding = &fault{"the request is compressed in another way than gzip",
+		http.StatusBadRequest, codes.InvalidArgument}
+	errNotProtobuf = &fault{"the request is no protobuf: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or grpc",
+		http.StatusUnsupportedMediaType, codes.InvalidArgument}
+	errBusy = &fault{"too many requests at a time", http.StatusServiceUnavailable, codes.Unavailable}
+	errLoop = &fault{"the request has been through a relay of cniscope's: relay.upstream leads back to one",
+		http.StatusLoopDetected, codes.FailedPrecondition}
 )
+
+// faultOf says how err is answered: as a bad request unless it knows better.
+func faultOf(err error) *fault {
+	if f, ok := errors.AsType[*fault](err); ok {
+		return f
+	}
+	return &fault{err.Error(), http.StatusBadRequest, codes.InvalidArgument}
+}
 
 // server speaks both protocols on one port: gRPC is HTTP/2 without TLS.
 func (r *Relay) server() *http.Server {
@@ -80,28 +102,21 @@ func (r *Relay) server() *http.Server {
 // overHTTP takes OTLP/HTTP: the message is the body.
 func (r *Relay) overHTTP(w http.ResponseWriter, q *http.Request) {
 	const protobuf = "application/x-protobuf"
-	err := errNotProtobuf
-	if kind, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type")); kind == protobuf {
-		err = r.receive(q, maxMessage, func(body []byte) (request, error) {
-			packed, err := isGzip(q.Header.Get("Content-Encoding"))
-			return requestOf(body, packed), err
-		})
-	}
-	switch {
-	case err == nil:
-		w.Header().Set("Content-Type", protobuf) // of an empty answer: all was taken
-	case errors.Is(err, errBusy):
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-	case errors.Is(err, errTooLarge):
-		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
-	case errors.Is(err, errLoop):
-		http.Error(w, err.Error(), http.StatusLoopDetected)
-	case errors.Is(err, errNotProtobuf):
+	kind, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type"))
+	if kind != protobuf {
 		r.counts.malformed.Add(1)
-		http.Error(w, err.Error(), http.StatusUnsupportedMediaType)
-	default:
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		http.Error(w, errNotProtobuf.text, errNotProtobuf.status)
+		return
 	}
+	err := r.receive(q, maxMessage, func(body []byte) (request, error) {
+		packed, err := isGzip(q.Header.Get("Content-Encoding"))
+		return requestOf(body, packed), err
+	})
+	if err != nil {
+		http.Error(w, err.Error(), faultOf(err).status)
+		return
+	}
+	w.Header().Set("Content-Type", protobuf) // of an empty answer: all was taken
 }
 
 // overGRPC takes OTLP/gRPC: one call with one message, written as gRPC's "PROTOCOL-HTTP2"
@@ -123,20 +138,10 @@ func (r *Relay) overGRPC(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "application/grpc")
 	w.Header().Set("Trailer", "Grpc-Status, Grpc-Message")
 	code, message := codes.OK, ""
-	switch {
-	case err == nil:
+	if err == nil {
 		_, _ = w.Write(make([]byte, grpcPrefix)) // one empty message: all was taken
-	case errors.Is(err, errBusy):
-		code = codes.Unavailable
-	case errors.Is(err, errTooLarge):
-		code = codes.ResourceExhausted
-	case errors.Is(err, errLoop):
-		code = codes.FailedPrecondition
-	default:
-		code = codes.InvalidArgument
-	}
-	if err != nil {
-		message = err.Error()
+	} else {
+		code, message = faultOf(err).code, err.Error()
 	}
 	w.Header().Set("Grpc-Status", strconv.Itoa(int(code)))
 	w.Header().Set("Grpc-Message", message)

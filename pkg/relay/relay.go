@@ -17,6 +17,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,9 +89,7 @@ func New(o Options) (*Relay, error) {
 	if o.Runtime == nil {
 		o.Runtime = func() []int { return nil }
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Relay{
 		options: o,
 		queue: queue.New(nil, queue.Options{

@@ -36,13 +36,10 @@ type Counts struct {
 
 // Readings are the metrics that c is.
 func (c Counts) Readings() []meter.Reading {
-	dropped := maps.Clone(c.Dropped)
-	if dropped == nil {
-		dropped = map[queue.Reason]uint64{}
-	}
-	dropped["no upstream"] = c.Unwanted
+	dropped := map[queue.Reason]uint64{"no upstream": c.Unwanted}
+	maps.Copy(dropped, c.Dropped)
 	const requests, of = "relay_requests_total", "Requests that containerd sent, by what became of them: sent, malformed, too_large, unread or looped. Those that wait or were dropped are counted apart."
-	all := []meter.Reading{
+	return slices.Concat([]meter.Reading{
 		meter.Count(requests, of, c.Sent, "outcome", "sent"),
 		meter.Count(requests, of, c.Malformed, "outcome", "malformed"),
 		meter.Count(requests, of, c.TooLarge, "outcome", "too_large"),
@@ -51,8 +48,7 @@ func (c Counts) Readings() []meter.Reading {
 		meter.Level("relay_queue_bytes", "What waits for the upstream.", c.WaitingBytes),
 		meter.Count("relay_retries_total", "Requests that failed and were, or will be, sent again.", c.Retries),
 		meter.Count("relay_spans_told_total", "Containerd's spans that were of a sandbox.", c.Told),
-	}
-	return slices.Concat(all,
+	},
 		meter.ByReason("relay_connections_refused_total", "Connections that were closed before anything was read: of strangers, while no_runtime was known, unseen (gone, or not to be looked at), or because the runtime has too many (busy).", c.Refused, refusals[:]),
 		meter.ByReason("relay_requests_dropped_total", "Requests that the upstream will never see.", dropped, []queue.Reason{queue.Full, queue.Rejected, queue.SwitchedOff, queue.Closed}))
 }

@@ -31,7 +31,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -84,10 +83,12 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	defer cancel()
 	failed := make(chan error, len(sources))
 	events := make(chan event.Event, waiting)
-	running := newRoster(sources)
+	running := map[int]string{}
+	ends := make(chan int, len(sources))
 	for i, s := range sources {
+		running[i] = s.Name()
 		go func() {
-			defer running.left(i)
+			defer func() { ends <- i }()
 			if err := guarded(ctx, log, s, func(e event.Event) { events <- e }); err != nil {
 				failed <- err
 				cancel()
@@ -95,21 +96,15 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 		}()
 	}
 	late := make(chan struct{})
-	defer context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(patience):
-			close(late)
-		case <-running.over:
-		}
-	})()
-	for ended := false; !ended; {
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(patience, func() { close(late) }) })()
+	for given := false; len(running) > 0 && !given; {
 		select {
 		case e := <-events:
 			take(e)
-		case <-running.over:
-			ended = true
+		case i := <-ends:
+			delete(running, i)
 		case <-late:
-			ended = true
+			given = true
 		}
 	}
 	for len(events) > 0 {
@@ -120,45 +115,14 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	case err = <-failed: // the first; the others ended because of it
 	default:
 	}
-	if names := running.names(); len(names) > 0 {
+	for len(ends) > 0 {
+		delete(running, <-ends)
+	}
+	if names := slices.Sorted(maps.Values(running)); len(names) > 0 {
 		log.Error("sources do not end, going on without them", "sources", names, "after", patience)
 		err = errors.Join(err, fmt.Errorf("sources that do not end: %s", strings.Join(names, ", ")))
 	}
 	return err
-}
-
-// roster knows which sources have not ended yet.
-type roster struct {
-	over chan struct{} // closed when all have
-
-	mu      sync.Mutex
-	running map[int]string
-}
-
-func newRoster(sources []Source) *roster {
-	r := &roster{over: make(chan struct{}), running: map[int]string{}}
-	for i, s := range sources {
-		r.running[i] = s.Name()
-	}
-	if len(sources) == 0 {
-		close(r.over)
-	}
-	return r
-}
-
-func (r *roster) left(i int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.running, i)
-	if len(r.running) == 0 {
-		close(r.over)
-	}
-}
-
-func (r *roster) names() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Sorted(maps.Values(r.running))
 }
 
 // Started is a source that runs already: its first events wait until Run takes them.

@@ -2,10 +2,15 @@ package spool
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"time"
 )
 
 // DamagedError says that a stretch of a segment holds no whole record. What comes behind
@@ -40,16 +45,6 @@ func (s *scanner) header() (header, error) {
 	from := s.at
 	s.at = s.seek(from + 1)
 	return header{}, &DamagedError{From: from, To: s.at}
-}
-
-// next moves behind the next record and returns it as a whole.
-func (s *scanner) next() (header, []byte, error) {
-	h, err := s.header()
-	if err != nil {
-		return h, nil, err
-	}
-	data, err := s.data(h)
-	return h, data, err
 }
 
 // data returns the data of a record.
@@ -98,6 +93,16 @@ func (s *scanner) seek(from int64) int64 {
 	return s.end
 }
 
+// next moves behind the next record and returns it as a whole.
+func (s *scanner) next() (header, []byte, error) {
+	h, err := s.header()
+	if err != nil {
+		return h, nil, err
+	}
+	data, err := s.data(h)
+	return h, data, err
+}
+
 // ends returns where the last whole record of a segment ends.
 func ends(r io.ReaderAt, size int64) (whole int64) {
 	s := scanner{r: r, end: size}
@@ -110,4 +115,138 @@ func ends(r io.ReaderAt, size int64) (whole int64) {
 			whole = s.at
 		}
 	}
+}
+
+// A record is a header of 32 bytes and the operation's data. All numbers are little
+// endian.
+//
+//	 0  marker    4 bytes
+//	 4  length    of the data
+//	 8  start     nanoseconds since 1970
+//	16  end       nanoseconds since 1970
+//	24  checksum  of the data
+//	28  checksum  of the header up to here
+//
+// The header has a checksum of its own, so that the length of a record whose data is
+// damaged can be believed. Where the header is damaged, the next marker is looked for.
+const headerSize = 32
+
+// marker begins a record, and ends in the version of the format. 0xff and 0xfe are in no
+// UTF-8 text, so that no text somebody chose can look like a record.
+var marker = [4]byte{0xff, 0xfe, 'c', 1}
+
+// maxData is the largest data of a record, 4 MiB: no larger operation is exported.
+const maxData = 4 << 20
+
+// castagnoli is CRC-32C, which processors compute themselves.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// header is the header of a record, and where it lies.
+type header struct {
+	at         int64
+	length     int64
+	start, end int64
+	sum        uint32
+}
+
+func (h header) next() int64 { return h.at + headerSize + h.length }
+
+// encode appends a record to b.
+func encode(b []byte, op Operation) []byte {
+	begin := len(b)
+	b = append(b, marker[:]...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(op.Data)))
+	b = binary.LittleEndian.AppendUint64(b, uint64(op.Start.UnixNano()))
+	b = binary.LittleEndian.AppendUint64(b, uint64(op.End.UnixNano()))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(op.Data, castagnoli))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[begin:], castagnoli))
+	return append(b, op.Data...)
+}
+
+// decode reads the header in b, of headerSize bytes, that lies at an offset.
+func decode(b []byte, at int64) (header, bool) {
+	h := header{
+		at:     at,
+		length: int64(binary.LittleEndian.Uint32(b[4:])),
+		start:  int64(binary.LittleEndian.Uint64(b[8:])),
+		end:    int64(binary.LittleEndian.Uint64(b[16:])),
+		sum:    binary.LittleEndian.Uint32(b[24:]),
+	}
+	whole := [4]byte(b) == marker && h.length <= maxData &&
+		binary.LittleEndian.Uint32(b[28:]) == crc32.Checksum(b[:28], castagnoli)
+	return h, whole
+}
+
+func (h header) operation(data []byte) Operation {
+	return Operation{Start: time.Unix(0, h.start), End: time.Unix(0, h.end), Data: data}
+}
+
+// Read yields the operations in a spool that ended at since or later, in the order they
+// were appended, exported or not. Another process may write to it meanwhile. A
+// *DamagedError is followed by what comes behind; any other error is the last.
+func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
+	return func(yield func(Operation, error) bool) {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			yield(Operation{}, fmt.Errorf("spool %s: %w", dir, err))
+			return
+		}
+		defer root.Close()
+		all, err := list(root)
+		if err != nil {
+			yield(Operation{}, fmt.Errorf("spool %s: %w", dir, err))
+			return
+		}
+		for i, g := range all {
+			if !g.modified.Before(since) && !read(root, g, i == len(all)-1, since, yield) {
+				return
+			}
+		}
+	}
+}
+
+// read yields what is in one segment. The newest may end in the middle of a record that
+// is just being written.
+func read(root *os.Root, g segment, newest bool, since time.Time, yield func(Operation, error) bool) (more bool) {
+	f, err := root.Open(g.name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return true // it was the oldest
+	}
+	if err != nil {
+		return yield(Operation{}, fmt.Errorf("spool %s: %w", root.Name(), err)) && false
+	}
+	defer f.Close()
+	scan := scanner{r: f, end: g.size}
+	var damaged *DamagedError // said when something whole comes behind it
+	for {
+		op, wanted, err := scan.since(since)
+		var here *DamagedError
+		switch {
+		case errors.As(err, &here):
+			if damaged == nil {
+				damaged = &DamagedError{File: g.name(), From: here.From}
+			}
+			damaged.To = here.To
+			continue
+		case err != nil: // the end
+			return damaged == nil || newest || yield(Operation{}, damaged)
+		}
+		if damaged != nil && !yield(Operation{}, damaged) {
+			return false
+		}
+		damaged = nil
+		if wanted && !yield(op, nil) {
+			return false
+		}
+	}
+}
+
+// since moves behind the next record, and returns it if it ended at that time or later.
+func (s *scanner) since(t time.Time) (op Operation, wanted bool, err error) {
+	h, err := s.header()
+	if err != nil || time.Unix(0, h.end).Before(t) {
+		return op, false, err
+	}
+	data, err := s.data(h)
+	return h.operation(data), true, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -88,12 +89,9 @@ func (l *life) successor() bool { return errors.Is(context.Cause(l.ctx), nri.Err
 // start runs f in a goroutine of its own. It is told to end, and waited for, with the
 // sources.
 func (l *life) start(name string, f func(ctx context.Context)) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f(l.ctx)
-	}()
-	l.at(stopSources, name, func(context.Context) { <-done })
+	var running sync.WaitGroup
+	running.Go(func() { f(l.ctx) })
+	l.at(stopSources, name, func(context.Context) { running.Wait() })
 }
 
 // at has something done in a phase of the end, beside the other steps of that phase. ctx
@@ -129,36 +127,28 @@ func (l *life) end() error {
 
 // pass does the steps of a phase side by side, and returns the names of those that are not
 // done when its time is over.
-func (l *life) pass(p phase) (late []string) {
+func (l *life) pass(p phase) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience())
 	defer cancel()
-	var mu sync.Mutex
 	left := map[int]string{}
+	done := make(chan int, len(l.steps[p]))
 	for i, s := range l.steps[p] {
 		left[i] = s.name
-	}
-	done := make(chan struct{}, len(left))
-	for i, s := range l.steps[p] {
 		go func() {
 			s.do(ctx)
-			mu.Lock()
-			delete(left, i)
-			mu.Unlock()
-			done <- struct{}{}
+			done <- i
 		}()
 	}
-	for range l.steps[p] {
+	for over := false; len(left) > 0 && !over; {
 		select {
-		case <-done:
+		case i := <-done:
+			delete(left, i)
 		case <-ctx.Done():
-			mu.Lock()
-			defer mu.Unlock()
-			for _, name := range left {
-				late = append(late, name)
-			}
-			slices.Sort(late)
-			return late
+			over = true
 		}
 	}
-	return nil
+	for len(done) > 0 {
+		delete(left, <-done)
+	}
+	return slices.Sorted(maps.Values(left))
 }

@@ -131,7 +131,7 @@ func begin(l *life, options *config.Live) (sources *observer, err error) {
 	take := func() error {
 		dir := options.Options().State.Dir
 		release, err := lock.Take(dir)
-		if held := (*lock.HeldError)(nil); preinstalled() && errors.As(err, &held) {
+		if _, held := errors.AsType[*lock.HeldError](err); held && preinstalled() {
 			release, err = lock.Wait(l.ctx, dir, 2*shutdownMax())
 		}
 		if err == nil {
@@ -259,9 +259,11 @@ func (n *node) take(e event.Event) {
 	say(n.log, e)
 	n.overload.take(e, n.log)
 	n.others.send(e)
-	n.telemetry.event(e)
-	if tick && open {
-		n.telemetry.gap(silent)
+	if n.telemetry != nil {
+		n.telemetry.counts.Event(e)
+		if tick && open {
+			n.telemetry.counts.Gap(silent)
+		}
 	}
 	for _, r := range n.pipeline.Apply(e) {
 		n.result(r)
@@ -285,7 +287,9 @@ func (n *node) flush() {
 }
 
 func (n *node) result(r pipeline.Result) {
-	n.telemetry.result(r)
+	if n.telemetry != nil {
+		n.telemetry.counts.Result(r)
+	}
 	switch {
 	case r.Hung != nil:
 		reportHung(n.log, n.name, r, n.pipeline.Now())

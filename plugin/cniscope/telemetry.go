@@ -10,10 +10,8 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/config"
-	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/metrics"
-	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -46,24 +44,6 @@ func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 	}
 	n.log.Info("serving metrics", "address", t.server.Address())
 	return t
-}
-
-func (t *telemetry) event(e event.Event) {
-	if t != nil {
-		t.counts.Event(e)
-	}
-}
-
-func (t *telemetry) gap(gap time.Duration) {
-	if t != nil {
-		t.counts.Gap(gap)
-	}
-}
-
-func (t *telemetry) result(r pipeline.Result) {
-	if t != nil {
-		t.counts.Result(r)
-	}
 }
 
 func (t *telemetry) close() {
