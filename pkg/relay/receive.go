@@ -61,15 +61,23 @@ type fault struct {
 func (f *fault) Error() string { return f.text }
 
 var (
-	errTooLarge = &fault{fmt.Sprintf("the request is longer than %d bytes", maxMessage),
-		http.StatusRequestEntityTooLarge, codes.ResourceExhausted}
-	errEncoding = &fault{"the request is compressed in another way than gzip",
-		http.StatusBadRequest, codes.InvalidArgument}
-	errNotProtobuf = &fault{"the request is no protobuf: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or grpc",
-		http.StatusUnsupportedMediaType, codes.InvalidArgument}
+	errTooLarge = &fault{
+		fmt.Sprintf("the request is longer than %d bytes", maxMessage),
+		http.StatusRequestEntityTooLarge, codes.ResourceExhausted,
+	}
+	errEncoding = &fault{
+		"the request is compressed in another way than gzip",
+		http.StatusBadRequest, codes.InvalidArgument,
+	}
+	errNotProtobuf = &fault{
+		"the request is no protobuf: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or grpc",
+		http.StatusUnsupportedMediaType, codes.InvalidArgument,
+	}
 	errBusy = &fault{"too many requests at a time", http.StatusServiceUnavailable, codes.Unavailable}
-	errLoop = &fault{"the request has been through a relay of cniscope's: relay.upstream leads back to one",
-		http.StatusLoopDetected, codes.FailedPrecondition}
+	errLoop = &fault{
+		"the request has been through a relay of cniscope's: relay.upstream leads back to one",
+		http.StatusLoopDetected, codes.FailedPrecondition,
+	}
 )
 
 // faultOf says how err is answered: as a bad request unless it knows better.
