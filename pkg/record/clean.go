@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 
@@ -32,6 +31,13 @@ func cleanValue(v reflect.Value) {
 	case reflect.Slice:
 		for i := range v.Len() {
 			cleanValue(v.Index(i))
+		}
+	case reflect.Interface:
+		if _, number := v.Interface().(json.Number); !number && !v.IsNil() {
+			inner := reflect.New(v.Elem().Type()).Elem()
+			inner.Set(v.Elem())
+			cleanValue(inner)
+			v.Set(inner)
 		}
 	case reflect.Map:
 		v.Set(cleanMap(v))
@@ -71,23 +77,6 @@ func cleanObject(raw json.RawMessage) (json.RawMessage, error) {
 	if err := in.Decode(&object); err != nil {
 		return nil, fmt.Errorf("options: %w", err)
 	}
-	return json.Marshal(cleanAny(object))
-}
-
-func cleanAny(v any) any {
-	switch v := v.(type) {
-	case string:
-		return text.Clean(v, maxString)
-	case []any:
-		for i := range v {
-			v[i] = cleanAny(v[i])
-		}
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			out[text.Clean(k, maxString)] = cleanAny(v[k])
-		}
-		return out
-	}
-	return v
+	clean(&object)
+	return json.Marshal(object)
 }

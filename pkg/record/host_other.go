@@ -1,7 +1,0 @@
-//go:build !linux
-
-package record
-
-func kernel() string { return "" }
-
-func bootID() string { return "" }
