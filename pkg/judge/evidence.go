@@ -3,7 +3,9 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
@@ -33,6 +35,16 @@ func (e *evidence) of(kinds ...PartKind) (sum time.Duration, largest *Part) {
 		}
 	}
 	return sum, largest
+}
+
+// mostly returns the finding that a call lost its time to parts of some kinds, of which it names
+// the largest; nil if there is none.
+func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *finding {
+	time, most := e.of(kinds...)
+	if most == nil {
+		return nil
+	}
+	return &finding{Verdict: Verdict{Cause: cause, Says: says + most.String(), Remedy: remedy}, time: time, kind: most.Kind}
 }
 
 // image returns the image that waited.
@@ -174,4 +186,34 @@ func times(n int) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%d times)", n)
+}
+
+// native is what a program does better that calls the kernel or the service itself, by the
+// command's name.
+func native(command string) string {
+	switch command = strings.ToLower(command); {
+	case strings.HasPrefix(command, "iptables"), strings.HasPrefix(command, "ip6tables"):
+		return "nftables over netlink (bridge and portmap: the nftables backends of CNI plugins 1.5 and later)"
+	case command == "ip", command == "tc", command == "bridge", command == "conntrack", command == "ipset":
+		return "netlink"
+	case strings.HasPrefix(command, "ovs-"):
+		return "OVSDB and OpenFlow from a client library"
+	case command == "sysctl":
+		return "a write below /proc/sys"
+	case isPowerShell(command):
+		return "HCN (hcsshim) instead of PowerShell"
+	}
+	return ""
+}
+
+func instead(command string) string {
+	if n := native(command); n != "" {
+		return "replace it: " + n
+	}
+	return "find out why it takes that long: its arguments and its parent are in the trace"
+}
+
+func isPowerShell(command string) bool {
+	command = strings.TrimSuffix(strings.ToLower(path.Base(command)), ".exe")
+	return command == "powershell" || command == "pwsh"
 }

@@ -57,3 +57,60 @@ type Call struct {
 	// Parts is where its wall time went, largest first. Their times sum to Took exactly.
 	Parts []Part
 }
+
+// Cause is what a call lost its time to, or what made it fail: one of a few fixed words.
+type Cause string
+
+// The causes. docs/verdicts.md describes each: what it looks like, what it means, what to do.
+const (
+	CauseLock        Cause = "file_lock"
+	CauseKernelLock  Cause = "kernel_lock"
+	CauseDAD         Cause = "ipv6_dad"
+	CauseRetry       Cause = "iptables_retry"
+	CauseCommands    Cause = "many_commands"
+	CausePowerShell  Cause = "powershell"
+	CauseCommand     Cause = "slow_command"
+	CauseScan        Cause = "host_local_scan"
+	CauseAgent       Cause = "agent"
+	CauseRefused     Cause = "agent_refused"
+	CauseBusy        Cause = "agent_busy"
+	CauseAPIServer   Cause = "api_server"
+	CauseLeakedChild Cause = "leaked_child"
+	CauseStarved     Cause = "cpu_starved"
+	CauseSleep       Cause = "sleep"
+	CauseNetwork     Cause = "network_configuration"
+	CauseSystemCall  Cause = "system_call"
+	CauseRuntime     Cause = "runtime"
+	CausePlugin      Cause = "plugin"
+	CauseFailed      Cause = "plugin_error"
+	CauseMissing     Cause = "missing_plugin"
+	CauseUnexplained Cause = "unexplained"
+)
+
+// Verdict is what an expert would say about a call after reading its trace.
+type Verdict struct {
+	Cause Cause
+	// Says is one sentence: "4.9s of 5.1s waiting for lock /run/xtables.lock, held by
+	// kube-proxy (pid 812)".
+	Says string
+	// Remedy is what to do about it; empty where there is no general advice.
+	Remedy string
+	// Report is a public report of such a case: "aws/amazon-vpc-cni-k8s#2948".
+	Report string
+}
+
+// finding is what one rule recognised in a call. The verdict is made of one or two findings.
+type finding struct {
+	Verdict
+	// time is how much of the call this explains.
+	time time.Duration
+	// kind is the kind of part that this time belongs to: findings of different kinds share
+	// no time.
+	kind PartKind
+	// overall: it explains why everything else took so long.
+	overall bool
+}
+
+// rule recognises one pattern in a call; it returns nil if the pattern is not there. Each has
+// a file of its own, rule_*.go.
+type rule func(*evidence) *finding
