@@ -1,9 +1,15 @@
 package show
 
 import (
+	"bufio"
 	"cmp"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"html/template"
+	"io"
 	"iter"
 	"maps"
 	"slices"
@@ -34,15 +40,17 @@ type page struct {
 	operations iter.Seq[*tracepb.ResourceSpans]
 	// Problems are the calls that need attention, at most problemsMax, the worst first; problems
 	// is the number of all.
-	Problems                  []head
-	problems                  int
-	slowest                   head
-	all, failed, slow, others int
-	pods                      *distinct
-	first, last               uint64
-	origin                    map[string]bool
-	rows                      int
-	written                   *int64 // bytes
+	Problems          []head
+	problems          int
+	slowest           head
+	all, failed, slow int
+	// Others is the number of calls without a problem.
+	Others      int
+	pods        *distinct
+	first, last uint64
+	origin      map[string]bool
+	rows        int
+	written     *int64 // bytes
 	// LeftOut is how many calls were left out for want of room so far.
 	LeftOut int
 }
@@ -95,7 +103,7 @@ func (p *page) count(call *node) {
 	case "slow":
 		p.slow++
 	case "":
-		p.others++
+		p.Others++
 		return
 	}
 	p.problems++
@@ -151,14 +159,8 @@ func (p *page) Worst() head {
 	return p.slowest
 }
 
-// Listed are the problems at the top.
-func (p *page) Listed() []head { return p.Problems }
-
 // More is the number of problems that are not listed.
 func (p *page) More() int { return max(0, p.problems-problemsMax) }
-
-// Others is the number of calls without a problem.
-func (p *page) Others() int { return p.others }
 
 // Counts sums up the calls in a line.
 func (p *page) Counts() string {
@@ -183,4 +185,48 @@ func (p *page) Origin() []string {
 		all = append(all, where[0])
 	}
 	return all
+}
+
+//go:embed page.html
+var pageTemplate string
+
+//go:embed page.css
+var pageStyle string
+
+// Page writes operations as one page of HTML that needs nothing else: no script, no font,
+// no request. It goes through them several times. Its first line is the verdict on the call
+// that is worst off; then every call that was slow or failed, then the others, folded.
+func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error {
+	t, err := template.New("page").Parse(pageTemplate)
+	if err != nil {
+		return err
+	}
+	p := newPage(operations)
+	buffered := bufio.NewWriter(&counter{w, p.written})
+	if err := t.Execute(buffered, p); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+// counter counts what is written.
+type counter struct {
+	io.Writer
+	n *int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	*c.n += int64(n)
+	return n, err
+}
+
+// Style is the page's own, the only one that Policy lets through.
+func (*page) Style() template.CSS { return template.CSS(pageStyle) }
+
+// Policy is what a browser may load and run for this page: its style, and nothing else.
+// Foreign text is escaped; should that ever fail, this holds.
+func (*page) Policy() string {
+	hash := sha256.Sum256([]byte(pageStyle))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'"
 }

@@ -24,7 +24,7 @@ func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
 	resource := attributes(rs.GetResource().GetAttributes())
 	for _, call := range calls(rs) {
 		if plain(call) && !o.All {
-			p.brief(call)
+			fmt.Fprintf(&p.b, "%s  %s  %s\n\n", p.paint(bold, pod(call)), what(call), p.paint(dim, text.Round(call.took()).String()))
 			continue
 		}
 		p.headline(call, resource)
@@ -45,10 +45,6 @@ func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
 func plain(call *node) bool {
 	return len(call.children) == 1 && len(call.children[0].children) == 0 &&
 		!call.notable() && !call.children[0].notable() && !call.is(attr.PartialKey) && call.text(attr.CNIIfNameKey) == "lo"
-}
-
-func (p *painter) brief(call *node) {
-	fmt.Fprintf(&p.b, "%s  %s  %s\n\n", p.paint(bold, pod(call)), what(call), p.paint(dim, text.Round(call.took()).String()))
 }
 
 // headline writes whose call it is, how long it took, its verdict, and details.
@@ -127,24 +123,22 @@ func (p *painter) row(call, n *node, depth int) {
 
 // line writes one row: mark, name, bar and text, each in its column.
 func (p *painter) line(mark, color, name, bar, text string) {
-	column := p.nameColumn()
-	if utf8.RuneCountInString(name) > column {
-		name = string([]rune(name)[:column-1]) + "…"
-	}
-	name += strings.Repeat(" ", column-utf8.RuneCountInString(name))
+	name = padded(name, nameColumn)
 	if bar == "" {
 		bar = strings.Repeat(" ", p.barColumn())
 	}
 	fmt.Fprintf(&p.b, "%s│%s│ %s\n", p.paint(color, mark+name), p.paint(color, bar), text)
 }
 
-func (p *painter) nameColumn() int { return 28 }
-func (p *painter) barColumn() int  { return max(20, min(60, p.Width-28-34)) }
+// nameColumn is how wide names are.
+const nameColumn = 28
+
+func (p *painter) barColumn() int { return max(20, min(60, p.Width-nameColumn-34)) }
 
 func (p *painter) axis(call *node) {
 	end := text.Round(call.took()).String()
 	fill := max(1, p.barColumn()-1-utf8.RuneCountInString(end))
-	fmt.Fprintf(&p.b, "  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
+	fmt.Fprintf(&p.b, "  %s %s\n", strings.Repeat(" ", nameColumn), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
 }
 
 // bar draws the extent of n within its call.
