@@ -79,8 +79,8 @@ func (op *operation) blame() {
 	for _, call := range op.Calls {
 		for _, run := range call.Runs {
 			run.Walk(func(im *Image) {
-				for _, w := range Each[*Wait](im.Facts) {
-					if w.suspect != nil {
+				for _, f := range im.Facts {
+					if w, is := f.What.(*Wait); is && w.suspect != nil {
 						w.Blame, w.suspect = w.suspect.known(op.options.Wait > 0), nil
 					}
 				}

@@ -118,8 +118,8 @@ func bare(address string) string {
 // unanswered gives an end to the detections that a process did not see the end of.
 func (op *operation) unanswered() {
 	op.eachImage(func(im *Image) {
-		for f, d := range Each[*Detection](im.Facts) {
-			if d.open() {
+		for _, f := range im.Facts {
+			if d, is := f.What.(*Detection); is && d.open() {
 				f.When.End = max(f.When.End, im.End)
 			}
 		}
@@ -129,11 +129,13 @@ func (op *operation) unanswered() {
 // nameInterfaces resolves what names were told for only later.
 func (op *operation) nameInterfaces() {
 	op.eachImage(func(im *Image) {
-		for _, r := range Each[*Request](im.Facts) {
-			op.names.resolve(r)
-		}
-		for _, d := range Each[*Detection](im.Facts) {
-			d.On = op.names.name(d.NetNS.Key, d.Index)
+		for _, f := range im.Facts {
+			switch what := f.What.(type) {
+			case *Request:
+				op.names.resolve(what)
+			case *Detection:
+				what.On = op.names.name(what.NetNS.Key, what.Index)
+			}
 		}
 	})
 }

@@ -19,8 +19,8 @@ func (im *Image) walkBelow(f func(*Image)) {
 
 // works calls f for what agents did for the image.
 func (im *Image) works(f func(*Work)) {
-	for _, c := range Each[*Connection](im.Facts) {
-		if c.Work != nil {
+	for _, fact := range im.Facts {
+		if c, is := fact.What.(*Connection); is && c.Work != nil {
 			f(c.Work)
 		}
 	}
