@@ -43,31 +43,39 @@ func nonZero(kvs ...attribute.KeyValue) []attribute.KeyValue {
 	})
 }
 
-// keyValues converts attributes to OTLP. The SDK has the same, but does not export it.
+// keyValues converts attributes to OTLP, all in two allocations beside what each value holds.
+// The SDK has the same, but does not export it.
 func keyValues(kvs []attribute.KeyValue) []*commonpb.KeyValue {
-	out := make([]*commonpb.KeyValue, 0, len(kvs))
-	for _, kv := range kvs {
-		out = append(out, &commonpb.KeyValue{Key: string(kv.Key), Value: value(kv.Value)})
+	out, pairs := make([]*commonpb.KeyValue, len(kvs)), make([]struct {
+		commonpb.KeyValue
+		value commonpb.AnyValue
+	}, len(kvs))
+	for i, kv := range kvs {
+		p := &pairs[i]
+		p.Key, p.Value = string(kv.Key), &p.value
+		set(p.Value, kv.Value)
+		out[i] = &p.KeyValue
 	}
 	return out
 }
 
-func value(v attribute.Value) *commonpb.AnyValue {
+func set(to *commonpb.AnyValue, v attribute.Value) {
 	switch v.Type() {
 	case attribute.BOOL:
-		return &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: v.AsBool()}}
+		to.Value = &commonpb.AnyValue_BoolValue{BoolValue: v.AsBool()}
 	case attribute.INT64:
-		return &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: v.AsInt64()}}
+		to.Value = &commonpb.AnyValue_IntValue{IntValue: v.AsInt64()}
 	case attribute.FLOAT64:
-		return &commonpb.AnyValue{Value: &commonpb.AnyValue_DoubleValue{DoubleValue: v.AsFloat64()}}
+		to.Value = &commonpb.AnyValue_DoubleValue{DoubleValue: v.AsFloat64()}
 	case attribute.STRINGSLICE:
 		list := &commonpb.ArrayValue{}
 		for _, s := range v.AsStringSlice() {
-			list.Values = append(list.Values, value(attribute.StringValue(s)))
+			list.Values = append(list.Values, &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}})
 		}
-		return &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: list}}
+		to.Value = &commonpb.AnyValue_ArrayValue{ArrayValue: list}
+	default:
+		to.Value = &commonpb.AnyValue_StringValue{StringValue: v.String()}
 	}
-	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: v.String()}}
 }
 
 // Node describes the node; its attributes are the resource of every trace.
