@@ -132,8 +132,7 @@ type Setting struct {
 	Mentions []string `json:"mentions,omitempty"`
 }
 
-// Enter reports that a thread entered a network namespace that exists (setns) or a new one
-// (unshare).
+// Enter reports that a thread entered a network namespace that exists (setns) or a new one (unshare).
 type Enter struct {
 	Process Process   `json:"process"`
 	Thread  uint32    `json:"thread,omitempty"`
@@ -197,8 +196,7 @@ type Agent struct {
 	Name    string  `json:"name,omitempty"`
 	// Over is true if the agent is no longer followed.
 	Over bool `json:"over,omitempty"`
-	// CPU is the time that it has run since it was started, in nanoseconds, to 10 ms, without its
-	// children.
+	// CPU is the time that it has run since it was started, in nanoseconds, to 10 ms, without its children.
 	CPU int64 `json:"cpu,omitempty"`
 	// Channel is the kernel function that its first thread waits in; empty if the thread runs.
 	Channel string `json:"channel,omitempty"`

@@ -2,11 +2,9 @@
 // (the kernel probe, NRI, the CNI configuration folder, a recording) speaks it,
 // and nothing behind the sources knows where an event came from.
 //
-// It holds types only, and names no Linux type: a process is an opaque key, a
-// network namespace a string (a GUID on Windows), an exit code a uint32. What is
-// in an event has been decoded, bounded and sanitised by its source: no raw
-// argument, environment or configuration bytes, no control characters, no
-// invalid UTF-8.
+// It holds types only, and names no Linux type: a process is an opaque key, a network namespace a string (a
+// GUID on Windows), an exit code a uint32. What is in an event has been decoded, bounded and sanitised by its
+// source: no raw argument, environment or configuration bytes, no control characters, no invalid UTF-8.
 package event
 
 // Event is one observation. The order of the events of one source is that of cause and effect;
@@ -28,9 +26,8 @@ type Body interface {
 // puts a queue in front of it, and reports what the queue drops as Lost.
 type Sink func(Event)
 
-// Process identifies one process for as long as the node is up. It is opaque: two processes are the
-// same if their keys are equal, and nothing else follows. A process may run several images, one
-// after another.
+// Process identifies one process for as long as the node is up. It is opaque: two processes are the same if
+// their keys are equal, and nothing else follows. A process may run several images, one after another.
 type Process string
 
 // Namespace is a network namespace.
@@ -59,8 +56,7 @@ var sourceKinds = map[string]Body{
 // Tick reports that the source has delivered every event before its Time. Whatever waits for time to
 // pass waits for ticks, never for a clock.
 type Tick struct {
-	// Lag is how far Time is behind the clock, in nanoseconds, while the source cannot keep up;
-	// else 0.
+	// Lag is how far Time is behind the clock, in nanoseconds, while the source cannot keep up; else 0.
 	Lag int64 `json:"lag,omitempty"`
 }
 

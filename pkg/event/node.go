@@ -22,8 +22,7 @@ const (
 	SandboxPresent Phase = "present"
 )
 
-// Sandbox is what the runtime reports about a pod sandbox. It is not ordered relative to the
-// kernel's events.
+// Sandbox is what the runtime reports about a pod sandbox. It is not ordered relative to the kernel's events.
 type Sandbox struct {
 	Phase Phase  `json:"phase"`
 	ID    string `json:"id"`

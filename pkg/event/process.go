@@ -32,8 +32,7 @@ type Exec struct {
 	// Caller is why a root is believed to be a CNI plugin; empty for others, and in old recordings.
 	Caller Caller `json:"caller,omitempty"`
 
-	// File is the path that was executed, as the caller gave it: that of a script, not of its
-	// interpreter.
+	// File is the path that was executed, as the caller gave it: that of a script, not of its interpreter.
 	File string `json:"file"`
 	// Name is the base name of the first argument without ".exe" (on Debian the file of iptables
 	// is xtables-nft-multi), or of a script's file.
@@ -65,8 +64,7 @@ type Exec struct {
 	InFlight bool `json:"in_flight,omitempty"`
 }
 
-// NoStdin is the standard input of a process that has none: it is closed, or a device such
-// as /dev/null.
+// NoStdin is the standard input of a process that has none: it is closed, or a device such as /dev/null.
 const NoStdin = "none"
 
 // Caller is who started a plugin, and so why it is believed to be one.
@@ -112,8 +110,7 @@ type Usage struct {
 	RunDelay int64 `json:"run_delay,omitempty"`
 }
 
-// Call is the identity of a CNI call, as the CNI specification puts it into a
-// plugin's environment.
+// Call is the identity of a CNI call, as the CNI specification puts it into a plugin's environment.
 type Call struct {
 	// Command is CNI_COMMAND: ADD, DEL, CHECK, GC, STATUS or VERSION.
 	Command     string `json:"command"`

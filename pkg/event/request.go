@@ -40,8 +40,7 @@ type Request struct {
 	// ipset, and the number of a routing table other than main.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
-	// Mentions are the ids of the sandboxes with an open call that it names; only of what an
-	// agent asks.
+	// Mentions are the ids of the sandboxes with an open call that it names; only of what an agent asks.
 	Mentions []string `json:"mentions,omitempty"`
 }
 
@@ -80,8 +79,7 @@ const (
 	ObjectAction   Object = "action"
 )
 
-// The objects of packet filters and connection tracking, as nft(8), ipset(8) and
-// conntrack(8) call them.
+// The objects of packet filters and connection tracking, as nft(8), ipset(8) and conntrack(8) call them.
 const (
 	ObjectRuleset     Object = "ruleset"
 	ObjectTable       Object = "table"

@@ -2,10 +2,9 @@ package judge
 
 import "slices"
 
-// charge gives each instant from start to end to the deepest span that runs then, and among
-// equals to the one that began last; and of what that one waits for to the highest in rank,
-// and among equals again to the one that began last. It adds to the own of spans and waits,
-// and returns the time in which no span ran.
+// charge gives each instant from start to end to the deepest span that runs then, and among equals to the one
+// that began last; and of what that one waits for to the highest in rank, and among equals again to the one
+// that began last. It adds to the own of spans and waits, and returns the time in which no span ran.
 func charge(spans []span, waits []wait, start, end int64) (nobody int64) {
 	running := newStack(len(spans))
 	waiting := make([]stack, len(spans))

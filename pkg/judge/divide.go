@@ -102,9 +102,8 @@ func (l *ledger) span(s *span, waits []wait) {
 		}
 		return
 	}
-	// CPU and run delay are of the run's whole time, including when a command was running, so
-	// they are an upper bound. During requests and system calls it is mostly the kernel that
-	// worked.
+	// CPU and run delay are of the run's whole time, including when a command was running, so they are an
+	// upper bound. During requests and system calls it is mostly the kernel that worked.
 	cpu := s.image.CPU + s.image.RunDelay
 	for i := range waits {
 		if w := &waits[i]; w.rank == rankNetwork || w.rank == rankCall {

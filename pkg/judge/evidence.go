@@ -47,7 +47,6 @@ func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *
 	return &finding{Verdict: Verdict{Cause: cause, Says: says + most.String(), Remedy: remedy}, time: time, kind: most.Kind}
 }
 
-// image returns the image that waited.
 func (e *evidence) image(w *wait) *timeline.Image { return e.spans[w.span].image }
 
 // waited returns the time charged to the waits that those selects, the longest of them (nil if
@@ -140,9 +139,8 @@ func (e *evidence) listPrograms() (all []*program) {
 	return all
 }
 
-// asked returns the time charged to the connections that those selects, while they were open
-// or to what their agents did themselves; the longest (nil if there is none), the plugin that
-// called it, and their number.
+// asked returns the time charged to the connections that those selects, while they were open or to what their
+// agents did themselves; the longest (nil if there is none), the plugin that called it, and their number.
 func (e *evidence) asked(those func(*timeline.Connection) bool) (sum time.Duration, longest *timeline.Connection, plugin string, n int) {
 	per := map[*timeline.Connection]time.Duration{}
 	count := func(c *timeline.Connection, in string, own int64) {
@@ -180,7 +178,6 @@ func (e *evidence) beside() string {
 	return fmt.Sprintf("; up to %d other calls were under way", e.call.Concurrent)
 }
 
-// times mentions a number greater than one.
 func times(n int) string {
 	if n < 2 {
 		return ""
@@ -188,8 +185,7 @@ func times(n int) string {
 	return fmt.Sprintf(" (%d times)", n)
 }
 
-// native is what a program does better that calls the kernel or the service itself, by the
-// command's name.
+// native is what a program does better that calls the kernel or the service itself, by the command's name.
 func native(command string) string {
 	switch command = strings.ToLower(command); {
 	case strings.HasPrefix(command, "iptables"), strings.HasPrefix(command, "ip6tables"):

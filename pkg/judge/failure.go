@@ -48,8 +48,7 @@ func Describe(im *timeline.Image) string {
 	return said
 }
 
-// result is what a run wrote (the CNI result or error); nil if that was not seen, or if the
-// image is no run.
+// result is what a run wrote (the CNI result or error); nil if that was not seen, or if the image is no run.
 func result(im *timeline.Image) *event.Result {
 	if im.Run == nil {
 		return nil

@@ -2,10 +2,9 @@
 // went, and whether the operation is worth keeping. It is pure: the same operation and the same
 // options give the same judgement.
 //
-// For each call, divide charges every instant of its wall time to one Part. The rules
-// (rule_*.go) look at this evidence, and each returns a finding if it recognises its pattern;
-// the best findings become the call's Verdict, whose Cause is one of a few words. The Reasons
-// of an operation say why it is kept or not.
+// For each call, divide charges every instant of its wall time to one Part. The rules (rule_*.go) look at
+// this evidence, and each returns a finding if it recognises its pattern; the best findings become the call's
+// Verdict, whose Cause is one of a few words. The Reasons of an operation say why it is kept or not.
 package judge
 
 import (

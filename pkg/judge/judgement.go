@@ -49,8 +49,7 @@ type Call struct {
 	SlowCommands, SlowAgents, SlowLocks int
 	// Failure describes what failed; empty if nothing did.
 	Failure string
-	// Failed is the innermost run that failed; nil if none did (one that should have followed
-	// never ran).
+	// Failed is the innermost run that failed; nil if none did (one that should have followed never ran).
 	Failed *timeline.Image
 	// Verdict says why it was slow, hung or failed; nil for an ordinary call.
 	Verdict *Verdict
@@ -90,8 +89,7 @@ const (
 // Verdict is what an expert would say about a call after reading its trace.
 type Verdict struct {
 	Cause Cause
-	// Says is one sentence: "4.9s of 5.1s waiting for lock /run/xtables.lock, held by
-	// kube-proxy (pid 812)".
+	// Says is one sentence: "4.9s of 5.1s waiting for lock /run/xtables.lock, held by kube-proxy (pid 812)".
 	Says string
 	// Remedy is what to do about it; empty where there is no general advice.
 	Remedy string
@@ -104,8 +102,7 @@ type finding struct {
 	Verdict
 	// time is how much of the call this explains.
 	time time.Duration
-	// kind is the kind of part that this time belongs to: findings of different kinds share
-	// no time.
+	// kind is the kind of part that this time belongs to: findings of different kinds share no time.
 	kind PartKind
 	// overall: it explains why everything else took so long.
 	overall bool

@@ -21,8 +21,7 @@ type Sampling struct {
 	Namespaces []NamespaceRule
 	// Annotations are globs (path.Match) on the namespaces whose pods' Annotation counts.
 	Annotations []string
-	// PerSecond is how many operations are kept whole in any second; 0 is no limit. See
-	// Limiter.
+	// PerSecond is how many operations are kept whole in any second; 0 is no limit. See Limiter.
 	PerSecond int
 	// All keeps every operation of a sandbox, whatever the other fields say.
 	All bool
@@ -30,7 +29,6 @@ type Sampling struct {
 	Keep []Reason
 }
 
-// reasons returns why the operation is kept or not.
 func (s Sampling) reasons(op *timeline.Operation, j *Judgement) (reasons []Reason) {
 	if routine(op) {
 		return []Reason{NoSandbox}

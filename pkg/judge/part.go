@@ -162,7 +162,6 @@ func doing(w *timeline.Work) string {
 	return ""
 }
 
-// detected describes what duplicate address detection was about.
 func detected(d *timeline.Detection) string {
 	said := "for " + d.Address
 	if d.On != "" {

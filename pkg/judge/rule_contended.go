@@ -1,7 +1,6 @@
 package judge
 
-// contended: the kernel changes the network of the whole node under one lock, rtnl, and has
-// others beside it.
+// contended: the kernel changes the network of the whole node under one lock, rtnl, and has others beside it.
 func contended(e *evidence) *finding {
 	time, most := e.of(KernelLocks)
 	if most == nil {

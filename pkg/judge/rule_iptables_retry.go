@@ -14,14 +14,12 @@ const (
 	// quantum is how long iptables before 1.8.8 sleeps until it asks for its lock again
 	// (iptables(8), --wait-interval).
 	quantum = time.Second
-	// inUse is the exit code of an iptables that found others at work: RESOURCE_PROBLEM
-	// (include/xtables.h).
+	// inUse is the exit code of an iptables that found others at work: RESOURCE_PROBLEM (include/xtables.h).
 	inUse = 4
 	// pause is how long whoever runs such an iptables again waits at least before that.
 	pause = 100 * time.Millisecond
 )
 
-// isIptables tells iptables and its kin by the name.
 func isIptables(im *timeline.Image) bool {
 	return im.Run == nil && (strings.HasPrefix(im.Name, "iptables") || strings.HasPrefix(im.Name, "ip6tables") || strings.HasPrefix(im.Name, "xtables"))
 }
@@ -48,8 +46,7 @@ func iptablesRetry(e *evidence) *finding {
 	return &finding{Verdict: v, time: rested, kind: Sleep}
 }
 
-// iptablesSlept adds up the sleeps of iptables itself. Timers are never early and rarely
-// late by a third.
+// iptablesSlept adds up the sleeps of iptables itself. Timers are never early and rarely late by a third.
 func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 	for i := range e.spans {
 		s := &e.spans[i]

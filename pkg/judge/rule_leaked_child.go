@@ -7,9 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// leakedChild: whoever runs a plugin reads its standard output to the end, and that comes
-// when the last process closes it. A child that the plugin left behind, and at whose end
-// things went on, had it open.
+// leakedChild: whoever runs a plugin reads its standard output to the end, and that comes when the last
+// process closes it. A child that the plugin left behind, and at whose end things went on, had it open.
 func leakedChild(e *evidence) (worst *finding) {
 	look := func(runs []*timeline.Image, end int64, kind PartKind) {
 		for i, run := range runs {
@@ -55,7 +54,6 @@ func leaked(run *timeline.Image, next int64) *finding {
 	}, time: gap}
 }
 
-// outlived finds what went on longest after its run was over.
 func outlived(run *timeline.Image) (last *timeline.Image) {
 	var look func(*timeline.Image)
 	look = func(im *timeline.Image) {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// many is how many commands a call runs at least that has many: an ordinary ADD of bridge
-// and portmap has 36.
+// many is how many commands a call runs at least that has many: an ordinary ADD of bridge and portmap has 36.
 const many = 40
 
 // manyCommands: none of them is slow, but there are so many.

@@ -36,7 +36,7 @@ func refusal(c *timeline.Connection) Verdict {
 	}
 }
 
-// unanswered is where to look, by what a connection came to nothing of.
+// unanswered says where to look, given the errno of a failed connection.
 func unanswered(errno string) string {
 	switch errno {
 	case "ETIMEDOUT":

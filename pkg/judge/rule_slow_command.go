@@ -16,9 +16,8 @@ func slowCommand(e *evidence) *finding {
 	return f
 }
 
-// String says it as a person would: "in 2 runs of Get-NetAdapter > sleep, by agentd at
-// /run/agent.sock while plugin antrea called it". That is all that is known: an agent may
-// have run it for something else.
+// String says it as a person would: "in 2 runs of Get-NetAdapter > sleep, by agentd at /run/agent.sock while
+// plugin antrea called it". That is all that is known: an agent may have run it for something else.
 func (p *program) String() string {
 	said := p.name
 	if p.inner != "" {

@@ -45,9 +45,8 @@ func flatten(call *timeline.Call) []span {
 	return spans
 }
 
-// flattenImage lists an image and what is below it. A child is clipped to its parent's time:
-// nobody waited for it after that. What outlived a run that exited by itself was not waited
-// for at all.
+// flattenImage lists an image and what is below it. A child is clipped to its parent's time: nobody waited
+// for it after that. What outlived a run that exited by itself was not waited for at all.
 func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,

@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// rules lists the rules in the order in which they are preferred: the special before the
-// general.
+// rules lists the rules in the order in which they are preferred: the special before the general.
 func rules() []rule {
 	return []rule{
 		starved, leakedChild, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
@@ -20,8 +19,7 @@ func rules() []rule {
 }
 
 const (
-	// enough is the share of the longest finding's time that a more special one must explain
-	// to be preferred.
+	// enough is the share of the longest finding's time that a more special one must explain to be preferred.
 	enough = 0.8
 	// worth is the share of a call that a second cause must explain to be mentioned, if the
 	// first explains less than half of it.

@@ -29,9 +29,8 @@ const Version = 2
 // a large CNI folder and of a pod with many labels; sources keep both far shorter.
 const MaxLine = 1 << 20
 
-// Bounds for whoever only looks at a recording (Reader.Bound). An ordinary event has some 200 bytes, and
-// a pod's setup and teardown 100 KiB together, so this is 5000 pods; a gigabyte of JSON would take
-// minutes.
+// Bounds for whoever only looks at a recording (Reader.Bound). An ordinary event has some 200 bytes, and a
+// pod's setup and teardown 100 KiB together, so this is 5000 pods; a gigabyte of JSON would take minutes.
 const (
 	// MaxBytes is the number of unpacked bytes.
 	MaxBytes = 512 << 20

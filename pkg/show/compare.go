@@ -32,8 +32,7 @@ const (
 	leastShare = 0.01
 )
 
-// Comparison is what differs between sample A (before) and sample B (after). Times are in
-// milliseconds.
+// Comparison is what differs between sample A (before) and sample B (after). Times are in milliseconds.
 type Comparison struct {
 	Kinds []KindCompared `json:"kinds"`
 }

@@ -102,7 +102,6 @@ func ratio(r float64) string {
 	return strconv.FormatFloat(r, 'g', 2, 64)
 }
 
-// digits formats a count: 40, 0.1.
 func digits(n float64) string { return strconv.FormatFloat(n, 'g', 3, 64) }
 
 func (w Word) color() string {

@@ -35,7 +35,6 @@ const (
 	originsMax = 100
 )
 
-// page is the data of the template.
 type page struct {
 	operations iter.Seq[*tracepb.ResourceSpans]
 	// Problems are the calls that need attention, at most problemsMax, the worst first; problems
@@ -55,7 +54,6 @@ type page struct {
 	LeftOut int
 }
 
-// head is a call's headline.
 type head struct {
 	ID, Pod, What, Took, Verdict, Cause string
 	// State is failed, slow, partial, or empty.
@@ -209,7 +207,6 @@ func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error {
 	return buffered.Flush()
 }
 
-// counter counts what is written.
 type counter struct {
 	io.Writer
 	n *int64

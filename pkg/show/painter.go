@@ -38,7 +38,6 @@ func (p *painter) paint(color, s string) string {
 	return color + s + "\x1b[0m"
 }
 
-// title is the heading of the rows of one kind.
 func title(by string) string {
 	switch by {
 	case "part":

@@ -11,8 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// remarks are what there is to say about a span beside its name, its time and that it was
-// slow or failed.
+// remarks are what there is to say about a span beside its name, its time and that it was slow or failed.
 func (n *node) remarks() (all []string) {
 	remark := func(is bool, s string) {
 		if is {

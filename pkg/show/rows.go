@@ -18,7 +18,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// pageCall is one call on the page.
 type pageCall struct {
 	head
 	Slow, SlowCommands, Partial string
@@ -130,7 +129,6 @@ func (c *pageCall) bar(n *node) bar {
 
 func percent(p float64) string { return strconv.FormatFloat(p, 'f', 2, 64) + "%" }
 
-// facts are attributes, sorted by name.
 func facts(attributes attrs, wanted func(attribute.Key) bool) (all []Fact) {
 	for _, key := range slices.Sorted(maps.Keys(attributes)) {
 		if wanted(key) {

@@ -21,7 +21,6 @@ type Sample struct {
 	room        room
 }
 
-// population is the calls of one kind.
 type population struct {
 	name                  string
 	pods                  *distinct

@@ -10,8 +10,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
-// Statistics sums up many calls: how long they took, and what the time went into. Times are in
-// milliseconds.
+// Statistics sums up many calls: how long they took, and what the time went into. Times are in milliseconds.
 type Statistics struct {
 	Calls  int `json:"calls"`
 	Pods   int `json:"pods"`

@@ -18,7 +18,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// node is a span with its children.
 type node struct {
 	*tracepb.Span
 	attrs
@@ -36,7 +35,6 @@ func (a attrs) text(key attribute.Key) string  { return a[key].GetStringValue() 
 func (a attrs) is(key attribute.Key) bool      { return a[key].GetBoolValue() }
 func (a attrs) number(key attribute.Key) int64 { return a[key].GetIntValue() }
 
-// kind is the span's kind, one of attr's.
 func (n *node) kind() string { return n.text(attr.KindKey) }
 
 // walk visits everything below n, parents first.

@@ -54,10 +54,8 @@ func drawn(n int) int {
 	return int(high)
 }
 
-// sampled reports whether values were dropped.
 func (v *values) sampled() bool { return v.n > len(v.kept) }
 
-// total is their sum.
 func (v *values) total() float64 {
 	if v.sampled() {
 		return v.sum

@@ -130,7 +130,6 @@ func (p *painter) line(mark, color, name, bar, text string) {
 	fmt.Fprintf(&p.b, "%s│%s│ %s\n", p.paint(color, mark+name), p.paint(color, bar), text)
 }
 
-// nameColumn is how wide names are.
 const nameColumn = 28
 
 func (p *painter) barColumn() int { return max(20, min(60, p.Width-nameColumn-34)) }

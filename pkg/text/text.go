@@ -13,8 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bound is the length, in bytes, that a piece of foreign text is cut to where nothing else is
-// said of it.
+// Bound is the length, in bytes, that a piece of foreign text is cut to where nothing else is said of it.
 const Bound = 256
 
 // Clean returns s with everything that is not printable escaped (\n, \x1b,

@@ -7,10 +7,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/w3c"
 )
 
-// What is above a call is in its environment (containerd >= 2.4), or the runtime tells it
-// by its own spans, when they are over (event.Above). An operation that is over waits for
-// that, if Options.Wait says so: nothing joins it any more, only what is above its calls
-// may still come.
+// What is above a call is in its environment (containerd >= 2.4), or the runtime tells it by its own spans,
+// when they are over (event.Above). An operation that is over waits for that, if Options.Wait says so:
+// nothing joins it any more, only what is above its calls may still come.
 
 const (
 	// abovesMax bounds what one operation remembers of the runtime's spans: a setup has

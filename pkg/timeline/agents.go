@@ -30,7 +30,6 @@ type Work struct {
 	own, shared *process
 }
 
-// agent is what is known of one agent.
 type agent struct {
 	calls  []*Connection // open ones, in order of their start
 	recent []*Connection // the last recentMax that were closed
@@ -89,14 +88,12 @@ func (as *agents) serve(c *Connection) {
 	as.calls(a, c)
 }
 
-// calls adds a connection to those that an agent works for.
 func (as *agents) calls(a *agent, c *Connection) {
 	a.calls = append(a.calls, c)
 	as.losses.belongs(c.Agent.Process, c.owner.op, c.fact.When.Start)
 }
 
-// agent finds or makes the state of an agent of that depth, 0 where it is not known; nil
-// beyond the limit.
+// agent finds or makes the state of an agent of that depth, 0 where it is not known; nil beyond the limit.
 func (as *agents) agent(process event.Process, depth int) *agent {
 	a := as.known[process]
 	if a == nil && as.makeRoom() {
@@ -153,7 +150,6 @@ func (a *agent) leave(c *Connection) bool {
 	return i >= 0
 }
 
-// served ends the work for a connection that was closed.
 func (c *Connection) served() {
 	if c.Work == nil {
 		return

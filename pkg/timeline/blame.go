@@ -8,8 +8,7 @@ import (
 // held ends after it.
 const recentRuns = 256
 
-// suspects finds the run of a process: one that belongs to an open operation, or that ended
-// lately.
+// suspects finds the run of a process: one that belongs to an open operation, or that ended lately.
 type suspects struct {
 	processes map[event.Process]*process
 	by        map[event.Process]*suspect
@@ -32,7 +31,6 @@ func (p *process) suspect() *suspect {
 	return s
 }
 
-// over remembers the run of a process that has exited.
 func (s *suspects) over(key event.Process, p *process) {
 	if _, known := s.by[key]; !known {
 		if len(s.order) >= recentRuns {
@@ -44,8 +42,7 @@ func (s *suspects) over(key event.Process, p *process) {
 	s.by[key] = p.suspect()
 }
 
-// run finds the run of a process that has a lock; nil if it belongs to none, or if it
-// is the waiter's own.
+// run finds the run of a process that has a lock; nil if it belongs to none, or if it is the waiter's own.
 func (s *suspects) run(key event.Process, waiter *process) *suspect {
 	had := s.by[key]
 	if p := s.processes[key]; p != nil {

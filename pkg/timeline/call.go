@@ -26,9 +26,8 @@ type Call struct {
 	Hung bool
 	// Concurrent is the largest number of other calls on the node that ran at the same time.
 	Concurrent int
-	// Reconfigured is when the CNI folder changed during the call (the last time, exact to
-	// 250 ms); 0 if it did not. The runtime then waits for the calls that run before it begins
-	// another one.
+	// Reconfigured is when the CNI folder changed during the call (the last time, exact to 250 ms); 0 if it
+	// did not. The runtime then waits for the calls that run before it begins another one.
 	Reconfigured int64
 	// Seen: system calls of its processes were observed, for at least part of the time.
 	Seen bool
@@ -72,10 +71,9 @@ func (c *Call) configured() string {
 	return ""
 }
 
-// Main returns the plugin that the call's chain begins with in the configuration: the one
-// that makes the interface (CNI specification, section 1). Every command of a network
-// has the same. Of a DEL that ended early it is known only where the configuration is;
-// else it is the plugin that the DEL came to.
+// Main returns the plugin that the call's chain begins with in the configuration: the one that makes the
+// interface (CNI specification, section 1). Every command of a network has the same. Of a DEL that ended
+// early it is known only where the configuration is; else it is the plugin that the DEL came to.
 func (c *Call) Main() string {
 	ran := c.plugins()
 	switch {

@@ -51,8 +51,7 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 // callFor finds or makes the call that a run is a link of.
 func (t *Timeline) callFor(op *operation, im *Image, e *event.Exec) *Call {
 	for _, sameInterface := range []bool{true, false} {
-		// The latest first: where a chain is run again, its second plugin belongs to the
-		// second time.
+		// The latest first: where a chain is run again, its second plugin belongs to the second time.
 		for _, call := range slices.Backward(op.Calls) {
 			if (call.IfName == e.Call.IfName) == sameInterface && t.continues(call, im, e) {
 				return call
@@ -117,9 +116,8 @@ func (t *Timeline) underWay(now int64, e *event.Exec) *operation {
 	return nil
 }
 
-// admits reports whether there is room for an operation that caller begins. Those that the
-// runtime did not begin have half of the places, so that whoever passes for a plugin leaves
-// the runtime its own.
+// admits reports whether there is room for an operation that caller begins. Those that the runtime did not
+// begin have half of the places, so that whoever passes for a plugin leaves the runtime its own.
 func (t *Timeline) admits(caller event.Caller) bool {
 	if len(t.open) >= t.options.Operations {
 		t.stats.Refused++

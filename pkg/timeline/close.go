@@ -23,9 +23,8 @@ func (t *Timeline) over(op *operation, now int64) Closed {
 	return ""
 }
 
-// patience is how many times Options.Settle an operation waits that is known to be
-// unfinished: a node with much to do may take seconds between two plugins, and from the
-// last of them to a sandbox that runs.
+// patience is how many times Options.Settle an operation waits that is known to be unfinished: a node with
+// much to do may take seconds between two plugins, and from the last of them to a sandbox that runs.
 const patience = 10
 
 // expects reports whether something is still to come: the rest of a chain, or the word of NRI

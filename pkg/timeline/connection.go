@@ -6,14 +6,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Connection is one connect(2), or a series of refused attempts at one address: from connect
-// until close; of refused attempts from the first to the last, or to the one that was not
-// refused.
+// Connection is one connect(2), or a series of refused attempts at one address: from connect until close; of
+// refused attempts from the first to the last, or to the one that was not refused.
 type Connection struct {
 	// Network is "unix" or "tcp"; Address a path or "address:port".
 	Network, Address string
-	// Error is why there was no connection, the last time, and Tries how often it was
-	// tried.
+	// Error is why there was no connection, the last time, and Tries how often it was tried.
 	Error string
 	Tries int
 	// Agent is who answered, or else who made the socket that listens; nil if it is not
@@ -34,8 +32,7 @@ type Connection struct {
 
 func (*Connection) kind() FactKind { return FactConnection }
 
-// acceptsMax bounds the accepts that wait for their connect: over loopback accept may return
-// first.
+// acceptsMax bounds the accepts that wait for their connect: over loopback accept may return first.
 const acceptsMax = 64
 
 // connections are those that are open, by socket.
@@ -49,8 +46,7 @@ func newConnections(a *agents) *connections {
 	return &connections{agents: a, sockets: map[string]*Connection{}}
 }
 
-// connect records a connection that p made, or tried to make. Of an agent's connection p stands
-// for its work.
+// connect records a connection that p made, or tried to make. Of an agent's connection p stands for its work.
 func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 	im := p.current()
 	if made := cs.sockets[c.Socket]; made != nil && made.by == c.Process && c.Error != "" {
@@ -107,8 +103,7 @@ func (c *Connection) again(now int64, why string) {
 	c.Tries++
 }
 
-// refused returns the attempts at an address that have failed so far, if nothing has come
-// of them yet.
+// refused returns the attempts at an address that have failed so far, if nothing has come of them yet.
 func (im *Image) refused(network, address string) *Connection {
 	for _, f := range slices.Backward(im.Facts) {
 		c, is := f.What.(*Connection)

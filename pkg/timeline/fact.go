@@ -26,11 +26,10 @@ func (f *Fact) Kind() FactKind { return f.What.kind() }
 // FactKind is a kind of facts.
 type FactKind int
 
-// The kinds of facts. Whoever draws or judges facts has a table with a place for each.
+// The kinds of facts, named for their types. Whoever draws or judges facts has a table with a place for each.
 const (
-	// FactLock, FactMutex, FactSleep, FactPoll and FactCall are those of *Wait
-	// (event.WaitKind). A poll has a tally, and a place in Activity.Polling, but is never
-	// kept by itself.
+	// FactLock, FactMutex, FactSleep, FactPoll and FactCall are those of *Wait (event.WaitKind). A poll has a
+	// tally, and a place in Activity.Polling, but is never kept by itself.
 	FactLock FactKind = iota
 	FactMutex
 	FactSleep
@@ -39,16 +38,11 @@ const (
 	// FactChange is a *Request that changes the network, FactQuery one that does not.
 	FactChange
 	FactQuery
-	// FactSetting is a *Setting.
 	FactSetting
-	// FactMount is a *Mount.
 	FactMount
-	// FactConnection is a *Connection.
 	FactConnection
-	// FactDetection is a *Detection.
 	FactDetection
-	// FactKinds is how many kinds there are.
-	FactKinds
+	FactKinds // how many there are
 )
 
 // Each yields the facts of one type, in the order in which they were told.

@@ -4,8 +4,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Flight is a run that is under way, as it stands now. It is a copy: what happens later
-// does not change it.
+// Flight is a run that is under way, as it stands now. It is a copy: what happens later does not change it.
 type Flight struct {
 	Kind        Kind
 	ContainerID string

@@ -31,7 +31,6 @@ func (h *history) get(name string) *past {
 	return nil
 }
 
-// put remembers key as the last one under name.
 func (h *history) put(name string, key Key) *past {
 	if e := h.entries[name]; e != nil {
 		p := e.Value.(*past)

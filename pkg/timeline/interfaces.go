@@ -47,7 +47,6 @@ func (n interfaces) learn(r *Request) {
 	}
 }
 
-// link takes what an interface is called.
 func (n interfaces) link(l *event.Link) {
 	if len(n) < interfacesMax {
 		n[n.key(l.NetNS.Key, l.Index)] = l.Name

@@ -7,8 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// locks is who has which lock on a file, and who had it before. A lock is known by its
-// path.
+// locks is who has which lock on a file, and who had it before. A lock is known by its path.
 type locks struct {
 	suspects
 	limit int // of paths
@@ -28,8 +27,7 @@ type hold struct {
 }
 
 const (
-	// holdsMax is how many holders of one lock are remembered: those that had it while
-	// somebody waited.
+	// holdsMax is how many holders of one lock are remembered: those that had it while somebody waited.
 	holdsMax = 64
 	// remembered is how long a lock is that nobody has.
 	remembered = time.Minute
@@ -66,7 +64,6 @@ func (l *locks) release(path string, by event.Process, now int64) {
 	}
 }
 
-// forget takes a path out of what by has.
 func (l *locks) forget(path string, by event.Process) {
 	rest := l.held[by][:0]
 	for _, p := range l.held[by] {
@@ -143,7 +140,6 @@ func (l *locks) passed(path string, first event.Process, wait Interval) (n int) 
 	return n
 }
 
-// prune forgets the locks that nobody has had for a while.
 func (l *locks) prune(now int64) {
 	for path, holds := range l.paths {
 		last := int64(0)
@@ -202,7 +198,6 @@ func (l *locks) waits(now int64, w *event.Wait, p *process) {
 	l.waited(p, a)
 }
 
-// waited keeps a wait that is over.
 func (l *locks) waited(p *process, a try) {
 	im, wait := p.current(), a.wait
 	when := im.within(a.when.Start, a.when.End)

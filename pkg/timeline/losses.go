@@ -41,8 +41,7 @@ func (s *losses) belongs(root event.Process, op *operation, since int64) {
 	}
 }
 
-// forget drops those of roots that nobody will tell of any more: strangers, and runs
-// that are over.
+// forget drops those of roots that nobody will tell of any more: strangers, and runs that are over.
 func (s *losses) forget(now int64) {
 	s.early = slices.DeleteFunc(s.early, func(b belated) bool {
 		if b.told < now && len(b.of) == 0 {

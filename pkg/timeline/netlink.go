@@ -66,9 +66,8 @@ func (im *Image) refusedBy(a *event.Answer) bool {
 	return false
 }
 
-// Detection is duplicate address detection, as far as a process looked how it went on: from
-// when the address was asked for, or first seen tentative, until the process was told what
-// came of it.
+// Detection is duplicate address detection, as far as a process looked how it went on: from when the address
+// was asked for, or first seen tentative, until the process was told what came of it.
 type Detection struct {
 	NetNS   event.Namespace
 	Index   uint32

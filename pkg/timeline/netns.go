@@ -12,8 +12,7 @@ const first = time.Minute
 // namespacesMax is how many namespaces one setup may have made or entered.
 const namespacesMax = 4
 
-// Connected is the first connection of a pod whose setup is over already: what it was
-// called for.
+// Connected is the first connection of a pod whose setup is over already: what it was called for.
 type Connected struct {
 	// Flight is the call that made the pod's network.
 	Flight
@@ -30,7 +29,6 @@ type firsts struct {
 	over       []Connected
 }
 
-// namespace is one that a setup works on.
 type namespace struct {
 	op *operation // nil once that is over
 	// of is what is said then, and until is how long it is waited for.
@@ -93,8 +91,7 @@ func (f *firsts) connected(now int64, c *event.FirstConnection) {
 	f.over = append(f.over, n.of)
 }
 
-// leave keeps what will be said of the first connection in the namespaces of op, which is
-// over.
+// leave keeps what will be said of the first connection in the namespaces of op, which is over.
 func (f *firsts) leave(op *operation) {
 	if op.netns == 0 {
 		return
@@ -121,7 +118,6 @@ func (f *firsts) forget(key Key) {
 	}
 }
 
-// expire forgets the namespaces in which no connection came in time.
 func (f *firsts) expire(now int64) {
 	for key, n := range f.namespaces {
 		if n.op == nil && now > n.until {

@@ -31,8 +31,7 @@ type Lineage struct {
 type Gaps struct {
 	// Lost is how many events of it, or of a time it was open in, never arrived.
 	Lost uint64
-	// Dropped is how many images were not kept because the operation has more than the
-	// limit.
+	// Dropped is how many images were not kept because the operation has more than the limit.
 	Dropped int
 	// Partial says, sorted, why the operation may not be all there was. Empty if it is.
 	Partial []string
@@ -71,8 +70,7 @@ func (op *Operation) Key() Key {
 	return k
 }
 
-// keyOf is what a call of op is known by afterwards: where there is nothing above it, as
-// its operation.
+// keyOf is what a call of op is known by afterwards: where there is nothing above it, as its operation.
 func (op *Operation) keyOf(call *Call) Key {
 	if call.Trace.Parent == "" {
 		return op.Key()

@@ -16,8 +16,7 @@ type Options struct {
 	Wait time.Duration
 	// Hung is how long a call may take before Timeline.Overdue returns it; 0 is for ever.
 	Hung time.Duration
-	// MinSpan is how long a wait or a query lasts at least that is kept, and not only
-	// counted.
+	// MinSpan is how long a wait or a query lasts at least that is kept, and not only counted.
 	MinSpan time.Duration
 	// Processes and Operations are how many are held at once, Images and Facts how many of
 	// each one operation keeps. What exceeds a limit is counted.

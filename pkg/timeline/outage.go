@@ -9,8 +9,7 @@ type Outage struct {
 	Interval
 	// Mono and Wall are one instant on both clocks, in ns.
 	Mono, Wall int64
-	// Reasons are what the runtime said, and Folder what the CNI folder held, each when
-	// that changed.
+	// Reasons are what the runtime said, and Folder what the CNI folder held, each when that changed.
 	Reasons []Said
 	Folder  []Said
 	Runtime event.Runtime
@@ -25,8 +24,7 @@ type Said struct {
 // saidMax bounds the texts that are kept of one outage.
 const saidMax = 64
 
-// outages are the one that is under way, if there is one, and those that are over and were
-// not asked for.
+// outages are the one that is under way, if there is one, and those that are over and were not asked for.
 type outages struct {
 	now  *Outage
 	over []Outage

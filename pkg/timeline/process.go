@@ -16,13 +16,11 @@ type operation struct {
 	unheard bool
 	images  int // kept so far
 	facts   int // kept so far
-	// netns is how many network namespaces it works on; names are its interfaces', as far as
-	// they were told.
+	// netns is how many network namespaces it works on; names are its interfaces', as far as they were told.
 	netns int
 	names interfaces
 	live  int // runs of calls (not delegates) that have not ended
-	// commit is when something was said that ends the operation as soon as its runs
-	// are over; closed is what.
+	// commit is when something was said that ends the operation as soon as its runs are over; closed is what.
 	commit int64
 	closed Closed
 	// until is how long it waits for what is above its calls, once it is over; 0 before.
@@ -39,7 +37,6 @@ func (op *operation) partial(why string) {
 	}
 }
 
-// lose counts events that never arrived.
 func (op *operation) lose(l *event.Lost) {
 	op.Lost += l.Count
 	op.partial("lost events: " + l.Reason)
@@ -56,7 +53,6 @@ func (op *operation) keep() bool {
 	return true
 }
 
-// identify fills in what is not known of the pod.
 func (op *operation) identify(pod event.Pod) {
 	if op.Pod == (event.Pod{}) {
 		op.Pod = pod
@@ -79,9 +75,8 @@ func (op *operation) takes(now int64) bool {
 	return op.until == 0 && (op.commit == 0 || now < op.commit)
 }
 
-// vouched reports whether the runtime stands for an operation: it began it, or an agent did that
-// answered one of its calls. Only that hangs under what the runtime tells, and precedes others of
-// the runtime's.
+// vouched reports whether the runtime stands for an operation: it began it, or an agent did that answered one
+// of its calls. Only that hangs under what the runtime tells, and precedes others of the runtime's.
 func (op *operation) vouched() bool {
 	return op.began.Anchored() || op.began == event.CallerAgent
 }
@@ -100,14 +95,12 @@ type process struct {
 	tries       []try
 	answers     []*event.Answer
 	connections []*Connection
-	// evidence is how a process of an agent's belongs here, until its next image; nil for
-	// those of a plugin.
+	// evidence is how a process of an agent's belongs here, until its next image; nil for those of a plugin.
 	evidence *Attribution
 	// doing is how what it does just now belongs here, if it is an agent's work.
 	doing *Attribution
 }
 
-// child returns a process that p forked.
 func (p *process) child() *process {
 	up := p.image
 	if up == nil { // p is a subshell
@@ -124,8 +117,7 @@ func (p *process) current() *Image {
 	return p.up
 }
 
-// replace ends the image that p runs. That of a run goes on: a run is its process, whatever
-// that runs.
+// replace ends the image that p runs. That of a run goes on: a run is its process, whatever that runs.
 func (p *process) replace(now int64, used event.Usage) {
 	if p.image != nil && p.image != p.run {
 		p.image.end(now, used)
@@ -133,7 +125,6 @@ func (p *process) replace(now int64, used event.Usage) {
 	}
 }
 
-// runs makes im what p runs from now on.
 func (p *process) runs(im *Image, used event.Usage) {
 	p.replace(im.Start, used)
 	im.Attribution, p.evidence = p.evidence, nil
@@ -179,7 +170,6 @@ func (p *process) room(what string) bool {
 	return false
 }
 
-// keep adds a fact to the image that p runs.
 func (p *process) keep(thread uint32, when Interval, what What) *Fact {
 	f, im := &Fact{When: when, Thread: thread, Attribution: p.doing, What: what}, p.current()
 	im.Facts = append(im.Facts, f)

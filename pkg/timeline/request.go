@@ -29,8 +29,7 @@ func (r *Request) Errno() string {
 	return r.Error
 }
 
-// Failed tells a request that should have been granted from one that only tried whether
-// something is there.
+// Failed tells a request that should have been granted from one that only tried whether something is there.
 func (r *Request) Failed() bool {
 	switch r.Errno() {
 	case "":

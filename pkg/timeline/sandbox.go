@@ -9,7 +9,6 @@ import (
 // forget is how long a removed sandbox is remembered: its last DEL may still be open.
 const forget = time.Minute
 
-// sandboxes are those that NRI reported.
 type sandboxes struct {
 	limit int
 	known map[string]*sandbox
@@ -67,7 +66,6 @@ func (all *sandboxes) makeRoom() {
 	delete(all.known, oldest)
 }
 
-// expire forgets the sandboxes that were removed a while ago.
 func (all *sandboxes) expire(now int64) {
 	for id, s := range all.known {
 		if s.removed != 0 && now-s.removed > int64(forget) {

@@ -11,11 +11,9 @@ type Stats struct {
 	Late uint64
 	// Refused are runs, and processes of runs, beyond the limits.
 	Refused uint64
-	// Unanchored are runs that the container runtime did not start, beyond their half of
-	// Options.Operations.
+	// Unanchored are runs that the container runtime did not start, beyond their half of Options.Operations.
 	Unanchored uint64
-	// Orphaned are operations that waited in vain to be told what is above them, or had no
-	// room to wait.
+	// Orphaned are operations that waited in vain to be told what is above them, or had no room to wait.
 	Orphaned uint64
 }
 

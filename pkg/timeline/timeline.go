@@ -1,7 +1,6 @@
-// Package timeline joins events into operations: which process belongs to which
-// run, which runs to which call, which calls to which sandbox, and when all of it is
-// over. It is a pure state machine. It reads no clock; whatever waits for time to
-// pass waits for ticks, so the same events give the same operations.
+// Package timeline joins events into operations: which process belongs to which run, which runs to which
+// call, which calls to which sandbox, and when all of it is over. It is a pure state machine. It reads no
+// clock; whatever waits for time to pass waits for ticks, so the same events give the same operations.
 package timeline
 
 import (
@@ -12,8 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// Apply takes the next event and returns the operations it brought to an end, in
-// order of their start.
+// Apply takes the next event and returns the operations it brought to an end, in order of their start.
 func (t *Timeline) Apply(e event.Event) []*Operation {
 	t.now = max(t.now, e.Time)
 	switch b := e.Body.(type) {
@@ -172,8 +170,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 	return nil
 }
 
-// root takes a run that no run started: the next link of an open call's chain, or the
-// first of a new one.
+// root takes a run that no run started: the next link of an open call's chain, or the first of a new one.
 func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 	if KindOf(e.Call.Command) == Teardown {
 		closed = t.teardownBegins(now, e)
@@ -280,8 +277,7 @@ func (t *Timeline) above(a *event.Above) []*Operation {
 			found = true
 		}
 	}
-	// Other spans are irrelevant: further ones of a sandbox, or of one without a network of its
-	// own.
+	// Other spans are irrelevant: further ones of a sandbox, or of one without a network of its own.
 	if p := t.past.orphans.get(a.SandboxID); !found && p != nil && around(a, p.last.Start, p.last.Start) {
 		t.stats.Late++
 	}
@@ -334,8 +330,7 @@ func (t *Timeline) tick(now int64) []*Operation {
 	return t.close(func(op *operation) Closed { return t.over(op, now) })
 }
 
-// Flush closes whatever is open, at the end of the stream. What had not settled may
-// have gone on.
+// Flush closes whatever is open, at the end of the stream. What had not settled may have gone on.
 func (t *Timeline) Flush() []*Operation {
 	t.options.Wait = 0 // nothing is told any more
 	return t.close(func(op *operation) Closed {

@@ -78,8 +78,7 @@ type Blame struct {
 	Start   int64
 }
 
-// suspect is a run that holds or held a lock. Once its operation is over, only its name is
-// kept.
+// suspect is a run that holds or held a lock. Once its operation is over, only its name is kept.
 type suspect struct {
 	op    *Operation
 	call  *Call

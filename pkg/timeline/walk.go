@@ -1,7 +1,6 @@
 package timeline
 
-// Walk calls f for im and everything below it, parents first; what agents did for it
-// comes last.
+// Walk calls f for im and everything below it, parents first; what agents did for it comes last.
 func (im *Image) Walk(f func(*Image)) {
 	f(im)
 	im.walkBelow(f)
@@ -17,7 +16,6 @@ func (im *Image) walkBelow(f func(*Image)) {
 	})
 }
 
-// works calls f for what agents did for the image.
 func (im *Image) works(f func(*Work)) {
 	for _, fact := range im.Facts {
 		if c, is := fact.What.(*Connection); is && c.Work != nil {

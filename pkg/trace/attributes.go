@@ -30,8 +30,7 @@ func identity(op *timeline.Operation) (kvs []attribute.KeyValue) {
 // ownLabels is what containerd's own labels begin with, which it hands to NRI among the pod's.
 const ownLabels = "io.cri-containerd."
 
-// aboutSandbox is what NRI reported. It is on the operation, or where that has no span, on its
-// calls.
+// aboutSandbox is what NRI reported. It is on the operation, or where that has no span, on its calls.
 func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
 	if op.Attempt > 1 {

@@ -12,9 +12,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// Hung returns one span which says that a call is still under way at now: a call that never
-// ends never has a span of its own. It has the parent that the call's span will have, and that
-// span will link to it.
+// Hung returns one span which says that a call is still under way at now: a call that never ends never has a
+// span of its own. It has the parent that the call's span will have, and that span will link to it.
 func (b *Builder) Hung(f timeline.Flight, now int64) Trace {
 	w, where := b.mark(f)
 	s := w.span(where, b.ids.hung(where.trace, f.First, f.Start), "CNI "+f.Command+" hung", f.Start, now, attr.KindHung)
@@ -80,8 +79,7 @@ func Test(n Node, ids IDs, at time.Time) *tracepb.ResourceSpans {
 	return w.finish(event.Runtime{}).Spans
 }
 
-// single makes the one span of a trace of its own; its ids are derived from what and when it
-// was.
+// single makes the one span of a trace of its own; its ids are derived from what and when it was.
 func (w *writer) single(what string, when int64, name string, start, end int64, kind string) *tracepb.Span {
 	w.ids.derive(w.trace.ID[:], when, w.ids.Seed, what)
 	return w.span(at{trace: w.trace.ID}, w.ids.span(w.trace.ID, what, when), name, start, end, kind)

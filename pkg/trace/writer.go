@@ -31,8 +31,7 @@ type Builder struct {
 	requests text.Names // those of requests to the kernel
 }
 
-// NewBuilder returns a builder whose spans come from resource and from this version of
-// cniscope.
+// NewBuilder returns a builder whose spans come from resource and from this version of cniscope.
 func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder {
 	return &Builder{ids: ids, resource: resource, version: version}
 }

@@ -25,8 +25,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// Tree is the processes that are followed. Create it with New; it is not safe for concurrent
-// use.
+// Tree is the processes that are followed. Create it with New; it is not safe for concurrent use.
 type Tree struct {
 	limit     int
 	processes map[event.Process]*Process
@@ -49,17 +48,15 @@ type Process struct {
 	Run *Run
 	// Agent is the agent that it is, or that started it outside of a run.
 	Agent *Agent
-	// Worker: an agent's process that was given to a call (Tree.Assign), or a descendant of
-	// one.
+	// Worker: an agent's process that was given to a call (Tree.Assign), or a descendant of one.
 	Worker bool
 }
 
 // Leads reports whether p is its run's own process, the one that was started as the plugin.
 func (p *Process) Leads() bool { return p.Run != nil && p.Run.Leader == p.Key }
 
-// Depth is how many agents are between p and a plugin's tree: 0 in a run, whoever started
-// that; 1 for an agent that a run calls, and for what it starts; 2 for one that such an agent
-// calls.
+// Depth is how many agents are between p and a plugin's tree: 0 in a run, whoever started that; 1 for an
+// agent that a run calls, and for what it starts; 2 for one that such an agent calls.
 func (p *Process) Depth() int {
 	if p.Run != nil {
 		return 0
@@ -78,8 +75,7 @@ type Run struct {
 	Home event.Namespace
 	// Around is the run that this one is a delegate of; nil if it is none.
 	Around *Run
-	// Agent is the agent that started it; nil if that was a run, the runtime, or somebody
-	// unknown.
+	// Agent is the agent that started it; nil if that was a run, the runtime, or somebody unknown.
 	Agent *Agent
 	// Over: its leader has exited. What it left behind still belongs to it.
 	Over bool
@@ -223,10 +219,9 @@ func (t *Tree) exec(e *event.Exec) Step {
 	return Step{Role: Command, Process: p, New: isNew}
 }
 
-// delegates tells a plugin that a plugin started from a helper of it. Both inherit the
-// environment of the call; but a delegate lies in CNI_PATH and is given a configuration of its
-// own to read. Where it is unknown what it reads the folder decides. Below maxNested delegates
-// every program is a command.
+// delegates tells a plugin that a plugin started from a helper of it. Both inherit the environment of the
+// call; but a delegate lies in CNI_PATH and is given a configuration of its own to read. Where it is unknown
+// what it reads the folder decides. Below maxNested delegates every program is a command.
 func delegates(e *event.Exec, in *Run) bool {
 	return in.nested < maxNested && e.InPath && e.Call != nil && e.Stdin != event.NoStdin && (e.Stdin != in.Stdin || e.Stdin == "")
 }
@@ -256,8 +251,7 @@ func begin(e *event.Exec, around *Run, agent *Agent) *Run {
 	return r
 }
 
-// add makes the run or the agent of a process its owner; nil, and then it is counted, beyond
-// the limit.
+// add makes the run or the agent of a process its owner; nil, and then it is counted, beyond the limit.
 func (t *Tree) add(p *Process) *Process {
 	owned, n := t.owner(p)
 	if *n >= t.limit {
@@ -277,8 +271,7 @@ func (t *Tree) owner(p *Process) (map[event.Process]*Process, *int) {
 	return p.Agent.processes, &t.ofAgents
 }
 
-// Remove forgets a process that has exited or is no longer followed. If it leads a run, the run
-// is over.
+// Remove forgets a process that has exited or is no longer followed. If it leads a run, the run is over.
 func (t *Tree) Remove(process event.Process) {
 	p := t.processes[process]
 	if p == nil {
@@ -305,10 +298,9 @@ func (t *Tree) Remove(process event.Process) {
 	}
 }
 
-// Serve begins to follow a process as an agent of that depth; of one that is followed already
-// the lesser depth counts. A process of a run stays in its run, and one that works for a call
-// with its agent; so does what they start.
-// It returns nil where the tree is full.
+// Serve begins to follow a process as an agent of that depth; of one that is followed already the lesser
+// depth counts. A process of a run stays in its run, and one that works for a call with its agent; so does
+// what they start. It returns nil where the tree is full.
 func (t *Tree) Serve(process event.Process, depth int) *Agent {
 	if a := t.agents[process]; a != nil {
 		a.Depth = min(a.Depth, depth)
