@@ -108,6 +108,5 @@ type finding struct {
 	overall bool
 }
 
-// rule recognises one pattern in a call; it returns nil if the pattern is not there. Each has
-// a file of its own, rule_*.go.
+// rule recognises one pattern in a call; nil if it is not there. Each has a file of its own, rule_*.go.
 type rule func(*evidence) *finding

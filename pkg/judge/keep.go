@@ -57,8 +57,7 @@ func (s Sampling) reasons(op *timeline.Operation, j *Judgement) (reasons []Reaso
 	return []Reason{Unsampled}
 }
 
-// routine reports whether an operation is only what runtimes ask every few seconds, about no
-// pod: it is counted, and never kept.
+// routine reports whether an operation is a runtime's periodic query about no pod: counted, never kept.
 func routine(op *timeline.Operation) bool {
 	return !slices.ContainsFunc(op.Calls, func(c *timeline.Call) bool {
 		return c.Command != "STATUS" && c.Command != "VERSION"

@@ -20,8 +20,7 @@ func apiServer(e *evidence) *finding {
 	}, time: time, kind: Agents}
 }
 
-// isAPIServer reports whether the cluster's API server was called, as far as its address tells:
-// 6443 is its own port (kubeadm), and as a service it has 443 and a private address.
+// isAPIServer recognises the API server by its address: port 6443 (kubeadm), or 443 of a private address.
 func isAPIServer(c *timeline.Connection) bool {
 	if c.Network != "tcp" || c.Error != "" {
 		return false

@@ -8,8 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// busyAgent: the agent behind a plugin that failed had answered that it has too much to do.
-// What is said inside a connection is not read; the plugin passes it on.
+// busyAgent: the agent answered that it has too much to do. Connections are not read; the plugin quotes it.
 func busyAgent(e *evidence) *Verdict {
 	r := result(e.Failed)
 	if r == nil || !tooMany(r.Message) {
@@ -27,8 +26,7 @@ func busyAgent(e *evidence) *Verdict {
 	return v
 }
 
-// tooMany tells the answers that mean so: HTTP's 429 (RFC 6585, 4), gRPC's 8, in the words
-// in which they are passed on.
+// tooMany recognises HTTP's 429 (RFC 6585, 4) and gRPC's 8 as plugins quote them.
 func tooMany(message string) bool {
 	said := strings.ToLower(message)
 	if strings.Contains(said, "client rate limiter") { // it was the plugin's own

@@ -2,8 +2,7 @@ package judge
 
 import "path"
 
-// heldLock: somebody else had the lock on a file. iptables (legacy) and host-local have
-// one for the whole node.
+// heldLock: another process held a file's lock. iptables (legacy) and host-local have one for the node.
 func heldLock(e *evidence) *finding {
 	time, most := e.of(Locks)
 	if most == nil {

@@ -2,8 +2,8 @@ package judge
 
 import "slices"
 
-// hostLocalScan: host-local opens a file for every address that is taken, and computes
-// nothing else that takes time. Waits for its lock and its disk are no evidence.
+// hostLocalScan: host-local opens a file for every taken address, the only long computation it has. Waits
+// for its lock and its disk are no evidence.
 func hostLocalScan(e *evidence) *finding {
 	f := &finding{Verdict: Verdict{
 		Cause: CauseScan, Says: "in host-local itself, which reads a file for each address that is taken",

@@ -24,8 +24,7 @@ func isIptables(im *timeline.Image) bool {
 	return im.Run == nil && (strings.HasPrefix(im.Name, "iptables") || strings.HasPrefix(im.Name, "ip6tables") || strings.HasPrefix(im.Name, "xtables"))
 }
 
-// iptablesRetry: iptables found somebody else at work. It slept a second, or gave up, and
-// whoever ran it slept and ran it again.
+// iptablesRetry: iptables found its lock taken and slept a second, or gave up and was run again.
 func iptablesRetry(e *evidence) *finding {
 	slept, steps := e.iptablesSlept()
 	rested, again := e.iptablesAgain()

@@ -7,8 +7,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// leakedChild: whoever runs a plugin reads its standard output to the end, and that comes when the last
-// process closes it. A child that the plugin left behind, and at whose end things went on, had it open.
+// leakedChild: a plugin's caller reads its standard output until the last process closes it. Here that was
+// a child that the plugin left behind: the call went on when it ended.
 func leakedChild(e *evidence) (worst *finding) {
 	look := func(runs []*timeline.Image, end int64, kind PartKind) {
 		for i, run := range runs {

@@ -1,7 +1,6 @@
 package judge
 
-// missing: the chain ended before its end though nothing had failed, so the runtime did not
-// find the next program, or gave up.
+// missing: the chain stopped early without a failure: the next plugin was not found, or the runtime gave up.
 func missing(e *evidence) *Verdict {
 	return &Verdict{
 		Cause: CauseMissing, Says: e.Failure + ", though what ran before did not fail",

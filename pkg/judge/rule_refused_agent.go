@@ -47,8 +47,7 @@ func unanswered(errno string) string {
 	return "whoever serves there does not run, or listens elsewhere: look at the agent's pod"
 }
 
-// refusedLast returns the call of a run that failed in vain, if that was the last thing it
-// called: else it did without.
+// refusedLast returns a failed run's unanswered connection if it was the last: else the run did without.
 func refusedLast(run *timeline.Image) (last *timeline.Connection) {
 	end := int64(0)
 	for f, c := range timeline.Each[*timeline.Connection](run.Facts) {
@@ -63,6 +62,5 @@ func refusedLast(run *timeline.Image) (last *timeline.Connection) {
 	return last
 }
 
-// aftermath is how long after a call in vain a plugin that fails because of it is still
-// there at the most: it undoes what it has done.
+// aftermath bounds how long a plugin undoes its work after the unanswered connection that made it fail.
 const aftermath = 2 * time.Second

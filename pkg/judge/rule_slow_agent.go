@@ -2,8 +2,7 @@ package judge
 
 import "github.com/cniscope/cniscope/pkg/timeline"
 
-// slowAgent: the time was lost behind a socket, and nothing that the agent ran there or
-// asked for explains it.
+// slowAgent: an agent took the time, and nothing that it ran or asked for explains it.
 func slowAgent(e *evidence) *finding {
 	time, worst, _, _ := e.asked(func(c *timeline.Connection) bool { return c.Error == "" })
 	if worst == nil {

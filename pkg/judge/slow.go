@@ -38,8 +38,7 @@ func (t Thresholds) mark(j *Judgement, c *Call, call *timeline.Call, run *timeli
 	})
 }
 
-// markFacts notes the connections of an image, and its waits for locks, that took too long:
-// the time after the end of the call does not count.
+// markFacts notes an image's connections and lock waits that took too long before the end of the call.
 func (t Thresholds) markFacts(j *Judgement, c *Call, call *timeline.Call, im *timeline.Image) {
 	beyond := func(i timeline.Interval, limit time.Duration) bool {
 		return limit > 0 && time.Duration(min(i.End, call.End)-i.Start) > limit

@@ -86,8 +86,7 @@ func (e *evidence) next(best *finding, found []*finding) (next *finding) {
 	return next
 }
 
-// failed says what the plugin itself reported, and what the call's time was lost to before
-// that, if it was slow.
+// failed says what the plugin reported, and what the call's time was lost to if it was slow.
 func (e *evidence) failed() *Verdict {
 	if e.Failed == nil {
 		return missing(e)

@@ -229,8 +229,7 @@ func (c *Change) presence(costs bool) Word {
 	return Same
 }
 
-// runs reports whether the row is of programs. How often one runs is no matter of chance, and
-// worth knowing however short it is.
+// runs reports whether the row is of programs: how often one runs is not left to chance.
 func (c *Change) runs() bool {
 	return c.By == attr.KindRun || c.By == attr.KindDelegate || c.By == attr.KindCommand
 }

@@ -30,8 +30,7 @@ func (n *node) remarks() (all []string) {
 	return all
 }
 
-// about describes a fact's span in a few words: which interface, which lock and who holds it,
-// which agent. Empty for runs and commands.
+// about describes a fact's span: its interface, lock and holder, or agent. Empty for runs and commands.
 func (n *node) about() string {
 	switch n.kind() {
 	case attr.KindInterface:
@@ -58,8 +57,7 @@ func (n *node) about() string {
 	return n.own()
 }
 
-// own are the texts in the attributes that spans of this kind have of their own,
-// cniscope.KIND.*, in the order in which they were written.
+// own are the texts of this kind's own attributes, cniscope.KIND.*, in the order written.
 func (n *node) own() string {
 	var all []string
 	for _, a := range n.Attributes {

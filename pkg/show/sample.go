@@ -123,8 +123,7 @@ func (p *population) add(call *node) {
 	}
 }
 
-// label is the name of a span's row: a plugin without CNI_COMMAND, a command, the lock or the
-// agent that was waited for.
+// label names a span's row: the plugin without CNI_COMMAND, the command, or the lock or agent waited for.
 func (n *node) label() string {
 	switch n.kind() {
 	case attr.KindRun, attr.KindDelegate:

@@ -98,8 +98,7 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 	return m
 }
 
-// alike reports whether two neighbours may share a line, as thirty runs of iptables or thirty
-// waits for one lock do.
+// alike reports whether two neighbours may share a line, as thirty runs of iptables do.
 func alike(a, b *node) bool {
 	if a.Name != b.Name || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
 		return false
@@ -192,8 +191,7 @@ func what(call *node) string {
 	return strings.TrimSpace(call.Name + " " + call.text(attr.CNIIfNameKey))
 }
 
-// later is how long after its end the pod had its first connection; empty if it had none
-// while the operation was open.
+// later is the time from its end to the pod's first connection; empty if none came while it was open.
 func (n *node) later() string {
 	if n.attrs[attr.FirstConnectionMSKey] == nil {
 		return ""

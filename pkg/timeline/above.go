@@ -21,9 +21,8 @@ const (
 	slip = 20 * time.Millisecond
 )
 
-// awaits reports whether op, which is over, has to wait for what is above its calls, and
-// gives it to those that have it. holding are the sandboxes of which an earlier operation
-// waits: they leave in order, so that a teardown knows what its setup hangs under.
+// awaits gives the calls of op, which is over, their parents, and reports whether op must wait. holding
+// are the sandboxes with an earlier operation waiting: a teardown must know what its setup hangs under.
 func (t *Timeline) awaits(op *operation, holding map[string]bool) bool {
 	if op.Closed == ClosedHeld || op.Closed == ClosedFinished || op.Kind == Other || !op.vouched() {
 		return false
@@ -95,8 +94,7 @@ func (op *operation) adopt() bool {
 	return all
 }
 
-// around reports whether a span was under way from start to end. What began after the span
-// was over is not within it, however little that was.
+// around reports whether a span, give or take slip, covers start to end; start must be before its end.
 func around(a *event.Above, start, end int64) bool {
 	return a.Start-int64(slip) <= start && start < a.End && end <= a.End+int64(slip)
 }

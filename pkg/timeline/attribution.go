@@ -26,9 +26,8 @@ func (a *agent) attribute(mentions []string) (c *Connection, evidence Evidence, 
 	return a.calls[0], Candidate, keysOf(a.calls[1:])
 }
 
-// named lists the connections of the open calls for any of these containers. Of calls that the
-// runtime stands for and of others that name the same container, it lists only the former; of
-// open and of closed connections only the open ones.
+// named lists the connections of the open calls for any of these containers. Calls that the runtime
+// stands for go before others that name the same container, open connections before closed ones.
 func (a *agent) named(containers []string) (found []*Connection) {
 	for _, vouched := range []bool{true, false} {
 		for _, from := range [][]*Connection{a.calls, a.recent} {
@@ -79,9 +78,8 @@ func (as *agents) work(e *event.Exec, of *tree.Process) *process {
 	return p
 }
 
-// commissioned finds the call for which an agent runs a plugin, by the container in the plugin's
-// environment, and returns the process that it is to be: one of the agent's work. It is nil if
-// no agent runs it, or if no call of that container has called the agent.
+// commissioned finds the call for which an agent runs a plugin, by the container in its environment, and
+// returns its process in the agent's work; nil if no agent runs it, or no call of that container called one.
 func (as *agents) commissioned(e *event.Exec, run *tree.Run) *process {
 	if run.Agent == nil || as.known[run.Agent.Process] == nil {
 		return nil

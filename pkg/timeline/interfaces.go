@@ -30,7 +30,7 @@ const loopbackIndex = 1
 // interfacesMax bounds what one operation learns: it makes or looks at some few.
 const interfacesMax = 256
 
-// learn takes what a request says of an interface that has an index and a name.
+// learn takes an interface's index and name from a request.
 func (n interfaces) learn(r *Request) {
 	i := r.Interface
 	if r.Object != event.ObjectLink || i.Index == 0 || len(n) >= interfacesMax {

@@ -30,8 +30,7 @@ func (s *losses) later(now int64, l *event.Lost) {
 	s.early = append(s.early, belated{Lost: l, told: now})
 }
 
-// belongs says that what a root does since then is an operation's: so are the losses that
-// were told before that was known.
+// belongs gives op the losses of root that were told since then, before the root was known to be op's.
 func (s *losses) belongs(root event.Process, op *operation, since int64) {
 	for i := range s.early {
 		if b := &s.early[i]; b.Process == root && b.told >= since && !slices.Contains(b.of, op) {

@@ -261,7 +261,7 @@ func (t *Timeline) sandbox(now int64, s *event.Sandbox) {
 	}
 }
 
-// unheard records that reports of NRI may have been lost: open operations no longer wait for one.
+// unheard records that NRI's reports may have been lost: open operations no longer wait for one.
 func (t *Timeline) unheard() {
 	for _, op := range t.open {
 		op.unheard = true
@@ -302,8 +302,7 @@ func (t *Timeline) detail(d *event.Detail) {
 	}
 }
 
-// noticed is cniconf's debounce plus read time, in ns (pkg/cniconf, pace): a call that began in
-// the meantime began after the change.
+// noticed is cniconf's debounce plus read time, in ns (pace): a call begun meanwhile began after the change.
 const noticed = int64(250 * time.Millisecond)
 
 func (t *Timeline) reconfigure(now int64, all []event.Network) {

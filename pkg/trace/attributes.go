@@ -93,7 +93,6 @@ type timedPart struct {
 	always bool
 }
 
-// aboutTime is where a call's wall time went.
 func aboutTime(c *judge.Call) []attribute.KeyValue {
 	sums := map[judge.PartKind]time.Duration{}
 	commands := 0
@@ -189,8 +188,7 @@ func errorType(im *timeline.Image) string {
 	return fmt.Sprint(im.Code)
 }
 
-// aboutActivity is on runs, commands and calls to agents: how much they did of what, also of
-// what is too short for a span of its own.
+// aboutActivity tallies what runs, commands and agents did, including what is too short for a span.
 func aboutActivity(im *timeline.Image) (kvs []attribute.KeyValue) {
 	changes, queries := im.Tallies[timeline.FactChange], im.Tallies[timeline.FactQuery]
 	tally := func(t timeline.Tally, count func(int) attribute.KeyValue, took func(time.Duration) attribute.KeyValue) {
@@ -228,7 +226,6 @@ func aboutActivity(im *timeline.Image) (kvs []attribute.KeyValue) {
 	return slices.Concat(kvs, aboutConfiguration(im.Run), aboutResult(im.Run), aboutError(im.Run))
 }
 
-// together is the total of disjoint intervals.
 func together(all []timeline.Interval) (sum time.Duration) {
 	for _, i := range all {
 		sum += time.Duration(i.End - i.Start)
@@ -236,7 +233,6 @@ func together(all []timeline.Interval) (sum time.Duration) {
 	return sum
 }
 
-// aboutConfiguration is what a run read.
 func aboutConfiguration(run *timeline.Run) []attribute.KeyValue {
 	c := run.Configuration
 	if c == nil {
@@ -266,7 +262,6 @@ func aboutResult(run *timeline.Run) []attribute.KeyValue {
 	)
 }
 
-// aboutError is the error that a run wrote.
 func aboutError(run *timeline.Run) []attribute.KeyValue {
 	if run == nil || run.Result == nil {
 		return nil
@@ -274,7 +269,6 @@ func aboutError(run *timeline.Run) []attribute.KeyValue {
 	return nonZero(attr.CNIErrorCode(int(run.Result.Code)), attr.CNIErrorMessage(run.Result.Message))
 }
 
-// aboutConcurrency is on a call.
 func aboutConcurrency(call *timeline.Call) (kvs []attribute.KeyValue) {
 	kvs = append([]attribute.KeyValue{attr.ConcurrentCalls(call.Concurrent)}, nonZero(attr.SystemCallsSeen(call.Seen))...)
 	for _, what := range slices.Sorted(maps.Keys(call.Cut)) {
@@ -292,8 +286,7 @@ func ends(local, remote string) []attribute.KeyValue {
 	return nonZero(semconv.NetworkLocalAddress(local), semconv.NetworkPeerAddress(remote))
 }
 
-// aboutAttribution is the evidence that an agent did something for this call; none if the
-// plugin itself did it.
+// aboutAttribution is the evidence that an agent did it for this call; none if the plugin did.
 func aboutAttribution(a *timeline.Attribution) []attribute.KeyValue {
 	if a == nil {
 		return nil
@@ -345,13 +338,11 @@ func aboutDetection(d *timeline.Detection) []attribute.KeyValue {
 	)
 }
 
-// aboutWork is the load of an agent while it was called.
 func aboutWork(work *timeline.Work) []attribute.KeyValue {
 	return append([]attribute.KeyValue{attr.AgentCPUMS(time.Duration(work.CPU))}, nonZero(attr.AgentWaitsIn(work.Channel))...)
 }
 
-// aboutPeer is the agent that was called. By the semantic conventions the address of a unix
-// socket is its path.
+// aboutPeer is the agent called. The semantic conventions take a unix socket's path for its address.
 func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
 	host, port := c.Address, 0
 	if i := strings.LastIndexByte(c.Address, ':'); c.Network != "unix" && i >= 0 {

@@ -21,8 +21,7 @@ func (b *Builder) Build(op *timeline.Operation, j *judge.Judgement) Trace {
 	return w.finish(op.Runtime)
 }
 
-// place finds a call's parent: the span that its environment names, if that one is
-// recorded; else the operation, as a root of our own.
+// place finds a call's parent: the recorded span that its environment names, else the operation's root span.
 func (w *writer) place(call *timeline.Call) (at, []*tracepb.Span_Link) {
 	if where, ok := recorded(call.Trace); ok {
 		return where, nil
@@ -111,8 +110,7 @@ func (w *writer) hungLink(call *timeline.Call, where at) *tracepb.Span_Link {
 	return link(spanContext(trace, w.ids.hung(trace, call.Runs[0].Process, call.Start)), "it hung")
 }
 
-// before links to the operations that this one follows: the setup of a sandbox that is torn
-// down, the previous attempt.
+// before links to the operations that this one follows: a teardown's setup, the previous attempt.
 func (w *writer) before() (links []*tracepb.Span_Link) {
 	for _, b := range w.op.Before {
 		links = append(links, link(w.ids.of(b.Key), b.Why))

@@ -26,8 +26,7 @@ type drawing struct {
 	groups  map[string]*tracepb.Span // of interfaces
 }
 
-// child makes a span below where. Its id is derived from its number within the image, since a
-// fact has no key of its own.
+// child makes a span below where. Its id comes from its number within the image: a fact has no key.
 func (d *drawing) child(where at, name, kind string, when timeline.Interval, about ...attribute.KeyValue) *tracepb.Span {
 	d.made++
 	id := d.ids.span(where.trace, fmt.Sprint(kind, " ", d.made, " ", d.image.Process, " ", d.image.Start)+d.agent, when.Start)
@@ -36,7 +35,6 @@ func (d *drawing) child(where at, name, kind string, when timeline.Interval, abo
 	return s
 }
 
-// long reports whether a fact has a span of its own.
 func (d *drawing) long(f *timeline.Fact) bool {
 	return time.Duration(f.When.End-f.When.Start) >= d.op.MinSpan
 }

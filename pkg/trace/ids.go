@@ -32,8 +32,7 @@ func (a at) under(s *tracepb.Span) at {
 	return a
 }
 
-// recorded returns the place below the span that a call's environment names, and whether that
-// span is recorded.
+// recorded returns the place below the span that a call's environment names, and whether it is recorded.
 func recorded(parent event.TraceContext) (at, bool) {
 	above := w3c.Parse(parent)
 	return at{trace: above.TraceID(), parent: above.SpanID(), state: above.TraceState().String(), remote: true}, above.Recorded()
@@ -75,7 +74,6 @@ func (g IDs) of(op timeline.Key) oteltrace.SpanContext {
 	return spanContext(g.trace(op), g.operation(op))
 }
 
-// run returns the span of a run.
 func (g IDs) run(b *timeline.Blame) oteltrace.SpanContext {
 	trace := g.of(b.Call).TraceID()
 	return spanContext(trace, g.span(trace, string(b.Process), b.Start))

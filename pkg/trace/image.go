@@ -45,8 +45,7 @@ func (w *writer) image(where at, im, run *timeline.Image, failing bool) {
 	}
 }
 
-// drawer draws the facts of one kind: long ones as spans below their image's, short ones as
-// events of it, if at all.
+// drawer draws one kind of fact: long ones as spans below their image's, short ones as events, if at all.
 type drawer struct {
 	turn int // facts are drawn by turn, and within one in the order of their events
 	draw func(*drawing, *timeline.Fact)
@@ -69,10 +68,8 @@ func drawers() [timeline.FactKinds]drawer {
 	}
 }
 
-// draw makes the spans and events of what an image did and waited for.
 func (w *writer) draw(d *drawing) {
 	d.writer = w
-	// Below the image all is part of the same run.
 	d.where = d.outer
 	d.where.attributes = slices.Concat(d.outer.attributes, keyValues(aboutRun(d.run.Run)))
 	of := drawers()
@@ -85,7 +82,6 @@ func (w *writer) draw(d *drawing) {
 	slices.SortStableFunc(d.span.Events, func(a, b *tracepb.Span_Event) int { return cmp.Compare(a.TimeUnixNano, b.TimeUnixNano) })
 }
 
-// mount draws a mount or unmount that took long or failed.
 func (d *drawing) mount(f *timeline.Fact) {
 	mount := f.What.(*timeline.Mount)
 	name := "mount"
@@ -128,7 +124,6 @@ func (d *drawing) connection(f *timeline.Fact) {
 	}
 }
 
-// work draws what an agent did below the call to it, s.
 func (d *drawing) work(s *tracepb.Span, work *timeline.Work) {
 	add(s, aboutWork(work)...)
 	add(s, aboutActivity(work.Own)...)

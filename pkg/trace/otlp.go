@@ -15,13 +15,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// add gives attributes to a span.
 func add(s *tracepb.Span, kvs ...attribute.KeyValue) {
 	s.Attributes = append(s.Attributes, keyValues(kvs)...)
 }
 
-// fail marks a span as failed, and its call with it: error.type is where the status is
-// Error, and nowhere else.
+// fail marks a span, and so its call, as failed: error.type is only where the status is Error.
 func fail(s *tracepb.Span, message, errorType string) {
 	s.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR, Message: message}
 	add(s, semconv.ErrorTypeKey.String(errorType))

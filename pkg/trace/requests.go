@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// request is a request to the kernel as a fact.
 type request struct {
 	*timeline.Fact
 	*timeline.Request
@@ -66,8 +65,7 @@ func (d *drawing) group(first request, key string) *tracepb.Span {
 	return s
 }
 
-// interfaceOf is a key for the interface of a request: by name if that is known, else by index.
-// Empty if the request concerns none.
+// interfaceOf is a key for a request's interface: its name if known, else its index; empty without one.
 func interfaceOf(r request) string {
 	switch {
 	case r.On != "":
@@ -102,7 +100,6 @@ func refusal(r request) string {
 	return said
 }
 
-// aboutRequest is what was asked for, and the outcome.
 func aboutRequest(r request) []attribute.KeyValue {
 	of := r.Interface
 	kvs := nonZero(

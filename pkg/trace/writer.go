@@ -66,7 +66,6 @@ func (b *Builder) writer(op *timeline.Operation, j *judge.Judgement) *writer {
 	}
 }
 
-// finish puts the spans into their envelope.
 func (w *writer) finish(runtime event.Runtime) Trace {
 	w.trace.Spans = &tracepb.ResourceSpans{
 		SchemaUrl: semconv.SchemaURL,
@@ -103,7 +102,6 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 	return s
 }
 
-// happened adds an event to a span.
 func (w *writer) happened(s *tracepb.Span, name string, at int64, about ...attribute.KeyValue) {
 	s.Events = append(s.Events, &tracepb.Span_Event{Name: name, TimeUnixNano: w.wall(at), Attributes: keyValues(about)})
 }
