@@ -154,6 +154,7 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			func(s *story) {
 				s.dial(11, 11, "a", "s3", "").at(11, &event.Accept{Socket: "s3", Agent: event.Actor{Process: "d", PID: 6}})
 				s.command(12, "w", "d", "modprobe").exit(13, "w")
+				s.dial(14, 14, "d", "s4", "") // which stays open
 			},
 			"c1: modprobe candidate, of agentd's server",
 		},

@@ -93,16 +93,12 @@ func (t *Timeline) finish(op *operation) {
 	op.blame()
 	op.acquit()
 	t.firsts.leave(op)
-	for _, call := range op.Calls {
-		for _, run := range call.Runs {
-			run.Walk(func(im *Image) {
-				im.works(func(w *Work) {
-					t.connections.disconnect(w.own, t.now)
-					t.connections.disconnect(w.shared, t.now)
-				})
-			})
-		}
-	}
+	op.eachImage(func(im *Image) {
+		im.works(func(w *Work) {
+			t.connections.disconnect(w.own, t.now)
+			t.connections.disconnect(w.shared, t.now)
+		})
+	})
 	t.agents.dismiss(op, len(t.open) == 0)
 }
 

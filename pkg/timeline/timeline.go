@@ -146,13 +146,14 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 		if by := t.agents.commissioned(e, step.Process.Run); by != nil {
 			if p != nil { // an agent's, which goes on as the plugin that it runs
 				p.replace(now, e.Used)
+				by.connections = p.connections
 			}
 			p = by
 		} else if p == nil {
 			return t.root(now, e)
 		}
 	case p != nil:
-	case parent != nil: // its fork was lost
+	case parent != nil && step.New: // its fork was lost
 		p = parent.child()
 	default:
 		if p = t.agents.work(e, step.Process); p == nil {

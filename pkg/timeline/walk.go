@@ -51,17 +51,23 @@ func (im *Image) settle(now int64) {
 	})
 }
 
-// eachImage calls f for every image of op, and for those that stand for the work of agents.
+// eachImage calls f for every image of op, and for those that stand for the work of agents, also
+// of those that agents call.
 func (op *Operation) eachImage(f func(*Image)) {
 	for _, call := range op.Calls {
 		for _, run := range call.Runs {
-			run.Walk(func(im *Image) {
-				f(im)
-				im.works(func(w *Work) {
-					f(w.Own)
-					f(w.Shared)
-				})
-			})
+			run.each(f)
 		}
 	}
+}
+
+func (im *Image) each(f func(*Image)) {
+	f(im)
+	for _, child := range im.Children {
+		child.each(f)
+	}
+	im.works(func(w *Work) {
+		w.Own.each(f)
+		w.Shared.each(f)
+	})
 }

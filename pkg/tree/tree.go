@@ -208,7 +208,7 @@ func (t *Tree) exec(e *event.Exec) Step {
 		return Step{Role: Work, Process: p, New: isNew}
 	case p.Leads():
 		p.Run.Stdin = e.Stdin
-		return Step{Role: Image, Process: p}
+		return Step{Role: Image, Process: p, New: isNew}
 	case delegates(e, p.Run):
 		around := p.Run
 		t.Remove(p.Key)

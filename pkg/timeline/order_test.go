@@ -1,0 +1,61 @@
+package timeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Whatever comes in whatever order, late, twice or never: the timeline follows nobody whom the
+// tree does not.
+func TestInAnyOrderNobodyIsFollowedWhomTheTreeDoesNotKnow(t *testing.T) {
+	for seed := range uint64(300) {
+		r, s, now := rand.New(rand.NewPCG(seed, 7)), tell(t), int64(0)
+		for range 200 {
+			now += int64(r.IntN(300)) - 20
+			s.at(now, anything(r))
+			for key := range s.line.processes {
+				if s.line.tree.Get(key) == nil {
+					t.Fatalf("seed %d: %s", seed, key)
+				}
+			}
+		}
+		for i := range 14 {
+			s.exit(100_000, fmt.Sprint("p", i))
+		}
+		s.tick(200_000).end()
+		if n := len(s.line.processes) + s.line.tree.Len() + len(s.line.open) + len(s.line.connections.sockets); n != 0 {
+			t.Fatalf("seed %d: %d things are left", seed, n)
+		}
+	}
+}
+
+func anything(r *rand.Rand) event.Body {
+	some := func(what string, n int) string { return fmt.Sprint(what, r.IntN(n)) }
+	process, other, socket := event.Process(some("p", 14)), event.Process(some("p", 14)), some("s", 5)
+	switch r.IntN(12) {
+	case 0, 1:
+		return &event.Fork{Process: process, Parent: other}
+	case 2, 3:
+		e := &event.Exec{
+			Process: process, Parent: other, Root: r.IntN(2) == 0, InPath: r.IntN(2) == 0, Stdin: some("", 3), Mentions: []string{some("c", 3)},
+		}
+		if r.IntN(3) > 0 {
+			e.Call = &event.Call{Command: []string{"ADD", "DEL"}[r.IntN(2)], ContainerID: some("c", 3), IfName: "eth0"}
+		}
+		return e
+	case 4:
+		return &event.Exit{Process: process, Unseen: r.IntN(3) == 0}
+	case 5, 6:
+		return &event.Connect{Process: process, Socket: socket, Network: "unix", Address: "/run/a"}
+	case 7, 8:
+		return &event.Accept{Socket: socket, Agent: event.Actor{Process: other, PID: 3, Name: "agent"}, Listens: r.IntN(3) == 0}
+	case 9:
+		return &event.Close{Process: process, Socket: socket}
+	case 10:
+		return &event.Agent{Process: process, Over: r.IntN(2) == 0, CPU: int64(r.IntN(100))}
+	}
+	return &event.Tick{}
+}
