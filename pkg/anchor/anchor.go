@@ -65,8 +65,7 @@ func (s *Set) Serves(socket string, pid int) bool {
 	return true
 }
 
-// put replaces the anchors that are known in one way, and calls the watchers if that changes the
-// list.
+// put replaces the anchors that are known in one way, and calls the watchers if that changes the list.
 func (s *Set) put(how string, anchors []Anchor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,11 +63,10 @@ const byOption = "probe.callers"
 // node, some 5 µs each. A runtime that was started is known that much later at most.
 const seekEvery = 5 * time.Second
 
-// Seek finds the processes whose executable's path patterns name, now and then every few
-// seconds until ctx ends. A path alone proves nothing, since every container has its own
-// files: such a process is an anchor if it could do anything on the node (CAP_SYS_ADMIN in
-// the initial user namespace). One in a user namespace is one only where rootless says so,
-// and its file is the one that lies there on the host.
+// Seek finds the processes whose executable's path patterns name, now and then every few seconds until ctx
+// ends. A path alone proves nothing, since every container has its own files: such a process is an anchor if
+// it could do anything on the node (CAP_SYS_ADMIN in the initial user namespace). One in a user namespace is
+// one only where rootless says so, and its file is the one that lies there on the host.
 func (s *Set) Seek(ctx context.Context, patterns []string, rootless bool) {
 	if len(patterns) == 0 {
 		return

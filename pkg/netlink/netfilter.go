@@ -45,8 +45,7 @@ func subsystems(n uint8) (s subsystem) {
 	return subsystem{protocol: fmt.Sprintf("nfnetlink %d", n)}
 }
 
-// meaning returns what the message called name, without the subsystem's prefix, is about and
-// what it does.
+// meaning returns what the message called name, without the subsystem's prefix, is about and what it does.
 func (s subsystem) meaning(name string) (event.Object, event.Verb) {
 	switch s.protocol {
 	case "ipset":

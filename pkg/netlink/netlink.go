@@ -19,8 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Call is the system call that the bytes went through, and what of the process it takes to
-// understand them.
+// Call is the system call that the bytes went through, and what of the process it takes to understand them.
 type Call struct {
 	Process event.Process
 	Thread  uint32

@@ -152,8 +152,7 @@ func neighbor(q *event.Request, data []byte) {
 	})
 }
 
-// rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h), which is laid out
-// like a route.
+// rule reads a struct fib_rule_hdr (include/uapi/linux/fib_rules.h), which is laid out like a route.
 func rule(q *event.Request, data []byte) {
 	var m routeMsg
 	rest, ok := fixed(data, &m)

@@ -124,8 +124,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())
 }
 
-// sockID is the beginning of struct inet_diag_sockid: the ports and addresses of a socket and
-// of its peer.
+// sockID is the beginning of struct inet_diag_sockid: the ports and addresses of a socket and of its peer.
 func sockID(of, peer netip.AddrPort) []byte {
 	b := make([]byte, 36)
 	binary.BigEndian.PutUint16(b, of.Port())

@@ -106,8 +106,7 @@ func statusOnNode(pid uint32) procfs.Status {
 // rights is what bpf/task.h says, read from /proc: the ownRights of a process on the node.
 func rights(pid uint32) uint64 { return ownRights(statusOnNode(pid)) }
 
-// ownRights are those rights by which the process may change a node's network, and that its
-// caller had, too.
+// ownRights are those rights by which the process may change a node's network, and that its caller had, too.
 func ownRights(s procfs.Status) uint64 {
 	if s.UID != 0 {
 		s.Effective &= s.Ambient

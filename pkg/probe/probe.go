@@ -1,10 +1,9 @@
 // Package probe watches the kernel and turns what it sees of CNI plugins into
 // events: every process of every plugin's tree, what it ran and how it ended.
 //
-// The kernel side (bpf/) decides what belongs to a plugin, the decoder takes raw
-// bytes apart and sanitises them, the reader drains the ring buffer into the sink.
-// Nothing here is in the way of a plugin: if the reader stalls the ring fills up,
-// and what does not fit is counted.
+// The kernel side (bpf/) decides what belongs to a plugin, the decoder takes raw bytes apart and sanitises
+// them, the reader drains the ring buffer into the sink. Nothing here is in the way of a plugin: if the
+// reader stalls the ring fills up, and what does not fit is counted.
 package probe
 
 import (
@@ -18,9 +17,8 @@ import (
 
 // Options of a probe.
 type Options struct {
-	// Ring is the size of the ring buffer in bytes: a power of two, at least a page.
-	// It is mapped twice, so it shows twice in the resident memory, though not as
-	// anonymous memory.
+	// Ring is the size of the ring buffer in bytes: a power of two, at least a page. It is mapped twice, so
+	// it shows twice in the resident memory, though not as anonymous memory.
 	Ring int
 	// Processes is how many processes of plugin trees are tracked at once.
 	Processes int
@@ -53,11 +51,9 @@ type Detail string
 
 // The values of Detail.
 const (
-	// DetailAuto: while a call of ADD, DEL, CHECK or GC is under way, and for a while
-	// after it.
+	// DetailAuto: while a call of ADD, DEL, CHECK or GC is under way, and for a while after it.
 	DetailAuto Detail = "auto"
-	// DetailAlways: nothing is missed, not even what a plugin does in its first half
-	// millisecond.
+	// DetailAlways: nothing is missed, not even what a plugin does in its first half millisecond.
 	DetailAlways Detail = "always"
 	// DetailCommands: never.
 	DetailCommands Detail = "commands"
@@ -89,6 +85,5 @@ type ProgramStats struct {
 	Missed uint64
 }
 
-// UnsupportedError says that this machine cannot do what the probe needs, and what
-// would help.
+// UnsupportedError says that this machine cannot do what the probe needs, and what would help.
 type UnsupportedError = kernel.UnsupportedError

@@ -32,10 +32,9 @@ type Probe struct {
 	undecodable atomic.Uint64
 }
 
-// Open loads the kernel side and attaches it: from then on events collect in the
-// ring buffer. It returns an UnsupportedError where the kernel or the permissions
-// do not allow it. Needs CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before 5.8), Linux
-// 5.8 or later with BTF.
+// Open loads the kernel side and attaches it: from then on events collect in the ring buffer. It returns an
+// UnsupportedError where the kernel or the permissions do not allow it. Needs CAP_BPF and CAP_PERFMON
+// (CAP_SYS_ADMIN before 5.8), Linux 5.8 or later with BTF.
 func Open(o Options) (_ *Probe, err error) {
 	p := &Probe{options: o, opened: clock.Monotonic(), host: readHostNamespaces(), symbols: new(symbols.Table), unwatch: func() {}}
 	defer func() {

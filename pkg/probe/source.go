@@ -19,8 +19,7 @@ type Source struct {
 	probe    atomic.Pointer[Probe]
 }
 
-// NewSource returns a source that calls attached, if it is set, each time that it begins to
-// observe.
+// NewSource returns a source that calls attached, if it is set, each time that it begins to observe.
 func NewSource(o Options, attached func()) *Source {
 	if attached == nil {
 		attached = func() {}

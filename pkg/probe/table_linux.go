@@ -106,9 +106,8 @@ func (t *table) drop(p *kernel.LifeProcess) {
 	t.kernel.Remove(p)
 }
 
-// reconcile compares the two tables and returns the exits that were never seen: those of
-// processes that the kernel's table lacks, although everything sent before they were found
-// missing has been read.
+// reconcile compares the two tables and returns the exits that were never seen: those of processes that the
+// kernel's table lacks, although everything sent before they were found missing has been read.
 func (t *table) reconcile(at watermark) []*event.Exit {
 	there, roots := map[event.Process]bool{}, map[kernel.Key]bool{}
 	t.numbers, t.strangers = map[uint32]bool{}, nil

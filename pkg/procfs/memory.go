@@ -25,8 +25,7 @@ type Memory struct {
 // eight of them hang: hostile processes cost 0.8 s in all.
 func NewMemory() *Memory { return &Memory{patience: 100 * time.Millisecond, hungMax: 8} }
 
-// Environment reads the environment that a process was started with; ErrHangs, or what
-// os.ReadFile says.
+// Environment reads the environment that a process was started with; ErrHangs, or what os.ReadFile says.
 func (m *Memory) Environment(pid int) ([]string, error) { return m.strings(path(pid, "environ")) }
 
 // Arguments reads the command line of a process; ErrHangs, or what os.ReadFile says.

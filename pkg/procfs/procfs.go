@@ -23,8 +23,7 @@ import (
 // Linux supports in Go (include/asm-generic/param.h).
 const Tick = 10 * time.Millisecond
 
-// InitialUser is the inode of the initial user namespace: PROC_USER_INIT_INO
-// (include/linux/proc_ns.h).
+// InitialUser is the inode of the initial user namespace: PROC_USER_INIT_INO (include/linux/proc_ns.h).
 const InitialUser = 0xEFFFFFFD
 
 // Stat is what /proc/PID/stat says about a process.

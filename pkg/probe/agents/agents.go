@@ -21,21 +21,17 @@ const (
 	// maxConnections bounds the open connections, as the kernel side's table does, of which one
 	// root has a quarter.
 	maxConnections = 4096
-	// Linger is how long an agent is followed after its last connection: most are called again
-	// at once.
+	// Linger is how long an agent is followed after its last connection: most are called again at once.
 	Linger = time.Second
-	// sampleAfter is how old a connection is before the agent is asked what it does, and how
-	// often then.
+	// sampleAfter is how old a connection is before the agent is asked what it does, and how often then.
 	sampleAfter = 100 * time.Millisecond
-	// answerWithin is how long to wait for somebody to accept before whoever listens is taken for
-	// the agent.
+	// answerWithin is how long to wait for somebody to accept before whoever listens is taken for the agent.
 	answerWithin = 50 * time.Millisecond
 	// findEvery is how often named agents are looked for: one may have been restarted.
 	findEvery = 30 * time.Second
 )
 
-// Agents are the processes that plugins call. Create them with New; they are not safe for
-// concurrent use.
+// Agents are the processes that plugins call. Create them with New; they are not safe for concurrent use.
 type Agents struct {
 	// names are globs on programs that are known to serve plugins.
 	names []string
@@ -172,9 +168,8 @@ func (a *Agents) learn(key kernel.Key, name string) *agent {
 	return known
 }
 
-// Adopt takes over an agent that the kernel side follows though nobody was told who calls it: the
-// record of that was lost, or it was one connection too many. Unless somebody calls it, it is
-// let go of after Linger.
+// Adopt takes over an agent that the kernel side follows though nobody was told who calls it: the record of
+// that was lost, or it was one connection too many. Unless somebody calls it, it is let go of after Linger.
 func (a *Agents) Adopt(now int64, key kernel.Key) {
 	process := kernel.ProcessOf(key)
 	if known := a.known[process]; known != nil && known.followed {
@@ -279,9 +274,8 @@ func (a *Agents) Tend(now int64) {
 	}
 }
 
-// listens takes who listens for the agent: it accepts in a way that is not seen, or is too
-// busy to. Under socket activation that is the first process of the system, which serves
-// nobody.
+// listens takes who listens for the agent: it accepts in a way that is not seen, or is too busy to. Under
+// socket activation that is the first process of the system, which serves nobody.
 func (a *Agents) listens(now int64, socket string, c *connection, depth int) {
 	l := *c.listener
 	c.listener = nil
@@ -336,8 +330,7 @@ func (k *agent) state() *event.Agent {
 	return s
 }
 
-// processOf is the key of a process, exact to a tick, as /proc has it; empty if it is
-// gone.
+// processOf is the key of a process, exact to a tick, as /proc has it; empty if it is gone.
 func processOf(pid uint32) event.Process {
 	s, err := procfs.StatOf(int(pid))
 	if err != nil || s.Zombie() {

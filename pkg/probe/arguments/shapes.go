@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// shape is the form that the value behind an option or keyword must have to be
-// kept. What does not look like it is dropped: an allow-list of names alone would
-// let a secret through wherever a user confuses the order.
+// shape is the form that the value behind an option or keyword must have to be kept. What does not look like
+// it is dropped: an allow-list of names alone would let a secret through wherever a user confuses the order.
 type shape uint8
 
 const (
@@ -58,9 +57,8 @@ func (s shape) matches(value string) bool {
 	return s < secret && patterns[s].MatchString(value)
 }
 
-// command is a cmdlet where a script has one: at its beginning, or behind what ends or
-// opens a statement. Its verb is one of those that PowerShell approves of (Get-Verb), so
-// that little else looks like one.
+// command is a cmdlet where a script has one: at its beginning, or behind what ends or opens a statement. Its
+// verb is one of those that PowerShell approves of (Get-Verb), so that little else looks like one.
 var command = regexp.MustCompile(`(?:^|[|;{(=&\n])\s*((?:Add|Clear|Close|Compare|Convert|ConvertFrom|ConvertTo|Copy|Disable|Enable|Export|Find|ForEach|Format|Get|Import|Install|` +
 	`Invoke|Measure|Move|New|Open|Out|Register|Remove|Rename|Reset|Resolve|Restart|Resume|Select|Set|Sort|Start|Stop|Suspend|Test|Uninstall|Unregister|Update|Wait|Where|Write)` +
 	`-[A-Z][A-Za-z]{1,39})(?:$|[\s|;)}])`)

@@ -15,8 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// variableMax is VAR_MAX of bpf/wire.h, less the NUL: a value that long has lost its
-// end.
+// variableMax is VAR_MAX of bpf/wire.h, less the NUL: a value that long has lost its end.
 const variableMax = 511
 
 // New returns a Decoder that knows no process.

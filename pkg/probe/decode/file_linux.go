@@ -60,8 +60,7 @@ func (d *Decoder) moved(r record) ([]event.Body, bool) {
 	return d.stream(r), true
 }
 
-// stream takes a piece of a plugin's standard input or output, and returns what is
-// complete by it.
+// stream takes a piece of a plugin's standard input or output, and returns what is complete by it.
 func (d *Decoder) stream(r record) []event.Body {
 	p := d.processes[r.process]
 	if p == nil || p.run.streams == nil {

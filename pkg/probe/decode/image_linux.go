@@ -13,8 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// kubernetesArgs are the fields of CNI_ARGS that Kubernetes' runtimes set; libcni finds
-// them by these names.
+// kubernetesArgs are the fields of CNI_ARGS that Kubernetes' runtimes set; libcni finds them by these names.
 type kubernetesArgs struct {
 	types.CommonArgs
 	K8S_POD_NAMESPACE types.UnmarshallableString
@@ -25,8 +24,7 @@ type kubernetesArgs struct {
 // variables are those of an environment that tell of a CNI call.
 type variables map[string]string
 
-// parseEnvironment picks them out. cut says that a value was longer than the kernel side
-// reads.
+// parseEnvironment picks them out. cut says that a value was longer than the kernel side reads.
 func parseEnvironment(env []string) (vars variables, cut bool) {
 	vars = variables{}
 	for _, kv := range env {

@@ -148,8 +148,7 @@ func (d *Decoder) touch(q *event.Request) {
 	}
 }
 
-// concerned reports whether an interface is any of a plugin's business: it changed it, or
-// it is in the pod.
+// concerned reports whether an interface is any of a plugin's business: it changed it, or it is in the pod.
 func concerned(p *process, ns event.Namespace, index uint32) bool {
 	r := p.run
 	return r.of != nil && r.of.Home.Key != "" && r.of.Home.Key != ns.Key || r.touched[place(ns, index)]

@@ -30,8 +30,7 @@ func (d *Decoder) acquaint(p *process, e *event.Exec) {
 	p.environ, p.arguments = nil, nil
 }
 
-// redact takes from an event of a process's inside what must not leave. Mentions are looked
-// for before.
+// redact takes from an event of a process's inside what must not leave. Mentions are looked for before.
 func (d *Decoder) redact(process event.Process, body event.Body) {
 	known := d.known(process)
 	switch b := body.(type) {
@@ -62,8 +61,7 @@ func (d *Decoder) redact(process event.Process, body event.Body) {
 	}
 }
 
-// person redacts who has a lock or answers: what a program is called it may have chosen, or who
-// started it.
+// person redacts who has a lock or answers: what a program is called it may have chosen, or who started it.
 func (d *Decoder) person(known *redact.Call, h *event.Actor) {
 	if h == nil {
 		return

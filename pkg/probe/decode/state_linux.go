@@ -104,8 +104,7 @@ func (d *Decoder) add(key, parent event.Process) *process {
 	return p
 }
 
-// Serve begins to follow an agent, and Dismiss ends it. What it started is followed until it is
-// over.
+// Serve begins to follow an agent, and Dismiss ends it. What it started is followed until it is over.
 func (d *Decoder) Serve(agent event.Process, depth int) {
 	d.get(agent, "")
 	d.tree.Serve(agent, depth)

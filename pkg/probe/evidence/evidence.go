@@ -3,10 +3,9 @@
 // container, its network namespace, an interface, an address. The package owns what names the
 // open calls, and puts into an event only the ids of those that it mentions.
 //
-// Evidence is only what the runtime, the plugin or the kernel chose. The name of a pod or of
-// a namespace is none: pods are called nat, add and eth0, and what one's owner writes into an
-// annotation or a policy stands in the arguments of an agent's commands. Neither is what two
-// sandboxes share.
+// Evidence is only what the runtime, the plugin or the kernel chose. The name of a pod or of a namespace is
+// none: pods are called nat, add and eth0, and what one's owner writes into an annotation or a policy stands
+// in the arguments of an agent's commands. Neither is what two sandboxes share.
 package evidence
 
 import (
@@ -48,8 +47,7 @@ type sandbox struct {
 	// told are the names of interfaces inside of the pod: who owns it may choose them. Where
 	// there are too many, no interface is evidence.
 	told []string
-	// interfaces, addresses and namespaces (by key) are what its plugins made, answered and
-	// entered.
+	// interfaces, addresses and namespaces (by key) are what its plugins made, answered and entered.
 	interfaces []string
 	addresses  []netip.Addr
 	spaces     []string
@@ -339,8 +337,7 @@ func separates(r rune) bool {
 	return !strings.ContainsRune("-._:", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// parseAddress reads an address with or without its prefix; false for those that everybody
-// has.
+// parseAddress reads an address with or without its prefix; false for those that everybody has.
 func parseAddress(s string) (netip.Addr, bool) {
 	s, _, _ = strings.Cut(s, "/")
 	a, err := netip.ParseAddr(s)

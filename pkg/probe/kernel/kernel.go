@@ -38,8 +38,7 @@ func KeyOf(process event.Process, pid uint32) Key {
 	return Key{Tgid: uint32(n), Start: at, Pid: pid}
 }
 
-// UnsupportedError says that this machine cannot do what the probe needs, and what
-// would help.
+// UnsupportedError says that this machine cannot do what the probe needs, and what would help.
 type UnsupportedError struct {
 	// Need is what is missing.
 	Need string

@@ -32,8 +32,7 @@ type Options struct {
 
 // Side is the kernel side, loaded and attached.
 type Side struct {
-	// Life are the tables of processes; Inside those of what they do, nil where that is not
-	// looked into.
+	// Life are the tables of processes; Inside those of what they do, nil where that is not looked into.
 	Life   LifeMaps
 	Inside InsideMaps
 	// Gate attaches what looks into every system call.
@@ -61,8 +60,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 			_ = s.Close(0)
 		}
 	}()
-	// Only kernels before 5.11 need it, and only there its failure matters: loading
-	// then says so.
+	// Only kernels before 5.11 need it, and only there its failure matters: loading then says so.
 	_ = rlimit.RemoveMemlock()
 	spec, err := LoadLife()
 	if err != nil {
@@ -98,8 +96,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	return s, nil
 }
 
-// openInside loads what looks into processes. Where it fails there are still runs and
-// commands.
+// openInside loads what looks into processes. Where it fails there are still runs and commands.
 func (s *Side) openInside(o Options, types *btf.Spec) error {
 	spec, err := LoadInside()
 	if err != nil {
@@ -156,8 +153,7 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 	return c.Assign(to)
 }
 
-// Close detaches the kernel side at that time (monotonic ns). The programs are gone when the
-// process is, too.
+// Close detaches the kernel side at that time (monotonic ns). The programs are gone when the process is, too.
 func (s *Side) Close(now int64) error {
 	errs := []error{s.Gate.Close(now), s.attached.close()}
 	if s.Records != nil {

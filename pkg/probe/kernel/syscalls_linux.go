@@ -5,9 +5,8 @@ import "golang.org/x/sys/unix"
 // syscalls are names by number.
 type syscalls = map[int]string
 
-// brief are system calls that never wait, and are left out early for that reason: most of
-// what a program does when it starts. Those that not every architecture has are too few
-// to matter.
+// brief are system calls that never wait, and are left out early for that reason: most of what a program does
+// when it starts. Those that not every architecture has are too few to matter.
 func brief() []int {
 	return []int{
 		unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_SIGALTSTACK, unix.SYS_TGKILL,

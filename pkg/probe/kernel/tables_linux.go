@@ -37,8 +37,7 @@ func (s *Side) Remove(p *LifeProcess) {
 	}
 }
 
-// hasShare reports whether a process counts against the share of what is believed without an
-// anchor.
+// hasShare reports whether a process counts against the share of what is believed without an anchor.
 func hasShare(p *LifeProcess) bool { return LifeCaller(p.Caller) >= LifeCallerCALLER_HOST }
 
 // shareLeft says that the reader took such a process out of the table (+1), or put one in (-1).
@@ -67,11 +66,10 @@ func (s *Side) ForgetCalls() {
 	clearMap[uint32, InsideContended](s.Inside.Contentions)
 }
 
-// ForgetGone drops what is kept of processes and threads that are gone: files that a
-// process leaves open are closed without a system call, and of threads that end at once
-// the last one takes their process out of the table before the others are through. numbers
-// were in the table a moment ago; follows reports whether the reader still knows a process, of
-// which records may be on their way.
+// ForgetGone drops what is kept of processes and threads that are gone: files that a process leaves open are
+// closed without a system call, and of threads that end at once the last one takes their process out of the
+// table before the others are through. numbers were in the table a moment ago; follows reports whether the
+// reader still knows a process, of which records may be on their way.
 func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) bool) {
 	var p LifeProcess
 	untracked := func(tgid uint32) bool {
@@ -113,9 +111,8 @@ func (s *Side) Counters() (sum [LifeCounterCOUNTERS]uint64) {
 // takes some 30 instead of 16,384.
 const batch = 256
 
-// Each calls f with every entry of one of the kernel's hash tables. f may delete it. What is
-// put in meanwhile may be left out. A table that cannot be read has no entries: that must
-// never stop the reader.
+// Each calls f with every entry of one of the kernel's hash tables. f may delete it. What is put in meanwhile
+// may be left out. A table that cannot be read has no entries: that must never stop the reader.
 func Each[K, V any](m *ebpf.Map, f func(*K, *V)) {
 	if m == nil { // the inside of plugins is not looked into
 		return

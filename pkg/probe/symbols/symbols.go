@@ -84,8 +84,7 @@ func (t *Table) Lock(now int64, stack []uint64) string { return lockOf(t.names(n
 // pending is the name of a function that will be known the next time.
 const pending = "?"
 
-// names returns the functions that the addresses lie in; an empty name where that is not
-// known.
+// names returns the functions that the addresses lie in; an empty name where that is not known.
 func (t *Table) names(now int64, addresses []uint64) []string {
 	t.take(now)
 	names := make([]string, len(addresses))
