@@ -1,10 +1,8 @@
-// Package cniconf is the source of what CNI networks a node has: it reads the
-// runtime's CNI configuration folder as the runtime does, and again when it
-// changes.
+// Package cniconf is the source of what CNI networks a node has: it reads the runtime's CNI configuration
+// folder as the runtime does, and again when it changes.
 //
-// A network configuration may hold secrets. What goes on is only the networks'
-// names and versions, and the types of their plugins and IPAM delegates; of a file
-// that is broken, where, but nothing of its text.
+// A network configuration may hold secrets. What goes on is only the networks' names and versions, and the
+// types of their plugins and IPAM delegates; of a file that is broken, where, but nothing of its text.
 //
 // containerd adds a network of its own for the interface lo ("cni-loopback"),
 // which is in no file and so is not told here.
@@ -32,8 +30,7 @@ const feature = "CNI configuration"
 
 // Options are what a Source is made of. All may be left empty.
 type Options struct {
-	// Dir is the runtime's conf_dir: DefaultDir unless it was configured otherwise.
-	Dir string
+	Dir string // the runtime's conf_dir, by default DefaultDir
 	Log *slog.Logger
 }
 
@@ -70,10 +67,9 @@ func (*Source) Name() string { return "cniconf" }
 // Stats names the features that may be missing; nothing is counted.
 func (*Source) Stats() source.Stats { return source.Stats{Features: []string{feature}} }
 
-// Run reads the folder until ctx is done, and returns nil then. The sink is told
-// all networks at first (none, perhaps) and whenever they have changed, and what
-// is wrong with the folder whenever that has changed. The folder may come later,
-// go, or be another one.
+// Run reads the folder until ctx is done, and returns nil then. The sink is told all networks at first (none,
+// perhaps) and whenever they have changed, and what is wrong with the folder whenever that has changed. The
+// folder may come later, go, or be another one.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	w := watch(s.dir, s.log)
 	defer w.close()

@@ -68,8 +68,7 @@ func broken(file string, err error, first bool) error {
 	return fmt.Errorf("%s: %w; %s", text.Clean(file, text.Bound), err, remedy)
 }
 
-// load reads one network. A .conflist is a list of plugins, anything else one
-// plugin.
+// load reads one network. A .conflist is a list of plugins, anything else one plugin.
 func load(file string) (event.Network, error) {
 	raw, err := read(file)
 	if err != nil {
@@ -165,9 +164,8 @@ func read(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// position adds line and column to an error that knows where it is in raw. Of the
-// text it is given, no more comes out than the errors of encoding/json and libcni
-// say: a character, the name of a field, a version.
+// position adds line and column to an error that knows where it is in raw. Of the text it is given, no more
+// comes out than the errors of encoding/json and libcni say: a character, the name of a field, a version.
 func position(raw []byte, err error) error {
 	said := text.Clean(err.Error(), text.Bound)
 	var syntax *json.SyntaxError

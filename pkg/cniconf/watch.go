@@ -38,9 +38,8 @@ func (w *watcher) close() {
 	}
 }
 
-// renew watches what is there now under the folder's name: after it was swapped a
-// watch would stay with what it was. Its parent is watched too, or what there is
-// of the way to it.
+// renew watches what is there now under the folder's name: after it was swapped a watch would stay with what
+// it was. Its parent is watched too, or what there is of the way to it.
 func (w *watcher) renew() {
 	if w.notify == nil {
 		return
@@ -107,8 +106,7 @@ func (w *watcher) wait(ctx context.Context, p pace) bool {
 	}
 }
 
-// concerns tells the folder, what is in it and what is above it from its
-// neighbours.
+// concerns tells the folder, what is in it and what is above it from its neighbours.
 func (w *watcher) concerns(e fsnotify.Event) bool {
 	if e.Op == fsnotify.Chmod {
 		return false

@@ -98,8 +98,7 @@ func plainHeaders(o OTLP) *fault {
 		"anybody on the way to %s can read %s: they are sent in plain text", quoted(o.Endpoint), quoted(names))
 }
 
-// tellsOthers reports whether headers are sent in plain text to another machine, or to one that
-// is not known.
+// tellsOthers reports whether headers are sent in plain text to another machine, or to one that is not known.
 func (o OTLP) tellsOthers(ctx context.Context) bool {
 	target, plain := o.Target()
 	if !plain || len(o.Headers) == 0 || target == "" {

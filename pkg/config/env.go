@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns the defaults as the environment changes them, for what
-// the file is silent about: NODE_NAME, else hostname, is the node; the OTLP
-// destination is what the OpenTelemetry specification's variables say
-// (OTEL_EXPORTER_OTLP_ENDPOINT and its like, each stronger with TRACES_ in it).
+// FromEnvironment returns the defaults as the environment changes them, for what the file is silent about:
+// NODE_NAME, else hostname, is the node; the OTLP destination is what the OpenTelemetry specification's
+// variables say (OTEL_EXPORTER_OTLP_ENDPOINT and its like, each stronger with TRACES_ in it).
 //
 // No other OTEL_ variable is read: containerd hands its own OTEL_SERVICE_NAME and
 // OTEL_RESOURCE_ATTRIBUTES to whatever it starts.
@@ -67,8 +66,7 @@ func (e *environment) otlp(variable, key string, decode func(string) any) {
 	e.set("export.otlp."+key, decode, prefix+"TRACES_"+variable, prefix+variable)
 }
 
-// protocol refuses an endpoint that is meant for another protocol: nothing would
-// ever arrive there.
+// protocol refuses an endpoint that is meant for another protocol: nothing would ever arrive there.
 func (e *environment) protocol(endpoint string) {
 	value, name := e.first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 	if endpoint != "" && cmp.Or(value, "grpc") != "grpc" {
@@ -82,7 +80,6 @@ func (e *environment) report(name, what, remedy string) {
 
 func verbatim(s string) any { return s }
 
-// milliseconds are what the specification counts time-outs in.
 func milliseconds(s string) any {
 	if _, err := strconv.ParseUint(s, 10, 32); err == nil {
 		return s + "ms"
@@ -90,8 +87,7 @@ func milliseconds(s string) any {
 	return s
 }
 
-// pairs reads "name=value,name=value", the values percent-encoded (W3C Baggage,
-// without its properties).
+// pairs reads "name=value,name=value", the values percent-encoded (W3C Baggage, without its properties).
 func pairs(s string) any {
 	table := map[string]any{}
 	for pair := range strings.SplitSeq(s, ",") {

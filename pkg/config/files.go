@@ -9,9 +9,8 @@ import (
 	"os"
 )
 
-// TLS returns how the endpoint is spoken to, nil where Target says plain text.
-// The client certificate is read anew for every connection, so that one that is
-// renewed in place is used; the CA is read once.
+// TLS returns how the endpoint is spoken to, nil where Target says plain text. The client certificate is read
+// anew for every connection, so that one that is renewed in place is used; the CA is read once.
 func (o OTLP) TLS() (*tls.Config, error) {
 	if _, plain := o.Target(); plain {
 		return nil, nil

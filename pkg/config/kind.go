@@ -15,8 +15,7 @@ import (
 	"unicode"
 )
 
-// kind is a type of option: how it is read from what TOML decoded, and how it is
-// written.
+// kind is a type of option: how it is read from what TOML decoded, and how it is written.
 type kind[T any] struct {
 	// parse returns the value, or what is wrong with it.
 	parse func(any) (T, []*fault)
@@ -194,8 +193,7 @@ func str(check func(string) *fault) kind[string] {
 // Linux, the longest that any of them has a use for.
 const textLength = 4096
 
-// printable finds what would not come through a terminal, a header or a backend
-// as it was written.
+// printable finds what would not come through a terminal, a header or a backend as it was written.
 func printable(s string, limit int) *fault {
 	if len(s) > limit {
 		return wrong(fmt.Sprintf("shorten it to %d bytes", limit), "has %d bytes", len(s))

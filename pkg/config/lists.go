@@ -77,8 +77,7 @@ func namespaceRules() kind[[]NamespaceRule] {
 		func(r NamespaceRule) (string, float64) { return r.Namespace, r.Ratio })
 }
 
-// rules is a list of tables, [[section]], each with two keys: what it matches, and what then
-// holds.
+// rules is a list of tables, [[section]], each with two keys: what it matches, and what then holds.
 func rules[A, B, R any](section, first string, a kind[A], second string, b kind[B],
 	join func(A, B) R, split func(R) (A, B),
 ) kind[[]R] {
@@ -117,9 +116,8 @@ func ruleKey[T any](table map[string]any, key string, k kind[T], remedy string) 
 	return t, below("."+key, faults)
 }
 
-// entries reads a table of strings. Tables in it are dotted keys that were
-// written without quotes: service.name = "x" is TOML for a table service.
-// Values never get into an error.
+// entries reads a table of strings. Tables in it are dotted keys that were written without quotes:
+// service.name = "x" is TOML for a table service. Values never get into an error.
 func entries(most int, check func(key, value string) *fault) func(any) (map[string]string, []*fault) {
 	return func(v any) (map[string]string, []*fault) {
 		table, ok := v.(map[string]any)
@@ -234,8 +232,7 @@ func headers() kind[map[string]Secret] {
 	}
 }
 
-// checkHeader refuses what gRPC would refuse at every single request (PROTOCOL-HTTP2,
-// "Custom-Metadata").
+// checkHeader refuses what gRPC would refuse at every single request (PROTOCOL-HTTP2, "Custom-Metadata").
 func checkHeader(key, value string) *fault {
 	lower := strings.ToLower(key)
 	if lower == "" || strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {

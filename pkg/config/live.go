@@ -24,11 +24,9 @@ type Live struct {
 	source Source
 	// running: Run was called, and what needs a restart has been used.
 	running bool
-	// loaded is what was read last, now what is in force: they differ in options
-	// that need a restart.
+	// loaded is what was read last, now what is in force: they differ in options that need a restart.
 	loaded, now Options
-	// failed is the error of the last load, so that it is said once.
-	failed string
+	failed      string // error of the last load, so that it is said once
 }
 
 // Open loads options for the first time. The error is Source.Load's.
@@ -57,10 +55,9 @@ func (l *Live) Reload() {
 	}
 }
 
-// Configure puts the text of NRI's Configure on top of the file, in place of the
-// one before. Before Run all of it is in force when Configure returns; with an error,
-// which is Source.Load's, nothing has changed. Later it does not block: what it changes
-// is handed out as if the file had changed.
+// Configure puts the text of NRI's Configure on top of the file, in place of the one before. Before Run all
+// of it is in force when Configure returns; with an error, which is Source.Load's, nothing has changed. Later
+// it does not block: what it changes is handed out as if the file had changed.
 func (l *Live) Configure(text string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,9 +81,8 @@ func (l *Live) Configure(text string) error {
 // an editor writes, renames and removes in one go.
 const settle = 200 * time.Millisecond
 
-// Run watches until ctx is done and calls apply with the options in force after
-// every change of a live one. Calls of apply never overlap. Call
-// Run once. What has changed is logged.
+// Run watches until ctx is done and calls apply with the options in force after every change of a live one.
+// Calls of apply never overlap. Call Run once. What has changed is logged.
 //
 // The file's folder is watched, not the file: editors rename a new file over the
 // old one, and in a Kubernetes ConfigMap it is a link ("..data") that moves.
@@ -149,8 +145,7 @@ func (l *Live) watch() *fsnotify.Watcher {
 	return w
 }
 
-// load reads the options again, hands out what changed, and reports whether there
-// was anything to say.
+// load reads the options again, hands out what changed, and reports whether there was anything to say.
 func (l *Live) load(apply func(Options)) bool {
 	l.mu.Lock()
 	source, before, now := l.source, l.loaded, l.now
@@ -178,7 +173,6 @@ func (l *Live) load(apply func(Options)) bool {
 	return len(changes) > 0
 }
 
-// keep says, once for each error, that the options stay as they are.
 func (l *Live) keep(source Source, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: put it back; an empty file means the defaults", err)

@@ -55,9 +55,8 @@ func (s Source) Load() (Options, error) {
 	return o, nil
 }
 
-// stillOptional reports whether the file may go on missing. One that was there
-// may not vanish: an editor or a mount that is half done would switch everything
-// back to the defaults.
+// stillOptional reports whether the file may go on missing. One that was there may not vanish: an editor or a
+// mount that is half done would switch everything back to the defaults.
 func (s Source) stillOptional() bool {
 	_, err := os.Stat(s.Path)
 	return s.Optional && err != nil
@@ -87,9 +86,8 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	return all.sorted()
 }
 
-// Parse returns the options of a text on top of the defaults. name is what errors
-// call the text. The error is Problems: everything that is wrong, not only the
-// first.
+// Parse returns the options of a text on top of the defaults. name is what errors call the text. The error is
+// Problems: everything that is wrong, not only the first.
 func Parse(name string, data []byte) (Options, error) {
 	return Default().Overlay(name, data)
 }

@@ -112,10 +112,8 @@ func bare(part string) string {
 	return quote(part)
 }
 
-// index is the path of item i below its list.
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// quotedList writes words as TOML would, one after another.
 func quotedList(words []string) string {
 	quotedWords := make([]string, len(words))
 	for i, w := range words {
@@ -127,7 +125,6 @@ func quotedList(words []string) string {
 // quoted shows in an error what somebody wrote.
 func quoted(s string) string { return `"` + text.Clean(s, text.Bound) + `"` }
 
-// quote writes s as a TOML basic string.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

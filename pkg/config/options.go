@@ -1,10 +1,9 @@
 // Package config reads cniscope's options: TOML, checked as a whole before any of
 // it is used, reloaded when the file changes.
 //
-// An option comes from, the strongest last: the default, the environment, the
-// file, and the text that NRI's Configure hands over. What each option means is
-// said once, in configs/cniscope.toml; how it is checked is said once, in
-// schema.go. Nothing here acts on an option.
+// An option comes from, the strongest last: the default, the environment, the file, and the text that NRI's
+// Configure hands over. What each option means is said once, in configs/cniscope.toml; how it is checked is
+// said once, in schema.go. Nothing here acts on an option.
 package config
 
 import (
@@ -34,10 +33,8 @@ type Options struct {
 
 // Sampling says which operations are kept once they are over.
 type Sampling struct {
-	// Ratio is the share of ordinary operations that is kept, 0 to 1.
-	Ratio float64
-	// Rules are for single namespaces; the first that matches wins.
-	Rules []NamespaceRule
+	Ratio float64         // share of ordinary operations that is kept, 0 to 1
+	Rules []NamespaceRule // the first that matches wins
 	// AnnotationNamespaces are patterns of path.Match for the namespaces in which the
 	// annotation cniscope.dev/sample of a pod counts.
 	AnnotationNamespaces []string
@@ -50,10 +47,8 @@ type Sampling struct {
 
 // NamespaceRule gives the pods of some namespaces a ratio of their own.
 type NamespaceRule struct {
-	// Namespace is a pattern of path.Match for the pod's namespace.
-	Namespace string
-	// Ratio is the share of its ordinary operations that is kept, 0 to 1.
-	Ratio float64
+	Namespace string  // pattern of path.Match for the pod's namespace
+	Ratio     float64 // share of its ordinary operations that is kept, 0 to 1
 }
 
 // Slow holds the durations above which something counts as slow.
@@ -62,25 +57,21 @@ type Slow struct {
 	Call    time.Duration
 	// Agent is for a connection to another process, Lock for one wait for a lock.
 	Agent, Lock time.Duration
-	// Hung is how long a call may be under way before it is reported as hung.
-	Hung time.Duration
-	// Rules are for single commands; the first that matches wins.
-	Rules []Rule
+	Hung        time.Duration // how long a call may be under way before it is reported
+	Rules       []Rule        // for single commands; the first that matches wins
 }
 
 // Rule is a threshold for the commands that a pattern matches.
 type Rule struct {
 	// Command is a pattern of path.Match for the name a command was called by, or
 	// for the base name of its file. Upper and lower case are the same.
-	Command string
-	// Threshold is the duration above which such a command is slow.
+	Command   string
 	Threshold time.Duration
 }
 
 // Export says where finished operations go.
 type Export struct {
-	// Queue is how many operations wait at most for one destination.
-	Queue int
+	Queue int // most operations that wait for one destination
 	OTLP  OTLP
 	File  File
 	Spool Spool
@@ -88,8 +79,7 @@ type Export struct {
 
 // OTLP is the destination that speaks OTLP over gRPC.
 type OTLP struct {
-	// Endpoint is http://host:port, https://host:port or host:port; empty where
-	// nothing is sent. See Target.
+	// Endpoint is http://host:port, https://host:port or host:port; empty where nothing is sent. See Target.
 	Endpoint string
 	// Insecure says that a bare host:port is spoken to without TLS.
 	Insecure bool
@@ -97,17 +87,14 @@ type OTLP struct {
 	// who cniscope is to a server that asks.
 	CA, Cert, Key string
 	// Headers are sent with every request; the names are lower-case.
-	Headers map[string]Secret
-	// Compression is "gzip" or "none".
-	Compression string
-	// Timeout is for one request.
-	Timeout time.Duration
+	Headers     map[string]Secret
+	Compression string        // "gzip" or "none"
+	Timeout     time.Duration // of one request
 }
 
-// Target returns what is dialled and whether it is in plain text: http:// is
-// plain, https:// is TLS, a bare host:port is TLS unless Insecure says otherwise
-// (OpenTelemetry specification, protocol/exporter: a scheme is stronger than
-// "insecure"). Empty where no endpoint is set.
+// Target returns what is dialled and whether it is in plain text: http:// is plain, https:// is TLS, a bare
+// host:port is TLS unless Insecure says otherwise (OpenTelemetry specification, protocol/exporter: a scheme
+// is stronger than "insecure"). Empty where no endpoint is set.
 func (o OTLP) Target() (hostPort string, plain bool) {
 	if rest, ok := strings.CutPrefix(o.Endpoint, "http://"); ok {
 		return strings.TrimSuffix(rest, "/"), true
@@ -120,33 +107,25 @@ func (o OTLP) Target() (hostPort string, plain bool) {
 
 // File is the destination that writes OTLP JSON lines.
 type File struct {
-	// Path of the file; empty where none is written.
-	Path string
-	// MaxBytes is the size at which it is rotated.
-	MaxBytes int64
+	Path     string // empty where none is written
+	MaxBytes int64  // size at which it is rotated
 }
 
 // Spool is where operations wait on disk for the OTLP destination.
 type Spool struct {
-	// Dir is its folder; empty where they wait in memory.
-	Dir string
-	// MaxBytes is how much it holds.
-	MaxBytes int64
-	// MaxAge is how long operations are kept, exported or not.
-	MaxAge time.Duration
+	Dir      string        // empty where operations wait in memory
+	MaxBytes int64         // most that it holds
+	MaxAge   time.Duration // how long operations are kept, exported or not
 }
 
 // Relay is the receiver for containerd's own spans.
 type Relay struct {
 	// Listen is an IP of loopback and a port; empty where nothing is received.
 	Listen string
-	// Upstream is where the spans go on to, written as OTLP.Endpoint; empty where they go
-	// there.
+	// Upstream is where the spans go on to, written as OTLP.Endpoint; empty where they go there.
 	Upstream string
-	// Wait is how long an operation that is over waits for the spans.
-	Wait time.Duration
-	// Queue is how many bytes may wait for the upstream.
-	Queue int64
+	Wait     time.Duration // how long an operation that is over waits for the spans
+	Queue    int64         // most bytes that wait for the upstream
 }
 
 // RelayUpstream is the destination of relayed spans: as [export.otlp] says, but for the
@@ -161,26 +140,21 @@ func (o Options) RelayUpstream() OTLP {
 
 // Resource is what every span's resource says about the node.
 type Resource struct {
-	// Node is k8s.node.name.
-	Node string
-	// Cluster is k8s.cluster.name; empty where it is not known.
-	Cluster string
-	// Attributes are added as they are.
-	Attributes map[string]string
+	Node       string            // k8s.node.name
+	Cluster    string            // k8s.cluster.name; empty where it is not known
+	Attributes map[string]string // added as they are
 }
 
 // Metrics is where counts and health are served.
 type Metrics struct {
-	// Listen is host:port, or :port for every address of the node; empty where nothing
-	// is served.
+	// Listen is host:port, or :port for every address of the node; empty where nothing is served.
 	Listen string
 }
 
 // NRI is how the runtime's plugin interface is reached.
 type NRI struct {
 	Enabled bool
-	// Socket is used where the runtime did not start cniscope itself.
-	Socket string
+	Socket  string // used where the runtime did not start cniscope itself
 }
 
 // Runtime is how the container runtime is reached: its CRI socket.
@@ -191,17 +165,14 @@ type CNI struct{ ConfDir string }
 
 // Probe is what the kernel probe reads.
 type Probe struct {
-	// Ring is the size of the ring buffer in bytes, a power of two.
-	Ring int64
-	// Arguments says which arguments of commands are shown: ArgumentsKnown,
-	// ArgumentsNone or ArgumentsAll.
+	Ring int64 // bytes of the ring buffer, a power of two
+	// Arguments says which arguments of commands are shown: ArgumentsKnown, ArgumentsNone or ArgumentsAll.
 	Arguments string
 	// Detail says when system calls of plugins are observed: DetailAuto, DetailAlways or
 	// DetailCommands. Linger is how long DetailAuto goes on after the last call.
 	Detail string
 	Linger time.Duration
-	// Agents are patterns of path.Match for the names of agents to follow before a plugin
-	// has called them.
+	// Agents are patterns of path.Match for the names of agents to follow before a plugin has called them.
 	Agents []string
 	// AgentDepth is how far agents are followed: 0 not at all, 1 those that plugins call,
 	// 2 also those that these call.
@@ -214,53 +185,37 @@ type Probe struct {
 
 // What Probe.Arguments may be.
 const (
-	// ArgumentsKnown shows what the allow-list of a known tool lets through.
-	ArgumentsKnown = "known"
-	// ArgumentsNone shows no argument.
-	ArgumentsNone = "none"
-	// ArgumentsAll shows every argument, secrets among them.
-	ArgumentsAll = "all"
+	ArgumentsKnown = "known" // what the allow-list of a known tool lets through
+	ArgumentsNone  = "none"  // no argument
+	ArgumentsAll   = "all"   // every argument, secrets among them
 )
 
 // What Probe.Detail may be.
 const (
-	// DetailAuto observes system calls while a call is under way, and for Linger after it.
-	DetailAuto = "auto"
-	// DetailAlways observes them all the time.
-	DetailAlways = "always"
-	// DetailCommands never does: only runs and commands are seen.
-	DetailCommands = "commands"
+	DetailAuto     = "auto"     // while a call is under way, and for Linger after it
+	DetailAlways   = "always"   // all the time
+	DetailCommands = "commands" // never: only runs and commands are seen
 )
 
 // Limits bound what is held in memory.
 type Limits struct {
-	// Settle is how long a call waits for its next plugin, and an operation for
-	// its next call.
-	Settle time.Duration
-	// MaxHold is how long an operation is held at most.
-	MaxHold time.Duration
-	// Processes is how many processes are followed at one time.
-	Processes int
-	// Operations is how many operations are open at one time.
-	Operations int
-	// Images is how many executed programs of one operation are kept.
-	Images int
-	// Facts is how many waits, requests and changes of one operation are kept.
-	Facts int
-	// MinSpan is how long a wait or request must last to have a span of its own.
-	MinSpan time.Duration
+	// Settle is how long a call waits for its next plugin, and an operation for its next call.
+	Settle     time.Duration
+	MaxHold    time.Duration // how long an operation is held at most
+	Processes  int           // followed at one time
+	Operations int           // open at one time
+	Images     int           // executed programs kept of one operation
+	Facts      int           // waits, requests and changes kept of one operation
+	MinSpan    time.Duration // how long a wait or request lasts that has a span of its own
 }
 
 // Log is what cniscope says of itself, on standard error.
 type Log struct {
-	// Level is "debug", "info", "warn" or "error".
-	Level string
-	// Format is "text" or "json".
-	Format string
+	Level  string // "debug", "info", "warn" or "error"
+	Format string // "text" or "json"
 }
 
-// State is where cniscope keeps what lives only as long as it runs: the node's lock and the
-// control socket.
+// State is where cniscope keeps what lives only as long as it runs: the node's lock and the control socket.
 type State struct{ Dir string }
 
 // Default returns the options of an empty file in an empty environment.
@@ -298,7 +253,6 @@ func Default() Options {
 	}
 }
 
-// redacted is what is shown in place of a secret.
 const redacted = "[redacted]"
 
 // Secret is text that is used and never shown: whatever prints, logs or encodes
@@ -314,8 +268,7 @@ func (s Secret) Reveal() string { return s.text }
 // String implements fmt.Stringer.
 func (Secret) String() string { return redacted }
 
-// Format implements fmt.Formatter: no verb, %#v and %x among them, shows more
-// than String.
+// Format implements fmt.Formatter: no verb, %#v and %x among them, shows more than String.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 
 // LogValue implements slog.LogValuer.

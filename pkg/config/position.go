@@ -7,8 +7,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// position is where something stands in the text, counted from 1; zero if not
-// known.
+// position is where something stands in the text, counted from 1; zero if not known.
 type position struct{ line, column int }
 
 // positions says where the keys and the items of lists stand: "slow.command",
@@ -37,11 +36,9 @@ func locate(data []byte) positions {
 
 type locator struct {
 	parser unstable.Parser
-	// lines holds where each line begins.
-	lines []int
-	found positions
-	// length holds how many items each [[list]] has so far.
-	length map[string]int
+	lines  []int
+	found  positions
+	length map[string]int // items that each [[list]] has so far
 }
 
 func (l *locator) keyValue(e *unstable.Node, table string) {
@@ -114,7 +111,6 @@ func (ps positions) of(path string) position {
 	return position{}
 }
 
-// lines returns where each line of data begins.
 func lines(data []byte) []int {
 	begins := []int{0}
 	for i, b := range data {

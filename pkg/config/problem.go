@@ -11,17 +11,11 @@ import (
 
 // Problem is one thing that is wrong with the options, and what to do about it.
 type Problem struct {
-	// Source is the file, "NRI configuration" or "environment".
-	Source string
-	// Line and Column count from 1; 0 where they are not known.
-	Line, Column int
-	// Key is the option, as "slow.command"; empty where the text as a whole is
-	// meant.
-	Key string
-	// What is wrong. It never holds the value of a secret.
-	What string
-	// Remedy says what would be right.
-	Remedy string
+	Source       string // the file, "NRI configuration" or "environment"
+	Line, Column int    // count from 1; 0 where not known
+	Key          string // as "slow.command"; empty where the whole text is meant
+	What         string // never holds the value of a secret
+	Remedy       string // what would be right
 }
 
 // Error returns "file:line:column: key: what: remedy".
@@ -43,8 +37,7 @@ func (p Problem) Error() string {
 // one go, not by one start for each mistake.
 type Problems []Problem
 
-// problemsShown bounds an error's length: a file that is not ours at all has a
-// mistake on every line.
+// problemsShown bounds an error's length: a file that is not ours at all has a mistake on every line.
 const problemsShown = 20
 
 // Error returns the problems, one a line.

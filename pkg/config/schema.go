@@ -11,12 +11,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// option is one option of the file: its name, and the field it is kept in.
 type option struct {
-	// key is the option's full name, as "export.otlp.endpoint".
-	key string
-	// live is true where a change takes effect while cniscope runs.
-	live bool
+	key  string // full name, as "export.otlp.endpoint"
+	live bool   // takes effect while cniscope runs
 	field
 }
 
@@ -54,9 +51,8 @@ func (f fieldOf[T]) toml() string { return f.kind.toml(*f.at) }
 // bind ties a kind to the field that holds its value.
 func bind[T any](at *T, k kind[T]) field { return fieldOf[T]{at, k} }
 
-// schema lists every option, section by section, bound to the fields of o. It is
-// the one place that knows them all: reading, checking, comparing and writing go
-// through it.
+// schema lists every option, section by section, bound to the fields of o. It is the one place that knows
+// them all: reading, checking, comparing and writing go through it.
 func (o *Options) schema() []option {
 	const live, restart = true, false
 	return []option{
@@ -133,7 +129,6 @@ func (o *Options) schema() []option {
 	}
 }
 
-// byKey is the schema by the options' names.
 func (o *Options) byKey() map[string]option {
 	all := map[string]option{}
 	for _, opt := range o.schema() {
@@ -142,7 +137,6 @@ func (o *Options) byKey() map[string]option {
 	return all
 }
 
-// allKeys are the names of every option.
 func allKeys() []string {
 	var all []string
 	for _, opt := range new(Options).schema() {
@@ -154,16 +148,12 @@ func allKeys() []string {
 // Change is one option that is not what it was.
 type Change struct {
 	Key string
-	// Old and New are the values as people write them. They are the same where only
-	// a secret changed.
+	// Old and New are the values as people write them. They are the same where only a secret changed.
 	Old, New string
-	// Live is true where the change takes effect while cniscope runs; otherwise it
-	// needs a restart.
-	Live bool
+	Live     bool // takes effect while cniscope runs, without a restart
 }
 
-// String returns "slow.command: 250ms -> 100ms", and says so where that needs a
-// restart.
+// String returns "slow.command: 250ms -> 100ms", and says so where that needs a restart.
 func (c Change) String() string {
 	s := c.Key + ": " + c.Old + " -> " + c.New
 	if c.Old == c.New {
@@ -188,7 +178,6 @@ func (o Options) Changes(old Options) []Change {
 	return changes
 }
 
-// unquoted is a TOML value as people say it.
 func unquoted(s string) string {
 	if inner := strings.Trim(s, `"`); len(inner) == len(s)-2 && inner != "" && !strings.Contains(inner, `\`) {
 		return inner

@@ -60,8 +60,7 @@ func lockOf(f *fact.Facts, pid int) []string {
 	return nil
 }
 
-// nobodyWaitsForALock: on the locks that CNI plugins take, nobody waits for a holder that
-// does not let go.
+// nobodyWaitsForALock: on the locks that CNI plugins take, nobody waits for a holder that does not let go.
 func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, l := range f.Locks.Value {

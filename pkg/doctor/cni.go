@@ -66,7 +66,6 @@ func empty(d fact.Folder) []string {
 	return []string{"files that containerd does not look at (it wants .conf, .conflist, .json): " + fact.List(d.Other)}
 }
 
-// order says how the runtime reads the folder.
 func order(f *fact.Facts) []string {
 	d := f.Folder.Value
 	var files []string
@@ -172,7 +171,6 @@ func differs(file event.Network, has fact.Loaded, digest string) bool {
 	return file.Name != has.Name || file.CNIVersion != has.CNIVersion || !slices.Equal(file.Plugins, has.Plugins)
 }
 
-// describe says networks with their chains.
 func describe(all []event.Network) string {
 	if len(all) == 0 {
 		return "no network"
@@ -195,8 +193,7 @@ func describe(all []event.Network) string {
 	return fact.List(said)
 }
 
-// rightOneWins: of several configurations, the one that is used belongs to the CNI whose
-// agent runs here.
+// rightOneWins: of several configurations, the one that is used belongs to the CNI whose agent runs here.
 func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	d, used := f.Folder.Value, fact.Winners(f)
 	ignored := d.Networks[len(used):]
@@ -228,7 +225,6 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// uses reports whether one of the networks is of a CNI.
 func uses(networks []event.Network, o fact.CNI) bool {
 	return slices.ContainsFunc(networks, o.Owns)
 }

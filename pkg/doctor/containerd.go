@@ -60,9 +60,8 @@ func criSilent(f *fact.Facts, err error) Finding {
 	return withoutFolder(f, finding)
 }
 
-// withoutFolder names what may have ended containerd: it stops when its CNI folder is
-// removed (internal/cri/server/cni_conf_syncer.go: "cni conf dir is removed, stop
-// watching").
+// withoutFolder names what may have ended containerd: it stops when its CNI folder is removed
+// (internal/cri/server/cni_conf_syncer.go: "cni conf dir is removed, stop watching").
 func withoutFolder(f *fact.Facts, finding Finding) Finding {
 	if f.Folder.Err == nil && f.Folder.Value.Missing {
 		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no folder %s: containerd stops when its CNI folder is removed", f.Folder.Value.Dir))

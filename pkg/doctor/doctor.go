@@ -1,11 +1,9 @@
-// Package doctor looks at a node and says why its pods' network does not work, or will
-// not: facts are gathered at the edge, and judged in the middle, by one pure function for each
-// check.
+// Package doctor looks at a node and says why its pods' network does not work, or will not: facts are
+// gathered at the edge, and judged in the middle, by one pure function for each check.
 //
-// It reads and asks, and changes nothing: it runs no command and no CNI plugin, and needs
-// no access to the cluster. What it asks are containerd (what it has loaded, not what its
-// configuration file says), the kernel, /proc, kubelet's healthz, a running cniscope, and,
-// by one test span, the OTLP endpoint.
+// It reads and asks, and changes nothing: it runs no command and no CNI plugin, and needs no access to the
+// cluster. What it asks are containerd (what it has loaded, not what its configuration file says), the
+// kernel, /proc, kubelet's healthz, a running cniscope, and, by one test span, the OTLP endpoint.
 //
 // What comes from elsewhere (names of files, last lines of logs, errors) is bounded and
 // escaped by pkg/text. Of network configurations no text goes on, only names and types.
@@ -77,10 +75,9 @@ func checks() []check {
 	}
 }
 
-// check is one question. look answers it from facts alone: with what it found, with
-// nothing where all is well, with a notApplicable where the question does not arise here,
-// and with another error where it cannot be answered. lacks is the error of a fact without
-// which look is not called.
+// check is one question. look answers it from facts alone: with what it found, with nothing where all is
+// well, with a notApplicable where the question does not arise here, and with another error where it cannot
+// be answered. lacks is the error of a fact without which look is not called.
 type check struct {
 	name  string
 	look  func(*fact.Facts) ([]Finding, error)

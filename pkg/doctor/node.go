@@ -50,8 +50,7 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	return found, nil
 }
 
-// clockIsSet: the node's clock is kept by something, so that its spans line up with those
-// of other nodes.
+// clockIsSet: the node's clock is kept by something, so that its spans line up with those of other nodes.
 func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	if c := f.Clock.Value; !c.Synchronised {
 		return []Finding{{

@@ -77,7 +77,6 @@ func podSubnets(f *fact.Facts) (all []podSubnet) {
 	return all
 }
 
-// ofPods reports whether an interface is there for the pods.
 func ofPods(l fact.Link, bridges []string) bool {
 	switch {
 	case l.Name == "lo", l.Type == "dummy", slices.Contains(bridges, l.Name):

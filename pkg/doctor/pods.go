@@ -12,12 +12,10 @@ const (
 	// back-off reaches five minutes at the sixth.
 	restartsMany   = 3
 	restartsLately = 10 * time.Minute
-	// startsIn is how long a container may be made and not started.
-	startsIn = 10 * time.Second
+	startsIn       = 10 * time.Second // how long a container may be made and not started
 )
 
-// networkPodsRun: the containers that write the CNI folders, and kube-proxy, run or ended
-// well.
+// networkPodsRun: the containers that write the CNI folders, and kube-proxy, run or ended well.
 func networkPodsRun(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, c := range f.Containers.Value {

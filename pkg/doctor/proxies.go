@@ -33,9 +33,8 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	}}, nil
 }
 
-// liveProxy says what shows that kube-proxy works on this node's network: its process, or
-// its container in a pod that is meant to run. Rules show nothing: they stay when it goes,
-// and kubelet makes some too.
+// liveProxy says what shows that kube-proxy works on this node's network: its process, or its container in a
+// pod that is meant to run. Rules show nothing: they stay when it goes, and kubelet makes some too.
 func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	for _, p := range f.Processes.Value {
 		if p.Name == "kube-proxy" && p.HostNet {

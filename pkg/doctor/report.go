@@ -152,5 +152,4 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// marks are what the lines of findings begin with.
 var marks = map[Level]string{Problem: "✗", Warning: "!", Note: "·"}

@@ -14,10 +14,8 @@ const waitPace = time.Second
 
 // Step is what is missing until a node's network is ready.
 type Step struct {
-	// Missing is empty where nothing is.
-	Missing string
-	// Denied says that we may not ask.
-	Denied error
+	Missing string // empty where nothing is
+	Denied  error  // why we may not ask
 }
 
 // WaitReady returns once containerd says that the node's network is ready, or when ctx
@@ -46,7 +44,6 @@ func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)
 	}
 }
 
-// nextStep asks once.
 func nextStep(ctx context.Context, o fact.Options) Step {
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()

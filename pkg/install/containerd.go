@@ -142,9 +142,8 @@ func (c *configuration) version() int {
 	return c.files[0].version
 }
 
-// plugin is the section of a plugin in force, and the file that has the last word on it.
-// containerd 1 takes the section of the last file that has one; later ones put them
-// together.
+// plugin is the section of a plugin in force, and the file that has the last word on it. containerd 1 takes
+// the section of the last file that has one; later ones put them together.
 func (c *configuration) plugin(name string) (section map[string]any, from string) {
 	section = map[string]any{}
 	for _, f := range c.files {
@@ -188,7 +187,6 @@ func (c *configuration) disabled(plugins ...string) (file string, is bool) {
 	return "", false
 }
 
-// text finds a string along a way of keys in any of the ways given, the last file first.
 func (c *configuration) text(otherwise string, ways ...[]string) string {
 	for _, f := range slices.Backward(c.files) {
 		for _, way := range ways {
@@ -204,21 +202,18 @@ func (c *configuration) text(otherwise string, ways ...[]string) string {
 	return otherwise
 }
 
-// address is containerd's socket.
 func (c *configuration) address() string {
 	return c.text(defaultAddress,
 		[]string{"plugins", "io.containerd.server.v1.grpc", "address"}, // version 4
 		[]string{"grpc", "address"})
 }
 
-// networks is the folder of the CNI configuration.
 func (c *configuration) networks() string {
 	return c.text(defaultNetworks,
 		[]string{"plugins", "io.containerd.cri.v1.runtime", "cni", "conf_dir"}, // version 3
 		[]string{"plugins", "io.containerd.grpc.v1.cri", "cni", "conf_dir"})
 }
 
-// nri is the section of NRI with its defaults.
 type nri struct {
 	enabled bool
 	closed  bool // to plugins that connect

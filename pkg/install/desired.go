@@ -19,9 +19,8 @@ type desired struct {
 	insertion *insertion
 	// replace: a file of somebody else's that is there is replaced, and kept for later.
 	// Otherwise it stays as it is.
-	replace bool
-	// containerd reads it when it starts.
-	containerd bool
+	replace    bool
+	containerd bool // containerd reads it when it starts
 }
 
 // wish is what an installation comes to.
@@ -34,7 +33,6 @@ type wish struct {
 	address string
 }
 
-// wish finds out what has to be where.
 func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	w := &wish{address: defaultAddress, nri: nri{enabled: true, socket: defaultSocket, plugins: defaultPlugins}}
 	networks := defaultNetworks
@@ -125,8 +123,7 @@ func (t tree) without(m *manifest, main string) (overlay, error) {
 	return over, nil
 }
 
-// complete adds to the wish what the configuration c lacks, and looks at the result as
-// containerd would.
+// complete adds to the wish what the configuration c lacks, and looks at the result as containerd would.
 func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over overlay) (*configuration, error) {
 	var trace *tracing
 	if o.Tracing != "" {

@@ -18,8 +18,7 @@ import (
 // lacking are the sections that have to be added to a configuration so that NRI is on and,
 // if asked for, containerd traces; empty if it has everything.
 //
-// containerd 1 takes a section from one file only: there all that is configured already is
-// in it again.
+// containerd 1 takes a section from one file only: there all that is configured already is in it again.
 func (c *configuration) lacking(v Version, trace *tracing) map[string]any {
 	sections := map[string]any{}
 	if v.hasNRI() && !c.nri().enabled {
@@ -36,7 +35,6 @@ func (c *configuration) lacking(v Version, trace *tracing) map[string]any {
 	return sections
 }
 
-// lines is TOML for sections of plugins.
 func lines(sections map[string]any) (string, error) {
 	if len(sections) == 0 {
 		return "", nil
@@ -49,7 +47,6 @@ func lines(sections map[string]any) (string, error) {
 	return string(regexp.MustCompile(`(?m)^\[plugins\.'([^']*)'`).ReplaceAll(text, []byte(`[plugins."$1"`))), err
 }
 
-// dropInText is the file for containerd's folder of drop-ins.
 func dropInText(version int, v Version, text string) string {
 	note := ""
 	if v.Major < 2 {
@@ -87,7 +84,6 @@ type insertion struct {
 	Offset int    `json:"offset"`
 }
 
-// importsLine has the drop-ins of a folder imported.
 func importsLine(dropIn string) string {
 	return `imports = ["` + pattern(dropIn) + `"]`
 }
@@ -184,8 +180,7 @@ func (t tracing) unitDropIn() string {
 	return b.String()
 }
 
-// sections are the same for containerd 1.7's configuration, with what is configured there
-// already.
+// sections are the same for containerd 1.7's configuration, with what is configured there already.
 func (t tracing) sections(c *configuration) map[string]any {
 	otlp, _ := c.plugin(otlpPlugin)
 	sampling, _ := c.plugin(tracingPlugin)

@@ -1,10 +1,9 @@
 // Package install puts cniscope on a node and takes it away again: the program, its
 // options, its systemd unit or NRI plugin, and what containerd's configuration lacks.
 //
-// A Plan says first what would be done. Applying it does all of it or nothing. What
-// somebody else made or changed stays as it is; what was written is recorded with its
-// digest, so that the next installation and the removal know. containerd is never
-// restarted unless that is asked for.
+// A Plan says first what would be done. Applying it does all of it or nothing. What somebody else made or
+// changed stays as it is; what was written is recorded with its digest, so that the next installation and the
+// removal know. containerd is never restarted unless that is asked for.
 package install
 
 import (
@@ -17,8 +16,7 @@ import (
 	"strings"
 )
 
-// New plans an installation. Its errors say what is in the way and what to do; nothing has
-// changed then.
+// New plans an installation. Its errors say what is in the way and what to do; nothing has changed then.
 func New(ctx context.Context, o Options) (*Plan, error) {
 	t := tree{o.Root}
 	if err := o.check(t); err != nil {
@@ -131,7 +129,6 @@ func undone(err error, so string, more ...error) error {
 	return fmt.Errorf("%w; %s", err, so)
 }
 
-// modes are those of folders that are not for everybody.
 func (p *Plan) modes() map[string]fs.FileMode {
 	modes := map[string]fs.FileMode{}
 	for _, dir := range []string{stateFolder, beforeFolder} {

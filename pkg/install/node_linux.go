@@ -106,7 +106,6 @@ func setAttributes(f *os.File, attributes map[string][]byte) error {
 	return nil
 }
 
-// sync brings a folder's names to the disk.
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -165,7 +164,6 @@ func (t tree) newer(ctx context.Context, path, address string) bool {
 // systemdRuns reports whether this system was booted with systemd (sd_booted(3)).
 func systemdRuns() bool { return util.IsRunningSystemd() }
 
-// systemd talks to the service manager over D-Bus.
 type systemd struct{ conn *dbus.Conn }
 
 func connectSystemd(ctx context.Context) (*systemd, error) {
@@ -178,7 +176,6 @@ func connectSystemd(ctx context.Context) (*systemd, error) {
 
 func (s *systemd) close() { s.conn.Close() }
 
-// reload has systemd read its unit files again.
 func (s *systemd) reload(ctx context.Context) error {
 	if err := s.conn.ReloadContext(ctx); err != nil {
 		return fmt.Errorf("systemctl daemon-reload: %w", err)

@@ -21,16 +21,13 @@ const (
 // Choice is what can be chosen, and is remembered from one installation to the next.
 type Choice struct {
 	As As `json:"as"`
-	// ContainerdConfig is the main file of containerd's configuration; empty: where it
-	// usually is.
+	// ContainerdConfig is the main file of containerd's configuration; empty: where it usually is.
 	ContainerdConfig string `json:"containerd_config,omitempty"`
 	// ContainerdVersion is set where it cannot be found out. What was told before counts
 	// for as long as containerd itself says nothing.
 	ContainerdVersion string `json:"containerd_version,omitempty"`
-	// Tracing is where containerd exports its own spans to; empty: left as it is.
-	Tracing string `json:"containerd_tracing,omitempty"`
-	// EditConfig allows a line to be added to containerd's main file, if it does not import
-	// drop-ins.
+	Tracing           string `json:"containerd_tracing,omitempty"` // where its own spans go; empty: left as is
+	// EditConfig allows a line to be added to containerd's main file, if it does not import drop-ins.
 	EditConfig bool `json:"edit_config,omitempty"`
 	// NoContainerd leaves containerd's configuration alone.
 	NoContainerd bool `json:"no_containerd,omitempty"`
@@ -39,12 +36,9 @@ type Choice struct {
 // Options are what an installation is made with.
 type Options struct {
 	Choice
-	// Root is the folder that the node's tree is in: / or that of an image.
-	Root string
-	// Program is the file that is installed: cniscope itself.
-	Program string
-	// RestartContainerd has it restarted if that is needed.
-	RestartContainerd bool
+	Root              string // the node's tree: / or the folder of an image
+	Program           string // the file that is installed: cniscope itself
+	RestartContainerd bool   // if that is needed
 }
 
 func (o Options) check(t tree) error {
@@ -64,7 +58,6 @@ func (o Options) checkRestart(t tree) error {
 	return nil
 }
 
-// config is the main file of containerd's configuration.
 func (o Options) config() string {
 	return cmp.Or(o.ContainerdConfig, defaultConfig)
 }
@@ -86,22 +79,18 @@ const (
 // manifest is what was installed: so that what somebody changed since is known, and all of
 // it can be taken away again.
 type manifest struct {
-	Version int     `json:"version"` // of the manifest's form
-	Choice  Choice  `json:"choice"`
-	Files   []entry `json:"files"`
-	// Folders are those that were made, from the top.
-	Folders []string `json:"folders,omitempty"`
+	Version int      `json:"version"` // of the manifest's form
+	Choice  Choice   `json:"choice"`
+	Files   []entry  `json:"files"`
+	Folders []string `json:"folders,omitempty"` // those that were made, from the top
 }
 
 const manifestVersion = 1
 
-// entry is one file that was written.
 type entry struct {
-	Path string `json:"path"`
-	// Digest is that of what was written.
-	Digest string `json:"digest,omitempty"`
-	// Before is the digest of what was replaced, and kept.
-	Before string `json:"before,omitempty"`
+	Path   string `json:"path"`
+	Digest string `json:"digest,omitempty"` // of what was written
+	Before string `json:"before,omitempty"` // digest of what was replaced, and kept
 	// Insertion is set instead of Digest where a file of somebody else's was added to.
 	Insertion *insertion `json:"insertion,omitempty"`
 }
@@ -138,8 +127,7 @@ func (m *manifest) content() *content {
 	return &content{data: append(text, '\n'), mode: 0o600}
 }
 
-// Remembered returns what was chosen at the last installation below root, and whether
-// there was one.
+// Remembered returns what was chosen at the last installation below root, and whether there was one.
 func Remembered(root string) (Choice, bool, error) {
 	m, err := tree{root}.manifest()
 	if err != nil {

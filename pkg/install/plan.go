@@ -13,10 +13,8 @@ import (
 
 // A Plan is what an installation or a removal would do. Making one changes nothing.
 type Plan struct {
-	// Steps are the files, also those that stay as they are.
-	Steps []Step
-	// Notes are what the operator should know.
-	Notes []string
+	Steps []Step   // all files, also those that stay as they are
+	Notes []string // what the operator should know
 
 	tree     tree
 	options  Options
@@ -30,11 +28,10 @@ type Plan struct {
 
 // Step is what happens to one file.
 type Step struct {
-	Path string
-	Does Does
-	Why  string
-	// containerd reads the file when it starts.
-	containerd bool
+	Path       string
+	Does       Does
+	Why        string
+	containerd bool // containerd reads it when it starts
 }
 
 // Does is what a step does.
@@ -284,8 +281,7 @@ func (p *Plan) adviseOptions() error {
 	return nil
 }
 
-// Diff shows what the plan would change, as a unified diff. Of programs it says the size
-// and the digest.
+// Diff shows what the plan would change, as a unified diff. Of programs it says the size and the digest.
 func (p *Plan) Diff() string {
 	var b strings.Builder
 	for _, c := range p.changes {

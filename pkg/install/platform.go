@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// A platform writes containerd's configuration itself: what anybody else puts there is
-// gone with the next start. What it wants instead it is told by the operator, in its own
-// way.
+// A platform writes containerd's configuration itself: what anybody else puts there is gone with the next
+// start. What it wants instead it is told by the operator, in its own way.
 type platform struct {
 	name string
 	// config is the configuration that it writes.
@@ -31,8 +30,7 @@ type wanted struct {
 
 const daemonSet = "Run cniscope as a DaemonSet: examples/kubernetes/cniscope.yaml.\n"
 
-// platform recognises by its marks who writes containerd's configuration; nil if that is
-// the operator.
+// platform recognises by its marks who writes containerd's configuration; nil if that is the operator.
 func (t tree) platform() *platform {
 	for _, name := range []string{"rke2", "k3s"} {
 		if dir := "/var/lib/rancher/" + name + "/agent/etc/containerd"; t.exists(dir + "/config.toml") {
@@ -111,7 +109,8 @@ func rancher(name, dir string, w wanted) string {
 	return b.String()
 }
 
-// talos: https://docs.siderolabs.com/talos/latest/configure-your-talos-cluster/images-container-runtime/containerd
+// talos:
+// https://docs.siderolabs.com/talos/latest/configure-your-talos-cluster/images-container-runtime/containerd
 func talos(w wanted) string {
 	text := ""
 	if w.toml != "" {

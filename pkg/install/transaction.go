@@ -32,8 +32,7 @@ type transaction struct {
 	stages  []string // one for each change
 }
 
-// begin makes the changes. If it fails, nothing is changed; otherwise the caller ends with
-// undo or keep.
+// begin makes the changes. If it fails, nothing is changed; otherwise the caller ends with undo or keep.
 func begin(changes []change, modes map[string]fs.FileMode) (t *transaction, err error) {
 	t = &transaction{changes: changes}
 	defer func() {

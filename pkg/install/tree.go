@@ -14,8 +14,7 @@ import (
 	securejoin "github.com/cyphar/filepath-securejoin"
 )
 
-// tree is where the paths of a node lie: below /, or below the folder of an image that is
-// being built.
+// tree is where the paths of a node lie: below /, or below the folder of an image that is being built.
 type tree struct{ root string }
 
 // live reports whether this is the tree that runs, with its containerd and its systemd.

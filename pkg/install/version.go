@@ -85,9 +85,8 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 
 var linkedVersion = regexp.MustCompile(`/version\.Version=([^\s"']+)`)
 
-// built reads what the Go linker wrote into a program. Releases name their version among
-// the linker's flags, builds by `go install` that of their module; of others at least the
-// module's path tells 1 from 2.
+// built reads what the Go linker wrote into a program. Releases name their version among the linker's flags,
+// builds by `go install` that of their module; of others at least the module's path tells 1 from 2.
 func (t tree) built(path string) (Version, bool) {
 	file, err := t.file(path)
 	if err != nil || !t.exists(path) {

@@ -1,5 +1,4 @@
-// Package lock lets one cniscope observe a node at a time: two would count and report
-// everything twice.
+// Package lock lets one cniscope observe a node at a time: two would count and report everything twice.
 package lock
 
 import (

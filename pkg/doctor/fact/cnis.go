@@ -7,16 +7,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// CNI is how one CNI is recognised: by what it installs, what it runs and what it leaves
-// behind.
+// CNI is how one CNI is recognised: by what it installs, what it runs and what it leaves behind.
 type CNI struct {
-	Name string
-	// Plugins are the types it owns in a chain.
-	Plugins []string
-	// Agents are its programs and containers that run for as long as it is in use.
-	Agents []string
-	// Pods are names of its pods on a node, whose first containers need not mount anything.
-	Pods []string
+	Name    string
+	Plugins []string // types it owns in a chain
+	Agents  []string // programs and containers that run for as long as it is in use
+	Pods    []string // names of its pods on a node, which need not mount anything
 	// Links are interfaces it makes on the node ("cali*"), Chains its firewall rules.
 	Links, Chains []string
 	Remedy        string

@@ -22,24 +22,18 @@ import (
 
 // Options say what is looked at.
 type Options struct {
-	// Node is the node's name, for the report.
-	Node string
+	Node string // for the report
 	// Address is containerd's socket, NRISocket its socket for NRI plugins; the latter is
 	// empty where cniscope is not to use NRI.
 	Address, NRISocket string
-	// ConfDir is the CNI folder that is looked at where containerd cannot be asked.
-	ConfDir string
-	// RunDir is where a running cniscope listens.
-	RunDir string
-	// Kubelet is host and port of kubelet's healthz. Default: DefaultKubelet.
-	Kubelet string
-	// Hung is how long a call may be under way before it is a finding.
-	Hung time.Duration
+	ConfDir            string        // CNI folder, where containerd cannot be asked
+	RunDir             string        // where a running cniscope listens
+	Kubelet            string        // host and port of kubelet's healthz; default DefaultKubelet
+	Hung               time.Duration // how long a call may be under way before it is a finding
 	// Endpoint names where spans go; empty where nowhere. Send sends one test span there.
 	Endpoint string
 	Send     func(context.Context) error
-	// Patience is how long anything that is asked may take to answer. Default: DefaultPatience.
-	Patience time.Duration
+	Patience time.Duration // how long each answer may take; default DefaultPatience
 }
 
 // Of is a fact: what was found out, or why it was not.
@@ -57,21 +51,18 @@ type Facts struct {
 	CRI        Of[CRI]
 	Containers Of[[]Container]
 	Folder     Of[Folder]
-	// Binaries are the programs that the networks need.
-	Binaries  Of[[]Binary]
-	Processes Of[[]Process]
-	Kubelet   Of[Health]
-	Chains    Of[[]Chain]
-	LB        Of[LB]
-	Network   Of[Network]
-	Locks     Of[[]Lock]
-	// Scope is the running cniscope; control.ErrNotRunning where there is none.
-	Scope  Of[Scope]
-	NRI    Of[NRI]
-	Kernel Of[Kernel]
-	// Sent is that a test span was taken.
-	Sent  Of[struct{}]
-	Clock Of[Clock]
+	Binaries   Of[[]Binary] // programs that the networks need
+	Processes  Of[[]Process]
+	Kubelet    Of[Health]
+	Chains     Of[[]Chain]
+	LB         Of[LB]
+	Network    Of[Network]
+	Locks      Of[[]Lock]
+	Scope      Of[Scope] // control.ErrNotRunning where there is none
+	NRI        Of[NRI]
+	Kernel     Of[Kernel]
+	Sent       Of[struct{}] // a test span was taken
+	Clock      Of[Clock]
 }
 
 // Runtime is containerd as its introspection tells.
@@ -89,29 +80,23 @@ type CRI struct {
 	ReadyReason   string
 	Network       bool
 	NetworkReason string
-	// LastLoad is the last error of loading networks, empty where that went well.
-	LastLoad string
-	ConfDir  string
-	BinDirs  []string
-	MaxConf  int
-	// Loaded are the networks that containerd uses, without its own for lo.
-	Loaded []Loaded
-	// NeedsLoopback: containerd runs the loopback plugin for every pod.
-	NeedsLoopback bool
+	LastLoad      string // last error of loading networks; empty where that went well
+	ConfDir       string
+	BinDirs       []string
+	MaxConf       int
+	Loaded        []Loaded // without containerd's own for lo
+	NeedsLoopback bool     // containerd runs the loopback plugin for every pod
 }
 
 // Loaded is a network as containerd has it.
 type Loaded struct {
 	event.Network
-	// Digest is of its configuration's text, for comparison with the file.
-	Digest string
-	// Delegates are plugins that its plugins run.
-	Delegates []string
+	Digest    string   // of its configuration's text, for comparison with the file
+	Delegates []string // plugins that its plugins run
 	// Subnets are what host-local gives to pods here, Bridges the interfaces they are on.
-	Subnets []netip.Prefix
-	Bridges []string
-	// DataDirs are where its host-local keeps its lock, besides the usual place.
-	DataDirs []string
+	Subnets  []netip.Prefix
+	Bridges  []string
+	DataDirs []string // where host-local keeps its lock, besides the usual place
 }
 
 // Winners returns the networks that the runtime would load now.
@@ -136,26 +121,19 @@ func Networks(loaded []Loaded) (all []event.Network) {
 
 // Folder is the CNI configuration folder as it is on disk.
 type Folder struct {
-	Dir string
-	// Networks are those that can be read, in the order of the runtime.
-	Networks []event.Network
-	// Digests are of the text of .conflist files, by file.
-	Digests map[string]string
-	// Problems are what is wrong with it, in words.
-	Problems []string
-	// Blocking is a file that cannot be read and comes before enough that can.
-	Blocking string
-	// Other are files that the runtime does not look at.
-	Other []string
-	// Missing: there is no such folder.
-	Missing bool
+	Dir      string
+	Networks []event.Network   // those that can be read, in the order of the runtime
+	Digests  map[string]string // of the text of .conflist files, by file
+	Problems []string          // what is wrong with it, in words
+	Blocking string            // file that cannot be read, before enough that can
+	Other    []string          // files that the runtime does not look at
+	Missing  bool              // there is no such folder
 }
 
 // Binary is a plugin's program that is needed, and where it was looked for.
 type Binary struct {
 	Name, Network string
-	// Wrong is empty where it can be run.
-	Wrong string
+	Wrong         string // why it cannot be run; empty where it can
 }
 
 // Container is one of the CRI that has to do with the network: its latest attempt.
@@ -169,13 +147,11 @@ type Container struct {
 	LastLine                   string
 	// Mounts are the CNI folders of the host that it mounts, Proxy is kube-proxy itself;
 	// Owner is the CNI that its pod is of.
-	Mounts []string
-	Proxy  bool
-	Owner  string
-	// SandboxReady: its pod is meant to run.
-	SandboxReady bool
-	// Settings are what its arguments and its mounted configuration say of Cilium.
-	Settings []Setting
+	Mounts       []string
+	Proxy        bool
+	Owner        string
+	SandboxReady bool      // its pod is meant to run
+	Settings     []Setting // what its arguments and mounted configuration say of Cilium
 }
 
 // Writes reports whether a container has its part in writing the CNI folders.
@@ -216,9 +192,8 @@ type Chain struct {
 // LB is Cilium's service load balancing in the kernel.
 type LB struct {
 	// Socket are programs on our cgroup, Device those on our interfaces.
-	Socket, Device []Attached
-	// Services and NodePorts are entries in the service maps.
-	Services, NodePorts int
+	Socket, Device      []Attached
+	Services, NodePorts int // entries in the service maps
 	Maps                []string
 }
 
@@ -239,22 +214,19 @@ type Link struct {
 
 // Route is a route that is no default.
 type Route struct {
-	Prefix netip.Prefix
-	Link   string
-	// Learned: from DHCP or a router.
-	Learned bool
+	Prefix  netip.Prefix
+	Link    string
+	Learned bool // from DHCP or a router
 }
 
 // Lock is a lock on a known file, who holds it and who waits.
 type Lock struct {
-	File    string
-	Holder  string
-	PID     int
-	Waiters []string
-	// WaiterPIDs are these in numbers.
+	File       string
+	Holder     string
+	PID        int
+	Waiters    []string
 	WaiterPIDs []int
-	// Since is how long that has been watched.
-	Since time.Duration
+	Since      time.Duration // how long that has been watched
 }
 
 // Scope is a running cniscope.
@@ -267,8 +239,7 @@ type Scope struct {
 type NRI struct {
 	Socket    bool
 	Listening bool
-	// Sure: that it is not listened on was seen, and is not just out of sight.
-	Sure bool
+	Sure      bool // seen not to be listened on, not just out of sight
 }
 
 // Kernel is what the probe depends on.
@@ -277,16 +248,14 @@ type Kernel struct {
 	BTF      string // why not, empty where it can be read
 	Features []Feature
 	Lockdown string
-	// Lacking are capabilities that this process does not have.
-	Lacking []string
+	Lacking  []string // capabilities that this process does not have
 }
 
 // Feature is something of the kernel's that the probe uses.
 type Feature struct {
-	Name string
-	For  string
-	// Needed: without it nothing is seen at all.
-	Needed bool
+	Name   string
+	For    string
+	Needed bool // without it nothing is seen at all
 	There  bool
 }
 
@@ -313,8 +282,7 @@ func List(all []string) string {
 	return strings.Join(safe, ", ") + more
 }
 
-// Unasked reports whether an error means that we may not ask, rather than that something is
-// broken.
+// Unasked reports whether an error means that we may not ask, rather than that something is broken.
 func Unasked(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, context.Canceled) || status.Code(err) == codes.PermissionDenied
 }

@@ -80,8 +80,7 @@ func ipVersions() []ipVersion {
 	}
 }
 
-// legacyChains reads the tables that are there. Asking for one that is not would have the
-// kernel make it.
+// legacyChains reads the tables that are there. Asking for one that is not would have the kernel make it.
 func legacyChains() (found []fact.Chain, err error) {
 	for _, v := range ipVersions() {
 		names, err := os.ReadFile(v.names)

@@ -17,13 +17,10 @@ import (
 )
 
 const (
-	// maxContainers bounds how many are asked about: 250 pods of four containers.
-	maxContainers = 1000
-	// asking is how many questions are asked at a time.
-	asking = 8
+	maxContainers = 1000 // 250 pods of four containers
+	asking        = 8    // questions at a time
 )
 
-// restartCount is kubelet's annotation.
 const restartCount = "io.kubernetes.container.restartCount"
 
 // candidate is a container of which it is not known yet whether it has to do with the network.
@@ -157,12 +154,10 @@ func covers(host, dir string) bool {
 	return host == dir || host == filepath.Dir(dir) && strings.Contains(filepath.Base(host), "cni")
 }
 
-// logEnd is how much of a log's end is read.
 const logEnd = 8 << 10
 
-// lastLine is the last line of a container's log, without CRI's own fields (time, stream,
-// tag; kubelet's cri-api, "CRI container log format"). What is no file, or has no line, has
-// none.
+// lastLine is the last line of a container's log, without CRI's own fields (time, stream, tag; kubelet's
+// cri-api, "CRI container log format"). What is no file, or has no line, has none.
 func lastLine(path string) string {
 	if path == "" {
 		return ""

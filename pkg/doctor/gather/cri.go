@@ -56,7 +56,6 @@ type cniConfig struct {
 	}
 }
 
-// pluginConf is what matters here of one plugin's configuration.
 type pluginConf struct {
 	Type   string
 	Bridge string
@@ -67,7 +66,6 @@ type pluginConf struct {
 	Delegate struct{ Type, Bridge string }
 }
 
-// parseLoaded reads which networks containerd has loaded.
 func parseLoaded(c *fact.CRI, raw []byte) error {
 	var config cniConfig
 	if err := json.Unmarshal(raw, &config); err != nil {
@@ -88,7 +86,6 @@ func parseLoaded(c *fact.CRI, raw []byte) error {
 	return nil
 }
 
-// addPlugin adds one plugin of the chain to a network.
 func addPlugin(l *fact.Loaded, source []byte) {
 	var p pluginConf
 	if json.Unmarshal(source, &p) != nil { // a key of another type: what could be read is there

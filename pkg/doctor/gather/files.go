@@ -16,8 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// readFolder reads the CNI folder as the runtime does that uses the first most networks
-// (0: all).
+// readFolder reads the CNI folder as the runtime does that uses the first most networks (0: all).
 func readFolder(dir string, most int) (d fact.Folder, err error) {
 	d = fact.Folder{Dir: fact.Clean(dir), Digests: map[string]string{}}
 	entries, err := os.ReadDir(dir)

@@ -62,13 +62,11 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// grace is how long is waited for whoever was told that time is up: it says best what it
-// was doing.
+// grace is how long is waited for whoever was told that time is up: it says best what it was doing.
 const grace = 100 * time.Millisecond
 
-// find fills in one fact, beside the others. Who reads files cannot be told that time is up,
-// and a file of a process or below its root can keep its reader for ever: that one is left
-// behind.
+// find fills in one fact, beside the others. Who reads files cannot be told that time is up, and a file of a
+// process or below its root can keep its reader for ever: that one is left behind.
 func find[T any](ctx context.Context, wg *sync.WaitGroup, into *fact.Of[T], how func(context.Context) (T, error)) {
 	wg.Go(func() {
 		found := make(chan fact.Of[T], 1)
@@ -110,7 +108,6 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 	return dirs
 }
 
-// errSilent is why what containerd knows is not known.
 var errSilent = errors.New("containerd does not answer: see containerd")
 
 // askContainerd fills in what containerd knows, and what follows from that.
@@ -142,8 +139,7 @@ func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// withContainerd connects to containerd, or says in every fact that would come from it why
-// not.
+// withContainerd connects to containerd, or says in every fact that would come from it why not.
 func withContainerd(f *fact.Facts, ask func(*containerd.Client, cri.RuntimeServiceClient)) {
 	client, err := dial(f.Options)
 	if err != nil {
@@ -185,8 +181,7 @@ func cniDirs(f *fact.Facts) []string {
 	return dirs
 }
 
-// dial connects to containerd. Its client waits for a socket that is not there instead of
-// saying so.
+// dial connects to containerd. Its client waits for a socket that is not there instead of saying so.
 func dial(o fact.Options) (*containerd.Client, error) {
 	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -213,7 +208,6 @@ func askRuntime(ctx context.Context, client *containerd.Client) (r fact.Runtime,
 	return r, nil
 }
 
-// askKubelet asks kubelet how it is.
 func askKubelet(ctx context.Context, address string) fact.Health {
 	h := fact.Health{Address: fact.Clean(address)}
 	var answer *http.Response

@@ -60,7 +60,6 @@ func ringBuffer(spec *btf.Spec) bool {
 		slices.ContainsFunc(types.Values, func(v btf.EnumValue) bool { return v.Name == "BPF_MAP_TYPE_RINGBUF" })
 }
 
-// lockdown is the mode in brackets; empty where there is none.
 func lockdown() string {
 	text, err := os.ReadFile(lockdownFile)
 	if err != nil {
@@ -71,7 +70,6 @@ func lockdown() string {
 	return fact.Clean(mode)
 }
 
-// lacking are those of the capabilities that this process does not have.
 func lacking(wanted ...int) (names []string) {
 	have := effective()
 	if have&(1<<unix.CAP_SYS_ADMIN) != 0 {
@@ -85,10 +83,8 @@ func lacking(wanted ...int) (names []string) {
 	return names
 }
 
-// capabilities are those that are asked for.
 var capabilities = map[int]string{unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF", unix.CAP_PERFMON: "CAP_PERFMON"}
 
-// effective is the set of our capabilities; none where the kernel does not say.
 func effective() uint64 {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var halves [2]unix.CapUserData

@@ -135,14 +135,12 @@ func programName(id ebpf.ProgramID) (string, error) {
 }
 
 const (
-	// maxServices is how many entries of a service map are looked at.
-	maxServices = 4096
+	maxServices = 4096 // entries of a service map that are looked at
 	// Of struct lb4_service and lb6_service (Cilium, bpf/lib/common.h): 12 bytes, flags at
 	// byte 8; 1<<1 is a node port.
 	serviceSize, serviceFlags, nodePortFlag = 12, 8, 1 << 1
 )
 
-// count counts the entries of Cilium's service maps (cilium_lb4_services_v2).
 func count(lb *fact.LB) error {
 	for id := ebpf.MapID(0); ; {
 		var err error

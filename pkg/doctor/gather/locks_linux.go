@@ -71,7 +71,6 @@ func heldLocks(dataDirs []string) ([]fact.Lock, error) {
 	return held, nil
 }
 
-// lockState is who holds a lock and who waits.
 type lockState struct {
 	holder  int
 	waiters map[int]bool
@@ -119,7 +118,6 @@ func statesOf(locks []procfs.Lock, wanted map[string]string) map[string]lockStat
 	return found
 }
 
-// process names a process.
 func process(pid int) string {
 	stat, err := procfs.StatOf(pid)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// ownNetwork lists interfaces with their addresses, and routes.
 func ownNetwork(context.Context) (n fact.Network, err error) {
 	links, err := netlink.LinkList()
 	if err != nil {
