@@ -19,8 +19,7 @@ var ErrNotRunning = errors.New("no cniscope is running on this node")
 // Client asks the cniscope whose state folder is Dir.
 type Client struct{ Dir string }
 
-// Calls returns what is under way. The error wraps ErrNotRunning, or fs.ErrPermission for
-// who is not root.
+// Calls returns what is under way. The error wraps ErrNotRunning, or fs.ErrPermission for who is not root.
 func (c Client) Calls(ctx context.Context) (calls []Call, err error) {
 	err = c.decode(ctx, "/calls", &calls)
 	return calls, err
@@ -44,8 +43,7 @@ func (c Client) decode(ctx context.Context, path string, to any) error {
 	return nil
 }
 
-// Record returns a recording of what happens from now on; it ends with ctx. Errors as
-// for Calls.
+// Record returns a recording of what happens from now on; it ends with ctx. Errors as for Calls.
 func (c Client) Record(ctx context.Context) (io.ReadCloser, error) { return c.get(ctx, "/record") }
 
 func (c Client) get(ctx context.Context, path string) (io.ReadCloser, error) {

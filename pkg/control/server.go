@@ -88,8 +88,7 @@ func Listen(dir string) (net.Listener, error) {
 // events to write, to somebody who reads them or not.
 const farewell = time.Second
 
-// Serve answers on l until ctx ends; Handlers.Record is told so. When it returns, everything
-// is closed.
+// Serve answers on l until ctx ends; Handlers.Record is told so. When it returns, everything is closed.
 func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, with any) {

@@ -1,5 +1,4 @@
-// Package export delivers finished operations: over OTLP gRPC, or to a file of
-// OTLP JSON lines.
+// Package export delivers finished operations: over OTLP gRPC, or to a file of OTLP JSON lines.
 //
 // An Exporter sends once and says what came of it; a Queue stands in front of each
 // and does the rest (pkg/queue).
@@ -29,8 +28,7 @@ type Exporter interface {
 // that arrives twice has the same ids.
 type Queue struct{ *queue.Queue }
 
-// NewQueue starts a queue in front of e, which it owns from now on; nil: nothing is wanted. Close
-// ends it.
+// NewQueue starts a queue in front of e, which it owns from now on; nil: nothing is wanted. Close ends it.
 func NewQueue(e Exporter, o queue.Options) *Queue {
 	return &Queue{queue.New(senderOf(e), o)}
 }

@@ -19,11 +19,10 @@ type file struct {
 	max  int64
 }
 
-// NewFile returns an exporter that appends to a file of OTLP JSON lines
-// (OpenTelemetry specification, protocol/file-exporter), one line for each of the
-// ResourceSpans. Only the owner may read it. When it would grow beyond maxBytes it
-// is renamed to end in ".1", in place of the one before; a single Export that is
-// larger than maxBytes is written all the same.
+// NewFile returns an exporter that appends to a file of OTLP JSON lines (OpenTelemetry specification,
+// protocol/file-exporter), one line for each of the ResourceSpans. Only the owner may read it. When it
+// would grow beyond maxBytes it is renamed to end in ".1", in place of the one before; a single Export that
+// is larger than maxBytes is written all the same.
 //
 // A failed Export leaves no part of a line behind. The file is opened for each
 // Export: it may be moved or removed at any time. Nothing is synced to the disk.
@@ -59,9 +58,8 @@ func (e *file) Export(_ context.Context, spans []*tracepb.ResourceSpans) error {
 
 func (e *file) Shutdown(context.Context) error { return nil }
 
-// open opens a regular file for appending, nobody else's to read, and returns its
-// size. A link is not followed: who may write in its folder must not be able to
-// aim it at a file of root's.
+// open opens a regular file for appending, nobody else's to read, and returns its size. A link is not
+// followed: who may write in its folder must not be able to aim it at a file of root's.
 func open(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
 	if err != nil {

@@ -33,15 +33,13 @@ type OTLPOptions struct {
 	// Headers are sent with every request. They are secrets.
 	Headers map[string]string
 	Gzip    bool
-	// Timeout is for one request.
-	Timeout time.Duration
+	Timeout time.Duration // Timeout is for one request.
 }
 
 type otlp struct{ client otlptrace.Client }
 
-// NewOTLP returns an exporter that speaks OTLP over gRPC. It does not connect:
-// that the endpoint cannot be reached is an error of Export. The error here means
-// that the endpoint is none.
+// NewOTLP returns an exporter that speaks OTLP over gRPC. It does not connect: that the endpoint cannot be
+// reached is an error of Export. The error here means that the endpoint is none.
 func NewOTLP(ctx context.Context, o OTLPOptions) (Exporter, error) {
 	// Each option is set even where it is the library's default: what is not set is
 	// taken from the OTEL_EXPORTER_OTLP_ variables, behind the options' back.
@@ -138,7 +136,6 @@ func classify(err error) error {
 	return err
 }
 
-// retryDelay is the time that the server asked for.
 func retryDelay(s *status.Status) (time.Duration, bool) {
 	for _, d := range s.Details() {
 		if r, ok := d.(*errdetails.RetryInfo); ok {

@@ -37,8 +37,7 @@ const (
 	// resultUnfinished: it was held for as long as limits.max_hold allows; the time is
 	// what had passed by then.
 	resultUnfinished = "unfinished"
-	// resultUnknown: its end was not seen.
-	resultUnknown = "unknown"
+	resultUnknown    = "unknown" // resultUnknown: its end was not seen.
 )
 
 func imageResult(im *timeline.Image) string {

@@ -1,9 +1,8 @@
 // Package metrics counts every operation that is over, before it is sampled, and serves
 // the counts to Prometheus, with the health of cniscope beside them.
 //
-// No label ever holds a pod, a container, an interface or an argument: the number of
-// series depends on which plugins and commands a node has, never on how many pods it
-// runs. docs/metrics.md names them all.
+// No label ever holds a pod, a container, an interface or an argument: the number of series depends on
+// which plugins and commands a node has, never on how many pods it runs. docs/metrics.md names them all.
 package metrics
 
 import (
@@ -31,8 +30,7 @@ import (
 // after 4 minutes (kubelet, runtimeRequestTimeout of 2 minutes, twice for RunPodSandbox).
 var callBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 240}
 
-// commandBuckets are those for external commands: iptables takes 1 to 3 ms where nothing
-// is in its way.
+// commandBuckets are those for external commands: iptables takes 1 to 3 ms where nothing is in its way.
 var commandBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
 // gapBuckets are those for ticks: every 50 ms, and 5 ms from one look to the next.
@@ -45,11 +43,9 @@ type Options struct {
 	// Sources name the features that are wanted here, which count as working until the
 	// contrary is said, and the losses that they may report.
 	Sources []source.Source
-	// Look returns what is counted elsewhere. It is called at every scrape, from any
-	// goroutine. May be nil.
+	// Look returns what is counted elsewhere. It is called at every scrape, from any goroutine. May be nil.
 	Look func() Snapshot
-	// Log is told when a scrape fails.
-	Log *slog.Logger
+	Log  *slog.Logger // Log is told when a scrape fails.
 }
 
 // Metrics is a registry of its own. Result and Event must come from one goroutine at a
@@ -259,7 +255,6 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
-// readiness counts how long the node's network was not ready.
 type readiness struct {
 	ready *prometheus.GaugeVec // absent while nobody knows
 	lost  *prometheus.CounterVec
@@ -273,7 +268,6 @@ func newReadiness() readiness {
 	}
 }
 
-// said takes what the runtime says.
 func (r *readiness) said(now int64, ready bool) {
 	r.tick(now)
 	r.since = now
@@ -285,7 +279,6 @@ func (r *readiness) said(now int64, ready bool) {
 	r.lost.WithLabelValues()
 }
 
-// tick counts what has passed.
 func (r *readiness) tick(now int64) {
 	if r.since != 0 && now > r.since {
 		r.lost.WithLabelValues().Add(time.Duration(now - r.since).Seconds())

@@ -18,11 +18,10 @@ const (
 	tenure = 200 * time.Millisecond
 )
 
-// places is a listener that nobody can fill up. When all places are taken a newcomer gets
-// the one of whoever we wait for longest: somebody idle, or slow to ask, or slow to take the
-// answer, be it byte by byte. Whoever waits for us keeps the place, however long that takes on a
-// busy node, but has one answer while others wait; so a probe of the kubelet's gets through,
-// however many sockets others hold open.
+// places is a listener that nobody can fill up. When all places are taken a newcomer gets the one of
+// whoever we wait for longest: somebody idle, or slow to ask, or slow to take the answer, be it byte by
+// byte. Whoever waits for us keeps the place, however long that takes on a busy node, but has one answer
+// while others wait; so a probe of the kubelet's gets through, however many sockets others hold open.
 type places struct {
 	*net.TCPListener
 	freed  chan struct{} // holds a note when somebody left
@@ -50,7 +49,6 @@ func newPlaces(l *net.TCPListener) *places {
 	return &places{TCPListener: l, freed: make(chan struct{}, 1), closed: make(chan struct{}), taken: map[*place]bool{}}
 }
 
-// Accept returns the next connection, once there is a place for it.
 func (p *places) Accept() (net.Conn, error) {
 	c, err := p.AcceptTCP()
 	if err != nil {

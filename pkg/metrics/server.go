@@ -25,8 +25,7 @@ const (
 // enough. It must not wait for anything.
 type Check func() (report string, ok bool)
 
-// Checks are what a kubelet asks: whether to restart cniscope, and whether it does what it
-// is there for.
+// Checks are what a kubelet asks: whether to restart cniscope, and whether it does what it is there for.
 type Checks struct{ Alive, Ready Check }
 
 // Server serves /metrics, /healthz and /readyz, and nothing else.

@@ -16,8 +16,7 @@ type Snapshot struct {
 	// InFlight are the calls under way.
 	InFlight []timeline.Flight
 	Timeline timeline.Stats
-	// Readings are what sources, destinations and the log count.
-	Readings []meter.Reading
+	Readings []meter.Reading // Readings are what sources, destinations and the log count.
 }
 
 // looker takes a snapshot at each scrape.
@@ -26,7 +25,6 @@ type looker struct{ look func() Snapshot }
 // Describe says nothing: what there is to read depends on the node.
 func (looker) Describe(chan<- *prometheus.Desc) {}
 
-// Collect takes one snapshot.
 func (l looker) Collect(to chan<- prometheus.Metric) {
 	now := l.look()
 	for _, all := range [][]meter.Reading{now.calls(), now.timeline(), now.Readings} {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unread reports whether something came that we have not read yet: then the other end waits
-// for us.
+// unread reports whether something came that we have not read yet: then the other end waits for us.
 func unread(c *net.TCPConn) (some bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -53,8 +53,7 @@ func (h *handlers) gate(ctx context.Context, body ttrpc.Unmarshaler, info *ttrpc
 	return method(ctx, body)
 }
 
-// Configure takes the options' text and lets the runtime go on at once: they are
-// applied in the background.
+// Configure takes the options' text and lets the runtime go on at once: they are applied in the background.
 func (h *handlers) Configure(_ context.Context, config, runtime, version string) (api.EventMask, error) {
 	if h.state.Load() == abandoned {
 		return 0, errAbandoned

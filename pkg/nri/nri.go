@@ -1,19 +1,17 @@
 // Package nri is the source of a sandbox's identity and lifecycle: a plugin of the
 // container runtime's Node Resource Interface.
 //
-// Its contract: never block, never fail a pod. The runtime calls a plugin's
-// handlers one after another, under locks of the whole node, and every
-// millisecond in one delays every pod; after two seconds it disconnects the
-// plugin, and an error fails the pod. So a handler copies a bounded number of
-// fields, offers them to a bounded queue without waiting, recovers its own panics
-// and returns nil. What the queue cannot take is dropped, counted and reported as
-// event.Lost. Nothing here asks the runtime to change anything.
+// Its contract: never block, never fail a pod. The runtime calls a plugin's handlers one after another,
+// under locks of the whole node, and every millisecond in one delays every pod; after two seconds it
+// disconnects the plugin, and an error fails the pod. So a handler copies a bounded number of fields,
+// offers them to a bounded queue without waiting, recovers its own panics and returns nil. What the queue
+// cannot take is dropped, counted and reported as event.Lost. Nothing here asks the runtime to change
+// anything.
 //
-// The plugin is either external (it connects to the runtime's NRI socket and
-// connects again whenever it is cut off) or pre-installed (the runtime started it
-// and handed it a socket; found out from the environment). A pre-installed plugin
-// ends when its runtime ends, because the next one starts its own. Where it is
-// only cut off, it comes back by the external socket; note that containerd kills a
+// The plugin is either external (it connects to the runtime's NRI socket and connects again whenever it is
+// cut off) or pre-installed (the runtime started it and handed it a socket; found out from the
+// environment). A pre-installed plugin ends when its runtime ends, because the next one starts its own.
+// Where it is only cut off, it comes back by the external socket; note that containerd kills a
 // pre-installed plugin which it disconnected itself, at the next request.
 //
 // Where there is no NRI at all everything else goes on: it is said once, as
@@ -122,16 +120,14 @@ func New(o Options) (*Plugin, error) {
 // Preinstalled reports whether the runtime started this process as its plugin.
 func (p *Plugin) Preinstalled() bool { return p.preinstalled }
 
-// Attempted is closed once the first registration has been tried, whether it came
-// to something (and the runtime's sandboxes were received) or not. Heavy work, such
-// as loading programs into the kernel, should wait for it: the runtime gives a
-// plugin only seconds to register, and waits for it meanwhile.
+// Attempted is closed once the first registration has been tried, whether it came to something (and the
+// runtime's sandboxes were received) or not. Heavy work, such as loading programs into the kernel, should
+// wait for it: the runtime gives a plugin only seconds to register, and waits for it meanwhile.
 func (p *Plugin) Attempted() <-chan struct{} { return p.attempted }
 
-// Run registers, and delivers events to the sink from one goroutine until ctx is
-// done; it returns nil then, and ErrRuntimeGone in a pre-installed plugin whose
-// runtime has ended. Nothing else ends it. What was received before is delivered
-// before it returns.
+// Run registers, and delivers events to the sink from one goroutine until ctx is done; it returns nil then,
+// and ErrRuntimeGone in a pre-installed plugin whose runtime has ended. Nothing else ends it. What was
+// received before is delivered before it returns.
 func (p *Plugin) Run(ctx context.Context, sink event.Sink) error {
 	pumpCtx, stopPump := context.WithCancel(context.WithoutCancel(ctx))
 	var pump sync.WaitGroup
@@ -153,13 +149,11 @@ type Counts struct {
 	RuntimePID int
 	// Sessions is how often we registered.
 	Sessions uint64
-	// Received is how many sandbox events the runtime sent, Dropped how many of them
-	// found the queue full.
+	// Received is how many sandbox events the runtime sent, Dropped how many of them found the queue full.
 	Received, Dropped uint64
 	// Panics is how many panics were survived, in handlers and in the sink.
-	Panics uint64
-	// Handler is the own time of the handlers that a pod waits for.
-	Handler Times
+	Panics  uint64
+	Handler Times // Handler is the own time of the handlers that a pod waits for.
 }
 
 // Name is "nri".

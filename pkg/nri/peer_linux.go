@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processEnded waits until the process is over, and returns false if ctx is done
-// before that.
+// processEnded waits until the process is over, and returns false if ctx is done before that.
 func processEnded(ctx context.Context, pid int) bool {
 	parent := os.Getppid()
 	if pid == 0 {

@@ -8,8 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
-// queue is what lies between the handlers, which never wait, and the sink, which
-// may.
+// queue is what lies between the handlers, which never wait, and the sink, which may.
 type queue struct {
 	events  chan event.Event
 	lost    atomic.Uint64          // dropped and not yet reported
@@ -52,9 +51,8 @@ func (q *queue) poke() {
 	}
 }
 
-// pokeAfter wakes the pump when the call that ctx belongs to is answered: the server
-// cancels its context then. On a busy node whoever is woken takes the CPU of who wakes it,
-// and a pod would wait for that.
+// pokeAfter wakes the pump when the call that ctx belongs to is answered: the server cancels its context
+// then. On a busy node whoever is woken takes the CPU of who wakes it, and a pod would wait for that.
 func (q *queue) pokeAfter(ctx context.Context) {
 	if ctx.Done() == nil {
 		q.poke()
@@ -63,8 +61,7 @@ func (q *queue) pokeAfter(ctx context.Context) {
 	context.AfterFunc(ctx, q.poke)
 }
 
-// pump delivers until ctx is done, and then what is left. All calls of the sink
-// come from here.
+// pump delivers until ctx is done, and then what is left. All calls of the sink come from here.
 func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 	var degraded bool // what the sink was told last
 	for over := false; !over; {
@@ -80,8 +77,7 @@ func (p *Plugin) pump(ctx context.Context, sink event.Sink) {
 	}
 }
 
-// report tells the sink of lost events, now that there is room again, and of NRI
-// having gone or come back.
+// report tells the sink of lost events, now that there is room again, and of NRI having gone or come back.
 func (p *Plugin) report(sink event.Sink, degraded *bool) {
 	if n := p.queue.lost.Swap(0); n > 0 {
 		p.deliver(sink, source.Now(&event.Lost{Source: p.Name(), Reason: queueFull, Count: n}))

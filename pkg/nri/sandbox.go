@@ -20,8 +20,7 @@ const (
 	maxTrace  = 512 // tracestate, by the W3C recommendation
 )
 
-// annotationPrefix is the only kind of annotation that is looked at: others may
-// hold secrets.
+// annotationPrefix is the only kind of annotation that is looked at: others may hold secrets.
 const annotationPrefix = "cniscope.dev/"
 
 // sandboxOf copies what we use of a pod, bounded and clean.
@@ -75,8 +74,7 @@ func addresses(ips []string) []string {
 	return out
 }
 
-// networkNamespace is the path that CNI plugins get as CNI_NETNS; empty once the
-// namespace is gone.
+// networkNamespace is the path that CNI plugins get as CNI_NETNS; empty once the namespace is gone.
 func networkNamespace(pod *api.PodSandbox) string {
 	for _, ns := range pod.GetLinux().GetNamespaces() {
 		if ns.GetType() == "network" {
@@ -86,8 +84,7 @@ func networkNamespace(pod *api.PodSandbox) string {
 	return ""
 }
 
-// traceOf reads the context of the runtime's own trace from the request
-// (containerd >= 2.2).
+// traceOf reads the context of the runtime's own trace from the request (containerd >= 2.2).
 func traceOf(ctx context.Context) event.TraceContext {
 	var trace event.TraceContext
 	if parent, ok := ttrpc.GetMetadataValue(ctx, "traceparent"); ok {

@@ -69,9 +69,8 @@ func (p *Plugin) anchor(peer int) {
 	p.options.Anchors.Serves(p.options.Socket, peer)
 }
 
-// stubOptions hand the stub a connection that stays ours. WithConnection suits a
-// stub for one session only, and that is what it is here; it also keeps the stub
-// from taking the socket of the environment again.
+// stubOptions hand the stub a connection that stays ours. WithConnection suits a stub for one session only,
+// and that is what it is here; it also keeps the stub from taking the socket of the environment again.
 func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	options := []stub.Option{
 		stub.WithConnection(c),
@@ -84,10 +83,9 @@ func (p *Plugin) stubOptions(c *conn, h *handlers) []stub.Option {
 	return options
 }
 
-// start registers. The stub's Start waits for the runtime to call Configure, with
-// no way out if that never comes, not even by its context (nri v0.12.5
-// pkg/stub/stub.go:483); so it is given up on here when the connection ends or
-// the time is over.
+// start registers. The stub's Start waits for the runtime to call Configure, with no way out if that never
+// comes, not even by its context (nri v0.12.5 pkg/stub/stub.go:483); so it is given up on here when the
+// connection ends or the time is over.
 func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) error {
 	started := make(chan error, 1)
 	go func() { started <- s.Start(withTTRPCLog(ctx, p.options.Log)) }()
@@ -110,10 +108,9 @@ func (p *Plugin) start(ctx context.Context, s stub.Stub, c *conn, h *handlers) e
 	return fmt.Errorf("register: %w", why)
 }
 
-// release makes a Start return whose connection is closed. Where it has
-// registered, only a call of Configure ends it, and since the runtime will not
-// make that call, we do: the handler answers with errAbandoned. The gate sees to
-// it that there is only one such call, the runtime's or ours.
+// release makes a Start return whose connection is closed. Where it has registered, only a call of
+// Configure ends it, and since the runtime will not make that call, we do: the handler answers with
+// errAbandoned. The gate sees to it that there is only one such call, the runtime's or ours.
 func (p *Plugin) release(s stub.Stub, c *conn, h *handlers, started <-chan error) bool {
 	deadline := time.After(p.pace.stop)
 	spoke := c.spoke
@@ -154,7 +151,6 @@ func (p *Plugin) settle(ctx context.Context, c *conn, h *handlers) {
 	}
 }
 
-// within calls f and waits for it, up to a limit.
 func within(limit time.Duration, f func()) {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
@@ -195,8 +191,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// stubLog keeps the stub's own log for those who debug: what matters to users is
-// said by this package.
+// stubLog keeps the stub's own log for those who debug: what matters to users is said by this package.
 type stubLog struct{ log *slog.Logger }
 
 func (l stubLog) Debugf(ctx context.Context, format string, args ...any) { l.say(ctx, format, args) }

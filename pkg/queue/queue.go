@@ -1,6 +1,5 @@
-// Package queue holds what waits to be sent to one place: it bounds what waits, batches,
-// retries, counts what is lost, and never blocks whoever hands it something. With a spool
-// what waits is on disk.
+// Package queue holds what waits to be sent to one place: it bounds what waits, batches, retries, counts
+// what is lost, and never blocks whoever hands it something. With a spool what waits is on disk.
 package queue
 
 import (
@@ -31,11 +30,9 @@ type Options struct {
 	Does string
 	// Items is how many wait at most. 512.
 	Items int
-	// Bytes is how much they may hold in all. 16 MiB: 512 operations of 60 spans of half a
-	// kilobyte.
+	// Bytes is how much they may hold in all. 16 MiB: 512 operations of 60 spans of half a kilobyte.
 	Bytes int
-	// Overhead is what an item counts for besides its bytes, so that empty ones fill the
-	// queue, too. 0.
+	// Overhead is what an item counts for besides its bytes, so that empty ones fill the queue, too. 0.
 	Overhead int
 	// Largest is the largest item that is sent at all, in bytes. 4 MiB less 64 KiB: gRPC
 	// servers refuse messages of more than 4 MiB unless told otherwise.
@@ -45,12 +42,10 @@ type Options struct {
 	// RetryFrom and RetryTo are the pause after the first failure and the longest
 	// one, jitter included. 500 ms and 30 s.
 	RetryFrom, RetryTo time.Duration
-	// Spool, if set, is where items wait, so that they outlive the process; Items
-	// and Bytes are then for those that are on their way to it, or cannot be written. The
-	// queue does not close it.
+	// Spool, if set, is where items wait, so that they outlive the process; Items and Bytes are then for
+	// those that are on their way to it, or cannot be written. The queue does not close it.
 	Spool *spool.Spool
-	// Log is told when the destination goes bad and when it is back.
-	Log *slog.Logger
+	Log   *slog.Logger // Log is told when the destination goes bad and when it is back.
 }
 
 const (
@@ -58,18 +53,16 @@ const (
 	MaxRequest = 1 << 20
 	// MaxItem is the default of Options.Largest.
 	MaxItem = 4<<20 - 64<<10
-	// grace is how long a sender may take to notice that it is over.
-	grace = 2 * time.Second
+	grace   = 2 * time.Second // grace is how long a sender may take to notice that it is over.
 )
 
 // Queue holds items until their destination has taken them. One goroutine sends; an item
 // stays in the queue until it has arrived, was refused, or Close gave up. A request whose
 // answer was lost is sent again: then an item may arrive twice.
 //
-// With a spool another goroutine writes down what comes, and what is sent is read from
-// there; only what cannot be written is sent from memory. Close leaves in the spool what
-// did not arrive. What the process was killed over is sent again, by the next one, if
-// the answer had come and was not noted yet.
+// With a spool another goroutine writes down what comes, and what is sent is read from there; only what
+// cannot be written is sent from memory. Close leaves in the spool what did not arrive. What the process
+// was killed over is sent again, by the next one, if the answer had come and was not noted yet.
 type Queue struct {
 	Options
 	cancel context.CancelFunc // ends the request in progress
@@ -236,8 +229,6 @@ func (q *Queue) Close(ctx context.Context) (undelivered int, err error) {
 	return undelivered, err
 }
 
-// ended waits for the ends of goroutines, and reports whether they came before ctx was
-// done.
 func ended(ctx context.Context, ends ...chan struct{}) bool {
 	for _, end := range ends {
 		select {
@@ -269,10 +260,9 @@ func signal(c chan struct{}) {
 
 // Sender sends to one destination. One goroutine at a time uses it.
 type Sender interface {
-	// Send sends the items in one request. The error is a *RejectedError where trying again
-	// is of no use, a *PartialError where the rest has arrived, a *ThrottledError
-	// where the destination says when to come back; with any other nothing has
-	// arrived, or it is not known, and the same may be tried again.
+	// Send sends the items in one request. The error is a *RejectedError where trying again is of no use, a
+	// *PartialError where the rest has arrived, a *ThrottledError where the destination says when to come
+	// back; with any other nothing has arrived, or it is not known, and the same may be tried again.
 	Send(ctx context.Context, items [][]byte) error
 	// Shutdown lets go of what the sender holds. It is called once, at the end.
 	Shutdown(ctx context.Context) error
@@ -286,13 +276,11 @@ func (e *RejectedError) Error() string { return "rejected: " + e.Err.Error() }
 // Unwrap returns what the destination said.
 func (e *RejectedError) Unwrap() error { return e.Err }
 
-// PartialError says that the spans have arrived, but for some. With no span
-// refused it is a warning.
+// PartialError says that the spans have arrived, but for some. With no span refused it is a warning.
 type PartialError struct {
 	// Spans is how many were refused.
-	Spans uint64
-	// Message is the destination's; foreign text.
-	Message string
+	Spans   uint64
+	Message string // Message is the destination's; foreign text.
 }
 
 func (e *PartialError) Error() string {

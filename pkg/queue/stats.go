@@ -60,8 +60,7 @@ type Stats struct {
 	// LastError is the last thing that went wrong with the destination, and SpoolError
 	// with the spool; safe to print.
 	LastError, SpoolError string
-	// FailingSince is when the first request failed that nothing has arrived after;
-	// zero while all is well.
+	// FailingSince is when the first request failed that nothing has arrived after; zero while all is well.
 	FailingSince time.Time
 }
 

@@ -62,16 +62,14 @@ func (w *worker) run(ctx context.Context) {
 
 // batch is what goes into one request.
 type batch struct {
-	items [][]byte
-	// spooled are the same items where they are from the spool.
-	spooled []spool.Record
+	items   [][]byte
+	spooled []spool.Record // spooled are the same items where they are from the spool.
 }
 
 func (b batch) len() int { return len(b.items) }
 
-// next returns what is to be sent now; nothing where there is nothing to do but
-// wait, and more is false when the queue is closed and empty. It is also where
-// senders that were replaced come to their end.
+// next returns what is to be sent now; nothing where there is nothing to do but wait, and more is false
+// when the queue is closed and empty. It is also where senders that were replaced come to their end.
 func (w *worker) next() (sender Sender, b batch, more bool) {
 	w.mu.Lock()
 	retired := w.retired
@@ -232,7 +230,6 @@ func (w *worker) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// panicError is a panic of a sender.
 type panicError struct {
 	value any
 	stack []byte
@@ -240,8 +237,7 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guard makes an error of a panic: a bug in a sender costs an item, not
-// the process.
+// guard makes an error of a panic: a bug in a sender costs an item, not the process.
 func guard(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -251,13 +247,11 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// reporter says what people must know of an export, and says it seldom: a
-// destination may be gone for days.
+// reporter says what people must know of an export, and says it seldom: a destination may be gone for days.
 type reporter struct {
 	log  *slog.Logger
 	does string // what fails, or works again
-	// failures is how many requests failed in a row, lostBefore what was lost before
-	// the first of them.
+	// failures is how many requests failed in a row, lostBefore what was lost before the first of them.
 	failures   int
 	lostBefore uint64
 	// lostSaid is how many lost items the log knows of.

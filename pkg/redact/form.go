@@ -18,8 +18,7 @@ const (
 	maxLone        = 2  // letters that stand alone, "i" and "o" of "i/o"; one with a number, "v1", is two
 )
 
-// form reports whether a word without blanks has a harmless form; with numbers, or of listed
-// words only.
+// form reports whether a word without blanks has a harmless form; with numbers, or of listed words only.
 func (c *Call) form(s string, numbers bool) bool {
 	if c.short[lower(s)] {
 		return false

@@ -105,9 +105,8 @@ func namesSecret(s string) bool {
 	return false
 }
 
-// assigns reports whether what stands between two chunks makes the second the value of the
-// first, as in JSON and in key=value. A colon and a blank alone are prose: "no token: unexpected
-// EOF".
+// assigns reports whether what stands between two chunks makes the second the value of the first, as in
+// JSON and in key=value. A colon and a blank alone are prose: "no token: unexpected EOF".
 func assigns(between string) bool {
 	blank := strings.ContainsAny(between, " \t\n")
 	quoted := strings.ContainsAny(between, quotes)

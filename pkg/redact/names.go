@@ -35,8 +35,7 @@ func wordlike(name string) bool {
 // (TASK_COMM_LEN, less the NUL).
 const maxTyped = 15
 
-// Argument tells whether a command's argument may leave that is a name: of an interface, a
-// table, a chain.
+// Argument tells whether a command's argument may leave that is a name: of an interface, a table, a chain.
 func (c *Call) Argument(s string) bool {
 	return c.Harmless(s) || !c.lost && isInterface(s) && !c.Repeats(s)
 }

@@ -1,11 +1,10 @@
 // Package redact decides which parts of a foreign text may leave the node: of a plugin's error
 // message, a command's arguments, a path, a setting's value.
 //
-// A part may stay on two conditions. It has a harmless form: listed words, small numbers,
-// addresses, and the names of the call itself. Only a list of what may pass holds against
-// spellings that nobody thought of. And it repeats nothing that the plugin was told: no eight
-// bytes of its configuration, plain or encoded, unless everybody may know them. (A password may
-// consist of listed words.)
+// A part may stay on two conditions. It has a harmless form: listed words, small numbers, addresses, and
+// the names of the call itself. Only a list of what may pass holds against spellings that nobody thought
+// of. And it repeats nothing that the plugin was told: no eight bytes of its configuration, plain or
+// encoded, unless everybody may know them. (A password may consist of listed words.)
 //
 // Everything else becomes a placeholder that tells kind and length: ‹hex 64›.
 //
@@ -18,8 +17,7 @@ import (
 	"strings"
 )
 
-// window is how many consecutive bytes of a secret must not leave. Shorter pieces occur in
-// ordinary words.
+// window is how many consecutive bytes of a secret must not leave. Shorter pieces occur in ordinary words.
 const window = 8
 
 // shortest is the length from which a whole value must not leave as a word of its own.
@@ -129,8 +127,7 @@ func (c *Call) Word(s string) string {
 	return placeholder(s)
 }
 
-// Harmless reports whether a word may leave as it is. Most words come again, so the answer is
-// kept.
+// Harmless reports whether a word may leave as it is. Most words come again, so the answer is kept.
 func (c *Call) Harmless(s string) bool {
 	if c.names[s] {
 		return true

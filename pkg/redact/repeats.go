@@ -128,8 +128,7 @@ func (s *sieve) pass(b []byte) {
 	}
 }
 
-// mark marks all of the message between the first and the last byte of each window that was
-// found.
+// mark marks all of the message between the first and the last byte of each window that was found.
 func (s *sieve) mark(marks []mark) {
 	marked := 0
 	s.windows(s.bytes, func(end int, w uint64) {

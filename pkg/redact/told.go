@@ -58,9 +58,8 @@ func (c *Call) Arguments(all ...string) {
 // is read of a standard input.
 const maxValue = 32 << 10
 
-// repeatable reports whether everybody may know the value of a key, if it has a harmless form:
-// keys of the CNI specification, of its reference plugins, of widespread plugins, and of
-// environments (environ(7)).
+// repeatable reports whether everybody may know the value of a key, if it has a harmless form: keys of the
+// CNI specification, of its reference plugins, of widespread plugins, and of environments (environ(7)).
 func repeatable(key string) bool {
 	switch key {
 	case "type", "cniVersion", "bridge", "master", "device", "mode", "dataDir", "interface", "sandbox", "ifname", "mtu", "vlan", "vlanId", "subnet", "gateway",

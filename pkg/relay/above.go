@@ -18,10 +18,9 @@ const sandboxID = `[0-9a-f]{64}`
 
 var (
 	isSandboxID = regexp.MustCompile(`^` + sandboxID + `$`)
-	// told finds the sandbox in what containerd 1.7 says of a request: its log lines
-	// become span events at log level info and below, and its error is the span's
-	// status. Both are kept to whole phrases, because containers have ids of the same
-	// form.
+	// told finds the sandbox in what containerd 1.7 says of a request: its log lines become span events at
+	// log level info and below, and its error is the span's status. Both are kept to whole phrases, because
+	// containers have ids of the same form.
 	told = regexp.MustCompile(`(?:returns sandbox id|^StopPodSandbox for|^RemovePodSandbox for|network for sandbox) "(` + sandboxID + `)"`)
 )
 
@@ -29,10 +28,9 @@ var (
 // during a span; empty where s is not such a span.
 //
 // A sandbox has several: the request, within it `cri.sandbox.run` (2.3), within that
-// `cni.setup_pod_network` (2.3). Which one a CNI call hangs under is the narrowest that
-// was under way all the time the call was: so the ADD goes under
-// `cni.setup_pod_network` where there is one, and the DEL after a failed ADD under what
-// is around both.
+// `cni.setup_pod_network` (2.3). Which one a CNI call hangs under is the narrowest that was under way all
+// the time the call was: so the ADD goes under `cni.setup_pod_network` where there is one, and the DEL
+// after a failed ADD under what is around both.
 func sandboxOf(s *span) string {
 	switch s.name {
 	case "cni.setup_pod_network", "cri.sandbox.run":

@@ -23,8 +23,7 @@ const (
 	NoRuntime Refusal = "no runtime"
 	// Unseen: its other end cannot be found on this node, or not be asked for.
 	Unseen Refusal = "unseen"
-	// Busy: the runtime has too many already.
-	Busy Refusal = "busy"
+	Busy   Refusal = "busy" // Busy: the runtime has too many already.
 )
 
 // refusals are all of them, in the order of their counters.
@@ -34,12 +33,10 @@ const (
 	// maxArrivals is how many connections are looked at together; those that follow wait in
 	// the kernel (net.core.somaxconn, 4096).
 	maxArrivals = 1024
-	// share is how much of one CPU looking at strangers may cost: a tenth, as far as maxPause
-	// lets it.
+	// share is how much of one CPU looking at strangers may cost: a tenth, as far as maxPause lets it.
 	share = 10
-	// maxPause is how long the runtime waits at most because of that. Looking at maxArrivals
-	// takes some 10 ms; where the runtime has thousands of descriptors it takes longer, and
-	// costs more than the share.
+	// maxPause is how long the runtime waits at most because of that. Looking at maxArrivals takes some 10
+	// ms; where the runtime has thousands of descriptors it takes longer, and costs more than the share.
 	maxPause = 100 * time.Millisecond
 )
 
@@ -68,7 +65,6 @@ func newDoor(l *net.TCPListener, runtime func() []int, refused *[len(refusals)]a
 	return d
 }
 
-// Accept returns the runtime's next connection.
 func (d *door) Accept() (net.Conn, error) {
 	select {
 	case c := <-d.admitted:

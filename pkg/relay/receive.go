@@ -236,7 +236,6 @@ func isGzip(encoding string) (bool, error) {
 	return false, errEncoding
 }
 
-// read reads all, up to limit bytes.
 func read(from io.Reader, limit int) ([]byte, error) {
 	all, err := io.ReadAll(io.LimitReader(from, int64(limit)+1))
 	if err == nil && len(all) > limit {

@@ -1,19 +1,17 @@
-// Package relay is an OTLP receiver for the spans of a containerd that does not pass its
-// trace context to CNI plugins (2.3 and older). Containerd exports to it; what it sends
-// goes on unchanged to the real endpoint, and on the way cniscope learns which span the
-// CNI calls of a sandbox hang under.
+// Package relay is an OTLP receiver for the spans of a containerd that does not pass its trace context to
+// CNI plugins (2.3 and older). Containerd exports to it; what it sends goes on unchanged to the real
+// endpoint, and on the way cniscope learns which span the CNI calls of a sandbox hang under.
 //
 // Its contract: containerd never waits for what is behind it. A request is answered once
 // it is in a bounded queue, or dropped and counted because the queue is full; whether the
 // endpoint is there makes no difference to the one who sends.
 //
-// It listens on loopback, where everyone on the node can connect, and answers the runtime:
-// a connection is closed before a byte is read unless its other end is a descriptor of the
-// runtime's own process. So what it learns is the runtime's word, and nobody holds a place of
-// the runtime's. Requests are bounded in number, size and time all the same; their spans are
-// read field by field, never decoded as a whole; and a span counts only for a sandbox whose
-// CNI call the kernel showed, and only if it was under way for as long as that call
-// (pkg/timeline).
+// It listens on loopback, where everyone on the node can connect, and answers the runtime: a connection is
+// closed before a byte is read unless its other end is a descriptor of the runtime's own process. So what
+// it learns is the runtime's word, and nobody holds a place of the runtime's. Requests are bounded in
+// number, size and time all the same; their spans are read field by field, never decoded as a whole; and a
+// span counts only for a sandbox whose CNI call the kernel showed, and only if it was under way for as long
+// as that call (pkg/timeline).
 package relay
 
 import (
@@ -45,8 +43,7 @@ const (
 	maxWaiting = 1024
 	// listenAgain is how often the address is tried while somebody else has it.
 	listenAgain = 5 * time.Second
-	// overhead is what a request that waits counts for besides its bytes.
-	overhead = 256
+	overhead    = 256 // overhead is what a request that waits counts for besides its bytes.
 )
 
 // Options are what a Relay is made of.
@@ -151,7 +148,6 @@ func (r *Relay) Close(ctx context.Context) (undelivered int) {
 	return undelivered
 }
 
-// serve listens until ctx ends.
 func (r *Relay) serve(ctx context.Context) {
 	degraded := false
 	for ctx.Err() == nil {

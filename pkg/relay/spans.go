@@ -7,9 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The fields of OTLP's messages that are read here, by their numbers in
-// opentelemetry/proto (collector/trace/v1, trace/v1, common/v1). They are part of the
-// protocol and never change.
+// The fields of OTLP's messages that are read here, by their numbers in opentelemetry/proto
+// (collector/trace/v1, trace/v1, common/v1). They are part of the protocol and never change.
 const (
 	requestResourceSpans = 1
 	resourceScopeSpans   = 2
@@ -38,8 +37,7 @@ const (
 	maxSpans = 1024
 	// maxEvents is how many events a span has at most (OTEL_SPAN_EVENT_COUNT_LIMIT).
 	maxEvents = 128
-	// maxState is what a tracestate must be able to hold (W3C Trace Context, 3.3.1.5).
-	maxState = 512
+	maxState  = 512 // maxState is what a tracestate must be able to hold (W3C Trace Context, 3.3.1.5).
 )
 
 var errMalformed = errors.New("the request is not one of OTLP")
@@ -62,9 +60,8 @@ type field struct {
 	value  uint64
 }
 
-// fields calls f for each field of a message. The messages are not decoded as such: an
-// encoded span may be two bytes and a decoded one has hundreds, so a request of 4 MiB could
-// be made to need half a gigabyte.
+// fields calls f for each field of a message. The messages are not decoded as such: an encoded span may be
+// two bytes and a decoded one has hundreds, so a request of 4 MiB could be made to need half a gigabyte.
 func fields(message []byte, f func(field) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -104,9 +101,8 @@ func within(message []byte, number protowire.Number, f func([]byte) error) error
 	})
 }
 
-// spansOf calls f for the spans of an encoded ExportTraceServiceRequest, up to
-// maxSpans of them, and returns how many there are. The error says that it is none; f
-// may have been called before that was found.
+// spansOf calls f for the spans of an encoded ExportTraceServiceRequest, up to maxSpans of them, and
+// returns how many there are. The error says that it is none; f may have been called before that was found.
 func spansOf(request []byte, f func(*span)) (int, error) {
 	count := 0
 	err := within(request, requestResourceSpans, func(resource []byte) error {

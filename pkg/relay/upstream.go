@@ -20,9 +20,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Upstream is where requests go on to: an OTLP endpoint that speaks gRPC, whatever
-// containerd spoke. The two protocols carry the same message, so only what is around it
-// changes.
+// Upstream is where requests go on to: an OTLP endpoint that speaks gRPC, whatever containerd spoke. The
+// two protocols carry the same message, so only what is around it changes.
 type Upstream struct {
 	// Endpoint is host:port.
 	Endpoint string
@@ -30,11 +29,9 @@ type Upstream struct {
 	TLS *tls.Config
 	// Headers are sent with every request. They are secrets.
 	Headers map[string]string
-	// Timeout is for one request. 10 s.
-	Timeout time.Duration
+	Timeout time.Duration // Timeout is for one request. 10 s.
 }
 
-// way is an upstream with its connection.
 type way struct {
 	Upstream
 	url    string

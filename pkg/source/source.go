@@ -41,13 +41,11 @@ import (
 
 // Source is where events come from. The package's documentation has its rules.
 type Source interface {
-	// Name is what event.Lost, the log and the metrics call it: a word or two, and always the
-	// same.
+	// Name is what event.Lost, the log and the metrics call it: a word or two, and always the same.
 	Name() string
 	// Run delivers events to sink until ctx ends. It is called at most once.
 	Run(ctx context.Context, sink event.Sink) error
-	// Stats says how it is doing. It may be called at any time, from any goroutine, and waits
-	// for nobody.
+	// Stats says how it is doing. It may be called at any time, from any goroutine, and waits for nobody.
 	Stats() Stats
 }
 
@@ -61,8 +59,7 @@ type Stats struct {
 	// Features are what it may have to do without (event.Degraded.Feature), and Losses why it
 	// may lose events (event.Lost.Reason): metrics begin with all of them.
 	Features, Losses []string
-	// Readings are what it counts.
-	Readings []meter.Reading
+	Readings         []meter.Reading // Readings are what it counts.
 }
 
 // Now returns an event of this moment.
@@ -72,9 +69,8 @@ func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic
 // observed: behind it each source has a queue of its own that counts what it drops.
 const waiting = 4096
 
-// Merge runs the sources until ctx ends or one of them fails, and hands their events,
-// one after another, to take. When it returns, everything that the sources delivered
-// has been taken.
+// Merge runs the sources until ctx ends or one of them fails, and hands their events, one after another, to
+// take. When it returns, everything that the sources delivered has been taken.
 //
 // A source that has not ended within patience of being told to is named in the log and in
 // the error, and left behind: nobody takes what it still delivers.
@@ -159,8 +155,7 @@ func (s *Started) Run(ctx context.Context, sink event.Sink) error {
 	return s.err
 }
 
-// Close ends the source and waits until it has ended. What nobody came to take by Run is
-// dropped.
+// Close ends the source and waits until it has ended. What nobody came to take by Run is dropped.
 func (s *Started) Close() {
 	s.end()
 	if !s.taken.Load() {

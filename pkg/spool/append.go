@@ -10,8 +10,7 @@ import (
 
 // Dropped counts operations that were forgotten before they were exported.
 type Dropped struct {
-	// Full: the spool held MaxBytes. Old: they were older than MaxAge.
-	Full, Old uint64
+	Full, Old uint64 // Full: the spool held MaxBytes. Old: they were older than MaxAge.
 }
 
 // Append writes an operation down, and forgets old ones where it must. It does not wait
@@ -69,15 +68,13 @@ func (s *Spool) write(record []byte) error {
 	return nil
 }
 
-// ripe reports whether the newest segment is to be followed by another one before bytes
-// are added to it.
+// ripe reports whether the newest segment is to be followed by another one before bytes are added to it.
 func (s *Spool) ripe(bytes int64) bool {
 	g := s.segments[len(s.segments)-1]
 	return g.size > 0 &&
 		(g.size+bytes > min(maxSegment, s.options.MaxBytes/segments) || s.now()-g.born > s.options.MaxAge/generations)
 }
 
-// rotate begins a new segment.
 func (s *Spool) rotate() error {
 	next := segment{sequence: s.cursor.at.Segment + 1}
 	if n := len(s.segments); n > 0 {
@@ -95,8 +92,7 @@ func (s *Spool) rotate() error {
 	return nil
 }
 
-// trim removes the oldest segments until there is room for bytes, and those that are too
-// old.
+// trim removes the oldest segments until there is room for bytes, and those that are too old.
 func (s *Spool) trim(bytes int64) (dropped Dropped) {
 	for len(s.segments) > 1 && s.size()+bytes > s.options.MaxBytes {
 		dropped.Full += s.remove(0)
@@ -114,8 +110,7 @@ func (s *Spool) trim(bytes int64) (dropped Dropped) {
 
 func (s *Spool) old(g segment) bool { return s.now()-g.last > s.options.MaxAge }
 
-// removeExported removes the oldest segment if all of it was exported, and it is not the
-// newest one.
+// removeExported removes the oldest segment if all of it was exported, and it is not the newest one.
 func (s *Spool) removeExported() bool {
 	if len(s.segments) < 2 || s.segments[0].settled(s.cursor.at) < s.segments[0].size {
 		return false

@@ -11,11 +11,10 @@ import (
 
 // cursor is the place up to where everything was exported, and its file.
 //
-// The file has two slots, in sectors of their own, which are overwritten in turn; the
-// valid one with the higher serial counts. A write that was cut short leaves the other
-// one. Renaming a new file over the old one would do too, but needs room on the disk:
-// on a full one the cursor would stand still, and what was exported meanwhile would be
-// sent again after a restart.
+// The file has two slots, in sectors of their own, which are overwritten in turn; the valid one with the
+// higher serial counts. A write that was cut short leaves the other one. Renaming a new file over the old
+// one would do too, but needs room on the disk: on a full one the cursor would stand still, and what was
+// exported meanwhile would be sent again after a restart.
 type cursor struct {
 	at     Position
 	serial uint64
@@ -26,8 +25,7 @@ const (
 	cursorName = "cursor"
 	// slotSize is what a slot holds: serial, segment, offset, checksum.
 	slotSize = 28
-	// sector is what a disk writes as a whole.
-	sector = 512
+	sector   = 512 // sector is what a disk writes as a whole.
 )
 
 // open reads the cursor, and locks its file until it is closed. Where there is none that

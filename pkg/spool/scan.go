@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// DamagedError says that a stretch of a segment holds no whole record. What comes behind
-// it can be read.
+// DamagedError says that a stretch of a segment holds no whole record. What comes behind it can be read.
 type DamagedError struct {
 	File     string
 	From, To int64
@@ -24,12 +23,10 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s is damaged from byte %d to %d: at least one operation is lost", e.File, e.From, e.To)
 }
 
-// scanner reads the records of a segment. What cannot be read is damaged, whatever the
-// reason is.
+// scanner reads the records of a segment. What cannot be read is damaged, whatever the reason is.
 type scanner struct {
-	r io.ReaderAt
-	// at is where the next record begins, and end where the segment does.
-	at, end int64
+	r       io.ReaderAt
+	at, end int64 // at is where the next record begins, and end where the segment does.
 }
 
 // header moves behind the next record and returns its header; the data need not be
@@ -47,7 +44,6 @@ func (s *scanner) header() (header, error) {
 	return header{}, &DamagedError{From: from, To: s.at}
 }
 
-// data returns the data of a record.
 func (s *scanner) data(h header) ([]byte, error) {
 	data := make([]byte, h.length)
 	n, _ := s.r.ReadAt(data, h.at+headerSize)
@@ -151,7 +147,6 @@ type header struct {
 
 func (h header) next() int64 { return h.at + headerSize + h.length }
 
-// encode appends a record to b.
 func encode(b []byte, op Operation) []byte {
 	begin := len(b)
 	b = append(b, marker[:]...)

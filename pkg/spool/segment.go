@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// segment is one file of records.
 type segment struct {
 	// sequence numbers segments in the order they were made. It is the file's name, and
 	// is never used again.
@@ -49,7 +48,6 @@ func (g segment) settled(p Position) int64 {
 	return min(p.Offset, g.size)
 }
 
-// list returns the segments in a folder, oldest first.
 func list(root *os.Root) ([]segment, error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -74,7 +72,6 @@ func list(root *os.Root) ([]segment, error) {
 	return all, nil
 }
 
-// opened is a segment that is open.
 type opened struct {
 	*os.File
 	sequence uint64

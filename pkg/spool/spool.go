@@ -1,10 +1,9 @@
 // Package spool keeps finished operations on disk until they are exported, and some
 // time longer, so that the node can be asked what happened.
 //
-// A spool is a folder of segments, files of records that are only ever appended to, and
-// a cursor: everything before it has been exported, or given up. The ring is bounded by
-// bytes and by age; the oldest segment goes first. Every record and the cursor carry a
-// checksum.
+// A spool is a folder of segments, files of records that are only ever appended to, and a cursor:
+// everything before it has been exported, or given up. The ring is bounded by bytes and by age; the oldest
+// segment goes first. Every record and the cursor carry a checksum.
 //
 // What is written survives the process, however it ends: it is in the kernel's page
 // cache when Append returns. Whoever uses a spool calls Sync now and then, which bounds
@@ -29,8 +28,7 @@ import (
 type Operation struct {
 	// Start and End are the first and the last instant of its spans.
 	Start, End time.Time
-	// Data is its spans, as OTLP's TracesData.
-	Data []byte
+	Data       []byte // Data is its spans, as OTLP's TracesData.
 }
 
 // Options say where a spool is and how much it holds.
@@ -39,10 +37,9 @@ type Options struct {
 	Dir string
 	// MaxBytes is how large all segments may be together.
 	MaxBytes int64
-	// MaxAge is how long after its end an operation is kept, exported or not; up to a
-	// sixteenth longer, since segments go as a whole. What Open finds is kept for as long from
-	// then on: the clock may have been set meanwhile, and nothing tells that from a node that
-	// was off for as long.
+	// MaxAge is how long after its end an operation is kept, exported or not; up to a sixteenth longer,
+	// since segments go as a whole. What Open finds is kept for as long from then on: the clock may have
+	// been set meanwhile, and nothing tells that from a node that was off for as long.
 	MaxAge time.Duration
 }
 
@@ -50,9 +47,8 @@ const (
 	// maxSegment is the largest segment; a small spool has eight smaller ones.
 	maxSegment = 8 << 20
 	// segments is how many a spool is cut into at least: an eighth is forgotten at a time.
-	segments = 8
-	// generations is how many segments, at least, MaxAge is cut into.
-	generations = 16
+	segments    = 8
+	generations = 16 // generations is how many segments, at least, MaxAge is cut into.
 )
 
 // Spool is a spool that this process writes to. It is safe for concurrent use.
@@ -80,17 +76,15 @@ type Found struct {
 	// Cut is how many bytes at the end were no whole record: the process before was
 	// killed, or the power failed, in the middle of one.
 	Cut int64
-	// CursorLost says that it is not known what was exported: all there is will be sent
-	// again.
+	// CursorLost says that it is not known what was exported: all there is will be sent again.
 	CursorLost bool
 }
 
 // ErrHeld is returned if another process has the spool open.
 var ErrHeld = errors.New("another cniscope writes to it: give each a folder of its own")
 
-// Open opens a spool, or makes a new one. It fails where the folder cannot be written,
-// where others may write in it or choose where it is, and, with ErrHeld, where another
-// process has it.
+// Open opens a spool, or makes a new one. It fails where the folder cannot be written, where others may
+// write in it or choose where it is, and, with ErrHeld, where another process has it.
 func Open(o Options) (*Spool, error) {
 	opened := time.Now()
 	s := &Spool{options: o, now: func() time.Duration { return time.Since(opened) }}

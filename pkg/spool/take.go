@@ -18,10 +18,9 @@ type Record struct {
 	Damaged uint64
 }
 
-// Peek returns the operations behind the cursor, oldest first: n at most, and no more
-// than hold bytes together, but one in any case if there is one. They stay where they
-// are until Advance. It fails where a segment cannot be opened; what is damaged is
-// passed over.
+// Peek returns the operations behind the cursor, oldest first: n at most, and no more than hold bytes
+// together, but one in any case if there is one. They stay where they are until Advance. It fails where a
+// segment cannot be opened; what is damaged is passed over.
 func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,6 @@ const readerQueue = 1 << 14
 
 func newBroadcast() *broadcast { return &broadcast{readers: map[*reader]bool{}} }
 
-// send hands e to every reader.
 func (b *broadcast) send(e event.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

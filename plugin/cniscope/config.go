@@ -9,8 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// configCmd makes "cniscope config": what is wrong in a file, and what is in force
-// with it.
+// configCmd makes "cniscope config": what is wrong in a file, and what is in force with it.
 func configCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",

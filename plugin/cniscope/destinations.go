@@ -143,7 +143,6 @@ func reveal(secrets map[string]config.Secret) map[string]string {
 	return headers
 }
 
-// readings are what the destinations count.
 func (d *destinations) readings() (all []meter.Reading) {
 	now := time.Now()
 	for _, to := range d.all {

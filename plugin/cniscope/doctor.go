@@ -16,7 +16,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// doctorFlags are those of cniscope doctor.
 type doctorFlags struct {
 	file             optionsFile
 	format, wait     string
@@ -64,7 +63,6 @@ type unhealthy struct {
 	code int
 }
 
-// ExitCode is doctor's.
 func (u unhealthy) ExitCode() int { return u.code }
 
 func (f doctorFlags) run(cmd *cobra.Command) error {
@@ -122,7 +120,6 @@ func (f doctorFlags) options(o config.Options) doctor.Options {
 	return ask
 }
 
-// sendTest sends a test span the way that operations go.
 func sendTest(ctx context.Context, o config.Options) error {
 	out, err := openOTLP(o.Export)
 	if err != nil {

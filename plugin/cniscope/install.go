@@ -90,7 +90,6 @@ func remember(cmd *cobra.Command, o *install.Options, as *string) error {
 	return nil
 }
 
-// carryOut does what was planned, or shows it.
 func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root string) error {
 	out := cmd.OutOrStdout()
 	if dryRun {

@@ -43,7 +43,6 @@ type kept struct {
 	failed error
 }
 
-// place is where an operation's spans are.
 type place struct {
 	start, at int64
 	length    int
@@ -116,7 +115,6 @@ func (k *kept) write(spans *tracepb.ResourceSpans) (err error) {
 	return nil
 }
 
-// seal ends the writing.
 func (k *kept) seal() error {
 	slices.SortStableFunc(k.order, func(a, b int) int { return cmp.Compare(k.places[a].start, k.places[b].start) })
 	k.latest = nil

@@ -25,10 +25,8 @@ type life struct {
 	ended bool
 }
 
-// phase is a part of the way down.
 type phase int
 
-// The phases, in their order.
 const (
 	// stopSources: nothing is observed, read or answered any more.
 	stopSources phase = iota
@@ -57,12 +55,10 @@ func (p phase) patience() time.Duration {
 
 const (
 	// goodbye is how long cniscope tries to deliver what waits when it is told to end.
-	goodbye = 5 * time.Second
-	// sourcePatience is how long one source may take to end.
-	sourcePatience = 5 * time.Second
+	goodbye        = 5 * time.Second
+	sourcePatience = 5 * time.Second // sourcePatience is how long one source may take to end.
 )
 
-// shutdownMax is how long all of it takes at most.
 func shutdownMax() (d time.Duration) {
 	for p := range phases {
 		d += p.patience()
@@ -70,7 +66,6 @@ func shutdownMax() (d time.Duration) {
 	return d
 }
 
-// step is what one part of the program does in a phase.
 type step struct {
 	name string
 	do   func(ctx context.Context)
@@ -86,8 +81,7 @@ func newLife(ctx context.Context, log *slog.Logger) *life {
 // containerd which comes after the one that started this.
 func (l *life) successor() bool { return errors.Is(context.Cause(l.ctx), nri.ErrRuntimeGone) }
 
-// start runs f in a goroutine of its own. It is told to end, and waited for, with the
-// sources.
+// start runs f in a goroutine of its own. It is told to end, and waited for, with the sources.
 func (l *life) start(name string, f func(ctx context.Context)) {
 	var running sync.WaitGroup
 	running.Go(func() { f(l.ctx) })
@@ -100,9 +94,8 @@ func (l *life) at(p phase, name string, do func(ctx context.Context)) {
 	l.steps[p] = append(l.steps[p], step{name, do})
 }
 
-// end ends everything. The error names what did not end in its time; then the node is not
-// let go of either: the kernel does that, with all else, when the process is over. A
-// second call does nothing.
+// end ends everything. The error names what did not end in its time; then the node is not let go of either:
+// the kernel does that, with all else, when the process is over. A second call does nothing.
 func (l *life) end() error {
 	if l.ended {
 		return nil

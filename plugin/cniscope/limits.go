@@ -28,10 +28,8 @@ func checkLimits(l show.Limits, set func(flag string) bool) error {
 	return nil
 }
 
-// atMost is a number that may be absent.
 type atMost struct{ n **int }
 
-// Set takes the number.
 func (a atMost) Set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
@@ -42,7 +40,6 @@ func (a atMost) Set(s string) error {
 	return nil
 }
 
-// String is empty while it is absent.
 func (a atMost) String() string {
 	if a.n == nil || *a.n == nil {
 		return ""
@@ -50,10 +47,8 @@ func (a atMost) String() string {
 	return strconv.Itoa(**a.n)
 }
 
-// Type is what help calls it.
 func (atMost) Type() string { return "int" }
 
-// crossedError says that a limit was crossed.
 type crossedError struct{ crossed, calls int }
 
 func (e crossedError) Error() string {
@@ -64,7 +59,6 @@ func (e crossedError) Error() string {
 // cross one, and none is known not to.
 type uncheckedError struct{ error }
 
-// Unwrap gives the reason.
 func (e uncheckedError) Unwrap() error { return e.error }
 
 // unchecked marks what kept limits from being compared.

@@ -24,11 +24,9 @@ type logFile struct {
 	before uint64
 	// direct writes past lines, for what lines itself has to say.
 	direct atomic.Pointer[slog.Logger]
-	// level can be changed while the program runs.
-	level *slog.LevelVar
+	level  *slog.LevelVar // level can be changed while the program runs.
 }
 
-// openLog begins a log of text, at level info.
 func openLog() *logFile {
 	if preinstalled() {
 		if system, err := systemLog(); err == nil {
@@ -47,7 +45,6 @@ func newLogFile(to io.Writer) *logFile {
 	return f
 }
 
-// logger returns the program's log from now on, in a format.
 func (f *logFile) logger(format string) *slog.Logger {
 	handler := func(w io.Writer) slog.Handler {
 		options := &slog.HandlerOptions{Level: f.level}

@@ -99,7 +99,6 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err err
 	return err
 }
 
-// apply takes over the options that may change while cniscope runs.
 func (n *observer) apply(o config.Options) {
 	if n.relay == nil {
 		return
@@ -144,7 +143,6 @@ func (n *observer) believe(anchors []anchor.Anchor) {
 	n.log.Info("believed to run CNI plugins", "who", anchors)
 }
 
-// believed names those that are there.
 func (n *observer) believed() (who []string) {
 	for _, a := range n.anchors.List() {
 		if a.Alive() {

@@ -8,7 +8,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// optionsFile is the --config flag.
 type optionsFile struct{ path string }
 
 // defaultOptionsFile is read if it is there and no other is named.

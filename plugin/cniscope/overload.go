@@ -15,8 +15,7 @@ import (
 const (
 	// lagging is how far a tick is behind before that is overload: five ticks.
 	lagging = 250 * time.Millisecond
-	// calmFor is how long there must be no sign of it before it is over: a loss is reported
-	// within a tick.
+	// calmFor is how long there must be no sign of it before it is over: a loss is reported within a tick.
 	calmFor = time.Second
 )
 
@@ -31,7 +30,6 @@ type overload struct {
 	lost       map[string]uint64 // since it began, by reason
 }
 
-// is reports whether there is one.
 func (o *overload) is() bool { return o.since.Load() != 0 }
 
 // report says so in a few words; nothing while there is none.

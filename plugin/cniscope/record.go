@@ -125,7 +125,6 @@ func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o confi
 	}
 }
 
-// recorder writes events to a file, and counts what they come to.
 type recorder struct {
 	log      *slog.Logger
 	path     string

@@ -19,21 +19,18 @@ import (
 const (
 	// readFor is how long one recording is read: one of 100 MB needs some five seconds.
 	readFor = 15 * time.Second
-	// memoryMax is what Go may take before it collects garbage whatever that costs, and
-	// liveMax what a recording may have open at once, in bytes: 1024 ordinary pods need
-	// 60 MiB.
+	// memoryMax is what Go may take before it collects garbage whatever that costs, and liveMax what a
+	// recording may have open at once, in bytes: 1024 ordinary pods need 60 MiB.
 	memoryMax = 320 << 20
 	liveMax   = 128 << 20
 )
 
-// replayed is a recording that was judged.
 type replayed struct {
 	*kept
-	all     int      // operations
-	skipped int      // events of a kind that this version does not know
-	said    []string // what there is to say of its header
-	// truncated is why not all could be read; nil if all was.
-	truncated error
+	all       int      // operations
+	skipped   int      // events of a kind that this version does not know
+	said      []string // what there is to say of its header
+	truncated error    // truncated is why not all could be read; nil if all was.
 }
 
 // openRecording opens a file of which nobody knows who made it.
@@ -75,8 +72,7 @@ func unless[T any](ctx context.Context, f func() (T, error)) (v T, err error) {
 // unnoticed is how long reading may take to notice that it is to end.
 const unnoticed = time.Second
 
-// load reads a recording and judges it, by its own thresholds or by those of --config.
-// Close it.
+// load reads a recording and judges it, by its own thresholds or by those of --config. Close it.
 func (o showOptions) load(ctx context.Context, path string) (*replayed, error) {
 	limit := o.reading()
 	opening, cancel := context.WithDeadline(ctx, limit.until)
@@ -138,10 +134,8 @@ type partError struct {
 	why   error
 }
 
-// Error says where and why.
 func (e *partError) Error() string { return fmt.Sprintf("%s: here reading ended: %v", e.place, e.why) }
 
-// Unwrap returns the reason.
 func (e *partError) Unwrap() error { return e.why }
 
 // isPart tells whether what came before an error can be used.

@@ -124,9 +124,8 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	return errors.Join(err, stuck)
 }
 
-// begin takes the node and registers with the runtime. A pre-installed plugin registers
-// first: the runtime waits for it, hands over options, and then the one before may not
-// have let go yet.
+// begin takes the node and registers with the runtime. A pre-installed plugin registers first: the runtime
+// waits for it, hands over options, and then the one before may not have let go yet.
 func begin(l *life, options *config.Live) (sources *observer, err error) {
 	take := func() error {
 		dir := options.Options().State.Dir
@@ -171,7 +170,6 @@ func reloadOnHangup(options *config.Live) func(ctx context.Context) {
 	}
 }
 
-// node is a running cniscope behind its sources.
 type node struct {
 	mu       sync.Mutex // events and options come from two goroutines
 	log      *slog.Logger
@@ -184,8 +182,7 @@ type node struct {
 	pulse    pulse
 	overload overload
 	// logLost is how many log lines were not written, by reason; nil where that is not known.
-	logLost func() map[string]uint64
-	// telemetry is nil where it is not wanted.
+	logLost   func() map[string]uint64
 	telemetry *telemetry
 }
 
@@ -238,11 +235,9 @@ func (n *node) inFlight() []timeline.Flight {
 	return n.pipeline.InFlight()
 }
 
-// waits reports whether somebody waits for ticks: operations that are open, and the end of an
-// overload.
+// waits reports whether somebody waits for ticks: operations that are open, and the end of an overload.
 func (n *node) waits() bool { return n.open.is() || n.overload.is() }
 
-// take is the way of one event.
 func (n *node) take(e event.Event) {
 	_, tick := e.Body.(*event.Tick)
 	open := n.open.is()
@@ -303,7 +298,6 @@ func (n *node) result(r pipeline.Result) {
 	}
 }
 
-// apply takes over the options that may change while cniscope runs. One goroutine calls it.
 func (n *node) apply(o config.Options) {
 	n.mu.Lock()
 	n.pipeline.Judge = judgeOf(o)

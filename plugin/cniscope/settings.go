@@ -108,7 +108,6 @@ func settingsIn(h record.Header) (s settings, said []string, err error) {
 	return s, said, nil
 }
 
-// options are those that the settings come from.
 func (s settings) options() config.Options {
 	o := config.Default()
 	t, j := s.Timeline, s.Judge

@@ -57,7 +57,6 @@ func (t *telemetry) close() {
 	}
 }
 
-// look gathers what others count.
 func look(n *node, sources *observer) metrics.Snapshot {
 	s := metrics.Snapshot{Now: clock.Monotonic(), Readings: n.out.readings()}
 	for _, each := range sources.sources {
@@ -85,9 +84,8 @@ func (n *node) ready(sources *observer) (report string, ok bool) {
 	return report, !slices.ContainsFunc(sources.sources, unready)
 }
 
-// pulse reports whether time goes on: while calls are open, ticks must come, whatever else
-// does. One goroutine takes events, others ask; no lock, since what holds it may be what is
-// stuck.
+// pulse reports whether time goes on: while calls are open, ticks must come, whatever else does. One
+// goroutine takes events, others ask; no lock, since what holds it may be what is stuck.
 type pulse struct {
 	last   atomic.Int64 // when the latest tick was taken, or an event while nothing was open; monotonic ns
 	taking atomic.Bool  // an event is being taken now

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether a person reads w as it is written.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
