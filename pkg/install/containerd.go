@@ -187,6 +187,7 @@ func (c *configuration) disabled(plugins ...string) (file string, is bool) {
 	return "", false
 }
 
+// text finds a string along a way of keys in any of the ways given, the last file first.
 func (c *configuration) text(otherwise string, ways ...[]string) string {
 	for _, f := range slices.Backward(c.files) {
 		for _, way := range ways {

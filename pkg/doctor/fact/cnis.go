@@ -12,7 +12,7 @@ type CNI struct {
 	Name    string
 	Plugins []string // types it owns in a chain
 	Agents  []string // programs and containers that run for as long as it is in use
-	Pods    []string // names of its pods on a node, which need not mount anything
+	Pods    []string // names of its pods on a node, whose first containers need not mount anything
 	// Links are interfaces it makes on the node ("cali*"), Chains its firewall rules.
 	Links, Chains []string
 	Remedy        string

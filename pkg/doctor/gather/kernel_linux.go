@@ -60,6 +60,7 @@ func ringBuffer(spec *btf.Spec) bool {
 		slices.ContainsFunc(types.Values, func(v btf.EnumValue) bool { return v.Name == "BPF_MAP_TYPE_RINGBUF" })
 }
 
+// lockdown is the mode in brackets; empty where there is none.
 func lockdown() string {
 	text, err := os.ReadFile(lockdownFile)
 	if err != nil {
@@ -85,6 +86,7 @@ func lacking(wanted ...int) (names []string) {
 
 var capabilities = map[int]string{unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF", unix.CAP_PERFMON: "CAP_PERFMON"}
 
+// effective is the set of our capabilities; none where the kernel does not say.
 func effective() uint64 {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var halves [2]unix.CapUserData
