@@ -43,7 +43,11 @@ func (w *writer) operation() oteltrace.SpanID {
 	if w.op.Kind == timeline.Other {
 		name = "pod network check"
 	}
-	s := w.span(at{trace: w.own}, w.root, name, w.op.Start, w.op.End, attr.KindOperation)
+	start := w.op.Start // of the run that was told first: another CPU's may have begun before it
+	for _, call := range w.op.Calls {
+		start = min(start, call.Start)
+	}
+	s := w.span(at{trace: w.own}, w.root, name, start, w.op.End, attr.KindOperation)
 	add(s, aboutSandbox(w.op)...)
 	s.Links = w.before()
 	if w.op.Sandbox != nil {

@@ -220,6 +220,16 @@ func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
 	}
 }
 
+// The runtime calls two networks side by side, and the run that begins later may be told first.
+func TestAnOperationSpansItsCalls(t *testing.T) {
+	op := sandbox(func(op *timeline.Operation) { op.Start = 12 })
+	for _, s := range build(op) {
+		if strings.HasPrefix(s.Name, "pod network") && s.StartTimeUnixNano != 1010 {
+			t.Errorf("%s begins at %d, its call at 1010", s.Name, s.StartTimeUnixNano)
+		}
+	}
+}
+
 func TestSpanNamesAreFew(t *testing.T) {
 	b := NewBuilder(IDs{}, nil, "v1")
 	names := map[string]bool{}
