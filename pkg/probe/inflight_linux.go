@@ -86,7 +86,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 // though nobody is known to have run it, and whose program lies in CNI_PATH.
 func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	if r.exec != nil {
-		return r.exec.InPath && r.caller != kernel.LifeCallerCALLER_NOBODY
+		return r.believed()
 	}
 	pid := int(r.pid)
 	r.exec = &event.Exec{PID: r.pid, ParentPID: r.parent, InFlight: true}
@@ -111,8 +111,11 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	if inode := namespaceOf(r.pid, "net"); inode != 0 {
 		r.exec.NetNS.Label = strconv.FormatUint(uint64(inode), 10)
 	}
-	return r.exec.InPath && r.caller != kernel.LifeCallerCALLER_NOBODY
+	return r.believed()
 }
+
+// believed reports whether its program lies in CNI_PATH, and who started it may run plugins.
+func (r *running) believed() bool { return r.exec.InPath && r.caller != kernel.LifeCallerCALLER_NOBODY }
 
 // processes lists /proc by pid. A process that ends meanwhile is left out.
 func processes() map[uint32]*running {
