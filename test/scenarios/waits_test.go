@@ -107,9 +107,6 @@ func TestWhatACallWaitsFor(t *testing.T) {
 			control := s.add(rig.PodOptions{Name: name}, false)
 			control.accounted(t)
 			t.Logf("control: %.0f ms, mostly %s", control.took(), control.attrs["cniscope.biggest_part"])
-			if part.MatchString(control.attrs["cniscope.biggest_part"]) {
-				t.Error("the control has it, too")
-			}
 
 			if c.chain == nil {
 				c.chain = c.control
@@ -124,6 +121,11 @@ func TestWhatACallWaitsFor(t *testing.T) {
 			t.Logf("%.0f ms, mostly %s", call.took(), call.attrs["cniscope.biggest_part"])
 			if !part.MatchString(call.attrs["cniscope.biggest_part"]) {
 				t.Errorf("want %s", part)
+			}
+			// A plugin looks every 50 ms whether an address is usable, and even without DAD the
+			// kernel takes a moment until it is: the control may wait for that once or twice.
+			if part.MatchString(control.attrs["cniscope.biggest_part"]) && control.ms("cniscope.biggest_part_ms") > call.ms("cniscope.biggest_part_ms")/5 {
+				t.Errorf("the control has it, too: %s ms of %s", control.attrs["cniscope.biggest_part_ms"], call.attrs["cniscope.biggest_part_ms"])
 			}
 			if c.kind == "" {
 				return
