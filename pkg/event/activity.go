@@ -18,6 +18,7 @@ var activityKinds = map[string]Body{
 	"connect":         &Connect{},
 	"accept":          &Accept{},
 	"close":           &Close{},
+	"exchange":        &Exchange{},
 	"agent":           &Agent{},
 	"configuration":   &Configuration{},
 	"result":          &Result{},
@@ -188,8 +189,52 @@ type Close struct {
 	Socket  string  `json:"socket"`
 }
 
-// Agent is a sample of an agent: taken when it begins to be followed, from time to time while it
-// is called, and when it is no longer followed.
+// Exchange reports that an agent that is called, or a process that such an agent waits for, wrote to a
+// stream and read from it again after 1 ms or longer. Most such streams were connected long before.
+type Exchange struct {
+	Process Process `json:"process"`
+	// Thread is the one that read; 0 while nobody has.
+	Thread uint32 `json:"thread,omitempty"`
+	// Start is its first write since it had read from there; where it wrote nothing (Unasked), when
+	// it last read; 0 if that was before it was followed. The event's Time is when it read again.
+	Start int64 `json:"start,omitempty"`
+	// Socket is unique while the stream is open; Connect, Accept and Close name it so, too.
+	Socket string `json:"socket"`
+	// Network and Address are of the other end, as in Connect; Address is empty if it has none.
+	Network string `json:"network,omitempty"`
+	Address string `json:"address,omitempty"`
+	// Peer has the other end; nil if that is not known, as on another machine.
+	Peer *Actor `json:"peer,omitempty"`
+	// Unasked is true if the peer spoke by itself: it tells of a change, or answers what was asked
+	// before.
+	Unasked bool `json:"unasked,omitempty"`
+	// Pending is true while it has not read: told from time to time while it waits.
+	Pending bool `json:"pending,omitempty"`
+	// Error is why it will never read: "EPIPE", or "closed" by whoever waited.
+	Error string `json:"error,omitempty"`
+}
+
+// AgentState is what an agent was found doing, by all of its threads.
+type AgentState string
+
+// The states of an agent. Where its threads differ, the first of these that one of them is in.
+const (
+	// AgentStopped: by a signal or a debugger.
+	AgentStopped AgentState = "stopped"
+	// AgentFrozen: by its cgroup's freezer.
+	AgentFrozen AgentState = "frozen"
+	// AgentUninterruptible: waiting in the kernel for what no signal ends (D).
+	AgentUninterruptible AgentState = "uninterruptible"
+	// AgentRunning: on a CPU, or waiting for one.
+	AgentRunning AgentState = "running"
+	// AgentWaiting: in a kernel function that is not how threads without work wait.
+	AgentWaiting AgentState = "waiting"
+	// AgentIdle: every thread waits for work or for others of its own.
+	AgentIdle AgentState = "idle"
+)
+
+// Agent is a sample of an agent, or of a process that one waits for: taken when it begins to be
+// followed, from time to time while it is called, and when it is no longer followed.
 type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
@@ -198,8 +243,13 @@ type Agent struct {
 	Over bool `json:"over,omitempty"`
 	// CPU is the time that it has run since it was started, in nanoseconds, to 10 ms, without its children.
 	CPU int64 `json:"cpu,omitempty"`
-	// Channel is the kernel function that its first thread waits in; empty if the thread runs.
+	// State is empty in recordings of before it was told.
+	State AgentState `json:"state,omitempty"`
+	// Channel is the kernel function in which a thread of that State waits; empty if it runs. Without
+	// a State it is that of the first thread, which of most agents is idle.
 	Channel string `json:"channel,omitempty"`
+	// Killed is "OOM" if the kernel killed it for want of memory.
+	Killed string `json:"killed,omitempty"`
 }
 
 // Configuration is the network configuration that a plugin read from its standard input.
@@ -255,6 +305,7 @@ func (b *Enter) Doer() Process         { return b.Process }
 func (b *Connect) Doer() Process       { return b.Process }
 func (b *Accept) Doer() Process        { return b.Agent.Process }
 func (b *Close) Doer() Process         { return b.Process }
+func (b *Exchange) Doer() Process      { return b.Process }
 func (*Agent) Doer() Process           { return "" }
 func (b *Configuration) Doer() Process { return b.Process }
 func (b *Result) Doer() Process        { return b.Process }
