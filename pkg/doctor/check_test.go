@@ -19,7 +19,7 @@ func whole() *fact.Facts {
 	network := event.Network{Name: "pods", CNIVersion: "1.0.0", File: "10-pods.conflist", Plugins: []event.Plugin{{Type: "bridge", IPAM: "host-local"}}}
 	f := &fact.Facts{
 		Now:     time.Unix(1_800_000_000, 0),
-		Options: fact.Options{Endpoint: "http://127.0.0.1:4317", NRISocket: "/run/nri/nri.sock", Hung: 30 * time.Second},
+		Options: fact.Options{Endpoint: "http://127.0.0.1:4317", NRISocket: "/run/nri/nri.sock", Hung: 20 * time.Second},
 	}
 	f.Runtime.Value = fact.Runtime{Version: "v2.4.2", Plugins: []fact.RuntimePlugin{{Type: "io.containerd.cri.v1", ID: "runtime"}, {Type: "io.containerd.snapshotter.v1", ID: "zfs", Err: "skip plugin"}}}
 	f.CRI.Value = fact.CRI{
@@ -208,5 +208,42 @@ func TestALivelyKubeProxyNeedsBothSidesToBeAConflict(t *testing.T) {
 	f.Processes.Value = proxy
 	if found, _ := oneServiceProxy(f); found != nil {
 		t.Errorf("a service map that is empty serves nobody: %v", found)
+	}
+}
+
+// kube-proxy-replacement=false with bpf-lb-sock=true is what Cilium documents for local redirect policies.
+func TestSocketLoadBalancingBesideKubeProxyIsNoConflict(t *testing.T) {
+	f := whole()
+	f.Processes.Value = []fact.Process{
+		{Name: "kube-proxy", HostNet: true},
+		{Name: "cilium-agent", HostNet: true, Settings: []fact.Setting{{Key: "kube-proxy-replacement", Value: "false", From: "command line"}}},
+	}
+	f.LB.Value = fact.LB{Socket: []fact.Attached{{Program: "cil_sock4_conne", To: "/"}}, Services: 4, Maps: []string{"map cilium_lb4_serv"}}
+	r := Judge(f)
+	if len(r.Findings) != 1 || r.Findings[0].Level != Note || r.ExitCode() != ExitHealthy {
+		t.Errorf("want a note: %+v", r.Findings)
+	}
+	f.Processes.Value[1].Settings[0].Value = "true"
+	if r = Judge(f); len(r.Findings) != 1 || r.Findings[0].Level != Warning {
+		t.Errorf("want a warning: %+v", r.Findings)
+	}
+}
+
+// Without containerd nobody's version is known, and none is spoken of.
+func TestNoEmptyVersionIsSaid(t *testing.T) {
+	f := whole()
+	f.Runtime = fact.Of[fact.Runtime]{Err: errors.New("connection refused")}
+	f.CRI.Err, f.NRI.Value.Socket = errors.New("containerd does not answer: see containerd"), false
+	f.Folder.Value.Networks[0].CNIVersion = "9.9.9"
+	r := Judge(f)
+	for _, x := range r.Findings {
+		for _, line := range slices.Concat([]string{x.Summary}, x.Evidence, x.Remedy) {
+			if strings.Contains(line, "containerd ;") || strings.Contains(line, "containerd  ") || strings.Contains(line, "containerd :") {
+				t.Errorf("%s: %q", x.Check, line)
+			}
+		}
+		if x.Check == "nri" {
+			t.Errorf("that NRI is off follows from containerd's being away: %+v", x)
+		}
 	}
 }

@@ -119,7 +119,7 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 		}
 		known := version.All.SupportedVersions()
 		// containerd 1.7 has libcni 1.1, which ends at 1.0.0.
-		if f.Runtime.Err == nil && strings.HasPrefix(strings.TrimPrefix(f.Runtime.Value.Version, "v"), "1.") {
+		if strings.HasPrefix(strings.TrimPrefix(f.Runtime.Value.Version, "v"), "1.") {
 			known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == "1.1.0" })
 		}
 		if slices.Contains(known, v) {
@@ -127,7 +127,7 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 		}
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("network %s wants a CNI version that containerd does not know", n.Name),
-			Evidence: []string{fact.Sayf("%s: cniVersion %s", n.File, v), fact.Sayf("containerd %s knows %s", f.Runtime.Value.Version, strings.Join(known, ", "))},
+			Evidence: []string{fact.Sayf("%s: cniVersion %s", n.File, v), fact.Sayf("%s knows %s", f.Runtime.Value.String(), strings.Join(known, ", "))},
 			Remedy:   []string{fact.Sayf("set cniVersion in %s to one of these, mostly 1.0.0", n.File)},
 		})
 	}

@@ -28,7 +28,7 @@ func containerdAnswers(f *fact.Facts) ([]Finding, error) {
 		}
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("containerd's plugin %s did not start", p.Type+"."+p.ID),
-			Evidence: []string{fact.Sayf("containerd %s: %s", f.Runtime.Value.Version, p.Err)},
+			Evidence: []string{fact.Sayf("%s: %s", f.Runtime.Value.String(), p.Err)},
 			Remedy:   []string{"correct what the error names (mostly /etc/containerd/config.toml), then: systemctl restart containerd"},
 		})
 	}
@@ -95,10 +95,12 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 		"systemctl restart containerd",
 	}
 	switch n := f.NRI.Value; {
+	case !n.Socket && f.Runtime.Err != nil:
+		return nil, errors.New("there is no NRI without containerd, which does not answer: see containerd")
 	case !n.Socket:
 		return []Finding{{
 			Level: Warning, Summary: "containerd's NRI is off: spans lack labels, addresses and the mark that the sandbox runs",
-			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), fact.Sayf("containerd %s; 1.7 has NRI off unless it is switched on", f.Runtime.Value.Version)},
+			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), fact.Sayf("%s; 1.7 has NRI off unless it is switched on", f.Runtime.Value.String())},
 			Remedy:   append(enable, "if its socket is another one, set [nri] socket in cniscope's options"),
 		}}, nil
 	case n.Sure && !n.Listening:

@@ -32,7 +32,7 @@ const (
 func withDefaults(o fact.Options) fact.Options {
 	o.Kubelet = cmp.Or(o.Kubelet, DefaultKubelet)
 	o.Patience = cmp.Or(max(o.Patience, 0), DefaultPatience)
-	o.Hung = cmp.Or(max(o.Hung, 0), 30*time.Second)
+	o.Hung = cmp.Or(max(o.Hung, 0), 20*time.Second) // as slow.hung
 	return o
 }
 

@@ -18,7 +18,7 @@ func oneServiceProxy(f *fact.Facts) ([]Finding, error) {
 	case len(proxy) == 0:
 		return nil, proxyErr
 	case len(on) == 0:
-		return nil, onErr
+		return socketsOnly(f, proxy), onErr
 	}
 	return []Finding{{
 		Level:    Warning,
@@ -49,13 +49,29 @@ func liveProxy(f *fact.Facts) (evidence []string, err error) {
 	return evidence, cmp.Or(f.Processes.Err, f.Containers.Err)
 }
 
-// replacementOn says what shows that Cilium handles services itself: programs that do are
-// attached and their service map is filled, or it was told to. Without its replacement
-// Cilium fills the same map and attaches programs to the same interfaces; what makes the
-// difference are those on the cgroup, and entries for node ports.
+// socketsOnly notes Cilium's socket load balancing beside kube-proxy. Without entries for node ports that is
+// what kube-proxy-replacement=false with bpf-lb-sock=true gives, which Cilium documents for local redirect
+// policies (docs.cilium.io, "Local Redirect Policy"): both answer for ClusterIPs, and to the same effect.
+func socketsOnly(f *fact.Facts, proxy []string) []Finding {
+	lb := f.LB.Value
+	if len(lb.Socket) == 0 || lb.Services == 0 {
+		return nil
+	}
+	return []Finding{{
+		Level:    Note,
+		Summary:  "Cilium answers for services at sockets, beside kube-proxy: its replacement is not seen to be on",
+		Evidence: append(proxy, fact.Sayf("socket load balancing: %s, and %s, none of a node port", attached(lb.Socket), filled(lb))),
+		Remedy:   []string{"nothing, if bpf-lb-sock=true is meant beside kube-proxy (local redirect policies need it); cilium config view shows kube-proxy-replacement"},
+	}}
+}
+
+// replacementOn says what shows that Cilium handles services in kube-proxy's place: programs that do are
+// attached and their service map has node ports, or it was told to. Without its replacement Cilium fills the
+// same map and attaches programs to the same interfaces, and to the cgroup if bpf-lb-sock is set; what makes
+// the difference are entries for node ports.
 func replacementOn(f *fact.Facts) (evidence []string, err error) {
 	lb := f.LB.Value
-	if len(lb.Socket) > 0 && lb.Services > 0 {
+	if len(lb.Socket) > 0 && lb.NodePorts > 0 {
 		evidence = append(evidence, fact.Sayf("socket load balancing: %s, and %s", attached(lb.Socket), filled(lb)))
 	}
 	if len(lb.Device) > 0 && lb.NodePorts > 0 {

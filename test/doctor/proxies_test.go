@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -25,6 +26,7 @@ func TestTwoServiceProxies(t *testing.T) {
 		has  []part
 		// says is what service-proxies says, rules what service-rules says; empty: silent.
 		says, rules []string
+		note        bool // what it says is no finding
 	}{
 		// Healthy controls.
 		{name: "kube-proxy alone", has: []part{kubeProxyProcess, iptablesRules}},
@@ -36,6 +38,10 @@ func TestTwoServiceProxies(t *testing.T) {
 		{name: "Cilium without replacement beside kube-proxy", has: []part{kubeProxyProcess, iptablesRules, ciliumWithout}},
 		{name: "kube-proxy in another network", has: []part{kubeProxyElsewhere, socketLB}},
 		{name: "somebody's container of that name", has: []part{tenant, socketLB}},
+		{
+			name: "Cilium's sockets beside kube-proxy, for local redirect policies", has: []part{kubeProxyProcess, socketsOnly}, note: true,
+			says: []string{"its replacement is not seen to be on", "cil_sock4_conne on cgroup", "none of a node port"},
+		},
 		// The conflict, by each of its evidences.
 		{
 			name: "the seed: kube-proxy by kubeadm, and Cilium's socket load balancing", has: []part{kubeProxyProcess, iptablesRules, socketLB},
@@ -55,7 +61,7 @@ func TestTwoServiceProxies(t *testing.T) {
 		},
 		{
 			name: "Cilium does not come up, and was told to", has: []part{kubeProxyProcess, ciliumCrashing},
-			says: append(conflict, "container cilium-agent", "kube-proxy-replacement=true (its ConfigMap"),
+			says: append(conflict, "container cilium-agent", "kube-proxy-replacement=true (its ConfigMap, "+os.TempDir()),
 		},
 		// Rules without a kube-proxy.
 		{name: "leftovers in nf_tables", has: []part{iptablesRules}, rules: []string{"kube-proxy is gone", "nftables ip nat: 2 chains", "KUBE-SVC-ABC", "iptables-save | grep -v KUBE | iptables-restore"}},
@@ -72,8 +78,12 @@ func TestTwoServiceProxies(t *testing.T) {
 			expect(t, report, "service-proxies", test.says)
 			expect(t, report, "service-rules", test.rules)
 			for _, f := range report.Findings {
-				if f.Check == "service-proxies" && (f.Level != doctor.Warning || strings.Contains(f.Summary, "NotReady")) {
-					t.Errorf("it is a warning, and not the cause of anything: %+v", f)
+				want := doctor.Warning
+				if test.note {
+					want = doctor.Note
+				}
+				if f.Check == "service-proxies" && (f.Level != want || strings.Contains(f.Summary, "NotReady")) {
+					t.Errorf("it is a %s, and not the cause of anything: %+v", want, f)
 				}
 			}
 		})

@@ -123,12 +123,17 @@ func (s *scene) services(nodePorts int) {
 	}
 }
 
-func socketLB(s *scene) {
+// socketLB is that of a replacement, socketsOnly that of bpf-lb-sock beside kube-proxy.
+func socketLB(s *scene)    { s.onSockets(1) }
+func socketsOnly(s *scene) { s.onSockets(0) }
+
+func (s *scene) onSockets(nodePorts int) {
+	s.Helper()
 	p := s.program("cil_sock4_connect", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect, 1)
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: s.cgroup, Attach: ebpf.AttachCGroupInet4Connect, Program: p})
 	harness.Check(s.T, err)
 	s.Cleanup(func() { _ = l.Close() })
-	s.services(0)
+	s.services(nodePorts)
 }
 
 func nodePorts(s *scene) {

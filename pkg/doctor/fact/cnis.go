@@ -111,11 +111,10 @@ func Matches(patterns []string, name string) bool {
 	})
 }
 
-// CiliumSettings are the options of cilium-agent that put services into its hands, by the
-// names of its flags and of its ConfigMap's keys.
-func CiliumSettings() []string {
-	return []string{"kube-proxy-replacement", "enable-node-port", "bpf-lb-sock", "enable-host-reachable-services"}
-}
+// CiliumSettings are the options of cilium-agent that put kube-proxy's work into its hands, by the
+// names of its flags and of its ConfigMap's keys. bpf-lb-sock (before 1.12: enable-host-reachable-services)
+// is none: it may be set beside kube-proxy.
+func CiliumSettings() []string { return []string{"kube-proxy-replacement", "enable-node-port"} }
 
 // Replaces reports whether an option switches Cilium's replacement on. "strict" and "probe"
 // are of Cilium before 1.14; "partial" of then leaves it to the other options.

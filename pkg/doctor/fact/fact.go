@@ -71,6 +71,9 @@ type Runtime struct {
 	Plugins []RuntimePlugin
 }
 
+// String is "containerd v2.4.2", without the version where nobody told it.
+func (r Runtime) String() string { return strings.TrimSpace("containerd " + r.Version) }
+
 // RuntimePlugin is one of containerd's plugins; Err is why it did not start.
 type RuntimePlugin struct{ Type, ID, Err string }
 

@@ -54,11 +54,11 @@ func TestLastLine(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	got := flags([]string{"cilium-agent", "--kube-proxy-replacement", "strict", "--enable-node-port", "--bpf-lb-sock=false", "--other=true"}, fact.CiliumSettings()...)
-	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "strict", From: "command line"}, {Key: "enable-node-port", Value: "true", From: "command line"}, {Key: "bpf-lb-sock", Value: "false", From: "command line"}}
+	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "strict", From: "command line"}, {Key: "enable-node-port", Value: "true", From: "command line"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if !got[0].Replaces() || !got[1].Replaces() || got[2].Replaces() || (fact.Setting{Value: "partial"}).Replaces() {
+	if !got[0].Replaces() || !got[1].Replaces() || (fact.Setting{Value: "partial"}).Replaces() {
 		t.Error("what switches it on was not told right")
 	}
 }
@@ -79,7 +79,7 @@ func TestSettingsOfAContainer(t *testing.T) {
 	must(os.Symlink("..v1", filepath.Join(dir, "..data")))
 	must(os.Symlink("..data/kube-proxy-replacement", filepath.Join(dir, "kube-proxy-replacement")))
 	must(os.Symlink(outside, filepath.Join(dir, "enable-node-port")))
-	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "true", From: "its ConfigMap, /tmp/cilium/config-map/kube-proxy-replacement"}}
+	want := []fact.Setting{{Key: "kube-proxy-replacement", Value: "true", From: "its ConfigMap, " + filepath.Join(dir, "kube-proxy-replacement")}}
 	if got := settingsIn(root, "/tmp/cilium/config-map"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}

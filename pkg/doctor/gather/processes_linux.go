@@ -156,6 +156,7 @@ func flags(arguments []string, keys ...string) (found []fact.Setting) {
 
 // settingsIn reads Cilium's options from a folder of files named after them, as a
 // ConfigMap is mounted. The folder is somebody else's: no link in it leads out of root.
+// They are said to be from where the node's own people find them.
 func settingsIn(root, dir string) (found []fact.Setting) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -171,7 +172,7 @@ func settingsIn(root, dir string) (found []fact.Setting) {
 		value, err := io.ReadAll(io.LimitReader(f, 64)) // "true", "strict"
 		_ = f.Close()
 		if err == nil {
-			found = append(found, fact.Setting{Key: key, Value: fact.Clean(strings.TrimSpace(string(value))), From: "its ConfigMap, " + fact.Clean("/"+file)})
+			found = append(found, fact.Setting{Key: key, Value: fact.Clean(strings.TrimSpace(string(value))), From: "its ConfigMap, " + fact.Clean(filepath.Join(root, file))})
 		}
 	}
 	return found
