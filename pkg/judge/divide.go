@@ -71,9 +71,10 @@ func (l *ledger) add(p Part) {
 	}
 	all := &l.parts[i]
 	all.Time += p.Time
+	all.Candidate += p.Candidate
 	all.Count += p.Count
 	if p.Time > l.most[i] {
-		all.In, all.Detail, l.most[i] = p.In, p.Detail, p.Time
+		all.In, all.Detail, all.Doing, l.most[i] = p.In, p.Detail, p.Doing, p.Time
 	}
 }
 
@@ -96,7 +97,7 @@ func (l *ledger) span(s *span, waits []wait) {
 		if s.outer != "" && s.outer != name {
 			name = s.outer + " > " + name
 		}
-		l.add(Part{Kind: Commands, Name: name, Time: time.Duration(s.own), Count: 1})
+		l.add(Part{Kind: Commands, Name: name, Count: 1}.took(s.own, s.candidate))
 		for i := range waits {
 			l.wait(&waits[i])
 		}
@@ -139,7 +140,7 @@ func (l *ledger) agent(s *span, waits []wait) {
 	}
 	l.add(Part{
 		Kind: Agents, Name: Peer(s.agent), In: s.plugin, Time: time.Duration(s.own), Count: 1,
-		Detail: doing(s.agent.Work),
+		Doing: doing(s.agent),
 	})
 }
 
@@ -147,9 +148,7 @@ func (l *ledger) wait(w *wait) {
 	if w.own <= 0 {
 		return
 	}
-	p := w.part
-	p.Time = time.Duration(w.own)
-	l.add(p)
+	l.add(w.part.took(w.own, w.candidate))
 }
 
 // short enters what is left of a run's time as waits that were too short to become facts, as

@@ -44,7 +44,7 @@ func (e *evidence) mostly(cause Cause, says, remedy string, kinds ...PartKind) *
 	if most == nil {
 		return nil
 	}
-	return &finding{Verdict: Verdict{Cause: cause, Says: says + most.String(), Remedy: remedy}, time: time, kind: most.Kind}
+	return &finding{Verdict: Verdict{Cause: cause, Says: says + most.String(), Remedy: remedy}, time: time, kind: most.Kind, candidate: most.doubtful()}
 }
 
 func (e *evidence) image(w *wait) *timeline.Image { return e.spans[w.span].image }
@@ -76,6 +76,8 @@ type program struct {
 	time    time.Duration
 	runs    int
 	longest time.Duration // of one of them
+	// candidate is how much of that time is that of candidates.
+	candidate time.Duration
 	// inner is the name of what took most of it; empty if that is the program itself.
 	inner string
 
@@ -121,6 +123,9 @@ func (e *evidence) listPrograms() (all []*program) {
 		}
 		runs[s.top] += s.own
 		p.time += time.Duration(s.own)
+		if s.candidate {
+			p.candidate += time.Duration(s.own)
+		}
 		p.longest = max(p.longest, time.Duration(runs[s.top]))
 		p.within[s.image.Name] += s.own
 	}

@@ -104,6 +104,11 @@ type finding struct {
 	time time.Duration
 	// kind is the kind of part that this time belongs to: findings of different kinds share no time.
 	kind PartKind
+	// candidate: most of that time went into what an agent did, perhaps, for another call or for itself.
+	// What is not certain has no remedy.
+	candidate bool
+	// agent was waited for, by a connection; nil if none was.
+	agent *timeline.Connection
 	// overall: it explains why everything else took so long.
 	overall bool
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -56,6 +57,10 @@ type Part struct {
 	Count int
 	// Detail describes what caused the longest wait; empty if unknown.
 	Detail string
+	// Doing is a clause about what an agent was seen doing meanwhile: "agentd was on a CPU for 900ms of it".
+	Doing string
+	// Candidate is how much of Time went into what an agent did, perhaps, for another call or for itself.
+	Candidate time.Duration
 }
 
 // String phrases it for people: "command iptables (9 times)".
@@ -74,8 +79,23 @@ func (p Part) String() string {
 	if p.Detail != "" {
 		said += ", " + p.Detail
 	}
+	if p.Doing != "" {
+		said += "; " + p.Doing
+	}
 	return said
 }
+
+// took returns the part with its time, ns of what is only a candidate or not.
+func (p Part) took(ns int64, candidate bool) Part {
+	p.Time = time.Duration(ns)
+	if candidate {
+		p.Candidate = p.Time
+	}
+	return p
+}
+
+// doubtful reports whether most of it is only a candidate.
+func (p *Part) doubtful() bool { return p.Candidate > p.Time/2 }
 
 // What is what the time went into, in few words: without how often, and who was in the way.
 func (p Part) What() string {
@@ -149,17 +169,27 @@ func ordinary(parent string) bool {
 	return strings.HasPrefix(parent, "containerd") || parent == "systemd" || parent == "init" || parent == "tini"
 }
 
-// doing describes what an agent does while it runs nothing and asks for nothing.
-func doing(w *timeline.Work) string {
+// doing describes what the agent of a connection was seen doing for at least half of it; empty if that is
+// nothing. It names the agent, so that nobody takes it for the plugin.
+func doing(c *timeline.Connection) string {
+	w, who := c.Work, nameOf(c)
 	switch took := w.Own.End - w.Own.Start; {
 	case w.Gone != 0:
-		return "which ended meanwhile"
+		return who + " ended meanwhile"
+	case took > 0 && w.CPU >= took:
+		return who + " was on a CPU all the time"
 	case took > 0 && w.CPU >= took/2:
-		return "which is on CPU"
-	case w.Channel != "":
-		return "which waits in " + w.Channel
+		return fmt.Sprintf("%s was on a CPU for %s of it", who, text.Round(time.Duration(w.CPU)))
 	}
 	return ""
+}
+
+// nameOf is the name of the agent of a connection, or words for it.
+func nameOf(c *timeline.Connection) string {
+	if c.Agent == nil || c.Agent.Name == "" {
+		return "the agent"
+	}
+	return c.Agent.Name
 }
 
 func detected(d *timeline.Detection) string {

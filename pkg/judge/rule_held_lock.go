@@ -12,7 +12,7 @@ func heldLock(e *evidence) *finding {
 	f := &finding{Verdict: Verdict{
 		Cause: CauseLock, Says: most.String() + e.beside(),
 		Remedy: "see what has the lock, and why it needs it for so long",
-	}, time: time, kind: Locks}
+	}, time: time, kind: Locks, candidate: most.doubtful()}
 	switch {
 	case path.Base(most.Name) == "xtables.lock":
 		f.Remedy = "let what has the lock do less at once (kube-proxy: mode nftables, or a longer minSyncPeriod), or use iptables' nft backend, which needs no lock"

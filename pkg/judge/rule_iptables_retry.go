@@ -49,7 +49,7 @@ func iptablesRetry(e *evidence) *finding {
 func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 	for i := range e.spans {
 		s := &e.spans[i]
-		if !isIptables(s.image) {
+		if !isIptables(s.image) || s.candidate {
 			continue
 		}
 		var all time.Duration

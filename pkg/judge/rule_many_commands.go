@@ -10,10 +10,11 @@ const many = 40
 
 // manyCommands: none of them is slow, but there are so many.
 func manyCommands(e *evidence) *finding {
-	var sum, longest time.Duration
+	var sum, candidate, longest time.Duration
 	n, most := 0, (*program)(nil)
 	for _, p := range e.programs() {
 		sum += p.time
+		candidate += p.candidate
 		n += p.runs
 		longest = max(longest, p.longest)
 		if most == nil || p.runs > most.runs {
@@ -26,5 +27,5 @@ func manyCommands(e *evidence) *finding {
 	return &finding{Verdict: Verdict{
 		Cause: CauseCommands, Says: fmt.Sprintf("in %d commands, %d of them %s", n, most.runs, most.name),
 		Remedy: instead(most.name), Report: "containernetworking/plugins#510",
-	}, time: sum, kind: Commands}
+	}, time: sum, kind: Commands, candidate: candidate > sum/2}
 }

@@ -18,7 +18,7 @@ func slowMount(e *evidence) *finding {
 	if longest == nil {
 		return nil
 	}
-	return &finding{time: sum, kind: SystemCalls, Verdict: Verdict{
+	return &finding{time: sum, kind: SystemCalls, candidate: longest.candidate, Verdict: Verdict{
 		Cause:  CauseMount,
 		Says:   fmt.Sprintf("in %s%s, by %s", Mounting(longest.what.(*timeline.Mount)), times(n), longest.part.In),
 		Remedy: "the kernel waits for that file system: look whether whoever serves it (FUSE, NFS, a CSI driver) answers, and whether anybody freezes or unmounts it",

@@ -8,7 +8,7 @@ func powerShell(e *evidence) *finding {
 				Cause: CausePowerShell, Says: p.String(),
 				Remedy: "each start loads .NET and its modules anew: use " + native("powershell") + ", or keep one running",
 				Report: "antrea-io/antrea#4859",
-			}, time: p.time, kind: Commands}
+			}, time: p.time, kind: Commands, candidate: p.doubtful()}
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ func refusedAgent(e *evidence) *finding {
 	if n == 0 {
 		return nil
 	}
-	return &finding{Verdict: refusal(most.connection()), time: time, kind: Agents}
+	return &finding{Verdict: refusal(most.connection()), time: time, kind: Agents, candidate: most.candidate}
 }
 
 // isRefused reports whether it was an attempt to connect, which nobody answered.

@@ -19,5 +19,5 @@ func slowAgent(e *evidence) *finding {
 		Cause: CauseAgent, Says: says,
 		Remedy: "look into the agent: its log at that time, its CPU limit, what it waits for",
 		Report: "cilium/cilium#45103",
-	}, time: time, kind: Agents}
+	}, time: time, kind: Agents, agent: worst}
 }

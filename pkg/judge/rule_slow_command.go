@@ -9,12 +9,15 @@ func slowCommand(e *evidence) *finding {
 		return nil
 	}
 	p := all[0]
-	f := &finding{Verdict: Verdict{Cause: CauseCommand, Says: p.String(), Remedy: instead(p.name)}, time: p.time, kind: Commands}
+	f := &finding{Verdict: Verdict{Cause: CauseCommand, Says: p.String(), Remedy: instead(p.name)}, time: p.time, kind: Commands, candidate: p.doubtful(), agent: p.by}
 	if p.by != nil {
 		f.Report = "antrea-io/antrea#4859"
 	}
 	return f
 }
+
+// doubtful reports whether most of its time is that of candidates.
+func (p *program) doubtful() bool { return p.candidate > p.time/2 }
 
 // String says it as a person would: "in 2 runs of Get-NetAdapter > sleep, by agentd at /run/agent.sock while
 // plugin antrea called it". That is all that is known: an agent may have run it for something else.

@@ -15,8 +15,10 @@ type span struct {
 	agent, served *timeline.Connection
 	plugin        string
 	leaves        bool // the innermost run around it exited by itself, so it did not wait for what outlived it
-	start, end    int64
-	own           int64 // ns in which it was the innermost and waited for nothing known
+	// candidate: an agent ran it while it was called, which proves nothing (timeline.Candidate).
+	candidate  bool
+	start, end int64
+	own        int64 // ns in which it was the innermost and waited for nothing known
 }
 
 // command reports whether it is neither a run nor an agent itself: whatever a command does is
@@ -50,7 +52,7 @@ func flatten(call *timeline.Call) []span {
 func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
-		plugin: parent.plugin, leaves: parent.leaves,
+		plugin: parent.plugin, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
 		start: max(im.Start, parent.start), end: min(im.End, parent.end),
 	}
 	s.end = max(s.start, s.end)
@@ -81,12 +83,20 @@ func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 		spans = flattenImage(spans, child, s)
 	}
 	// Work.Shared is left out: it may have been done for other calls.
-	for _, c := range timeline.Each[*timeline.Connection](im.Facts) {
+	for f, c := range timeline.Each[*timeline.Connection](im.Facts) {
 		if c.Work != nil {
 			below := s
-			below.agent, below.top = c, -1
+			below.agent, below.top, below.candidate = c, -1, doubted(s.candidate, f.Attribution)
 			spans = flattenImage(spans, c.Work.Own, below)
 		}
 	}
 	return spans
+}
+
+// doubted reports whether something is only a candidate: by its own attribution, else by that of what it belongs to.
+func doubted(above bool, own *timeline.Attribution) bool {
+	if own == nil {
+		return above
+	}
+	return own.Evidence == timeline.Candidate
 }

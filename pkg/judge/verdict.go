@@ -12,7 +12,7 @@ import (
 // rules lists the rules in the order in which they are preferred: the special before the general.
 func rules() []rule {
 	return []rule{
-		starved, leakedChild, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
+		starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
 		powerShell, hostLocalScan, manyCommands, slowCommand, slowAgent, networkConfiguration, systemCall, sleeping,
 		runtimeGap, slowPlugin, unexplained,
 	}
@@ -62,10 +62,14 @@ func (e *evidence) slow() *Verdict {
 		}
 	}
 	v := best.Verdict
+	if best.candidate {
+		v.Remedy = ""
+	}
 	v.Says = fmt.Sprintf("%s of %s %s", text.Round(best.time), text.Round(e.Took), v.Says)
 	if next := e.next(best, found); next != nil {
 		v.Says += fmt.Sprintf("; %s %s", text.Round(next.time), next.Says)
 	}
+	v.Says += meanwhile(best.agent)
 	if e.call.Reconfigured != 0 {
 		v.Says += fmt.Sprintf("; the CNI folder was written meanwhile, so for up to %s no other call of the node could begin",
 			text.Round(time.Duration(e.call.End-e.call.Reconfigured)))
@@ -93,6 +97,11 @@ func (e *evidence) failed() *Verdict {
 	}
 	if v := busyAgent(e); v != nil {
 		return v
+	}
+	if c := endedLast(e.Failed); c != nil {
+		v := e.ending(c, e.Failed.Run.Plugin)
+		v.Says = e.Failure + "; before that it was " + v.Says
+		return &v
 	}
 	if c := refusedLast(e.Failed); c != nil {
 		v := refusal(c)

@@ -106,6 +106,7 @@ type wait struct {
 	span       int // index of the span that it belongs to
 	start, end int64
 	own        int64 // ns that are charged to it
+	candidate  bool  // as of a span
 	part       Part  // what it is charged to
 	// what it was; nil for a joined interval.
 	what timeline.What
@@ -132,25 +133,25 @@ func waitsOf(spans []span) []wait {
 		if s.end <= s.start {
 			continue
 		}
-		add := func(r rank, when timeline.Interval, part Part, what timeline.What) {
+		add := func(r rank, when timeline.Interval, part Part, what timeline.What, candidate bool) {
 			if start, end := max(when.Start, s.start), min(when.End, s.end); start < end {
 				part.Count = 1
-				all = append(all, wait{rank: r, span: i, start: start, end: end, part: part, what: what})
+				all = append(all, wait{rank: r, span: i, start: start, end: end, part: part, what: what, candidate: candidate})
 			}
 		}
 		for _, f := range s.image.Facts {
 			if c := &chargings[f.Kind()]; c.part != nil && (c.held || !s.command()) {
-				add(c.rank, f.When, c.part(s, f.What), f.What)
+				add(c.rank, f.When, c.part(s, f.What), f.What, doubted(s.candidate, f.Attribution))
 			}
 		}
 		if s.command() {
 			continue
 		}
 		for _, when := range s.image.Asleep {
-			add(rankSleep, when, Part{Kind: Sleep, Name: s.waiter()}, nil)
+			add(rankSleep, when, Part{Kind: Sleep, Name: s.waiter()}, nil, s.candidate)
 		}
 		for _, when := range s.image.Polling {
-			add(rankPoll, when, Part{Kind: Waiting, Name: s.waiter()}, nil)
+			add(rankPoll, when, Part{Kind: Waiting, Name: s.waiter()}, nil, s.candidate)
 		}
 	}
 	return all

@@ -1,0 +1,146 @@
+package judge_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+var update = flag.Bool("update", false, "write testdata/verdicts.txt anew")
+
+// ruled is a call of a recording that has a verdict.
+type ruled struct {
+	pod, command string
+	*judge.Verdict
+}
+
+func (r ruled) String() string {
+	said := fmt.Sprintf("%s %s %s: %s\n", r.pod, r.command, r.Cause, r.Says)
+	if r.Remedy != "" {
+		said += "  → " + r.Remedy + "\n"
+	}
+	return said
+}
+
+// replay judges all calls of a recording by its own options.
+func replay(t *testing.T, path string) (all []ruled) {
+	t.Helper()
+	in, err := record.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var options struct {
+		Timeline timeline.Options
+		Judge    judge.Options
+	}
+	if err := json.Unmarshal(in.Header().Options, &options); err != nil {
+		t.Fatal(err)
+	}
+	options.Timeline.Images, options.Timeline.Facts = 2000, 20000
+	line := timeline.New(options.Timeline)
+	take := func(ops []*timeline.Operation) {
+		for _, op := range ops {
+			judgement := options.Judge.Judge(op)
+			for _, call := range op.Calls {
+				if v := judgement.Calls[call].Verdict; v != nil {
+					all = append(all, ruled{op.Pod.Name, call.Command, v})
+				}
+			}
+		}
+	}
+	for {
+		e, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		take(line.Apply(e))
+	}
+	take(line.Flush())
+	return all
+}
+
+// What the judge says of recordings of real CNIs (Antrea 2.4.1 on Open vSwitch 3.1, Cilium 1.19.4), in which
+// one thing was made to take long at a time. They were made before sockets that were connected before, and all
+// threads of an agent, were looked at: where the true cause is not in them, nothing wrong may be claimed.
+func TestVerdictsOfRealRecordings(t *testing.T) {
+	for file, pods := range map[string]map[string]struct {
+		cause               judge.Cause
+		says, never, remedy string
+	}{
+		"antrea": {
+			"ipam-command":   {cause: judge.CauseCommand, says: `in sleep, by plugin host-local$`},
+			"ipam-itself":    {cause: judge.CauseSleep, says: `asleep, in plugin host-local$`},
+			"ipam-lock":      {cause: judge.CauseLock, says: `waiting for lock /var/lib/cni/networks/antrea/lock$`, remedy: `host-local`},
+			"agent-killed":   {cause: judge.CauseEnded, says: `antrea-agent \(pid \d+\) ended 1.09s after it was called$`, remedy: `kubectl logs --previous`},
+			"stall-agent":    {cause: judge.CauseAgent},
+			"stall-vswitchd": {cause: judge.CauseAgent, never: `futex|waits in`},
+			"stall-ovsdb":    {cause: judge.CauseAgent, never: `futex|waits in`},
+			"crowd1":         {cause: judge.CauseAgent, never: `futex|waits in`},
+			"crowd8":         {cause: judge.CauseAgent, never: `futex|waits in`},
+		},
+		"cilium-cold-burst": {
+			"cold-0": {cause: judge.CauseAgent, says: `; meanwhile cilium-agent ran clang, for this or 2 other calls$`},
+		},
+		"cilium-agent-stopped": {"mid-0": {cause: judge.CauseAgent}},
+		"cilium-eight-at-once": {"eight-7": {cause: judge.CauseAgent, never: `futex|waits in`}},
+		"cilium-rate-limited":  {"limit-0": {cause: judge.CauseBusy, never: `futex|waits in`, remedy: `--api-rate-limit`}},
+	} {
+		said := map[string]string{}
+		all := replay(t, filepath.Join("testdata", file+".rec.gz"))
+		for _, r := range all {
+			want, asked := pods[r.pod]
+			if said[r.pod] += r.String(); !asked || r.command != "ADD" {
+				continue
+			}
+			if r.Cause != want.cause || !regexp.MustCompile(want.says).MatchString(r.Says) || !regexp.MustCompile(want.remedy).MatchString(r.Remedy) ||
+				want.never != "" && regexp.MustCompile(want.never).MatchString(r.Says+r.Remedy) {
+				t.Errorf("of %s it says\n%swant %+v", r.pod, r, want)
+			}
+		}
+		for pod := range pods {
+			if said[pod] == "" {
+				t.Errorf("%s has no verdict", pod)
+			}
+		}
+		same(t, file, said)
+	}
+}
+
+// same compares all verdicts of a recording with those that were read and found good.
+func same(t *testing.T, file string, said map[string]string) {
+	t.Helper()
+	var got strings.Builder
+	for _, pod := range slices.Sorted(maps.Keys(said)) {
+		got.WriteString(said[pod])
+	}
+	golden := filepath.Join("testdata", file+".txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != string(want) {
+		t.Errorf("%s: if the change is meant: go test ./pkg/judge -run Recordings -update\n got %s\nwant %s", golden, got.String(), want)
+	}
+}
