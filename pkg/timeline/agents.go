@@ -17,12 +17,22 @@ type Work struct {
 	// Shared was done while other calls had a connection, too, or is what the agent does
 	// periodically: for whom is not known. It is drawn below one of the calls.
 	Shared *Image
-	// CPU is how long the agent itself ran (ns), exact to a tick of 10 ms. Channel is the
-	// kernel function it was asleep in (wchan) when it was last sampled.
+	// CPU is how long the agent itself ran (ns), exact to a tick of 10 ms. Channel, only in old
+	// recordings, is the kernel function that its first thread was asleep in when it was last sampled.
 	CPU     int64
 	Channel string
+	// States is what the agent was found doing during the connection, in order; nil in old
+	// recordings. See Spent.
+	States []Spell
 	// Gone is when the agent exited while the connection was open; 0 if it did not.
 	Gone int64
+	// Killed is "OOM" if the kernel killed it for want of memory.
+	Killed string
+	// Successor is who answered later in its place, and Back when that connection began; nil if nobody did.
+	Successor *event.Actor
+	Back      int64
+	// Meanwhile is what else the agent did during the connection, longest first.
+	Meanwhile []Meanwhile
 
 	agent       *agent
 	cpu         int64 // of the agent when the connection began
@@ -35,6 +45,8 @@ type agent struct {
 	recent []*Connection // the last recentMax that were closed
 	// periodic are the programs that it ran while it had no connection.
 	periodic map[string]bool
+	spells   spells
+	deeds    []deed
 }
 
 // agents are those that runs call, and what they do for calls.
@@ -43,6 +55,8 @@ type agents struct {
 	tree   *tree.Tree
 	losses *losses
 	known  map[event.Process]*agent
+	// departed are the last that ended.
+	departed departed
 }
 
 func newAgents(limit int, t *tree.Tree, l *losses) *agents {
@@ -53,6 +67,8 @@ const (
 	// recentMax bounds the closed connections that an agent's work is still attributed to: what
 	// it does at the end of one may be read after the close.
 	recentMax = 16
+	// nestedMax bounds the agents behind each other: two that wait for one another have no end.
+	nestedMax = 8
 	// periodicMax bounds agent.periodic.
 	periodicMax = 64
 )
@@ -60,7 +76,7 @@ const (
 // serve records that a connection was answered: from now on the agent's work may be for it.
 func (as *agents) serve(c *Connection) {
 	p := c.owner
-	if c.Agent == nil || c.Agent.Process == "" || p == nil || p.run == nil || p.op.Closed != "" {
+	if c.Agent == nil || c.Agent.Process == "" || p == nil || p.run == nil || p.op.Closed != "" || c.nested >= nestedMax || c.Agent.Process == c.by {
 		return
 	}
 	depth := 0
@@ -71,6 +87,7 @@ func (as *agents) serve(c *Connection) {
 	if a == nil || c.Work != nil && c.Work.agent == a {
 		return
 	}
+	as.departed.succeed(c)
 	if c.Work != nil { // another one listens than accepts
 		c.Work.agent.leave(c)
 		c.Work.by(a, c.Agent)
@@ -82,7 +99,7 @@ func (as *agents) serve(c *Connection) {
 	}
 	c.Work = &Work{agent: a, Own: image(), Shared: image()}
 	worker := func(im *Image) *process {
-		return &process{op: p.op, up: im, image: im, run: p.run, call: p.call}
+		return &process{op: p.op, up: im, image: im, run: p.run, call: p.call, nested: c.nested + 1}
 	}
 	c.Work.own, c.Work.shared = worker(c.Work.Own), worker(c.Work.Shared)
 	as.calls(a, c)
@@ -164,15 +181,20 @@ func (c *Connection) served() {
 	}
 }
 
-// sample applies an agent's CPU and wchan sample.
-func (as *agents) sample(b *event.Agent) {
+// sample applies a sample of an agent.
+func (as *agents) sample(now int64, b *event.Agent) {
 	a := as.known[b.Process]
-	if !b.Over {
+	if gone := as.departed.of(b.Process); a == nil && gone != nil {
+		gone.killed(b.Killed)
+		return
+	}
+	if a == nil && !b.Over {
 		a = as.agent(b.Process, 0)
 	}
 	if a == nil {
 		return
 	}
+	a.spells.sample(now, b)
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		w := c.Work
 		if !w.known {
@@ -181,13 +203,23 @@ func (as *agents) sample(b *event.Agent) {
 		if c.open || w.CPU == 0 {
 			w.CPU = max(0, b.CPU-w.cpu)
 		}
-		if c.open && b.Channel != "" {
+		if c.open && b.Channel != "" && b.State == "" {
 			w.Channel = b.Channel
 		}
 	}
+	a.killed(b.Killed)
 	if b.Over && len(a.calls) == 0 {
 		a.recent = nil
 		as.release(b.Process)
+	}
+}
+
+// killed records what killed an agent, which may be told before its end or after it.
+func (a *agent) killed(by string) {
+	for _, c := range slices.Concat(a.calls, a.recent) {
+		if by != "" && (c.open || c.Work.Gone != 0) {
+			c.Work.Killed = by
+		}
 	}
 }
 
@@ -199,17 +231,20 @@ func (as *agents) gone(now int64, process event.Process) {
 		c.Work.Gone = now
 		c.served()
 	}
+	as.departed.add(process, a)
 }
 
 // dismiss forgets what agents did for an operation that is closed, and them, if none is open.
-func (as *agents) dismiss(op *operation, idle bool) {
+func (as *agents) dismiss(now int64, op *operation, idle bool) {
 	of := func(c *Connection) bool { return c.Work.own.op == op }
 	for key, a := range as.known {
 		a.calls, a.recent = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of)
+		a.forgive(now)
 		if idle && len(a.calls) == 0 && len(a.periodic) == 0 {
 			as.forget(key)
 		}
 	}
+	as.departed.dismiss(of)
 }
 
 // called lists the operations whose calls an agent answers.

@@ -7,23 +7,62 @@ import (
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
-// attribute finds the connection for which the agent did something, by the containers that it
-// mentions. others are the calls it may have been done for as well.
-func (a *agent) attribute(mentions []string) (c *Connection, evidence Evidence, others []Key) {
-	if len(mentions) > 0 {
-		found := a.named(mentions)
-		switch {
-		case len(found) == 0:
-			return nil, "", nil
-		case len(mentions) == 1:
-			return found[len(found)-1], Certain, nil
+// claim is for which calls an agent may have done something.
+type claim struct {
+	first  *Connection   // below which it is drawn
+	others []*Connection // of other calls, which it may have been for as well
+	Attribution
+}
+
+// attribute finds the connection for which the agent did something, by the containers that it mentions, or
+// by being open when it began; nil if there is none.
+func (a *agent) attribute(mentions []string, open func(*Connection) bool) *claim {
+	found, evidence := []*Connection(nil), Candidate
+	switch {
+	case len(mentions) == 0:
+		for _, c := range a.calls {
+			if open(c) {
+				found = append(found, c)
+			}
 		}
-		return found[0], Candidate, keysOf(found[1:])
+	default:
+		found = a.named(mentions)
+		if len(mentions) == 1 && len(found) > 0 {
+			return &claim{first: found[len(found)-1], Attribution: Attribution{Evidence: Certain}}
+		}
 	}
-	if len(a.calls) == 0 {
-		return nil, "", nil
+	if len(found) == 0 {
+		return nil
 	}
-	return a.calls[0], Candidate, keysOf(a.calls[1:])
+	found = eachCall(found)
+	return &claim{first: found[0], others: found[1:], Attribution: Attribution{Evidence: evidence, Others: keysOf(found[1:])}}
+}
+
+func whichever(*Connection) bool { return true }
+
+// eachCall leaves the first connection of each call.
+func eachCall(all []*Connection) (some []*Connection) {
+	for _, c := range all {
+		if !slices.ContainsFunc(some, func(other *Connection) bool { return other.Work.own.call == c.Work.own.call }) {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+func keysOf(calls []*Connection) (keys []Key) {
+	for _, c := range calls {
+		keys = append(keys, c.Work.own.op.keyOf(c.Work.own.call))
+	}
+	return keys
+}
+
+// done is the process that stands for what a claim says was done.
+func (cl *claim) done() *process {
+	if len(cl.others) > 0 || cl.Periodic {
+		return cl.first.Work.shared
+	}
+	return cl.first.Work.own
 }
 
 // named lists the connections of the open calls for any of these containers. Calls that the runtime
@@ -44,15 +83,6 @@ func (a *agent) named(containers []string) (found []*Connection) {
 	return nil
 }
 
-func keysOf(calls []*Connection) (keys []Key) {
-	for _, c := range calls {
-		if key := c.Work.own.op.keyOf(c.Work.own.call); !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
 // work finds the call for which an agent runs a program, and returns the process that of is to
 // be from now on; nil if it is done for no call.
 func (as *agents) work(e *event.Exec, of *tree.Process) *process {
@@ -60,21 +90,17 @@ func (as *agents) work(e *event.Exec, of *tree.Process) *process {
 	if a == nil {
 		return nil
 	}
-	c, evidence, others := a.attribute(e.Mentions)
-	if c == nil {
+	cl := a.attribute(e.Mentions, whichever)
+	if cl == nil {
 		if len(e.Mentions) == 0 && len(a.periodic) < periodicMax {
 			a.periodic[e.Name] = true
 		}
 		return nil
 	}
-	periodic := evidence == Candidate && a.periodic[e.Name]
-	worker := c.Work.own
-	if len(others) > 0 || periodic {
-		worker = c.Work.shared
-	}
+	cl.Periodic = cl.Evidence == Candidate && a.periodic[e.Name]
 	as.tree.Assign(of)
-	p := worker.child()
-	p.evidence = &Attribution{Evidence: evidence, Periodic: periodic, Others: others}
+	p := cl.done().child()
+	p.claim = cl
 	return p
 }
 
@@ -87,7 +113,7 @@ func (as *agents) commissioned(e *event.Exec, run *tree.Run) *process {
 	for _, c := range slices.Backward(as.known[run.Agent.Process].named([]string{e.Call.ContainerID})) {
 		if c.Work.own.op.Kind == KindOf(e.Call.Command) {
 			p := c.Work.own.child()
-			p.evidence = &Attribution{Evidence: Certain}
+			p.claim = &claim{first: c, Attribution: Attribution{Evidence: Certain}}
 			return p
 		}
 	}
@@ -102,11 +128,14 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		return nil
 	}
 	var mentions []string
+	open := whichever
 	switch b := body.(type) {
 	case *event.Request:
 		mentions = b.Mentions
 	case *event.Setting:
 		mentions = b.Mentions
+	case *event.Exchange: // what it asked before anybody called is no wait of theirs
+		open = func(c *Connection) bool { return b.Unasked || b.Start == 0 || b.Start >= c.fact.When.Start }
 	case *event.Enter, *event.Address, *event.Cut, *event.Link, *event.Configuration, *event.Result:
 		return nil // by itself that says nothing
 	case *event.Answer: // it is for who asked
@@ -119,14 +148,11 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		}
 		return nil
 	}
-	c, evidence, others := a.attribute(mentions)
-	if c == nil {
+	cl := a.attribute(mentions, open)
+	if cl == nil {
 		return nil
 	}
-	p := c.Work.own
-	if len(others) > 0 {
-		p = c.Work.shared
-	}
-	p.doing = &Attribution{Evidence: evidence, Others: others}
+	p := cl.done()
+	p.claim = cl
 	return p
 }

@@ -99,7 +99,15 @@ func (t *Timeline) finish(op *operation) {
 			t.connections.disconnect(w.shared, t.now)
 		})
 	})
-	t.agents.dismiss(op, len(t.open) == 0)
+	op.eachImage(func(im *Image) {
+		for f, c := range Each[*Connection](im.Facts) {
+			if c.Work != nil {
+				c.Work.States = during(c.Work.agent.spells.all, f.When)
+				c.Work.Meanwhile = c.meanwhile(t.now)
+			}
+		}
+	})
+	t.agents.dismiss(t.now, op, len(t.open) == 0)
 }
 
 // abandon stops following the processes of op.

@@ -7,11 +7,12 @@ import (
 )
 
 // Connection is one connect(2), or a series of refused attempts at one address: from connect until close; of
-// refused attempts from the first to the last, or to the one that was not refused.
+// refused attempts from the first to the last, or to the one that was not refused. Or it is one Exchange.
 type Connection struct {
 	// Network is "unix" or "tcp"; Address a path or "address:port".
 	Network, Address string
-	// Error is why there was no connection, the last time, and Tries how often it was tried.
+	// Error is why there was no connection, the last time, and Tries how often it was tried; of an
+	// exchange why it never had an answer.
 	Error string
 	Tries int
 	// Agent is who answered, or else who made the socket that listens; nil if it is not
@@ -20,6 +21,11 @@ type Connection struct {
 	Answered bool
 	// Work is what the agent did meanwhile; nil if that is not known.
 	Work *Work
+	// Exchange says more of one exchange on a standing stream; nil of a connection that was made.
+	Exchange *Exchange
+	// Exchanged is how many exchanges on this connection were told. Each is a fact of its own, and
+	// what was waited for; this one is only open meanwhile.
+	Exchanged int
 
 	open   bool
 	by     event.Process
@@ -28,6 +34,7 @@ type Connection struct {
 	image  *Image // that made it
 	fact   *Fact
 	after  *Connection // the attempts that were refused before
+	nested int         // how many agents are between it and a run
 }
 
 func (*Connection) kind() FactKind { return FactConnection }
@@ -39,11 +46,12 @@ const acceptsMax = 64
 type connections struct {
 	agents  *agents
 	sockets map[string]*Connection
-	accepts []*event.Accept // of connections that are not told yet
+	pending map[stream]*Connection // exchanges without an end
+	accepts []*event.Accept        // of connections that are not told yet
 }
 
 func newConnections(a *agents) *connections {
-	return &connections{agents: a, sockets: map[string]*Connection{}}
+	return &connections{agents: a, sockets: map[string]*Connection{}, pending: map[stream]*Connection{}}
 }
 
 // connect records a connection that p made, or tried to make. Of an agent's connection p stands for its work.
@@ -67,7 +75,7 @@ func (cs *connections) connect(now int64, c *event.Connect, p *process) {
 	}
 	made := &Connection{
 		Network: c.Network, Address: c.Address, Error: c.Error, Agent: c.Listener, Tries: 1,
-		by: c.Process, owner: p, socket: c.Socket, after: refused, image: im,
+		by: c.Process, owner: p, socket: c.Socket, after: refused, image: im, nested: p.nested,
 	}
 	made.fact = p.keep(c.Thread, when, made)
 	if c.Error == "" && c.Socket != "" {
@@ -155,8 +163,14 @@ func (c *Connection) hangUp(now int64) {
 // disconnect ends the connections of a process that is over, or no longer followed.
 func (cs *connections) disconnect(p *process, now int64) {
 	for _, c := range p.connections {
+		if c.Exchange != nil { // nobody knows more than what was told last
+			now = c.fact.When.End
+		}
 		if c.hangUp(now); cs.sockets[c.socket] == c {
 			delete(cs.sockets, c.socket)
+		}
+		if cs.pending[c.stream()] == c {
+			delete(cs.pending, c.stream())
 		}
 	}
 	p.connections = nil

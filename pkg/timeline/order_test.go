@@ -26,7 +26,7 @@ func TestInAnyOrderNobodyIsFollowedWhomTheTreeDoesNotKnow(t *testing.T) {
 			s.exit(100_000, fmt.Sprint("p", i))
 		}
 		s.tick(200_000).end()
-		if n := len(s.line.processes) + s.line.tree.Len() + len(s.line.open) + len(s.line.connections.sockets); n != 0 {
+		if n := len(s.line.processes) + s.line.tree.Len() + len(s.line.open) + len(s.line.connections.sockets) + len(s.line.connections.pending); n != 0 {
 			t.Fatalf("seed %d: %d things are left", seed, n)
 		}
 	}
@@ -35,7 +35,7 @@ func TestInAnyOrderNobodyIsFollowedWhomTheTreeDoesNotKnow(t *testing.T) {
 func anything(r *rand.Rand) event.Body {
 	some := func(what string, n int) string { return fmt.Sprint(what, r.IntN(n)) }
 	process, other, socket := event.Process(some("p", 14)), event.Process(some("p", 14)), some("s", 5)
-	switch r.IntN(12) {
+	switch r.IntN(14) {
 	case 0, 1:
 		return &event.Fork{Process: process, Parent: other}
 	case 2, 3:
@@ -55,7 +55,13 @@ func anything(r *rand.Rand) event.Body {
 	case 9:
 		return &event.Close{Process: process, Socket: socket}
 	case 10:
-		return &event.Agent{Process: process, Over: r.IntN(2) == 0, CPU: int64(r.IntN(100))}
+		return &event.Agent{Process: process, Over: r.IntN(2) == 0, CPU: int64(r.IntN(100)), State: event.AgentState(some("", 3))}
+	case 11, 12:
+		x := &event.Exchange{Process: process, Socket: socket, Pending: r.IntN(2) == 0, Unasked: r.IntN(3) == 0, Start: int64(r.IntN(3)) * ms}
+		if r.IntN(2) == 0 {
+			x.Peer = &event.Actor{Process: other, PID: 3, Name: "peer"}
+		}
+		return x
 	}
 	return &event.Tick{}
 }

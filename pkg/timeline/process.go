@@ -92,13 +92,13 @@ type process struct {
 	// image is what it runs; nil before its first exec.
 	image *Image
 
+	nested      int // how many agents are between it and a run
 	tries       []try
 	answers     []*event.Answer
 	connections []*Connection
-	// evidence is how a process of an agent's belongs here, until its next image; nil for those of a plugin.
-	evidence *Attribution
-	// doing is how what it does just now belongs here, if it is an agent's work.
-	doing *Attribution
+	// claim is how what an agent's process does belongs here: its next image, or if it stands for the
+	// agent's own work the next fact. Nil for processes of a plugin.
+	claim *claim
 }
 
 func (p *process) child() *process {
@@ -106,7 +106,7 @@ func (p *process) child() *process {
 	if up == nil { // p is a subshell
 		up = p.up
 	}
-	return &process{op: p.op, call: p.call, run: p.run, up: up}
+	return &process{op: p.op, call: p.call, run: p.run, up: up, nested: p.nested}
 }
 
 // current is the image that p runs; of a subshell, which runs none, that of who forked it.
@@ -127,7 +127,11 @@ func (p *process) replace(now int64, used event.Usage) {
 
 func (p *process) runs(im *Image, used event.Usage) {
 	p.replace(im.Start, used)
-	im.Attribution, p.evidence = p.evidence, nil
+	if p.claim != nil {
+		im.Attribution = &p.claim.Attribution
+		p.claim.did(deed{image: im})
+		p.claim = nil
+	}
 	im.Outlived = p.run.Ended // it was forked before that
 	p.up.Children = append(p.up.Children, im)
 	p.image = im
@@ -171,8 +175,14 @@ func (p *process) room(what string) bool {
 }
 
 func (p *process) keep(thread uint32, when Interval, what What) *Fact {
-	f, im := &Fact{When: when, Thread: thread, Attribution: p.doing, What: what}, p.current()
+	f, im := &Fact{When: when, Thread: thread, What: what}, p.current()
 	im.Facts = append(im.Facts, f)
+	if p.claim != nil {
+		f.Attribution = &p.claim.Attribution
+		if _, open := what.(*Connection); open || p.worth(when) {
+			p.claim.did(deed{fact: f})
+		}
+	}
 	return f
 }
 

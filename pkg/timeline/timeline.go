@@ -45,11 +45,13 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	case *event.Detail:
 		t.detail(b)
 	case *event.Agent:
-		t.agents.sample(b)
+		t.agents.sample(e.Time, b)
 	case *event.Accept:
 		t.connections.accept(b)
 	case *event.Close:
 		t.connections.hangUp(e.Time, b)
+	case *event.Exchange:
+		t.connections.exchange(e.Time, b, func() *process { return t.doer(b) })
 	case *event.FirstConnection:
 		t.firsts.connected(e.Time, b)
 	default:
@@ -61,12 +63,9 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 // doing passes on what a process of an open operation did or waited for, or what an agent did for
 // one of its calls.
 func (t *Timeline) doing(now int64, body event.Body) {
-	by := body.Doer()
-	p := t.processes[by]
-	if p == nil && t.agents.known[by] != nil {
-		if p = t.agents.doing(by, body); p == nil {
-			return
-		}
+	p := t.doer(body)
+	if p == nil && t.agents.known[body.Doer()] != nil {
+		return
 	}
 	if w, is := body.(*event.Wait); is && w.Kind == event.WaitLock {
 		t.locks.wait(now, w, p)
@@ -109,6 +108,15 @@ func (t *Timeline) doing(now int64, body event.Body) {
 	default:
 		p.plain(now, body)
 	}
+}
+
+// doer finds the process that did something, or stands for the work of the agent that did; nil if it belongs to
+// no open operation.
+func (t *Timeline) doer(body event.Body) *process {
+	if p := t.processes[body.Doer()]; p != nil {
+		return p
+	}
+	return t.agents.doing(body.Doer(), body)
 }
 
 func (t *Timeline) fork(f *event.Fork) {

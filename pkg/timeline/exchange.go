@@ -1,0 +1,72 @@
+package timeline
+
+import "github.com/cniscope/cniscope/pkg/event"
+
+// Exchange is what an agent, or who one waits for, said to another process on a stream that was there
+// before, until that one answered (event.Exchange). The fact is a Connection whose interval is this one
+// wait, and whose Agent is who has the other end.
+type Exchange struct {
+	// Unasked: the peer spoke by itself, which is weak evidence that it was waited for.
+	Unasked bool
+	// Clipped: it began before the caller's connection, or before anybody looked; the fact's
+	// interval begins with the connection.
+	Clipped bool
+}
+
+// stream is one end of a stream.
+type stream struct {
+	by     event.Process
+	socket string
+}
+
+func (c *Connection) stream() stream { return stream{c.by, c.socket} }
+
+// exchange takes what is told of an exchange: that it is pending, still, or over. attribute finds the
+// process that it belongs to when it is told for the first time; nil if it belongs to none.
+func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *process) {
+	key := stream{x.Process, x.Socket}
+	c := cs.pending[key]
+	if c == nil {
+		if c = cs.exchanges(now, x, attribute()); c == nil {
+			return
+		}
+	}
+	c.fact.When.End = max(c.fact.When.End, now)
+	if x.Peer != nil {
+		peer := *x.Peer
+		c.Agent, c.Answered = &peer, true
+	}
+	if x.Pending {
+		cs.agents.serve(c)
+		return
+	}
+	c.Error, c.fact.Thread = x.Error, x.Thread
+	delete(cs.pending, key)
+	c.hangUp(now)
+}
+
+// exchanges makes the fact; nil if it is not worth one.
+func (cs *connections) exchanges(now int64, x *event.Exchange, p *process) *Connection {
+	if p == nil {
+		return nil
+	}
+	im := p.current()
+	when := im.within(x.Start, now)
+	if !x.Pending && !p.worth(when) || !p.room("exchanges") {
+		return nil
+	}
+	made := &Connection{
+		Network: x.Network, Address: x.Address, by: x.Process, owner: p, socket: x.Socket, image: im, nested: p.nested,
+		Exchange: &Exchange{Unasked: x.Unasked, Clipped: x.Start < when.Start},
+	}
+	made.fact = p.keep(x.Thread, when, made)
+	if dialled := cs.sockets[x.Socket]; dialled != nil && dialled.by == x.Process {
+		dialled.Exchanged++
+	}
+	if x.Pending {
+		made.open = true
+		cs.pending[made.stream()] = made
+		p.connections = append(p.connections, made)
+	}
+	return made
+}

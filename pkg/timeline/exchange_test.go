@@ -1,0 +1,245 @@
+package timeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// asks tells an exchange of a process with who has the other end of a stream; -1: it is pending.
+func (s *story) asks(start, end int64, process, key string, change ...func(*event.Exchange)) *story {
+	x := &event.Exchange{Process: event.Process(process), Start: start * ms, Socket: key, Network: "unix", Address: "/run/" + key, Thread: 7}
+	for _, f := range change {
+		f(x)
+	}
+	return s.at(end, x)
+}
+
+func pending(x *event.Exchange) { x.Pending, x.Thread = true, 0 }
+func unasked(x *event.Exchange) { x.Unasked = true }
+func failed(x *event.Exchange)  { x.Error = "closed" }
+func with(process string) func(*event.Exchange) {
+	return func(x *event.Exchange) {
+		x.Peer = &event.Actor{Process: event.Process(process), PID: 5, Name: process + "d"}
+	}
+}
+
+// found tells a sample of an agent.
+func (s *story) found(at int64, process string, state event.AgentState, channel string) *story {
+	return s.at(at, &event.Agent{Process: event.Process(process), State: state, Channel: channel})
+}
+
+// behind draws whom the agents of an image waited for, one line each, indented by depth.
+func behind(im *Image, depth int) string {
+	var b strings.Builder
+	for f, c := range Each[*Connection](im.Facts) {
+		fmt.Fprintf(&b, "%s%d-%d %s", strings.Repeat("  ", depth), f.When.Start/ms, f.When.End/ms, c.Address)
+		if c.Agent != nil {
+			b.WriteString(" " + c.Agent.Name)
+		}
+		if x := c.Exchange; x != nil {
+			for _, mark := range []struct {
+				is   bool
+				name string
+			}{{x.Unasked, "unasked"}, {x.Clipped, "clipped"}, {c.Error != "", c.Error}} {
+				if mark.is {
+					b.WriteString(" " + mark.name)
+				}
+			}
+		}
+		if f.Attribution != nil {
+			b.WriteString(" " + string(f.Attribution.Evidence))
+			for _, other := range f.Attribution.Others {
+				b.WriteString(" or " + other.ContainerID)
+			}
+		}
+		if c.Work == nil {
+			b.WriteString("\n")
+			continue
+		}
+		for _, one := range c.Work.States {
+			fmt.Fprintf(&b, ", %s %d-%d", one.State, one.Start/ms, one.End/ms)
+		}
+		for _, m := range c.Work.Meanwhile {
+			fmt.Fprintf(&b, "; meanwhile %s %d-%d", saidOfDeed(m), m.When.Start/ms, m.When.End/ms)
+		}
+		b.WriteString("\n" + behind(c.Work.Own, depth+1) + behind(c.Work.Shared, depth+1))
+	}
+	return b.String()
+}
+
+func saidOfDeed(m Meanwhile) (s string) {
+	switch {
+	case m.Image != nil:
+		s = m.Image.Name
+	default:
+		if c, is := m.Fact.What.(*Connection); is {
+			s = c.Address
+		}
+	}
+	s += " " + string(m.Evidence)
+	if m.Perhaps {
+		s += " for this"
+	}
+	for _, other := range m.Others {
+		s += " or " + other.ContainerID
+	}
+	return s
+}
+
+func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"one that is over when it is told": {
+			func(s *story) { s.asks(10, 30, "a", "db", with("d")) },
+			"2-100 /run/agent.sock agentd\n  10-30 /run/db dd candidate\n",
+		},
+		"one that is pending, then over": {
+			func(s *story) {
+				s.asks(10, 110, "a", "db", pending).asks(10, 210, "a", "db", pending, with("d")).asks(10, 300, "a", "db", with("d"))
+			},
+			"2-100 /run/agent.sock agentd\n  10-300 /run/db dd candidate\n",
+		},
+		"one that never ends lasts as long as it was told": {
+			func(s *story) { s.asks(10, 90, "a", "db", pending) },
+			"2-100 /run/agent.sock agentd\n  10-90 /run/db candidate\n",
+		},
+		"one that ends in vain": {
+			func(s *story) { s.asks(10, 70, "a", "db", pending).asks(10, 80, "a", "db", failed) },
+			"2-100 /run/agent.sock agentd\n  10-80 /run/db closed candidate\n",
+		},
+		"what is too short": {
+			func(s *story) { s.at(10, &event.Exchange{Process: "a", Socket: "db", Start: 10*ms - 1000}) },
+			"2-100 /run/agent.sock agentd\n",
+		},
+		"what began before anybody called is no call's": {
+			func(s *story) { s.asks(-50, 30, "a", "db", with("d")) },
+			"2-100 /run/agent.sock agentd\n",
+		},
+		"nobody knows when it began": {
+			func(s *story) { s.asks(0, 30, "a", "db") },
+			"2-100 /run/agent.sock agentd\n  2-30 /run/db clipped candidate\n",
+		},
+		"it spoke by itself": {
+			func(s *story) { s.asks(-50, 30, "a", "db", unasked) },
+			"2-100 /run/agent.sock agentd\n  2-30 /run/db unasked clipped candidate\n",
+		},
+		"the peer waits in its turn": {
+			func(s *story) {
+				s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 80, "d", "disk", pending, with("e")).
+					asks(20, 85, "d", "disk").asks(10, 90, "a", "db", with("d"))
+			},
+			"2-100 /run/agent.sock agentd\n  10-90 /run/db dd candidate\n    20-85 /run/disk ed candidate\n",
+		},
+		"two that wait for one another": {
+			func(s *story) {
+				s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 70, "d", "db", pending, with("a")).
+					asks(30, 80, "a", "back", pending, with("d"))
+			},
+			"2-100 /run/agent.sock agentd\n  10-60 /run/db dd candidate\n    20-70 /run/db ad candidate\n  30-80 /run/back dd candidate\n",
+		},
+		"what the peer was found doing": {
+			func(s *story) {
+				s.asks(10, 60, "a", "db", pending, with("d")).found(20, "d", event.AgentStopped, "do_signal_stop").
+					found(40, "d", event.AgentStopped, "do_signal_stop").found(60, "d", event.AgentIdle, "").asks(10, 90, "a", "db")
+			},
+			"2-100 /run/agent.sock agentd\n  10-90 /run/db dd candidate, stopped 20-50, idle 50-60\n",
+		},
+		"of two calls nobody knows for which": {
+			func(s *story) {
+				s.plugin(4, "b2", "ADD", "net", for2).calls(5, "b2", "s2").asks(10, 60, "a", "db", with("d")).exit(70, "b2")
+			},
+			"2-100 /run/agent.sock agentd; meanwhile /run/db candidate for this or c2 10-60\n  10-60 /run/db dd candidate or c2\n",
+		},
+		"a call that came later has nothing to do with it": {
+			func(s *story) {
+				s.asks(10, 60, "a", "db", pending, with("d")).plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").
+					asks(10, 80, "a", "db").exit(90, "b2")
+			},
+			"2-100 /run/agent.sock agentd\n  10-80 /run/db dd candidate\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := looked(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
+			test.tell(s)
+			s.exit(100, "b").tick(1200).tick(30000).end()
+			got := ""
+			for _, op := range s.closed {
+				if op.ContainerID == "c1" {
+					got = behind(op.Calls[0].Runs[0], 0)
+				}
+			}
+			if got != test.want {
+				t.Errorf("got:\n%swant:\n%s", got, test.want)
+			}
+			if n := len(s.line.connections.sockets) + len(s.line.connections.pending) + len(s.line.processes); n != 0 {
+				t.Errorf("%d things are left", n)
+			}
+		})
+	}
+}
+
+func TestAnAgentThatEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"for want of memory, told before": {
+			func(s *story) { s.at(20, &event.Agent{Process: "a", Killed: "OOM"}).exit(21, "a") },
+			"gone 21 OOM",
+		},
+		"for want of memory, told after": {
+			func(s *story) { s.exit(21, "a").at(22, &event.Agent{Process: "a", Killed: "OOM", Over: true}) },
+			"gone 21 OOM",
+		},
+		"and comes back at its address": {
+			func(s *story) {
+				s.exit(21, "a").hangUp(22, "b", "s1").dial(40, 40, "b", "s2", "").
+					at(41, &event.Accept{Socket: "s2", Agent: event.Actor{Process: "a2", PID: 10, Name: "agentd"}})
+			},
+			"gone 21 back 40 as agentd",
+		},
+		"and only listens to nobody": {
+			func(s *story) { s.exit(21, "a").dial(40, 40, "b", "s2", "").listens(41, "s2") },
+			"gone 21",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1")
+			test.tell(s)
+			s.exit(100, "b").tick(30000).end()
+			w := s.closed[0].Calls[0].Runs[0].Facts[0].What.(*Connection).Work
+			got := strings.TrimSpace(fmt.Sprint("gone ", w.Gone/ms, " ", w.Killed))
+			if w.Successor != nil {
+				got += fmt.Sprint(" back ", w.Back/ms, " as ", w.Successor.Name)
+			}
+			if got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+			if n := len(s.line.agents.departed); n != 0 {
+				t.Errorf("%d are remembered", n)
+			}
+		})
+	}
+}
+
+func TestWhatOthersMayHaveBeenFor(t *testing.T) {
+	s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2").
+		command(10, "w", "a", "clang").exit(60, "w").command(61, "v", "a", "ip", mentions("c1")).exit(70, "v").
+		plugin(71, "b3", "ADD", "net", func(e *event.Exec) { e.Call = &event.Call{Command: "ADD", ContainerID: "c3", IfName: "eth0"} }).calls(72, "b3", "s3").
+		exit(80, "b3").exit(90, "b").exit(91, "b2").tick(30000).end()
+	got := map[string]string{}
+	for _, op := range s.closed {
+		for _, m := range op.Calls[0].Runs[0].Facts[0].What.(*Connection).Work.Meanwhile {
+			got[op.ContainerID] += fmt.Sprint(saidOfDeed(m), " ", m.When.Start/ms, "-", m.When.End/ms, ";")
+		}
+	}
+	want := map[string]string{"c1": "clang candidate for this or c2 10-60;", "c2": "clang candidate for this or c1 10-60;ip certain or c1 61-70;"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

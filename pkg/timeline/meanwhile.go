@@ -1,0 +1,105 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Meanwhile is something that an agent did while a call had a connection to it, and that is not drawn below
+// this connection: it was done for another call, or nobody knows for which. Either Image or Fact is set.
+type Meanwhile struct {
+	// When it was, within the connection.
+	When Interval
+	// Image is what it ran, Fact what it asked or waited for.
+	Image *Image
+	Fact  *Fact
+	// Attribution is the evidence as seen from this call: Others are the calls that it may have
+	// been for beside this one.
+	Attribution
+	// Perhaps: it may have been for this call. Else it only overlaps: the evidence is another
+	// call's, or it began before the connection.
+	Perhaps bool
+}
+
+// deed is something that an agent did: an image or a fact.
+type deed struct {
+	image *Image
+	fact  *Fact
+	claim *claim
+}
+
+const (
+	// deedsMax bounds the deeds that are remembered of one agent: the longest. meanwhileMax
+	// bounds those that are told of one connection.
+	deedsMax     = 256
+	meanwhileMax = 16
+)
+
+func (d *deed) when(now int64) Interval {
+	switch {
+	case d.fact != nil:
+		return d.fact.When
+	case d.image.Ended:
+		return Interval{d.image.Start, d.image.End}
+	}
+	return Interval{d.image.Start, max(now, d.image.Start)}
+}
+
+// did remembers a deed for the other calls that had a connection meanwhile.
+func (cl *claim) did(d deed) {
+	d.claim = cl
+	a := cl.first.Work.agent
+	if len(a.deeds) >= deedsMax {
+		shortest := 0
+		for i := range a.deeds {
+			if a.deeds[i].when(0).took() < a.deeds[shortest].when(0).took() {
+				shortest = i
+			}
+		}
+		a.deeds = slices.Delete(a.deeds, shortest, shortest+1)
+	}
+	a.deeds = append(a.deeds, d)
+}
+
+// forgive forgets what was over before any connection began that is not done with.
+func (a *agent) forgive(now int64) {
+	oldest := now
+	for _, c := range slices.Concat(a.calls, a.recent) {
+		oldest = min(oldest, c.fact.When.Start)
+	}
+	a.deeds = slices.DeleteFunc(a.deeds, func(d deed) bool { return d.when(now).End < oldest })
+}
+
+// meanwhile lists, longest first, what the agent of c did during it, and what is not c's own.
+func (c *Connection) meanwhile(now int64) (all []Meanwhile) {
+	for _, d := range c.Work.agent.deeds {
+		if m := d.seen(c, now); m != nil && m.When.took() > 0 {
+			all = append(all, *m)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Meanwhile) int { return cmp.Compare(b.When.took(), a.When.took()) })
+	return all[:min(len(all), meanwhileMax)]
+}
+
+// seen is a deed as seen from a connection; nil if it is its call's own.
+func (d *deed) seen(c *Connection, now int64) *Meanwhile {
+	when, call := d.when(now), c.Work.own.call
+	m := &Meanwhile{
+		When:  Interval{max(when.Start, c.fact.When.Start), min(when.End, c.fact.When.End)},
+		Image: d.image, Fact: d.fact,
+		Attribution: Attribution{Evidence: d.claim.Evidence, Periodic: d.claim.Periodic},
+	}
+	var others []*Connection
+	for _, of := range append([]*Connection{d.claim.first}, d.claim.others...) {
+		if of.Work.own.call == call {
+			m.Perhaps = true
+		} else {
+			others = append(others, of)
+		}
+	}
+	if m.Perhaps && len(others) == 0 && !m.Periodic {
+		return nil
+	}
+	m.Others = keysOf(others)
+	return m
+}
