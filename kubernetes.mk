@@ -15,7 +15,7 @@ image: binaries ## build the container image as bin/cniscope-image.tar (an OCI l
 
 $(eval $(call part,kubernetes,about 5 minutes,0,,))
 
-tools-kubernetes: debian-etcd $(built/kubernetes) ## build kubelet and kube-apiserver, for test-kubernetes
+tools-kubernetes: debian-etcd $(built/kubernetes) ## build kubelet, kube-apiserver and kube-proxy, for test-kubernetes and test-cilium
 
 debian-etcd:
 	@$(TOOLS)/debian.sh etcd-server

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/kube"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -19,7 +20,7 @@ type cluster struct {
 	ctx    context.Context
 	rig    *rig.Rig
 	jaeger *rig.Jaeger
-	api    *api
+	api    *kube.API
 
 	node, address, server string
 	tokens                map[string]string

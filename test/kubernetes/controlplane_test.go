@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/kube"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -44,10 +45,10 @@ func (c *cluster) startControlPlane() {
 	harness.Check(c, writeKey(filepath.Join(dir, "service-accounts.pem")))
 	host, port, err := net.SplitHostPort(server)
 	harness.Check(c, err)
-	c.api = newAPI(server, c.tokens[admin])
+	c.api = kube.New(server, c.tokens[admin])
 	c.server = server
 	c.beside("kube-apiserver", func(ctx context.Context) error {
-		_, err := c.api.do(ctx, "GET", "/readyz", nil)
+		_, err := c.api.Do(ctx, "GET", "/readyz", nil)
 		return err
 	},
 		c.tool("kube-apiserver"), "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,

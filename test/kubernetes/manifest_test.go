@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/kube"
 )
 
 const manifestFile = "../../examples/kubernetes/cniscope.yaml"
@@ -89,7 +90,7 @@ func (c *cluster) apply() object {
 			replaced++
 			d.yaml = bytes.ReplaceAll(d.yaml, []byte(endpoint), fmt.Appendf(nil, "endpoint = %q", c.jaeger.OTLP()))
 		}
-		if _, err := c.api.do(c.ctx, "POST", d.path, d.yaml); err != nil && !alreadyExists(err) {
+		if _, err := c.api.Do(c.ctx, "POST", d.path, d.yaml); err != nil && !kube.AlreadyExists(err) {
 			c.Fatal(err)
 		}
 		if d.kind == "Namespace" {
@@ -100,7 +101,7 @@ func (c *cluster) apply() object {
 		c.Fatalf("the endpoint is %d times in the manifest, not once", replaced)
 	}
 	var stored object
-	harness.Check(c, c.api.get(c.ctx, collections["DaemonSet"]+"/cniscope", &stored))
+	harness.Check(c, c.api.Get(c.ctx, collections["DaemonSet"]+"/cniscope", &stored))
 	return stored
 }
 
@@ -108,10 +109,10 @@ func (c *cluster) apply() object {
 // service account in it there are no pods.
 func (c *cluster) serviceAccount(namespace string) {
 	c.Helper()
-	err := c.api.create(c.ctx, "/api/v1/namespaces/"+namespace+"/serviceaccounts", object{
+	err := c.api.Create(c.ctx, "/api/v1/namespaces/"+namespace+"/serviceaccounts", object{
 		"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "default"},
 	})
-	if err != nil && !alreadyExists(err) {
+	if err != nil && !kube.AlreadyExists(err) {
 		c.Fatal(err)
 	}
 }

@@ -120,7 +120,7 @@ func (c *cluster) nodeReady(ctx context.Context) error {
 			Conditions []struct{ Type, Status, Message string }
 		}
 	}
-	if err := c.api.get(ctx, "/api/v1/nodes/"+c.node, &node); err != nil {
+	if err := c.api.Get(ctx, "/api/v1/nodes/"+c.node, &node); err != nil {
 		return err
 	}
 	for _, condition := range node.Status.Conditions {

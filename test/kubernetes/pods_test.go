@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/kube"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -57,13 +58,13 @@ func (c *cluster) run(o object, done func(*pod) error) *pod {
 	body, err := json.Marshal(o)
 	harness.Check(c, err)
 	p := &pod{}
-	answer, err := c.api.do(c.ctx, "POST", "/api/v1/namespaces/"+o.text("metadata", "namespace")+"/pods", body)
+	answer, err := c.api.Do(c.ctx, "POST", "/api/v1/namespaces/"+o.text("metadata", "namespace")+"/pods", body)
 	harness.Check(c, err)
-	harness.Check(c, json.Unmarshal(answer.body, p))
+	harness.Check(c, json.Unmarshal(answer.Body, p))
 	path := p.path()
 	harness.Eventually(c, func() error {
 		*p = pod{}
-		if err := c.api.get(c.ctx, path, p); err != nil {
+		if err := c.api.Get(c.ctx, path, p); err != nil {
 			return err
 		}
 		return done(p)
@@ -108,14 +109,14 @@ func ending(p *pod) (message string, ok bool) {
 // remove deletes a pod and returns once it is gone.
 func (c *cluster) remove(p *pod) {
 	c.Helper()
-	_, err := c.api.do(c.ctx, "DELETE", p.path(), nil)
+	_, err := c.api.Do(c.ctx, "DELETE", p.path(), nil)
 	harness.Check(c, err)
 	harness.Eventually(c, func() error {
-		err := c.api.get(c.ctx, p.path(), &pod{})
+		err := c.api.Get(c.ctx, p.path(), &pod{})
 		if err == nil {
 			return fmt.Errorf("pod %s is still there", p.Metadata.Name)
 		}
-		if notFound(err) {
+		if kube.NotFound(err) {
 			return nil
 		}
 		return err

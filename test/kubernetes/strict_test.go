@@ -10,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/kube"
 	"github.com/cniscope/cniscope/test/rig"
 )
 
@@ -19,17 +20,17 @@ const strictly = "?dryRun=All&fieldValidation=Strict"
 func TestManifestPassesTheStrictDryRun(t *testing.T) {
 	c := start(t, rig.Options{})
 	for _, d := range c.manifest() {
-		post := func(yaml []byte) (answer, error) { return c.api.do(c.ctx, "POST", d.path+strictly, yaml) }
+		post := func(yaml []byte) (kube.Answer, error) { return c.api.Do(c.ctx, "POST", d.path+strictly, yaml) }
 		got, err := post(d.yaml)
 		if err != nil {
 			t.Errorf("%s %s: %v", d.kind, d.name, err)
 		}
-		for _, warning := range got.warnings {
+		for _, warning := range got.Warnings {
 			t.Errorf("%s %s: the apiserver warns: %s", d.kind, d.name, warning)
 		}
 		if d.kind == "ConfigMap" {
 			var stored object
-			harness.Check(c, json.Unmarshal(got.body, &stored))
+			harness.Check(c, json.Unmarshal(got.Body, &stored))
 			if _, err := config.Parse("cniscope.toml", []byte(stored.text("data", "cniscope.toml"))); err != nil {
 				t.Errorf("the options in the ConfigMap: %v", err)
 			}
@@ -40,7 +41,7 @@ func TestManifestPassesTheStrictDryRun(t *testing.T) {
 			t.Errorf("%s %s with a misspelt field: %v, want a refusal", d.kind, d.name, err)
 		}
 		if d.kind == "Namespace" { // the others can only be tried in it
-			_, err := c.api.do(c.ctx, "POST", d.path, d.yaml)
+			_, err := c.api.Do(c.ctx, "POST", d.path, d.yaml)
 			harness.Check(c, err)
 		}
 	}

@@ -47,3 +47,6 @@ func (r *Rig) Inside(script string) ([]string, error) {
 		"/bin/sh", "-ec", script + "\nexec \"$@\"", "sh",
 	}, nil
 }
+
+// PID is its process id.
+func (d *Daemon) PID() int { return d.d.cmd.Process.Pid }

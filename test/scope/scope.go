@@ -95,8 +95,7 @@ func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
 	if node == "" {
 		node = "rig-node"
 	}
-	s.toml = fmt.Sprintf("[nri]\nsocket = %q\nenabled = %v\n[runtime]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n[resource]\nnode = %q\n",
-		r.NRISocket(), !o.NoNRI, r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"), node)
+	s.toml = Leads(r, node, !o.NoNRI)
 	if err := s.SetOptions(o.TOML); err != nil {
 		return nil, err
 	}
@@ -122,6 +121,12 @@ func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
 		close(s.done)
 	}()
 	return s, s.WaitLog(ctx, "observing CNI calls", 1)
+}
+
+// Leads are the options that lead a cniscope to a rig.
+func Leads(r *rig.Rig, node string, nri bool) string {
+	return fmt.Sprintf("[nri]\nsocket = %q\nenabled = %v\n[runtime]\nsocket = %q\n[cni]\nconf_dir = %q\n[state]\ndir = %q\n[resource]\nnode = %q\n",
+		r.NRISocket(), nri, r.Socket(), r.CNIConfDir(), filepath.Join(r.Dir(), "run"), node)
 }
 
 // Config is its options file.

@@ -1,6 +1,5 @@
-//go:build linux
-
-package kubernetes
+// Package kube is a client of a real kube-apiserver, for the tests that start one.
+package kube
 
 import (
 	"bytes"
@@ -14,14 +13,15 @@ import (
 	"time"
 )
 
-// api is a client of the apiserver: its REST interface, nothing around it.
-type api struct {
+// API is a client of the apiserver: its REST interface, nothing around it.
+type API struct {
 	url, token string
 	client     *http.Client
 }
 
-func newAPI(address, token string) *api {
-	return &api{
+// New returns a client of the apiserver at host:port for whoever has the token.
+func New(address, token string) *API {
+	return &API{
 		url: "https://" + address, token: token,
 		// The apiserver made its own certificate a moment ago, and listens on loopback.
 		client: &http.Client{
@@ -40,65 +40,67 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.Code, r.Reason, r.Message) }
 
-func notFound(err error) bool {
+// NotFound tells whether the apiserver knows no such object.
+func NotFound(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.Code == http.StatusNotFound
 }
 
-func alreadyExists(err error) bool {
+// AlreadyExists tells whether the apiserver has such an object already.
+func AlreadyExists(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.Code == http.StatusConflict
 }
 
-// answer is what the apiserver says to a request that it grants.
-type answer struct {
-	body     []byte
-	warnings []string
+// Answer is what the apiserver says to a request that it grants.
+type Answer struct {
+	Body     []byte
+	Warnings []string
 }
 
-// do sends one request. The body is YAML or JSON: to the apiserver JSON is YAML.
-func (a *api) do(ctx context.Context, method, path string, body []byte) (answer, error) {
+// Do sends one request. The body is YAML or JSON: to the apiserver JSON is YAML.
+func (a *API) Do(ctx context.Context, method, path string, body []byte) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	request.Header.Set("Authorization", "Bearer "+a.token)
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("Content-Type", "application/yaml")
 	response, err := a.client.Do(request)
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	if response.StatusCode >= 300 {
 		no := &refusal{Code: response.StatusCode}
 		if json.Unmarshal(text, no) != nil || no.Message == "" {
 			no.Message = string(text)
 		}
-		return answer{}, fmt.Errorf("%s %s: %w", method, path, no)
+		return Answer{}, fmt.Errorf("%s %s: %w", method, path, no)
 	}
-	return answer{body: text, warnings: response.Header.Values("Warning")}, nil
+	return Answer{Body: text, Warnings: response.Header.Values("Warning")}, nil
 }
 
-// get decodes one object.
-func (a *api) get(ctx context.Context, path string, into any) error {
-	got, err := a.do(ctx, http.MethodGet, path, nil)
+// Get decodes one object.
+func (a *API) Get(ctx context.Context, path string, into any) error {
+	got, err := a.Do(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(got.body, into)
+	return json.Unmarshal(got.Body, into)
 }
 
-// create makes one object from a Go value.
-func (a *api) create(ctx context.Context, path string, object any) error {
+// Create makes one object from a Go value.
+func (a *API) Create(ctx context.Context, path string, object any) error {
 	body, err := json.Marshal(object)
 	if err != nil {
 		return err
 	}
-	_, err = a.do(ctx, http.MethodPost, path, body)
+	_, err = a.Do(ctx, http.MethodPost, path, body)
 	return err
 }

@@ -1,0 +1,130 @@
+//go:build linux
+
+package cilium
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/kube"
+)
+
+const (
+	apiServer = "127.0.0.1:6443"
+	token     = "rig" // the one user's, who may do everything
+	etcd      = "127.0.0.1:2379"
+)
+
+// object is one of the API server's.
+type object = map[string]any
+
+// controlPlane starts etcd and kube-apiserver, and makes what the others look for there.
+func (n *node) controlPlane() {
+	n.Helper()
+	dir := n.folder("control-plane")
+	program := "/usr/bin/etcd"
+	if _, err := os.Stat(program); err != nil {
+		n.Skip("etcd is not installed: run `make tools-cilium` first")
+	}
+	n.start("etcd", func(ctx context.Context) error { return dial(ctx, etcd) },
+		program, "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls=http://"+etcd, "--advertise-client-urls=http://"+etcd, "--listen-peer-urls=http://127.0.0.1:2380")
+	harness.Check(n.T, writeKey(filepath.Join(dir, "key.pem")))
+	n.file("tokens", token+",admin,admin,system:masters\n")
+	n.api = kube.New(apiServer, token)
+	n.start("kube-apiserver", func(ctx context.Context) error {
+		_, err := n.api.Do(ctx, http.MethodGet, "/readyz", nil)
+		return err
+	},
+		filepath.Join(n.tools, "kube-apiserver"), "--etcd-servers=http://"+etcd, "--bind-address=0.0.0.0", "--advertise-address="+nodeAddress,
+		"--cert-dir="+dir, "--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+filepath.Join(dir, "key.pem"), "--service-account-signing-key-file="+filepath.Join(dir, "key.pem"),
+		"--token-auth-file="+filepath.Join(n.rig.Dir(), "tokens"), "--authorization-mode=AlwaysAllow",
+		"--service-cluster-ip-range="+services, "--disable-admission-plugins=ServiceAccount", "--allow-privileged")
+	n.objects()
+}
+
+// objects are Cilium's definitions, the node, and two services: one has a node port. No
+// controller runs, so their endpoints are made here.
+func (n *node) objects() {
+	n.Helper()
+	definitions, err := filepath.Glob(filepath.Join(n.tools, "cilium", "crds", "*", "*.yaml"))
+	harness.Check(n.T, err)
+	for _, file := range definitions {
+		text, err := os.ReadFile(file)
+		harness.Check(n.T, err)
+		_, err = n.api.Do(n.ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", text)
+		harness.Check(n.T, err)
+	}
+	n.create("/api/v1/namespaces", object{"metadata": object{"name": "shop"}})
+	n.create("/api/v1/nodes", object{
+		"metadata": object{"name": nodeName, "labels": object{"kubernetes.io/hostname": nodeName}},
+		"spec":     object{"podCIDR": podCIDR, "podCIDRs": []string{podCIDR}},
+	})
+	// The status is a resource of its own.
+	var made object
+	harness.Check(n.T, n.api.Get(n.ctx, "/api/v1/nodes/"+nodeName, &made))
+	made["status"] = object{"addresses": []object{{"type": "InternalIP", "address": nodeAddress}, {"type": "Hostname", "address": nodeName}}}
+	text, err := json.Marshal(made)
+	harness.Check(n.T, err)
+	_, err = n.api.Do(n.ctx, http.MethodPut, "/api/v1/nodes/"+nodeName+"/status", text)
+	harness.Check(n.T, err)
+	for name, kind := range map[string]string{"web": "ClusterIP", "ported": "NodePort"} {
+		n.create("/api/v1/namespaces/shop/services", object{
+			"metadata": object{"name": name},
+			"spec":     object{"type": kind, "ports": []object{{"name": "http", "port": 80, "targetPort": 8080}}},
+		})
+		n.create("/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", object{
+			"metadata":    object{"name": name, "labels": object{"kubernetes.io/service-name": name}},
+			"addressType": "IPv4", "ports": []object{{"name": "http", "port": 8080, "protocol": "TCP"}},
+			"endpoints": []object{{"addresses": []string{"10.244.0.200"}, "conditions": object{"ready": true}, "nodeName": nodeName}},
+		})
+	}
+}
+
+func (n *node) create(path string, o object) {
+	n.Helper()
+	harness.Check(n.T, n.api.Create(n.ctx, path, o))
+}
+
+// kubeconfig leads to the API server at an address.
+func kubeconfig(server string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: rig
+clusters: [{name: rig, cluster: {server: "https://%s", insecure-skip-tls-verify: true}}]
+users: [{name: rig, user: {token: %s}}]
+contexts: [{name: rig, context: {cluster: rig, user: rig}}]
+`, server, token)
+}
+
+func dial(ctx context.Context, address string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// writeKey makes the key that service accounts' tokens are signed with.
+func writeKey(path string) error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+}

@@ -1,0 +1,134 @@
+//go:build linux
+
+// Package cilium runs cniscope beside the real Cilium and kube-proxy: etcd, kube-apiserver,
+// containerd, kube-proxy in its modes, cilium-agent with what it compiles and attaches. Each
+// test has a node of its own, in a network and mount namespace and a cgroup; what the
+// programs keep for the whole machine (BPF maps) allows one of them at a time. `make
+// test-cilium` runs it; `go test ./...` does not.
+package cilium
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/scope"
+	"github.com/cniscope/cniscope/test/tied"
+)
+
+const (
+	wanted = "CNISCOPE_CILIUM"         // is set by whoever wants these tests
+	inside = "CNISCOPE_CILIUM_PROGRAM" // the cniscope under test, where a node's namespaces are ours
+)
+
+var program = os.Getenv(inside) // the cniscope under test
+
+func TestMain(m *testing.M) {
+	if program != "" || os.Getenv(wanted) == "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(scope.Main(m, &program))
+}
+
+// apart has a test run once more, by a process of its own in namespaces and a cgroup of their
+// own, and tells whether this is that process.
+func apart(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inside) != "" {
+		return true
+	}
+	if os.Getenv(wanted) == "" {
+		t.Skip("runs for minutes, and alone on the machine: make test-cilium")
+	}
+	harness.Root(t)
+	group := makeGroup(t)
+	defer group.remove(t)
+	fd, err := os.Open(string(group))
+	harness.Check(t, err)
+	defer fd.Close()
+	self, err := os.Executable()
+	harness.Check(t, err)
+	cmd := exec.Command(self, "-test.v", "-test.run", "^"+t.Name()+"$")
+	if deadline, is := t.Deadline(); is {
+		cmd.Args = append(cmd.Args, "-test.timeout", fmt.Sprint(untilThen(deadline)))
+	}
+	cmd.Env = append(os.Environ(), inside+"="+program)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWNET | unix.CLONE_NEWNS,
+		UseCgroupFD: true, CgroupFD: int(fd.Fd()),
+	}
+	harness.Check(t, tied.Start(cmd))
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v", t.Name(), err)
+	}
+	return false
+}
+
+// cgroup is a folder of the unified hierarchy.
+type cgroup string
+
+const groups = "cniscope-cilium-"
+
+// makeGroup makes a cgroup for one test, and ends what dead owners left in theirs.
+func makeGroup(t *testing.T) cgroup {
+	t.Helper()
+	top := unified(t)
+	old, err := filepath.Glob(filepath.Join(top, groups+"*"))
+	harness.Check(t, err)
+	for _, dir := range old {
+		owner, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), groups))
+		if err == nil && unix.Kill(owner, 0) != nil {
+			cgroup(dir).remove(t)
+		}
+	}
+	dir := filepath.Join(top, groups+strconv.Itoa(os.Getpid()))
+	harness.Check(t, os.Mkdir(dir, 0o755))
+	return cgroup(dir)
+}
+
+// remove ends every process of the cgroup, and takes it away.
+func (c cgroup) remove(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(string(c), "cgroup.kill"), []byte("1"), 0); err != nil {
+		t.Error(err)
+	}
+	harness.Eventually(t, func() error {
+		var dirs []string
+		_ = filepath.WalkDir(string(c), func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				dirs = append([]string{path}, dirs...)
+			}
+			return nil
+		})
+		for _, dir := range dirs {
+			if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// unified is where the unified cgroup hierarchy is mounted.
+func unified(t *testing.T) string {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	harness.Check(t, err)
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); f[2] == "cgroup2" {
+			return f[1]
+		}
+	}
+	t.Skip("no unified cgroup hierarchy is mounted here")
+	return ""
+}

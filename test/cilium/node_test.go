@@ -1,0 +1,240 @@
+//go:build linux
+
+package cilium
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/kube"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// What the node and its cluster are called. Its network is its own, so its ports are the usual ones.
+const (
+	nodeName    = "node1"
+	nodeAddress = "10.20.0.1"
+	gateway     = "10.20.0.254"
+	podCIDR     = "10.244.0.0/24"
+	clusterCIDR = "10.244.0.0/16"
+	services    = "10.96.0.0/24"
+	clang       = "/usr/lib/llvm-19/bin"
+)
+
+// node is a machine of a cluster: its namespaces, and the programs that run there.
+type node struct {
+	*testing.T
+	ctx   context.Context
+	rig   *rig.Rig
+	scope *scope.Scope
+	api   *kube.API
+	tools string // the folder of what was built
+	group string // its cgroup
+	spans string // the file that cniscope writes
+	// fault is a folder in front of the agent's PATH.
+	fault string
+
+	running map[string]*rig.Daemon
+}
+
+// ownSysctls are the whole machine's, and written to by what runs here: files lie over them.
+var ownSysctls = []string{
+	"kernel/timer_migration", "kernel/unprivileged_bpf_disabled", "kernel/panic", "kernel/panic_on_oops",
+	"net/core/bpf_jit_enable", "vm/overcommit_memory",
+}
+
+// newNode makes the machine, and starts containerd, etcd and kube-apiserver.
+func newNode(t *testing.T) *node {
+	t.Helper()
+	n := &node{T: t, ctx: harness.Context(t), running: map[string]*rig.Daemon{}}
+	var err error
+	n.tools, err = rig.Tools("cilium/cilium-agent", "cilium/cilium-cni", "kube-apiserver", "kube-proxy")
+	harness.Check(t, err)
+	n.ownMounts()
+	n.ownNetwork()
+	n.rig, err = rig.Start(n.ctx, rig.Options{
+		Networks: []rig.Network{}, // Cilium's agent writes its own
+		Ready:    2 * time.Minute,
+		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Env:      []string{"PATH=" + os.Getenv("PATH")},
+	})
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, n.rig.Close()) })
+	t.Cleanup(n.end)
+	n.fault = n.folder("fault")
+	harness.Check(t, copyFile(filepath.Join(n.tools, "cilium", "cilium-cni"), filepath.Join(n.rig.CNIBinDir(), "cilium-cni")))
+	n.controlPlane()
+	n.kubelet()
+	return n
+}
+
+// ownMounts has what is written to the machine's usual places go with the namespace.
+func (n *node) ownMounts() {
+	n.Helper()
+	n.group = filepath.Join(unified(n.T), groupOf(n.T))
+	files := n.TempDir()
+	harness.Check(n.T, unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))
+	harness.Check(n.T, unix.Mount("tmpfs", "/run", "tmpfs", 0, ""))
+	for _, dir := range []string{"/run/lock", "/run/netns"} {
+		harness.Check(n.T, os.Mkdir(dir, 0o755))
+	}
+	harness.Check(n.T, unix.Mount("bpf", "/sys/fs/bpf", "bpf", 0, ""))
+	for _, key := range ownSysctls {
+		value, err := os.ReadFile("/proc/sys/" + key)
+		if os.IsNotExist(err) {
+			continue
+		}
+		harness.Check(n.T, err)
+		file := filepath.Join(files, strings.ReplaceAll(key, "/", "."))
+		harness.Check(n.T, os.WriteFile(file, value, 0o644))
+		harness.Check(n.T, unix.Mount(file, "/proc/sys/"+key, "", unix.MS_BIND, ""))
+	}
+}
+
+// ownNetwork gives the node an interface whose other end is the world.
+func (n *node) ownNetwork() {
+	n.Helper()
+	for line := range strings.Lines(`
+ip link set lo up
+ip netns add outside
+ip link add eth0 type veth peer name wire netns outside
+ip addr add ` + nodeAddress + `/24 dev eth0
+ip link set eth0 up
+ip route add default via ` + gateway + ` dev eth0
+ip -n outside addr add ` + gateway + `/24 dev wire
+ip -n outside link set wire up
+`) {
+		if f := strings.Fields(line); len(f) > 0 {
+			n.run(f...)
+		}
+	}
+	harness.Check(n.T, os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0))
+}
+
+// kubelet is what doctor asks of one: that it is healthy.
+func (n *node) kubelet() {
+	n.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:10248")
+	harness.Check(n.T, err)
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok"))
+	})}
+	go func() { _ = server.Serve(l) }()
+	n.Cleanup(func() { _ = server.Close() })
+}
+
+// run runs a command to its end, and returns what it said.
+func (n *node) run(command ...string) string {
+	n.Helper()
+	out, err := exec.CommandContext(n.ctx, command[0], command[1:]...).CombinedOutput()
+	if err != nil {
+		n.Fatalf("%s: %v: %s", strings.Join(command, " "), err, out)
+	}
+	return string(out)
+}
+
+// folder makes a folder of the rig's.
+func (n *node) folder(name string) string {
+	n.Helper()
+	dir := filepath.Join(n.rig.Dir(), name)
+	harness.Check(n.T, os.MkdirAll(dir, 0o755))
+	return dir
+}
+
+// file writes a file of the rig's.
+func (n *node) file(name, text string) string {
+	n.Helper()
+	path := filepath.Join(n.rig.Dir(), name)
+	harness.Check(n.T, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// start starts a program of the node, and returns once it is ready.
+func (n *node) start(name string, ready func(context.Context) error, command ...string) {
+	n.Helper()
+	path := strings.Join([]string{n.fault, n.tools, clang, os.Getenv("PATH")}, ":")
+	env := []string{"PATH=" + path, "HOME=" + n.rig.Dir(), "TMPDIR=" + n.folder("tmp"), "K8S_NODE_NAME=" + nodeName}
+	began := time.Now()
+	d, err := n.rig.Beside(n.ctx, name, env, command, ready)
+	harness.Check(n.T, err)
+	n.running[name] = d
+	n.Logf("%s is ready after %s", name, time.Since(began).Round(time.Millisecond))
+}
+
+// signal sends a signal to a program of the node.
+func (n *node) signal(name string, s unix.Signal) {
+	n.Helper()
+	harness.Check(n.T, unix.Kill(n.running[name].PID(), s))
+}
+
+// kill ends a program of the node as a crash would.
+func (n *node) kill(name string) {
+	n.Helper()
+	d := n.running[name]
+	if d == nil {
+		return
+	}
+	_ = unix.Kill(d.PID(), unix.SIGKILL)
+	d.Stop()
+	delete(n.running, name)
+}
+
+// end ends all programs, and keeps their logs if somebody wants them.
+func (n *node) end() {
+	if n.scope != nil {
+		harness.Check(n.T, n.scope.Stop())
+		n.keep("cniscope", n.scope.Log())
+		n.keep("spans", n.spans)
+	}
+	for name, d := range n.running {
+		n.kill(name)
+		n.keep(name, d.Log())
+	}
+	n.keep("containerd", n.rig.ContainerdLog())
+}
+
+// keep copies a file to where logs are wanted.
+func (n *node) keep(name, file string) {
+	if dir := os.Getenv("CNISCOPE_TEST_LOGS"); dir != "" {
+		_ = copyFile(file, filepath.Join(dir, n.Name()+"."+name+".log"))
+	}
+}
+
+// logOf is what a program has written so far.
+func (n *node) logOf(name string) string {
+	n.Helper()
+	text, err := os.ReadFile(n.running[name].Log())
+	harness.Check(n.T, err)
+	return string(text)
+}
+
+// copyFile copies a file, executable.
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755)
+}
+
+// groupOf is the cgroup that apart made for us.
+func groupOf(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprint(groups, os.Getppid())
+}
+
+// untilThen is how long a test may still take.
+func untilThen(deadline time.Time) time.Duration { return max(time.Until(deadline), time.Second) }

@@ -1,0 +1,115 @@
+//go:build linux
+
+package cilium
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// observe starts cniscope. A call is slow from a second on: an ordinary one takes half of that.
+func (n *node) observe() {
+	n.Helper()
+	n.spans = filepath.Join(n.rig.Dir(), "spans.jsonl")
+	var err error
+	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, Node: nodeName, TOML: fmt.Sprintf(
+		"[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n[slow]\ncall = \"1s\"\n", n.spans)})
+	harness.Check(n.T, err)
+}
+
+// pod is a pod's object, and its sandbox if it came up.
+type pod struct {
+	name, sandbox string
+	err           error
+	took          time.Duration
+}
+
+// describe makes a pod's object, as a scheduler leaves it, and returns its uid.
+func (n *node) describe(name string, labels map[string]string) (uid string) {
+	n.Helper()
+	text, err := json.Marshal(object{
+		"metadata": object{"name": name, "namespace": "shop", "labels": labels},
+		"spec": object{
+			"nodeName": nodeName, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 0,
+			"containers": []object{{"name": "c", "image": rig.PauseImage}},
+		},
+	})
+	harness.Check(n.T, err)
+	answer, err := n.api.Do(n.ctx, http.MethodPost, "/api/v1/namespaces/shop/pods", text)
+	harness.Check(n.T, err)
+	var made struct{ Metadata struct{ UID string } }
+	harness.Check(n.T, json.Unmarshal(answer.Body, &made))
+	return made.Metadata.UID
+}
+
+// begin makes a pod and has containerd set it up; what it returns waits for that.
+func (n *node) begin(name string, labels map[string]string) func() pod {
+	n.Helper()
+	o := rig.PodOptions{Namespace: "shop", Name: name, UID: n.describe(name, labels)}
+	done := make(chan pod, 1)
+	go func() {
+		began := time.Now()
+		sandbox, err := n.rig.RunPod(n.ctx, o)
+		done <- pod{name, sandbox, err, time.Since(began)}
+	}()
+	return func() pod { return <-done }
+}
+
+var web = map[string]string{"app": "web"}
+
+// add runs a pod that comes up.
+func (n *node) add(name string) pod {
+	n.Helper()
+	p := n.begin(name, web)()
+	harness.Check(n.T, p.err)
+	return p
+}
+
+// crowd runs pods at once.
+func (n *node) crowd(prefix string, count int) []pod {
+	n.Helper()
+	var waits []func() pod
+	for i := range count {
+		waits = append(waits, n.begin(fmt.Sprintf("%s-%d", prefix, i), web))
+	}
+	pods := make([]pod, count)
+	var all sync.WaitGroup
+	for i, wait := range waits {
+		all.Go(func() { pods[i] = wait() })
+	}
+	all.Wait()
+	return pods
+}
+
+// remove takes pods away.
+func (n *node) remove(pods ...pod) {
+	n.Helper()
+	for _, p := range pods {
+		if p.sandbox != "" {
+			harness.Check(n.T, n.rig.StopPod(n.ctx, p.sandbox))
+			harness.Check(n.T, n.rig.RemovePod(n.ctx, p.sandbox))
+		}
+		_, err := n.api.Do(n.ctx, http.MethodDelete, "/api/v1/namespaces/shop/pods/"+p.name, nil)
+		harness.Check(n.T, err)
+	}
+}
+
+// plugins are the processes of Cilium's plugin that run now, by their first argument.
+func plugins() (pids []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, file := range files {
+		if name, err := os.ReadFile(file); err == nil && string(name) == "cilium-cni\n" {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids
+}
