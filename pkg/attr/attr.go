@@ -22,7 +22,7 @@ const (
 	KindMount           = "mount"            // `mount`, `unmount`
 	KindLock            = "lock"             // `wait for lock`
 	KindDAD             = "dad"              // `wait for IPv6 DAD`
-	KindAgent           = "agent"            // `call agent`
+	KindAgent           = "agent"            // `call agent`, `call peer`
 	KindWait            = "wait"             // `sleep`, `system call`
 	KindFirstConnection = "first_connection" // `first connection`
 	KindOutage          = "outage"           // `node network not ready`
@@ -253,7 +253,7 @@ func FirstConnectionMS(v time.Duration) attribute.KeyValue {
 	return FirstConnectionMSKey.Float64(milliseconds(v))
 }
 
-// CutKey is cniscope.cut: Number of facts of one kind (`bytes`, `requests`, `waits`, `connections`, `addresses`, `sysctls`, `other`) dropped because a limit was reached.
+// CutKey is cniscope.cut: Number of facts of one kind (`bytes`, `requests`, `waits`, `connections`, `exchanges`, `addresses`, `sysctls`, `other`) dropped because a limit was reached.
 const CutKey = attribute.Key("cniscope.cut")
 
 // Cut returns cniscope.cut.
@@ -540,6 +540,12 @@ const ConnectionsKey = attribute.Key("cniscope.connections")
 
 // Connections returns cniscope.connections.
 func Connections(v int) attribute.KeyValue { return ConnectionsKey.Int(v) }
+
+// ExchangesKey is cniscope.exchanges: Number of exchanges of `limits.min_span` or longer on connections that were there before.
+const ExchangesKey = attribute.Key("cniscope.exchanges")
+
+// Exchanges returns cniscope.exchanges.
+func Exchanges(v int) attribute.KeyValue { return ExchangesKey.Int(v) }
 
 // CNIVersionKey is cni.version: cniVersion of the configuration on standard input.
 const CNIVersionKey = attribute.Key("cni.version")
@@ -875,11 +881,81 @@ const AgentCPUMSKey = attribute.Key("cniscope.agent_cpu_ms")
 // AgentCPUMS returns cniscope.agent_cpu_ms.
 func AgentCPUMS(v time.Duration) attribute.KeyValue { return AgentCPUMSKey.Float64(milliseconds(v)) }
 
-// AgentWaitsInKey is cniscope.agent_waits_in: Kernel function that the agent's first thread was last seen waiting in.
+// AgentStoppedMSKey is cniscope.agent_stopped_ms: Time in which it was found stopped, by a signal or a debugger; sampled, as all these.
+const AgentStoppedMSKey = attribute.Key("cniscope.agent_stopped_ms")
+
+// AgentStoppedMS returns cniscope.agent_stopped_ms.
+func AgentStoppedMS(v time.Duration) attribute.KeyValue {
+	return AgentStoppedMSKey.Float64(milliseconds(v))
+}
+
+// AgentFrozenMSKey is cniscope.agent_frozen_ms: Time in which its cgroup was found frozen.
+const AgentFrozenMSKey = attribute.Key("cniscope.agent_frozen_ms")
+
+// AgentFrozenMS returns cniscope.agent_frozen_ms.
+func AgentFrozenMS(v time.Duration) attribute.KeyValue {
+	return AgentFrozenMSKey.Float64(milliseconds(v))
+}
+
+// AgentUninterruptibleMSKey is cniscope.agent_uninterruptible_ms: Time in which a thread of it was found waiting in the kernel for what no signal ends (D).
+const AgentUninterruptibleMSKey = attribute.Key("cniscope.agent_uninterruptible_ms")
+
+// AgentUninterruptibleMS returns cniscope.agent_uninterruptible_ms.
+func AgentUninterruptibleMS(v time.Duration) attribute.KeyValue {
+	return AgentUninterruptibleMSKey.Float64(milliseconds(v))
+}
+
+// AgentRunningMSKey is cniscope.agent_running_ms: Time in which a thread of it was found on a CPU, or waiting for one.
+const AgentRunningMSKey = attribute.Key("cniscope.agent_running_ms")
+
+// AgentRunningMS returns cniscope.agent_running_ms.
+func AgentRunningMS(v time.Duration) attribute.KeyValue {
+	return AgentRunningMSKey.Float64(milliseconds(v))
+}
+
+// AgentWaitingMSKey is cniscope.agent_waiting_ms: Time in which a thread of it was found waiting, and not as threads without work do.
+const AgentWaitingMSKey = attribute.Key("cniscope.agent_waiting_ms")
+
+// AgentWaitingMS returns cniscope.agent_waiting_ms.
+func AgentWaitingMS(v time.Duration) attribute.KeyValue {
+	return AgentWaitingMSKey.Float64(milliseconds(v))
+}
+
+// AgentIdleMSKey is cniscope.agent_idle_ms: Time in which all of its threads were found without work.
+const AgentIdleMSKey = attribute.Key("cniscope.agent_idle_ms")
+
+// AgentIdleMS returns cniscope.agent_idle_ms.
+func AgentIdleMS(v time.Duration) attribute.KeyValue { return AgentIdleMSKey.Float64(milliseconds(v)) }
+
+// AgentWaitsInKey is cniscope.agent_waits_in: Kernel function that a thread of it was found in longest, in the first of these states that it was in and that is not idle; of a recording without states, in which its first thread was seen last.
 const AgentWaitsInKey = attribute.Key("cniscope.agent_waits_in")
 
 // AgentWaitsIn returns cniscope.agent_waits_in.
 func AgentWaitsIn(v string) attribute.KeyValue { return AgentWaitsInKey.String(v) }
+
+// AgentKilledKey is cniscope.agent_killed: `OOM` if the kernel killed it meanwhile for want of memory.
+const AgentKilledKey = attribute.Key("cniscope.agent_killed")
+
+// AgentKilled returns cniscope.agent_killed.
+func AgentKilled(v string) attribute.KeyValue { return AgentKilledKey.String(v) }
+
+// StandingKey is cniscope.standing: The connection was there before: the span is one exchange on it, from the first write to the read that ends the wait.
+const StandingKey = attribute.Key("cniscope.standing")
+
+// Standing returns cniscope.standing.
+func Standing(v bool) attribute.KeyValue { return StandingKey.Bool(v) }
+
+// UnaskedKey is cniscope.unasked: The other end spoke by itself, which is weak evidence that it was waited for.
+const UnaskedKey = attribute.Key("cniscope.unasked")
+
+// Unasked returns cniscope.unasked.
+func Unasked(v bool) attribute.KeyValue { return UnaskedKey.Bool(v) }
+
+// ClippedKey is cniscope.clipped: The exchange began before the call to the agent, or before the agent was followed.
+const ClippedKey = attribute.Key("cniscope.clipped")
+
+// Clipped returns cniscope.clipped.
+func Clipped(v bool) attribute.KeyValue { return ClippedKey.Bool(v) }
 
 // TriesKey is cniscope.tries: Number of attempts to connect, if more than one.
 const TriesKey = attribute.Key("cniscope.tries")

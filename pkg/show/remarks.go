@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/cniscope/cniscope/pkg/attr"
@@ -22,6 +23,9 @@ func (n *node) remarks() (all []string) {
 	remark(n.number(semconv.ProcessExitCodeKey) != 0, fmt.Sprintf("exit %d", n.number(semconv.ProcessExitCodeKey)))
 	remark(n.about() != "", n.about())
 	remark(n.kind() != attr.KindRequest && n.text(attr.ErrnoKey) != "", n.text(attr.ErrnoKey))
+	remark(n.found() != "", n.found())
+	remark(n.evidence() != "", n.evidence())
+	remark(n.is(attr.UnaskedKey), "told unasked")
 	remark(n.is(attr.OutlivedKey), "outlived its plugin")
 	remark(n.is(attr.UnfinishedKey), "still running")
 	remark(n.is(attr.EndUnseenKey), "end not seen")
@@ -55,6 +59,38 @@ func (n *node) about() string {
 		return fmt.Sprintf("%s after the end of the call", text.Round(n.ms(attr.FirstConnectionMSKey)))
 	}
 	return n.own()
+}
+
+// evidence says that an agent did it, but perhaps not for this call; empty if it did.
+func (n *node) evidence() string {
+	if n.text(attr.AttributionKey) != "candidate" {
+		return ""
+	}
+	said := "candidate"
+	if n.is(attr.PeriodicKey) {
+		said = "candidate, periodic"
+	}
+	if others := int(n.number(attr.OtherCallsKey)); others > 0 {
+		said += ", or for " + plural(others, "other call")
+	}
+	return said
+}
+
+// found says in which states an agent was for a tenth of the time or longer; nothing of being idle.
+func (n *node) found() string {
+	var all []string
+	for _, state := range []struct {
+		key  attribute.Key
+		says string
+	}{
+		{attr.AgentStoppedMSKey, "stopped"}, {attr.AgentFrozenMSKey, "frozen"}, {attr.AgentUninterruptibleMSKey, "in D"},
+		{attr.AgentRunningMSKey, "on a CPU"}, {attr.AgentWaitingMSKey, "waiting"},
+	} {
+		if took := n.ms(state.key); took > 0 && took >= n.took()/10 {
+			all = append(all, state.says+" for "+text.Round(took).String())
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // own are the texts of this kind's own attributes, cniscope.KIND.*, in the order written.

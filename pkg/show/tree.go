@@ -100,7 +100,7 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 
 // alike reports whether two neighbours may share a line, as thirty runs of iptables do.
 func alike(a, b *node) bool {
-	if a.Name != b.Name || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
+	if a.Name != b.Name || a.evidence() != b.evidence() || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
 		return false
 	}
 	switch a.kind() {
@@ -139,7 +139,7 @@ func fold(children []*node) (folded []*node) {
 				StartTimeUnixNano: one.StartTimeUnixNano, EndTimeUnixNano: children[j-1].EndTimeUnixNano,
 			}
 			one.attrs = attrs{}
-			for _, key := range []attribute.Key{attr.KindKey, attr.LockPathKey, attr.LockNameKey} {
+			for _, key := range []attribute.Key{attr.KindKey, attr.LockPathKey, attr.LockNameKey, attr.AttributionKey, attr.PeriodicKey, attr.OtherCallsKey} {
 				if v := children[i].attrs[key]; v != nil {
 					one.attrs[key] = v
 				}

@@ -211,12 +211,17 @@ func aboutActivity(im *timeline.Image) (kvs []attribute.KeyValue) {
 	if im.Tallies[timeline.FactPoll].Count > 0 {
 		kvs = append(kvs, attr.PollMS(together(im.Polling)))
 	}
-	connections := 0
-	for range timeline.Each[*timeline.Connection](im.Facts) {
-		connections++
+	connections, exchanges := 0, 0
+	for _, c := range timeline.Each[*timeline.Connection](im.Facts) {
+		if c.Exchange != nil {
+			exchanges++
+		} else {
+			connections++
+		}
 	}
 	kvs = append(kvs, nonZero(
 		attr.Connections(connections),
+		attr.Exchanges(exchanges),
 		attr.NetNSSwitches(im.Switches),
 		attr.NetNSInodeEntered(im.Entered.Label),
 	)...)
@@ -338,8 +343,37 @@ func aboutDetection(d *timeline.Detection) []attribute.KeyValue {
 	)
 }
 
-func aboutWork(work *timeline.Work) []attribute.KeyValue {
-	return append([]attribute.KeyValue{attr.AgentCPUMS(time.Duration(work.CPU))}, nonZero(attr.AgentWaitsIn(work.Channel))...)
+// found are the attributes for the states of an agent, those first that say most of why it does not answer.
+func found() []foundState {
+	return []foundState{
+		{event.AgentStopped, attr.AgentStoppedMS},
+		{event.AgentFrozen, attr.AgentFrozenMS},
+		{event.AgentUninterruptible, attr.AgentUninterruptibleMS},
+		{event.AgentRunning, attr.AgentRunningMS},
+		{event.AgentWaiting, attr.AgentWaitingMS},
+		{event.AgentIdle, attr.AgentIdleMS},
+	}
+}
+
+type foundState struct {
+	state event.AgentState
+	key   func(time.Duration) attribute.KeyValue
+}
+
+func aboutWork(work *timeline.Work, when timeline.Interval) []attribute.KeyValue {
+	kvs := []attribute.KeyValue{attr.AgentCPUMS(time.Duration(work.CPU))}
+	spent, in := work.Spent(when), work.Channel
+	for _, f := range found() {
+		for _, s := range spent {
+			if s.State != f.state {
+				continue
+			}
+			if kvs = append(kvs, f.key(time.Duration(s.Time))); in == "" && s.State != event.AgentIdle {
+				in = s.Channel
+			}
+		}
+	}
+	return append(kvs, nonZero(attr.AgentWaitsIn(in), attr.AgentKilled(work.Killed))...)
 }
 
 // aboutPeer is the agent called. The semantic conventions take a unix socket's path for its address.
@@ -362,12 +396,15 @@ func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
 	if c.Tries > 1 {
 		kvs = append(kvs, attr.Tries(c.Tries))
 	}
+	if x := c.Exchange; x != nil {
+		kvs = append(kvs, nonZero(attr.Standing(true), attr.Unasked(x.Unasked), attr.Clipped(x.Clipped))...)
+	}
 	if c.Agent == nil {
 		return kvs
 	}
-	return append(kvs, nonZero(
-		attr.Agent(c.Agent.Name),
-		attr.AgentPID(int(c.Agent.PID)),
-		attr.AgentListens(!c.Answered),
-	)...)
+	return append(append(kvs, aboutActor(c.Agent)...), nonZero(attr.AgentListens(!c.Answered))...)
+}
+
+func aboutActor(a *event.Actor) []attribute.KeyValue {
+	return nonZero(attr.Agent(a.Name), attr.AgentPID(int(a.PID)))
 }

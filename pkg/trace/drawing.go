@@ -35,6 +35,13 @@ func (d *drawing) child(where at, name, kind string, when timeline.Interval, abo
 	return s
 }
 
+// fact makes the span of one of the image's own facts, with how it came to belong to the call.
+func (d *drawing) fact(f *timeline.Fact, name, kind string, about ...attribute.KeyValue) *tracepb.Span {
+	s := d.child(d.where, name, kind, f.When, append(about, aboutAttribution(f.Attribution)...)...)
+	s.Links = d.perhaps(f.Attribution)
+	return s
+}
+
 func (d *drawing) long(f *timeline.Fact) bool {
 	return time.Duration(f.When.End-f.When.Start) >= d.op.MinSpan
 }
@@ -48,13 +55,11 @@ func (d *drawing) fail(s *tracepb.Span, message, errorType string) {
 
 func (d *drawing) setting(f *timeline.Fact) {
 	set := f.What.(*timeline.Setting)
-	about := append(aboutSetting(set), aboutAttribution(f.Attribution)...)
 	if !d.long(f) {
-		d.happened(d.span, "write sysctl", f.When.End, about...)
+		d.happened(d.span, "write sysctl", f.When.End, append(aboutSetting(set), aboutAttribution(f.Attribution)...)...)
 		return
 	}
-	s := d.child(d.where, "write sysctl", attr.KindSysctl, f.When, about...)
-	s.Links = d.perhaps(f.Attribution)
+	d.fact(f, "write sysctl", attr.KindSysctl, aboutSetting(set)...)
 }
 
 func (d *drawing) lock(f *timeline.Fact) {
@@ -62,7 +67,7 @@ func (d *drawing) lock(f *timeline.Fact) {
 		return
 	}
 	wait := f.What.(*timeline.Wait)
-	s := d.child(d.where, "wait for lock", attr.KindLock, f.When, aboutLock(wait)...)
+	s := d.fact(f, "wait for lock", attr.KindLock, aboutLock(wait)...)
 	if wait.Blame != nil {
 		s.Links = append(s.Links, link(d.ids.run(wait.Blame), "it had the lock"))
 	}
@@ -73,7 +78,7 @@ func (d *drawing) lock(f *timeline.Fact) {
 
 func (d *drawing) sleep(f *timeline.Fact) {
 	if d.long(f) {
-		d.child(d.where, "sleep", attr.KindWait, f.When, attr.SystemCall(f.What.(*timeline.Wait).Name))
+		d.fact(f, "sleep", attr.KindWait, attr.SystemCall(f.What.(*timeline.Wait).Name))
 	}
 }
 
@@ -83,8 +88,7 @@ func (d *drawing) call(f *timeline.Fact) {
 		return
 	}
 	wait := f.What.(*timeline.Wait)
-	s := d.child(d.where, "system call", attr.KindWait, f.When, attr.SystemCall(wait.Name))
-	add(s, nonZero(attr.Errno(wait.Error))...)
+	d.fact(f, "system call", attr.KindWait, nonZero(attr.SystemCall(wait.Name), attr.Errno(wait.Error))...)
 }
 
 func (d *drawing) detection(f *timeline.Fact) {
@@ -92,7 +96,7 @@ func (d *drawing) detection(f *timeline.Fact) {
 		return
 	}
 	detection := f.What.(*timeline.Detection)
-	s := d.child(d.where, "wait for IPv6 DAD", attr.KindDAD, f.When, aboutDetection(detection)...)
+	s := d.fact(f, "wait for IPv6 DAD", attr.KindDAD, aboutDetection(detection)...)
 	if detection.State == event.AddressDuplicate {
 		d.fail(s, detection.Address+" is somebody else's", "duplicate address")
 	}

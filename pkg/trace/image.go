@@ -88,15 +88,14 @@ func (d *drawing) mount(f *timeline.Fact) {
 	if mount.Name == "umount2" {
 		name = "unmount"
 	}
-	s := d.child(d.where, name, attr.KindMount, f.When, append(nonZero(
+	s := d.fact(f, name, attr.KindMount, nonZero(
 		attr.MountTarget(mount.Target),
 		attr.MountFstype(mount.FSType),
 		attr.MountSource(mount.Source),
 		attr.MountFlags(mount.Flags...),
 		attr.SystemCall(mount.Name),
 		attr.Errno(mount.Error),
-	), aboutAttribution(f.Attribution)...)...)
-	s.Links = d.perhaps(f.Attribution)
+	)...)
 	if mount.Error != "" {
 		d.fail(s, judge.Mounting(mount), mount.Error)
 	}
@@ -111,7 +110,11 @@ func (d *drawing) connection(f *timeline.Fact) {
 		}
 		return
 	}
-	s := d.child(d.where, "call agent", attr.KindAgent, f.When, aboutPeer(c)...)
+	name := "call agent"
+	if c.Exchange != nil {
+		name = "call peer"
+	}
+	s := d.fact(f, name, attr.KindAgent, aboutPeer(c)...)
 	s.Kind = tracepb.Span_SPAN_KIND_CLIENT
 	if c.Error != "" {
 		d.fail(s, judge.Peer(c)+": "+c.Error, c.Error)
@@ -120,15 +123,18 @@ func (d *drawing) connection(f *timeline.Fact) {
 		d.slow(s, limit, f.When.End)
 	}
 	if c.Work != nil {
-		d.work(s, c.Work)
+		d.work(s, c.Work, f.When)
 	}
 }
 
-func (d *drawing) work(s *tracepb.Span, work *timeline.Work) {
-	add(s, aboutWork(work)...)
+func (d *drawing) work(s *tracepb.Span, work *timeline.Work, when timeline.Interval) {
+	add(s, aboutWork(work, when)...)
 	add(s, aboutActivity(work.Own)...)
 	if work.Gone != 0 {
-		d.happened(s, "the agent ended", work.Gone)
+		d.happened(s, "the agent ended", work.Gone, nonZero(attr.AgentKilled(work.Killed))...)
+	}
+	if work.Successor != nil {
+		d.happened(s, "another agent answers in its place", work.Back, aboutActor(work.Successor)...)
 	}
 	below := d.outer.under(s)
 	for n, im := range []*timeline.Image{work.Own, work.Shared} {

@@ -57,7 +57,7 @@ func TestWhatAnAgentDid(t *testing.T) {
       call agent 31-39 double_value:4 futex_do_wait int_value:2
         * the agent ended 38
         ovs-vsctl 32-36 certain
-        configure interface 32-33
+        configure interface 32-33 certain
           * netlink RTM_NEWLINK 33 certain
         ipset 32-36 candidate bool_value:true int_value:1
         netlink RTM_NEWROUTE 32-38 candidate int_value:1
@@ -83,5 +83,47 @@ func TestWhatAnAgentDid(t *testing.T) {
 		if want := map[string]int{"ipset": 1, "netlink RTM_NEWROUTE": 1}[s.Name]; linked != want {
 			t.Errorf("%s links to %d other calls, want %d", s.Name, linked, want)
 		}
+	}
+}
+
+// An exchange is drawn below the agent that waited, and its peer's own below that, with what each was found doing.
+func TestWhomAnAgentWaitedFor(t *testing.T) {
+	candidate := &timeline.Attribution{Evidence: timeline.Candidate}
+	work := func(name string, facts ...*timeline.Fact) *timeline.Work {
+		image := func() *timeline.Image {
+			return &timeline.Image{Program: timeline.Program{Process: event.Process(name), Name: name}, Exit: timeline.Exit{Ended: true}, Start: 31, End: 39}
+		}
+		w := &timeline.Work{Own: image(), Shared: image()}
+		w.Own.Facts = facts
+		return w
+	}
+	exchange := func(start, end int64, address, peer string, w *timeline.Work) *timeline.Fact {
+		c := &timeline.Connection{Network: "unix", Address: address, Agent: &event.Actor{PID: 7, Name: peer}, Answered: true, Work: w, Exchange: &timeline.Exchange{}}
+		return &timeline.Fact{When: between(start, end), What: c, Attribution: candidate}
+	}
+	spans := build(busy(func(op *timeline.Operation) {
+		disk := work("diskd")
+		disk.States = []timeline.Spell{{Interval: between(33, 34), State: event.AgentIdle}, {Interval: between(34, 37), State: event.AgentStopped, Channel: "do_signal_stop"}}
+		disk.Killed, disk.Gone, disk.Successor, disk.Back = "OOM", 37, &event.Actor{PID: 8, Name: "diskd"}, 38
+		lock := &timeline.Fact{When: between(31, 36), Attribution: candidate, What: &timeline.Wait{Kind: event.WaitMutex, Name: "rtnl"}}
+		agent := work("agentd", exchange(32, 38, "/run/db", "dbd", work("dbd", exchange(33, 38, "/run/disk", "diskd", disk))), lock)
+		bridge(op).Facts, bridge(op).Activity = nil, timeline.Activity{}
+		bridge(op).Facts = []*timeline.Fact{{When: between(31, 39), What: &timeline.Connection{Network: "unix", Address: "/run/agent.sock", Tries: 1, Work: agent}}}
+	}))
+	got := drawn(spans, "cniscope.agent", "cniscope.standing", "cniscope.attribution", "cniscope.agent_stopped_ms", "cniscope.agent_waits_in", "cniscope.agent_killed", "cniscope.exchanges")
+	want := `pod network setup 10-40
+  CNI ADD 10-40
+    bridge ADD 10-40
+      call agent 31-39 int_value:1
+        wait for lock 31-36 candidate
+        call peer 32-38 dbd bool_value:true candidate int_value:1
+          call peer 33-38 diskd bool_value:true candidate double_value:3e-06 do_signal_stop OOM
+            * the agent ended 37 OOM
+            * another agent answers in its place 38 diskd
+      iptables 20-30
+        * netlink NFT_MSG_NEWRULE 22
+`
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }

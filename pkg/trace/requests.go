@@ -58,6 +58,8 @@ func (d *drawing) group(first request, key string) *tracepb.Span {
 		attr.InterfaceIndex(int(first.Interface.Index)),
 		attr.Changes(n),
 	)...)
+	add(s, aboutAttribution(first.Attribution)...)
+	s.Links = d.perhaps(first.Attribution)
 	if d.groups == nil {
 		d.groups = map[string]*tracepb.Span{}
 	}
@@ -65,13 +67,18 @@ func (d *drawing) group(first request, key string) *tracepb.Span {
 	return s
 }
 
-// interfaceOf is a key for a request's interface: its name if known, else its index; empty without one.
+// interfaceOf is a key for a request's interface: its name if known, else its index; empty without one. What
+// an agent changed by other evidence lies apart.
 func interfaceOf(r request) string {
+	evidence := ""
+	if r.Attribution != nil {
+		evidence = string(r.Attribution.Evidence)
+	}
 	switch {
 	case r.On != "":
-		return r.NetNS.Key + " " + r.On
+		return r.NetNS.Key + " " + r.On + " " + evidence
 	case r.Interface.Index != 0:
-		return fmt.Sprint(r.NetNS.Key, " #", r.Interface.Index)
+		return fmt.Sprint(r.NetNS.Key, " #", r.Interface.Index, " ", evidence)
 	}
 	return ""
 }
