@@ -64,6 +64,7 @@ func TestMain(m *testing.M) {
 	acts["agent"], acts["flood"] = agentAct, flood
 	maps.Copy(acts, dialers)
 	maps.Copy(acts, writers)
+	maps.Copy(acts, talkers)
 	if act := acts[filepath.Base(os.Args[0])]; act != nil {
 		if err := act(os.Getenv("ARGUMENT")); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -67,11 +67,12 @@ func (l *losses) forget(live map[kernel.Key]bool) {
 }
 
 var reasons = [kernel.LifeCounterCOUNTERS]string{
-	kernel.LifeCounterLOST_RING:  "ring full",
-	kernel.LifeCounterLOST_TABLE: "process table full",
-	kernel.LifeCounterCUT_ENV:    "environment too long",
-	kernel.LifeCounterLOST_CALLS: "system call table full",
-	kernel.LifeCounterLOST_SHARE: "share of the process table full",
-	kernel.LifeCounterLOST_QUOTA: "over quota",
-	kernel.LifeCounterLOST_CONNS: "connection table full",
+	kernel.LifeCounterLOST_RING:    "ring full",
+	kernel.LifeCounterLOST_TABLE:   "process table full",
+	kernel.LifeCounterCUT_ENV:      "environment too long",
+	kernel.LifeCounterLOST_CALLS:   "system call table full",
+	kernel.LifeCounterLOST_SHARE:   "share of the process table full",
+	kernel.LifeCounterLOST_QUOTA:   "over quota",
+	kernel.LifeCounterLOST_CONNS:   "connection table full",
+	kernel.LifeCounterLOST_STREAMS: "stream table full",
 }

@@ -249,7 +249,7 @@ var _ agents.Follower = (*reader)(nil)
 func (r *reader) Tell(b event.Body) { r.sink(event.Event{Time: r.now, Body: b}) }
 
 func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
-	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: namespaceOf(key.Pid, "net")}
+	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: namespaceOf(key.Pid, "net"), Since: uint64(clock.Monotonic())}
 	// Asked first what it may: the process that is alive then is the one that was asked.
 	if depth > 0 && r.MayServe(key.Pid) && agents.Alive(key) {
 		entry.Session, entry.Mounts = sessionOf(key.Pid), namespaceOf(key.Pid, "mnt")

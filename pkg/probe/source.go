@@ -58,7 +58,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 func (s *Source) Stats() source.Stats {
 	stats := source.Stats{
 		State: "not attached", Unready: true,
-		Features: []string{"dropping privileges"}, Losses: []string{"ring full", "process table full", "over quota", "connection table full", "system call table full"},
+		Features: []string{"dropping privileges"}, Losses: []string{"ring full", "process table full", "over quota", "connection table full", "stream table full", "system call table full"},
 	}
 	up := 0
 	if p := s.probe.Load(); p != nil {

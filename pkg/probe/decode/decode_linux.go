@@ -216,6 +216,8 @@ var handlers = [kernel.InsideClassCLASSES]handler{
 	kernel.InsideClassCLASS_CLOSE:   (*Decoder).closed,
 	kernel.InsideClassCLASS_FIRST:   (*Decoder).first4or6,
 
+	kernel.InsideClassCLASS_EXCHANGE: (*Decoder).exchanged,
+
 	kernel.InsideClassCLASS_LOCK_HELD: (*Decoder).held,
 	kernel.InsideClassCLASS_FLOCK:     (*Decoder).lock,
 	kernel.InsideClassCLASS_FCNTL:     (*Decoder).lock,

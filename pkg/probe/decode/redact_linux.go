@@ -44,6 +44,11 @@ func (d *Decoder) redact(process event.Process, body event.Body) {
 			b.Address = d.distinct(b.Address, socketPath(known, b.Address))
 		}
 		d.person(known, b.Listener)
+	case *event.Exchange:
+		if b.Network == "unix" {
+			b.Address = d.distinct(b.Address, socketPath(known, b.Address))
+		}
+		d.person(known, b.Peer)
 	case *event.Accept:
 		d.person(known, &b.Agent)
 	case *event.Request:

@@ -39,6 +39,11 @@ func (s *Side) disconnect(root Key) {
 	s.account(root, func(a *LifeAccount) { a.Conns = max(a.Conns-1, 0) })
 }
 
+// hangUp counts a stream that the reader took out of the kernel's table.
+func (s *Side) hangUp(root Key) {
+	s.account(root, func(a *LifeAccount) { a.Streams = max(a.Streams-1, 0) })
+}
+
 // account changes that of a root, if it has one; one without a process is dropped.
 func (s *Side) account(root Key, change func(*LifeAccount)) {
 	var a LifeAccount

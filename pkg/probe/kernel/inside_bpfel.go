@@ -22,7 +22,7 @@ type InsideAccount struct {
 	Processes int32
 	Threads   int32
 	Conns     int32
-	Pad       uint32
+	Streams   int32
 }
 
 type InsideCall struct {
@@ -98,7 +98,8 @@ const (
 	InsideClassCLASS_MUTEX      InsideClass = 25
 	InsideClassCLASS_REFUSED    InsideClass = 26
 	InsideClassCLASS_FIRST      InsideClass = 27
-	InsideClassCLASSES          InsideClass = 28
+	InsideClassCLASS_EXCHANGE   InsideClass = 28
+	InsideClassCLASSES          InsideClass = 29
 )
 
 type InsideConn struct {
@@ -160,12 +161,32 @@ type InsideProcess struct {
 	Caller    uint8
 	Session   uint32
 	Mounts    uint32
+	Since     uint64
 }
 
 type InsideRecord struct {
 	_    structs.HostLayout
 	E    InsideCallEvent
 	Room [4096]uint8
+}
+
+type InsideStream struct {
+	_            structs.HostLayout
+	Self         InsideTaskKey
+	Root         InsideTaskKey
+	Other        InsideTaskKey
+	Ino          uint64
+	Wrote        uint64
+	Read         uint64
+	OwnAddress   [4]uint32
+	OtherAddress [4]uint32
+	OwnPort      uint16
+	OtherPort    uint16
+	Family       uint16
+	Serves       uint8
+	Pad          uint8
+	Thread       uint32
+	Netns        uint32
 }
 
 type InsideTaskKey struct {
@@ -191,6 +212,7 @@ const (
 	InsideMapProcesses        = "processes"
 	InsideMapRecords          = "records"
 	InsideMapSlots            = "slots"
+	InsideMapStreams          = "streams"
 	InsideProgOnContention    = "on_contention"
 	InsideProgOnContentionEnd = "on_contention_end"
 	InsideProgOnEnter         = "on_enter"
@@ -209,6 +231,7 @@ const (
 	InsideVarUnusedContended  = "unused_contended"
 	InsideVarUnusedHalf       = "unused_half"
 	InsideVarUnusedPair       = "unused_pair"
+	InsideVarUnusedStream     = "unused_stream"
 )
 
 // LoadInside returns the embedded CollectionSpec for Inside.
@@ -276,6 +299,7 @@ type InsideMapSpecs struct {
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
 	Slots       *ebpf.MapSpec `ebpf:"slots"`
+	Streams     *ebpf.MapSpec `ebpf:"streams"`
 }
 
 // InsideVariableSpecs contains global variables before they are loaded into the kernel.
@@ -295,6 +319,7 @@ type InsideVariableSpecs struct {
 	UnusedContended *ebpf.VariableSpec `ebpf:"unused_contended"`
 	UnusedHalf      *ebpf.VariableSpec `ebpf:"unused_half"`
 	UnusedPair      *ebpf.VariableSpec `ebpf:"unused_pair"`
+	UnusedStream    *ebpf.VariableSpec `ebpf:"unused_stream"`
 }
 
 // InsideObjects contains all objects after they have been loaded into the kernel.
@@ -329,6 +354,7 @@ type InsideMaps struct {
 	Processes   *ebpf.Map `ebpf:"processes"`
 	Records     *ebpf.Map `ebpf:"records"`
 	Slots       *ebpf.Map `ebpf:"slots"`
+	Streams     *ebpf.Map `ebpf:"streams"`
 }
 
 func (m *InsideMaps) Close() error {
@@ -345,6 +371,7 @@ func (m *InsideMaps) Close() error {
 		m.Processes,
 		m.Records,
 		m.Slots,
+		m.Streams,
 	)
 }
 
@@ -365,6 +392,7 @@ type InsideVariables struct {
 	UnusedContended *ebpf.Variable `ebpf:"unused_contended"`
 	UnusedHalf      *ebpf.Variable `ebpf:"unused_half"`
 	UnusedPair      *ebpf.Variable `ebpf:"unused_pair"`
+	UnusedStream    *ebpf.Variable `ebpf:"unused_stream"`
 }
 
 // InsidePrograms contains all programs after they have been loaded into the kernel.

@@ -22,7 +22,7 @@ type LifeAccount struct {
 	Processes int32
 	Threads   int32
 	Conns     int32
-	Pad       uint32
+	Streams   int32
 }
 
 type LifeAnchor struct {
@@ -67,14 +67,15 @@ const (
 type LifeCounter uint32
 
 const (
-	LifeCounterLOST_RING  LifeCounter = 0
-	LifeCounterLOST_TABLE LifeCounter = 1
-	LifeCounterCUT_ENV    LifeCounter = 2
-	LifeCounterLOST_CALLS LifeCounter = 3
-	LifeCounterLOST_SHARE LifeCounter = 4
-	LifeCounterLOST_QUOTA LifeCounter = 5
-	LifeCounterLOST_CONNS LifeCounter = 6
-	LifeCounterCOUNTERS   LifeCounter = 7
+	LifeCounterLOST_RING    LifeCounter = 0
+	LifeCounterLOST_TABLE   LifeCounter = 1
+	LifeCounterCUT_ENV      LifeCounter = 2
+	LifeCounterLOST_CALLS   LifeCounter = 3
+	LifeCounterLOST_SHARE   LifeCounter = 4
+	LifeCounterLOST_QUOTA   LifeCounter = 5
+	LifeCounterLOST_CONNS   LifeCounter = 6
+	LifeCounterLOST_STREAMS LifeCounter = 7
+	LifeCounterCOUNTERS     LifeCounter = 8
 )
 
 type LifeExecEvent struct {
@@ -181,6 +182,7 @@ type LifeProcess struct {
 	Caller    uint8
 	Session   uint32
 	Mounts    uint32
+	Since     uint64
 }
 
 type LifeScratch struct {

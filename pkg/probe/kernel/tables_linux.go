@@ -63,6 +63,10 @@ func (s *Side) ForgetCalls() {
 		return true
 	})
 	clearMap[InsidePair, InsideHalf](s.Inside.Pairs)
+	removeFrom(s.Inside.Streams, func(_ uint64, t *InsideStream) bool {
+		s.hangUp(t.Root)
+		return true
+	})
 	clearMap[uint32, InsideContended](s.Inside.Contentions)
 }
 
@@ -80,6 +84,13 @@ func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) 
 			return false
 		}
 		s.disconnect(c.P.Root)
+		return true
+	})
+	removeFrom(s.Inside.Streams, func(_ uint64, t *InsideStream) bool {
+		if !untracked(t.Self.Tgid) {
+			return false
+		}
+		s.hangUp(t.Root)
 		return true
 	})
 	var conn InsideConn

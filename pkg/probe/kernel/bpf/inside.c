@@ -30,6 +30,7 @@ volatile const __u8 texts_of[NR_MAX] = {}; /* which of its first four arguments 
 #include "network.h"
 #include "file.h"
 #include "socket.h"
+#include "stream.h"
 #include "mutex.h"
 
 /* So that bpf2go makes Go types of them. */
@@ -37,6 +38,7 @@ const struct call_event *unused_call __attribute__((unused));
 const struct conn *unused_conn __attribute__((unused));
 const struct pair *unused_pair __attribute__((unused));
 const struct half *unused_half __attribute__((unused));
+const struct stream *unused_stream __attribute__((unused));
 const struct contended *unused_contended __attribute__((unused));
 const enum class *unused_class __attribute__((unused));
 
@@ -85,7 +87,7 @@ static __always_inline void begin(struct call *c)
 	struct task_struct *task = current_task();
 	struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
 
-	if (!p || (c->class == CLASS_CLOSE && !p->connected) || compat(task))
+	if (!p || (c->class == CLASS_CLOSE && !p->connected && !p->agent) || compat(task))
 		return;
 	switch (c->class) {
 	case CLASS_FLOCK:
@@ -96,6 +98,8 @@ static __always_inline void begin(struct call *c)
 		enter_connect(task, p, c);
 		break;
 	case CLASS_CLOSE:
+		if (p->agent)
+			close_stream(sock_of(task, c->args[0]), p);
 		enter_close(task, p, c);
 		break;
 	}
@@ -190,7 +194,7 @@ static __always_inline bool dull(const struct call *c, __s64 ret)
 	case CLASS_READ:
 	case CLASS_READV:
 	case CLASS_OPEN:
-		if (ret >= 0)
+		if (ret >= 0 || broken(ret))
 			return false;
 		break;
 	case CLASS_WRITE:
@@ -227,6 +231,30 @@ static __always_inline void lasted(struct task_struct *task, struct process *p, 
 	send_record(e, p, false);
 }
 
+/* Whoever accepts a connection of ours is called by it. */
+static __always_inline void accepts(struct task_struct *task, __s64 fd)
+{
+	if (accepted(task, fd))
+		serve_stream(task, fd);
+}
+
+/* Writing to streams, and reading from them, of whoever is called and of whom it asks. */
+static __always_inline bool talks(__u8 class)
+{
+	switch (class) {
+	case CLASS_SENDTO:
+	case CLASS_SENDMSG:
+	case CLASS_RECVFROM:
+	case CLASS_RECVMSG:
+	case CLASS_READ:
+	case CLASS_READV:
+	case CLASS_WRITE:
+	case CLASS_WRITEV:
+		return true;
+	}
+	return false;
+}
+
 static __always_inline void returned(__u64 id, __u8 class, bool tracked, long ret)
 {
 	__u32 tgid = id >> 32, tid = id;
@@ -238,7 +266,7 @@ static __always_inline void returned(__u64 id, __u8 class, bool tracked, long re
 		found = bpf_map_lookup_elem(&calls, &tid);
 	if (!found || found->tgid != tgid || !found->start) {
 		if (ret >= 0 && class == CLASS_ACCEPT)
-			accepted(current_task(), ret);
+			accepts(current_task(), ret);
 		return;
 	}
 	c = *found;
@@ -248,9 +276,11 @@ static __always_inline void returned(__u64 id, __u8 class, bool tracked, long re
 	task = current_task();
 	p = bpf_map_lookup_elem(&processes, &tgid);
 	if (!p && c.class == CLASS_ACCEPT && ret >= 0)
-		accepted(task, ret);
+		accepts(task, ret);
 	if (!p || compat(task))
 		return;
+	if (p->agent && talks(c.class))
+		exit_stream(task, p, &c, ret);
 	switch (c.class) {
 	case CLASS_FLOCK:
 	case CLASS_FCNTL:
@@ -278,7 +308,7 @@ static __always_inline void returned(__u64 id, __u8 class, bool tracked, long re
 		return;
 	case CLASS_ACCEPT:
 		if (ret >= 0)
-			accepted(task, ret);
+			accepts(task, ret);
 		break;
 	case CLASS_SETNS:
 	case CLASS_UNSHARE:

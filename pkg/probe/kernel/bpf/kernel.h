@@ -86,8 +86,18 @@ struct upid {
 	struct pid_namespace *ns;
 };
 
+struct hlist_node {
+	struct hlist_node *next;
+	struct hlist_node **pprev;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
 struct pid {
 	unsigned int level;
+	struct hlist_head tasks[4]; /* by enum pid_type */
 	struct upid numbers[1];
 };
 
@@ -169,6 +179,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct hlist_node pid_links[4];
 	__u64 start_time;
 	__u64 start_boottime; /* 5.5 */
 	const struct cred *cred;

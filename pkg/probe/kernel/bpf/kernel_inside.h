@@ -119,7 +119,17 @@ struct netlink_sock {
 	__u32 portid;
 };
 
+struct sockaddr_un {
+	unsigned short sun_family;
+};
+
+struct unix_address {
+	int len;
+	struct sockaddr_un name[];
+};
+
 struct unix_sock {
+	struct unix_address *addr; /* its own; an accepted one has that of who listened */
 	struct sock *peer;
 };
 

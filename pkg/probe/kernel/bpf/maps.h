@@ -18,6 +18,7 @@ struct process {
 	__u8 caller;    /* enum caller: why its run is believed */
 	__u32 session;  /* of a server and what it runs: see visible_session, … */
 	__u32 mounts;   /* … and mounts_of */
+	__u64 since;    /* it is followed, if it is a server or one of a server's */
 };
 
 /* Processes of all plugin trees, by tgid. Sized by [limits] processes. */
@@ -70,7 +71,8 @@ enum counter {
 	LOST_SHARE = 4, /* what is believed without an anchor had its share of the table */
 	LOST_QUOTA = 5, /* a root had more to tell than it may */
 	LOST_CONNS = 6, /* more connections than are followed */
-	COUNTERS = 7,
+	LOST_STREAMS = 7, /* more streams of servers than are followed */
+	COUNTERS = 8,
 };
 
 struct {
@@ -145,7 +147,7 @@ struct account {
 	__s32 processes; /* below it in the table */
 	__s32 threads;   /* … in calls */
 	__s32 conns;     /* connections that are not over */
-	__u32 pad;
+	__s32 streams;   /* of servers, see stream.h */
 };
 
 /* By the root. Each has at least one process in the table, so there is room for all. */

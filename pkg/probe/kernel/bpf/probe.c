@@ -124,6 +124,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p.caller = up->caller;
 	e.h.kind = KIND_FORK;
 	e.h.time = bpf_ktime_get_ns();
+	p.since = e.h.time;
 	/* Who is not told of is not followed: then it has no exec and no exit to tell either. */
 	if (!pays(&p.root, e.h.time, sizeof(e), 2)) {
 		lose(LOST_QUOTA, &p.root);

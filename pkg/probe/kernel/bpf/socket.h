@@ -263,6 +263,7 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 	p.root = *server;
 	p.agent = client->agent + 1;
 	p.on_node = true;
+	p.since = bpf_ktime_get_ns();
 	p.session = visible_session(task);
 	p.mounts = mounts_of(task);
 	netns_of(task, &cookie, &p.home);
@@ -291,7 +292,7 @@ static __always_inline struct conn *conn_to(struct sock *sk)
 	return 0;
 }
 
-/* Called for whoever accepts a connection on the node: is it one of ours? */
+/* Called for whoever accepts a connection on the node: whether it is one of ours. */
 static __noinline int accepted(struct task_struct *task, __s64 fd)
 {
 	struct sock *sk = sock_of(task, fd);
@@ -319,7 +320,7 @@ static __noinline int accepted(struct task_struct *task, __s64 fd)
 	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
 	follow(task, &e->other, &conn->p);
 	send_record(e, &conn->p, false);
-	return 0;
+	return 1;
 }
 
 /* TCP goes from one state to the next. */

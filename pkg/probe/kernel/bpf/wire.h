@@ -120,6 +120,7 @@ enum class {
 	CLASS_MUTEX,
 	CLASS_REFUSED, /* a connection that was under way came to nothing */
 	CLASS_FIRST,   /* the first connection of a network namespace */
+	CLASS_EXCHANGE, /* a server wrote to a stream, and read again */
 	CLASSES,
 };
 

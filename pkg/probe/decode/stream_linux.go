@@ -1,0 +1,35 @@
+package decode
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// exchanged is what an agent asked over a stream, or read there though it had asked nothing.
+func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
+	x := &event.Exchange{
+		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r),
+		Unasked: r.Args[0] != 0, Error: errno(r.Ret),
+	}
+	switch {
+	case r.Args[1] != 0:
+		x.Error = "closed"
+	case r.Ret == 0:
+		x.Error = "EOF"
+	}
+	switch r.Protocol {
+	case unix.AF_UNIX:
+		x.Network, x.Address = "unix", unixAddress(r.data)
+	case unix.AF_INET, unix.AF_INET6:
+		x.Network = "tcp"
+		if address, ok := inetAddress(r.data); ok {
+			x.Address = address.String()
+		}
+	}
+	// Under socket activation the first process listens, and serves nobody.
+	if r.Other.Start != 0 && r.Other.Pid != 1 {
+		x.Peer = r.other()
+	}
+	return one(x), true
+}

@@ -1,0 +1,139 @@
+package probe
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// talkers are agents that ask somebody else over a stream that they connected when they began.
+var talkers = map[string]func(string) error{
+	// "network address", whom it asks for each call. It listens at LISTENS.
+	"asker": func(peer string) error {
+		var network, address string
+		if _, err := fmt.Sscan(peer, &network, &address); err != nil {
+			return err
+		}
+		up, err := net.Dial(network, address)
+		if err != nil {
+			return err
+		}
+		l, err := net.Listen("unix", os.Getenv(listens))
+		if err != nil {
+			return err
+		}
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return err
+			}
+			for range 2 {
+				if _, err := up.Write([]byte("may I?")); err != nil {
+					return err
+				}
+				if _, err := up.Read(make([]byte, 64)); err != nil {
+					return err
+				}
+			}
+			_, _ = c.Write([]byte("x"))
+			c.Close()
+		}
+	},
+	// It listens there, and answers whatever it is asked after 20 ms, mostly.
+	"answerer": func(address string) error {
+		network := os.Getenv(listens)
+		l, err := net.Listen(network, address)
+		if err != nil {
+			return err
+		}
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return err
+			}
+			go func() {
+				b := make([]byte, 64)
+				for n, err := c.Read(b); err == nil; n, err = c.Read(b) {
+					time.Sleep(20 * time.Millisecond)
+					_, _ = c.Write(b[:n])
+				}
+			}()
+		}
+	},
+}
+
+// listens is where an agent listens.
+const listens = "LISTENS"
+
+// startTalker runs one of them until the test is over.
+func startTalker(t *testing.T, act, argument string, env ...string) *os.Process {
+	t.Helper()
+	self, err := os.Executable()
+	harness.Check(t, err)
+	cmd := exec.Command(self)
+	cmd.Args[0], cmd.Env, cmd.Stderr = act, append(append(os.Environ(), "ARGUMENT="+argument), env...), os.Stderr
+	harness.Check(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd.Process
+}
+
+// An agent asks its database, which it connected to when it began.
+func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		t.Run(network, func(t *testing.T) {
+			dir := t.TempDir()
+			address := filepath.Join(dir, "database.sock")
+			if network == "tcp" {
+				address = fmt.Sprint("127.0.0.1:", freePort(t))
+			}
+			peer := startTalker(t, "answerer", address, listens+"="+network)
+			harness.Eventually(t, func() error {
+				c, err := net.Dial(network, address)
+				if err == nil {
+					c.Close()
+				}
+				return err
+			})
+			listen := filepath.Join(dir, "agent.sock")
+			agent := startTalker(t, "asker", network+" "+address, listens+"="+listen)
+			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
+			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+				o.agents = []int{agent.Pid}
+				if err := acting(t, "dial", "unix "+listen).Run(); err != nil {
+					t.Error(err)
+				}
+			})
+			accepts, exchanges := all[*event.Accept](o), all[*event.Exchange](o)
+			if len(accepts) != 1 || len(exchanges) != 2 {
+				t.Fatalf("accepted: %+v, exchanges: %+v", accepts, exchanges)
+			}
+			var before int64
+			for _, e := range o.events {
+				x, is := e.Body.(*event.Exchange)
+				if !is {
+					continue
+				}
+				if took := e.Time - x.Start; took < int64(20*time.Millisecond) || took > int64(time.Second) || x.Start < before {
+					t.Errorf("%+v took %v", x, time.Duration(took))
+				}
+				before = e.Time
+				if x.Process != accepts[0].Agent.Process || x.Socket != exchanges[0].Socket || x.Thread == 0 || x.Unasked || x.Pending || x.Error != "" {
+					t.Errorf("%+v", x)
+				}
+				if x.Network != network || x.Address != address && !samePath(x.Address, address) {
+					t.Errorf("it asked %s %s", x.Network, x.Address)
+				}
+				if network == "unix" && (x.Peer == nil || int(x.Peer.PID) != peer.Pid || x.Peer.Name != "probe.test") {
+					t.Errorf("it asked %+v", x.Peer)
+				}
+			}
+		})
+	}
+}

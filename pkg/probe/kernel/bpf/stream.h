@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * What an agent asks others over streams that it mostly connected long before: it writes, and
+ * reads again when it was answered. Whoever waits for it waits for that, too.
+ */
+#pragma once
+
+#define EPIPE 32
+#define ECONNABORTED 103
+#define ECONNRESET 104
+#define ETIMEDOUT 110
+#define PIDTYPE_TGID 1 /* include/linux/pid_types.h, since 4.19 */
+
+/* A stream socket of a process that is followed as an agent, or as an agent's peer. */
+struct stream {
+	struct task_key self;  /* who wrote to it last, or met it */
+	struct task_key root;  /* whose share it is of */
+	struct task_key other; /* has the other end, by the socket; see peer_of */
+	__u64 ino;	       /* of the socket: its place in memory is soon another one's */
+	__u64 wrote;	       /* when it first wrote since it read; 0: it has not */
+	__u64 read;	       /* when it last read; 0: not since it is followed */
+	__u32 own_address[4], other_address[4];
+	__u16 own_port, other_port; /* of TCP */
+	__u16 family;
+	__u8 serves; /* it is asked here, and asks nobody */
+	__u8 pad;
+	__u32 thread; /* that wrote */
+	__u32 netns;
+};
+
+#define STREAMS 4096
+
+/* By the socket; a quarter for one root. What is left when its process is gone, or is not
+ * followed any more, the reader takes away. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, STREAMS);
+	__type(key, __u64);
+	__type(value, struct stream);
+} streams SEC(".maps");
+
+/* Whoever has the other end of a unix socket: of a client's, who called listen; of a server's,
+ * who called connect. Under socket activation that is not who answers. Nobody if it is gone. */
+static __always_inline struct task_struct *peer_of(struct sock *sk)
+{
+	struct pid *pid = family_of(sk) == AF_UNIX ? BPF_CORE_READ(sk, sk_peer_pid) : 0;
+	struct hlist_node *node = BPF_CORE_READ(pid, tasks[PIDTYPE_TGID].first);
+
+	return pid && node ? (void *)node - bpf_core_field_offset(struct task_struct, pid_links[PIDTYPE_TGID]) : 0;
+}
+
+/* What the other end of a unix socket is bound to; none, mostly, if it dialled. */
+static __always_inline struct unix_address *peer_address(struct sock *sk)
+{
+	struct unix_sock *peer = (void *)BPF_CORE_READ((struct unix_sock *)sk, peer);
+
+	return BPF_CORE_READ(peer, addr);
+}
+
+/* Whether a stream that is new to us was accepted, not dialled. Accepted sockets of unix have the
+ * address of who listened, and those that dial mostly have none; of TCP a service has a port below
+ * those that are given out (32768, ip_local_port_range). */
+static __always_inline bool was_accepted(struct sock *sk, const struct stream *s)
+{
+	if (s->family == AF_UNIX)
+		return BPF_CORE_READ((struct unix_sock *)sk, addr) && !peer_address(sk);
+	return s->own_port < s->other_port;
+}
+
+static __always_inline void describe_stream(struct sock *sk, struct process *p, struct stream *s)
+{
+	struct task_struct *peer = peer_of(sk);
+
+	s->self = p->self;
+	s->root = p->root;
+	s->ino = inode_of(sk);
+	s->family = family_of(sk);
+	s->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	if (peer)
+		key_of(peer, &s->other);
+	if (s->family == AF_UNIX)
+		return;
+	addresses_of(sk, s->own_address, s->other_address);
+	s->own_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	s->other_port = swap(BPF_CORE_READ(sk, __sk_common.skc_dport));
+}
+
+/* False if there is no room for it. */
+static __always_inline bool add_stream(__u64 sk, struct process *p, const struct stream *s)
+{
+	struct account *a = bpf_map_lookup_elem(&accounts, &p->root);
+	long failed;
+
+	if (!a || a->streams < STREAMS / 4) {
+		failed = bpf_map_update_elem(&streams, &sk, s, BPF_NOEXIST);
+		if (!failed && a)
+			__sync_fetch_and_add(&a->streams, 1);
+		/* Of a socket that is gone. */
+		if (!failed || !bpf_map_update_elem(&streams, &sk, s, BPF_EXIST))
+			return true;
+	}
+	lose(LOST_STREAMS, &p->root);
+	return false;
+}
+
+static __always_inline void remove_stream(__u64 sk, const struct stream *s)
+{
+	struct task_key root = s->root;
+	struct account *a;
+
+	if (bpf_map_delete_elem(&streams, &sk))
+		return;
+	a = bpf_map_lookup_elem(&accounts, &root);
+	if (a)
+		__sync_fetch_and_add(&a->streams, -1);
+}
+
+/* What is known of a stream; what was before its process was followed is not. */
+static __always_inline struct stream *stream_of(struct sock *sk, struct process *p)
+{
+	__u64 key = (__u64)sk;
+	struct stream *s = bpf_map_lookup_elem(&streams, &key);
+
+	if (!s || s->ino != inode_of(sk))
+		return 0;
+	if (s->wrote < p->since)
+		s->wrote = 0;
+	if (s->read < p->since)
+		s->read = 0;
+	return s;
+}
+
+/* The address of the other end as connect takes it. */
+static __always_inline void append_peer_address(struct call_event *e, struct sock *sk, const struct stream *s)
+{
+	if (s->family == AF_UNIX) {
+		struct unix_address *a = peer_address(sk);
+		__u64 n = BPF_CORE_READ(a, len) & 127; /* sizeof(struct sockaddr_un) is 110 */
+
+		HIDE(n);
+		if (n > ADDRESS_MAX)
+			n = ADDRESS_MAX;
+		if (a &&
+		    !bpf_probe_read_kernel(e->data, n, (void *)a + bpf_core_field_offset(struct unix_address, name)))
+			e->len = n;
+		return;
+	}
+	/* struct sockaddr_in6, with IPv4 as mapped into IPv6. */
+	*(__u16 *)e->data = AF_INET6;
+	*(__u16 *)&e->data[2] = swap(s->other_port);
+	*(__u32 *)&e->data[4] = 0;
+	__builtin_memcpy(&e->data[8], s->other_address, 16);
+	*(__u32 *)&e->data[24] = 0;
+	e->len = 28;
+}
+
+/* Tells of an exchange, or of what was read though nobody had asked. ret is what came of reading;
+ * closed: it hung up instead. */
+static __noinline int tell_exchange(struct sock *sk, struct process *p, struct stream *s, __s64 ret, bool closed)
+{
+	__u64 key = (__u64)sk;
+	struct call_event *e;
+	struct task_struct *peer;
+	struct conn *conn;
+
+	if (!p || !s)
+		return 0;
+	e = record(current_task(), p, CLASS_EXCHANGE, 0, ret);
+	if (!e)
+		return 0;
+	e->start = s->wrote ? s->wrote : s->read;
+	e->args[0] = !s->wrote;
+	e->args[1] = closed;
+	e->protocol = s->family;
+	e->object = s->ino;
+	conn = conn_of(key);
+	if (conn)
+		about_conn(e, conn);
+	peer = peer_of(sk);
+	if (peer) {
+		key_of(peer, &e->other);
+		bpf_probe_read_kernel(e->comm, sizeof(e->comm),
+				      (void *)peer + bpf_core_field_offset(struct task_struct, comm));
+	}
+	append_peer_address(e, sk, s);
+	send_record(e, p, false);
+	return 0;
+}
+
+/* Who is called is asked on that connection, and does not ask. */
+static __noinline int serve_stream(struct task_struct *task, __s64 fd)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	struct sock *sk = sock_of(task, fd);
+	struct stream s = {.serves = 1};
+
+	if (!p || !p->agent || !sk)
+		return 0;
+	describe_stream(sk, p, &s);
+	add_stream((__u64)sk, p, &s);
+	return 0;
+}
+
+static __always_inline bool writes(__u8 class)
+{
+	return class == CLASS_WRITE || class == CLASS_WRITEV || class == CLASS_SENDTO || class == CLASS_SENDMSG;
+}
+
+static __always_inline bool peeks(const struct call *c)
+{
+	return (c->class == CLASS_RECVFROM && c->args[3] & MSG_PEEK) || (c->class == CLASS_RECVMSG && c->args[2] & MSG_PEEK);
+}
+
+/* Whether nothing will come over a stream any more. */
+static __always_inline bool broken(__s64 ret)
+{
+	return ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNABORTED || ret == -ETIMEDOUT;
+}
+
+/* A stream that is met for the first time. An agent that accepted it is asked there, unless it
+ * speaks first; whoever is further from the plugin always is. */
+static __noinline int meet_stream(struct sock *sk, struct process *p, struct call *c)
+{
+	struct stream s = {};
+
+	if (!p || !c)
+		return 0;
+	describe_stream(sk, p, &s);
+	s.serves = was_accepted(sk, &s) && (p->agent > 1 || !writes(c->class));
+	return add_stream((__u64)sk, p, &s);
+}
+
+/* A system call by which an agent wrote to a stream, or read from one. */
+static __noinline int exit_stream(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	__u64 now = bpf_ktime_get_ns(), key, since;
+	struct stream *s;
+	struct sock *sk;
+
+	if (!p || !c || (ret < 0 && !broken(ret)) || peeks(c))
+		return 0;
+	sk = sock_of(task, c->args[0]);
+	if (!sk || !calls_somebody(sk))
+		return 0;
+	key = (__u64)sk;
+	s = stream_of(sk, p);
+	if (!s) {
+		if (ret <= 0 || !meet_stream(sk, p, c))
+			return 0;
+		s = bpf_map_lookup_elem(&streams, &key);
+	}
+	if (!s || s->serves)
+		return 0;
+	if (writes(c->class) && ret > 0) {
+		if (!s->wrote) {
+			s->self = p->self;
+			s->thread = bpf_get_current_pid_tgid();
+			s->wrote = c->start;
+		}
+		return 0;
+	}
+	/* An end that nobody waits for is of no interest, and a peer that goes on speaking none either. */
+	since = s->wrote ? s->wrote : ret > 0 ? s->read : now;
+	if (now - since >= LASTED && (s->wrote || ret > 0))
+		tell_exchange(sk, p, s, ret, false);
+	s->wrote = 0;
+	s->read = now;
+	return 0;
+}
+
+/* Whoever waits hangs up. */
+static __noinline int close_stream(struct sock *sk, struct process *p)
+{
+	struct stream *s;
+
+	if (!sk || !p)
+		return 0;
+	s = stream_of(sk, p);
+	if (!s)
+		return 0;
+	if (s->wrote && !s->serves && bpf_ktime_get_ns() - s->wrote >= LASTED)
+		tell_exchange(sk, p, s, 0, true);
+	remove_stream((__u64)sk, s);
+	return 0;
+}
