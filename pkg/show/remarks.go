@@ -79,18 +79,28 @@ func (n *node) evidence() string {
 // found says in which states an agent was for a tenth of the time or longer; nothing of being idle.
 func (n *node) found() string {
 	var all []string
-	for _, state := range []struct {
-		key  attribute.Key
-		says string
-	}{
-		{attr.AgentStoppedMSKey, "stopped"}, {attr.AgentFrozenMSKey, "frozen"}, {attr.AgentUninterruptibleMSKey, "in D"},
-		{attr.AgentRunningMSKey, "on a CPU"}, {attr.AgentWaitingMSKey, "waiting"},
-	} {
+	for _, state := range states() {
 		if took := n.ms(state.key); took > 0 && took >= n.took()/10 {
 			all = append(all, state.says+" for "+text.Round(took).String())
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// foundState is a state of an agent in words.
+type foundState struct {
+	key  attribute.Key
+	says string
+}
+
+func states() []foundState {
+	return []foundState{
+		{attr.AgentStoppedMSKey, "stopped"},
+		{attr.AgentFrozenMSKey, "frozen"},
+		{attr.AgentUninterruptibleMSKey, "in D"},
+		{attr.AgentRunningMSKey, "on a CPU"},
+		{attr.AgentWaitingMSKey, "waiting"},
+	}
 }
 
 // own are the texts of this kind's own attributes, cniscope.KIND.*, in the order written.

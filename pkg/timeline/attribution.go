@@ -136,7 +136,7 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		mentions = b.Mentions
 	case *event.Exchange: // what it asked before anybody called is no wait of theirs
 		open = func(c *Connection) bool { return b.Unasked || b.Start == 0 || b.Start >= c.fact.When.Start }
-	case *event.Enter, *event.Address, *event.Cut, *event.Link, *event.Configuration, *event.Result:
+	case *event.Enter, *event.Address, *event.Cut, *event.Configuration, *event.Result:
 		return nil // by itself that says nothing
 	case *event.Answer: // it is for who asked
 		for _, c := range slices.Concat(a.calls, a.recent) {

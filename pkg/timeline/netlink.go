@@ -133,7 +133,7 @@ func (op *operation) nameInterfaces() {
 			case *Request:
 				op.names.resolve(what)
 			case *Detection:
-				what.On = op.names.name(what.NetNS.Key, what.Index)
+				what.On = op.names.name(what.NetNS, what.Index)
 			}
 		}
 	})

@@ -16,9 +16,9 @@ type operation struct {
 	unheard bool
 	images  int // kept so far
 	facts   int // kept so far
-	// netns is how many network namespaces it works on; names are its interfaces', as far as they were told.
+	// netns is how many network namespaces it works on; names are its interfaces'.
 	netns int
-	names interfaces
+	names naming
 	live  int // runs of calls (not delegates) that have not ended
 	// commit is when something was said that ends the operation as soon as its runs are over; closed is what.
 	commit int64

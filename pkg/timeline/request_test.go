@@ -101,6 +101,36 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// What the kernel told anybody who is followed, an agent too and before the call, names what a request gives
+// the index of; where namespaces have no key that stays unique, only what it told within the operation.
+func TestTheKernelNamesInterfaces(t *testing.T) {
+	for _, test := range []struct {
+		of   event.Namespace
+		want string
+	}{{event.Namespace{Key: "77", Label: "4026531840"}, "warm-1"}, {event.Namespace{Key: "4026531840", Label: "4026531840"}, ""}} {
+		s := looked(t).at(0, &event.Agent{Process: "a", Name: "agentd"}).at(1, &event.Link{Process: "a", NetNS: test.of, Index: 38, Name: "warm-1"}).
+			plugin(2, "b", "DEL", "net").calls(3, "b", "s1")
+		s.at(9, &event.Request{Process: "a", Start: 4 * ms, Name: "RTM_DELLINK", Object: event.ObjectLink, Verb: event.VerbDelete, NetNS: test.of, Interface: event.Interface{Index: 38}})
+		s.exit(50, "b").tick(30000).end()
+		for _, r := range Each[*Request](s.closed[0].Calls[0].Runs[0].Facts[0].What.(*Connection).Work.Own.Facts) {
+			if r.On != test.want {
+				t.Errorf("in %v it is on %q, want %q", test.of, r.On, test.want)
+			}
+		}
+	}
+}
+
+func TestNamesOfInterfacesAreBounded(t *testing.T) {
+	n := newInterfaces(10)
+	for i := range uint32(100) {
+		n.put(place{"1", i}, fmt.Sprint("eth", i))
+		n.put(place{"1", i}, fmt.Sprint("net", i))
+	}
+	if len(n.names) != 10 || len(n.order) != 10 || n.names[place{"1", 99}] != "net99" {
+		t.Errorf("%d names, in an order of %d", len(n.names), len(n.order))
+	}
+}
+
 func TestRequestsAreCounted(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge").
 		ask(1, 3, "b", "RTM_NEWLINK", times(3)).ask(1, 3, "b", "RTM_NEWADDR"). // one system call

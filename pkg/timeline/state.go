@@ -31,6 +31,7 @@ type Timeline struct {
 
 	agents      *agents
 	connections *connections
+	interfaces  *interfaces
 	locks       *locks
 	sandboxes   sandboxes
 	firsts      firsts
@@ -58,6 +59,7 @@ func New(o Options) *Timeline {
 	t.losses = losses{limit: o.Operations, late: &t.stats.Late}
 	t.agents = newAgents(o.Operations, t.tree, &t.losses)
 	t.connections = newConnections(t.agents)
+	t.interfaces = newInterfaces(interfacesMax)
 	t.locks = newLocks(o.Operations, t.processes)
 	return t
 }

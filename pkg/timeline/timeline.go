@@ -50,6 +50,8 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 		t.connections.accept(b)
 	case *event.Close:
 		t.connections.hangUp(e.Time, b)
+	case *event.Link:
+		t.link(b)
 	case *event.Exchange:
 		t.connections.exchange(e.Time, b, func() *process { return t.doer(b) })
 	case *event.FirstConnection:
@@ -89,8 +91,6 @@ func (t *Timeline) doing(now int64, body event.Body) {
 		p.answer(b)
 	case *event.Address:
 		p.address(now, b)
-	case *event.Link:
-		p.op.names.link(b)
 	case *event.Setting:
 		t.firsts.entered(t.now, p, b.NetNS)
 		p.plain(now, b)
