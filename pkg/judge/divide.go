@@ -74,7 +74,7 @@ func (l *ledger) add(p Part) {
 	all.Candidate += p.Candidate
 	all.Count += p.Count
 	if p.Time > l.most[i] {
-		all.In, all.Detail, all.Doing, l.most[i] = p.In, p.Detail, p.Doing, p.Time
+		all.In, all.Detail, all.Asked, all.State, all.Doing, all.peer, all.when, l.most[i] = p.In, p.Detail, p.Asked, p.State, p.Doing, p.peer, p.when, p.Time
 	}
 }
 
@@ -138,10 +138,13 @@ func (l *ledger) agent(s *span, waits []wait) {
 	for i := range waits {
 		l.wait(&waits[i])
 	}
-	l.add(Part{
-		Kind: Agents, Name: Peer(s.agent), In: s.plugin, Time: time.Duration(s.own), Count: 1,
-		Doing: doing(s.agent),
-	})
+	p := Part{Kind: Agents, Name: Peer(s.agent), In: s.plugin, Count: 1, peer: s.agent, when: timeline.Interval{Start: s.start, End: s.end}}
+	if s.via == "" {
+		p.Doing = doing(s.agent, p.when)
+	} else {
+		p.Name, p.Asked, p.State = peerName(s.agent), s.via, stateIn(s.agent.Work, p.when)
+	}
+	l.add(p.took(s.own, s.candidate))
 }
 
 func (l *ledger) wait(w *wait) {

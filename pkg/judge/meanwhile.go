@@ -2,24 +2,31 @@ package judge
 
 import (
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // meanwhile names what an agent did longest while a call waited for it, of what may as well have been done for
 // other calls: "; meanwhile agentd ran clang, for this or 2 other calls". It is charged to none of them. Empty
-// if that is less than worth of the time, and of what the agent runs while nobody calls it.
+// if that is less than worth of the time, and of what the agent does while nobody calls it.
 func meanwhile(c *timeline.Connection) string {
 	if c == nil || c.Work == nil {
 		return ""
 	}
-	when := timeline.Interval{Start: c.Work.Own.Start, End: c.Work.Own.End}
-	ran := longest(c.Work.Shared.Children, when)
-	if ran.name == "" || float64(ran.took) < worth*float64(when.End-when.Start) {
-		return ""
+	when := calledFor(c)
+	for _, perhaps := range []bool{true, false} {
+		most := longest(c.Work.Meanwhile, perhaps)
+		if most == nil || float64(most.took()) < worth*float64(when.End-when.Start) {
+			continue
+		}
+		whose := "for this or "
+		if !perhaps {
+			whose = "for "
+		}
+		return fmt.Sprintf("; meanwhile %s %s, %s%s", nameOf(c), most.says, whose, otherCalls(most.others))
 	}
-	return fmt.Sprintf("; meanwhile %s ran %s, for this or %s", nameOf(c), ran.name, otherCalls(ran.others))
+	return ""
 }
 
 func otherCalls(n int) string {
@@ -29,31 +36,89 @@ func otherCalls(n int) string {
 	return fmt.Sprintf("%d other calls", n)
 }
 
-// running is how long programs of one name ran, at least one of them.
-type running struct {
-	name   string
-	took   time.Duration
-	until  int64
+// deeds are those of one kind: "ran clang".
+type deeds struct {
+	says   string
+	when   []timeline.Interval
 	others int // calls that they may be for as well, at most
 }
 
-// longest returns the programs that ran longest within a time, of those that may be for several calls. The
-// name is empty if there are none.
-func longest(images []*timeline.Image, when timeline.Interval) (most running) {
-	all := map[string]running{}
-	for _, im := range images { // in order of their start
-		a := im.Attribution
-		if a == nil || a.Periodic || len(a.Others) == 0 {
+func (d *deeds) took() int64 { return covered(slices.Clone(d.when)) }
+
+// longest returns the deeds that took longest, of those that were perhaps for this call, or of those that were
+// for others; nil if there are none.
+func longest(all []timeline.Meanwhile, perhaps bool) (most *deeds) {
+	var kinds []*deeds
+	for _, m := range all {
+		says := deed(m)
+		if says == "" || m.Periodic || m.Perhaps != perhaps || len(m.Others) == 0 {
 			continue
 		}
-		r := all[im.Name]
-		r.name, r.others = im.Name, max(r.others, len(a.Others))
-		if start, end := max(im.Start, when.Start, r.until), min(im.End, when.End); start < end {
-			r.took, r.until = r.took+time.Duration(end-start), end
+		i := slices.IndexFunc(kinds, func(d *deeds) bool { return d.says == says })
+		if i < 0 {
+			i, kinds = len(kinds), append(kinds, &deeds{says: says})
 		}
-		if all[im.Name] = r; r.took > most.took {
-			most = r
+		kinds[i].when, kinds[i].others = append(kinds[i].when, m.When), max(kinds[i].others, len(m.Others))
+	}
+	for _, d := range kinds {
+		if most == nil || d.took() > most.took() {
+			most = d
 		}
 	}
 	return most
+}
+
+// deed says what an agent did; empty for what is only a part of that, or takes no time by itself.
+func deed(m timeline.Meanwhile) string {
+	if m.Image != nil {
+		return "ran " + m.Image.Name
+	}
+	switch w := m.Fact.What.(type) {
+	case *timeline.Connection:
+		if w.Exchange != nil && explainsShared(w, m.When) {
+			return waitedFor(w, m.When)
+		}
+	case *timeline.Wait:
+		if w.Path != "" {
+			return "waited for lock " + w.Path
+		}
+	}
+	return ""
+}
+
+// explainsShared is explains for an exchange of which nobody knows for whom it was.
+func explainsShared(c *timeline.Connection, when timeline.Interval) bool {
+	return stoodStill(c, when) || !c.Exchange.Unasked && !c.Exchange.Clipped
+}
+
+// waitedFor names whom an agent waited for, and behind that whom that one waited for most of the time.
+func waitedFor(c *timeline.Connection, when timeline.Interval) string {
+	by := ""
+	for c.Work != nil {
+		next := mostly(c.Work, when)
+		if next == nil {
+			break
+		}
+		by, c = ", asked by "+peerName(c)+by, next
+	}
+	said := "waited for " + peerName(c)
+	if state := stateIn(c.Work, when); state != "" {
+		said += " (" + state + ")"
+	}
+	return said + by
+}
+
+// mostly returns the exchange that an agent waited for on its way for more than half of an interval; nil if
+// there is none.
+func mostly(w *timeline.Work, when timeline.Interval) *timeline.Connection {
+	b := behindOf(w, when, true)
+	if b == nil {
+		return nil
+	}
+	for c, at := range b.exchanges {
+		if at.End-at.Start > (when.End-when.Start)/2 {
+			return c
+		}
+	}
+	return nil
 }

@@ -57,10 +57,16 @@ type Part struct {
 	Count int
 	// Detail describes what caused the longest wait; empty if unknown.
 	Detail string
+	// Asked says for whom an agent waited that no plugin called: "asked by agentd, by plugin antrea"; and
+	// State what it was found doing for most of the longest wait: "stopped". Empty where that is not known.
+	Asked, State string
 	// Doing is a clause about what an agent was seen doing meanwhile: "agentd was on a CPU for 900ms of it".
 	Doing string
 	// Candidate is how much of Time went into what an agent did, perhaps, for another call or for itself.
 	Candidate time.Duration
+
+	peer *timeline.Connection // of the longest, to the agent; of Agents only
+	when timeline.Interval    // of the longest: when it was waited for
 }
 
 // String phrases it for people: "command iptables (9 times)".
@@ -70,14 +76,19 @@ func (p Part) String() string {
 	if (p.Kind == Locks || p.Kind == KernelLocks) && p.In != "" {
 		more = append(more, p.In)
 	}
+	if p.State != "" {
+		more = append(more, p.State)
+	}
 	if p.Count > 1 && p.Kind != Unexplained {
 		more = append(more, fmt.Sprintf("%d times", p.Count))
 	}
 	if len(more) > 0 {
 		said += " (" + strings.Join(more, ", ") + ")"
 	}
-	if p.Detail != "" {
-		said += ", " + p.Detail
+	for _, what := range []string{p.Asked, p.Detail} {
+		if what != "" {
+			said += ", " + what
+		}
 	}
 	if p.Doing != "" {
 		said += "; " + p.Doing
@@ -127,6 +138,9 @@ func (p Part) What() string {
 	case DAD:
 		return "waiting for IPv6 DAD, in plugin " + p.In
 	case Agents:
+		if p.Asked != "" {
+			return "waiting for " + p.Name
+		}
 		return "calling " + p.Name + ", from plugin " + p.In
 	case Sleep:
 		return "asleep, in plugin " + p.Name
@@ -169,17 +183,20 @@ func ordinary(parent string) bool {
 	return strings.HasPrefix(parent, "containerd") || parent == "systemd" || parent == "init" || parent == "tini"
 }
 
-// doing describes what the agent of a connection was seen doing for at least half of it; empty if that is
-// nothing. It names the agent, so that nobody takes it for the plugin.
-func doing(c *timeline.Connection) string {
-	w, who := c.Work, nameOf(c)
-	switch took := w.Own.End - w.Own.Start; {
+// doing describes what the agent of a connection was found doing within an interval; empty if that is nothing.
+// It names the agent, so that nobody takes it for the plugin.
+func doing(c *timeline.Connection, when timeline.Interval) string {
+	w, took := c.Work, when.End-when.Start
+	s := stateOf(w, when)
+	switch said := inWords(s); {
 	case w.Gone != 0:
-		return who + " ended meanwhile"
+		return nameOf(c) + " ended meanwhile"
+	case said != "" && s.State != event.AgentRunning:
+		return fmt.Sprintf("%s was %s for %s of it", nameOf(c), said, text.Round(time.Duration(s.Time)))
 	case took > 0 && w.CPU >= took:
-		return who + " was on a CPU all the time"
+		return nameOf(c) + " was on a CPU all the time"
 	case took > 0 && w.CPU >= took/2:
-		return fmt.Sprintf("%s was on a CPU for %s of it", who, text.Round(time.Duration(w.CPU)))
+		return fmt.Sprintf("%s was on a CPU for %s of it", nameOf(c), text.Round(time.Duration(w.CPU)))
 	}
 	return ""
 }
@@ -209,4 +226,15 @@ func Peer(c *timeline.Connection) string {
 		return c.Address
 	}
 	return c.Agent.Name + " at " + c.Address
+}
+
+// peerName names who was waited for by an agent: its program, or else its address.
+func peerName(c *timeline.Connection) string {
+	switch {
+	case c.Agent != nil && c.Agent.Name != "":
+		return c.Agent.Name
+	case c.Address != "":
+		return c.Address
+	}
+	return "another process"
 }

@@ -89,7 +89,7 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 			"ipam-itself":    {cause: judge.CauseSleep, says: `asleep, in plugin host-local$`},
 			"ipam-lock":      {cause: judge.CauseLock, says: `waiting for lock /var/lib/cni/networks/antrea/lock$`, remedy: `host-local`},
 			"agent-killed":   {cause: judge.CauseEnded, says: `antrea-agent \(pid \d+\) ended 1.09s after it was called$`, remedy: `kubectl logs --previous`},
-			"stall-agent":    {cause: judge.CauseAgent},
+			"stall-agent":    {cause: judge.CauseStopped, says: `; antrea-agent was stopped for 2\.\d+s of it$`, remedy: `kill -CONT`},
 			"stall-vswitchd": {cause: judge.CauseAgent, never: `futex|waits in`},
 			"stall-ovsdb":    {cause: judge.CauseAgent, never: `futex|waits in`},
 			"crowd1":         {cause: judge.CauseAgent, never: `futex|waits in`},
@@ -97,8 +97,10 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 		},
 		"cilium-cold-burst": {
 			"cold-0": {cause: judge.CauseAgent, says: `; meanwhile cilium-agent ran clang, for this or 2 other calls$`},
+			"cold-1": {cause: judge.CauseAgent, says: `; meanwhile cilium-agent ran clang, for this or 2 other calls$`},
+			"cold-2": {cause: judge.CauseAgent, says: `; meanwhile cilium-agent ran clang, for this or 2 other calls$`},
 		},
-		"cilium-agent-stopped": {"mid-0": {cause: judge.CauseAgent}},
+		"cilium-agent-stopped": {"mid-0": {cause: judge.CauseStopped, says: `; cilium-agent was stopped for 2\.9\d*s of it$`, remedy: `kill -CONT`}},
 		"cilium-eight-at-once": {"eight-7": {cause: judge.CauseAgent, never: `futex|waits in`}},
 		"cilium-rate-limited":  {"limit-0": {cause: judge.CauseBusy, never: `futex|waits in`, remedy: `--api-rate-limit`}},
 	} {

@@ -8,8 +8,11 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// CauseEnded is that of agentEnded.
-const CauseEnded Cause = "agent_ended"
+// The causes of agentEnded.
+const (
+	CauseEnded Cause = "agent_ended"
+	CauseOOM   Cause = "agent_oom"
+)
 
 // agentEnded: the agent ended while it was called, and the plugin went on trying.
 func agentEnded(e *evidence) *finding {
@@ -23,36 +26,29 @@ func agentEnded(e *evidence) *finding {
 		return nil
 	}
 	time, _, plugin, _ := e.asked(func(c *timeline.Connection) bool { return c.Address == gone.Address })
-	return &finding{Verdict: e.ending(gone, plugin), time: time, kind: Agents, agent: gone}
+	return &finding{Verdict: ending(gone, plugin), time: time, kind: Agents, agent: gone}
 }
 
 func ended(c *timeline.Connection) bool { return c.Work != nil && c.Work.Gone != 0 }
 
-// ending says that an agent ended, and whether another process answered at its address after that.
-func (e *evidence) ending(gone *timeline.Connection, plugin string) Verdict {
-	who := nameOf(gone)
+// ending says how an agent ended, and whether another process answered in its place after that.
+func ending(gone *timeline.Connection, plugin string) Verdict {
+	who, w := nameOf(gone), gone.Work
 	v := Verdict{
-		Cause: CauseEnded,
-		Says: fmt.Sprintf("calling %s, from plugin %s; %s (pid %d) ended %s after it was called",
-			Peer(gone), plugin, who, gone.Agent.PID, text.Round(time.Duration(gone.Work.Gone-gone.Work.Own.Start))),
+		Cause:  CauseEnded,
 		Remedy: fmt.Sprintf("%s must run through: its last lines (kubectl logs --previous) and its exit code (kubectl describe pod: Last State) say why it ended; of a service of the host, its journal does", who),
 	}
-	if next := e.successor(gone); next != nil {
-		v.Says += fmt.Sprintf(", and was started again (pid %d)", next.Agent.PID)
+	how := "ended"
+	if w.Killed == "OOM" {
+		v.Cause, how = CauseOOM, "was killed for want of memory (OOM)"
+		v.Remedy = fmt.Sprintf("give %s more memory (resources.limits.memory), or, if it was the node that had none left, take something off it: the kernel's log says which (dmesg: oom-kill, constraint)", who)
+	}
+	v.Says = fmt.Sprintf("calling %s, from plugin %s; %s (pid %d) %s %s after it was called",
+		Peer(gone), plugin, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)))
+	if w.Successor != nil {
+		v.Says += fmt.Sprintf(", and was started again (pid %d), which answered %s later", w.Successor.PID, text.Round(time.Duration(w.Back-w.Gone)))
 	}
 	return v
-}
-
-// successor returns the first connection that another process answered where an agent had ended; nil if none did.
-func (e *evidence) successor(gone *timeline.Connection) (next *timeline.Connection) {
-	for i := range e.waits {
-		c := e.waits[i].connection()
-		if c != nil && c.Address == gone.Address && c.Answered && c.Agent.Process != gone.Agent.Process &&
-			(next == nil || c.Work != nil && next.Work != nil && c.Work.Own.Start < next.Work.Own.Start) {
-			next = c
-		}
-	}
-	return next
 }
 
 // endedLast returns the connection during which the agent of a run that failed ended; nil if that was not so,

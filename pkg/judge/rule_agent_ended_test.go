@@ -12,6 +12,13 @@ func endedAt(at int64) func(*timeline.Connection) {
 	return func(c *timeline.Connection) { c.Work.Gone = at * ms }
 }
 
+// succeeded: another process answered in its place from then on.
+func succeeded(pid uint32, at int64) func(*timeline.Connection) {
+	return func(c *timeline.Connection) { c.Work.Successor, c.Work.Back = &event.Actor{PID: pid}, at*ms }
+}
+
+func oom(c *timeline.Connection) { c.Work.Killed = "OOM" }
+
 // by is who answered a connection, with that process id.
 func by(name string, pid uint32) func(*timeline.Connection) {
 	return func(c *timeline.Connection) {
@@ -32,10 +39,14 @@ func TestAgentEnded(t *testing.T) {
 			cause: CauseEnded, says: `agentd \(pid 44\) ended 390ms after it was called$`,
 		},
 		"and was started again": {
-			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400)),
+			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400), succeeded(45, 900)),
 				dialled("unix", "/run/a.sock", from(410, 900), turnedDown(9, "ECONNREFUSED")),
 				dialled("unix", "/run/a.sock", from(900, 990), served(nil, nil), by("agentd", 45)))),
-			cause: CauseEnded, says: `^970ms of 1s calling agentd at /run/a\.sock, from plugin p; agentd \(pid 44\) ended 390ms after it was called, and was started again \(pid 45\)$`,
+			cause: CauseEnded, says: `^970ms of 1s calling agentd at /run/a\.sock, from plugin p; agentd \(pid 44\) ended 390ms after it was called, and was started again \(pid 45\), which answered 500ms later$`,
+		},
+		"for want of memory": {
+			op:    add(with(seen(plugin("p", 0, 900), wrote("EOF"), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400), oom)), exit(1))),
+			cause: CauseOOM, says: `agentd \(pid 44\) was killed for want of memory \(OOM\) 390ms after`, remedy: `resources\.limits\.memory`,
 		},
 		"control: it answered, and the plugin failed of something else": {
 			op: add(with(seen(plugin("p", 0, 900), wrote("no"), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400)),

@@ -22,9 +22,13 @@ func apiServer(e *evidence) *finding {
 
 // isAPIServer recognises the API server by its address: port 6443 (kubeadm), or 443 of a private address.
 func isAPIServer(c *timeline.Connection) bool {
-	if c.Network != "tcp" || c.Error != "" {
+	if c.Network != "tcp" || c.Error != "" || c.Exchange != nil {
 		return false
 	}
 	to, err := netip.ParseAddrPort(c.Address)
-	return err == nil && (to.Port() == 6443 || to.Port() == 443 && to.Addr().IsPrivate())
+	return err == nil && isAPIServerAddress(to)
+}
+
+func isAPIServerAddress(to netip.AddrPort) bool {
+	return to.Port() == 6443 || to.Port() == 443 && to.Addr().IsPrivate()
 }

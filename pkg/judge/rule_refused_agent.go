@@ -20,7 +20,7 @@ func refusedAgent(e *evidence) *finding {
 // isRefused reports whether it was an attempt to connect, which nobody answered.
 func isRefused(w *wait) bool {
 	c := w.connection()
-	return c != nil && c.Error != ""
+	return c != nil && c.Error != "" && c.Exchange == nil
 }
 
 func refusal(c *timeline.Connection) Verdict {

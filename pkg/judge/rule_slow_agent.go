@@ -1,23 +1,44 @@
 package judge
 
-import "github.com/cniscope/cniscope/pkg/timeline"
+import (
+	"fmt"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
 
 // slowAgent: an agent took the time, and nothing that it ran or asked for explains it.
 func slowAgent(e *evidence) *finding {
-	time, worst, _, _ := e.asked(func(c *timeline.Connection) bool { return c.Error == "" })
+	time, worst, _, _ := e.asked(func(c *timeline.Connection) bool { return c.Error == "" && c.Exchange == nil })
 	if worst == nil {
 		return nil
 	}
-	says := ""
+	return &finding{Verdict: Verdict{
+		Cause: CauseAgent, Says: e.calling(worst), Remedy: agentRemedy(worst), Report: "cilium/cilium#45103",
+	}, time: time, kind: Agents, agent: worst}
+}
+
+// calling describes the part that a connection belongs to.
+func (e *evidence) calling(c *timeline.Connection) string {
 	for i := range e.Parts {
-		if p := &e.Parts[i]; p.Kind == Agents && p.Name == Peer(worst) {
-			says = p.String()
-			break
+		if p := &e.Parts[i]; p.Kind == Agents && (p.Name == Peer(c) || p.peer == c) {
+			return p.String()
 		}
 	}
-	return &finding{Verdict: Verdict{
-		Cause: CauseAgent, Says: says,
-		Remedy: "look into the agent: its log at that time, its CPU limit, what it waits for",
-		Report: "cilium/cilium#45103",
-	}, time: time, kind: Agents, agent: worst}
+	return ""
+}
+
+// agentRemedy says what to do about an agent that nothing else explains.
+func agentRemedy(c *timeline.Connection) string {
+	if c.Work != nil {
+		when := calledFor(c)
+		state := stateOf(c.Work, when)
+		if state == nil && c.Work.CPU >= (when.End-when.Start)/2 {
+			state = &timeline.Spent{State: event.AgentRunning}
+		}
+		if r := remedyFor(c.Agent, nameOf(c), state); r != "" {
+			return r
+		}
+	}
+	return fmt.Sprintf("look at what %s logged then (kubectl logs --timestamps); if it has a CPU limit, raise that where nr_throttled in the cpu.stat of its cgroup grows", nameOf(c))
 }

@@ -88,6 +88,13 @@ func served(own, shared []*timeline.Image) func(*timeline.Connection) {
 		}
 		c.Agent = &event.Actor{PID: 44, Name: "agentd"}
 		c.Work = &timeline.Work{Own: image(own), Shared: image(shared)}
+		for _, im := range shared {
+			m := timeline.Meanwhile{When: timeline.Interval{Start: im.Start, End: im.End}, Image: im, Perhaps: true}
+			if im.Attribution != nil {
+				m.Attribution = *im.Attribution
+			}
+			c.Work.Meanwhile = append(c.Work.Meanwhile, m)
+		}
 	}
 }
 

@@ -1,6 +1,11 @@
 package judge
 
-import "github.com/cniscope/cniscope/pkg/timeline"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
 
 // span is an image, clipped to the time in which its call could have waited for it.
 type span struct {
@@ -13,8 +18,14 @@ type span struct {
 	// agent is the connection that was answered, if the image stands for the agent's own work;
 	// served the connection on whose behalf an agent ran the image. plugin is who called.
 	agent, served *timeline.Connection
-	plugin        string
-	leaves        bool // the innermost run around it exited by itself, so it did not wait for what outlived it
+	// behind is whom the agent waited for in its turn; nil if it is none, or if nothing is known of that.
+	behind *behind
+	// via says for whom an agent works that was not called by a plugin: "asked by agentd, by plugin antrea".
+	via string
+	// unanswered: whoever called the agent gave up.
+	unanswered bool
+	plugin     string
+	leaves     bool // the innermost run around it exited by itself, so it did not wait for what outlived it
 	// candidate: an agent ran it while it was called, which proves nothing (timeline.Candidate).
 	candidate  bool
 	start, end int64
@@ -52,17 +63,20 @@ func flatten(call *timeline.Call) []span {
 func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
-		plugin: parent.plugin, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
+		plugin: parent.plugin, via: parent.via, unanswered: parent.unanswered, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
 		start: max(im.Start, parent.start), end: min(im.End, parent.end),
 	}
 	s.end = max(s.start, s.end)
 	inAgent := parent.served != nil
 	switch {
 	case im.Run != nil:
-		s.top, s.served, s.plugin = -1, nil, im.Run.Plugin
+		s.top, s.served, s.plugin, s.via, s.unanswered = -1, nil, im.Run.Plugin, "", !im.Ended || Fails(im)
 		s.leaves = im.Ended && im.Signal == "" && !im.Outlived
 	case s.top < 0 && s.agent == nil:
 		s.top = len(spans)
+	}
+	if s.agent != nil && s.end > s.start {
+		s.behind = behindOf(s.agent.Work, timeline.Interval{Start: s.start, End: s.end}, !s.unanswered)
 	}
 	spans = append(spans, s)
 	switch {
@@ -77,20 +91,47 @@ func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 		s.served, s.agent = s.agent, nil
 	}
 	for _, child := range im.Children {
-		if child.Outlived && s.leaves {
+		if child.Outlived && s.leaves || s.behind != nil && s.behind.left[child] {
 			continue
 		}
 		spans = flattenImage(spans, child, s)
 	}
+	return flattenAgents(spans, im, s)
+}
+
+// flattenAgents lists what agents did that an image, or the agent that it stands for, called.
+func flattenAgents(spans []span, im *timeline.Image, s span) []span {
+	caller := s.served
+	inAgent := caller != nil && im == caller.Work.Own
 	// Work.Shared is left out: it may have been done for other calls.
 	for f, c := range timeline.Each[*timeline.Connection](im.Facts) {
-		if c.Work != nil {
-			below := s
-			below.agent, below.top, below.candidate = c, -1, doubted(s.candidate, f.Attribution)
-			spans = flattenImage(spans, c.Work.Own, below)
+		if c.Work == nil || c.Exchanged > 0 && inAgent {
+			continue
 		}
+		below := s
+		below.agent, below.top, below.candidate, below.behind = c, -1, doubted(s.candidate, f.Attribution), nil
+		if inAgent {
+			below.via = onBehalf(caller, s)
+		}
+		if c.Exchange != nil {
+			at, counts := s.behind.when(c)
+			if !counts {
+				continue
+			}
+			below.start, below.end, below.candidate = at.Start, at.End, s.candidate
+			below.unanswered = s.unanswered && at.End == s.end
+		}
+		spans = flattenImage(spans, c.Work.Own, below)
 	}
 	return spans
+}
+
+// onBehalf says for whom somebody works whom an agent called, that was called by a connection.
+func onBehalf(agent *timeline.Connection, s span) string {
+	if s.via == "" {
+		return fmt.Sprintf("asked by %s, by plugin %s", nameOf(agent), s.plugin)
+	}
+	return fmt.Sprintf("asked by %s, %s", nameOf(agent), strings.TrimPrefix(s.via, "asked "))
 }
 
 // doubted reports whether something is only a candidate: by its own attribution, else by that of what it belongs to.

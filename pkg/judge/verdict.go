@@ -13,7 +13,7 @@ import (
 func rules() []rule {
 	return []rule{
 		starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
-		powerShell, hostLocalScan, manyCommands, slowCommand, slowAgent, networkConfiguration, systemCall, sleeping,
+		powerShell, hostLocalScan, manyCommands, slowCommand, slowPeer, stoppedAgent, idleAgent, slowAgent, networkConfiguration, systemCall, sleeping,
 		runtimeGap, slowPlugin, unexplained,
 	}
 }
@@ -69,7 +69,12 @@ func (e *evidence) slow() *Verdict {
 	if next := e.next(best, found); next != nil {
 		v.Says += fmt.Sprintf("; %s %s", text.Round(next.time), next.Says)
 	}
-	v.Says += meanwhile(best.agent)
+	if also := meanwhile(best.agent); also != "" {
+		v.Says += also
+		if v.Cause == CauseAgent { // what is only a candidate may well be why
+			v.Remedy = ""
+		}
+	}
 	if e.call.Reconfigured != 0 {
 		v.Says += fmt.Sprintf("; the CNI folder was written meanwhile, so for up to %s no other call of the node could begin",
 			text.Round(time.Duration(e.call.End-e.call.Reconfigured)))
@@ -99,7 +104,7 @@ func (e *evidence) failed() *Verdict {
 		return v
 	}
 	if c := endedLast(e.Failed); c != nil {
-		v := e.ending(c, e.Failed.Run.Plugin)
+		v := ending(c, e.Failed.Run.Plugin)
 		v.Says = e.Failure + "; before that it was " + v.Says
 		return &v
 	}

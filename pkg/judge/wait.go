@@ -89,8 +89,11 @@ func settingPart(s *span, _ timeline.What) Part {
 
 func agentPart(s *span, what timeline.What) Part {
 	c := what.(*timeline.Connection)
-	part := Part{Kind: Agents, Name: Peer(c), In: s.waiter()}
-	if c.Error != "" {
+	part := Part{Kind: Agents, Name: Peer(c), In: s.waiter(), peer: c}
+	if s.agent != nil {
+		part.Name, part.In, part.Asked = peerName(c), s.plugin, onBehalf(s.agent, *s)
+	}
+	if c.Error != "" && c.Exchange == nil {
 		part.Detail = fmt.Sprintf("refused %d times: %s", c.Tries, c.Error)
 	}
 	return part
@@ -140,6 +143,13 @@ func waitsOf(spans []span) []wait {
 			}
 		}
 		for _, f := range s.image.Facts {
+			c, is := f.What.(*timeline.Connection)
+			if at, counts := s.behind.when(c); is && counts && c.Work == nil {
+				add(rankAgent, at, agentPart(s, c), c, s.candidate)
+			}
+			if is && (c.Exchange != nil || c.Exchanged > 0 && s.agent != nil) {
+				continue
+			}
 			if c := &chargings[f.Kind()]; c.part != nil && (c.held || !s.command()) {
 				add(c.rank, f.When, c.part(s, f.What), f.What, doubted(s.candidate, f.Attribution))
 			}

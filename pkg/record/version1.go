@@ -21,6 +21,10 @@ func decode1(raw []byte, body any) error {
 			Agent *event.Actor `json:"server"`
 		}{b, &b.Agent}
 		return json.Unmarshal(raw, &old)
+	case *event.Agent:
+		err := json.Unmarshal(raw, body)
+		b.State = state1(b.Channel)
+		return err
 	case *event.Above:
 		old := struct {
 			*event.Above
@@ -29,6 +33,18 @@ func decode1(raw []byte, body any) error {
 		return json.Unmarshal(raw, &old)
 	}
 	return json.Unmarshal(raw, body)
+}
+
+// state1 is the state of a process whose first thread waits in that function of the kernel, if that is also
+// true of all others: a signal stops a process as a whole, and a cgroup's freezer all that is in it.
+func state1(channel string) event.AgentState {
+	switch channel {
+	case "do_signal_stop":
+		return event.AgentStopped
+	case "do_freezer_trap":
+		return event.AgentFrozen
+	}
+	return ""
 }
 
 // request1 reads a request, which had a name and a boolean instead of object and verb.

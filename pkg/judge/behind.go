@@ -1,0 +1,135 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// behind says what an agent waited for on the way to its answer: of each exchange when that counts, and which
+// candidates are left out because the agent waited for somebody else then.
+type behind struct {
+	exchanges map[*timeline.Connection]timeline.Interval
+	left      map[*timeline.Image]bool
+}
+
+// behindOf goes the way back from the answer of an agent, over what it did within an interval. Where there was
+// no answer, what it still waited for at the end is on that way, too.
+func behindOf(w *timeline.Work, when timeline.Interval, answered bool) *behind {
+	var steps []step
+	var exchanges []*timeline.Connection
+	var images []*timeline.Image
+	add := func(s step, x *timeline.Connection, im *timeline.Image) {
+		if !answered && s.End >= when.End {
+			s.End, s.filler = when.End, !s.certain
+		}
+		steps, exchanges, images = append(steps, s), append(exchanges, x), append(images, im)
+	}
+	for _, f := range w.Own.Facts {
+		c, is := f.What.(*timeline.Connection)
+		switch {
+		case is && c.Exchange != nil:
+			if explains(w, c, f.When) {
+				add(step{Interval: f.When, filler: c.Exchange.Unasked}, c, nil)
+			}
+		case is && c.Exchanged == 0, asks(f.Kind()):
+			add(step{Interval: f.When, certain: !doubted(false, f.Attribution)}, nil, nil)
+		}
+	}
+	if !slices.ContainsFunc(exchanges, func(c *timeline.Connection) bool { return c != nil }) {
+		return nil
+	}
+	for _, im := range w.Own.Children {
+		add(step{Interval: timeline.Interval{Start: im.Start, End: im.End}, certain: !doubted(false, im.Attribution)}, nil, im)
+	}
+	return counting(steps, exchanges, images, way(steps, when))
+}
+
+func counting(steps []step, exchanges []*timeline.Connection, images []*timeline.Image, counts []timeline.Interval) *behind {
+	b := &behind{exchanges: map[*timeline.Connection]timeline.Interval{}, left: map[*timeline.Image]bool{}}
+	for i, at := range counts {
+		if exchanges[i] != nil && at.End > at.Start {
+			b.exchanges[exchanges[i]] = at
+		}
+	}
+	for i, im := range images {
+		if im == nil || steps[i].certain || counts[i].End > counts[i].Start {
+			continue
+		}
+		for _, at := range b.exchanges {
+			b.left[im] = b.left[im] || at.Start < im.End && im.Start < at.End
+		}
+	}
+	return b
+}
+
+// when returns the time in which an exchange counts; false if it does not.
+func (b *behind) when(c *timeline.Connection) (timeline.Interval, bool) {
+	if b == nil {
+		return timeline.Interval{}, false
+	}
+	at, counts := b.exchanges[c]
+	return at, counts
+}
+
+// asks reports whether facts of a kind are steps of an agent: not what happens within those, or while
+// it does something else.
+func asks(k timeline.FactKind) bool {
+	switch k {
+	case timeline.FactLock, timeline.FactChange, timeline.FactQuery, timeline.FactSetting, timeline.FactMount:
+		return true
+	}
+	return false
+}
+
+// explains reports whether an exchange of an agent's says why the agent took so long. It does not if the agent
+// could not go on itself. If it began before the call did, or if nobody asked, it may be a subscription, which is
+// silent for as long as nothing happens: then the other end, or whoever that waits for, must be known to
+// have stood still.
+func explains(w *timeline.Work, c *timeline.Connection, when timeline.Interval) bool {
+	took := when.End - when.Start
+	if spent(w, when, halted...) > took/2 {
+		return false
+	}
+	still := stoodStill(c, when)
+	if !still && spent(w, when, busy...) > took*4/5 {
+		return false
+	}
+	return still || !c.Exchange.Unasked && !c.Exchange.Clipped
+}
+
+// stoodStill reports whether the agent of a connection, or one that it waits for, was stopped for most of it.
+func stoodStill(c *timeline.Connection, when timeline.Interval) bool {
+	if c.Work == nil {
+		return false
+	}
+	if spent(c.Work, when, halted...) > (when.End-when.Start)/2 {
+		return true
+	}
+	for f, next := range timeline.Each[*timeline.Connection](c.Work.Own.Facts) {
+		at := timeline.Interval{Start: max(f.When.Start, when.Start), End: min(f.When.End, when.End)}
+		if next.Exchange != nil && at.End-at.Start > (when.End-when.Start)/2 && stoodStill(next, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// halted are the states in which an agent does nothing at all, busy those in which it is occupied by itself.
+var (
+	halted = []event.AgentState{event.AgentStopped, event.AgentFrozen}
+	busy   = []event.AgentState{event.AgentRunning, event.AgentUninterruptible}
+)
+
+// spent is how long an agent was in one of some states within an interval (ns).
+func spent(w *timeline.Work, when timeline.Interval, in ...event.AgentState) (took int64) {
+	for _, s := range w.Spent(when) {
+		for _, state := range in {
+			if s.State == state {
+				took += s.Time
+			}
+		}
+	}
+	return took
+}

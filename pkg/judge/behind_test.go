@@ -1,0 +1,171 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// waits is an exchange of an agent with who has the other end, and what is special about it.
+func waits(name string, when timeline.Interval, change ...func(*timeline.Connection)) *timeline.Fact {
+	c := &timeline.Connection{Network: "unix", Address: "/run/" + name, Exchange: &timeline.Exchange{}}
+	image := func() *timeline.Image {
+		return &timeline.Image{Program: timeline.Program{Name: name}, Exit: timeline.Exit{Ended: true}, Start: when.Start, End: when.End}
+	}
+	c.Agent, c.Answered = &event.Actor{PID: 812, Name: name}, true
+	c.Work = &timeline.Work{Own: image(), Shared: image()}
+	for _, f := range change {
+		f(c)
+	}
+	return &timeline.Fact{When: when, What: c, Attribution: &timeline.Attribution{Evidence: timeline.Candidate}}
+}
+
+// did adds to what the agent of a connection did for it.
+func did(facts ...*timeline.Fact) func(*timeline.Connection) {
+	return func(c *timeline.Connection) { c.Work.Own.Facts = append(c.Work.Own.Facts, facts...) }
+}
+
+// was: the agent of a connection was in that state then.
+func was(state event.AgentState, function string, when timeline.Interval) func(*timeline.Connection) {
+	return func(c *timeline.Connection) {
+		c.Work.States = append(c.Work.States, timeline.Spell{Interval: when, State: state, Channel: function})
+	}
+}
+
+func clipped(c *timeline.Connection) { c.Exchange.Clipped = true }
+func unasked(c *timeline.Connection) { c.Exchange.Unasked = true }
+func remote(c *timeline.Connection) {
+	c.Network, c.Address, c.Agent, c.Work = "tcp", "192.0.2.7:5432", nil, nil
+}
+
+// others: it may also have been for that many other calls.
+func others(n int, f *timeline.Fact, when timeline.Interval) func(*timeline.Connection) {
+	return func(c *timeline.Connection) {
+		c.Work.Shared.Facts = append(c.Work.Shared.Facts, f)
+		c.Work.Meanwhile = append(c.Work.Meanwhile, timeline.Meanwhile{
+			When: when, Fact: f, Attribution: timeline.Attribution{Evidence: timeline.Candidate, Others: make([]timeline.Key, n)}, Perhaps: true,
+		})
+	}
+}
+
+// calling is a call of one second whose plugin has an agent called for nearly all of it.
+func calling(change ...func(*timeline.Connection)) *timeline.Operation {
+	return add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(0, 990), append([]func(*timeline.Connection){served(nil, nil)}, change...)...)))
+}
+
+func TestWhoAnAgentWaitsFor(t *testing.T) {
+	stopped := func(start, end int64) func(*timeline.Connection) {
+		return was(event.AgentStopped, "do_signal_stop", from(start, end))
+	}
+	rulings(t, map[string]ruling{
+		"a peer that is stopped": {
+			op:    calling(did(waits("dbd", from(10, 980), stopped(10, 980)))),
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd \(stopped\), asked by agentd, by plugin p$`, remedy: `kill -CONT 812`,
+		},
+		"for some of the time": {
+			op:    calling(did(waits("dbd", from(10, 980), stopped(10, 400)))),
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd \(stopped for 390ms\), asked by agentd`,
+		},
+		"one that says nothing": {
+			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980))))),
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd, by plugin p$`, remedy: `its log of that time.*is not seen`,
+		},
+		"one in the kernel": {
+			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentUninterruptible, "nfs_wait_bit_killable", from(10, 980))))),
+			cause: CausePeer, says: `waiting for dbd \(uninterruptible in the kernel in nfs_wait_bit_killable\)`, remedy: `network file system.*/proc/812/stack`,
+		},
+		"one on another machine": {
+			op:    calling(did(waits("", from(10, 980), remote))),
+			cause: CausePeer, says: `^970ms of 1s waiting for 192\.0\.2\.7:5432, asked by agentd, by plugin p$`, remedy: `192\.0\.2\.7 is on another machine`,
+		},
+		"the peer's own peer": {
+			op:    calling(did(waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))))),
+			cause: CausePeer, says: `^950ms of 1s waiting for switchd \(stopped\), asked by dbd, by agentd, by plugin p$`, remedy: `stopped switchd`,
+		},
+		"which does not explain that the peer itself was stopped": {
+			op:    calling(did(waits("dbd", from(10, 980), stopped(15, 980), did(waits("switchd", from(20, 975)))))),
+			cause: CausePeer, says: `waiting for dbd \(stopped\), asked by agentd`,
+		},
+		"nor that the agent was": {
+			op:    calling(stopped(5, 985), did(waits("dbd", from(10, 980)))),
+			cause: CauseStopped, says: `^990ms of 1s calling agentd at /run/a\.sock, from plugin p; agentd was stopped for 980ms of it$`, remedy: `kill -CONT 44`,
+		},
+		"several, one after another": {
+			op:    calling(did(waits("dbd", from(10, 300)), waits("dbd", from(310, 600)), waits("other", from(610, 900)))),
+			cause: CausePeer, says: `^580ms of 1s waiting for dbd \(2 times\), asked by agentd, by plugin p$`,
+		},
+		"a subscription that goes on says nothing": {
+			op: calling(did(waits("watched", from(10, 1200)), waits("dbd", from(20, 970)))), cause: CausePeer, says: `waiting for dbd,`,
+		},
+		"nor does one from before": {
+			op: calling(did(waits("watched", from(0, 980), clipped))), cause: CauseAgent, says: `calling agentd`,
+		},
+		"unless nobody could answer": {
+			op: calling(did(waits("dbd", from(0, 980), clipped, stopped(0, 980)))), cause: CausePeer, says: `^980ms of 1s waiting for dbd \(stopped\)`,
+		},
+		"nor does what nobody asked for": {
+			op: calling(did(waits("watched", from(10, 980), unasked))), cause: CauseAgent,
+		},
+		"unless nobody could tell": {
+			op:    calling(did(waits("dbd", from(10, 15)), waits("dbd", from(15, 980), unasked, did(waits("switchd", from(20, 970), stopped(20, 970)))))),
+			cause: CausePeer, says: `^950ms of 1s waiting for switchd \(stopped\), asked by dbd, by agentd, by plugin p$`,
+		},
+		"heartbeats to somebody else meanwhile": {
+			op:    calling(did(waits("dbd", from(10, 980)), waits("lease", from(200, 220)), waits("lease", from(400, 420)), waits("lease", from(983, 985)))),
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd`,
+		},
+		"what the agent ran beside it, perhaps for itself, is not in the way": {
+			op: calling(did(waits("dbd", from(10, 980), stopped(10, 980))), func(c *timeline.Connection) {
+				c.Work.Own.Children = []*timeline.Image{attributed(ran("ipset", 100, 900), timeline.Candidate, false, 0)}
+			}),
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd \(stopped\)`,
+		},
+		"what it certainly ran for the call is": {
+			op: calling(did(waits("dbd", from(10, 980))), func(c *timeline.Connection) {
+				c.Work.Own.Children = []*timeline.Image{attributed(ran("ipset", 100, 900), timeline.Certain, false, 0)}
+			}),
+			cause: CauseCommand, says: `^800ms of 1s in ipset`,
+		},
+		"one that never answers": {
+			op: add(with(seen(plugin("p", 0, 1000), wrote("deadline exceeded"), dialled("unix", "/run/a.sock", from(0, 990), served(nil, nil),
+				did(waits("dbd", from(10, 2000), stopped(10, 2000))))), exit(1))),
+			cause: CauseFailed, says: `"deadline exceeded"; before that, 980ms of 1s waiting for dbd \(stopped\), asked by agentd, by plugin p$`, remedy: `kill -CONT`,
+		},
+		"for one of several calls": {
+			op:    calling(others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
+			cause: CauseAgent, says: `calling agentd at /run/a\.sock, from plugin p; meanwhile agentd waited for dbd \(stopped\), for this or 7 other calls$`, remedy: `^$`,
+		},
+		"and behind that one": {
+			op:    calling(others(7, waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))), from(10, 980))),
+			cause: CauseAgent, says: `; meanwhile agentd waited for switchd \(stopped\), asked by dbd, for this or 7 other calls$`,
+		},
+	})
+}
+
+func TestWhatAnAgentWasFoundDoing(t *testing.T) {
+	rulings(t, map[string]ruling{
+		"stopped for less than half of it": {
+			op:    calling(was(event.AgentStopped, "do_signal_stop", from(0, 400)), was(event.AgentIdle, "", from(400, 990))),
+			cause: CauseAgent, says: `from plugin p; agentd was stopped for 400ms of it$`, remedy: `kill -CONT 44`,
+		},
+		"frozen": {
+			op: calling(was(event.AgentFrozen, "do_freezer_trap", from(0, 980))), cause: CauseStopped, says: `; agentd was frozen for 980ms of it$`, remedy: `cgroup\.freeze \(/proc/44/cgroup`,
+		},
+		"waiting for a disk": {
+			op:    calling(was(event.AgentUninterruptible, "jbd2_log_wait_commit", from(0, 980))),
+			cause: CauseAgent, says: `; agentd was uninterruptible in the kernel in jbd2_log_wait_commit for 980ms of it$`, remedy: `a disk`,
+		},
+		"on a CPU": {
+			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *timeline.Connection) { c.Work.CPU = 970 * ms }),
+			cause: CauseAgent, says: `; agentd was on a CPU for 970ms of it$`, remedy: `nr_throttled.*perf record -p 44`,
+		},
+		"idle all the time": {
+			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle, ran nothing and waited for nobody that is seen$`, remedy: `^perhaps .*--api-rate-limit`,
+		},
+		"control: but it ran something": {
+			op: calling(was(event.AgentIdle, "", from(0, 990)), others(2, waits("dbd", from(10, 500)), from(10, 500))), cause: CauseAgent, remedy: `^$`,
+		},
+		"control: nothing is known of that": {op: calling(), cause: CauseAgent, says: `from plugin p$`},
+	})
+}

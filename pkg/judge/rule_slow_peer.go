@@ -1,0 +1,48 @@
+package judge
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// CausePeer is that of slowPeer.
+const CausePeer Cause = "behind_agent"
+
+// slowPeer: the agent waited for another process in its turn, on the way to its answer.
+func slowPeer(e *evidence) *finding {
+	for i := range e.Parts { // largest first
+		p := &e.Parts[i]
+		if p.Kind != Agents || p.Asked == "" || p.peer == nil {
+			continue
+		}
+		return &finding{
+			Verdict: Verdict{Cause: CausePeer, Says: p.String(), Remedy: peerRemedy(p.peer, p.when)},
+			time:    p.Time, kind: Agents, candidate: p.doubtful(),
+		}
+	}
+	return nil
+}
+
+// peerRemedy says what to do about whoever an agent waited for within an interval.
+func peerRemedy(c *timeline.Connection, when timeline.Interval) string {
+	if c.Agent == nil || c.Agent.PID == 0 {
+		return remoteRemedy(c)
+	}
+	if r := remedyFor(c.Agent, peerName(c), stateOf(c.Work, when)); r != "" {
+		return r
+	}
+	return fmt.Sprintf("%s (pid %d) took that long to answer: its log of that time should say with what; what it waited for itself is not seen", peerName(c), c.Agent.PID)
+}
+
+func remoteRemedy(c *timeline.Connection) string {
+	to, err := netip.ParseAddrPort(c.Address)
+	switch {
+	case err != nil:
+		return "" // nobody knows who that is
+	case isAPIServerAddress(to):
+		return "what listens there seems to be the API server: kubectl get --raw '/readyz?verbose' says what is wrong with it; if it is well, see whether this node reaches it without loss (ping, nstat TcpRetransSegs)"
+	}
+	return fmt.Sprintf("%s is on another machine: see whether this node reaches it without loss (ping, nstat TcpRetransSegs), and in its log whether it answered late", to.Addr())
+}

@@ -1,0 +1,28 @@
+package judge
+
+import "github.com/cniscope/cniscope/pkg/timeline"
+
+// CauseStopped is that of stoppedAgent.
+const CauseStopped Cause = "agent_stopped"
+
+// stoppedAgent: a signal, a debugger or the freezer of its cgroup had stopped the agent for most of the time.
+func stoppedAgent(e *evidence) *finding {
+	time, worst, _, _ := e.asked(func(c *timeline.Connection) bool {
+		if c.Work == nil || c.Exchange != nil {
+			return false
+		}
+		when := calledFor(c)
+		return spent(c.Work, when, halted...) > (when.End-when.Start)/2
+	})
+	if worst == nil {
+		return nil
+	}
+	return &finding{Verdict: Verdict{
+		Cause: CauseStopped, Says: e.calling(worst), Remedy: remedyFor(worst.Agent, nameOf(worst), stateOf(worst.Work, calledFor(worst))),
+	}, time: time, kind: Agents, agent: worst}
+}
+
+// calledFor is how long an agent was called by a connection.
+func calledFor(c *timeline.Connection) timeline.Interval {
+	return timeline.Interval{Start: c.Work.Own.Start, End: c.Work.Own.End}
+}

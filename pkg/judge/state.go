@@ -1,0 +1,102 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// stateOf returns in which state an agent was longest within an interval, but for idle; nil if it was in none
+// for worth of it.
+func stateOf(w *timeline.Work, when timeline.Interval) *timeline.Spent {
+	if w == nil {
+		return nil
+	}
+	for _, s := range w.Spent(when) { // longest first
+		if s.State != event.AgentIdle && float64(s.Time) >= worth*float64(when.End-when.Start) {
+			return &s
+		}
+	}
+	return nil
+}
+
+// inWords describes a state: "stopped". Empty for idle, and for one that is not known.
+func inWords(s *timeline.Spent) string {
+	if s == nil {
+		return ""
+	}
+	switch s.State {
+	case event.AgentStopped:
+		return "stopped"
+	case event.AgentFrozen:
+		return "frozen"
+	case event.AgentRunning:
+		return "on a CPU"
+	case event.AgentUninterruptible:
+		return strings.TrimSpace("uninterruptible in the kernel " + inside(s.Channel))
+	case event.AgentWaiting:
+		return strings.TrimSpace("waiting in the kernel " + inside(s.Channel))
+	}
+	return ""
+}
+
+func inside(function string) string {
+	if function == "" {
+		return ""
+	}
+	return "in " + function
+}
+
+// stateIn is the state of a peer as it stands in brackets: with its time, unless that is nearly all of it.
+func stateIn(w *timeline.Work, when timeline.Interval) string {
+	s := stateOf(w, when)
+	said := inWords(s)
+	if said != "" && float64(s.Time) < enough*float64(when.End-when.Start) {
+		said += " for " + text.Round(time.Duration(s.Time)).String()
+	}
+	return said
+}
+
+// remedyFor says what to do about a process that others wait for, by the state it was in meanwhile; nil if
+// that is not known.
+func remedyFor(who *event.Actor, name string, s *timeline.Spent) string {
+	if s == nil || who == nil {
+		return ""
+	}
+	switch s.State {
+	case event.AgentStopped:
+		return fmt.Sprintf("a signal (SIGSTOP) or a debugger stopped %s: if /proc/%d/status still says State: T, kill -CONT %[2]d lets it go on; see who sends that, or is its TracerPid there",
+			name, who.PID)
+	case event.AgentFrozen:
+		return fmt.Sprintf("the cgroup of %s is frozen: echo 0 into its cgroup.freeze (/proc/%d/cgroup says which it is), or thaw it with what froze it (docker pause, a checkpoint)", name, who.PID)
+	case event.AgentRunning:
+		return fmt.Sprintf("%s needs more CPU time, or must compute less: raise its limit if it was held back (nr_throttled in the cpu.stat of its cgroup); perf record -p %d shows what it computes", name, who.PID)
+	case event.AgentUninterruptible:
+		return fmt.Sprintf("%s (cat /proc/%d/stack shows where)", stuckIn(s.Channel, name), who.PID)
+	}
+	return ""
+}
+
+// stuckIn says what a process waits for that no signal ends, by the function of the kernel.
+func stuckIn(function, name string) string {
+	for _, known := range []struct {
+		parts []string
+		says  string
+	}{
+		{[]string{"nfs", "rpc_", "cifs", "smb"}, "%s waits for a network file system: bring its server back, or unmount it (umount -f -l)"},
+		{[]string{"fuse", "request_wait_answer"}, "%s waits for a FUSE file system: restart the program that serves it, or unmount it (fusermount -u)"},
+		{[]string{"io_schedule", "blk", "jbd2", "ext4", "xfs", "btrfs", "folio_wait", "wait_on_page", "writeback", "fsync"}, "%s waits for a disk: give its files a faster one, or take away what else writes to it (iostat -x 1, iotop)"},
+		{[]string{"rtnl", "mutex", "rwsem"}, "%s waits for a lock of the kernel: fewer changes of the network at once"},
+		{[]string{"synchronize_rcu", "rcu_barrier", "cleanup_net"}, "%s waits until the kernel has taken away interfaces or namespaces: fewer pods at once"},
+	} {
+		if slices.ContainsFunc(known.parts, func(part string) bool { return strings.Contains(function, part) }) {
+			return fmt.Sprintf(known.says, name)
+		}
+	}
+	return fmt.Sprintf("%s waits in the kernel for what no signal ends, mostly a disk, a network file system or a device: dmesg tells if one of them fails", name)
+}

@@ -1,0 +1,81 @@
+package judge
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+func TestTheWayBackFromAnAnswer(t *testing.T) {
+	at := func(start, end int64) step { return step{Interval: timeline.Interval{Start: start, End: end}} }
+	certain := func(s step) step { s.certain = true; return s }
+	filler := func(s step) step { s.filler = true; return s }
+	for name, test := range map[string]struct {
+		steps []step
+		want  string // of each step
+	}{
+		"one":                                    {[]step{at(10, 90)}, "10-90"},
+		"several one after another":              {[]step{at(10, 20), at(20, 50), at(60, 90)}, "10-20 20-50 60-90"},
+		"however they are told":                  {[]step{at(60, 90), at(10, 20), at(20, 50)}, "60-90 10-20 20-50"},
+		"a computation between them is no step":  {[]step{at(0, 5), at(70, 90)}, "0-5 70-90"},
+		"a subscription that goes on":            {[]step{at(5, 120), at(10, 90)}, "- 10-90"},
+		"a subscription that ended amid a wait":  {[]step{at(5, 60), at(10, 90)}, "- 10-90"},
+		"heartbeats during a wait":               {[]step{at(10, 90), at(20, 21), at(40, 41), at(60, 61)}, "10-90 - - -"},
+		"a heartbeat just before the answer":     {[]step{at(10, 90), at(97, 98)}, "10-90 97-98"},
+		"one that began before a call":           {[]step{at(-50, 90)}, "0-90"},
+		"what was over before the call":          {[]step{at(-50, -10), at(-10, 0)}, "- -"},
+		"of two side by side the last":           {[]step{at(10, 80), at(30, 90)}, "- 30-90"},
+		"two that end together: the longer":      {[]step{at(30, 90), at(10, 90)}, "- 10-90"},
+		"what led to the second of two":          {[]step{at(0, 30), at(10, 80), at(30, 90)}, "0-30 - 30-90"},
+		"certain work goes before":               {[]step{certain(at(10, 80)), at(20, 90)}, "10-80 -"},
+		"but not before what it is little of":    {[]step{certain(at(70, 80)), at(20, 90)}, "- 20-90"},
+		"pieces of certain work are one":         {[]step{certain(at(20, 50)), certain(at(40, 70)), at(20, 90)}, "- 40-70 -"},
+		"a filler where nothing else is":         {[]step{filler(at(5, 95))}, "5-95"},
+		"a filler beside another is none":        {[]step{at(10, 90), filler(at(20, 80))}, "10-90 -"},
+		"a filler before another, and beside it": {[]step{at(50, 90), filler(at(5, 48)), filler(at(10, 70))}, "50-90 5-48 -"},
+		"none":                                   {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, i := range way(test.steps, timeline.Interval{Start: 0, End: 100}) {
+				if i.End == i.Start {
+					got = append(got, "-")
+					continue
+				}
+				got = append(got, fmt.Sprintf("%d-%d", i.Start, i.End))
+			}
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("got %s, want %s", strings.Join(got, " "), test.want)
+			}
+		})
+	}
+}
+
+// Whatever there is: what counts lies within its step and the call, and no two count at one instant.
+func TestTheWayIsOne(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		var steps []step
+		for range random.IntN(12) {
+			start := random.Int64N(140) - 20
+			steps = append(steps, step{
+				Interval: timeline.Interval{Start: start, End: start + random.Int64N(60)},
+				certain:  random.IntN(5) == 0, filler: random.IntN(4) == 0,
+			})
+		}
+		counts := way(steps, timeline.Interval{Start: 0, End: 100})
+		var took int64
+		for i, c := range counts {
+			if c != (timeline.Interval{}) && (c.Start < steps[i].Start || c.End != steps[i].End || c.Start < 0 || c.End > 100) {
+				t.Fatalf("%+v counts %+v", steps[i], c)
+			}
+			took += c.End - c.Start
+		}
+		if covered(counts) != took {
+			t.Fatalf("some count at one instant: %+v of %+v", counts, steps)
+		}
+	}
+}
