@@ -9,7 +9,7 @@ import (
 
 // claim is for which calls an agent may have done something.
 type claim struct {
-	first  *Connection   // below which it is drawn
+	first  *Connection   // below which it is drawn; nil if it was not seen
 	others []*Connection // of other calls, which it may have been for as well
 	Attribution
 }

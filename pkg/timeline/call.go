@@ -52,12 +52,10 @@ func (c *Call) live() *Image {
 	return nil
 }
 
-// plugins lists the chain as far as it was run, without what an agent ran in between.
+// plugins lists the chain as far as it was run.
 func (c *Call) plugins() (names []string) {
 	for _, run := range c.Runs {
-		if run.Run.forker == c.Runs[0].Run.forker {
-			names = append(names, run.Run.Plugin)
-		}
+		names = append(names, run.Run.Plugin)
 	}
 	return names
 }

@@ -70,18 +70,28 @@ func (t *Timeline) callFor(op *operation, im *Image, e *event.Exec) *Call {
 	return call
 }
 
+// waiting returns the process of a run that somebody else started than the chain's, perhaps for another
+// interface, while a link of the chain runs: an agent, whose connection was not seen (Multus thick). It lies
+// below the link that waits for it. Nil if there is none.
+func (op *operation) waiting(im *Image, e *event.Exec) *process {
+	for _, call := range slices.Backward(op.Calls) {
+		link := call.live()
+		if link != nil && call.Command == e.Call.Command && link.Run.forker != im.Run.forker && link.Start <= im.Start {
+			return &process{op: op, call: call, run: link, up: link, claim: &claim{Attribution: Attribution{Evidence: Certain}}}
+		}
+	}
+	return nil
+}
+
 // continues tells the next run of a call's chain from the first of another call.
 func (t *Timeline) continues(call *Call, im *Image, e *event.Exec) bool {
 	first, last := call.Runs[0], call.Runs[len(call.Runs)-1]
 	if call.Command != e.Call.Command {
 		return false
 	}
-	if first.Run.forker != im.Run.forker {
-		// An agent runs it on behalf of a plugin (Multus thick), perhaps for another
-		// interface: it belongs to the call that waits for it.
-		return !last.Ended && last.Start <= im.Start
-	}
 	switch {
+	case first.Run.forker != im.Run.forker:
+		return false
 	case call.IfName != e.Call.IfName, call.NetNS != e.Call.NetNS, call.Trace.Parent != e.Call.Trace.Parent:
 		return false
 	case !last.Ended:

@@ -47,6 +47,9 @@ func (d *deed) when(now int64) Interval {
 
 // did remembers a deed for the other calls that had a connection meanwhile.
 func (cl *claim) did(d deed) {
+	if cl.first == nil { // an agent that nobody was seen to call
+		return
+	}
 	d.claim = cl
 	a := cl.first.Work.agent
 	if len(a.deeds) >= deedsMax {

@@ -46,20 +46,28 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 		t.detail(b)
 	case *event.Agent:
 		t.agents.sample(e.Time, b)
-	case *event.Accept:
-		t.connections.accept(b)
-	case *event.Close:
-		t.connections.hangUp(e.Time, b)
+	case *event.Accept, *event.Close, *event.Exchange:
+		t.connection(e.Time, b)
 	case *event.Link:
 		t.link(b)
-	case *event.Exchange:
-		t.connections.exchange(e.Time, b, func() *process { return t.doer(b) })
 	case *event.FirstConnection:
 		t.firsts.connected(e.Time, b)
 	default:
 		t.doing(e.Time, b)
 	}
 	return nil
+}
+
+// connection passes on what somebody said of a connection that is there.
+func (t *Timeline) connection(now int64, body event.Body) {
+	switch b := body.(type) {
+	case *event.Accept:
+		t.connections.accept(b)
+	case *event.Close:
+		t.connections.hangUp(now, b)
+	case *event.Exchange:
+		t.connections.exchange(now, b, func() *process { return t.doer(b) })
+	}
 }
 
 // doing passes on what a process of an open operation did or waited for, or what an agent did for
@@ -194,6 +202,12 @@ func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 	}
 	im := newImage(now, e)
 	im.Run = newRun(e)
+	if p := op.waiting(im, e); p != nil {
+		p.runs(im, e.Used)
+		t.processes[e.Process] = p
+		t.losses.belongs(e.Process, op, now)
+		return closed
+	}
 	call := t.callFor(op, im, e)
 	call.Runs = append(call.Runs, im)
 	call.Seen = call.Seen || t.node.seeing

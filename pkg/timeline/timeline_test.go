@@ -335,7 +335,7 @@ teardown c1 2005-2008: settled
 			`setup c1 0-6: settled
   ADD eth0 0-6
     multus-shim ADD 0-6
-    macvlan ADD 2-4
+      macvlan ADD 2-4
 `,
 		},
 		"a call that hangs is let go at last, unfinished": {

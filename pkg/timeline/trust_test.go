@@ -87,7 +87,7 @@ func TestAnAgentsRunsBelongToTheCallThatWaitsForThem(t *testing.T) {
 		s.plugin(0, "m", "ADD", "multus-shim", startedBy(caller)).
 			plugin(5, "d", "ADD", "bridge", startedBy(event.CallerAgent), func(e *event.Exec) { e.Parent = "multusd" }).exit(10, "d").
 			exit(20, "m").tick(3000)
-		if len(s.closed) != 1 || len(s.closed[0].Calls) != 1 || len(s.closed[0].Calls[0].Runs) != 2 {
+		if len(s.closed) != 1 || len(s.closed[0].Calls) != 1 || len(s.closed[0].Calls[0].Runs) != 1 || len(s.closed[0].Calls[0].Runs[0].Children) != 1 {
 			t.Errorf("%s: %d operations", caller, len(s.closed))
 		}
 	}

@@ -106,8 +106,8 @@ func TestWrappers(t *testing.T) {
 			`setup c1 0-6: settled
   ADD eth0 0-6
     shim ADD 0-6
-    wrapped ADD 1-5
-      real 2-5
+      wrapped ADD 1-5
+        real 2-5
 `,
 		},
 	} {
