@@ -31,6 +31,12 @@ func (c Client) Node(ctx context.Context) (n Node, err error) {
 	return n, err
 }
 
+// Recent returns what is remembered of calls that are over. Errors as for Calls.
+func (c Client) Recent(ctx context.Context) (r Recent, err error) {
+	err = c.decode(ctx, "/recent", &r)
+	return r, err
+}
+
 func (c Client) decode(ctx context.Context, path string, to any) error {
 	body, err := c.get(ctx, path)
 	if err != nil {

@@ -38,7 +38,54 @@ type Call struct {
 	// function it waits in; empty where it waits for nothing or that cannot be read.
 	State string `json:"state,omitempty"`
 	Waits string `json:"waits,omitempty"`
+	// Asks is the address of the connection that the call has open, Agent who answers there, if that is
+	// known, and Asking for how long it has been open. Empty if it has none.
+	Asks   string        `json:"asks,omitempty"`
+	Agent  string        `json:"agent,omitempty"`
+	Asking time.Duration `json:"asking_ns,omitempty"`
 }
+
+// Recent is what a running cniscope remembers of calls that are over.
+type Recent struct {
+	Agents   []Agent   `json:"agents"`
+	Failures []Failure `json:"failures"` // the latest last
+	// Worked is when a call of a network succeeded last, by Failure.Key.
+	Worked map[string]time.Time `json:"worked,omitempty"`
+}
+
+// Agent is whom plugins of a network connected to, at one address.
+type Agent struct {
+	Network string `json:"network"`
+	Plugin  string `json:"plugin"`
+	Kind    string `json:"kind"`    // "unix" or "tcp"
+	Address string `json:"address"` // path, or address:port
+	// Name and PID are of who answered last, or made the socket.
+	Name string `json:"name,omitempty"`
+	PID  uint32 `json:"pid,omitempty"`
+	// Answered and Failed are the last times that a call which connected there succeeded, or did not: Error
+	// is why, and Failures how many have failed since one succeeded.
+	Answered time.Time `json:"answered,omitzero"`
+	Failed   time.Time `json:"failed,omitzero"`
+	Error    string    `json:"error,omitempty"`
+	Failures int       `json:"failures,omitempty"`
+}
+
+// Failure is a call that failed.
+type Failure struct {
+	Time      time.Time     `json:"time"`
+	Took      time.Duration `json:"took_ns"`
+	Namespace string        `json:"namespace,omitempty"`
+	Pod       string        `json:"pod,omitempty"`
+	Command   string        `json:"command"`
+	IfName    string        `json:"ifname,omitempty"`
+	Network   string        `json:"network,omitempty"`
+	Plugin    string        `json:"plugin"`
+	Says      string        `json:"says"` // the verdict, or what failed
+	Remedy    string        `json:"remedy,omitempty"`
+}
+
+// Key is what Recent.Worked knows a failure's network and command by.
+func (f Failure) Key() string { return f.Network + " " + f.Command }
 
 // Node is the running cniscope itself.
 type Node struct {
@@ -59,6 +106,8 @@ type Handlers struct {
 	Calls func() []Call
 	// Node returns how cniscope itself is doing.
 	Node func() Node
+	// Recent returns what is remembered of calls that are over.
+	Recent func() Recent
 	// Record writes a recording of what happens from now on until ctx ends; it calls
 	// flush when the reader should see what there is.
 	Record func(ctx context.Context, w http.ResponseWriter, flush func()) error
@@ -97,6 +146,7 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	}
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Calls()) })
 	mux.HandleFunc("GET /node", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Node()) })
+	mux.HandleFunc("GET /recent", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Recent()) })
 	mux.HandleFunc("GET /record", func(w http.ResponseWriter, r *http.Request) {
 		flush := func() { _ = http.NewResponseController(w).Flush() }
 		if err := h.Record(r.Context(), w, flush); err != nil && r.Context().Err() == nil {

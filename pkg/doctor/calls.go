@@ -60,6 +60,56 @@ func lockOf(f *fact.Facts, pid int) []string {
 	return nil
 }
 
+// lately is how far back failed calls are spoken of. kubelet tries a pod again within seconds.
+const lately = 10 * time.Minute
+
+// callsSucceed: the calls of the last minutes did not fail, or others of their network succeeded since.
+func callsSucceed(f *fact.Facts) ([]Finding, error) {
+	if errors.Is(f.Scope.Err, control.ErrNotRunning) {
+		return nil, notApplicable("no cniscope runs here, which would know the calls that failed")
+	}
+	if f.Scope.Err != nil {
+		return nil, f.Scope.Err
+	}
+	failed := map[string][]control.Failure{}
+	var keys []string
+	for _, x := range f.Scope.Value.Recent.Failures {
+		if f.Now.Sub(x.Time) > lately {
+			continue
+		}
+		if failed[x.Key()] == nil {
+			keys = append(keys, x.Key())
+		}
+		failed[x.Key()] = append(failed[x.Key()], x)
+	}
+	var found []Finding
+	for _, key := range keys {
+		found = append(found, failedCalls(failed[key], f.Scope.Value.Recent.Worked[key]))
+	}
+	return found, nil
+}
+
+// failedCalls speaks of calls of one network and command that failed, the latest last; worked is when one succeeded last.
+func failedCalls(failed []control.Failure, worked time.Time) Finding {
+	last := failed[len(failed)-1]
+	finding := Finding{
+		Level:   Warning,
+		Summary: fact.Sayf("%s of network %s failed in the last %d minutes, and none has succeeded since", plural(len(failed), "CNI "+last.Command), last.Network, int(lately.Minutes())),
+		Remedy:  []string{"see their traces, and cniscope's log: journalctl -u cniscope -e"},
+	}
+	if worked.After(last.Time) {
+		finding.Level = Note
+		finding.Summary = fact.Sayf("%s of network %s failed in the last %d minutes; others succeeded since", plural(len(failed), "CNI "+last.Command), last.Network, int(lately.Minutes()))
+	}
+	if last.Remedy != "" {
+		finding.Remedy = []string{fact.Clean(last.Remedy)}
+	}
+	for _, x := range slices.Backward(failed[max(0, len(failed)-fact.Listed):]) {
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%s, pod %s/%s, plugin %s, after %s: %s", stamp(x.Time), x.Namespace, x.Pod, x.Plugin, x.Took.Round(time.Millisecond).String(), x.Says))
+	}
+	return finding
+}
+
 // nobodyWaitsForALock: on the locks that CNI plugins take, nobody waits for a holder that does not let go.
 func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 	var found []Finding

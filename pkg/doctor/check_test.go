@@ -28,6 +28,7 @@ func whole() *fact.Facts {
 	}
 	f.Folder.Value = fact.Folder{Dir: "/etc/cni/net.d", Networks: []event.Network{network}}
 	f.Binaries.Value = []fact.Binary{{Name: "bridge", Network: "pods"}}
+	f.Agents.Value = []fact.Agent{{Asked: fact.Asked{Network: "pods", Plugin: "bridge", Kind: fact.AsksUnix, Address: "/run/agent.sock", Seen: true}, Reach: fact.Answers}}
 	f.Kubelet.Value = fact.Health{Status: 200, Body: "ok", Running: true}
 	f.Scope.Value = fact.Scope{Node: control.Node{NRI: "registered"}}
 	f.NRI.Value = fact.NRI{Socket: true, Listening: true, Sure: true}

@@ -33,6 +33,9 @@ type socket struct {
 	cookie uint64
 }
 
+// errUnclaimed: nobody has the socket open any more, or yet.
+var errUnclaimed = fmt.Errorf("nobody has it open: %w", ErrGone)
+
 // Owned tells of each connection whether its other end belongs to one of the processes: nil,
 // ErrStranger, ErrGone, or what went wrong. The descriptors of the processes are read once for
 // all, after the connections were made, and not at all if none of them is on this machine.
@@ -112,8 +115,8 @@ func other(diag *netlink.Conn, c *net.TCPConn) (socket, error) {
 	}
 	s := socket{inode: binary.NativeEndian.Uint32(m[inodeAt:])}
 	s.cookie = uint64(binary.NativeEndian.Uint32(m[cookieAt:])) | uint64(binary.NativeEndian.Uint32(m[cookieAt+4:]))<<32
-	if s.inode == 0 { // nobody has it open any more
-		return socket{}, ErrGone
+	if s.inode == 0 {
+		return socket{}, errUnclaimed
 	}
 	return s, nil
 }

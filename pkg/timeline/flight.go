@@ -1,6 +1,8 @@
 package timeline
 
 import (
+	"slices"
+
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -17,6 +19,10 @@ type Flight struct {
 	Name   string
 	PID    uint32
 	Since  int64
+	// Asks is the address of the connection that Name has open, Agent who answers there, since Asked
+	// (monotonic ns). Empty if it has none.
+	Asks, Agent string
+	Asked       int64
 	// Start is when the call began, in monotonic ns.
 	Start int64
 	// Call and Operation are what it will be part of.
@@ -34,11 +40,21 @@ func (op *Operation) flight(call *Call, run *Image, runtime event.Runtime) Fligh
 	for next := run; next != nil; next = next.last() {
 		inner = next
 	}
-	return Flight{
+	f := Flight{
 		Kind: op.Kind, ContainerID: op.ContainerID, Pod: op.Pod,
 		Command: call.Command, IfName: call.IfName, Plugin: run.Run.Plugin,
 		Name: inner.Name, PID: inner.PID, Since: inner.Start, Start: call.Start,
 		Operation: op.Key(), Trace: call.Trace, First: call.Runs[0].Process,
 		Mono: op.Mono, Wall: op.Wall, Runtime: runtime,
 	}
+	for _, fact := range slices.Backward(inner.Facts) {
+		if c, is := fact.What.(*Connection); is && c.open {
+			f.Asks, f.Asked = c.Address, fact.When.Start
+			if c.Agent != nil {
+				f.Agent = c.Agent.Name
+			}
+			break
+		}
+	}
+	return f
 }

@@ -73,6 +73,9 @@ func underWay(flights []timeline.Flight) []control.Call {
 			Command: f.Command, IfName: f.IfName, Plugin: f.Plugin, Age: time.Duration(now - f.Start),
 			Runs: f.Name, PID: f.PID, Running: time.Duration(now - f.Since),
 		}
+		if f.Asks != "" {
+			c.Asks, c.Agent, c.Asking = f.Asks, f.Agent, time.Duration(now-f.Asked)
+		}
 		c.Now()
 		calls = append(calls, c)
 	}

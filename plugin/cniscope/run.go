@@ -178,6 +178,7 @@ type node struct {
 	pipeline *pipeline.Pipeline
 	out      *destinations
 	others   *broadcast // who records beside us
+	recent   recent     // for doctor
 	open     busy
 	pulse    pulse
 	overload overload
@@ -216,6 +217,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 				Probe: sources.state("probe"), NRI: sources.state("nri"),
 			}
 		},
+		Recent: n.recent.list,
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 			header, err := settingsOf(o, record.Host().BootID).header()
 			if err != nil {
@@ -292,6 +294,7 @@ func (n *node) result(r pipeline.Result) {
 		reportOutage(n.log, n.name, r)
 	case r.Over():
 		report(n.log, n.name, r)
+		n.recent.take(r)
 	}
 	if r.Trace.Spans != nil {
 		n.out.send(r.Trace.Spans)

@@ -83,6 +83,11 @@ func OwnerOf(n event.Network) (CNI, bool) {
 	return CNI{}, false
 }
 
+// OwnerOfPlugin returns the CNI that a plugin is of.
+func OwnerOfPlugin(plugin string) (CNI, bool) {
+	return OwnerOf(event.Network{Plugins: []event.Plugin{{Type: plugin}}})
+}
+
 // OwnerOfPod returns the name of the CNI that a pod is of; empty if of none.
 func OwnerOfPod(pod string) string {
 	for _, c := range CNIs() {

@@ -58,7 +58,8 @@ type Facts struct {
 	LB         Of[LB]
 	Network    Of[Network]
 	Locks      Of[[]Lock]
-	Scope      Of[Scope] // control.ErrNotRunning where there is none
+	Agents     Of[[]Agent] // whom the loaded networks' plugins ask
+	Scope      Of[Scope]   // control.ErrNotRunning where there is none
 	NRI        Of[NRI]
 	Kernel     Of[Kernel]
 	Sent       Of[struct{}] // a test span was taken
@@ -68,11 +69,15 @@ type Facts struct {
 // Runtime is containerd as its introspection tells.
 type Runtime struct {
 	Version string
+	PID     int // who serves its socket; 0 if that is not known
 	Plugins []RuntimePlugin
 }
 
 // String is "containerd v2.4.2", without the version where nobody told it.
-func (r Runtime) String() string { return strings.TrimSpace("containerd " + r.Version) }
+func (r Runtime) String() string { return strings.TrimSpace(r.Called() + " " + r.Version) }
+
+// Called is the runtime's name.
+func (r Runtime) Called() string { return "containerd" }
 
 // RuntimePlugin is one of containerd's plugins; Err is why it did not start.
 type RuntimePlugin struct{ Type, ID, Err string }
@@ -96,6 +101,7 @@ type Loaded struct {
 	event.Network
 	Digest    string   // of its configuration's text, for comparison with the file
 	Delegates []string // plugins that its plugins run
+	Asks      []Asked  // whom its plugins ask, by their configuration or by what is known of them
 	// Subnets are what host-local gives to pods here, Bridges the interfaces they are on.
 	Subnets  []netip.Prefix
 	Bridges  []string
@@ -172,6 +178,7 @@ type Process struct {
 	Plugin   bool
 	HostNet  bool // it is in our network namespace
 	Start    time.Time
+	LastLine string // of an agent's log, where its standard error is a file
 	Settings []Setting
 }
 
@@ -234,8 +241,9 @@ type Lock struct {
 
 // Scope is a running cniscope.
 type Scope struct {
-	Node  control.Node
-	Calls []control.Call
+	Node   control.Node
+	Calls  []control.Call
+	Recent control.Recent
 }
 
 // NRI is containerd's NRI as the file system shows it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -167,6 +168,10 @@ func lastLine(path string) string {
 		return ""
 	}
 	defer f.Close()
+	return lastLineOf(f)
+}
+
+func lastLineOf(f *os.File) string {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return ""

@@ -94,6 +94,7 @@ func addPlugin(l *fact.Loaded, source []byte) {
 		p.Type = t.Type
 	}
 	l.Plugins = append(l.Plugins, event.Plugin{Type: fact.Clean(p.Type), IPAM: fact.Clean(p.IPAM.Type)})
+	l.Asks = append(l.Asks, fact.AskedIn(p.Type, p.IPAM.Type, source)...)
 	if p.Bridge != "" {
 		l.Bridges = append(l.Bridges, p.Bridge)
 	}

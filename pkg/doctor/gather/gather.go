@@ -28,9 +28,10 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	f := &fact.Facts{Options: o, Now: time.Now()}
 	ctx, cancel := context.WithTimeout(asked, o.Patience)
 	defer cancel()
-	var wg sync.WaitGroup
+	var wg, scope sync.WaitGroup
+	find(ctx, &scope, &f.Scope, func(ctx context.Context) (fact.Scope, error) { return askScope(ctx, o.RunDir) })
 	wg.Go(func() {
-		askContainerd(ctx, f)
+		containers := askContainerd(ctx, f)
 		// Where plugins lie, and which locks host-local takes, is what containerd told. One
 		// that does not answer leaves them as much time as if it had: they may say why.
 		ctx, cancel := context.WithTimeout(asked, o.Patience)
@@ -39,10 +40,13 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 		var behind sync.WaitGroup
 		find(ctx, &behind, &f.Processes, func(ctx context.Context) ([]fact.Process, error) { return processes(ctx, bins) })
 		find(ctx, &behind, &f.Locks, func(context.Context) ([]fact.Lock, error) { return heldLocks(data) })
+		scope.Wait()
+		find(ctx, &behind, &f.Agents, func(ctx context.Context) ([]fact.Agent, error) {
+			return agents(ctx, f, rootOf(f.Runtime.Value.PID), containers)
+		})
 		behind.Wait()
 	})
 	find(ctx, &wg, &f.Kubelet, func(ctx context.Context) (fact.Health, error) { return askKubelet(ctx, o.Kubelet), nil })
-	find(ctx, &wg, &f.Scope, func(ctx context.Context) (fact.Scope, error) { return askScope(ctx, o.RunDir) })
 	find(ctx, &wg, &f.Sent, func(ctx context.Context) (none struct{}, err error) {
 		if o.Endpoint == "" || o.Send == nil {
 			return none, nil
@@ -96,6 +100,9 @@ func askScope(ctx context.Context, dir string) (s fact.Scope, err error) {
 	if s.Calls, err = c.Calls(ctx); err != nil {
 		return s, err
 	}
+	if s.Recent, err = c.Recent(ctx); err != nil {
+		return s, err
+	}
 	s.Node, err = c.Node(ctx)
 	return s, err
 }
@@ -110,18 +117,20 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 
 var errSilent = errors.New("containerd does not answer: see containerd")
 
-// askContainerd fills in what containerd knows, and what follows from that.
-func askContainerd(ctx context.Context, f *fact.Facts) {
+// askContainerd fills in what containerd knows, and what follows from that. It returns all containers.
+func askContainerd(ctx context.Context, f *fact.Facts) []candidate {
+	var candidates fact.Of[[]candidate]
 	withContainerd(f, func(client *containerd.Client, runtime cri.RuntimeServiceClient) {
 		var wg sync.WaitGroup
-		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (fact.Runtime, error) { return askRuntime(ctx, client) })
-		var candidates fact.Of[[]candidate]
+		pid := f.Runtime.Value.PID
+		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (fact.Runtime, error) { return askRuntime(ctx, client, pid) })
 		find(ctx, &wg, &candidates, func(ctx context.Context) ([]candidate, error) { return askCandidates(ctx, runtime) })
 		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
 		lookIntoFolder(f)
 		wg.Wait()
 		f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates.Value, cniDirs(f)), Err: candidates.Err}
 	})
+	return candidates.Value
 }
 
 // Readiness gathers what the runtime's network is ready by: what CRI says, the CNI folder and,
@@ -141,7 +150,7 @@ func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 
 // withContainerd connects to containerd, or says in every fact that would come from it why not.
 func withContainerd(f *fact.Facts, ask func(*containerd.Client, cri.RuntimeServiceClient)) {
-	client, err := dial(f.Options)
+	client, err := dial(f)
 	if err != nil {
 		f.Runtime.Err = err
 		if !fact.Unasked(err) {
@@ -182,17 +191,19 @@ func cniDirs(f *fact.Facts) []string {
 }
 
 // dial connects to containerd. Its client waits for a socket that is not there instead of saying so.
-func dial(o fact.Options) (*containerd.Client, error) {
+func dial(f *fact.Facts) (_ *containerd.Client, err error) {
+	o := f.Options
 	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := reach(o.Address, o.Patience); err != nil {
+	if f.Runtime.Value.PID, err = reach(o.Address, o.Patience); err != nil {
 		return nil, err
 	}
 	return containerd.New(o.Address, containerd.WithTimeout(o.Patience))
 }
 
-func askRuntime(ctx context.Context, client *containerd.Client) (r fact.Runtime, err error) {
+func askRuntime(ctx context.Context, client *containerd.Client, pid int) (r fact.Runtime, err error) {
+	r.PID = pid
 	v, err := client.Version(ctx)
 	if err != nil {
 		return r, fmt.Errorf("asking its version: %w", err)

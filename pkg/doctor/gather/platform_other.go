@@ -14,7 +14,7 @@ import (
 
 var errPlatform = errors.New("this cannot be told on this platform")
 
-func reach(string, time.Duration) error                         { return nil }
+func reach(string, time.Duration) (int, error)                  { return 0, nil }
 func runnable(fs.FileInfo) bool                                 { return true }
 func chains(context.Context) ([]fact.Chain, error)              { return nil, errPlatform }
 func loadBalancing(context.Context) (fact.LB, error)            { return fact.LB{}, errPlatform }
@@ -25,6 +25,10 @@ func kernelFeatures(context.Context) (fact.Kernel, error)       { return fact.Ke
 func clockState(context.Context) (fact.Clock, error)              { return fact.Clock{}, errPlatform }
 func processes(context.Context, []string) ([]fact.Process, error) { return nil, errPlatform }
 func heldLocks([]string) ([]fact.Lock, error)                     { return nil, errPlatform }
-func mountedSettings([]mount) []fact.Setting                      { return nil }
+func rootOf(int) string                                           { return "" }
+func agents(context.Context, *fact.Facts, string, []candidate) ([]fact.Agent, error) {
+	return nil, errPlatform
+}
+func mountedSettings([]mount) []fact.Setting { return nil }
 
 func openLog(path string) (*os.File, error) { return os.Open(path) }

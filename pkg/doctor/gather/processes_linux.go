@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
@@ -104,6 +105,7 @@ func readDetails(p *fact.Process, memory *procfs.Memory) {
 		p.Command = variable(environment, "CNI_COMMAND")
 		return
 	}
+	p.LastLine = lastWords(p.PID)
 	arguments, _ := memory.Arguments(p.PID)
 	switch p.Name {
 	case "kube-proxy", "kube-controller-manager":
@@ -189,14 +191,14 @@ func mountedSettings(mounts []mount) (found []fact.Setting) {
 	return found
 }
 
-// reach says why nobody answers on a socket, or why we may not ask: gRPC would try again
-// and again first, and say it in more words.
-func reach(socket string, patience time.Duration) error {
+// reach returns who serves a socket, or why nobody answers there, or why we may not ask: gRPC would try
+// again and again first, and say it in more words.
+func reach(socket string, patience time.Duration) (pid int, err error) {
 	conn, err := net.DialTimeout("unix", socket, patience)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return conn.Close()
+	return anchor.Peer(conn), conn.Close()
 }
 
 func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mode()&0o111 != 0 }

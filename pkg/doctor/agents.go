@@ -1,0 +1,212 @@
+package doctor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
+
+// agentsAnswer: whom the loaded networks' plugins ask for every pod is there. Without them the network
+// counts as ready, pods come to the node, and every one of their ADDs fails.
+func agentsAnswer(f *fact.Facts) ([]Finding, error) {
+	if f.Agents.Err != nil {
+		return nil, f.Agents.Err
+	}
+	if len(f.Agents.Value) == 0 {
+		return nil, notApplicable("no plugin of the networks that are loaded is known to ask anybody")
+	}
+	var found []Finding
+	for _, a := range f.Agents.Value {
+		wrong := wrongWith(f, a)
+		if wrong == "" {
+			continue
+		}
+		finding := Finding{
+			Level:    Problem,
+			Summary:  fact.Sayf("plugin %s of network %s %s: %s", a.Plugin, a.Network, place(a), wrong),
+			Evidence: append(shown(f, a), serving(f, a)...),
+			Remedy:   remedyForAgent(f, a),
+		}
+		if a.Seen && a.Known != nil && a.Known.Failures == 0 {
+			finding.Level = Warning // nobody has missed it yet
+		}
+		found = append(found, finding)
+	}
+	return found, nil
+}
+
+// place says whom or what a plugin asks.
+func place(a fact.Agent) string {
+	switch {
+	case a.Kind == fact.AsksFile:
+		return fact.Sayf("reads %s, which its agent writes", a.Address)
+	case a.Server != "":
+		return fact.Sayf("asks the API server at %s (%s)", a.Server, a.Address)
+	}
+	return fact.Sayf("asks its agent at %s", a.Address)
+}
+
+// wrongWith says what is wrong with an agent; empty if nothing.
+func wrongWith(f *fact.Facts, a fact.Agent) string {
+	switch a.Reach {
+	case fact.Missing:
+		if a.Kind == fact.AsksUnix {
+			return "there is no such socket"
+		}
+		return "there is no such file"
+	case fact.Refused:
+		return "nobody listens there"
+	case fact.Silent:
+		switch {
+		case a.Process != nil && a.Process.Stopped():
+			return fact.Sayf("%s, process %d, which listens there, is stopped", a.Process.Name, a.Process.PID)
+		case a.Err != "":
+			return "there is no answer"
+		}
+		return "somebody listens there, and accepts nothing"
+	case fact.Answers:
+		if waits := waiting(f, a); len(waits) > 0 {
+			return fact.Sayf("it takes connections, and does not answer %s", plural(len(waits), "call"))
+		}
+	}
+	return ""
+}
+
+// waiting are the calls that have been under way for too long, and have a connection to an agent.
+func waiting(f *fact.Facts, a fact.Agent) (said []string) {
+	for _, c := range f.Scope.Value.Calls {
+		if c.Asks != "" && fact.SamePlace(c.Asks, a.Address) && c.Asking >= f.Options.Hung {
+			said = append(said, fact.Sayf("CNI %s %s of pod %s/%s has waited for it for %s", c.Command, c.IfName, c.Namespace, c.Pod, seconds(c.Asking)))
+		}
+	}
+	return said
+}
+
+// shown is what shows that an agent is not there.
+func shown(f *fact.Facts, a fact.Agent) (said []string) {
+	first := a.From()
+	if a.Err != "" {
+		first = a.Err + "; " + a.From()
+	}
+	said = append(said, fact.Clean(first))
+	if a.Kind == fact.AsksUnix && a.Reach != fact.Missing && !a.Made.IsZero() {
+		said = append(said, fact.Sayf("the socket was made at %s", stamp(a.Made)))
+	}
+	if s := a.Known; s != nil && s.Failures > 0 {
+		said = append(said, fact.Sayf("cniscope: %s failed there since %s, the last at %s: %s", plural(s.Failures, "call"), since(s.Answered), stamp(s.Failed), s.Error))
+	} else if s != nil && !s.Answered.IsZero() {
+		said = append(said, fact.Sayf("cniscope: %s, process %d, answered last at %s", s.Name, int(s.PID), stamp(s.Answered)))
+	}
+	said = append(said, waiting(f, a)...)
+	if f.CRI.Err == nil && f.CRI.Value.Network {
+		said = append(said, fact.Sayf("%s: NetworkReady=true, so pods come to this node all the same", f.Runtime.Value.Called()))
+	}
+	return said
+}
+
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "it was started"
+	}
+	return stamp(t)
+}
+
+// serving says who serves an agent's socket, or should.
+func serving(f *fact.Facts, a fact.Agent) (said []string) {
+	if s := a.Process; s != nil {
+		state := fact.Sayf("process %d (%s) listens, since %s, in state %s", s.PID, s.Name, stamp(s.Started), s.State)
+		if s.Waits != "" {
+			state += fact.Sayf(", waiting in %s", s.Waits)
+		}
+		said = append(said, state)
+		said = append(said, lastLine(s.LastLine)...)
+	}
+	for _, c := range containersOf(f, a) {
+		said = append(said, fact.Sayf("container %s of pod %s/%s: ", c.Name, c.Namespace, c.Pod)+evidenceOf(c))
+		said = append(said, lastLine(c.LastLine)...)
+	}
+	if a.Process == nil {
+		for _, p := range processesOf(f, a) {
+			said = append(said, fact.Sayf("process %d is %s, since %s", p.PID, p.Name, stamp(p.Start)))
+			said = append(said, lastLine(p.LastLine)...)
+		}
+	}
+	if len(said) == 0 && a.Server == "" && f.Processes.Err == nil && f.Containers.Err == nil {
+		said = append(said, "no process and no container here is known to serve it")
+	}
+	return said
+}
+
+func lastLine(line string) []string {
+	if line == "" {
+		return nil
+	}
+	return []string{"its last line: " + fact.Clean(line)}
+}
+
+// containersOf are those that serve an agent, or are of the CNI that has its plugin.
+func containersOf(f *fact.Facts, a fact.Agent) []fact.Container {
+	if len(a.Containers) > 0 || a.Process != nil || a.Server != "" {
+		return a.Containers
+	}
+	cni, ok := fact.OwnerOfPlugin(a.Plugin)
+	if !ok {
+		return nil
+	}
+	var found []fact.Container
+	for _, c := range f.Containers.Value {
+		if c.SandboxReady && (c.Owner == cni.Name || slices.Contains(cni.Agents, c.Name)) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// processesOf are the agents of the CNI that has an agent's plugin, and whom cniscope saw answer.
+func processesOf(f *fact.Facts, a fact.Agent) (found []fact.Process) {
+	cni, _ := fact.OwnerOfPlugin(a.Plugin)
+	for _, p := range f.Processes.Value {
+		if p.HostNet && !p.Plugin && (slices.Contains(cni.Agents, p.Name) || a.Known != nil && p.PID == int(a.Known.PID) && p.Name == a.Known.Name) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
+	switch {
+	case a.Server != "":
+		return []string{
+			fact.Sayf("from this node: curl -k https://%s/livez; is it the address of a Service? then see service-proxies, service-rules and whether a service proxy runs", a.Server),
+		}
+	case a.Process != nil && a.Process.Stopped():
+		return []string{fact.Sayf("let it go on: kill -CONT %d; find out who stopped it (a debugger, a freezer, a person)", a.Process.PID)}
+	case a.Process != nil && len(a.Containers) == 0:
+		return []string{fact.Sayf("see what it does: cat /proc/%d/stack; journalctl _PID=%d -e; then restart it", a.Process.PID, a.Process.PID)}
+	}
+	for _, c := range containersOf(f, a) {
+		do = append(do, fact.Sayf("see why: kubectl -n %s logs %s -c %s (--previous for the attempt before); then have it made anew: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
+	}
+	if len(do) > 0 {
+		return do[:min(len(do), 2)]
+	}
+	for _, p := range processesOf(f, a) {
+		do = append(do, fact.Sayf("see why %s does not listen there: journalctl _PID=%d -e; then restart it", p.Name, p.PID))
+	}
+	if len(do) > 0 {
+		return do
+	}
+	name := "its agent"
+	if a.Known != nil && a.Known.Name != "" {
+		name = a.Known.Name
+	}
+	return []string{
+		fact.Sayf("start %s again: has its pod come to this node (kubectl get pods -A -o wide --field-selector spec.nodeName=NODE), or does a unit run it (systemctl --failed)?", name),
+		"if this CNI is not meant any more, take its configuration away: cni-folder names it",
+	}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func seconds(d time.Duration) string { return d.Round(time.Second).String() }

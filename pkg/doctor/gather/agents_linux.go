@@ -1,0 +1,240 @@
+package gather
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/peer"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+const (
+	// acceptsIn is how long an agent may take to accept: a live one does so within milliseconds, on a
+	// machine that is out of CPU within tens.
+	acceptsIn = time.Second
+	agentsMax = 64 // that are asked
+)
+
+// agents looks whether those are there whom the loaded networks' plugins ask. It connects and closes, and
+// writes nothing. root is what the runtime's plugins see as /.
+func agents(ctx context.Context, f *fact.Facts, root string, all []candidate) ([]fact.Agent, error) {
+	asked := fact.AskedBy(f)
+	asked = asked[:min(len(asked), agentsMax)]
+	found := make([]fact.Agent, len(asked))
+	ctx, cancel := context.WithTimeout(ctx, acceptsIn)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, a := range asked {
+		wg.Go(func() {
+			found[i] = lookFor(ctx, root, a)
+			served(&found[i], all)
+		})
+	}
+	wg.Wait()
+	for i := range found {
+		seenOf(&found[i], f.Scope.Value)
+	}
+	return found, nil
+}
+
+// seenOf adds what a running cniscope saw of an agent.
+func seenOf(a *fact.Agent, s fact.Scope) {
+	for i, seen := range s.Recent.Agents {
+		if seen.Network == a.Network && seen.Kind == a.Kind && fact.SamePlace(seen.Address, a.Address) {
+			a.Known = &s.Recent.Agents[i]
+		}
+	}
+}
+
+// lookFor asks whether somebody is there.
+func lookFor(ctx context.Context, root string, asked fact.Asked) fact.Agent {
+	a := fact.Agent{Asked: asked}
+	switch a.Kind {
+	case fact.AsksFile:
+		info, err := os.Stat(filepath.Join(root, a.Address))
+		if a.Reach, a.Err = reachBy(err); err == nil {
+			a.Made = info.ModTime()
+		}
+	case fact.AsksKubeconfig:
+		server, err := serverIn(filepath.Join(root, a.Address))
+		if err != nil || server == "" {
+			a.Reach, a.Err = reachBy(err)
+			return a
+		}
+		a.Server = server
+		connect(ctx, &a, fact.AsksTCP, server)
+	case fact.AsksUnix:
+		file := filepath.Join(root, a.Address)
+		if info, err := os.Stat(file); err == nil {
+			a.Made = info.ModTime()
+		}
+		connect(ctx, &a, a.Kind, file)
+	default:
+		connect(ctx, &a, a.Kind, a.Address)
+	}
+	return a
+}
+
+// connect fills in whether somebody accepts, and who listens.
+func connect(ctx context.Context, a *fact.Agent, network, address string) {
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		a.Reach, a.Err = reachBy(err)
+		return
+	}
+	defer c.Close()
+	if a.Reach = fact.Answers; !peer.Accepted(ctx, c) {
+		a.Reach = fact.Silent
+	}
+	a.Process = serverOf(anchor.Peer(c))
+}
+
+// reachBy tells what an error means. Whatever is not about the other end is of no meaning.
+func reachBy(err error) (fact.Reach, string) {
+	if err == nil {
+		return fact.Answers, ""
+	}
+	said := fact.Clean(err.Error())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fact.Missing, said
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fact.Refused, said
+	case errors.Is(err, syscall.EAGAIN), os.IsTimeout(err), errors.Is(err, context.DeadlineExceeded): // EAGAIN: its queue is full
+		return fact.Silent, said
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fact.Refused, said
+	}
+	return fact.Unknown, said
+}
+
+// serverLine is where a kubeconfig says where its API server is. All else in the file may be secret.
+var serverLine = regexp.MustCompile(`(?m)^[\s-]*"?server"?:\s*"?(https?://[^\s",]+)`)
+
+// serverIn reads the address of the API server from a kubeconfig; empty if it names none.
+func serverIn(file string) (string, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err != nil {
+		return "", err
+	}
+	return serverOfConfig(string(text)), nil
+}
+
+func serverOfConfig(text string) string {
+	found := serverLine.FindStringSubmatch(text)
+	if found == nil {
+		return ""
+	}
+	u, err := url.Parse(found[1])
+	if err != nil || u.Hostname() == "" {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return fact.Clean(net.JoinHostPort(u.Hostname(), port))
+}
+
+// serverOf describes a process; nil if there is none.
+func serverOf(pid int) *fact.Server {
+	if pid <= 0 {
+		return nil
+	}
+	stat, err := procfs.StatOf(pid)
+	if err != nil {
+		return nil
+	}
+	s := &fact.Server{PID: pid, Name: fact.Clean(stat.Name), State: stat.State, Waits: fact.Clean(procfs.Wchan(pid)), LastLine: lastWords(pid)}
+	if file, err := procfs.Executable(pid); err == nil {
+		s.Name = fact.Clean(filepath.Base(file))
+	}
+	s.Started, _ = procfs.Started(pid)
+	return s
+}
+
+// lastWords is the last line of a process's log, where its standard error or output is a file.
+func lastWords(pid int) string {
+	for _, fd := range []int{2, 1} {
+		file := fmt.Sprintf("/proc/%d/fd/%d", pid, fd)
+		// Of a pipe, a socket or a terminal nothing is opened.
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		line := lastLineOf(f)
+		_ = f.Close()
+		if line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// served adds the containers that serve an agent's socket: that of the process which listens, else those in
+// pods meant to run that may write into the socket's folder.
+func served(a *fact.Agent, all []candidate) {
+	of := func(candidate) bool { return false }
+	switch {
+	case a.Process != nil:
+		groups := groupsOf(a.Process.PID)
+		of = func(c candidate) bool { return c.ID != "" && strings.Contains(groups, c.ID) }
+	case a.Kind == fact.AsksUnix, a.Kind == fact.AsksFile:
+		dir := filepath.Dir(a.Address)
+		of = func(c candidate) bool {
+			return c.SandboxReady && slices.ContainsFunc(c.mounts, func(m mount) bool { return !m.readOnly && fact.SamePlace(filepath.Clean(m.host), dir) })
+		}
+	}
+	for _, c := range all {
+		if of(c) {
+			c.LastLine = lastLine(c.logPath)
+			a.Containers = append(a.Containers, c.Container)
+		}
+	}
+}
+
+// groupsOf is the text of a process's cgroups: every runtime puts a container's id there.
+func groupsOf(pid int) string {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, 64<<10))
+	return string(text)
+}
+
+// rootOf is what a process sees as /, as a path of ours: empty if it is the same as ours, or cannot be told.
+func rootOf(pid int) string {
+	own, err1 := procfs.OwnNamespace("mnt")
+	its, err2 := procfs.Namespace(pid, "mnt")
+	if pid <= 0 || err1 != nil || err2 != nil || own == its {
+		return ""
+	}
+	return procfs.Root(pid)
+}

@@ -1,0 +1,44 @@
+package peer
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// The kernel connects to whoever listens. Only whether somebody accepted says that somebody is there.
+func TestAConnectionThatNobodyAccepts(t *testing.T) {
+	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
+		t.Run(network, func(t *testing.T) {
+			l, err := net.Listen(network, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			c, err := net.Dial(network, l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if Accepted(short, c) {
+				t.Error("nobody has accepted it")
+			}
+			served, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !Accepted(t.Context(), c) {
+				t.Error("somebody has accepted it")
+			}
+			// Who accepts and hangs up was there.
+			_ = served.Close()
+			if !Accepted(t.Context(), c) {
+				t.Error("somebody had accepted it")
+			}
+		})
+	}
+}

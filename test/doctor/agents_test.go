@@ -1,0 +1,217 @@
+//go:build linux
+
+package doctor
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// A network is loaded and counts as ready, and nobody is behind the socket that its plugin asks: pods come to
+// the node and none gets a network. The agent is a process and no container here.
+func TestTheAgentOfALoadedNetwork(t *testing.T) {
+	a := newAsker(t, true)
+	asks := "plugin asker of network " + a.rig.Networks()[0].Name + " asks its agent at " + a.socket
+	a.finds("cni-agent", doctor.Problem, asks, "there is no such socket", "socket in its configuration", "NetworkReady=true", "no process and no container")
+
+	agent := a.serve()
+	a.silent("cni-agent")
+
+	pid := strconv.Itoa(agent.Process.Pid)
+	harness.Check(t, agent.Process.Signal(syscall.SIGSTOP))
+	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is stopped", "in state T", "its last line: serving", "kill -CONT "+pid)
+	a.run("kill", "-CONT", pid) // the remedy
+	a.silent("cni-agent")
+
+	harness.Check(t, agent.Process.Kill())
+	_ = agent.Wait()
+	a.finds("cni-agent", doctor.Problem, asks, "nobody listens there", "connection refused", "the socket was made at")
+
+	// A pod that may write into the socket's folder is who should serve it.
+	a.container("kube-system", "asker-x7k2p", &cri.ContainerConfig{
+		Metadata: &cri.ContainerMetadata{Name: "agent", Attempt: 3}, Command: shell("echo no route to the API server; exit 1"),
+		Mounts: []*cri.Mount{{HostPath: filepath.Dir(a.socket), ContainerPath: "/run/asker"}},
+	})
+	a.finds("cni-agent", doctor.Problem, "container agent of pod kube-system/asker-x7k2p: CRI: exited, exit code 1", "its last line: no route to the API server",
+		"kubectl -n kube-system logs asker-x7k2p -c agent", "delete pod asker-x7k2p")
+
+	a.serve()
+	a.silent("cni-agent")
+}
+
+// Of a plugin that nobody knows, a running cniscope has seen whom it asks.
+func TestTheAgentThatARunningCniscopeSaw(t *testing.T) {
+	a := newAsker(t, false)
+	a.toml += "[slow]\nhung = \"1s\"\n"
+	s, err := scope.Start(a.ctx, a.rig, scope.Options{Program: program})
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.Stop()) })
+	if found := of(a.examine(), "cni-agent"); len(found) > 0 {
+		t.Errorf("nobody knows yet whom it asks: %+v", found)
+	}
+	agent := a.serve()
+	_, err = a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
+	harness.Check(t, err)
+	harness.Until(a, "cniscope has seen it", func() bool { return checkState(a.node, "cni-agent") == doctor.OK })
+	a.silent("cni-agent", "failed-calls")
+
+	// It takes connections, and answers nobody.
+	write(t, a.mute, "")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-1"}) // it ends by itself, well or not
+	}()
+	harness.Until(a, "the agent is named", func() bool { return len(of(a.examine(), "cni-agent")) > 0 })
+	a.finds("cni-agent", doctor.Problem, "asks its agent at "+a.socket, "it takes connections, and does not answer 1 call", "a running cniscope saw", "pod shop/web-1 has waited for it", "process "+strconv.Itoa(agent.Process.Pid))
+	harness.Check(t, os.Remove(a.mute))
+	<-done
+	harness.Until(a, "it answers again", func() bool { return len(of(a.examine(), "cni-agent")) == 0 })
+
+	harness.Check(t, agent.Process.Kill())
+	_ = agent.Wait()
+	a.finds("cni-agent", doctor.Warning, "nobody listens there", "askerd, process "+strconv.Itoa(agent.Process.Pid)+", answered last at", "start askerd again")
+	if _, err := a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-2"}); err == nil {
+		t.Fatal("a pod got a network from nobody")
+	}
+	harness.Until(a, "the failure is known", func() bool { return len(of(a.examine(), "failed-calls")) > 0 })
+	a.finds("cni-agent", doctor.Problem, "nobody listens there", "1 call failed there since")
+	a.finds("failed-calls", doctor.Warning, "1 CNI ADD of network "+a.rig.Networks()[0].Name, "pod shop/web-2, plugin bridge")
+
+	a.serve()
+	a.silent("cni-agent")
+	_, err = a.rig.RunPod(a.ctx, rig.PodOptions{Namespace: "shop", Name: "web-3"})
+	harness.Check(t, err)
+	harness.Until(a, "that one succeeded is known", func() bool { return of(a.examine(), "failed-calls")[0].Level == doctor.Note })
+}
+
+// asker is a node whose network has a plugin that asks an agent.
+type asker struct {
+	*node
+	program, socket, mute string
+}
+
+// newAsker builds them. named: the plugin's configuration names the socket.
+func newAsker(t *testing.T, named bool) *asker {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "asker") // a socket's path is short
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, os.RemoveAll(dir)) })
+	a := &asker{program: filepath.Join(dir, "askerd"), socket: filepath.Join(dir, "run", "agent.sock"), mute: filepath.Join(dir, "mute")}
+	harness.Check(t, os.Mkdir(filepath.Dir(a.socket), 0o755))
+	write(t, filepath.Join(dir, "main.go"), askerSource)
+	build := exec.Command("go", "build", "-ldflags", "-X main.socket="+a.socket+" -X main.mute="+a.mute, "-o", a.program, filepath.Join(dir, "main.go"))
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	data, err := os.ReadFile(a.program)
+	harness.Check(t, err)
+	conf := rig.Conf{"type": "asker"}
+	if named {
+		conf["socket"] = a.socket
+	}
+	a.node = newNode(t, rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Use(conf)}}},
+		Plugins:  map[string][]byte{"asker": data},
+	})
+	return a
+}
+
+// serve starts the agent, and returns once it listens.
+func (a *asker) serve() *exec.Cmd {
+	a.Helper()
+	log, err := os.CreateTemp(a.TempDir(), "log")
+	harness.Check(a.T, err)
+	defer log.Close()
+	cmd := exec.Command(a.program)
+	cmd.Stderr = log
+	harness.Check(a.T, cmd.Start())
+	a.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	harness.Until(a, "it listens", func() bool {
+		said, err := os.ReadFile(log.Name())
+		harness.Check(a.T, err)
+		return len(said) > 0
+	})
+	return cmd
+}
+
+func checkState(n *node, name string) doctor.State {
+	for _, c := range n.examine().Checks {
+		if c.Name == name {
+			return c.State
+		}
+	}
+	return ""
+}
+
+// askerSource is the plugin and, called without CNI_COMMAND, its agent, which answers nobody while there is
+// the file mute.
+const askerSource = `package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+var socket, mute string
+
+func main() {
+	if os.Getenv("CNI_COMMAND") == "" {
+		serve()
+	}
+	if os.Getenv("CNI_COMMAND") != "ADD" {
+		return
+	}
+	var conf struct{ PrevResult json.RawMessage }
+	_ = json.NewDecoder(os.Stdin).Decode(&conf)
+	c, err := net.Dial("unix", socket)
+	if err == nil {
+		_, _ = c.Write([]byte("add"))
+		_, err = c.Read(make([]byte, 2))
+	}
+	if err != nil {
+		fmt.Printf("{\"cniVersion\":\"1.0.0\",\"code\":11,\"msg\":%q}", err.Error())
+		os.Exit(1)
+	}
+	_, _ = os.Stdout.Write(conf.PrevResult)
+}
+
+func serve() {
+	_ = os.Remove(socket)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintln(os.Stderr, "serving")
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			panic(err)
+		}
+		go func() {
+			defer c.Close()
+			if n, _ := c.Read(make([]byte, 3)); n == 0 {
+				return
+			}
+			for _, err := os.Stat(mute); err == nil; _, err = os.Stat(mute) {
+				time.Sleep(50 * time.Millisecond)
+			}
+			_, _ = c.Write([]byte("ok"))
+		}()
+	}
+}
+`
