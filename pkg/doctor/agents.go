@@ -28,7 +28,7 @@ func agentsAnswer(f *fact.Facts) ([]Finding, error) {
 			Evidence: append(shown(f, a), serving(f, a)...),
 			Remedy:   remedyForAgent(f, a),
 		}
-		if a.Seen && a.Known != nil && a.Known.Failures == 0 {
+		if a.Seen && a.Reach != fact.Answers && a.Known != nil && a.Known.Failures == 0 {
 			finding.Level = Warning // nobody has missed it yet
 		}
 		found = append(found, finding)

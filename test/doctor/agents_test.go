@@ -105,8 +105,9 @@ type asker struct {
 // newAsker builds them. named: the plugin's configuration names the socket.
 func newAsker(t *testing.T, named bool) *asker {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "asker") // a socket's path is short
-	harness.Check(t, err)
+	const dir = "/run/cniscope-asker" // a drawn name would not leave cniscope
+	harness.Check(t, os.RemoveAll(dir))
+	harness.Check(t, os.Mkdir(dir, 0o755))
 	t.Cleanup(func() { harness.Check(t, os.RemoveAll(dir)) })
 	a := &asker{program: filepath.Join(dir, "askerd"), socket: filepath.Join(dir, "run", "agent.sock"), mute: filepath.Join(dir, "mute")}
 	harness.Check(t, os.Mkdir(filepath.Dir(a.socket), 0o755))

@@ -112,7 +112,8 @@ func AskedBy(f *Facts) (all []Asked) {
 	}
 	for _, l := range f.CRI.Value.Loaded {
 		for _, s := range f.Scope.Value.Recent.Agents {
-			if s.Network == l.Name && !s.Answered.IsZero() && uses(l.Network, s.Plugin) {
+			// An address of which redaction took a part cannot be asked.
+			if s.Network == l.Name && !s.Answered.IsZero() && uses(l.Network, s.Plugin) && !strings.Contains(s.Address, "‹") {
 				add(Asked{Network: l.Name, Plugin: Clean(s.Plugin), Kind: s.Kind, Address: Clean(s.Address), Seen: true})
 			}
 		}
