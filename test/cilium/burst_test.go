@@ -3,26 +3,79 @@
 package cilium
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
 )
 
 // The first three pods of a node come at once to an agent that has just started, and has to
-// compile its programs for them: clang is not one pod's, and is named as that. Later there is
-// nothing to compile, and nothing to say.
-func TestColdBurst(t *testing.T) {
+// compile its programs for them: clang is not one pod's, and is named as that. Then there is
+// nothing to compile, and nothing to say. Eight at once wait for one another; of what is said
+// to be certain for one nothing is another's.
+func TestBursts(t *testing.T) {
 	if !apart(t) {
 		return
 	}
 	n := newNode(t)
 	n.observe()
 	n.startAgent(nil)
-	first := n.crowd("cold", 3)
-	for _, p := range first {
+	cold := n.crowd("cold", 3)
+	named := 0
+	for _, p := range cold {
 		harness.Check(t, p.err)
-		n.says(n.call(p.name), "agent|agent_command|slow_command", `cilium-agent.*clang`, ``)
+		c := n.call(p.name)
+		n.says(c, "agent|slow_command", `cilium-agent`, ``)
+		if strings.Contains(c.verdict(), "clang, for this or ") {
+			named++
+		}
 	}
-	n.agentSays("progName=cil_from_host")
-	n.ordinary(n.call(n.add("warm").name))
+	if named == 0 {
+		t.Error("no verdict names clang")
+	}
+	n.warm()
+
+	eight := n.crowd("eight", 8)
+	for _, p := range eight {
+		harness.Check(t, p.err)
+		if c := n.call(p.name); c.took() > 1000 {
+			n.says(c, "agent|cpu_starved|kernel_lock|network_configuration", `cilium-agent`, ``)
+		}
+	}
+	n.certainIsTrue(append(cold, eight...))
+}
+
+// An agent that was told to take its time has pods wait though it has nothing to do, and turns
+// away those who would wait for too long.
+func TestLimited(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	n := newNode(t)
+	n.observe()
+	n.startWarmAgent(options{"api-rate-limit": `{"endpoint-create":"rate-limit:0.3/s,rate-burst:1,max-wait-duration:1m,auto-adjust:false"}`})
+	n.warm()
+	slow := 0
+	for _, p := range n.crowd("limited", 3) {
+		harness.Check(t, p.err)
+		if c := n.call(p.name); c.took() > 2000 {
+			slow++
+			n.says(c, "agent|agent_limited", `calling cilium-agent at \S+/cilium\.sock`, `api-rate-limit`)
+		}
+	}
+	if slow == 0 {
+		t.Error("nobody had to wait")
+	}
+	n.kill(ciliumAgent)
+	n.startWarmAgent(options{"api-rate-limit": `{"endpoint-create":"rate-limit:0.1/s,rate-burst:1,max-wait-duration:1s,auto-adjust:false"}`})
+	turned := 0
+	for _, p := range n.crowd("turned", 3) {
+		if p.err != nil {
+			turned++
+			n.says(n.call(p.name), "agent_busy", `had too much to do and turned it away.*429`, `api-rate-limit`)
+		}
+	}
+	if turned == 0 {
+		t.Error("nobody was turned away")
+	}
 }

@@ -78,3 +78,19 @@ func (n *node) options() string {
 	}
 	return n.file("cniscope.toml", scope.Leads(n.rig, nodeName, true))
 }
+
+// quiet has checks be made, and find nothing.
+func (n *node) quiet(checks ...string) {
+	n.Helper()
+	report := n.examine()
+	for _, f := range report.Findings {
+		if f.Level != doctor.Note && slices.Contains(checks, f.Check) {
+			n.Errorf("%s is not silent: %s", f.Check, told(f))
+		}
+	}
+	for _, c := range report.Checks {
+		if slices.Contains(checks, c.Name) && c.State == doctor.Unchecked {
+			n.Errorf("%s was not made: %s", c.Name, c.Reason)
+		}
+	}
+}

@@ -199,6 +199,7 @@ func (n *node) end() {
 		n.keep("cniscope", n.scope.Log())
 		n.keep("spans", n.spans)
 	}
+	n.rig.Kill9Containerd() // without an agent no pod can be taken down in an orderly way
 	for name, d := range n.running {
 		n.kill(name)
 		n.keep(name, d.Log())

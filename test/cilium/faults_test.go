@@ -1,0 +1,92 @@
+//go:build linux
+
+package cilium
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// An agent that stands still in the middle of a call, for two seconds; one that is killed
+// there; one that never answers; and one that is dead. Before and after each an ordinary pod.
+func TestFaults(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	n := newNode(t)
+	n.observe()
+	n.startWarmAgent(nil)
+	n.warm()
+
+	t.Log("stopped for two seconds")
+	wait := n.begin("mid-stop", web)
+	n.asked("mid-stop")
+	n.signal(ciliumAgent, unix.SIGSTOP)
+	time.Sleep(2 * time.Second)
+	n.signal(ciliumAgent, unix.SIGCONT)
+	harness.Check(t, wait().err)
+	n.says(n.call("mid-stop"), "agent|agent_stopped", `cilium-agent.*stopped`, `.`)
+	n.ordinary(n.call(n.add("after-stop").name))
+	n.silent()
+
+	t.Log("killed")
+	wait = n.begin("killed", web)
+	n.asked("killed")
+	n.signal(ciliumAgent, unix.SIGSTOP) // it may be done otherwise, before it is dead
+	n.kill(ciliumAgent)
+	killed := wait()
+	if killed.err == nil {
+		t.Error("the pod came up without an agent")
+	}
+	n.says(n.call("killed"), "agent_ended", `cilium-agent \(pid \d+\) ended \S+ after it was called`, `kubectl logs --previous`)
+
+	t.Log("dead: nobody behind the socket")
+	dead := n.begin("dead", web)
+	n.finds("agent", ciliumAgent, "refused")
+	if dead().err == nil {
+		t.Error("the pod came up without an agent")
+	}
+	n.says(n.call("dead"), "agent_refused", `calling \S+/cilium\.sock in vain, \d+ times: ECONNREFUSED`, `.`)
+	n.hung("dead")
+
+	t.Log("there again")
+	n.startWarmAgent(nil)
+	n.warm()
+	n.silent()
+
+	t.Log("hung: it never answers")
+	n.signal(ciliumAgent, unix.SIGSTOP)
+	hung := n.begin("hung", web)
+	n.finds("agent", ciliumAgent, "stopped")
+	if hung().err == nil {
+		t.Error("the pod came up without an agent")
+	}
+	n.signal(ciliumAgent, unix.SIGCONT)
+	n.says(n.call("hung"), "agent|agent_stopped|plugin_error", `cilium-agent.*stopped`, `.`)
+	n.hung("hung")
+	n.silent()
+}
+
+// asked waits until the agent has begun to make a pod's endpoint.
+func (n *node) asked(pod string) {
+	n.Helper()
+	n.agentSays(fmt.Sprintf("k8sPodName=shop/%s ", pod))
+}
+
+// hung has a call have been told while it went on.
+func (n *node) hung(pod string) {
+	n.Helper()
+	all, err := readSpans(n.spans)
+	harness.Check(n.T, err)
+	for _, x := range all {
+		if x.attrs["cniscope.kind"] == "hung" && x.attrs["k8s.pod.name"] == pod {
+			return
+		}
+	}
+	n.Errorf("%s hung, and that was not said while it did", pod)
+}

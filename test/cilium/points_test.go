@@ -1,0 +1,165 @@
+//go:build linux
+
+package cilium
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+const (
+	points = 20
+	right  = 19              // of them are to be charged to where they are
+	lost   = 2 * time.Second // at each
+	share  = 0.95            // of it is to be charged
+)
+
+// fault is a way in which a call loses two seconds behind the real agent.
+type fault struct {
+	name   string
+	weight int
+	place  string // a regular expression on what a verdict says
+	inject func(n *node, pod string, after time.Duration) func() pod
+}
+
+var faults = []fault{
+	{"the agent stands still", 8, `cilium-agent.*\(stopped`, stops(ciliumAgent)},
+	{"the API server stands still", 5, `kube-apiserver`, stops("kube-apiserver")},
+	{"etcd stands still", 5, `etcd`, stops("etcd")},
+	{"clang is slow", 2, `clang`, slowClang},
+}
+
+// stops has a program stand still for two seconds, some time after a pod's plugin has begun.
+// The pod's labels are new: the agent has to ask for an identity.
+func stops(program string) func(*node, string, time.Duration) func() pod {
+	return func(n *node, name string, after time.Duration) func() pod {
+		n.Helper()
+		wait := n.begin(name, map[string]string{"app": name})
+		harness.Until(n, "the plugin runs", func() bool { return len(plugins()) > 0 })
+		time.Sleep(after)
+		n.signal(program, unix.SIGSTOP)
+		time.Sleep(lost)
+		n.signal(program, unix.SIGCONT)
+		return wait
+	}
+}
+
+// slowClang has a new agent compile for a pod, and the compiler take two seconds more.
+func slowClang(n *node, name string, _ time.Duration) func() pod {
+	n.Helper()
+	n.kill(ciliumAgent)
+	harness.Check(n.T, os.RemoveAll(filepath.Join(stateDir, "state", "templates")))
+	n.startAgent(nil)
+	wrapper := filepath.Join(n.fault, "clang")
+	harness.Check(n.T, os.WriteFile(wrapper, []byte(fmt.Sprintf("#!/bin/sh\nsleep %g\nexec %s/clang \"$@\"\n", lost.Seconds(), clang)), 0o755))
+	wait := n.begin(name, web)
+	return func() pod {
+		p := wait()
+		harness.Check(n.T, os.Remove(wrapper))
+		return p
+	}
+}
+
+// Two seconds are lost at random points behind the agent. Those that a call waited for, by the
+// agent's own log, are charged to where they were lost.
+func TestPoints(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("CNISCOPE_TEST_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		harness.Check(t, err)
+	}
+	t.Logf("CNISCOPE_TEST_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // what is drawn is to be drawn again
+	n := newNode(t)
+	n.observe()
+	n.startWarmAgent(nil)
+	n.warm()
+	hits, charged := 0, 0
+	for i := 0; hits < points && i < 2*points; i++ {
+		f, name := draw(random), fmt.Sprintf("point-%d", i)
+		after := time.Duration(random.Int64N(int64(300 * time.Millisecond)))
+		p := f.inject(n, name, after)()
+		harness.Check(t, p.err)
+		c := n.call(name)
+		if gap := n.silence(p, c); gap < time.Duration(share*float64(lost)) {
+			t.Logf("not hit: %s, %s after the plugin: the agent was silent of it for %s", f.name, after, gap)
+		} else {
+			hits++
+			if n.charges(c, f) {
+				charged++
+			} else {
+				t.Logf("WRONG: %s, %s after the plugin", f.name, after)
+			}
+		}
+		n.remove(p)
+	}
+	t.Logf("%d of %d points that were hit are charged to their place", charged, hits)
+	if hits < points || charged < right {
+		t.Errorf("want %d of %d", right, points)
+	}
+}
+
+func draw(random *rand.Rand) fault {
+	sum := 0
+	for _, f := range faults {
+		sum += f.weight
+	}
+	at := random.IntN(sum)
+	return faults[slices.IndexFunc(faults, func(f fault) bool { at -= f.weight; return at < 0 })]
+}
+
+var logTime = regexp.MustCompile(`^time=(\S+) `)
+
+// silence is the longest time for which the agent logged nothing of a pod, between the begin
+// and the end of its call.
+func (n *node) silence(p pod, c *call) (longest time.Duration) {
+	n.Helper()
+	begin, _ := strconv.ParseInt(c.StartTimeUnixNano, 10, 64)
+	end, _ := strconv.ParseInt(c.EndTimeUnixNano, 10, 64)
+	at := []time.Time{time.Unix(0, begin), time.Unix(0, end)}
+	for line := range strings.Lines(n.logOf(ciliumAgent)) {
+		m := logTime.FindStringSubmatch(line)
+		if m == nil || !strings.Contains(line, "containerID="+p.sandbox[:10]) {
+			continue
+		}
+		when, err := time.Parse(time.RFC3339Nano, m[1])
+		harness.Check(n.T, err)
+		if when.After(at[0]) && when.Before(at[1]) {
+			at = append(at, when)
+		}
+	}
+	slices.SortFunc(at, time.Time.Compare)
+	for i := range at[1:] {
+		longest = max(longest, at[i+1].Sub(at[i]))
+	}
+	return longest
+}
+
+var accounts = regexp.MustCompile(`^(\S+) of \S+ (.*)$`)
+
+// charges tells whether a verdict charges the two seconds to where they were lost.
+func (n *node) charges(c *call, f fault) bool {
+	n.Helper()
+	m := accounts.FindStringSubmatch(c.verdict())
+	if m == nil || !regexp.MustCompile(f.place).MatchString(m[2]) {
+		return false
+	}
+	took, err := time.ParseDuration(m[1])
+	return err == nil && took >= time.Duration(share*float64(lost))
+}

@@ -1,0 +1,56 @@
+//go:build linux
+
+package cilium
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+)
+
+// One proxy alone is healthy, whichever it is, and so is Cilium beside kube-proxy as long as it
+// replaces nothing. Two that answer for the same services are not, and neither are the rules of
+// one that is gone.
+func TestProxies(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	n := newNode(t)
+	about := []string{"service-proxies", "service-rules", "leftovers"}
+	for _, mode := range []string{"iptables", "nftables"} {
+		n.startProxy(mode)
+		n.quiet(about...)
+		n.kill(kubeProxy)
+		n.finds("service-rules", "kube-proxy is gone")
+		n.stopProxy()
+		n.quiet(about...)
+	}
+
+	replaces := options{"kube-proxy-replacement": "true", "bpf-lb-sock": "true"}
+	n.startWarmAgent(replaces)
+	n.silent()
+	for _, mode := range []string{"iptables", "nftables"} {
+		n.startProxy(mode)
+		f := n.finds("service-proxies", "two service proxies", "kube-proxy-replacement=true", "kubectl -n kube-system delete daemonset kube-proxy")
+		if f.Level != doctor.Warning {
+			t.Errorf("it is a %s", f.Level)
+		}
+		n.stopProxy()
+	}
+	n.silent()
+	n.kill(ciliumAgent)
+
+	beside := options{"kube-proxy-replacement": "false", "bpf-lb-sock": "false"}
+	for _, mode := range []string{"iptables", "nftables"} {
+		n.startProxy(mode)
+		n.startWarmAgent(beside)
+		n.silent()
+		n.kill(ciliumAgent)
+		n.stopProxy()
+	}
+
+	// What local redirect policies need, by Cilium's documentation.
+	n.startProxy("iptables")
+	n.startWarmAgent(options{"kube-proxy-replacement": "false", "bpf-lb-sock": "true"})
+	n.silent()
+}
