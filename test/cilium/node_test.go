@@ -91,6 +91,8 @@ func (n *node) ownMounts() {
 	for _, dir := range []string{"/run/lock", "/run/netns"} {
 		harness.Check(n.T, os.Mkdir(dir, 0o755))
 	}
+	for unix.Unmount("/sys/fs/bpf", unix.MNT_DETACH) == nil { // Cilium's agent wants it once
+	}
 	harness.Check(n.T, unix.Mount("bpf", "/sys/fs/bpf", "bpf", 0, ""))
 	for _, key := range ownSysctls {
 		value, err := os.ReadFile("/proc/sys/" + key)
