@@ -21,11 +21,15 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
+	"github.com/cniscope/cniscope/test/standin"
 )
 
 var program string // the cniscope under test
 
 func TestMain(m *testing.M) {
+	if code, is := standin.Main(filepath.Base(os.Args[0])); is {
+		os.Exit(code)
+	}
 	switch name := filepath.Base(os.Args[0]); {
 	case acts[name] != nil:
 		os.Exit(play(acts[name]))
@@ -65,6 +69,9 @@ func set(t *testing.T, ro rig.Options, toml string) *scene {
 	}
 	ro.Plugins["remote"], ro.Plugins["whereabouts"] = binary, binary
 	for name := range acts {
+		ro.Plugins[name] = binary
+	}
+	for _, name := range standin.Programs() {
 		ro.Plugins[name] = binary
 	}
 	s := &scene{T: t, ctx: ctx}

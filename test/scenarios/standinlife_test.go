@@ -1,0 +1,24 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/standin"
+)
+
+// An agent that ends while it is called is a cause of its own, with what a person can look at.
+func TestAnAgentThatEnds(t *testing.T) {
+	s := set(t, rig.Options{}, slowly)
+	s.record()
+	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}})
+	s.each(n, []behind{{
+		name: "restarted", inject: standin.Injection{Point: "agent.ipam", Kind: "restart", Of: "agent", For: lost}, retry: true,
+		cause: "agent_ended", says: `vs-agent.*ended.*started again`, remedy: ".",
+	}, {
+		name: "killed", inject: standin.Injection{Point: "agent.flows", Kind: "kill", Of: "agent"}, fails: true,
+		cause: "agent_ended", says: `vs-agent.*ended`, remedy: ".",
+	}})
+}

@@ -1,0 +1,278 @@
+//go:build linux
+
+package standin
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/tied"
+)
+
+// Options say what the programs of a node are like.
+type Options struct {
+	// TCP has database and switch listen on addresses of loopback; else they have unix sockets.
+	TCP bool
+	// Monitor has the agent monitor the database on the stream on which it asks it.
+	Monitor bool
+	// Every is how often the agent runs its command that has to do with no call; never if it is 0.
+	Every time.Duration
+	// Memory is what the agent may have, in bytes; all that there is if it is 0.
+	Memory int64
+	// Disk gives the programs a file system of their own.
+	Disk bool
+	// Env is added to their environment.
+	Env []string
+}
+
+// Node is a database, a switch and an agent that run, and whoever stops them.
+type Node struct {
+	testing.TB
+	Dir string
+	env []string
+	o   Options
+
+	mu       sync.Mutex
+	programs map[string]*process
+	done     []Entry // what was done to them
+	ending   sync.WaitGroup
+	over     bool
+}
+
+// process is one that runs.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.Writer
+	ready chan struct{}
+	gone  chan struct{}
+}
+
+// Start starts the three. Their programs are this one by another name: its main must call Main.
+func Start(t testing.TB, o Options) *Node {
+	t.Helper()
+	n := &Node{TB: t, Dir: folder(t), o: o, programs: map[string]*process{}}
+	self, err := os.Executable()
+	harness.Check(t, err)
+	harness.Check(t, os.Mkdir(filepath.Join(n.Dir, "bin"), 0o755))
+	for _, name := range []string{Agent, Database, Switch, Control, Periodic, rtnlName} {
+		harness.Check(t, os.Symlink(self, filepath.Join(n.Dir, "bin", name)))
+	}
+	where := map[string]string{databaseKey: "unix " + filepath.Join(n.Dir, "db.sock"), switchKey: "unix " + filepath.Join(n.Dir, "switch.sock")}
+	if o.TCP {
+		where = map[string]string{databaseKey: "tcp " + harness.Address(t), switchKey: "tcp " + harness.Address(t)}
+	}
+	n.env = append(append(os.Environ(), o.Env...), dirKey+"="+n.Dir, everyKey+"="+o.Every.String())
+	if o.Every == 0 {
+		n.env = append(n.env, everyKey+"=never")
+	}
+	if o.Monitor {
+		n.env = append(n.env, monitorKey+"=1")
+	}
+	for key, at := range where {
+		n.env = append(n.env, key+"="+at)
+	}
+	if o.Disk {
+		n.mountDisk()
+	}
+	t.Cleanup(n.stop)
+	for _, name := range []string{Database, Switch, Agent} {
+		n.Run(name)
+	}
+	return n
+}
+
+// folder makes one with a name that may leave cniscope: a random one looks like a secret.
+func folder(t testing.TB) (dir string) {
+	const all = "/run/cniscope-scenario"
+	harness.Check(t, os.MkdirAll(all, 0o755))
+	for i := 0; ; i++ {
+		dir = fmt.Sprintf("%s/node%d", all, i)
+		err := os.Mkdir(dir, 0o755)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		harness.Check(t, err)
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		return dir
+	}
+}
+
+// Env is what plugins need to know.
+func (n *Node) Env() string { return dirKey + "=" + n.Dir }
+
+// Agent is where the agent listens, as the plugin's configuration has it.
+func (n *Node) Agent() string { return "unix " + AgentSocket(n.Dir) }
+
+// PID is the number of one of the programs; 0 if it does not run.
+func (n *Node) PID(name string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p := n.programs[name]; p != nil {
+		return p.cmd.Process.Pid
+	}
+	return 0
+}
+
+// Run starts one of the programs and waits until it serves.
+func (n *Node) Run(name string) {
+	p, err := n.launch(name)
+	harness.Check(n, err)
+	select {
+	case <-p.ready:
+	case <-p.gone:
+		n.Fatalf("%s does not serve", name)
+	}
+}
+
+func (n *Node) launch(name string) (*process, error) {
+	p := &process{cmd: exec.Command(filepath.Join(n.Dir, "bin", name)), ready: make(chan struct{}), gone: make(chan struct{})}
+	p.cmd.Env, p.cmd.Stderr = n.env, os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.over {
+		return nil, fmt.Errorf("%s: the test is over", name)
+	}
+	if err := tied.Start(p.cmd); err != nil {
+		return nil, err
+	}
+	if name == Agent && n.o.Memory > 0 {
+		if err := n.limitMemory(p.cmd.Process.Pid); err != nil {
+			return nil, err
+		}
+	}
+	n.programs[name] = p
+	go n.listen(p, out)
+	return p, nil
+}
+
+// listen does what a program asks for.
+func (n *Node) listen(p *process, out io.Reader) {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() == "ready" {
+			close(p.ready)
+			continue
+		}
+		var in Injection
+		var container string
+		if _, err := fmt.Sscanf(lines.Text(), "ask %q %d %q %q %q", &in.Of, &in.For, &in.Kind, &container, &in.Point); err != nil {
+			n.Errorf("%s: %v", lines.Text(), err)
+			continue
+		}
+		end, err := n.Begin(in, container)
+		if err != nil {
+			n.Errorf("%s at %s: %v", in.Kind, in.Point, err)
+		}
+		_, _ = io.WriteString(p.stdin, "go\n") // who was killed does not read
+		if end != nil {
+			n.mu.Lock()
+			n.ending.Add(1)
+			n.mu.Unlock()
+			time.AfterFunc(in.For, func() { end(); n.ending.Done() })
+		}
+	}
+	_ = p.cmd.Wait()
+	close(p.gone)
+}
+
+// Begin does to a program what an injection says, and returns once that is so. The function ends it; it
+// is nil if there is nothing to end.
+func (n *Node) Begin(in Injection, container string) (end func(), err error) {
+	in.Of = programs[in.Of]
+	e := Entry{By: in.Of, PID: n.PID(in.Of), Container: container, What: "injected", Name: in.Point + " " + in.Kind, Start: Now()}
+	begin := map[string]func(Injection) (func() error, error){
+		"stop": n.suspend, "freeze": n.freeze, "kill": n.kill, "restart": n.restart,
+		"lock": n.lockStore, "rtnl": n.lockKernel, "disk": n.freezeDisk,
+	}[in.Kind]
+	if begin == nil {
+		return nil, fmt.Errorf("there is no injection %q", in.Kind)
+	}
+	undo, err := begin(in)
+	if err != nil {
+		return nil, err
+	}
+	note := func() {
+		if in.Of == "" { // who waits for it notes how long
+			return
+		}
+		e.End = Now()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.done = append(n.done, e)
+	}
+	if undo == nil {
+		note()
+		return nil, nil
+	}
+	return func() {
+		if err := undo(); err != nil {
+			n.Errorf("end of %q at %q: %v", in.Kind, in.Point, err)
+		}
+		note()
+	}, nil
+}
+
+// Journal returns what the programs did and what was done to them, for one container, or for all if
+// that is empty.
+func (n *Node) Journal(container string) (all []Entry) {
+	n.Helper()
+	n.ending.Wait()
+	text, err := os.ReadFile(filepath.Join(n.Dir, "journal"))
+	harness.Check(n, err)
+	n.mu.Lock()
+	all = append(all, n.done...)
+	n.mu.Unlock()
+	for line := range strings.Lines(string(text)) {
+		var e Entry
+		if json.Unmarshal([]byte(line), &e) == nil {
+			all = append(all, e)
+		}
+	}
+	if container == "" {
+		return all
+	}
+	var of []Entry
+	for _, e := range all {
+		if e.Container == container {
+			of = append(of, e)
+		}
+	}
+	return of
+}
+
+// SetPeriodic has the agent's command that has to do with no call take so long from now on.
+func (n *Node) SetPeriodic(length time.Duration) {
+	harness.Check(n, os.WriteFile(filepath.Join(n.Dir, "periodic"), []byte(length.String()), 0o600))
+}
+
+func (n *Node) stop() {
+	n.ending.Wait()
+	n.mu.Lock()
+	n.over = true
+	var all []*process
+	for _, p := range n.programs {
+		all = append(all, p)
+	}
+	n.mu.Unlock()
+	for _, p := range all {
+		_ = p.cmd.Process.Kill()
+		<-p.gone
+	}
+}

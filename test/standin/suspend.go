@@ -1,0 +1,186 @@
+//go:build linux
+
+package standin
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/tied"
+)
+
+// until waits for a few seconds for what is the kernel's to do.
+func until(what string, holds func() bool) error {
+	for deadline := time.Now().Add(5 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("never happened: %s", what)
+		}
+	}
+	return nil
+}
+
+// stateOf is a process's state, a letter (proc(5)).
+func stateOf(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return rest[:1]
+}
+
+// suspend stops a program by a signal.
+func (n *Node) suspend(in Injection) (func() error, error) {
+	pid := n.PID(in.Of)
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		return nil, err
+	}
+	return func() error { return unix.Kill(pid, unix.SIGCONT) }, until(in.Of+" stands still", func() bool { return stateOf(pid) == "T" })
+}
+
+// kill ends a program as the kernel or a person would, without a word.
+func (n *Node) kill(in Injection) (func() error, error) {
+	n.mu.Lock()
+	p := n.programs[in.Of]
+	n.mu.Unlock()
+	if err := p.cmd.Process.Kill(); err != nil {
+		return nil, err
+	}
+	return nil, until(in.Of+" is over", func() bool { s := stateOf(p.cmd.Process.Pid); return s == "" || s == "Z" })
+}
+
+// restart kills a program, and starts it again after a while.
+func (n *Node) restart(in Injection) (func() error, error) {
+	if _, err := n.kill(in); err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := n.launch(in.Of)
+		return err
+	}, nil
+}
+
+// lockStore has the lock of the programs' store.
+func (n *Node) lockStore(Injection) (func() error, error) {
+	f, err := os.OpenFile(filepath.Join(n.Dir, "store.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f.Close, unix.Flock(int(f.Fd()), unix.LOCK_EX)
+}
+
+// lockKernel has the kernel's lock on the network.
+func (n *Node) lockKernel(in Injection) (func() error, error) {
+	cmd := exec.Command(filepath.Join(n.Dir, "bin", rtnlName), in.For.String())
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := tied.Start(cmd); err != nil {
+		return nil, err
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		return nil, errors.Join(err, cmd.Wait())
+	}
+	return cmd.Wait, nil
+}
+
+// freeze stops a program by the freezer of a cgroup (version 2, beside which version 1 may be).
+func (n *Node) freeze(in Injection) (func() error, error) {
+	pid := n.PID(in.Of)
+	top := "/sys/fs/cgroup/unified"
+	if _, err := os.Stat(top + "/cgroup.procs"); err != nil {
+		top = "/sys/fs/cgroup"
+	}
+	own, err := cgroupOf(pid, "0::")
+	if err != nil {
+		return nil, err
+	}
+	group := filepath.Join(top, own, "cniscope-"+strconv.Itoa(pid))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		return nil, err
+	}
+	put := func(file, value string) error { return os.WriteFile(file, []byte(value), 0o600) }
+	back := func() error {
+		return errors.Join(put(group+"/cgroup.freeze", "0"), put(filepath.Join(top, own, "cgroup.procs"), strconv.Itoa(pid)), unix.Rmdir(group))
+	}
+	if err := errors.Join(put(group+"/cgroup.procs", strconv.Itoa(pid)), put(group+"/cgroup.freeze", "1")); err != nil {
+		return nil, errors.Join(err, back())
+	}
+	return back, until(in.Of+" is frozen", func() bool {
+		text, _ := os.ReadFile(group + "/cgroup.events")
+		return strings.Contains(string(text), "frozen 1")
+	})
+}
+
+// cgroupOf is the path of a process's cgroup, by how its line in /proc/N/cgroup begins.
+func cgroupOf(pid int, prefix string) (string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if path, is := strings.CutPrefix(strings.TrimSpace(line), prefix); is {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no cgroup of version 2")
+}
+
+// limitMemory bounds what the agent may have. The kernel kills it beyond that.
+func (n *Node) limitMemory(pid int) error {
+	group, limit := fmt.Sprintf("/sys/fs/cgroup/memory/cniscope-%d", pid), "memory.limit_in_bytes"
+	if _, err := os.Stat("/sys/fs/cgroup/memory"); err != nil {
+		n.Skip("no cgroups of version 1 for memory")
+	}
+	if err := os.Mkdir(group, 0o755); err != nil {
+		return err
+	}
+	n.Cleanup(func() { _ = until("the cgroup is empty", func() bool { return unix.Rmdir(group) == nil }) })
+	return errors.Join(
+		os.WriteFile(filepath.Join(group, limit), []byte(strconv.FormatInt(n.o.Memory, 10)), 0o600),
+		os.WriteFile(group+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0o600),
+	)
+}
+
+// mountDisk gives the programs a file system that can be frozen.
+func (n *Node) mountDisk() {
+	image, dir := filepath.Join(n.Dir, "disk.img"), filepath.Join(n.Dir, "disk")
+	f, err := os.Create(image)
+	harness.Check(n, err)
+	harness.Check(n, errors.Join(f.Truncate(16<<20), f.Close(), os.Mkdir(dir, 0o755)))
+	for _, line := range [][]string{{"mkfs.ext4", "-q", image}, {"mount", "-o", "loop", image, dir}} {
+		if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+			n.Skipf("no file system to freeze: %s: %v\n%s", line[0], err, out)
+		}
+	}
+	n.Cleanup(func() { harness.Check(n, unix.Unmount(dir, 0)) })
+}
+
+// freezeDisk has whoever writes to the programs' file system wait, in a way that no signal ends.
+func (n *Node) freezeDisk(Injection) (func() error, error) {
+	dir, err := os.Open(filepath.Join(n.Dir, "disk"))
+	if err != nil {
+		return nil, err
+	}
+	const freeze, thaw = 0xc0045877, 0xc0045878 // FIFREEZE, FITHAW (include/uapi/linux/fs.h)
+	request := func(what uintptr) error {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, dir.Fd(), what, 0); errno != 0 {
+			return errno
+		}
+		return nil
+	}
+	return func() error { return errors.Join(request(thaw), dir.Close()) }, request(freeze)
+}
