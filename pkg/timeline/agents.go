@@ -34,6 +34,7 @@ type Work struct {
 	// Meanwhile is what else the agent did during the connection, longest first.
 	Meanwhile []Meanwhile
 
+	of          *Connection
 	agent       *agent
 	cpu         int64 // of the agent when the connection began
 	known       bool  // cpu is
@@ -97,7 +98,7 @@ func (as *agents) serve(c *Connection) {
 	image := func() *Image {
 		return &Image{Program: Program{PID: c.Agent.PID, Process: c.Agent.Process, Name: c.Agent.Name}, Exit: Exit{Ended: true}, Start: c.fact.When.Start, End: c.fact.When.Start}
 	}
-	c.Work = &Work{agent: a, Own: image(), Shared: image()}
+	c.Work = &Work{of: c, agent: a, Own: image(), Shared: image()}
 	worker := func(im *Image) *process {
 		return &process{op: p.op, up: im, image: im, run: p.run, call: p.call, nested: c.nested + 1}
 	}
@@ -235,11 +236,10 @@ func (as *agents) gone(now int64, process event.Process) {
 }
 
 // dismiss forgets what agents did for an operation that is closed, and them, if none is open.
-func (as *agents) dismiss(now int64, op *operation, idle bool) {
+func (as *agents) dismiss(op *operation, idle bool) {
 	of := func(c *Connection) bool { return c.Work.own.op == op }
 	for key, a := range as.known {
 		a.calls, a.recent = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of)
-		a.forgive(now)
 		if idle && len(a.calls) == 0 && len(a.periodic) == 0 {
 			as.forget(key)
 		}

@@ -60,8 +60,20 @@ func (t *Timeline) close(why func(*operation) Closed) (closed []*Operation) {
 		t.finish(op)
 		closed = append(closed, op.Operation)
 	}
+	if len(over) > 0 {
+		t.agents.forgive(t.oldest())
+	}
 	t.past.extents.concur(closed, t.open, t.now, 4*t.options.Operations)
 	return closed
+}
+
+// oldest is when the first of the open operations began; now if there is none.
+func (t *Timeline) oldest() int64 {
+	oldest := t.now
+	for _, op := range t.open {
+		oldest = min(oldest, op.Start)
+	}
+	return oldest
 }
 
 // finish fills in what is known only now.
@@ -100,14 +112,9 @@ func (t *Timeline) finish(op *operation) {
 		})
 	})
 	op.eachImage(func(im *Image) {
-		for f, c := range Each[*Connection](im.Facts) {
-			if c.Work != nil {
-				c.Work.States = during(c.Work.agent.spells.all, f.When)
-				c.Work.Meanwhile = c.meanwhile(t.now)
-			}
-		}
+		im.works(func(w *Work) { w.know(t.now) })
 	})
-	t.agents.dismiss(t.now, op, len(t.open) == 0)
+	t.agents.dismiss(op, len(t.open) == 0)
 }
 
 // abandon stops following the processes of op.

@@ -227,6 +227,25 @@ func TestAnAgentThatEnds(t *testing.T) {
 	}
 }
 
+// Also while the operation that it is drawn below goes on.
+func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
+	s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2").
+		asks(10, 60, "a", "db", pending, with("d")).asks(12, 63, "d", "disk", pending, with("e")).
+		found(20, "e", event.AgentStopped, "").found(90, "e", event.AgentStopped, "").exit(100, "b2").tick(1200)
+	if len(s.closed) != 1 || s.closed[0].ContainerID != "c2" {
+		t.Fatalf("%d operations are over", len(s.closed))
+	}
+	for _, m := range s.closed[0].Calls[0].Runs[0].Facts[0].What.(*Connection).Work.Meanwhile {
+		for _, c := range Each[*Connection](m.Fact.What.(*Connection).Work.Own.Facts) {
+			if spent := c.Work.Spent(Interval{0, 100 * ms}); len(spent) != 1 || spent[0].State != event.AgentStopped {
+				t.Errorf("%s was found %v", c.Agent.Name, spent)
+			}
+			return
+		}
+	}
+	t.Error("the peer's peer is not known")
+}
+
 func TestWhatOthersMayHaveBeenFor(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "net").calls(2, "b", "s1").plugin(3, "b2", "ADD", "net", for2).calls(4, "b2", "s2").
 		command(10, "w", "a", "clang").exit(60, "w").command(61, "v", "a", "ip", mentions("c1")).exit(70, "v").

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -39,7 +40,7 @@ func (d *deed) when(now int64) Interval {
 	switch {
 	case d.fact != nil:
 		return d.fact.When
-	case d.image.Ended:
+	case d.image.Ended, d.claim.first.Work.own.op.Closed != "":
 		return Interval{d.image.Start, d.image.End}
 	}
 	return Interval{d.image.Start, max(now, d.image.Start)}
@@ -55,7 +56,7 @@ func (cl *claim) did(d deed) {
 	if len(a.deeds) >= deedsMax {
 		shortest := 0
 		for i := range a.deeds {
-			if a.deeds[i].when(0).took() < a.deeds[shortest].when(0).took() {
+			if a.deeds[i].when(math.MaxInt64).took() < a.deeds[shortest].when(math.MaxInt64).took() {
 				shortest = i
 			}
 		}
@@ -64,14 +65,33 @@ func (cl *claim) did(d deed) {
 	a.deeds = append(a.deeds, d)
 }
 
-// forgive forgets what was over before any connection began that is not done with.
-func (a *agent) forgive(now int64) {
-	oldest := now
-	for _, c := range slices.Concat(a.calls, a.recent) {
-		oldest = min(oldest, c.fact.When.Start)
+// forgive forgets what was over by then.
+func (as *agents) forgive(before int64) {
+	for _, a := range as.known {
+		a.deeds = slices.DeleteFunc(a.deeds, func(d deed) bool { return d.when(before).End < before })
+		a.spells.all = slices.DeleteFunc(a.spells.all, func(s Spell) bool { return s.End < before })
 	}
-	a.deeds = slices.DeleteFunc(a.deeds, func(d deed) bool { return d.when(now).End < oldest })
 }
+
+// know fills in what is known of an agent only when an operation is over: its own, or another one that
+// its agent may have worked for meanwhile.
+func (w *Work) know(now int64) {
+	w.states()
+	w.Meanwhile = w.of.meanwhile(now)
+	for _, m := range w.Meanwhile {
+		if m.Fact == nil {
+			continue
+		}
+		if c, is := m.Fact.What.(*Connection); is && c.Work != nil {
+			c.Work.states()
+			for _, im := range []*Image{c.Work.Own, c.Work.Shared} {
+				im.each(func(im *Image) { im.works((*Work).states) })
+			}
+		}
+	}
+}
+
+func (w *Work) states() { w.States = during(w.agent.spells.all, w.of.fact.When) }
 
 // meanwhile lists, longest first, what the agent of c did during it, and what is not c's own.
 func (c *Connection) meanwhile(now int64) (all []Meanwhile) {
