@@ -134,8 +134,11 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		mentions = b.Mentions
 	case *event.Setting:
 		mentions = b.Mentions
-	case *event.Exchange: // what it asked before anybody called is no wait of theirs
+	case *event.Exchange: // what it asked before anybody called is no wait of theirs, unless the other end stands still
 		open = func(c *Connection) bool { return b.Unasked || b.Start == 0 || b.Start >= c.fact.When.Start }
+		if !slices.ContainsFunc(a.calls, open) {
+			open = whichever
+		}
 	case *event.Enter, *event.Address, *event.Cut, *event.Configuration, *event.Result:
 		return nil // by itself that says nothing
 	case *event.Answer: // it is for who asked

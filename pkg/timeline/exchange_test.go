@@ -116,9 +116,9 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			func(s *story) { s.at(10, &event.Exchange{Process: "a", Socket: "db", Start: 10*ms - 1000}) },
 			"2-100 /run/agent.sock agentd\n",
 		},
-		"what began before anybody called is no call's": {
+		"what began before anybody called is marked": {
 			func(s *story) { s.asks(-50, 30, "a", "db", with("d")) },
-			"2-100 /run/agent.sock agentd\n",
+			"2-100 /run/agent.sock agentd\n  2-30 /run/db dd clipped candidate\n",
 		},
 		"nobody knows when it began": {
 			func(s *story) { s.asks(0, 30, "a", "db") },
