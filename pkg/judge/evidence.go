@@ -211,7 +211,7 @@ func instead(command string) string {
 	if n := native(command); n != "" {
 		return "replace it: " + n
 	}
-	return "find out why it takes that long: its arguments and its parent are in the trace"
+	return "run it by hand, with the arguments that the trace shows: if it is slow then, too, mend it or take it out of the plugin's configuration; if not, what it waited for is in the trace below it"
 }
 
 func isPowerShell(command string) bool {

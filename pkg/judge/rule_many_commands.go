@@ -26,6 +26,14 @@ func manyCommands(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseCommands, Says: fmt.Sprintf("in %d commands, %d of them %s", n, most.runs, most.name),
-		Remedy: instead(most.name), Report: "containernetworking/plugins#510",
+		Remedy: atOnce(most.name), Report: "containernetworking/plugins#510",
 	}, time: sum, kind: Commands, candidate: candidate > sum/2}
+}
+
+// atOnce is how to do without so many runs of a program.
+func atOnce(command string) string {
+	if n := native(command); n != "" {
+		return "replace it: " + n
+	}
+	return "do in one run what takes so many now (as iptables-restore, ip -batch or nft -f do), or leave out what the plugin's configuration does not need"
 }

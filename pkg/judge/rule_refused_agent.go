@@ -31,7 +31,7 @@ func refusal(c *timeline.Connection) Verdict {
 	return Verdict{
 		Cause:  CauseRefused,
 		Says:   fmt.Sprintf("calling %s in vain, %s: %s", c.Address, often, c.Error),
-		Remedy: unanswered(c.Error) + ", and at the address in the plugin's configuration",
+		Remedy: unanswered(c.Error) + "; or correct the address in the plugin's configuration",
 		Report: "containerd/containerd#4666",
 	}
 }
@@ -44,7 +44,7 @@ func unanswered(errno string) string {
 	case "EHOSTUNREACH", "ENETUNREACH":
 		return "there is no way from this node: look at its routes, and at whether that machine runs"
 	}
-	return "whoever serves there does not run, or listens elsewhere: look at the agent's pod"
+	return "whoever serves there does not run, or listens elsewhere: get the agent's pod to run (kubectl logs --previous says why it ended)"
 }
 
 // refusedLast returns a failed run's unanswered connection if it was the last: else the run did without.

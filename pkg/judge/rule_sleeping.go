@@ -3,5 +3,5 @@ package judge
 // sleeping: a plugin waited for a timer, so it polls for something or retries.
 func sleeping(e *evidence) *finding {
 	return e.mostly(CauseSleep, "",
-		"ask the plugin's authors what it waits for: the trace shows what it did before and after", Sleep)
+		"a plugin that sleeps asks for something again and again, or tries again: the trace shows what it did before and after, which is what must come sooner; if its configuration has an interval for that, shorten it", Sleep)
 }
