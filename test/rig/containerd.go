@@ -28,6 +28,53 @@ done
 shift
 exec "$@"`
 
+// engine is what of a rig depends on which runtime it runs.
+type engine interface {
+	// name is the runtime's program.
+	name() string
+	// command starts it.
+	command() []string
+	// configure writes what it reads.
+	configure(ctx context.Context) error
+	// load gives it the image of an archive by that name.
+	load(ctx context.Context, archive, name string) error
+	// loaded is nil once it uses the networks that are in its folder.
+	loaded(ctx context.Context) error
+}
+
+func (r *Rig) engineOf() engine {
+	if r.opts.CRIO {
+		return crio{r}
+	}
+	return containerd{r}
+}
+
+// containerd is the engine of a rig that was not asked for another one.
+type containerd struct{ *Rig }
+
+func (containerd) name() string { return "containerd" }
+
+func (r containerd) command() []string {
+	return []string{r.program("containerd"), "--config", r.config()}
+}
+
+func (r containerd) configure(ctx context.Context) error { return r.writeConfig(ctx) }
+
+func (r containerd) load(ctx context.Context, archive, _ string) error {
+	return r.run(ctx, r.program("ctr"), "--address", r.socket(), "--namespace", "k8s.io", "images", "import", archive)
+}
+
+func (r containerd) loaded(ctx context.Context) error {
+	status, err := r.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if s := status.Info["lastCNILoadStatus"]; s != "OK" {
+		return fmt.Errorf("containerd could not load the networks: %s", s)
+	}
+	return loadedNetworks(r.cniConf(), status.Info["cniconfig"])
+}
+
 // connect makes the CRI clients. They connect, and connect again, as calls need it.
 func (r *Rig) connect() error {
 	conn, err := grpc.NewClient("unix://"+r.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -52,9 +99,9 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 		}
 		args = append(args, around, c.dir, c.by)
 	}
-	args = append(args, "--", r.program("containerd"), "--config", r.config())
+	args = append(append(args, "--"), r.engine.command()...)
 	var err error
-	r.daemon, err = startDaemon("containerd", r.containerdLog(), containerdEnv(r.paths, r.opts, r.path), "unshare", args...)
+	r.daemon, err = startDaemon(r.engine.name(), r.containerdLog(), containerdEnv(r.paths, r.opts, r.path), "unshare", args...)
 	if err != nil {
 		return err
 	}

@@ -98,10 +98,12 @@ func Tuning(sysctl map[string]string) Plugin {
 // Script is a chained plugin as a shell script: body runs first, with the
 // configuration in $conf; then, unless it left, ADD hands on the result of the
 // plugin before. It runs no program of its own, so that a trace of it shows what
-// body runs. `fail CODE TEXT` ends it with a CNI error.
+// body runs. `fail CODE TEXT` ends it with a CNI error. VERSION, which CRI-O asks before it uses
+// a network, is answered without body.
 func Script(body string) []byte {
 	return []byte(`#!/bin/sh
 read -r conf || :
+[ "$CNI_COMMAND" = VERSION ] && { echo '{"cniVersion":"1.0.0","supportedVersions":["0.4.0","1.0.0"]}'; exit 0; }
 fail() { printf '{"cniVersion":"1.0.0","code":%s,"msg":"%s"}\n' "$1" "$2"; exit 1; }
 ` + body + `
 [ "$CNI_COMMAND" = ADD ] || exit 0

@@ -17,6 +17,9 @@ type Options struct {
 	// Containerd is a folder with containerd, containerd-shim-runc-v2 and ctr,
 	// for another version than the one of Tools.
 	Containerd string
+	// CRIO runs CRI-O instead of containerd, with CNI, NRI and the pause image at the same
+	// places. What is said of containerd alone (DropIns, Serial, OTLP, MetricsURL) is not for it.
+	CRIO bool
 	// Networks are what a pod is attached to, besides lo. Default: Bridge and
 	// Portmap. A slice that is empty but not nil leaves the node without network.
 	Networks []Network

@@ -64,6 +64,11 @@ func (r *Rig) PodConfig(o PodOptions) *cri.PodSandboxConfig {
 			SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: &cri.NamespaceOption{}},
 		},
 	}
+	if r.opts.CRIO {
+		// As a kubelet asks for it: such a pod needs no container of its own, whose memory
+		// CRI-O would protect (CAP_SYS_RESOURCE, which a machine in a cloud may not give).
+		config.Linux.SecurityContext.NamespaceOptions.Pid = cri.NamespaceMode_CONTAINER
+	}
 	if o.HostNetwork {
 		config.Linux.SecurityContext.NamespaceOptions.Network = cri.NamespaceMode_NODE
 	}
@@ -150,22 +155,13 @@ func (r *Rig) Status(ctx context.Context) (*cri.StatusResponse, error) {
 // Runtime is CRI itself, for what is not here.
 func (r *Rig) Runtime() cri.RuntimeServiceClient { return r.runtime }
 
-// SetNetworks replaces the networks and waits until containerd has loaded them.
+// SetNetworks replaces the networks and waits until the runtime has loaded them.
 // Their number cannot grow beyond that at Start.
 func (r *Rig) SetNetworks(ctx context.Context, networks ...Network) error {
 	if err := r.setNetworks(networks); err != nil {
 		return err
 	}
-	return r.daemon.await(ctx, r.opts.Ready, func(ctx context.Context) error {
-		status, err := r.Status(ctx)
-		if err != nil {
-			return err
-		}
-		if s := status.Info["lastCNILoadStatus"]; s != "OK" {
-			return fmt.Errorf("containerd could not load the networks: %s", s)
-		}
-		return loadedNetworks(r.cniConf(), status.Info["cniconfig"])
-	})
+	return r.daemon.await(ctx, r.opts.Ready, r.engine.loaded)
 }
 
 // removeAllPods stops and removes every pod. One whose teardown fails is left to

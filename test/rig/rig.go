@@ -20,10 +20,11 @@ import (
 	"github.com/cniscope/cniscope/test/port"
 )
 
-// Rig is a private containerd.
+// Rig is a private containerd, or another runtime that speaks CRI (see Options).
 type Rig struct {
 	paths
 	opts    Options
+	engine  engine
 	place   *place
 	path    string // what goes in front of containerd's PATH
 	metrics *port.Port
@@ -44,7 +45,7 @@ func Start(ctx context.Context, opts Options) (*Rig, error) {
 		return nil, fmt.Errorf("%d networks: a rig has addresses for %d", len(opts.Networks), networksPerRig)
 	}
 	if opts.Tools == "" {
-		tools, err := Tools(runtimePrograms...)
+		tools, err := Tools(programsOf(opts)...)
 		if err != nil {
 			return nil, err
 		}
@@ -55,6 +56,7 @@ func Start(ctx context.Context, opts Options) (*Rig, error) {
 		return nil, fmt.Errorf("start a rig: %w", err)
 	}
 	r := &Rig{paths: paths{place.dir}, opts: opts, place: place}
+	r.engine = r.engineOf()
 	if err := r.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a rig: %w", err), r.Close())
 	}
@@ -129,7 +131,7 @@ func (r *Rig) furnish(ctx context.Context) error {
 		return err
 	}
 	// Before the drop-ins: what containerd migrates includes them.
-	if err := r.writeConfig(ctx); err != nil {
+	if err := r.engine.configure(ctx); err != nil {
 		return err
 	}
 	for name, text := range r.opts.DropIns {
@@ -164,13 +166,11 @@ func (r *Rig) AddPlugin(name string, content []byte) error {
 	return nil
 }
 
-// ImportImage gives containerd the image of an archive, and waits until CRI knows it
+// ImportImage gives the runtime the image of an archive, and waits until CRI knows it
 // by the name given: it hears of it by an event.
 func (r *Rig) ImportImage(ctx context.Context, archive, name string) error {
-	cmd := exec.CommandContext(ctx, r.program("ctr"), "--address", r.socket(), "--namespace", "k8s.io", "images", "import", archive)
-	cmd.Env = []string{r.Env(), "PATH=" + os.Getenv("PATH")}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("import image %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	if err := r.engine.load(ctx, archive, name); err != nil {
+		return fmt.Errorf("import image %s: %w", name, err)
 	}
 	return r.daemon.await(ctx, r.opts.Ready, func(ctx context.Context) error {
 		status, err := r.images.ImageStatus(ctx, &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: name}})
@@ -179,6 +179,16 @@ func (r *Rig) ImportImage(ctx context.Context, archive, name string) error {
 		}
 		return err
 	})
+}
+
+// run runs a program of the rig to its end.
+func (r *Rig) run(ctx context.Context, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = []string{r.Env(), "PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // program is the path of one of containerd's programs.

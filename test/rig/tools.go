@@ -45,5 +45,13 @@ func Tools(programs ...string) (string, error) {
 	return bin, nil
 }
 
-// runtimePrograms are what Start needs.
+// programsOf are what Start needs.
+func programsOf(o Options) []string {
+	if o.CRIO {
+		return []string{"crio/crio", "crio/copyimg", "crio/pinns", "runc", "pause", "cni/bridge", "cni/loopback"}
+	}
+	return runtimePrograms
+}
+
+// runtimePrograms are what Start needs for containerd.
 var runtimePrograms = []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "pause", "cni/bridge", "cni/loopback"}

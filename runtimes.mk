@@ -1,0 +1,22 @@
+# Container runtimes other than containerd, and other places for containerd (docs/platforms.md).
+
+CRIO_TAGS := containers_image_openpgp exclude_graphdriver_btrfs exclude_graphdriver_devicemapper
+
+.PHONY: tools-crio test-crio
+
+$(eval $(call part,crio,about 4 minutes,0,-tags "$(CRIO_TAGS)",crio/))
+
+# CRI-O pins the namespaces of a pod by a small program in C, which lies in its module.
+$(TOOLS_BIN)/crio/pinns: $(built/crio)
+	@gcc -std=c99 -Os -static -s -o $@ $$(cd $(TOOLS)/crio && GOWORK=off go list -m -f '{{.Dir}}' github.com/cri-o/cri-o)/pinns/src/*.c
+
+tools-crio: debian-run $(built/crio) $(TOOLS_BIN)/crio/pinns ## build CRI-O, for test-crio
+	@$(TOOLS)/debian.sh conmon
+
+# What the stories on the rig say must be true of CRI-O, too: these are the ones that go through
+# delegates, commands, waits, held locks, answers and agents.
+CRIO_STORIES := TestWhatACallWaitsFor|TestWhatAPluginAnswers|TestTheSlowCommandBehindTheSocket
+
+test-crio: tools tools-report tools-crio ## run cniscope beside CRI-O: traces, waits, agents, doctor, install, status (root)
+	$(TESTS) -count=1 -timeout 10m ./test/runtimes -run TestCRIO
+	CNISCOPE_TEST_RUNTIME=crio $(TESTS) -count=1 -timeout 10m ./test/scenarios -run '^($(CRIO_STORIES))$$'

@@ -1,0 +1,66 @@
+//go:build linux
+
+package runtimes
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// CRI-O runs CNI by the same library as containerd and speaks the same NRI: nothing of a trace
+// depends on which of the two it is.
+func TestCRIO(t *testing.T) {
+	n := start(t, rig.Options{CRIO: true, Plugins: map[string][]byte{
+		"refuser": rig.Script(`[ $CNI_COMMAND = ADD ] && fail 11 "no address left in pool blue"`),
+	}}, "")
+	for _, want := range []string{"NRI: registered", "believed to run CNI plugins", "crio (pid", "networks=" + n.rig.Networks()[0].Name} {
+		if !strings.Contains(n.scope.LogText(), want) {
+			t.Errorf("the log says nothing of %q", want)
+		}
+	}
+	t.Run("a pod comes and goes", func(t *testing.T) { n.in(t).pod() })
+	t.Run("an ADD fails", func(t *testing.T) { n.in(t).refused() })
+}
+
+// pod asserts what is known of the calls of a pod that comes and goes.
+func (n *node) pod() {
+	id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web", HostPorts: []rig.HostPort{{Host: 18099, Container: 80}}})
+	harness.Check(n, err)
+	harness.Check(n, n.rig.StopPod(n.ctx, id))
+	for _, command := range []string{"ADD", "DEL"} {
+		call, below := n.call("web", command)
+		for key, want := range map[string]string{
+			"k8s.namespace.name": "shop", "k8s.pod.uid": "uid-shop-web", "sandbox.id": id,
+			"cni.name": n.rig.Networks()[0].Name, "cniscope.system_calls_seen": "true", "cniscope.partial": "",
+		} {
+			if is := value(call, key); is != want {
+				n.Errorf("%s: %s is %q, want %q", command, key, is, want)
+			}
+		}
+		for kind, wants := range map[string][]string{
+			"run": {"bridge " + command, "portmap " + command}, "delegate": {"host-local " + command}, "command": {"iptables"},
+		} {
+			for _, want := range wants {
+				if names := namesOf(below, kind); !slices.Contains(names, want) {
+					n.Errorf("%s: no %s among the spans of kind %s: %v", command, want, kind, names)
+				}
+			}
+		}
+	}
+}
+
+// refused asserts that an ADD that fails says why, though NRI never hears of such a pod.
+func (n *node) refused() {
+	harness.Check(n, n.rig.SetNetworks(n.ctx, rig.Network{Name: "blue", Plugins: []rig.Plugin{rig.Bridge(), rig.Test("refuser")}}))
+	if _, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "none"}); err == nil {
+		n.Fatal("the pod came up")
+	}
+	call, _ := n.call("none", "ADD")
+	if said := call.Status.GetMessage(); !strings.Contains(said, "refuser exited 1") || !strings.Contains(said, "no address left in pool blue") {
+		n.Errorf("the call says %q", said)
+	}
+}

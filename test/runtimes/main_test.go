@@ -1,0 +1,166 @@
+//go:build linux
+
+// Package runtimes runs cniscope beside container runtimes other than containerd, and where
+// containerd lives in another place than usual (docs/platforms.md).
+package runtimes
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+var program string // the cniscope under test
+
+func TestMain(m *testing.M) { os.Exit(scope.Main(m, &program)) }
+
+// node is a rig and a cniscope that writes its spans to a file.
+type node struct {
+	*testing.T
+	ctx   context.Context
+	rig   *rig.Rig
+	scope *scope.Scope
+	spans string // the file
+}
+
+func start(t *testing.T, o rig.Options, toml string) *node {
+	t.Helper()
+	harness.Root(t)
+	n := &node{T: t, ctx: harness.Context(t)}
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	var err error
+	n.rig, err = rig.Start(n.ctx, o)
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, n.rig.Close()) })
+	n.spans = filepath.Join(n.rig.Dir(), "spans.jsonl")
+	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{
+		Program: program,
+		TOML:    fmt.Sprintf("[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n", n.spans) + toml,
+	})
+	harness.Check(t, err)
+	t.Cleanup(func() {
+		harness.Check(t, n.scope.Stop())
+		if t.Failed() {
+			t.Logf("cniscope's log:\n%s", n.scope.LogText())
+		}
+	})
+	return n
+}
+
+// in is the same node in a test below.
+func (n node) in(t *testing.T) *node {
+	n.T = t
+	return &n
+}
+
+// tool runs a subcommand of cniscope, and returns what it said and its exit code.
+func (n *node) tool(args ...string) (string, int) {
+	n.Helper()
+	cmd := exec.CommandContext(n.ctx, program, args...)
+	cmd.Env = append(os.Environ(), n.rig.Env())
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		n.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// read returns the spans of the file.
+func (n *node) read() (all []*otlp.Span, err error) {
+	text, err := os.ReadFile(n.spans)
+	if err != nil {
+		return nil, err
+	}
+	whole := text[:bytes.LastIndexByte(text, '\n')+1] // the last line may not be there yet
+	lines := bufio.NewScanner(bytes.NewReader(whole))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var request collector.ExportTraceServiceRequest
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(lines.Bytes(), &request); err != nil {
+			return nil, err
+		}
+		for _, r := range request.ResourceSpans {
+			for _, s := range r.ScopeSpans {
+				all = append(all, s.Spans...)
+			}
+		}
+	}
+	return all, lines.Err()
+}
+
+// call waits for a call of a pod on eth0, and returns it and what is below it.
+func (n *node) call(pod, command string) (found *otlp.Span, below []*otlp.Span) {
+	n.Helper()
+	harness.Eventually(n, func() error {
+		all, err := n.read()
+		if err != nil {
+			return err
+		}
+		for _, s := range all {
+			if s.Name == "CNI "+command && value(s, "k8s.pod.name") == pod && value(s, "cni.ifname") == "eth0" {
+				found, below = s, under(s, all)
+				return nil
+			}
+		}
+		return fmt.Errorf("no CNI %s of %s among %d spans", command, pod, len(all))
+	})
+	return found, below
+}
+
+// under are the spans below one, of all.
+func under(top *otlp.Span, all []*otlp.Span) (below []*otlp.Span) {
+	in := map[string]bool{string(top.SpanId): true}
+	for _, s := range all { // parents come before children
+		if in[string(s.ParentSpanId)] {
+			in[string(s.SpanId)] = true
+			below = append(below, s)
+		}
+	}
+	return below
+}
+
+// namesOf are the names of the spans of a kind.
+func namesOf(spans []*otlp.Span, kind string) (names []string) {
+	for _, s := range spans {
+		if value(s, "cniscope.kind") == kind {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// value is an attribute as text; empty if there is none.
+func value(s *otlp.Span, key string) string {
+	for _, a := range s.Attributes {
+		if a.Key != key {
+			continue
+		}
+		switch v := a.Value.Value.(type) {
+		case *common.AnyValue_StringValue:
+			return v.StringValue
+		case *common.AnyValue_IntValue:
+			return strconv.FormatInt(v.IntValue, 10)
+		case *common.AnyValue_DoubleValue:
+			return strconv.FormatFloat(v.DoubleValue, 'f', -1, 64)
+		case *common.AnyValue_BoolValue:
+			return strconv.FormatBool(v.BoolValue)
+		}
+	}
+	return ""
+}
