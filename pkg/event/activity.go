@@ -245,8 +245,8 @@ type Agent struct {
 	CPU int64 `json:"cpu,omitempty"`
 	// State is empty in recordings of before it was told.
 	State AgentState `json:"state,omitempty"`
-	// Channel is the kernel function in which a thread of that State waits; empty if it runs. Without
-	// a State it is that of the first thread, which of most agents is idle.
+	// Channel is the kernel function in which a thread of that State waits; it is told of those that
+	// wait, or are uninterruptible. Without a State it is that of the first thread, which of most agents is idle.
 	Channel string `json:"channel,omitempty"`
 	// Killed is "OOM" if the kernel killed it for want of memory.
 	Killed string `json:"killed,omitempty"`

@@ -322,12 +322,7 @@ func (a *Agents) knows(pid uint32) bool {
 
 // state samples what an agent does.
 func (k *agent) state() *event.Agent {
-	s := &event.Agent{Process: kernel.ProcessOf(k.key), PID: k.key.Pid, Name: k.name}
-	s.Channel = procfs.Wchan(int(k.key.Pid))
-	if stat, err := procfs.StatOf(int(k.key.Pid)); err == nil {
-		s.CPU = stat.CPU
-	}
-	return s
+	return sample(k.key, k.name)
 }
 
 // processOf is the key of a process, exact to a tick, as /proc has it; empty if it is gone.

@@ -1,0 +1,100 @@
+package agents
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+func TestWhatAnAgentDoesIsToldByAllOfItsThreads(t *testing.T) {
+	idle := procfs.Thread{State: "S", Channel: "futex_wait_queue_me"}
+	for name, test := range map[string]struct {
+		threads []procfs.Thread
+		state   event.AgentState
+		channel string
+	}{
+		"gone":                              {nil, "", ""},
+		"only its first thread has ended":   {[]procfs.Thread{{State: "Z"}, idle}, event.AgentIdle, ""},
+		"idle":                              {[]procfs.Thread{idle, {State: "S", Channel: "do_epoll_wait"}, {State: "S", Channel: "ep_poll"}}, event.AgentIdle, ""},
+		"idle, by the entry of a call":      {[]procfs.Thread{{State: "S", Channel: "__x64_sys_pause"}, {State: "S", Channel: "__do_sys_rt_sigsuspend"}}, event.AgentIdle, ""},
+		"where it waits is not told":        {[]procfs.Thread{{State: "S"}}, event.AgentIdle, ""},
+		"one waits":                         {[]procfs.Thread{idle, {State: "S", Channel: "rtnl_lock_killable"}, idle}, event.AgentWaiting, "rtnl_lock_killable"},
+		"one runs":                          {[]procfs.Thread{{State: "S", Channel: "rtnl_lock_killable"}, {State: "R"}}, event.AgentRunning, ""},
+		"one is not to be interrupted":      {[]procfs.Thread{{State: "R"}, {State: "D", Channel: "jbd2_log_wait_commit"}}, event.AgentUninterruptible, "jbd2_log_wait_commit"},
+		"frozen":                            {[]procfs.Thread{{State: "S", Channel: "get_signal"}, {State: "S", Channel: "do_freezer_trap"}}, event.AgentFrozen, ""},
+		"frozen, by the older freezer":      {[]procfs.Thread{{State: "D", Channel: "__refrigerator"}}, event.AgentFrozen, ""},
+		"frozen where it sleeps":            {[]procfs.Thread{{State: "D", Channel: "hrtimer_nanosleep"}}, event.AgentFrozen, ""},
+		"stopped":                           {[]procfs.Thread{{State: "T"}, {State: "T"}}, event.AgentStopped, ""},
+		"one of its threads has a debugger": {[]procfs.Thread{idle, {State: "t"}, {State: "R"}}, event.AgentStopped, ""},
+	} {
+		if state, channel := stateOf(test.threads); state != test.state || channel != test.channel {
+			t.Errorf("%s: %s in %q", name, state, channel)
+		}
+	}
+}
+
+// What this kernel calls the functions in which threads are idle, stopped or frozen.
+func TestTheStatesOfARealProcess(t *testing.T) {
+	server := serverProcess(t)
+	key := kernel.KeyOf(server.Process, server.PID)
+	is := func(want event.AgentState) {
+		t.Helper()
+		var got *event.Agent
+		harness.Until(t, "it is "+string(want), func() bool { got = sample(key, "sleep"); return got.State == want })
+		if got.Channel != "" {
+			t.Errorf("%+v", got)
+		}
+	}
+	is(event.AgentIdle)
+	harness.Check(t, unix.Kill(int(server.PID), unix.SIGSTOP))
+	is(event.AgentStopped)
+	harness.Check(t, unix.Kill(int(server.PID), unix.SIGCONT))
+	is(event.AgentIdle)
+	for _, freezer := range []struct{ in, file, freeze, thaw string }{
+		{"/sys/fs/cgroup", "cgroup.freeze", "1", "0"},
+		{"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"},
+		{"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"},
+	} {
+		if _, err := os.Stat(filepath.Join(freezer.in, "cgroup.procs")); err != nil {
+			continue
+		}
+		group, err := os.MkdirTemp(freezer.in, "cniscope-test-")
+		harness.Check(t, err)
+		pid := []byte(strconv.Itoa(int(server.PID)))
+		put := func(file, what string) { harness.Check(t, os.WriteFile(filepath.Join(group, file), []byte(what), 0)) }
+		put("cgroup.procs", string(pid))
+		if _, err := os.Stat(filepath.Join(group, freezer.file)); err == nil {
+			put(freezer.file, freezer.freeze)
+			is(event.AgentFrozen)
+			put(freezer.file, freezer.thaw)
+			is(event.AgentIdle)
+		}
+		harness.Check(t, os.WriteFile(filepath.Join(freezer.in, "cgroup.procs"), pid, 0))
+		harness.Eventually(t, func() error { return os.Remove(group) })
+	}
+	// One that runs among many that are idle.
+	busy := exec.Command("sh", "-c", "while :; do :; done")
+	harness.Check(t, busy.Start())
+	defer func() { _ = busy.Process.Kill(); _ = busy.Wait() }()
+	key.Pid = uint32(busy.Process.Pid)
+	is(event.AgentRunning)
+}
+
+// BenchmarkSample is of a process with as many threads as a server in Go has.
+func BenchmarkSample(b *testing.B) {
+	key := kernel.KeyOf(processOf(uint32(os.Getpid())), uint32(os.Getpid()))
+	threads, _ := procfs.Threads(os.Getpid(), maxThreads)
+	b.ReportMetric(float64(len(threads)), "threads")
+	for b.Loop() {
+		sample(key, "self")
+	}
+}
