@@ -11,34 +11,51 @@ import (
 type claim struct {
 	first  *Connection   // below which it is drawn; nil if it was not seen
 	others []*Connection // of other calls, which it may have been for as well
+	// nobodys: it began before the connections to the agent did.
+	nobodys bool
 	Attribution
 }
 
 // attribute finds the connection for which the agent did something, by the containers that it mentions, or
-// by being open when it began; nil if there is none.
-func (a *agent) attribute(mentions []string, open func(*Connection) bool) *claim {
-	found, evidence := []*Connection(nil), Candidate
+// by being open when that began (0: always); nil if there is none.
+func (a *agent) attribute(mentions []string, began int64) *claim {
+	if len(mentions) == 0 {
+		return a.overlapping(began)
+	}
+	found := a.named(mentions)
 	switch {
-	case len(mentions) == 0:
-		for _, c := range a.calls {
-			if open(c) {
-				found = append(found, c)
-			}
-		}
-	default:
-		found = a.named(mentions)
-		if len(mentions) == 1 && len(found) > 0 {
-			return &claim{first: found[len(found)-1], Attribution: Attribution{Evidence: Certain}}
-		}
-	}
-	if len(found) == 0 {
+	case len(found) == 0:
 		return nil
+	case len(mentions) == 1:
+		return &claim{first: found[len(found)-1], Attribution: Attribution{Evidence: Certain}}
 	}
-	found = eachCall(found)
-	return &claim{first: found[0], others: found[1:], Attribution: Attribution{Evidence: evidence, Others: keysOf(found[1:])}}
+	return perhaps(found)
 }
 
-func whichever(*Connection) bool { return true }
+// overlapping finds the connections that were open when something began, for which it may have been done. What
+// began before all of them was done for none; but each may have waited for it.
+func (a *agent) overlapping(began int64) *claim {
+	var found []*Connection
+	for _, c := range a.calls {
+		if began == 0 || began >= c.fact.When.Start {
+			found = append(found, c)
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return perhaps(found)
+	case len(a.calls) == 0:
+		return nil
+	}
+	cl := perhaps(a.calls)
+	cl.nobodys = true
+	return cl
+}
+
+func perhaps(found []*Connection) *claim {
+	found = eachCall(found)
+	return &claim{first: found[0], others: found[1:], Attribution: Attribution{Evidence: Candidate, Others: keysOf(found[1:])}}
+}
 
 // eachCall leaves the first connection of each call.
 func eachCall(all []*Connection) (some []*Connection) {
@@ -90,7 +107,7 @@ func (as *agents) work(e *event.Exec, of *tree.Process) *process {
 	if a == nil {
 		return nil
 	}
-	cl := a.attribute(e.Mentions, whichever)
+	cl := a.attribute(e.Mentions, 0)
 	if cl == nil {
 		if len(e.Mentions) == 0 && len(a.periodic) < periodicMax {
 			a.periodic[e.Name] = true
@@ -127,18 +144,7 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 	if a == nil {
 		return nil
 	}
-	var mentions []string
-	open := whichever
 	switch b := body.(type) {
-	case *event.Request:
-		mentions = b.Mentions
-	case *event.Setting:
-		mentions = b.Mentions
-	case *event.Exchange: // what it asked before anybody called is no wait of theirs, unless the other end stands still
-		open = func(c *Connection) bool { return b.Unasked || b.Start == 0 || b.Start >= c.fact.When.Start }
-		if !slices.ContainsFunc(a.calls, open) {
-			open = whichever
-		}
 	case *event.Enter, *event.Address, *event.Cut, *event.Configuration, *event.Result:
 		return nil // by itself that says nothing
 	case *event.Answer: // it is for who asked
@@ -151,11 +157,33 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		}
 		return nil
 	}
-	cl := a.attribute(mentions, open)
+	cl := a.attribute(said(body))
 	if cl == nil {
 		return nil
 	}
 	p := cl.done()
 	p.claim = cl
 	return p
+}
+
+// said is what there is to attribute something by that an agent did: what it mentions, and when it began (0 if
+// that says nothing).
+func said(body event.Body) (mentions []string, began int64) {
+	switch b := body.(type) {
+	case *event.Request:
+		return b.Mentions, b.Start
+	case *event.Setting:
+		return b.Mentions, b.Start
+	case *event.Mount:
+		return nil, b.Start
+	case *event.Wait:
+		return nil, b.Start
+	case *event.Connect:
+		return nil, b.Start
+	case *event.Exchange:
+		if !b.Unasked {
+			return nil, b.Start
+		}
+	}
+	return nil, 0
 }

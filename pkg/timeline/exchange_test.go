@@ -120,6 +120,13 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			func(s *story) { s.asks(-50, 30, "a", "db", with("d")) },
 			"2-100 /run/agent.sock agentd\n  2-30 /run/db dd clipped candidate\n",
 		},
+		"what began before anybody called may be in everybody's way": {
+			func(s *story) {
+				s.at(0, &event.Agent{Process: "a"}).asks(1, 60, "a", "db", pending, with("d")).
+					plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").asks(1, 80, "a", "db").exit(90, "b2")
+			},
+			"2-100 /run/agent.sock agentd\n  2-80 /run/db dd clipped candidate\n",
+		},
 		"nobody knows when it began": {
 			func(s *story) { s.asks(0, 30, "a", "db") },
 			"2-100 /run/agent.sock agentd\n  2-30 /run/db clipped candidate\n",
@@ -244,6 +251,18 @@ func TestAPeerOfAnotherCallsAgentIsKnown(t *testing.T) {
 		}
 	}
 	t.Error("the peer's peer is not known")
+}
+
+// What an agent waits for since before anybody called is in the way of those who call later, too.
+func TestWhatBeganBeforeAnybodyCalled(t *testing.T) {
+	s := tell(t).at(0, &event.Agent{Process: "a"}).plugin(1, "b", "ADD", "net").calls(2, "b", "s1").asks(1, 60, "a", "db", pending, with("d")).
+		plugin(65, "b2", "ADD", "net", for2).calls(66, "b2", "s2").asks(1, 160, "a", "db", pending).exit(170, "b").exit(171, "b2").tick(30000).end()
+	for _, op := range s.closed {
+		w := op.Calls[0].Runs[0].Facts[0].What.(*Connection).Work
+		if op.ContainerID == "c2" && (len(w.Meanwhile) != 1 || saidOfDeed(w.Meanwhile[0]) != "/run/db candidate for this or c1") {
+			t.Errorf("%+v", w.Meanwhile)
+		}
+	}
 }
 
 func TestWhatOthersMayHaveBeenFor(t *testing.T) {

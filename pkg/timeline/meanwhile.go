@@ -17,8 +17,8 @@ type Meanwhile struct {
 	// Attribution is the evidence as seen from this call: Others are the calls that it may have
 	// been for beside this one.
 	Attribution
-	// Perhaps: it may have been for this call. Else it only overlaps: the evidence is another
-	// call's, or it began before the connection.
+	// Perhaps: it may have been for this call, or for none. Else it only overlaps: the evidence is
+	// another call's, or it began before the connection and after another one.
 	Perhaps bool
 }
 
@@ -123,6 +123,6 @@ func (d *deed) seen(c *Connection, now int64) *Meanwhile {
 	if m.Perhaps && len(others) == 0 && !m.Periodic {
 		return nil
 	}
-	m.Others = keysOf(others)
+	m.Others, m.Perhaps = keysOf(others), m.Perhaps || d.claim.nobodys
 	return m
 }
