@@ -27,7 +27,7 @@ func New(o Options) *Decoder {
 		byNumber:  map[uint32]event.Process{},
 		names:     kernel.SyscallNames(),
 		holders:   map[uint32]*event.Actor{},
-		spaces:    map[uint32]uint64{},
+		links:     names{},
 		sandboxes: evidence.Sandboxes{},
 		seed:      maphash.MakeSeed(),
 	}
@@ -141,7 +141,6 @@ func (d *Decoder) note(e event.Event) (before []event.Event) {
 		d.get(b.Process, b.Parent)
 	case *event.Exec:
 		p := d.get(b.Process, b.Parent)
-		d.space(b.NetNS)
 		switch step.Role {
 		case tree.Root, tree.Delegate:
 			d.begin(p, step.Process.Run, b)
@@ -172,6 +171,9 @@ func (d *Decoder) begin(p *process, of *tree.Run, e *event.Exec) {
 		r.known = &redact.Call{}
 	}
 	p.run = r
+	if of.Around == nil && of.Vouched() {
+		d.home = of.Home.Key
+	}
 	d.sandboxes.Begin(of.Call, !of.Vouched())
 	d.acquaint(p, e)
 	r.streams = &streams{from: p.stdin, to: p.stdout, known: r.known}
@@ -245,7 +247,6 @@ func (d *Decoder) call(raw []byte) ([]event.Event, error) {
 		return nil, fmt.Errorf("call: %d bytes of data in a record with room for %d", w.Len, len(w.Data))
 	}
 	r := record{InsideCallEvent: &w, process: kernel.ProcessOf(w.H.Task), data: w.Data[:w.Len]}
-	d.space(namespace(w.NetnsCookie, w.NetnsInum))
 	bodies := d.bodies(r)
 	events := make([]event.Event, 0, len(bodies)+1)
 	for _, b := range bodies {
@@ -274,8 +275,8 @@ func (d *Decoder) attribute(process event.Process, body event.Body) {
 	switch p := d.tree.Get(process); {
 	case p == nil:
 	case p.Run == nil:
-		d.sandboxes.Attribute(evidence.Doer{Agent: true}, body)
+		d.sandboxes.Attribute(evidence.Doer{Agent: true}, body, d.called(body))
 	default:
-		d.sandboxes.Attribute(evidence.Doer{Container: p.Run.Call.ContainerID, Hearsay: !p.Run.Vouched()}, body)
+		d.sandboxes.Attribute(evidence.Doer{Container: p.Run.Call.ContainerID, Hearsay: !p.Run.Vouched()}, body, "")
 	}
 }

@@ -33,11 +33,15 @@ func (d *Decoder) opened(r record) ([]event.Body, bool) {
 	if p == nil || r.Ret < 0 {
 		return nil, true
 	}
-	if p.files == nil || len(p.files) >= maxFiles {
-		p.files = map[uint32]uint32{}
+	fd, ns := uint32(r.Ret), namespace(r.NetnsCookie, r.NetnsInum)
+	if delete(p.files, fd); ns.Key == "" { // of another kind
+		return nil, true
 	}
-	p.files[uint32(r.Ret)] = uint32(r.Object)
-	d.sandboxes.Opened(pathOf(r.data), namespace(r.NetnsCookie, r.NetnsInum))
+	if p.files == nil || len(p.files) >= maxFiles {
+		p.files = map[uint32]event.Namespace{}
+	}
+	p.files[fd] = ns
+	d.sandboxes.Opened(pathOf(r.data), ns)
 	return nil, true
 }
 

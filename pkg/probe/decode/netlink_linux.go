@@ -3,6 +3,7 @@ package decode
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/netlink"
@@ -61,30 +62,49 @@ func (d *Decoder) answers(r record) (bodies []event.Body) {
 	return bodies
 }
 
-// named reports whether a process did not know yet what an interface is called.
-func (d *Decoder) named(l *event.Link) bool {
-	p := d.processes[l.Process]
-	key := fmt.Sprint(l.NetNS.Key, " ", l.Index)
-	if p == nil || p.links[key] == l.Name {
+// names are those of interfaces, by place.
+type names map[string]string
+
+// note remembers one, and forgets all others where there are too many. It reports whether that is news.
+func (n *names) note(l *event.Link, most int) bool {
+	at := place(l.NetNS, l.Index)
+	if (*n)[at] == l.Name {
 		return false
 	}
-	if p.links == nil || len(p.links) >= maxLinks {
-		p.links = map[string]string{}
+	if *n == nil || len(*n) >= most {
+		*n = names{}
 	}
-	p.links[key] = l.Name
+	(*n)[at] = l.Name
 	return true
+}
+
+// named reports whether a process did not know yet what an interface is called.
+func (d *Decoder) named(l *event.Link) bool {
+	d.links.note(l, maxNames)
+	p := d.processes[l.Process]
+	return p != nil && p.links.note(l, maxLinks)
+}
+
+// called is what an interface of the node is called that a request names by its index; empty if that is
+// not known. In one namespace the kernel gives no index twice. Those in a pod are called what its owner likes.
+func (d *Decoder) called(b event.Body) string {
+	q, is := b.(*event.Request)
+	if !is || q.Interface.Index == 0 || q.NetNS.Key != d.home {
+		return ""
+	}
+	return d.links[place(q.NetNS, q.Interface.Index)]
 }
 
 // byFile is the namespace that a process has open by a descriptor.
 func (d *Decoder) byFile(process event.Process, fd uint32) event.Namespace {
-	if p := d.processes[process]; p != nil && p.files[fd] != 0 {
-		return d.namespaceOf(p.files[fd])
+	if p := d.processes[process]; p != nil {
+		return p.files[fd]
 	}
 	return event.Namespace{}
 }
 
 // byPID is the namespace of the process that another one, pid, calls number: that is ours for
-// it, too, where both are in one PID namespace.
+// it, too, where both are in one PID namespace. It has no key, since only its inode number can be asked for.
 func (d *Decoder) byPID(pid, number uint32) event.Namespace {
 	own, err1 := procfs.OwnNamespace("pid")
 	its, err2 := procfs.Namespace(int(pid), "pid")
@@ -95,7 +115,7 @@ func (d *Decoder) byPID(pid, number uint32) event.Namespace {
 	if err != nil {
 		return event.Namespace{}
 	}
-	return d.namespaceOf(inode)
+	return event.Namespace{Label: strconv.FormatUint(uint64(inode), 10)}
 }
 
 // legacy returns what was asked by ioctl, or by iptables' own interface; none where that has

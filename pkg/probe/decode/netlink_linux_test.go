@@ -75,3 +75,51 @@ func TestWhatIsTooLongToBeReadWholeSaysSo(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// An agent that heard what the kernel calls an interface works on it by its index. In a pod it
+// is called what the pod's owner likes.
+func TestAnInterfaceByItsIndexIsEvidence(t *testing.T) {
+	const id, name = "5b2919415cea791dd4ddff000f46e4ada5386e0c3147ae17ac5eebb82e008418", "lxc1a2b3c4d5e6f"
+	announced := message(unix.RTM_NEWLINK, 0, unix.IfInfomsg{Index: 38}, func(ae *netlink.AttributeEncoder) { ae.String(unix.IFLA_IFNAME, name) })
+	deleted := message(unix.RTM_DELLINK, netlink.Request, unix.IfInfomsg{Index: 38}, nil)
+	for home, want := range map[string]int{"50": 1, "1": 0} { // the records are of namespace 50
+		d := newDecoder()
+		d.note(event.Event{Body: &event.Exec{Process: "8@0", Root: true, InPath: true, Call: &event.Call{ContainerID: id}, NetNS: event.Namespace{Key: home}}})
+		made := &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: name, Kind: "veth"}}
+		d.attribute("8@0", made)
+		d.Serve("7@0", 1)
+		for _, l := range d.answers(received(unix.NETLINK_ROUTE, announced)) {
+			if l.(*event.Link).Name != name {
+				t.Errorf("%+v", l)
+			}
+		}
+		for _, q := range d.requests(sent(unix.NETLINK_ROUTE, deleted)) {
+			d.attribute("7@0", q)
+			if got := q.(*event.Request).Mentions; len(got) != want {
+				t.Errorf("home %s: %v", home, got)
+			}
+		}
+	}
+}
+
+// The inode number of a namespace that is gone is given again. What a process has open stays what it is.
+func TestANamespaceThatIsOpenIsKnownByItsKey(t *testing.T) {
+	d := resident()
+	open := func(process event.Process, fd int64, cookie uint64, inode uint32) {
+		d.add(process, "")
+		w := &kernel.InsideCallEvent{Ret: fd, Object: uint64(inode), NetnsCookie: cookie, NetnsInum: inode}
+		if cookie == 0 { // of another kind
+			w.NetnsInum = 0
+		}
+		d.opened(record{InsideCallEvent: w, process: process})
+	}
+	open("7@0", 5, 50, 4026532177)
+	open("9@0", 5, 60, 4026532177)
+	if got := d.byFile("7@0", 5); got.Key != "50" {
+		t.Errorf("%+v", got)
+	}
+	open("7@0", 5, 0, 4026532180)
+	if got := d.byFile("7@0", 5); got != (event.Namespace{}) {
+		t.Errorf("a descriptor of something else: %+v", got)
+	}
+}

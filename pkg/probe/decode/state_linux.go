@@ -2,7 +2,6 @@ package decode
 
 import (
 	"hash/maphash"
-	"strconv"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
@@ -37,8 +36,10 @@ type Decoder struct {
 	names     map[uint16]string        // of system calls
 	// holders are those of the locks that threads wait for, by thread.
 	holders map[uint32]*event.Actor
-	// spaces are the cookies of network namespaces by inode number, as last seen.
-	spaces    map[uint32]uint64
+	// links are the names of interfaces, as the kernel said last to whoever is followed.
+	links names
+	// home is the network namespace in which the runtime starts plugins: the node's, by key.
+	home      string
 	sandboxes evidence.Sandboxes
 	// nobody is what is known of the calls of processes that work for none, or for several.
 	nobody redact.Call
@@ -54,9 +55,9 @@ type process struct {
 	stdin, stdout      uint64
 	environ, arguments []string
 	// files are the network namespaces it has open, by descriptor.
-	files map[uint32]uint32
-	// links are the names of interfaces it was told, by namespace and index.
-	links map[string]string
+	files map[uint32]event.Namespace
+	// links are the names of interfaces it was told.
+	links names
 	// addresses are the states of IPv6 addresses it was told, by interface.
 	addresses map[string]event.AddressState
 }
@@ -77,7 +78,7 @@ const (
 	maxAddresses = 64
 	maxLinks     = 64
 	maxTouched   = 64
-	maxSpaces    = 4096
+	maxNames     = 4096 // of interfaces that anybody was told
 )
 
 // Found notes a process that ran before the probe was attached. What it did so far is unknown.
@@ -146,24 +147,6 @@ func (d *Decoder) forget(process event.Process) {
 	}
 	delete(d.processes, process)
 	d.tree.Remove(process)
-}
-
-// space remembers which namespace an inode number stands for.
-func (d *Decoder) space(ns event.Namespace) {
-	inode, err1 := strconv.ParseUint(ns.Label, 10, 32)
-	cookie, err2 := strconv.ParseUint(ns.Key, 10, 64)
-	if err1 != nil || err2 != nil || ns.Key == ns.Label {
-		return
-	}
-	if len(d.spaces) >= maxSpaces {
-		clear(d.spaces)
-	}
-	d.spaces[uint32(inode)] = cookie
-}
-
-// namespaceOf is the namespace behind an inode number.
-func (d *Decoder) namespaceOf(inode uint32) event.Namespace {
-	return namespace(d.spaces[inode], inode)
 }
 
 // known returns what is known of the call that a process works for, also where it outlives its

@@ -194,11 +194,12 @@ type Doer struct {
 }
 
 // Attribute fills in what an agent's doing mentions. What mentions one sandbox is done
-// for it, and then evidence in its turn.
-func (all Sandboxes) Attribute(by Doer, body event.Body) {
+// for it, and then evidence in its turn. called is the name of the interface that a request
+// gives the index of, as the kernel says; empty if that is not known.
+func (all Sandboxes) Attribute(by Doer, body event.Body, called string) {
 	id := by.Container
 	if by.Agent {
-		ids := all.mentioned(body)
+		ids := all.mentioned(body, called)
 		if len(ids) != 1 {
 			return
 		}
@@ -209,10 +210,10 @@ func (all Sandboxes) Attribute(by Doer, body event.Body) {
 	all.learn(id, body)
 }
 
-func (all Sandboxes) mentioned(body event.Body) []string {
+func (all Sandboxes) mentioned(body event.Body, called string) []string {
 	switch b := body.(type) {
 	case *event.Request:
-		b.Mentions = all.Mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, []string{b.Address, b.Route}, b.Interface.Name, b.Interface.Peer)
+		b.Mentions = all.Mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, []string{b.Address, b.Route}, called, b.Interface.Name, b.Interface.Peer)
 		return b.Mentions
 	case *event.Setting:
 		b.Mentions = all.Mentions([]event.Namespace{b.NetNS}, nil, strings.Split(b.Key, "/")...)
@@ -237,7 +238,7 @@ func (all Sandboxes) learn(id string, body event.Body) {
 		}
 		for _, name := range []string{b.Interface.Name, b.Interface.Peer} {
 			// What is called eth0 or br0 is nobody's in particular.
-			if drawn(name) && b.Interface.Kind != "bridge" && len(s.told) < maxNames && !slices.Contains(s.told, name) {
+			if drawnBeside(name, s.pod) && b.Interface.Kind != "bridge" && len(s.told) < maxNames && !slices.Contains(s.told, name) {
 				s.interfaces = more(s.interfaces, name)
 			}
 		}
@@ -284,23 +285,31 @@ func tail(file string) string {
 
 // drawn reports whether a name was drawn or computed and not chosen: it holds six hexadecimal
 // digits in a row, and they are no word.
-func drawn(name string) bool {
-	run, digit := 0, false
-	for _, r := range name {
-		switch {
-		case r >= '0' && r <= '9':
-			run, digit = run+1, true
-		case r >= 'a' && r <= 'f':
-			run++
-		default:
-			run, digit = 0, false
-		}
-		if run >= hashPrefix && digit {
+func drawn(name string) bool { return drawnBeside(name, "") }
+
+// drawnBeside reports whether a name was drawn that may hold what of another name has room in it: a plugin
+// may call an interface by the first letters of its pod's name, which its owner chose, or shares
+// with others that were drawn together (a ReplicaSet's).
+func drawnBeside(name, chosen string) bool {
+	for run := range strings.FieldsFuncSeq(name, notHexadecimal) {
+		if len(run) >= hashPrefix && strings.ContainsAny(run, "0123456789") && !shares(run, chosen) {
 			return true
 		}
 	}
 	return false
 }
+
+// shares reports whether six letters in a row of a name are another one's, too.
+func shares(name, other string) bool {
+	for i := hashPrefix; i <= len(name); i++ {
+		if strings.Contains(other, name[i-hashPrefix:i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func notHexadecimal(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }
 
 // endsInHash reports whether what follows a name's last hyphen may be a hash. drawn takes one in 360
 // for a word, since it has no digit among its first six; here that does no harm, for whoever asks

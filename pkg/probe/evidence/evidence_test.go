@@ -175,6 +175,33 @@ func TestANamespaceIsKnownByItsKey(t *testing.T) {
 	}
 }
 
+// What an interface is called by the first letters of its pod's name is shared by all pods whose
+// names begin so: of a ReplicaSet's, that are drawn, too. A hash behind them is not.
+func TestTheBeginningOfAPodsNameIsNoEvidence(t *testing.T) {
+	all := Sandboxes{}
+	for id, pod := range map[string]string{idOne: "web-6cf7d5f9b8-x7x2p", idTwo: "web-6cf7d5f9b8-q4zzs"} {
+		all.Begin(&event.Call{ContainerID: id, Pod: event.Pod{Name: pod}}, false)
+	}
+	made := func(id string, names ...string) {
+		for _, name := range names {
+			all.learn(id, &event.Request{Object: event.ObjectLink, Verb: event.VerbAdd, Interface: event.Interface{Name: name, Kind: "veth"}})
+		}
+	}
+	made(idOne, "web-6cf7d5", "vethweb-6cf7d5f", "ab6cf7d5f9b8", "web-6cf7-1a2b3c")
+	for name, want := range map[string][]string{
+		"web-6cf7": nil, "web-6cf7d5": nil, "vethweb-6cf7d5f": nil, "ab6cf7d5f9b8": nil,
+		"web-6cf7-1a2b3c": {idOne}, "web-6cf7-" + hashOf(idOne): {idOne}, "web-6cf7-" + hashOf(idTwo): {idTwo},
+	} {
+		if got := all.Mentions(nil, nil, name); !slices.Equal(got, want) {
+			t.Errorf("%s mentions %v, want %v", name, got, want)
+		}
+	}
+	made(idTwo, "web-6cf7-1a2b3c")
+	if got := all.Mentions(nil, nil, "web-6cf7-1a2b3c"); len(got) != 0 {
+		t.Errorf("what two pods have mentions %v", got)
+	}
+}
+
 // It leaves the runtime's sandboxes their places.
 func TestAForgerTakesHalfOfTheSandboxes(t *testing.T) {
 	all := Sandboxes{}
