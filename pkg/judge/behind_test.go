@@ -127,6 +127,16 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			}),
 			cause: CauseCommand, says: `^800ms of 1s in ipset`,
 		},
+		"what the peer ran": {
+			op: calling(did(waits("dbd", from(10, 980), func(c *timeline.Connection) {
+				c.Work.Own.Children = []*timeline.Image{attributed(ran("compact", 100, 970), timeline.Certain, false, 0)}
+			}))),
+			cause: CauseCommand, says: `^870ms of 1s in compact, by dbd, asked by agentd, by plugin p$`,
+		},
+		"a lock that the peer waited for": {
+			op:    calling(did(waits("dbd", from(10, 980), did(&timeline.Fact{When: from(100, 970), What: &timeline.Wait{Kind: event.WaitLock, Name: "flock", Path: "/run/db.lock"}})))),
+			cause: CauseLock, says: `^870ms of 1s waiting for lock /run/db\.lock \(dbd\)$`,
+		},
 		"one that never answers": {
 			op: add(with(seen(plugin("p", 0, 1000), wrote("deadline exceeded"), dialled("unix", "/run/a.sock", from(0, 990), served(nil, nil),
 				did(waits("dbd", from(10, 2000), stopped(10, 2000))))), exit(1))),
@@ -161,7 +171,7 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 			cause: CauseAgent, says: `; agentd was on a CPU for 970ms of it$`, remedy: `nr_throttled.*perf record -p 44`,
 		},
 		"idle all the time": {
-			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle, ran nothing and waited for nobody that is seen$`, remedy: `^perhaps .*--api-rate-limit`,
+			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms of it, and nothing is seen that it waited for$`, remedy: `^perhaps .*--api-rate-limit`,
 		},
 		"control: but it ran something": {
 			op: calling(was(event.AgentIdle, "", from(0, 990)), others(2, waits("dbd", from(10, 500)), from(10, 500))), cause: CauseAgent, remedy: `^$`,

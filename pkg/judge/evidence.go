@@ -73,6 +73,7 @@ type program struct {
 	// by is the connection to the agent that ran it; nil if a plugin did.
 	by      *timeline.Connection
 	plugin  string // the plugin that ran it, or called the agent
+	via     string // as of a span
 	time    time.Duration
 	runs    int
 	longest time.Duration // of one of them
@@ -96,6 +97,7 @@ func (e *evidence) listPrograms() (all []*program) {
 	type key struct {
 		name, plugin string
 		agent, at    string
+		via          string
 	}
 	index := map[key]*program{}
 	of := make([]*program, len(e.spans)) // by the place of the outermost image
@@ -107,14 +109,14 @@ func (e *evidence) listPrograms() (all []*program) {
 		}
 		p := of[s.top] // parents come before children
 		if p == nil {
-			k := key{name: s.image.Name, plugin: s.plugin}
+			k := key{name: s.image.Name, plugin: s.plugin, via: s.via}
 			if s.served != nil {
 				if k.at = s.served.Address; s.served.Agent != nil {
 					k.agent = s.served.Agent.Name
 				}
 			}
 			if p = index[k]; p == nil {
-				p = &program{name: s.image.Name, plugin: s.plugin, by: s.served, within: map[string]int64{}}
+				p = &program{name: s.image.Name, plugin: s.plugin, via: s.via, by: s.served, within: map[string]int64{}}
 				index[k] = p
 				all = append(all, p)
 			}

@@ -10,8 +10,9 @@ import (
 
 // The causes of agentEnded.
 const (
-	CauseEnded Cause = "agent_ended"
-	CauseOOM   Cause = "agent_oom"
+	CauseEnded     Cause = "agent_ended"
+	CauseRestarted Cause = "agent_restarted"
+	CauseOOM       Cause = "agent_oom"
 )
 
 // agentEnded: the agent ended while it was called, and the plugin went on trying.
@@ -26,22 +27,26 @@ func agentEnded(e *evidence) *finding {
 		return nil
 	}
 	time, _, plugin, _ := e.asked(func(c *timeline.Connection) bool { return c.Address == gone.Address })
-	return &finding{Verdict: ending(gone, plugin), time: time, kind: Agents, agent: gone}
+	return &finding{Verdict: ending(gone, plugin, gone.Work.Successor != nil && gone.Work.Back < e.call.End), time: time, kind: Agents, agent: gone}
 }
 
 func ended(c *timeline.Connection) bool { return c.Work != nil && c.Work.Gone != 0 }
 
 // ending says how an agent ended, and whether another process answered in its place after that.
-func ending(gone *timeline.Connection, plugin string) Verdict {
+// restarted: the call went on with that one.
+func ending(gone *timeline.Connection, plugin string, restarted bool) Verdict {
 	who, w := nameOf(gone), gone.Work
-	v := Verdict{
-		Cause:  CauseEnded,
-		Remedy: fmt.Sprintf("%s must run through: its last lines (kubectl logs --previous) and its exit code (kubectl describe pod: Last State) say why it ended; of a service of the host, its journal does", who),
-	}
-	how := "ended"
-	if w.Killed == "OOM" {
+	v, how := Verdict{Cause: CauseEnded}, "ended"
+	const why = "its last lines (kubectl logs --previous) and its exit code (kubectl describe pod: Last State) say why it ended; of a service of the host, its journal does"
+	switch {
+	case w.Killed == "OOM":
 		v.Cause, how = CauseOOM, "was killed for want of memory (OOM)"
 		v.Remedy = fmt.Sprintf("give %s more memory (resources.limits.memory), or, if it was the node that had none left, take something off it: the kernel's log says which (dmesg: oom-kill, constraint)", who)
+	case restarted:
+		v.Cause = CauseRestarted
+		v.Remedy = fmt.Sprintf("if %s was not restarted on purpose (kubectl rollout), or by its liveness probe (kubectl describe pod: Events), %s", who, why)
+	default:
+		v.Remedy = fmt.Sprintf("get %s to run again: %s", who, why)
 	}
 	v.Says = fmt.Sprintf("calling %s, from plugin %s; %s (pid %d) %s %s after it was called",
 		Peer(gone), plugin, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)))

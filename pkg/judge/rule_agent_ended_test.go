@@ -42,7 +42,7 @@ func TestAgentEnded(t *testing.T) {
 			op: add(seen(plugin("p", 0, 1000), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400), succeeded(45, 900)),
 				dialled("unix", "/run/a.sock", from(410, 900), turnedDown(9, "ECONNREFUSED")),
 				dialled("unix", "/run/a.sock", from(900, 990), served(nil, nil), by("agentd", 45)))),
-			cause: CauseEnded, says: `^970ms of 1s calling agentd at /run/a\.sock, from plugin p; agentd \(pid 44\) ended 390ms after it was called, and was started again \(pid 45\), which answered 500ms later$`,
+			cause: CauseRestarted, says: `^970ms of 1s calling agentd at /run/a\.sock, from plugin p; agentd \(pid 44\) ended 390ms after it was called, and was started again \(pid 45\), which answered 500ms later$`,
 		},
 		"for want of memory": {
 			op:    add(with(seen(plugin("p", 0, 900), wrote("EOF"), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400), oom)), exit(1))),

@@ -2,31 +2,34 @@ package judge
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
 // CauseIdle is that of idleAgent.
 const CauseIdle Cause = "agent_idle"
 
-// quiet is the share of a connection in which an agent must have been idle to be called so: samples are
-// taken ten times a second, and it works a little before it answers.
-const quiet = 0.9
+// quiet is the share of a connection in which an agent must have done nothing to be called idle: it works
+// before it answers, and meanwhile a little for others.
+const quiet = 0.7
 
-// idleAgent: the agent did nothing at all, for this call or for others, and then answered. So it let the call
-// wait by its own will, as a rate limiter does.
+// idleAgent: the agent did nothing for most of the time, for this call or for others, and then answered. So it
+// let the call wait by its own will, as a rate limiter does.
 func idleAgent(e *evidence) *finding {
-	time, worst, plugin, n := e.asked(isQuiet)
+	took, worst, plugin, n := e.asked(isQuiet)
 	if worst == nil {
 		return nil
 	}
 	return &finding{Verdict: Verdict{
-		Cause:  CauseIdle,
-		Says:   fmt.Sprintf("calling %s, from plugin %s%s; %s was idle, ran nothing and waited for nobody that is seen", Peer(worst), plugin, times(n), nameOf(worst)),
+		Cause: CauseIdle,
+		Says: fmt.Sprintf("calling %s, from plugin %s%s; %s was idle for %s of it, and nothing is seen that it waited for",
+			Peer(worst), plugin, times(n), nameOf(worst), text.Round(time.Duration(spent(worst.Work, calledFor(worst), event.AgentIdle)))),
 		Remedy: fmt.Sprintf("perhaps a limit of %s for its API let the call wait: if its log says so, raise that limit (Cilium: --api-rate-limit), or start fewer pods at once", nameOf(worst)),
 		Report: "cilium/cilium#22023",
-	}, time: time, kind: Agents, agent: worst}
+	}, time: took, kind: Agents, agent: worst}
 }
 
 // isQuiet reports whether an agent answered late without having done anything.
@@ -37,7 +40,7 @@ func isQuiet(c *timeline.Connection) bool {
 	}
 	when := calledFor(c)
 	took := when.End - when.Start
-	if float64(spent(w, when, event.AgentIdle)) < quiet*float64(took) || w.CPU > took/10 {
+	if float64(spent(w, when, event.AgentIdle)) < quiet*float64(took) || float64(w.CPU) > (1-quiet)*float64(took) {
 		return false
 	}
 	var did []timeline.Interval
@@ -50,7 +53,9 @@ func isQuiet(c *timeline.Connection) bool {
 		}
 	}
 	for _, m := range w.Meanwhile {
-		did = append(did, m.When)
+		if deed(m) != "" {
+			did = append(did, m.When)
+		}
 	}
 	return float64(covered(did)) <= (1-quiet)*float64(took)
 }

@@ -29,8 +29,11 @@ func (p *program) String() string {
 	if p.runs > 1 {
 		said = fmt.Sprintf("%d runs of %s", p.runs, said)
 	}
-	if p.by == nil {
+	switch {
+	case p.by == nil:
 		return fmt.Sprintf("in %s, by plugin %s", said, p.plugin)
+	case p.via != "":
+		return fmt.Sprintf("in %s, by %s, %s", said, peerName(p.by), p.via)
 	}
 	return fmt.Sprintf("in %s, by %s while plugin %s called it", said, Peer(p.by), p.plugin)
 }

@@ -104,7 +104,7 @@ func (e *evidence) failed() *Verdict {
 		return v
 	}
 	if c := endedLast(e.Failed); c != nil {
-		v := ending(c, e.Failed.Run.Plugin)
+		v := ending(c, e.Failed.Run.Plugin, false)
 		v.Says = e.Failure + "; before that it was " + v.Says
 		return &v
 	}

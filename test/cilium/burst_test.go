@@ -60,7 +60,7 @@ func TestLimited(t *testing.T) {
 		harness.Check(t, p.err)
 		if c := n.call(p.name); c.took() > 2000 {
 			slow++
-			n.says(c, "agent|agent_limited", `calling cilium-agent at \S+/cilium\.sock`, `api-rate-limit`)
+			n.says(c, "agent|agent_idle", `calling cilium-agent at \S+/cilium\.sock`, `api-rate-limit`)
 		}
 	}
 	if slow == 0 {
