@@ -21,9 +21,9 @@ func whole() *fact.Facts {
 		Now:     time.Unix(1_800_000_000, 0),
 		Options: fact.Options{Endpoint: "http://127.0.0.1:4317", NRISocket: "/run/nri/nri.sock", Hung: 20 * time.Second},
 	}
-	f.Runtime.Value = fact.Runtime{Version: "v2.4.2", Plugins: []fact.RuntimePlugin{{Type: "io.containerd.cri.v1", ID: "runtime"}, {Type: "io.containerd.snapshotter.v1", ID: "zfs", Err: "skip plugin"}}}
+	f.Runtime.Value = fact.Runtime{Name: "containerd", Version: "v2.4.2", Plugins: []fact.RuntimePlugin{{Type: "io.containerd.cri.v1", ID: "runtime"}, {Type: "io.containerd.snapshotter.v1", ID: "zfs", Err: "skip plugin"}}}
 	f.CRI.Value = fact.CRI{
-		Ready: true, Network: true, ConfDir: "/etc/cni/net.d", BinDirs: []string{"/opt/cni/bin"}, MaxConf: 1,
+		Ready: true, Network: true, Told: true, ConfDir: "/etc/cni/net.d", BinDirs: []string{"/opt/cni/bin"}, MaxConf: 1,
 		Loaded: []fact.Loaded{{Network: event.Network{Name: network.Name, CNIVersion: network.CNIVersion, Plugins: network.Plugins}, Subnets: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}}},
 	}
 	f.Folder.Value = fact.Folder{Dir: "/etc/cni/net.d", Networks: []event.Network{network}}
@@ -110,11 +110,11 @@ func TestOneChangeOneFinding(t *testing.T) {
 			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint contention_begin"}}
 		}, Note, []string{"contention_begin"}},
 		{"kernel", "lockdown", func(f *fact.Facts) { f.Kernel.Value.Lockdown = "confidentiality" }, Problem, []string{"lockdown=integrity"}},
-		{"containerd", "a plugin that did not start", func(f *fact.Facts) {
+		{"runtime", "a plugin that did not start", func(f *fact.Facts) {
 			f.Runtime.Value.Plugins[0].Err = "invalid plugin config: x"
 		}, Problem, []string{"io.containerd.cri.v1.runtime did not start", "invalid plugin config"}},
-		{"containerd", "CRI hangs", func(f *fact.Facts) { f.CRI.Err = errors.New("code = DeadlineExceeded") }, Problem, []string{"its CRI does not", "cniscope ps"}},
-		{"containerd", "not ready", func(f *fact.Facts) { f.CRI.Value.Ready, f.CRI.Value.ReadyReason = false, "why" }, Problem, []string{"RuntimeReady=false: why"}},
+		{"runtime", "CRI hangs", func(f *fact.Facts) { f.CRI.Err = errors.New("code = DeadlineExceeded") }, Problem, []string{"its CRI does not", "cniscope ps"}},
+		{"runtime", "not ready", func(f *fact.Facts) { f.CRI.Value.Ready, f.CRI.Value.ReadyReason = false, "why" }, Problem, []string{"RuntimeReady=false: why"}},
 		{"network-ready", "STATUS says no", func(f *fact.Facts) {
 			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "NetworkPluginNotReady: plugin status: agent down"
 		}, Problem, []string{"the CNI's own STATUS says no", "agent down"}},
@@ -230,10 +230,67 @@ func TestSocketLoadBalancingBesideKubeProxyIsNoConflict(t *testing.T) {
 	}
 }
 
+// What is wrong with another runtime is said of that one, whatever it is, and so is what to do.
+func TestNothingNamesARuntimeThatIsNotThere(t *testing.T) {
+	broken := map[string]func(*fact.Facts){
+		"away":         func(f *fact.Facts) { f.Runtime.Err, f.CRI.Err = errors.New("connection refused"), errors.New("away") },
+		"CRI hangs":    func(f *fact.Facts) { f.CRI.Err = errors.New("code = DeadlineExceeded") },
+		"not ready":    func(f *fact.Facts) { f.CRI.Value.Ready = false },
+		"no folder":    func(f *fact.Facts) { f.Folder.Value = fact.Folder{Dir: "/etc/cni/net.d", Missing: true} },
+		"empty folder": func(f *fact.Facts) { f.Folder.Value.Networks, f.Folder.Value.Other = nil, []string{"x.bak"} },
+		"broken file":  func(f *fact.Facts) { f.Folder.Value.Problems = []string{"20-x.conf: line 1"} },
+		"version":      func(f *fact.Facts) { f.Folder.Value.Networks[0].CNIVersion = "9.9.9" },
+		"several": func(f *fact.Facts) {
+			f.Folder.Value.Networks = append(f.Folder.Value.Networks, event.Network{Name: "other", File: "99"})
+		},
+		"network": func(f *fact.Facts) {
+			f.CRI.Value.Network, f.CRI.Value.NetworkReason = false, "No CNI configuration file"
+		},
+		"no plugin":      func(f *fact.Facts) { f.Binaries.Value[0].Wrong = "it is not in /opt/cni/bin" },
+		"no NRI":         func(f *fact.Facts) { f.NRI.Value = fact.NRI{} },
+		"nobody's NRI":   func(f *fact.Facts) { f.NRI.Value.Listening = false },
+		"not registered": func(f *fact.Facts) { f.Scope.Value.Node.NRI = "degraded" },
+		"agent away":     func(f *fact.Facts) { f.Agents.Value[0].Reach = fact.Refused },
+	}
+	for _, name := range []string{"cri-o", "docker", "other"} {
+		for what, breaks := range broken {
+			f := whole()
+			f.Runtime.Value = fact.Runtime{Name: name, Version: "1.34.0", Unit: "crio"}
+			f.CRI.Value.Told = false
+			breaks(f)
+			r := Judge(f)
+			if len(r.Findings) == 0 && what != "nobody's NRI" && !(name == "docker" && strings.Contains(what, "NRI") || name == "docker" && what == "not registered") {
+				t.Errorf("%s, %s: nothing is found", name, what)
+			}
+			for _, x := range r.Findings {
+				for _, line := range slices.Concat([]string{x.Summary}, x.Evidence, x.Remedy) {
+					if strings.Contains(line, "containerd") {
+						t.Errorf("%s, %s: %s: %q", name, what, x.Check, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// CRI-O may be told by name which network to use.
+func TestTheDefaultNetworkIsUsed(t *testing.T) {
+	f := whole()
+	f.CRI.Value.Told, f.CRI.Value.Default = false, "second"
+	f.Folder.Value.Networks = append(f.Folder.Value.Networks, event.Network{Name: "second", CNIVersion: "1.0.0", File: "20"})
+	if used := fact.Winners(f); len(used) != 1 || used[0].Name != "second" {
+		t.Errorf("%+v", used)
+	}
+	r := Judge(f)
+	if len(r.Findings) != 1 || !strings.Contains(strings.Join(r.Findings[0].Evidence, "\n"), "ignored: pods") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 // Without containerd nobody's version is known, and none is spoken of.
 func TestNoEmptyVersionIsSaid(t *testing.T) {
 	f := whole()
-	f.Runtime = fact.Of[fact.Runtime]{Err: errors.New("connection refused")}
+	f.Runtime = fact.Of[fact.Runtime]{Value: fact.Runtime{Name: "containerd"}, Err: errors.New("connection refused")}
 	f.CRI.Err, f.NRI.Value.Socket = errors.New("containerd does not answer: see containerd"), false
 	f.Folder.Value.Networks[0].CNIVersion = "9.9.9"
 	r := Judge(f)

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,15 +11,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// folderLoads: the CNI folder is there, and containerd can load a network from it.
+// folderLoads: the CNI folder is there, and the runtime can load a network from it.
 func folderLoads(f *fact.Facts) ([]Finding, error) {
+	r := f.Runtime.Value
 	d := f.Folder.Value
 	switch {
 	case d.Missing:
 		return []Finding{{
 			Level: Problem, Summary: fact.Sayf("the CNI folder %s does not exist", d.Dir),
-			Evidence: append([]string{"containerd stops when it is removed; one that is made anew is not watched until containerd starts again"}, loadError(f)...),
-			Remedy:   []string{"systemctl restart containerd (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"},
+			Evidence: append(unwatched(f), loadError(f)...),
+			Remedy:   []string{r.Restart() + " (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"},
 		}}, nil
 	case d.Blocking != "":
 		return []Finding{{
@@ -29,14 +31,14 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 	case len(d.Networks) == 0:
 		return []Finding{{
 			Level: Problem, Summary: fact.Sayf("there is no network in %s", d.Dir),
-			Evidence: append(empty(d), loadError(f)...),
+			Evidence: append(empty(f), loadError(f)...),
 			Remedy:   []string{"install a CNI, or see why its pod has not written its configuration: network-pods"},
 		}}, nil
 	case len(d.Problems) == 0:
 		return nil, nil
 	}
 	level := Note // what comes after those that are used does no harm
-	if f.CRI.Err == nil && (f.CRI.Value.MaxConf == 0 || f.CRI.Value.MaxConf > len(d.Networks)) {
+	if f.CRI.Err == nil && r.Containerd() && (f.CRI.Value.MaxConf == 0 || f.CRI.Value.MaxConf > len(d.Networks)) {
 		level = Problem
 	}
 	return []Finding{{
@@ -52,6 +54,15 @@ func loadError(f *fact.Facts) []string {
 	return []string{fact.Sayf("containerd, lastCNILoadStatus: %s", f.CRI.Value.LastLoad)}
 }
 
+// unwatched says what becomes of a runtime whose folder was removed.
+func unwatched(f *fact.Facts) []string {
+	r := f.Runtime.Value
+	if r.Containerd() {
+		return []string{"containerd stops when it is removed; one that is made anew is not watched until containerd starts again"}
+	}
+	return []string{fact.Sayf("%s reads it: so says %s", r.Called(), cmp.Or(f.CRI.Value.Said, "its default"))}
+}
+
 func problems(d fact.Folder) (said []string) {
 	for _, p := range d.Problems {
 		said = append(said, fact.Clean(p))
@@ -59,11 +70,12 @@ func problems(d fact.Folder) (said []string) {
 	return said
 }
 
-func empty(d fact.Folder) []string {
+func empty(f *fact.Facts) []string {
+	d := f.Folder.Value
 	if len(d.Other) == 0 {
 		return []string{"it is empty"}
 	}
-	return []string{"files that containerd does not look at (it wants .conf, .conflist, .json): " + fact.List(d.Other)}
+	return []string{"files that " + f.Runtime.Value.Called() + " does not look at (it wants .conf, .conflist, .json): " + fact.List(d.Other)}
 }
 
 func order(f *fact.Facts) []string {
@@ -109,7 +121,7 @@ func remedyFor(name string, dirs []string) string {
 	return fact.Sayf("its own pod installs it into %s: see network-pods, and restart that pod", dir)
 }
 
-// versionsAreKnown: containerd's libcni knows the cniVersion of the networks it uses.
+// versionsAreKnown: the runtime's libcni knows the cniVersion of the networks it uses.
 func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 	var found []Finding
 	for _, n := range fact.Winners(f) {
@@ -119,14 +131,14 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 		}
 		known := version.All.SupportedVersions()
 		// containerd 1.7 has libcni 1.1, which ends at 1.0.0.
-		if strings.HasPrefix(strings.TrimPrefix(f.Runtime.Value.Version, "v"), "1.") {
+		if f.Runtime.Value.Containerd() && strings.HasPrefix(strings.TrimPrefix(f.Runtime.Value.Version, "v"), "1.") {
 			known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return k == "1.1.0" })
 		}
 		if slices.Contains(known, v) {
 			continue
 		}
 		found = append(found, Finding{
-			Level: Problem, Summary: fact.Sayf("network %s wants a CNI version that containerd does not know", n.Name),
+			Level: Problem, Summary: fact.Sayf("network %s wants a CNI version that %s does not know", n.Name, f.Runtime.Value.Called()),
 			Evidence: []string{fact.Sayf("%s: cniVersion %s", n.File, v), fact.Sayf("%s knows %s", f.Runtime.Value.String(), strings.Join(known, ", "))},
 			Remedy:   []string{fact.Sayf("set cniVersion in %s to one of these, mostly 1.0.0", n.File)},
 		})
@@ -138,6 +150,9 @@ func versionsAreKnown(f *fact.Facts) ([]Finding, error) {
 // the folder again when something in it is written or removed, but not when a file is
 // moved into it (internal/cri/server/cni_conf_syncer.go ignores fsnotify's Create).
 func loadedIsCurrent(f *fact.Facts) ([]Finding, error) {
+	if !f.CRI.Value.Told {
+		return nil, notApplicable(f.Runtime.Value.Called() + " does not say which networks it has loaded: those of its folder are taken for them")
+	}
 	if f.Folder.Value.Blocking != "" || f.Folder.Value.Missing {
 		return nil, notApplicable("the folder cannot be loaded: see cni-folder")
 	}
@@ -196,12 +211,14 @@ func describe(all []event.Network) string {
 // rightOneWins: of several configurations, the one that is used belongs to the CNI whose agent runs here.
 func rightOneWins(f *fact.Facts) ([]Finding, error) {
 	d, used := f.Folder.Value, fact.Winners(f)
-	ignored := d.Networks[len(used):]
+	ignored := slices.DeleteFunc(slices.Clone(d.Networks), func(n event.Network) bool {
+		return slices.ContainsFunc(used, func(u event.Network) bool { return u.File == n.File })
+	})
 	if len(ignored) == 0 {
 		return nil, nil
 	}
 	evidence := []string{
-		fact.Sayf("containerd reads .conf, .conflist and .json by name and uses the first %d: %s", f.CRI.Value.MaxConf, describe(used)),
+		fact.Sayf("%s reads .conf, .conflist and .json by name and uses %s: %s", f.Runtime.Value.Called(), which(f.CRI.Value), describe(used)),
 		"ignored: " + describe(ignored),
 	}
 	if f.Processes.Err == nil && f.Containers.Err == nil {
@@ -223,6 +240,14 @@ func rightOneWins(f *fact.Facts) ([]Finding, error) {
 		Level: Note, Summary: fact.Sayf("%s has more networks than are used", d.Dir),
 		Evidence: evidence, Remedy: []string{"nothing, if the first is the one that is meant; else remove it"},
 	}}, nil
+}
+
+// which says which of several networks a runtime uses.
+func which(c fact.CRI) string {
+	if c.Default != "" {
+		return fact.Sayf("its default network, %s", c.Default)
+	}
+	return fact.Sayf("the first %d", c.MaxConf)
 }
 
 func uses(networks []event.Network, o fact.CNI) bool {

@@ -2,11 +2,12 @@
 // gathered at the edge, and judged in the middle, by one pure function for each check.
 //
 // It reads and asks, and changes nothing: it runs no command and no CNI plugin, and needs no access to the
-// cluster. What it asks are containerd (what it has loaded, not what its configuration file says), the
+// cluster. What it asks are the container runtime (what it has loaded, not what its configuration file says), the
 // kernel, /proc, kubelet's healthz, a running cniscope, and, by one test span, the OTLP endpoint.
 //
 // What comes from elsewhere (names of files, last lines of logs, errors) is bounded and
-// escaped by pkg/text. Of network configurations no text goes on, only names and types.
+// escaped by pkg/text. Of network configurations no text goes on, only names, types,
+// and the sockets and kubeconfigs that they name.
 package doctor
 
 import (
@@ -51,7 +52,7 @@ func checks() []check {
 	loaded := func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Folder.Err) }
 	nothing := func(*fact.Facts) error { return nil }
 	return []check{
-		{"containerd", containerdAnswers, nothing},
+		{"runtime", runtimeAnswers, nothing},
 		{"cni-folder", folderLoads, folder},
 		{"cni-binaries", binariesAreThere, func(f *fact.Facts) error { return f.Binaries.Err }},
 		{"cni-version", versionsAreKnown, folder},

@@ -6,7 +6,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// networkIsReady: containerd says so, and if not, which step is missing.
+// networkIsReady: the runtime says so, and if not, which step is missing.
 func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	if f.CRI.Value.Network {
 		return nil, nil
@@ -14,17 +14,17 @@ func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	step, remedy := missingStep(f)
 	return []Finding{{
 		Level: Problem, Summary: "the node's network is not ready: " + step,
-		Evidence: append([]string{fact.Sayf("containerd: NetworkReady=false: %s", f.CRI.Value.NetworkReason)}, loadError(f)...),
+		Evidence: append([]string{fact.Sayf("%s: NetworkReady=false: %s", f.Runtime.Value.Called(), f.CRI.Value.NetworkReason)}, loadError(f)...),
 		Remedy:   remedy,
 	}}, nil
 }
 
 // missingStep says what has to happen next until the network is ready.
 func missingStep(f *fact.Facts) (step string, remedy []string) {
-	d := f.Folder.Value
+	d, r := f.Folder.Value, f.Runtime.Value
 	switch {
 	case f.CRI.Err != nil:
-		return fact.Sayf("containerd's CRI does not answer: %s", f.CRI.Err), []string{"systemctl status containerd"}
+		return fact.Sayf("%s's CRI does not answer: %s", r.Called(), f.CRI.Err), []string{r.Status()}
 	case f.Folder.Err != nil:
 		return fact.Sayf("the CNI folder cannot be read: %s", f.Folder.Err), []string{"run it as root"}
 	case d.Missing:
@@ -34,12 +34,14 @@ func missingStep(f *fact.Facts) (step string, remedy []string) {
 	case len(d.Networks) == 0:
 		return nobodyWrote(f)
 	case len(f.CRI.Value.Loaded) == 0:
-		return fact.Sayf("containerd has not loaded %s", d.Networks[0].File), []string{"see cni-loaded"}
+		return fact.Sayf("%s has not loaded %s", r.Called(), d.Networks[0].File), []string{"see cni-loaded"}
+	case !f.CRI.Value.Told:
+		return fact.Sayf("%s does not take %s", r.Called(), d.Networks[0].File), []string{"see cni-binaries, cni-version and cni-agent; " + r.Journal()}
 	case strings.Contains(f.CRI.Value.NetworkReason, "not initialized"):
-		return fact.Sayf("containerd wants more networks than the %d it has loaded", len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
+		return fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(), len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
 	}
 	// From cniVersion 1.1.0 on containerd asks the plugins themselves (STATUS).
-	return "the CNI's own STATUS says no", []string{"see whether the CNI's agent runs: network-pods"}
+	return "the CNI's own STATUS says no", []string{"see whether the CNI's agent runs: cni-agent, network-pods"}
 }
 
 // nobodyWrote says why no configuration has been written.

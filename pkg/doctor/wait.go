@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/gather"
 )
 
-// waitPace is how often is asked: the question costs containerd what kubelet's costs it,
+// waitPace is how often is asked: the question costs the runtime what kubelet's costs it,
 // which asks every five seconds.
 const waitPace = time.Second
 
@@ -18,7 +18,7 @@ type Step struct {
 	Denied  error  // why we may not ask
 }
 
-// WaitReady returns once containerd says that the node's network is ready, or when ctx
+// WaitReady returns once the runtime says that the node's network is ready, or when ctx
 // ends, or when it turns out that we may not ask. It calls changed with each step that is
 // missing, when that is another one than before.
 func WaitReady(ctx context.Context, o fact.Options, changed func(missing string)) Step {
@@ -53,9 +53,9 @@ func nextStep(ctx context.Context, o fact.Options) Step {
 	case err == nil && f.CRI.Value.Network:
 		return Step{}
 	case err != nil && fact.Unasked(err):
-		return Step{Missing: fact.Sayf("containerd may not be asked: %s", err), Denied: err}
+		return Step{Missing: fact.Sayf("%s may not be asked: %s", f.Runtime.Value.Called(), err), Denied: err}
 	case f.Runtime.Err != nil:
-		return Step{Missing: fact.Sayf("containerd does not answer: %s", f.Runtime.Err)}
+		return Step{Missing: fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err)}
 	}
 	missing, _ := missingStep(f)
 	return Step{Missing: missing}

@@ -60,8 +60,8 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 		return parseVersion(o.ContainerdVersion, "--containerd-version")
 	}
 	if t.live() {
-		if text, err := runtime.Ask(ctx, c.address()); err == nil {
-			return parseVersion(text, c.address())
+		if r, err := runtime.Ask(ctx, c.address()); err == nil && r.Name == runtime.Containerd {
+			return parseVersion(r.Version, c.address())
 		}
 	}
 	for _, path := range binaries {

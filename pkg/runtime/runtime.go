@@ -1,5 +1,5 @@
-// Package runtime is the source of what runs the pods: containerd's version, as NRI
-// tells it at each registration, and as containerd itself answers when cniscope starts
+// Package runtime is the source of what runs the pods: the runtime's name and version, as NRI
+// tells them at each registration, and as the runtime itself answers when cniscope starts
 // and now and then.
 //
 // It asks and never changes anything; no pod waits for it. Where NRI has told, nothing
@@ -21,6 +21,8 @@ import (
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/defaults"
+	"google.golang.org/grpc"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -109,7 +111,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	for {
 		// That nobody serves it is said with the version.
 		_ = s.options.Anchors.Ask(ctx, s.options.Address)
-		version, err := Ask(ctx, s.options.Address)
+		r, err := Ask(ctx, s.options.Address)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -123,7 +125,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 			}
 		default:
 			failures = 0
-			learn(event.Runtime{Name: "containerd", Version: version})
+			learn(r)
 		}
 		select {
 		case <-time.After(delay(s.options.Interval, failures, rand.Float64())):
@@ -145,27 +147,35 @@ func delay(interval time.Duration, failures int, random float64) time.Duration {
 	return time.Duration(float64(interval) * (0.9 + random/5))
 }
 
-// Ask asks containerd at address for its version. It opens a connection for one question:
-// to keep one open would only have gRPC try again and again in the background while there
-// is nobody. It takes 5 s at most.
-func Ask(ctx context.Context, address string) (version string, err error) {
+// Ask asks the runtime at address for its name and version: containerd by its own interface, which
+// answers without CRI, others by CRI's. It opens a connection for this question: to keep one open would
+// only have gRPC try again and again in the background while there is nobody. It takes 5 s at most.
+func Ask(ctx context.Context, address string) (r event.Runtime, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	// The client waits for a socket that is not there, looking every 10 ms
 	// (containerd pkg/dialer), instead of saying so.
 	if _, err := os.Stat(address); errors.Is(err, fs.ErrNotExist) {
-		return "", err
+		return r, err
 	}
 	client, err := containerd.New(address, containerd.WithTimeout(answer))
 	if err != nil {
-		return "", err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
 	v, err := client.Version(ctx)
-	if err != nil {
-		return "", err
+	if err == nil {
+		return event.Runtime{Name: Containerd, Version: text.Clean(v.Version, text.Bound)}, nil
 	}
-	return text.Clean(v.Version, text.Bound), nil
+	conn, is := client.Conn().(grpc.ClientConnInterface)
+	if !is {
+		return r, err
+	}
+	other, failed := cri.NewRuntimeServiceClient(conn).Version(ctx, &cri.VersionRequest{})
+	if failed != nil {
+		return r, err
+	}
+	return event.Runtime{Name: text.Clean(other.GetRuntimeName(), text.Bound), Version: text.Clean(other.GetRuntimeVersion(), text.Bound)}, nil
 }
 
 func remedy(err error, address string) string {

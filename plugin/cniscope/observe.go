@@ -37,9 +37,10 @@ type observer struct {
 // configure gets the text of NRI's Configure.
 func newObserver(ctx context.Context, log *slog.Logger, o config.Options, configure func(string) error) (*observer, error) {
 	anchors := anchor.New()
+	o.Runtime.Socket = runtime.Find(o.Runtime.Socket)
 	// Before the probe is loaded: it believes less where there is a runtime.
 	if err := anchors.Ask(ctx, o.Runtime.Socket); err != nil {
-		log.Debug("nobody serves containerd's socket", "error", err)
+		log.Debug("nobody serves the runtime's socket", "socket", o.Runtime.Socket, "error", err)
 	}
 	runtime := runtime.New(runtime.Options{Address: o.Runtime.Socket, Anchors: anchors, Log: log})
 	n := &observer{log: log, sources: []source.Source{runtime}, anchors: anchors, attached: make(chan struct{})}
@@ -73,7 +74,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err err
 	}
 	n.sources = append(n.sources,
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
-		ready.Source{Address: o.Runtime.Socket},
+		ready.Source{Address: runtime.Find(o.Runtime.Socket)},
 		probe.NewSource(probe.Options{
 			Ring:      int(o.Probe.Ring),
 			Processes: o.Limits.Processes,

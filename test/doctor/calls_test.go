@@ -46,7 +46,7 @@ func TestACallThatIsStuckIsFound(t *testing.T) {
 			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
 			// A change of the folder waits for the call, and then everybody waits: kubelet too.
 			write(t, filepath.Join(n.rig.CNIConfDir(), "99-more.conflist"), other)
-			n.finds("containerd", doctor.Problem, "its CRI does not", "DeadlineExceeded", "a CNI call that hangs while the CNI folder changes holds all others")
+			n.finds("runtime", doctor.Problem, "its CRI does not", "DeadlineExceeded", "a CNI call that hangs while the CNI folder changes holds all others")
 			n.finds("calls", doctor.Problem, "the CNI plugin stuck has been running for", "CNI_COMMAND=ADD")
 		}
 		write(t, seen, "")

@@ -12,9 +12,9 @@ import (
 
 func TestContainerdThatDoesNotRunIsFound(t *testing.T) {
 	n := newNode(t, rig.Options{})
-	n.silent("containerd")
+	n.silent("runtime")
 	n.rig.Kill9Containerd()
-	n.finds("containerd", doctor.Problem, "does not answer", n.rig.Socket())
+	n.finds("runtime", doctor.Problem, "does not answer", n.rig.Socket())
 	harness.Check(t, n.rig.RestartContainerd(n.ctx))
-	n.silent("containerd")
+	n.silent("runtime")
 }

@@ -43,13 +43,13 @@ func TestADeletedFolderIsFound(t *testing.T) {
 	dir := n.rig.CNIConfDir()
 	harness.Check(t, os.RemoveAll(dir))
 	n.finds("cni-folder", doctor.Problem, dir+" does not exist", "systemctl restart containerd")
-	harness.Until(n, "containerd is named", func() bool { return len(of(n.examine(), "containerd")) > 0 })
-	n.finds("containerd", doctor.Problem, "does not answer", "containerd stops when its CNI folder is removed")
+	harness.Until(n, "containerd is named", func() bool { return len(of(n.examine(), "runtime")) > 0 })
+	n.finds("runtime", doctor.Problem, "does not answer", "containerd stops when its CNI folder is removed")
 
 	harness.Check(t, os.Mkdir(dir, 0o700))
 	write(t, filepath.Join(dir, "10-other.conflist"), other)
 	harness.Check(t, n.rig.RestartContainerd(n.ctx))
-	n.silent("containerd", "cni-folder", "network-ready")
+	n.silent("runtime", "cni-folder", "network-ready")
 }
 
 // containerd reads the folder again when a file is written or removed, but not when one is

@@ -34,7 +34,7 @@ func healthy(t *testing.T, containerd string) {
 	s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
 	harness.Check(t, err)
 	t.Cleanup(func() { harness.Check(t, s.Stop()) })
-	n.silent("containerd", "cni-folder", "cni-binaries", "cni-version", "cni-loaded", "cni-order", "network-ready", "network-pods",
+	n.silent("runtime", "cni-folder", "cni-binaries", "cni-version", "cni-loaded", "cni-order", "network-ready", "network-pods",
 		"service-proxies", "service-rules", "leftovers", "overlap", "calls", "locks", "nri", "kernel")
 
 	report := n.examine()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 // Options say what is looked at.
 type Options struct {
 	Node string // for the report
-	// Address is containerd's socket, NRISocket its socket for NRI plugins; the latter is
+	// Address is the runtime's socket, NRISocket its socket for NRI plugins; the latter is
 	// empty where cniscope is not to use NRI.
 	Address, NRISocket string
 	ConfDir            string        // CNI folder, where containerd cannot be asked
@@ -66,22 +67,6 @@ type Facts struct {
 	Clock      Of[Clock]
 }
 
-// Runtime is containerd as its introspection tells.
-type Runtime struct {
-	Version string
-	PID     int // who serves its socket; 0 if that is not known
-	Plugins []RuntimePlugin
-}
-
-// String is "containerd v2.4.2", without the version where nobody told it.
-func (r Runtime) String() string { return strings.TrimSpace(r.Called() + " " + r.Version) }
-
-// Called is the runtime's name.
-func (r Runtime) Called() string { return "containerd" }
-
-// RuntimePlugin is one of containerd's plugins; Err is why it did not start.
-type RuntimePlugin struct{ Type, ID, Err string }
-
 // CRI is what CRI's verbose status tells.
 type CRI struct {
 	Ready         bool
@@ -92,8 +77,15 @@ type CRI struct {
 	ConfDir       string
 	BinDirs       []string
 	MaxConf       int
-	Loaded        []Loaded // without containerd's own for lo
-	NeedsLoopback bool     // containerd runs the loopback plugin for every pod
+	// Loaded are its networks, without containerd's own for lo. Told: it says so itself; else they are what
+	// its folder has, since only containerd tells.
+	Loaded []Loaded
+	Told   bool
+	// Said is where a runtime that does not tell names its folders.
+	Said string
+	// Default is the network that CRI-O is told to use; empty for the first.
+	Default       string
+	NeedsLoopback bool // containerd runs the loopback plugin for every pod
 }
 
 // Loaded is a network as containerd has it.
@@ -113,6 +105,9 @@ func Winners(f *Facts) []event.Network {
 	n := f.Folder.Value.Networks
 	if f.CRI.Err != nil {
 		return n[:min(1, len(n))]
+	}
+	if i := slices.IndexFunc(n, func(n event.Network) bool { return n.Name == f.CRI.Value.Default }); i >= 0 {
+		return n[i : i+1]
 	}
 	if most := f.CRI.Value.MaxConf; most > 0 {
 		n = n[:min(most, len(n))]

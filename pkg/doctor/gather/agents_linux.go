@@ -238,3 +238,17 @@ func rootOf(pid int) string {
 	}
 	return procfs.Root(pid)
 }
+
+// service is the last unit in a path of cgroups.
+var service = regexp.MustCompile(`.*/([^/\s]+)\.service(?:[/\n]|$)`)
+
+// unitOf is the systemd unit that a process runs in; empty if it is in none.
+func unitOf(pid int) string {
+	if pid <= 0 {
+		return ""
+	}
+	if found := service.FindStringSubmatch(groupsOf(pid)); found != nil {
+		return fact.Clean(found[1])
+	}
+	return ""
+}

@@ -18,9 +18,9 @@ import (
 // loopback is the network that containerd adds for the interface lo.
 const loopback = "cni-loopback"
 
-// askCRI asks what containerd has loaded. It is what kubelet asks every few seconds: for
-// networks of cniVersion 1.1.0 or later containerd asks the plugins' STATUS for it.
-func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient) (c fact.CRI, err error) {
+// askCRI asks what the runtime has loaded. It is what kubelet asks every few seconds: for
+// networks of cniVersion 1.1.0 or later the runtime asks the plugins' STATUS for it.
+func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtime, o fact.Options) (c fact.CRI, err error) {
 	answer, err := runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
 	if err != nil {
 		return c, err
@@ -33,13 +33,18 @@ func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient) (c fact.CRI, 
 			c.Network, c.NetworkReason = condition.GetStatus(), fact.Clean(condition.GetReason()+": "+condition.GetMessage())
 		}
 	}
+	if !r.Containerd() {
+		c.MaxConf, c.ConfDir, c.BinDirs = 1, o.ConfDir, []string{"/opt/cni/bin"}
+		return c, readFolders(ctx, r, o.Address, &c)
+	}
 	if last := answer.GetInfo()["lastCNILoadStatus"]; last != "OK" {
 		c.LastLoad = fact.Clean(last)
 	}
 	raw := answer.GetInfo()["cniconfig"]
 	if raw == "" {
-		return c, errors.New("its status does not say which networks it has loaded: is it containerd?")
+		return c, errors.New("its status does not say which networks it has loaded")
 	}
+	c.Told = true
 	return c, parseLoaded(&c, []byte(raw))
 }
 

@@ -14,25 +14,29 @@ import (
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/dialer"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
 // Facts finds out everything at once; what does not answer in time is an error of its own
 // fact, and holds nothing else up.
 func Facts(asked context.Context, o fact.Options) *fact.Facts {
-	f := &fact.Facts{Options: o, Now: time.Now()}
+	f := begin(o)
+	o = f.Options
 	ctx, cancel := context.WithTimeout(asked, o.Patience)
 	defer cancel()
 	var wg, scope sync.WaitGroup
 	find(ctx, &scope, &f.Scope, func(ctx context.Context) (fact.Scope, error) { return askScope(ctx, o.RunDir) })
 	wg.Go(func() {
-		containers := askContainerd(ctx, f)
-		// Where plugins lie, and which locks host-local takes, is what containerd told. One
+		containers := askRuntimeAll(ctx, f)
+		// Where plugins lie, and which locks host-local takes, is what the runtime told. One
 		// that does not answer leaves them as much time as if it had: they may say why.
 		ctx, cancel := context.WithTimeout(asked, o.Patience)
 		defer cancel()
@@ -115,17 +119,17 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 	return dirs
 }
 
-var errSilent = errors.New("containerd does not answer: see containerd")
+var errSilent = errors.New("the container runtime does not answer: see runtime")
 
-// askContainerd fills in what containerd knows, and what follows from that. It returns all containers.
-func askContainerd(ctx context.Context, f *fact.Facts) []candidate {
+// askRuntimeAll fills in what the runtime knows, and what follows from that. It returns all containers.
+func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 	var candidates fact.Of[[]candidate]
-	withContainerd(f, func(client *containerd.Client, runtime cri.RuntimeServiceClient) {
+	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
 		var wg sync.WaitGroup
-		pid := f.Runtime.Value.PID
-		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (fact.Runtime, error) { return askRuntime(ctx, client, pid) })
-		find(ctx, &wg, &candidates, func(ctx context.Context) ([]candidate, error) { return askCandidates(ctx, runtime) })
-		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
+		known := f.Runtime.Value
+		find(ctx, &wg, &f.Runtime, func(ctx context.Context) (fact.Runtime, error) { return askRuntime(ctx, conn, known) })
+		find(ctx, &wg, &candidates, func(ctx context.Context) ([]candidate, error) { return askCandidates(ctx, client) })
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, known, f.Options)
 		lookIntoFolder(f)
 		wg.Wait()
 		f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates.Value, cniDirs(f)), Err: candidates.Err}
@@ -136,21 +140,30 @@ func askContainerd(ctx context.Context, f *fact.Facts) []candidate {
 // Readiness gathers what the runtime's network is ready by: what CRI says, the CNI folder and,
 // where nobody has written into it, the containers that should have.
 func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
-	f := &fact.Facts{Options: o, Now: time.Now()}
-	withContainerd(f, func(_ *containerd.Client, runtime cri.RuntimeServiceClient) {
-		f.CRI.Value, f.CRI.Err = askCRI(ctx, runtime)
+	f := begin(o)
+	withRuntime(ctx, f, func(_ *grpc.ClientConn, client cri.RuntimeServiceClient) {
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
 		lookIntoFolder(f)
 		if f.CRI.Err == nil && !f.CRI.Value.Network && len(f.Folder.Value.Networks) == 0 {
-			candidates, err := askCandidates(ctx, runtime)
+			candidates, err := askCandidates(ctx, client)
 			f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates, cniDirs(f)), Err: err}
 		}
 	})
 	return f
 }
 
-// withContainerd connects to containerd, or says in every fact that would come from it why not.
-func withContainerd(f *fact.Facts, ask func(*containerd.Client, cri.RuntimeServiceClient)) {
-	client, err := dial(f)
+// begin finds the runtime's socket, and guesses by it who is there.
+func begin(o fact.Options) *fact.Facts {
+	o.Address = runtime.Find(o.Address)
+	f := &fact.Facts{Options: o, Now: time.Now()}
+	at := runtime.At(o.Address)
+	f.Runtime.Value = fact.Runtime{Name: at.Name, Unit: at.Unit}
+	return f
+}
+
+// withRuntime connects to the runtime, or says in every fact that would come from it why not.
+func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, cri.RuntimeServiceClient)) {
+	conn, err := dial(f)
 	if err != nil {
 		f.Runtime.Err = err
 		if !fact.Unasked(err) {
@@ -160,13 +173,15 @@ func withContainerd(f *fact.Facts, ask func(*containerd.Client, cri.RuntimeServi
 		f.Folder.Value, f.Folder.Err = readFolder(f.Options.ConfDir, 1)
 		return
 	}
-	defer client.Close()
-	conn, ok := client.Conn().(grpc.ClientConnInterface)
-	if !ok {
-		f.CRI.Err = fmt.Errorf("containerd's client speaks %T, not gRPC", client.Conn())
-		return
+	defer conn.Close()
+	client := cri.NewRuntimeServiceClient(conn)
+	// Where CRI does not answer, the guess stays. The rest of the time is for what else may.
+	brief, cancel := context.WithTimeout(ctx, f.Options.Patience/3)
+	defer cancel()
+	if v, err := client.Version(brief, &cri.VersionRequest{}); err == nil {
+		f.Runtime.Value.Name, f.Runtime.Value.Version = fact.Clean(v.GetRuntimeName()), fact.Clean(v.GetRuntimeVersion())
 	}
-	ask(client, cri.NewRuntimeServiceClient(conn))
+	ask(conn, client)
 }
 
 // lookIntoFolder reads what containerd reads.
@@ -176,6 +191,10 @@ func lookIntoFolder(f *fact.Facts) {
 		dir, most = f.CRI.Value.ConfDir, f.CRI.Value.MaxConf
 	}
 	f.Folder.Value, f.Folder.Err = readFolder(dir, most)
+	if f.CRI.Err == nil && !f.CRI.Value.Told {
+		f.Folder.Value.Blocking = "" // only containerd loads nothing where it cannot read one file
+		f.CRI.Value.Loaded = loadedFrom(dir, fact.Winners(f))
+	}
 	if f.Binaries.Err = cmp.Or(f.CRI.Err, f.Folder.Err); f.Binaries.Err == nil {
 		f.Binaries.Value = programs(f)
 	}
@@ -190,8 +209,8 @@ func cniDirs(f *fact.Facts) []string {
 	return dirs
 }
 
-// dial connects to containerd. Its client waits for a socket that is not there instead of saying so.
-func dial(f *fact.Facts) (_ *containerd.Client, err error) {
+// dial connects to the runtime. gRPC waits for a socket that is not there instead of saying so.
+func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 	o := f.Options
 	if _, err := os.Stat(o.Address); errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -199,11 +218,25 @@ func dial(f *fact.Facts) (_ *containerd.Client, err error) {
 	if f.Runtime.Value.PID, err = reach(o.Address, o.Patience); err != nil {
 		return nil, err
 	}
-	return containerd.New(o.Address, containerd.WithTimeout(o.Patience))
+	if unit := unitOf(f.Runtime.Value.PID); unit != "" {
+		f.Runtime.Value.Unit = unit
+	}
+	return grpc.NewClient(dialer.DialAddress(o.Address), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(dialer.ContextDialer), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerMax)))
 }
 
-func askRuntime(ctx context.Context, client *containerd.Client, pid int) (r fact.Runtime, err error) {
-	r.PID = pid
+// answerMax is containerd's own limit of a message (defaults.DefaultMaxRecvMsgSize).
+const answerMax = 16 << 20
+
+// askRuntime asks what only containerd tells by an interface of its own.
+func askRuntime(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) (fact.Runtime, error) {
+	if !r.Containerd() {
+		return r, nil
+	}
+	client, err := containerd.NewWithConn(conn)
+	if err != nil {
+		return r, err
+	}
 	v, err := client.Version(ctx)
 	if err != nil {
 		return r, fmt.Errorf("asking its version: %w", err)

@@ -29,6 +29,8 @@ func rootOf(int) string                                           { return "" }
 func agents(context.Context, *fact.Facts, string, []candidate) ([]fact.Agent, error) {
 	return nil, errPlatform
 }
+func unitOf(int) string                      { return "" }
+func dockerFolders(_ int, c *fact.CRI)       { foldersOf(nil, c) }
 func mountedSettings([]mount) []fact.Setting { return nil }
 
 func openLog(path string) (*os.File, error) { return os.Open(path) }

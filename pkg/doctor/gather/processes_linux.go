@@ -207,3 +207,9 @@ func runnable(info fs.FileInfo) bool { return info.Mode().IsRegular() && info.Mo
 func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }
+
+// dockerFolders reads the command line of cri-dockerd.
+func dockerFolders(pid int, c *fact.CRI) {
+	arguments, _ := procfs.NewMemory().Arguments(pid)
+	foldersOf(flags(arguments, "cni-conf-dir", "cni-bin-dir"), c)
+}

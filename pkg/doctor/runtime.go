@@ -2,22 +2,24 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// containerdAnswers: containerd is there, and the plugins that pods need have started.
-func containerdAnswers(f *fact.Facts) ([]Finding, error) {
+// runtimeAnswers: the runtime is there, and of containerd the plugins that pods need have started.
+func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
+	r := f.Runtime.Value
 	if err := f.Runtime.Err; err != nil {
 		if fact.Unasked(err) {
 			return nil, err
 		}
 		finding := Finding{
-			Level: Problem, Summary: "containerd does not answer",
+			Level: Problem, Summary: fact.Sayf("%s does not answer", r.Called()),
 			Evidence: []string{fact.Sayf("%s: %s", f.Options.Address, err)},
-			Remedy:   []string{"systemctl status containerd; journalctl -u containerd -e", "if its socket is another one, set runtime.socket in cniscope's options"},
+			Remedy:   []string{r.Status() + "; " + r.Journal(), "if its socket is another one, set runtime.socket in cniscope's options"},
 		}
 		return []Finding{withoutFolder(f, finding)}, nil
 	}
@@ -28,8 +30,8 @@ func containerdAnswers(f *fact.Facts) ([]Finding, error) {
 		}
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("containerd's plugin %s did not start", p.Type+"."+p.ID),
-			Evidence: []string{fact.Sayf("%s: %s", f.Runtime.Value.String(), p.Err)},
-			Remedy:   []string{"correct what the error names (mostly /etc/containerd/config.toml), then: systemctl restart containerd"},
+			Evidence: []string{fact.Sayf("%s: %s", r.String(), p.Err)},
+			Remedy:   []string{"correct what the error names (mostly /etc/containerd/config.toml), then: " + r.Restart()},
 		})
 	}
 	if err := f.CRI.Err; err != nil && len(found) == 0 {
@@ -37,25 +39,25 @@ func containerdAnswers(f *fact.Facts) ([]Finding, error) {
 	}
 	if cri := f.CRI.Value; f.CRI.Err == nil && !cri.Ready {
 		found = append(found, Finding{
-			Level: Problem, Summary: "containerd says that it cannot run pods",
+			Level: Problem, Summary: fact.Sayf("%s says that it cannot run pods", r.Called()),
 			Evidence: []string{fact.Sayf("RuntimeReady=false: %s", cri.ReadyReason)},
-			Remedy:   []string{"journalctl -u containerd -e"},
+			Remedy:   []string{r.Journal()},
 		})
 	}
 	return found, nil
 }
 
-// criSilent: containerd answers, CRI does not.
+// criSilent: the runtime answers, CRI does not.
 func criSilent(f *fact.Facts, err error) Finding {
 	finding := Finding{
-		Level: Problem, Summary: "containerd answers, but its CRI does not: kubelet cannot run pods",
+		Level: Problem, Summary: fact.Sayf("%s answers, but its CRI does not: kubelet cannot run pods", f.Runtime.Value.Called()),
 		Evidence: []string{fact.Sayf("CRI Status: %s", err)},
-		Remedy:   []string{"systemctl restart containerd"},
+		Remedy:   []string{f.Runtime.Value.Restart()},
 	}
-	if strings.Contains(err.Error(), "DeadlineExceeded") {
+	if strings.Contains(err.Error(), "DeadlineExceeded") && f.Runtime.Value.Containerd() {
 		// go-cni holds its lock while a plugin runs, and a reload waits for it.
 		finding.Evidence = append(finding.Evidence, "a CNI call that hangs while the CNI folder changes holds all others: see calls")
-		finding.Remedy = []string{"find the call that hangs: cniscope ps", "systemctl restart containerd"}
+		finding.Remedy = []string{"find the call that hangs: cniscope ps", f.Runtime.Value.Restart()}
 	}
 	return withoutFolder(f, finding)
 }
@@ -63,9 +65,9 @@ func criSilent(f *fact.Facts, err error) Finding {
 // withoutFolder names what may have ended containerd: it stops when its CNI folder is removed
 // (internal/cri/server/cni_conf_syncer.go: "cni conf dir is removed, stop watching").
 func withoutFolder(f *fact.Facts, finding Finding) Finding {
-	if f.Folder.Err == nil && f.Folder.Value.Missing {
+	if f.Folder.Err == nil && f.Folder.Value.Missing && f.Runtime.Value.Containerd() {
 		finding.Evidence = append(finding.Evidence, fact.Sayf("there is no folder %s: containerd stops when its CNI folder is removed", f.Folder.Value.Dir))
-		finding.Remedy = []string{"systemctl restart containerd (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"}
+		finding.Remedy = []string{f.Runtime.Value.Restart() + " (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"}
 	}
 	return finding
 }
@@ -81,6 +83,21 @@ func needed(p fact.RuntimePlugin) bool {
 	return false
 }
 
+// enableNRI says how NRI is switched on, and why it may be off.
+func enableNRI(r fact.Runtime) (remedy []string, off string) {
+	switch r.Name {
+	case "containerd":
+		return []string{
+			"cniscope install adds a drop-in for containerd ([plugins.'io.containerd.nri.v1.nri'] disable = false); --dry-run shows it",
+			r.Restart(),
+		}, fact.Sayf("%s; 1.7 has NRI off unless it is switched on", r.String())
+	case "cri-o":
+		return []string{"a file in /etc/crio/crio.conf.d with [crio.nri] enable_nri = true", r.Restart()},
+			fact.Sayf("%s; before 1.30 it has NRI off unless it is switched on", r.String())
+	}
+	return []string{fact.Sayf("switch NRI on in the configuration of %s", r.Called()), r.Restart()}, r.String()
+}
+
 // nriIsThere: NRI is switched on, its socket is listened on, and a cniscope that runs is
 // registered. Without it calls are traced all the same, with less of a name.
 func nriIsThere(f *fact.Facts) ([]Finding, error) {
@@ -90,23 +107,24 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	if f.NRI.Err != nil {
 		return nil, f.NRI.Err
 	}
-	enable := []string{
-		"cniscope install adds a drop-in for containerd ([plugins.'io.containerd.nri.v1.nri'] disable = false); --dry-run shows it",
-		"systemctl restart containerd",
+	r := f.Runtime.Value
+	if r.Name == "docker" {
+		return nil, notApplicable("cri-dockerd has no NRI: calls are traced without it")
 	}
+	enable, off := enableNRI(r)
 	switch n := f.NRI.Value; {
 	case !n.Socket && f.Runtime.Err != nil:
-		return nil, errors.New("there is no NRI without containerd, which does not answer: see containerd")
+		return nil, fmt.Errorf("there is no NRI without %s, which does not answer: see runtime", r.Called())
 	case !n.Socket:
 		return []Finding{{
-			Level: Warning, Summary: "containerd's NRI is off: spans lack labels, addresses and the mark that the sandbox runs",
-			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), fact.Sayf("%s; 1.7 has NRI off unless it is switched on", f.Runtime.Value.String())},
+			Level: Warning, Summary: fact.Sayf("%s's NRI is off: spans lack labels, addresses and the mark that the sandbox runs", r.Called()),
+			Evidence: []string{fact.Sayf("there is no socket %s", f.Options.NRISocket), off},
 			Remedy:   append(enable, "if its socket is another one, set [nri] socket in cniscope's options"),
 		}}, nil
 	case n.Sure && !n.Listening:
 		return []Finding{{
-			Level: Warning, Summary: "nobody listens on containerd's NRI socket",
-			Evidence: []string{fact.Sayf("%s is there, left behind by an earlier containerd", f.Options.NRISocket)},
+			Level: Warning, Summary: fact.Sayf("nobody listens on %s's NRI socket", r.Called()),
+			Evidence: []string{fact.Sayf("%s is there, left behind by an earlier %s", f.Options.NRISocket, r.Called())},
 			Remedy:   enable,
 		}}, nil
 	}
@@ -123,7 +141,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 		return []Finding{{
 			Level: Warning, Summary: "cniscope runs, and is not registered with NRI",
 			Evidence: []string{fact.Sayf("cniscope %s, process %d, says so", s.Version, s.PID)},
-			Remedy:   []string{"see why: journalctl -u cniscope -e", fact.Sayf("is [nri] socket right? containerd listens on %s", f.Options.NRISocket)},
+			Remedy:   []string{"see why: journalctl -u cniscope -e", fact.Sayf("is [nri] socket right? %s listens on %s", r.Called(), f.Options.NRISocket)},
 		}}, nil
 	}
 	return nil, nil

@@ -1,0 +1,49 @@
+package fact
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Runtime is the container runtime. Name, Unit and PID are known, or guessed by its socket, also where it
+// does not answer.
+type Runtime struct {
+	Name    string // what CRI's Version calls it: "containerd", "cri-o", of cri-dockerd "docker"; empty if unknown
+	Version string
+	PID     int             // who serves its socket; 0 if that is not known
+	Unit    string          // of systemd, that it runs in
+	Plugins []RuntimePlugin // of containerd
+}
+
+// RuntimePlugin is one of containerd's plugins; Err is why it did not start.
+type RuntimePlugin struct{ Type, ID, Err string }
+
+// String is "containerd v2.4.2", without the version where nobody told it.
+func (r Runtime) String() string { return strings.TrimSpace(r.Called() + " " + r.Version) }
+
+// Called is the runtime's name for people.
+func (r Runtime) Called() string {
+	switch r.Name {
+	case "cri-o":
+		return "CRI-O"
+	case "docker":
+		return "cri-dockerd"
+	case "":
+		return "the container runtime"
+	}
+	return r.Name
+}
+
+// Containerd reports whether it is containerd.
+func (r Runtime) Containerd() bool { return r.Name == "containerd" }
+
+// Restart is the command that restarts it.
+func (r Runtime) Restart() string { return "systemctl restart " + r.unit() }
+
+// Journal is the command that shows its log.
+func (r Runtime) Journal() string { return "journalctl -u " + r.unit() + " -e" }
+
+// Status is the command that shows whether it runs.
+func (r Runtime) Status() string { return "systemctl status " + r.unit() }
+
+func (r Runtime) unit() string { return Clean(cmp.Or(r.Unit, r.Name, "containerd")) }

@@ -1,0 +1,159 @@
+package gather
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/runtime"
+)
+
+// readFolders finds out which CNI folders a runtime uses that does not say so by CRI.
+func readFolders(ctx context.Context, r fact.Runtime, socket string, c *fact.CRI) error {
+	switch r.Name {
+	case runtime.CRIO:
+		return crioFolders(ctx, socket, c)
+	case runtime.Docker:
+		c.Said = "its command line"
+		dockerFolders(r.PID, c)
+	}
+	return nil
+}
+
+// crioNetwork is the part of CRI-O's configuration that is about CNI (crio.conf(5), CRIO.NETWORK).
+type crioNetwork struct {
+	Crio struct {
+		Network struct {
+			Default    string   `toml:"cni_default_network"`
+			NetworkDir string   `toml:"network_dir"`
+			PluginDir  string   `toml:"plugin_dir"` // of before 1.14
+			PluginDirs []string `toml:"plugin_dirs"`
+		} `toml:"network"`
+	} `toml:"crio"`
+}
+
+// crioFolders asks CRI-O for its configuration as it is in effect (what `crio status config` shows), or else
+// reads the files.
+func crioFolders(ctx context.Context, socket string, c *fact.CRI) error {
+	c.Said = "its configuration (crio status config)"
+	text, err := crioConfig(ctx, socket)
+	var conf crioNetwork
+	if err == nil {
+		err = toml.Unmarshal(text, &conf)
+	}
+	if err != nil {
+		c.Said = "/etc/crio"
+		if conf, err = crioFiles("/etc/crio"); err != nil {
+			return fmt.Errorf("CRI-O's configuration: %w", err)
+		}
+	}
+	n := conf.Crio.Network
+	c.Default = fact.Clean(n.Default)
+	if n.NetworkDir != "" {
+		c.ConfDir = filepath.Clean(n.NetworkDir)
+	}
+	dirs := n.PluginDirs
+	if n.PluginDir != "" {
+		dirs = append([]string{n.PluginDir}, dirs...)
+	}
+	if len(dirs) > 0 {
+		c.BinDirs = nil
+	}
+	for _, dir := range dirs {
+		c.BinDirs = append(c.BinDirs, filepath.Clean(dir))
+	}
+	return nil
+}
+
+// crioConfig asks over CRI-O's socket, which speaks HTTP beside gRPC.
+func crioConfig(ctx context.Context, socket string) ([]byte, error) {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://crio/config", nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, errors.New(answer.Status)
+	}
+	return io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+}
+
+// crioFiles reads crio.conf and what is in crio.conf.d, each over what came before, as CRI-O does.
+func crioFiles(dir string) (conf crioNetwork, err error) {
+	parts, err := filepath.Glob(filepath.Join(dir, "crio.conf.d", "*"))
+	if err != nil {
+		return conf, err
+	}
+	slices.Sort(parts)
+	for _, file := range append([]string{filepath.Join(dir, "crio.conf")}, parts...) {
+		text, err := readSmall(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = toml.Unmarshal(text, &conf)
+		}
+		if err != nil {
+			return conf, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return conf, nil
+}
+
+// readSmall reads a file of up to 1 MiB.
+func readSmall(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 1<<20))
+}
+
+// foldersOf reads cri-dockerd's options; its defaults are those of the CNI project.
+func foldersOf(settings []fact.Setting, c *fact.CRI) {
+	for _, s := range settings {
+		switch s.Key {
+		case "cni-conf-dir":
+			c.ConfDir = filepath.Clean(s.Value)
+		case "cni-bin-dir":
+			c.BinDirs = strings.Split(s.Value, ",")
+		}
+	}
+}
+
+// loadedFrom reads from the folder what the runtime has loaded that does not say so.
+func loadedFrom(dir string, networks []event.Network) (all []fact.Loaded) {
+	for _, n := range networks {
+		l := fact.Loaded{Network: event.Network{Name: n.Name, CNIVersion: n.CNIVersion}}
+		text, _ := readSmall(filepath.Join(dir, n.File)) // it was read before
+		var list struct{ Plugins []json.RawMessage }
+		if json.Unmarshal(text, &list) != nil || len(list.Plugins) == 0 {
+			list.Plugins = []json.RawMessage{text}
+		}
+		for _, p := range list.Plugins {
+			addPlugin(&l, p)
+		}
+		all = append(all, l)
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+package gather
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+const crioConf = `[crio]
+root = "/var/lib/containers/storage"
+[crio.network]
+network_dir = "/srv/cni/net.d/"
+plugin_dirs = ["/srv/cni/bin/", "/opt/cni/bin"]
+cni_default_network = "pods"
+`
+
+// CRI-O answers over its own socket with the configuration that is in effect.
+func TestCRIOSaysItsFolders(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "crio.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/config" {
+			_, _ = w.Write([]byte(crioConf))
+		}
+	})}
+	go server.Serve(l) //nolint:errcheck // it ends with the test
+	defer server.Close()
+	c := fact.CRI{ConfDir: "/etc/cni/net.d", BinDirs: []string{"/opt/cni/bin"}}
+	if err := crioFolders(t.Context(), socket, &c); err != nil {
+		t.Fatal(err)
+	}
+	if c.ConfDir != "/srv/cni/net.d" || !reflect.DeepEqual(c.BinDirs, []string{"/srv/cni/bin", "/opt/cni/bin"}) || c.Default != "pods" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What comes later by name overrides what came before.
+func TestCRIOFiles(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if conf, err := crioFiles(dir); err != nil || conf.Crio.Network.NetworkDir != "" {
+		t.Errorf("no files: %+v %v", conf, err)
+	}
+	put("crio.conf", crioConf)
+	put("crio.conf.d/20-b.conf", "[crio.network]\nnetwork_dir = \"/b\"\n")
+	put("crio.conf.d/10-a.conf", "[crio.network]\nnetwork_dir = \"/a\"\n")
+	conf, err := crioFiles(dir)
+	if err != nil || conf.Crio.Network.NetworkDir != "/b" || len(conf.Crio.Network.PluginDirs) != 2 {
+		t.Errorf("%+v %v", conf, err)
+	}
+}
+
+func TestWhatTheFolderHasIsTakenForLoaded(t *testing.T) {
+	dir := t.TempDir()
+	list := `{"name":"pods","cniVersion":"1.0.0","plugins":[{"type":"bridge","bridge":"b0","ipam":{"type":"host-local","subnet":"10.1.0.0/24"}},{"type":"x","socket":"/run/x/x.sock"}]}`
+	if err := os.WriteFile(filepath.Join(dir, "10.conflist"), []byte(list), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all := loadedFrom(dir, []event.Network{{Name: "pods", File: "10.conflist"}})
+	if len(all) != 1 || len(all[0].Plugins) != 2 || len(all[0].Subnets) != 1 || len(all[0].Bridges) != 1 || len(all[0].Asks) != 1 || all[0].Asks[0].Address != "/run/x/x.sock" {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestTheServerOfAKubeconfig(t *testing.T) {
+	for text, want := range map[string]string{
+		"clusters:\n- cluster:\n    server: https://10.96.0.1:443\n  name: x\nusers:\n- user:\n    token: server\n": "10.96.0.1:443",
+		"    server: \"https://[fd00::1]:6443\"\n": "[fd00::1]:6443",
+		"- server: https://api.example\n":          "api.example:443",
+		"{\"clusters\":[]}":                        "",
+	} {
+		if got := serverOfConfig(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestTheUnitOfACgroup(t *testing.T) {
+	for text, want := range map[string]string{
+		"0::/system.slice/containerd.service\n":                                  "containerd",
+		"12:pids:/system.slice/k3s.service\n0::/system.slice/k3s.service\n":      "k3s",
+		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.service\n": "x",
+		"0::/\n": "",
+	} {
+		got := ""
+		if found := service.FindStringSubmatch(text); found != nil {
+			got = found[1]
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
