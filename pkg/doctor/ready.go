@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -14,9 +15,40 @@ func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	step, remedy := missingStep(f)
 	return []Finding{{
 		Level: Problem, Summary: "the node's network is not ready: " + step,
-		Evidence: append([]string{fact.Sayf("%s: NetworkReady=false: %s", f.Runtime.Value.Called(), f.CRI.Value.NetworkReason)}, loadError(f)...),
+		Evidence: append(append([]string{fact.Sayf("%s: NetworkReady=false: %s", f.Runtime.Value.Called(), f.CRI.Value.NetworkReason)}, loadError(f)...), writersSay(f)...),
 		Remedy:   remedy,
 	}}, nil
+}
+
+// writersSay is the last line of each who should write the configuration and has not: what they wait for,
+// also while they run. One that has ended well has no say.
+func writersSay(f *fact.Facts) (said []string) {
+	if f.Folder.Err != nil || len(f.Folder.Value.Networks) > 0 {
+		return nil
+	}
+	for _, c := range f.Containers.Value {
+		if c.Writes() && c.SandboxReady && c.LastLine != "" && (c.State != "exited" || c.ExitCode != 0) {
+			said = append(said, fact.Sayf("the last line of %s of pod %s/%s, %s: %s", c.Name, c.Namespace, c.Pod, c.State, c.LastLine))
+		}
+	}
+	for _, p := range agentProcesses(f) {
+		if p.LastLine != "" {
+			said = append(said, fact.Sayf("the last line of %s, process %d: %s", p.Name, p.PID, p.LastLine))
+		}
+	}
+	return said[:min(len(said), fact.Listed)]
+}
+
+// agentProcesses are the agents of CNIs, by the name of their program, that run in the node's network and in
+// none of the containers that are spoken of.
+func agentProcesses(f *fact.Facts) (found []fact.Process) {
+	for _, p := range f.Processes.Value {
+		spokenOf := slices.ContainsFunc(f.Containers.Value, func(c fact.Container) bool { return c.ID == p.Container })
+		if p.HostNet && !p.Plugin && !spokenOf && slices.Contains(fact.AgentNames(), p.Name) && p.Name != "k3s" {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 // missingStep says what has to happen next until the network is ready.
@@ -56,8 +88,15 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 			writers = append(writers, c.Pod+" ("+c.Name+": "+c.State+")")
 		}
 	}
-	if len(writers) == 0 {
-		return step + ", and no container here mounts it, nor is of a CNI that is known", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed: has its pod come to this node, has its image been pulled?"}
+	for _, p := range agentProcesses(f) {
+		writers = append(writers, fact.Sayf("%s (process %d, since %s)", p.Name, p.PID, stamp(p.Start)))
+		remedy = append(remedy, fact.Sayf("see what %s waits for: its log, journalctl _PID=%d -e", p.Name, p.PID))
 	}
-	return step + " by " + fact.List(writers), []string{"see network-pods, and the logs of these"}
+	if len(writers) == 0 {
+		return step + ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a process", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed: has its pod come to this node, has its image been pulled?"}
+	}
+	if len(remedy) == 0 {
+		remedy = []string{"see network-pods, and the logs of these"}
+	}
+	return step + " by " + fact.List(writers), remedy
 }

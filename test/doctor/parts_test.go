@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -109,7 +110,7 @@ func (n *node) containerIn(options rig.PodOptions, c *cri.ContainerConfig) {
 	harness.Check(n.T, err)
 	_, err = n.rig.Runtime().StartContainer(n.ctx, &cri.StartContainerRequest{ContainerId: made.ContainerId})
 	harness.Check(n.T, err)
-	if c.Command[len(c.Command)-1] == "sleep 600" {
+	if strings.HasSuffix(c.Command[len(c.Command)-1], "sleep 600") {
 		return
 	}
 	harness.Until(n, "the container has ended", func() bool {

@@ -174,7 +174,9 @@ type Process struct {
 	HostNet  bool // it is in our network namespace
 	Start    time.Time
 	LastLine string // of an agent's log, where its standard error is a file
-	Settings []Setting
+	// Container is the id of the container that it runs in; empty if in none.
+	Container string
+	Settings  []Setting
 }
 
 // Health is kubelet's answer.

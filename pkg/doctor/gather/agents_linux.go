@@ -252,3 +252,15 @@ func unitOf(pid int) string {
 	}
 	return ""
 }
+
+// containerID is how every runtime names a container in its cgroup: 64 hexadecimal digits, with the runtime's
+// name around them where systemd manages the group.
+var containerID = regexp.MustCompile(`(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:[/\n]|$)`)
+
+// inContainer is the id of the container that a process's cgroups name; empty if they name none.
+func inContainer(groups string) string {
+	if found := containerID.FindStringSubmatch(groups); found != nil {
+		return found[1]
+	}
+	return ""
+}

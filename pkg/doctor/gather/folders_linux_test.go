@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -87,6 +88,21 @@ func TestTheServerOfAKubeconfig(t *testing.T) {
 		"{\"clusters\":[]}":                        "",
 	} {
 		if got := serverOfConfig(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAProcessInAContainer(t *testing.T) {
+	id := strings.Repeat("0a", 32)
+	for text, want := range map[string]string{
+		"0::/kubepods/burstable/pod1/" + id + "\n":                                 id,
+		"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + id + ".scope\n": id,
+		"0::/kubepods.slice/kubepods-pod1.slice/crio-" + id + ".scope/container\n": id,
+		"0::/system.slice/antrea.service\n":                                        "",
+		"0::/\n":                                                                   "",
+	} {
+		if got := inContainer(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

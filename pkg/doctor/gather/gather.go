@@ -147,6 +147,7 @@ func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 		if f.CRI.Err == nil && !f.CRI.Value.Network && len(f.Folder.Value.Networks) == 0 {
 			candidates, err := askCandidates(ctx, client)
 			f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates, cniDirs(f)), Err: err}
+			f.Processes.Value, f.Processes.Err = processes(ctx, f.CRI.Value.BinDirs)
 		}
 	})
 	return f

@@ -1,0 +1,141 @@
+package doctor
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
+
+// One thing is wrong with whom a plugin asks: what is said of it, and what is to be done.
+func TestWhatIsWrongWithAnAgent(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	cilium := fact.Asked{Network: "pods", Plugin: "cilium-cni", Kind: fact.AsksUnix, Address: "/var/run/cilium/cilium.sock"}
+	agent := fact.Container{Namespace: "kube-system", Pod: "cilium-x", Name: "cilium-agent", State: "running", Started: now, SandboxReady: true, Owner: "Cilium", LastLine: "waiting for 10.96.0.1"}
+	tests := map[string]struct {
+		agent  fact.Agent
+		change func(*fact.Facts)
+		level  Level // none: it is healthy
+		says   []string
+		not    string
+	}{
+		"it answers":         {agent: fact.Agent{Asked: cilium, Reach: fact.Answers}},
+		"it cannot be told":  {agent: fact.Agent{Asked: cilium, Reach: fact.Unknown, Err: "permission denied"}},
+		"its file is there":  {agent: fact.Agent{Asked: fact.Asked{Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Answers}},
+		"missing, nobody":    {agent: fact.Agent{Asked: cilium, Reach: fact.Missing, Err: "no such file or directory"}, level: Problem, says: []string{"plugin cilium-cni of network pods asks its agent at /var/run/cilium/cilium.sock: there is no such socket", "that is known of cilium-cni", "no process and no container", "NetworkReady=true", "start its agent again"}},
+		"missing, it starts": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) { f.Containers.Value = []fact.Container{agent} }, level: Problem, says: []string{"container cilium-agent of pod kube-system/cilium-x: CRI: running", "its last line: waiting for 10.96.0.1", "kubectl -n kube-system logs cilium-x -c cilium-agent"}, not: "no process"},
+		"missing, a process": {agent: fact.Agent{Asked: cilium, Reach: fact.Missing}, change: func(f *fact.Facts) {
+			f.Processes.Value = []fact.Process{{PID: 7, Name: "cilium-agent", HostNet: true, Start: now, LastLine: "waiting for x"}}
+		}, level: Problem, says: []string{"process 7 is cilium-agent", "its last line: waiting for x", "journalctl _PID=7"}, not: "no process"},
+		"refused":  {agent: fact.Agent{Asked: cilium, Reach: fact.Refused, Made: now, Err: "connection refused"}, level: Problem, says: []string{"nobody listens there", "the socket was made at 2027-01-15T08:00:00Z"}},
+		"stopped":  {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: "T", Started: now}, Containers: []fact.Container{agent}}, level: Problem, says: []string{"cilium-agent, process 7, which listens there, is stopped", "kill -CONT 7", "pod kube-system/cilium-x"}},
+		"deaf":     {agent: fact.Agent{Asked: cilium, Reach: fact.Silent, Process: &fact.Server{PID: 7, Name: "cilium-agent", State: "D", Waits: "nfs_wait"}}, level: Problem, says: []string{"accepts nothing", "in state D, waiting in nfs_wait", "/proc/7/stack"}},
+		"no file":  {agent: fact.Agent{Asked: fact.Asked{Network: "cbr0", Plugin: "flannel", Kind: fact.AsksFile, Address: "/run/flannel/subnet.env"}, Reach: fact.Missing}, level: Problem, says: []string{"reads /run/flannel/subnet.env, which its agent writes: there is no such file"}},
+		"API away": {agent: fact.Agent{Asked: fact.Asked{Network: "k8s", Plugin: "calico", Kind: fact.AsksKubeconfig, Address: "/etc/k"}, Server: "10.96.0.1:443", Reach: fact.Silent, Err: "i/o timeout"}, level: Problem, says: []string{"asks the API server at 10.96.0.1:443 (/etc/k): there is no answer", "curl -k https://10.96.0.1:443/livez", "service-proxies"}, not: "no process"},
+		"seen once, gone now": {
+			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now}},
+			level: Warning, says: []string{"a running cniscope saw", "xd, process 9, answered last at", "start xd again"},
+		},
+		"seen once, missed now": {
+			agent: fact.Agent{Asked: fact.Asked{Network: "pods", Plugin: "x", Kind: fact.AsksTCP, Address: "127.0.0.1:9", Seen: true}, Reach: fact.Refused, Known: &control.Agent{Name: "xd", PID: 9, Answered: now, Failed: now, Failures: 3, Error: "ECONNREFUSED"}},
+			level: Problem, says: []string{"3 calls failed there since", "ECONNREFUSED"},
+		},
+		"mute": {
+			agent: fact.Agent{Asked: cilium, Reach: fact.Answers},
+			change: func(f *fact.Facts) {
+				f.Scope.Value.Calls = []control.Call{{Command: "ADD", IfName: "eth0", Namespace: "shop", Pod: "a", Asks: "/run/cilium/cilium.sock", Asking: 25 * time.Second}}
+			},
+			level: Problem, says: []string{"it takes connections, and does not answer 1 call", "pod shop/a has waited for it for 25s"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := whole()
+			f.Agents.Value = []fact.Agent{test.agent}
+			if test.change != nil {
+				test.change(f)
+			}
+			r := Judge(f)
+			if test.level == "" {
+				if len(r.Findings) > 0 {
+					t.Errorf("%+v", r.Findings)
+				}
+				return
+			}
+			i := slices.IndexFunc(r.Findings, func(x Finding) bool { return x.Check == "cni-agent" })
+			if i < 0 || r.Findings[i].Level != test.level || len(r.Findings[i].Remedy) == 0 {
+				t.Fatalf("want a %s: %+v", test.level, r.Findings)
+			}
+			x := r.Findings[i]
+			all := strings.Join(slices.Concat([]string{x.Summary}, x.Evidence, x.Remedy), "\n")
+			for _, want := range test.says {
+				if !strings.Contains(all, want) {
+					t.Errorf("it does not say %q:\n%s", want, all)
+				}
+			}
+			if test.not != "" && strings.Contains(all, test.not) {
+				t.Errorf("it says %q:\n%s", test.not, all)
+			}
+		})
+	}
+}
+
+func TestCallsThatFailed(t *testing.T) {
+	f := whole()
+	failure := control.Failure{Time: f.Now.Add(-time.Minute), Took: 30 * time.Second, Namespace: "shop", Pod: "a", Command: "ADD", Network: "pods", Plugin: "bridge", Says: "agent_refused", Remedy: "start it"}
+	old := failure
+	old.Time = f.Now.Add(-time.Hour)
+	f.Scope.Value.Recent.Failures = []control.Failure{old}
+	if r := Judge(f); len(r.Findings) > 0 {
+		t.Errorf("that was long ago: %+v", r.Findings)
+	}
+	f.Scope.Value.Recent.Failures = []control.Failure{old, failure, failure}
+	r := Judge(f)
+	if len(r.Findings) != 1 || r.Findings[0].Level != Warning || !strings.Contains(r.Findings[0].Summary, "2 CNI ADDs of network pods failed") ||
+		!strings.Contains(r.Findings[0].Evidence[0], "pod shop/a, plugin bridge, after 30s: agent_refused") || r.Findings[0].Remedy[0] != "start it" {
+		t.Errorf("%+v", r.Findings)
+	}
+	f.Scope.Value.Recent.Worked = map[string]time.Time{"pods DEL": f.Now, "pods ADD": f.Now}
+	if r := Judge(f); len(r.Findings) != 1 || r.Findings[0].Level != Note {
+		t.Errorf("others succeeded since: %+v", r.Findings)
+	}
+	f.Scope.Err = control.ErrNotRunning
+	for _, c := range Judge(f).Checks {
+		if c.Name == "failed-calls" && (c.State != NotApplicable || !strings.Contains(c.Reason, "no cniscope runs")) {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// A writer that runs says what it waits for, and an agent that is no container is not overlooked.
+func TestWhoHasNotWrittenTheConfiguration(t *testing.T) {
+	f := whole()
+	f.CRI.Value.Network, f.CRI.Value.Loaded, f.Folder.Value.Networks = false, nil, nil
+	f.Agents.Value = nil
+	said := func() string {
+		r := Judge(f)
+		i := slices.IndexFunc(r.Findings, func(x Finding) bool { return x.Check == "network-ready" })
+		if i < 0 {
+			t.Fatalf("%+v", r.Findings)
+		}
+		x := r.Findings[i]
+		return strings.Join(slices.Concat([]string{x.Summary}, x.Evidence, x.Remedy), "\n")
+	}
+	if all := said(); !strings.Contains(all, "install a CNI") {
+		t.Error(all)
+	}
+	f.Processes.Value = []fact.Process{{PID: 7, Name: "cilium-agent", HostNet: true, Start: f.Now, LastLine: "waiting for 10.96.0.1", Container: "c1"}}
+	if all := said(); strings.Contains(all, "install a CNI") || !strings.Contains(all, "by cilium-agent (process 7") || !strings.Contains(all, "waiting for 10.96.0.1") {
+		t.Error(all)
+	}
+	f.Containers.Value = []fact.Container{{Namespace: "kube-system", Pod: "cilium-x", ID: "c1", Name: "cilium-agent", State: "running", SandboxReady: true, Owner: "Cilium", LastLine: "level=info waiting for 10.96.0.1"}}
+	if all := said(); strings.Contains(all, "process 7") || !strings.Contains(all, "the last line of cilium-agent of pod kube-system/cilium-x, running: level=info waiting") {
+		t.Error(all)
+	}
+	f.Processes.Err = errors.New("no")
+	_ = said()
+}
