@@ -69,7 +69,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"one that says nothing": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980))))),
-			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd, by plugin p$`, remedy: `its log of that time.*is not seen`,
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd, by plugin p$`, remedy: `^look at what dbd \(pid 812\) logged then`,
 		},
 		"one in the kernel": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentUninterruptible, "nfs_wait_bit_killable", from(10, 980))))),
@@ -77,7 +77,14 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"one on another machine": {
 			op:    calling(did(waits("", from(10, 980), remote))),
-			cause: CausePeer, says: `^970ms of 1s waiting for 192\.0\.2\.7:5432, asked by agentd, by plugin p$`, remedy: `192\.0\.2\.7 is on another machine`,
+			cause: CausePeer, says: `^970ms of 1s waiting for 192\.0\.2\.7:5432, asked by agentd, by plugin p$`, remedy: `whether this node reaches 192\.0\.2\.7`,
+		},
+		"one of which nobody knows what it did": {
+			op: calling(did(waits("dbd", from(10, 980)))), cause: CausePeer, says: `waiting for dbd, asked by`, remedy: `^$`,
+		},
+		"one behind a port of this node": {
+			op:    calling(did(waits("", from(10, 980), remote, func(c *timeline.Connection) { c.Address = "127.0.0.1:6640" }))),
+			cause: CausePeer, remedy: `^ss -tlnp 'sport = :6640'`,
 		},
 		"the peer's own peer": {
 			op:    calling(did(waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))))),

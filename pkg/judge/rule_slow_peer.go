@@ -25,15 +25,16 @@ func slowPeer(e *evidence) *finding {
 	return nil
 }
 
-// peerRemedy says what to do about whoever an agent waited for within an interval.
+// peerRemedy says what to do about whoever an agent waited for within an interval; empty if nobody knows
+// what that one did meanwhile.
 func peerRemedy(c *timeline.Connection, when timeline.Interval) string {
 	if c.Agent == nil || c.Agent.PID == 0 {
 		return remoteRemedy(c)
 	}
-	if r := remedyFor(c.Agent, peerName(c), stateOf(c.Work, when)); r != "" {
+	if r := remedyFor(c.Agent, peerName(c), stateOf(c.Work, when)); r != "" || c.Work == nil || len(c.Work.States) == 0 {
 		return r
 	}
-	return fmt.Sprintf("%s (pid %d) took that long to answer: its log of that time should say with what; what it waited for itself is not seen", peerName(c), c.Agent.PID)
+	return fmt.Sprintf("look at what %s (pid %d) logged then: it took that long to answer, and what it waited for itself is not seen", peerName(c), c.Agent.PID)
 }
 
 func remoteRemedy(c *timeline.Connection) string {
@@ -43,6 +44,8 @@ func remoteRemedy(c *timeline.Connection) string {
 		return "" // nobody knows who that is
 	case isAPIServerAddress(to):
 		return "what listens there seems to be the API server: kubectl get --raw '/readyz?verbose' says what is wrong with it; if it is well, see whether this node reaches it without loss (ping, nstat TcpRetransSegs)"
+	case to.Addr().IsLoopback():
+		return fmt.Sprintf("ss -tlnp 'sport = :%d' names who serves there: see its State in /proc/PID/status, and its log of that time", to.Port())
 	}
-	return fmt.Sprintf("%s is on another machine: see whether this node reaches it without loss (ping, nstat TcpRetransSegs), and in its log whether it answered late", to.Addr())
+	return fmt.Sprintf("see whether this node reaches %s without loss (ping, nstat TcpRetransSegs), and whether who serves there says in its log that it was slow", to.Addr())
 }

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
@@ -10,7 +11,7 @@ import (
 // step is something that an agent did or waited for while it was called.
 type step struct {
 	timeline.Interval
-	// certain: it was done for this call, or nobody but the agent itself was in the way then.
+	// certain: it was done for this call.
 	certain bool
 	// filler: it says little about the answer, and counts only where no other step is.
 	filler bool
@@ -24,56 +25,104 @@ type step struct {
 // What an answer waits for has ended before it, and whoever does one thing because of another begins after
 // that: as the kernel tells when, that is exact.
 func way(steps []step, when timeline.Interval) []timeline.Interval {
-	counts := make([]timeline.Interval, len(steps))
-	var order []int
+	var certain busyTimes
+	for _, s := range steps {
+		if s.certain {
+			certain.all = append(certain.all, s.Interval)
+		}
+	}
+	certain.join()
+	var firm, fillers []int
 	for i, s := range steps {
-		if s.End <= when.End && s.End > when.Start && (s.certain || beside(steps, s.Interval) <= (s.End-s.Start)/2) {
-			order = append(order, i)
+		switch {
+		case s.End > when.End || s.End <= when.Start || !s.certain && certain.within(s.Interval) > (s.End-s.Start)/2:
+		case s.filler:
+			fillers = append(fillers, i)
+		default:
+			firm = append(firm, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(steps[b].End, steps[a].End), cmp.Compare(steps[a].Start, steps[b].Start))
-	})
-	back := func(within timeline.Interval, filler bool) (gaps []timeline.Interval) {
-		now := within.End
-		for _, i := range order {
-			s := steps[i]
-			if s.filler != filler || s.End > now || s.End <= within.Start {
-				continue
-			}
-			gaps = append(gaps, timeline.Interval{Start: s.End, End: now})
-			counts[i] = timeline.Interval{Start: max(s.Start, within.Start), End: s.End}
-			now = counts[i].Start
+	latest(steps, firm)
+	latest(steps, fillers)
+	counts := make([]timeline.Interval, len(steps))
+	for _, gap := range back(steps, firm, when, counts) {
+		for len(fillers) > 0 && steps[fillers[0]].End > gap.End {
+			fillers = fillers[1:] // nor does it fit into what is earlier
 		}
-		return append(gaps, timeline.Interval{Start: within.Start, End: now})
-	}
-	for _, gap := range back(when, false) {
-		back(gap, true)
+		n := 0
+		for n < len(fillers) && steps[fillers[n]].End > gap.Start {
+			n++
+		}
+		back(steps, fillers[:n], gap, counts)
+		fillers = fillers[n:]
 	}
 	return counts
 }
 
-// beside is how much of an interval has certain work beside it (ns).
-func beside(steps []step, when timeline.Interval) (took int64) {
-	var some []timeline.Interval
-	for _, s := range steps {
-		if s.certain && s.Start < when.End && s.End > when.Start {
-			some = append(some, timeline.Interval{Start: max(s.Start, when.Start), End: min(s.End, when.End)})
+// latest sorts steps by their end, the last one first, and of those with one end the longest.
+func latest(steps []step, some []int) {
+	slices.SortStableFunc(some, func(a, b int) int {
+		return cmp.Or(cmp.Compare(steps[b].End, steps[a].End), cmp.Compare(steps[a].Start, steps[b].Start))
+	})
+}
+
+// back goes back from the end of an interval over some steps, the latest first, notes when they count, and
+// returns what lies between them.
+func back(steps []step, some []int, within timeline.Interval, counts []timeline.Interval) (gaps []timeline.Interval) {
+	now := within.End
+	for _, i := range some {
+		s := steps[i]
+		if s.End > now {
+			continue
 		}
+		gaps = append(gaps, timeline.Interval{Start: s.End, End: now})
+		counts[i] = timeline.Interval{Start: max(s.Start, within.Start), End: s.End}
+		now = counts[i].Start
 	}
-	return covered(some)
+	return append(gaps, timeline.Interval{Start: within.Start, End: now})
 }
 
 // covered is how long at least one of some intervals lasts (ns).
-func covered(all []timeline.Interval) (took int64) {
-	slices.SortFunc(all, func(a, b timeline.Interval) int { return cmp.Compare(a.Start, b.Start) })
-	for i, until := 0, int64(0); i < len(all); i++ {
-		if i == 0 || all[i].Start > until {
-			until = all[i].Start
-		}
-		if all[i].End > until {
-			took, until = took+all[i].End-until, all[i].End
+func covered(some []timeline.Interval) int64 {
+	t := busyTimes{all: slices.Clone(some)}
+	t.join()
+	if len(t.before) == 0 {
+		return 0
+	}
+	return t.before[len(t.before)-1]
+}
+
+// busyTimes are intervals, of which join makes disjoint ones, in order.
+type busyTimes struct {
+	all    []timeline.Interval
+	before []int64 // how long all lasted up to the beginning of each, and at last in all
+}
+
+func (t *busyTimes) join() {
+	slices.SortFunc(t.all, func(a, b timeline.Interval) int { return cmp.Compare(a.Start, b.Start) })
+	joined := t.all[:0]
+	for _, i := range t.all {
+		if n := len(joined); n > 0 && i.Start <= joined[n-1].End {
+			joined[n-1].End = max(joined[n-1].End, i.End)
+		} else if i.End > i.Start {
+			joined = append(joined, i)
 		}
 	}
-	return took
+	t.all, t.before = joined, make([]int64, len(joined)+1)
+	for n, i := range joined {
+		t.before[n+1] = t.before[n] + i.End - i.Start
+	}
+}
+
+// within is how much of an interval they take (ns).
+func (t *busyTimes) within(when timeline.Interval) int64 {
+	return t.until(when.End) - t.until(when.Start)
+}
+
+func (t *busyTimes) until(at int64) int64 {
+	n := sort.Search(len(t.all), func(n int) bool { return t.all[n].Start >= at })
+	if n == 0 {
+		return 0
+	}
+	return t.before[n] - max(0, t.all[n-1].End-at)
 }

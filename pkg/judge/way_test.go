@@ -69,6 +69,9 @@ func TestTheWayIsOne(t *testing.T) {
 		counts := way(steps, timeline.Interval{Start: 0, End: 100})
 		var took int64
 		for i, c := range counts {
+			if c.End > c.Start && beside(steps, i) && !steps[i].certain {
+				t.Fatalf("%+v counts beside certain work: %+v", steps[i], steps)
+			}
 			if c != (timeline.Interval{}) && (c.Start < steps[i].Start || c.End != steps[i].End || c.Start < 0 || c.End > 100) {
 				t.Fatalf("%+v counts %+v", steps[i], c)
 			}
@@ -78,4 +81,29 @@ func TestTheWayIsOne(t *testing.T) {
 			t.Fatalf("some count at one instant: %+v of %+v", counts, steps)
 		}
 	}
+}
+
+// A recording may come from anybody: the way over very many steps takes no long time.
+func BenchmarkWay(b *testing.B) {
+	var steps []step
+	for i := range int64(20000) {
+		steps = append(steps, step{Interval: timeline.Interval{Start: 10 * i, End: 10*i + 9}, certain: i%3 == 0, filler: i%3 == 1})
+	}
+	for b.Loop() {
+		way(steps, timeline.Interval{Start: 0, End: 1 << 30})
+	}
+}
+
+// beside reports whether a step has certain work beside it for more than half of it, instant by instant.
+func beside(steps []step, i int) bool {
+	var busy int64
+	for at := steps[i].Start; at < steps[i].End; at++ {
+		for _, s := range steps {
+			if s.certain && s.Start <= at && at < s.End {
+				busy++
+				break
+			}
+		}
+	}
+	return busy > (steps[i].End-steps[i].Start)/2
 }
