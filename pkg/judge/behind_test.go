@@ -147,7 +147,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		"one that never answers": {
 			op: add(with(seen(plugin("p", 0, 1000), wrote("deadline exceeded"), dialled("unix", "/run/a.sock", from(0, 990), served(nil, nil),
 				did(waits("dbd", from(10, 2000), stopped(10, 2000))))), exit(1))),
-			cause: CauseFailed, says: `"deadline exceeded"; before that, 980ms of 1s waiting for dbd \(stopped\), asked by agentd, by plugin p$`, remedy: `kill -CONT`,
+			cause: CausePeer, says: `"deadline exceeded"; before that, 980ms of 1s waiting for dbd \(stopped\), asked by agentd, by plugin p$`, remedy: `kill -CONT`,
 		},
 		"for one of several calls": {
 			op:    calling(others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
