@@ -109,6 +109,8 @@ type finding struct {
 	candidate bool
 	// agent was waited for, by a connection; nil if none was.
 	agent *timeline.Connection
+	// stood: who was waited for was stopped.
+	stood bool
 	// overall: it explains why everything else took so long.
 	overall bool
 }

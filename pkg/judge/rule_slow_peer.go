@@ -19,7 +19,7 @@ func slowPeer(e *evidence) *finding {
 		}
 		return &finding{
 			Verdict: Verdict{Cause: CausePeer, Says: p.String(), Remedy: peerRemedy(p.peer, p.when)},
-			time:    p.Time, kind: Agents, candidate: p.doubtful(),
+			time:    p.Time, kind: Agents, candidate: p.doubtful(), stood: stoodStill(p.peer, p.when),
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ func stoppedAgent(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseStopped, Says: e.calling(worst), Remedy: remedyFor(worst.Agent, nameOf(worst), stateOf(worst.Work, calledFor(worst))),
-	}, time: time, kind: Agents, agent: worst}
+	}, time: time, kind: Agents, agent: worst, stood: true}
 }
 
 // calledFor is how long an agent was called by a connection.

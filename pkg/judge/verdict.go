@@ -35,15 +35,18 @@ func (e *evidence) verdict() *Verdict {
 	if e.Failure != "" && !killed {
 		return e.failed()
 	}
-	v := e.slow()
-	if v != nil && killed { // the runtime gave up on it
-		v.Says += fmt.Sprintf("; then %s was killed", e.Failed.Run.Plugin)
+	f := e.slow()
+	if f == nil {
+		return nil
 	}
-	return v
+	if killed { // the runtime gave up on it
+		f.Says += fmt.Sprintf("; then %s was killed", e.Failed.Run.Plugin)
+	}
+	return &f.Verdict
 }
 
 // slow says what the call's time was lost to; nil if nothing is known.
-func (e *evidence) slow() *Verdict {
+func (e *evidence) slow() *finding {
 	var found []*finding
 	for _, rule := range rules() {
 		if f := rule(e); f != nil && f.time > 0 {
@@ -61,7 +64,7 @@ func (e *evidence) slow() *Verdict {
 			break
 		}
 	}
-	v := best.Verdict
+	v := *best
 	if best.candidate {
 		v.Remedy = ""
 	}
@@ -118,7 +121,7 @@ func (e *evidence) failed() *Verdict {
 		if slow := e.slow(); slow != nil {
 			v.Says += fmt.Sprintf("; before that, %s", slow.Says)
 			v.Remedy, v.Report = slow.Remedy, slow.Report
-			if slow.Cause == CauseStopped || slow.Cause == CausePeer {
+			if slow.stood {
 				v.Cause = slow.Cause // the plugin tells that it waited in vain, not for whom
 			}
 		}
