@@ -975,7 +975,7 @@ const PeriodicKey = attribute.Key("cniscope.periodic")
 // Periodic returns cniscope.periodic.
 func Periodic(v bool) attribute.KeyValue { return PeriodicKey.Bool(v) }
 
-// OtherCallsKey is cniscope.other_calls: Number of other calls that it may have been for; the span links to each.
+// OtherCallsKey is cniscope.other_calls: Number of other calls that it may have been for; the span links to them.
 const OtherCallsKey = attribute.Key("cniscope.other_calls")
 
 // OtherCalls returns cniscope.other_calls.

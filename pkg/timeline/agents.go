@@ -48,6 +48,7 @@ type agent struct {
 	periodic map[string]bool
 	spells   spells
 	deeds    []deed
+	among    *among // the latest claim on several connections
 }
 
 // agents are those that runs call, and what they do for calls.
@@ -239,7 +240,7 @@ func (as *agents) gone(now int64, process event.Process) {
 func (as *agents) dismiss(op *operation, idle bool) {
 	of := func(c *Connection) bool { return c.Work.own.op == op }
 	for key, a := range as.known {
-		a.calls, a.recent = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of)
+		a.calls, a.recent, a.among = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of), nil
 		if idle && len(a.calls) == 0 && len(a.periodic) == 0 {
 			as.forget(key)
 		}

@@ -29,7 +29,7 @@ func (a *agent) attribute(mentions []string, began int64) *claim {
 	case len(mentions) == 1:
 		return &claim{first: found[len(found)-1], Attribution: Attribution{Evidence: Certain}}
 	}
-	return perhaps(found)
+	return a.perhaps(found)
 }
 
 // overlapping finds the connections that were open when something began, for which it may have been done. What
@@ -43,18 +43,30 @@ func (a *agent) overlapping(began int64) *claim {
 	}
 	switch {
 	case len(found) > 0:
-		return perhaps(found)
+		return a.perhaps(found)
 	case len(a.calls) == 0:
 		return nil
 	}
-	cl := perhaps(a.calls)
+	cl := a.perhaps(a.calls)
 	cl.nobodys = true
 	return cl
 }
 
-func perhaps(found []*Connection) *claim {
-	found = eachCall(found)
-	return &claim{first: found[0], others: found[1:], Attribution: Attribution{Evidence: Candidate, Others: keysOf(found[1:])}}
+// perhaps is the claim that something was done for one of these connections. As long as they are the same, claims
+// share the list: hundreds of things that an agent does while hundreds call it.
+func (a *agent) perhaps(found []*Connection) *claim {
+	if a.among == nil || !slices.Equal(a.among.found, found) {
+		each := eachCall(found)
+		a.among = &among{slices.Clone(found), claim{first: each[0], others: each[1:], Attribution: Attribution{Evidence: Candidate, Others: keysOf(each[1:])}}}
+	}
+	cl := a.among.claim
+	return &cl
+}
+
+// among is what perhaps says of some connections.
+type among struct {
+	found []*Connection
+	claim claim
 }
 
 // eachCall leaves the first connection of each call.

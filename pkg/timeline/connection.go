@@ -115,7 +115,7 @@ func (c *Connection) again(now int64, why string) {
 func (im *Image) refused(network, address string) *Connection {
 	for _, f := range slices.Backward(im.Facts) {
 		c, is := f.What.(*Connection)
-		if is && c.Network == network && c.Address == address {
+		if is && c.Exchange == nil && c.Network == network && c.Address == address {
 			if c.Error == "" {
 				return nil
 			}

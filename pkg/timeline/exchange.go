@@ -37,12 +37,21 @@ func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *
 		c.Agent, c.Answered = &peer, true
 	}
 	if x.Pending {
-		cs.agents.serve(c)
+		cs.serve(c)
 		return
 	}
 	c.Error, c.fact.Thread = x.Error, x.Thread
 	delete(cs.pending, key)
 	c.hangUp(now)
+}
+
+// serve has the peer's work be for the exchange; not for the connection that its stream is, if the agent made
+// that during the call: the exchange tells better when it was waited for.
+func (cs *connections) serve(c *Connection) {
+	cs.agents.serve(c)
+	if dialled := cs.sockets[c.socket]; c.Work != nil && dialled != nil && dialled.by == c.by && dialled.Work != nil {
+		dialled.Work.agent.leave(dialled)
+	}
 }
 
 // exchanges makes the fact; nil if it is not worth one.

@@ -142,6 +142,19 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			},
 			"2-100 /run/agent.sock agentd\n  10-90 /run/db dd candidate\n    20-85 /run/disk ed candidate\n",
 		},
+		"on a connection that it made for the call": {
+			func(s *story) {
+				s.dial(8, 8, "a", "db", "").at(9, &event.Accept{Socket: "db", Agent: event.Actor{Process: "d", Name: "dd"}})
+				s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 80, "d", "disk", with("e")).asks(10, 90, "a", "db")
+			},
+			"2-100 /run/agent.sock agentd\n  8-1200 /run/agent.sock dd candidate\n  10-90 /run/db dd candidate\n    20-80 /run/disk ed candidate\n",
+		},
+		"one in vain is no attempt to connect": {
+			func(s *story) {
+				s.asks(10, 80, "a", "db", failed).at(90, &event.Connect{Process: "a", Start: 90 * ms, Socket: "n", Network: "unix", Address: "/run/db"})
+			},
+			"2-100 /run/agent.sock agentd\n  10-80 /run/db closed candidate\n  90-1200 /run/db candidate\n",
+		},
 		"two that wait for one another": {
 			func(s *story) {
 				s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 70, "d", "db", pending, with("a")).

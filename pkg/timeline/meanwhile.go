@@ -95,34 +95,45 @@ func (w *Work) states() { w.States = during(w.agent.spells.all, w.of.fact.When) 
 
 // meanwhile lists, longest first, what the agent of c did during it, and what is not c's own.
 func (c *Connection) meanwhile(now int64) (all []Meanwhile) {
-	for _, d := range c.Work.agent.deeds {
-		if m := d.seen(c, now); m != nil && m.When.took() > 0 {
-			all = append(all, *m)
+	type during struct {
+		*deed
+		Interval
+	}
+	var some []during
+	deeds := c.Work.agent.deeds
+	for i := range deeds {
+		when := deeds[i].when(now)
+		when.Start, when.End = max(when.Start, c.fact.When.Start), min(when.End, c.fact.When.End)
+		if when.took() > 0 && !deeds[i].only(c) {
+			some = append(some, during{&deeds[i], when})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Meanwhile) int { return cmp.Compare(b.When.took(), a.When.took()) })
-	return all[:min(len(all), meanwhileMax)]
+	slices.SortStableFunc(some, func(a, b during) int { return cmp.Compare(b.took(), a.took()) })
+	for _, d := range some[:min(len(some), meanwhileMax)] {
+		all = append(all, d.seen(c, d.Interval))
+	}
+	return all
 }
 
-// seen is a deed as seen from a connection; nil if it is its call's own.
-func (d *deed) seen(c *Connection, now int64) *Meanwhile {
-	when, call := d.when(now), c.Work.own.call
-	m := &Meanwhile{
-		When:  Interval{max(when.Start, c.fact.When.Start), min(when.End, c.fact.When.End)},
-		Image: d.image, Fact: d.fact,
+// only reports whether a deed is known to be of a connection's call.
+func (d *deed) only(c *Connection) bool {
+	return len(d.claim.others) == 0 && !d.claim.Periodic && d.claim.first.Work.own.call == c.Work.own.call
+}
+
+// seen is a deed as seen from a connection.
+func (d *deed) seen(c *Connection, when Interval) Meanwhile {
+	m := Meanwhile{
+		When: when, Image: d.image, Fact: d.fact, Perhaps: d.claim.nobodys,
 		Attribution: Attribution{Evidence: d.claim.Evidence, Periodic: d.claim.Periodic},
 	}
 	var others []*Connection
 	for _, of := range append([]*Connection{d.claim.first}, d.claim.others...) {
-		if of.Work.own.call == call {
+		if of.Work.own.call == c.Work.own.call {
 			m.Perhaps = true
 		} else {
 			others = append(others, of)
 		}
 	}
-	if m.Perhaps && len(others) == 0 && !m.Periodic {
-		return nil
-	}
-	m.Others, m.Perhaps = keysOf(others), m.Perhaps || d.claim.nobodys
+	m.Others = keysOf(others)
 	return m
 }

@@ -112,12 +112,16 @@ func (w *writer) slow(s *tracepb.Span, limit time.Duration, end int64) {
 	w.happened(s, "slow", end, attr.SlowThresholdMS(limit))
 }
 
+// linksMax bounds the links of one span to other calls: hundreds of calls, for each of which an agent may have
+// done hundreds of things, would link each to each. How many there are is an attribute.
+const linksMax = 32
+
 // perhaps links to the other calls that an agent may have done something for.
 func (w *writer) perhaps(a *timeline.Attribution) (links []*tracepb.Span_Link) {
 	if a == nil {
 		return nil
 	}
-	for _, other := range a.Others {
+	for _, other := range a.Others[:min(len(a.Others), linksMax)] {
 		links = append(links, link(w.ids.of(other), "may be for this call"))
 	}
 	return links
