@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// docs/verdicts.md has every cause there is, and what it says of the recording is said of it;
+// docs/verdicts.md has every cause there is, and what it says of the recordings is said of them;
 // how that is drawn is another matter.
 func TestVerdictsAreDocumented(t *testing.T) {
 	read := func(path string) string {
@@ -32,17 +32,23 @@ func TestVerdictsAreDocumented(t *testing.T) {
 		}
 	}
 	var drawn bytes.Buffer
-	cmd := rootCmd()
-	cmd.SetOut(&drawn)
-	cmd.SetArgs([]string{"show", "--color", "never", "../../docs/verdicts.rec.gz"})
-	if err := cmd.Execute(); err != nil {
+	recorded, err := filepath.Glob("../../pkg/judge/testdata/*.rec.gz")
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, file := range append(recorded, "../../docs/verdicts.rec.gz") {
+		cmd := rootCmd()
+		cmd.SetOut(&drawn)
+		cmd.SetArgs([]string{"show", "--color", "never", file})
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	pictures := regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(docs, -1)
 	for _, picture := range pictures {
 		for line := range strings.Lines(picture[1]) {
 			if line = strings.TrimRight(line, " \n"); !strings.Contains(line, "│") && !strings.Contains(drawn.String(), line) {
-				t.Errorf("not in the recording: %s", line)
+				t.Errorf("not in a recording: %s", line)
 			}
 		}
 	}
