@@ -208,9 +208,12 @@ type Exchange struct {
 	// Unasked is true if the peer spoke by itself: it tells of a change, or answers what was asked
 	// before.
 	Unasked bool `json:"unasked,omitempty"`
-	// Pending is true while it has not read: told from time to time while it waits.
+	// Pending is true while it has not read: told from time to time while it waits. With a Start of 0
+	// nobody saw what was asked: the peer stands still, has a stream with a process that is waited
+	// for, and may be why that does not answer. Who was waited for is told Unasked then, when it reads there.
 	Pending bool `json:"pending,omitempty"`
-	// Error is why it will never read: "EPIPE", or "closed" by whoever waited.
+	// Error is why it will never read: "EPIPE"; "EOF", as the peer hung up or ended; "closed" by whoever
+	// waited; "unfollowed" where it was not found to wait any more, and did not read.
 	Error string `json:"error,omitempty"`
 }
 

@@ -78,7 +78,17 @@ func Owned(conns []*net.TCPConn, pids []int) []error {
 
 // other asks for the socket at the other end of a connection.
 func other(diag *netlink.Conn, c *net.TCPConn) (socket, error) {
-	there, here := addrPort(c.RemoteAddr()), addrPort(c.LocalAddr())
+	s, err := socketOf(diag, addrPort(c.RemoteAddr()), addrPort(c.LocalAddr()))
+	// Somebody may have had that port before, written something, and broken off: what has been
+	// found is the other end only of a connection that has been there all the time.
+	if (err == nil || errors.Is(err, errUnclaimed)) && !established(c) {
+		return socket{}, ErrGone
+	}
+	return s, err
+}
+
+// socketOf asks for the socket with an address whose other end has the other one.
+func socketOf(diag *netlink.Conn, there, here netip.AddrPort) (socket, error) {
 	id := sockID(there, here)
 	family := byte(unix.AF_INET6)
 	if there.Addr().Is4() {
@@ -106,11 +116,6 @@ func other(diag *netlink.Conn, c *net.TCPConn) (socket, error) {
 	// Where there is no connection the kernel gives whoever listens on that port.
 	of, peer := addressesIn(m)
 	if m[1] != tcpEstablished || of != there || peer != here {
-		return socket{}, ErrGone
-	}
-	// Somebody may have had that port before, written something, and broken off: what has been
-	// found is the other end only of a connection that has been there all the time.
-	if !established(c) {
 		return socket{}, ErrGone
 	}
 	s := socket{inode: binary.NativeEndian.Uint32(m[inodeAt:])}

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -9,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -45,6 +49,51 @@ var talkers = map[string]func(string) error{
 			_, _ = c.Write([]byte("x"))
 			c.Close()
 		}
+	},
+	// It listens there, and passes on whatever it is asked to who said hello, and the answer back.
+	"middle": func(address string) error {
+		l, err := net.Listen(os.Getenv(listens), address)
+		if err != nil {
+			return err
+		}
+		far := make(chan net.Conn, 1)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return err
+			}
+			go func() {
+				b := make([]byte, 64)
+				for n, err := c.Read(b); err == nil; n, err = c.Read(b) {
+					switch string(b[:n]) {
+					case "hello":
+						far <- c
+						return
+					case "?":
+						continue
+					}
+					up := <-far
+					_, _ = up.Write(b[:n])
+					n, _ = up.Read(b)
+					far <- up
+					_, _ = c.Write(b[:n])
+				}
+			}()
+		}
+	},
+	// "network address", where it says hello, and answers whatever it is asked then.
+	"switch": func(to string) error {
+		var network, address string
+		if _, err := fmt.Sscan(to, &network, &address); err != nil {
+			return err
+		}
+		c, err := net.Dial(network, address)
+		if err != nil {
+			return err
+		}
+		_, _ = c.Write([]byte("hello"))
+		_, err = io.Copy(c, c)
+		return err
 	},
 	// It listens there, and answers whatever it is asked after 20 ms, mostly.
 	"answerer": func(address string) error {
@@ -135,5 +184,79 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An agent A that asks B over a stream that is there, and C that answers B over another one that C
+// dialled.
+func TestWhoIsWaitedForIsFoundAndSampled(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		for _, behind := range []bool{false, true} {
+			t.Run(fmt.Sprint(network, ", behind: ", behind), func(t *testing.T) {
+				if ns, err := procfs.OwnNamespace("pid"); (network == "tcp" || behind) && (err != nil || ns != initialPIDNamespace) {
+					t.Skip("who has an end can be asked from the initial PID namespace only")
+				}
+				dir := t.TempDir()
+				address := filepath.Join(dir, "b.sock")
+				if network == "tcp" {
+					address = fmt.Sprint("127.0.0.1:", freePort(t))
+				}
+				b := startTalker(t, "middle", address, listens+"="+network)
+				harness.Eventually(t, func() error {
+					c, err := net.Dial(network, address)
+					if err == nil {
+						_, err = c.Write([]byte("?"))
+						c.Close()
+					}
+					return err
+				})
+				c := startTalker(t, "switch", network+" "+address)
+				listen := filepath.Join(dir, "a.sock")
+				agent := startTalker(t, "asker", network+" "+address, listens+"="+listen)
+				harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
+				stopped := b
+				if behind {
+					stopped = c
+				}
+				o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+					o.agents = []int{agent.Pid, b.Pid, c.Pid}
+					o.all = true
+					harness.Check(t, stopped.Signal(unix.SIGSTOP))
+					defer func() { _ = stopped.Signal(unix.SIGCONT) }()
+					plugin := acting(t, "dial", "unix "+listen)
+					harness.Check(t, plugin.Start())
+					o.until(t, "it is sampled", func(body event.Body) bool {
+						s, is := body.(*event.Agent)
+						return is && int(s.PID) == stopped.Pid && s.State == event.AgentStopped
+					})
+					harness.Check(t, stopped.Signal(unix.SIGCONT))
+					harness.Check(t, plugin.Wait())
+					o.until(t, "it is let go", func(body event.Body) bool {
+						s, is := body.(*event.Agent)
+						return is && int(s.PID) == stopped.Pid && s.Over
+					})
+				})
+				pending, over := 0, 0
+				for _, x := range all[*event.Exchange](o) {
+					if x.Peer == nil || int(x.Peer.PID) != stopped.Pid {
+						continue
+					}
+					if x.Pending {
+						pending++
+					} else if x.Error == "" {
+						over++
+					}
+					if behind != (x.Start == 0) {
+						t.Errorf("%+v", x)
+					}
+				}
+				if pending < 1 || over != 1 {
+					for _, x := range all[*event.Exchange](o) {
+						t.Logf("%+v %+v", x, x.Peer)
+					}
+					t.Errorf("pending %d times, over %d times", pending, over)
+				}
+			})
+		}
 	}
 }

@@ -42,7 +42,9 @@ type observed struct {
 	agents []int    // the pids of servers that are ours
 	// everyAccept: whoever accepts a connection of ours is looked at.
 	everyAccept bool
-	stats       Stats // at the end
+	// all: whoever does something is looked at.
+	all   bool
+	stats Stats // at the end
 }
 
 func (o *observed) sink(e event.Event) {
@@ -65,7 +67,7 @@ func (o *observed) sink(e event.Event) {
 			return
 		}
 	}
-	if process := reflect.ValueOf(e.Body).Elem().FieldByName("Process"); process.IsValid() && !o.ours[event.Process(process.String())] {
+	if process := reflect.ValueOf(e.Body).Elem().FieldByName("Process"); process.IsValid() && !o.all && !o.ours[event.Process(process.String())] {
 		return
 	}
 	o.events = append(o.events, e)

@@ -169,6 +169,9 @@ func (r *reader) found(e event.Event) {
 
 func (r *reader) deliver(e event.Event) {
 	if r.table.note(e) {
+		if x, is := e.Body.(*event.Exchange); is {
+			r.agents.Introduce(x)
+		}
 		r.sink(e)
 		r.agents.Note(e)
 	}
@@ -246,7 +249,12 @@ func (r *reader) anchor(now int64) {
 var _ agents.Follower = (*reader)(nil)
 
 // Tell delivers an event of now.
-func (r *reader) Tell(b event.Body) { r.sink(event.Event{Time: r.now, Body: b}) }
+func (r *reader) Tell(b event.Body) {
+	if x, is := b.(*event.Exchange); is {
+		r.decoder.Redact(x)
+	}
+	r.sink(event.Event{Time: r.now, Body: b})
+}
 
 func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	entry := kernel.LifeProcess{Self: key, Root: key, Agent: uint8(depth), OnNode: 1, Home: namespaceOf(key.Pid, "net"), Since: uint64(clock.Monotonic())}

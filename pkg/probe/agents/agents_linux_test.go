@@ -22,7 +22,17 @@ type kernelSide struct {
 	// strangers may not be followed.
 	strangers map[uint32]bool
 	told      []string
+	// waiting are streams.
+	waiting []kernel.InsideStream
 }
+
+func (k *kernelSide) Initial() bool { return true }
+
+func (k *kernelSide) Waiting(int64) []kernel.InsideStream { return k.waiting }
+
+func (k *kernelSide) Asked(uint64) {}
+
+func (k *kernelSide) Asks(uint64) {}
 
 func (k *kernelSide) MayServe(pid uint32) bool { return !k.strangers[pid] }
 

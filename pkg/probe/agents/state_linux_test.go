@@ -44,8 +44,12 @@ func TestWhatAnAgentDoesIsToldByAllOfItsThreads(t *testing.T) {
 
 // What this kernel calls the functions in which threads are idle, stopped or frozen.
 func TestTheStatesOfARealProcess(t *testing.T) {
-	server := serverProcess(t)
-	key := kernel.KeyOf(server.Process, server.PID)
+	var server event.Actor
+	var key kernel.Key
+	begin := func() {
+		server = serverProcess(t)
+		key = kernel.KeyOf(server.Process, server.PID)
+	}
 	is := func(want event.AgentState) {
 		t.Helper()
 		var got *event.Agent
@@ -54,11 +58,6 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	is(event.AgentIdle)
-	harness.Check(t, unix.Kill(int(server.PID), unix.SIGSTOP))
-	is(event.AgentStopped)
-	harness.Check(t, unix.Kill(int(server.PID), unix.SIGCONT))
-	is(event.AgentIdle)
 	for _, freezer := range []struct{ in, file, freeze, thaw string }{
 		{"/sys/fs/cgroup", "cgroup.freeze", "1", "0"},
 		{"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"},
@@ -67,6 +66,8 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(freezer.in, "cgroup.procs")); err != nil {
 			continue
 		}
+		begin()
+		is(event.AgentIdle)
 		group, err := os.MkdirTemp(freezer.in, "cniscope-test-")
 		harness.Check(t, err)
 		pid := []byte(strconv.Itoa(int(server.PID)))
@@ -76,11 +77,16 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 			put(freezer.file, freezer.freeze)
 			is(event.AgentFrozen)
 			put(freezer.file, freezer.thaw)
-			is(event.AgentIdle)
 		}
 		harness.Check(t, os.WriteFile(filepath.Join(freezer.in, "cgroup.procs"), pid, 0))
 		harness.Eventually(t, func() error { return os.Remove(group) })
 	}
+	begin()
+	is(event.AgentIdle)
+	harness.Check(t, unix.Kill(int(server.PID), unix.SIGSTOP))
+	is(event.AgentStopped)
+	harness.Check(t, unix.Kill(int(server.PID), unix.SIGCONT))
+	is(event.AgentIdle)
 	// One that runs among many that are idle.
 	busy := exec.Command("sh", "-c", "while :; do :; done")
 	harness.Check(t, busy.Start())

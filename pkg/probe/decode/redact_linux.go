@@ -66,6 +66,9 @@ func (d *Decoder) redact(process event.Process, body event.Body) {
 	}
 }
 
+// Redact takes from an exchange that is told of before it is over what must not leave.
+func (d *Decoder) Redact(x *event.Exchange) { d.redact(x.Process, x) }
+
 // person redacts who has a lock or answers: what a program is called it may have chosen, or who started it.
 func (d *Decoder) person(known *redact.Call, h *event.Actor) {
 	if h == nil {

@@ -170,12 +170,20 @@ type InsideRecord struct {
 	Room [4096]uint8
 }
 
+type InsideRole uint32
+
+const (
+	InsideRoleROLE_SERVES InsideRole = 1
+	InsideRoleROLE_ASKS   InsideRole = 2
+)
+
 type InsideStream struct {
 	_            structs.HostLayout
 	Self         InsideTaskKey
 	Root         InsideTaskKey
 	Other        InsideTaskKey
 	Ino          uint64
+	OtherIno     uint64
 	Wrote        uint64
 	Read         uint64
 	OwnAddress   [4]uint32
@@ -186,6 +194,9 @@ type InsideStream struct {
 	Serves       uint8
 	Pad          uint8
 	Thread       uint32
+	_            [4]byte
+	Dialled      uint64
+	Dialler      uint32
 	Netns        uint32
 }
 
@@ -211,6 +222,7 @@ const (
 	InsideMapPairs            = "pairs"
 	InsideMapProcesses        = "processes"
 	InsideMapRecords          = "records"
+	InsideMapRoles            = "roles"
 	InsideMapSlots            = "slots"
 	InsideMapStreams          = "streams"
 	InsideProgOnContention    = "on_contention"
@@ -231,6 +243,7 @@ const (
 	InsideVarUnusedContended  = "unused_contended"
 	InsideVarUnusedHalf       = "unused_half"
 	InsideVarUnusedPair       = "unused_pair"
+	InsideVarUnusedRole       = "unused_role"
 	InsideVarUnusedStream     = "unused_stream"
 )
 
@@ -298,6 +311,7 @@ type InsideMapSpecs struct {
 	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
+	Roles       *ebpf.MapSpec `ebpf:"roles"`
 	Slots       *ebpf.MapSpec `ebpf:"slots"`
 	Streams     *ebpf.MapSpec `ebpf:"streams"`
 }
@@ -319,6 +333,7 @@ type InsideVariableSpecs struct {
 	UnusedContended *ebpf.VariableSpec `ebpf:"unused_contended"`
 	UnusedHalf      *ebpf.VariableSpec `ebpf:"unused_half"`
 	UnusedPair      *ebpf.VariableSpec `ebpf:"unused_pair"`
+	UnusedRole      *ebpf.VariableSpec `ebpf:"unused_role"`
 	UnusedStream    *ebpf.VariableSpec `ebpf:"unused_stream"`
 }
 
@@ -353,6 +368,7 @@ type InsideMaps struct {
 	Pairs       *ebpf.Map `ebpf:"pairs"`
 	Processes   *ebpf.Map `ebpf:"processes"`
 	Records     *ebpf.Map `ebpf:"records"`
+	Roles       *ebpf.Map `ebpf:"roles"`
 	Slots       *ebpf.Map `ebpf:"slots"`
 	Streams     *ebpf.Map `ebpf:"streams"`
 }
@@ -370,6 +386,7 @@ func (m *InsideMaps) Close() error {
 		m.Pairs,
 		m.Processes,
 		m.Records,
+		m.Roles,
 		m.Slots,
 		m.Streams,
 	)
@@ -392,6 +409,7 @@ type InsideVariables struct {
 	UnusedContended *ebpf.Variable `ebpf:"unused_contended"`
 	UnusedHalf      *ebpf.Variable `ebpf:"unused_half"`
 	UnusedPair      *ebpf.Variable `ebpf:"unused_pair"`
+	UnusedRole      *ebpf.Variable `ebpf:"unused_role"`
 	UnusedStream    *ebpf.Variable `ebpf:"unused_stream"`
 }
 

@@ -38,6 +38,7 @@ const struct call_event *unused_call __attribute__((unused));
 const struct conn *unused_conn __attribute__((unused));
 const struct pair *unused_pair __attribute__((unused));
 const struct half *unused_half __attribute__((unused));
+const enum role *unused_role __attribute__((unused));
 const struct stream *unused_stream __attribute__((unused));
 const struct contended *unused_contended __attribute__((unused));
 const enum class *unused_class __attribute__((unused));

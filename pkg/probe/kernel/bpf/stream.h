@@ -17,6 +17,7 @@ struct stream {
 	struct task_key root;  /* whose share it is of */
 	struct task_key other; /* has the other end, by the socket; see peer_of */
 	__u64 ino;	       /* of the socket: its place in memory is soon another one's */
+	__u64 other_ino;       /* of the other end, of unix; 0: nobody has it */
 	__u64 wrote;	       /* when it first wrote since it read; 0: it has not */
 	__u64 read;	       /* when it last read; 0: not since it is followed */
 	__u32 own_address[4], other_address[4];
@@ -25,6 +26,8 @@ struct stream {
 	__u8 serves; /* it is asked here, and asks nobody */
 	__u8 pad;
 	__u32 thread; /* that wrote */
+	__u64 dialled; /* if that was seen: by which thread, when */
+	__u32 dialler;
 	__u32 netns;
 };
 
@@ -38,6 +41,26 @@ struct {
 	__type(key, __u64);
 	__type(value, struct stream);
 } streams SEC(".maps");
+
+/* What the reader knows of the two ends of a stream, by inode. */
+enum role {
+	ROLE_SERVES = 1, /* who is followed is asked here: for that it is followed */
+	ROLE_ASKS,	 /* who is followed may be waiting for the other end */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u64);
+	__type(value, __u32);
+} roles SEC(".maps");
+
+static __always_inline enum role role_of(__u64 ino)
+{
+	__u32 *role = bpf_map_lookup_elem(&roles, &ino);
+
+	return role ? *role : 0;
+}
 
 /* Whoever has the other end of a unix socket: of a client's, who called listen; of a server's,
  * who called connect. Under socket activation that is not who answers. Nobody if it is gone. */
@@ -70,7 +93,12 @@ static __always_inline bool was_accepted(struct sock *sk, const struct stream *s
 static __always_inline void describe_stream(struct sock *sk, struct process *p, struct stream *s)
 {
 	struct task_struct *peer = peer_of(sk);
+	struct conn *conn = conn_of((__u64)sk);
 
+	if (conn) {
+		s->dialled = conn->start;
+		s->dialler = conn->thread;
+	}
 	s->self = p->self;
 	s->root = p->root;
 	s->ino = inode_of(sk);
@@ -78,8 +106,12 @@ static __always_inline void describe_stream(struct sock *sk, struct process *p, 
 	s->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 	if (peer)
 		key_of(peer, &s->other);
-	if (s->family == AF_UNIX)
+	if (s->family == AF_UNIX) {
+		struct sock *other = BPF_CORE_READ((struct unix_sock *)sk, peer);
+
+		s->other_ino = other ? inode_of(other) : 0;
 		return;
+	}
 	addresses_of(sk, s->own_address, s->other_address);
 	s->own_port = BPF_CORE_READ(sk, __sk_common.skc_num);
 	s->other_port = swap(BPF_CORE_READ(sk, __sk_common.skc_dport));
@@ -158,10 +190,8 @@ static __always_inline void append_peer_address(struct call_event *e, struct soc
  * closed: it hung up instead. */
 static __noinline int tell_exchange(struct sock *sk, struct process *p, struct stream *s, __s64 ret, bool closed)
 {
-	__u64 key = (__u64)sk;
 	struct call_event *e;
 	struct task_struct *peer;
-	struct conn *conn;
 
 	if (!p || !s)
 		return 0;
@@ -172,10 +202,8 @@ static __noinline int tell_exchange(struct sock *sk, struct process *p, struct s
 	e->args[0] = !s->wrote;
 	e->args[1] = closed;
 	e->protocol = s->family;
-	e->object = s->ino;
-	conn = conn_of(key);
-	if (conn)
-		about_conn(e, conn);
+	e->object = s->dialled ? s->dialled : s->ino;
+	e->port = s->dialler;
 	peer = peer_of(sk);
 	if (peer) {
 		key_of(peer, &e->other);
@@ -219,15 +247,23 @@ static __always_inline bool broken(__s64 ret)
 }
 
 /* A stream that is met for the first time. An agent that accepted it is asked there, unless it
- * speaks first; whoever is further from the plugin always is. */
+ * speaks first. Whoever is further from the plugin was followed in the middle of things: it is asked
+ * on what it accepted, but the first that it reads there may be what it waited for. */
 static __noinline int meet_stream(struct sock *sk, struct process *p, struct call *c)
 {
 	struct stream s = {};
+	enum role role;
 
 	if (!p || !c)
 		return 0;
 	describe_stream(sk, p, &s);
-	s.serves = was_accepted(sk, &s) && (p->agent > 1 || !writes(c->class));
+	role = role_of(s.ino);
+	s.serves = role == ROLE_SERVES;
+	if (!role && was_accepted(sk, &s)) {
+		s.serves = p->agent > 1 || !writes(c->class);
+		if (p->agent > 1 && !writes(c->class))
+			tell_exchange(sk, p, &s, 1, false);
+	}
 	return add_stream((__u64)sk, p, &s);
 }
 
@@ -250,7 +286,7 @@ static __noinline int exit_stream(struct task_struct *task, struct process *p, s
 			return 0;
 		s = bpf_map_lookup_elem(&streams, &key);
 	}
-	if (!s || s->serves)
+	if (!s || (s->serves && role_of(s->ino) != ROLE_ASKS))
 		return 0;
 	if (writes(c->class) && ret > 0) {
 		if (!s->wrote) {
@@ -279,7 +315,7 @@ static __noinline int close_stream(struct sock *sk, struct process *p)
 	s = stream_of(sk, p);
 	if (!s)
 		return 0;
-	if (s->wrote && !s->serves && bpf_ktime_get_ns() - s->wrote >= LASTED)
+	if (s->wrote && bpf_ktime_get_ns() - s->wrote >= LASTED)
 		tell_exchange(sk, p, s, 0, true);
 	remove_stream((__u64)sk, s);
 	return 0;

@@ -24,7 +24,7 @@ const (
 	// Linger is how long an agent is followed after its last connection: most are called again at once.
 	Linger = time.Second
 	// sampleAfter is how old a connection is before the agent is asked what it does, and how often then.
-	sampleAfter = 100 * time.Millisecond
+	sampleAfter = 50 * time.Millisecond
 	// answerWithin is how long to wait for somebody to accept before whoever listens is taken for the agent.
 	answerWithin = 50 * time.Millisecond
 	// findEvery is how often named agents are looked for: one may have been restarted.
@@ -42,6 +42,12 @@ type Agents struct {
 	open           map[string]*connection
 	sampled, found int64
 	kernel         Follower
+
+	// waits are the answers that agents wait for, by socket; peers whom they wait for; ends who has the
+	// other end of which stream, as far as that was asked.
+	waits map[string]*wait
+	peers map[event.Process]*peer
+	ends  map[string]*end
 }
 
 // Follower is how the kernel side is told whom to follow, and how events leave.
@@ -55,6 +61,15 @@ type Follower interface {
 	Unfollow(event.Process)
 	// MayServe reports whether a process may be followed at all.
 	MayServe(pid uint32) bool
+	// Waiting lists the streams of followed processes that wrote to them before that time and have not
+	// read since.
+	Waiting(before int64) []kernel.InsideStream
+	// Initial reports whether the kernel's numbers of processes are those in /proc.
+	Initial() bool
+	// Asked says that on the socket with that inode whoever is followed is asked, and does not ask;
+	// Asks, that it may be waiting there.
+	Asked(inode uint64)
+	Asks(inode uint64)
 	// Depth is how far a process is from a plugin: 0 in one's tree, 1 in that of an agent
 	// that plugins call. False: nobody follows it.
 	Depth(event.Process) (int, bool)
@@ -84,7 +99,10 @@ type connection struct {
 // New returns agents that are followed up to that depth (0: not at all), among them, from the
 // beginning of a call on, those whose programs match the globs (path.Match, on 15 bytes).
 func New(names []string, depth int, kernel Follower) *Agents {
-	return &Agents{names: names, depth: depth, kernel: kernel, known: map[event.Process]*agent{}, open: map[string]*connection{}}
+	return &Agents{
+		names: names, depth: depth, kernel: kernel, known: map[event.Process]*agent{}, open: map[string]*connection{},
+		waits: map[string]*wait{}, peers: map[event.Process]*peer{}, ends: map[string]*end{},
+	}
 }
 
 // Note takes the next event: who connects, accepts, hangs up, or exits.
@@ -112,6 +130,9 @@ func (a *Agents) Note(e event.Event) {
 			}
 		}
 		delete(a.known, b.Process)
+		a.gone(b.Process)
+	case *event.Exchange:
+		a.exchanged(b)
 	}
 }
 
@@ -261,6 +282,10 @@ func (a *Agents) Tend(now int64) {
 	}
 	if sample {
 		a.sampled = now
+		if len(asked) > 0 {
+			a.look(now)
+		}
+		a.leavePeers(now)
 	}
 	for process, known := range a.known {
 		if !known.followed || known.connections > 0 || now-known.idle < int64(Linger) {

@@ -1,0 +1,120 @@
+package peer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// unixInodeAt is where struct unix_diag_msg has the inode.
+const unixInodeAt = 4
+
+// TCP is the inode of the socket of an address whose other end has the other one; ErrGone if there is none
+// in our network namespace.
+func TCP(of, other netip.AddrPort) (inode uint64, err error) {
+	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer diag.Close()
+	s, err := socketOf(diag, netip.AddrPortFrom(of.Addr().Unmap(), of.Port()), netip.AddrPortFrom(other.Addr().Unmap(), other.Port()))
+	return uint64(s.inode), err
+}
+
+// End is the other end of a stream.
+type End struct {
+	Inode   uint64
+	Network string // "unix" or "tcp"
+}
+
+// Streams lists the connected stream sockets of our network namespace, unix and TCP: by the inode of each its
+// other end. Those whose other end is elsewhere are left out.
+func Streams() (map[uint64]End, error) {
+	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer diag.Close()
+	ends := map[uint64]End{}
+	errs := []error{unixStreams(diag, ends)}
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		errs = append(errs, tcpStreams(diag, family, ends))
+	}
+	return ends, errors.Join(errs...)
+}
+
+func dump(diag *netlink.Conn, request []byte) ([]netlink.Message, error) {
+	answers, err := diag.Execute(netlink.Message{Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump}, Data: request})
+	if err != nil {
+		return nil, fmt.Errorf("asking the kernel for its sockets (sock_diag): %w", err)
+	}
+	return answers, nil
+}
+
+func unixStreams(diag *netlink.Conn, ends map[uint64]End) error {
+	request := make([]byte, unixRequestSize)
+	request[0] = unix.AF_UNIX
+	binary.NativeEndian.PutUint32(request[4:], 1<<tcpEstablished)
+	binary.NativeEndian.PutUint32(request[12:], showPeer)
+	answers, err := dump(diag, request)
+	if err != nil {
+		return err
+	}
+	for _, m := range answers {
+		if len(m.Data) < unixMessageSize {
+			continue
+		}
+		attributes, _ := netlink.UnmarshalAttributes(m.Data[unixMessageSize:])
+		for _, a := range attributes {
+			if a.Type == diagPeer && len(a.Data) == 4 {
+				ends[uint64(binary.NativeEndian.Uint32(m.Data[unixInodeAt:]))] = End{uint64(binary.NativeEndian.Uint32(a.Data)), "unix"}
+			}
+		}
+	}
+	return nil
+}
+
+func tcpStreams(diag *netlink.Conn, family byte, ends map[uint64]End) error {
+	request := make([]byte, requestSize)
+	request[0], request[1] = family, unix.IPPROTO_TCP
+	binary.NativeEndian.PutUint32(request[4:], 1<<tcpEstablished)
+	answers, err := dump(diag, request)
+	if err != nil {
+		return err
+	}
+	type pair struct{ of, other netip.AddrPort }
+	inodes := map[pair]uint64{}
+	for _, m := range answers {
+		if len(m.Data) >= messageSize {
+			of, other := addressesIn(m.Data)
+			inodes[pair{of, other}] = uint64(binary.NativeEndian.Uint32(m.Data[inodeAt:]))
+		}
+	}
+	for p, inode := range inodes {
+		if other := inodes[pair{p.other, p.of}]; other != 0 && inode != 0 {
+			ends[inode] = End{other, "tcp"}
+		}
+	}
+	return nil
+}
+
+// Holders lists which of the processes have which of these sockets open, by inode. Processes that may not be
+// looked into are left out.
+func Holders(pids []int, sockets map[uint64]bool) map[uint64][]int {
+	wanted := map[uint32]bool{}
+	for inode := range sockets {
+		wanted[uint32(inode)] = true
+	}
+	found, _ := descriptors(pids, wanted)
+	holders := map[uint64][]int{}
+	for inode, all := range found {
+		for _, d := range all {
+			holders[uint64(inode)] = append(holders[uint64(inode)], d.pid)
+		}
+	}
+	return holders
+}

@@ -1,0 +1,259 @@
+package agents
+
+import (
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+)
+
+const (
+	// pendingAfter is how long an agent waits for an answer before that is told, and whom it waits for
+	// is looked after.
+	pendingAfter = 50 * time.Millisecond
+	// searchAfter is how long before it is asked who else stands still, and searchEvery how often then.
+	searchAfter, searchEvery = 100 * time.Millisecond, time.Second
+	// deepest is how far a peer is from a plugin: its agent is at 1, whom that waits for at 2, and whom that one does at 3.
+	deepest = 3
+	// maxPeers and maxWaits bound whom agents wait for at once, and for how many answers.
+	maxPeers, maxWaits = 16, 64
+	// lostAfter is how long a wait that is over in the kernel's table may go on without being told of.
+	lostAfter = time.Second
+)
+
+// wait is an answer that an agent, or a peer of one, waits for.
+type wait struct {
+	event.Exchange
+	key      kernel.Key // of the peer
+	inode    uint64     // of the peer's end
+	seen     int64      // when it was found last
+	supposed bool       // nobody saw what was asked: the peer stands still
+}
+
+// end is who has the other end of a stream, and that end's inode.
+type end struct {
+	actor event.Actor
+	inode uint64
+	name  string // what of the actor's may leave; empty until it was told
+}
+
+// peer is a process that is waited for.
+type peer struct {
+	key      kernel.Key
+	name     string
+	depth    int
+	followed bool  // for that
+	waited   int64 // when somebody was last found to wait for it
+	searched int64
+}
+
+// look tells what agents that are called wait for, samples whom, and follows those for as long.
+func (a *Agents) look(now int64) {
+	for _, s := range a.kernel.Waiting(now - int64(pendingAfter)) {
+		if depth := a.awaited(now, kernel.ProcessOf(s.Root)); depth > 0 {
+			a.pend(now, &s, depth)
+		}
+	}
+	for socket, w := range a.waits {
+		if p := a.peers[w.Process]; w.supposed && p != nil && p.waited == now {
+			w.seen = now
+			a.tell(now, w, p.depth)
+		}
+		switch _, tracked := a.kernel.Depth(w.Process); {
+		case w.seen == now:
+		case w.supposed, !tracked, now-w.seen > int64(lostAfter):
+			a.abandon(socket, "unfollowed")
+		}
+	}
+}
+
+// awaited is how far a process is from a plugin that waits for it; 0 if none does.
+func (a *Agents) awaited(now int64, process event.Process) int {
+	if known := a.known[process]; known != nil && known.connections > 0 {
+		return max(1, known.depth)
+	}
+	if p := a.peers[process]; p != nil && now-p.waited < 2*int64(sampleAfter) {
+		return p.depth
+	}
+	return 0
+}
+
+// pend tells that an answer is waited for.
+func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
+	socket := socketOf(s)
+	w := a.waits[socket]
+	if w == nil || w.Start != int64(s.Wrote) {
+		if len(a.waits) >= maxWaits {
+			return
+		}
+		w = &wait{Exchange: event.Exchange{
+			Process: kernel.ProcessOf(s.Self), Start: int64(s.Wrote), Socket: socket, Network: "tcp", Pending: true,
+		}}
+		if s.Family == unix.AF_UNIX {
+			w.Network = "unix"
+		} else {
+			w.Address = addressOf(s.OtherAddress, s.OtherPort).String()
+		}
+		a.resolve(w, s)
+		a.waits[socket] = w
+	}
+	w.seen = now
+	a.tell(now, w, depth)
+}
+
+// resolve finds out whom a wait is for.
+func (a *Agents) resolve(w *wait, s *kernel.InsideStream) {
+	e := a.ends[w.Socket]
+	if e == nil || e.actor.Process == "" || !Alive(kernel.KeyOf(e.actor.Process, e.actor.PID)) {
+		e = &end{}
+		e.actor, e.inode = otherEnd(s, a.kernel.Initial())
+		if len(a.ends) >= maxConnections {
+			clear(a.ends)
+		}
+		a.ends[w.Socket] = e
+	}
+	if w.inode = e.inode; e.actor.Process != "" {
+		actor := e.actor
+		w.key, w.Peer = kernel.KeyOf(actor.Process, actor.PID), &actor
+	}
+}
+
+// tell tells a wait of a process at that depth, and looks after whom it waits for.
+func (a *Agents) tell(now int64, w *wait, depth int) {
+	if w.key.Pid != 0 {
+		a.attend(now, w, depth+1)
+	}
+	x := w.Exchange
+	if w.Peer != nil {
+		actor := *w.Peer
+		x.Peer = &actor
+	}
+	a.kernel.Tell(&x) // which leaves of the name what may leave
+	if e := a.ends[w.Socket]; e != nil && x.Peer != nil {
+		e.name = x.Peer.Name
+	}
+	if p := a.peers[kernel.ProcessOf(w.key)]; p != nil {
+		p.name = x.Peer.Name
+		a.kernel.Tell(sample(p.key, p.name))
+		if now-x.Start >= int64(searchAfter) && now-p.searched >= int64(searchEvery) && p.depth < deepest {
+			p.searched = now
+			a.suspect(now, p)
+		}
+	}
+}
+
+// attend follows whom somebody waits for, if that may be.
+func (a *Agents) attend(now int64, w *wait, depth int) {
+	process := kernel.ProcessOf(w.key)
+	p := a.peers[process]
+	if p == nil {
+		if len(a.peers) >= maxPeers || depth > deepest {
+			return
+		}
+		p = &peer{key: w.key, depth: depth}
+		if _, already := a.kernel.Depth(process); !already {
+			if w.inode != 0 {
+				a.kernel.Asked(w.inode)
+			}
+			if key, ok := a.kernel.Follow(w.key, depth); ok {
+				p.key, p.followed, w.key = key, true, key
+				w.Peer.Process = kernel.ProcessOf(key)
+				if e := a.ends[w.Socket]; e != nil {
+					e.actor.Process = w.Peer.Process
+				}
+			}
+		}
+		a.peers[kernel.ProcessOf(p.key)] = p
+	}
+	p.waited = now
+}
+
+// suspect finds, where the numbers in /proc are the kernel's, who stands still and has a stream with a process that is waited for: what that one asked there
+// was before it was followed.
+func (a *Agents) suspect(now int64, p *peer) {
+	if !a.kernel.Initial() {
+		return
+	}
+	by := kernel.ProcessOf(p.key)
+	for _, s := range suspectsOf(p.key.Pid) {
+		socket := standing(s.inode)
+		if a.waits[socket] != nil || len(a.waits) >= maxWaits || s.actor.Process == by {
+			continue
+		}
+		a.kernel.Asks(s.inode)
+		w := &wait{
+			Exchange: event.Exchange{Process: by, Socket: socket, Network: s.network, Peer: &s.actor, Pending: true},
+			key:      kernel.KeyOf(s.actor.Process, s.actor.PID), seen: now, supposed: true,
+		}
+		a.waits[socket], a.ends[socket] = w, &end{actor: s.actor}
+		a.tell(now, w, p.depth)
+	}
+}
+
+// exchanged notes that a wait is over.
+func (a *Agents) exchanged(x *event.Exchange) {
+	if x.Pending {
+		return
+	}
+	delete(a.waits, x.Socket)
+}
+
+// Introduce names the peer of an exchange where the socket does not say who that is.
+func (a *Agents) Introduce(x *event.Exchange) {
+	if e := a.ends[x.Socket]; e != nil && e.name != "" && (x.Peer == nil || x.Peer.PID != e.actor.PID) {
+		known := e.actor
+		known.Name = e.name
+		x.Peer = &known
+	}
+}
+
+// abandon tells that a wait came to nothing.
+func (a *Agents) abandon(socket, why string) {
+	w := a.waits[socket]
+	delete(a.waits, socket)
+	x := w.Exchange
+	x.Pending, x.Error = false, why
+	a.kernel.Tell(&x)
+}
+
+// gone ends what a process waited for, and the waiting for it.
+func (a *Agents) gone(process event.Process) {
+	for socket, w := range a.waits {
+		if w.Process == process {
+			a.abandon(socket, "closed")
+		}
+	}
+	delete(a.peers, process)
+}
+
+// leavePeers unfollows those that nobody waits for any more.
+func (a *Agents) leavePeers(now int64) {
+	for process, p := range a.peers {
+		if now-p.waited < int64(Linger) {
+			continue
+		}
+		delete(a.peers, process)
+		if known := a.known[process]; known != nil && known.followed {
+			continue
+		}
+		state := sample(p.key, p.name)
+		state.Over = true
+		a.kernel.Tell(state)
+		if p.followed {
+			a.kernel.Unfollow(process)
+		}
+	}
+}
+
+// socketOf names a stream as the decoder does: by the thread that dialled it and when, or by its inode.
+func socketOf(s *kernel.InsideStream) string {
+	if s.Dialled != 0 {
+		return strconv.FormatUint(uint64(s.Dialler), 10) + "@" + strconv.FormatUint(s.Dialled, 10)
+	}
+	return standing(s.Ino)
+}
+
+func standing(inode uint64) string { return "0@" + strconv.FormatUint(inode, 10) }

@@ -1,0 +1,34 @@
+package probe
+
+import (
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+)
+
+// Waiting is described at agents.Follower.
+func (r *reader) Waiting(before int64) (waiting []kernel.InsideStream) {
+	kernel.Each(r.probe.kernel.Inside.Streams, func(_ *uint64, s *kernel.InsideStream) {
+		if s.Wrote == 0 || int64(s.Wrote) > before || s.Serves != 0 {
+			return
+		}
+		// What was asked before it was followed may have been answered meanwhile.
+		if p, ok := r.probe.kernel.Process(s.Self.Tgid); ok && p.Self == kernel.Key(s.Self) && s.Wrote >= p.Since {
+			waiting = append(waiting, *s)
+		}
+	})
+	return waiting
+}
+
+// Asked and Asks are described at agents.Follower.
+func (r *reader) Asked(inode uint64) { r.role(inode, kernel.InsideRoleROLE_SERVES) }
+
+// Asks is described there, too.
+func (r *reader) Asks(inode uint64) { r.role(inode, kernel.InsideRoleROLE_ASKS) }
+
+func (r *reader) role(inode uint64, role kernel.InsideRole) {
+	if roles := r.probe.kernel.Inside.Roles; roles != nil {
+		_ = roles.Put(inode, uint32(role))
+	}
+}
+
+// Initial is described there, too.
+func (r *reader) Initial() bool { return r.probe.initial }
