@@ -143,7 +143,8 @@ func (s *scene) each(n *standin.Node, cases []behind) {
 	s.pods += 100 * (len(cases) + 1)
 }
 
-// What an agent runs and what it waits for in the kernel is named. What is only likely has no remedy.
+// What an agent runs, what it waits for in the kernel, and what it was found doing is named. What is only
+// likely has no remedy.
 func TestBehindTheAgent(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()
@@ -172,5 +173,11 @@ func TestBehindTheAgent(t *testing.T) {
 	}, {
 		name: "busy-agent", inject: standin.Injection{Point: "agent.begin", Kind: "compute", For: soon},
 		cause: "agent", says: `vs-agent.*CPU`, remedy: ".",
+	}, {
+		name: "stall-agent", inject: standin.Injection{Point: "agent.link", Kind: "stop", Of: "agent", For: lost},
+		cause: "agent_stopped", says: `vs-agent.*stopped`, remedy: `kill -CONT`,
+	}, {
+		name: "rate-limiter", inject: standin.Injection{Point: "agent.begin", Kind: "sleep", For: lost},
+		cause: "agent_idle", says: `vs-agent.*idle`, remedy: `raise that limit`,
 	}})
 }
