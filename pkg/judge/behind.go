@@ -93,7 +93,7 @@ func explains(w *timeline.Work, c *timeline.Connection, when timeline.Interval) 
 		return false
 	}
 	still := stoodStill(c, when)
-	if !still && spent(w, when, busy...) > took*4/5 {
+	if !still && busy(w, when) {
 		return false
 	}
 	return still || !c.Exchange.Unasked && !c.Exchange.Clipped
@@ -116,11 +116,19 @@ func stoodStill(c *timeline.Connection, when timeline.Interval) bool {
 	return false
 }
 
-// halted are the states in which an agent does nothing at all, busy those in which it is occupied by itself.
-var (
-	halted = []event.AgentState{event.AgentStopped, event.AgentFrozen}
-	busy   = []event.AgentState{event.AgentRunning, event.AgentUninterruptible}
-)
+// halted are the states in which an agent does nothing at all.
+var halted = []event.AgentState{event.AgentStopped, event.AgentFrozen}
+
+// busy reports whether an agent was occupied with itself for most of an interval: stuck in the kernel, or on a
+// CPU, whose time must agree: on a node with much to do some thread always waits for one.
+func busy(w *timeline.Work, when timeline.Interval) bool {
+	took := when.End - when.Start
+	in := spent(w, when, event.AgentUninterruptible)
+	if w.CPU > took/2 {
+		in += spent(w, when, event.AgentRunning)
+	}
+	return float64(in) > enough*float64(took)
+}
 
 // spent is how long an agent was in one of some states within an interval (ns).
 func spent(w *timeline.Work, when timeline.Interval, in ...event.AgentState) (took int64) {

@@ -98,6 +98,15 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			op:    calling(stopped(5, 985), did(waits("dbd", from(10, 980)))),
 			cause: CauseStopped, says: `^990ms of 1s calling agentd at /run/a\.sock, from plugin p; agentd was stopped for 980ms of it$`, remedy: `kill -CONT 44`,
 		},
+		"nor that the peer was on a CPU": {
+			op: calling(did(waits("dbd", from(10, 980), was(event.AgentRunning, "", from(10, 980)),
+				func(c *timeline.Connection) { c.Work.CPU = 900 * ms }, did(waits("client", from(20, 975)))))),
+			cause: CausePeer, says: `waiting for dbd \(on a CPU\), asked by agentd`, remedy: `nr_throttled`,
+		},
+		"control: of which some thread was ready to run": {
+			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentRunning, "", from(10, 980)), did(waits("switchd", from(20, 975)))))),
+			cause: CausePeer, says: `waiting for switchd, asked by dbd, by agentd`,
+		},
 		"several, one after another": {
 			op:    calling(did(waits("dbd", from(10, 300)), waits("dbd", from(310, 600)), waits("other", from(610, 900)))),
 			cause: CausePeer, says: `^580ms of 1s waiting for dbd \(2 times\), asked by agentd, by plugin p$`,
