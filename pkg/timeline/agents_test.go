@@ -181,8 +181,8 @@ func TestWhatAServerRunsForACall(t *testing.T) {
 			if runs := s.closed[0].Calls[0].Runs; len(runs) != 1 {
 				t.Errorf("%d runs lie beside one another", len(runs))
 			}
-			if n := len(s.line.connections.sockets) + len(s.line.processes) + max(0, s.line.tree.Len()-len(s.line.agents.known)); n != 0 {
-				t.Errorf("%d things are left: %v %v %v", n, s.line.connections.sockets, s.line.processes, s.line.tree.Processes())
+			if n := len(s.line.connections.sockets) + len(s.followed()) + max(0, s.line.tree.Len()-len(s.line.agents.known)); n != 0 {
+				t.Errorf("%d things are left: %v %v %v", n, s.line.connections.sockets, s.followed(), s.line.tree.Processes())
 			}
 		})
 	}

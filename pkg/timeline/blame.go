@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 // recentRuns bounds the exited processes that are remembered: a wait for a lock that one of them
@@ -10,9 +11,9 @@ const recentRuns = 256
 
 // suspects finds the run of a process: one that belongs to an open operation, or that ended lately.
 type suspects struct {
-	processes map[event.Process]*process
-	by        map[event.Process]*suspect
-	order     []event.Process
+	tree  *tree.Tree
+	by    map[event.Process]*suspect
+	order []event.Process
 }
 
 // suspect returns the run that p belongs to as others may name it; nil if there is none.
@@ -45,7 +46,7 @@ func (s *suspects) over(key event.Process, p *process) {
 // run finds the run of a process that has a lock; nil if it belongs to none, or if it is the waiter's own.
 func (s *suspects) run(key event.Process, waiter *process) *suspect {
 	had := s.by[key]
-	if p := s.processes[key]; p != nil {
+	if p := kept(s.tree.Get(key)); p != nil {
 		had = p.suspect()
 	}
 	if had == nil || had.run == waiter.run {

@@ -90,7 +90,7 @@ func TestEverythingIsBounded(t *testing.T) {
 	if n := len(s.line.open); n != 8 {
 		t.Errorf("%d operations open", n)
 	}
-	if n := len(s.line.processes); n > 64 {
+	if n := len(s.followed()); n > 64 {
 		t.Errorf("%d processes", n)
 	}
 	if n := len(s.line.sandboxes.known); n > 32 {
@@ -103,8 +103,8 @@ func TestEverythingIsBounded(t *testing.T) {
 	if s.line.Stats().Refused == 0 {
 		t.Error("nothing counted as refused")
 	}
-	if ops := s.line.Flush(); len(ops) != 8 || len(s.line.processes) != 0 {
-		t.Errorf("flushed %d operations, %d processes left", len(ops), len(s.line.processes))
+	if ops := s.line.Flush(); len(ops) != 8 || len(s.followed()) != 0 {
+		t.Errorf("flushed %d operations, %d processes left", len(ops), len(s.followed()))
 	}
 }
 

@@ -1,10 +1,11 @@
 package timeline
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 // cutOff is why an operation is partial that cniscope did not see the end of.
@@ -119,12 +120,16 @@ func (t *Timeline) finish(op *operation) {
 
 // abandon stops following the processes of op.
 func (t *Timeline) abandon(op *operation) {
-	for _, key := range slices.Sorted(maps.Keys(t.processes)) { // sorted, so that facts come in one order
-		if p := t.processes[key]; p.op == op {
-			t.leave(t.now, key, p)
-			delete(t.processes, key)
-			t.tree.Remove(key)
+	var left []*tree.Process
+	t.tree.Each(func(of *tree.Process) {
+		if p := kept(of); p != nil && p.op == op {
+			left = append(left, of)
 		}
+	})
+	slices.SortFunc(left, func(a, b *tree.Process) int { return cmp.Compare(a.Key, b.Key) }) // so that facts come in one order
+	for _, of := range left {
+		t.leave(t.now, of.Key, kept(of))
+		t.tree.Remove(of.Key)
 	}
 }
 

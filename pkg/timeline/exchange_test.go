@@ -196,7 +196,7 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got:\n%swant:\n%s", got, test.want)
 			}
-			if n := len(s.line.connections.sockets) + len(s.line.connections.pending) + len(s.line.processes); n != 0 {
+			if n := len(s.line.connections.sockets) + len(s.line.connections.pending) + len(s.followed()); n != 0 {
 				t.Errorf("%d things are left", n)
 			}
 		})

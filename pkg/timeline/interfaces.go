@@ -97,7 +97,7 @@ func (n naming) resolve(r *Request) {
 
 // link takes a name that the kernel told a process of an operation, or an agent.
 func (t *Timeline) link(l *event.Link) {
-	switch p := t.processes[l.Process]; {
+	switch p := kept(t.tree.Get(l.Process)); {
 	case p != nil:
 		p.op.names.put(l.NetNS, l.Index, l.Name)
 	case t.agents.known[l.Process] != nil && l.NetNS.Key != "" && l.NetNS.Key != l.NetNS.Label:

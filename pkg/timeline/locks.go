@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 // locks is who has which lock on a file, and who had it before. A lock is known by its path.
@@ -33,8 +34,8 @@ const (
 	remembered = time.Minute
 )
 
-func newLocks(limit int, processes map[event.Process]*process) *locks {
-	return &locks{suspects: suspects{processes: processes, by: map[event.Process]*suspect{}}, limit: limit, paths: map[string][]hold{}, held: map[event.Process][]string{}}
+func newLocks(limit int, t *tree.Tree) *locks {
+	return &locks{suspects: suspects{tree: t, by: map[event.Process]*suspect{}}, limit: limit, paths: map[string][]hold{}, held: map[event.Process][]string{}}
 }
 
 func (l *locks) take(path string, h hold) {

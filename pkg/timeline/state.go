@@ -1,7 +1,6 @@
 package timeline
 
 import (
-	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
 
@@ -25,9 +24,8 @@ type Timeline struct {
 	stats   Stats
 	node    node
 
-	tree      *tree.Tree
-	processes map[event.Process]*process // that belong to open operations
-	open      []*operation               // in order of their start
+	tree *tree.Tree   // it keeps the processes that belong to open operations
+	open []*operation // in order of their start
 
 	agents      *agents
 	connections *connections
@@ -51,7 +49,6 @@ func New(o Options) *Timeline {
 	t := &Timeline{
 		options:   o,
 		tree:      tree.New(o.Processes),
-		processes: map[event.Process]*process{},
 		sandboxes: sandboxes{limit: 4 * o.Operations, known: map[string]*sandbox{}},
 		firsts:    firsts{limit: o.Operations, namespaces: map[string]*namespace{}},
 		past:      newPasts(o.Operations),
@@ -60,6 +57,6 @@ func New(o Options) *Timeline {
 	t.agents = newAgents(o.Operations, t.tree, &t.losses)
 	t.connections = newConnections(t.agents)
 	t.interfaces = newInterfaces(interfacesMax)
-	t.locks = newLocks(o.Operations, t.processes)
+	t.locks = newLocks(o.Operations, t.tree)
 	return t
 }

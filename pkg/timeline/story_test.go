@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/tree"
 )
 
 const ms = int64(time.Millisecond)
@@ -17,6 +18,16 @@ type story struct {
 	line   *Timeline
 	closed []*Operation
 	left   []int64 // when each of them was closed, in ms
+}
+
+// followed lists the processes that belong to open operations.
+func (s *story) followed() (all []*process) {
+	s.line.tree.Each(func(p *tree.Process) {
+		if mine := kept(p); mine != nil {
+			all = append(all, mine)
+		}
+	})
+	return all
 }
 
 func tell(t *testing.T) *story {

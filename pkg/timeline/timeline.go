@@ -121,23 +121,34 @@ func (t *Timeline) doing(now int64, body event.Body) {
 // doer finds the process that did something, or stands for the work of the agent that did; nil if it belongs to
 // no open operation.
 func (t *Timeline) doer(body event.Body) *process {
-	if p := t.processes[body.Doer()]; p != nil {
+	if p := kept(t.tree.Get(body.Doer())); p != nil {
 		return p
 	}
 	return t.agents.doing(body.Doer(), body)
 }
 
 func (t *Timeline) fork(f *event.Fork) {
-	step, parent := t.tree.Apply(f), t.processes[f.Parent]
-	switch {
-	case step.Role == tree.Unknown:
-		t.stats.Late++
-	case parent == nil: // an agent's
-	case step.Role == tree.Refused:
-		t.oneTooMany(parent)
+	switch step := t.tree.Apply(f); step.Role {
+	case tree.Forked:
+		if parent := kept(step.Parent); parent != nil { // else an agent's
+			step.Process.Kept = parent.child()
+		}
+	case tree.Refused:
+		if parent := kept(step.Process); parent != nil {
+			t.oneTooMany(parent)
+		}
 	default:
-		t.processes[f.Process] = parent.child()
+		t.stats.Late++
 	}
+}
+
+// kept is the process that the tree keeps for the timeline; nil if p belongs to no open operation.
+func kept(p *tree.Process) *process {
+	if p == nil {
+		return nil
+	}
+	mine, _ := p.Kept.(*process)
+	return mine
 }
 
 // oneTooMany counts a process below parent that the tree refused.
@@ -149,15 +160,20 @@ func (t *Timeline) oneTooMany(parent *process) {
 }
 
 func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
-	step, p := t.tree.Apply(e), t.processes[e.Process]
-	parent := t.processes[e.Parent]
-	switch {
-	case step.Role == tree.Unknown:
+	step := t.tree.Apply(e)
+	switch step.Role {
+	case tree.Unknown:
 		t.stats.Late++
 		return nil
-	case step.Role == tree.Refused:
-		t.oneTooMany(parent)
+	case tree.Refused:
+		t.oneTooMany(kept(t.tree.Get(e.Parent)))
 		return nil
+	}
+	p, parent := kept(step.Process), (*process)(nil)
+	if step.New {
+		parent = kept(t.tree.Get(e.Parent))
+	}
+	switch {
 	case step.Role == tree.Root:
 		if by := t.agents.commissioned(e, step.Process.Run); by != nil {
 			if p != nil { // an agent's, which goes on as the plugin that it runs
@@ -166,7 +182,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 			}
 			p = by
 		} else if p == nil {
-			return t.root(now, e)
+			return t.root(now, e, step.Process)
 		}
 	case p != nil:
 	case parent != nil && step.New: // its fork was lost
@@ -176,7 +192,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 			return nil
 		}
 	}
-	t.processes[e.Process] = p
+	step.Process.Kept = p
 	if p.op.keep() {
 		im := newImage(now, e)
 		if step.Role == tree.Delegate || step.Role == tree.Root {
@@ -188,7 +204,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 }
 
 // root takes a run that no run started: the next link of an open call's chain, or the first of a new one.
-func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
+func (t *Timeline) root(now int64, e *event.Exec, of *tree.Process) (closed []*Operation) {
 	if KindOf(e.Call.Command) == Teardown {
 		closed = t.teardownBegins(now, e)
 	}
@@ -204,7 +220,7 @@ func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 	im.Run = newRun(e)
 	if p := op.waiting(im, e); p != nil {
 		p.runs(im, e.Used)
-		t.processes[e.Process] = p
+		of.Kept = p
 		t.losses.belongs(e.Process, op, now)
 		return closed
 	}
@@ -213,17 +229,17 @@ func (t *Timeline) root(now int64, e *event.Exec) (closed []*Operation) {
 	call.Seen = call.Seen || t.node.seeing
 	op.live++
 	op.identify(e.Call.Pod)
-	t.processes[e.Process] = &process{op: op, up: im, image: im, run: im, call: call}
+	of.Kept = &process{op: op, up: im, image: im, run: im, call: call}
 	t.losses.belongs(e.Process, op, now)
 	return closed
 }
 
 func (t *Timeline) exit(now int64, e *event.Exit) {
 	t.locks.gone(e.Process, now)
-	step, p := t.tree.Apply(e), t.processes[e.Process]
+	step := t.tree.Apply(e)
+	p := kept(step.Process)
 	switch {
 	case p != nil:
-		delete(t.processes, e.Process)
 		t.leave(now, e.Process, p)
 		p.exit(now, e)
 	case t.agents.known[e.Process] != nil:
@@ -255,7 +271,7 @@ func (t *Timeline) lost(now int64, l *event.Lost) {
 // touched lists the open operations that lack what was lost below a root: the run's own,
 // which may go on when its first process is over, or those that an agent works for.
 func (t *Timeline) touched(root event.Process) (ops []*operation) {
-	if p := t.processes[root]; p != nil {
+	if p := kept(t.tree.Get(root)); p != nil {
 		return []*operation{p.op}
 	}
 	if t.agents.known[root] != nil {

@@ -50,6 +50,9 @@ type Process struct {
 	Agent *Agent
 	// Worker: an agent's process that was given to a call (Tree.Assign), or a descendant of one.
 	Worker bool
+	// Kept is what the reader of the tree keeps of the process, so that it needs no map of its own. It
+	// stays when the process goes on as a root.
+	Kept any
 }
 
 // Leads reports whether p is its run's own process, the one that was started as the plugin.
@@ -138,6 +141,8 @@ const (
 type Step struct {
 	Role    Role
 	Process *Process
+	// Parent forked it; of Forked only.
+	Parent *Process
 	// New: the process was not known before, though its fork should have been told.
 	New bool
 }
@@ -169,6 +174,13 @@ func (t *Tree) Len() int { return len(t.processes) }
 // Dropped returns how many processes were not followed because the tree was full.
 func (t *Tree) Dropped() uint64 { return t.dropped }
 
+// Each calls f for every process, in no order.
+func (t *Tree) Each(f func(*Process)) {
+	for _, p := range t.processes {
+		f(p)
+	}
+}
+
 // Processes lists the keys of all processes, sorted.
 func (t *Tree) Processes() []event.Process { return slices.Sorted(maps.Keys(t.processes)) }
 
@@ -181,7 +193,7 @@ func (t *Tree) fork(process, parent event.Process) Step {
 	if p == nil {
 		return Step{Role: Refused, Process: up}
 	}
-	return Step{Role: Forked, Process: p}
+	return Step{Role: Forked, Process: p, Parent: up}
 }
 
 func (t *Tree) exec(e *event.Exec) Step {
@@ -203,7 +215,11 @@ func (t *Tree) exec(e *event.Exec) Step {
 	switch {
 	case p.Run == nil && e.Root && e.Call != nil:
 		t.Remove(p.Key)
-		return t.root(e, p)
+		step := t.root(e, p)
+		if step.Role == Root {
+			step.Process.Kept = p.Kept
+		}
+		return step
 	case p.Run == nil:
 		return Step{Role: Work, Process: p, New: isNew}
 	case p.Leads():
