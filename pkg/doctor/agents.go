@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // agentsAnswer: whom the loaded networks' plugins ask for every pod is there. Without them the network
@@ -59,8 +60,8 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 		return "nobody listens there"
 	case fact.Silent:
 		switch {
-		case a.Process != nil && a.Process.Stopped():
-			return fact.Sayf("%s, process %d, which listens there, is stopped", a.Process.Name, a.Process.PID)
+		case a.Process != nil && held(*a.Process):
+			return fact.Sayf("%s, process %d, which listens there, is %s", a.Process.Name, a.Process.PID, a.Process.Does())
 		case a.Err != "":
 			return "there is no answer"
 		}
@@ -72,6 +73,9 @@ func wrongWith(f *fact.Facts, a fact.Agent) string {
 	}
 	return ""
 }
+
+// held reports whether somebody keeps a process from running.
+func held(s fact.Server) bool { return s.State == event.AgentStopped || s.State == event.AgentFrozen }
 
 // waiting are the calls that have been under way for too long, and have a connection to an agent.
 func waiting(f *fact.Facts, a fact.Agent) (said []string) {
@@ -115,11 +119,7 @@ func since(t time.Time) string {
 // serving says who serves an agent's socket, or should.
 func serving(f *fact.Facts, a fact.Agent) (said []string) {
 	if s := a.Process; s != nil {
-		state := fact.Sayf("process %d (%s) listens, since %s, in state %s", s.PID, s.Name, stamp(s.Started), s.State)
-		if s.Waits != "" {
-			state += fact.Sayf(", waiting in %s", s.Waits)
-		}
-		said = append(said, state)
+		said = append(said, fact.Sayf("process %d (%s) listens, since %s, and is %s", s.PID, s.Name, stamp(s.Started), s.Does()))
 		said = append(said, lastLine(s.LastLine)...)
 	}
 	for _, c := range containersOf(f, a) {
@@ -180,8 +180,10 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 		return []string{
 			fact.Sayf("from this node: curl -k https://%s/livez; is it the address of a Service? then see service-proxies, service-rules and whether a service proxy runs", a.Server),
 		}
-	case a.Process != nil && a.Process.Stopped():
-		return []string{fact.Sayf("let it go on: kill -CONT %d; find out who stopped it (a debugger, a freezer, a person)", a.Process.PID)}
+	case a.Process != nil && a.Process.State == event.AgentFrozen && a.Process.Group != "":
+		return []string{fact.Sayf("let it go on: echo 0 > %s/cgroup.freeze; find out who froze it (a pause, a checkpoint)", a.Process.Group)}
+	case a.Process != nil && a.Process.State == event.AgentStopped:
+		return []string{fact.Sayf("let it go on: kill -CONT %d; find out who stopped it (a debugger, a person)", a.Process.PID)}
 	case a.Process != nil && len(a.Containers) == 0:
 		return []string{fact.Sayf("see what it does: cat /proc/%d/stack; journalctl _PID=%d -e; then restart it", a.Process.PID, a.Process.PID)}
 	}

@@ -91,7 +91,22 @@ func Cgroup() string {
 	if err != nil {
 		return ""
 	}
-	groups, err1 := self.Cgroups()
+	return cgroupOf(self, self)
+}
+
+// CgroupOf is the folder of a process's cgroup, as we see it; empty as for Cgroup.
+func CgroupOf(pid int) string {
+	self, err1 := procfs.Self()
+	p, err2 := procfs.NewProc(pid)
+	if err1 != nil || err2 != nil {
+		return ""
+	}
+	return cgroupOf(p, self)
+}
+
+// cgroupOf finds the cgroup of p among the mounts of self.
+func cgroupOf(p, self procfs.Proc) string {
+	groups, err1 := p.Cgroups()
 	mounts, err2 := self.MountInfo()
 	i := slices.IndexFunc(groups, func(g procfs.Cgroup) bool { return g.HierarchyID == 0 })
 	if err1 != nil || err2 != nil || i < 0 {

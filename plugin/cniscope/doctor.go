@@ -31,7 +31,8 @@ func doctorCmd() *cobra.Command {
 		Long: `Look at this node and say what keeps its pods from getting a network, or will: each
 finding with its evidence and what to do.
 
-It asks containerd what it has loaded, and looks at the CNI folder, its plugins, the
+It asks the container runtime what it has loaded, and the agents that plugins ask whether they
+are there; it looks at the CNI folder, its plugins, the
 containers that write them, kubelet, service proxies, what other CNIs left behind, stuck
 calls and locks, NRI, the kernel, the OTLP endpoint (one test span) and the clock. It
 changes nothing, runs no command and no plugin, and needs no access to the cluster.
@@ -41,7 +42,7 @@ and with 2 if nothing was found but a check could not be made, or it was called 
 Notes (·) do not count. As another user than root it makes fewer checks, and says which
 it could not make.
 
-With --wait ready it only waits until containerd says that the node's network is ready,
+With --wait ready it only waits until the runtime says that the node's network is ready,
 and ends with 0; says each step that is missing on the way; and, when the time is over,
 makes all checks and ends with 1, or with 2 if it may not ask.`,
 		Args: cobra.NoArgs,

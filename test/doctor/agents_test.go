@@ -30,8 +30,17 @@ func TestTheAgentOfALoadedNetwork(t *testing.T) {
 
 	pid := strconv.Itoa(agent.Process.Pid)
 	harness.Check(t, agent.Process.Signal(syscall.SIGSTOP))
-	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is stopped", "in state T", "its last line: serving", "kill -CONT "+pid)
+	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is stopped", "and is stopped", "its last line: serving", "kill -CONT "+pid)
 	a.run("kill", "-CONT", pid) // the remedy
+	a.silent("cni-agent")
+
+	group := filepath.Join(unified(t), "cniscope-asker")
+	harness.Check(t, os.Mkdir(group, 0o755))
+	t.Cleanup(func() { harness.Check(t, os.Remove(group)) })
+	write(t, filepath.Join(group, "cgroup.procs"), pid)
+	write(t, filepath.Join(group, "cgroup.freeze"), "1")
+	a.finds("cni-agent", doctor.Problem, asks, "askerd, process "+pid, "is frozen by its cgroup", "echo 0 > "+group+"/cgroup.freeze")
+	a.run("sh", "-c", "echo 0 > "+group+"/cgroup.freeze") // the remedy
 	a.silent("cni-agent")
 
 	harness.Check(t, agent.Process.Kill())

@@ -73,13 +73,35 @@ type Server struct {
 	PID      int
 	Name     string
 	Started  time.Time
-	State    string // as ps(1) has it: "T" is stopped
-	Waits    string // the kernel function that its first thread waits in
-	LastLine string // of its log, where its standard error is a file
+	State    event.AgentState // by all of its threads
+	Waits    string           // the kernel function that a thread of that state waits in
+	Group    string           // its cgroup's folder
+	LastLine string           // of its log, where its standard error is a file
 }
 
-// Stopped reports whether a signal or a debugger has stopped it.
-func (s Server) Stopped() bool { return strings.EqualFold(s.State, "t") }
+// Does says what it does, in words.
+func (s Server) Does() string {
+	switch s.State {
+	case event.AgentStopped:
+		return "stopped"
+	case event.AgentFrozen:
+		return "frozen by its cgroup"
+	case event.AgentUninterruptible:
+		return strings.TrimSpace("waiting in the kernel for what no signal ends (D) " + s.in())
+	case event.AgentRunning:
+		return "on a CPU, or waiting for one"
+	case event.AgentWaiting:
+		return "waiting " + s.in()
+	}
+	return "idle"
+}
+
+func (s Server) in() string {
+	if s.Waits == "" {
+		return ""
+	}
+	return Sayf("in %s", s.Waits)
+}
 
 // asks is what one plugin is known to ask. Key is the key of its configuration that names another place: the
 // address itself or, if that ends in /, the folder of it.

@@ -22,6 +22,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/peer"
+	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -32,9 +33,9 @@ const (
 	agentsMax = 64 // that are asked
 )
 
-// agents looks whether those are there whom the loaded networks' plugins ask. It connects and closes, and
+// askAgents looks whether those are there whom the loaded networks' plugins ask. It connects and closes, and
 // writes nothing. root is what the runtime's plugins see as /.
-func agents(ctx context.Context, f *fact.Facts, root string, all []candidate) ([]fact.Agent, error) {
+func askAgents(ctx context.Context, f *fact.Facts, root string, all []candidate) ([]fact.Agent, error) {
 	asked := fact.AskedBy(f)
 	asked = asked[:min(len(asked), agentsMax)]
 	found := make([]fact.Agent, len(asked))
@@ -167,11 +168,12 @@ func serverOf(pid int) *fact.Server {
 	if err != nil {
 		return nil
 	}
-	s := &fact.Server{PID: pid, Name: fact.Clean(stat.Name), State: stat.State, Waits: fact.Clean(procfs.Wchan(pid)), LastLine: lastWords(pid)}
+	s := &fact.Server{PID: pid, Name: fact.Clean(stat.Name), Group: fact.Clean(procfs.CgroupOf(pid)), LastLine: lastWords(pid)}
 	if file, err := procfs.Executable(pid); err == nil {
 		s.Name = fact.Clean(filepath.Base(file))
 	}
 	s.Started, _ = procfs.Started(pid)
+	s.State, s.Waits = agents.StateOf(pid)
 	return s
 }
 

@@ -46,7 +46,7 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 		find(ctx, &behind, &f.Locks, func(context.Context) ([]fact.Lock, error) { return heldLocks(data) })
 		scope.Wait()
 		find(ctx, &behind, &f.Agents, func(ctx context.Context) ([]fact.Agent, error) {
-			return agents(ctx, f, rootOf(f.Runtime.Value.PID), containers)
+			return askAgents(ctx, f, rootOf(f.Runtime.Value.PID), containers)
 		})
 		behind.Wait()
 	})

@@ -26,7 +26,7 @@ func clockState(context.Context) (fact.Clock, error)              { return fact.
 func processes(context.Context, []string) ([]fact.Process, error) { return nil, errPlatform }
 func heldLocks([]string) ([]fact.Lock, error)                     { return nil, errPlatform }
 func rootOf(int) string                                           { return "" }
-func agents(context.Context, *fact.Facts, string, []candidate) ([]fact.Agent, error) {
+func askAgents(context.Context, *fact.Facts, string, []candidate) ([]fact.Agent, error) {
 	return nil, errPlatform
 }
 func unitOf(int) string                      { return "" }

@@ -41,6 +41,13 @@ var anyCallIn = []string{"do_syscall_64", "entry_", "invoke_syscall", "el0_", "d
 // nobody else is in a function of idleIn.
 var frozenIn = []string{"do_freezer_trap", "get_signal", "__refrigerator", "refrigerator"}
 
+// StateOf says what a process does now, by all of its threads, and the kernel's function in which it waits;
+// empty where there is no such process.
+func StateOf(pid int) (state event.AgentState, channel string) {
+	threads, _ := procfs.Threads(pid, maxThreads)
+	return stateOf(threads)
+}
+
 // stateOf says what a process does, by all of its threads: the first state of event.AgentStopped … that one
 // of them is in, and the function in which it is.
 func stateOf(threads []procfs.Thread) (state event.AgentState, channel string) {
@@ -102,8 +109,7 @@ func sample(key kernel.Key, name string) *event.Agent {
 	if key.Pid == 0 { // it has no number here
 		return s
 	}
-	threads, _ := procfs.Threads(int(key.Pid), maxThreads)
-	s.State, s.Channel = stateOf(threads)
+	s.State, s.Channel = StateOf(int(key.Pid))
 	if stat, err := procfs.StatOf(int(key.Pid)); err == nil {
 		s.CPU = stat.CPU
 	}
