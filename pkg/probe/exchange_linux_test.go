@@ -38,7 +38,7 @@ var talkers = map[string]func(string) error{
 			if err != nil {
 				return err
 			}
-			for range 2 {
+			for range 1 + len(os.Getenv(again)) {
 				if _, err := up.Write([]byte("may I?")); err != nil {
 					return err
 				}
@@ -118,8 +118,12 @@ var talkers = map[string]func(string) error{
 	},
 }
 
-// listens is where an agent listens.
-const listens = "LISTENS"
+const (
+	// listens is where an agent listens.
+	listens = "LISTENS"
+	// again: it asks once more.
+	again = "AGAIN"
+)
 
 // startTalker runs one of them until the test is over.
 func startTalker(t *testing.T, act, argument string, env ...string) *os.Process {
@@ -151,7 +155,7 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 				return err
 			})
 			listen := filepath.Join(dir, "agent.sock")
-			agent := startTalker(t, "asker", network+" "+address, listens+"="+listen)
+			agent := startTalker(t, "asker", network+" "+address, listens+"="+listen, again+"=1")
 			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
 			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
 				o.agents = []int{agent.Pid}

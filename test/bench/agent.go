@@ -30,7 +30,7 @@ const (
 )
 
 // asAgent is the role of this program as a server that plugins call: for each byte it runs
-// one command, and answers with a byte.
+// one command, or writes and reads as that byte says, and answers with a byte.
 func asAgent() error {
 	l, err := net.Listen("unix", os.Getenv(agentAt))
 	if err != nil {
@@ -45,11 +45,7 @@ func asAgent() error {
 			if _, err := io.ReadFull(c, b[:]); err != nil {
 				break
 			}
-			pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{})
-			if err == nil {
-				_, err = syscall.Wait4(pid, nil, 0, nil)
-			}
-			if err == nil {
+			if err = agentDoes(b[0]); err == nil {
 				_, err = c.Write(b[:])
 			}
 			if err != nil {
@@ -58,6 +54,29 @@ func asAgent() error {
 		}
 		c.Close()
 	}
+}
+
+// agentDoes is what the agent does for a byte.
+func agentDoes(what byte) error {
+	switch what {
+	case overStream:
+		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(moves(ends[0], ends[1]), unix.Close(ends[0]), unix.Close(ends[1]))
+	case overFile:
+		fd, err := unix.Open("/dev/zero", unix.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(moves(fd, fd), unix.Close(fd))
+	}
+	pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{})
+	if err == nil {
+		_, err = syscall.Wait4(pid, nil, 0, nil)
+	}
+	return err
 }
 
 // asCaller passes every byte on to the agent, and its answer back.
@@ -83,9 +102,8 @@ func asCaller() error {
 	}
 }
 
-// measureAgents returns what an agent's commands cost while a plugin calls it, and while
-// somebody does who is no plugin.
-func measureAgents(ctx context.Context, _ settings) (rows []row, err error) {
+// besideAgent runs f beside a probe and an agent. file is the program that calls it, where it is told where.
+func besideAgent(ctx context.Context, f func(h *hooks, file, dir, where string) ([]row, error)) (rows []row, err error) {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
 		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
@@ -129,7 +147,18 @@ func measureAgents(ctx context.Context, _ settings) (rows []row, err error) {
 		time.Sleep(10 * time.Millisecond)
 	}
 
-	h := &hooks{probe: p}
+	return f(&hooks{probe: p}, file, dir, where)
+}
+
+// measureAgents returns what an agent's commands cost while a plugin calls it, and while
+// somebody does who is no plugin.
+func measureAgents(ctx context.Context, _ settings) ([]row, error) {
+	return besideAgent(ctx, func(h *hooks, file, dir, where string) ([]row, error) {
+		return h.agentCommands(ctx, file, dir, where)
+	})
+}
+
+func (h *hooks) agentCommands(ctx context.Context, file, dir, where string) (rows []row, err error) {
 	kinds := []*kind{
 		newKind("an agent's command, nobody calls it", 0, append(environment(35, 2560), where), 0),
 		newKind("an agent's command, a plugin calls it", 0, append(pluginEnvironment(dir), where), 0),

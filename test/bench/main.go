@@ -3,7 +3,7 @@
 // Command bench measures what cniscope costs a node and prints one table: each figure,
 // its budget, and whether it holds. It needs root and the real parts (make tools).
 //
-// BENCH_ONLY names the sections to run (hooks,agents,middle,idle,pods,detail,tax,compare),
+// BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare),
 // BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
 // in each of pods, detail and compare.
 package main
@@ -29,6 +29,7 @@ var sections = []struct {
 }{
 	{"hooks", measureHooks},
 	{"agents", measureAgents},
+	{"streams", measureStreams},
 	{"middle", measureMiddle},
 	{"idle", measureIdle},
 	{"pods", measurePods},

@@ -83,6 +83,7 @@ type agent struct {
 	connections int   // that are open
 	idle        int64 // since when there is none
 	followed    bool
+	memory      memory
 }
 
 // connection is one to an agent.
@@ -129,8 +130,11 @@ func (a *Agents) Note(e event.Event) {
 				a.end(e.Time, socket)
 			}
 		}
-		delete(a.known, b.Process)
-		a.gone(b.Process)
+		if known := a.known[b.Process]; known != nil {
+			a.ended(b, known.key, known.name, known.memory)
+			delete(a.known, b.Process)
+		}
+		a.gone(b)
 	case *event.Exchange:
 		a.exchanged(b)
 	}
@@ -164,7 +168,9 @@ func (a *Agents) answered(now int64, c *connection, actor event.Actor, depth int
 	}
 	c.agent = kernel.ProcessOf(key)
 	known.connections++
-	known.followed = true
+	if !known.followed {
+		known.followed, known.memory = true, memoryOf(key.Pid)
+	}
 	known.depth, _ = a.kernel.Depth(c.agent)
 	a.kernel.Tell(known.state())
 }
@@ -205,7 +211,7 @@ func (a *Agents) Adopt(now int64, key kernel.Key) {
 		a.kernel.Unfollow(process)
 		return
 	}
-	known.followed, known.idle = true, now
+	known.followed, known.idle, known.memory = true, now, memoryOf(key.Pid)
 	known.depth, _ = a.kernel.Depth(process)
 	a.kernel.Tell(known.state())
 }
@@ -256,7 +262,7 @@ func (a *Agents) Expect(now int64) {
 			known.key = key
 			a.known[kernel.ProcessOf(key)] = known
 		}
-		known.followed = true
+		known.followed, known.memory = true, memoryOf(known.key.Pid)
 		a.kernel.Tell(known.state())
 	}
 }

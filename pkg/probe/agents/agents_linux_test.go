@@ -39,7 +39,9 @@ func (k *kernelSide) MayServe(pid uint32) bool { return !k.strangers[pid] }
 func (k *kernelSide) Tell(b event.Body) {
 	switch b := b.(type) {
 	case *event.Agent:
-		if b.Over {
+		if b.Killed != "" {
+			k.told = append(k.told, "killed: "+b.Killed)
+		} else if b.Over {
 			k.told = append(k.told, "over")
 		}
 	case *event.Accept:

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -103,4 +104,50 @@ func BenchmarkSample(b *testing.B) {
 	for b.Loop() {
 		sample(key, "self")
 	}
+}
+
+// Who is killed for want of memory is killed by the same signal as by anybody.
+func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
+	for _, limit := range []struct{ in, file string }{
+		{"/sys/fs/cgroup", "memory.max"}, {"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
+	} {
+		if _, err := os.Stat(filepath.Join(limit.in, "cgroup.procs")); err != nil {
+			continue
+		}
+		group, err := os.MkdirTemp(limit.in, "cniscope-test-")
+		harness.Check(t, err)
+		t.Cleanup(func() { harness.Eventually(t, func() error { return os.Remove(group) }) })
+		if os.WriteFile(filepath.Join(group, limit.file), []byte("16777216"), 0) != nil {
+			continue // not a group of memory
+		}
+		for _, hungry := range []bool{true, false} {
+			// tail keeps what it reads until a line ends.
+			cmd := exec.Command("sh", "-c", "echo $$ > "+group+"/cgroup.procs; read go; exec tail /dev/zero")
+			in, err := cmd.StdinPipe()
+			harness.Check(t, err)
+			harness.Check(t, cmd.Start())
+			harness.Until(t, "it is in the group", func() bool {
+				procs, _ := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+				return len(procs) > 0
+			})
+			pid := uint32(cmd.Process.Pid)
+			process := processOf(pid)
+			k := &kernelSide{followed: map[event.Process]int{process: 1}}
+			a := New(nil, 1, k)
+			a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: event.Actor{Process: process, PID: pid, Name: "sh"}}})
+			if hungry {
+				_, err = in.Write([]byte("\n"))
+				harness.Check(t, err)
+			} else {
+				harness.Check(t, cmd.Process.Kill())
+			}
+			_ = cmd.Wait()
+			a.Note(event.Event{Time: 2, Body: &event.Exit{Process: process, Signal: "SIGKILL"}})
+			if killed := slices.Contains(k.told, "killed: OOM"); killed != hungry {
+				t.Errorf("hungry: %v, told: %q", hungry, k.told)
+			}
+		}
+		return
+	}
+	t.Skip("there is no cgroup to limit memory")
 }

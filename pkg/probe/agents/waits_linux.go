@@ -45,7 +45,8 @@ type peer struct {
 	key      kernel.Key
 	name     string
 	depth    int
-	followed bool  // for that
+	followed bool // for that
+	memory   memory
 	waited   int64 // when somebody was last found to wait for it
 	searched int64
 }
@@ -153,7 +154,7 @@ func (a *Agents) attend(now int64, w *wait, depth int) {
 		if len(a.peers) >= maxPeers || depth > deepest {
 			return
 		}
-		p = &peer{key: w.key, depth: depth}
+		p = &peer{key: w.key, depth: depth, memory: memoryOf(w.key.Pid)}
 		if _, already := a.kernel.Depth(process); !already {
 			if w.inode != 0 {
 				a.kernel.Asked(w.inode)
@@ -220,7 +221,11 @@ func (a *Agents) abandon(socket, why string) {
 }
 
 // gone ends what a process waited for, and the waiting for it.
-func (a *Agents) gone(process event.Process) {
+func (a *Agents) gone(x *event.Exit) {
+	process := x.Process
+	if p := a.peers[process]; p != nil && a.known[process] == nil {
+		a.ended(x, p.key, p.name, p.memory)
+	}
 	for socket, w := range a.waits {
 		if w.Process == process {
 			a.abandon(socket, "closed")

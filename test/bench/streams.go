@@ -1,0 +1,111 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What an agent is told to do instead of running a command.
+const (
+	overStream byte = 's' // write to a stream and read from it
+	overFile   byte = 'f' // the same with a file
+)
+
+// streamMoves is how often it does.
+const streamMoves = 10_000
+
+// moves writes a byte to one descriptor and reads it from another, again and again.
+func moves(to, from int) error {
+	for b := [1]byte{}; b[0] < 100; b[0]++ {
+		for range streamMoves / 100 {
+			if _, err := unix.Write(to, b[:]); err != nil {
+				return err
+			}
+			if _, err := unix.Read(from, make([]byte, 1)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// measureStreams returns what reading and writing costs an agent while a plugin calls it, and while somebody does
+// who is no plugin.
+func measureStreams(ctx context.Context, _ settings) ([]row, error) {
+	return besideAgent(ctx, func(h *hooks, file, dir, where string) ([]row, error) {
+		kinds := []*kind{
+			newKind("nobody calls it", 0, append(environment(35, 2560), where), 0),
+			newKind("a plugin calls it", 0, append(pluginEnvironment(dir), where), 0),
+		}
+		var costs [2]map[byte]*cost
+		for i := range costs {
+			costs[i] = map[byte]*cost{overStream: {}, overFile: {}}
+		}
+		for range hookRounds {
+			for i, k := range kinds {
+				if err := h.untilQuiet(ctx); err != nil {
+					return nil, err
+				}
+				if err := h.moved(file, k.env, costs[i]); err != nil {
+					return nil, err
+				}
+			}
+		}
+		var rows []row
+		for i, k := range kinds {
+			rows = append(rows,
+				costs[i][overFile].row("hooks of an agent's read or write, a file, "+k.figure, 0),
+				costs[i][overStream].row("hooks of an agent's read or write, a stream, "+k.figure, 0))
+		}
+		return rows, nil
+	})
+}
+
+// moved has an agent do each once and adds what the hooks took for a read or write. Other system calls of the
+// machine that come in between are in there, too.
+func (h *hooks) moved(file string, env []string, into map[byte]*cost) error {
+	cmd := exec.Command(file)
+	cmd.Env, cmd.Stderr = env, os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	// The first only sees to it that the agent is followed, or is not.
+	for i, what := range []byte{overFile, overFile, overStream} {
+		before := h.calls()
+		_, err := in.Write([]byte{what})
+		if err == nil {
+			_, err = io.ReadFull(out, make([]byte, 1))
+		}
+		if err != nil {
+			return fmt.Errorf("the agent: %w", err)
+		}
+		if i > 0 {
+			took := float64((h.calls() - before).Nanoseconds()) / (2 * streamMoves) / 1000
+			into[what].single, into[what].rounds = append(into[what].single, took), append(into[what].rounds, took)
+		}
+	}
+	return errors.Join(in.Close(), cmd.Wait())
+}
+
+// calls is how long the hooks of system calls took so far.
+func (h *hooks) calls() time.Duration {
+	programs := h.probe.Stats().Programs
+	return programs["enter"].Time + programs["return"].Time
+}
