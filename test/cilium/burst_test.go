@@ -53,7 +53,7 @@ func TestLimited(t *testing.T) {
 	}
 	n := newNode(t)
 	n.observe()
-	n.startWarmAgent(options{"api-rate-limit": `{"endpoint-create":"rate-limit:0.3/s,rate-burst:1,max-wait-duration:1m,auto-adjust:false"}`})
+	n.startWarmAgent(options{"api-rate-limit": `{"endpoint-create":"rate-limit:0.3/s,rate-burst:1,skip-initial:0,max-wait-duration:1m,auto-adjust:false"}`})
 	n.warm()
 	slow := 0
 	for _, p := range n.crowd("limited", 3) {
@@ -67,7 +67,7 @@ func TestLimited(t *testing.T) {
 		t.Error("nobody had to wait")
 	}
 	n.kill(ciliumAgent)
-	n.startWarmAgent(options{"api-rate-limit": `{"endpoint-create":"rate-limit:0.1/s,rate-burst:1,max-wait-duration:1s,auto-adjust:false"}`})
+	n.startWarmAgent(options{"api-rate-limit": `{"endpoint-create":"rate-limit:0.1/s,rate-burst:1,skip-initial:0,max-wait-duration:1s,auto-adjust:false"}`})
 	turned := 0
 	for _, p := range n.crowd("turned", 3) {
 		if p.err != nil {

@@ -47,7 +47,7 @@ func TestFaults(t *testing.T) {
 
 	t.Log("dead: nobody behind the socket")
 	dead := n.begin("dead", web)
-	n.finds("agent", ciliumAgent, "refused")
+	n.finds("cni-agent", ciliumAgent, "nobody listens")
 	if dead().err == nil {
 		t.Error("the pod came up without an agent")
 	}
@@ -62,13 +62,14 @@ func TestFaults(t *testing.T) {
 	t.Log("hung: it never answers")
 	n.signal(ciliumAgent, unix.SIGSTOP)
 	hung := n.begin("hung", web)
-	n.finds("agent", ciliumAgent, "stopped")
+	n.finds("cni-agent", ciliumAgent, "is stopped", "kill -CONT")
 	if hung().err == nil {
 		t.Error("the pod came up without an agent")
 	}
 	n.signal(ciliumAgent, unix.SIGCONT)
 	n.says(n.call("hung"), "agent|agent_stopped|plugin_error", `cilium-agent.*stopped`, `.`)
 	n.hung("hung")
+	n.ordinary(n.call(n.add("after-hung").name))
 	n.silent()
 }
 

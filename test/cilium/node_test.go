@@ -42,12 +42,18 @@ type node struct {
 	scope *scope.Scope
 	api   *kube.API
 	tools string // the folder of what was built
-	group string // its cgroup
 	spans string // the file that cniscope writes
 	// fault is a folder in front of the agent's PATH.
 	fault string
 
-	running map[string]*rig.Daemon
+	running    map[string]started
+	stopRecord func()
+}
+
+// started is a program that runs, and how long its log was when it was started.
+type started struct {
+	*rig.Daemon
+	logged int64
 }
 
 // ownSysctls are the whole machine's, and written to by what runs here: files lie over them.
@@ -59,7 +65,7 @@ var ownSysctls = []string{
 // newNode makes the machine, and starts containerd, etcd and kube-apiserver.
 func newNode(t *testing.T) *node {
 	t.Helper()
-	n := &node{T: t, ctx: harness.Context(t), running: map[string]*rig.Daemon{}}
+	n := &node{T: t, ctx: harness.Context(t), running: map[string]started{}}
 	var err error
 	n.tools, err = rig.Tools("cilium/cilium-agent", "cilium/cilium-cni", "kube-apiserver", "kube-proxy")
 	harness.Check(t, err)
@@ -84,14 +90,13 @@ func newNode(t *testing.T) *node {
 // ownMounts has what is written to the machine's usual places go with the namespace.
 func (n *node) ownMounts() {
 	n.Helper()
-	n.group = filepath.Join(unified(n.T), groupOf(n.T))
 	files := n.TempDir()
 	harness.Check(n.T, unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))
 	harness.Check(n.T, unix.Mount("tmpfs", "/run", "tmpfs", 0, ""))
 	for _, dir := range []string{"/run/lock", "/run/netns"} {
 		harness.Check(n.T, os.Mkdir(dir, 0o755))
 	}
-	for unix.Unmount("/sys/fs/bpf", unix.MNT_DETACH) == nil { // Cilium's agent wants it once
+	for unix.Unmount("/sys/fs/bpf", unix.MNT_DETACH) == nil { // Cilium's agent wants it mounted once
 	}
 	harness.Check(n.T, unix.Mount("bpf", "/sys/fs/bpf", "bpf", 0, ""))
 	for _, key := range ownSysctls {
@@ -169,10 +174,13 @@ func (n *node) start(name string, ready func(context.Context) error, command ...
 	n.Helper()
 	path := strings.Join([]string{n.fault, n.tools, clang, os.Getenv("PATH")}, ":")
 	env := []string{"PATH=" + path, "HOME=" + n.rig.Dir(), "TMPDIR=" + n.folder("tmp"), "K8S_NODE_NAME=" + nodeName}
-	began := time.Now()
+	began, logged := time.Now(), int64(0)
+	if log, err := os.Stat(filepath.Join(n.rig.Dir(), name+".log")); err == nil {
+		logged = log.Size()
+	}
 	d, err := n.rig.Beside(n.ctx, name, env, command, ready)
 	harness.Check(n.T, err)
-	n.running[name] = d
+	n.running[name] = started{d, logged}
 	n.Logf("%s is ready after %s", name, time.Since(began).Round(time.Millisecond))
 }
 
@@ -185,8 +193,8 @@ func (n *node) signal(name string, s unix.Signal) {
 // kill ends a program of the node as a crash would.
 func (n *node) kill(name string) {
 	n.Helper()
-	d := n.running[name]
-	if d == nil {
+	d, runs := n.running[name]
+	if !runs {
 		return
 	}
 	_ = unix.Kill(d.PID(), unix.SIGKILL)
@@ -196,6 +204,9 @@ func (n *node) kill(name string) {
 
 // end ends all programs, and keeps their logs if somebody wants them.
 func (n *node) end() {
+	if n.stopRecord != nil {
+		n.stopRecord()
+	}
 	if n.scope != nil {
 		harness.Check(n.T, n.scope.Stop())
 		n.keep("cniscope", n.scope.Log())
@@ -216,12 +227,12 @@ func (n *node) keep(name, file string) {
 	}
 }
 
-// logOf is what a program has written so far.
+// logOf is what a program has written since it was started.
 func (n *node) logOf(name string) string {
 	n.Helper()
 	text, err := os.ReadFile(n.running[name].Log())
 	harness.Check(n.T, err)
-	return string(text)
+	return string(text[n.running[name].logged:])
 }
 
 // copyFile copies a file, executable.

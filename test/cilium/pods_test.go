@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/scope"
+	"github.com/cniscope/cniscope/test/tied"
 )
 
 // observe starts cniscope. A call is slow from a second on: an ordinary one takes half of that.
@@ -24,6 +26,20 @@ func (n *node) observe() {
 	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, Node: nodeName, TOML: fmt.Sprintf(
 		"[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n[slow]\ncall = \"1s\"\n", n.spans)})
 	harness.Check(n.T, err)
+	if dir := os.Getenv("CNISCOPE_TEST_LOGS"); dir != "" {
+		n.record(filepath.Join(dir, n.Name()+".rec.gz"))
+	}
+}
+
+// record has cniscope keep all that it sees, until the node ends.
+func (n *node) record(file string) {
+	n.Helper()
+	cmd := exec.CommandContext(n.ctx, program, "record", file, "--overwrite", "--config", n.scope.Config())
+	harness.Check(n.T, tied.Start(cmd))
+	n.stopRecord = func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	}
 }
 
 // pod is a pod's object, and its sandbox if it came up.

@@ -35,23 +35,34 @@ type fault struct {
 }
 
 var faults = []fault{
-	{"the agent stands still", 8, `cilium-agent.*\(stopped`, stops(ciliumAgent)},
+	{"the agent stands still", 8, `cilium-agent.*stopped`, stops(ciliumAgent)},
 	{"the API server stands still", 5, `kube-apiserver`, stops("kube-apiserver")},
 	{"etcd stands still", 5, `etcd`, stops("etcd")},
+	{"the network loses what is sent to the API server", 3, `kube-apiserver`, loses},
 	{"clang is slow", 2, `clang`, slowClang},
 }
 
-// stops has a program stand still for two seconds, some time after a pod's plugin has begun.
-// The pod's labels are new: the agent has to ask for an identity.
+// stops has a program stand still for two seconds.
 func stops(program string) func(*node, string, time.Duration) func() pod {
+	return within(func(n *node) { n.signal(program, unix.SIGSTOP) }, func(n *node) { n.signal(program, unix.SIGCONT) })
+}
+
+// loses has nothing get through to the API server for two seconds. Nobody stands still.
+var loses = within(func(n *node) {
+	n.run("nft", "add table ip fault; add chain ip fault in { type filter hook input priority 0; }; add rule ip fault in tcp dport 6443 drop")
+}, func(n *node) { n.run("nft", "delete table ip fault") })
+
+// within has something begin some time after a pod's plugin has begun, and end two seconds
+// later. The pod's labels are new: the agent has to ask for an identity.
+func within(begin, end func(*node)) func(*node, string, time.Duration) func() pod {
 	return func(n *node, name string, after time.Duration) func() pod {
 		n.Helper()
 		wait := n.begin(name, map[string]string{"app": name})
 		harness.Until(n, "the plugin runs", func() bool { return len(plugins()) > 0 })
 		time.Sleep(after)
-		n.signal(program, unix.SIGSTOP)
+		begin(n)
 		time.Sleep(lost)
-		n.signal(program, unix.SIGCONT)
+		end(n)
 		return wait
 	}
 }
@@ -91,9 +102,9 @@ func TestPoints(t *testing.T) {
 	n.startWarmAgent(nil)
 	n.warm()
 	hits, charged := 0, 0
-	for i := 0; hits < points && i < 2*points; i++ {
+	for i := 0; hits < points && i < 3*points; i++ {
 		f, name := draw(random), fmt.Sprintf("point-%d", i)
-		after := time.Duration(random.Int64N(int64(300 * time.Millisecond)))
+		after := time.Duration(random.Int64N(int64(200 * time.Millisecond)))
 		p := f.inject(n, name, after)()
 		harness.Check(t, p.err)
 		c := n.call(name)

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -77,7 +79,7 @@ func (n *node) agentConfig(more options) (dir string) {
 		"write-cni-conf-when-ready": filepath.Join(n.rig.CNIConfDir(), "05-cilium.conflist"),
 		"enable-health-checking":    "false", "enable-endpoint-health-checking": "false", "enable-l7-proxy": "false",
 		"enable-hubble": "false", "enable-envoy-config": "false", "external-envoy-proxy": "false",
-		"cgroup-root": n.group, "bpf-root": "/sys/fs/bpf", "lib-dir": n.library(), "state-dir": "/var/run/cilium",
+		"cgroup-root": n.group(), "bpf-root": "/sys/fs/bpf", "lib-dir": n.library(), "state-dir": "/var/run/cilium",
 		"k8s-kubeconfig-path": n.file("kubeconfig", kubeconfig(apiServer)), "enable-k8s-networkpolicy": "true", "procfs": "/proc",
 	}
 	maps.Copy(all, more)
@@ -86,6 +88,16 @@ func (n *node) agentConfig(more options) (dir string) {
 	harness.Check(n.T, os.Mkdir(dir, 0o755))
 	for name, value := range all {
 		harness.Check(n.T, os.WriteFile(filepath.Join(dir, name), []byte(value), 0o644))
+	}
+	return dir
+}
+
+// group is the node's cgroup, as a mount: Cilium's agent would mount all of them otherwise.
+func (n *node) group() string {
+	n.Helper()
+	dir := n.folder("cgroup")
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil {
+		harness.Check(n.T, unix.Mount(filepath.Join(unified(n.T), groupOf(n.T)), dir, "", unix.MS_BIND, ""))
 	}
 	return dir
 }
@@ -104,8 +116,26 @@ func (n *node) library() string {
 // are being compiled then.
 func (n *node) startAgent(more options) {
 	n.Helper()
-	harness.Check(n.T, os.RemoveAll(filepath.Join(n.rig.CNIConfDir(), "05-cilium.conflist")))
 	n.start(ciliumAgent, n.agentReady, filepath.Join(n.tools, "cilium", ciliumAgent), "--config-dir="+n.agentConfig(more))
+	n.networkReady()
+}
+
+// networkReady asks containerd for its network as kubelet does, until it has one. The agent
+// moves its file into the folder, which containerd need not notice: doctor's remedy for that.
+func (n *node) networkReady() {
+	n.Helper()
+	harness.Check(n.T, os.WriteFile(filepath.Join(n.rig.CNIConfDir(), ".reload"), nil, 0o600))
+	harness.Check(n.T, os.Remove(filepath.Join(n.rig.CNIConfDir(), ".reload")))
+	harness.Eventually(n, func() error {
+		status, err := n.rig.Status(n.ctx)
+		harness.Check(n.T, err)
+		for _, c := range status.Status.Conditions {
+			if c.Type == "NetworkReady" && !c.Status {
+				return errors.New(c.Message)
+			}
+		}
+		return nil
+	})
 }
 
 // startWarmAgent is startAgent, and returns once the agent has nothing to do.
@@ -113,6 +143,17 @@ func (n *node) startWarmAgent(more options) {
 	n.Helper()
 	n.startAgent(more)
 	n.agentSays("progName=cil_from_host")
+}
+
+// reset ends the agent, and has the next one find nothing of it.
+func (n *node) reset() {
+	n.Helper()
+	n.kill(ciliumAgent)
+	pins, err := filepath.Glob("/sys/fs/bpf/[!mp]*") // maps.debug and progs.debug are the kernel's
+	harness.Check(n.T, err)
+	for _, dir := range append(pins, stateDir) {
+		harness.Check(n.T, os.RemoveAll(dir))
+	}
 }
 
 // agentReady asks the agent as kubelet does.

@@ -38,14 +38,14 @@ func TestProxies(t *testing.T) {
 		n.stopProxy()
 	}
 	n.silent()
-	n.kill(ciliumAgent)
+	n.reset()
 
 	beside := options{"kube-proxy-replacement": "false", "bpf-lb-sock": "false"}
 	for _, mode := range []string{"iptables", "nftables"} {
 		n.startProxy(mode)
 		n.startWarmAgent(beside)
 		n.silent()
-		n.kill(ciliumAgent)
+		n.reset()
 		n.stopProxy()
 	}
 
