@@ -33,6 +33,11 @@ func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *
 	}
 	key := stream{x.Process, x.Socket}
 	c := cs.pending[key]
+	if c != nil && x.Start > c.fact.When.End { // the next one: the end of the last was not told
+		delete(cs.pending, key)
+		c.hangUp(c.fact.When.End)
+		c = nil
+	}
 	if c == nil {
 		if c = cs.exchanges(now, x, attribute(), receipt); c == nil {
 			return

@@ -165,6 +165,10 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			},
 			"2-100 /run/agent.sock agentd\n  10-80 /run/db closed candidate\n  90-1200 /run/db candidate\n",
 		},
+		"two, of which the first's end was not told": {
+			func(s *story) { s.asks(10, 40, "a", "db", pending).asks(50, 80, "a", "db", pending).asks(50, 90, "a", "db") },
+			"2-100 /run/agent.sock agentd\n  10-40 /run/db candidate\n  50-90 /run/db candidate\n",
+		},
 		"two that wait for one another": {
 			func(s *story) {
 				s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 70, "d", "db", pending, with("a")).
