@@ -13,6 +13,7 @@ include tools.mk
 include kubernetes.mk
 include cilium.mk
 include runtimes.mk
+include cnis.mk
 
 ##### the program
 
@@ -94,7 +95,7 @@ test-all: FILES := 600
 test-all: SECRETS_TIME := 24h
 test-all: ORDINARY := 500
 test-all: FUZZTIME := 5m
-test-all: test test-rig test-crio test-html test-outage test-ordinary test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-cilium test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: test test-rig test-crio test-html test-outage test-ordinary test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-cnis test-cilium test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: ## the tests that need no rig, under the race detector (needs a C compiler)

@@ -43,7 +43,7 @@ tools-lint: $(built/golangci-lint) $(built/gofumpt) ## build the linters
 tools-html: $(TOOLS_BIN)/axe/node_modules/.package-lock.json ## install Chromium and axe-core, which check the page of show --html
 	@$(TOOLS)/debian.sh chromium fonts-dejavu-core
 
-parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-kubernetes tools-cilium debian-test debian-generate debian-qemu ## all of that; `make -j2 parts` builds them side by side
+parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-kubernetes debian-test debian-generate debian-qemu ## all of that; `make -j2 parts` builds them side by side
 
 $(TOOLS_BIN)/.built/promtool-debian: $(TOOLS)/promtool.sh
 	@echo "fetching promtool, 20 MB"

@@ -58,17 +58,10 @@ func (n *node) controlPlane() {
 // controller runs, so their endpoints are made here.
 func (n *node) objects() {
 	n.Helper()
-	definitions, err := filepath.Glob(filepath.Join(n.tools, "cilium", "crds", "*", "*.yaml"))
-	harness.Check(n.T, err)
-	for _, file := range definitions {
-		text, err := os.ReadFile(file)
-		harness.Check(n.T, err)
-		_, err = n.api.Do(n.ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", text)
-		harness.Check(n.T, err)
-	}
+	n.define("cilium/crds/*/*.yaml")
 	n.create("/api/v1/namespaces", object{"metadata": object{"name": "shop"}})
 	n.create("/api/v1/nodes", object{
-		"metadata": object{"name": nodeName, "labels": object{"kubernetes.io/hostname": nodeName}},
+		"metadata": object{"name": nodeName, "labels": object{"kubernetes.io/hostname": nodeName}, "annotations": object{"node.alpha.kubernetes.io/ttl": "0"}},
 		"spec":     object{"podCIDR": podCIDR, "podCIDRs": []string{podCIDR}},
 	})
 	// The status is a resource of its own.
@@ -92,9 +85,35 @@ func (n *node) objects() {
 	}
 }
 
+// define posts the definitions of objects that were built beside a program.
+func (n *node) define(pattern string) {
+	n.Helper()
+	definitions, err := filepath.Glob(filepath.Join(n.tools, pattern))
+	harness.Check(n.T, err)
+	for _, file := range definitions {
+		text, err := os.ReadFile(file)
+		harness.Check(n.T, err)
+		harness.Eventually(n, func() error {
+			_, err := n.api.Do(n.ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", text)
+			if kube.AlreadyExists(err) {
+				return nil
+			}
+			return err
+		})
+	}
+}
+
+// create makes an object. A server that has just started hangs up now and then, and may not serve
+// yet what was defined a moment ago.
 func (n *node) create(path string, o object) {
 	n.Helper()
-	harness.Check(n.T, n.api.Create(n.ctx, path, o))
+	harness.Eventually(n, func() error {
+		err := n.api.Create(n.ctx, path, o)
+		if kube.AlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
 }
 
 // kubeconfig leads to the API server at an address.

@@ -4,6 +4,7 @@ package cilium
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -32,6 +33,7 @@ const (
 	clusterCIDR = "10.244.0.0/16"
 	services    = "10.96.0.0/24"
 	clang       = "/usr/lib/llvm-19/bin"
+	rigs        = "/run/cniscope-rig"
 )
 
 // node is a machine of a cluster: its namespaces, and the programs that run there.
@@ -62,17 +64,35 @@ var ownSysctls = []string{
 	"net/core/bpf_jit_enable", "vm/overcommit_memory",
 }
 
-// newNode makes the machine, and starts containerd, etcd and kube-apiserver.
+// newNode is newMachine for Cilium.
 func newNode(t *testing.T) *node {
+	t.Helper()
+	n := newMachine(t, "cilium/cilium-agent", "cilium/cilium-cni", "kube-proxy")
+	n.plugin("cilium/cilium-cni", "cilium-cni")
+	return n
+}
+
+// plugin installs a CNI plugin that was built, under a name.
+func (n *node) plugin(built, name string) {
+	n.Helper()
+	harness.Check(n.T, copyFile(filepath.Join(n.tools, built), filepath.Join(n.rig.CNIBinDir(), name)))
+}
+
+// newMachine makes the machine, and starts containerd, etcd and kube-apiserver. Without the
+// programs the test is skipped.
+func newMachine(t *testing.T, programs ...string) *node {
 	t.Helper()
 	n := &node{T: t, ctx: harness.Context(t), running: map[string]started{}}
 	var err error
-	n.tools, err = rig.Tools("cilium/cilium-agent", "cilium/cilium-cni", "kube-apiserver", "kube-proxy")
+	n.tools, err = rig.Tools(append(programs, "kube-apiserver")...)
+	if errors.Is(err, rig.ErrNoTools) {
+		t.Skipf("%v: run `make tools-cnis` first", err)
+	}
 	harness.Check(t, err)
 	n.ownMounts()
 	n.ownNetwork()
 	n.rig, err = rig.Start(n.ctx, rig.Options{
-		Networks: []rig.Network{}, // Cilium's agent writes its own
+		Networks: []rig.Network{}, // what is installed writes its own
 		Ready:    2 * time.Minute,
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Env:      []string{"PATH=" + os.Getenv("PATH")},
@@ -81,7 +101,6 @@ func newNode(t *testing.T) *node {
 	t.Cleanup(func() { harness.Check(t, n.rig.Close()) })
 	t.Cleanup(n.end)
 	n.fault = n.folder("fault")
-	harness.Check(t, copyFile(filepath.Join(n.tools, "cilium", "cilium-cni"), filepath.Join(n.rig.CNIBinDir(), "cilium-cni")))
 	n.controlPlane()
 	n.kubelet()
 	return n
@@ -92,7 +111,14 @@ func (n *node) ownMounts() {
 	n.Helper()
 	files := n.TempDir()
 	harness.Check(n.T, unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))
+	// Rigs of other nodes are told apart by their folders: those stay everybody's.
+	harness.Check(n.T, os.MkdirAll(rigs, 0o711))
+	shared, err := os.Open(rigs)
+	harness.Check(n.T, err)
+	defer shared.Close()
 	harness.Check(n.T, unix.Mount("tmpfs", "/run", "tmpfs", 0, ""))
+	harness.Check(n.T, os.Mkdir(rigs, 0o711))
+	harness.Check(n.T, unix.Mount(fmt.Sprintf("/proc/self/fd/%d", shared.Fd()), rigs, "", unix.MS_BIND, ""))
 	for _, dir := range []string{"/run/lock", "/run/netns"} {
 		harness.Check(n.T, os.Mkdir(dir, 0o755))
 	}

@@ -52,8 +52,14 @@ type pod struct {
 // describe makes a pod's object, as a scheduler leaves it, and returns its uid.
 func (n *node) describe(name string, labels map[string]string) (uid string) {
 	n.Helper()
+	return n.describeAs(object{"name": name, "namespace": "shop", "labels": labels})
+}
+
+// describeAs is describe for a pod with that metadata.
+func (n *node) describeAs(metadata object) (uid string) {
+	n.Helper()
 	text, err := json.Marshal(object{
-		"metadata": object{"name": name, "namespace": "shop", "labels": labels},
+		"metadata": metadata,
 		"spec": object{
 			"nodeName": nodeName, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 0,
 			"containers": []object{{"name": "c", "image": rig.PauseImage}},
@@ -70,7 +76,13 @@ func (n *node) describe(name string, labels map[string]string) (uid string) {
 // begin makes a pod and has containerd set it up; what it returns waits for that.
 func (n *node) begin(name string, labels map[string]string) func() pod {
 	n.Helper()
-	o := rig.PodOptions{Namespace: "shop", Name: name, UID: n.describe(name, labels)}
+	return n.beginAs(name, n.describe(name, labels))
+}
+
+// beginAs is begin for a pod that was described.
+func (n *node) beginAs(name, uid string) func() pod {
+	n.Helper()
+	o := rig.PodOptions{Namespace: "shop", Name: name, UID: uid}
 	done := make(chan pod, 1)
 	go func() {
 		began := time.Now()

@@ -1,0 +1,42 @@
+//go:build linux
+
+package cilium
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// conflist writes a configuration list of CNI.
+func (n *node) conflist(file, name string, chain ...rig.Conf) {
+	n.Helper()
+	path := n.json("conflist", object{"cniVersion": "0.3.1", "name": name, "plugins": chain})
+	harness.Check(n.T, copyFile(path, filepath.Join(n.rig.CNIConfDir(), file)))
+}
+
+// json writes a file of the rig's.
+func (n *node) json(name string, content any) string {
+	n.Helper()
+	text, err := json.Marshal(content)
+	harness.Check(n.T, err)
+	return n.file(name, string(text))
+}
+
+// ran has a call's trace hold these runs.
+func (n *node) ran(c *call, names ...string) {
+	n.Helper()
+	var all []string
+	for _, x := range c.below("run", "delegate") {
+		all = append(all, x.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			n.Errorf("%s: no run %s among %s", c.attrs["k8s.pod.name"], name, fmt.Sprint(all))
+		}
+	}
+}
