@@ -101,20 +101,3 @@ func tcpStreams(diag *netlink.Conn, family byte, ends map[uint64]End) error {
 	}
 	return nil
 }
-
-// Holders lists which of the processes have which of these sockets open, by inode. Processes that may not be
-// looked into are left out.
-func Holders(pids []int, sockets map[uint64]bool) map[uint64][]int {
-	wanted := map[uint32]bool{}
-	for inode := range sockets {
-		wanted[uint32(inode)] = true
-	}
-	found, _ := descriptors(pids, wanted)
-	holders := map[uint64][]int{}
-	for inode, all := range found {
-		for _, d := range all {
-			holders[uint64(inode)] = append(holders[uint64(inode)], d.pid)
-		}
-	}
-	return holders
-}

@@ -288,7 +288,7 @@ func (a *Agents) Tend(now int64) {
 	}
 	if sample {
 		a.sampled = now
-		if len(asked) > 0 {
+		if len(asked)+len(a.waits) > 0 {
 			a.look(now)
 		}
 		a.leavePeers(now)

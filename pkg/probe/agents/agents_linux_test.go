@@ -23,7 +23,9 @@ type kernelSide struct {
 	strangers map[uint32]bool
 	told      []string
 	// waiting are streams.
-	waiting []kernel.InsideStream
+	waiting   []kernel.InsideStream
+	exchanges []event.Exchange
+	sampled   []event.Process
 }
 
 func (k *kernelSide) Initial() bool { return true }
@@ -38,7 +40,10 @@ func (k *kernelSide) MayServe(pid uint32) bool { return !k.strangers[pid] }
 
 func (k *kernelSide) Tell(b event.Body) {
 	switch b := b.(type) {
+	case *event.Exchange:
+		k.exchanges = append(k.exchanges, *b)
 	case *event.Agent:
+		k.sampled = append(k.sampled, b.Process)
 		if b.Killed != "" {
 			k.told = append(k.told, "killed: "+b.Killed)
 		} else if b.Over {
@@ -51,7 +56,7 @@ func (k *kernelSide) Tell(b event.Body) {
 
 func (k *kernelSide) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	process := kernel.ProcessOf(key)
-	if k.followed[process] == 0 && depth > 0 {
+	if k.followed[process] == 0 && depth > 0 && k.MayServe(key.Pid) {
 		k.followed[process] = depth
 	}
 	return key, k.followed[process] > 0

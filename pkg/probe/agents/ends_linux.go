@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,13 +16,33 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// maxSuspects is how many processes that stand still are looked into at once.
-const maxSuspects = 32
+// searchFor is how long the reader may search /proc at once. A tenant can have as many processes, and as many
+// descriptors, as it likes: what it delays is that somebody is named, and not the reader.
+const searchFor = 50 * time.Millisecond
+
+// holder finds who has a socket open: the first of these processes, but never the first of all, which listens for
+// others. 0 if none does, or if there was no time to look at all.
+func holder(pids []int, wanted func(inode uint64) bool) (pid int, inode uint64) {
+	until := time.Now().Add(searchFor)
+	for _, p := range pids {
+		looked := 0
+		_ = procfs.Descriptors(p, func(_ int, target string) bool {
+			if found := socketIn(target); p > 1 && found != 0 && wanted(found) {
+				pid, inode = p, found
+			}
+			looked++
+			return pid == 0 && (looked%256 != 0 || time.Now().Before(until))
+		})
+		if pid != 0 || time.Now().After(until) {
+			break
+		}
+	}
+	return pid, inode
+}
 
 // otherEnd finds who has the other end of a stream, and that end's inode, 0 if it is elsewhere. Whom the socket
-// names, who called listen or connect, is believed if it has that end, and is not the first process, which listens for
-// others. Else all descriptors of the node are looked through: some 20 ms for 500 processes, once for a stream; if the numbers in
-// /proc are the kernel's.
+// names, who called listen or connect, is believed if it has that end. Else, if the numbers in /proc are the kernel's,
+// the descriptors of the node are looked through: some 20 ms for 500 processes, once for a stream.
 func otherEnd(s *kernel.InsideStream, initial bool) (actor event.Actor, inode uint64) {
 	inode = s.OtherIno
 	if s.Family != unix.AF_UNIX {
@@ -33,22 +54,27 @@ func otherEnd(s *kernel.InsideStream, initial bool) (actor event.Actor, inode ui
 	if inode == 0 {
 		return actor, 0
 	}
-	wanted := map[uint64]bool{inode: true}
-	if told := int(s.Other.Pid); told > 1 && s.Other.Start != 0 && len(sockets.Holders([]int{told}, wanted)) > 0 {
-		return event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}, inode
-	}
-	if !initial {
-		return actor, inode
-	}
-	pids, _ := procfs.All()
-	holders := sockets.Holders(pids, wanted)[inode]
-	slices.Sort(holders)
-	for _, pid := range slices.Compact(holders) {
-		if process := processOf(uint32(pid)); pid > 1 && process != "" {
-			return event.Actor{Process: process, PID: uint32(pid), Name: Program(uint32(pid))}, inode
+	wanted := func(found uint64) bool { return found == inode }
+	if told := int(s.Other.Pid); told > 1 && s.Other.Start != 0 {
+		if pid, _ := holder([]int{told}, wanted); pid != 0 {
+			return event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}, inode
 		}
 	}
+	if initial {
+		pids, _ := procfs.All()
+		pid, _ := holder(pids, wanted)
+		actor = actorOf(pid)
+	}
 	return actor, inode
+}
+
+// actorOf is a process as /proc has it; nobody if it is gone.
+func actorOf(pid int) event.Actor {
+	process := processOf(uint32(pid))
+	if process == "" {
+		return event.Actor{}
+	}
+	return event.Actor{Process: process, PID: uint32(pid), Name: Program(uint32(pid))}
 }
 
 // addressOf is an address as the kernel side tells it: of IPv4 as mapped into IPv6, in the network's order.
@@ -67,41 +93,45 @@ type suspect struct {
 	network string
 }
 
-// suspectsOf finds them: stopped, frozen or not to be interrupted. Nearly always there is none, which takes as long
-// as reading what each process does.
-func suspectsOf(pid uint32) (found []suspect) {
+// suspectsOf finds them, stopped, frozen or not to be interrupted, among those that may serve: what a pod does with
+// processes of its own says nothing. It begins behind the process from, and returns how far it came; 0: through. Nearly
+// always nobody stands still, and it takes as long as reading what each process does.
+func suspectsOf(pid uint32, from int, mayServe func(uint32) bool) (found []suspect, to int) {
 	var still []int
 	pids, _ := procfs.All()
+	slices.Sort(pids)
+	until := time.Now().Add(searchFor)
 	for _, p := range pids {
-		if uint32(p) != pid && p > 1 && len(still) < maxSuspects && standsStill(p) {
+		if p <= max(from, 1) || uint32(p) == pid {
+			continue
+		}
+		if standsStill(p) && mayServe(uint32(p)) {
 			still = append(still, p)
+		}
+		if time.Now().After(until) {
+			to = p
+			break
 		}
 	}
 	if len(still) == 0 {
-		return nil
+		return nil, to
 	}
-	own, others := map[uint64]bool{}, map[uint64]bool{}
+	streams, _ := sockets.Streams()
+	others := map[uint64]bool{}
 	_ = procfs.Descriptors(int(pid), func(_ int, target string) bool {
-		if inode := socketIn(target); inode != 0 {
-			own[inode] = true
+		if other := streams[socketIn(target)]; other.Inode != 0 {
+			others[other.Inode] = true
 		}
 		return true
 	})
-	streams, _ := sockets.Streams()
-	for inode := range own {
-		if other := streams[inode]; other.Inode != 0 {
-			others[other.Inode] = true
+	for _, p := range still {
+		if holds, inode := holder([]int{p}, func(inode uint64) bool { return others[inode] }); holds != 0 {
+			if actor := actorOf(p); actor.PID != 0 {
+				found = append(found, suspect{actor, streams[inode].Inode, streams[inode].Network})
+			}
 		}
 	}
-	for inode, holders := range sockets.Holders(still, others) {
-		process := processOf(uint32(holders[0]))
-		if process == "" {
-			continue
-		}
-		actor := event.Actor{Process: process, PID: uint32(holders[0]), Name: Program(uint32(holders[0]))}
-		found = append(found, suspect{actor, streams[inode].Inode, streams[inode].Network})
-	}
-	return found
+	return found, to
 }
 
 func standsStill(pid int) bool {

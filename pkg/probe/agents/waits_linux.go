@@ -49,6 +49,7 @@ type peer struct {
 	memory   memory
 	waited   int64 // when somebody was last found to wait for it
 	searched int64
+	looked   int // how far the last search came among all processes
 }
 
 // look tells what agents that are called wait for, samples whom, and follows those for as long.
@@ -179,7 +180,9 @@ func (a *Agents) suspect(now int64, p *peer) {
 		return
 	}
 	by := kernel.ProcessOf(p.key)
-	for _, s := range suspectsOf(p.key.Pid) {
+	found, to := suspectsOf(p.key.Pid, p.looked, a.kernel.MayServe)
+	p.looked = to
+	for _, s := range found {
 		socket := standing(s.inode)
 		if a.waits[socket] != nil || len(a.waits) >= maxWaits || s.actor.Process == by {
 			continue

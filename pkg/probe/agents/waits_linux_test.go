@@ -1,0 +1,148 @@
+package agents
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// inodeOf is that of a connection's own end.
+func inodeOf(t *testing.T, c net.Conn) uint64 {
+	t.Helper()
+	raw, err := c.(interface {
+		File() (*os.File, error)
+	}).File()
+	harness.Check(t, err)
+	defer raw.Close()
+	var stat unix.Stat_t
+	harness.Check(t, unix.Fstat(int(raw.Fd()), &stat))
+	return stat.Ino
+}
+
+// awaiting is a stream of an agent to this process, on which it wrote at that time, and agents that know both.
+func awaiting(t *testing.T, network string, wrote int64) (a *Agents, k *kernelSide, agent event.Actor) {
+	t.Helper()
+	address := filepath.Join(t.TempDir(), "s")
+	if network == "tcp" {
+		address = "127.0.0.1:0"
+	}
+	l, err := net.Listen(network, address)
+	harness.Check(t, err)
+	own, err := net.Dial(network, l.Addr().String())
+	harness.Check(t, err)
+	other, err := l.Accept()
+	harness.Check(t, err)
+	t.Cleanup(func() { l.Close(); own.Close(); other.Close() })
+	agent = serverProcess(t)
+	s := kernel.InsideStream{Ino: inodeOf(t, own), Wrote: uint64(wrote), Family: unix.AF_UNIX, OtherIno: inodeOf(t, other)}
+	s.Self = kernel.InsideTaskKey(kernel.KeyOf(agent.Process, agent.PID))
+	s.Root = s.Self
+	if network == "tcp" {
+		s.Family, s.OtherIno = unix.AF_INET, 0
+		from, to := own.LocalAddr().(*net.TCPAddr), own.RemoteAddr().(*net.TCPAddr)
+		s.OwnPort, s.OtherPort = uint16(from.Port), uint16(to.Port)
+		for _, address := range []*[4]uint32{&s.OwnAddress, &s.OtherAddress} {
+			address[2], address[3] = 0xffff0000, 0x0100007f
+		}
+		s.Netns, err = procfs.OwnNamespace("net")
+		harness.Check(t, err)
+	}
+	k = &kernelSide{followed: map[event.Process]int{agent.Process: 1}, waiting: []kernel.InsideStream{s}}
+	a = New(nil, 1, k)
+	a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: agent}})
+	return a, k, agent
+}
+
+func TestWhomAnAgentWaitsFor(t *testing.T) {
+	if os.Getpid() == 1 {
+		t.Skip("the first process serves nobody")
+	}
+	self := processOf(uint32(os.Getpid()))
+	const ms = int64(time.Millisecond)
+	for _, network := range []string{"unix", "tcp"} {
+		for name, test := range map[string]struct {
+			stranger bool
+			end      func(a *Agents, agent event.Actor, socket string)
+			told     string
+		}{
+			"until it reads": {false, func(a *Agents, agent event.Actor, socket string) {
+				a.Note(event.Event{Time: 300 * ms, Body: &event.Exchange{Process: agent.Process, Socket: socket}})
+			}, ""},
+			"until it ends": {false, func(a *Agents, agent event.Actor, socket string) {
+				a.Note(event.Event{Time: 300 * ms, Body: &event.Exit{Process: agent.Process}})
+			}, "closed"},
+			"until nobody knows": {false, func(a *Agents, agent event.Actor, socket string) {
+				a.Tend(2000 * ms)
+			}, "unfollowed"},
+			"one of a pod's": {true, func(a *Agents, agent event.Actor, socket string) {
+				a.Note(event.Event{Time: 300 * ms, Body: &event.Exchange{Process: agent.Process, Socket: socket}})
+			}, ""},
+		} {
+			t.Run(network+", "+name, func(t *testing.T) {
+				a, k, agent := awaiting(t, network, 100*ms)
+				k.strangers = map[uint32]bool{uint32(os.Getpid()): test.stranger}
+				a.Tend(200 * ms)
+				if len(k.exchanges) == 0 {
+					t.Fatalf("nothing is told: %+v", k)
+				}
+				x := k.exchanges[0]
+				if !x.Pending || x.Process != agent.Process || x.Start != 100*ms || x.Network != network || x.Peer == nil || x.Peer.Process != self {
+					t.Errorf("told %+v, %+v", x, x.Peer)
+				}
+				if (k.followed[self] == 2) == test.stranger || !slices.Contains(k.sampled, self) {
+					t.Errorf("followed: %v, sampled: %v", k.followed, k.sampled)
+				}
+				k.waiting = nil
+				test.end(a, agent, x.Socket)
+				last := k.exchanges[len(k.exchanges)-1]
+				if last.Error != test.told || test.told != "" && last.Pending || len(a.waits) != 0 {
+					t.Errorf("at the end: %+v", last)
+				}
+				a.Tend(3000 * ms)
+				if k.followed[self] != 0 || len(a.peers) != 0 {
+					t.Error("it is followed though nobody waits for it")
+				}
+			})
+		}
+	}
+}
+
+// Whoever is stopped and has a stream with one that is waited for may be why that does not answer.
+func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	harness.Check(t, err)
+	defer unix.Close(ends[0])
+	far := os.NewFile(uintptr(ends[1]), "far")
+	cmd := exec.Command("sleep", "600")
+	cmd.ExtraFiles = []*os.File{far}
+	harness.Check(t, cmd.Start())
+	far.Close()
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	var stat unix.Stat_t
+	harness.Check(t, unix.Fstat(ends[0], &stat))
+	search := func(mayServe bool) bool {
+		found, _ := suspectsOf(uint32(os.Getpid()), cmd.Process.Pid-1, func(uint32) bool { return mayServe })
+		return slices.ContainsFunc(found, func(s suspect) bool {
+			return int(s.actor.PID) == cmd.Process.Pid && s.inode == stat.Ino && s.network == "unix"
+		})
+	}
+	if search(true) {
+		t.Error("it was found before it was stopped")
+	}
+	harness.Check(t, cmd.Process.Signal(unix.SIGSTOP))
+	harness.Until(t, "it is found", func() bool { return search(true) })
+	if search(false) {
+		t.Error("one that may not serve was found")
+	}
+}

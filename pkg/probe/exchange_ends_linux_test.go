@@ -1,0 +1,124 @@
+package probe
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// subscribers are agents that are told what changes, and who tells them.
+var subscribers = map[string]func(string) error{
+	// The path of a unix socket, where it is told. It listens at LISTENS, and answers calls after a while.
+	"subscriber": func(address string) error {
+		up, err := net.Dial("unix", address)
+		if err != nil {
+			return err
+		}
+		go func() {
+			for b := make([]byte, 64); ; {
+				if _, err := up.Read(b); err != nil {
+					return
+				}
+			}
+		}()
+		l, err := net.Listen("unix", os.Getenv(listens))
+		if err != nil {
+			return err
+		}
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return err
+			}
+			time.Sleep(200 * time.Millisecond)
+			_, _ = c.Write([]byte("x"))
+			c.Close()
+		}
+	},
+	// It listens there, and tells of a change every 10 ms.
+	"teller": func(address string) error {
+		l, err := net.Listen("unix", address)
+		if err != nil {
+			return err
+		}
+		c, err := l.Accept()
+		for err == nil {
+			time.Sleep(10 * time.Millisecond)
+			_, err = c.Write([]byte("changed"))
+		}
+		return err
+	},
+}
+
+// besides starts a peer and an agent that connects to it when it begins.
+func besides(t *testing.T, peerAct, agentAct string) (peer, agent *os.Process, listen string) {
+	t.Helper()
+	dir := t.TempDir()
+	address, argument := filepath.Join(dir, "peer.sock"), filepath.Join(dir, "peer.sock")
+	if agentAct == "asker" {
+		argument = "unix " + address
+	}
+	peer = startTalker(t, peerAct, address, listens+"=unix")
+	harness.Eventually(t, func() error { _, err := os.Stat(address); return err })
+	listen = filepath.Join(dir, "agent.sock")
+	agent = startTalker(t, agentAct, argument, listens+"="+listen)
+	harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
+	return peer, agent, listen
+}
+
+// A change that an agent is told of is no answer to what it asked.
+func TestWhatAnAgentIsToldUnasked(t *testing.T) {
+	teller, agent, listen := besides(t, "teller", "subscriber")
+	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+		o.agents = []int{agent.Pid}
+		if err := acting(t, "dial", "unix "+listen).Run(); err != nil {
+			t.Error(err)
+		}
+	})
+	exchanges := all[*event.Exchange](o)
+	if len(exchanges) < 3 {
+		t.Errorf("told of %d", len(exchanges))
+	}
+	for i, x := range exchanges {
+		if !x.Unasked || x.Pending || x.Error != "" || (i == 0) != (x.Start == 0) || x.Peer == nil || int(x.Peer.PID) != teller.Pid {
+			t.Errorf("%d: %+v, %+v", i, x, x.Peer)
+		}
+	}
+}
+
+// Who is asked ends, or who asks.
+func TestAnExchangeThatNeverEnds(t *testing.T) {
+	for _, peerEnds := range []bool{true, false} {
+		t.Run(fmt.Sprint("the peer: ", peerEnds), func(t *testing.T) {
+			peer, agent, listen := besides(t, "answerer", "asker")
+			ends, want := agent, []string{"closed"}
+			if peerEnds {
+				ends, want = peer, []string{"EOF", "ECONNRESET"} // it had not read what it was asked
+			}
+			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+				o.agents = []int{agent.Pid}
+				harness.Check(t, peer.Signal(unix.SIGSTOP))
+				plugin := acting(t, "dial", "unix "+listen)
+				plugin.Stderr = nil
+				harness.Check(t, plugin.Start())
+				o.until(t, "it waits", func(b event.Body) bool { x, is := b.(*event.Exchange); return is && x.Pending })
+				harness.Check(t, ends.Kill())
+				o.until(t, "it is over", func(b event.Body) bool { x, is := b.(*event.Exchange); return is && !x.Pending })
+				_ = plugin.Wait()
+			})
+			exchanges := all[*event.Exchange](o)
+			if last := exchanges[len(exchanges)-1]; !slices.Contains(want, last.Error) || last.Start != exchanges[0].Start || last.Peer == nil {
+				t.Errorf("%+v, %+v", last, last.Peer)
+			}
+		})
+	}
+}
