@@ -17,7 +17,7 @@ const (
 	KindDelegate        = "delegate"         // `host-local ADD` …
 	KindCommand         = "command"          // `iptables` …
 	KindInterface       = "interface"        // `configure interface`
-	KindRequest         = "request"          // `netlink RTM_NEWLINK`, `ioctl SIOCBRADDIF`, `iptables …`
+	KindRequest         = "request"          // `netlink RTM_NEWLINK`, `ioctl SIOCBRADDIF`, `iptables …`, `load program cil_from_contai (sched_cls)`
 	KindSysctl          = "sysctl"           // `write sysctl`
 	KindMount           = "mount"            // `mount`, `unmount`
 	KindLock            = "lock"             // `wait for lock`
@@ -619,7 +619,7 @@ const CNIErrorMessageKey = attribute.Key("cni.error.message")
 // CNIErrorMessage returns cni.error.message.
 func CNIErrorMessage(v string) attribute.KeyValue { return CNIErrorMessageKey.String(v) }
 
-// RequestProtocolKey is cniscope.request.protocol: `rtnetlink`, `nf_tables`, `iptables`, `ioctl`, or another netlink family.
+// RequestProtocolKey is cniscope.request.protocol: `rtnetlink`, `nf_tables`, `iptables`, `ioctl`, `bpf`, or another netlink family.
 const RequestProtocolKey = attribute.Key("cniscope.request.protocol")
 
 // RequestProtocol returns cniscope.request.protocol.
@@ -630,6 +630,24 @@ const RequestNameKey = attribute.Key("cniscope.request.name")
 
 // RequestName returns cniscope.request.name.
 func RequestName(v string) attribute.KeyValue { return RequestNameKey.String(v) }
+
+// ProgramNameKey is cniscope.program.name: A BPF program or map, by as much of its name as the kernel keeps (15 letters).
+const ProgramNameKey = attribute.Key("cniscope.program.name")
+
+// ProgramName returns cniscope.program.name.
+func ProgramName(v string) attribute.KeyValue { return ProgramNameKey.String(v) }
+
+// ProgramTypeKey is cniscope.program.type: Its kind, such as `sched_cls` or `lru_hash`; of an attachment, where it is attached, such as `tcx_ingress`.
+const ProgramTypeKey = attribute.Key("cniscope.program.type")
+
+// ProgramType returns cniscope.program.type.
+func ProgramType(v string) attribute.KeyValue { return ProgramTypeKey.String(v) }
+
+// ProgramPathKey is cniscope.program.path: Where it is pinned, or the cgroup it is attached to.
+const ProgramPathKey = attribute.Key("cniscope.program.path")
+
+// ProgramPath returns cniscope.program.path.
+func ProgramPath(v string) attribute.KeyValue { return ProgramPathKey.String(v) }
 
 // RequestPortKey is cniscope.request.port: Netlink port of the socket.
 const RequestPortKey = attribute.Key("cniscope.request.port")

@@ -1,7 +1,8 @@
 package event
 
 // Request is what a thread asked of the kernel's network configuration: to change it, or to
-// tell about it. One is a netlink message, an ioctl of a socket, or a table of iptables.
+// tell about it. One is a netlink message, an ioctl of a socket, a table of iptables, or a command of
+// bpf(2).
 // Event.Time is when the system call was over.
 type Request struct {
 	Process Process `json:"process"`
@@ -12,7 +13,7 @@ type Request struct {
 	// where the source does not know the message.
 	Object Object `json:"object,omitempty"`
 	Verb   Verb   `json:"verb,omitempty"`
-	// Protocol is "rtnetlink", "nf_tables", "iptables", "ioctl", or another netlink family.
+	// Protocol is "rtnetlink", "nf_tables", "iptables", "ioctl", "bpf", or another netlink family.
 	Protocol string `json:"protocol"`
 	// Name is what the kernel's headers call the message ("RTM_NEWLINK", "SIOCBRADDIF"). It
 	// is for people to read: Object and Verb say what it means.
@@ -25,7 +26,7 @@ type Request struct {
 	// Count is how many messages of this kind were sent at once, if more than one. The
 	// fields below are those of the first.
 	Count int `json:"count,omitempty"`
-	// Error is the error of an ioctl or setsockopt, as "EPERM". Netlink reports by Answer.
+	// Error is the error of an ioctl, setsockopt or bpf, as "EPERM". Netlink reports by Answer.
 	Error string `json:"error,omitempty"`
 	// NetNS is the namespace it was asked in: the socket's.
 	NetNS     Namespace `json:"netns,omitzero"`
@@ -40,6 +41,12 @@ type Request struct {
 	// ipset, and the number of a routing table other than main.
 	Table string `json:"table,omitempty"`
 	Chain string `json:"chain,omitempty"`
+	// Program is what a BPF program is called, or a map: 15 letters of it. Type is its kind ("sched_cls",
+	// "lru_hash"), or of an attachment where that is ("tcx_ingress"); Path where an object is pinned, or the
+	// cgroup that a program is attached to.
+	Program string `json:"program,omitempty"`
+	Type    string `json:"type,omitempty"`
+	Path    string `json:"path,omitempty"`
 	// Mentions are the ids of the sandboxes with an open call that it names; only of what an agent asks.
 	Mentions []string `json:"mentions,omitempty"`
 }
@@ -91,6 +98,14 @@ const (
 	ObjectExtension   Object = "extension" // of iptables: a match or target
 	ObjectConnection  Object = "connection"
 	ObjectExpectation Object = "expectation"
+)
+
+// The objects of BPF, as bpftool(8) calls them; an attachment of a program is a link, or older.
+const (
+	ObjectProgram    Object = "program"
+	ObjectMap        Object = "map"
+	ObjectPin        Object = "pin"
+	ObjectAttachment Object = "attachment"
 )
 
 // Interface is what a request says of a network interface.

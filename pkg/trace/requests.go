@@ -8,6 +8,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -95,8 +96,31 @@ func (d *drawing) nameOf(r request) string {
 	switch r.Protocol {
 	case "ioctl", "iptables":
 		return r.Protocol + " " + d.requests.Limit(r.Name, "request")
+	case "bpf":
+		return d.requests.Limit(programName(r), "bpf request")
 	}
 	return "netlink " + d.requests.Limit(r.Name, "request")
+}
+
+// programName says in words what is asked of bpf(2): "load program cil_from_contai (sched_cls)".
+func programName(r request) string {
+	verbs := map[event.Verb]string{event.VerbAdd: "attach", event.VerbChange: "replace", event.VerbDelete: "detach"}
+	what := verbs[r.Verb] + " program"
+	switch r.Object {
+	case event.ObjectProgram:
+		what = "load program"
+	case event.ObjectMap:
+		what = "create map"
+	case event.ObjectPin:
+		what = "pin"
+	}
+	if r.Program != "" {
+		what += " " + r.Program
+	}
+	if r.Type != "" {
+		what += " (" + r.Type + ")"
+	}
+	return what
 }
 
 func refusal(r request) string {
@@ -125,6 +149,9 @@ func aboutRequest(r request) []attribute.KeyValue {
 		attr.Gateway(r.Gateway),
 		attr.RuleTable(r.Table),
 		attr.RuleChain(r.Chain),
+		attr.ProgramName(r.Program),
+		attr.ProgramType(r.Type),
+		attr.ProgramPath(r.Path),
 		attr.NetNSInode(r.NetNS.Label),
 		attr.InterfaceIndex(int(of.Index)),
 		attr.InterfaceMasterIndex(int(of.Master)),

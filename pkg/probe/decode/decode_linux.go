@@ -212,6 +212,8 @@ var handlers = [kernel.InsideClassCLASSES]handler{
 	kernel.InsideClassCLASS_SETSOCKOPT: overNetlink((*Decoder).legacy),
 	kernel.InsideClassCLASS_IOCTL:      overNetlink((*Decoder).legacy),
 
+	kernel.InsideClassCLASS_BPF: (*Decoder).program,
+
 	kernel.InsideClassCLASS_CONNECT: (*Decoder).connect,
 	kernel.InsideClassCLASS_REFUSED: (*Decoder).refused,
 	kernel.InsideClassCLASS_ACCEPT:  (*Decoder).accepted,

@@ -92,6 +92,9 @@ func (d *Decoder) called(b event.Body) string {
 	if !is || q.Interface.Index == 0 || q.NetNS.Key != d.home {
 		return ""
 	}
+	if q.Protocol == "bpf" && q.Interface.Name != "" {
+		return q.Interface.Name
+	}
 	return d.links[place(q.NetNS, q.Interface.Index)]
 }
 

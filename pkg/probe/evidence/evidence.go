@@ -194,7 +194,7 @@ type Doer struct {
 }
 
 // Attribute fills in what an agent's doing mentions. What mentions one sandbox is done
-// for it, and then evidence in its turn. called is the name of the interface that a request
+// for it, and then evidence in its turn. called is the name of the node's interface that a request
 // gives the index of, as the kernel says; empty if that is not known.
 func (all Sandboxes) Attribute(by Doer, body event.Body, called string) {
 	id := by.Container
@@ -213,7 +213,11 @@ func (all Sandboxes) Attribute(by Doer, body event.Body, called string) {
 func (all Sandboxes) mentioned(body event.Body, called string) []string {
 	switch b := body.(type) {
 	case *event.Request:
-		b.Mentions = all.Mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, []string{b.Address, b.Route}, called, b.Interface.Name, b.Interface.Peer)
+		named := b.Interface.Name
+		if b.Protocol == "bpf" { // by the kernel: in a pod that is what its owner likes
+			named = ""
+		}
+		b.Mentions = all.Mentions([]event.Namespace{b.NetNS, b.Interface.NetNS}, []string{b.Address, b.Route}, called, named, b.Interface.Peer, b.Path)
 		return b.Mentions
 	case *event.Setting:
 		b.Mentions = all.Mentions([]event.Namespace{b.NetNS}, nil, strings.Split(b.Key, "/")...)

@@ -94,12 +94,13 @@ const (
 	InsideClassCLASS_UNSHARE    InsideClass = 21
 	InsideClassCLASS_SETSOCKOPT InsideClass = 22
 	InsideClassCLASS_IOCTL      InsideClass = 23
-	InsideClassCLASS_LOCK_HELD  InsideClass = 24
-	InsideClassCLASS_MUTEX      InsideClass = 25
-	InsideClassCLASS_REFUSED    InsideClass = 26
-	InsideClassCLASS_FIRST      InsideClass = 27
-	InsideClassCLASS_EXCHANGE   InsideClass = 28
-	InsideClassCLASSES          InsideClass = 29
+	InsideClassCLASS_BPF        InsideClass = 24
+	InsideClassCLASS_LOCK_HELD  InsideClass = 25
+	InsideClassCLASS_MUTEX      InsideClass = 26
+	InsideClassCLASS_REFUSED    InsideClass = 27
+	InsideClassCLASS_FIRST      InsideClass = 28
+	InsideClassCLASS_EXCHANGE   InsideClass = 29
+	InsideClassCLASSES          InsideClass = 30
 )
 
 type InsideConn struct {

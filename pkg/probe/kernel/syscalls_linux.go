@@ -55,6 +55,7 @@ func calls() map[InsideClass]syscalls {
 		InsideClassCLASS_CLOSE:      {unix.SYS_CLOSE: "close"},
 		InsideClassCLASS_SETNS:      {unix.SYS_SETNS: "setns"},
 		InsideClassCLASS_UNSHARE:    {unix.SYS_UNSHARE: "unshare"},
+		InsideClassCLASS_BPF:        {unix.SYS_BPF: "bpf"},
 		InsideClassCLASS_OTHER: {
 			unix.SYS_CLONE: "clone", unix.SYS_CLONE3: "clone3", unix.SYS_FSYNC: "fsync",
 			unix.SYS_FDATASYNC: "fdatasync", unix.SYS_SYNC: "sync", unix.SYS_GETDENTS64: "getdents64",
@@ -63,8 +64,8 @@ func calls() map[InsideClass]syscalls {
 			unix.SYS_MOUNT: "mount", unix.SYS_UMOUNT2: "umount2", unix.SYS_MOVE_MOUNT: "move_mount",
 			unix.SYS_MMAP: "mmap", unix.SYS_MUNMAP: "munmap", unix.SYS_SCHED_YIELD: "sched_yield",
 			unix.SYS_GETSOCKOPT: "getsockopt", unix.SYS_SOCKET: "socket", unix.SYS_BIND: "bind",
-			unix.SYS_BPF: "bpf", unix.SYS_FINIT_MODULE: "finit_module",
-			unix.SYS_INIT_MODULE: "init_module",
+			unix.SYS_FINIT_MODULE: "finit_module",
+			unix.SYS_INIT_MODULE:  "init_module",
 		},
 	}
 }

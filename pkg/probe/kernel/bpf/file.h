@@ -88,14 +88,26 @@ static __noinline int exit_file(struct task_struct *task, struct process *p, str
 	return 0;
 }
 
+/* The network namespace that a file of nsfs is; false if that is of another kind. One of the network is dealt
+ * with like the task's own. */
+static __always_inline bool network_of(struct call_event *e, struct task_struct *task, struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct ns_common___ops *ns = BPF_CORE_READ((struct inode___ns *)inode, i_private);
+	struct net___ops *own = (void *)BPF_CORE_READ(task, nsproxy, net_ns);
+
+	if (!ns || BPF_CORE_READ(ns, ops) != BPF_CORE_READ(own, ns.ops))
+		return false;
+	namespace_of(e, (void *)ns - bpf_core_field_offset(struct net, ns));
+	return true;
+}
+
 /* A namespace that is opened may be named by its descriptor in a later request. */
 static __noinline int exit_open(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct call_event *e;
 	struct file *file;
 	struct inode *inode;
-	struct ns_common___ops *ns;
-	struct net___ops *own;
 
 	if (!p || !c || ret < 0)
 		return 0;
@@ -107,11 +119,7 @@ static __noinline int exit_open(struct task_struct *task, struct process *p, str
 	if (!e)
 		return 0;
 	e->object = BPF_CORE_READ(inode, i_ino);
-	/* It is one of the network if it is dealt with like the task's own. */
-	ns = BPF_CORE_READ((struct inode___ns *)inode, i_private);
-	own = (void *)BPF_CORE_READ(task, nsproxy, net_ns);
-	if (ns && BPF_CORE_READ(ns, ops) == BPF_CORE_READ(own, ns.ops))
-		namespace_of(e, (void *)ns - bpf_core_field_offset(struct net, ns));
+	network_of(e, task, file);
 	append_path(e, file); /* it has one only where it is mounted: below /proc it has none */
 	send_record(e, p, false);
 	return 0;

@@ -29,6 +29,7 @@ volatile const __u8 texts_of[NR_MAX] = {}; /* which of its first four arguments 
 #include "lock.h"
 #include "network.h"
 #include "file.h"
+#include "program.h"
 #include "socket.h"
 #include "stream.h"
 #include "mutex.h"
@@ -198,6 +199,10 @@ static __always_inline bool dull(const struct call *c, __s64 ret)
 		if (ret >= 0 || broken(ret))
 			return false;
 		break;
+	case CLASS_BPF:
+		if (attaches(c->args[0]) || (ret < 0 && requests(c->args[0])))
+			return false;
+		break;
 	case CLASS_WRITE:
 	case CLASS_WRITEV:
 	case CLASS_CONNECT:
@@ -318,6 +323,10 @@ static __always_inline void returned(__u64 id, __u8 class, bool tracked, long re
 	case CLASS_SETSOCKOPT:
 	case CLASS_IOCTL:
 		exit_legacy(task, p, &c, ret);
+		break;
+	case CLASS_BPF:
+		if (exit_bpf(task, p, &c, ret))
+			return;
 		break;
 	}
 	lasted(task, p, &c, ret);

@@ -141,6 +141,47 @@ struct mutex {
 	atomic_long_t owner;
 };
 
+struct net_device {
+	char name[16];
+	int ifindex;
+	possible_net_t nd_net;
+};
+
+struct bpf_prog_aux {
+	char name[16];
+};
+
+struct bpf_prog {
+	struct bpf_prog_aux *aux;
+};
+
+enum bpf_link_type {
+	BPF_LINK_TYPE_XDP = 6,
+	BPF_LINK_TYPE_TCX = 11,
+	BPF_LINK_TYPE_NETKIT = 13,
+};
+
+struct bpf_link {
+	enum bpf_link_type type;
+	struct bpf_prog *prog;
+};
+
+/* All links to an interface have it behind the link. 6.6 and later; XDP's from 5.9 on. */
+struct tcx_link {
+	struct bpf_link link;
+	struct net_device *dev;
+};
+
+struct netkit_link {
+	struct bpf_link link;
+	struct net_device *dev;
+};
+
+struct bpf_xdp_link {
+	struct bpf_link link;
+	struct net_device *dev;
+};
+
 #pragma clang attribute pop
 
 /* What user space hands in: its layout is fixed. */

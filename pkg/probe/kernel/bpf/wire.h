@@ -115,6 +115,7 @@ enum class {
 	CLASS_UNSHARE,
 	CLASS_SETSOCKOPT,
 	CLASS_IOCTL,
+	CLASS_BPF,
 	/* No system calls, but told of in the same way. */
 	CLASS_LOCK_HELD, /* a wait for a lock on a file begins */
 	CLASS_MUTEX,
@@ -123,6 +124,9 @@ enum class {
 	CLASS_EXCHANGE, /* a server wrote to a stream, and read again */
 	CLASSES,
 };
+
+/* Bytes of a union bpf_attr that are told of; behind them lie the program's name and a path. */
+#define ATTR_MAX 64
 
 #define NR_MAX 512
 /* Bytes of a message, a configuration, a result: as many as a page has. */
