@@ -253,6 +253,8 @@ type Agent struct {
 	Channel string `json:"channel,omitempty"`
 	// Killed is "OOM" if the kernel killed it for want of memory.
 	Killed string `json:"killed,omitempty"`
+	// Programs are those that it ran while it was not followed, by 15 letters of their names at the most.
+	Programs []string `json:"programs,omitempty"`
 }
 
 // Configuration is the network configuration that a plugin read from its standard input.

@@ -29,6 +29,8 @@ const (
 	runs = "RUNS"
 	// late: before it takes a call it runs a command, and before that it waits for this file.
 	late = "LATE"
+	// meanwhile: it runs a command when this file is there, whoever calls it.
+	meanwhile = "MEANWHILE"
 	// enters is the file of a network namespace in which it forwards packets for each call.
 	enters = "ENTERS"
 	// further: for each call it calls another agent, which is there, and runs nothing itself.
@@ -48,6 +50,15 @@ func agentAct(address string) error {
 		if err := exec.Command("true").Run(); err != nil {
 			return err
 		}
+	}
+	if file := os.Getenv(meanwhile); file != "" {
+		go func() {
+			for _, err := os.Stat(file); err != nil; _, err = os.Stat(file) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			_ = exec.Command("sh", "-c", "uname; exit 0").Run()
+			_ = os.Remove(file)
+		}()
 	}
 	for {
 		c, err := l.Accept()
@@ -94,6 +105,32 @@ func forwardIn(file string) error {
 		done <- err
 	}()
 	return <-done
+}
+
+// What a known agent runs while nobody calls it is told when the next call begins.
+func TestWhatAnAgentRunsWhileNobodyCallsItIsTold(t *testing.T) {
+	dir := t.TempDir()
+	address, file := filepath.Join(dir, "agent.sock"), filepath.Join(dir, "go")
+	agent := startAgent(t, address, meanwhile+"="+file)
+	var programs []string
+	observe(t, func(o *observed) {
+		o.agents = []int{agent.Pid}
+		call := func() { harness.Check(t, acting(t, "dial", "unix "+address).Run()) }
+		call()
+		o.until(t, "that it is followed no more", func(b event.Body) bool { a, is := b.(*event.Agent); return is && a.Over })
+		harness.Check(t, os.WriteFile(file, nil, 0o600))
+		harness.Until(t, "it ran its command", func() bool { _, err := os.Stat(file); return os.IsNotExist(err) })
+		call()
+		o.until(t, "what it ran", func(b event.Body) bool {
+			if a, is := b.(*event.Agent); is && len(a.Programs) > 0 {
+				programs = a.Programs
+			}
+			return programs != nil
+		})
+	})
+	if !slices.Equal(programs, []string{"sh", "uname"}) { // and not sleep, which it runs for a call
+		t.Errorf("%q", programs)
+	}
 }
 
 // startAgent runs it until the test is over.

@@ -279,6 +279,14 @@ func (r *reader) MayServe(pid uint32) bool {
 	return r.probe.host.privilegedHere(pid)
 }
 
+// Watch has the programs remembered that an agent runs while it is not followed.
+func (r *reader) Watch(agent kernel.Key) { r.probe.kernel.Watch(agent) }
+
+// Habits are those programs.
+func (r *reader) Habits(agent kernel.Key) []string {
+	return r.decoder.Programs(r.probe.kernel.Habits(agent))
+}
+
 // Unfollow ends that. What the agent started is followed until it is over.
 func (r *reader) Unfollow(process event.Process) {
 	r.table.remove(process)

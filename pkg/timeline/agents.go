@@ -44,7 +44,8 @@ type Work struct {
 type agent struct {
 	calls  []*Connection // open ones, in order of their start
 	recent []*Connection // the last recentMax that were closed
-	// periodic are the programs that it ran while it had no connection.
+	// periodic are the programs that it ran while it had no connection, and what it then asked of the
+	// kernel: by 15 letters of the name, which is what the kernel keeps.
 	periodic map[string]bool
 	spells   spells
 	deeds    []deed
@@ -197,6 +198,9 @@ func (as *agents) sample(now int64, b *event.Agent) {
 		return
 	}
 	a.spells.sample(now, b)
+	for _, program := range b.Programs {
+		a.habit(program)
+	}
 	for _, c := range slices.Concat(a.calls, a.recent) {
 		w := c.Work
 		if !w.known {
@@ -224,6 +228,16 @@ func (a *agent) killed(by string) {
 		}
 	}
 }
+
+// habit notes what the agent does while it has no connection, and habitual reports whether it did.
+func (a *agent) habit(name string) {
+	if len(a.periodic) < periodicMax {
+		a.periodic[name[:min(len(name), 15)]] = true
+	}
+}
+
+// habitual is described at habit.
+func (a *agent) habitual(name string) bool { return a.periodic[name[:min(len(name), 15)]] }
 
 // gone ends the connections of an agent that has exited.
 func (as *agents) gone(now int64, process event.Process) {

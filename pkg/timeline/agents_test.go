@@ -223,3 +223,52 @@ func TestServersThatNobodyCallsMakeRoom(t *testing.T) {
 		t.Errorf("%s, want %s; %d servers", got, want, len(s.line.agents.known))
 	}
 }
+
+// What an agent does also while nobody calls it is not said to be of the only call that there is:
+// programs that the kernel side saw it run while it was not followed, and changes that it made a while after
+// the last call. What it changes soon after one may be for that.
+func TestWhatAnAgentDoesByItself(t *testing.T) {
+	for name, test := range map[string]struct {
+		before int64 // how long after the last call it was done
+		want   string
+	}{
+		"a while after a call": {600, "candidate periodic, candidate periodic, certain"},
+		"soon after a call":    {100, "candidate periodic, candidate, certain"},
+	} {
+		s := looked(t)
+		s.plugin(0, "b", "ADD", "net").calls(2, "b", "s1").hangUp(8, "b", "s1")
+		drop := func(at int64, mentions ...string) {
+			s.ask(at, at, "a", "RTM_DELRULE", func(r *event.Request) { r.Verb, r.Mentions = event.VerbDelete, mentions })
+		}
+		drop(8 + test.before)
+		s.at(2000, &event.Agent{Process: "a", Programs: []string{"conntrack-resto"}}).calls(2001, "b", "s2")
+		s.command(2002, "w", "a", "conntrack-restore").exit(2003, "w")
+		drop(2004)
+		drop(2005, "c1")
+		s.hangUp(2010, "b", "s2").exit(2020, "b").tick(9000)
+		var got []string
+		for _, c := range Each[*Connection](s.closed[0].Calls[0].Runs[0].Facts) {
+			if c == nil || c.Work == nil {
+				continue
+			}
+			for _, im := range []*Image{c.Work.Shared, c.Work.Own} {
+				for _, child := range im.Children {
+					got = append(got, saidOfClaim(child.Attribution))
+				}
+				for f := range Each[*Request](im.Facts) {
+					got = append(got, saidOfClaim(f.Attribution))
+				}
+			}
+		}
+		if got := strings.Join(got, ", "); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func saidOfClaim(a *Attribution) string {
+	if a.Periodic {
+		return string(a.Evidence) + " periodic"
+	}
+	return string(a.Evidence)
+}

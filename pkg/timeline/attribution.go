@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"slices"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/tree"
@@ -112,6 +113,23 @@ func (a *agent) named(containers []string) (found []*Connection) {
 	return nil
 }
 
+// afterwards is how long after a connection what an agent does may still be for that.
+const afterwards = int64(500 * time.Millisecond)
+
+// housekeeping learns what an agent changes though nobody has called it for a while, and marks a claim on
+// such a change that nothing else speaks for.
+func (a *agent) housekeeping(cl *claim, body event.Body) {
+	r, is := body.(*event.Request)
+	if !is || r.Query() || len(r.Mentions) > 0 {
+		return
+	}
+	if cl != nil {
+		cl.Periodic = cl.Evidence == Candidate && a.habitual(r.Name)
+	} else if !slices.ContainsFunc(a.recent, func(c *Connection) bool { return r.Start < c.fact.When.End+afterwards }) {
+		a.habit(r.Name)
+	}
+}
+
 // work finds the call for which an agent runs a program, and returns the process that of is to
 // be from now on; nil if it is done for no call.
 func (as *agents) work(e *event.Exec, of *tree.Process) *process {
@@ -121,12 +139,12 @@ func (as *agents) work(e *event.Exec, of *tree.Process) *process {
 	}
 	cl := a.attribute(e.Mentions, 0)
 	if cl == nil {
-		if len(e.Mentions) == 0 && len(a.periodic) < periodicMax {
-			a.periodic[e.Name] = true
+		if len(e.Mentions) == 0 {
+			a.habit(e.Name)
 		}
 		return nil
 	}
-	cl.Periodic = cl.Evidence == Candidate && a.periodic[e.Name]
+	cl.Periodic = cl.Evidence == Candidate && a.habitual(e.Name)
 	as.tree.Assign(of)
 	p := cl.done().child()
 	p.claim = cl
@@ -170,6 +188,7 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		return nil
 	}
 	cl := a.attribute(said(body))
+	a.housekeeping(cl, body)
 	if cl == nil {
 		return nil
 	}

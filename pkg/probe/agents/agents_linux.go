@@ -57,6 +57,9 @@ type Follower interface {
 	// Follow sees to it that an agent is followed at that depth, and returns as whom: it may
 	// be already. With depth 0 it only asks. False: it is not followed.
 	Follow(agent kernel.Key, depth int) (kernel.Key, bool)
+	// Watch has the programs remembered that an agent runs while it is not followed; Habits are those.
+	Watch(agent kernel.Key)
+	Habits(agent kernel.Key) []string
 	// Unfollow ends that. What the agent started is followed until it is over.
 	Unfollow(event.Process)
 	// MayServe reports whether a process may be followed at all.
@@ -192,6 +195,7 @@ func (a *Agents) learn(key kernel.Key, name string) *agent {
 	}
 	known := &agent{key: key, name: name}
 	a.known[process] = known
+	a.kernel.Watch(key)
 	return known
 }
 
@@ -263,7 +267,9 @@ func (a *Agents) Expect(now int64) {
 			a.known[kernel.ProcessOf(key)] = known
 		}
 		known.followed, known.memory = true, memoryOf(known.key.Pid)
-		a.kernel.Tell(known.state())
+		state := known.state()
+		state.Programs = a.kernel.Habits(key)
+		a.kernel.Tell(state)
 	}
 }
 

@@ -22,6 +22,8 @@ type kernelSide struct {
 	// strangers may not be followed.
 	strangers map[uint32]bool
 	told      []string
+	watched   []kernel.Key
+	habits    []string
 	// waiting are streams.
 	waiting   []kernel.InsideStream
 	exchanges []event.Exchange
@@ -49,6 +51,9 @@ func (k *kernelSide) Tell(b event.Body) {
 		} else if b.Over {
 			k.told = append(k.told, "over")
 		}
+		if len(b.Programs) > 0 {
+			k.habits = append(k.habits, b.Programs...)
+		}
 	case *event.Accept:
 		k.told = append(k.told, fmt.Sprintf("%s: %s listens: %v", b.Socket, b.Agent.Name, b.Listens))
 	}
@@ -60,6 +65,15 @@ func (k *kernelSide) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 		k.followed[process] = depth
 	}
 	return key, k.followed[process] > 0
+}
+
+func (k *kernelSide) Watch(key kernel.Key) { k.watched = append(k.watched, key) }
+
+func (k *kernelSide) Habits(key kernel.Key) []string {
+	if !slices.Contains(k.watched, key) {
+		return nil
+	}
+	return []string{"ipset"}
 }
 
 func (k *kernelSide) Unfollow(p event.Process) { delete(k.followed, p) }

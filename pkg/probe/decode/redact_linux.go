@@ -7,6 +7,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/redact"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // acquaint has a run know what it was told by its environment and arguments.
@@ -52,9 +53,10 @@ func (d *Decoder) redact(process event.Process, body event.Body) {
 	case *event.Accept:
 		d.person(known, &b.Agent)
 	case *event.Request:
-		for _, name := range []*string{&b.Interface.Name, &b.Interface.Peer, &b.Interface.Kind, &b.Table, &b.Chain} {
+		for _, name := range []*string{&b.Interface.Name, &b.Interface.Peer, &b.Interface.Kind, &b.Table, &b.Chain, &b.Program} {
 			*name = object(known, *name)
 		}
+		b.Path = known.Path(b.Path)
 		if b.Query() && !known.Argument(b.Interface.Name) { // what is asked for need not be there
 			b.Interface.Name = known.Word(b.Interface.Name)
 		}
@@ -68,6 +70,14 @@ func (d *Decoder) redact(process event.Process, body event.Body) {
 
 // Redact takes from an exchange that is told of before it is over what must not leave.
 func (d *Decoder) Redact(x *event.Exchange) { d.redact(x.Process, x) }
+
+// Programs cleans and redacts names of programs that were run for nobody.
+func (d *Decoder) Programs(names []string) []string {
+	for i, name := range names {
+		names[i] = d.nobody.Program(text.Clean(name, 16))
+	}
+	return names
+}
 
 // person redacts who has a lock or answers: what a program is called it may have chosen, or who started it.
 func (d *Decoder) person(known *redact.Call, h *event.Actor) {

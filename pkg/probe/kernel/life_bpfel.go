@@ -147,6 +147,12 @@ type LifeForkEvent struct {
 	Parent LifeTaskKey
 }
 
+type LifeHabit struct {
+	_      structs.HostLayout
+	Server LifeServer
+	Comm   [16]uint8
+}
+
 type LifeKind uint32
 
 const (
@@ -196,6 +202,13 @@ type LifeScratch struct {
 	_         [4]byte
 }
 
+type LifeServer struct {
+	_     structs.HostLayout
+	Start uint64
+	Tgid  uint32
+	Pad   uint32
+}
+
 type LifeSlip struct {
 	_    structs.HostLayout
 	Slip int64
@@ -219,10 +232,12 @@ const (
 	LifeMapCalls         = "calls"
 	LifeMapCounters      = "counters"
 	LifeMapEvents        = "events"
+	LifeMapHabits        = "habits"
 	LifeMapLosses        = "losses"
 	LifeMapOutcasts      = "outcasts"
 	LifeMapProcesses     = "processes"
 	LifeMapScratches     = "scratches"
+	LifeMapServers       = "servers"
 	LifeMapSlips         = "slips"
 	LifeMapSlots         = "slots"
 	LifeProgOnExec       = "on_exec"
@@ -243,6 +258,7 @@ const (
 	LifeVarUnusedExit    = "unused_exit"
 	LifeVarUnusedFlag    = "unused_flag"
 	LifeVarUnusedFork    = "unused_fork"
+	LifeVarUnusedHabit   = "unused_habit"
 	LifeVarUnusedInCall  = "unused_in_call"
 	LifeVarUnusedKind    = "unused_kind"
 )
@@ -304,10 +320,12 @@ type LifeMapSpecs struct {
 	Calls     *ebpf.MapSpec `ebpf:"calls"`
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Events    *ebpf.MapSpec `ebpf:"events"`
+	Habits    *ebpf.MapSpec `ebpf:"habits"`
 	Losses    *ebpf.MapSpec `ebpf:"losses"`
 	Outcasts  *ebpf.MapSpec `ebpf:"outcasts"`
 	Processes *ebpf.MapSpec `ebpf:"processes"`
 	Scratches *ebpf.MapSpec `ebpf:"scratches"`
+	Servers   *ebpf.MapSpec `ebpf:"servers"`
 	Slips     *ebpf.MapSpec `ebpf:"slips"`
 	Slots     *ebpf.MapSpec `ebpf:"slots"`
 }
@@ -331,6 +349,7 @@ type LifeVariableSpecs struct {
 	UnusedExit    *ebpf.VariableSpec `ebpf:"unused_exit"`
 	UnusedFlag    *ebpf.VariableSpec `ebpf:"unused_flag"`
 	UnusedFork    *ebpf.VariableSpec `ebpf:"unused_fork"`
+	UnusedHabit   *ebpf.VariableSpec `ebpf:"unused_habit"`
 	UnusedInCall  *ebpf.VariableSpec `ebpf:"unused_in_call"`
 	UnusedKind    *ebpf.VariableSpec `ebpf:"unused_kind"`
 }
@@ -361,10 +380,12 @@ type LifeMaps struct {
 	Calls     *ebpf.Map `ebpf:"calls"`
 	Counters  *ebpf.Map `ebpf:"counters"`
 	Events    *ebpf.Map `ebpf:"events"`
+	Habits    *ebpf.Map `ebpf:"habits"`
 	Losses    *ebpf.Map `ebpf:"losses"`
 	Outcasts  *ebpf.Map `ebpf:"outcasts"`
 	Processes *ebpf.Map `ebpf:"processes"`
 	Scratches *ebpf.Map `ebpf:"scratches"`
+	Servers   *ebpf.Map `ebpf:"servers"`
 	Slips     *ebpf.Map `ebpf:"slips"`
 	Slots     *ebpf.Map `ebpf:"slots"`
 }
@@ -377,10 +398,12 @@ func (m *LifeMaps) Close() error {
 		m.Calls,
 		m.Counters,
 		m.Events,
+		m.Habits,
 		m.Losses,
 		m.Outcasts,
 		m.Processes,
 		m.Scratches,
+		m.Servers,
 		m.Slips,
 		m.Slots,
 	)
@@ -405,6 +428,7 @@ type LifeVariables struct {
 	UnusedExit    *ebpf.Variable `ebpf:"unused_exit"`
 	UnusedFlag    *ebpf.Variable `ebpf:"unused_flag"`
 	UnusedFork    *ebpf.Variable `ebpf:"unused_fork"`
+	UnusedHabit   *ebpf.Variable `ebpf:"unused_habit"`
 	UnusedInCall  *ebpf.Variable `ebpf:"unused_in_call"`
 	UnusedKind    *ebpf.Variable `ebpf:"unused_kind"`
 }

@@ -2,9 +2,13 @@ package kernel
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // Insert has a process followed, unless it is already: then it is false. Ever after the
@@ -19,6 +23,29 @@ func (s *Side) Insert(p *LifeProcess) bool {
 	}
 	s.join(p.Root)
 	return true
+}
+
+// Watch has the programs counted that a server runs while it is not followed. Of two whose numbers fall
+// into one place only the later one is watched.
+func (s *Side) Watch(server Key) {
+	_ = s.Life.Servers.Put(server.Tgid%s.Life.Servers.MaxEntries(), watched(server))
+}
+
+// watched is how the table has a server: its start to a tick, as /proc tells it.
+func watched(server Key) LifeServer {
+	return LifeServer{Start: server.Start / uint64(procfs.Tick), Tgid: server.Tgid}
+}
+
+// Habits are the programs that a watched server ran while it was not followed, by as much of their names
+// as the kernel keeps (15 bytes).
+func (s *Side) Habits(server Key) (programs []string) {
+	Each(s.Life.Habits, func(h *LifeHabit, _ *uint64) {
+		if h.Server == watched(server) {
+			programs = append(programs, unix.ByteSliceToString(h.Comm[:]))
+		}
+	})
+	slices.Sort(programs)
+	return programs
 }
 
 // Process is the entry of a process; false if it is not followed.

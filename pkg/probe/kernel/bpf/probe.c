@@ -30,6 +30,7 @@ volatile const __s32 root_share = 0; /* of a table that one root may take */
 #include "task.h"
 #include "believe.h"
 #include "cputime.h"
+#include "habit.h"
 #include "search.h"
 #include "scan.h"
 
@@ -40,6 +41,7 @@ const struct exit_event *unused_exit __attribute__((unused));
 const struct call *unused_in_call __attribute__((unused));
 const struct account *unused_account __attribute__((unused));
 const enum kind *unused_kind __attribute__((unused));
+const struct habit *unused_habit __attribute__((unused));
 const struct anchor *unused_anchor __attribute__((unused));
 const enum caller *unused_caller __attribute__((unused));
 const enum belief *unused_belief __attribute__((unused));
@@ -222,6 +224,8 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	struct exec_event *e;
 	struct scratch *s;
 
+	if (!p)
+		runs_by_habit(task);
 	if (p && p->agent && visible_session(task) != p->session && mounts_of(task) != p->mounts) {
 		let_go_of(task, tgid);
 		p = 0;
