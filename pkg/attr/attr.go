@@ -969,6 +969,12 @@ const UnaskedKey = attribute.Key("cniscope.unasked")
 // Unasked returns cniscope.unasked.
 func Unasked(v bool) attribute.KeyValue { return UnaskedKey.Bool(v) }
 
+// ReceiptKey is cniscope.receipt: What was written may only have acknowledged what was read there just before, so that no answer was waited for.
+const ReceiptKey = attribute.Key("cniscope.receipt")
+
+// Receipt returns cniscope.receipt.
+func Receipt(v bool) attribute.KeyValue { return ReceiptKey.Bool(v) }
+
 // ClippedKey is cniscope.clipped: The exchange began before the call to the agent, or before the agent was followed.
 const ClippedKey = attribute.Key("cniscope.clipped")
 

@@ -26,6 +26,8 @@ func (n *node) remarks() (all []string) {
 	remark(n.found() != "", n.found())
 	remark(n.evidence() != "", n.evidence())
 	remark(n.is(attr.UnaskedKey), "told unasked")
+	remark(n.is(attr.ReceiptKey), "perhaps a mere receipt")
+	remark(n.is(attr.ClippedKey), "since before")
 	remark(n.is(attr.OutlivedKey), "outlived its plugin")
 	remark(n.is(attr.UnfinishedKey), "still running")
 	remark(n.is(attr.EndUnseenKey), "end not seen")

@@ -397,7 +397,7 @@ func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
 		kvs = append(kvs, attr.Tries(c.Tries))
 	}
 	if x := c.Exchange; x != nil {
-		kvs = append(kvs, nonZero(attr.Standing(true), attr.Unasked(x.Unasked), attr.Clipped(x.Clipped))...)
+		kvs = append(kvs, nonZero(attr.Standing(true), attr.Unasked(x.Unasked), attr.Receipt(x.Receipt), attr.Clipped(x.Clipped))...)
 	}
 	if c.Agent == nil {
 		return kvs
