@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -21,6 +22,9 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 			runs := fact.Sayf("it runs %s, process %d, for %s", c.Runs, int(c.PID), c.Running.Round(time.Second).String())
 			if c.Waits != "" {
 				runs += fact.Sayf(", waiting in %s (state %s)", c.Waits, c.State)
+			}
+			if c.Asks != "" {
+				runs += fact.Sayf("; it has waited for %s at %s for %s", cmp.Or(c.Agent, "somebody"), c.Asks, seconds(c.Asking))
 			}
 			found = append(found, Finding{
 				Level:    Problem,

@@ -291,7 +291,7 @@ func TestTheDefaultNetworkIsUsed(t *testing.T) {
 func TestNoEmptyVersionIsSaid(t *testing.T) {
 	f := whole()
 	f.Runtime = fact.Of[fact.Runtime]{Value: fact.Runtime{Name: "containerd"}, Err: errors.New("connection refused")}
-	f.CRI.Err, f.NRI.Value.Socket = errors.New("containerd does not answer: see containerd"), false
+	f.CRI.Err, f.NRI.Value.Socket = errors.New("away"), false
 	f.Folder.Value.Networks[0].CNIVersion = "9.9.9"
 	r := Judge(f)
 	for _, x := range r.Findings {

@@ -114,7 +114,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	enable, off := enableNRI(r)
 	switch n := f.NRI.Value; {
 	case !n.Socket && f.Runtime.Err != nil:
-		return nil, fmt.Errorf("there is no NRI without %s, which does not answer: see runtime", r.Called())
+		return nil, fmt.Errorf("there is no NRI without %s, which does not answer (check runtime)", r.Called())
 	case !n.Socket:
 		return []Finding{{
 			Level: Warning, Summary: fact.Sayf("%s's NRI is off: spans lack labels, addresses and the mark that the sandbox runs", r.Called()),

@@ -96,7 +96,12 @@ func explains(w *timeline.Work, c *timeline.Connection, when timeline.Interval) 
 	if !still && busy(w, when) {
 		return false
 	}
-	return still || !c.Exchange.Unasked && !c.Exchange.Clipped
+	return still || asksFor(c)
+}
+
+// asksFor reports whether an exchange was a question whose answer is waited for, as far as is known.
+func asksFor(c *timeline.Connection) bool {
+	return !c.Exchange.Unasked && !c.Exchange.Clipped && !c.Exchange.Receipt
 }
 
 // stoodStill reports whether the agent of a connection, or one that it waits for, was stopped for most of it.

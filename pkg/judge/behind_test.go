@@ -35,6 +35,7 @@ func was(state event.AgentState, function string, when timeline.Interval) func(*
 
 func clipped(c *timeline.Connection) { c.Exchange.Clipped = true }
 func unasked(c *timeline.Connection) { c.Exchange.Unasked = true }
+func receipt(c *timeline.Connection) { c.Exchange.Receipt = true }
 func remote(c *timeline.Connection) {
 	c.Network, c.Address, c.Agent, c.Work = "tcp", "192.0.2.7:5432", nil, nil
 }
@@ -122,6 +123,9 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"nor does what nobody asked for": {
 			op: calling(did(waits("watched", from(10, 980), unasked))), cause: CauseAgent,
+		},
+		"nor does a receipt of that": {
+			op: calling(did(waits("watched", from(10, 980), receipt))), cause: CauseAgent,
 		},
 		"unless nobody could tell": {
 			op:    calling(did(waits("dbd", from(10, 15)), waits("dbd", from(15, 980), unasked, did(waits("switchd", from(20, 970), stopped(20, 970)))))),

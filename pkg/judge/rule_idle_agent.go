@@ -13,7 +13,8 @@ import (
 const CauseIdle Cause = "agent_idle"
 
 // quiet is the share of a connection in which an agent must have done nothing to be called idle: it works
-// before it answers, and meanwhile a little for others.
+// before it answers, and meanwhile a little for others. On a node with much to do one of its threads often
+// waits for a CPU, so that samples find half of that.
 const quiet = 0.7
 
 // idleAgent: the agent did nothing for most of the time, for this call or for others, and then answered. So it
@@ -40,7 +41,8 @@ func isQuiet(c *timeline.Connection) bool {
 	}
 	when := calledFor(c)
 	took := when.End - when.Start
-	if float64(spent(w, when, event.AgentIdle)) < quiet*float64(took) || float64(w.CPU) > (1-quiet)*float64(took) {
+	held := spent(w, when, event.AgentStopped, event.AgentFrozen, event.AgentUninterruptible, event.AgentWaiting)
+	if spent(w, when, event.AgentIdle) < took/2 || float64(max(w.CPU, held)) > (1-quiet)*float64(took) {
 		return false
 	}
 	var did []timeline.Interval
@@ -48,7 +50,7 @@ func isQuiet(c *timeline.Connection) bool {
 		did = append(did, timeline.Interval{Start: im.Start, End: min(im.End, when.End)})
 	}
 	for _, f := range w.Own.Facts {
-		if c, is := f.What.(*timeline.Connection); asks(f.Kind()) || is && (c.Exchange == nil || !c.Exchange.Clipped && !c.Exchange.Unasked) {
+		if c, is := f.What.(*timeline.Connection); asks(f.Kind()) || is && (c.Exchange == nil || asksFor(c)) {
 			did = append(did, timeline.Interval{Start: f.When.Start, End: min(f.When.End, when.End)})
 		}
 	}

@@ -33,8 +33,10 @@ func agentRemedy(c *timeline.Connection) string {
 	if c.Work != nil {
 		when := calledFor(c)
 		state := stateOf(c.Work, when)
-		if state == nil && c.Work.CPU >= (when.End-when.Start)/2 {
+		if half := (when.End - when.Start) / 2; state == nil && c.Work.CPU >= half {
 			state = &timeline.Spent{State: event.AgentRunning}
+		} else if state != nil && state.State == event.AgentRunning && state.Time < half {
+			state = nil
 		}
 		if r := remedyFor(c.Agent, nameOf(c), state); r != "" {
 			return r

@@ -44,7 +44,7 @@ func (t Thresholds) markFacts(j *Judgement, c *Call, call *timeline.Call, im *ti
 		return limit > 0 && time.Duration(min(i.End, call.End)-i.Start) > limit
 	}
 	for f, made := range timeline.Each[*timeline.Connection](im.Facts) {
-		if made.Exchange != nil && (made.Exchange.Clipped || made.Exchange.Unasked) {
+		if made.Exchange != nil && !asksFor(made) {
 			continue // for as long as nothing happens
 		}
 		if beyond(f.When, t.Agent) {

@@ -47,11 +47,12 @@ type connections struct {
 	agents  *agents
 	sockets map[string]*Connection
 	pending map[stream]*Connection // exchanges without an end
-	accepts []*event.Accept        // of connections that are not told yet
+	reads   reads
+	accepts []*event.Accept // of connections that are not told yet
 }
 
 func newConnections(a *agents) *connections {
-	return &connections{agents: a, sockets: map[string]*Connection{}, pending: map[stream]*Connection{}}
+	return &connections{agents: a, sockets: map[string]*Connection{}, pending: map[stream]*Connection{}, reads: reads{}}
 }
 
 // connect records a connection that p made, or tried to make. Of an agent's connection p stands for its work.

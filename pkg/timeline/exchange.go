@@ -11,6 +11,9 @@ type Exchange struct {
 	// Clipped: it began before the caller's connection, or before anybody looked; the fact's
 	// interval begins with the connection.
 	Clipped bool
+	// Receipt: what was written may only have acknowledged what was read there just before, so that nothing
+	// was waited for.
+	Receipt bool
 }
 
 // stream is one end of a stream.
@@ -24,6 +27,10 @@ func (c *Connection) stream() stream { return stream{c.by, c.socket} }
 // exchange takes what is told of an exchange: that it is pending, still, or over. attribute finds the
 // process that it belongs to when it is told for the first time; nil if it belongs to none.
 func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *process) {
+	receipt := cs.reads.receipt(x)
+	if !x.Pending {
+		cs.reads.add(now, x)
+	}
 	key := stream{x.Process, x.Socket}
 	c := cs.pending[key]
 	if c != nil && x.Start > c.fact.When.End { // the next one: the end of the last was not told
@@ -32,7 +39,7 @@ func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *
 		c = nil
 	}
 	if c == nil {
-		if c = cs.exchanges(now, x, attribute()); c == nil {
+		if c = cs.exchanges(now, x, attribute(), receipt); c == nil {
 			return
 		}
 	}
@@ -60,7 +67,7 @@ func (cs *connections) serve(c *Connection) {
 }
 
 // exchanges makes the fact; nil if it is not worth one.
-func (cs *connections) exchanges(now int64, x *event.Exchange, p *process) *Connection {
+func (cs *connections) exchanges(now int64, x *event.Exchange, p *process, receipt bool) *Connection {
 	if p == nil {
 		return nil
 	}
@@ -71,7 +78,7 @@ func (cs *connections) exchanges(now int64, x *event.Exchange, p *process) *Conn
 	}
 	made := &Connection{
 		Network: x.Network, Address: x.Address, by: x.Process, owner: p, socket: x.Socket, image: im, nested: p.nested,
-		Exchange: &Exchange{Unasked: x.Unasked, Clipped: x.Start < when.Start},
+		Exchange: &Exchange{Unasked: x.Unasked, Clipped: x.Start < when.Start, Receipt: receipt},
 	}
 	made.fact = p.keep(x.Thread, when, made)
 	if dialled := cs.sockets[x.Socket]; dialled != nil && dialled.by == x.Process {

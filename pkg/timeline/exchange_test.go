@@ -43,7 +43,7 @@ func behind(im *Image, depth int) string {
 			for _, mark := range []struct {
 				is   bool
 				name string
-			}{{x.Unasked, "unasked"}, {x.Clipped, "clipped"}, {c.Error != "", c.Error}} {
+			}{{x.Unasked, "unasked"}, {x.Clipped, "clipped"}, {x.Receipt, "receipt"}, {c.Error != "", c.Error}} {
 				if mark.is {
 					b.WriteString(" " + mark.name)
 				}
@@ -135,6 +135,16 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			func(s *story) { s.asks(-50, 30, "a", "db", unasked) },
 			"2-100 /run/agent.sock agentd\n  2-30 /run/db unasked clipped candidate\n",
 		},
+		"a receipt of what it spoke by itself": {
+			func(s *story) {
+				s.asks(5, 10, "a", "db", unasked).asks(11, 60, "a", "db", pending, with("d")).asks(11, 80, "a", "db", with("d")).asks(90, 95, "a", "db")
+			},
+			"2-100 /run/agent.sock agentd\n  5-10 /run/db unasked candidate\n  11-80 /run/db dd receipt candidate\n  90-95 /run/db candidate\n",
+		},
+		"of an answer there is none": {
+			func(s *story) { s.asks(5, 10, "a", "db").asks(11, 80, "a", "db", with("d")) },
+			"2-100 /run/agent.sock agentd\n  5-10 /run/db candidate\n  11-80 /run/db dd candidate\n",
+		},
 		"the peer waits in its turn": {
 			func(s *story) {
 				s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 80, "d", "disk", pending, with("e")).
@@ -156,7 +166,9 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			"2-100 /run/agent.sock agentd\n  10-80 /run/db closed candidate\n  90-1200 /run/db candidate\n",
 		},
 		"two, of which the first's end was not told": {
-			func(s *story) { s.asks(10, 40, "a", "db", pending).asks(50, 80, "a", "db", pending).asks(50, 90, "a", "db") },
+			func(s *story) {
+				s.asks(10, 40, "a", "db", pending).asks(50, 80, "a", "db", pending).asks(50, 90, "a", "db")
+			},
 			"2-100 /run/agent.sock agentd\n  10-40 /run/db candidate\n  50-90 /run/db candidate\n",
 		},
 		"two that wait for one another": {

@@ -31,11 +31,11 @@ func doctorCmd() *cobra.Command {
 		Long: `Look at this node and say what keeps its pods from getting a network, or will: each
 finding with its evidence and what to do.
 
-It asks the container runtime what it has loaded, and the agents that plugins ask whether they
-are there; it looks at the CNI folder, its plugins, the
-containers that write them, kubelet, service proxies, what other CNIs left behind, stuck
-calls and locks, NRI, the kernel, the OTLP endpoint (one test span) and the clock. It
-changes nothing, runs no command and no plugin, and needs no access to the cluster.
+It asks the container runtime what it has loaded, looks whether the agents are there that
+plugins ask, and at the CNI folder, its plugins, the containers that write them, kubelet,
+service proxies, what other CNIs left behind, stuck and failed calls, locks, NRI, the
+kernel, the OTLP endpoint (one test span) and the clock. It changes nothing, runs no command
+and no plugin, and needs no access to the cluster.
 
 It ends with 0 if every check was made and found nothing, with 1 if something was found,
 and with 2 if nothing was found but a check could not be made, or it was called wrongly.

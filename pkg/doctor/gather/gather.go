@@ -119,7 +119,7 @@ func dataDirs(f *fact.Facts) (dirs []string) {
 	return dirs
 }
 
-var errSilent = errors.New("the container runtime does not answer: see runtime")
+var errSilent = errors.New("the container runtime does not answer (check runtime)")
 
 // askRuntimeAll fills in what the runtime knows, and what follows from that. It returns all containers.
 func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {

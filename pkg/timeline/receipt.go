@@ -1,0 +1,52 @@
+package timeline
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// reads are when something was last read from the streams of agents.
+type reads map[stream]read
+
+type read struct {
+	at    int64
+	spoke bool // the other end speaks there by itself
+}
+
+const (
+	// readsMax bounds reads: an agent has some dozens of streams.
+	readsMax = 1024
+	// soon is how soon after it has read something an agent acknowledges it: within the goroutine
+	// that reads, or one that it wakes (HTTP/2's WINDOW_UPDATE, RFC 9113, 6.9).
+	soon = 5 * time.Millisecond
+)
+
+// receipt reports whether what was written may only have acknowledged what was read just before, on a stream on
+// which the other end speaks by itself, so that no answer was waited for: as on HTTP/2, where many wait on one
+// stream for what may never come.
+func (rs reads) receipt(x *event.Exchange) bool {
+	last, known := rs[stream{x.Process, x.Socket}]
+	return known && last.spoke && !x.Unasked && x.Start >= last.at && x.Start-last.at <= int64(soon)
+}
+
+// add takes what was read.
+func (rs reads) add(now int64, x *event.Exchange) {
+	key := stream{x.Process, x.Socket}
+	if _, known := rs[key]; !known && len(rs) >= readsMax {
+		rs.forget()
+	}
+	rs[key] = read{now, rs[key].spoke || x.Unasked}
+}
+
+// forget forgets the stream that was not read from for longest.
+func (rs reads) forget() {
+	var oldest stream
+	for s, r := range rs {
+		if oldest == (stream{}) || cmp.Or(cmp.Compare(r.at, rs[oldest].at), cmp.Compare(s.socket, oldest.socket), cmp.Compare(s.by, oldest.by)) < 0 {
+			oldest = s
+		}
+	}
+	delete(rs, oldest)
+}
