@@ -109,16 +109,33 @@ func stoodStill(c *timeline.Connection, when timeline.Interval) bool {
 	if c.Work == nil {
 		return false
 	}
-	if spent(c.Work, when, halted...) > (when.End-when.Start)/2 {
+	most := func(took timeline.Interval) (timeline.Interval, bool) {
+		at := timeline.Interval{Start: max(took.Start, when.Start), End: min(took.End, when.End)}
+		return at, at.End-at.Start > (when.End-when.Start)/2
+	}
+	if standsStill(c, when) {
 		return true
 	}
 	for f, next := range timeline.Each[*timeline.Connection](c.Work.Own.Facts) {
-		at := timeline.Interval{Start: max(f.When.Start, when.Start), End: min(f.When.End, when.End)}
-		if next.Exchange != nil && at.End-at.Start > (when.End-when.Start)/2 && stoodStill(next, at) {
+		if at, is := most(f.When); is && next.Exchange != nil && stoodStill(next, at) {
+			return true
+		}
+	}
+	for _, m := range c.Work.Meanwhile { // who stands still is in everybody's way
+		if m.Fact == nil {
+			continue
+		}
+		next, is := m.Fact.What.(*timeline.Connection)
+		if at, long := most(m.When); is && long && next.Exchange != nil && standsStill(next, at) {
 			return true
 		}
 	}
 	return false
+}
+
+// standsStill is stoodStill for the agent alone.
+func standsStill(c *timeline.Connection, when timeline.Interval) bool {
+	return c.Work != nil && spent(c.Work, when, halted...) > (when.End-when.Start)/2
 }
 
 // halted are the states in which an agent does nothing at all.

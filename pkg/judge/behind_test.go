@@ -170,6 +170,11 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			op:    calling(others(7, waits("dbd", from(10, 980), stopped(10, 980)), from(10, 980))),
 			cause: CauseAgent, says: `calling agentd at /run/a\.sock, from plugin p; meanwhile agentd waited for dbd \(stopped\), for this or 7 other calls$`, remedy: `^$`,
 		},
+		"of a peer that others ask, too": {
+			op: calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980)),
+				others(1, waits("switchd", from(20, 970), stopped(20, 970)), from(20, 970))))),
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd, by plugin p; meanwhile dbd waited for switchd \(stopped\), for this or another call$`, remedy: `^$`,
+		},
 		"and behind that one": {
 			op:    calling(others(7, waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))), from(10, 980))),
 			cause: CauseAgent, says: `; meanwhile agentd waited for switchd \(stopped\), asked by dbd, for this or 7 other calls$`,

@@ -74,7 +74,7 @@ func (e *evidence) slow() *finding {
 	}
 	if also := meanwhile(best.agent); also != "" {
 		v.Says += also
-		if v.Cause == CauseAgent { // what is only a candidate may well be why
+		if v.Cause == CauseAgent || v.Cause == CausePeer && !v.known { // what is only a candidate may well be why
 			v.Remedy = ""
 		}
 	}
