@@ -25,7 +25,7 @@ func TestBursts(t *testing.T) {
 	for _, p := range cold {
 		harness.Check(t, p.err)
 		c := n.call(p.name)
-		n.says(c, "agent|slow_command", `cilium-agent`, ``)
+		n.says(c, "agent|slow_command", `cilium-agent`, `^$`) // whose it is nobody knows
 		if strings.Contains(c.verdict(), "clang, for this or ") {
 			named++
 		}
@@ -38,8 +38,8 @@ func TestBursts(t *testing.T) {
 	eight := n.crowd("eight", 8)
 	for _, p := range eight {
 		harness.Check(t, p.err)
-		if c := n.call(p.name); c.took() > 1000 {
-			n.says(c, "agent|cpu_starved|kernel_lock|network_configuration", `cilium-agent`, ``)
+		if c := n.call(p.name); c.took() > 4000 { // the agent makes four at once, and one in two seconds after that
+			n.says(c, "agent_idle", `calling cilium-agent .* cilium-agent was idle for`, `api-rate-limit`)
 		}
 	}
 	n.certainIsTrue(append(cold, eight...))

@@ -30,7 +30,7 @@ func TestFaults(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	n.signal(ciliumAgent, unix.SIGCONT)
 	harness.Check(t, wait().err)
-	n.says(n.call("mid-stop"), "agent|agent_stopped", `cilium-agent.*stopped`, `.`)
+	n.says(n.call("mid-stop"), "agent_stopped", `cilium-agent was stopped for`, `kill -CONT`)
 	n.ordinary(n.call(n.add("after-stop").name))
 	n.silent()
 
@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 		t.Error("the pod came up without an agent")
 	}
 	n.signal(ciliumAgent, unix.SIGCONT)
-	n.says(n.call("hung"), "agent|agent_stopped|plugin_error", `cilium-agent.*stopped`, `.`)
+	n.says(n.call("hung"), "agent_stopped", `cilium-agent was stopped for`, `kill -CONT`)
 	n.hung("hung")
 	n.ordinary(n.call(n.add("after-hung").name))
 	n.silent()
