@@ -1,0 +1,90 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/standin"
+)
+
+// slack is how far the clocks of a journal and of spans may be apart, in nanoseconds: both are read at
+// other times.
+const slack = int64(10 * time.Millisecond)
+
+// truth is what the programs of a node did, for looking up.
+type truth struct {
+	byPID map[string][]standin.Entry
+	of    map[string][]standin.Entry // by container
+	wall  int64                      // what is to be added to a journal's times
+}
+
+func truthOf(n *standin.Node) *truth {
+	t := &truth{byPID: map[string][]standin.Entry{}, of: map[string][]standin.Entry{}, wall: time.Now().UnixNano() - standin.Now()}
+	for _, e := range n.Journal("") {
+		e.Start, e.End = e.Start+t.wall, e.End+t.wall
+		t.of[e.Container] = append(t.of[e.Container], e)
+		if e.What == "command" || e.What == "delegate" {
+			t.byPID[strconv.Itoa(e.PID)] = append(t.byPID[strconv.Itoa(e.PID)], e)
+		}
+	}
+	return t
+}
+
+// certain holds everything that is said to be certain of what was done behind the agent against the
+// programs' journal, and returns how much that was.
+func (s *scene) certain(n *standin.Node, report bool) (statements int) {
+	s.Helper()
+	all, err := s.read()
+	harness.Check(s, err)
+	t, byID, kinds := truthOf(n), map[string]*span{}, map[string]int{}
+	for _, x := range all {
+		byID[x.TraceID+x.SpanID] = x
+		if x.attrs["cniscope.attribution"] != "certain" {
+			continue
+		}
+		statements++
+		kinds[x.attrs["cniscope.kind"]]++
+		if report && !t.confirms(x, byID) {
+			s.Errorf("%s (%s) is said to be certain for %s, which nothing confirms: %v", x.Name, x.attrs["cniscope.kind"], x.attrs["sandbox.id"], x.attrs)
+		}
+	}
+	if report {
+		s.Logf("certain: %v", kinds)
+	}
+	return statements
+}
+
+// confirms reports whether a journal says the same: a process by its number, anything else by when it was
+// done for that container.
+func (t *truth) confirms(x *span, byID map[string]*span) bool {
+	container := x.attrs["sandbox.id"]
+	start, _ := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)
+	end, _ := strconv.ParseInt(x.EndTimeUnixNano, 10, 64)
+	during := func(e standin.Entry) bool { return e.Start-slack <= start && end <= e.End+slack }
+	switch x.attrs["cniscope.kind"] {
+	case "command", "run", "delegate":
+		for at := x; at != nil; at = byID[at.TraceID+at.ParentSpanID] { // a command's child is not in the journal
+			if did := t.byPID[at.attrs["process.pid"]]; len(did) > 0 {
+				return slices.ContainsFunc(did, func(e standin.Entry) bool { return e.Container == container && during(e) })
+			}
+		}
+		return false
+	case "request", "interface":
+		name := x.attrs["network.interface.name"]
+		if slices.Contains([]string{"", "eth0", "lo"}, name) || name == standin.PortOf(container) {
+			return slices.ContainsFunc(t.of[container], func(e standin.Entry) bool { return e.What == "call" && during(e) })
+		}
+		return false
+	case "agent":
+		peer := cmp.Or(x.attrs["cniscope.agent"], x.attrs["cniscope.peer"])
+		return slices.ContainsFunc(t.of[container], func(e standin.Entry) bool {
+			return e.What == "exchange" && (peer == "" || e.Name == peer || e.Name == standin.Database && peer == standin.Switch) && during(e)
+		})
+	}
+	return slices.ContainsFunc(t.of[container], func(e standin.Entry) bool { return e.What == "call" && during(e) })
+}

@@ -1,0 +1,148 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/standin"
+)
+
+// Whom an agent waits for is named, with what that one was found doing, which says what to do about it.
+func TestPeersOfTheAgent(t *testing.T) {
+	s := set(t, rig.Options{}, slowly)
+	s.record()
+	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Disk: true})
+	s.each(n, []behind{{
+		name: "stall-vswitchd", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "switch", For: lost},
+		cause: "behind_agent", says: `waiting for vs-switchd \(stopped\), asked by vs-db`, remedy: `kill -CONT`,
+	}, {
+		name: "stall-ovsdb", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
+		cause: "behind_agent", says: `waiting for vs-db \(stopped\), asked by vs-agent, by plugin vs-cni`, remedy: `kill -CONT`,
+	}, {
+		name: "stall-flows", inject: standin.Injection{Point: "agent.flows", Kind: "stop", Of: "switch", For: lost},
+		cause: "behind_agent", says: `waiting for vs-switchd \(stopped\), asked by vs-agent, by plugin vs-cni`, remedy: `kill -CONT`,
+	}, {
+		name: "frozen", inject: standin.Injection{Point: "agent.port", Kind: "freeze", Of: "db", For: lost},
+		cause: "behind_agent", says: `waiting for vs-db \(frozen`, remedy: `cgroup.freeze`,
+	}, {
+		name: "busy-peer", inject: standin.Injection{Point: "db.insert", Kind: "compute", For: lost},
+		cause: "behind_agent", says: `waiting for vs-db \(.*CPU.*\)`, remedy: `perf record`,
+	}, {
+		name: "uninterruptible", inject: standin.Injection{Point: "db.insert", Kind: "disk", For: lost},
+		cause: "system_call", says: `in system call openat of vs-db`,
+	}})
+}
+
+// The same over TCP, and with an agent that runs a command again and again that has to do with no call.
+func TestBehindAnotherAgent(t *testing.T) {
+	s := set(t, rig.Options{}, slowly)
+	s.record()
+	s.Run("tcp", func(t *testing.T) {
+		s := *s
+		s.T, s.pods = t, 1000
+		n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, TCP: true})
+		s.each(n, []behind{{
+			name: "tcp-vswitchd", global: true, inject: standin.Injection{Point: "agent.flows", Kind: "stop", Of: "switch", For: lost},
+			cause: "behind_agent", says: `waiting for vs-switchd \(stopped\), asked by vs-agent`, remedy: `kill -CONT`,
+		}, {
+			name: "tcp-ovsdb", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
+			cause: "behind_agent", says: `waiting for vs-db \(stopped\), asked by vs-agent`, remedy: `kill -CONT`,
+		}})
+	})
+	s.Run("periodic", func(t *testing.T) {
+		s := *s
+		s.T, s.pods = t, 3000
+		n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Every: 300 * time.Millisecond})
+		ran := func() int { return len(namedIn(n.Journal(""), standin.Periodic)) }
+		harness.Until(t, "the agent ran its command", func() bool { return ran() > 2 })
+		n.SetPeriodic(1500 * time.Millisecond)
+		s.each(n, []behind{{
+			name: "periodic", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
+			cause: "behind_agent", says: `waiting for vs-db \(stopped\)`, remedy: `kill -CONT`,
+		}})
+	})
+}
+
+// What an agent does behind its answer is nobody's: not of the call that it answered, and not of the next.
+func TestBehindTheAnswer(t *testing.T) {
+	s := set(t, rig.Options{}, slowly)
+	s.record()
+	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}})
+	going := behind{name: "goes-on", inject: standin.Injection{Point: standin.Behind, Kind: "anonymous command", For: lost}}
+	s.network(going.name, asks(n, going))
+	s.prefix = going.name
+	answered := s.add(rig.PodOptions{}, false)
+	if v := answered.attrs["cniscope.verdict"]; v != "" && answered.took() < 300 {
+		t.Errorf("of a call that was answered at once it is said: %s", v)
+	}
+	s.pods++
+	s.each(n, []behind{{
+		name: "behind-the-answer", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
+		cause: "behind_agent", says: `waiting for vs-db \(stopped\), asked by vs-agent, by plugin vs-cni`, remedy: `kill -CONT`,
+	}})
+}
+
+func namedIn(all []standin.Entry, name string) (found []standin.Entry) {
+	for _, e := range all {
+		if e.Name == name {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// Eight pods at once wait for a switch that stands still. Whose the waits are nobody knows: they are named
+// in every verdict, charged to nobody, and have no remedy.
+func TestACrowdBehindTheAgent(t *testing.T) {
+	const pods = 8
+	s := set(t, rig.Options{}, slowly)
+	s.record()
+	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}})
+	s.ordinary(n, behind{name: "crowd"})
+	s.network("crowd", asks(n, behind{}))
+	end, err := n.Begin(standin.Injection{Kind: "stop", Of: "switch"}, "")
+	harness.Check(t, err)
+	time.AfterFunc(lost+time.Second, end)
+	var all sync.WaitGroup
+	errs := make([]error, pods)
+	for i := range pods {
+		all.Go(func() {
+			_, errs[i] = s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprint("crowd-", i)})
+		})
+	}
+	all.Wait()
+	harness.Check(t, errors.Join(errs...))
+	says := regexp.MustCompile(`vs-switchd \(stopped\).*, for this or \d other calls`)
+	if !global() {
+		says = regexp.MustCompile(`vs-db.*, for this or \d other calls`)
+	}
+	for i := range pods {
+		call := s.call(fmt.Sprint("crowd-", i))
+		call.accounted(t)
+		t.Logf("%s: %s (%s)", call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
+		if v := call.attrs["cniscope.verdict"]; !says.MatchString(v) {
+			t.Errorf("the verdict is %q, want %s", v, says)
+		}
+		if part := call.attrs["cniscope.biggest_part"]; !strings.Contains(part, "vs-agent") {
+			t.Errorf("it is charged to %s", part)
+		}
+	}
+}
+
+func TestAnAgentOutOfMemory(t *testing.T) {
+	s := set(t, rig.Options{}, slowly)
+	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Memory: 256 << 20})
+	s.each(n, []behind{{
+		name: "out-of-memory", inject: standin.Injection{Point: "agent.link", Kind: "memory"}, fails: true,
+		cause: "agent_oom", says: `vs-agent.*killed for want of memory`, remedy: ".",
+	}})
+}

@@ -1,0 +1,159 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/standin"
+)
+
+const (
+	// randomPoints is how many points of TestRandomPointsBehindTheAgent are drawn, and
+	// randomSeed with which seed, if not with a new one.
+	randomPoints = "CNISCOPE_TEST_POINTS"
+	randomSeed   = "CNISCOPE_TEST_SEED"
+	// fewPoints are drawn if nobody asks for more; manyPoints is from where on all that is certain
+	// has to be looked at, enough times.
+	fewPoints, manyPoints = 4, 20
+	enoughStatements      = 1000
+)
+
+// kinds are what can go wrong in each program, and what the largest part of the call's time is called then.
+// In the latter %s is how the program is waited for.
+var kinds = map[string]map[string]string{
+	"agent": {
+		"sleep": `^calling vs-agent`, "compute": `^calling vs-agent`, "stop": `^calling vs-agent.*stopped`, "freeze": `^calling vs-agent.*frozen`,
+		"command": `^command vs-agent > vs-ctl`, "command's child": `^command vs-agent > vs-ctl > sleep`, "anonymous command": `^command vs-agent > vs-ctl`,
+		"lock": `^waiting for lock \S+/store.lock`, "rtnl": `^waiting for the kernel's lock rtnl`,
+	},
+	"ipam": {
+		"sleep": `^asleep, in plugin vs-ipam`, "compute": `plugin vs-ipam`, "command": `^command vs-ctl`, "command's child": `^command vs-ctl > sleep`,
+	},
+	"db": {
+		"sleep": `^waiting for vs-db`, "compute": `^waiting for vs-db.*CPU`, "stop": `^waiting for vs-db \(stopped\)`, "freeze": `^waiting for vs-db \(frozen`,
+		"lock": `vs-db.*store.lock|store.lock.*vs-db|^waiting for vs-db`,
+	},
+	"switch": {
+		"sleep": `^waiting for vs-switchd`, "compute": `^waiting for vs-switchd.*CPU`, "stop": `^waiting for vs-switchd \(stopped\)`, "freeze": `^waiting for vs-switchd \(frozen`,
+		"command": `vs-ctl|^waiting for vs-switchd`, "command's child": `vs-ctl|^waiting for vs-switchd`,
+	},
+}
+
+// draw draws a point and what happens there, and says where the time will be.
+func draw(dice *rand.Rand) behind {
+	for {
+		point := standin.Points[dice.IntN(len(standin.Points))]
+		program, at, _ := strings.Cut(point, ".")
+		names := make([]string, 0, len(kinds[program]))
+		for kind := range kinds[program] {
+			names = append(names, kind)
+		}
+		slices.Sort(names)
+		kind := names[dice.IntN(len(names))]
+		if kind == "rtnl" && (at == "begin" || at == "ipam") { // there is no interface yet
+			continue
+		}
+		// Whom the database waits for is found where that one stands still. What it does else is not
+		// seen: the database asked before anybody waited for it.
+		if still := kind == "stop" || kind == "freeze"; point == "switch.update" && (!still || !global()) {
+			continue
+		}
+		c := behind{inject: standin.Injection{Point: point, Kind: kind, Of: program, For: lost}, says: kinds[program][kind]}
+		if kind == "stop" && dice.IntN(2) == 0 { // of who is called next
+			switch point {
+			case "agent.port":
+				c.inject.Of = "db"
+			case "agent.flows":
+				c.inject.Of = "switch"
+			}
+			c.says = kinds[c.inject.Of][kind]
+		}
+		if !slices.Contains([]string{"stop", "freeze"}, kind) {
+			c.inject.Of = ""
+		}
+		return c
+	}
+}
+
+// Wherever behind the agent time is lost, it is charged to that place: points and kinds are drawn anew in
+// each run. What is said to be certain is right, by the programs' own journal.
+func TestRandomPointsBehindTheAgent(t *testing.T) {
+	points, seed := fewPoints, uint64(time.Now().UnixNano())
+	if n, err := strconv.Atoi(os.Getenv(randomPoints)); err == nil {
+		points = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv(randomSeed), 10, 64); err == nil {
+		seed = n
+	}
+	t.Logf("%s=%d %s=%d", randomPoints, points, randomSeed, seed)
+	dice := rand.New(rand.NewPCG(seed, 0))
+	s := set(t, rig.Options{}, slowly)
+	s.record()
+	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, TCP: dice.IntN(3) == 0 && global()})
+	s.network("warm", asks(n, behind{}))
+	s.add(rig.PodOptions{}, false)
+
+	right := 0
+	for i := range points {
+		c := draw(dice)
+		s.prefix = fmt.Sprint("point-", i)
+		s.network(s.prefix, asks(n, c))
+		call := s.add(rig.PodOptions{}, false)
+		truth := c.heldUp(t, n, call.attrs["sandbox.id"])
+		what, ms := call.attrs["cniscope.biggest_part"], call.charged()
+		ok := ms >= 0.95*truth && regexp.MustCompile(c.says).MatchString(what)
+		if ok {
+			right++
+		}
+		t.Logf("%v %s %s of %q: %.0f of %.0f ms: %s\n%s (%s)", ok, c.inject.Point, c.inject.Kind, c.inject.Of, ms, truth, what,
+			call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
+	}
+	t.Logf("%d of %d are charged to the place", right, points)
+	if wrong := points - right; wrong > max(1, points/manyPoints) {
+		t.Errorf("%d of %d are charged to another place", wrong, points)
+	}
+	s.prefix = "certain"
+	s.network("certain", asks(n, behind{}))
+	for round := 0; ; round++ {
+		s.burst(fmt.Sprint("certain-", round))
+		if points < manyPoints || s.certain(n, false) >= enoughStatements {
+			break
+		}
+	}
+	t.Logf("%d statements are certain, and right", s.certain(n, true))
+}
+
+// burst runs eight pods at once, and waits for what is said of them.
+func (s *scene) burst(name string) {
+	s.Helper()
+	const pods = 8
+	var all sync.WaitGroup
+	errs := make([]error, pods)
+	for i := range pods {
+		all.Go(func() {
+			id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("%s-%d", name, i)})
+			if err == nil {
+				err = errors.Join(s.rig.StopPod(s.ctx, id), s.rig.RemovePod(s.ctx, id))
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	harness.Check(s, errors.Join(errs...))
+	for i := range pods {
+		s.call(fmt.Sprintf("%s-%d", name, i))
+	}
+}
