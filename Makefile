@@ -94,8 +94,9 @@ test-all: NEIGHBOURS := 10m
 test-all: FILES := 600
 test-all: SECRETS_TIME := 24h
 test-all: ORDINARY := 500
+test-all: POINTS := 100
 test-all: FUZZTIME := 5m
-test-all: test test-rig test-crio test-html test-outage test-ordinary test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-cnis test-cilium test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: test test-rig test-crio test-html test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-cnis test-cilium test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: ## the tests that need no rig, under the race detector (needs a C compiler)
@@ -112,6 +113,11 @@ test-overload: tools ## one plugin makes 200,000 events a second for OVERLOAD (1
 .PHONY: test-ordinary
 test-ordinary: tools tools-jaeger ## ORDINARY (60) ordinary pods, of which none may look broken (root)
 	CNISCOPE_TEST_PODS=$(ORDINARY) go test ./test/e2e -run TestOrdinaryPods -count=1 -timeout 30m -v
+
+.PHONY: test-behind
+test-behind: tools ## lose 2 s at POINTS (20) random points behind an agent, SEED says which (a new one): it is charged to the place, and of 1,000 statements that are certain all are right (root)
+	CNISCOPE_TEST_POINTS=$(POINTS) CNISCOPE_TEST_SEED=$(SEED) go test ./test/scenarios -run '^TestRandomPointsBehindTheAgent$$' -count=1 -timeout 40m -v
+POINTS ?= 20
 
 .PHONY: test-tenants
 test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
