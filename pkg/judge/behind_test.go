@@ -76,6 +76,15 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentUninterruptible, "nfs_wait_bit_killable", from(10, 980))))),
 			cause: CausePeer, says: `waiting for dbd \(uninterruptible in the kernel in nfs_wait_bit_killable\)`, remedy: `network file system.*/proc/812/stack`,
 		},
+		"one in a system call": {
+			op: calling(did(waits("dbd", from(10, 980), was(event.AgentUninterruptible, "percpu_rwsem_wait", from(10, 980)),
+				did(&timeline.Fact{When: from(20, 970), What: &timeline.Wait{Kind: event.WaitCall, Name: "openat"}})))),
+			cause: CausePeer, says: `waiting for dbd \(uninterruptible in the kernel in percpu_rwsem_wait\)`, remedy: `fsfreeze -u.*/proc/812/stack`,
+		},
+		"one that waits for somebody in its turn, perhaps": {
+			op: calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980)), did(waits("switchd", from(10, 970), clipped))))),
+			cause: CausePeer, says: `waiting for dbd, asked by agentd`, remedy: `^$`,
+		},
 		"one on another machine": {
 			op:    calling(did(waits("", from(10, 980), remote))),
 			cause: CausePeer, says: `^970ms of 1s waiting for 192\.0\.2\.7:5432, asked by agentd, by plugin p$`, remedy: `whether this node reaches 192\.0\.2\.7`,

@@ -34,6 +34,11 @@ func peerRemedy(c *timeline.Connection, when timeline.Interval) string {
 	if r := remedyFor(c.Agent, peerName(c), stateOf(c.Work, when)); r != "" || c.Work == nil || len(c.Work.States) == 0 {
 		return r
 	}
+	for f, next := range timeline.Each[*timeline.Connection](c.Work.Own.Facts) {
+		if next.Exchange != nil && min(f.When.End, when.End)-max(f.When.Start, when.Start) > (when.End-when.Start)/2 {
+			return "" // perhaps it waited for that one
+		}
+	}
 	return fmt.Sprintf("look at what %s (pid %d) logged then: it took that long to answer, and what it waited for itself is not seen", peerName(c), c.Agent.PID)
 }
 

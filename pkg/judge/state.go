@@ -91,7 +91,8 @@ func stuckIn(function, name string) string {
 		{[]string{"nfs", "rpc_", "cifs", "smb"}, "%s waits for a network file system: bring its server back, or unmount it (umount -f -l)"},
 		{[]string{"fuse", "request_wait_answer"}, "%s waits for a FUSE file system: restart the program that serves it, or unmount it (fusermount -u)"},
 		{[]string{"io_schedule", "blk", "jbd2", "ext4", "xfs", "btrfs", "folio_wait", "wait_on_page", "writeback", "fsync"}, "%s waits for a disk: give its files a faster one, or take away what else writes to it (iostat -x 1, iotop)"},
-		{[]string{"rtnl", "mutex", "rwsem"}, "%s waits for a lock of the kernel: fewer changes of the network at once"},
+		{[]string{"rtnl"}, "%s waits for the kernel's lock on its network: fewer changes at once"},
+		{[]string{"percpu_rwsem", "sb_start"}, "%s waits for a file system that seems to be frozen: fsfreeze -u thaws it"},
 		{[]string{"synchronize_rcu", "rcu_barrier", "cleanup_net"}, "%s waits until the kernel has taken away interfaces or namespaces: fewer pods at once"},
 	} {
 		if slices.ContainsFunc(known.parts, func(part string) bool { return strings.Contains(function, part) }) {

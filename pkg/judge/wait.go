@@ -147,8 +147,11 @@ func waitsOf(spans []span) []wait {
 			if at, counts := s.behind.when(c); is && counts && c.Work == nil {
 				add(rankAgent, at, agentPart(s, c), c, s.candidate)
 			}
-			if is && (c.Exchange != nil || c.Exchanged > 0 && s.agent != nil) {
+			switch {
+			case is && (c.Exchange != nil || c.Exchanged > 0 && s.agent != nil):
 				continue
+			case f.Kind() == timeline.FactCall && s.agent != nil && s.via != "":
+				continue // what state it is in says more
 			}
 			if c := &chargings[f.Kind()]; c.part != nil && (c.held || !s.command()) {
 				add(c.rank, f.When, c.part(s, f.What), f.What, doubted(s.candidate, f.Attribution))
