@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Thread is what a thread was doing.
@@ -27,14 +29,12 @@ func Threads(pid, most int) ([]Thread, error) {
 	}
 	threads := make([]Thread, 0, len(names))
 	for _, name := range names {
-		folder := path(pid, "task/"+name+"/")
-		stat, err := os.ReadFile(folder + "stat")
-		if err != nil {
+		t := Thread{State: stateIn(lineAt(dir, name+"/stat"))}
+		if t.State == "" {
 			continue
 		}
-		t := Thread{State: stateIn(string(stat))}
 		if t.State == "S" || t.State == "D" {
-			t.Channel = channel(folder + "wchan")
+			t.Channel = channelIn(lineAt(dir, name+"/wchan"))
 		}
 		threads = append(threads, t)
 	}
@@ -54,12 +54,23 @@ func cutLast(s, sep string) (before, after string) {
 	return s, ""
 }
 
-// channel reads a file of a kernel function: "ep_poll.isra.0" is ep_poll.
-func channel(file string) string {
-	function, err := os.ReadFile(file)
-	if err != nil || string(function) == "0" {
+// channelIn is the kernel's function in a file of that: "ep_poll.isra.0" is ep_poll.
+func channelIn(wchan string) string {
+	name, _, _ := strings.Cut(wchan, ".")
+	if name == "0" {
 		return ""
 	}
-	name, _, _ := strings.Cut(string(function), ".")
 	return name
+}
+
+// lineAt reads a short file below a folder of /proc, in three system calls; empty if it cannot be read.
+func lineAt(dir *os.File, name string) string {
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	var line [1024]byte // that of stat has some 350 bytes at the most
+	n, _ := unix.Read(fd, line[:])
+	return string(line[:max(n, 0)])
 }

@@ -79,10 +79,10 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 			"until it reads": {false, func(a *Agents, agent event.Actor, socket string) {
 				a.Note(event.Event{Time: 300 * ms, Body: &event.Exchange{Process: agent.Process, Socket: socket}})
 			}, ""},
-			"until it ends": {false, func(a *Agents, agent event.Actor, socket string) {
+			"until it ends": {false, func(a *Agents, agent event.Actor, _ string) {
 				a.Note(event.Event{Time: 300 * ms, Body: &event.Exit{Process: agent.Process}})
 			}, "closed"},
-			"until nobody knows": {false, func(a *Agents, agent event.Actor, socket string) {
+			"until nobody knows": {false, func(a *Agents, _ event.Actor, _ string) {
 				a.Tend(2000 * ms)
 			}, "unfollowed"},
 			"one of a pod's": {true, func(a *Agents, agent event.Actor, socket string) {
