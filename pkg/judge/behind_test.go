@@ -82,7 +82,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 			cause: CausePeer, says: `waiting for dbd \(uninterruptible in the kernel in percpu_rwsem_wait\)`, remedy: `fsfreeze -u.*/proc/812/stack`,
 		},
 		"one that waits for somebody in its turn, perhaps": {
-			op: calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980)), did(waits("switchd", from(10, 970), clipped))))),
+			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980)), did(waits("switchd", from(10, 970), clipped))))),
 			cause: CausePeer, says: `waiting for dbd, asked by agentd`, remedy: `^$`,
 		},
 		"one on another machine": {
