@@ -110,6 +110,8 @@ func TestPoints(t *testing.T) {
 		c := n.call(name)
 		if gap := n.silence(p, c); gap < time.Duration(share*float64(lost)) {
 			t.Logf("not hit: %s, %s after the plugin: the agent was silent of it for %s", f.name, after, gap)
+		} else if c.cause() == "cpu_starved" {
+			t.Logf("not hit: %s: this node has too much to do, which is what is said", f.name)
 		} else {
 			hits++
 			if n.charges(c, f) {

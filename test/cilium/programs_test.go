@@ -149,7 +149,7 @@ func (n *node) startWarmAgent(more options) {
 func (n *node) reset() {
 	n.Helper()
 	n.kill(ciliumAgent)
-	pins, err := filepath.Glob("/sys/fs/bpf/[!mp]*") // maps.debug and progs.debug are the kernel's
+	pins, err := filepath.Glob("/sys/fs/bpf/[^mp]*") // maps.debug and progs.debug are the kernel's
 	harness.Check(n.T, err)
 	for _, dir := range append(pins, stateDir) {
 		harness.Check(n.T, os.RemoveAll(dir))
