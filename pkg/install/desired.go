@@ -36,6 +36,11 @@ type wish struct {
 func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	w := &wish{address: defaultAddress, nri: nri{enabled: true, socket: defaultSocket, plugins: defaultPlugins}}
 	networks := defaultNetworks
+	if t.crio() {
+		o.NoContainerd = true
+		w.address = crioAddress
+		w.note("the runtime here is CRI-O, and nothing of it is changed: its NRI is on since 1.30, unless [crio.nri] enable_nri in /etc/crio says otherwise (cniscope doctor looks)")
+	}
 	p := t.platform()
 	if p != nil && o.ContainerdConfig != "" && o.ContainerdConfig != p.config {
 		p = nil // another containerd

@@ -57,6 +57,15 @@ func (t tree) platform() *platform {
 	return nil
 }
 
+// crioAddress is where CRI-O listens unless it is told otherwise (its pkg/config).
+const crioAddress = "/var/run/crio/crio.sock"
+
+// crio reports whether the node has CRI-O and no containerd.
+func (t tree) crio() bool {
+	has := func(paths ...string) bool { return slices.ContainsFunc(paths, t.exists) }
+	return has("/etc/crio", "/usr/bin/crio", "/usr/local/bin/crio") && !has(append(binaries, defaultConfig)...)
+}
+
 // distribution is the ID of os-release(5).
 func (t tree) distribution() string {
 	for _, path := range []string{"/etc/os-release", "/usr/lib/os-release"} {

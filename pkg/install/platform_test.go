@@ -1,6 +1,7 @@
 package install
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -115,5 +116,20 @@ func TestGeneratedConfigurationsThatLackNothing(t *testing.T) {
 			n.uninstall(false)
 			n.same(before)
 		})
+	}
+}
+
+// CRI-O is left alone, and cniscope is told where it is.
+func TestCRIOIsLeftAlone(t *testing.T) {
+	n := newNode(t, map[string]string{"/etc/crio/crio.conf": "[crio]\n"})
+	p := n.install(nil)
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "CRI-O") || !strings.Contains(notes, "enable_nri") || strings.Contains(notes, "containerd") {
+		t.Errorf("it says %q", notes)
+	}
+	if text := n.text("/etc/cniscope/cniscope.toml"); !strings.Contains(text, "\nsocket = \"/var/run/crio/crio.sock\"\n") {
+		t.Error("its options do not name CRI-O's socket")
+	}
+	if said := steps(p); strings.Contains(said, "containerd") {
+		t.Errorf("something is done for containerd:\n%s", said)
 	}
 }

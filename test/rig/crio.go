@@ -20,6 +20,14 @@ type crio struct{ *Rig }
 
 func (crio) name() string { return "crio" }
 
+// socket is where the runtime listens, by its own name: what is said of it names no other one.
+func (r *Rig) socket() string {
+	if r.opts.CRIO {
+		return r.at("crio.sock")
+	}
+	return r.paths.socket()
+}
+
 func (r crio) tool(name string) string { return filepath.Join(r.opts.Tools, "crio", name) }
 
 func (r crio) policy() string { return r.at("policy.json") }

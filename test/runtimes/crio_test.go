@@ -3,6 +3,9 @@
 package runtimes
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +25,7 @@ func TestCRIO(t *testing.T) {
 			t.Errorf("the log says nothing of %q", want)
 		}
 	}
+	t.Run("doctor, install and status", func(t *testing.T) { n.in(t).tools() })
 	t.Run("a pod comes and goes", func(t *testing.T) { n.in(t).pod() })
 	t.Run("an ADD fails", func(t *testing.T) { n.in(t).refused() })
 }
@@ -50,6 +54,49 @@ func (n *node) pod() {
 				}
 			}
 		}
+	}
+}
+
+// tools asserts that what looks at a node speaks of CRI-O, by its own folders, and of no containerd.
+func (n *node) tools() {
+	about := func(name, said string, wants ...string) {
+		n.Helper()
+		for _, want := range wants {
+			if !strings.Contains(said, want) {
+				n.Errorf("%s says nothing of %s:\n%s", name, want, said)
+			}
+		}
+		if strings.Contains(said, "containerd") {
+			n.Errorf("%s speaks of containerd:\n%s", name, said)
+		}
+	}
+	said, _ := n.tool("doctor", "--config", n.scope.Config())
+	about("doctor", said)
+	for _, check := range []string{"? cni-binaries", "? cni-loaded", "? cni-order", "? network-ready", "✗", "? leftovers", "? overlap"} {
+		if strings.Contains(said, check) {
+			n.Errorf("doctor on a sound node says %q:\n%s", check, said)
+		}
+	}
+
+	list := filepath.Join(n.rig.CNIConfDir(), "10-"+n.rig.Networks()[0].Name+".conflist")
+	harness.Check(n, os.Rename(list, list+".away"))
+	harness.Eventually(n, func() error {
+		said, _ = n.tool("doctor", "--config", n.scope.Config())
+		if !strings.Contains(said, "✗ network-ready") && !strings.Contains(said, "✗ cni-folder") {
+			return fmt.Errorf("doctor finds nothing:\n%s", said)
+		}
+		return nil
+	})
+	about("doctor", said, n.rig.CNIConfDir())
+	harness.Check(n, os.Rename(list+".away", list))
+	harness.Check(n, n.rig.SetNetworks(n.ctx, rig.Network{Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap()}}))
+
+	// What is installed goes by the files of a node; this tree has those of one with CRI-O.
+	tree := n.TempDir()
+	harness.Check(n, os.MkdirAll(filepath.Join(tree, "etc", "crio"), 0o755))
+	said, code := n.tool("install", "--dry-run", "--root", tree)
+	if at := strings.LastIndex(said, "CRI-O"); code != 0 || at < 0 || !strings.Contains(said[at:], "enable_nri") {
+		n.Errorf("install: %d:\n%s", code, said)
 	}
 }
 
