@@ -12,9 +12,16 @@ struct record {
 	__u8 room[DATA_MAX]; /* so that no offset below DATA_MAX leads out of it */
 };
 
+/* An interrupt may come while a system call's record is made, and change the state of a socket. */
+enum slot {
+	OF_CALL,
+	OF_STATE,
+	SLOTS_PER_CPU,
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SLOTS_PER_CPU);
 	__type(key, __u32);
 	__type(value, struct record);
 } records SEC(".maps");
@@ -30,11 +37,10 @@ static __always_inline struct task_struct *current_task(void)
 }
 
 /* Begins a record: what every one of them has. */
-static __always_inline struct call_event *record(struct task_struct *task, const struct process *p,
-						 enum class class, const struct call *c, __s64 ret)
+static __always_inline struct call_event *record_in(__u32 slot, const struct process *p, enum class class,
+						    const struct call *c, __s64 ret)
 {
-	__u32 zero = 0;
-	struct record *r = bpf_map_lookup_elem(&records, &zero);
+	struct record *r = bpf_map_lookup_elem(&records, &slot);
 	struct call_event *e;
 
 	if (!r)
@@ -57,14 +63,20 @@ static __always_inline struct call_event *record(struct task_struct *task, const
 	return e;
 }
 
-static __always_inline void send_record(struct call_event *e, const struct process *p, bool wake)
+static __always_inline struct call_event *record(struct task_struct *task, const struct process *p,
+						 enum class class, const struct call *c, __s64 ret)
+{
+	return record_in(OF_CALL, p, class, c, ret);
+}
+
+static __always_inline bool send_record(struct call_event *e, const struct process *p, bool wake)
 {
 	__u64 n = e->len;
 
 	HIDE(n);
 	if (n > DATA_MAX)
 		n = DATA_MAX;
-	send(e, __builtin_offsetof(struct call_event, data) + n, p, wake);
+	return send(e, __builtin_offsetof(struct call_event, data) + n, p, wake);
 }
 
 /* Appends what lies in the process's memory. */

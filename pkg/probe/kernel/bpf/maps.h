@@ -273,7 +273,7 @@ static __always_inline bool pays(const struct task_key *root, __u64 now, __u64 s
  *
  * The last quarter of the ring is for the life of processes, and the last eighth for their
  * ends: these bring everything else to its end. */
-static __always_inline void put(void *event, __u64 size, const struct process *p, bool wake)
+static __always_inline bool put(void *event, __u64 size, const struct process *p, bool wake)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP, used = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
 	__u8 kind = ((struct head *)event)->kind;
@@ -281,18 +281,20 @@ static __always_inline void put(void *event, __u64 size, const struct process *p
 
 	if (wake || used > ring_high)
 		flags = BPF_RB_FORCE_WAKEUP;
-	if (used > most || bpf_ringbuf_output(&events, event, size, flags))
-		lose(LOST_RING, &p->root);
+	if (used <= most && !bpf_ringbuf_output(&events, event, size, flags))
+		return true;
+	lose(LOST_RING, &p->root);
+	return false;
 }
 
 /* … if its root can pay for it. Forks and execs have a quota of their own beyond that of
  * all others. */
-static __always_inline void send(void *event, __u64 size, const struct process *p, bool wake)
+static __always_inline bool send(void *event, __u64 size, const struct process *p, bool wake)
 {
 	struct head *h = event;
 
-	if (p->root.tgid && !pays(&p->root, h->time, size, h->kind == KIND_CALL ? 1 : 2))
-		lose(LOST_QUOTA, &p->root);
-	else
-		put(event, size, p, wake);
+	if (!p->root.tgid || pays(&p->root, h->time, size, h->kind == KIND_CALL ? 1 : 2))
+		return put(event, size, p, wake);
+	lose(LOST_QUOTA, &p->root);
+	return false;
 }

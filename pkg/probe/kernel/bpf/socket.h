@@ -342,13 +342,15 @@ static __always_inline void tcp_state(struct sock *sk, int old, int new)
 	if (conn && new == TCP_CLOSE) {
 		__s64 failed = BPF_CORE_READ(sk, sk_err);
 
-		e = failed ? record(current_task(), &conn->p, CLASS_REFUSED, 0, -failed) : 0;
+		e = failed ? record_in(OF_STATE, &conn->p, CLASS_REFUSED, 0, -failed) : 0;
 		if (e) {
 			about_conn(e, conn);
 			send_record(e, &conn->p, false);
 		}
 	}
-	if (new != TCP_ESTABLISHED)
+	/* Its end says, too, that there was a connection: while this program runs the kernel does not run it
+	 * again on that CPU for an interrupt, and a record may find no room. */
+	if (new != TCP_ESTABLISHED && old != TCP_ESTABLISHED)
 		return;
 	net = BPF_CORE_READ(sk, __sk_common.skc_net.net);
 	cookie = cookie_of(net);
@@ -357,10 +359,9 @@ static __always_inline void tcp_state(struct sock *sk, int old, int new)
 		return;
 	struct process nobody = {};
 
-	e = record(current_task(), &nobody, CLASS_FIRST, 0, 0);
+	e = record_in(OF_STATE, &nobody, CLASS_FIRST, 0, 0);
 	if (!e)
 		return;
-	bpf_map_delete_elem(&awaited, &cookie);
 	namespace_of(e, net);
 	e->protocol = BPF_CORE_READ(sk, __sk_common.skc_family);
 	e->args[0] = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
@@ -374,5 +375,6 @@ static __always_inline void tcp_state(struct sock *sk, int old, int new)
 				      (void *)sk + bpf_core_field_offset(struct sock, __sk_common.skc_v6_daddr));
 		e->len = 32;
 	}
-	send_record(e, &nobody, true);
+	if (send_record(e, &nobody, true))
+		bpf_map_delete_elem(&awaited, &cookie);
 }

@@ -1,0 +1,39 @@
+package probe
+
+import (
+	"net"
+	"os/exec"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// The first connection of a pod whose beginning was missed is told at its end: there is one
+// chance at the beginning, and an interrupt may take it.
+func TestAFirstConnectionIsToldByItsEnd(t *testing.T) {
+	if _, err := exec.LookPath("nsenter"); err != nil {
+		t.Skip(err)
+	}
+	pod := newNetwork(t)
+	pod.ip("link set lo up")
+	var c net.Conn
+	pod.in(func() {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		harness.Check(t, err)
+		t.Cleanup(func() { l.Close() })
+		c, err = net.Dial("tcp", l.Addr().String())
+		harness.Check(t, err)
+	})
+	cmd := plugin(t, "late", "nsenter --net="+pod.path+" true")
+	o := observe(t, func(o *observed) {
+		harness.Check(t, cmd.Run()) // from now on it is waited for
+		c.Close()
+		o.until(t, "it is told", func(b event.Body) bool { _, is := b.(*event.FirstConnection); return is })
+	})
+	entered := all[*event.Enter](o)
+	first := all[*event.FirstConnection](o)
+	if len(entered) == 0 || len(first) != 1 || first[0].NetNS != entered[0].NetNS {
+		t.Errorf("%+v after %+v", first, entered)
+	}
+}
