@@ -103,6 +103,19 @@ func TestVerdictsOfRealRecordings(t *testing.T) {
 		"cilium-agent-stopped": {"mid-0": {cause: judge.CauseStopped, says: `; cilium-agent was stopped for 2\.9\d*s of it$`, remedy: `kill -CONT`}},
 		"cilium-eight-at-once": {"eight-7": {cause: judge.CauseAgent, never: `futex|waits in`}},
 		"cilium-rate-limited":  {"limit-0": {cause: judge.CauseBusy, never: `futex|waits in`, remedy: `--api-rate-limit`}},
+		"standin-peers": { // test/scenarios, TestPeersOfTheAgent
+			"stall-vswitchd-102":  {cause: judge.CausePeer, says: `waiting for vs-switchd \(stopped\), asked by vs-db, by vs-agent, by plugin vs-cni$`, remedy: `kill -CONT`},
+			"slow-vswitchd-201":   {cause: judge.CausePeer, says: `waiting for vs-db, asked by vs-agent`, remedy: `^$`},
+			"stall-ovsdb-301":     {cause: judge.CausePeer, says: `waiting for vs-db \(stopped\), asked by vs-agent`, remedy: `kill -CONT`},
+			"stall-flows-401":     {cause: judge.CausePeer, says: `waiting for vs-switchd \(stopped\), asked by vs-agent`, remedy: `kill -CONT`},
+			"frozen-501":          {cause: judge.CausePeer, says: `waiting for vs-db \(frozen\)`, remedy: `cgroup\.freeze`},
+			"busy-peer-601":       {cause: judge.CausePeer, says: `waiting for vs-db \(on a CPU\)`, remedy: `perf record`},
+			"uninterruptible-701": {cause: judge.CausePeer, says: `waiting for vs-db \(uninterruptible in the kernel in percpu_rwsem_wait\)`, remedy: `fsfreeze -u`},
+		},
+		"standin-crowd": { // TestACrowdBehindTheAgent
+			"crowd-0": {cause: judge.CauseAgent, says: `; meanwhile vs-agent waited for vs-switchd \(stopped\), asked by vs-db, for this or 7 other calls$`, remedy: `^$`},
+			"crowd-7": {cause: judge.CauseAgent, says: `; meanwhile vs-agent waited for vs-switchd \(stopped\), asked by vs-db, for this or 7 other calls$`, remedy: `^$`},
+		},
 	} {
 		said := map[string]string{}
 		all := replay(t, filepath.Join("testdata", file+".rec.gz"))

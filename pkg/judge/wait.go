@@ -121,6 +121,15 @@ func (w *wait) connection() *timeline.Connection {
 	return c
 }
 
+// waitsIn reports whether a fact of an image is charged one by one: not what an agent asks others (see behind),
+// and no system call of one that others wait for, whose state says more.
+func (s *span) waitsIn(f *timeline.Fact) bool {
+	if c, is := f.What.(*timeline.Connection); is {
+		return c.Exchange == nil && (c.Exchanged == 0 || s.agent == nil)
+	}
+	return f.Kind() != timeline.FactCall || s.agent == nil || s.via == ""
+}
+
 // waitsOf lists what the images of spans waited for, in the order of the spans.
 func waitsOf(spans []span) []wait {
 	n := 0
@@ -147,13 +156,7 @@ func waitsOf(spans []span) []wait {
 			if at, counts := s.behind.when(c); is && counts && c.Work == nil {
 				add(rankAgent, at, agentPart(s, c), c, s.candidate)
 			}
-			switch {
-			case is && (c.Exchange != nil || c.Exchanged > 0 && s.agent != nil):
-				continue
-			case f.Kind() == timeline.FactCall && s.agent != nil && s.via != "":
-				continue // what state it is in says more
-			}
-			if c := &chargings[f.Kind()]; c.part != nil && (c.held || !s.command()) {
+			if c := &chargings[f.Kind()]; c.part != nil && (c.held || !s.command()) && s.waitsIn(f) {
 				add(c.rank, f.When, c.part(s, f.What), f.What, doubted(s.candidate, f.Attribution))
 			}
 		}

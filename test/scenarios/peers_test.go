@@ -38,7 +38,7 @@ func TestPeersOfTheAgent(t *testing.T) {
 		cause: "behind_agent", says: `waiting for vs-db \(.*CPU.*\)`, remedy: `perf record`,
 	}, {
 		name: "uninterruptible", inject: standin.Injection{Point: "db.insert", Kind: "disk", For: lost},
-		cause: "system_call", says: `in system call openat of vs-db`,
+		cause: "behind_agent", says: `waiting for vs-db \(uninterruptible in the kernel in \w+\)`, remedy: `fsfreeze -u`,
 	}})
 }
 
