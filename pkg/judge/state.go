@@ -70,7 +70,7 @@ func remedyFor(who *event.Actor, name string, s *timeline.Spent) string {
 	}
 	switch s.State {
 	case event.AgentStopped:
-		return fmt.Sprintf("a signal (SIGSTOP) or a debugger stopped %s: if /proc/%d/status still says State: T, kill -CONT %[2]d lets it go on; see who sends that, or is its TracerPid there",
+		return fmt.Sprintf("a signal (SIGSTOP) or a debugger stopped %s: if /proc/%d/status still says State: T, kill -CONT %[2]d lets it go on; its TracerPid there is the debugger, if it was one; else find what sends it the signal",
 			name, who.PID)
 	case event.AgentFrozen:
 		return fmt.Sprintf("the cgroup of %s is frozen: echo 0 into its cgroup.freeze (/proc/%d/cgroup says which it is), or thaw it with what froze it (docker pause, a checkpoint)", name, who.PID)
