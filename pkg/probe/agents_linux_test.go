@@ -20,7 +20,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
-	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -286,9 +285,6 @@ func TestAnAgentThatIsNotCalledIsNotFollowed(t *testing.T) {
 
 // One that is too busy to accept is known by its listening socket.
 func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
-	if ns, err := procfs.OwnNamespace("pid"); err != nil || ns != initialPIDNamespace {
-		t.Skip("who listens can be asked from the initial PID namespace only")
-	}
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address, late+"="+address+".now")
 	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
@@ -313,9 +309,6 @@ func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 
 // One that is named is followed before anybody calls it.
 func TestAnAgentThatIsNamed(t *testing.T) {
-	if ns, err := procfs.OwnNamespace("pid"); err != nil || ns != initialPIDNamespace {
-		t.Skip("programs are found from the initial PID namespace only")
-	}
 	address := filepath.Join(t.TempDir(), "agent.sock")
 	agent := startAgent(t, address)
 	name := agents.Program(uint32(agent.Pid))
@@ -327,7 +320,7 @@ func TestAnAgentThatIsNamed(t *testing.T) {
 		}
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		var entry kernel.LifeProcess
-		harness.Eventually(t, func() error { return p.kernel.Life.Processes.Lookup(uint32(agent.Pid), &entry) })
+		harness.Until(t, "it is followed", func() (ok bool) { entry, ok = entryOf(p, agent.Pid); return ok })
 		if entry.Agent != 1 || entry.Home == 0 || entry.Home != namespaceOf(uint32(agent.Pid), "net") {
 			t.Errorf("%+v", entry)
 		}

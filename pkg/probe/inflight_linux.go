@@ -37,7 +37,10 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 	toMonotonic := bootToMonotonic()
 	var follow func(r *running, up, root kernel.Key, caller kernel.LifeCaller, home uint32)
 	follow = func(r *running, up, root kernel.Key, caller kernel.LifeCaller, home uint32) {
-		self := kernel.Key{Start: r.start, Tgid: r.pid, Pid: r.pid}
+		self, ok := p.numbers.Key(r.pid)
+		if !ok {
+			return // it has ended meanwhile
+		}
 		if root.Tgid == 0 {
 			root = self
 		}
@@ -72,10 +75,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 			}
 			continue
 		}
-		up := kernel.Key{Tgid: r.parent, Pid: r.parent}
-		if parent := all[r.parent]; parent != nil {
-			up.Start = parent.start
-		}
+		up, _ := p.numbers.Key(r.parent) // who is out of sight, or has ended, is nobody
 		// It began in the network namespace of who started it, and may be in the pod's by now.
 		follow(r, up, kernel.Key{}, r.caller, namespaceOf(r.parent, "net"))
 	}

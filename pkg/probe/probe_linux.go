@@ -23,7 +23,7 @@ type Probe struct {
 	options Options
 	kernel  *kernel.Side
 	detail  detail
-	initial bool  // we are in the initial PID namespace
+	numbers *numbers
 	opened  int64 // monotonic ns
 	symbols *symbols.Table
 	host    hostNamespaces
@@ -46,16 +46,17 @@ func Open(o Options) (_ *Probe, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)
 	}
-	p.initial = inPIDs == initialPIDNamespace
+	initial := inPIDs == initialPIDNamespace
 	if o.Detail != DetailCommands {
 		p.symbols = symbols.Open()
 	}
 	if p.kernel, err = kernel.Open(kernel.Options{
 		Ring: o.Ring, Processes: o.Processes, Depth: o.Depth, Rootless: o.Rootless,
-		Inside: o.Detail != DetailCommands, PIDNamespace: inPIDs,
+		Inside: o.Detail != DetailCommands, PIDNamespace: inPIDs, Nested: !initial,
 	}, p.watchAnchors); err != nil {
 		return nil, err
 	}
+	p.numbers = newNumbers(initial, p.kernel)
 	p.detail = detail{when: o.Detail, linger: o.Linger, gate: &p.kernel.Gate}
 	if o.Detail == DetailAlways {
 		if _, err := p.detail.open(p.opened); err != nil {

@@ -31,7 +31,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	r := &reader{
 		probe: p,
 		decoder: decode.New(decode.Options{
-			Arguments: p.options.Arguments, Initial: p.initial, Symbols: p.symbols, Processes: p.options.Processes,
+			Arguments: p.options.Arguments, Here: p.numbers.Here, Symbols: p.symbols, Processes: p.options.Processes,
 			Environ: environOf(procfs.NewMemory()),
 		}),
 		sink:   sink,
@@ -39,11 +39,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		losses: losses{kernel: p.kernel, said: map[kernel.LifeLostKey]uint64{}},
 		now:    clock.Monotonic(),
 	}
-	names := p.options.Agents
-	if !p.initial { // the kernel's numbers cannot be had
-		names = nil
-	}
-	r.agents = agents.New(names, p.options.Depth, r)
+	r.agents = agents.New(p.options.Agents, p.options.Depth, r)
 	r.anchor(r.now)
 	r.begin()
 
@@ -77,17 +73,9 @@ func (r *reader) begin() {
 		r.Tell(&event.Detail{On: true})
 	}
 	r.agents.Find(r.now)
-	found, hidden := 0, ""
-	if !r.probe.initial {
-		// The kernel's table goes by initial pids, which cannot be seen from here.
-		hidden = "cniscope is in a PID namespace of its own (a pod without hostPID, a kind node)"
-	} else {
-		var denied int
-		if found, denied = r.probe.inFlight(r.found); denied > 0 {
-			hidden = fmt.Sprintf("processes that may not be looked into: %d (it needs CAP_SYS_PTRACE, and in a container that AppArmor allows it; or their memory lies on a mount that hangs)", denied)
-		}
-	}
-	if hidden != "" {
+	found, denied := r.probe.inFlight(r.found)
+	if denied > 0 {
+		hidden := fmt.Sprintf("processes that may not be looked into: %d (it needs CAP_SYS_PTRACE, and in a container that AppArmor allows it; or their memory lies on a mount that hangs)", denied)
 		r.Tell(&event.Degraded{Feature: "calls that are under way already", Reason: hidden + "; later ones are seen"})
 	}
 	r.probe.options.Log.Info("observing CNI calls", "under_way", found)
@@ -273,6 +261,9 @@ func (r *reader) Follow(key kernel.Key, depth int) (kernel.Key, bool) {
 	r.decoder.Serve(process, int(entry.Agent))
 	return entry.Self, true
 }
+
+// Key is that of a process by its number here.
+func (r *reader) Key(pid uint32) (kernel.Key, bool) { return r.probe.numbers.Key(pid) }
 
 // MayServe reports whether what a process does for plugins may be evidence.
 func (r *reader) MayServe(pid uint32) bool {

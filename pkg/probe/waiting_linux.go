@@ -29,6 +29,3 @@ func (r *reader) role(inode uint64, role kernel.InsideRole) {
 		_ = roles.Put(inode, uint32(role))
 	}
 }
-
-// Initial is described there, too.
-func (r *reader) Initial() bool { return r.probe.initial }

@@ -65,13 +65,10 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 		p := c.run(c.podOf(daemonSet, "cniscope-with-all", nil), running)
 		defer c.remove(p)
 		c.logged(p, "observing CNI calls")
-		if !nested() && strings.Contains(c.log(p), "under_way=0") {
+		if strings.Contains(c.log(p), "under_way=0") {
 			t.Errorf("it has not found the call that is under way:\n%s", c.log(p))
 		}
 		for name, loss := range losses {
-			if name == "SYS_PTRACE" && nested() {
-				continue // see below
-			}
 			if loss.says != "" && strings.Contains(c.log(p), loss.says) {
 				t.Errorf("it says %q though it has %s:\n%s", loss.says, name, c.log(p))
 			}
@@ -80,9 +77,6 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 	})
 	for _, name := range added {
 		t.Run("without "+name, func(t *testing.T) {
-			if name == "SYS_PTRACE" && nested() {
-				t.Skip("in a PID namespace of its own cniscope does not look for calls that are under way")
-			}
 			c := c.in(t)
 			o := c.podOf(daemonSet, "cniscope-without-"+strings.ToLower(strings.ReplaceAll(name, "_", "-")), func(pod object) {
 				setCapabilities(pod, slices.DeleteFunc(slices.Clone(added), func(s string) bool { return s == name }))
@@ -101,12 +95,6 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 			}
 		})
 	}
-}
-
-// nested tells whether this is a PID namespace below the first.
-func nested() bool {
-	link, err := os.Readlink("/proc/self/ns/pid")
-	return err != nil || link != "pid:[4026531836]" // PROC_PID_INIT_INO (include/linux/proc_ns.h)
 }
 
 // container is the one container of a pod.

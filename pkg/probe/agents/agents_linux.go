@@ -62,13 +62,13 @@ type Follower interface {
 	Habits(agent kernel.Key) []string
 	// Unfollow ends that. What the agent started is followed until it is over.
 	Unfollow(event.Process)
+	// Key is that of the process that has this number in our PID namespace. False: there is none.
+	Key(pid uint32) (kernel.Key, bool)
 	// MayServe reports whether a process may be followed at all.
 	MayServe(pid uint32) bool
 	// Waiting lists the streams of followed processes that wrote to them before that time and have not
 	// read since.
 	Waiting(before int64) []kernel.InsideStream
-	// Initial reports whether the kernel's numbers of processes are those in /proc.
-	Initial() bool
 	// Asked says that on the socket with that inode whoever is followed is asked, and does not ask;
 	// Asks, that it may be waiting there.
 	Asked(inode uint64)
@@ -317,7 +317,9 @@ func (a *Agents) listens(now int64, socket string, c *connection, depth int) {
 	l := *c.listener
 	c.listener = nil
 	if l.Process == "" && l.PID > 1 {
-		l.Process = processOf(l.PID)
+		if key, ok := a.kernel.Key(l.PID); ok {
+			l.Process = kernel.ProcessOf(key)
+		}
 	}
 	if l.Process == "" || l.PID == 1 || depth >= a.depth {
 		return
@@ -342,8 +344,8 @@ func (a *Agents) Find(now int64) {
 		if !matches(a.names, name) || !a.kernel.MayServe(pid) { // anybody may be called anything
 			continue
 		}
-		if key := processOf(pid); key != "" && !a.knows(pid) {
-			a.learn(kernel.KeyOf(key, pid), name)
+		if key, ok := a.kernel.Key(pid); ok && !a.knows(pid) {
+			a.learn(key, name)
 		}
 	}
 }
@@ -360,15 +362,6 @@ func (a *Agents) knows(pid uint32) bool {
 // state samples what an agent does.
 func (k *agent) state() *event.Agent {
 	return sample(k.key, k.name)
-}
-
-// processOf is the key of a process, exact to a tick, as /proc has it; empty if it is gone.
-func processOf(pid uint32) event.Process {
-	s, err := procfs.StatOf(int(pid))
-	if err != nil || s.Zombie() {
-		return ""
-	}
-	return kernel.ProcessOf(kernel.Key{Tgid: pid, Start: uint64(s.Start), Pid: pid})
 }
 
 // Alive reports whether a process is still there, and its first thread has not ended.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -30,13 +31,23 @@ type kernelSide struct {
 	sampled   []event.Process
 }
 
-func (k *kernelSide) Initial() bool { return true }
-
 func (k *kernelSide) Waiting(int64) []kernel.InsideStream { return k.waiting }
 
 func (k *kernelSide) Asked(uint64) {}
 
 func (k *kernelSide) Asks(uint64) {}
+
+// Key is as in the initial PID namespace.
+func (k *kernelSide) Key(pid uint32) (kernel.Key, bool) {
+	s, err := procfs.StatOf(int(pid))
+	return kernel.Key{Tgid: pid, Start: uint64(s.Start), Pid: pid}, err == nil
+}
+
+// startedAs is the event's name of a process.
+func startedAs(pid uint32) event.Process {
+	key, _ := new(kernelSide).Key(pid)
+	return kernel.ProcessOf(key)
+}
 
 func (k *kernelSide) MayServe(pid uint32) bool { return !k.strangers[pid] }
 
@@ -94,11 +105,11 @@ func serverProcess(t *testing.T) event.Actor {
 	harness.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	pid := uint32(cmd.Process.Pid)
-	p := processOf(pid)
-	if p == "" {
+	key, ok := new(kernelSide).Key(pid)
+	if !ok {
 		t.Fatal("it has no key")
 	}
-	return event.Actor{Process: p, PID: pid, Name: Program(pid)}
+	return event.Actor{Process: kernel.ProcessOf(key), PID: pid, Name: Program(pid)}
 }
 
 func TestWhoIsFollowedAndHowLong(t *testing.T) {

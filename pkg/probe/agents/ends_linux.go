@@ -16,6 +16,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
+// keys knows a process by its number here (Follower.Key).
+type keys func(pid uint32) (kernel.Key, bool)
+
 // searchFor is how long the reader may search /proc at once. A tenant can have as many processes, and as many
 // descriptors, as it likes: what it delays is that somebody is named, and not the reader.
 const searchFor = 50 * time.Millisecond
@@ -41,9 +44,9 @@ func holder(pids []int, wanted func(inode uint64) bool) (pid int, inode uint64) 
 }
 
 // otherEnd finds who has the other end of a stream, and that end's inode, 0 if it is elsewhere. Whom the socket
-// names, who called listen or connect, is believed if it has that end. Else, if the numbers in /proc are the kernel's,
-// the descriptors of the node are looked through: some 20 ms for 500 processes, once for a stream.
-func otherEnd(s *kernel.InsideStream, initial bool) (actor event.Actor, inode uint64) {
+// names, who called listen or connect, is believed if it has that end. Else the
+// descriptors of the node are looked through: some 20 ms for 500 processes, once for a stream.
+func otherEnd(s *kernel.InsideStream, keyOf keys) (actor event.Actor, inode uint64) {
 	inode = s.OtherIno
 	if s.Family != unix.AF_UNIX {
 		if net, err := procfs.OwnNamespace("net"); err != nil || net != s.Netns {
@@ -60,21 +63,18 @@ func otherEnd(s *kernel.InsideStream, initial bool) (actor event.Actor, inode ui
 			return event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}, inode
 		}
 	}
-	if initial {
-		pids, _ := procfs.All()
-		pid, _ := holder(pids, wanted)
-		actor = actorOf(pid)
-	}
-	return actor, inode
+	pids, _ := procfs.All()
+	pid, _ := holder(pids, wanted)
+	return actorOf(pid, keyOf), inode
 }
 
 // actorOf is a process as /proc has it; nobody if it is gone.
-func actorOf(pid int) event.Actor {
-	process := processOf(uint32(pid))
-	if process == "" {
+func actorOf(pid int, keyOf keys) event.Actor {
+	key, ok := keyOf(uint32(pid))
+	if !ok {
 		return event.Actor{}
 	}
-	return event.Actor{Process: process, PID: uint32(pid), Name: Program(uint32(pid))}
+	return event.Actor{Process: kernel.ProcessOf(key), PID: uint32(pid), Name: Program(uint32(pid))}
 }
 
 // addressOf is an address as the kernel side tells it: of IPv4 as mapped into IPv6, in the network's order.
@@ -96,7 +96,7 @@ type suspect struct {
 // suspectsOf finds them, stopped, frozen or not to be interrupted, among those that may serve: what a pod does with
 // processes of its own says nothing. It begins behind the process from, and returns how far it came; 0: through. Nearly
 // always nobody stands still, and it takes as long as reading what each process does.
-func suspectsOf(pid uint32, from int, mayServe func(uint32) bool) (found []suspect, to int) {
+func suspectsOf(pid uint32, from int, mayServe func(uint32) bool, keyOf keys) (found []suspect, to int) {
 	var still []int
 	pids, _ := procfs.All()
 	slices.Sort(pids)
@@ -126,7 +126,7 @@ func suspectsOf(pid uint32, from int, mayServe func(uint32) bool) (found []suspe
 	})
 	for _, p := range still {
 		if holds, inode := holder([]int{p}, func(inode uint64) bool { return others[inode] }); holds != 0 {
-			if actor := actorOf(p); actor.PID != 0 {
+			if actor := actorOf(p, keyOf); actor.PID != 0 {
 				found = append(found, suspect{actor, streams[inode].Inode, streams[inode].Network})
 			}
 		}

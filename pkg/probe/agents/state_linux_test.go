@@ -98,7 +98,7 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 
 // BenchmarkSample is of a process with as many threads as a server in Go has.
 func BenchmarkSample(b *testing.B) {
-	key := kernel.KeyOf(processOf(uint32(os.Getpid())), uint32(os.Getpid()))
+	key, _ := new(kernelSide).Key(uint32(os.Getpid()))
 	threads, _ := procfs.Threads(os.Getpid(), maxThreads)
 	b.ReportMetric(float64(len(threads)), "threads")
 	for b.Loop() {
@@ -131,7 +131,7 @@ func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
 				return len(procs) > 0
 			})
 			pid := uint32(cmd.Process.Pid)
-			process := processOf(pid)
+			process := startedAs(pid)
 			k := &kernelSide{followed: map[event.Process]int{process: 1}}
 			a := New(nil, 1, k)
 			a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: event.Actor{Process: process, PID: pid, Name: "sh"}}})

@@ -111,7 +111,7 @@ func (a *Agents) resolve(w *wait, s *kernel.InsideStream) {
 	e := a.ends[w.Socket]
 	if e == nil || e.actor.Process == "" || !Alive(kernel.KeyOf(e.actor.Process, e.actor.PID)) {
 		e = &end{}
-		e.actor, e.inode = otherEnd(s, a.kernel.Initial())
+		e.actor, e.inode = otherEnd(s, a.kernel.Key)
 		if len(a.ends) >= maxConnections {
 			clear(a.ends)
 		}
@@ -173,14 +173,11 @@ func (a *Agents) attend(now int64, w *wait, depth int) {
 	p.waited = now
 }
 
-// suspect finds, where the numbers in /proc are the kernel's, who stands still and has a stream with a process that is waited for: what that one asked there
+// suspect finds who stands still and has a stream with a process that is waited for: what that one asked there
 // was before it was followed.
 func (a *Agents) suspect(now int64, p *peer) {
-	if !a.kernel.Initial() {
-		return
-	}
 	by := kernel.ProcessOf(p.key)
-	found, to := suspectsOf(p.key.Pid, p.looked, a.kernel.MayServe)
+	found, to := suspectsOf(p.key.Pid, p.looked, a.kernel.MayServe, a.kernel.Key)
 	p.looked = to
 	for _, s := range found {
 		socket := standing(s.inode)

@@ -68,7 +68,7 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 	if os.Getpid() == 1 {
 		t.Skip("the first process serves nobody")
 	}
-	self := processOf(uint32(os.Getpid()))
+	self := startedAs(uint32(os.Getpid()))
 	const ms = int64(time.Millisecond)
 	for _, network := range []string{"unix", "tcp"} {
 		for name, test := range map[string]struct {
@@ -132,7 +132,7 @@ func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
 	var stat unix.Stat_t
 	harness.Check(t, unix.Fstat(ends[0], &stat))
 	search := func(mayServe bool) bool {
-		found, _ := suspectsOf(uint32(os.Getpid()), cmd.Process.Pid-1, func(uint32) bool { return mayServe })
+		found, _ := suspectsOf(uint32(os.Getpid()), cmd.Process.Pid-1, func(uint32) bool { return mayServe }, new(kernelSide).Key)
 		return slices.ContainsFunc(found, func(s suspect) bool {
 			return int(s.actor.PID) == cmd.Process.Pid && s.inode == stat.Ino && s.network == "unix"
 		})

@@ -15,7 +15,7 @@ import (
 
 // encode writes an exec record as the kernel side does.
 func newDecoder() *Decoder {
-	return New(Options{Arguments: arguments.Known, Initial: true, Symbols: new(symbols.Table), Processes: 1024})
+	return New(Options{Arguments: arguments.Known, Here: func(n uint32) (uint32, bool) { return n, true }, Symbols: new(symbols.Table), Processes: 1024})
 }
 
 func encode(flags kernel.LifeFlag, file string, args, env []string) []byte {

@@ -16,8 +16,9 @@ import (
 type Options struct {
 	// Arguments says which arguments of commands are kept.
 	Arguments arguments.Mode
-	// Initial: we are in the initial PID namespace, whose numbers the kernel keeps.
-	Initial bool
+	// Here is the number that a process has in our PID namespace, by the one that it has in the
+	// initial one, which the kernel keeps. False: it has none, or that cannot be known.
+	Here func(tgid uint32) (uint32, bool)
 	// Symbols name the kernel's locks.
 	Symbols *symbols.Table
 	// Processes is how many processes are known at once.

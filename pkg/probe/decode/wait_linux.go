@@ -64,14 +64,18 @@ func (d *Decoder) lock(r record) ([]event.Body, bool) {
 }
 
 // holder says who has a lock, as far as that can still be asked. Its number is of the
-// initial PID namespace; in another one it means somebody else.
+// initial PID namespace.
 func (d *Decoder) holder(number uint32) *event.Actor {
 	h := &event.Actor{Process: d.byNumber[number]}
-	if int32(number) <= 0 || !d.options.Initial { // it may belong to an open file, not to a process
+	if int32(number) <= 0 { // it may belong to an open file, not to a process
 		return h
 	}
-	h.PID, h.Name = number, agents.Program(number)
-	if s, err := procfs.StatOf(int(number)); err == nil && !s.Zombie() && s.Parent > 1 {
+	pid, ok := d.options.Here(number)
+	if !ok {
+		return h
+	}
+	h.PID, h.Name = pid, agents.Program(pid)
+	if s, err := procfs.StatOf(int(pid)); err == nil && !s.Zombie() && s.Parent > 1 {
 		h.Parent = agents.Program(uint32(s.Parent))
 	}
 	return h

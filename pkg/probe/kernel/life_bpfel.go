@@ -243,6 +243,7 @@ const (
 	LifeProgOnExec       = "on_exec"
 	LifeProgOnExit       = "on_exit"
 	LifeProgOnFork       = "on_fork"
+	LifeProgOnNumber     = "on_number"
 	LifeVarPidNs         = "pid_ns"
 	LifeVarQuota         = "quota"
 	LifeVarRingHigh      = "ring_high"
@@ -305,9 +306,10 @@ type LifeSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type LifeProgramSpecs struct {
-	OnExec *ebpf.ProgramSpec `ebpf:"on_exec"`
-	OnExit *ebpf.ProgramSpec `ebpf:"on_exit"`
-	OnFork *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnExec   *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnExit   *ebpf.ProgramSpec `ebpf:"on_exit"`
+	OnFork   *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnNumber *ebpf.ProgramSpec `ebpf:"on_number"`
 }
 
 // LifeMapSpecs contains maps before they are loaded into the kernel.
@@ -437,9 +439,10 @@ type LifeVariables struct {
 //
 // It can be passed to LoadLifeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type LifePrograms struct {
-	OnExec *ebpf.Program `ebpf:"on_exec"`
-	OnExit *ebpf.Program `ebpf:"on_exit"`
-	OnFork *ebpf.Program `ebpf:"on_fork"`
+	OnExec   *ebpf.Program `ebpf:"on_exec"`
+	OnExit   *ebpf.Program `ebpf:"on_exit"`
+	OnFork   *ebpf.Program `ebpf:"on_fork"`
+	OnNumber *ebpf.Program `ebpf:"on_number"`
 }
 
 func (p *LifePrograms) Close() error {
@@ -447,6 +450,7 @@ func (p *LifePrograms) Close() error {
 		p.OnExec,
 		p.OnExit,
 		p.OnFork,
+		p.OnNumber,
 	)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 
@@ -28,6 +29,8 @@ type Options struct {
 	Inside bool
 	// PIDNamespace is the inode number of the one whose processes are seen.
 	PIDNamespace uint32
+	// Nested: that is not the initial one.
+	Nested bool
 }
 
 // Side is the kernel side, loaded and attached.
@@ -46,7 +49,8 @@ type Side struct {
 
 	loaded   []*ebpf.Collection
 	attached attachments
-	left     int32 // see shareLeft
+	numbers  *link.Iter // nil but where Options.Nested
+	left     int32      // see shareLeft
 }
 
 // Open loads the kernel side and attaches it: from then on records collect in the ring
@@ -69,6 +73,9 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	if err := errors.Join(o.shape(spec), spec.Variables["rootless"].Set(flag(o.Rootless)), spec.Variables["share_max"].Set(uint32(o.Processes/2))); err != nil {
 		return nil, fmt.Errorf("kernel probe: setting options: %w", err)
 	}
+	if err := s.openNumbers(spec, o.Nested); err != nil {
+		s.Missing = append(s.Missing, &event.Degraded{Feature: "numbers of processes", Reason: err.Error()})
+	}
 	if err := s.load(spec, nil, &s.Life); err != nil {
 		return nil, unsupported(err)
 	}
@@ -82,7 +89,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	if err != nil {
 		return nil, unsupported(err)
 	}
-	s.Missing = lacking(types)
+	s.Missing = append(s.Missing, lacking(types)...)
 	if o.Inside {
 		if err := s.openInside(o, types); err != nil {
 			s.Missing = append(s.Missing, &event.Degraded{Feature: "inside of plugins", Reason: err.Error()})
@@ -156,6 +163,9 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 // Close detaches the kernel side at that time (monotonic ns). The programs are gone when the process is, too.
 func (s *Side) Close(now int64) error {
 	errs := []error{s.Gate.Close(now), s.attached.close()}
+	if s.numbers != nil {
+		errs = append(errs, s.numbers.Close())
+	}
 	if s.Records != nil {
 		errs = append(errs, s.Records.Close())
 	}

@@ -188,6 +188,18 @@ struct task_struct {
 	struct signal_struct *signal;
 };
 
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+/* What a program that the kernel calls for each task is given; 5.8. */
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
 struct linux_binprm {
 	const char *filename; /* what was asked for: of a script, the script */
 	const char *interp;   /* what runs: the same pointer unless it is a script */

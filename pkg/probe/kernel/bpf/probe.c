@@ -330,3 +330,19 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	put(&e, sizeof(e), &p, false);
 	return 0;
 }
+
+/* Called for each task of the PID namespace of whoever reads; only where that is not the initial
+ * one. There the reader knows processes by other numbers than the kernel side. */
+SEC("iter/task")
+int on_number(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_key key = {};
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	key_of(task, &key);
+	if (key.pid)
+		bpf_seq_write(ctx->meta->seq, &key, sizeof(key));
+	return 0;
+}
