@@ -246,6 +246,12 @@ static __always_inline bool broken(__s64 ret)
 	return ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNABORTED || ret == -ETIMEDOUT;
 }
 
+enum meeting {
+	NOT_MET = 0, /* there is no room for it */
+	MET,
+	MET_IN_THE_MIDDLE, /* what was read is to be told, whatever follows */
+};
+
 /* A stream that is met for the first time. An agent that accepted it is asked there, unless it
  * speaks first. Whoever is further from the plugin was followed in the middle of things: it is asked
  * on what it accepted, but the first that it reads there may be what it waited for. */
@@ -258,13 +264,12 @@ static __noinline int meet_stream(struct sock *sk, struct process *p, struct cal
 		return 0;
 	describe_stream(sk, p, &s);
 	role = role_of(s.ino);
-	s.serves = role == ROLE_SERVES;
-	if (!role && was_accepted(sk, &s)) {
-		s.serves = p->agent > 1 || !writes(c->class);
-		if (p->agent > 1 && !writes(c->class))
-			tell_exchange(sk, p, &s, 1, false);
-	}
-	return add_stream((__u64)sk, p, &s);
+	s.serves = role ? role == ROLE_SERVES : was_accepted(sk, &s) && (p->agent > 1 || !writes(c->class));
+	if (!add_stream((__u64)sk, p, &s))
+		return 0;
+	if (s.serves && !role && p->agent > 1 && !writes(c->class))
+		return MET_IN_THE_MIDDLE;
+	return MET;
 }
 
 /* A system call by which an agent wrote to a stream, or read from one. */
@@ -282,9 +287,13 @@ static __noinline int exit_stream(struct task_struct *task, struct process *p, s
 	key = (__u64)sk;
 	s = stream_of(sk, p);
 	if (!s) {
-		if (ret <= 0 || !meet_stream(sk, p, c))
+		int met = ret > 0 ? meet_stream(sk, p, c) : NOT_MET;
+
+		if (met == NOT_MET)
 			return 0;
 		s = bpf_map_lookup_elem(&streams, &key);
+		if (s && met == MET_IN_THE_MIDDLE)
+			tell_exchange(sk, p, s, ret, false);
 	}
 	if (!s || (s->serves && role_of(s->ino) != ROLE_ASKS))
 		return 0;
