@@ -42,7 +42,8 @@ func TestPeersOfTheAgent(t *testing.T) {
 	}})
 }
 
-// The same over TCP, and with an agent that runs a command again and again that has to do with no call.
+// The same over TCP, with an agent that monitors its database on the stream on which it asks it, and with
+// one that runs a command again and again that has to do with no call.
 func TestBehindAnotherAgent(t *testing.T) {
 	s := set(t, rig.Options{}, slowly)
 	s.record()
@@ -56,6 +57,15 @@ func TestBehindAnotherAgent(t *testing.T) {
 		}, {
 			name: "tcp-ovsdb", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
 			cause: "behind_agent", says: `waiting for vs-db \(stopped\), asked by vs-agent`, remedy: `kill -CONT`,
+		}})
+	})
+	s.Run("monitored", func(t *testing.T) {
+		s := *s
+		s.T, s.pods = t, 2000
+		n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Monitor: true})
+		s.each(n, []behind{{
+			name: "monitored-vswitchd", global: true, inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "switch", For: lost},
+			cause: "behind_agent", says: `waiting for vs-switchd \(stopped\)`, remedy: `kill -CONT`,
 		}})
 	})
 	s.Run("periodic", func(t *testing.T) {
