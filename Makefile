@@ -11,7 +11,6 @@ help: ## say what there is
 
 include tools.mk
 include kubernetes.mk
-include cilium.mk
 include runtimes.mk
 include cnis.mk
 

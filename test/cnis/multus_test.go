@@ -1,6 +1,6 @@
 //go:build linux
 
-package cilium
+package cnis
 
 import (
 	"context"

@@ -1,11 +1,10 @@
 //go:build linux
 
-// Package cilium runs cniscope beside the real Cilium and kube-proxy: etcd, kube-apiserver,
-// containerd, kube-proxy in its modes, cilium-agent with what it compiles and attaches. Each
-// test has a node of its own, in a network and mount namespace and a cgroup; what the
-// programs keep for the whole machine (BPF maps) allows one of them at a time. `make
-// test-cilium` runs it; `go test ./...` does not.
-package cilium
+// Package cnis runs cniscope beside real CNIs: Cilium with kube-proxy, Multus, Flannel, Calico,
+// with etcd, kube-apiserver and containerd. Each test has a node of its own, in a network and
+// mount namespace and a cgroup. What Cilium keeps for the whole machine (BPF maps) allows one of
+// its tests at a time. `make test-cilium test-cnis` runs them; `go test ./...` does not.
+package cnis
 
 import (
 	"errors"
@@ -26,8 +25,8 @@ import (
 )
 
 const (
-	wanted = "CNISCOPE_CILIUM"         // is set by whoever wants these tests
-	inside = "CNISCOPE_CILIUM_PROGRAM" // the cniscope under test, where a node's namespaces are ours
+	wanted = "CNISCOPE_CNIS"         // is set by whoever wants these tests
+	inside = "CNISCOPE_CNIS_PROGRAM" // the cniscope under test, where a node's namespaces are ours
 )
 
 var program = os.Getenv(inside) // the cniscope under test
@@ -47,7 +46,7 @@ func apart(t *testing.T) bool {
 		return true
 	}
 	if os.Getenv(wanted) == "" {
-		t.Skip("runs for minutes, and alone on the machine: make test-cilium")
+		t.Skip("runs for minutes, and alone on the machine: make test-cilium or test-cnis")
 	}
 	harness.Root(t)
 	group := makeGroup(t)
@@ -77,7 +76,7 @@ func apart(t *testing.T) bool {
 // cgroup is a folder of the unified hierarchy.
 type cgroup string
 
-const groups = "cniscope-cilium-"
+const groups = "cniscope-cnis-"
 
 // makeGroup makes a cgroup for one test, and ends what dead owners left in theirs.
 func makeGroup(t *testing.T) cgroup {
