@@ -2,7 +2,7 @@
 
 CRIO_TAGS := containers_image_openpgp exclude_graphdriver_btrfs exclude_graphdriver_devicemapper
 
-.PHONY: tools-crio test-crio
+.PHONY: tools-crio test-crio test-nested
 
 $(eval $(call part,crio,about 4 minutes,0,-tags "$(CRIO_TAGS)",crio/))
 
@@ -20,3 +20,8 @@ CRIO_STORIES := TestWhatACallWaitsFor|TestWhatAPluginAnswers|TestTheSlowCommandB
 test-crio: tools tools-report tools-crio ## run cniscope beside CRI-O: traces, waits, agents, doctor, install, status (root)
 	$(TESTS) -count=1 -timeout 10m ./test/runtimes -run TestCRIO
 	CNISCOPE_TEST_RUNTIME=crio $(TESTS) -count=1 -timeout 10m ./test/scenarios -run '^($(CRIO_STORIES))$$'
+
+# A PID namespace of its own, as a kind node has: the kernel counts processes otherwise than /proc.
+test-nested: tools tools-report ## the kernel probe and the stories of agents and locks, all in a PID namespace of their own (root)
+	unshare --pid --fork --mount-proc --kill-child $(TESTS) -count=1 -timeout 15m ./pkg/probe/kernel ./pkg/probe
+	unshare --pid --fork --mount-proc --kill-child $(TESTS) -count=1 -timeout 10m ./test/scenarios -run '^($(CRIO_STORIES))$$'
