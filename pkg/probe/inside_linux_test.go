@@ -65,6 +65,7 @@ func TestMain(m *testing.M) {
 	maps.Copy(acts, writers)
 	maps.Copy(acts, talkers)
 	maps.Copy(acts, subscribers)
+	maps.Copy(acts, forgers)
 	if act := acts[filepath.Base(os.Args[0])]; act != nil {
 		if err := act(os.Getenv("ARGUMENT")); err != nil {
 			fmt.Fprintln(os.Stderr, err)

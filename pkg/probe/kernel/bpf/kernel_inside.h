@@ -102,6 +102,7 @@ struct sock {
 	int sk_err;
 	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
+	__u32 sk_max_ack_backlog; /* of TCP: what listen was told; an accepted one has that of who listened */
 };
 
 struct socket {
@@ -123,7 +124,12 @@ struct sockaddr_un {
 	unsigned short sun_family;
 };
 
+typedef struct {
+	atomic_t refs;
+} refcount_t;
+
 struct unix_address {
+	refcount_t refcnt; /* sockets that have it */
 	int len;
 	struct sockaddr_un name[];
 };

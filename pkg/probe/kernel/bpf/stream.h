@@ -80,14 +80,40 @@ static __always_inline struct unix_address *peer_address(struct sock *sk)
 	return BPF_CORE_READ(peer, addr);
 }
 
-/* Whether a stream that is new to us was accepted, not dialled. Accepted sockets of unix have the
- * address of who listened, and those that dial mostly have none; of TCP a service has a port below
- * those that are given out (32768, ip_local_port_range). */
+/* Whether a stream that is new to us was accepted, not dialled, by what only the kernel sets: who dials can be bound
+ * to any address and to any port. An accepted socket of unix shares its address with who listened; if that
+ * is gone, the other end, which dialled, mostly has none. One of TCP has the backlog of who listened; if
+ * that is 0, a port below those that are given out (32768, ip_local_port_range). */
 static __always_inline bool was_accepted(struct sock *sk, const struct stream *s)
 {
-	if (s->family == AF_UNIX)
-		return BPF_CORE_READ((struct unix_sock *)sk, addr) && !peer_address(sk);
-	return s->own_port < s->other_port;
+	struct unix_address *own;
+
+	if (s->family == AF_UNIX) {
+		own = BPF_CORE_READ((struct unix_sock *)sk, addr);
+		return own && (BPF_CORE_READ(own, refcnt.refs.counter) > 1 || !peer_address(sk));
+	}
+	return BPF_CORE_READ(sk, sk_max_ack_backlog) || (s->own_port < s->other_port && s->own_port < 32768);
+}
+
+static __always_inline bool is_loopback(const __u32 *address)
+{
+	if (address[0] || address[1])
+		return false;
+	if (address[2])
+		return address[2] == __builtin_bswap32(0xffff) && *(__u8 *)&address[3] == 127;
+	return address[3] == __builtin_bswap32(1);
+}
+
+/* Whether an agent may wait for whoever dialled it. Else anybody could have an agent wait for itself who reads
+ * from it, and answers when it likes. */
+static __always_inline bool may_be_asked(struct sock *sk, const struct stream *s)
+{
+	struct task_struct *peer;
+
+	if (s->family != AF_UNIX)
+		return is_loopback(s->other_address);
+	peer = peer_of(sk);
+	return peer && privileged_on_node(peer);
 }
 
 static __always_inline void describe_stream(struct sock *sk, struct process *p, struct stream *s)
@@ -253,8 +279,9 @@ enum meeting {
 };
 
 /* A stream that is met for the first time. An agent that accepted it is asked there, unless it
- * speaks first. Whoever is further from the plugin was followed in the middle of things: it is asked
- * on what it accepted, but the first that it reads there may be what it waited for. */
+ * speaks first to somebody whom it may ask. Whoever is further from the plugin was followed in the
+ * middle of things: it is asked on what it accepted, but the first that it reads there may be what it
+ * waited for. */
 static __noinline int meet_stream(struct sock *sk, struct process *p, struct call *c)
 {
 	struct stream s = {};
@@ -264,7 +291,7 @@ static __noinline int meet_stream(struct sock *sk, struct process *p, struct cal
 		return 0;
 	describe_stream(sk, p, &s);
 	role = role_of(s.ino);
-	s.serves = role ? role == ROLE_SERVES : was_accepted(sk, &s) && (p->agent > 1 || !writes(c->class));
+	s.serves = role ? role == ROLE_SERVES : was_accepted(sk, &s) && (p->agent > 1 || !writes(c->class) || !may_be_asked(sk, &s));
 	if (!add_stream((__u64)sk, p, &s))
 		return 0;
 	if (s.serves && !role && p->agent > 1 && !writes(c->class))

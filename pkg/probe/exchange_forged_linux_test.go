@@ -1,0 +1,145 @@
+package probe
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// forgers are an agent that serves others than plugins, too, and who would like to be waited for.
+var forgers = map[string]func(string) error{
+	// "network address", where it answers whatever it is asked, and over unix tells whoever comes what changes. It
+	// listens at LISTENS, and answers calls after a while.
+	"public": func(at string) error {
+		network, address, _ := strings.Cut(at, " ")
+		l, err := net.Listen(network, address)
+		if err != nil {
+			return err
+		}
+		go func() {
+			for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+				go serveAnybody(c, network == "unix")
+			}
+		}()
+		calls, err := net.Listen("unix", os.Getenv(listens))
+		if err != nil {
+			return err
+		}
+		for {
+			c, err := calls.Accept()
+			if err != nil {
+				return err
+			}
+			time.Sleep(300 * time.Millisecond)
+			_, _ = c.Write([]byte("x"))
+			c.Close()
+		}
+	},
+	// "network from to": it is bound to an address of its own, and asks every 20 ms.
+	"client": func(argument string) error { return dialledFrom(argument, true) },
+	// The same; it acknowledges after 20 ms what it is told.
+	"reader": func(argument string) error { return dialledFrom(argument, false) },
+}
+
+// serveAnybody answers who asks; if it tells, whom it hears nothing of for 5 ms it tells what changes.
+func serveAnybody(c net.Conn, tells bool) {
+	defer c.Close()
+	b := make([]byte, 64)
+	for {
+		if tells {
+			_ = c.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
+		}
+		_, err := c.Read(b)
+		if e, is := err.(net.Error); err != nil && (!is || !e.Timeout()) {
+			return
+		}
+		if _, err := c.Write([]byte("x")); err != nil {
+			return
+		}
+	}
+}
+
+func dialledFrom(argument string, asks bool) error {
+	var network, from, to string
+	if _, err := fmt.Sscan(argument, &network, &from, &to); err != nil {
+		return err
+	}
+	var d net.Dialer
+	if network == "unix" {
+		d.LocalAddr = &net.UnixAddr{Name: from, Net: network}
+		if from == "-" {
+			d.LocalAddr = nil
+		}
+	} else if local, err := net.ResolveTCPAddr(network, from); err == nil {
+		d.LocalAddr = local
+	}
+	c, err := d.Dial(network, to)
+	for b := make([]byte, 64); err == nil; {
+		if asks {
+			_, _ = c.Write([]byte("?"))
+		}
+		_, err = c.Read(b)
+		time.Sleep(20 * time.Millisecond)
+		if !asks {
+			_, _ = c.Write([]byte("!"))
+		}
+	}
+	return err
+}
+
+// Whoever dialled an agent is not waited for by it, whatever it is bound to: else it could have itself named for
+// why a call is slow.
+func TestWhoDialledAnAgentIsNotWaitedFor(t *testing.T) {
+	for name, test := range map[string]struct{ network, from, act string }{
+		"by TCP from a low port":      {"tcp", "127.0.0.1:%d", "client"},
+		"by unix from its own path":   {"unix", "%s/own.sock", "client"},
+		"by unix, and is told things": {"unix", "-", "reader"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "public")
+			harness.Check(t, err)
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			harness.Check(t, os.Chmod(dir, 0o777))
+			address, from := filepath.Join(dir, "public.sock"), test.from
+			if test.network == "tcp" {
+				one, other := freePort(t), freePort(t)
+				address, from = fmt.Sprint("127.0.0.1:", max(one, other)), fmt.Sprintf(from, min(one, other))
+			} else if from != "-" {
+				from = fmt.Sprintf(from, dir)
+			}
+			listen := filepath.Join(dir, "agent.sock")
+			agent := startTalker(t, "public", test.network+" "+address, listens+"="+listen)
+			harness.Eventually(t, func() error { _, err := os.Stat(listen); return err })
+			_ = os.Chmod(address, 0o777)
+			cmd := exec.Command("/proc/self/exe")
+			cmd.Args[0], cmd.Env, cmd.Stderr = test.act, append(os.Environ(), fmt.Sprintf("ARGUMENT=%s %s %s", test.network, from, address)), os.Stderr
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
+			harness.Check(t, cmd.Start())
+			t.Cleanup(func() { _ = cmd.Process.Signal(unix.SIGKILL); _ = cmd.Wait() })
+			o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+				o.agents = []int{agent.Pid}
+				o.all = true
+				if err := acting(t, "dial", "unix "+listen).Run(); err != nil {
+					t.Error(err)
+				}
+			})
+			if len(all[*event.Accept](o)) == 0 {
+				t.Error("nobody answered")
+			}
+			for _, x := range all[*event.Exchange](o) {
+				t.Errorf("%+v, %+v", x, x.Peer)
+			}
+		})
+	}
+}
