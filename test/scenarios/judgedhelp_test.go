@@ -48,19 +48,25 @@ func slowAPIServer(s *scene, _ rig.Net) func() {
 
 // busyAgent answers 429, after a while.
 func busyAgent(s *scene, _ rig.Net) func() {
-	return answers(s, 200*time.Millisecond, http.StatusTooManyRequests)
+	return answers(s, func() { time.Sleep(200 * time.Millisecond) }, http.StatusTooManyRequests)
 }
 
-// slowAgent takes its time.
-func slowAgent(s *scene, _ rig.Net) func() { return answers(s, 800*time.Millisecond, http.StatusOK) }
+// slowAgent computes before it answers: one that is idle has a cause of its own.
+func slowAgent(s *scene, _ rig.Net) func() {
+	return answers(s, func() {
+		for until := time.Now().Add(800 * time.Millisecond); time.Now().Before(until); {
+		}
+	}, http.StatusOK)
+}
 
-func answers(s *scene, after time.Duration, status int) func() {
+// answers serves at Cilium's socket, after something else.
+func answers(s *scene, first func(), status int) func() {
 	harness.Check(s.T, os.MkdirAll(filepath.Dir(ciliumSocket), 0o755))
 	_ = os.Remove(ciliumSocket)
 	l, err := net.Listen("unix", ciliumSocket)
 	harness.Check(s.T, err)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		time.Sleep(after)
+		first()
 		w.WriteHeader(status)
 	})}
 	go func() { _ = server.Serve(l) }()
