@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -341,70 +340,4 @@ func aboutDetection(d *timeline.Detection) []attribute.KeyValue {
 		semconv.NetworkInterfaceNameKey.String(d.On),
 		attr.NetNSInode(d.NetNS.Label),
 	)
-}
-
-// found are the attributes for the states of an agent, those first that say most of why it does not answer.
-func found() []foundState {
-	return []foundState{
-		{event.AgentStopped, attr.AgentStoppedMS},
-		{event.AgentFrozen, attr.AgentFrozenMS},
-		{event.AgentUninterruptible, attr.AgentUninterruptibleMS},
-		{event.AgentRunning, attr.AgentRunningMS},
-		{event.AgentWaiting, attr.AgentWaitingMS},
-		{event.AgentIdle, attr.AgentIdleMS},
-	}
-}
-
-type foundState struct {
-	state event.AgentState
-	key   func(time.Duration) attribute.KeyValue
-}
-
-func aboutWork(work *timeline.Work, when timeline.Interval) []attribute.KeyValue {
-	kvs := []attribute.KeyValue{attr.AgentCPUMS(time.Duration(work.CPU))}
-	spent, in := work.Spent(when), work.Channel
-	for _, f := range found() {
-		for _, s := range spent {
-			if s.State != f.state {
-				continue
-			}
-			if kvs = append(kvs, f.key(time.Duration(s.Time))); in == "" && s.State != event.AgentIdle {
-				in = s.Channel
-			}
-		}
-	}
-	return append(kvs, nonZero(attr.AgentWaitsIn(in), attr.AgentKilled(work.Killed))...)
-}
-
-// aboutPeer is the agent called. The semantic conventions take a unix socket's path for its address.
-func aboutPeer(c *timeline.Connection) []attribute.KeyValue {
-	host, port := c.Address, 0
-	if i := strings.LastIndexByte(c.Address, ':'); c.Network != "unix" && i >= 0 {
-		if n, err := strconv.ParseUint(c.Address[i+1:], 10, 16); err == nil {
-			host, port = strings.Trim(c.Address[:i], "[]"), int(n)
-		}
-	}
-	kvs := nonZero(
-		semconv.NetworkTransportKey.String(c.Network),
-		semconv.NetworkPeerAddress(host),
-		semconv.ServerAddress(host),
-		attr.Errno(c.Error),
-	)
-	if port != 0 {
-		kvs = append(kvs, semconv.NetworkPeerPort(port), semconv.ServerPort(port))
-	}
-	if c.Tries > 1 {
-		kvs = append(kvs, attr.Tries(c.Tries))
-	}
-	if x := c.Exchange; x != nil {
-		kvs = append(kvs, nonZero(attr.Standing(true), attr.Unasked(x.Unasked), attr.Receipt(x.Receipt), attr.Clipped(x.Clipped))...)
-	}
-	if c.Agent == nil {
-		return kvs
-	}
-	return append(append(kvs, aboutActor(c.Agent)...), nonZero(attr.AgentListens(!c.Answered))...)
-}
-
-func aboutActor(a *event.Actor) []attribute.KeyValue {
-	return nonZero(attr.Agent(a.Name), attr.AgentPID(int(a.PID)))
 }
