@@ -86,17 +86,17 @@ func asks(k timeline.FactKind) bool {
 // explains reports whether an exchange of an agent's says why the agent took so long. It does not if the agent
 // could not go on itself. If it began before the call did, or if nobody asked, it may be a subscription, which is
 // silent for as long as nothing happens: then the other end, or whoever that waits for, must be known to
-// have stood still.
+// have been stopped or frozen.
 func explains(w *timeline.Work, c *timeline.Connection, when timeline.Interval) bool {
 	took := when.End - when.Start
 	if spent(w, when, halted...) > took/2 {
 		return false
 	}
-	still := stoodStill(c, when)
-	if !still && busy(w, when) {
+	held := heldUp(c, when)
+	if !held && busy(w, when) {
 		return false
 	}
-	return still || asksFor(c)
+	return held || asksFor(c)
 }
 
 // asksFor reports whether an exchange was a question whose answer is waited for, as far as is known.
@@ -104,8 +104,9 @@ func asksFor(c *timeline.Connection) bool {
 	return !c.Exchange.Unasked && !c.Exchange.Clipped && !c.Exchange.Receipt
 }
 
-// stoodStill reports whether the agent of a connection, or one that it waits for, was stopped for most of it.
-func stoodStill(c *timeline.Connection, when timeline.Interval) bool {
+// heldUp reports whether the agent of a connection, or one that it waits for, was stopped or frozen for most of
+// an interval.
+func heldUp(c *timeline.Connection, when timeline.Interval) bool {
 	if c.Work == nil {
 		return false
 	}
@@ -113,28 +114,28 @@ func stoodStill(c *timeline.Connection, when timeline.Interval) bool {
 		at := timeline.Interval{Start: max(took.Start, when.Start), End: min(took.End, when.End)}
 		return at, at.End-at.Start > (when.End-when.Start)/2
 	}
-	if standsStill(c, when) {
+	if wasHalted(c, when) {
 		return true
 	}
 	for f, next := range timeline.Each[*timeline.Connection](c.Work.Own.Facts) {
-		if at, is := most(f.When); is && next.Exchange != nil && stoodStill(next, at) {
+		if at, is := most(f.When); is && next.Exchange != nil && heldUp(next, at) {
 			return true
 		}
 	}
-	for _, m := range c.Work.Meanwhile { // who stands still is in everybody's way
+	for _, m := range c.Work.Meanwhile { // who is stopped is in everybody's way
 		if m.Fact == nil {
 			continue
 		}
 		next, is := m.Fact.What.(*timeline.Connection)
-		if at, long := most(m.When); is && long && next.Exchange != nil && standsStill(next, at) {
+		if at, long := most(m.When); is && long && next.Exchange != nil && wasHalted(next, at) {
 			return true
 		}
 	}
 	return false
 }
 
-// standsStill is stoodStill for the agent alone.
-func standsStill(c *timeline.Connection, when timeline.Interval) bool {
+// wasHalted reports whether the agent of a connection was itself stopped or frozen for most of an interval.
+func wasHalted(c *timeline.Connection, when timeline.Interval) bool {
 	return c.Work != nil && spent(c.Work, when, halted...) > (when.End-when.Start)/2
 }
 

@@ -109,9 +109,9 @@ type finding struct {
 	candidate bool
 	// agent was waited for, by a connection; nil if none was.
 	agent *timeline.Connection
-	// stood: who was waited for, or whoever that one waited for, was stopped; known: what that one was found
-	// doing says why it took so long.
-	stood, known bool
+	// heldUp: who was waited for, or whoever that one waited for, was stopped or frozen. known: the state that
+	// this one was in says why it took so long.
+	heldUp, known bool
 	// overall: it explains why everything else took so long.
 	overall bool
 }

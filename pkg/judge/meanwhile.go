@@ -88,7 +88,7 @@ func deed(m timeline.Meanwhile) string {
 
 // explainsShared is explains for an exchange of which nobody knows for whom it was.
 func explainsShared(c *timeline.Connection, when timeline.Interval) bool {
-	return stoodStill(c, when) || asksFor(c)
+	return heldUp(c, when) || asksFor(c)
 }
 
 // waitedFor names whom an agent waited for, and behind that whom that one waited for most of the time.

@@ -8,21 +8,17 @@ const CauseStopped Cause = "agent_stopped"
 // stoppedAgent: a signal, a debugger or the freezer of its cgroup had stopped the agent for most of the time.
 func stoppedAgent(e *evidence) *finding {
 	time, worst, _, _ := e.asked(func(c *timeline.Connection) bool {
-		if c.Work == nil || c.Exchange != nil {
-			return false
-		}
-		when := calledFor(c)
-		return spent(c.Work, when, halted...) > (when.End-when.Start)/2
+		return c.Work != nil && c.Exchange == nil && wasHalted(c, calledFor(c))
 	})
 	if worst == nil {
 		return nil
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseStopped, Says: e.calling(worst), Remedy: remedyFor(worst.Agent, nameOf(worst), stateOf(worst.Work, calledFor(worst))),
-	}, time: time, kind: Agents, agent: worst, stood: true}
+	}, time: time, kind: Agents, agent: worst, heldUp: true}
 }
 
-// calledFor is how long an agent was called by a connection.
+// calledFor is when an agent was called by a connection.
 func calledFor(c *timeline.Connection) timeline.Interval {
 	return timeline.Interval{Start: c.Work.Own.Start, End: c.Work.Own.End}
 }

@@ -62,8 +62,8 @@ func stateIn(w *timeline.Work, when timeline.Interval) string {
 	return said
 }
 
-// remedyFor says what to do about a process that others wait for, by the state it was in meanwhile; nil if
-// that is not known.
+// remedyFor says what to do about a process that others wait for, by the state it was in meanwhile; empty
+// if that is not known, or calls for nothing.
 func remedyFor(who *event.Actor, name string, s *timeline.Spent) string {
 	if s == nil || who == nil {
 		return ""
@@ -82,7 +82,7 @@ func remedyFor(who *event.Actor, name string, s *timeline.Spent) string {
 	return ""
 }
 
-// stuckIn says what a process waits for that no signal ends, by the function of the kernel.
+// stuckIn says what a process in an uninterruptible wait (D) waits for, by the function of the kernel.
 func stuckIn(function, name string) string {
 	for _, known := range []struct {
 		parts []string

@@ -121,7 +121,7 @@ func (e *evidence) failed() *Verdict {
 		if slow := e.slow(); slow != nil {
 			v.Says += fmt.Sprintf("; before that, %s", slow.Says)
 			v.Remedy, v.Report = slow.Remedy, slow.Report
-			if slow.stood {
+			if slow.heldUp {
 				v.Cause = slow.Cause // the plugin tells that it waited in vain, not for whom
 			}
 		}

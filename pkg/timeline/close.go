@@ -62,7 +62,7 @@ func (t *Timeline) close(why func(*operation) Closed) (closed []*Operation) {
 		closed = append(closed, op.Operation)
 	}
 	if len(over) > 0 {
-		t.agents.forgive(t.oldest())
+		t.agents.expire(t.oldest())
 	}
 	t.past.extents.concur(closed, t.open, t.now, 4*t.options.Operations)
 	return closed

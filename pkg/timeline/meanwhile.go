@@ -65,8 +65,8 @@ func (cl *claim) did(d deed) {
 	a.deeds = append(a.deeds, d)
 }
 
-// forgive forgets what was over by then.
-func (as *agents) forgive(before int64) {
+// expire drops what agents did, and the states they were in, that were over before then.
+func (as *agents) expire(before int64) {
 	for _, a := range as.known {
 		a.deeds = slices.DeleteFunc(a.deeds, func(d deed) bool { return d.when(before).End < before })
 		a.spells.all = slices.DeleteFunc(a.spells.all, func(s Spell) bool { return s.End < before })
@@ -95,20 +95,20 @@ func (w *Work) states() { w.States = during(w.agent.spells.all, w.of.fact.When) 
 
 // meanwhile lists, longest first, what the agent of c did during it, and what is not c's own.
 func (c *Connection) meanwhile(now int64) (all []Meanwhile) {
-	type during struct {
+	type part struct {
 		*deed
 		Interval
 	}
-	var some []during
+	var some []part
 	deeds := c.Work.agent.deeds
 	for i := range deeds {
 		when := deeds[i].when(now)
 		when.Start, when.End = max(when.Start, c.fact.When.Start), min(when.End, c.fact.When.End)
 		if when.took() > 0 && !deeds[i].only(c) {
-			some = append(some, during{&deeds[i], when})
+			some = append(some, part{&deeds[i], when})
 		}
 	}
-	slices.SortStableFunc(some, func(a, b during) int { return cmp.Compare(b.took(), a.took()) })
+	slices.SortStableFunc(some, func(a, b part) int { return cmp.Compare(b.took(), a.took()) })
 	for _, d := range some[:min(len(some), meanwhileMax)] {
 		all = append(all, d.seen(c, d.Interval))
 	}

@@ -104,7 +104,7 @@ func (s Server) in() string {
 }
 
 // asks is what one plugin is known to ask. Key is the key of its configuration that names another place: the
-// address itself or, if that ends in /, the folder of it.
+// address itself or, if the key ends in Dir, the folder that it is in.
 type asks struct{ plugin, kind, address, key string }
 
 // known are the plugins that are known to ask somebody, each by its own source.

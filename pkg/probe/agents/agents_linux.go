@@ -114,7 +114,7 @@ func (a *Agents) Note(e event.Event) {
 	switch b := e.Body.(type) {
 	case *event.Connect:
 		if b.Error != "" {
-			a.end(e.Time, b.Socket)
+			a.hangUp(e.Time, b.Socket)
 			return
 		}
 		if c := a.connection(e.Time, b.Socket); c != nil {
@@ -126,15 +126,15 @@ func (a *Agents) Note(e event.Event) {
 			a.answered(e.Time, c, b.Agent, 0)
 		}
 	case *event.Close:
-		a.end(e.Time, b.Socket)
+		a.hangUp(e.Time, b.Socket)
 	case *event.Exit:
 		for socket, c := range a.open {
 			if c.client == b.Process {
-				a.end(e.Time, socket)
+				a.hangUp(e.Time, socket)
 			}
 		}
 		if known := a.known[b.Process]; known != nil {
-			a.ended(b, known.key, known.name, known.memory)
+			a.tellKilled(b, known.key, known.name, known.memory)
 			delete(a.known, b.Process)
 		}
 		a.gone(b)
@@ -220,7 +220,8 @@ func (a *Agents) Adopt(now int64, key kernel.Key) {
 	a.kernel.Tell(known.state())
 }
 
-func (a *Agents) end(now int64, socket string) {
+// hangUp ends the connection of a socket.
+func (a *Agents) hangUp(now int64, socket string) {
 	if c := a.open[socket]; c != nil {
 		delete(a.open, socket)
 		a.release(now, c)
@@ -282,7 +283,7 @@ func (a *Agents) Tend(now int64) {
 		depth, tracked := a.kernel.Depth(c.client)
 		switch {
 		case c.client != "" && !tracked, c.client == "" && age > int64(Linger): // its end, or its beginning, was lost
-			a.end(now, socket)
+			a.hangUp(now, socket)
 		case c.agent == "" && !c.accepted && c.listener != nil && age >= int64(answerWithin):
 			a.listens(now, socket, c, depth)
 		case sample && age >= int64(sampleAfter) && !asked[c.agent]:

@@ -8,10 +8,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// memory is whether a process was killed for want of it.
+// memory tells whether a process was killed because memory ran out.
 type memory struct {
 	group  procfs.MemoryGroup
-	before uint64 // how many were killed in there before it was followed
+	before uint64 // how many were killed in the group before it was followed
 }
 
 func memoryOf(pid uint32) memory {
@@ -19,9 +19,9 @@ func memoryOf(pid uint32) memory {
 	return memory{group, group.Killed()}
 }
 
-// ended tells why an agent that is followed ended, if the kernel killed it for want of memory: by SIGKILL, while one
-// more was killed for that in its cgroup.
-func (a *Agents) ended(x *event.Exit, key kernel.Key, name string, m memory) {
+// tellKilled tells that the kernel killed an agent that is followed because memory ran out, if it did: it ended by
+// SIGKILL, and its cgroup has since counted one more kill for that reason.
+func (a *Agents) tellKilled(x *event.Exit, key kernel.Key, name string, m memory) {
 	if x.Signal == unix.SignalName(unix.SIGKILL) && m.group.Killed() > m.before {
 		a.kernel.Tell(&event.Agent{Process: x.Process, PID: key.Pid, Name: name, Over: true, Killed: "OOM"})
 	}

@@ -224,7 +224,7 @@ func (a *Agents) abandon(socket, why string) {
 func (a *Agents) gone(x *event.Exit) {
 	process := x.Process
 	if p := a.peers[process]; p != nil && a.known[process] == nil {
-		a.ended(x, p.key, p.name, p.memory)
+		a.tellKilled(x, p.key, p.name, p.memory)
 	}
 	for socket, w := range a.waits {
 		if w.Process == process {
