@@ -24,8 +24,8 @@ type keys func(pid uint32) (kernel.Key, bool)
 const searchFor = 50 * time.Millisecond
 
 // holder finds who has a socket open: the first of these processes, but never the first of all, which listens for
-// others. 0 if none does, or if there was no time to look at all.
-func holder(pids []int, wanted func(inode uint64) bool) (pid int, inode uint64) {
+// others. 0 if none does. Where there was no time to look at all of them, to is the last that was looked at; else 0.
+func holder(pids []int, wanted func(inode uint64) bool) (pid int, inode uint64, to int) {
 	until := time.Now().Add(searchFor)
 	for _, p := range pids {
 		looked := 0
@@ -36,36 +36,42 @@ func holder(pids []int, wanted func(inode uint64) bool) (pid int, inode uint64) 
 			looked++
 			return pid == 0 && (looked%256 != 0 || time.Now().Before(until))
 		})
-		if pid != 0 || time.Now().After(until) {
+		if pid != 0 {
 			break
 		}
+		if time.Now().After(until) {
+			return 0, 0, p
+		}
 	}
-	return pid, inode
+	return pid, inode, 0
 }
 
 // otherEnd finds who has the other end of a stream, and that end's inode, 0 if it is elsewhere. Whom the socket
-// names, who called listen or connect, is believed if it has that end. Else the
-// descriptors of the node are looked through: some 20 ms for 500 processes, once for a stream.
-func otherEnd(s *kernel.InsideStream, keyOf keys) (actor event.Actor, inode uint64) {
+// names, who called listen or connect, is believed if it has that end. Else the descriptors of the node are looked
+// through: some 20 ms for 500 processes, once for a stream. Where that takes longer, to is how far it came, and the
+// next search begins behind that process (from); else it is 0.
+func otherEnd(s *kernel.InsideStream, from int, keyOf keys) (actor event.Actor, inode uint64, to int) {
 	inode = s.OtherIno
 	if s.Family != unix.AF_UNIX {
 		if net, err := procfs.OwnNamespace("net"); err != nil || net != s.Netns {
-			return actor, 0
+			return actor, 0, 0
 		}
 		inode, _ = sockets.TCP(addressOf(s.OtherAddress, s.OtherPort), addressOf(s.OwnAddress, s.OwnPort))
 	}
 	if inode == 0 {
-		return actor, 0
+		return actor, 0, 0
 	}
 	wanted := func(found uint64) bool { return found == inode }
 	if told := int(s.Other.Pid); told > 1 && s.Other.Start != 0 {
-		if pid, _ := holder([]int{told}, wanted); pid != 0 {
-			return event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}, inode
+		if pid, _, _ := holder([]int{told}, wanted); pid != 0 {
+			return event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}, inode, 0
 		}
 	}
 	pids, _ := procfs.All()
-	pid, _ := holder(pids, wanted)
-	return actorOf(pid, keyOf), inode
+	slices.Sort(pids)
+	pids = slices.DeleteFunc(pids, func(p int) bool { return p <= from })
+	pid, _, to := holder(pids, wanted)
+	return actorOf(pid, keyOf), inode, to
 }
 
 // actorOf is a process as /proc has it; nobody if it is gone.
@@ -125,7 +131,7 @@ func suspectsOf(pid uint32, from int, mayServe func(uint32) bool, keyOf keys) (f
 		return true
 	})
 	for _, p := range still {
-		if holds, inode := holder([]int{p}, func(inode uint64) bool { return others[inode] }); holds != 0 {
+		if holds, inode, _ := holder([]int{p}, func(inode uint64) bool { return others[inode] }); holds != 0 {
 			if actor := actorOf(p, keyOf); actor.PID != 0 {
 				found = append(found, suspect{actor, streams[inode].Inode, streams[inode].Network})
 			}

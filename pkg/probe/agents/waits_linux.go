@@ -38,6 +38,8 @@ type end struct {
 	actor event.Actor
 	inode uint64
 	name  string // what of the actor's may leave; empty until it was told
+	// looked is how far the search for the actor came; 0 once it is through.
+	looked int
 }
 
 // peer is a process that is waited for.
@@ -101,6 +103,8 @@ func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
 		}
 		a.resolve(w, s)
 		a.waits[socket] = w
+	} else if e := a.ends[socket]; e != nil && e.looked != 0 {
+		a.resolve(w, s)
 	}
 	w.seen = now
 	a.tell(now, w, depth)
@@ -110,8 +114,12 @@ func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
 func (a *Agents) resolve(w *wait, s *kernel.InsideStream) {
 	e := a.ends[w.Socket]
 	if e == nil || e.actor.Process == "" || !Alive(kernel.KeyOf(e.actor.Process, e.actor.PID)) {
+		from := 0
+		if e != nil && e.actor.Process == "" {
+			from = e.looked
+		}
 		e = &end{}
-		e.actor, e.inode = otherEnd(s, a.kernel.Key)
+		e.actor, e.inode, e.looked = otherEnd(s, from, a.kernel.Key)
 		if len(a.ends) >= maxConnections {
 			clear(a.ends)
 		}
