@@ -181,14 +181,14 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 			fact.Sayf("from this node: curl -k https://%s/livez; is it the address of a Service? then see service-proxies, service-rules and whether a service proxy runs", a.Server),
 		}
 	case a.Process != nil && a.Process.State == event.AgentFrozen && a.Process.Group != "":
-		return []string{fact.Sayf("let it go on: echo 0 > %s/cgroup.freeze; find out who froze it (a pause, a checkpoint)", a.Process.Group)}
+		return []string{fact.Sayf("thaw it: echo 0 > %s/cgroup.freeze; find out who froze it (a pause, a checkpoint)", a.Process.Group)}
 	case a.Process != nil && a.Process.State == event.AgentStopped:
-		return []string{fact.Sayf("let it go on: kill -CONT %d; find out who stopped it (a debugger, a person)", a.Process.PID)}
+		return []string{fact.Sayf("resume it: kill -CONT %d; find out who stopped it (a debugger, a person)", a.Process.PID)}
 	case a.Process != nil && len(a.Containers) == 0:
 		return []string{fact.Sayf("see what it does: cat /proc/%d/stack; journalctl _PID=%d -e; then restart it", a.Process.PID, a.Process.PID)}
 	}
 	for _, c := range containersOf(f, a) {
-		do = append(do, fact.Sayf("see why: kubectl -n %s logs %s -c %s (--previous for the attempt before); then have it made anew: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
+		do = append(do, fact.Sayf("see why: kubectl -n %s logs %s -c %s (--previous for the attempt before); then have it recreated: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
 	}
 	if len(do) > 0 {
 		return do[:min(len(do), 2)]
@@ -204,8 +204,8 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 		name = a.Known.Name
 	}
 	return []string{
-		fact.Sayf("start %s again: has its pod come to this node (kubectl get pods -A -o wide --field-selector spec.nodeName=NODE), or does a unit run it (systemctl --failed)?", name),
-		"if this CNI is not meant any more, take its configuration away: cni-folder names it",
+		fact.Sayf("start %s again: is its pod scheduled to this node (kubectl get pods -A -o wide --field-selector spec.nodeName=NODE), or does a unit run it (systemctl --failed)?", name),
+		"if this CNI is no longer wanted, remove its configuration: cni-folder names it",
 	}
 }
 

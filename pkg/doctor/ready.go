@@ -93,7 +93,7 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 		remedy = append(remedy, fact.Sayf("see what %s waits for: its log, journalctl _PID=%d -e", p.Name, p.PID))
 	}
 	if len(writers) == 0 {
-		return step + ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a process", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed: has its pod come to this node, has its image been pulled?"}
+		return step + ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a process", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed: is its pod scheduled to this node, has its image been pulled?"}
 	}
 	if len(remedy) == 0 {
 		remedy = []string{"see network-pods, and the logs of these"}

@@ -70,7 +70,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"one that says nothing": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980))))),
-			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd, by plugin p$`, remedy: `^look at what dbd \(pid 812\) logged then`,
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd, by plugin p$`, remedy: `^check what dbd \(pid 812\) logged at that time`,
 		},
 		"one in the kernel": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentUninterruptible, "nfs_wait_bit_killable", from(10, 980))))),
@@ -87,7 +87,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"one on another machine": {
 			op:    calling(did(waits("", from(10, 980), remote))),
-			cause: CausePeer, says: `^970ms of 1s waiting for 192\.0\.2\.7:5432, asked by agentd, by plugin p$`, remedy: `whether this node reaches 192\.0\.2\.7`,
+			cause: CausePeer, says: `^970ms of 1s waiting for 192\.0\.2\.7:5432, asked by agentd, by plugin p$`, remedy: `between this node and 192\.0\.2\.7`,
 		},
 		"one of which nobody knows what it did": {
 			op: calling(did(waits("dbd", from(10, 980)))), cause: CausePeer, says: `waiting for dbd, asked by`, remedy: `^$`,
@@ -98,7 +98,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"the peer's own peer": {
 			op:    calling(did(waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))))),
-			cause: CausePeer, says: `^950ms of 1s waiting for switchd \(stopped\), asked by dbd, by agentd, by plugin p$`, remedy: `stopped switchd`,
+			cause: CausePeer, says: `^950ms of 1s waiting for switchd \(stopped\), asked by dbd, by agentd, by plugin p$`, remedy: `^switchd was stopped by`,
 		},
 		"which does not explain that the peer itself was stopped": {
 			op:    calling(did(waits("dbd", from(10, 980), stopped(15, 980), did(waits("switchd", from(20, 975)))))),

@@ -213,7 +213,7 @@ func instead(command string) string {
 	if n := native(command); n != "" {
 		return "replace it: " + n
 	}
-	return "run it by hand, with the arguments that the trace shows: if it is slow then, too, mend it or take it out of the plugin's configuration; if not, what it waited for is in the trace below it"
+	return "run it by hand with the arguments that the trace shows: if it is slow there, too, fix it or take it out of the plugin's configuration; if not, the trace shows below it what it waited for"
 }
 
 func isPowerShell(command string) bool {

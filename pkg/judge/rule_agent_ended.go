@@ -37,11 +37,11 @@ func ended(c *timeline.Connection) bool { return c.Work != nil && c.Work.Gone !=
 func ending(gone *timeline.Connection, plugin string, restarted bool) Verdict {
 	who, w := nameOf(gone), gone.Work
 	v, how := Verdict{Cause: CauseEnded}, "ended"
-	const why = "its last lines (kubectl logs --previous) and its exit code (kubectl describe pod: Last State) say why it ended; of a service of the host, its journal does"
+	const why = "its last lines (kubectl logs --previous) and its exit code (kubectl describe pod: Last State) say why it ended; for a service of the host, see its journal"
 	switch {
 	case w.Killed == "OOM":
 		v.Cause, how = CauseOOM, "was killed for want of memory (OOM)"
-		v.Remedy = fmt.Sprintf("give %s more memory (resources.limits.memory), or, if it was the node that had none left, take something off it: the kernel's log says which (dmesg: oom-kill, constraint)", who)
+		v.Remedy = fmt.Sprintf("raise the memory limit of %s (resources.limits.memory) or, if the whole node ran out, move pods off it: the kernel's log says which of the two it was (dmesg: oom-kill, constraint)", who)
 	case restarted:
 		v.Cause = CauseRestarted
 		v.Remedy = fmt.Sprintf("if %s was not restarted on purpose (kubectl rollout), or by its liveness probe (kubectl describe pod: Events), %s", who, why)

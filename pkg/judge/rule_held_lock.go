@@ -33,15 +33,15 @@ func heldLock(e *evidence) *finding {
 	return f
 }
 
-// release says how a lock is got back from whoever has it.
+// release says how to get whoever has a lock to let go of it.
 func release(name string, longest *wait) string {
 	if longest != nil {
 		if h := longest.what.(*timeline.Wait).Holder; h != nil && h.Name != "" && h.PID != 0 {
-			return fmt.Sprintf("%s (pid %d) must let go of it sooner: end it if it hangs, else let it do less while it has the lock", h.Name, h.PID)
+			return fmt.Sprintf("%s (pid %d) holds it for too long: kill it if it hangs, else let it do less while it has the lock", h.Name, h.PID)
 		}
 	}
 	if name == "" {
 		return "let those who have these locks do less at once"
 	}
-	return fmt.Sprintf("lslocks, or fuser -v %s, names who has it: end that if it hangs, else let it do less while it has the lock", name)
+	return fmt.Sprintf("lslocks, or fuser -v %s, names who has it: kill that process if it hangs, else let it do less while it has the lock", name)
 }

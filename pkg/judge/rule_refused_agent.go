@@ -44,7 +44,7 @@ func unanswered(errno string) string {
 	case "EHOSTUNREACH", "ENETUNREACH":
 		return "there is no way from this node: look at its routes, and at whether that machine runs"
 	}
-	return "whoever serves there does not run, or listens elsewhere: get the agent's pod to run (kubectl logs --previous says why it ended)"
+	return "the agent does not run, or listens elsewhere: get the agent's pod to run (kubectl logs --previous says why it ended)"
 }
 
 // refusedLast returns a failed run's unanswered connection if it was the last: else the run did without.

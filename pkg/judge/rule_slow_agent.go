@@ -42,5 +42,5 @@ func agentRemedy(c *timeline.Connection) string {
 			return r
 		}
 	}
-	return fmt.Sprintf("look at what %s logged then (kubectl logs --timestamps); if it has a CPU limit, raise that where nr_throttled in the cpu.stat of its cgroup grows", nameOf(c))
+	return fmt.Sprintf("check what %s logged at that time (kubectl logs --timestamps); if it has a CPU limit, and nr_throttled in its cgroup's cpu.stat grows, raise the limit", nameOf(c))
 }

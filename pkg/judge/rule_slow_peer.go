@@ -39,7 +39,7 @@ func peerRemedy(c *timeline.Connection, when timeline.Interval) string {
 			return "" // perhaps it waited for that one
 		}
 	}
-	return fmt.Sprintf("look at what %s (pid %d) logged then: it took that long to answer, and what it waited for itself is not seen", peerName(c), c.Agent.PID)
+	return fmt.Sprintf("check what %s (pid %d) logged at that time: it took that long to answer, and nothing is seen that it waited for itself", peerName(c), c.Agent.PID)
 }
 
 func remoteRemedy(c *timeline.Connection) string {
@@ -48,9 +48,9 @@ func remoteRemedy(c *timeline.Connection) string {
 	case err != nil:
 		return "" // nobody knows who that is
 	case isAPIServerAddress(to):
-		return "what listens there seems to be the API server: kubectl get --raw '/readyz?verbose' says what is wrong with it; if it is well, see whether this node reaches it without loss (ping, nstat TcpRetransSegs)"
+		return "what listens there seems to be the API server: kubectl get --raw '/readyz?verbose' says what is wrong with it; if it is well, check for packet loss between this node and it (ping, nstat TcpRetransSegs)"
 	case to.Addr().IsLoopback():
-		return fmt.Sprintf("ss -tlnp 'sport = :%d' names who serves there: see its State in /proc/PID/status, and its log of that time", to.Port())
+		return fmt.Sprintf("ss -tlnp 'sport = :%d' names who serves there: check its State in /proc/PID/status, and what it logged at that time", to.Port())
 	}
-	return fmt.Sprintf("see whether this node reaches %s without loss (ping, nstat TcpRetransSegs), and whether who serves there says in its log that it was slow", to.Addr())
+	return fmt.Sprintf("check for packet loss between this node and %s (ping, nstat TcpRetransSegs), and whether the server there logged that it was slow", to.Addr())
 }

@@ -70,12 +70,12 @@ func remedyFor(who *event.Actor, name string, s *timeline.Spent) string {
 	}
 	switch s.State {
 	case event.AgentStopped:
-		return fmt.Sprintf("a signal (SIGSTOP) or a debugger stopped %s: if /proc/%d/status still says State: T, kill -CONT %[2]d lets it go on; its TracerPid there is the debugger, if it was one; else find what sends it the signal",
+		return fmt.Sprintf("%s was stopped by a signal (SIGSTOP) or a debugger: if /proc/%d/status still says State: T, kill -CONT %[2]d resumes it; a TracerPid there other than 0 is the debugger, else find out what sends the signal",
 			name, who.PID)
 	case event.AgentFrozen:
-		return fmt.Sprintf("the cgroup of %s is frozen: echo 0 into its cgroup.freeze (/proc/%d/cgroup says which it is), or thaw it with what froze it (docker pause, a checkpoint)", name, who.PID)
+		return fmt.Sprintf("the cgroup of %s is frozen: write 0 to its cgroup.freeze (/proc/%d/cgroup says which it is), or thaw it with whatever froze it (docker unpause, a checkpoint tool)", name, who.PID)
 	case event.AgentRunning:
-		return fmt.Sprintf("%s needs more CPU time, or must compute less: raise its limit if it was held back (nr_throttled in the cpu.stat of its cgroup); perf record -p %d shows what it computes", name, who.PID)
+		return fmt.Sprintf("give %s more CPU time or less work: if it is throttled (nr_throttled in its cgroup's cpu.stat grows), raise its CPU limit; perf record -p %d shows what it computes", name, who.PID)
 	case event.AgentUninterruptible:
 		return fmt.Sprintf("%s (cat /proc/%d/stack shows where)", stuckIn(s.Channel, name), who.PID)
 	}
@@ -90,14 +90,14 @@ func stuckIn(function, name string) string {
 	}{
 		{[]string{"nfs", "rpc_", "cifs", "smb"}, "%s waits for a network file system: bring its server back, or unmount it (umount -f -l)"},
 		{[]string{"fuse", "request_wait_answer"}, "%s waits for a FUSE file system: restart the program that serves it, or unmount it (fusermount -u)"},
-		{[]string{"io_schedule", "blk", "jbd2", "ext4", "xfs", "btrfs", "folio_wait", "wait_on_page", "writeback", "fsync"}, "%s waits for a disk: give its files a faster one, or take away what else writes to it (iostat -x 1, iotop)"},
-		{[]string{"rtnl"}, "%s waits for the kernel's lock on its network: fewer changes at once"},
+		{[]string{"io_schedule", "blk", "jbd2", "ext4", "xfs", "btrfs", "folio_wait", "wait_on_page", "writeback", "fsync"}, "%s waits for a disk: put its files on a faster one, or take away what else writes to it (iostat -x 1, iotop)"},
+		{[]string{"rtnl"}, "%s waits for the kernel's lock on network configuration (rtnl): make fewer changes at once"},
 		{[]string{"percpu_rwsem", "sb_start"}, "%s waits for a file system that seems to be frozen: fsfreeze -u thaws it"},
-		{[]string{"synchronize_rcu", "rcu_barrier", "cleanup_net"}, "%s waits until the kernel has taken away interfaces or namespaces: fewer pods at once"},
+		{[]string{"synchronize_rcu", "rcu_barrier", "cleanup_net"}, "%s waits for the kernel to finish removing interfaces or namespaces: start or delete fewer pods at once"},
 	} {
 		if slices.ContainsFunc(known.parts, func(part string) bool { return strings.Contains(function, part) }) {
 			return fmt.Sprintf(known.says, name)
 		}
 	}
-	return fmt.Sprintf("%s waits in the kernel for what no signal ends, mostly a disk, a network file system or a device: dmesg tells if one of them fails", name)
+	return fmt.Sprintf("%s is in an uninterruptible wait in the kernel, mostly for a disk, a network file system or a device: dmesg tells if one of them fails", name)
 }

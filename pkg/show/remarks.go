@@ -25,9 +25,9 @@ func (n *node) remarks() (all []string) {
 	remark(n.kind() != attr.KindRequest && n.text(attr.ErrnoKey) != "", n.text(attr.ErrnoKey))
 	remark(n.found() != "", n.found())
 	remark(n.evidence() != "", n.evidence())
-	remark(n.is(attr.UnaskedKey), "told unasked")
-	remark(n.is(attr.ReceiptKey), "perhaps a mere receipt")
-	remark(n.is(attr.ClippedKey), "since before")
+	remark(n.is(attr.UnaskedKey), "spoke unasked")
+	remark(n.is(attr.ReceiptKey), "perhaps only an acknowledgement")
+	remark(n.is(attr.ClippedKey), "began earlier")
 	remark(n.is(attr.OutlivedKey), "outlived its plugin")
 	remark(n.is(attr.UnfinishedKey), "still running")
 	remark(n.is(attr.EndUnseenKey), "end not seen")
@@ -99,7 +99,7 @@ func states() []foundState {
 	return []foundState{
 		{attr.AgentStoppedMSKey, "stopped"},
 		{attr.AgentFrozenMSKey, "frozen"},
-		{attr.AgentUninterruptibleMSKey, "in D"},
+		{attr.AgentUninterruptibleMSKey, "uninterruptible"},
 		{attr.AgentRunningMSKey, "on a CPU"},
 		{attr.AgentWaitingMSKey, "waiting"},
 	}
