@@ -114,7 +114,7 @@ test-ordinary: tools tools-jaeger ## ORDINARY (60) ordinary pods, of which none 
 	CNISCOPE_TEST_PODS=$(ORDINARY) go test ./test/e2e -run TestOrdinaryPods -count=1 -timeout 30m -v
 
 .PHONY: test-behind
-test-behind: tools ## lose 2 s at POINTS (20) random points behind an agent, SEED says which (a new one): it is charged to the place, and of 1,000 statements that are certain all are right (root)
+test-behind: tools ## lose 2 s at POINTS (20) random points behind an agent, anew each time (SEED=N: those of an earlier run): they are charged to the place, and each of 1,000 statements called certain is right (root)
 	CNISCOPE_TEST_POINTS=$(POINTS) CNISCOPE_TEST_SEED=$(SEED) go test ./test/scenarios -run '^TestRandomPointsBehindTheAgent$$' -count=1 -timeout 40m -v
 POINTS ?= 20
 

@@ -25,8 +25,8 @@ type spells struct {
 }
 
 const (
-	// spellsMax bounds the spells of one agent: of one that is sampled ten times a second, and
-	// each time in another state, those of the last 25 s.
+	// spellsMax bounds the spells of one agent: of one that is sampled twenty times a second, and
+	// is in another state each time, those of the last 25 s.
 	spellsMax = 512
 	// apart is how far apart two samples are at the most for what is between them to be known.
 	apart = int64(2 * time.Second)
