@@ -150,7 +150,7 @@ type LifeForkEvent struct {
 type LifeHabit struct {
 	_      structs.HostLayout
 	Server LifeServer
-	Comm   [16]uint8
+	Comm   [2]uint64
 }
 
 type LifeKind uint32
@@ -222,6 +222,12 @@ type LifeTaskKey struct {
 	Pid   uint32
 }
 
+type LifeWatched struct {
+	_      structs.HostLayout
+	Server LifeServer
+	Comm   [2]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -262,6 +268,8 @@ const (
 	LifeVarUnusedHabit   = "unused_habit"
 	LifeVarUnusedInCall  = "unused_in_call"
 	LifeVarUnusedKind    = "unused_kind"
+	LifeVarUnusedServer  = "unused_server"
+	LifeVarUnusedWatched = "unused_watched"
 )
 
 // LoadLife returns the embedded CollectionSpec for Life.
@@ -354,6 +362,8 @@ type LifeVariableSpecs struct {
 	UnusedHabit   *ebpf.VariableSpec `ebpf:"unused_habit"`
 	UnusedInCall  *ebpf.VariableSpec `ebpf:"unused_in_call"`
 	UnusedKind    *ebpf.VariableSpec `ebpf:"unused_kind"`
+	UnusedServer  *ebpf.VariableSpec `ebpf:"unused_server"`
+	UnusedWatched *ebpf.VariableSpec `ebpf:"unused_watched"`
 }
 
 // LifeObjects contains all objects after they have been loaded into the kernel.
@@ -433,6 +443,8 @@ type LifeVariables struct {
 	UnusedHabit   *ebpf.Variable `ebpf:"unused_habit"`
 	UnusedInCall  *ebpf.Variable `ebpf:"unused_in_call"`
 	UnusedKind    *ebpf.Variable `ebpf:"unused_kind"`
+	UnusedServer  *ebpf.Variable `ebpf:"unused_server"`
+	UnusedWatched *ebpf.Variable `ebpf:"unused_watched"`
 }
 
 // LifePrograms contains all programs after they have been loaded into the kernel.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 	"time"
@@ -25,10 +26,10 @@ func (s *Side) Insert(p *LifeProcess) bool {
 	return true
 }
 
-// Watch has the programs counted that a server runs while it is not followed. Of two whose numbers fall
+// Watch has the programs remembered that a server runs while it is not followed. Of two whose numbers fall
 // into one place only the later one is watched.
 func (s *Side) Watch(server Key) {
-	_ = s.Life.Servers.Put(server.Tgid%s.Life.Servers.MaxEntries(), watched(server))
+	_ = s.Life.Servers.Put(server.Tgid%s.Life.Servers.MaxEntries(), LifeWatched{Server: watched(server)})
 }
 
 // watched is how the table has a server: its start to a tick, as /proc tells it.
@@ -39,9 +40,13 @@ func watched(server Key) LifeServer {
 // Habits are the programs that a watched server ran while it was not followed, by as much of their names
 // as the kernel keeps (15 bytes).
 func (s *Side) Habits(server Key) (programs []string) {
-	Each(s.Life.Habits, func(h *LifeHabit, _ *uint64) {
+	Each(s.Life.Habits, func(h *LifeHabit, _ *uint8) {
 		if h.Server == watched(server) {
-			programs = append(programs, unix.ByteSliceToString(h.Comm[:]))
+			var name []byte
+			for _, letters := range h.Comm {
+				name = binary.NativeEndian.AppendUint64(name, letters)
+			}
+			programs = append(programs, unix.ByteSliceToString(name))
 		}
 	})
 	slices.Sort(programs)

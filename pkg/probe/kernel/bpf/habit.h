@@ -8,6 +8,11 @@ struct server {
 	__u32 pad;
 };
 
+struct watched {
+	struct server server;
+	__u64 comm[2]; /* of what it ran last: mostly it runs the same again */
+};
+
 #define SERVERS 1024
 
 /* Those that are known, each in the place of its number: of two that have the same one is not watched.
@@ -16,57 +21,54 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SERVERS);
 	__type(key, __u32);
-	__type(value, struct server);
+	__type(value, struct watched);
 } servers SEC(".maps");
 
 struct habit {
 	struct server server;
-	__u8 comm[16]; /* of what it ran */
+	__u64 comm[2]; /* of what it ran */
 };
 
-/* How often each ran what. */
+/* What each ran. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 512);
 	__type(key, struct habit);
-	__type(value, __u64);
+	__type(value, __u8);
 } habits SEC(".maps");
 
-static __always_inline struct server *server_of(struct task_struct *task, __u32 tgid)
+static __always_inline struct watched *watched_of(struct task_struct *task, __u32 tgid)
 {
 	__u32 slot = tgid % SERVERS;
-	struct server *s = bpf_map_lookup_elem(&servers, &slot);
+	struct watched *w = bpf_map_lookup_elem(&servers, &slot);
 
-	if (!s || s->tgid != tgid || s->start != BPF_CORE_READ(task, group_leader, start_boottime) / TICK)
+	if (!w || w->server.tgid != tgid || w->server.start != BPF_CORE_READ(task, group_leader, start_boottime) / TICK)
 		return 0;
-	return s;
+	return w;
 }
 
-static __noinline int note_habit(struct server *s)
+static __always_inline void note_habit(struct watched *w)
 {
-	struct habit h = {};
-	__u64 *n, one = 1;
+	struct habit h = {.server = w->server};
+	__u8 is = 1;
 
-	if (!s)
-		return 0;
-	h.server = *s;
 	bpf_get_current_comm(h.comm, sizeof(h.comm));
-	n = bpf_map_lookup_elem(&habits, &h);
-	if (n)
-		__sync_fetch_and_add(n, 1);
-	else
-		bpf_map_update_elem(&habits, &h, &one, BPF_ANY);
-	return 0;
+	if (w->comm[0] == h.comm[0] && w->comm[1] == h.comm[1])
+		return;
+	w->comm[0] = h.comm[0];
+	w->comm[1] = h.comm[1];
+	if (!bpf_map_lookup_elem(&habits, &h))
+		bpf_map_update_elem(&habits, &h, &is, BPF_ANY);
 }
 
 /* A process that nobody follows runs a program: a server may have started it, or a shell of a server's. */
 static __always_inline void runs_by_habit(struct task_struct *task)
 {
 	struct task_struct *parent = task->real_parent, *above = parent->real_parent;
-	struct server *s = server_of(parent, parent->tgid);
+	struct watched *w = watched_of(parent, parent->tgid);
 
-	if (!s)
-		s = server_of(above, above->tgid);
-	if (s)
-		note_habit(s);
+	if (!w)
+		w = watched_of(above, above->tgid);
+	if (w)
+		note_habit(w);
 }

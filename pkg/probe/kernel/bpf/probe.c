@@ -41,6 +41,8 @@ const struct exit_event *unused_exit __attribute__((unused));
 const struct call *unused_in_call __attribute__((unused));
 const struct account *unused_account __attribute__((unused));
 const enum kind *unused_kind __attribute__((unused));
+const struct server *unused_server __attribute__((unused));
+const struct watched *unused_watched __attribute__((unused));
 const struct habit *unused_habit __attribute__((unused));
 const struct anchor *unused_anchor __attribute__((unused));
 const enum caller *unused_caller __attribute__((unused));
