@@ -34,7 +34,7 @@ func (s *Side) Watch(server Key) {
 
 // watched is how the table has a server: its start to a tick, as /proc tells it.
 func watched(server Key) LifeServer {
-	return LifeServer{Start: server.Start / uint64(procfs.Tick), Tgid: server.Tgid}
+	return LifeServer{Start: server.Start - server.Start%uint64(procfs.Tick), Tgid: server.Tgid}
 }
 
 // Habits are the programs that a watched server ran while it was not followed, by as much of their names

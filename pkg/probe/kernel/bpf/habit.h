@@ -3,7 +3,7 @@
 #pragma once
 
 struct server {
-	__u64 start; /* in ticks since boot */
+	__u64 start; /* boot-time nanoseconds, to a tick: before it really did */
 	__u32 tgid;
 	__u32 pad;
 };
@@ -37,14 +37,12 @@ struct {
 	__type(value, __u8);
 } habits SEC(".maps");
 
-static __always_inline struct watched *watched_of(struct task_struct *task, __u32 tgid)
+static __always_inline struct watched *watched_of(__u32 tgid, __u64 start)
 {
 	__u32 slot = tgid % SERVERS;
 	struct watched *w = bpf_map_lookup_elem(&servers, &slot);
 
-	if (!w || w->server.tgid != tgid || w->server.start != BPF_CORE_READ(task, group_leader, start_boottime) / TICK)
-		return 0;
-	return w;
+	return w && w->server.tgid == tgid && start - w->server.start < TICK ? w : 0;
 }
 
 static __always_inline void note_habit(struct watched *w)
@@ -64,11 +62,13 @@ static __always_inline void note_habit(struct watched *w)
 /* A process that nobody follows runs a program: a server may have started it, or a shell of a server's. */
 static __always_inline void runs_by_habit(struct task_struct *task)
 {
-	struct task_struct *parent = task->real_parent, *above = parent->real_parent;
-	struct watched *w = watched_of(parent, parent->tgid);
+	struct task_struct *parent = task->real_parent, *above = parent->real_parent, *leader = parent->group_leader;
+	struct watched *w = watched_of(parent->tgid, leader->start_boottime);
 
-	if (!w)
-		w = watched_of(above, above->tgid);
+	if (!w) {
+		leader = above->group_leader;
+		w = watched_of(above->tgid, leader->start_boottime);
+	}
 	if (w)
 		note_habit(w);
 }
