@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -60,8 +61,7 @@ func serveAnybody(c net.Conn, tells bool) {
 		if tells {
 			_ = c.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
 		}
-		_, err := c.Read(b)
-		if e, is := err.(net.Error); err != nil && (!is || !e.Timeout()) {
+		if _, err := c.Read(b); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
 		if _, err := c.Write([]byte("x")); err != nil {
