@@ -48,6 +48,8 @@ type Agents struct {
 	waits map[string]*wait
 	peers map[event.Process]*peer
 	ends  map[string]*end
+	// search is the time that there is for finding out who that is.
+	search search
 }
 
 // Follower is how the kernel side is told whom to follow, and how events leave.

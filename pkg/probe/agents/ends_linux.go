@@ -19,59 +19,89 @@ import (
 // keys knows a process by its number here (Follower.Key).
 type keys func(pid uint32) (kernel.Key, bool)
 
-// searchFor is how long the reader may search /proc at once. A tenant can have as many processes, and as many
+// searchFor is how long the reader may search /proc at once, for all whom agents wait for; if that was not
+// enough, it rests for searchRest before it goes on where it was. A tenant can have as many processes, and as many
 // descriptors, as it likes: what it delays is that somebody is named, and not the reader.
-const searchFor = 50 * time.Millisecond
+const searchFor, searchRest = 50 * time.Millisecond, 9 * 50 * time.Millisecond
 
-// holder finds who has a socket open: the first of these processes, but never the first of all, which listens for
-// others. 0 if none does. Where there was no time to look at all of them, to is the last that was looked at; else 0.
-func holder(pids []int, wanted func(inode uint64) bool) (pid int, inode uint64, to int) {
-	until := time.Now().Add(searchFor)
+// search is the time that there is for that.
+type search struct {
+	until      time.Time
+	now, rests int64
+}
+
+// begin allows for searching again, unless it rests.
+func (s *search) begin(now int64) {
+	s.now, s.until = now, time.Now()
+	if now >= s.rests {
+		s.until = s.until.Add(searchFor)
+	}
+}
+
+// over reports whether there is no time left, and has it rest then.
+func (s *search) over() bool {
+	if time.Now().Before(s.until) {
+		return false
+	}
+	if s.now >= s.rests {
+		s.rests = s.now + int64(searchRest)
+	}
+	return true
+}
+
+// holder finds who has a socket open: the first of these processes, which are in order, but never the first of all,
+// which listens for others. It begins behind the process from, and returns how far it came; 0: through.
+func (s *search) holder(pids []int, from int, wanted func(inode uint64) bool) (pid int, inode uint64, to int) {
 	for _, p := range pids {
+		if p <= max(from, 1) {
+			continue
+		}
+		if s.over() {
+			return 0, 0, max(from, 1)
+		}
 		looked := 0
 		_ = procfs.Descriptors(p, func(_ int, target string) bool {
-			if found := socketIn(target); p > 1 && found != 0 && wanted(found) {
+			if found := socketIn(target); found != 0 && wanted(found) {
 				pid, inode = p, found
 			}
 			looked++
-			return pid == 0 && (looked%256 != 0 || time.Now().Before(until))
+			return pid == 0 && (looked%256 != 0 || !s.over())
 		})
 		if pid != 0 {
-			break
+			return pid, inode, 0
 		}
-		if time.Now().After(until) {
-			return 0, 0, p
-		}
+		from = p
 	}
-	return pid, inode, 0
+	return 0, 0, 0
 }
 
-// otherEnd finds who has the other end of a stream, and that end's inode, 0 if it is elsewhere. Whom the socket
-// names, who called listen or connect, is believed if it has that end. Else the descriptors of the node are looked
-// through: some 20 ms for 500 processes, once for a stream. Where that takes longer, to is how far it came, and the
-// next search begins behind that process (from); else it is 0.
-func otherEnd(s *kernel.InsideStream, from int, keyOf keys) (actor event.Actor, inode uint64, to int) {
-	inode = s.OtherIno
-	if s.Family != unix.AF_UNIX {
-		if net, err := procfs.OwnNamespace("net"); err != nil || net != s.Netns {
-			return actor, 0, 0
-		}
-		inode, _ = sockets.TCP(addressOf(s.OtherAddress, s.OtherPort), addressOf(s.OwnAddress, s.OwnPort))
+// inodeOfOther is that of the other end of a stream; 0 if that is elsewhere.
+func inodeOfOther(s *kernel.InsideStream) (inode uint64) {
+	if s.Family == unix.AF_UNIX {
+		return s.OtherIno
 	}
-	if inode == 0 {
-		return actor, 0, 0
+	if net, err := procfs.OwnNamespace("net"); err != nil || net != s.Netns {
+		return 0
 	}
-	wanted := func(found uint64) bool { return found == inode }
-	if told := int(s.Other.Pid); told > 1 && s.Other.Start != 0 {
-		if pid, _, _ := holder([]int{told}, wanted); pid != 0 {
-			return event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}, inode, 0
+	inode, _ = sockets.TCP(addressOf(s.OtherAddress, s.OtherPort), addressOf(s.OwnAddress, s.OwnPort))
+	return inode
+}
+
+// find goes on to look for who has the other end of a stream. Whom the socket names, who called listen or connect,
+// is believed if it has that end. Else the descriptors of the node are looked through: some 20 ms for 500 processes.
+func (e *end) find(s *kernel.InsideStream, within *search, keyOf keys) {
+	wanted := func(found uint64) bool { return found == e.inode }
+	if told := int(s.Other.Pid); e.looked == 0 && told > 1 && s.Other.Start != 0 {
+		if pid, _, _ := within.holder([]int{told}, 0, wanted); pid != 0 {
+			e.actor = event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}
+			return
 		}
 	}
 	pids, _ := procfs.All()
 	slices.Sort(pids)
-	pids = slices.DeleteFunc(pids, func(p int) bool { return p <= from })
-	pid, _, to := holder(pids, wanted)
-	return actorOf(pid, keyOf), inode, to
+	var pid int
+	pid, _, e.looked = within.holder(pids, e.looked, wanted)
+	e.actor = actorOf(pid, keyOf)
 }
 
 // actorOf is a process as /proc has it; nobody if it is gone.
@@ -102,36 +132,37 @@ type suspect struct {
 // suspectsOf finds them, stopped, frozen or not to be interrupted, among those that may serve: what a pod does with
 // processes of its own says nothing. It begins behind the process from, and returns how far it came; 0: through. Nearly
 // always nobody stands still, and it takes as long as reading what each process does.
-func suspectsOf(pid uint32, from int, mayServe func(uint32) bool, keyOf keys) (found []suspect, to int) {
+func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool, keyOf keys) (found []suspect, to int) {
 	var still []int
 	pids, _ := procfs.All()
 	slices.Sort(pids)
-	until := time.Now().Add(searchFor)
 	for _, p := range pids {
 		if p <= max(from, 1) || uint32(p) == pid {
 			continue
 		}
-		if standsStill(p) && mayServe(uint32(p)) {
-			still = append(still, p)
-		}
-		if time.Now().After(until) {
-			to = p
+		if within.over() {
+			to = max(from, 1)
 			break
+		}
+		if from = p; standsStill(p) && mayServe(uint32(p)) {
+			still = append(still, p)
 		}
 	}
 	if len(still) == 0 {
 		return nil, to
 	}
+	var once search // who stands still is rare, and worth the time
+	once.begin(0)
 	streams, _ := sockets.Streams()
 	others := map[uint64]bool{}
 	_ = procfs.Descriptors(int(pid), func(_ int, target string) bool {
 		if other := streams[socketIn(target)]; other.Inode != 0 {
 			others[other.Inode] = true
 		}
-		return true
+		return len(others)%256 != 0 || !once.over()
 	})
 	for _, p := range still {
-		if holds, inode, _ := holder([]int{p}, func(inode uint64) bool { return others[inode] }); holds != 0 {
+		if holds, inode, _ := once.holder([]int{p}, 0, func(inode uint64) bool { return others[inode] }); holds != 0 {
 			if actor := actorOf(p, keyOf); actor.PID != 0 {
 				found = append(found, suspect{actor, streams[inode].Inode, streams[inode].Network})
 			}

@@ -103,15 +103,15 @@ func startsIn(all []string, name string) bool {
 	return slices.ContainsFunc(all, func(one string) bool { return strings.HasPrefix(name, one) })
 }
 
-// sample is what a process does now.
+// sample is what a process does now; nothing if it is gone, whoever has its number by now.
 func sample(key kernel.Key, name string) *event.Agent {
 	s := &event.Agent{Process: kernel.ProcessOf(key), PID: key.Pid, Name: name}
 	if key.Pid == 0 { // it has no number here
 		return s
 	}
-	s.State, s.Channel = StateOf(int(key.Pid))
-	if stat, err := procfs.StatOf(int(key.Pid)); err == nil {
-		s.CPU = stat.CPU
+	state, channel := StateOf(int(key.Pid))
+	if stat, err := procfs.StatOf(int(key.Pid)); err == nil && stat.BeganAt(int64(key.Start)) {
+		s.State, s.Channel, s.CPU = state, channel, stat.CPU
 	}
 	return s
 }

@@ -92,8 +92,13 @@ func TestTheStatesOfARealProcess(t *testing.T) {
 	busy := exec.Command("sh", "-c", "while :; do :; done")
 	harness.Check(t, busy.Start())
 	defer func() { _ = busy.Process.Kill(); _ = busy.Wait() }()
-	key.Pid = uint32(busy.Process.Pid)
+	stranger := key
+	stranger.Pid, stranger.Start = uint32(busy.Process.Pid), key.Start-1e9
+	key, _ = new(kernelSide).Key(stranger.Pid)
 	is(event.AgentRunning)
+	if s := sample(stranger, "agentd"); s.State != "" || s.CPU != 0 {
+		t.Errorf("who has the number of one that is gone is taken for it: %+v", s)
+	}
 }
 
 // BenchmarkSample is of a process with as many threads as a server in Go has.

@@ -35,11 +35,11 @@ type wait struct {
 
 // end is who has the other end of a stream, and that end's inode.
 type end struct {
-	actor event.Actor
-	inode uint64
-	name  string // what of the actor's may leave; empty until it was told
-	// looked is how far the search for the actor came; 0 once it is through.
-	looked int
+	actor  event.Actor
+	inode  uint64
+	name   string // what of the actor's may leave; empty until it was told
+	looked int    // how far the search for it came; 0: it is over
+	again  int64  // when to search once more, if that found nobody
 }
 
 // peer is a process that is waited for.
@@ -50,12 +50,14 @@ type peer struct {
 	followed bool // for that
 	memory   memory
 	waited   int64 // when somebody was last found to wait for it
+	sampled  int64
 	searched int64
 	looked   int // how far the last search came among all processes
 }
 
 // look tells what agents that are called wait for, samples whom, and follows those for as long.
 func (a *Agents) look(now int64) {
+	a.search.begin(now)
 	for _, s := range a.kernel.Waiting(now - int64(pendingAfter)) {
 		if depth := a.awaited(now, kernel.ProcessOf(s.Root)); depth > 0 {
 			a.pend(now, &s, depth)
@@ -101,29 +103,33 @@ func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
 		} else {
 			w.Address = addressOf(s.OtherAddress, s.OtherPort).String()
 		}
-		a.resolve(w, s)
 		a.waits[socket] = w
-	} else if e := a.ends[socket]; e != nil && e.looked != 0 {
-		a.resolve(w, s)
+	}
+	if w.Peer == nil {
+		a.resolve(now, w, s)
 	}
 	w.seen = now
 	a.tell(now, w, depth)
 }
 
-// resolve finds out whom a wait is for.
-func (a *Agents) resolve(w *wait, s *kernel.InsideStream) {
+// resolve finds out whom a wait is for, if there is time for that.
+func (a *Agents) resolve(now int64, w *wait, s *kernel.InsideStream) {
 	e := a.ends[w.Socket]
-	if e == nil || e.actor.Process == "" || !Alive(kernel.KeyOf(e.actor.Process, e.actor.PID)) {
-		from := 0
-		if e != nil && e.actor.Process == "" {
-			from = e.looked
-		}
-		e = &end{}
-		e.actor, e.inode, e.looked = otherEnd(s, from, a.kernel.Key)
+	if e == nil || e.actor.Process != "" && !Alive(kernel.KeyOf(e.actor.Process, e.actor.PID)) {
 		if len(a.ends) >= maxConnections {
 			clear(a.ends)
 		}
+		e = &end{}
 		a.ends[w.Socket] = e
+	}
+	if e.actor.Process == "" && (e.looked != 0 || now >= e.again) {
+		e.again = now + int64(searchEvery)
+		if e.looked == 0 {
+			e.inode = inodeOfOther(s)
+		}
+		if e.inode != 0 {
+			e.find(s, &a.search, a.kernel.Key)
+		}
 	}
 	if w.inode = e.inode; e.actor.Process != "" {
 		actor := e.actor
@@ -147,8 +153,11 @@ func (a *Agents) tell(now int64, w *wait, depth int) {
 	}
 	if p := a.peers[kernel.ProcessOf(w.key)]; p != nil {
 		p.name = x.Peer.Name
-		a.kernel.Tell(sample(p.key, p.name))
-		if now-x.Start >= int64(searchAfter) && now-p.searched >= int64(searchEvery) && p.depth < deepest {
+		if p.sampled != now { // by one of those who wait for it
+			p.sampled = now
+			a.kernel.Tell(sample(p.key, p.name))
+		}
+		if now-x.Start >= int64(searchAfter) && now-p.searched >= int64(searchEvery) && p.depth < deepest && !a.search.over() {
 			p.searched = now
 			a.suspect(now, p)
 		}
@@ -185,7 +194,7 @@ func (a *Agents) attend(now int64, w *wait, depth int) {
 // was before it was followed.
 func (a *Agents) suspect(now int64, p *peer) {
 	by := kernel.ProcessOf(p.key)
-	found, to := suspectsOf(p.key.Pid, p.looked, a.kernel.MayServe, a.kernel.Key)
+	found, to := suspectsOf(p.key.Pid, p.looked, &a.search, a.kernel.MayServe, a.kernel.Key)
 	p.looked = to
 	for _, s := range found {
 		socket := standing(s.inode)

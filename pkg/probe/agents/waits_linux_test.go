@@ -77,23 +77,23 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 			told     string
 		}{
 			"until it reads": {false, func(a *Agents, agent event.Actor, socket string) {
-				a.Note(event.Event{Time: 1000 * ms, Body: &event.Exchange{Process: agent.Process, Socket: socket}})
+				a.Note(event.Event{Time: 5000 * ms, Body: &event.Exchange{Process: agent.Process, Socket: socket}})
 			}, ""},
 			"until it ends": {false, func(a *Agents, agent event.Actor, _ string) {
-				a.Note(event.Event{Time: 1000 * ms, Body: &event.Exit{Process: agent.Process}})
+				a.Note(event.Event{Time: 5000 * ms, Body: &event.Exit{Process: agent.Process}})
 			}, "closed"},
 			"until nobody knows": {false, func(a *Agents, _ event.Actor, _ string) {
-				a.Tend(2000 * ms)
+				a.Tend(6000 * ms)
 			}, "unfollowed"},
 			"one of a pod's": {true, func(a *Agents, agent event.Actor, socket string) {
-				a.Note(event.Event{Time: 1000 * ms, Body: &event.Exchange{Process: agent.Process, Socket: socket}})
+				a.Note(event.Event{Time: 5000 * ms, Body: &event.Exchange{Process: agent.Process, Socket: socket}})
 			}, ""},
 		} {
 			t.Run(network+", "+name, func(t *testing.T) {
 				a, k, agent := awaiting(t, network, 100*ms)
 				k.strangers = map[uint32]bool{uint32(os.Getpid()): test.stranger}
 				// A search among many processes is cut short, and goes on the next time.
-				for now := 200 * ms; now < 1000*ms && (len(k.exchanges) == 0 || k.exchanges[len(k.exchanges)-1].Peer == nil); now += 50 * ms {
+				for now := 200 * ms; now < 5000*ms && (len(k.exchanges) == 0 || k.exchanges[len(k.exchanges)-1].Peer == nil); now += 50 * ms {
 					a.Tend(now)
 				}
 				if len(k.exchanges) == 0 {
@@ -112,7 +112,7 @@ func TestWhomAnAgentWaitsFor(t *testing.T) {
 				if last.Error != test.told || test.told != "" && last.Pending || len(a.waits) != 0 {
 					t.Errorf("at the end: %+v", last)
 				}
-				a.Tend(3000 * ms)
+				a.Tend(8000 * ms)
 				if k.followed[self] != 0 || len(a.peers) != 0 {
 					t.Error("it is followed though nobody waits for it")
 				}
@@ -135,7 +135,9 @@ func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
 	var stat unix.Stat_t
 	harness.Check(t, unix.Fstat(ends[0], &stat))
 	search := func(mayServe bool) bool {
-		found, _ := suspectsOf(uint32(os.Getpid()), cmd.Process.Pid-1, func(uint32) bool { return mayServe }, new(kernelSide).Key)
+		var within search
+		within.begin(0)
+		found, _ := suspectsOf(uint32(os.Getpid()), cmd.Process.Pid-1, &within, func(uint32) bool { return mayServe }, new(kernelSide).Key)
 		return slices.ContainsFunc(found, func(s suspect) bool {
 			return int(s.actor.PID) == cmd.Process.Pid && s.inode == stat.Ino && s.network == "unix"
 		})
@@ -147,5 +149,69 @@ func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
 	harness.Until(t, "it is found", func() bool { return search(true) })
 	if search(false) {
 		t.Error("one that may not serve was found")
+	}
+}
+
+// A tenant can have more descriptors than there is time to look at, and a lower number than who is looked for.
+func TestWhoHasManyDescriptorsHidesNobody(t *testing.T) {
+	cmd := exec.Command("sleep", "600")
+	file, err := os.Open(os.DevNull)
+	harness.Check(t, err)
+	defer file.Close()
+	cmd.ExtraFiles = []*os.File{file}
+	harness.Check(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	many := []*os.File{}
+	for range 300 {
+		one, err := os.Open(os.DevNull)
+		harness.Check(t, err)
+		many = append(many, one)
+	}
+	defer func() {
+		for _, one := range many {
+			one.Close()
+		}
+	}()
+	from, looks := 0, 0
+	for looks == 0 || from != 0 {
+		looks++
+		within := search{until: time.Now().Add(time.Hour)}
+		_, _, from = within.holder([]int{os.Getpid(), cmd.Process.Pid}, from, func(uint64) bool { return false })
+	}
+	if looks != 1 {
+		t.Errorf("it takes %d times though there is time", looks)
+	}
+	within := search{until: time.Now()}
+	if _, _, from = within.holder([]int{os.Getpid(), cmd.Process.Pid}, 0, func(uint64) bool { return true }); from == 0 {
+		t.Error("it looks though there is no time")
+	}
+	within.begin(1)
+	if !within.over() {
+		t.Error("it does not rest")
+	}
+	// What was cut short is passed over by the next one.
+	if _, _, from = (&search{until: time.Now().Add(time.Hour)}).holder([]int{os.Getpid(), cmd.Process.Pid}, os.Getpid(), func(uint64) bool { return false }); from != 0 {
+		t.Error("it does not go on behind it")
+	}
+}
+
+// Many may wait for one.
+func TestWhoIsWaitedForOftenIsSampledOnce(t *testing.T) {
+	a, k, _ := awaiting(t, "unix", int64(100*time.Millisecond))
+	for range 20 {
+		s := k.waiting[0]
+		s.Ino += uint64(len(k.waiting))
+		k.waiting = append(k.waiting, s)
+	}
+	a.Tend(int64(200 * time.Millisecond))
+	self := startedAs(uint32(os.Getpid()))
+	n := 0
+	for _, process := range k.sampled {
+		if process == self {
+			n++
+		}
+	}
+	if len(k.exchanges) != 21 || n != 1 {
+		t.Errorf("%d wait, sampled %d times", len(k.exchanges), n)
 	}
 }
