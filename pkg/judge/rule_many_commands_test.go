@@ -10,12 +10,23 @@ func TestManyCommands(t *testing.T) {
 	dozens := func(n int) []*timeline.Image {
 		return append(several(n, func(i int64) *timeline.Image { return ran("iptables", 20*i, 20*i+15) }), ran("ip", 20*int64(n), 20*int64(n)+5))
 	}
+	compiles := func(n, each int64) []*timeline.Image {
+		return append(dozens(50), several(int(n), func(i int64) *timeline.Image { return ran("clang", 1010+i*each, 1010+(i+1)*each) })...)
+	}
 	rulings(t, map[string]ruling{
 		"dozens of iptables": {
 			op:    add(plugin("portmap", 0, 1050, dozens(50)...)),
 			cause: CauseCommands, says: `^755ms of 1\.05s in 51 commands, 50 of them iptables$`, remedy: `nftables`, report: "containernetworking/plugins#510",
 		},
 		"control: not so many": {op: add(plugin("portmap", 0, 1050, dozens(30)...)), cause: CauseUnexplained},
+		"a few of another program take more than any": {
+			op:    add(plugin("p", 0, 1910, append(compiles(5, 160), ran("ip", 1810, 1910))...)),
+			cause: CauseCommands, says: `^1\.66s of 1\.91s in 57 commands, 800ms of it in 5 runs of clang$`,
+		},
+		"control: a few take most of it": {
+			op:    add(plugin("p", 0, 5010, compiles(10, 400)...)),
+			cause: CauseCommand, says: `^4s of 5\.01s in 10 runs of clang, by plugin p$`,
+		},
 		"control: one of them takes it all": {
 			op:    add(plugin("portmap", 0, 2000, append(dozens(45), ran("slow", 910, 2000))...)),
 			cause: CauseCommand, says: `in slow, by plugin portmap`,
