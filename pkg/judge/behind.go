@@ -43,16 +43,20 @@ func behindOf(w *timeline.Work, when timeline.Interval, answered bool) *behind {
 	for _, im := range w.Own.Children {
 		add(step{Interval: timeline.Interval{Start: im.Start, End: im.End}, certain: !doubted(false, im.Attribution)}, nil, im)
 	}
-	return counting(steps, exchanges, images, way(steps, when))
-}
-
-func counting(steps []step, exchanges []*timeline.Connection, images []*timeline.Image, counts []timeline.Interval) *behind {
+	counts := way(steps, when)
 	b := &behind{exchanges: map[*timeline.Connection]timeline.Interval{}, left: map[*timeline.Image]bool{}}
 	for i, at := range counts {
 		if exchanges[i] != nil && at.End > at.Start {
 			b.exchanges[exchanges[i]] = at
 		}
 	}
+	b.sinceBefore(w, steps, exchanges, counts, when)
+	b.leave(steps, images, counts)
+	return b
+}
+
+// leave leaves out the candidates that are not on the way, and have an exchange beside them that is.
+func (b *behind) leave(steps []step, images []*timeline.Image, counts []timeline.Interval) {
 	for i, im := range images {
 		if im == nil || steps[i].certain || counts[i].End > counts[i].Start {
 			continue
@@ -61,7 +65,6 @@ func counting(steps []step, exchanges []*timeline.Connection, images []*timeline
 			b.left[im] = b.left[im] || at.Start < im.End && im.Start < at.End
 		}
 	}
-	return b
 }
 
 // when returns the time in which an exchange counts; false if it does not.

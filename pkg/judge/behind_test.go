@@ -13,7 +13,7 @@ func waits(name string, when timeline.Interval, change ...func(*timeline.Connect
 	image := func() *timeline.Image {
 		return &timeline.Image{Program: timeline.Program{Name: name}, Exit: timeline.Exit{Ended: true}, Start: when.Start, End: when.End}
 	}
-	c.Agent, c.Answered = &event.Actor{PID: 812, Name: name}, true
+	c.Agent, c.Answered = &event.Actor{PID: 812, Name: name, Process: event.Process(name)}, true
 	c.Work = &timeline.Work{Own: image(), Shared: image()}
 	for _, f := range change {
 		f(c)

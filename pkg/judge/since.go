@@ -1,0 +1,61 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// sinceBefore takes the waits for one who was stopped or frozen back over the time before them in which the agent
+// did nothing that counts, as far as another exchange with the same process was under way then.
+//
+// An agent is looked at only once somebody waits for it, and what it had asked by then has no beginning. It has also
+// often asked on several streams, all of which are answered at once when the other goes on: of these the way back
+// has only the last, which may have begun late. Who was halted when first looked at had stopped before that; since
+// when, nobody saw. So it must be known to have been halted for more than half of the whole, and never to have been
+// anything else in the time that is added; nor may the agent have been busy then.
+func (b *behind) sinceBefore(w *timeline.Work, steps []step, exchanges []*timeline.Connection, counts []timeline.Interval, when timeline.Interval) {
+	underWay := map[event.Process]int{} // with each process the exchange that began first, and ended last
+	var counting []int
+	for i, c := range exchanges {
+		if counts[i].End > counts[i].Start {
+			counting = append(counting, i)
+		} else if c != nil && c.Work != nil && c.Agent.Process != "" {
+			first, known := underWay[c.Agent.Process]
+			if !known || cmp.Or(cmp.Compare(steps[i].Start, steps[first].Start), cmp.Compare(steps[first].End, steps[i].End)) < 0 {
+				underWay[c.Agent.Process] = i
+			}
+		}
+	}
+	slices.SortFunc(counting, func(x, y int) int { return cmp.Compare(counts[x].Start, counts[y].Start) })
+	free := when.Start // nothing counts from then on until the next that does
+	for _, i := range counting {
+		gap := timeline.Interval{Start: free, End: counts[i].Start}
+		free = counts[i].End
+		if exchanges[i] == nil || exchanges[i].Work == nil || !wasHalted(exchanges[i], counts[i]) {
+			continue
+		}
+		first, known := underWay[exchanges[i].Agent.Process]
+		if !known || steps[first].End < gap.End {
+			continue
+		}
+		gap.Start = max(gap.Start, steps[first].Start)
+		if c := exchanges[first]; gap.Start < gap.End && haltedSince(c, gap, counts[i].End) && !busy(w, gap) {
+			b.exchanges[c] = gap
+			delete(underWay, c.Agent.Process)
+		}
+	}
+}
+
+// haltedSince reports whether the agent of a connection was stopped or frozen from the beginning of an interval
+// until an instant after it, as far as anybody looked.
+func haltedSince(c *timeline.Connection, when timeline.Interval, until int64) bool {
+	for _, s := range c.Work.Spent(when) {
+		if !slices.Contains(halted, s.State) {
+			return false
+		}
+	}
+	return wasHalted(c, timeline.Interval{Start: when.Start, End: until})
+}

@@ -1,0 +1,59 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// An agent is followed only once it is waited for: what it had asked by then has no beginning.
+func TestWaitsSinceBeforeAnybodyLooked(t *testing.T) {
+	stopped := func(start, end int64) func(*timeline.Connection) {
+		return was(event.AgentStopped, "do_signal_stop", from(start, end))
+	}
+	// dbd asks the store at 400 ms, which is found stopped, and has another exchange with it under way, of
+	// which there is more to say.
+	behind := func(early *timeline.Fact, more ...func(*timeline.Connection)) *timeline.Operation {
+		late := waits("store", from(400, 970), stopped(400, 970))
+		return calling(did(waits("dbd", from(10, 980), append(more, did(late, early))...)))
+	}
+	since := func(end int64, state ...func(*timeline.Connection)) *timeline.Fact {
+		return waits("store", from(10, end), append(state, clipped)...)
+	}
+	rulings(t, map[string]ruling{
+		"what was asked before the peer was looked at": {
+			op:    behind(since(975, stopped(180, 975))),
+			cause: CausePeer, says: `^965ms of 1s waiting for store \(stopped\), asked by dbd`, remedy: `kill -CONT`,
+		},
+		"which the peer never answered": {
+			op:    behind(since(1200, stopped(180, 970), was(event.AgentIdle, "", from(970, 1200)))),
+			cause: CausePeer, says: `^960ms of 1s waiting for store \(stopped, 2 times\), asked by dbd`, remedy: `kill -CONT`,
+		},
+		"it asked on several streams": {
+			op:    behind(waits("store", from(30, 985), stopped(180, 985))),
+			cause: CausePeer, says: `^940ms of 1s waiting for store \(stopped, 2 times\), asked by dbd`,
+		},
+		"until it had asked somebody else": {
+			op:    behind(since(990, stopped(180, 990)), did(waits("lease", from(15, 300)))),
+			cause: CausePeer, says: `^670ms of 1s waiting for store \(stopped, 2 times\), asked by dbd`,
+		},
+		"control: the peer was at work first": {
+			op:    behind(since(990, was(event.AgentIdle, "", from(180, 350)), stopped(350, 990))),
+			cause: CausePeer, says: `^570ms of 1s waiting for store \(stopped\), asked by dbd`,
+		},
+		"control: nobody looked at it for long": {
+			op:    behind(since(990, stopped(700, 990))),
+			cause: CausePeer, says: `^570ms of 1s waiting for store \(stopped\), asked by dbd`,
+		},
+		"control: who asked it was busy": {
+			op: behind(since(990, stopped(100, 990)), was(event.AgentRunning, "", from(10, 390)),
+				func(c *timeline.Connection) { c.Work.CPU = 380 * ms }),
+			cause: CausePeer, says: `^570ms of 1s waiting for store \(stopped\), asked by dbd`,
+		},
+		"control: it is another process that was stopped": {
+			op:    behind(waits("watched", from(10, 990), stopped(180, 990), clipped)),
+			cause: CausePeer, says: `^570ms of 1s waiting for store \(stopped\), asked by dbd`,
+		},
+	})
+}
