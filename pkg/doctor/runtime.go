@@ -85,13 +85,13 @@ func needed(p fact.RuntimePlugin) bool {
 
 // enableNRI says how NRI is switched on, and why it may be off.
 func enableNRI(r fact.Runtime) (remedy []string, off string) {
-	switch r.Name {
-	case "containerd":
+	switch {
+	case r.Containerd():
 		return []string{
 			"cniscope install adds a drop-in for containerd ([plugins.'io.containerd.nri.v1.nri'] disable = false); --dry-run shows it",
 			r.Restart(),
 		}, fact.Sayf("%s; 1.7 has NRI off unless it is switched on", r.String())
-	case "cri-o":
+	case r.CRIO():
 		return []string{"a file in /etc/crio/crio.conf.d with [crio.nri] enable_nri = true", r.Restart()},
 			fact.Sayf("%s; before 1.30 it has NRI off unless it is switched on", r.String())
 	}
@@ -108,7 +108,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 		return nil, f.NRI.Err
 	}
 	r := f.Runtime.Value
-	if r.Name == "docker" {
+	if r.Docker() {
 		return nil, notApplicable("cri-dockerd has no NRI: calls are traced without it")
 	}
 	enable, off := enableNRI(r)

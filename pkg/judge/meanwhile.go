@@ -9,7 +9,7 @@ import (
 
 // meanwhile names what an agent did longest while a call waited for it, of what may as well have been done for
 // other calls: "; meanwhile agentd ran clang, for this or 2 other calls". It is charged to none of them. Empty
-// if that is less than worth of the time, and of what the agent does while nobody calls it.
+// if that took less than worth of the time. What the agent does while nobody calls it, too, does not count.
 func meanwhile(c *timeline.Connection) string {
 	if c == nil || c.Work == nil {
 		return ""
@@ -95,7 +95,7 @@ func explainsShared(c *timeline.Connection, when timeline.Interval) bool {
 func waitedFor(c *timeline.Connection, when timeline.Interval) string {
 	by := ""
 	for c.Work != nil {
-		next := mostly(c.Work, when)
+		next := longestExchange(c.Work, when)
 		if next == nil {
 			break
 		}
@@ -108,9 +108,9 @@ func waitedFor(c *timeline.Connection, when timeline.Interval) string {
 	return said + by
 }
 
-// mostly returns the exchange that an agent waited for on its way for more than half of an interval; nil if
-// there is none.
-func mostly(w *timeline.Work, when timeline.Interval) *timeline.Connection {
+// longestExchange returns the exchange that an agent waited for, on the way to its answer, for more than half of an
+// interval; nil if there is none.
+func longestExchange(w *timeline.Work, when timeline.Interval) *timeline.Connection {
 	b := behindOf(w, when, true)
 	if b == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // stateOf returns in which state an agent was longest within an interval, but for idle; nil if it was in none
-// for worth of it.
+// for the share worth of that time.
 func stateOf(w *timeline.Work, when timeline.Interval) *timeline.Spent {
 	if w == nil {
 		return nil

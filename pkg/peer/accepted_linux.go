@@ -17,8 +17,8 @@ const (
 	diagPeer        = 2  // UNIX_DIAG_PEER
 )
 
-// waiting reports whether a connection stands in the queue of who listens: its other end has no inode then,
-// since no process has it yet.
+// waiting reports whether a connection is still in the listener's queue: until a process accepts it, its other end
+// has no inode.
 func waiting(c net.Conn) bool {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -55,10 +55,19 @@ func unixPeer(diag *netlink.Conn, c *net.UnixConn) (inode uint32, known bool) {
 	answers, err := diag.Execute(netlink.Message{
 		Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request}, Data: request,
 	})
-	if err != nil || len(answers) != 1 || len(answers[0].Data) < unixMessageSize {
+	if err != nil || len(answers) != 1 {
 		return 0, false
 	}
-	attributes, err := netlink.UnmarshalAttributes(answers[0].Data[unixMessageSize:])
+	return otherIn(answers[0])
+}
+
+// otherIn is the inode of the other end in what the kernel says of a unix socket (UDIAG_SHOW_PEER). False: it does
+// not say.
+func otherIn(m netlink.Message) (inode uint32, known bool) {
+	if len(m.Data) < unixMessageSize {
+		return 0, false
+	}
+	attributes, err := netlink.UnmarshalAttributes(m.Data[unixMessageSize:])
 	if err != nil {
 		return 0, false
 	}

@@ -13,8 +13,8 @@ import (
 // unixInodeAt is where struct unix_diag_msg has the inode.
 const unixInodeAt = 4
 
-// TCP is the inode of the socket of an address whose other end has the other one; ErrGone if there is none
-// in our network namespace.
+// TCP returns the inode of the connected socket that has the address of, and whose other end has the address other;
+// ErrGone if there is none in our network namespace.
 func TCP(of, other netip.AddrPort) (inode uint64, err error) {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -31,8 +31,8 @@ type End struct {
 	Network string // "unix" or "tcp"
 }
 
-// Streams lists the connected stream sockets of our network namespace, unix and TCP: by the inode of each its
-// other end. Those whose other end is elsewhere are left out.
+// Streams returns the other end of each connected stream socket of our network namespace, unix and TCP, by the
+// socket's inode. Those whose other end is elsewhere are left out.
 func Streams() (map[uint64]End, error) {
 	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
@@ -65,14 +65,8 @@ func unixStreams(diag *netlink.Conn, ends map[uint64]End) error {
 		return err
 	}
 	for _, m := range answers {
-		if len(m.Data) < unixMessageSize {
-			continue
-		}
-		attributes, _ := netlink.UnmarshalAttributes(m.Data[unixMessageSize:])
-		for _, a := range attributes {
-			if a.Type == diagPeer && len(a.Data) == 4 {
-				ends[uint64(binary.NativeEndian.Uint32(m.Data[unixInodeAt:]))] = End{uint64(binary.NativeEndian.Uint32(a.Data)), "unix"}
-			}
+		if other, known := otherIn(m); known {
+			ends[uint64(binary.NativeEndian.Uint32(m.Data[unixInodeAt:]))] = End{uint64(other), "unix"}
 		}
 	}
 	return nil

@@ -197,7 +197,7 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 	return p
 }
 
-// said is what there is to attribute something by that an agent did: what it mentions, and when it began (0 if
+// said returns what something that an agent did can be attributed by: what it mentions, and when it began (0 if
 // that says nothing).
 func said(body event.Body) (mentions []string, began int64) {
 	switch b := body.(type) {

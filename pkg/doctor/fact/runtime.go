@@ -23,12 +23,12 @@ func (r Runtime) String() string { return strings.TrimSpace(r.Called() + " " + r
 
 // Called is the runtime's name for people.
 func (r Runtime) Called() string {
-	switch r.Name {
-	case "cri-o":
+	switch {
+	case r.CRIO():
 		return "CRI-O"
-	case "docker":
+	case r.Docker():
 		return "cri-dockerd"
-	case "":
+	case r.Name == "":
 		return "the container runtime"
 	}
 	return r.Name
@@ -36,6 +36,12 @@ func (r Runtime) Called() string {
 
 // Containerd reports whether it is containerd.
 func (r Runtime) Containerd() bool { return r.Name == "containerd" }
+
+// CRIO reports whether it is CRI-O.
+func (r Runtime) CRIO() bool { return r.Name == "cri-o" }
+
+// Docker reports whether it is Docker, by cri-dockerd.
+func (r Runtime) Docker() bool { return r.Name == "docker" }
 
 // Restart is the command that restarts it.
 func (r Runtime) Restart() string { return "systemctl restart " + r.unit() }

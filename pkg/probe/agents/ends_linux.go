@@ -129,9 +129,10 @@ type suspect struct {
 	network string
 }
 
-// suspectsOf finds them, stopped, frozen or not to be interrupted, among those that may serve: what a pod does with
-// processes of its own says nothing. It begins behind the process from, and returns how far it came; 0: through. Nearly
-// always nobody stands still, and it takes as long as reading what each process does.
+// suspectsOf finds those who stand still (stopped, frozen or uninterruptible) and have a stream with the process pid,
+// among those that may serve: what a pod does with processes of its own says nothing. It begins after the process
+// from, and returns the last one that it looked at, or 0 if it looked at all. Nearly always nobody stands still, and it
+// takes as long as reading the state of each process.
 func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool, keyOf keys) (found []suspect, to int) {
 	var still []int
 	pids, _ := procfs.All()

@@ -16,7 +16,8 @@ const (
 	pendingAfter = 50 * time.Millisecond
 	// searchAfter is how long before it is asked who else stands still, and searchEvery how often then.
 	searchAfter, searchEvery = 100 * time.Millisecond, time.Second
-	// deepest is how far a peer is from a plugin: its agent is at 1, whom that waits for at 2, and whom that one does at 3.
+	// deepest is how far from a plugin a peer may be: the agent is at 1, whom it waits for at 2, and whom that one
+	// waits for at 3.
 	deepest = 3
 	// maxPeers and maxWaits bound whom agents wait for at once, and for how many answers.
 	maxPeers, maxWaits = 16, 64
@@ -55,7 +56,7 @@ type peer struct {
 	looked   int // how far the last search came among all processes
 }
 
-// look tells what agents that are called wait for, samples whom, and follows those for as long.
+// look tells what agents that are called wait for. Whom they wait for is sampled and followed for as long.
 func (a *Agents) look(now int64) {
 	a.search.begin(now)
 	for _, s := range a.kernel.Waiting(now - int64(pendingAfter)) {
