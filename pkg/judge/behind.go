@@ -30,7 +30,7 @@ func behindOf(w *timeline.Work, when timeline.Interval, answered bool) *behind {
 		c, is := f.What.(*timeline.Connection)
 		switch {
 		case is && c.Exchange != nil:
-			if explains(w, c, f.When) {
+			if explains(w, c, f.When) && (!answered || !outlasts(c)) {
 				add(step{Interval: f.When, filler: c.Exchange.Unasked}, c, nil)
 			}
 		case is && c.Exchanged == 0, asks(f.Kind()):
@@ -167,3 +167,7 @@ func spent(w *timeline.Work, when timeline.Interval, in ...event.AgentState) (to
 	}
 	return took
 }
+
+// outlasts reports whether an exchange went on when whoever called the agent had its answer. Of one that nobody saw
+// begin that is not sure.
+func outlasts(c *timeline.Connection) bool { return c.Exchange.Unended && !c.Exchange.Clipped }

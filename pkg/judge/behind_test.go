@@ -34,6 +34,7 @@ func was(state event.AgentState, function string, when timeline.Interval) func(*
 }
 
 func clipped(c *timeline.Connection) { c.Exchange.Clipped = true }
+func unended(c *timeline.Connection) { c.Exchange.Unended = true }
 func unasked(c *timeline.Connection) { c.Exchange.Unasked = true }
 func receipt(c *timeline.Connection) { c.Exchange.Receipt = true }
 func remote(c *timeline.Connection) {
@@ -123,6 +124,12 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"a subscription that goes on says nothing": {
 			op: calling(did(waits("watched", from(10, 1200)), waits("dbd", from(20, 970)))), cause: CausePeer, says: `waiting for dbd,`,
+		},
+		"nor does one that nobody saw end": {
+			op: calling(did(waits("watched", from(10, 950), unended, stopped(10, 950)))), cause: CauseAgent, says: `calling agentd`,
+		},
+		"unless it was perhaps there before, and could not answer": {
+			op: calling(did(waits("dbd", from(10, 950), unended, clipped, stopped(10, 950)))), cause: CausePeer, says: `waiting for dbd \(stopped\)`,
 		},
 		"nor does one from before": {
 			op: calling(did(waits("watched", from(0, 980), clipped))), cause: CauseAgent, says: `calling agentd`,

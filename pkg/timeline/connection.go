@@ -165,7 +165,7 @@ func (c *Connection) hangUp(now int64) {
 func (cs *connections) disconnect(p *process, now int64) {
 	for _, c := range p.connections {
 		if c.Exchange != nil { // nobody knows more than what was told last
-			now = c.fact.When.End
+			now, c.Exchange.Unended = c.fact.When.End, c.Exchange.Unended || c.open
 		}
 		if c.hangUp(now); cs.sockets[c.socket] == c {
 			delete(cs.sockets, c.socket)

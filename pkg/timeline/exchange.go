@@ -14,6 +14,9 @@ type Exchange struct {
 	// Receipt: what was written may only have acknowledged what was read there just before, so that nothing
 	// was waited for.
 	Receipt bool
+	// Unended: nobody told its end before the call was over, so whoever called had an answer
+	// without it. The fact's interval ends when it was last told.
+	Unended bool
 }
 
 // stream is one end of a stream.

@@ -43,7 +43,7 @@ func behind(im *Image, depth int) string {
 			for _, mark := range []struct {
 				is   bool
 				name string
-			}{{x.Unasked, "unasked"}, {x.Clipped, "clipped"}, {x.Receipt, "receipt"}, {c.Error != "", c.Error}} {
+			}{{x.Unasked, "unasked"}, {x.Clipped, "clipped"}, {x.Receipt, "receipt"}, {x.Unended, "unended"}, {c.Error != "", c.Error}} {
 				if mark.is {
 					b.WriteString(" " + mark.name)
 				}
@@ -106,7 +106,7 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 		},
 		"one that never ends lasts as long as it was told": {
 			func(s *story) { s.asks(10, 90, "a", "db", pending) },
-			"2-100 /run/agent.sock agentd\n  10-90 /run/db candidate\n",
+			"2-100 /run/agent.sock agentd\n  10-90 /run/db unended candidate\n",
 		},
 		"one that ends in vain": {
 			func(s *story) { s.asks(10, 70, "a", "db", pending).asks(10, 80, "a", "db", failed) },
@@ -176,7 +176,7 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 				s.asks(10, 60, "a", "db", pending, with("d")).asks(20, 70, "d", "db", pending, with("a")).
 					asks(30, 80, "a", "back", pending, with("d"))
 			},
-			"2-100 /run/agent.sock agentd\n  10-60 /run/db dd candidate\n    20-70 /run/db ad candidate\n  30-80 /run/back dd candidate\n",
+			"2-100 /run/agent.sock agentd\n  10-60 /run/db dd unended candidate\n    20-70 /run/db ad unended candidate\n  30-80 /run/back dd unended candidate\n",
 		},
 		"what the peer was found doing": {
 			func(s *story) {
