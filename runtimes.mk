@@ -2,9 +2,10 @@
 
 CRIO_TAGS := containers_image_openpgp exclude_graphdriver_btrfs exclude_graphdriver_devicemapper
 
-.PHONY: tools-crio test-crio test-nested
+.PHONY: tools-crio test-crio test-nerdctl test-nested
 
 $(eval $(call part,crio,about 4 minutes,0,-tags "$(CRIO_TAGS)",crio/))
+$(eval $(call part,nerdctl,about 4 minutes,0,,))
 
 # CRI-O pins the namespaces of a pod by a small program in C, which lies in its module.
 $(TOOLS_BIN)/crio/pinns: $(built/crio)
@@ -20,6 +21,10 @@ CRIO_STORIES := TestWhatACallWaitsFor|TestWhatAPluginAnswers|TestTheSlowCommandB
 test-crio: tools tools-report tools-crio ## run cniscope beside CRI-O: traces, waits, agents, doctor, install, status (root)
 	$(TESTS) -count=1 -timeout 10m ./test/runtimes -run TestCRIO
 	CNISCOPE_TEST_RUNTIME=crio $(TESTS) -count=1 -timeout 10m ./test/scenarios -run '^($(CRIO_STORIES))$$'
+
+# In namespaces of its own, for containerd and what it mounts are in the same one as cniscope.
+test-nerdctl: tools tools-report $(built/nerdctl) ## run cniscope beside nerdctl, whose networks are set up by an OCI hook: traces, a held lock, doctor (root)
+	unshare --pid --fork --mount-proc --kill-child $(TESTS) -count=1 -timeout 10m ./test/runtimes -run TestNerdctl
 
 # A PID namespace of its own, as a kind node has: the kernel counts processes otherwise than /proc.
 test-nested: tools tools-report ## the kernel probe and the stories of agents and locks, all in a PID namespace of their own (root)

@@ -91,23 +91,35 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 	if r.daemon.running() {
 		return errors.New("containerd is running")
 	}
-	args := []string{"--mount", "--propagation", "unchanged", "/bin/sh", "-c", enter, "sh"}
-	for _, c := range r.covers() {
-		around, err := mountOf(c.dir)
+	command := r.engine.command()
+	if !r.opts.HostMounts {
+		front, err := r.covered()
 		if err != nil {
 			return err
 		}
-		args = append(args, around, c.dir, c.by)
+		command = append(front, command...)
 	}
-	args = append(append(args, "--"), r.engine.command()...)
 	var err error
-	r.daemon, err = startDaemon(r.engine.name(), r.containerdLog(), containerdEnv(r.paths, r.opts, r.path), "unshare", args...)
+	r.daemon, err = startDaemon(r.engine.name(), r.containerdLog(), containerdEnv(r.paths, r.opts, r.path), command[0], command[1:]...)
 	if err != nil {
 		return err
 	}
 	return r.daemon.await(ctx, r.opts.Ready, func(ctx context.Context) error {
 		return r.ready(ctx, len(r.networks) > 0)
 	})
+}
+
+// covered is what goes in front of a command to run it where what the rig covers is covered.
+func (r *Rig) covered() ([]string, error) {
+	front := []string{"unshare", "--mount", "--propagation", "unchanged", "/bin/sh", "-c", enter, "sh"}
+	for _, c := range r.covers() {
+		around, err := mountOf(c.dir)
+		if err != nil {
+			return nil, err
+		}
+		front = append(front, around, c.dir, c.by)
+	}
+	return append(front, "--"), nil
 }
 
 // ready is nil once CRI answers that its runtime, and if asked its network, is.

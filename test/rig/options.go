@@ -40,6 +40,9 @@ type Options struct {
 	// Rig.Covered), for what runs in containerd's mount namespace: what is installed there
 	// goes with the rig.
 	Covers []string
+	// HostMounts runs containerd in the mount namespace of whoever starts the rig, and covers
+	// nothing of it: only there are plugins believed that a hook of a container runs.
+	HostMounts bool
 	// NRIDisabled switches NRI off.
 	NRIDisabled bool
 	// OTLP is where containerd sends its own spans by gRPC, `http://127.0.0.1:4317`.

@@ -107,18 +107,24 @@ func (n *node) read() (all []*otlp.Span, err error) {
 // call waits for a call of a pod on eth0, and returns it and what is below it.
 func (n *node) call(pod, command string) (found *otlp.Span, below []*otlp.Span) {
 	n.Helper()
+	return n.callOf("k8s.pod.name", pod, command)
+}
+
+// callOf is call for what has an attribute of that value.
+func (n *node) callOf(key, is, command string) (found *otlp.Span, below []*otlp.Span) {
+	n.Helper()
 	harness.Eventually(n, func() error {
 		all, err := n.read()
 		if err != nil {
 			return err
 		}
 		for _, s := range all {
-			if s.Name == "CNI "+command && value(s, "k8s.pod.name") == pod && value(s, "cni.ifname") == "eth0" {
+			if s.Name == "CNI "+command && value(s, key) == is && value(s, "cni.ifname") == "eth0" {
 				found, below = s, under(s, all)
 				return nil
 			}
 		}
-		return fmt.Errorf("no CNI %s of %s among %d spans", command, pod, len(all))
+		return fmt.Errorf("no CNI %s of %s among %d spans", command, is, len(all))
 	})
 	return found, below
 }
