@@ -2,6 +2,8 @@ package timeline
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -40,13 +42,13 @@ func (rs reads) add(now int64, x *event.Exchange) {
 	rs[key] = read{now, rs[key].spoke || x.Unasked}
 }
 
-// forget forgets the stream that was not read from for longest.
+// forget forgets the quarter of the streams that were not read from for longest: one at a time would cost a look
+// at all of them each time.
 func (rs reads) forget() {
-	var oldest stream
-	for s, r := range rs {
-		if oldest == (stream{}) || cmp.Or(cmp.Compare(r.at, rs[oldest].at), cmp.Compare(s.socket, oldest.socket), cmp.Compare(s.by, oldest.by)) < 0 {
-			oldest = s
-		}
+	all := slices.SortedFunc(maps.Keys(rs), func(a, b stream) int {
+		return cmp.Or(cmp.Compare(rs[a].at, rs[b].at), cmp.Compare(a.socket, b.socket), cmp.Compare(a.by, b.by))
+	})
+	for _, s := range all[:len(all)/4] {
+		delete(rs, s)
 	}
-	delete(rs, oldest)
 }
