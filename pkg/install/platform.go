@@ -63,7 +63,7 @@ const crioAddress = "/var/run/crio/crio.sock"
 // crio reports whether the node has CRI-O and no containerd.
 func (t tree) crio() bool {
 	has := func(paths ...string) bool { return slices.ContainsFunc(paths, t.exists) }
-	return has("/etc/crio", "/usr/bin/crio", "/usr/local/bin/crio") && !has(append(binaries, defaultConfig)...)
+	return has("/etc/crio/crio.conf", "/etc/crio/crio.conf.d", "/usr/bin/crio", "/usr/local/bin/crio") && !has(append(binaries, defaultConfig)...)
 }
 
 // distribution is the ID of os-release(5).

@@ -91,6 +91,7 @@ monitor_env = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "{env}"]
 pause_image = "{pause}"
 pause_command = ""
 signature_policy = "{policy}"
+signature_policy_dir = "{dir}/policies"
 
 [crio.network]
 network_dir = "{cni-conf}"
