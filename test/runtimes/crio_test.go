@@ -93,7 +93,7 @@ func (n *node) tools() {
 
 	// What is installed goes by the files of a node; this tree has those of one with CRI-O.
 	tree := n.TempDir()
-	harness.Check(n, os.MkdirAll(filepath.Join(tree, "etc", "crio"), 0o755))
+	harness.Check(n, os.MkdirAll(filepath.Join(tree, "etc", "crio", "crio.conf.d"), 0o755))
 	said, code := n.tool("install", "--dry-run", "--root", tree)
 	if at := strings.LastIndex(said, "CRI-O"); code != 0 || at < 0 || !strings.Contains(said[at:], "enable_nri") {
 		n.Errorf("install: %d:\n%s", code, said)
