@@ -230,6 +230,7 @@ const (
 	InsideProgOnContentionEnd = "on_contention_end"
 	InsideProgOnEnter         = "on_enter"
 	InsideProgOnReturn        = "on_return"
+	InsideProgOnStream        = "on_stream"
 	InsideProgOnTcpState      = "on_tcp_state"
 	InsideVarAgentDepth       = "agent_depth"
 	InsideVarClassOf          = "class_of"
@@ -294,6 +295,7 @@ type InsideProgramSpecs struct {
 	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.ProgramSpec `ebpf:"on_enter"`
 	OnReturn        *ebpf.ProgramSpec `ebpf:"on_return"`
+	OnStream        *ebpf.ProgramSpec `ebpf:"on_stream"`
 	OnTcpState      *ebpf.ProgramSpec `ebpf:"on_tcp_state"`
 }
 
@@ -422,6 +424,7 @@ type InsidePrograms struct {
 	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.Program `ebpf:"on_enter"`
 	OnReturn        *ebpf.Program `ebpf:"on_return"`
+	OnStream        *ebpf.Program `ebpf:"on_stream"`
 	OnTcpState      *ebpf.Program `ebpf:"on_tcp_state"`
 }
 
@@ -431,6 +434,7 @@ func (p *InsidePrograms) Close() error {
 		p.OnContentionEnd,
 		p.OnEnter,
 		p.OnReturn,
+		p.OnStream,
 		p.OnTcpState,
 	)
 }

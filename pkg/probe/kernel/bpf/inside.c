@@ -285,8 +285,6 @@ static __always_inline void returned(__u64 id, __u8 class, bool tracked, long re
 		accepts(task, ret);
 	if (!p || compat(task))
 		return;
-	if (p->agent && talks(c.class))
-		exit_stream(task, p, &c, ret);
 	switch (c.class) {
 	case CLASS_FLOCK:
 	case CLASS_FCNTL:
@@ -361,6 +359,30 @@ int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 		return 0;
 	hold();
 	returned(id, class, tracked, ret);
+	let_go();
+	return 0;
+}
+
+/* Streams have a program of their own: within on_return the verifier of newer kernels takes
+ * minutes, for all that comes after in each state that a stream may be in. It runs before
+ * on_return, which takes note that the call is over. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_stream, struct pt_regs *regs, long ret)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tgid = id >> 32, tid = id;
+	struct process *p;
+	struct call *found, c;
+
+	if (!talks(class_of_exit(regs)) || !may_be_tracked(tgid))
+		return 0;
+	hold();
+	found = bpf_map_lookup_elem(&calls, &tid);
+	p = bpf_map_lookup_elem(&processes, &tgid);
+	if (found && found->tgid == tgid && found->start && p && p->agent && !compat(current_task())) {
+		c = *found;
+		exit_stream(current_task(), p, &c, ret);
+	}
 	let_go();
 	return 0;
 }
