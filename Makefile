@@ -1,4 +1,5 @@
-# Everything a developer of cniscope does. `make help` lists it.
+# Everything a developer of cniscope does. `make help` lists it. What belongs to one folder is
+# in that folder's .mk file.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 OTLP ?=
@@ -9,10 +10,10 @@ help: ## say what there is
 	@echo
 	@echo "  make demo OTLP=127.0.0.1:4317    also sends the demo's spans to a Jaeger of yours"
 
-include tools.mk
-include kubernetes.mk
-include runtimes.mk
-include cnis.mk
+include test/tools/tools.mk
+include test/kubernetes/kubernetes.mk
+include test/runtimes/runtimes.mk
+include test/cnis/cnis.mk
 
 ##### the program
 
@@ -180,5 +181,5 @@ generate: debian-generate ## compile the BPF programs (clang), write the attribu
 drift: generate ## check that what is generated and committed is what the source gives
 	git diff --exit-code --stat -- pkg/probe pkg/attr docs/spans.md
 
-include bench.mk
-include kernels.mk
+include test/bench/bench.mk
+include test/kernels/kernels.mk
