@@ -5,7 +5,7 @@ package attr
 
 import "time"
 
-//go:generate go run ../../registry/generate attr.go ../../docs/spans.md
+//go:generate go run ./registry/generate attr.go ../../docs/spans.md
 
 // milliseconds is a duration as spans have it, to the nanosecond.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -10,9 +10,9 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/attr/registry"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
-	"github.com/cniscope/cniscope/registry"
 )
 
 // insides are the events from inside of a process, of names few enough that they meet.

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cniscope/cniscope/registry"
+	"github.com/cniscope/cniscope/pkg/attr/registry"
 )
 
 func main() {

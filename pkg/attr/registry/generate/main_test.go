@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cniscope/cniscope/registry"
+	"github.com/cniscope/cniscope/pkg/attr/registry"
 )
 
 // What is generated is what the registry gives.
@@ -17,10 +17,10 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(source) != read(t, "../../pkg/attr/attr.go") {
+	if string(source) != read(t, "../../attr.go") {
 		t.Error("pkg/attr/attr.go is not what the registry gives: go generate ./pkg/attr")
 	}
-	page := read(t, "../../docs/spans.md")
+	page := read(t, "../../../../docs/spans.md")
 	if document(m, page) != page {
 		t.Error("docs/spans.md is not what the registry gives: go generate ./pkg/attr")
 	}
@@ -36,7 +36,7 @@ func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 		"README.md", "docs/spans.md", "docs/verdicts.md", "docs/trust.md", "docs/architecture.md",
 		"examples/collector/config.yaml", "examples/jaeger/README.md", "examples/prometheus/alerts.yaml", "examples/grafana/cniscope.json",
 	} {
-		text, _, _ := strings.Cut(read(t, "../../"+file), "\n## Renamed") // former names
+		text, _, _ := strings.Cut(read(t, "../../../../"+file), "\n## Renamed") // former names
 		for _, found := range key.FindAllStringSubmatch(text, -1) {
 			if m.Attribute(found[1]) == nil && !others.MatchString(found[1]) {
 				t.Errorf("%s speaks of %s, which the registry does not have", file, found[1])
