@@ -11,6 +11,7 @@ help: ## say what there is
 	@echo "  make demo OTLP=127.0.0.1:4317    also sends the demo's spans to a Jaeger of yours"
 
 include test/tools/tools.mk
+include configs/image/image.mk
 include test/kubernetes/kubernetes.mk
 include test/runtimes/runtimes.mk
 include test/cnis/cnis.mk
@@ -67,7 +68,7 @@ FUZZTIME     ?= 10s
 # one run one after another.
 PURE    := $(shell go list ./... 2>/dev/null | grep -v /test/)
 STORIES := ./test/scenarios ./test/doctor
-RIGS    := ./test/rig ./test/e2e ./test/examples ./test/image ./test/bench ./test/words
+RIGS    := ./test/rig ./test/e2e ./test/examples ./test/bench ./test/words
 
 ROOT := $(filter 0,$(shell id -u))
 

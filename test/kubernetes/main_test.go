@@ -39,13 +39,6 @@ func TestMain(m *testing.M) {
 
 // buildImage builds the image from the Dockerfile, for this machine's architecture.
 func buildImage(ctx context.Context, dir string) (string, error) {
-	dockerfile, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), dockerfile, 0o644); err != nil {
-		return "", err
-	}
 	archive := filepath.Join(dir, "image.tar")
 	for _, command := range [][]string{
 		{
@@ -53,7 +46,7 @@ func buildImage(ctx context.Context, dir string) (string, error) {
 			"-o", filepath.Join(dir, "bin", "linux-"+runtime.GOARCH, "cniscope"), "github.com/cniscope/cniscope/plugin/cniscope",
 		},
 		{
-			"go", "run", "github.com/cniscope/cniscope/test/image",
+			"go", "run", "github.com/cniscope/cniscope/configs/image/build",
 			"-context", dir, "-name", imageName, "-arch", runtime.GOARCH, "-o", archive,
 		},
 	} {

@@ -1,4 +1,4 @@
-package main
+package image
 
 import (
 	"archive/tar"
@@ -7,11 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -55,26 +54,12 @@ func blob(d ocispec.Descriptor) string { return "blobs/sha256/" + d.Digest.Encod
 // built is the image of our Dockerfile, with stand-ins for the programs.
 func built(t *testing.T) []byte {
 	t.Helper()
-	dir := t.TempDir()
-	dockerfile, err := os.ReadFile("../../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, data := range map[string]string{
-		"Dockerfile":               string(dockerfile),
-		"bin/linux-amd64/cniscope": "program for amd64",
-		"bin/linux-arm64/cniscope": "program for arm64",
-	} {
-		file = filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(data), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	context := fstest.MapFS{
+		"bin/linux-amd64/cniscope": {Data: []byte("program for amd64")},
+		"bin/linux-arm64/cniscope": {Data: []byte("program for arm64")},
 	}
 	var archive bytes.Buffer
-	if err := build(&archive, dir, name, []string{"amd64", "arm64"}); err != nil {
+	if err := Build(&archive, context, name, []string{"amd64", "arm64"}); err != nil {
 		t.Fatal(err)
 	}
 	return archive.Bytes()

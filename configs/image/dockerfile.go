@@ -1,4 +1,4 @@
-package main
+package image
 
 import (
 	"bufio"
@@ -39,7 +39,7 @@ func readRecipe(r io.Reader, arch string) (recipe, error) {
 	return out, scanner.Err()
 }
 
-var errUnknown = errors.New("not known here: teach test/image/dockerfile.go, or do without")
+var errUnknown = errors.New("not known here: teach configs/image/dockerfile.go, or do without")
 
 func (r *recipe) instruction(line, arch string, args map[string]string) error {
 	name, rest, _ := strings.Cut(line, " ")

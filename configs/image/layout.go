@@ -1,4 +1,4 @@
-package main
+package image
 
 import (
 	"archive/tar"
@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/opencontainers/go-digest"
@@ -62,12 +62,12 @@ func (l *layout) object(mediaType string, v any) (ocispec.Descriptor, error) {
 	return l.blob(mediaType, data)
 }
 
-// image adds the image of one architecture; files of the recipe are below dir.
-func (l *layout) image(r recipe, dir, arch string) (ocispec.Descriptor, error) {
+// image adds the image of one architecture; files of the recipe are in context.
+func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor, error) {
 	var plain bytes.Buffer
 	files := tar.NewWriter(&plain)
 	for _, c := range r.copies {
-		data, err := os.ReadFile(filepath.Join(dir, c.from))
+		data, err := fs.ReadFile(context, c.from)
 		if err != nil {
 			return ocispec.Descriptor{}, fmt.Errorf("a file of the image: %w (`make binaries` builds it)", err)
 		}
