@@ -15,7 +15,7 @@ func apiServer(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseAPIServer, Says: fmt.Sprintf("calling what listens as the API server, at %s, from plugin %s%s", most.Address, plugin, times(n)),
-		Remedy: "kubectl get --raw '/readyz?verbose' says whether the API server is well; if it is, raise the limit of the plugin's client (QPS, burst), or use an IPAM that asks less often (whereabouts: all nodes wait for one lease)",
+		Remedy: CauseAPIServer.remedy(),
 		Report: "k8snetworkplumbingwg/whereabouts#313",
 	}, time: time, kind: Agents}
 }

@@ -17,7 +17,7 @@ func busyAgent(e *evidence) *Verdict {
 	v := &Verdict{
 		Cause:  CauseBusy,
 		Says:   fmt.Sprintf("the agent behind %s had too much to do and turned it away: %s", e.Failed.Run.Plugin, e.Failure),
-		Remedy: "fewer pods at once, or a higher limit of the agent (Cilium: --api-rate-limit)",
+		Remedy: CauseBusy.remedy(),
 		Report: "cilium/cilium#22023",
 	}
 	if time, most := e.of(Agents); most != nil {

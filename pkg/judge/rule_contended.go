@@ -8,7 +8,7 @@ func contended(e *evidence) *finding {
 	}
 	f := &finding{Verdict: Verdict{
 		Cause: CauseKernelLock, Says: most.String() + e.beside(),
-		Remedy: "fewer pods at once, or plugins that change less for each pod",
+		Remedy: CauseKernelLock.remedy(),
 	}, time: time, kind: KernelLocks, candidate: most.doubtful()}
 	if most.Name == "rtnl" {
 		f.Report = "aws/amazon-vpc-cni-k8s#3764"

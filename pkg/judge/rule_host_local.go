@@ -7,7 +7,7 @@ import "slices"
 func hostLocalScan(e *evidence) *finding {
 	f := &finding{Verdict: Verdict{
 		Cause: CauseScan, Says: "in host-local itself, which reads a file for each address that is taken",
-		Remedy: "smaller ranges, a faster disk (dataDir on tmpfs), or delete what pods that are gone left in its folder",
+		Remedy: CauseScan.remedy(),
 		Report: "Azure/azure-container-networking#2817",
 	}, kind: Plugins}
 	for i := range e.Parts {

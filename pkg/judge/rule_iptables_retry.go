@@ -30,7 +30,7 @@ func iptablesRetry(e *evidence) *finding {
 	rested, again := e.iptablesAgain()
 	v := Verdict{
 		Cause:  CauseRetry,
-		Remedy: "iptables 1.8.8 or later, with --wait, waits for the lock itself and no longer than it must; let what has the lock do less at once, or use the nft backend, which needs no lock",
+		Remedy: CauseRetry.remedy(),
 		Report: "istio/istio#51739",
 	}
 	switch {

@@ -50,7 +50,7 @@ func leaked(run *timeline.Image, next int64) *finding {
 	return &finding{Verdict: Verdict{
 		Cause:  CauseLeakedChild,
 		Says:   fmt.Sprintf("waiting for the end of %s (pid %d), which %s left behind with its standard output open", child.Name, child.PID, run.Run.Plugin),
-		Remedy: "the plugin must give what it leaves behind another standard output, or wait for it",
+		Remedy: CauseLeakedChild.remedy(),
 	}, time: gap}
 }
 

@@ -4,7 +4,7 @@ package judge
 func missing(e *evidence) *Verdict {
 	return &Verdict{
 		Cause: CauseMissing, Says: e.Failure + ", though what ran before did not fail",
-		Remedy: "check that its binary is in the runtime's CNI bin folder and executable: cniscope doctor",
+		Remedy: CauseMissing.remedy(),
 		Report: "containerd/containerd#8419",
 	}
 }

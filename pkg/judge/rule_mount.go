@@ -21,7 +21,7 @@ func slowMount(e *evidence) *finding {
 	return &finding{time: sum, kind: SystemCalls, candidate: longest.candidate, Verdict: Verdict{
 		Cause:  CauseMount,
 		Says:   fmt.Sprintf("in %s%s, by %s", Mounting(longest.what.(*timeline.Mount)), times(n), longest.part.In),
-		Remedy: "the kernel waits for that file system, and so does stat of a file there: restart what serves it (FUSE, a CSI driver) or bring its server back (NFS), thaw it if it is frozen (fsfreeze -u), or unmount it (umount -l)",
+		Remedy: CauseMount.remedy(),
 	}}
 }
 

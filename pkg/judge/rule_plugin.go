@@ -8,6 +8,6 @@ func slowPlugin(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CausePlugin, Says: "on a CPU, or waiting for one, in plugin " + most.Name,
-		Remedy: "more CPU time for it (the node's, or a CPU limit of the runtime's cgroup), or less to compute: perf record -a -g while a pod starts shows its authors where",
+		Remedy: CausePlugin.remedy(),
 	}, time: most.Time, kind: Plugins}
 }

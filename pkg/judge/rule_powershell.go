@@ -6,7 +6,7 @@ func powerShell(e *evidence) *finding {
 		if isPowerShell(p.name) || isPowerShell(p.inner) {
 			return &finding{Verdict: Verdict{
 				Cause: CausePowerShell, Says: p.String(),
-				Remedy: "each start loads .NET and its modules anew: use " + native("powershell") + ", or keep one running",
+				Remedy: CausePowerShell.remedy(),
 				Report: "antrea-io/antrea#4859",
 			}, time: p.time, kind: Commands, candidate: p.doubtful()}
 		}

@@ -12,6 +12,6 @@ func starved(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseStarved, Says: "waiting for a CPU",
-		Remedy: "the CPUs have too much to do: look at the node's load, at a CPU limit of the runtime's cgroup, at pods that start all at once",
+		Remedy: CauseStarved.remedy(),
 	}, time: e.starved, overall: true}
 }

@@ -9,7 +9,7 @@ func systemCall(e *evidence) *finding {
 	f := &finding{Verdict: Verdict{Cause: CauseSystemCall, Says: "in " + most.String()}, time: time, kind: SystemCalls, candidate: most.doubtful()}
 	switch most.Name {
 	case "fsync", "fdatasync", "sync", "unlinkat", "renameat", "renameat2", "mkdirat":
-		f.Remedy = "the disk is slow, or others write much to it"
+		f.Remedy = CauseSystemCall.remedy()
 	}
 	return f
 }

@@ -4,7 +4,7 @@ package judge
 func unexplained(e *evidence) *finding {
 	f := e.mostly(CauseUnexplained, "", "", Unexplained, Waiting)
 	if f != nil && !e.call.Seen {
-		f.Remedy = `[probe] detail = "auto" or "always" looks into plugins`
+		f.Remedy = CauseUnexplained.remedy()
 	}
 	return f
 }
