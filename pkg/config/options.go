@@ -232,7 +232,7 @@ func Default() Options {
 			// specification (protocol/exporter, "Configuration Options").
 			OTLP: OTLP{Compression: "none", Timeout: 10 * time.Second},
 			File: File{MaxBytes: 100 << 20},
-			// Setup and teardown of 9000 ordinary pods, at 30 KiB each.
+			// Setup and teardown of 3200 to 4300 ordinary pods: docs/spool.md.
 			Spool: Spool{MaxBytes: 256 << 20, MaxAge: 24 * time.Hour},
 		},
 		// Containerd's exporter sends every 5 s (OTEL_BSP_SCHEDULE_DELAY unless set), and

@@ -24,9 +24,9 @@ var nodeFolders = []string{"/etc/containerd", "/etc/cniscope", "/etc/systemd/sys
 // What runs on the node: its cniscope, and no systemd, least of all the host's.
 var nodeState = []string{"/run/cniscope", "/run/systemd"}
 
-// By the lines of the README, into each containerd, both ways: a pod gives a trace, a
+// By the lines of docs/install.md, into each containerd, both ways: a pod gives a trace, a
 // second time changes nothing, and what is uninstalled leaves no trace.
-func TestInstalledByTheLinesOfTheReadme(t *testing.T) {
+func TestInstalledByTheLinesOfTheDocuments(t *testing.T) {
 	for _, containerd := range []string{"", "containerd-2.3", "containerd-1.7"} {
 		for _, as := range []string{"service", "plugin"} {
 			t.Run(strings.TrimSpace(containerd+" "+as), func(t *testing.T) {

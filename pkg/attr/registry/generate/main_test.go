@@ -3,6 +3,7 @@ package main
 import (
 	"go/format"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -31,12 +32,15 @@ func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 	m := load(t)
 	key := regexp.MustCompile(`(?:^|[^\w./@-]|\bspan\.)((?:cniscope|cni)\.[a-z_]+(?:\.[a-z_]+)*)(?:$|[^\w./*-])`)
 	// containerd's own spans, files, and others' options are called so, too.
-	others := regexp.MustCompile(`^(cni\.(setup_pod_network|setup|exclusive|log|sock|rec|html)|cniscope\.(dev|toml|conf|rec|sock|service|cniscope|io|json|yaml))\b`)
-	for _, file := range []string{
-		"README.md", "docs/spans.md", "docs/verdicts.md", "docs/trust.md", "docs/architecture.md",
-		"examples/collector/config.yaml", "examples/jaeger/README.md", "examples/prometheus/alerts.yaml", "examples/grafana/cniscope.json",
-	} {
-		text, _, _ := strings.Cut(read(t, "../../../../"+file), "\n## Renamed") // former names
+	others := regexp.MustCompile(`^(cni\.(conf_dir|setup_pod_network|setup|exclusive|log|sock|rec|html)|cniscope\.(dev|toml|conf|rec|sock|service|cniscope|io|json|yaml))\b`)
+	documents, err := filepath.Glob("../../../../docs/*.md")
+	if err != nil || len(documents) == 0 {
+		t.Fatalf("no documents: %v", err)
+	}
+	for _, file := range append(documents, []string{
+		"README.md", "examples/collector/config.yaml", "examples/jaeger/README.md", "examples/prometheus/alerts.yaml", "examples/grafana/cniscope.json",
+	}...) {
+		text, _, _ := strings.Cut(read(t, filepath.Join("../../../..", strings.TrimPrefix(file, "../../../../"))), "\n## Renamed") // former names
 		for _, found := range key.FindAllStringSubmatch(text, -1) {
 			if m.Attribute(found[1]) == nil && !others.MatchString(found[1]) {
 				t.Errorf("%s speaks of %s, which the registry does not have", file, found[1])
