@@ -13,7 +13,9 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/belief"
 	"github.com/cniscope/cniscope/pkg/probe/decode"
+	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/pkg/redact"
@@ -95,14 +97,14 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 		r.denied = errors.Is(err, os.ErrPermission) || errors.Is(err, procfs.ErrHangs)
 		return false
 	}
-	var im decode.Image
+	var im image.Image
 	im.Args, _ = memory.Arguments(pid)
 	im.File, err = procfs.Executable(pid)
 	if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") }) {
 		// Environments alone can be read with CAP_PERFMON, too, on some kernels.
 		r.denied = errors.Is(err, os.ErrPermission)
 		r.caller = p.caller(r.pid)
-		if r.caller != kernel.LifeCallerCALLER_NOBODY || rights(r.pid) != 0 {
+		if r.caller != kernel.LifeCallerCALLER_NOBODY || belief.Rights(r.pid) != 0 {
 			im.Env = environ
 		}
 	}

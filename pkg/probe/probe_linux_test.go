@@ -24,6 +24,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/belief"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
@@ -327,7 +328,7 @@ func TestWhoseRightsAreTheirOwn(t *testing.T) {
 		"a user with an ambient capability": {procfs.Status{UID: 1000, Effective: netAdmin, Ambient: netAdmin}, true},
 		"nothing to be read":                {procfs.Status{}, false},
 	} {
-		if got := ownRights(test.status) != 0; got != test.want {
+		if got := belief.Own(test.status) != 0; got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

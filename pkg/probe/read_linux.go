@@ -267,7 +267,7 @@ func (r *reader) Key(pid uint32) (kernel.Key, bool) { return r.probe.numbers.Key
 
 // MayServe reports whether what a process does for plugins may be evidence.
 func (r *reader) MayServe(pid uint32) bool {
-	return r.probe.host.privilegedHere(pid)
+	return r.probe.node.PrivilegedHere(pid)
 }
 
 // Watch has the programs remembered that an agent runs while it is not followed.

@@ -10,13 +10,11 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/evidence"
+	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/tree"
 )
-
-// variableMax is VAR_MAX of bpf/wire.h, less the NUL: a value that long has lost its end.
-const variableMax = 511
 
 // New returns a Decoder that knows no process.
 func New(o Options) *Decoder {
@@ -90,7 +88,7 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
 		return event.Event{}, fmt.Errorf("exec: %d bytes of text in a record with room for %d", env, len(w.Data))
 	}
 	flag := func(f kernel.LifeFlag) bool { return w.H.Flags&uint8(f) != 0 }
-	im := Image{
+	im := image.Image{
 		File:      first(split(w.Data[:files])),
 		Args:      split(w.Data[files:args]),
 		Script:    flag(kernel.LifeFlagFLAG_SCRIPT),

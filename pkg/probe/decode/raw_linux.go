@@ -76,10 +76,6 @@ func first(s []string) string {
 	return s[0]
 }
 
-func baseName(file string) string {
-	return file[strings.LastIndexByte(file, '/')+1:]
-}
-
 // Callers name why the kernel side believes a run; empty where it does not.
 var Callers = map[kernel.LifeCaller]event.Caller{
 	kernel.LifeCallerCALLER_RUNTIME:    event.CallerRuntime,

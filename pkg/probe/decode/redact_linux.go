@@ -6,28 +6,17 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // acquaint has a run know what it was told by its environment and arguments.
 func (d *Decoder) acquaint(p *process, e *event.Exec) {
-	known, c := p.run.known, e.Call
-	known.Await()
-	known.Name(e.Name, c.Command, c.ContainerID, c.IfName, c.NetNS, baseName(c.NetNS), c.Pod.Namespace, c.Pod.Name, c.Pod.UID)
 	if d.options.Environ != nil {
 		p.environ = append(p.environ, d.options.Environ(e)...)
 	}
-	for _, variable := range p.environ {
-		name, value, _ := strings.Cut(variable, "=")
-		switch {
-		case name == "CNI_ARGS":
-			known.Environment(strings.Split(value, ";")...)
-		case !wantedVariable(name): // what these say leaves, or is what the call is named by
-			known.Environment(variable)
-		}
-	}
-	known.Arguments(p.arguments...)
+	image.Acquaint(p.run.known, e, p.environ, p.arguments)
 	p.environ, p.arguments = nil, nil
 }
 

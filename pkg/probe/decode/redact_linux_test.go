@@ -8,6 +8,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/redact"
 )
@@ -112,7 +113,7 @@ func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 	known := &redact.Call{}
 	known.Name("eth0")
 	known.Configuration([]byte(`{"name":"n","type":"x","token":"` + secret + `","pin":4711081,"user":"plainwords"}`))
-	for _, im := range []Image{
+	for _, im := range []image.Image{
 		{File: "/opt/" + secret + "/run", Args: []string{"run"}},
 		{File: "/opt/" + secret, Args: []string{secret}},
 		{File: "/usr/bin/fetch", Args: []string{secret}},
@@ -134,7 +135,7 @@ func TestWhatAPluginRunsLeavesWithoutSecrets(t *testing.T) {
 		}
 	}
 	var e event.Exec
-	Image{File: "/usr/sbin/xtables-nft-multi", Args: []string{"iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "veth1a2b3c4d"}}.Describe(&e, arguments.Known, known)
+	image.Image{File: "/usr/sbin/xtables-nft-multi", Args: []string{"iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "veth1a2b3c4d"}}.Describe(&e, arguments.Known, known)
 	if e.File != "/usr/sbin/xtables-nft-multi" || e.Name != "iptables" || strings.Join(e.Args, " ") != "-t nat -A POSTROUTING -o veth1a2b3c4d" {
 		t.Errorf("what is harmless does not stay: %+v", e)
 	}
@@ -155,7 +156,7 @@ func TestWhatOutlivesAPluginLeavesWithoutSecrets(t *testing.T) {
 	d.note(event.Event{Time: 3, Body: &event.Exit{Process: "7@1"}})
 	for _, secret := range []string{"correct-horse", "tiny-wolf-den", "quick-brown-dog"} {
 		var e event.Exec
-		Image{File: "/opt/" + secret + "/ip", Args: []string{"ip", "link", "show", "dev", secret}}.Describe(&e, arguments.Known, d.known("8@2"))
+		image.Image{File: "/opt/" + secret + "/ip", Args: []string{"ip", "link", "show", "dev", secret}}.Describe(&e, arguments.Known, d.known("8@2"))
 		w := &event.Wait{Path: "/run/" + secret + ".lock", Holder: &event.Actor{Process: "8@2", Name: secret, Parent: secret}}
 		d.redact("9@9", w)
 		if said := fmt.Sprintf("%+v %+v", e, *w.Holder); strings.Contains(said, secret) {
@@ -208,7 +209,7 @@ func BenchmarkDescribe(b *testing.B) {
 	known.Name("eth0")
 	configuration, _ := json.Marshal(map[string]any{"name": "n", "type": "x", "text": strings.Repeat("Xq7Canary9Zt secrets ", 100)})
 	known.Configuration(configuration)
-	im := Image{File: "/usr/sbin/xtables-nft-multi", Args: strings.Fields("iptables -t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment x -o veth1a2b3c4d --wait")}
+	im := image.Image{File: "/usr/sbin/xtables-nft-multi", Args: strings.Fields("iptables -t nat -C POSTROUTING -s 10.1.2.3/32 -j CNI-1234 -m comment --comment x -o veth1a2b3c4d --wait")}
 	for b.Loop() {
 		var e event.Exec
 		im.Describe(&e, arguments.Known, known)

@@ -1,4 +1,6 @@
-package decode
+// Package image describes a program that a process runs, by what was read of it: what a plugin's
+// environment says of the call, its name, its arguments. Raw bytes end here; it is pure.
+package image
 
 import (
 	"path"
@@ -21,24 +23,27 @@ type kubernetesArgs struct {
 	K8S_POD_UID       types.UnmarshallableString
 }
 
-// variables are those of an environment that tell of a CNI call.
-type variables map[string]string
+// VariableMax is VAR_MAX of bpf/wire.h, less the NUL: a value that long has lost its end.
+const VariableMax = 511
 
-// parseEnvironment picks them out. cut says that a value was longer than the kernel side reads.
-func parseEnvironment(env []string) (vars variables, cut bool) {
-	vars = variables{}
+// Variables are those of an environment that tell of a CNI call.
+type Variables map[string]string
+
+// Parse picks them out. cut says that a value was longer than the kernel side reads.
+func Parse(env []string) (vars Variables, cut bool) {
+	vars = Variables{}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		if wantedVariable(name) {
+		if Wanted(name) {
 			vars[name] = value
-			cut = cut || len(kv) >= variableMax
+			cut = cut || len(kv) >= VariableMax
 		}
 	}
 	return vars, cut
 }
 
-// folders are those of CNI_PATH; none where CNI_COMMAND is no command.
-func (v variables) folders() (folders []string) {
+// Folders are those of CNI_PATH; none where CNI_COMMAND is no command.
+func (v Variables) Folders() (folders []string) {
 	if !slices.Contains(commands, v["CNI_COMMAND"]) {
 		return nil
 	}
@@ -51,7 +56,7 @@ func (v variables) folders() (folders []string) {
 }
 
 // call is the identity of the call.
-func (v variables) call() *event.Call {
+func (v Variables) call() *event.Call {
 	return &event.Call{
 		Command:     v["CNI_COMMAND"],
 		ContainerID: text.Clean(v["CNI_CONTAINERID"], 128),
@@ -65,7 +70,8 @@ func (v variables) call() *event.Call {
 	}
 }
 
-func wantedVariable(name string) bool {
+// Wanted reports whether a variable tells of a CNI call.
+func Wanted(name string) bool {
 	return slices.Contains([]string{
 		"CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS", "CNI_PATH", "TRACEPARENT", "TRACESTATE",
 	}, name)
@@ -101,8 +107,8 @@ type Image struct {
 // script that is the interpreter, and the script an argument; of a plugin that is itself a link,
 // it is what that leads to, and the first argument the plugin.
 func (im *Image) Locate() {
-	vars, _ := parseEnvironment(im.Env)
-	folders := vars.folders()
+	vars, _ := Parse(im.Env)
+	folders := vars.Folders()
 	if i := slices.IndexFunc(im.Args[:min(len(im.Args), 3)], func(a string) bool {
 		return slices.Contains(folders, path.Dir(path.Clean(a)))
 	}); i >= 0 {
@@ -113,7 +119,10 @@ func (im *Image) Locate() {
 // Describe puts the image into e, sanitised: nothing that the call's plugins were told is in it.
 func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call) {
 	args := im.Args
-	called := baseName(first(args))
+	called := ""
+	if len(args) > 0 {
+		called = baseName(args[0])
+	}
 	if im.Script || called == "" {
 		// The kernel put the interpreter (and at most one argument of the #! line)
 		// in front of the script's own arguments: binfmt_script(5).
@@ -122,13 +131,13 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 			args = args[i:]
 		}
 	}
-	vars, cut := parseEnvironment(im.Env)
+	vars, cut := Parse(im.Env)
 	folder, file := path.Split(im.File)
 	if !arguments.IsTool(called) && called != file && !known.Harmless(called) {
 		called = file // what a program is called may be any text, its file not
 	}
 	e.Name = strings.TrimSuffix(called, ".exe")
-	if slices.Contains(vars.folders(), path.Clean(folder)) {
+	if slices.Contains(vars.Folders(), path.Clean(folder)) {
 		e.InPath, e.Call = true, vars.call() // where it lies and what it is called is its type
 	} else {
 		clean := known.Path(im.File) // all of it: a secret may have slashes
@@ -139,4 +148,25 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 		e.Args, e.Hidden = arguments.Sanitise(known, called, args[1:], mode)
 	}
 	e.Truncated = im.Truncated || cut
+}
+
+// Acquaint has a run know what it was told by its environment and arguments, so that nothing of it leaves.
+func Acquaint(known *redact.Call, e *event.Exec, environ, args []string) {
+	c := e.Call
+	known.Await()
+	known.Name(e.Name, c.Command, c.ContainerID, c.IfName, c.NetNS, baseName(c.NetNS), c.Pod.Namespace, c.Pod.Name, c.Pod.UID)
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		switch {
+		case name == "CNI_ARGS":
+			known.Environment(strings.Split(value, ";")...)
+		case !Wanted(name): // what these say leaves, or is what the call is named by
+			known.Environment(variable)
+		}
+	}
+	known.Arguments(args...)
+}
+
+func baseName(file string) string {
+	return file[strings.LastIndexByte(file, '/')+1:]
 }
