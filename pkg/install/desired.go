@@ -27,6 +27,7 @@ type desired struct {
 type wish struct {
 	files   []desired
 	notes   []string
+	program string // where cniscope's own goes
 	config  string // containerd's main file
 	version Version
 	nri     nri
@@ -42,6 +43,9 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 		w.note("the runtime here is CRI-O, and nothing of it is changed: its NRI is on since 1.30, unless [crio.nri] enable_nri in /etc/crio says otherwise (cniscope doctor looks)")
 	}
 	p := t.platform()
+	if p != nil && p.sealed {
+		return nil, p.refuse(t.lacks(ctx, o, m, p))
+	}
 	if p != nil && o.ContainerdConfig != "" && o.ContainerdConfig != p.config {
 		p = nil // another containerd
 	}
@@ -54,11 +58,17 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	if err == nil {
 		w.nri, w.address, networks = c.nri(), c.address(), c.networks()
 	}
+	if w.program, err = t.program(); err != nil {
+		return nil, err
+	}
+	if t.lockdown() == confidentiality {
+		w.note("%s", lockedDown)
+	}
 	binary, err := os.ReadFile(o.Program)
 	if err != nil {
 		return nil, fmt.Errorf("reading the program to install: %w", err)
 	}
-	w.add(desired{path: program, content: &content{data: binary, mode: 0o755}, replace: true})
+	w.add(desired{path: w.program, content: &content{data: binary, mode: 0o755}, replace: true})
 	w.add(desired{path: optionsFile, content: &content{data: []byte(options(w.nri.socket, w.address, networks)), mode: 0o600}})
 	if o.As == Plugin {
 		w.add(desired{path: filepath.Join(w.nri.plugins, pluginName), content: &content{data: binary, mode: 0o755}, replace: true, containerd: true})
@@ -67,13 +77,18 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	if found, err := t.at(unitFile, true); err == nil && found != nil && found.to == "/dev/null" {
 		return nil, fmt.Errorf("%s is masked: run systemctl unmask cniscope first", unitFile)
 	}
-	w.add(desired{path: unitFile, content: &content{data: []byte(configs.Unit), mode: 0o644}})
+	w.add(desired{path: unitFile, content: &content{data: []byte(unitFor(w.program)), mode: 0o644}})
 	w.add(desired{path: enabledLink, content: &content{to: unitFile}})
 	return w, nil
 }
 
 func (w *wish) add(d desired)                { w.files = append(w.files, d) }
 func (w *wish) note(format string, a ...any) { w.notes = append(w.notes, fmt.Sprintf(format, a...)) }
+
+// unitFor is the unit that starts a program.
+func unitFor(program string) string {
+	return strings.ReplaceAll(configs.Unit, programs()[0], program)
+}
 
 // options is cniscope.toml, with what this node has elsewhere than usual.
 func options(socket, address, networks string) string {
@@ -150,15 +165,8 @@ func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over o
 		return nil, fmt.Errorf("writing a drop-in for containerd: %w", err)
 	}
 	byUnit := trace != nil && w.version.Major >= 2
-	if p != nil && (p.sealed || text != "" || byUnit && p.service != "") {
-		need := wanted{major: w.version.Major, toml: text}
-		if len(c.files) > 0 {
-			need.imports = c.files[0].imports
-		}
-		if byUnit {
-			need.tracing = strings.Join(trace.environment(), "\n") + "\n"
-		}
-		return nil, p.refuse(need)
+	if p != nil && (text != "" || byUnit && p.service != "") {
+		return nil, p.refuse(need(c, w.version, text, trace))
 	}
 	if byUnit {
 		w.add(desired{path: tracingFile, content: &content{data: []byte(trace.unitDropIn()), mode: 0o644}, containerd: true})
@@ -170,6 +178,42 @@ func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over o
 		return c, nil
 	}
 	return t.extend(o, c, w, over, text)
+}
+
+// need is what a platform is to be told.
+func need(c *configuration, v Version, text string, trace *tracing) wanted {
+	n := wanted{major: v.Major, toml: text}
+	if len(c.files) > 0 {
+		n.imports = c.files[0].imports
+	}
+	if trace != nil && v.Major >= 2 {
+		n.tracing = strings.Join(trace.environment(), "\n") + "\n"
+	}
+	return n
+}
+
+// lacks is what the configuration of a sealed platform lacks, as far as that can be found out: what is
+// said of the platform is true without it.
+func (t tree) lacks(ctx context.Context, o Options, m *manifest, p *platform) wanted {
+	o = o.found(ctx, t, p)
+	c, err := t.load(o.config(), 0, nil)
+	if err != nil || o.NoContainerd {
+		return wanted{}
+	}
+	v, err := t.version(ctx, o, m, c)
+	if err != nil {
+		return wanted{}
+	}
+	c.major = v.Major
+	var trace *tracing
+	if found, err := parseTracing(o.Tracing); err == nil && o.Tracing != "" {
+		trace = &found
+	}
+	text, err := lines(c.lacking(v, trace))
+	if err != nil {
+		return wanted{}
+	}
+	return need(c, v, text, trace)
 }
 
 // possible finds what no drop-in can change.

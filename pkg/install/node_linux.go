@@ -106,6 +106,20 @@ func setAttributes(f *os.File, attributes map[string][]byte) error {
 	return nil
 }
 
+// unfit says why nothing can be put into a folder, or, where it is of the node that runs, no program
+// be run from there. What else is wrong is said to whoever writes there.
+func unfit(dir string, live bool) error {
+	var fs unix.Statfs_t
+	err := unix.Statfs(dir, &fs)
+	switch {
+	case err == nil && fs.Flags&unix.ST_RDONLY != 0:
+		return unix.EROFS
+	case err == nil && live && fs.Flags&unix.ST_NOEXEC != 0:
+		return errors.New("it is mounted noexec")
+	}
+	return nil
+}
+
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -21,6 +21,8 @@ func lockTree(string, bool) (release func(), err error) {
 	return nil, errors.New("cniscope is installed on Linux only")
 }
 
+func unfit(string, bool) error { return nil }
+
 func syncFolder(string) error { return nil }
 
 func running(context.Context, string) (int, time.Time, error) {

@@ -64,7 +64,6 @@ func (o Options) config() string {
 
 // Where cniscope's files go.
 const (
-	program      = "/usr/local/bin/cniscope"
 	optionsFile  = "/etc/cniscope/cniscope.toml"
 	unitFile     = "/etc/systemd/system/cniscope.service"
 	enabledLink  = "/etc/systemd/system/multi-user.target.wants/cniscope.service"

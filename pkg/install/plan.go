@@ -174,7 +174,7 @@ func (p *Plan) remove(e entry, purge bool) error {
 
 // forContainerd reports whether containerd reads an installed file when it starts.
 func forContainerd(path string) bool {
-	return !slices.Contains([]string{program, optionsFile, unitFile, enabledLink}, path)
+	return !slices.Contains(append(programs(), optionsFile, unitFile, enabledLink), path)
 }
 
 // forget plans the removal of what was kept of replaced files, and is back in its place.

@@ -10,7 +10,7 @@ import (
 // start. What it wants instead it is told by the operator, in its own way.
 type platform struct {
 	name string
-	// config is the configuration that it writes.
+	// config is the configuration of containerd's that it writes.
 	config string
 	// sealed: nothing can be installed on it at all but by Kubernetes.
 	sealed bool
@@ -28,7 +28,8 @@ type wanted struct {
 	imports []string
 }
 
-const daemonSet = "Run cniscope as a DaemonSet: examples/kubernetes/cniscope.yaml.\n"
+// daemonSet is what to run instead, for the middle of a sentence.
+const daemonSet = "cniscope as a DaemonSet: by its Helm chart (configs/helm/cniscope) or examples/kubernetes/cniscope.yaml.\n"
 
 // platform recognises by its marks who writes containerd's configuration; nil if that is the operator.
 func (t tree) platform() *platform {
@@ -37,12 +38,13 @@ func (t tree) platform() *platform {
 			return &platform{name: name, config: dir + "/config.toml", service: name, advice: func(w wanted) string { return rancher(name, dir, w) }}
 		}
 	}
-	id := t.distribution()
 	switch {
-	case id == "talos" || t.exists("/etc/cri/containerd.toml"):
-		return &platform{name: "Talos", config: "/etc/cri/containerd.toml", sealed: true, advice: talos}
-	case id == "bottlerocket":
+	case t.is("talos") || t.exists("/etc/cri/containerd.toml"):
+		return &platform{name: "Talos", config: "/etc/cri/containerd.toml", sealed: true, advice: func(w wanted) string { return talos(w, t.lockdown()) }}
+	case t.is("bottlerocket"):
 		return &platform{name: "Bottlerocket", config: defaultConfig, sealed: true, advice: bottlerocket}
+	case t.is("cos"):
+		return &platform{name: "Container-Optimized OS", config: defaultConfig, sealed: true, advice: cos}
 	case t.exists("/usr/bin/nodeadm") || t.exists("/usr/local/bin/nodeadm") || t.exists("/etc/eks"):
 		return &platform{name: "nodeadm (Amazon EKS)", config: defaultConfig, advice: nodeadm}
 	case t.exists("/opt/azure/containers"):
@@ -66,29 +68,12 @@ func (t tree) crio() bool {
 	return has("/etc/crio/crio.conf", "/etc/crio/crio.conf.d", "/usr/bin/crio", "/usr/local/bin/crio") && !has(append(binaries, defaultConfig)...)
 }
 
-// distribution is the ID of os-release(5).
-func (t tree) distribution() string {
-	for _, path := range []string{"/etc/os-release", "/usr/lib/os-release"} {
-		c, err := t.read(path)
-		if err != nil || c == nil {
-			continue
-		}
-		for line := range strings.Lines(string(c.data)) {
-			if id, ok := strings.CutPrefix(strings.TrimSpace(line), "ID="); ok {
-				return strings.Trim(id, `"'`)
-			}
-		}
-	}
-	return ""
-}
-
 // refuse is the error that says what to do instead.
 func (p *platform) refuse(w wanted) error {
-	text := fmt.Sprintf("%s is written by %s: what is changed there is lost.\n%s", p.config, p.name, p.advice(w))
-	if !p.sealed {
-		text += "Then install everything else: cniscope install --no-containerd"
+	if p.sealed {
+		return fmt.Errorf("nothing can be installed on a node of %s.\n%s", p.name, strings.TrimRight(p.advice(w), "\n"))
 	}
-	return fmt.Errorf("%s", strings.TrimRight(text, "\n"))
+	return fmt.Errorf("%s is written by %s: what is changed there is lost.\n%sThen install everything else: cniscope install --no-containerd", p.config, p.name, p.advice(w))
 }
 
 // rancher: k3s and RKE2 make config.toml from a template at each start. Newer ones
@@ -120,23 +105,28 @@ func rancher(name, dir string, w wanted) string {
 
 // talos:
 // https://docs.siderolabs.com/talos/latest/configure-your-talos-cluster/images-container-runtime/containerd
-func talos(w wanted) string {
-	text := ""
+func talos(w wanted, lockdown string) string {
+	text := talosLockdown(lockdown)
 	if w.toml != "" {
-		text = "Add this document to the machine configuration, by `talosctl patch mc` (Talos 1.14 and later; NRI is on there already):\n\n" +
+		text += "NRI is off in /etc/cri/containerd.toml. Add this document to the machine configuration, by `talosctl patch mc` (Talos 1.14 and later; NRI is on there already):\n\n" +
 			indent("apiVersion: v1alpha1\nkind: CRICustomizationConfig\nname: cniscope\ncontent: |\n"+indent(w.toml)) +
 			"\nBefore Talos 1.14:\n\n" +
 			indent("machine:\n  files:\n    - path: /etc/cri/conf.d/20-customization.part\n      op: create\n      content: |\n"+indent(indent(indent(indent(w.toml))))) + "\n"
 	}
-	return text + "Nothing can be installed on a Talos node. " + daemonSet
+	return text + "Then run " + daemonSet
 }
 
 func bottlerocket(w wanted) string {
 	text := "Bottlerocket has no setting for NRI; it is on in variants with containerd 2 (Kubernetes 1.33 and later).\n"
-	if w.major < 2 {
+	if w.major == 1 {
 		text += "Without it cniscope traces every call with the identity that CNI is given.\n"
 	}
-	return text + "Nothing can be installed on a Bottlerocket node. " + daemonSet
+	return text + "Run " + daemonSet
+}
+
+// cos: https://cloud.google.com/container-optimized-os/docs/concepts/disks-and-filesystem
+func cos(wanted) string {
+	return "Its root is read-only, /etc is made anew at each boot, and programs are not run from most of what can be written to.\nRun " + daemonSet
 }
 
 // nodeadm merges the lines of its NodeConfig into the configuration it writes.

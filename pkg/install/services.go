@@ -81,7 +81,7 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 			return nil, err
 		}
 	} else if p.service() {
-		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, program, optionsFile))
+		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, p.wish.program, optionsFile))
 	}
 	if p.service() && p.touches(func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }) {
 		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until then the service waits")

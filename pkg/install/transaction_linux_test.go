@@ -216,3 +216,16 @@ func TestAReplacedFileKeepsWhatItHas(t *testing.T) {
 	n.uninstall(false)
 	check("removed")
 }
+
+// Where /usr/local/bin is read-only and /opt/bin is in use, the program goes there.
+func TestTheOtherFolderForPrograms(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: mounts")
+	}
+	n := newNode(t, map[string]string{"/usr/local/bin/x": "", "/opt/bin/x": ""})
+	n.mount("/usr/local/bin", "", unix.MS_BIND)
+	n.mount("/usr/local/bin", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY)
+	if got, want := steps(n.plan(version("2.4"))), strings.Replace(asService, "/usr/local/bin", "/opt/bin", 1); got != want {
+		t.Errorf("it does:\n%s\nwant:\n%s", got, want)
+	}
+}

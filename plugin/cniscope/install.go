@@ -19,7 +19,8 @@ func installCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install cniscope on this node and register it with containerd",
-		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope), its options
+		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope; /opt/bin/cniscope
+where /usr is read-only), its options
 (/etc/cniscope/cniscope.toml), and
 
   --as service   a systemd unit, which connects to containerd. It survives containerd,
