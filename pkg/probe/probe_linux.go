@@ -129,8 +129,9 @@ func (p *Probe) Stats() Stats {
 	}
 	kernel.Each(p.kernel.Life.Processes, func(*uint32, *kernel.LifeProcess) { s.Tracked++ })
 	for name, program := range p.kernel.Programs {
-		if st, err := program.Stats(); err == nil {
-			s.Programs[strings.TrimPrefix(name, "on_")] = ProgramStats{Runs: st.RunCount, Time: st.Runtime, Missed: st.RecursionMisses}
+		hook, attached := strings.CutPrefix(name, "on_")
+		if st, err := program.Stats(); err == nil && attached {
+			s.Programs[hook] = ProgramStats{Runs: st.RunCount, Time: st.Runtime, Missed: st.RecursionMisses}
 		}
 	}
 	return s

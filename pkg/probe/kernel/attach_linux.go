@@ -27,7 +27,6 @@ var insideHooks = []struct {
 	// empty where nothing can be done without it.
 	feature, since string
 }{
-	{"on_stream", "sys_exit", true, "", ""},
 	{"on_return", "sys_exit", true, "", ""},
 	{"on_enter", "sys_enter", true, "", ""},
 	{"on_contention_end", "contention_end", true, "waits for the kernel's own locks", "5.19"},

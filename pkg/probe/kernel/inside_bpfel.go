@@ -218,6 +218,7 @@ const (
 	InsideMapConns            = "conns"
 	InsideMapContentions      = "contentions"
 	InsideMapCounters         = "counters"
+	InsideMapEndings          = "endings"
 	InsideMapEvents           = "events"
 	InsideMapLosses           = "losses"
 	InsideMapPairs            = "pairs"
@@ -226,11 +227,22 @@ const (
 	InsideMapRoles            = "roles"
 	InsideMapSlots            = "slots"
 	InsideMapStreams          = "streams"
+	InsideProgEndAccept       = "end_accept"
+	InsideProgEndBpf          = "end_bpf"
+	InsideProgEndConnect      = "end_connect"
+	InsideProgEndEnter        = "end_enter"
+	InsideProgEndFile         = "end_file"
+	InsideProgEndLegacy       = "end_legacy"
+	InsideProgEndLock         = "end_lock"
+	InsideProgEndOpen         = "end_open"
+	InsideProgEndOther        = "end_other"
+	InsideProgEndReceive      = "end_receive"
+	InsideProgEndSend         = "end_send"
+	InsideProgEndStream       = "end_stream"
 	InsideProgOnContention    = "on_contention"
 	InsideProgOnContentionEnd = "on_contention_end"
 	InsideProgOnEnter         = "on_enter"
 	InsideProgOnReturn        = "on_return"
-	InsideProgOnStream        = "on_stream"
 	InsideProgOnTcpState      = "on_tcp_state"
 	InsideVarAgentDepth       = "agent_depth"
 	InsideVarClassOf          = "class_of"
@@ -291,11 +303,22 @@ type InsideSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type InsideProgramSpecs struct {
+	EndAccept       *ebpf.ProgramSpec `ebpf:"end_accept"`
+	EndBpf          *ebpf.ProgramSpec `ebpf:"end_bpf"`
+	EndConnect      *ebpf.ProgramSpec `ebpf:"end_connect"`
+	EndEnter        *ebpf.ProgramSpec `ebpf:"end_enter"`
+	EndFile         *ebpf.ProgramSpec `ebpf:"end_file"`
+	EndLegacy       *ebpf.ProgramSpec `ebpf:"end_legacy"`
+	EndLock         *ebpf.ProgramSpec `ebpf:"end_lock"`
+	EndOpen         *ebpf.ProgramSpec `ebpf:"end_open"`
+	EndOther        *ebpf.ProgramSpec `ebpf:"end_other"`
+	EndReceive      *ebpf.ProgramSpec `ebpf:"end_receive"`
+	EndSend         *ebpf.ProgramSpec `ebpf:"end_send"`
+	EndStream       *ebpf.ProgramSpec `ebpf:"end_stream"`
 	OnContention    *ebpf.ProgramSpec `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.ProgramSpec `ebpf:"on_enter"`
 	OnReturn        *ebpf.ProgramSpec `ebpf:"on_return"`
-	OnStream        *ebpf.ProgramSpec `ebpf:"on_stream"`
 	OnTcpState      *ebpf.ProgramSpec `ebpf:"on_tcp_state"`
 }
 
@@ -309,6 +332,7 @@ type InsideMapSpecs struct {
 	Conns       *ebpf.MapSpec `ebpf:"conns"`
 	Contentions *ebpf.MapSpec `ebpf:"contentions"`
 	Counters    *ebpf.MapSpec `ebpf:"counters"`
+	Endings     *ebpf.MapSpec `ebpf:"endings"`
 	Events      *ebpf.MapSpec `ebpf:"events"`
 	Losses      *ebpf.MapSpec `ebpf:"losses"`
 	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
@@ -366,6 +390,7 @@ type InsideMaps struct {
 	Conns       *ebpf.Map `ebpf:"conns"`
 	Contentions *ebpf.Map `ebpf:"contentions"`
 	Counters    *ebpf.Map `ebpf:"counters"`
+	Endings     *ebpf.Map `ebpf:"endings"`
 	Events      *ebpf.Map `ebpf:"events"`
 	Losses      *ebpf.Map `ebpf:"losses"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
@@ -384,6 +409,7 @@ func (m *InsideMaps) Close() error {
 		m.Conns,
 		m.Contentions,
 		m.Counters,
+		m.Endings,
 		m.Events,
 		m.Losses,
 		m.Pairs,
@@ -420,21 +446,43 @@ type InsideVariables struct {
 //
 // It can be passed to LoadInsideObjects or ebpf.CollectionSpec.LoadAndAssign.
 type InsidePrograms struct {
+	EndAccept       *ebpf.Program `ebpf:"end_accept"`
+	EndBpf          *ebpf.Program `ebpf:"end_bpf"`
+	EndConnect      *ebpf.Program `ebpf:"end_connect"`
+	EndEnter        *ebpf.Program `ebpf:"end_enter"`
+	EndFile         *ebpf.Program `ebpf:"end_file"`
+	EndLegacy       *ebpf.Program `ebpf:"end_legacy"`
+	EndLock         *ebpf.Program `ebpf:"end_lock"`
+	EndOpen         *ebpf.Program `ebpf:"end_open"`
+	EndOther        *ebpf.Program `ebpf:"end_other"`
+	EndReceive      *ebpf.Program `ebpf:"end_receive"`
+	EndSend         *ebpf.Program `ebpf:"end_send"`
+	EndStream       *ebpf.Program `ebpf:"end_stream"`
 	OnContention    *ebpf.Program `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.Program `ebpf:"on_enter"`
 	OnReturn        *ebpf.Program `ebpf:"on_return"`
-	OnStream        *ebpf.Program `ebpf:"on_stream"`
 	OnTcpState      *ebpf.Program `ebpf:"on_tcp_state"`
 }
 
 func (p *InsidePrograms) Close() error {
 	return _InsideClose(
+		p.EndAccept,
+		p.EndBpf,
+		p.EndConnect,
+		p.EndEnter,
+		p.EndFile,
+		p.EndLegacy,
+		p.EndLock,
+		p.EndOpen,
+		p.EndOther,
+		p.EndReceive,
+		p.EndSend,
+		p.EndStream,
 		p.OnContention,
 		p.OnContentionEnd,
 		p.OnEnter,
 		p.OnReturn,
-		p.OnStream,
 		p.OnTcpState,
 	)
 }

@@ -44,7 +44,8 @@ type Side struct {
 	Records *ringbuf.Reader
 	// Missing is what this kernel cannot do.
 	Missing []*event.Degraded
-	// Programs are the BPF programs by name: on_exec, on_fork, on_enter…
+	// Programs are the BPF programs by name: on_exec, on_fork, on_enter, and those that
+	// on_return goes on to (end_file, end_lock…), which are counted with it.
 	Programs map[string]*ebpf.Program
 
 	loaded   []*ebpf.Collection

@@ -156,179 +156,7 @@ static __always_inline void entered(struct pt_regs *regs, struct call *c, __u32 
 		begin_thread(c, tid);
 }
 
-/* What the threads of a server do most of the time says nothing. */
-static __always_inline bool idle(__u8 class)
-{
-	switch (class) {
-	case CLASS_SLEEP:
-	case CLASS_FUTEX:
-	case CLASS_POLL:
-	case CLASS_WAIT:
-	case CLASS_RECVFROM:
-	case CLASS_RECVMSG:
-	case CLASS_READ:
-	case CLASS_READV:
-	case CLASS_ACCEPT:
-		return true;
-	}
-	return false;
-}
-
-/* Texts of a call that lasted, or failed, are told. */
-static __always_inline __u8 texts(const struct call *c)
-{
-	return texts_of[c->nr & (NR_MAX - 1)];
-}
-
-/* Most calls are short, and of no interest in themselves or by what came of them. */
-static __always_inline bool dull(const struct call *c, __s64 ret)
-{
-	switch (c->class) {
-	case CLASS_FLOCK:
-	case CLASS_FCNTL:
-		if (locks(c))
-			return false;
-		break;
-	case CLASS_SENDTO:
-	case CLASS_SENDMSG:
-	case CLASS_RECVFROM:
-	case CLASS_RECVMSG:
-	case CLASS_READ:
-	case CLASS_READV:
-	case CLASS_OPEN:
-		if (ret >= 0 || broken(ret))
-			return false;
-		break;
-	case CLASS_BPF:
-		if (attaches(c->args[0]) || (ret < 0 && requests(c->args[0])))
-			return false;
-		break;
-	case CLASS_WRITE:
-	case CLASS_WRITEV:
-	case CLASS_CONNECT:
-	case CLASS_ACCEPT:
-	case CLASS_SETNS:
-	case CLASS_UNSHARE:
-	case CLASS_SETSOCKOPT:
-	case CLASS_IOCTL:
-		return false;
-	}
-	if (ret < 0 && texts(c))
-		return false;
-	return bpf_ktime_get_ns() - c->start < LASTED;
-}
-
-static __always_inline void lasted(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
-{
-	__u64 took = bpf_ktime_get_ns() - c->start;
-	struct call_event *e;
-
-	if (took < LASTED && (ret >= 0 || !texts(c)))
-		return;
-	if (p->agent && idle(c->class))
-		return;
-	if (c->class == CLASS_SLEEP && took < SYSMON_MAX && (__u32)bpf_get_current_pid_tgid() != p->self.tgid)
-		return;
-	e = record(task, p, c->class, c, ret);
-	if (!e)
-		return;
-	if (texts(c))
-		append_texts(e, c, texts(c));
-	send_record(e, p, false);
-}
-
-/* Whoever accepts a connection of ours is called by it. */
-static __always_inline void accepts(struct task_struct *task, __s64 fd)
-{
-	if (accepted(task, fd))
-		serve_stream(task, fd);
-}
-
-/* Writing to streams, and reading from them, of whoever is called and of whom it asks. */
-static __always_inline bool talks(__u8 class)
-{
-	switch (class) {
-	case CLASS_SENDTO:
-	case CLASS_SENDMSG:
-	case CLASS_RECVFROM:
-	case CLASS_RECVMSG:
-	case CLASS_READ:
-	case CLASS_READV:
-	case CLASS_WRITE:
-	case CLASS_WRITEV:
-		return true;
-	}
-	return false;
-}
-
-static __always_inline void returned(__u64 id, __u8 class, bool tracked, long ret)
-{
-	__u32 tgid = id >> 32, tid = id;
-	struct task_struct *task;
-	struct call *found = 0, c;
-	struct process *p;
-
-	if (tracked)
-		found = bpf_map_lookup_elem(&calls, &tid);
-	if (!found || found->tgid != tgid || !found->start) {
-		if (ret >= 0 && class == CLASS_ACCEPT)
-			accepts(current_task(), ret);
-		return;
-	}
-	c = *found;
-	found->start = 0;
-	if (dull(&c, ret))
-		return;
-	task = current_task();
-	p = bpf_map_lookup_elem(&processes, &tgid);
-	if (!p && c.class == CLASS_ACCEPT && ret >= 0)
-		accepts(task, ret);
-	if (!p || compat(task))
-		return;
-	switch (c.class) {
-	case CLASS_FLOCK:
-	case CLASS_FCNTL:
-		exit_lock(task, p, &c, ret);
-		return;
-	case CLASS_SENDTO:
-	case CLASS_SENDMSG:
-		exit_send(task, p, &c, ret);
-		break;
-	case CLASS_RECVFROM:
-	case CLASS_RECVMSG:
-		exit_receive(task, p, &c, ret);
-		break;
-	case CLASS_READ:
-	case CLASS_READV:
-	case CLASS_WRITE:
-	case CLASS_WRITEV:
-		exit_file(task, p, &c, ret);
-		break;
-	case CLASS_OPEN:
-		exit_open(task, p, &c, ret);
-		break;
-	case CLASS_CONNECT:
-		exit_connect(task, p, &c, ret);
-		return;
-	case CLASS_ACCEPT:
-		if (ret >= 0)
-			accepts(task, ret);
-		break;
-	case CLASS_SETNS:
-	case CLASS_UNSHARE:
-		exit_enter(task, p, &c, ret);
-		break;
-	case CLASS_SETSOCKOPT:
-	case CLASS_IOCTL:
-		exit_legacy(task, p, &c, ret);
-		break;
-	case CLASS_BPF:
-		if (exit_bpf(task, p, &c, ret))
-			return;
-		break;
-	}
-	lasted(task, p, &c, ret);
-}
+#include "ends.h"
 
 /* These two run at every system call of the node: cheap questions first. */
 SEC("tp_btf/sys_enter")
@@ -354,36 +182,15 @@ int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 	__u64 id = bpf_get_current_pid_tgid();
 	__u8 class = class_of_exit(regs);
 	bool tracked = may_be_tracked(id >> 32);
+	enum ending to;
 
 	if (class == CLASS_NEVER || (!tracked && (ret < 0 || class != CLASS_ACCEPT)))
 		return 0;
 	hold();
-	returned(id, class, tracked, ret);
-	let_go();
-	return 0;
-}
-
-/* Streams have a program of their own: within on_return the verifier of newer kernels takes
- * minutes, for all that comes after in each state that a stream may be in. It runs before
- * on_return, which takes note that the call is over. */
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_stream, struct pt_regs *regs, long ret)
-{
-	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tgid = id >> 32, tid = id;
-	struct process *p;
-	struct call *found, c;
-
-	if (!talks(class_of_exit(regs)) || !may_be_tracked(tgid))
-		return 0;
-	hold();
-	found = bpf_map_lookup_elem(&calls, &tid);
-	p = bpf_map_lookup_elem(&processes, &tgid);
-	if (found && found->tgid == tgid && found->start && p && p->agent && !compat(current_task())) {
-		c = *found;
-		exit_stream(current_task(), p, &c, ret);
-	}
-	let_go();
+	to = returned(id, class, tracked, ret);
+	let_go(); /* no program may go on to another one before */
+	if (to < ENDINGS)
+		bpf_tail_call(ctx, &endings, to);
 	return 0;
 }
 

@@ -70,10 +70,10 @@ static __noinline int exit_lock(struct task_struct *task, struct process *p, str
 	struct file *file;
 
 	if (!p || !c || !locks(c))
-		return 0;
+		return 1;
 	e = record(task, p, c->class, c, ret);
 	if (!e)
-		return 0;
+		return 1;
 	if (c->class == CLASS_FCNTL) { /* l_type, the first field of struct flock */
 		__s16 type = 0;
 
@@ -84,5 +84,5 @@ static __noinline int exit_lock(struct task_struct *task, struct process *p, str
 	e->object = BPF_CORE_READ(file, f_inode, i_ino);
 	append_path(e, file);
 	send_record(e, p, false);
-	return 0;
+	return 1;
 }

@@ -145,13 +145,13 @@ static __noinline int exit_connect(struct task_struct *task, struct process *p, 
 	__u64 n;
 
 	if (!p || !c || !c->conn)
-		return 0;
+		return 1;
 	sk = (void *)c->conn;
 	if (ret && ret != -EINPROGRESS)
 		remove_conn(c->conn, &p->root);
 	e = record(task, p, c->class, c, ret);
 	if (!e)
-		return 0;
+		return 1;
 	e->object = c->start;
 	e->port = bpf_get_current_pid_tgid();
 	e->protocol = family_of(sk);
@@ -169,7 +169,7 @@ static __noinline int exit_connect(struct task_struct *task, struct process *p, 
 		}
 	}
 	send_record(e, p, false);
-	return 0;
+	return 1;
 }
 
 static __always_inline void about_conn(struct call_event *e, const struct conn *conn)

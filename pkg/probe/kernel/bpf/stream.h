@@ -317,20 +317,20 @@ static __noinline int exit_stream(struct task_struct *task, struct process *p, s
 		int met = ret > 0 ? meet_stream(sk, p, c) : NOT_MET;
 
 		if (met == NOT_MET)
-			return 1;
+			return 0;
 		s = bpf_map_lookup_elem(&streams, &key);
 		if (s && met == MET_IN_THE_MIDDLE)
 			tell_exchange(sk, p, s, ret, false);
 	}
 	if (!s || (s->serves && role_of(s->ino) != ROLE_ASKS))
-		return 1;
+		return 0;
 	if (writes(c->class) && ret > 0) {
 		if (!s->wrote) {
 			s->self = p->self;
 			s->thread = bpf_get_current_pid_tgid();
 			s->wrote = c->start;
 		}
-		return 1;
+		return 0;
 	}
 	/* An end that nobody waits for is of no interest, and a peer that goes on speaking none either. */
 	since = s->wrote ? s->wrote : ret > 0 ? s->read : now;
@@ -338,7 +338,7 @@ static __noinline int exit_stream(struct task_struct *task, struct process *p, s
 		tell_exchange(sk, p, s, ret, false);
 	s->wrote = 0;
 	s->read = now;
-	return 1;
+	return 0;
 }
 
 /* Whoever waits hangs up. */

@@ -1,0 +1,79 @@
+package kernel
+
+import (
+	"maps"
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// verified is how many instructions the verifier may look at in one program: a fifth of the
+// million at which it gives up, since Linux 7.2 looks at three times as many as 6.18.
+const verified = 200_000
+
+// Each program is loaded alone, as the kernel sees it.
+func TestTheVerifierOfNewerKernelsHasRoomForEveryProgram(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		t.Fatal(err)
+	}
+	for _, load := range []func() (*ebpf.CollectionSpec, error){LoadLife, LoadInside} {
+		spec, err := load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range spec.Programs {
+			t.Run(name, func(t *testing.T) {
+				if n := verifies(t, spec.Copy(), name); n > verified {
+					t.Errorf("%d instructions, want at most %d", n, verified)
+				}
+			})
+		}
+	}
+}
+
+// verifies returns how many instructions the verifier looks at until it lets the program run.
+func verifies(t *testing.T, spec *ebpf.CollectionSpec, name string) uint32 {
+	t.Helper()
+	maps.DeleteFunc(spec.Programs, func(n string, _ *ebpf.ProgramSpec) bool { return n != name })
+	if endings := spec.Maps["endings"]; endings != nil {
+		endings.Contents = nil // other programs
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	info, err := c.Programs[name].Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, known := info.VerifiedInstructions()
+	if !known {
+		t.Skip("this kernel does not say (Linux 5.16)")
+	}
+	return n
+}
+
+// Before Linux 6.0 arm64 refuses a program that has functions and goes on to other programs.
+func TestWhatGoesOnToOtherProgramsHasNoFunctions(t *testing.T) {
+	spec, err := LoadInside()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, program := range spec.Programs {
+		var goesOn, calls bool
+		for _, in := range program.Instructions {
+			goesOn = goesOn || in.IsBuiltinCall() && in.Constant == int64(asm.FnTailCall)
+			calls = calls || in.IsFunctionCall()
+		}
+		if goesOn && calls {
+			t.Errorf("%s does both", name)
+		}
+	}
+}
