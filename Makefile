@@ -11,6 +11,7 @@ help: ## say what there is
 	@echo "  make demo OTLP=127.0.0.1:4317    also sends the demo's spans to a Jaeger of yours"
 
 include test/tools/tools.mk
+include test/page/page.mk
 include configs/image/image.mk
 include test/kubernetes/kubernetes.mk
 include test/runtimes/runtimes.mk
@@ -127,10 +128,6 @@ test-tenants: tools ## hostile pods connect, run programs and forge calls while 
 .PHONY: test-neighbours
 test-neighbours: tools tools-older ## 2000 hostile connections to relay and metrics for NEIGHBOURS (20s), and a cniscope that is stopped: exports and liveness are answered, pods start (root)
 	CNISCOPE_NEIGHBOURS=$(NEIGHBOURS) go test ./test/neighbours -count=1 -timeout 40m -v
-
-.PHONY: test-html
-test-html: tools-html ## the page of show --html in a real browser: by keyboard, by axe-core's rules, on paper
-	go test ./test/page -count=1 -v
 
 .PHONY: test-files
 test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES MB unpacked (1): what is left out is said; FILES=600: memory and time, too (root, an hour)

@@ -31,38 +31,51 @@ const (
 	problemsMax = 100
 	// pageMax is how many bytes a page has before it leaves calls out: rows may be long.
 	pageMax = 64 << 20
+	// slowestMost is how many calls a page shows on which nothing was slow and nothing failed.
+	slowestMost = 5
 	// originsMax is how many nodes and runtimes are told apart.
 	originsMax = 100
 )
 
+// PageOptions say what is on a page.
+type PageOptions struct {
+	// All calls are on it; else those with a problem and those that cross Limits or, if there are
+	// none, the slowest ones.
+	All    bool
+	Limits Limits
+}
+
 type page struct {
+	PageOptions
 	operations iter.Seq[*tracepb.ResourceSpans]
 	// Problems are the calls that need attention, at most problemsMax, the worst first; problems
 	// is the number of all.
 	Problems          []head
 	problems          int
-	slowest           head
+	slowest           []head // of the calls without a problem, the slowest first
 	all, failed, slow int
-	// Others is the number of calls without a problem.
-	Others      int
-	pods        *distinct
-	first, last uint64
-	origin      map[string]bool
-	rows        int
-	written     *int64 // bytes
+	// others is the number of calls without a problem, crossing that of those among them that
+	// cross a limit.
+	others, crossing int
+	account          *account
+	pods             *distinct
+	first, last      uint64
+	origin           map[string]bool
+	rows             int
+	written          *int64 // bytes
 	// LeftOut is how many calls were left out for want of room so far.
 	LeftOut int
 }
 
 type head struct {
-	ID, Pod, What, Took, Verdict, Cause string
+	ID, Pod, What, Took, Verdict, Cause, Remedy string
 	// State is failed, slow, partial, or empty.
 	State string
 	took  time.Duration
 }
 
-func newPage(operations iter.Seq[*tracepb.ResourceSpans]) *page {
-	p := &page{operations: operations, pods: newDistinct(), origin: map[string]bool{}, written: new(int64)}
+func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
+	p := &page{PageOptions: o, operations: operations, account: newAccount(), pods: newDistinct(), origin: map[string]bool{}, written: new(int64)}
 	for rs := range operations {
 		if len(p.origin) < originsMax {
 			p.origin[origin(rs)] = true
@@ -91,17 +104,19 @@ func (p *page) count(call *node) {
 		p.first = call.StartTimeUnixNano
 	}
 	p.first, p.last = min(p.first, call.StartTimeUnixNano), max(p.last, call.EndTimeUnixNano)
+	p.account.add(call)
 	h := headOf(call)
-	if h.took > p.slowest.took {
-		p.slowest = h
-	}
 	switch h.State {
 	case "failed":
 		p.failed++
 	case "slow":
 		p.slow++
 	case "":
-		p.Others++
+		p.others++
+		p.crossing += one(p.Limits.wants(call))
+		p.slowest = append(p.slowest, h)
+		slices.SortStableFunc(p.slowest, func(a, b head) int { return cmp.Compare(b.took, a.took) })
+		p.slowest = p.slowest[:min(len(p.slowest), slowestMost)]
 		return
 	}
 	p.problems++
@@ -124,6 +139,7 @@ func headOf(call *node) head {
 	h := head{
 		ID: "call-" + hex.EncodeToString(call.SpanId), Pod: pod(call), What: what(call),
 		Took: text.Round(call.took()).String(), took: call.took(), Verdict: call.verdict(), Cause: call.text(attr.CauseKey),
+		Remedy: call.text(attr.RemedyKey),
 	}
 	switch {
 	case call.failed():
@@ -154,7 +170,46 @@ func (p *page) Worst() head {
 	if len(p.Problems) > 0 {
 		return p.Problems[0]
 	}
-	return p.slowest
+	if len(p.slowest) > 0 {
+		return p.slowest[0]
+	}
+	return head{}
+}
+
+// shown reports whether a call without a problem is on the page.
+func (p *page) shown(call *node) bool {
+	if p.All || p.Limits.wants(call) {
+		return true
+	}
+	return p.problems+p.crossing == 0 && slices.ContainsFunc(p.slowest, func(h head) bool { return h.ID == headOf(call).ID })
+}
+
+// Others says which calls without a problem are on the page; empty if none is.
+func (p *page) Others() string {
+	switch {
+	case p.others == 0:
+		return ""
+	case p.All && p.problems > 0:
+		return "The other calls"
+	case p.All:
+		return "The calls"
+	case p.crossing > 0:
+		return "What crossed a limit"
+	case p.problems == 0:
+		return "The slowest calls"
+	}
+	return ""
+}
+
+// Unseen is the number of calls without a problem that are not on the page.
+func (p *page) Unseen() int {
+	switch {
+	case p.All:
+		return 0
+	case p.problems+p.crossing == 0:
+		return p.others - len(p.slowest)
+	}
+	return p.others - p.crossing
 }
 
 // More is the number of problems that are not listed.
@@ -193,13 +248,14 @@ var pageStyle string
 
 // Page writes operations as one page of HTML that needs nothing else: no script, no font,
 // no request. It goes through them several times. Its first line is the verdict on the call
-// that is worst off; then every call that was slow or failed, then the others, folded.
-func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error {
+// that is worst off; then where the time of all calls went, every call that was slow or failed,
+// and others that are asked for, folded.
+func Page(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
 		return err
 	}
-	p := newPage(operations)
+	p := newPage(operations, o)
 	buffered := bufio.NewWriter(&counter{w, p.written})
 	if err := t.Execute(buffered, p); err != nil {
 		return err

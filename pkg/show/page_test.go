@@ -14,7 +14,7 @@ import (
 func parsed(t *testing.T, calls ...span) (*html.Node, string) {
 	t.Helper()
 	var b strings.Builder
-	if err := Page(&b, pods(calls...)); err != nil {
+	if err := Page(&b, pods(calls...), PageOptions{All: true}); err != nil {
 		t.Fatal(err)
 	}
 	doc, err := html.Parse(strings.NewReader(b.String()))

@@ -14,8 +14,10 @@ type Options struct {
 	Width int
 	// Color uses ANSI colours, for a terminal only.
 	Color bool
-	// All draws every command on a line of its own.
+	// All draws every call in full, also those of lo and of teardowns.
 	All bool
+	// Each draws every command on a line of its own.
+	Each bool
 }
 
 type painter struct {

@@ -91,7 +91,7 @@ func (p *painter) headline(call *node, resource attrs) {
 }
 
 func (p *painter) children(n *node) []*node {
-	if p.All {
+	if p.Each {
 		return n.children
 	}
 	return fold(n.children)

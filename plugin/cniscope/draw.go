@@ -16,7 +16,7 @@ import (
 // draw draws, prints or sends what was asked for of operations, going through them several
 // times. found is false if there is none.
 func (o showOptions) draw(ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) (found bool, err error) {
-	operations = filter(operations, show.Filter{Problems: o.problems, Limits: &o.limits})
+	operations = filter(operations, show.Filter{Problems: o.problems && !o.html, Limits: &o.limits})
 	if none(operations) {
 		return false, nil
 	}
@@ -26,7 +26,7 @@ func (o showOptions) draw(ctx context.Context, out, diagnostics io.Writer, opera
 	case o.summary:
 		return true, o.table(out, show.Collect(operations).Statistics())
 	case o.html:
-		return true, show.Page(out, operations)
+		return true, show.Page(out, operations, show.PageOptions{All: o.all || o.pod != "" && !o.problems, Limits: o.limits})
 	case o.format == "json":
 		return true, jsonLines(out, operations)
 	}
@@ -51,7 +51,7 @@ func (o showOptions) table(out io.Writer, s show.Statistics) error {
 // look is how it is drawn on out.
 func (o showOptions) look(out io.Writer) show.Options {
 	return show.Options{
-		Width: width(out), All: o.all,
+		Width: width(out), Each: o.each,
 		Color: o.color == "always" || o.color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "",
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 type showOptions struct {
 	pod, format, color, otlp, options, spool string
-	problems, all, summary, html             bool
+	problems, all, each, summary, html       bool
 	last, timeout                            time.Duration
 	limits                                   show.Limits
 }
@@ -71,7 +71,8 @@ them too.
 	flags := cmd.Flags()
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed, partly unseen, or cross a limit")
-	flags.BoolVar(&o.all, "all-commands", false, "a line for every command, also for many alike")
+	flags.BoolVar(&o.all, "all", false, "every call in full: also lo and teardown, and with --html those without a problem")
+	flags.BoolVar(&o.each, "all-commands", false, "a line for every command, also for many alike")
 	flags.StringVar(&o.format, "format", "text", "text or json (OTLP JSON lines)")
 	flags.StringVar(&o.color, "color", "auto", "auto, always or never")
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")

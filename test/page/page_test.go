@@ -50,9 +50,41 @@ func TestTheFirstLineIsTheVerdict(t *testing.T) {
 	b.screenshot("light")
 }
 
-// Every call is on the page; ordinary ones are folded.
-func TestEveryCallIsThere(t *testing.T) {
+// Where the time of all calls went, and what to do about it, is told before anything is listed.
+func TestTheBarComesBeforeTheList(t *testing.T) {
 	b := recorded(t)
+	if got, want := b.text("#spent"), "Where the time of all calls went 3.2s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := b.text(".spent li"), "67 % slow command 2.16s in 1 call, most in shop/slow-0 CNI ADD eth0 → run it by hand"; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := b.text("article.slow .remedy"), "→ What to do: run it by hand"; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	widths := ask[float64](b, "[...document.querySelectorAll('.whole rect')].reduce((sum, r) => sum + r.width.baseVal.valueInSpecifiedUnits, 0)")
+	if widths < 99 || widths > 101 {
+		t.Errorf("the bar's segments are %v %% of it", widths)
+	}
+	if !ask[bool](b, "document.querySelector('.whole').getBoundingClientRect().bottom < 450") {
+		t.Error("the bar is not seen at a glance")
+	}
+}
+
+// Only what needs looking at is on the page, unless one asks for all.
+func TestWhatIsOrdinaryIsLeftOut(t *testing.T) {
+	b := recorded(t)
+	if n := ask[int](b, "document.querySelectorAll('.call').length"); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	if got, want := b.text(".unshown"), "10 more calls, in which nothing was slow and nothing failed, are not on this page: --all shows all."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Every call is on the page with --all; ordinary ones are folded.
+func TestEveryCallIsThere(t *testing.T) {
+	b := open(t, cniscope(t, "show", "--html", "--all", threePods))
 	if n := ask[int](b, "document.querySelectorAll('article.call').length"); n != 2 {
 		t.Errorf("%d calls that need looking at", n)
 	}
@@ -60,7 +92,7 @@ func TestEveryCallIsThere(t *testing.T) {
 		t.Errorf("%d others", n)
 	}
 	// Every span of the recording is a row, alone or among those alike.
-	lines := cniscope(t, "show", "--all-commands", "--pod", "shop/slow-0", threePods)
+	lines := cniscope(t, "show", "--all", "--all-commands", "--pod", "shop/slow-0", threePods)
 	want := strings.Count(string(lines), "│") / 2
 	rows := ask[int](b, `[...document.querySelectorAll('.call')].filter(c => c.innerHTML.includes('shop/slow-0'))
 		.flatMap(c => [...c.querySelectorAll('.row')]).filter(r => !r.querySelector('.row')).length`)

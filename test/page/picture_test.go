@@ -1,0 +1,66 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// pictureMax is how many bytes the README's picture may have: it is loaded with the README, and
+// kept in the repository each time it changes.
+const pictureMax = 200 << 10
+
+// The picture in the README is the page as it is: CNISCOPE_PICTURE=FILE keeps it (make docs-picture).
+func TestPicture(t *testing.T) {
+	b := recorded(t)
+	b.do(prefers("light"), chromedp.EmulateViewport(1200, 1000))
+	bottom := ask[float64](b, "document.querySelector('article.slow').getBoundingClientRect().bottom + 12")
+	b.do(chromedp.EmulateViewport(1200, int64(bottom)))
+	picture := small(t, result(b, chromedp.CaptureScreenshot()))
+	if len(picture) > pictureMax || len(picture) < pictureMax/20 {
+		t.Errorf("%d bytes", len(picture))
+	}
+	if file := os.Getenv("CNISCOPE_PICTURE"); file != "" {
+		if err := os.WriteFile(file, picture, 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// small makes a picture smaller by keeping its 256 most frequent colours: nearly all that a page of text has.
+func small(t *testing.T, data []byte) []byte {
+	t.Helper()
+	full, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[color.RGBA]int{}
+	for y := full.Bounds().Min.Y; y < full.Bounds().Max.Y; y++ {
+		for x := full.Bounds().Min.X; x < full.Bounds().Max.X; x++ {
+			counts[color.RGBAModel.Convert(full.At(x, y)).(color.RGBA)]++
+		}
+	}
+	often := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), bytes.Compare([]byte{a.R, a.G, a.B}, []byte{b.R, b.G, b.B}))
+	})
+	var palette color.Palette
+	for _, c := range often[:min(len(often), 256)] {
+		palette = append(palette, c)
+	}
+	few := image.NewPaletted(full.Bounds(), palette)
+	draw.Draw(few, few.Bounds(), full, full.Bounds().Min, draw.Src)
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, few); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
