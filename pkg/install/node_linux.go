@@ -45,7 +45,7 @@ func lockTree(path string, live bool) (release func(), err error) {
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
 	defer root.Close()
-	release, err = lock.In(root, installLock)
+	release, err = lock.In(root, installLock, "cniscope install")
 	if held := (*lock.HeldError)(nil); errors.As(err, &held) {
 		return nil, fmt.Errorf("another cniscope is at work on %s (%s): try again when it is done", path, held.Holder)
 	}

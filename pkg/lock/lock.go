@@ -10,7 +10,7 @@ import (
 
 // HeldError says who holds the node.
 type HeldError struct {
-	// Holder is what the other one wrote into the lock, "pid 4711, since …".
+	// Holder is what the other one wrote into the lock, "pid 4711, in a pod, /usr/bin/cniscope, since …".
 	Holder string
 	File   string
 }
@@ -20,18 +20,21 @@ func (e *HeldError) Error() string {
 		e.Holder, e.File)
 }
 
-// Wait is Take for one whose predecessor is about to end: it gives that one time. The
-// error is the last that Take returned.
-func Wait(ctx context.Context, dir string, patience time.Duration) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+// ExitCode is the program's where the node is taken: EX_TEMPFAIL of sysexits(3), try again later.
+func (e *HeldError) ExitCode() int { return 75 }
+
+// Wait is Take for one that is to come after whoever has the node: it tries again until ctx ends,
+// every so often. The error is the last that Take returned.
+func Wait(ctx context.Context, dir, who string, every time.Duration) (release func(), err error) {
+	again := time.NewTicker(every)
+	defer again.Stop()
 	for {
-		release, err = Take(dir)
+		release, err = Take(dir, who)
 		if held := (*HeldError)(nil); !errors.As(err, &held) {
 			return release, err
 		}
 		select {
-		case <-time.After(50 * time.Millisecond):
+		case <-again.C:
 		case <-ctx.Done():
 			return nil, err
 		}

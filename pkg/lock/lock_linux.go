@@ -17,21 +17,22 @@ import (
 // nodeLock is a file that nobody else can open, and so nobody else can lock.
 const nodeLock = "node.lock"
 
-// Take takes the lock of the node in dir, which is made if it is missing. It fails with a
-// HeldError if another cniscope has it, and with a *private.Error where others could take it.
-// The kernel frees it when the process ends, however that ends.
-func Take(dir string) (release func(), err error) {
+// Take takes the lock of the node in dir, which is made if it is missing; who is what others are
+// told of this process, as "in a pod". It fails with a HeldError if another cniscope has the lock,
+// and with a *private.Error where others could take it. The kernel frees it when the process ends,
+// however that ends.
+func Take(dir, who string) (release func(), err error) {
 	root, err := private.Dir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("the run folder: %w (set state.dir to a folder that can be written)", err)
 	}
 	defer root.Close()
-	return In(root, nodeLock)
+	return In(root, nodeLock, who)
 }
 
 // In takes the lock that the file name in root stands for, and removes the file on release. Nobody
-// else may be able to write to root (private.Dir): they could take it, too. Errors are Take's.
-func In(root *os.Root, name string) (release func(), err error) {
+// else may be able to write to root (private.Dir): they could take it, too. who and errors are Take's.
+func In(root *os.Root, name, who string) (release func(), err error) {
 	path := filepath.Join(root.Name(), name)
 	for {
 		f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -49,7 +50,7 @@ func In(root *os.Root, name string) (release func(), err error) {
 		}
 		if err := f.Truncate(0); err == nil {
 			// Who reads it wants to know; that it cannot be written is no reason to stop.
-			_, _ = fmt.Fprintf(f, "pid %d, since %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+			_, _ = fmt.Fprintf(f, "pid %d, %s, since %s\n", os.Getpid(), who, time.Now().UTC().Format(time.RFC3339))
 		}
 		return sync.OnceFunc(func() {
 			_ = os.Remove(path) // before it is free: afterwards it may be another's

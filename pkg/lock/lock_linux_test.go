@@ -2,6 +2,7 @@ package lock
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,17 +20,17 @@ import (
 
 func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	release, err := Take(dir)
+	release, err := Take(dir, "by hand")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Take(dir)
+	_, err = Take(dir, "by hand")
 	var held *HeldError
-	if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, fmt.Sprintf("pid %d, since ", os.Getpid())) {
+	if !errors.As(err, &held) || !strings.HasPrefix(held.Holder, fmt.Sprintf("pid %d, by hand, since ", os.Getpid())) {
 		t.Fatalf("the second lock: %v", err)
 	}
 	release()
-	release, err = Take(dir)
+	release, err = Take(dir, "by hand")
 	if err != nil {
 		t.Fatalf("after release: %v", err)
 	}
@@ -38,16 +39,18 @@ func TestTheSecondIsToldWhoHoldsTheNode(t *testing.T) {
 
 func TestTheSecondWaitsForTheFirstToEnd(t *testing.T) {
 	dir := t.TempDir()
-	release, err := Take(dir)
+	release, err := Take(dir, "by hand")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var held *HeldError
-	if _, err := Wait(t.Context(), dir, time.Millisecond); !errors.As(err, &held) {
+	impatient, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	if _, err := Wait(impatient, dir, "by hand", time.Millisecond); !errors.As(err, &held) {
 		t.Fatalf("its patience is over: %v", err)
 	}
 	time.AfterFunc(10*time.Millisecond, release)
-	release, err = Wait(t.Context(), dir, time.Minute)
+	release, err = Wait(t.Context(), dir, "by hand", time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,7 @@ func TestALockIsNotTakenThroughALink(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, nodeLock)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(dir); err == nil {
+	if _, err := Take(dir, "by hand"); err == nil {
 		t.Fatal("the lock followed a symbolic link")
 	}
 }
@@ -130,7 +133,7 @@ func TestNobodyElseCanTakeTheLock(t *testing.T) {
 	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) { // as open as /run/cniscope was
 		_ = os.Chmod(at, 0o755)
 	}
-	release, err := Take(dir)
+	release, err := Take(dir, "by hand")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +141,7 @@ func TestNobodyElseCanTakeTheLock(t *testing.T) {
 		t.Errorf("another user locked %s", got)
 	}
 	release()
-	release, err = Take(dir)
+	release, err = Take(dir, "by hand")
 	if err != nil {
 		t.Fatalf("while another user has what it could get: %v", err)
 	}
@@ -150,14 +153,14 @@ func TestALockThatOthersCouldHaveIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, nodeLock), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(dir); err == nil || !strings.Contains(err.Error(), "may be opened by others") || !strings.Contains(err.Error(), "remove it") {
+	if _, err := Take(dir, "by hand"); err == nil || !strings.Contains(err.Error(), "may be opened by others") || !strings.Contains(err.Error(), "remove it") {
 		t.Errorf("a file of everybody's: %v", err)
 	}
 	open := filepath.Join(dir, "open")
 	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Take(open); err == nil || !strings.Contains(err.Error(), "may be written to by others") || !strings.Contains(err.Error(), "state.dir") {
+	if _, err := Take(open, "by hand"); err == nil || !strings.Contains(err.Error(), "may be written to by others") || !strings.Contains(err.Error(), "state.dir") {
 		t.Errorf("a folder of everybody's: %v", err)
 	}
 }
@@ -171,7 +174,7 @@ func TestOnlyOneHasIt(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for taken := 0; taken < 50; {
-				release, err := Take(dir)
+				release, err := Take(dir, "by hand")
 				if held := (*HeldError)(nil); errors.As(err, &held) {
 					continue
 				}

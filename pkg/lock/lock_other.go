@@ -5,7 +5,7 @@ package lock
 import "os"
 
 // Take does nothing: on this platform nothing is observed.
-func Take(string) (release func(), err error) { return func() {}, nil }
+func Take(string, string) (release func(), err error) { return func() {}, nil }
 
 // In does nothing.
-func In(*os.Root, string) (release func(), err error) { return func() {}, nil }
+func In(*os.Root, string, string) (release func(), err error) { return func() {}, nil }

@@ -60,7 +60,7 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	out := openLog()
 	defer out.close(nil)
 	log := out.logger(o.Log.Format)
-	release, err := lock.Take(o.State.Dir)
+	release, err := lock.Take(o.State.Dir, "cniscope record")
 	var held *lock.HeldError
 	switch {
 	case errors.As(err, &held):

@@ -19,7 +19,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/timeline"
@@ -71,6 +70,9 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	// Even to return may take for ever: where nobody reads our standard error, say.
 	context.AfterFunc(l.ctx, func() { time.AfterFunc(shutdownMax()+5*time.Second, func() { os.Exit(1) }) })
 	sources, err := begin(l, options)
+	if err != nil && l.ctx.Err() != nil {
+		return nil // told to end before it could begin
+	}
 	if err != nil {
 		return err
 	}
@@ -128,11 +130,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 // waits for it, hands over options, and then the one before may not have let go yet.
 func begin(l *life, options *config.Live) (sources *observer, err error) {
 	take := func() error {
-		dir := options.Options().State.Dir
-		release, err := lock.Take(dir)
-		if _, held := errors.AsType[*lock.HeldError](err); held && preinstalled() {
-			release, err = lock.Wait(l.ctx, dir, 2*shutdownMax())
-		}
+		release, err := takeNode(l, options.Options().State.Dir)
 		if err == nil {
 			l.at(letGo, "the node", func(context.Context) { release() })
 		}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/cniscope/cniscope/pkg/lock"
+)
+
+// takeNode takes the node for this process. Where another cniscope has it, a plugin that containerd
+// started gives its predecessor time to end; a service of systemd waits for as long as it takes, since
+// to be started again and again helps nobody; everybody else fails with a *lock.HeldError.
+func takeNode(l *life, dir string) (release func(), err error) {
+	who := startedBy()
+	release, err = lock.Take(dir, who)
+	held, taken := errors.AsType[*lock.HeldError](err)
+	switch {
+	case !taken:
+		return release, err
+	case preinstalled():
+		ctx, cancel := context.WithTimeout(l.ctx, 2*shutdownMax())
+		defer cancel()
+		return lock.Wait(ctx, dir, who, 50*time.Millisecond)
+	case supervised():
+		return standBy(l.ctx, l.log, dir, who, held)
+	default:
+		return nil, err
+	}
+}
+
+// supervised reports whether systemd started this process, and wants to hear from it.
+func supervised() bool { return os.Getenv("NOTIFY_SOCKET") != "" && !preinstalled() }
+
+// startedBy says in a few words who started this process, and which program it is: it is what an
+// operator who finds two wants to know.
+func startedBy() string {
+	by := "started by hand"
+	switch {
+	case preinstalled():
+		by = "started by containerd as its NRI plugin"
+	case os.Getenv("KUBERNETES_SERVICE_HOST") != "": // every container of a pod has it
+		by = "in a pod"
+	case supervised():
+		by = "a service of systemd"
+	}
+	if program, err := os.Executable(); err == nil {
+		by += ", " + program
+	}
+	return by
+}
+
+// standBy waits until the cniscope that has the node ends. To systemd this one is up: what waits is not
+// broken, and whoever starts the unit does not wait along.
+func standBy(ctx context.Context, log *slog.Logger, dir, who string, held *lock.HeldError) (release func(), err error) {
+	log.Warn("another cniscope observes this node: this one waits, observes nothing and changes nothing until that one ends",
+		"other", held.Holder, "lock", held.File, "remedy", "keep one of the two: stop the other one, or disable this service")
+	say := func(state string) {
+		if _, err := daemon.SdNotify(false, state); err != nil {
+			log.Warn("systemd is not told", "state", state, "error", err)
+		}
+	}
+	say(daemon.SdNotifyReady + "\nSTATUS=waits for another cniscope to end: " + held.Holder)
+	ctx, over := context.WithCancel(ctx)
+	defer over()
+	if within, err := daemon.SdWatchdogEnabled(false); err == nil && within > 0 {
+		go func() {
+			feed := time.NewTicker(within / 2) // as sd_watchdog_enabled(3) recommends
+			defer feed.Stop()
+			for {
+				say(daemon.SdNotifyWatchdog)
+				select {
+				case <-feed.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	if release, err = lock.Wait(ctx, dir, who, time.Second); err == nil {
+		log.Info("the other cniscope is gone: this one begins", "other", held.Holder)
+		say("STATUS=") // it says no more that it waits
+	}
+	return release, err
+}
