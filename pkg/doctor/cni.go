@@ -20,7 +20,7 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 		return []Finding{{
 			Level: Problem, Summary: fact.Sayf("the CNI folder %s does not exist", d.Dir),
 			Evidence: append(unwatched(f), loadError(f)...),
-			Remedy:   []string{r.Restart() + " (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"},
+			Remedy:   folderAgain(r),
 		}}, nil
 	case d.Blocking != "":
 		return []Finding{{
@@ -52,6 +52,13 @@ func loadError(f *fact.Facts) []string {
 		return nil
 	}
 	return []string{fact.Sayf("containerd, lastCNILoadStatus: %s", f.CRI.Value.LastLoad)}
+}
+
+func folderAgain(r fact.Runtime) []string {
+	if r.Absent {
+		return []string{"see runtime: without one there is no CNI"}
+	}
+	return []string{r.Restart() + " (it makes the folder again)", "then restart the CNI's pod, which writes its configuration"}
 }
 
 // unwatched says what becomes of a runtime whose folder was removed.

@@ -3,18 +3,28 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
 // runtimeAnswers: the runtime is there, and of containerd the plugins that pods need have started.
 func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 	r := f.Runtime.Value
 	if err := f.Runtime.Err; err != nil {
-		if fact.Unasked(err) {
+		switch {
+		case fact.Unasked(err):
 			return nil, err
+		case r.Hidden != "":
+			return nil, fmt.Errorf("the runtime's socket, %s of the node, is not in this container: mount its folder read-only at the same path, or run cniscope doctor on the node", r.Hidden)
+		case f.Contained && errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("this container has no socket of the runtime's at %s: mount its folder from the node read-only, or run cniscope doctor on the node", f.Options.Address)
+		case r.Absent:
+			return []Finding{noRuntime()}, nil
 		}
 		finding := Finding{
 			Level: Problem, Summary: fact.Sayf("%s does not answer", r.Called()),
@@ -23,7 +33,7 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		}
 		return []Finding{withoutFolder(f, finding)}, nil
 	}
-	var found []Finding
+	found := otherRuntimes(f)
 	for _, p := range f.Runtime.Value.Plugins {
 		if p.Err == "" || !needed(p) {
 			continue
@@ -34,7 +44,7 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 			Remedy:   []string{"correct what the error names (mostly /etc/containerd/config.toml), then: " + r.Restart()},
 		})
 	}
-	if err := f.CRI.Err; err != nil && len(found) == 0 {
+	if err := f.CRI.Err; err != nil && !slices.ContainsFunc(found, func(x Finding) bool { return x.Level == Problem }) {
 		found = append(found, criSilent(f, err))
 	}
 	if cri := f.CRI.Value; f.CRI.Err == nil && !cri.Ready {
@@ -45,6 +55,28 @@ func runtimeAnswers(f *fact.Facts) ([]Finding, error) {
 		})
 	}
 	return found, nil
+}
+
+// noRuntime: nothing of a runtime is on the node.
+func noRuntime() Finding {
+	return Finding{
+		Level: Problem, Summary: "no container runtime is to be found on this node",
+		Evidence: []string{"none of these sockets is there: " + fact.List(runtime.Sockets()), "no program of theirs is installed where it usually is"},
+		Remedy:   []string{"install a container runtime; if one listens elsewhere, set socket in [runtime] of cniscope's options to its path"},
+	}
+}
+
+// otherRuntimes: which of several this report is about.
+func otherRuntimes(f *fact.Facts) []Finding {
+	r := f.Runtime.Value
+	if len(r.Others) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Level: Note, Summary: fact.Sayf("sockets of several container runtimes are there: this is about %s at %s", r.Called(), f.Options.Address),
+		Evidence: []string{"also there: " + fact.List(r.Others)},
+		Remedy:   []string{"if kubelet uses another one, set socket in [runtime] of cniscope's options to its path"},
+	}}
 }
 
 // criSilent: the runtime answers, CRI does not.
@@ -114,7 +146,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 	enable, off := enableNRI(r)
 	switch n := f.NRI.Value; {
 	case !n.Socket && f.Runtime.Err != nil:
-		return nil, fmt.Errorf("there is no NRI without %s, which does not answer (check runtime)", r.Called())
+		return nil, fmt.Errorf("there is no NRI without %s: see runtime", r.Called())
 	case !n.Socket:
 		return []Finding{{
 			Level: Warning, Summary: fact.Sayf("%s's NRI is off: spans lack labels, addresses and the mark that the sandbox runs", r.Called()),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,8 @@ type Known struct {
 	Name   string // what CRI's Version calls it
 	Unit   string // of systemd
 	Socket string
+	// programs are where it is installed.
+	programs []string
 }
 
 // Containerd is what CRI's Version calls containerd, CRIO what it calls CRI-O and Docker what it calls cri-dockerd.
@@ -24,13 +27,58 @@ const (
 // known are the runtimes' sockets, in the order in which they are looked for.
 func known() []Known {
 	return []Known{
-		{Containerd, "containerd", DefaultAddress},
-		{Containerd, "k3s", "/run/k3s/containerd/containerd.sock"}, // RKE2's, too
-		{CRIO, "crio", "/run/crio/crio.sock"},
-		{Docker, "cri-docker", "/run/cri-dockerd.sock"},
-		{Containerd, "k0sworker", "/run/k0s/containerd.sock"},
-		{Containerd, "snap.microk8s.daemon-containerd", "/var/snap/microk8s/common/run/containerd.sock"},
+		{Containerd, "containerd", DefaultAddress, in("/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin")("containerd")},
+		{Containerd, "k3s", "/run/k3s/containerd/containerd.sock", in("/usr/local/bin", "/opt/bin", "/usr/bin")("k3s", "rke2")}, // RKE2's, too
+		{CRIO, "crio", "/run/crio/crio.sock", in("/usr/local/bin", "/usr/bin")("crio")},
+		{Docker, "cri-docker", "/run/cri-dockerd.sock", in("/usr/local/bin", "/usr/bin")("cri-dockerd")},
+		{Containerd, "k0sworker", "/run/k0s/containerd.sock", in("/usr/local/bin", "/usr/bin")("k0s")},
+		{Containerd, "snap.microk8s.daemon-containerd", "/var/snap/microk8s/common/run/containerd.sock", in("/snap/bin")("microk8s")},
 	}
+}
+
+func in(dirs ...string) func(names ...string) []string {
+	return func(names ...string) (all []string) {
+		for _, dir := range dirs {
+			for _, name := range names {
+				all = append(all, filepath.Join(dir, name))
+			}
+		}
+		return all
+	}
+}
+
+// Present returns the runtimes whose sockets are there, in the order in which they are looked for. path is
+// where a path of the node's is found.
+func Present(path func(string) string) (all []Known) {
+	for _, k := range known() {
+		if there(path(k.Socket)) {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// Installed returns those whose program is there.
+func Installed(path func(string) string) (all []Known) {
+	for _, k := range known() {
+		if slices.ContainsFunc(k.programs, func(p string) bool { return there(path(p)) }) {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// Sockets are where runtimes are looked for.
+func Sockets() (all []string) {
+	for _, k := range known() {
+		all = append(all, k.Socket)
+	}
+	return all
+}
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Find returns the runtime's socket: address, if that is another one than containerd's default or is there;
@@ -40,10 +88,8 @@ func Find(address string) string {
 	if address != DefaultAddress {
 		return address
 	}
-	for _, k := range known() {
-		if _, err := os.Stat(k.Socket); err == nil {
-			return k.Socket
-		}
+	for _, k := range Present(func(p string) string { return p }) {
+		return k.Socket
 	}
 	return address
 }

@@ -118,7 +118,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		switch {
 		case err != nil:
 			failures++
-			s.options.Log.Debug("containerd does not answer", "error", text.Clean(err.Error(), text.Bound))
+			s.options.Log.Debug("the container runtime does not answer", "error", text.Clean(err.Error(), text.Bound))
 			if failures == patience && !told {
 				missing = true
 				sink(source.Now(&event.Degraded{Feature: feature, Reason: remedy(err, s.options.Address)}))
@@ -180,11 +180,12 @@ func Ask(ctx context.Context, address string) (r event.Runtime, err error) {
 
 func remedy(err error, address string) string {
 	const without = "spans do not name the runtime's version"
+	name := cmp.Or(At(address).Name, "the container runtime")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("containerd is not to be found at %s: %s; is it running, and is this its address?", address, without)
+		return fmt.Sprintf("%s is not to be found at %s: %s; is it running, is this its address, and in a pod: is its folder mounted?", name, address, without)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("containerd's socket %s may not be opened: %s; run cniscope as root", address, without)
+		return fmt.Sprintf("the socket %s of %s may not be opened: %s; run cniscope as root", address, name, without)
 	}
-	return fmt.Sprintf("containerd at %s does not answer: %s; %s", address, text.Clean(err.Error(), text.Bound), without)
+	return fmt.Sprintf("%s at %s does not answer: %s; %s", name, address, text.Clean(err.Error(), text.Bound), without)
 }

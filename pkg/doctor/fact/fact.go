@@ -47,6 +47,8 @@ type Of[T any] struct {
 type Facts struct {
 	Options Options
 	Now     time.Time
+	// Contained: we run in a pod's container, which has only those files of the node that are mounted into it.
+	Contained bool
 
 	Runtime    Of[Runtime]
 	CRI        Of[CRI]

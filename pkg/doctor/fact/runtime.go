@@ -13,6 +13,12 @@ type Runtime struct {
 	PID     int             // who serves its socket; 0 if that is not known
 	Unit    string          // of systemd, that it runs in
 	Plugins []RuntimePlugin // of containerd
+	// Absent: no socket of a runtime's is there, and nothing of one is installed.
+	Absent bool
+	// Hidden is its socket on the node, which is not in our mount namespace.
+	Hidden string
+	// Others are runtimes whose sockets are there, too.
+	Others []string
 }
 
 // RuntimePlugin is one of containerd's plugins; Err is why it did not start.
@@ -44,12 +50,37 @@ func (r Runtime) CRIO() bool { return r.Name == "cri-o" }
 func (r Runtime) Docker() bool { return r.Name == "docker" }
 
 // Restart is the command that restarts it.
-func (r Runtime) Restart() string { return "systemctl restart " + r.unit() }
+func (r Runtime) Restart() string {
+	if r.unit() == "" {
+		return "restart the container runtime"
+	}
+	return "systemctl restart " + r.unit()
+}
 
 // Journal is the command that shows its log.
-func (r Runtime) Journal() string { return "journalctl -u " + r.unit() + " -e" }
+func (r Runtime) Journal() string {
+	if r.unit() == "" {
+		return "see the container runtime's log"
+	}
+	return "journalctl -u " + r.unit() + " -e"
+}
 
 // Status is the command that shows whether it runs.
-func (r Runtime) Status() string { return "systemctl status " + r.unit() }
+func (r Runtime) Status() string {
+	if r.unit() == "" {
+		return "see whether the container runtime runs"
+	}
+	return "systemctl status " + r.unit()
+}
 
-func (r Runtime) unit() string { return Clean(cmp.Or(r.Unit, r.Name, "containerd")) }
+// unit is empty where nothing is known of the runtime.
+func (r Runtime) unit() string {
+	name := r.Name
+	switch {
+	case r.CRIO():
+		name = "crio"
+	case r.Docker():
+		name = "cri-docker"
+	}
+	return Clean(cmp.Or(r.Unit, name))
+}

@@ -241,6 +241,19 @@ func rootOf(pid int) string {
 	return procfs.Root(pid)
 }
 
+// viewOf is what a process sees. In a container a process that cannot be told from ours may see other files.
+func viewOf(pid int, contained bool) view {
+	own, err1 := procfs.OwnNamespace("mnt")
+	its, err2 := procfs.Namespace(pid, "mnt")
+	switch {
+	case pid <= 0 || err1 != nil || err2 != nil:
+		return view{sure: !contained}
+	case own == its:
+		return view{sure: !contained || pid != 1} // the container's own first process
+	}
+	return view{root: procfs.Root(pid), sure: true}
+}
+
 // service is the last unit in a path of cgroups.
 var service = regexp.MustCompile(`.*/([^/\s]+)\.service(?:[/\n]|$)`)
 

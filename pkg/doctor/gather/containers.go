@@ -163,7 +163,7 @@ func lastLine(path string) string {
 	if path == "" {
 		return ""
 	}
-	f, err := openLog(path)
+	f, err := openLog(theNode(contained()).path(path))
 	if err != nil {
 		return ""
 	}

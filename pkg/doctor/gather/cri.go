@@ -35,7 +35,7 @@ func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtim
 	}
 	if !r.Containerd() {
 		c.MaxConf, c.ConfDir, c.BinDirs = 1, o.ConfDir, []string{"/opt/cni/bin"}
-		return c, readFolders(ctx, r, o.Address, &c)
+		return c, readFolders(ctx, r, o, &c)
 	}
 	if last := answer.GetInfo()["lastCNILoadStatus"]; last != "OK" {
 		c.LastLoad = fact.Clean(last)

@@ -17,9 +17,18 @@ import (
 )
 
 // readFolder reads the CNI folder as the runtime does that uses the first most networks (0: all).
-func readFolder(dir string, most int) (d fact.Folder, err error) {
+func readFolder(sees view, dir string, most int) (d fact.Folder, err error) {
+	d, err = folderAt(sees.path(dir), dir, most)
+	if err == nil && d.Missing && !sees.sure {
+		return d, fmt.Errorf("the CNI folder %s: %w", d.Dir, errUnseen)
+	}
+	return d, err
+}
+
+// folderAt reads the folder dir of the node at the path at.
+func folderAt(at, dir string, most int) (d fact.Folder, err error) {
 	d = fact.Folder{Dir: fact.Clean(dir), Digests: map[string]string{}}
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(at)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.Missing = true
 		return d, nil
@@ -27,7 +36,7 @@ func readFolder(dir string, most int) (d fact.Folder, err error) {
 	if err != nil {
 		return d, fmt.Errorf("reading the CNI folder: %w", err)
 	}
-	networks, problems := cniconf.Load(dir)
+	networks, problems := cniconf.Load(at)
 	d.Networks = networks
 	for _, p := range problems {
 		if errors.Is(p, fs.ErrPermission) {
@@ -39,7 +48,7 @@ func readFolder(dir string, most int) (d fact.Folder, err error) {
 	for _, n := range networks {
 		sound[n.File] = true
 		if filepath.Ext(n.File) == ".conflist" {
-			d.Digests[n.File] = digestOf(filepath.Join(dir, n.File))
+			d.Digests[n.File] = digestOf(filepath.Join(at, n.File))
 		}
 	}
 	used := 0
@@ -78,12 +87,16 @@ func digestOf(file string) string {
 }
 
 // programs are all programs that the networks in use need, with the first network that does.
-func programs(f *fact.Facts) (needed []fact.Binary) {
+func programs(f *fact.Facts, sees view) (needed []fact.Binary, err error) {
 	seen := map[string]bool{}
 	need := func(name, network string) {
 		if name != "" && !seen[name] {
 			seen[name] = true
-			needed = append(needed, fact.Binary{Name: name, Network: network, Wrong: wrongWith(name, f.CRI.Value.BinDirs)})
+			wrong, there := wrongWith(sees, name, f.CRI.Value.BinDirs)
+			if !there && !sees.sure {
+				err = fmt.Errorf("the plugin %s: %w", fact.Clean(name), errUnseen)
+			}
+			needed = append(needed, fact.Binary{Name: name, Network: network, Wrong: wrong})
 		}
 	}
 	if f.CRI.Value.NeedsLoopback {
@@ -100,31 +113,31 @@ func programs(f *fact.Facts) (needed []fact.Binary) {
 			need(d, l.Name)
 		}
 	}
-	return needed
+	return needed, err
 }
 
 // wrongWith looks for a program as libcni does: in the folders, in their order. It says why it
-// cannot be run; empty if it can.
-func wrongWith(name string, dirs []string) string {
+// cannot be run, empty if it can, and whether it is there.
+func wrongWith(sees view, name string, dirs []string) (wrong string, there bool) {
 	if name != filepath.Base(name) {
-		return "its name is a path"
+		return "its name is a path", true
 	}
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
-		info, err := os.Stat(file)
+		info, err := os.Stat(sees.path(file))
 		if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
 			continue
 		}
 		if err != nil {
-			return fact.Sayf("%s: %s", file, err)
+			return fact.Sayf("%s: %s", file, err), true
 		}
 		switch {
 		case !runnable(info):
-			return fact.Sayf("%s is not executable (mode %s)", file, info.Mode().String())
+			return fact.Sayf("%s is not executable (mode %s)", file, info.Mode().String()), true
 		case info.Size() == 0:
-			return fact.Sayf("%s is empty: has it been copied?", file)
+			return fact.Sayf("%s is empty: has it been copied?", file), true
 		}
-		return ""
+		return "", true
 	}
-	return "it is not in " + fact.List(dirs)
+	return "it is not in " + fact.List(dirs), false
 }

@@ -21,10 +21,10 @@ import (
 )
 
 // readFolders finds out which CNI folders a runtime uses that does not say so by CRI.
-func readFolders(ctx context.Context, r fact.Runtime, socket string, c *fact.CRI) error {
+func readFolders(ctx context.Context, r fact.Runtime, o fact.Options, c *fact.CRI) error {
 	switch r.Name {
 	case runtime.CRIO:
-		return crioFolders(ctx, socket, c)
+		return crioFolders(ctx, o.Address, viewOf(r.PID, contained()).path("/etc/crio"), c)
 	case runtime.Docker:
 		c.Said = "its command line"
 		dockerFolders(r.PID, c)
@@ -46,7 +46,7 @@ type crioNetwork struct {
 
 // crioFolders asks CRI-O for its configuration as it is in effect (what `crio status config` shows), or else
 // reads the files.
-func crioFolders(ctx context.Context, socket string, c *fact.CRI) error {
+func crioFolders(ctx context.Context, socket, files string, c *fact.CRI) error {
 	c.Said = "its configuration (crio status config)"
 	text, err := crioConfig(ctx, socket)
 	var conf crioNetwork
@@ -55,7 +55,7 @@ func crioFolders(ctx context.Context, socket string, c *fact.CRI) error {
 	}
 	if err != nil {
 		c.Said = "/etc/crio"
-		if conf, err = crioFiles("/etc/crio"); err != nil {
+		if conf, err = crioFiles(files); err != nil {
 			return fmt.Errorf("CRI-O's configuration: %w", err)
 		}
 	}

@@ -36,7 +36,7 @@ func TestCRIOSaysItsFolders(t *testing.T) {
 	go server.Serve(l) //nolint:errcheck // it ends with the test
 	defer server.Close()
 	c := fact.CRI{ConfDir: "/etc/cni/net.d", BinDirs: []string{"/opt/cni/bin"}}
-	if err := crioFolders(t.Context(), socket, &c); err != nil {
+	if err := crioFolders(t.Context(), socket, "/nowhere", &c); err != nil {
 		t.Fatal(err)
 	}
 	if c.ConfDir != "/srv/cni/net.d" || !reflect.DeepEqual(c.BinDirs, []string{"/srv/cni/bin", "/opt/cni/bin"}) || c.Default != "pods" {

@@ -22,13 +22,12 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
-	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
 // Facts finds out everything at once; what does not answer in time is an error of its own
 // fact, and holds nothing else up.
 func Facts(asked context.Context, o fact.Options) *fact.Facts {
-	f := begin(o)
+	f := begin(asked, o)
 	o = f.Options
 	ctx, cancel := context.WithTimeout(asked, o.Patience)
 	defer cancel()
@@ -140,7 +139,7 @@ func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 // Readiness gathers what the runtime's network is ready by: what CRI says, the CNI folder and,
 // where nobody has written into it, the containers that should have.
 func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
-	f := begin(o)
+	f := begin(ctx, o)
 	withRuntime(ctx, f, func(_ *grpc.ClientConn, client cri.RuntimeServiceClient) {
 		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
 		lookIntoFolder(f)
@@ -153,15 +152,6 @@ func Readiness(ctx context.Context, o fact.Options) *fact.Facts {
 	return f
 }
 
-// begin finds the runtime's socket, and guesses by it who is there.
-func begin(o fact.Options) *fact.Facts {
-	o.Address = runtime.Find(o.Address)
-	f := &fact.Facts{Options: o, Now: time.Now()}
-	at := runtime.At(o.Address)
-	f.Runtime.Value = fact.Runtime{Name: at.Name, Unit: at.Unit}
-	return f
-}
-
 // withRuntime connects to the runtime, or says in every fact that would come from it why not.
 func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, cri.RuntimeServiceClient)) {
 	conn, err := dial(f)
@@ -171,7 +161,7 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 			err = errSilent // it is said once what is wrong
 		}
 		f.CRI.Err, f.Containers.Err, f.Binaries.Err = err, err, err
-		f.Folder.Value, f.Folder.Err = readFolder(f.Options.ConfDir, 1)
+		f.Folder.Value, f.Folder.Err = readFolder(theNode(f.Contained), f.Options.ConfDir, 1)
 		return
 	}
 	defer conn.Close()
@@ -191,13 +181,14 @@ func lookIntoFolder(f *fact.Facts) {
 	if f.CRI.Err == nil {
 		dir, most = f.CRI.Value.ConfDir, f.CRI.Value.MaxConf
 	}
-	f.Folder.Value, f.Folder.Err = readFolder(dir, most)
+	sees := viewOf(f.Runtime.Value.PID, f.Contained)
+	f.Folder.Value, f.Folder.Err = readFolder(sees, dir, most)
 	if f.CRI.Err == nil && !f.CRI.Value.Told {
 		f.Folder.Value.Blocking = "" // only containerd loads nothing where it cannot read one file
-		f.CRI.Value.Loaded = loadedFrom(dir, fact.Winners(f))
+		f.CRI.Value.Loaded = loadedFrom(sees.path(dir), fact.Winners(f))
 	}
 	if f.Binaries.Err = cmp.Or(f.CRI.Err, f.Folder.Err); f.Binaries.Err == nil {
-		f.Binaries.Value = programs(f)
+		f.Binaries.Value, f.Binaries.Err = programs(f, sees)
 	}
 }
 

@@ -185,7 +185,7 @@ func mountedSettings(mounts []mount) (found []fact.Setting) {
 	const dir = "/tmp/cilium/config-map"
 	for _, m := range mounts {
 		if rest, ok := strings.CutPrefix(dir, filepath.Clean(m.container)); ok && (rest == "" || rest[0] == '/') {
-			found = append(found, settingsIn(m.host, "."+rest)...)
+			found = append(found, settingsIn(theNode(contained()).path(m.host), "."+rest)...)
 		}
 	}
 	return found

@@ -1,0 +1,110 @@
+package gather
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/runtime"
+)
+
+// view is a file system that others see, as a path of ours.
+type view struct {
+	root string // what they see as /; empty where that is ours, as far as is known
+	sure bool   // else whether they see what we see is not known: what is missing may be there for them
+}
+
+// path is where we find what they call path. No link leads out of their root.
+func (v view) path(path string) string {
+	if v.root == "" {
+		return path
+	}
+	found, err := securejoin.SecureJoin(v.root, path)
+	if err != nil {
+		return filepath.Join(v.root, path)
+	}
+	return found
+}
+
+var errUnseen = errors.New("it is not in this container, and the node's files cannot be seen from here: run cniscope doctor on the node, or in a pod with hostPID: true and CAP_SYS_PTRACE")
+
+// contained reports whether we are in a container of a pod: kubelet sets this variable in each
+// (Kubernetes documentation, "Accessing the API from a Pod").
+func contained() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
+
+// theNode is what the first process sees, if we are in a container: with hostPID that is the node's.
+func theNode(contained bool) view {
+	if !contained {
+		return view{sure: true}
+	}
+	return viewOf(1, contained)
+}
+
+// begin finds the runtime's socket, and guesses by it who is there.
+func begin(ctx context.Context, o fact.Options) *fact.Facts {
+	f := &fact.Facts{Now: time.Now(), Contained: contained()}
+	o.Address, f.Runtime.Value = seek(o.Address, view{}, theNode(f.Contained), func(address string) bool {
+		ctx, cancel := context.WithTimeout(ctx, o.Patience/4)
+		defer cancel()
+		return speaksCRI(ctx, address)
+	})
+	f.Options = o
+	return f
+}
+
+// seek finds the runtime. Of several the one is taken that speaks CRI, since kubelet uses that: Docker's containerd
+// does not. Where no socket is to be seen it is who is installed, or whose socket the node has.
+func seek(address string, here, node view, speaks func(address string) bool) (string, fact.Runtime) {
+	if address != "" && address != runtime.DefaultAddress {
+		return address, at(runtime.At(address))
+	}
+	present := runtime.Present(here.path)
+	if len(present) > 0 {
+		chosen := 0
+		for i := range present {
+			if len(present) > 1 && speaks(present[i].Socket) {
+				chosen = i
+				break
+			}
+		}
+		r := at(present[chosen])
+		for i, k := range present {
+			if i != chosen {
+				r.Others = append(r.Others, k.Socket)
+			}
+		}
+		return present[chosen].Socket, r
+	}
+	if hidden := runtime.Present(node.path); node.root != "" && len(hidden) > 0 {
+		r := at(hidden[0])
+		r.Hidden = hidden[0].Socket
+		return hidden[0].Socket, r
+	}
+	switch installed := runtime.Installed(node.path); {
+	case len(installed) == 1:
+		return installed[0].Socket, at(installed[0])
+	case len(installed) == 0:
+		return runtime.DefaultAddress, fact.Runtime{Absent: node.sure}
+	}
+	return runtime.DefaultAddress, fact.Runtime{} // one of them
+}
+
+func at(k runtime.Known) fact.Runtime { return fact.Runtime{Name: k.Name, Unit: k.Unit} }
+
+// speaksCRI asks for its version.
+func speaksCRI(ctx context.Context, address string) bool {
+	f := &fact.Facts{Options: fact.Options{Address: address, Patience: time.Second}}
+	conn, err := dial(f)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	_, err = cri.NewRuntimeServiceClient(conn).Version(ctx, &cri.VersionRequest{})
+	return err == nil
+}

@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
+
+// Where no runtime is to be found nobody is told to restart one.
+func TestNoRuntimeAtAll(t *testing.T) {
+	f := whole()
+	f.Runtime = fact.Of[fact.Runtime]{Value: fact.Runtime{Absent: true}, Err: fs.ErrNotExist}
+	f.CRI.Err, f.Folder.Value = errors.New("away"), fact.Folder{Dir: "/etc/cni/net.d", Missing: true}
+	f.NRI.Value = fact.NRI{}
+	r := Judge(f)
+	if len(r.Findings) == 0 || r.Findings[0].Summary != "no container runtime is to be found on this node" {
+		t.Errorf("%+v", r.Findings)
+	}
+	for _, x := range r.Findings {
+		for _, line := range slices.Concat([]string{x.Summary}, x.Remedy) {
+			if strings.Contains(line, "systemctl") || strings.Contains(line, "containerd") {
+				t.Errorf("%s: %q", x.Check, line)
+			}
+		}
+	}
+}
+
+// In a pod without the runtime's socket nothing is known to be broken: the check could not be made.
+func TestAPodWithoutTheSocket(t *testing.T) {
+	for name, change := range map[string]func(*fact.Facts){
+		"whose node has it elsewhere": func(f *fact.Facts) { f.Runtime.Value.Hidden = "/run/k3s/containerd/containerd.sock" },
+		"that cannot see its node":    func(f *fact.Facts) { f.Options.Address = "/run/k3s/containerd/containerd.sock" },
+	} {
+		f := whole()
+		f.Contained = true
+		f.Runtime.Err, f.CRI.Err = fs.ErrNotExist, errors.New("silent")
+		change(f)
+		r := Judge(f)
+		if len(r.Findings) > 0 || r.ExitCode() != ExitUnchecked {
+			t.Errorf("%s: %+v", name, r.Findings)
+		}
+		if why := r.Checks[0].Reason; !strings.Contains(why, "/run/k3s/containerd/containerd.sock") || !strings.Contains(why, "mount its folder") {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}
+
+// Which of several is spoken of is said.
+func TestSeveralRuntimes(t *testing.T) {
+	f := whole()
+	f.Runtime.Value.Others = []string{"/run/crio/crio.sock"}
+	r := Judge(f)
+	if len(r.Findings) != 1 || r.Findings[0].Level != Note || !strings.Contains(r.Findings[0].Evidence[0], "/run/crio/crio.sock") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
