@@ -13,6 +13,7 @@ help: ## say what there is
 include test/tools/tools.mk
 include test/page/page.mk
 include configs/image/image.mk
+include configs/release/release.mk
 include test/kubernetes/kubernetes.mk
 include test/runtimes/runtimes.mk
 include test/cnis/cnis.mk

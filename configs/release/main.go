@@ -1,0 +1,138 @@
+// Command release builds what a release of cniscope consists of, into dist/VERSION: see
+// docs/release.md. One file builds one kind of artifact. The same commit gives the same bytes
+// but for the signature, wherever and by whomever it is built with the same Go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to stop
+	}
+}
+
+func run(ctx context.Context) error {
+	version := flag.String("version", "", "version to build, such as v0.2.0")
+	root := flag.String("root", ".", "top of the source tree")
+	dist := flag.String("dist", "dist", "folder that gets a folder of the version's name")
+	draft := flag.Bool("draft", false, "build to try it: changed files, and a version without tag or changelog, are let pass")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	source, err := filepath.Abs(*root)
+	if err != nil {
+		return err
+	}
+	target, err := filepath.Abs(*dist)
+	if err != nil {
+		return err
+	}
+	r, err := prepare(ctx, *version, source, *draft)
+	if err != nil {
+		return err
+	}
+	return r.buildInto(ctx, target)
+}
+
+// A step builds one kind of artifact.
+type step struct {
+	name  string
+	build func(context.Context, *release) error
+}
+
+// steps are all of them, in order: a later one may use what earlier ones wrote.
+func steps() []step {
+	return []step{
+		{"programs", programs},
+		{"man pages and completions", share},
+		{"tarballs", tarballs},
+		{"deb and rpm", packages},
+		{"container image", containerImage},
+		{"Helm chart", chart},
+		{"SBOM", sbom},
+		{"release notes", notes},
+		{"checksums", checksums},
+		{"signature", signature},
+	}
+}
+
+// buildInto builds everything beside its place in dist, and moves it there when all of it is
+// done: whatever ends it earlier, what was there stays.
+func (r *release) buildInto(ctx context.Context, dist string) (err error) {
+	start := time.Now()
+	free, err := lock(dist)
+	if err != nil {
+		return err
+	}
+	defer free()
+	staging := filepath.Join(dist, "."+r.Version+".building")
+	if err := os.RemoveAll(staging); err != nil { // of one that was killed
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(staging)) }()
+	r.Out, r.Work = filepath.Join(staging, "out"), filepath.Join(staging, "work")
+	for _, dir := range []string{r.Out, r.Work} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	all := steps()
+	for i, s := range all {
+		fmt.Printf("[%d/%d] %s\n", i+1, len(all), s.name)
+		if err := s.build(ctx, r); err != nil {
+			return stopped(ctx, fmt.Errorf("%s: %w", s.name, err))
+		}
+	}
+	if err := publish(r.Out, filepath.Join(dist, r.Version), staging); err != nil {
+		return err
+	}
+	fmt.Printf("%s is in %s (%s)\n", r.Version, filepath.Join(dist, r.Version), time.Since(start).Round(time.Second))
+	return nil
+}
+
+// stopped says that the build was asked to end, rather than what failed because of it.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errors.New("stopped; nothing was written to dist")
+	}
+	return err
+}
+
+// publish gives the artifacts their place, and takes away those that were there.
+func publish(out, place, staging string) error {
+	former := filepath.Join(staging, "former")
+	if err := os.Rename(place, former); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Rename(out, place)
+}
+
+// lock makes dist, and refuses to build there if somebody does already.
+func lock(dist string) (free func(), err error) {
+	if err := os.MkdirAll(dist, 0o755); err != nil {
+		return nil, err
+	}
+	d, err := os.Open(dist)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = d.Close()
+		return nil, fmt.Errorf("another build is writing to %s: wait for it, or give DIST=another folder", dist)
+	}
+	return func() { _ = d.Close() }, nil
+}

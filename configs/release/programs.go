@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// programs builds the program for each architecture. What git knows is linked by name: what Go
+// itself notes of the repository depends on which tags a clone has.
+func programs(ctx context.Context, r *release) error {
+	ldflags := fmt.Sprintf("-s -w -X main.linked=%s -X main.commit=%s -X main.date=%s", r.Version, r.Commit, r.Time.Format(time.RFC3339))
+	for _, arch := range architectures {
+		fmt.Printf("      linux/%s\n", arch)
+		_, err := r.command(ctx, r.environment("GOARCH="+arch), "go", "build", "-trimpath", "-buildvcs=false",
+			"-ldflags", ldflags, "-o", r.program(arch), "./plugin/cniscope")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// share has the program of this machine's architecture write man pages and completions.
+func share(ctx context.Context, r *release) error {
+	_, err := r.command(ctx, r.environment(), r.program(runtime.GOARCH), "docs", r.shared())
+	return err
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/semver"
+)
+
+// architectures are those of a release, as Go calls them.
+var architectures = []string{"amd64", "arm64"}
+
+// release is one version, from one commit.
+type release struct {
+	Version string    // v0.2.0
+	Number  string    // 0.2.0, as files are called
+	Commit  string    // whole; ends in "-dirty" if the tree of a draft had changes
+	Time    time.Time // of the commit, in UTC: the date of every file in every archive
+	Notes   string    // the version's part of CHANGELOG.md
+	Root    string    // top of the source tree
+	Work    string    // what artifacts are made of, gone in the end: see program and shared
+	Out     string    // the artifacts
+}
+
+// program is the static program for an architecture.
+func (r *release) program(arch string) string {
+	return filepath.Join(r.Work, "bin", "linux-"+arch, "cniscope")
+}
+
+// shared is a folder that holds man pages and completions as they lie below /usr/share:
+// man/man1, bash-completion/completions, zsh/site-functions, fish/vendor_completions.d.
+func (r *release) shared() string { return filepath.Join(r.Work, "share") }
+
+// create writes an artifact.
+func (r *release) create(name string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(filepath.Join(r.Out, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f), f.Chmod(0o644), f.Close()); err != nil { // whatever the umask
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	info, err := os.Stat(f.Name())
+	if err != nil {
+		return err
+	}
+	fmt.Printf("      %s  %.1f MB\n", name, float64(info.Size())/1e6)
+	return nil
+}
+
+// environment is what every command gets besides what says where the user's files and proxies
+// are: nothing else that could change a byte of what it builds.
+func (r *release) environment(more ...string) []string {
+	fixed := []string{
+		"LC_ALL=C", "TZ=UTC", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.Time.Unix(), 10),
+		"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=off",
+		"GOOS=linux", "GOAMD64=v1", "GOARM64=v8.0",
+	}
+	return append(append(os.Environ(), fixed...), more...)
+}
+
+// command runs a command at the top of the tree and returns its output.
+func (r *release) command(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = r.Root, env
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, exit.Stderr)
+	}
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+// prepare finds out what is to be built, and refuses what is no release.
+func prepare(ctx context.Context, version, root string, draft bool) (*release, error) {
+	if err := checkVersion(version); err != nil {
+		return nil, err
+	}
+	r := &release{Version: version, Number: strings.TrimPrefix(version, "v"), Root: root}
+	text, err := r.command(ctx, os.Environ(), "git", "show", "-s", "--format=%H %ct", "HEAD")
+	if err != nil {
+		return nil, fmt.Errorf("a release is built from a commit: %w", err)
+	}
+	var seconds int64
+	if _, err := fmt.Sscan(text, &r.Commit, &seconds); err != nil {
+		return nil, fmt.Errorf("git show: %q: %w", text, err)
+	}
+	r.Time = time.Unix(seconds, 0).UTC()
+	if err := r.checkTree(ctx, draft); err != nil {
+		return nil, err
+	}
+	return r, r.checkTag(ctx, draft)
+}
+
+// checkVersion lets v1.2.3 and v1.2.3-rc.1 pass.
+func checkVersion(version string) error {
+	const form = "VERSION=v1.2.3, or v1.2.3-rc.1 for one before it"
+	switch {
+	case version == "":
+		return fmt.Errorf("which version? Say %s", form)
+	case semver.IsValid("v" + version):
+		return fmt.Errorf("VERSION=%s is not a version: the v is missing: VERSION=v%s", version, version)
+	case !semver.IsValid(version) || semver.Canonical(version) != version:
+		return fmt.Errorf("VERSION=%s is not a version: say %s", version, form)
+	}
+	return nil
+}
+
+// checkTree refuses a tree with changes, which nobody else could build.
+func (r *release) checkTree(ctx context.Context, draft bool) error {
+	changes, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain")
+	if err != nil || changes == "" {
+		return err
+	}
+	if draft {
+		r.Commit += "-dirty"
+		fmt.Printf("draft: the tree has changes:\n%s\n", changes)
+		return nil
+	}
+	return fmt.Errorf("the tree has changes that are in no commit, so nobody else could build this:\n%s\ncommit them or put them away; DRAFT=1 builds with them, to try", changes)
+}
+
+// checkTag refuses a version that is another commit's, and says so if it is none's yet.
+func (r *release) checkTag(ctx context.Context, draft bool) error {
+	tagged, err := r.command(ctx, os.Environ(), "git", "rev-parse", "--verify", "--quiet", "refs/tags/"+r.Version+"^{commit}")
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		fmt.Printf("no tag %s yet: git tag -s %s %s, once this is what you want to release\n", r.Version, r.Version, r.Commit[:12])
+	case tagged != strings.TrimSuffix(r.Commit, "-dirty") && !draft:
+		return fmt.Errorf("the tag %s is commit %s, and this is %s: check that out, or choose another version; DRAFT=1 builds it all the same, to try", r.Version, tagged[:12], r.Commit[:12])
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// tarballs packs for each architecture what `make install` installs.
+func tarballs(ctx context.Context, r *release) error {
+	for _, arch := range architectures {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		folder := fmt.Sprintf("cniscope_%s_linux_%s", r.Number, arch)
+		err := r.create(folder+".tar.gz", func(w io.Writer) error { return r.tarball(w, folder, arch) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *release) tarball(w io.Writer, folder, arch string) error {
+	zip, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	a := archive{Writer: tar.NewWriter(zip), release: r}
+	for _, f := range []struct {
+		from, to string
+		mode     int64
+	}{
+		{r.program(arch), "bin/cniscope", 0o755},
+		{"configs/cniscope.toml", "etc/cniscope/cniscope.toml", 0o600},
+		{"configs/systemd/cniscope.service", "etc/systemd/system/cniscope.service", 0o644},
+		{"LICENSE", "LICENSE", 0o644},
+		{"README.md", "README.md", 0o644},
+		{"CHANGELOG.md", "CHANGELOG.md", 0o644},
+	} {
+		if !filepath.IsAbs(f.from) {
+			f.from = filepath.Join(r.Root, f.from)
+		}
+		if err := a.file(f.from, path.Join(folder, f.to), f.mode); err != nil {
+			return err
+		}
+	}
+	return errors.Join(a.tree(r.shared(), path.Join(folder, "share")), a.Close(), zip.Close())
+}
+
+// archive is a tar archive whose bytes depend on the contents of its files alone.
+type archive struct {
+	*tar.Writer
+	release *release
+}
+
+func (a archive) file(from, to string, mode int64) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{Name: to, Mode: mode, Size: int64(len(data)), ModTime: a.release.Time, Format: tar.FormatPAX}
+	if err := a.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = a.Write(data)
+	return err
+}
+
+// tree adds the files below a folder, in the order of their names.
+func (a archive) tree(dir, to string) error {
+	return filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		below, err := filepath.Rel(dir, file)
+		if err != nil {
+			return err
+		}
+		return a.file(file, path.Join(to, filepath.ToSlash(below)), 0o644)
+	})
+}
