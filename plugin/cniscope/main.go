@@ -64,9 +64,11 @@ failed ones flagged. It changes nothing and is in nobody's way.
   cniscope show FILE             draw what was recorded, without any backend
   cniscope diff A B              compare two recordings
   cniscope config check FILE     say what is wrong in an options file`,
+		Version:       thisBuild().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) {

@@ -1,35 +1,106 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// linked is set when a release is linked (-ldflags "-X main.linked=v1.2.3").
-var linked string
+// linked, commit and date are set when a release is linked (-ldflags "-X main.linked=v1.2.3"):
+// its version, the commit it was built from, and when that was made.
+var linked, commit, date string
 
-// version returns cniscope's version: the linked one, else what the build knows.
-func version() string {
-	if linked != "" {
-		return linked
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
+// build is what is known of how this program was built, in the form of `version --format json`.
+type build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`   // of git, whole
+	Date     string `json:"date,omitempty"`     // of the commit, RFC 3339 in UTC
+	Modified bool   `json:"modified,omitempty"` // files had changed since the commit
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
 }
 
+// thisBuild is what was linked, else what Go noted itself.
+func thisBuild() build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return buildOf(info, linked, commit, date)
+}
+
+func buildOf(info *debug.BuildInfo, version, commit, date string) build {
+	b := build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	b.Commit, b.Modified = strings.CutSuffix(b.Commit, "-dirty")
+	if b.Version == "" {
+		b.Version = "devel"
+		if v := info.Main.Version; v != "" && v != "(devel)" {
+			b.Version = v
+		}
+	}
+	if b.Commit != "" {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Date = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+// String is one line.
+func (b build) String() string {
+	line := fmt.Sprintf("cniscope %s %s/%s %s", b.Version, b.OS, b.Arch, b.Go)
+	if b.Commit != "" {
+		line += fmt.Sprintf(" commit %.12s", b.Commit)
+	}
+	if b.Modified {
+		line += " with changes"
+	}
+	if b.Date != "" {
+		line += " of " + b.Date
+	}
+	return line
+}
+
+// version returns cniscope's version: the linked one, else what the build knows.
+func version() string { return thisBuild().Version }
+
 func versionCmd() *cobra.Command {
-	return &cobra.Command{
+	format := "text"
+	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Short: "Print the version, and what it was built from",
+		Long: `Print the version, the platform, the version of Go that compiled it, and the commit it was
+built from, with its date. cniscope --version prints the same.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "cniscope %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-			return err
+			if format != "text" && format != "json" {
+				return usageError{fmt.Errorf("--format %s: want text or json", format)}
+			}
+			return printBuild(cmd.OutOrStdout(), thisBuild(), format)
 		},
 	}
+	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	return cmd
+}
+
+func printBuild(w io.Writer, b build, format string) error {
+	if format == "json" {
+		return json.NewEncoder(w).Encode(b)
+	}
+	_, err := fmt.Fprintln(w, b)
+	return err
 }
