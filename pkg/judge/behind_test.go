@@ -71,7 +71,7 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"one that says nothing": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentIdle, "", from(10, 980))))),
-			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd, by plugin p$`, remedy: `^check what dbd \(pid 812\) logged at that time`,
+			cause: CausePeer, says: `^970ms of 1s waiting for dbd, asked by agentd, by plugin p$`, remedy: `^read what dbd \(pid 812\) logged at that time`,
 		},
 		"one in the kernel": {
 			op:    calling(did(waits("dbd", from(10, 980), was(event.AgentUninterruptible, "nfs_wait_bit_killable", from(10, 980))))),
@@ -95,11 +95,11 @@ func TestWhoAnAgentWaitsFor(t *testing.T) {
 		},
 		"one behind a port of this node": {
 			op:    calling(did(waits("", from(10, 980), remote, func(c *timeline.Connection) { c.Address = "127.0.0.1:6640" }))),
-			cause: CausePeer, remedy: `^ss -tlnp 'sport = :6640'`,
+			cause: CausePeer, remedy: `^run ss -tlnp 'sport = :6640'`,
 		},
 		"the peer's own peer": {
 			op:    calling(did(waits("dbd", from(10, 980), did(waits("switchd", from(20, 970), stopped(20, 970)))))),
-			cause: CausePeer, says: `^950ms of 1s waiting for switchd \(stopped\), asked by dbd, by agentd, by plugin p$`, remedy: `^switchd was stopped by`,
+			cause: CausePeer, says: `^950ms of 1s waiting for switchd \(stopped\), asked by dbd, by agentd, by plugin p$`, remedy: `^run kill -CONT \d+ to resume switchd if`,
 		},
 		"which does not explain that the peer itself was stopped": {
 			op:    calling(did(waits("dbd", from(10, 980), stopped(15, 980), did(waits("switchd", from(20, 975)))))),
@@ -209,14 +209,14 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 		},
 		"waiting for a disk": {
 			op:    calling(was(event.AgentUninterruptible, "jbd2_log_wait_commit", from(0, 980))),
-			cause: CauseAgent, says: `; agentd was uninterruptible in the kernel in jbd2_log_wait_commit for 980ms of it$`, remedy: `a disk`,
+			cause: CauseAgent, says: `; agentd was uninterruptible in the kernel in jbd2_log_wait_commit for 980ms of it$`, remedy: `^move the files of agentd to a faster disk.*; /proc/44/stack`,
 		},
 		"on a CPU": {
 			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *timeline.Connection) { c.Work.CPU = 970 * ms }),
 			cause: CauseAgent, says: `; agentd was on a CPU for 970ms of it$`, remedy: `nr_throttled.*perf record -p 44`,
 		},
 		"idle all the time": {
-			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms of it, and nothing is seen that it waited for$`, remedy: `^perhaps .*--api-rate-limit`,
+			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms of it, and nothing is seen that it waited for$`, remedy: `^raise the limit if agentd's log .*--api-rate-limit`,
 		},
 		"control: but it ran something": {
 			op: calling(was(event.AgentIdle, "", from(0, 990)), others(2, waits("dbd", from(10, 500)), from(10, 500))), cause: CauseAgent, remedy: `^$`,

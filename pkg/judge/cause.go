@@ -62,19 +62,19 @@ func (k PartKind) Cause() Cause {
 // causesInside are those that lie in a plugin, or in what it runs and waits for.
 func causesInside() []About {
 	return []About{
-		{CauseLock, "file lock", []PartKind{Locks}, "let whoever holds the lock hold it for less time: kube-proxy in mode nftables, or with a longer minSyncPeriod; for host-local a smaller range, or its dataDir on tmpfs"},
-		{CauseKernelLock, "kernel lock", []PartKind{KernelLocks}, "fewer pods at once, or plugins that change less for each pod"},
-		{CauseDAD, "IPv6 DAD", []PartKind{DAD}, "addresses that IPAM hands out once need no detection: switch it off (bridge: enabledad = false; else net.ipv6.conf.default.accept_dad = 0 in the pod's namespace)"},
-		{CauseRetry, "iptables retry", []PartKind{Sleep, Commands}, "iptables 1.8.8 or later, with --wait, waits for the lock itself and no longer than it must; let what has the lock do less at once, or use the nft backend, which needs no lock"},
+		{CauseLock, "file lock", []PartKind{Locks}, "shorten what the holder does under the lock: run kube-proxy in mode nftables or raise its minSyncPeriod; give host-local a smaller range or put its dataDir on tmpfs"},
+		{CauseKernelLock, "kernel lock", []PartKind{KernelLocks}, "start and delete fewer pods at once on this node: each change of an interface, route or namespace takes this lock"},
+		{CauseDAD, "IPv6 DAD", []PartKind{DAD}, "switch duplicate address detection off, which addresses from IPAM do not need: enabledad = false for bridge, else net.ipv6.conf.default.accept_dad = 0 in the pod's namespace"},
+		{CauseRetry, "iptables retry", []PartKind{Sleep, Commands}, "upgrade iptables to 1.8.8 or later and call it with --wait, or switch to its nft backend, which takes no lock"},
 		{CauseCommands, "many commands", []PartKind{Commands}, atOnce("")},
 		{CauseCommand, "slow command", []PartKind{Commands, Agents}, instead("")},
-		{CausePowerShell, "PowerShell", []PartKind{Commands}, "each start loads .NET and its modules anew: use " + native("powershell") + ", or keep one running"},
-		{CauseScan, "host-local scan", []PartKind{Plugins, SystemCalls}, "smaller ranges, a faster disk (dataDir on tmpfs), or delete what pods that are gone left in its folder"},
-		{CauseSleep, "sleep", []PartKind{Sleep}, "a plugin that sleeps is polling for something, or retrying: the trace shows what it did before and after each sleep; have that come sooner, or shorten the interval if its configuration has one"},
-		{CausePlugin, "plugin's own work", []PartKind{Plugins}, "more CPU time for it (the node's, or a CPU limit of the runtime's cgroup), or less to compute: perf record -a -g while a pod starts shows its authors where"},
-		{CauseLeakedChild, "leaked child process", []PartKind{Waiting, Between}, "the plugin must give what it leaves behind another standard output, or wait for it"},
+		{CausePowerShell, "PowerShell", []PartKind{Commands}, "replace PowerShell by HCN (hcsshim), or keep one running: each start loads .NET and its modules anew"},
+		{CauseScan, "host-local scan", []PartKind{Plugins, SystemCalls}, "shrink host-local's ranges, put its dataDir on tmpfs, or delete the files that pods which are gone left there: it reads one for each address in use"},
+		{CauseSleep, "sleep", []PartKind{Sleep}, "shorten the plugin's poll or retry interval, or speed up what it waits for: the spans before and after each sleep show what that is"},
+		{CausePlugin, "plugin's own work", []PartKind{Plugins}, "raise the CPU limit of the runtime's cgroup if it has one; run perf record -a -g while a pod starts, and send the profile to the plugin's authors"},
+		{CauseLeakedChild, "leaked child process", []PartKind{Waiting, Between}, "redirect the standard output of what the plugin leaves behind (>/dev/null), or have the plugin wait for it"},
 		{CauseFailed, "plugin error", nil, ""},
-		{CauseMissing, "missing plugin", nil, "check that its binary is in the runtime's CNI bin folder and executable: cniscope doctor"},
+		{CauseMissing, "missing plugin", nil, "put the missing plugin into the runtime's CNI bin folder, executable: cniscope doctor names the folder"},
 	}
 }
 
@@ -82,27 +82,27 @@ func causesInside() []About {
 func causesOfAgents() []About {
 	of := []PartKind{Agents}
 	return []About{
-		{CauseAgent, "slow agent", of, "check what the agent logged at that time (kubectl logs --timestamps); if it has a CPU limit, and nr_throttled in its cgroup's cpu.stat grows, raise the limit"},
-		{CausePeer, "behind the agent", of, "check who the agent waited for, which the trace names below its connection: its state, its CPU limit, and what it logged at that time"},
-		{CauseStopped, "stopped agent", of, "if /proc/PID/status of the agent says State: T, kill -CONT PID resumes it; if its cgroup is frozen, write 0 to its cgroup.freeze"},
-		{CauseIdle, "idle agent", of, "if the agent's log says that it limits how often its API may be called, raise the limit (Cilium: --api-rate-limit), or start fewer pods at once"},
-		{CauseBusy, "busy agent", of, "fewer pods at once, or a higher limit of the agent (Cilium: --api-rate-limit)"},
-		{CauseRefused, "agent not answering", of, "get the agent's pod to run (kubectl logs --previous says why it ended), or correct the address in the plugin's configuration"},
-		{CauseEnded, "agent ended", of, "get the agent to run again: its last lines (kubectl logs --previous) and its exit code (kubectl describe pod: Last State) say why it ended"},
-		{CauseRestarted, "agent restarted", of, "if the agent was not restarted on purpose (kubectl rollout), its last lines (kubectl logs --previous) and its exit code (kubectl describe pod: Last State) say why"},
-		{CauseOOM, "agent out of memory", of, "raise the agent's memory limit (resources.limits.memory) or, if the whole node ran out, move pods off it"},
-		{CauseAPIServer, "API server", of, "kubectl get --raw '/readyz?verbose' says whether the API server is well; if it is, raise the limit of the plugin's client (QPS, burst), or use an IPAM that asks less often (whereabouts: all nodes wait for one lease)"},
+		{CauseAgent, "slow agent", of, "read the agent's log of that time (kubectl logs --timestamps); raise its CPU limit if nr_throttled in its cgroup's cpu.stat grows"},
+		{CausePeer, "behind the agent", of, "resume whom the agent waited for if it is stopped, raise its CPU limit if it is on a CPU, else read its log of that time: the trace names it below the agent's connection"},
+		{CauseStopped, "stopped agent", of, "run kill -CONT with the agent's pid if its /proc/PID/status says State: T; write 0 to its cgroup.freeze if its cgroup is frozen"},
+		{CauseIdle, "idle agent", of, "raise the limit if the agent's log says that it limits calls to its API (Cilium: --api-rate-limit), or start fewer pods at once"},
+		{CauseBusy, "busy agent", of, "start fewer pods at once, or raise the agent's limit (Cilium: --api-rate-limit)"},
+		{CauseRefused, "agent not answering", of, "start the agent (kubectl logs --previous has the last lines of one that ended), or correct its address in the plugin's configuration"},
+		{CauseEnded, "agent ended", of, "start the agent again and mend what ended it: kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code"},
+		{CauseRestarted, "agent restarted", of, "mend what ended the agent, unless it was restarted on purpose: kubectl logs --previous has its last lines, kubectl describe pod (Last State, Events) its exit code and a failed liveness probe"},
+		{CauseOOM, "agent out of memory", of, "raise the agent's memory limit (resources.limits.memory); move pods off the node if dmesg says constraint=CONSTRAINT_NONE, for then the whole node ran out"},
+		{CauseAPIServer, "API server", of, "run kubectl get --raw '/readyz?verbose' and mend what fails there; if nothing does, raise the limit of the plugin's client (QPS, burst) or use an IPAM that asks less often"},
 	}
 }
 
 // causesElsewhere are those that lie in the kernel, in the runtime, or nobody knows where.
 func causesElsewhere() []About {
 	return []About{
-		{CauseStarved, "CPU starved", []PartKind{Plugins, Commands, Between, Unexplained}, "the CPUs have too much to do: look at the node's load, at a CPU limit of the runtime's cgroup, at pods that start all at once"},
-		{CauseNetwork, "network configuration", []PartKind{Network}, "a module that the request needs can be loaded at boot (/etc/modules-load.d), a bridge with very many ports divided; the trace has the request and its interface"},
-		{CauseMount, "mount", []PartKind{SystemCalls}, "the kernel waits for that file system, and so does stat of a file there: restart what serves it (FUSE, a CSI driver) or bring its server back (NFS), thaw it if it is frozen (fsfreeze -u), or unmount it (umount -l)"},
-		{CauseSystemCall, "system call", []PartKind{SystemCalls}, "the disk is slow, or others write much to it"},
-		{CauseRuntime, "runtime", []PartKind{Between}, "the runtime's log of that time says what it did between two plugins; its own spans, too, if it has any ([relay] listen)"},
-		{CauseUnexplained, "unexplained", []PartKind{Unexplained, Waiting}, `[probe] detail = "auto" or "always" looks into plugins`},
+		{CauseStarved, "CPU starved", []PartKind{Plugins, Commands, Between, Unexplained}, "take load off the node's CPUs: start fewer pods at once, move pods away, or raise the CPU limit of the runtime's cgroup"},
+		{CauseNetwork, "network configuration", []PartKind{Network}, "load the kernel module that the request needs at boot (/etc/modules-load.d), or split a bridge that has very many ports: the trace has the request and its interface"},
+		{CauseMount, "mount", []PartKind{SystemCalls}, "restart what serves that file system (FUSE, a CSI driver), bring its server back (NFS), thaw it (fsfreeze -u) or unmount it (umount -l): until then stat of a file there hangs, too"},
+		{CauseSystemCall, "system call", []PartKind{SystemCalls}, "move the plugin's files to a faster disk, or stop what else writes to it: iostat -x 1 and iotop show it"},
+		{CauseRuntime, "runtime", []PartKind{Between}, "read the runtime's log of that time (journalctl -u containerd, or crio), or have containerd send its spans: cniscope install --containerd-tracing"},
+		{CauseUnexplained, "unexplained", []PartKind{Unexplained, Waiting}, `set [probe] detail = "auto" or "always", so that plugins are looked into`},
 	}
 }

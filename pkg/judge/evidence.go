@@ -76,7 +76,8 @@ type program struct {
 	via     string // as of a span
 	time    time.Duration
 	runs    int
-	longest time.Duration // of one of them
+	longest time.Duration   // of one of them
+	slowest *timeline.Image // which one
 	// candidate is how much of that time is that of candidates.
 	candidate time.Duration
 	// inner is the name of what took most of it; empty if that is the program itself.
@@ -128,7 +129,9 @@ func (e *evidence) listPrograms() (all []*program) {
 		if s.candidate {
 			p.candidate += time.Duration(s.own)
 		}
-		p.longest = max(p.longest, time.Duration(runs[s.top]))
+		if run := time.Duration(runs[s.top]); p.slowest == nil || run > p.longest {
+			p.longest, p.slowest = run, e.spans[s.top].image
+		}
 		p.within[s.image.Name] += s.own
 	}
 	for _, p := range all {
@@ -196,7 +199,7 @@ func times(n int) string {
 func native(command string) string {
 	switch command = strings.ToLower(command); {
 	case strings.HasPrefix(command, "iptables"), strings.HasPrefix(command, "ip6tables"):
-		return "nftables over netlink (bridge and portmap: the nftables backends of CNI plugins 1.5 and later)"
+		return "nftables over netlink (in current CNI plugins: ipMasqBackend of bridge, backend of portmap)"
 	case command == "ip", command == "tc", command == "bridge", command == "conntrack", command == "ipset":
 		return "netlink"
 	case strings.HasPrefix(command, "ovs-"):
@@ -204,16 +207,20 @@ func native(command string) string {
 	case command == "sysctl":
 		return "a write below /proc/sys"
 	case isPowerShell(command):
-		return "HCN (hcsshim) instead of PowerShell"
+		return "HCN (hcsshim)"
 	}
 	return ""
 }
 
+// instead is what to do about a slow command; empty its name where none is known.
 func instead(command string) string {
-	if n := native(command); n != "" {
-		return "replace it: " + n
+	switch n := native(command); {
+	case n != "":
+		return fmt.Sprintf("replace %s by %s", command, n)
+	case command == "":
+		return "run the command under strace -f -r with the arguments that the trace shows: the longest gap is the step to speed up, or to take out"
 	}
-	return "run it by hand with the arguments that the trace shows: if it is slow there, too, fix it or take it out of the plugin's configuration; if not, the trace shows below it what it waited for"
+	return ""
 }
 
 func isPowerShell(command string) bool {

@@ -167,7 +167,7 @@ func TestTheBiggestPartInWords(t *testing.T) {
 		"calling /run/agent.sock, from plugin p, refused 3 times: ECONNREFUSED": seen(plugin("p", 0, 100), called(from(0, 90)), func(im *timeline.Image) { connected(im).Tries, connected(im).Error = 3, "ECONNREFUSED" }),
 		"asleep, in plugin p":                                                   seen(plugin("p", 0, 100), slept(from(0, 90))),
 		"waiting for something unknown, in plugin p":                            seen(plugin("p", 0, 100), polled(from(0, 90))),
-		"waiting for locks of the kernel, each time shortly (40 times)":         seen(plugin("p", 0, 100), func(im *timeline.Image) { im.Tallies[timeline.FactMutex] = timeline.Tally{Count: 40, Time: 90 * ms} }),
+		"waiting for locks of the kernel, briefly each time (40 times)":         seen(plugin("p", 0, 100), func(im *timeline.Image) { im.Tallies[timeline.FactMutex] = timeline.Tally{Count: 40, Time: 90 * ms} }),
 		"network configuration, in short requests of p (40 times)":              seen(plugin("p", 0, 100), func(im *timeline.Image) { im.Tallies[timeline.FactQuery] = timeline.Tally{Count: 40, Time: 90 * ms} }),
 		"unexplained, inside plugin p":                                          seen(plugin("p", 0, 100)),
 	} {

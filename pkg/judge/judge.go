@@ -53,7 +53,7 @@ func (o Options) call(j *Judgement, call *timeline.Call) *Call {
 		}
 	}
 	if len(call.NeverRun) > 0 {
-		never := strings.Join(call.NeverRun, ", ") + " never run"
+		never := strings.Join(call.NeverRun, ", ") + " never ran"
 		c.Failure = strings.TrimPrefix(c.Failure+"; "+never, "; ")
 	}
 	c.Verdict = divide(call, c).verdict()

@@ -166,7 +166,7 @@ func TestSlowAndFailed(t *testing.T) {
 				op := add(plugin("b", 0, 9))
 				op.Calls[0].NeverRun = []string{"portmap", "firewall"}
 				return op
-			}(), options, nil, 0, "portmap, firewall never run", "failed",
+			}(), options, nil, 0, "portmap, firewall never ran", "failed",
 		},
 		"what was not seen whole": {
 			func() *timeline.Operation {

@@ -117,12 +117,12 @@ func (p Part) What() string {
 		return "unexplained, inside plugin " + p.Name
 	case Locks:
 		if p.Name == "" {
-			return "waiting for locks, each time shortly"
+			return "waiting for locks, briefly each time"
 		}
 		return "waiting for lock " + p.Name
 	case KernelLocks:
 		if p.Name == "" {
-			return "waiting for locks of the kernel, each time shortly"
+			return "waiting for locks of the kernel, briefly each time"
 		}
 		if p.Name == unnamed {
 			return "waiting for a lock of the kernel"

@@ -57,7 +57,8 @@ func replay(t *testing.T, path string) (all []ruled) {
 			judgement := options.Judge.Judge(op)
 			for _, call := range op.Calls {
 				if v := judgement.Calls[call].Verdict; v != nil {
-					all = append(all, ruled{op.Pod.Name, call.Command, v})
+					judge.Plain(t, v.Remedy)
+				all = append(all, ruled{op.Pod.Name, call.Command, v})
 				}
 			}
 		}

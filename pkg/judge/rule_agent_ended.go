@@ -37,16 +37,16 @@ func ended(c *timeline.Connection) bool { return c.Work != nil && c.Work.Gone !=
 func ending(gone *timeline.Connection, plugin string, restarted bool) Verdict {
 	who, w := nameOf(gone), gone.Work
 	v, how := Verdict{Cause: CauseEnded}, "ended"
-	const why = "its last lines (kubectl logs --previous) and its exit code (kubectl describe pod: Last State) say why it ended; for a service of the host, see its journal"
+	const why = "kubectl logs --previous has its last lines, kubectl describe pod (Last State) its exit code, the journal those of a service"
 	switch {
 	case w.Killed == "OOM":
-		v.Cause, how = CauseOOM, "was killed for want of memory (OOM)"
-		v.Remedy = fmt.Sprintf("raise the memory limit of %s (resources.limits.memory) or, if the whole node ran out, move pods off it: the kernel's log says which of the two it was (dmesg: oom-kill, constraint)", who)
+		v.Cause, how = CauseOOM, "was OOM-killed"
+		v.Remedy = fmt.Sprintf("raise the memory limit of %s (resources.limits.memory); move pods off the node if dmesg says constraint=CONSTRAINT_NONE, for then the whole node ran out", who)
 	case restarted:
 		v.Cause = CauseRestarted
-		v.Remedy = fmt.Sprintf("if %s was not restarted on purpose (kubectl rollout), or by its liveness probe (kubectl describe pod: Events), %s", who, why)
+		v.Remedy = fmt.Sprintf("mend what ended %s, unless it was restarted on purpose: %s; Events name a failed liveness probe", who, why)
 	default:
-		v.Remedy = fmt.Sprintf("get %s to run again: %s", who, why)
+		v.Remedy = fmt.Sprintf("start %s again and mend what ended it: %s", who, why)
 	}
 	v.Says = fmt.Sprintf("calling %s, from plugin %s; %s (pid %d) %s %s after it was called",
 		Peer(gone), plugin, who, gone.Agent.PID, how, text.Round(time.Duration(w.Gone-w.Own.Start)))

@@ -46,7 +46,7 @@ func TestAgentEnded(t *testing.T) {
 		},
 		"for want of memory": {
 			op:    add(with(seen(plugin("p", 0, 900), wrote("EOF"), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400), oom)), exit(1))),
-			cause: CauseOOM, says: `agentd \(pid 44\) was killed for want of memory \(OOM\) 390ms after`, remedy: `resources\.limits\.memory`,
+			cause: CauseOOM, says: `agentd \(pid 44\) was OOM-killed 390ms after`, remedy: `resources\.limits\.memory`,
 		},
 		"control: it answered, and the plugin failed of something else": {
 			op: add(with(seen(plugin("p", 0, 900), wrote("no"), dialled("unix", "/run/a.sock", from(10, 400), served(nil, nil), endedAt(400)),

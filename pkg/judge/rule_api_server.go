@@ -15,9 +15,17 @@ func apiServer(e *evidence) *finding {
 	}
 	return &finding{Verdict: Verdict{
 		Cause: CauseAPIServer, Says: fmt.Sprintf("calling what listens as the API server, at %s, from plugin %s%s", most.Address, plugin, times(n)),
-		Remedy: CauseAPIServer.remedy(),
+		Remedy: apiServerRemedy(plugin),
 		Report: "k8snetworkplumbingwg/whereabouts#313",
 	}, time: time, kind: Agents}
+}
+
+// apiServerRemedy adds what is peculiar to a plugin.
+func apiServerRemedy(plugin string) string {
+	if plugin == "whereabouts" {
+		return CauseAPIServer.remedy() + ": in whereabouts all nodes wait for one lease"
+	}
+	return CauseAPIServer.remedy()
 }
 
 // isAPIServer recognises the API server by its address: port 6443 (kubeadm), or 443 of a private address.

@@ -16,7 +16,7 @@ func TestContended(t *testing.T) {
 		},
 		"many short waits": {
 			op:    add(seen(plugin("bridge", 0, 900), func(im *timeline.Image) { im.Tallies[timeline.FactMutex] = timeline.Tally{Count: 400, Time: 700 * ms} })),
-			cause: CauseKernelLock, says: `each time shortly \(400 times\)$`,
+			cause: CauseKernelLock, says: `briefly each time \(400 times\)$`,
 		},
 		"control: the kernel itself takes long": {
 			op: add(seen(plugin("bridge", 0, 900), asked("RTM_NEWLINK", from(0, 800)), waited(event.WaitMutex, "rtnl", from(10, 40)))), cause: CauseNetwork,

@@ -19,14 +19,14 @@ func heldLock(e *evidence) *finding {
 	}, time: time, kind: Locks, candidate: most.doubtful()}
 	switch {
 	case path.Base(most.Name) == "xtables.lock":
-		f.Remedy = "let what has the lock do less at once (kube-proxy: mode nftables, or a longer minSyncPeriod), or use iptables' nft backend, which needs no lock"
+		f.Remedy = "run kube-proxy in mode nftables or raise its minSyncPeriod, or switch the node to iptables-nft, which takes no lock"
 		f.Report = "aws/amazon-vpc-cni-k8s#2948"
 	case longest != nil && e.image(longest).Run != nil && e.image(longest).Run.Plugin == "host-local":
-		const own = "host-local has one lock for each network and reads all its files inside: fewer addresses in a range, a faster disk (dataDir on tmpfs), or another IPAM"
+		const own = "give host-local a smaller range or put its dataDir on tmpfs: it reads all files of a network under its lock"
 		if h := longest.what.(*timeline.Wait).Holder; h != nil && h.Name == "host-local" {
 			f.Remedy = own
 		} else {
-			f.Remedy += "; " + own
+			f.Remedy = fmt.Sprintf("run fuser -v %s to name the holder, and kill it if it hangs; else %s", most.Name, own)
 		}
 		f.Report = "containernetworking/plugins#561"
 	}
@@ -37,11 +37,11 @@ func heldLock(e *evidence) *finding {
 func release(name string, longest *wait) string {
 	if longest != nil {
 		if h := longest.what.(*timeline.Wait).Holder; h != nil && h.Name != "" && h.PID != 0 {
-			return fmt.Sprintf("%s (pid %d) holds it for too long: kill it if it hangs, else let it do less while it has the lock", h.Name, h.PID)
+			return fmt.Sprintf("kill %s (pid %d) if it hangs, else shorten what it does under the lock", h.Name, h.PID)
 		}
 	}
 	if name == "" {
-		return "let those who have these locks do less at once"
+		return "start fewer pods at once: each wait was short, and there were many"
 	}
-	return fmt.Sprintf("lslocks, or fuser -v %s, names who has it: kill that process if it hangs, else let it do less while it has the lock", name)
+	return fmt.Sprintf("run fuser -v %s, or lslocks, to name the holder: kill it if it hangs, else shorten what it does under the lock", name)
 }

@@ -25,17 +25,17 @@ func TestHeldLock(t *testing.T) {
 			op: but(add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800),
 				waited(event.WaitLock, "/var/lib/cni/networks/pods/lock", from(20, 790), event.Actor{PID: 7, Name: "host-local", Parent: "bridge"}), queued))),
 				func(c *timeline.Call) { c.Concurrent = 29 }),
-			cause: CauseLock, remedy: `host-local has one lock`, report: "containernetworking/plugins#561",
+			cause: CauseLock, remedy: `^give host-local a smaller range`, report: "containernetworking/plugins#561",
 			says: `held by host-local of bridge \(pid 7\) for pod shop/web-1, then by 3 others; up to 29 other calls were under way$`,
 		},
 		"an agent's host-local queues": {
 			op: add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served([]*timeline.Image{
 				seen(plugin("host-local", 20, 2270), waited(event.WaitLock, "/var/lib/cni/networks/antrea/lock", from(20, 2260))),
 			}, nil)))),
-			cause: CauseLock, says: `^2\.24s of 2\.3s waiting for lock /var/lib/cni/networks/antrea/lock$`, remedy: `host-local has one lock`, report: "containernetworking/plugins#561",
+			cause: CauseLock, says: `^2\.24s of 2\.3s waiting for lock /var/lib/cni/networks/antrea/lock$`, remedy: `fuser -v .*; else give host-local a smaller range`, report: "containernetworking/plugins#561",
 		},
 		"another lock has no such remedy": {
-			op: add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/p/lock", from(20, 790)))), cause: CauseLock, says: `waiting for lock /run/p/lock$`, remedy: `do less while it has the lock$`,
+			op: add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/p/lock", from(20, 790)))), cause: CauseLock, says: `waiting for lock /run/p/lock$`, remedy: `^run fuser -v /run/p/lock, .* under the lock$`,
 		},
 		"that a container's runtime started it says nothing": {
 			op:    add(seen(plugin("p", 0, 900), waited(event.WaitLock, "/run/l", from(20, 790), event.Actor{PID: 7, Name: "kube-proxy", Parent: "containerd-shim"}))),

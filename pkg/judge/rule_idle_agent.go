@@ -28,7 +28,7 @@ func idleAgent(e *evidence) *finding {
 		Cause: CauseIdle,
 		Says: fmt.Sprintf("calling %s, from plugin %s%s; %s was idle for %s of it, and nothing is seen that it waited for",
 			Peer(worst), plugin, times(n), nameOf(worst), text.Round(time.Duration(spent(worst.Work, calledFor(worst), event.AgentIdle)))),
-		Remedy: fmt.Sprintf("perhaps %s limits how often its API may be called: if its log says so, raise the limit (Cilium: --api-rate-limit), or start fewer pods at once", nameOf(worst)),
+		Remedy: fmt.Sprintf("raise the limit if %s's log says that it limits calls to its API (Cilium: --api-rate-limit), or start fewer pods at once", nameOf(worst)),
 		Report: "cilium/cilium#22023",
 	}, time: took, kind: Agents, agent: worst}
 }

@@ -14,7 +14,7 @@ const (
 	// quantum is how long iptables before 1.8.8 sleeps until it asks for its lock again
 	// (iptables(8), --wait-interval).
 	quantum = time.Second
-	// inUse is the exit code of an iptables that found others at work: RESOURCE_PROBLEM (include/xtables.h).
+	// inUse is the exit code of an iptables that found its lock taken: RESOURCE_PROBLEM (include/xtables.h).
 	inUse = 4
 	// pause is how long whoever runs such an iptables again waits at least before that.
 	pause = 100 * time.Millisecond
@@ -37,10 +37,10 @@ func iptablesRetry(e *evidence) *finding {
 	case slept == 0 && rested == 0:
 		return nil
 	case slept >= rested:
-		v.Says = fmt.Sprintf("in iptables, asleep in %d steps of %s: it found others at work and tried again", steps, quantum)
+		v.Says = fmt.Sprintf("in iptables, asleep in %d steps of %s because another one had its lock", steps, quantum)
 		return &finding{Verdict: v, time: slept, kind: Commands}
 	}
-	v.Says = fmt.Sprintf("until iptables, which had found others at work (exit code %d), was run again (%d times, each after %s or so)",
+	v.Says = fmt.Sprintf("until iptables, which had given up on its lock (exit code %d), was run again (%d times, each after about %s)",
 		inUse, again, text.Round(rested/time.Duration(again)))
 	return &finding{Verdict: v, time: rested, kind: Sleep}
 }

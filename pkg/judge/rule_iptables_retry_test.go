@@ -23,7 +23,7 @@ func TestIptablesRetry(t *testing.T) {
 		"whoever ran it sleeps, after exit code 4": {
 			op: add(plugin("istio-cni", 0, 3100, with(ran("iptables", 0, 10), exit(4)), with(ran("iptables", 1010, 1020), exit(4)),
 				with(ran("iptables-restore", 2020, 2030), exit(4)), ran("iptables", 3030, 3040))),
-			cause: CauseRetry, says: `^3s of 3\.1s until iptables, which had found others at work \(exit code 4\), was run again \(3 times, each after 1s or so\)$`,
+			cause: CauseRetry, says: `^3s of 3\.1s until iptables, which had given up on its lock \(exit code 4\), was run again \(3 times, each after about 1s\)$`,
 		},
 		"control: other sleeps are no retries": {
 			op: add(plugin("p", 0, 3100, seen(ran("iptables", 0, 3050), naps(600, 5)...))), cause: CauseCommand,

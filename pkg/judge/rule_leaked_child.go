@@ -50,7 +50,7 @@ func leaked(run *timeline.Image, next int64) *finding {
 	return &finding{Verdict: Verdict{
 		Cause:  CauseLeakedChild,
 		Says:   fmt.Sprintf("waiting for the end of %s (pid %d), which %s left behind with its standard output open", child.Name, child.PID, run.Run.Plugin),
-		Remedy: CauseLeakedChild.remedy(),
+		Remedy: fmt.Sprintf("have %s redirect the standard output of %s (>/dev/null), or wait for it", run.Run.Plugin, child.Name),
 	}, time: gap}
 }
 

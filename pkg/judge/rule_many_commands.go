@@ -38,10 +38,10 @@ func manyCommands(e *evidence) *finding {
 	}, time: sum, kind: Commands, candidate: candidate > sum/2}
 }
 
-// atOnce is how to do without so many runs of a program.
+// atOnce is how to do without so many runs of a program; empty its name where none is known.
 func atOnce(command string) string {
 	if n := native(command); n != "" {
-		return "replace it: " + n
+		return fmt.Sprintf("replace the runs of %s by %s", command, n)
 	}
-	return "do in one run what takes so many now (as iptables-restore, ip -batch or nft -f do), or leave out what the plugin's configuration does not need"
+	return "do in one run what takes so many now (iptables-restore, ip -batch, nft -f), or switch off features of the plugin that the node does not need"
 }

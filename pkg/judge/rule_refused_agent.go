@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -31,20 +32,24 @@ func refusal(c *timeline.Connection) Verdict {
 	return Verdict{
 		Cause:  CauseRefused,
 		Says:   fmt.Sprintf("calling %s in vain, %s: %s", c.Address, often, c.Error),
-		Remedy: unanswered(c.Error) + "; or correct the address in the plugin's configuration",
+		Remedy: unanswered(c) + ", or correct the address in the plugin's configuration",
 		Report: "containerd/containerd#4666",
 	}
 }
 
-// unanswered says where to look, given the errno of a failed connection.
-func unanswered(errno string) string {
-	switch errno {
-	case "ETIMEDOUT":
-		return "nothing comes back from there: look at whether that machine runs, at packet filters and routes on the way"
-	case "EHOSTUNREACH", "ENETUNREACH":
-		return "there is no way from this node: look at its routes, and at whether that machine runs"
+// unanswered says how to have somebody answer there, by the errno of a failed connection.
+func unanswered(c *timeline.Connection) string {
+	host, _, err := net.SplitHostPort(c.Address)
+	if err != nil {
+		host = c.Address
 	}
-	return "the agent does not run, or listens elsewhere: get the agent's pod to run (kubectl logs --previous says why it ended)"
+	switch c.Error {
+	case "ETIMEDOUT":
+		return fmt.Sprintf("start the machine behind %s, open the packet filters on the way to it (nft list ruleset, network policies)", host)
+	case "EHOSTUNREACH", "ENETUNREACH":
+		return fmt.Sprintf("add a route to %s (ip route get %[1]s says what is missing), start the machine behind it", host)
+	}
+	return fmt.Sprintf("start the agent that listens at %s (kubectl logs --previous has the last lines of one that ended)", c.Address)
 }
 
 // refusedLast returns a failed run's unanswered connection if it was the last: else the run did without.

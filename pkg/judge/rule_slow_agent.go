@@ -42,5 +42,5 @@ func agentRemedy(c *timeline.Connection) string {
 			return r
 		}
 	}
-	return fmt.Sprintf("check what %s logged at that time (kubectl logs --timestamps); if it has a CPU limit, and nr_throttled in its cgroup's cpu.stat grows, raise the limit", nameOf(c))
+	return fmt.Sprintf("read %s's log of that time (kubectl logs --timestamps); raise its CPU limit if nr_throttled in its cgroup's cpu.stat grows", nameOf(c))
 }

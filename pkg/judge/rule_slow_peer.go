@@ -39,7 +39,7 @@ func peerRemedy(c *timeline.Connection, when timeline.Interval) string {
 			return "" // perhaps it waited for that one
 		}
 	}
-	return fmt.Sprintf("check what %s (pid %d) logged at that time: it took that long to answer, and nothing is seen that it waited for itself", peerName(c), c.Agent.PID)
+	return fmt.Sprintf("read what %s (pid %d) logged at that time: it took that long to answer, and is not seen to wait for anybody itself", peerName(c), c.Agent.PID)
 }
 
 func remoteRemedy(c *timeline.Connection) string {
@@ -48,9 +48,9 @@ func remoteRemedy(c *timeline.Connection) string {
 	case err != nil:
 		return "" // nobody knows who that is
 	case isAPIServerAddress(to):
-		return "what listens there seems to be the API server: kubectl get --raw '/readyz?verbose' says what is wrong with it; if it is well, check for packet loss between this node and it (ping, nstat TcpRetransSegs)"
+		return "run kubectl get --raw '/readyz?verbose', since the API server seems to listen there, and mend what fails there; if nothing does, measure packet loss between this node and it (ping, nstat TcpRetransSegs)"
 	case to.Addr().IsLoopback():
-		return fmt.Sprintf("ss -tlnp 'sport = :%d' names who serves there: check its State in /proc/PID/status, and what it logged at that time", to.Port())
+		return fmt.Sprintf("run ss -tlnp 'sport = :%d' to name who serves there: resume it (kill -CONT) if /proc/PID/status says State: T, else read its log of that time", to.Port())
 	}
-	return fmt.Sprintf("check for packet loss between this node and %s (ping, nstat TcpRetransSegs), and whether the server there logged that it was slow", to.Addr())
+	return fmt.Sprintf("measure packet loss between this node and %s (ping, nstat TcpRetransSegs), and read the server's log of that time", to.Addr())
 }

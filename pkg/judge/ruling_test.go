@@ -38,6 +38,7 @@ func rulings(t *testing.T, table map[string]ruling) {
 					t.Errorf("\n got %s\nwant %s", text.got, text.want)
 				}
 			}
+			plain(t, v.Remedy)
 			if r.report != "" && v.Report != r.report {
 				t.Errorf("the report is %q, want %q", v.Report, r.report)
 			}

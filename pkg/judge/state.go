@@ -70,14 +70,13 @@ func remedyFor(who *event.Actor, name string, s *timeline.Spent) string {
 	}
 	switch s.State {
 	case event.AgentStopped:
-		return fmt.Sprintf("%s was stopped by a signal (SIGSTOP) or a debugger: if /proc/%d/status still says State: T, kill -CONT %[2]d resumes it; a TracerPid there other than 0 is the debugger, else find out what sends the signal",
-			name, who.PID)
+		return fmt.Sprintf("run kill -CONT %d to resume %s if /proc/%[1]d/status still says State: T; a TracerPid there other than 0 is the debugger to detach", who.PID, name)
 	case event.AgentFrozen:
-		return fmt.Sprintf("the cgroup of %s is frozen: write 0 to its cgroup.freeze (/proc/%d/cgroup says which it is), or thaw it with whatever froze it (docker unpause, a checkpoint tool)", name, who.PID)
+		return fmt.Sprintf("thaw %s: write 0 to its cgroup.freeze (/proc/%d/cgroup names the cgroup), or use the tool that froze it (docker unpause)", name, who.PID)
 	case event.AgentRunning:
-		return fmt.Sprintf("give %s more CPU time or less work: if it is throttled (nr_throttled in its cgroup's cpu.stat grows), raise its CPU limit; perf record -p %d shows what it computes", name, who.PID)
+		return fmt.Sprintf("raise the CPU limit of %s if nr_throttled in its cgroup's cpu.stat grows, else run perf record -p %d and give it less to compute", name, who.PID)
 	case event.AgentUninterruptible:
-		return fmt.Sprintf("%s (cat /proc/%d/stack shows where)", stuckIn(s.Channel, name), who.PID)
+		return fmt.Sprintf("%s; /proc/%d/stack shows where it waits", stuckIn(s.Channel, name), who.PID)
 	}
 	return ""
 }
@@ -88,16 +87,16 @@ func stuckIn(function, name string) string {
 		parts []string
 		says  string
 	}{
-		{[]string{"nfs", "rpc_", "cifs", "smb"}, "%s waits for a network file system: bring its server back, or unmount it (umount -f -l)"},
-		{[]string{"fuse", "request_wait_answer"}, "%s waits for a FUSE file system: restart the program that serves it, or unmount it (fusermount -u)"},
-		{[]string{"io_schedule", "blk", "jbd2", "ext4", "xfs", "btrfs", "folio_wait", "wait_on_page", "writeback", "fsync"}, "%s waits for a disk: put its files on a faster one, or take away what else writes to it (iostat -x 1, iotop)"},
-		{[]string{"rtnl"}, "%s waits for the kernel's lock on network configuration (rtnl): make fewer changes at once"},
-		{[]string{"percpu_rwsem", "sb_start"}, "%s waits for a file system that seems to be frozen: fsfreeze -u thaws it"},
-		{[]string{"synchronize_rcu", "rcu_barrier", "cleanup_net"}, "%s waits for the kernel to finish removing interfaces or namespaces: start or delete fewer pods at once"},
+		{[]string{"nfs", "rpc_", "cifs", "smb"}, "bring back the server of the network file system that %s waits for, or unmount it (umount -f -l)"},
+		{[]string{"fuse", "request_wait_answer"}, "restart the program that serves the FUSE file system that %s waits for, or unmount it (fusermount -u)"},
+		{[]string{"io_schedule", "blk", "jbd2", "ext4", "xfs", "btrfs", "folio_wait", "wait_on_page", "writeback", "fsync"}, "move the files of %s to a faster disk, or stop what else writes to it (iostat -x 1, iotop)"},
+		{[]string{"rtnl"}, "start and delete fewer pods at once: %s waits for the kernel's lock on network configuration (rtnl)"},
+		{[]string{"percpu_rwsem", "sb_start"}, "thaw the file system that %s waits for (fsfreeze -u)"},
+		{[]string{"synchronize_rcu", "rcu_barrier", "cleanup_net"}, "start and delete fewer pods at once: %s waits for the kernel to remove interfaces or namespaces"},
 	} {
 		if slices.ContainsFunc(known.parts, func(part string) bool { return strings.Contains(function, part) }) {
 			return fmt.Sprintf(known.says, name)
 		}
 	}
-	return fmt.Sprintf("%s is in an uninterruptible wait in the kernel, mostly for a disk, a network file system or a device: dmesg tells if one of them fails", name)
+	return fmt.Sprintf("replace the disk, network file system or device that dmesg reports as failing: %s waits for one in the kernel", name)
 }

@@ -33,7 +33,7 @@ func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
 			p.row(call, child, 0)
 		}
 		for _, name := range list(call.attrs[attr.NeverRunKey]) {
-			p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text(attr.CNICommandKey)), "", "never run")
+			p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text(attr.CNICommandKey)), "", "never ran")
 		}
 		p.b.WriteByte('\n')
 	}

@@ -93,7 +93,7 @@ func TestReportsAreJudged(t *testing.T) {
 		cause: "file_lock", says: `of \S+ waiting for lock /run/xtables\.lock \(ip6?tables`, report: "aws/amazon-vpc-cni-k8s#2948",
 	}, {
 		name: "iptables again every second", control: idle, chain: []rig.Plugin{unmasked, rig.Test("retrier")}, before: holds(xtablesLock),
-		cause: "iptables_retry", says: `until iptables, which had found others at work \(exit code 4\), was run again`, report: "istio/istio#51739",
+		cause: "iptables_retry", says: `until iptables, which had given up on its lock \(exit code 4\), was run again`, report: "istio/istio#51739",
 	}, {
 		name: "IPv6 DAD", control: []rig.Plugin{rig.DualStack()}, chain: []rig.Plugin{rig.DualStack(rig.Conf{"enabledad": true})},
 		cause: "ipv6_dad", says: `waiting for IPv6 DAD, in plugin bridge( \(\d+ times\))?, for `, report: "containernetworking/plugins#680",
@@ -127,7 +127,7 @@ func TestReportsAreJudged(t *testing.T) {
 		name: "a hung call", control: idle, chain: with("hanger"), cause: "sleep", says: `asleep, in plugin hanger`, hung: true,
 	}, {
 		name: "a missing binary", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("nowhere")}, fails: true,
-		cause: "missing_plugin", says: `^nowhere never run`, report: "containerd/containerd#8419",
+		cause: "missing_plugin", says: `^plugin "nowhere" never ran`, report: "containerd/containerd#8419",
 	}, {
 		name: "a leaked child", control: with("daemon"), chain: with("leaver"),
 		cause: "leaked_child", says: `waiting for the end of watcher \(pid \d+\), which leaver left behind with its standard output open`,

@@ -153,6 +153,6 @@ func TestAnAgentOutOfMemory(t *testing.T) {
 	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}, Memory: 256 << 20})
 	s.each(n, []behind{{
 		name: "out-of-memory", inject: standin.Injection{Point: "agent.link", Kind: "memory"}, fails: true,
-		cause: "agent_oom", says: `vs-agent.*killed for want of memory`, remedy: ".",
+		cause: "agent_oom", says: `vs-agent.*OOM-killed`, remedy: ".",
 	}})
 }

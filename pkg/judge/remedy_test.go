@@ -1,0 +1,78 @@
+package judge
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// verbs are what a remedy may begin with: something to do, not something to think about.
+var verbs = strings.Fields(`add bring do give have kill load measure mend move put raise read redirect replace restart resume run set shorten
+	shrink start switch take thaw upgrade`)
+
+// vague tells whoever is paged to find out what cniscope should say, or leaves them to guess.
+var vague = regexp.MustCompile(`(?i)\b(find out|check (what|who|whether|if|that|for)|see (why|what|whether)|look (at|into|for)|make sure|consider|perhaps|maybe|try to|somehow|if possible|and so on)\b`)
+
+const atMost = 40 // words: what is read on a page at night
+
+// plain fails unless a remedy begins with what to do, is no riddle, and can be read at once.
+func plain(t *testing.T, remedy string) {
+	t.Helper()
+	if remedy == "" {
+		return
+	}
+	words := strings.Fields(remedy)
+	if !slices.Contains(verbs, words[0]) {
+		t.Errorf("it does not begin with what to do: %s", remedy)
+	}
+	if found := vague.FindString(remedy); found != "" {
+		t.Errorf("%q is no remedy: %s", found, remedy)
+	}
+	if len(words) > atMost {
+		t.Errorf("%d words, %d at most: %s", len(words), atMost, remedy)
+	}
+	if strings.HasSuffix(remedy, ".") || strings.Count(remedy, "(") != strings.Count(remedy, ")") {
+		t.Errorf("it is one sentence without a full stop, with its brackets closed: %s", remedy)
+	}
+}
+
+// Every remedy that the judge can give is one: those of the rules' own tests and of the recordings are looked
+// at where they are made, and the rest here.
+func TestEveryRemedySaysWhatToDo(t *testing.T) {
+	for _, about := range Causes() {
+		plain(t, about.Remedy)
+	}
+	who := &event.Actor{PID: 812, Name: "dbd"}
+	for _, state := range []event.AgentState{event.AgentStopped, event.AgentFrozen, event.AgentRunning, event.AgentUninterruptible, event.AgentWaiting, event.AgentIdle} {
+		for _, function := range []string{"", "nfs_wait_bit_killable", "request_wait_answer", "io_schedule", "rtnl_lock", "percpu_rwsem_wait", "synchronize_rcu", "do_something"} {
+			plain(t, remedyFor(who, who.Name, &timeline.Spent{State: state, Channel: function}))
+		}
+	}
+	for _, address := range []string{"10.0.0.1:6443", "127.0.0.1:6640", "192.0.2.7:5432", "[2001:db8::1]:443", "/run/a.sock"} {
+		for _, errno := range []string{"ECONNREFUSED", "ENOENT", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "EACCES"} {
+			plain(t, refusal(&timeline.Connection{Address: address, Error: errno}).Remedy)
+		}
+		plain(t, remoteRemedy(&timeline.Connection{Address: address}))
+	}
+	for _, killed := range []string{"", "OOM"} {
+		for _, restarted := range []bool{false, true} {
+			c := &timeline.Connection{Address: "/run/a.sock", Agent: who, Work: &timeline.Work{Own: &timeline.Image{}, Killed: killed}}
+			plain(t, ending(c, "p", restarted).Remedy)
+		}
+	}
+	for _, plugin := range []string{"whereabouts", "calico-ipam"} {
+		plain(t, apiServerRemedy(plugin))
+	}
+	for _, command := range []string{"", "iptables", "ip", "ovs-vsctl", "sysctl", "pwsh", "policyctl", "sleep"} {
+		plain(t, instead(command))
+		plain(t, atOnce(command))
+		for _, inner := range []string{"", "sleep"} {
+			p := program{name: command, inner: inner, plugin: "p", slowest: &timeline.Image{Program: timeline.Program{Name: command, Args: []string{"-w", "show"}, Hidden: 2}}}
+			plain(t, p.remedy())
+		}
+	}
+}
