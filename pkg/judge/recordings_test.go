@@ -58,7 +58,7 @@ func replay(t *testing.T, path string) (all []ruled) {
 			for _, call := range op.Calls {
 				if v := judgement.Calls[call].Verdict; v != nil {
 					judge.Plain(t, v.Remedy)
-				all = append(all, ruled{op.Pod.Name, call.Command, v})
+					all = append(all, ruled{op.Pod.Name, call.Command, v})
 				}
 			}
 		}

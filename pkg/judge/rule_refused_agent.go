@@ -2,7 +2,7 @@ package judge
 
 import (
 	"fmt"
-	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -39,9 +39,9 @@ func refusal(c *timeline.Connection) Verdict {
 
 // unanswered says how to have somebody answer there, by the errno of a failed connection.
 func unanswered(c *timeline.Connection) string {
-	host, _, err := net.SplitHostPort(c.Address)
-	if err != nil {
-		host = c.Address
+	host := c.Address
+	if to, err := netip.ParseAddrPort(host); err == nil {
+		host = to.Addr().String()
 	}
 	switch c.Error {
 	case "ETIMEDOUT":
