@@ -17,6 +17,7 @@ include configs/release/release.mk
 include test/kubernetes/kubernetes.mk
 include test/runtimes/runtimes.mk
 include test/cnis/cnis.mk
+include configs/helm/chart.mk
 
 ##### the program
 

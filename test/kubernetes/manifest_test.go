@@ -48,9 +48,10 @@ type document struct {
 
 // collections say where objects of a kind are posted to.
 var collections = map[string]string{
-	"Namespace": "/api/v1/namespaces",
-	"ConfigMap": "/api/v1/namespaces/cniscope/configmaps",
-	"DaemonSet": "/apis/apps/v1/namespaces/cniscope/daemonsets",
+	"Namespace":      "/api/v1/namespaces",
+	"ServiceAccount": "/api/v1/namespaces/cniscope/serviceaccounts",
+	"ConfigMap":      "/api/v1/namespaces/cniscope/configmaps",
+	"DaemonSet":      "/apis/apps/v1/namespaces/cniscope/daemonsets",
 }
 
 // manifest takes the file apart. The apiserver reads the YAML; here only the kind and
@@ -66,7 +67,7 @@ func (c *cluster) manifest() (documents []document) {
 				d.kind = strings.TrimSpace(kind)
 			}
 			if name, ok := strings.CutPrefix(line, "  name: "); ok && d.name == "" {
-				d.name = strings.TrimSpace(name)
+				d.name = strings.Trim(strings.TrimSpace(name), `"`)
 			}
 		}
 		d.path = collections[d.kind]
@@ -78,17 +79,26 @@ func (c *cluster) manifest() (documents []document) {
 	return documents
 }
 
-// apply creates what the manifest says, word for word but for one thing: the endpoint,
-// since the rig's Jaeger listens on a port of its own. It returns the DaemonSet as the
-// apiserver stored it.
+// changed is what a test has otherwise than the manifest: where spans go, since the rig's Jaeger
+// listens on a port of its own, and that all of them do.
+func (c *cluster) changed() map[string]string {
+	return map[string]string{
+		"[export.otlp]\n": fmt.Sprintf("[export.otlp]\n    endpoint = %q\n", c.jaeger.OTLP()),
+		"ratio = 0.1\n":   "ratio = 1.0\n",
+	}
+}
+
+// apply creates what the manifest says, word for word but for what changed says. It returns the
+// DaemonSet as the apiserver stored it.
 func (c *cluster) apply() object {
 	c.Helper()
-	const endpoint = `endpoint = "http://jaeger.observability.svc.cluster.local:4317"`
-	replaced := 0
+	replaced := map[string]int{}
 	for _, d := range c.manifest() {
-		if bytes.Contains(d.yaml, []byte(endpoint)) {
-			replaced++
-			d.yaml = bytes.ReplaceAll(d.yaml, []byte(endpoint), fmt.Appendf(nil, "endpoint = %q", c.jaeger.OTLP()))
+		for from, to := range c.changed() {
+			if n := bytes.Count(d.yaml, []byte(from)); n > 0 {
+				replaced[from] += n
+				d.yaml = bytes.ReplaceAll(d.yaml, []byte(from), []byte(to))
+			}
 		}
 		if _, err := c.api.Do(c.ctx, "POST", d.path, d.yaml); err != nil && !kube.AlreadyExists(err) {
 			c.Fatal(err)
@@ -97,8 +107,10 @@ func (c *cluster) apply() object {
 			c.serviceAccount(d.name)
 		}
 	}
-	if replaced != 1 {
-		c.Fatalf("the endpoint is %d times in the manifest, not once", replaced)
+	for from := range c.changed() {
+		if replaced[from] != 1 {
+			c.Fatalf("%q is %d times in the manifest, not once", from, replaced[from])
+		}
 	}
 	var stored object
 	harness.Check(c, c.api.Get(c.ctx, collections["DaemonSet"]+"/cniscope", &stored))

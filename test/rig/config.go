@@ -17,9 +17,11 @@ type paths struct{ dir string }
 
 func (p paths) at(names ...string) string { return filepath.Join(append([]string{p.dir}, names...)...) }
 
-func (p paths) config() string        { return p.at("config.toml") }
-func (p paths) dropIns() string       { return p.at("conf.d") }
-func (p paths) socket() string        { return p.at("containerd.sock") }
+func (p paths) config() string  { return p.at("config.toml") }
+func (p paths) dropIns() string { return p.at("conf.d") }
+
+// socket is containerd.sock in /run/containerd, as what runs in containerd's mount namespace sees it.
+func (p paths) socket() string        { return p.at("cover", "containerd", "containerd.sock") }
 func (p paths) state() string         { return p.at("state") }
 func (p paths) containerdLog() string { return p.at("containerd.log") }
 func (p paths) nriSocket() string     { return p.at("nri", "nri.sock") }

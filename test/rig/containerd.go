@@ -18,11 +18,13 @@ import (
 
 // enter is run in a mount namespace of its own. For each three arguments it cuts
 // a mount ($1) off from the host's and covers a folder of it ($2) by the rig's
-// ($3); then it becomes what follows `--`.
+// ($3), shared as systemd has mounts, so that a pod may ask for what is mounted later;
+// then it becomes what follows `--`.
 const enter = `set -e
 while [ "$1" != -- ]; do
 	mount --make-private "$1"
 	mount --bind "$3" "$2"
+	mount --make-shared "$2"
 	shift 3
 done
 shift

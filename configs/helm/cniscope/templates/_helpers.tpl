@@ -1,0 +1,96 @@
+{{/* Names and labels, as every chart has them. */}}
+{{- define "cniscope.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "cniscope.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains (include "cniscope.name" .) .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "cniscope.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* Of what is in no namespace: two releases of one name may be in two. */}}
+{{- define "cniscope.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "cniscope.fullname" .) }}
+{{- end }}
+
+{{- define "cniscope.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "cniscope.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end }}
+
+{{- define "cniscope.labels" -}}
+{{ include "cniscope.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "cniscope.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default (ternary (include "cniscope.fullname" .) "default" .Values.serviceAccount.create) }}
+{{- end }}
+
+{{- define "cniscope.image" -}}
+{{- $at := .tag | default (printf "v%s" .appVersion) | printf ":%s" }}
+{{- if .digest }}{{ $at = printf "@%s" .digest }}{{ end }}
+{{- printf "%s/%s%s" (trimSuffix "/" .registry) .repository $at }}
+{{- end }}
+
+{{/* What differs between platforms, as YAML: a value if it is given, else the profile's word. */}}
+{{- define "cniscope.platform" -}}
+{{- $p := .Files.Get "profiles/generic.yaml" | fromYaml }}
+{{- $p = mustMergeOverwrite $p (.Files.Get (printf "profiles/%s.yaml" .Values.profile) | fromYaml) }}
+{{- $given := dict
+  "runtimeSocket" .Values.runtime.socket
+  "cniConfDir" .Values.cni.confDir
+  "seLinuxType" .Values.seLinuxOptions.type
+  "securityContextConstraints" .Values.openshift.securityContextConstraints.create
+  "resourceQuota" .Values.resourceQuota.create }}
+{{- range $key, $value := $given }}
+{{- if not (kindIs "invalid" $value) }}{{ $_ := set $p $key $value }}{{ end }}
+{{- end }}
+{{- toYaml $p }}
+{{- end }}
+
+{{/* host:port as cniscope takes it: "" is every address. */}}
+{{- define "cniscope.listen" -}}
+{{- $address := .Values.metrics.address | trimPrefix "[" | trimSuffix "]" }}
+{{- if contains ":" $address }}{{ $address = printf "[%s]" $address }}{{ end }}
+{{- printf "%s:%d" $address (int .Values.metrics.port) }}
+{{- end }}
+
+{{/* Where a kubelet of the node finds it. */}}
+{{- define "cniscope.probeHost" -}}
+{{- $address := .Values.metrics.address | trimPrefix "[" | trimSuffix "]" }}
+{{- if has $address (list "" "0.0.0.0") }}{{ $address = "127.0.0.1" }}{{ end }}
+{{- if eq $address "::" }}{{ $address = "::1" }}{{ end }}
+{{- $address }}
+{{- end }}
+
+{{- define "cniscope.onLoopback" -}}
+{{- $host := .Values.metrics.address | trimPrefix "[" | trimSuffix "]" }}
+{{- if or (hasPrefix "127." $host) (eq $host "::1") (eq $host "localhost") }}true{{ end }}
+{{- end }}
+
+{{/* What a schema cannot say. */}}
+{{- define "cniscope.check" -}}
+{{- if and .Values.existingSecret .Values.existingConfigMap }}
+{{- fail "existingSecret and existingConfigMap: give one of them" }}
+{{- end }}
+{{- if and .Values.podMonitor.enabled (include "cniscope.onLoopback" .) (not .Values.rbacProxy.enabled) }}
+{{- fail (printf "podMonitor.enabled, but metrics.address is %s, where no Prometheus of the cluster gets to: set metrics.address=\"\" (every address of the node), or rbacProxy.enabled=true" .Values.metrics.address) }}
+{{- end }}
+{{- if and .Values.rbacProxy.enabled (eq (int .Values.rbacProxy.port) (int .Values.metrics.port)) }}
+{{- fail (printf "rbacProxy.port and metrics.port are both %d: both listen on the node, give one another number" (int .Values.metrics.port)) }}
+{{- end }}
+{{- if and .Values.rbacProxy.enabled .Values.metrics.web.existingSecret }}
+{{- fail "rbacProxy and metrics.web both guard the metrics: use one of them" }}
+{{- end }}
+{{- end }}
