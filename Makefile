@@ -178,8 +178,8 @@ generate: debian-generate ## compile the BPF programs (clang), write the attribu
 	go generate ./pkg/attr ./pkg/probe/kernel
 
 .PHONY: drift
-drift: generate ## check that what is generated and committed is what the source gives
-	git diff --exit-code --stat -- pkg/probe pkg/attr docs/spans.md
+drift: generate chart ## check that what is generated and committed is what the source gives
+	git diff --exit-code --stat -- pkg/probe pkg/attr docs/spans.md examples/kubernetes configs/helm
 
 include test/bench/bench.mk
 include test/kernels/kernels.mk
