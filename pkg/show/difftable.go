@@ -21,8 +21,7 @@ func Differences(w io.Writer, c Comparison, o Options) error {
 			p.compared(kind)
 		}
 	}
-	_, err := io.WriteString(w, p.b.String())
-	return err
+	return p.flush(w)
 }
 
 // sentence is the outcome for the calls as a whole.

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -18,6 +19,7 @@ import (
 // operation.
 type span struct {
 	kind, name string
+	ifname     string // of a call, eth0 unless said
 	from, to   float64
 	about      []attribute.KeyValue
 	failed     string
@@ -47,7 +49,7 @@ func (b *builder) add(s span, parent []byte) {
 		attribute.String("cniscope.kind", s.kind), attribute.String("k8s.namespace.name", namespace), attribute.String("k8s.pod.name", name),
 	}, s.about...)
 	if s.kind == "call" {
-		about = append(about, attribute.String("cni.ifname", "eth0"), attribute.String("cni.command", "ADD"))
+		about = append(about, attribute.String("cni.ifname", cmp.Or(s.ifname, "eth0")), attribute.String("cni.command", "ADD"))
 	}
 	out := &tracepb.Span{
 		TraceId: make([]byte, 16), SpanId: id, ParentSpanId: parent, Name: s.name,

@@ -1,9 +1,12 @@
 package show
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
@@ -41,17 +44,17 @@ func TestTheInsideOfAPlugin(t *testing.T) {
 		p.Apply(e)
 	}
 	var b strings.Builder
-	if err := Waterfall(&b, p.Flush()[0].Trace.Spans, Options{Width: 100}); err != nil {
+	if err := Waterfalls(&b, slices.Values([]*tracepb.ResourceSpans{p.Flush()[0].Trace.Spans}), Options{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
 	_, rows, _ := strings.Cut(b.String(), "100ms\n")
 	want := `✗ bridge ADD                  │██████████████████████████████████████│     100ms  exit 1
-    wait for lock             │███████████████                       │      39ms  /run/cni.lock  held by other (pid 812) for 39ms at least
-    wait for lock ×3          │               ███                    │       8ms  rtnl  6ms in all
-    configure interface       │                   ███                │       9ms  eth0  2 changes
-      netlink RTM_NEWLINK     │                   ███                │       8ms  eth0
+    wait for lock             │▐██████████████                       │      39ms  /run/cni.lock  held by other (pid 812) for 39ms at least
+    wait for lock ×3          │               █▐▐                    │       8ms  rtnl  6ms in all
+    configure interface       │                   ███▌               │       9ms  eth0  2 changes
+      netlink RTM_NEWLINK     │                   ▐██▌               │       8ms  eth0
     configure interface       │                      ▏               │        0s  cni0  1 change
-    call agent                │                       ███████        │      19ms  agentd /run/agent.sock
+    call agent                │                       ███████▌       │      19ms  agentd /run/agent.sock
 `
 	if strings.TrimSpace(rows) != strings.TrimSpace(want) {
 		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,7 +11,7 @@ import (
 
 // Options of a waterfall.
 type Options struct {
-	// Width in columns; at least 60.
+	// Width in columns; at least 40.
 	Width int
 	// Color uses ANSI colours, for a terminal only.
 	Color bool
@@ -18,11 +19,26 @@ type Options struct {
 	All bool
 	// Each draws every command on a line of its own.
 	Each bool
+	// ASCII writes nothing else, for a terminal whose locale is not UTF-8.
+	ASCII bool
+	// Limits: what crosses one of them is drawn.
+	Limits Limits
 }
 
 type painter struct {
 	Options
 	b strings.Builder
+}
+
+// flush writes what was painted.
+func (p *painter) flush(w io.Writer) error {
+	said := p.b.String()
+	p.b.Reset()
+	if p.ASCII {
+		said = ASCII(said)
+	}
+	_, err := io.WriteString(w, said)
+	return err
 }
 
 // Colours, as ANSI escape sequences (ECMA-48, SGR).

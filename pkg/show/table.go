@@ -24,8 +24,7 @@ func Table(w io.Writer, s Statistics, o Options) error {
 	if slices.ContainsFunc(s.Kinds, sampled) {
 		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, fmt.Sprintf("p50 and p99 of more than %d values are those of a random sample of them.", exactly)))
 	}
-	_, err := io.WriteString(w, p.b.String())
-	return err
+	return p.flush(w)
 }
 
 func sampled(kind KindOfCall) bool {

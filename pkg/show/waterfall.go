@@ -16,35 +16,70 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// Waterfall draws an operation: for each call a headline, its verdict, and a bar for each span.
-// What was slow or failed has a mark at the left, and a colour.
-func Waterfall(w io.Writer, rs *tracepb.ResourceSpans, o Options) error {
-	p := &painter{Options: o}
-	p.Width = max(p.Width, 60)
-	resource := attributes(rs.GetResource().GetAttributes())
-	for _, call := range calls(rs) {
-		if plain(call) && !o.All {
-			fmt.Fprintf(&p.b, "%s  %s  %s\n\n", p.paint(bold, pod(call)), what(call), p.paint(dim, text.Round(call.took()).String()))
-			continue
+// Waterfalls draws operations: for each call a headline, its verdict, and a bar for each span.
+// What was slow or failed has a mark at the left, and a colour. Calls as every pod has them are only
+// counted, in a last line, unless there are no others.
+func Waterfalls(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options) error {
+	var folded folding
+	for rs := range operations {
+		for _, call := range calls(rs) {
+			folded.drawn += one(o.All || !o.routine(call))
 		}
-		p.headline(call, resource)
-		p.axis(call)
-		for _, child := range p.children(call) {
-			p.row(call, child, 0)
-		}
-		for _, name := range list(call.attrs[attr.NeverRunKey]) {
-			p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text(attr.CNICommandKey)), "", "never ran")
-		}
-		p.b.WriteByte('\n')
 	}
-	_, err := io.WriteString(w, p.b.String())
-	return err
+	for rs := range operations {
+		p := &painter{Options: o}
+		resource := attributes(rs.GetResource().GetAttributes())
+		for _, call := range calls(rs) {
+			if folded.drawn > 0 && !o.All && o.routine(call) {
+				folded.add(call)
+				continue
+			}
+			p.call(call, resource)
+		}
+		if err := p.flush(w); err != nil {
+			return err
+		}
+	}
+	p := &painter{Options: o}
+	if folded.calls > 0 {
+		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, folded.String()))
+	}
+	return p.flush(w)
 }
 
-// plain reports whether a call is an ordinary one of the loopback plugin, as in every pod.
-func plain(call *node) bool {
-	return len(call.children) == 1 && len(call.children[0].children) == 0 &&
-		!call.notable() && !call.children[0].notable() && !call.is(attr.PartialKey) && call.text(attr.CNIIfNameKey) == "lo"
+// folding counts the calls that are not drawn.
+type folding struct {
+	drawn, calls int
+	longest      time.Duration
+}
+
+func (f *folding) add(call *node) {
+	f.calls++
+	f.longest = max(f.longest, call.took())
+}
+
+// String says what was folded, and how to see it.
+func (f *folding) String() string {
+	return fmt.Sprintf("%s of lo or teardown, none slow or failed (the longest %s): --all draws them", plural(f.calls, "more call"), text.Round(f.longest))
+}
+
+// routine reports whether a call is one that every pod has and nobody asks about: of the loopback
+// interface or of a teardown, with nothing slow or failed in it.
+func (o Options) routine(call *node) bool {
+	return (call.text(attr.CNIIfNameKey) == "lo" || call.Name == "CNI DEL") && !call.problem() && !o.Limits.wants(call)
+}
+
+// call draws one call.
+func (p *painter) call(call *node, resource attrs) {
+	p.headline(call, resource)
+	p.axis(call)
+	for _, child := range p.children(call) {
+		p.row(call, child, 0)
+	}
+	for _, name := range list(call.attrs[attr.NeverRunKey]) {
+		p.line("✗ ", red, fmt.Sprintf("%s %s", name, call.text(attr.CNICommandKey)), "", "never ran")
+	}
+	p.b.WriteByte('\n')
 }
 
 // headline writes whose call it is, how long it took, its verdict, and details.
@@ -115,7 +150,15 @@ func (p *painter) row(call, n *node, depth int) {
 	if n.count > 1 {
 		name += fmt.Sprintf(" ×%d", n.count)
 	}
-	p.line(mark, color, name, p.bar(call, n), strings.Join(append([]string{fmt.Sprintf("%9s", text.Round(n.took()))}, remarks...), "  "))
+	took := fmt.Sprintf("%9s", text.Round(n.took()))
+	if p.Width < narrow { // where they would begin at the right edge
+		p.line(mark, color, name, p.bar(call, n), took)
+		if len(remarks) > 0 {
+			fmt.Fprintf(&p.b, "      %s\n", strings.Join(remarks, "  "))
+		}
+	} else {
+		p.line(mark, color, name, p.bar(call, n), strings.Join(append([]string{took}, remarks...), "  "))
+	}
 	for _, child := range p.children(n) {
 		p.row(call, child, depth+1)
 	}
@@ -123,38 +166,75 @@ func (p *painter) row(call, n *node, depth int) {
 
 // line writes one row: mark, name, bar and text, each in its column.
 func (p *painter) line(mark, color, name, bar, text string) {
-	name = padded(name, nameColumn)
+	name = padded(name, p.nameColumn())
 	if bar == "" {
 		bar = strings.Repeat(" ", p.barColumn())
 	}
 	fmt.Fprintf(&p.b, "%s│%s│ %s\n", p.paint(color, mark+name), p.paint(color, bar), text)
 }
 
-const nameColumn = 28
+const (
+	// narrow is how many columns are too few for remarks beside the bars.
+	narrow = 72
+	// narrowest is how few columns are made use of.
+	narrowest = 40
+)
 
-func (p *painter) barColumn() int { return max(20, min(60, p.Width-nameColumn-34)) }
+// nameColumn and barColumn are how wide names and bars are: on 80 columns 28 and 20, of which 9 and what is
+// left are for time and remarks.
+func (p *painter) nameColumn() int { return min(28, max(p.Width, narrowest)*28/80) }
+
+func (p *painter) barColumn() int {
+	width, name := max(p.Width, narrowest), p.nameColumn()
+	return max(min(20, width-name-14), min(60, width-name-34))
+}
 
 func (p *painter) axis(call *node) {
 	end := text.Round(call.took()).String()
 	fill := max(1, p.barColumn()-1-utf8.RuneCountInString(end))
-	fmt.Fprintf(&p.b, "  %s %s\n", strings.Repeat(" ", nameColumn), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
+	fmt.Fprintf(&p.b, "  %s %s\n", strings.Repeat(" ", p.nameColumn()), p.paint(dim, "0"+strings.Repeat(" ", fill)+end))
 }
 
-// bar draws the extent of n within its call.
+// bar draws the extents of n, or of those folded into it, within its call, in halves of a cell: of a
+// series one sees the parts. What is shorter is seen, too.
 func (p *painter) bar(call, n *node) string {
 	width := p.barColumn()
 	whole := float64(max(1, call.EndTimeUnixNano-call.StartTimeUnixNano))
 	place := func(t uint64) float64 {
-		return min(1, max(0, float64(int64(t-call.StartTimeUnixNano))/whole)) * float64(width)
+		return min(1, max(0, float64(int64(t-call.StartTimeUnixNano))/whole)) * float64(2*width)
 	}
-	from, to := place(n.StartTimeUnixNano), place(n.EndTimeUnixNano)
-	first := min(int(from), width-1)
-	last := max(int(to+0.5), first+1)
-	cell := "█"
-	if to-from < 0.5 {
-		cell = "▏"
+	extents := n.same
+	if n.count <= 1 {
+		extents = []*node{n}
 	}
-	return strings.Repeat(" ", first) + strings.Repeat(cell, last-first) + strings.Repeat(" ", width-last)
+	halves, touched := make([]float64, 2*width), make([]bool, width)
+	for _, one := range extents {
+		from, to := place(one.StartTimeUnixNano), place(one.EndTimeUnixNano)
+		touched[min(int(from)/2, width-1)] = true
+		for i := int(from); i < 2*width && float64(i) < to; i++ {
+			halves[i] += min(to, float64(i+1)) - max(from, float64(i))
+		}
+	}
+	var b strings.Builder
+	for i := range width {
+		b.WriteString(cell(halves[2*i] >= 0.5, halves[2*i+1] >= 0.5, touched[i]))
+	}
+	return b.String()
+}
+
+// cell draws one column of a bar.
+func cell(left, right, touched bool) string {
+	switch {
+	case left && right:
+		return "█"
+	case left:
+		return "▌"
+	case right:
+		return "▐"
+	case touched:
+		return "▏"
+	}
+	return " "
 }
 
 func short(id string) string {
@@ -191,9 +271,10 @@ func Summary(w io.Writer, operations iter.Seq[*tracepb.ResourceSpans], o Options
 	if more := failed + slow - summaryMost; more > 0 {
 		fmt.Fprintf(&p.b, "… and %d more\n", more)
 	}
-	_, err := fmt.Fprintf(w, "%s of %s: %d failed, %d slow\n%s\n",
-		plural(all, "call"), plural(pods.count(), "pod"), failed, slow, p.b.String())
-	return err
+	problems := p.b.String()
+	p.b.Reset()
+	fmt.Fprintf(&p.b, "%s of %s: %d failed, %d slow\n%s\n", plural(all, "call"), plural(pods.count(), "pod"), failed, slow, problems)
+	return p.flush(w)
 }
 
 func (p *painter) problem(mark, color string, call *node, why string) {

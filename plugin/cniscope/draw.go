@@ -33,12 +33,7 @@ func (o showOptions) draw(ctx context.Context, out, diagnostics io.Writer, opera
 	if err := show.Summary(out, operations, o.look(out)); err != nil {
 		return true, err
 	}
-	for spans := range operations {
-		if err := show.Waterfall(out, spans, o.look(out)); err != nil {
-			return true, err
-		}
-	}
-	return true, nil
+	return true, show.Waterfalls(out, operations, o.look(out))
 }
 
 func (o showOptions) table(out io.Writer, s show.Statistics) error {
@@ -51,7 +46,7 @@ func (o showOptions) table(out io.Writer, s show.Statistics) error {
 // look is how it is drawn on out.
 func (o showOptions) look(out io.Writer) show.Options {
 	return show.Options{
-		Width: width(out), Each: o.each,
+		Width: width(out), All: o.all, Each: o.each, ASCII: asciiLocale(os.Getenv), Limits: o.limits,
 		Color: o.color == "always" || o.color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "",
 	}
 }

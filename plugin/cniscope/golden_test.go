@@ -36,6 +36,7 @@ func TestGolden(t *testing.T) {
 		} {
 			t.Run(name+ending, func(t *testing.T) {
 				t.Setenv("COLUMNS", "120")
+				t.Setenv("LC_ALL", "C.UTF-8")
 				var out bytes.Buffer
 				if err := showFile(t.Context(), &out, io.Discard, file, o); err != nil {
 					t.Fatal(err)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/term"
@@ -25,6 +27,13 @@ func width(w io.Writer) int {
 		return columns
 	}
 	return 120
+}
+
+// asciiLocale reports whether the environment names a locale that is not UTF-8, as LANG=C does. Where none
+// is named, as in a service or a container, UTF-8 is what all read.
+func asciiLocale(getenv func(string) string) bool {
+	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
 }
 
 // busy tells the probe whether operations are open. One goroutine sets it, another asks.

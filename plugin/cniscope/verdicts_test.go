@@ -12,6 +12,7 @@ import (
 // docs/verdicts.md has every cause there is, and what it says of the recordings is said of them;
 // how that is drawn is another matter.
 func TestVerdictsAreDocumented(t *testing.T) {
+	t.Setenv("LC_ALL", "C.UTF-8")
 	read := func(path string) string {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -1,0 +1,90 @@
+package show
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+func waterfalls(t *testing.T, o Options, operations ...*tracepb.ResourceSpans) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Waterfalls(&b, slices.Values(operations), o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// named is a call under another name, of another interface.
+func (s span) named(name, ifname string) span {
+	s.name, s.ifname = name, ifname
+	return s
+}
+
+func TestWhatEveryPodHasIsFolded(t *testing.T) {
+	lo, del := add(3).named("CNI ADD", "lo"), add(40).named("CNI DEL", "eth0")
+	const folded = "more calls of lo or teardown, none slow or failed"
+	for name, c := range map[string]struct {
+		calls []span
+		o     Options
+		want  []string // the headlines
+		last  string
+	}{
+		"folded":           {[]span{lo, add(100), del}, Options{}, []string{"CNI ADD eth0  100ms"}, "2 " + folded + " (the longest 40ms): --all draws them"},
+		"asked for":        {[]span{lo, add(100), del}, Options{All: true}, []string{"CNI ADD lo  3ms", "CNI ADD eth0  100ms", "CNI DEL eth0  40ms"}, ""},
+		"nothing else":     {[]span{lo, del}, Options{}, []string{"CNI ADD lo  3ms", "CNI DEL eth0  40ms"}, ""},
+		"one failed":       {[]span{lo, del.failing("bridge exited 1")}, Options{}, []string{"CNI DEL eth0  40ms"}, "1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them"},
+		"one is too long":  {[]span{lo, del}, Options{Limits: Limits{Call: 30e6}}, []string{"CNI DEL eth0  40ms"}, "1 more call of lo or teardown, none slow or failed (the longest 3ms): --all draws them"},
+		"an ordinary call": {[]span{add(100)}, Options{}, []string{"CNI ADD eth0  100ms"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := waterfalls(t, c.o, operation("shop/web-0", c.calls...))
+			var heads []string
+			for line := range strings.Lines(got) {
+				if head, is := strings.CutPrefix(strings.TrimRight(line, "\n"), "shop/web-0  "); is {
+					head, _, _ = strings.Cut(head, "  FAILED")
+					heads = append(heads, head)
+				}
+			}
+			if !slices.Equal(heads, c.want) {
+				t.Errorf("%q, want %q", heads, c.want)
+			}
+			if lines := strings.Split(strings.TrimSpace(got), "\n"); c.last != "" && lines[len(lines)-1] != c.last || c.last == "" && strings.Contains(got, "--all") {
+				t.Errorf("ends with %q, want %q", lines[len(lines)-1], c.last)
+			}
+		})
+	}
+}
+
+// Of a series one sees the parts, as on the page.
+func TestASeriesIsDrawnInSegments(t *testing.T) {
+	got := waterfalls(t, Options{Width: 80}, operation("shop/web-0", add(1000, run("iptables", 0, 100), run("iptables", 250, 350), run("iptables", 900, 1000))))
+	if want := "    iptables ×3               │██   ██           ██│        1s  300ms in 3 runs\n"; !strings.Contains(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// Forty columns are enough for names, bars and times; remarks come below.
+func TestANarrowTerminal(t *testing.T) {
+	got := waterfalls(t, Options{Width: 40}, operation("shop/web-0", add(1000, runs(4, "iptables", 100)...)))
+	_, rows, _ := strings.Cut(got, "0000000000000000\n")
+	equal(t, rows, `
+                 0         1s
+  bridge ADD    │████████████│        1s
+    iptables ×4 │█████       │     400ms
+      400ms in 4 runs`)
+}
+
+func TestASCIIAlone(t *testing.T) {
+	got := waterfalls(t, Options{Width: 80, ASCII: true}, operation("shop/wéb-0", add(1000, runs(4, "iptables", 100)...).failing("bridge exited 1 → gone")))
+	for _, r := range got {
+		if r >= 0x80 {
+			t.Errorf("%q is not ASCII: %s", r, got)
+		}
+	}
+	if !strings.Contains(got, "    iptables x4               |########            |     400ms  400ms in 4 runs") || !strings.Contains(got, "shop/w?b-0") {
+		t.Error(got)
+	}
+}
