@@ -8,14 +8,16 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 // recipe is what a Dockerfile says.
 type recipe struct {
-	config ocispec.ImageConfig
-	copies []copied
+	config  ocispec.ImageConfig
+	copies  []copied
+	created *time.Time // not from the Dockerfile
 }
 
 // copied is one file of the image.
@@ -24,7 +26,7 @@ type copied struct{ from, to string }
 // readRecipe reads the instructions that our Dockerfile needs. Any other is an error,
 // so that what is built here can never be something else than what Docker builds.
 func readRecipe(r io.Reader, arch string) (recipe, error) {
-	var out recipe
+	out := recipe{config: ocispec.ImageConfig{Labels: map[string]string{}}}
 	args := map[string]string{}
 	scanner := bufio.NewScanner(r)
 	for n := 1; scanner.Scan(); n++ {
@@ -62,9 +64,6 @@ func (r *recipe) instruction(line, arch string, args map[string]string) error {
 		var value string
 		if err := json.Unmarshal([]byte(quoted), &value); err != nil {
 			return fmt.Errorf("the label: %w", err)
-		}
-		if r.config.Labels == nil {
-			r.config.Labels = map[string]string{}
 		}
 		r.config.Labels[key] = value
 	case "COPY":

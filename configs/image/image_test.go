@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
@@ -59,8 +60,13 @@ func built(t *testing.T) []byte {
 		"bin/linux-arm64/cniscope": {Data: []byte("program for arm64")},
 	}
 	var archive bytes.Buffer
-	if err := Build(&archive, context, name, []string{"amd64", "arm64"}); err != nil {
+	made := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	digest, err := Build(&archive, context, Spec{Name: name, Version: "v9", Commit: "c0ffee", Time: made, Architectures: []string{"amd64", "arm64"}})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, ok := contents(t, bytes.NewReader(archive.Bytes()))["blobs/sha256/"+strings.TrimPrefix(digest, "sha256:")]; !ok {
+		t.Errorf("the layout does not hold the image that it is said to be, %s", digest)
 	}
 	return archive.Bytes()
 }
@@ -82,8 +88,13 @@ func TestImageHoldsTheProgramForEachArchitecture(t *testing.T) {
 		if config.Architecture != d.Platform.Architecture || !reflect.DeepEqual(config.Config, want) {
 			t.Errorf("%s: the configuration is %+v", d.Platform.Architecture, config)
 		}
-		if config.Config.Labels["org.opencontainers.image.licenses"] != "Apache-2.0" {
-			t.Errorf("the labels are %v", config.Config.Labels)
+		for label, want := range map[string]string{"licenses": "Apache-2.0", "version": "v9", "revision": "c0ffee"} {
+			if got := config.Config.Labels["org.opencontainers.image."+label]; got != want {
+				t.Errorf("the label %s is %q, want %q", label, got, want)
+			}
+		}
+		if config.Created == nil || config.Created.Format(time.RFC3339) != "2026-11-22T08:00:00Z" {
+			t.Errorf("it was made %v", config.Created)
 		}
 		layer, err := gzip.NewReader(bytes.NewReader(files[blob(manifest.Layers[0])]))
 		if err != nil {

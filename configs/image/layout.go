@@ -92,6 +92,7 @@ func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor
 	}
 	platform := ocispec.Platform{OS: "linux", Architecture: arch}
 	config, err := l.object(ocispec.MediaTypeImageConfig, ocispec.Image{
+		Created:  r.created,
 		Platform: platform,
 		Config:   r.config,
 		RootFS:   ocispec.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(plain.Bytes())}},
@@ -109,15 +110,15 @@ func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor
 	return manifest, err
 }
 
-// close adds the index of all architectures, under the name of the image.
-func (l *layout) close(name string, images []ocispec.Descriptor) error {
+// close adds the index of all architectures, under the name of the image, and returns its digest.
+func (l *layout) close(name string, images []ocispec.Descriptor) (string, error) {
 	all, err := l.object(ocispec.MediaTypeImageIndex, ocispec.Index{
 		Versioned: specs.Versioned{SchemaVersion: 2},
 		MediaType: ocispec.MediaTypeImageIndex,
 		Manifests: images,
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	// The first is what containerd calls the image by, the second what others do.
 	all.Annotations = map[string]string{"io.containerd.image.name": name, ocispec.AnnotationRefName: name}
@@ -127,10 +128,10 @@ func (l *layout) close(name string, images []ocispec.Descriptor) error {
 		Manifests: []ocispec.Descriptor{all},
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := l.file(ocispec.ImageIndexFile, 0o644, index); err != nil {
-		return err
+		return "", err
 	}
-	return l.tar.Close()
+	return string(all.Digest), l.tar.Close()
 }

@@ -4,16 +4,28 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
 	"github.com/cniscope/cniscope/configs/image"
 )
 
+// imageName is what the image is called, without its tag.
+const imageName = "ghcr.io/cniscope/cniscope"
+
 // containerImage packs the image for all architectures as one OCI layout.
 func containerImage(_ context.Context, r *release) error {
-	return r.create("cniscope_"+r.Number+"_image.tar.gz", func(w io.Writer) error {
+	err := r.create("cniscope_"+r.Number+"_image.tar.gz", func(w io.Writer) error {
 		zip := gzip.NewWriter(w)
-		return errors.Join(image.Build(zip, os.DirFS(r.Work), "ghcr.io/cniscope/cniscope:"+r.Version, architectures), zip.Close())
+		digest, err := image.Build(zip, os.DirFS(r.Work), image.Spec{
+			Name: imageName + ":" + r.Version, Version: r.Version, Commit: r.Commit, Time: r.Time, Architectures: architectures,
+		})
+		r.ImageDigest = digest
+		return errors.Join(err, zip.Close())
 	})
+	if err == nil {
+		fmt.Printf("      %s@%s\n", imageName, r.ImageDigest)
+	}
+	return err
 }

@@ -92,7 +92,7 @@ func (r *release) buildInto(ctx context.Context, dist string) (err error) {
 	}
 	all := steps()
 	for i, s := range all {
-		fmt.Printf("[%d/%d] %s\n", i+1, len(all), s.name)
+		fmt.Printf("[%2d/%d %5s] %s\n", i+1, len(all), time.Since(start).Round(time.Second), s.name)
 		if err := s.build(ctx, r); err != nil {
 			return stopped(ctx, fmt.Errorf("%s: %w", s.name, err))
 		}

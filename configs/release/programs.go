@@ -12,10 +12,13 @@ import (
 func programs(ctx context.Context, r *release) error {
 	ldflags := fmt.Sprintf("-s -w -X main.linked=%s -X main.commit=%s -X main.date=%s", r.Version, r.Commit, r.Time.Format(time.RFC3339))
 	for _, arch := range architectures {
-		fmt.Printf("      linux/%s\n", arch)
+		fmt.Printf("      linux/%s (from nothing some minutes, else seconds)\n", arch)
 		_, err := r.command(ctx, r.environment("GOARCH="+arch), "go", "build", "-trimpath", "-buildvcs=false",
 			"-ldflags", ldflags, "-o", r.program(arch), "./plugin/cniscope")
 		if err != nil {
+			return err
+		}
+		if err := r.createFrom("cniscope_"+r.Number+"_linux_"+arch, r.program(arch)); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,8 @@ type release struct {
 	Root    string    // top of the source tree
 	Work    string    // what artifacts are made of, gone in the end: see program and shared
 	Out     string    // the artifacts
+
+	ImageDigest string // of the image for all architectures, once it is built
 }
 
 // program is the static program for an architecture.
@@ -54,6 +56,19 @@ func (r *release) create(name string, write func(io.Writer) error) error {
 	}
 	fmt.Printf("      %s  %.1f MB\n", name, float64(info.Size())/1e6)
 	return nil
+}
+
+// createFrom writes an artifact that is a copy of a file.
+func (r *release) createFrom(name, file string) error {
+	return r.create(name, func(w io.Writer) error {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(w, f)
+		return err
+	})
 }
 
 // environment is what every command gets besides what says where the user's files and proxies
@@ -97,6 +112,9 @@ func prepare(ctx context.Context, version, root string, draft bool) (*release, e
 	if err := r.checkTree(ctx, draft); err != nil {
 		return nil, err
 	}
+	if err := r.readChangelog(draft); err != nil {
+		return nil, err
+	}
 	return r, r.checkTag(ctx, draft)
 }
 
@@ -116,7 +134,7 @@ func checkVersion(version string) error {
 
 // checkTree refuses a tree with changes, which nobody else could build.
 func (r *release) checkTree(ctx context.Context, draft bool) error {
-	changes, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain")
+	changes, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain", "--untracked-files=normal")
 	if err != nil || changes == "" {
 		return err
 	}

@@ -28,5 +28,6 @@ func run(dir, name, out string, archs []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(image.Build(file, os.DirFS(dir), name, archs), file.Close())
+	_, err = image.Build(file, os.DirFS(dir), image.Spec{Name: name, Architectures: archs})
+	return errors.Join(err, file.Close())
 }

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/licensecheck"
+)
+
+// module is one that is linked into the program.
+type module struct {
+	Path, Version string
+	Sum           string // of go.sum, "h1:…"
+	Licenses      []string
+	Uses          []string // paths of the modules that its packages import, sorted
+}
+
+// linked returns the modules in the programs of all architectures, by path: which they are is
+// read from the programs themselves, and who imports whom is asked of go.
+func (r *release) linked(ctx context.Context) (modules map[string]*module, goVersion string, err error) {
+	modules = map[string]*module{}
+	for _, arch := range architectures {
+		info, err := buildinfo.ReadFile(r.program(arch))
+		if err != nil {
+			return nil, "", err
+		}
+		goVersion = info.GoVersion
+		modules[info.Main.Path] = &module{Path: info.Main.Path, Version: r.Version}
+		for _, dep := range info.Deps {
+			if dep.Replace != nil {
+				dep = dep.Replace
+			}
+			modules[dep.Path] = &module{Path: dep.Path, Version: dep.Version, Sum: dep.Sum}
+		}
+	}
+	for _, arch := range architectures {
+		if err := r.look(ctx, modules, arch); err != nil {
+			return nil, "", err
+		}
+	}
+	return modules, goVersion, nil
+}
+
+// listed is what `go list -json` says of a package.
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Standard   bool
+	Module     *struct {
+		Path, Dir string
+		Replace   *struct{ Path, Dir string }
+	}
+}
+
+// look fills in who uses whom on an architecture, and under which licenses.
+func (r *release) look(ctx context.Context, modules map[string]*module, arch string) error {
+	text, err := r.command(ctx, r.environment("GOARCH="+arch), "go", "list", "-deps", "-json=ImportPath,Imports,Standard,Module", "./plugin/cniscope")
+	if err != nil {
+		return err
+	}
+	var packages []listed
+	owner := map[string]*module{}
+	for decoder := json.NewDecoder(strings.NewReader(text)); ; {
+		var p listed
+		if err := decoder.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			return fmt.Errorf("go list: %w", err)
+		}
+		packages = append(packages, p)
+		if p.Standard || p.Module == nil {
+			continue
+		}
+		path, dir := p.Module.Path, p.Module.Dir
+		if p.Module.Replace != nil {
+			path, dir = p.Module.Replace.Path, p.Module.Replace.Dir
+		}
+		m := modules[path]
+		if m == nil {
+			return fmt.Errorf("%s is compiled, but the program for %s does not name its module %s", p.ImportPath, arch, path)
+		}
+		owner[p.ImportPath] = m
+		if m.Licenses == nil {
+			if m.Licenses, err = licenses(dir); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range packages {
+		user := owner[p.ImportPath]
+		for _, path := range p.Imports {
+			if used := owner[path]; user != nil && used != nil && used != user {
+				user.Uses = append(user.Uses, used.Path)
+			}
+		}
+		if user != nil {
+			slices.Sort(user.Uses)
+			user.Uses = slices.Compact(user.Uses)
+		}
+	}
+	return nil
+}
+
+// licenseFile is what a module's license is called.
+var licenseFile = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying)([.-].*)?$`)
+
+// licenses returns the SPDX identifiers of the licenses in a module's top folder. Text of which
+// less than three quarters is known is no license that is known.
+func licenses(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	found := []string{}
+	for _, e := range entries {
+		if e.IsDir() || !licenseFile.MatchString(e.Name()) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if cover := licensecheck.Scan(text); cover.Percent >= 75 {
+			for _, m := range cover.Match {
+				found = append(found, m.ID)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/uuid"
+	"github.com/package-url/packageurl-go"
+)
+
+// sbom lists what is linked into the program, as a CycloneDX document.
+func sbom(ctx context.Context, r *release) error {
+	modules, goVersion, err := r.linked(ctx)
+	if err != nil {
+		return err
+	}
+	programs, err := r.programFiles()
+	if err != nil {
+		return err
+	}
+	return r.create("cniscope_"+r.Number+"_sbom.cdx.json", func(w io.Writer) error {
+		encoder := cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true)
+		return encoder.EncodeVersion(r.bom(modules, goVersion, programs), cdx.SpecVersion1_6)
+	})
+}
+
+// programFiles are the programs, with their checksums.
+func (r *release) programFiles() ([]cdx.Component, error) {
+	var files []cdx.Component
+	for _, arch := range architectures {
+		sum, err := sha256Of(r.program(arch))
+		if err != nil {
+			return nil, err
+		}
+		name := "cniscope_" + r.Number + "_linux_" + arch
+		files = append(files, cdx.Component{
+			BOMRef: name, Type: cdx.ComponentTypeFile, Name: name,
+			Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sum)}},
+		})
+	}
+	return files, nil
+}
+
+// bom is the document. Its serial number is made from version and commit, its time is the
+// commit's: who builds the same gets the same.
+func (r *release) bom(modules map[string]*module, goVersion string, programs []cdx.Component) *cdx.BOM {
+	bom := cdx.NewBOM()
+	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/cniscope/cniscope/"+r.Version+"/"+r.Commit)).URN()
+	std := library("stdlib", strings.TrimPrefix(goVersion, "go"), []string{"BSD-3-Clause"})
+	components, dependencies := []cdx.Component{std}, []cdx.Dependency{{Ref: std.BOMRef}}
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		m := modules[path]
+		c := library(m.Path, m.Version, m.Licenses)
+		if sum, ok := strings.CutPrefix(m.Sum, "h1:"); ok {
+			if raw, err := base64.StdEncoding.DecodeString(sum); err == nil {
+				c.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", raw)}}
+			}
+		}
+		uses := []string{std.BOMRef}
+		for _, used := range m.Uses {
+			uses = append(uses, purl(used, modules[used].Version))
+		}
+		dependencies = append(dependencies, cdx.Dependency{Ref: c.BOMRef, Dependencies: &uses})
+		if m.Sum != "" {
+			components = append(components, c)
+			continue
+		}
+		c.Type, c.Name = cdx.ComponentTypeApplication, "cniscope"
+		c.Components = &programs
+		bom.Metadata = &cdx.Metadata{
+			Timestamp:  r.Time.Format(time.RFC3339),
+			Lifecycles: &[]cdx.Lifecycle{{Phase: cdx.LifecyclePhaseBuild}},
+			Component:  &c,
+			Properties: &[]cdx.Property{{Name: "cniscope:commit", Value: r.Commit}},
+		}
+	}
+	bom.Components, bom.Dependencies = &components, &dependencies
+	return bom
+}
+
+// library is a module, under the identifiers of SPDX that are known of it.
+func library(path, version string, licenses []string) cdx.Component {
+	c := cdx.Component{
+		BOMRef: purl(path, version), Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl(path, version),
+	}
+	if len(licenses) > 0 {
+		choices := cdx.Licenses{}
+		for _, id := range licenses {
+			choices = append(choices, cdx.LicenseChoice{License: &cdx.License{ID: id}})
+		}
+		c.Licenses = &choices
+	}
+	return c
+}
+
+// purl is what scanners know a Go module by.
+func purl(path, version string) string {
+	namespace, name := "", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		namespace, name = path[:i], path[i+1:]
+	}
+	return packageurl.NewPackageURL(packageurl.TypeGolang, namespace, name, version, nil, "").ToString()
+}

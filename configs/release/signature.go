@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"aead.dev/minisign"
+)
+
+// publicKey is the file of the key that users know, once there is one.
+const publicKey = "configs/release/minisign.pub"
+
+// signature signs the checksums, and by them every artifact, with the key that the environment
+// gives. The time that it states is the commit's, so the same key gives the same bytes.
+func signature(_ context.Context, r *release) error {
+	key, err := signingKey(os.Getenv("MINISIGN_KEY"), os.Getenv("MINISIGN_PASSWORD"))
+	if err != nil {
+		return err
+	}
+	if key == nil {
+		fmt.Println("      NOT SIGNED: no key was given. MINISIGN_KEY=FILE (and MINISIGN_PASSWORD) signs checksums.txt")
+		return nil
+	}
+	if err := r.checkKey(key); err != nil {
+		return err
+	}
+	sums, err := os.ReadFile(filepath.Join(r.Out, "checksums.txt"))
+	if err != nil {
+		return err
+	}
+	trusted := fmt.Sprintf("timestamp:%d\tfile:checksums.txt\tcniscope %s", r.Time.Unix(), r.Version)
+	message := minisign.NewReader(bytes.NewReader(sums))
+	if _, err := io.Copy(io.Discard, message); err != nil {
+		return err
+	}
+	signed := message.SignWithComments(*key, trusted, fmt.Sprintf("signature of cniscope %s", r.Version))
+	if err := r.create("checksums.txt.minisig", func(w io.Writer) error { _, err := w.Write(signed); return err }); err != nil {
+		return err
+	}
+	fmt.Printf("      by the key %X\n", key.ID())
+	return nil
+}
+
+// signingKey reads a secret key of minisign: given is its file or, as a workflow has it, its
+// text. There is none if nothing is given.
+func signingKey(given, password string) (*minisign.PrivateKey, error) {
+	if given == "" {
+		return nil, nil
+	}
+	text := []byte(given)
+	if !strings.HasPrefix(strings.TrimSpace(given), "untrusted comment:") {
+		var err error
+		if text, err = os.ReadFile(given); err != nil {
+			return nil, fmt.Errorf("MINISIGN_KEY is neither a secret key nor the file of one: %w", errors.Unwrap(err))
+		}
+	}
+	var key minisign.PrivateKey
+	if !minisign.IsEncrypted(text) {
+		if err := key.UnmarshalText(text); err != nil {
+			return nil, fmt.Errorf("MINISIGN_KEY is no secret key of minisign: %w", err)
+		}
+		return &key, nil
+	}
+	if password == "" {
+		return nil, errors.New("the key has a password: give it as MINISIGN_PASSWORD")
+	}
+	key, err := minisign.DecryptKey(password, text)
+	if err != nil {
+		return nil, errors.New("MINISIGN_PASSWORD is not the password of the key MINISIGN_KEY")
+	}
+	return &key, nil
+}
+
+// checkKey refuses a key other than the one that users verify with.
+func (r *release) checkKey(key *minisign.PrivateKey) error {
+	known, err := minisign.PublicKeyFromFile(filepath.Join(r.Root, publicKey))
+	if errors.Is(err, os.ErrNotExist) {
+		fmt.Printf("      %s is not there: commit the public key, so that users know it\n", publicKey)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", publicKey, err)
+	}
+	if public, ok := key.Public().(crypto.PublicKey); !ok || !known.Equal(public) {
+		return fmt.Errorf("MINISIGN_KEY is not the secret half of %s, which users verify with", publicKey)
+	}
+	return nil
+}
