@@ -5,13 +5,14 @@
 ##### Cilium
 
 # The agent compiles bpf/ when it runs; the API server is given its definitions of objects.
+# Go files among them would be packages of ours.
 CILIUM_BIN := $(TOOLS_BIN)/cilium
 
 $(eval $(call part,cilium,about 15 minutes,0,-tags osusergo -ldflags "-s -w -X github.com/cilium/cilium/pkg/version.ciliumVersion=1.19.4",cilium/))
 
 $(CILIUM_BIN)/cilium-agent: $(built/cilium)
 	@sources=$$(cd $(TOOLS)/cilium && go list -m -f '{{.Dir}}' github.com/cilium/cilium) && rm -rf $(CILIUM_BIN)/bpf $(CILIUM_BIN)/crds && \
-		cp -r $$sources/bpf $(CILIUM_BIN)/bpf && cp -r $$sources/pkg/k8s/apis/cilium.io/client/crds $(CILIUM_BIN)/crds && chmod -R u+w $(CILIUM_BIN)
+		cp -r $$sources/bpf $(CILIUM_BIN)/bpf && cp -r $$sources/pkg/k8s/apis/cilium.io/client/crds $(CILIUM_BIN)/crds && chmod -R u+w $(CILIUM_BIN) && find $(CILIUM_BIN) -name '*.go' -delete
 	@ln -f $(CILIUM_BIN)/daemon $@ && touch $@
 
 tools-cilium: debian-cilium tools-kubernetes $(CILIUM_BIN)/cilium-agent ## build Cilium and kube-proxy, for test-cilium
