@@ -17,7 +17,7 @@ func (j *Jaeger) Search(ctx context.Context, service string, tags map[string]str
 	if err != nil {
 		return nil, err
 	}
-	v := url.Values{"service": {service}, "tags": {string(form)}, "limit": {"10000"}, "lookback": {"12h"}}
+	v := url.Values{"service": {service}, "tags": {string(form)}, "limit": {"10000"}, "start": {"1"}}
 	body, err := j.get(ctx, "/api/traces?"+v.Encode())
 	if err != nil || body == nil {
 		return nil, err

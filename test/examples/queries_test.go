@@ -1,0 +1,254 @@
+//go:build linux
+
+package examples
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+	"github.com/cniscope/cniscope/test/tied"
+)
+
+// queried are the recordings that the queries of docs/traces.md are tried on: three ordinary pods, one pod
+// for each verdict, and an agent that was stopped.
+var queried = []string{recording, "../../docs/verdicts.rec.gz", "../../pkg/judge/testdata/cilium-agent-stopped.rec.gz"}
+
+// answers are the traces that each query of docs/traces.md finds there: the pod, and for a teardown a minus in front.
+var answers = map[string][]string{
+	"One pod's network":                     {"-slow-0", "slow-0"},
+	"Who had this address":                  {"-web-0", "web-0"},
+	"Failed calls, and why":                 {"429-802", "a-missing-binary-1402", "broken-0"},
+	"Calls that hung":                       {"a-hung-call-1302", "host-local-s-lock-502", "iptables-again-every-second-302", "no-cpu-1702", "the-agent-s-command-1002"},
+	"Calls of one cause":                    {"ipv6-dad-402"},
+	"Slow commands of a node":               {"slow-0"},
+	"What one plugin ran that took long":    {"slow-0"},
+	"Calls that ran one command many times": {"dozens-of-iptables-102", "dozens-of-iptables-103"},
+	"What waited for a lock":                {"xtables-lock-202"},
+	"The worst agents":                      {"mid-0", "the-agent-s-command-1002"},
+	"Agents that were stopped":              {"mid-0"},
+	"Slow calls, and what to do": {
+		"-host-local-s-walk-602", "-host-local-s-walk-603", "-host-local-s-walk-604", "a-computation-2002", "a-hung-call-1302",
+		"a-leaked-child-1502", "a-slow-agent-902", "a-slow-command-1902", "a-write-to-the-cni-folder-1602",
+		"dozens-of-iptables-102", "dozens-of-iptables-103", "host-local-s-lock-502", "host-local-s-walk-602",
+		"host-local-s-walk-603", "host-local-s-walk-604", "iptables-again-every-second-302", "ipv6-dad-402", "mid-0",
+		"no-cpu-1702", "nobody-listens-1202", "powershell-1801", "powershell-1802", "rtnl-1102", "slow-0",
+		"the-agent-s-command-1002", "the-api-server-702", "xtables-lock-202",
+	},
+}
+
+// question is a heading of docs/traces.md, and the queries below it; either may be missing.
+type question struct {
+	heading, traceql string
+	tags             map[string]string
+}
+
+func questions(t *testing.T) (all []question) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/traces.md")
+	harness.Check(t, err)
+	_, section, _ := strings.Cut(string(text), "\n## Queries\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, below := range strings.Split(section, "\n### ")[1:] {
+		heading, rest, _ := strings.Cut(below, "\n")
+		q := question{heading: heading}
+		if m := regexp.MustCompile("(?m)^Jaeger: `(.*)`$").FindStringSubmatch(rest); m != nil {
+			q.tags = map[string]string{}
+			for tag := range strings.FieldsSeq(m[1]) {
+				key, value, _ := strings.Cut(tag, "=")
+				q.tags[key] = value
+			}
+		}
+		if m := regexp.MustCompile("(?s)```traceql\n(.*?)\n```").FindStringSubmatch(rest); m != nil {
+			q.traceql = m[1]
+		}
+		all = append(all, q)
+	}
+	if len(all) != len(answers) {
+		t.Fatalf("docs/traces.md has %d queries, %d are known here", len(all), len(answers))
+	}
+	return all
+}
+
+// ask tries one kind of the queries: each must find the traces that are known, and no others.
+func ask(t *testing.T, names map[string]string, find func(question) (traces []string, asked bool, err error)) {
+	t.Helper()
+	asked := 0
+	for _, q := range questions(t) {
+		t.Run(q.heading, func(t *testing.T) {
+			want, known := answers[q.heading]
+			if !known {
+				t.Fatal("nobody knows what it is to find")
+			}
+			traces, is, err := find(q)
+			harness.Check(t, err)
+			if !is {
+				return // there is no such query
+			}
+			asked++
+			var found []string
+			for _, id := range traces {
+				found = append(found, names[id])
+			}
+			slices.Sort(found)
+			if !slices.Equal(slices.Compact(found), want) {
+				t.Errorf("it finds %q, not %q", found, want)
+			}
+		})
+	}
+	if asked < 9 {
+		t.Errorf("%d queries were asked", asked)
+	}
+}
+
+// sent sends the recordings to an endpoint, and returns what their traces are called in answers, by id.
+func sent(t *testing.T, endpoint string) (names map[string]string) {
+	t.Helper()
+	program, err := scope.Build(t.Context(), t.TempDir())
+	harness.Check(t, err)
+	names = map[string]string{}
+	for _, file := range queried {
+		spans, err := exec.CommandContext(t.Context(), program, "show", file, "--format", "json").Output()
+		harness.Check(t, err)
+		for line := range bytes.Lines(spans) {
+			name(t, names, line)
+		}
+		if out, err := exec.CommandContext(t.Context(), program, "show", file, "--otlp", endpoint).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return names
+}
+
+// name names the traces of a line of OTLP JSON, whose ids are in hex.
+func name(t *testing.T, names map[string]string, line []byte) {
+	t.Helper()
+	ids := regexp.MustCompile(`"traceId":"([0-9a-f]{32})"`).FindSubmatch(line)
+	var data tracepb.TracesData
+	harness.Check(t, protojson.Unmarshal(regexp.MustCompile(`"(traceId|spanId|parentSpanId)":"[0-9a-f]*",?`).ReplaceAll(line, nil), &data))
+	for _, r := range data.ResourceSpans {
+		for _, s := range r.ScopeSpans {
+			for _, span := range s.Spans {
+				for _, a := range span.Attributes {
+					if a.Key == "k8s.pod.name" && ids != nil {
+						names[string(ids[1])] = strings.Repeat("-", strings.Count(span.Name, "teardown")) + a.Value.GetStringValue()
+					}
+				}
+				if strings.HasPrefix(span.Name, "pod network ") {
+					return
+				}
+			}
+		}
+	}
+}
+
+// What docs/traces.md has one type into Jaeger's search form finds what it says.
+func TestQueriesInJaeger(t *testing.T) {
+	tool(t, "jaeger")
+	backend, err := rig.StartJaeger(t.Context(), rig.JaegerOptions{})
+	harness.Check(t, err)
+	t.Cleanup(func() {
+		if err := backend.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	names := sent(t, backend.OTLP())
+	harness.Eventually(t, func() error {
+		all, err := backend.Search(t.Context(), "cniscope", nil)
+		return complete(len(all), len(names), err)
+	})
+	ask(t, names, func(q question) ([]string, bool, error) {
+		if q.tags == nil {
+			return nil, false, nil
+		}
+		found, err := backend.Search(t.Context(), "cniscope", q.tags)
+		return found, true, err
+	})
+}
+
+// What it has one type into Tempo does, too.
+func TestQueriesInTempo(t *testing.T) {
+	api, otlp := startTempo(t)
+	names := sent(t, otlp)
+	search := func(query string) (ids []string, err error) {
+		body, err := get(t, api+"/api/search?"+url.Values{"q": {query}, "limit": {"10000"}}.Encode())
+		var answer struct{ Traces []struct{ TraceID string } }
+		if err := errors.Join(err, json.Unmarshal([]byte(body), &answer)); err != nil {
+			return nil, fmt.Errorf("%w: %s", err, body)
+		}
+		for _, trace := range answer.Traces { // without the zeros in front
+			ids = append(ids, strings.Repeat("0", 32-len(trace.TraceID))+trace.TraceID)
+		}
+		return ids, nil
+	}
+	harness.Eventually(t, func() error {
+		all, err := search("{}")
+		return complete(len(all), len(names), err)
+	})
+	ask(t, names, func(q question) ([]string, bool, error) {
+		found, err := search(q.traceql)
+		return found, true, err
+	})
+}
+
+func complete(found, want int, err error) error {
+	if err == nil && found < want {
+		err = fmt.Errorf("%d traces of %d", found, want)
+	}
+	return err
+}
+
+// tempoConfig has Tempo in one process, on loopback alone, and tells nobody that it runs.
+const tempoConfig = `
+server: {log_level: warn, http_listen_address: 127.0.0.1, http_listen_port: HTTP, grpc_listen_address: 127.0.0.1, grpc_listen_port: GRPC}
+distributor: {receivers: {otlp: {protocols: {grpc: {endpoint: "OTLP"}}}}}
+ingester: {lifecycler: {address: 127.0.0.1, interface_names: [lo], min_ready_duration: 0s, ring: {kvstore: {store: inmemory}, replication_factor: 1}}}
+storage: {trace: {backend: local, wal: {path: DIR/wal}, local: {path: DIR/blocks}}}
+usage_report: {reporting_enabled: false}
+`
+
+// startTempo starts a Tempo and returns where it is asked, and where it takes spans.
+func startTempo(t *testing.T) (api, otlp string) {
+	t.Helper()
+	binary, dir := tool(t, "tempo"), t.TempDir()
+	at, grpc, otlp := harness.Address(t), harness.Address(t), harness.Address(t)
+	port := func(address string) string { return address[strings.LastIndex(address, ":")+1:] }
+	config := strings.NewReplacer("HTTP", port(at), "GRPC", port(grpc), "OTLP", otlp, "DIR", dir).Replace(tempoConfig)
+	file := filepath.Join(dir, "tempo.yaml")
+	harness.Check(t, os.WriteFile(file, []byte(config), 0o600))
+	var said bytes.Buffer
+	cmd := exec.Command(binary, "-config.file", file)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, time.Second
+	harness.Check(t, tied.Start(cmd))
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("Tempo said:\n%s", &said)
+		}
+	})
+	harness.Eventually(t, func() error {
+		body, err := get(t, "http://"+at+"/ready")
+		if err == nil && strings.TrimSpace(body) != "ready" {
+			err = errors.New(body)
+		}
+		return err
+	})
+	return "http://" + at, otlp
+}
