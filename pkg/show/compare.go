@@ -22,8 +22,8 @@ const (
 	Appeared Word = "appeared"
 	Vanished Word = "vanished"
 	// Unclear: the samples differ, but have too few calls for that to be significant.
-	Unclear Word = "too few to tell"
-	Same    Word = "no difference"
+	Unclear Word = "too few calls"
+	Same    Word = "no significant change"
 )
 
 // A difference counts from 5 % of the row's own time and 1 % of the call's (both chosen).
@@ -32,9 +32,13 @@ const (
 	leastShare = 0.01
 )
 
+// SchemaDiff names the shape of a Comparison as JSON: docs/schemas/diff.json.
+const SchemaDiff = "cniscope.dev/diff/v1"
+
 // Comparison is what differs between sample A (before) and sample B (after). Times are in milliseconds.
 type Comparison struct {
-	Kinds []KindCompared `json:"kinds"`
+	Schema string         `json:"schema"`
+	Kinds  []KindCompared `json:"kinds"`
 }
 
 // KindCompared compares the calls of one kind.
@@ -77,7 +81,7 @@ type Side struct {
 
 // Compare returns what became slower, faster, more or less frequent, appeared or vanished.
 func Compare(a, b *Sample) Comparison {
-	c := Comparison{Kinds: []KindCompared{}}
+	c := Comparison{Schema: SchemaDiff, Kinds: []KindCompared{}}
 	var tests []*test
 	for _, p := range (&Sample{populations: joined(a, b)}).sorted() {
 		before, after := a.populations[p.name], b.populations[p.name]
@@ -254,16 +258,21 @@ type test struct {
 	p float64
 	// least is what p would be if the samples did not overlap at all: few values say little.
 	least float64
+	// few: one side has fewer values than tell most things.
+	few bool
 	// differs is the answer, unclear that more values may change it.
 	differs, unclear bool
 }
+
+// enough is how many calls on each side tell most things.
+const enough = 10
 
 // compare asks whether one sample is higher. Both must have values.
 func compare(a, b []float64) *test {
 	sample := func(values []float64) *benchmath.Sample {
 		return benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
 	}
-	return &test{p: benchmath.AssumeNothing.Compare(sample(a), sample(b)).P, least: least(len(a), len(b))}
+	return &test{p: benchmath.AssumeNothing.Compare(sample(a), sample(b)).P, least: least(len(a), len(b)), few: min(len(a), len(b)) < enough}
 }
 
 // least is 2 of all ways in which n and m values can be in order.
@@ -284,7 +293,7 @@ func decide(tests []*test) {
 		share := alpha / float64(len(tests)-i)
 		differs = differs && t.p <= share
 		t.differs = differs
-		t.unclear = !differs && t.least > share
+		t.unclear = !differs && (t.few || t.least > share)
 	}
 }
 

@@ -102,6 +102,28 @@ func TestCompareSaysWhenThereIsTooLittle(t *testing.T) {
 	}
 }
 
+// What looks different is never called the same beside three calls, however many the other side has.
+func TestCompareNeverCallsAFewCallsTheSame(t *testing.T) {
+	var before, after []span
+	for i := range 43 {
+		if i < 3 {
+			before = append(before, add([]float64{100, 900, 120}[i]))
+		}
+		after = append(after, add(400+float64(i%7)*90))
+	}
+	c := Compare(collected(before...), collected(after...))
+	if got := c.Kinds[0].Word; got != Unclear || c.Kinds[0].Ratio < 2 {
+		t.Errorf("%q: %+v", got, c.Kinds[0].Change)
+	}
+	var b strings.Builder
+	if err := Differences(&b, c, Options{Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(b.String(), "CNI ADD eth0  too few calls to tell: median 120ms") || strings.Contains(b.String(), "no significant") {
+		t.Error(b.String())
+	}
+}
+
 // What happens in a tenth of the calls, then in nearly all of them.
 func TestCompareCounts(t *testing.T) {
 	some := func(seed uint64, of int) *Sample {
@@ -149,5 +171,5 @@ CNI ADD eth0
   slower           run bridge             96.1ms → 498.8ms    ×5.2          1 → 1       96.1ms → 498.8ms
   slower           command iptables        15.9ms → 59.9ms    ×3.8        11 → 40         1.44ms → 1.5ms
   appeared         command sleep                   → 300ms                    → 1                → 300ms
-  no difference to speak of: command ip`)
+  no significant change: command ip`)
 }

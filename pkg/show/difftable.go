@@ -36,9 +36,9 @@ func (k KindCompared) sentence() string {
 	calls := fmt.Sprintf("(%d → %s)", k.A.Calls, plural(k.B.Calls, "call"))
 	switch k.Word {
 	case Same:
-		return "no difference to speak of: " + said + "  " + calls
+		return string(Same) + ": " + said + "  " + calls
 	case Unclear:
-		return "too few calls to tell: " + said + "  " + calls
+		return string(Unclear) + " to tell: " + said + "  " + calls
 	}
 	return string(k.Word) + ": " + said + "  " + calls
 }
@@ -70,7 +70,7 @@ func (p *painter) compared(kind KindCompared) {
 		p.b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	for _, by := range slices.SortedFunc(maps.Keys(same), compareBy) {
-		fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, "no difference to speak of: "+title(by)+" "+strings.Join(same[by], " · ")))
+		fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, string(Same)+": "+title(by)+" "+strings.Join(same[by], " · ")))
 	}
 }
 

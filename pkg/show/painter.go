@@ -61,7 +61,7 @@ func title(by string) string {
 	case "part":
 		return "time went into"
 	case "cause":
-		return "mostly lost to"
+		return "dominant cause"
 	}
 	return by
 }

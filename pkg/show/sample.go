@@ -17,6 +17,7 @@ import (
 // random sample of spans where there are too many (see values).
 type Sample struct {
 	pods        *distinct
+	account     *account
 	populations map[string]*population // by kind of call: "CNI ADD eth0"
 	room        room
 }
@@ -50,7 +51,7 @@ type series struct {
 
 // Collect returns a sample of operations.
 func Collect(operations iter.Seq[*tracepb.ResourceSpans]) *Sample {
-	s := &Sample{pods: newDistinct(), populations: map[string]*population{}, room: room{valuesMax, rowsMost}}
+	s := &Sample{pods: newDistinct(), account: newAccount(), populations: map[string]*population{}, room: room{valuesMax, rowsMost}}
 	for rs := range operations {
 		for _, call := range calls(rs) {
 			s.add(call)
@@ -73,6 +74,7 @@ func (s *Sample) add(call *node) {
 		s.populations[name] = p
 	}
 	s.pods.add(pod(call))
+	s.account.add(call)
 	p.pods.add(pod(call))
 	p.add(call)
 }

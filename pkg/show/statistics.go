@@ -10,16 +10,22 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 )
 
+// SchemaSummary names the shape of Statistics as JSON: docs/schemas/summary.json.
+const SchemaSummary = "cniscope.dev/summary/v1"
+
 // Statistics sums up many calls: how long they took, and what the time went into. Times are in milliseconds.
 type Statistics struct {
-	Calls  int `json:"calls"`
-	Pods   int `json:"pods"`
-	Failed int `json:"failed"`
+	Schema string `json:"schema"`
+	Calls  int    `json:"calls"`
+	Pods   int    `json:"pods"`
+	Failed int    `json:"failed"`
 	// Slow counts calls that, or a part of which, took longer than their threshold.
 	Slow int `json:"slow"`
 	// Partial counts calls of which not everything was observed.
 	Partial int     `json:"partial"`
 	Sum     float64 `json:"sum_ms"`
+	// Spent is where the time of all calls went: causes first, the largest first.
+	Spent []Spent `json:"spent"`
 	// Kinds are sorted by their total time, the largest first.
 	Kinds []KindOfCall `json:"kinds"`
 }
@@ -47,19 +53,24 @@ type Statistic struct {
 	Share float64 `json:"share"`
 }
 
+// p99Least is how many durations have a p99: of fewer it would be the longest, or less than that.
+const p99Least = 100
+
 // Distribution is that of durations in milliseconds. Quantiles are interpolated.
 type Distribution struct {
 	Count int     `json:"count"`
 	P50   float64 `json:"p50_ms"`
-	P99   float64 `json:"p99_ms"`
-	Sum   float64 `json:"sum_ms"`
+	// P99 is nil for fewer than p99Least durations.
+	P99 *float64 `json:"p99_ms,omitempty"`
+	Max float64  `json:"max_ms"`
+	Sum float64  `json:"sum_ms"`
 	// Sampled: the quantiles are those of a random sample.
 	Sampled bool `json:"sampled,omitempty"`
 }
 
 // Statistics sums up the sample.
 func (s *Sample) Statistics() Statistics {
-	all := Statistics{Pods: s.pods.count(), Kinds: []KindOfCall{}}
+	all := Statistics{Schema: SchemaSummary, Pods: s.pods.count(), Spent: s.account.list(), Kinds: []KindOfCall{}}
 	for _, p := range s.sorted() {
 		kind := KindOfCall{
 			Name: p.name, Pods: p.pods.count(), Failed: p.failed, Slow: p.slow, Partial: p.partial,
@@ -100,7 +111,11 @@ func compareBy(a, b string) int {
 func distribution(ms values) Distribution {
 	sample := stats.Sample{Xs: slices.Clone(ms.kept)}
 	sample.Sort()
-	d := Distribution{Count: ms.n, P50: toNS(sample.Quantile(0.5)), P99: toNS(sample.Quantile(0.99)), Sum: toNS(sum(sample.Xs)), Sampled: ms.sampled()}
+	d := Distribution{Count: ms.n, P50: toNS(sample.Quantile(0.5)), Max: toNS(ms.max), Sum: toNS(sum(sample.Xs)), Sampled: ms.sampled()}
+	if d.Count >= p99Least {
+		p99 := toNS(sample.Quantile(0.99))
+		d.P99 = &p99
+	}
 	if d.Sampled {
 		d.Sum = toNS(ms.sum)
 	}

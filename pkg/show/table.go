@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -15,16 +16,73 @@ func Table(w io.Writer, s Statistics, o Options) error {
 	if s.Partial > 0 {
 		fmt.Fprintf(&p.b, "%s\n", p.paint(yellow, fmt.Sprintf("not everything was seen of %s", plural(s.Partial, "call"))))
 	}
+	p.spent(s.Spent)
 	for _, kind := range s.Kinds {
 		p.kindOfCall(kind)
 	}
 	if len(s.Kinds) > 0 {
 		fmt.Fprintf(&p.b, "\n%s\n", p.paint(dim, "share: of the calls' wall time. What runs inside another counts for both; under \"time went into\" each\ninstant is counted once."))
 	}
+	if slices.ContainsFunc(s.Kinds, func(k KindOfCall) bool { return high(k) == mixed }) {
+		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, fmt.Sprintf("%s: the longest (max) where there are fewer than %d.", mixed, p99Least)))
+	}
 	if slices.ContainsFunc(s.Kinds, sampled) {
 		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, fmt.Sprintf("p50 and p99 of more than %d values are those of a random sample of them.", exactly)))
 	}
 	return p.flush(w)
+}
+
+// spent writes what calls lost their time to, and what is to be done about it.
+func (p *painter) spent(all []Spent) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(&p.b, "\n%s\n", p.paint(bold, "Where the time of all calls went"))
+	if all[0].Cause != "" {
+		fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, fmt.Sprintf("%6s %9s %7s  cause", "share", "time", "calls")))
+	}
+	var rest []string
+	for _, s := range all {
+		if s.Cause == "" {
+			if s.Share >= restLeast {
+				rest = append(rest, s.Name+" "+share(s.Share))
+			}
+			continue
+		}
+		fmt.Fprintf(&p.b, "  %5.1f%% %9s %7d  %s", 100*s.Share, inMS(s.Time), s.Calls, p.paint(yellow, s.Name))
+		if s.Worst != nil {
+			fmt.Fprintf(&p.b, "%s", p.paint(dim, fmt.Sprintf("  most in %s %s", s.Worst.Pod, s.Worst.Call)))
+		}
+		p.b.WriteByte('\n')
+		if s.Remedy != "" {
+			fmt.Fprintf(&p.b, "%27s→ %s\n", "", s.Remedy)
+		}
+	}
+	if len(rest) > 0 {
+		fmt.Fprintf(&p.b, "  nothing slow in: %s\n", strings.Join(rest, " · "))
+	}
+}
+
+// mixed stands above the column of the long ones where some rows have a p99.
+const mixed = "p99/max"
+
+// high is what stands above the column of the long ones: a maximum where no row has a p99.
+func high(kind KindOfCall) string {
+	switch rows := slices.ContainsFunc(kind.Rows, func(s Statistic) bool { return s.P99 != nil }); {
+	case kind.P99 == nil && !rows:
+		return "max"
+	case kind.P99 != nil && !slices.ContainsFunc(kind.Rows, func(s Statistic) bool { return s.P99 == nil }):
+		return "p99"
+	}
+	return mixed
+}
+
+// high is the p99, or the maximum of too few to have one.
+func (d Distribution) high() time.Duration {
+	if d.P99 == nil {
+		return inMS(d.Max)
+	}
+	return inMS(*d.P99)
 }
 
 func sampled(kind KindOfCall) bool {
@@ -41,7 +99,7 @@ func (p *painter) kindOfCall(kind KindOfCall) {
 	}
 	p.b.WriteByte('\n')
 	column := p.column(kind)
-	fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, fmt.Sprintf("%-*s %7s %9s %9s %9s %6s", column, "", "count", "p50", "p99", "sum", "share")))
+	fmt.Fprintf(&p.b, "  %s\n", p.paint(dim, fmt.Sprintf("%-*s %7s %9s %9s %9s %6s", column, "", "count", "p50", high(kind), "sum", "share")))
 	p.statistic(column, "call", Statistic{Calls: kind.Count, Distribution: kind.Distribution, Share: 1}, "")
 	by := ""
 	for _, s := range kind.Rows {
@@ -58,7 +116,7 @@ func (p *painter) kindOfCall(kind KindOfCall) {
 }
 
 func (p *painter) statistic(column int, name string, s Statistic, remark string) {
-	line := fmt.Sprintf("  %s %7d %9s %9s %9s %5.1f%%  %s", padded(name, column), s.Count, inMS(s.P50), inMS(s.P99), inMS(s.Sum), 100*s.Share, p.paint(dim, remark))
+	line := fmt.Sprintf("  %s %7d %9s %9s %9s %5.1f%%  %s", padded(name, column), s.Count, inMS(s.P50), s.high(), inMS(s.Sum), 100*s.Share, p.paint(dim, remark))
 	p.b.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 

@@ -23,10 +23,11 @@ const (
 // room is how much the values of a sample may still take.
 type room struct{ values, rows int }
 
-// values are durations. Their number and sum are exact; of many only a random sample is kept.
+// values are durations. Their number, sum and maximum are exact; of many only a random sample is kept.
 type values struct {
 	n    int
 	sum  float64
+	max  float64
 	kept []float64
 }
 
@@ -35,6 +36,7 @@ type values struct {
 func (v *values) add(x float64, room *room) {
 	v.n++
 	v.sum += x
+	v.max = max(v.max, x)
 	if len(v.kept) == v.n-1 && v.n <= exactly && (room.values > 0 || v.n <= valuesLeast) {
 		v.kept = append(v.kept, x)
 		room.values--

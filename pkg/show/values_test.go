@@ -28,7 +28,7 @@ func TestManyValuesAreASample(t *testing.T) {
 		t.Errorf("many: %d of %d, sum %f", len(many.kept), many.n, many.total())
 	}
 	d := distribution(many)
-	if !d.Sampled || math.Abs(d.P50/n-0.5) > 0.02 || math.Abs(d.P99/n-0.99) > 0.005 {
+	if !d.Sampled || math.Abs(d.P50/n-0.5) > 0.02 || math.Abs(*d.P99/n-0.99) > 0.005 {
 		t.Errorf("%+v", d)
 	}
 	var late values

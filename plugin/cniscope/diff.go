@@ -14,17 +14,18 @@ func diffCmd() *cobra.Command {
 		Use:   "diff A B",
 		Short: "Compare two recordings: what became slower or faster, appeared or vanished",
 		Long: `Compare two recordings, A before and B after: calls as a whole, and in them plugins,
-commands, waits, where the time went, and what most of it was lost to. Of each it says how
+commands, waits, where the time went, and the dominant cause. Of each it says how
 long there was one in a call that has it (the median), how many there are in a call, and
 how long one takes.
 
   cniscope diff before.rec.gz after.rec.gz
   cniscope diff before.rec.gz after.rec.gz --format json | jq .
 
-What differs by chance is not spoken of: less than 5 %, less than 1 % of the call, or what a
-Mann-Whitney test finds in one of twenty pairs of recordings of the same thing. With few
-calls it is "too few to tell": ten calls on each side tell most things. The exit code is 0
-whatever differs; limits for a CI are in "cniscope show --help".`,
+Only significant changes are reported: at least 5 % of the row's own time and 1 % of the
+call's, and what a Mann-Whitney test finds in less than one of twenty pairs of recordings of
+the same thing. What looks different in too few calls is called "too few calls": ten on each
+side tell most things. The exit code is 0 whatever differs; limits for a CI are in
+"cniscope show --help".`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {

@@ -11,7 +11,7 @@ import (
 // A recording does not differ from itself.
 func TestDiffOfTheSame(t *testing.T) {
 	out, _, err := cniscope(t, "diff", threePods, threePods)
-	if err != nil || strings.Count(out, "no difference to speak of") != 4 || strings.Count(out, "\n") != 4 {
+	if err != nil || strings.Count(out, "no significant change") != 4 || strings.Count(out, "\n") != 4 {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -31,14 +31,15 @@ func showCmd() *cobra.Command {
 slow is marked "!", what failed "✗"; the second line of each call says where most of its
 time went.
 
-  cniscope show incident.rec.gz                          every call
+  cniscope show incident.rec.gz                          lo and teardown folded unless slow or failed
+  cniscope show incident.rec.gz --all                    every call in full
   cniscope show incident.rec.gz --pod shop/web-0         one pod
   cniscope show incident.rec.gz --problems               slow and failed calls only
   cniscope show incident.rec.gz --format json | jq .     OTLP JSON, a line for each operation
   cniscope show incident.rec.gz --otlp 127.0.0.1:4317    send the spans to a backend
   cniscope show --last 1h --pod shop/web-0               what this node has kept of a pod
-  cniscope show --summary incident.rec.gz                counts, p50, p99 and share of the time
-  cniscope show --html incident.rec.gz > incident.html   a page for a ticket
+  cniscope show --summary incident.rec.gz                where the time went, by cause, with remedies
+  cniscope show --html incident.rec.gz > incident.html   a page for a ticket: what was slow or failed
 
 A recording needs neither root nor a backend. "-" reads standard input. Thresholds are
 those of the recording; --config judges it by others. Of one that is very large, or made to
@@ -79,7 +80,7 @@ them too.
 	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --last, read the spool it names (default "+defaultOptionsFile+")")
 	flags.DurationVar(&o.last, "last", 0, "what this node has kept and that ended in this time, e.g. 1h")
 	flags.DurationVar(&o.timeout, "timeout", 0, "how long a recording is read at the most (default "+readFor.String()+"); what came before is shown")
-	flags.BoolVar(&o.summary, "summary", false, "no waterfalls but numbers: by plugin, command and cause; with --format json too")
+	flags.BoolVar(&o.summary, "summary", false, "numbers of many calls: where the time went, with remedies; by plugin, command, wait and cause")
 	flags.BoolVar(&o.html, "html", false, "one page of HTML that needs nothing else, to standard output")
 	limitFlags(flags, &o.limits)
 	flags.StringVar(&o.spool, "spool", "", "with --last, the spool's folder")
