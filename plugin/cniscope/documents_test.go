@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// document returns the text of a file of the project.
+func document(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// guides are what users read: their commands must be those of this program, and their targets the Makefile's.
+func guides(t *testing.T) (all []string) {
+	t.Helper()
+	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "docs/cni/*.md", "examples/*/README.md"} {
+		found, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no %s: %v", pattern, err)
+		}
+		for _, path := range found {
+			all = append(all, strings.TrimPrefix(filepath.ToSlash(path), "../../"))
+		}
+	}
+	return all
+}
+
+// A command line that a document shows has a subcommand and flags that there are.
+func TestDocumentsShowCommandsThatThereAre(t *testing.T) {
+	line := regexp.MustCompile("(?m)(?:^    (?:sudo )?(?:\\./|bin/)?|^    go run \\./plugin/|`(?:sudo )?)(cniscope [a-z][^`\\n]*)")
+	checked := 0
+	for _, path := range guides(t) {
+		for _, m := range line.FindAllStringSubmatch(document(t, path), -1) {
+			text, _, _ := strings.Cut(m[1], "#")
+			words := strings.Fields(text)[1:]
+			cmd, rest, err := rootCmd().Find(words)
+			if err != nil || cmd == cmd.Root() {
+				t.Errorf("%s: %s: %v", path, m[1], err)
+				continue
+			}
+			checked++
+			for _, word := range rest {
+				name, _, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+				if strings.HasPrefix(word, "--") && cmd.Flags().Lookup(name) == nil && cmd.InheritedFlags().Lookup(name) == nil && name != "help" && name != "version" {
+					t.Errorf("%s: %s: there is no flag %s", path, m[1], word)
+				}
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("only %d commands were found", checked)
+	}
+}
+
+// A target that a document names is one that `make help` lists.
+func TestDocumentsNameTargetsThatThereAre(t *testing.T) {
+	makefiles := document(t, "Makefile")
+	for _, pattern := range []string{"*/*.mk", "*/*/*.mk"} {
+		found, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			makefiles += document(t, strings.TrimPrefix(path, "../../"))
+		}
+	}
+	for _, path := range guides(t) {
+		for _, m := range regexp.MustCompile("(?m)(?:^    (?:sudo )?|`)make (?:-[a-z]\\d* )?([a-z][a-z-]*)").FindAllStringSubmatch(document(t, path), -1) {
+			if !regexp.MustCompile(`(?m)^` + m[1] + `[ \w-]*:.*## `).MatchString(makefiles) {
+				t.Errorf("%s: there is no make %s", path, m[1])
+			}
+		}
+	}
+}
+
+// The waterfall on the first page is what the command above it draws, shortened.
+func TestTheFirstPageShowsWhatIsDrawn(t *testing.T) {
+	t.Setenv("COLUMNS", "120")
+	var drawn bytes.Buffer
+	cmd := rootCmd()
+	cmd.SetOut(&drawn)
+	cmd.SetArgs([]string{"show", "--color", "never", threePods})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	picture := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(document(t, "README.md"))
+	if picture == nil {
+		t.Fatal("README.md draws nothing")
+	}
+	for line := range strings.Lines(picture[1]) {
+		if !strings.Contains(drawn.String(), line) {
+			t.Errorf("not drawn: %s", line)
+		}
+	}
+}
