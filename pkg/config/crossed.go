@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // crossed finds options that are right alone and wrong together. It speaks only
@@ -26,6 +27,7 @@ func crossed(o Options, set positions) map[string]*fault {
 		faults[key] = f
 	}
 	maps.Copy(faults, o.Export.OTLP.crossed(has))
+	maps.Copy(faults, o.Metrics.crossed(has))
 	if len(faults) == 0 && (has(otlp+"ca") || has(otlp+"cert") || has(otlp+"key")) {
 		for key, f := range o.Export.OTLP.files() {
 			faults[otlp+key] = f
@@ -78,6 +80,7 @@ func (o Options) unwise(ctx context.Context) map[string]*fault {
 	if o.Export.OTLP.tellsOthers(ctx) {
 		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)
 	}
+	maps.Copy(found, o.Metrics.unwise(time.Now()))
 	if o.Relay.Listen == "" {
 		return found
 	}

@@ -309,8 +309,8 @@ func listen() kind[string] {
 		if s == "" {
 			return nil
 		}
-		host, port, err := net.SplitHostPort(s)
-		if err != nil || strings.ContainsAny(host, "/?#@\\ ") {
+		_, port, err := net.SplitHostPort(s)
+		if err != nil || strings.ContainsAny(s, "/?#@\\ ") {
 			return wrong(listenRemedy, "%s is not a host and a port", quoted(s))
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {

@@ -152,6 +152,10 @@ type Resource struct {
 type Metrics struct {
 	// Listen is host:port, or :port for every address of the node; empty where nothing is served.
 	Listen string
+	// HealthListen is where health alone is served, to everybody, beside Listen; empty for nowhere.
+	HealthListen string
+	// WebConfig is the file that says who may read (prometheus/exporter-toolkit); empty for everybody.
+	WebConfig string
 }
 
 // NRI is how the runtime's plugin interface is reached.

@@ -97,6 +97,8 @@ func (o *Options) schema() []option {
 		{"resource.attributes", restart, bind(&o.Resource.Attributes, attributes())},
 
 		{"metrics.listen", restart, bind(&o.Metrics.Listen, listen())},
+		{"metrics.web_config", restart, bind(&o.Metrics.WebConfig, absolute(true))},
+		{"metrics.health_listen", restart, bind(&o.Metrics.HealthListen, listen())},
 
 		{"nri.enabled", restart, bind(&o.NRI.Enabled, boolean())},
 		{"nri.socket", restart, bind(&o.NRI.Socket, absolute(false))},

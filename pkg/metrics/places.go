@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -27,6 +28,8 @@ type places struct {
 	freed  chan struct{} // holds a note when somebody left
 	closed chan struct{}
 	once   sync.Once
+	pace   time.Duration // from one connection to the next, at least
+	last   time.Time     // the latest
 
 	mu    sync.Mutex
 	taken map[*place]bool
@@ -50,10 +53,17 @@ func newPlaces(l *net.TCPListener) *places {
 }
 
 func (p *places) Accept() (net.Conn, error) {
+	if wait := p.pace - time.Since(p.last); wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-p.closed:
+		}
+	}
 	c, err := p.AcceptTCP()
 	if err != nil {
 		return nil, err
 	}
+	p.last = time.Now()
 	for {
 		victim, wait, ok := p.room()
 		if ok {
@@ -175,6 +185,9 @@ type placeKey struct{}
 
 // withPlace is http.Server's ConnContext.
 func withPlace(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
 	return context.WithValue(ctx, placeKey{}, c)
 }
 

@@ -67,10 +67,10 @@ func again(do func() bool) {
 }
 
 // patient returns a server that waits for everybody for ever: only who gives way goes.
-func patient(t *testing.T) *Server {
+func patient(t *testing.T) *listening {
 	t.Helper()
 	ok := func() (string, bool) { return "ok", true }
-	s, err := listen("127.0.0.1:0", newTest(busy).Handler(), Checks{ok, ok}, slog.New(slog.DiscardHandler))
+	s, err := listen("127.0.0.1:0", "", Checks{ok, ok}.with(newTest(busy).Handler()), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestLivenessIsAnsweredWhateverOthersHoldOpen(t *testing.T) {
 
 // get asks as a kubelet does, on a connection of its own, and again while too many others are
 // being answered.
-func get(t *testing.T, s *Server, path string) string {
+func get(t *testing.T, s interface{ Address() string }, path string) string {
 	t.Helper()
 	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 1000 {

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/webconfig"
 )
 
 // Bounds of the server. What asks here are a Prometheus and a kubelet; anybody else on
@@ -19,6 +22,9 @@ const (
 	readTimeout    = 10 * time.Second
 	writeTimeout   = scrapeTimeout + 5*time.Second
 	idleTimeout    = 2 * time.Minute // longer than any usual interval between scrapes
+	// handshake is the time from one connection with TLS to the next, at least: one costs up to 1 ms of a CPU
+	// (RSA), so that strangers take half of one at most. Prometheus keeps its connection.
+	handshake = 2 * time.Millisecond
 )
 
 // Check says how something is in a few words, for people, and whether that is good
@@ -28,38 +34,84 @@ type Check func() (report string, ok bool)
 // Checks are what a kubelet asks: whether to restart cniscope, and whether it does what it is there for.
 type Checks struct{ Alive, Ready Check }
 
+// Where says where is served, and to whom.
+type Where struct {
+	// Listen is the address of all: "127.0.0.1:9471"; ":9471" is every address of the node.
+	Listen string
+	// Health is an address of the two checks alone, in plain text and for everybody; empty for none.
+	Health string
+	// WebConfig is the file that says who may connect to Listen; empty for everybody, in plain text.
+	WebConfig string
+}
+
 // Server serves /metrics, /healthz and /readyz, and nothing else.
-type Server struct {
+type Server struct{ all []*listening }
+
+type listening struct {
 	http     http.Server
 	listener net.Listener
 }
 
-// Serve listens on address ("127.0.0.1:9471"; ":9471" is every address of the node) and
-// serves until Close. Ports below 1024 need a capability that cniscope gives up once it
+// Serve listens and serves until Close. Ports below 1024 need a capability that cniscope gives up once it
 // observes: call Serve before that. The error says what to do about it.
-func Serve(address string, metrics http.Handler, checks Checks, log *slog.Logger) (*Server, error) {
-	s, err := listen(address, metrics, checks, log)
-	if err != nil {
+func Serve(where Where, metrics http.Handler, checks Checks, log *slog.Logger) (*Server, error) {
+	s := new(Server)
+	if err := s.add("metrics.listen", where.Listen, where.WebConfig, checks.with(metrics), log); err != nil {
 		return nil, err
 	}
-	go s.serve(log)
+	if where.Health != "" {
+		if err := s.add("metrics.health_listen", where.Health, "", checks.mux(), log); err != nil {
+			return nil, errors.Join(err, s.Close(context.Background()))
+		}
+	}
+	for _, l := range s.all {
+		go l.serve(log)
+	}
 	return s, nil
 }
 
+func (c Checks) mux() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", keeping(c.Alive))
+	mux.Handle("GET /readyz", keeping(c.Ready))
+	return mux
+}
+
+// with answers for all there is.
+func (c Checks) with(metrics http.Handler) http.Handler {
+	mux := c.mux()
+	mux.Handle("GET /metrics", metrics)
+	return mux
+}
+
+func (s *Server) add(option, address, webConfig string, h http.Handler, log *slog.Logger) error {
+	l, err := listen(address, webConfig, h, log)
+	if err != nil {
+		return fmt.Errorf("%s: %w", option, err)
+	}
+	s.all = append(s.all, l)
+	return nil
+}
+
 // listen returns a server that does not serve yet.
-func listen(address string, metrics http.Handler, checks Checks, log *slog.Logger) (*Server, error) {
+func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*listening, error) {
+	var secure *tls.Config
+	if webConfig != "" {
+		site, err := webconfig.New(webConfig, h, log)
+		if err != nil {
+			return nil, fmt.Errorf("the web configuration, metrics.web_config: %w", err)
+		}
+		h, secure = site, site.TLS()
+	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("metrics: %w; set another metrics.listen, or find out who listens there (ss -ltnp)", err)
+		return nil, fmt.Errorf("%w; set another address, or see who listens there (ss -ltnp)", err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics)
-	mux.Handle("GET /healthz", keeping(checks.Alive))
-	mux.Handle("GET /readyz", keeping(checks.Ready))
 	places := newPlaces(listener.(*net.TCPListener))
-	return &Server{listener: places, http: http.Server{
+	l := &listening{listener: places, http: http.Server{
 		ConnContext:       withPlace,
-		Handler:           places.brief(mux),
+		Handler:           places.brief(h),
+		Protocols:         new(http.Protocols),
 		MaxHeaderBytes:    headerBytesMax,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
@@ -67,24 +119,44 @@ func listen(address string, metrics http.Handler, checks Checks, log *slog.Logge
 		IdleTimeout:       idleTimeout,
 		// Whoever connects chooses what it would say.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}}, nil
+	}}
+	l.http.Protocols.SetHTTP1(true) // one request after another: what bounds connections bounds requests
+	if secure != nil {
+		places.pace = handshake
+		l.listener = tls.NewListener(places, secure)
+	}
+	return l, nil
 }
 
-func (s *Server) serve(log *slog.Logger) {
+func (s *listening) serve(log *slog.Logger) {
 	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		log.Error("metrics are not served any more", "error", err)
 	}
 }
 
 // Address is where it listens.
-func (s *Server) Address() string { return s.listener.Addr().String() }
+func (s *Server) Address() string { return s.all[0].Address() }
+
+// Health is where it answers for health alone; empty for nowhere.
+func (s *Server) Health() string {
+	if len(s.all) < 2 {
+		return ""
+	}
+	return s.all[1].Address()
+}
+
+// Address is where it listens.
+func (s *listening) Address() string { return s.listener.Addr().String() }
 
 // Close ends it; answers under way get until ctx is done.
-func (s *Server) Close(ctx context.Context) error {
-	if err := s.http.Shutdown(ctx); err != nil {
-		return errors.Join(err, s.http.Close())
+func (s *Server) Close(ctx context.Context) (err error) {
+	for _, l := range s.all {
+		if late := l.http.Shutdown(ctx); late != nil {
+			err = errors.Join(err, late, l.http.Close())
+		}
+		_ = l.listener.Close() // a server that has not begun does not know of it
 	}
-	return nil
+	return err
 }
 
 func (c Check) ServeHTTP(w http.ResponseWriter, _ *http.Request) {

@@ -17,7 +17,7 @@ func serve(t *testing.T, ok bool) *Server {
 	t.Helper()
 	alive := func() (string, bool) { return "ok", ok }
 	ready := func() (string, bool) { return "kernel probe: attached\nnri: off", ok }
-	s, err := Serve("127.0.0.1:0", newTest(busy).Handler(), Checks{alive, ready}, slog.New(slog.DiscardHandler))
+	s, err := Serve(Where{Listen: "127.0.0.1:0"}, newTest(busy).Handler(), Checks{alive, ready}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestServer(t *testing.T) {
 
 func TestAnAddressInUse(t *testing.T) {
 	first := serve(t, true)
-	_, err := Serve(first.Address(), http.NotFoundHandler(), Checks{}, slog.New(slog.DiscardHandler))
+	_, err := Serve(Where{Listen: first.Address()}, http.NotFoundHandler(), Checks{}, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), first.Address()) || !strings.Contains(err.Error(), "metrics.listen") {
 		t.Errorf("error %v: want the address and the remedy", err)
 	}

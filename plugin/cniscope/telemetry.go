@@ -34,7 +34,7 @@ func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 		Look: func() metrics.Snapshot { return look(n, sources) },
 	})}
 	var err error
-	t.server, err = metrics.Serve(o.Metrics.Listen, t.counts.Handler(), metrics.Checks{
+	t.server, err = metrics.Serve(metrics.Where{Listen: o.Metrics.Listen, Health: o.Metrics.HealthListen, WebConfig: o.Metrics.WebConfig}, t.counts.Handler(), metrics.Checks{
 		Alive: n.alive,
 		Ready: func() (string, bool) { return n.ready(sources) },
 	}, n.log)
@@ -42,7 +42,7 @@ func serveTelemetry(o config.Options, n *node, sources *observer) *telemetry {
 		n.log.Warn("going on without metrics", "reason", err)
 		return nil
 	}
-	n.log.Info("serving metrics", "address", t.server.Address())
+	n.log.Info("serving metrics", "address", t.server.Address(), "health", t.server.Health(), "web_config", o.Metrics.WebConfig)
 	return t
 }
 

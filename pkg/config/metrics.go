@@ -1,0 +1,83 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/webconfig"
+)
+
+const metricsKey = "metrics."
+
+// crossed finds what does nothing without another option, and what is wrong with the web configuration.
+func (m Metrics) crossed(has func(key string) bool) map[string]*fault {
+	faults := map[string]*fault{}
+	for key, value := range map[string]string{"web_config": m.WebConfig, "health_listen": m.HealthListen} {
+		if value != "" && m.Listen == "" && has(metricsKey+key) {
+			faults[metricsKey+key] = wrong("set listen, too: "+listenRemedy, "does nothing without listen")
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	if m.HealthListen != "" && m.HealthListen == m.Listen && !anyPort(m.Listen) && has(metricsKey+"health_listen") {
+		faults[metricsKey+"health_listen"] = wrong(`write another port, as "127.0.0.1:9472"; listen has /healthz and /readyz anyway`, "is the address of listen")
+	}
+	if m.WebConfig != "" && has(metricsKey+"web_config") {
+		if _, err := webconfig.Check(m.WebConfig); err != nil {
+			faults[metricsKey+"web_config"] = wrong("see https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md", "%s", err)
+		}
+	}
+	return faults
+}
+
+func anyPort(address string) bool {
+	_, port, _ := net.SplitHostPort(address)
+	return strings.Trim(port, "0") == ""
+}
+
+// unwise finds who may read what they need not. A web configuration that cannot be read is said elsewhere.
+func (m Metrics) unwise(now time.Time) map[string]*fault {
+	found := map[string]*fault{}
+	if m.Listen == "" {
+		return found
+	}
+	var s webconfig.Summary
+	if m.WebConfig != "" {
+		var err error
+		if s, err = webconfig.Check(m.WebConfig); err != nil {
+			return found
+		}
+	}
+	guarded := s.ClientCertificates || s.Users
+	switch open := reachable(m.Listen); {
+	case open && !guarded:
+		found[metricsKey+"listen"] = wrong(`name users or client certificates in web_config, keep others away by a firewall or NetworkPolicy, or listen on "127.0.0.1:9471"`,
+			"anybody who reaches %s can read which plugins and commands this node runs, how often they fail and how long they take", quoted(m.Listen))
+	case open && !s.TLS:
+		found[metricsKey+"web_config"] = wrong("add tls_server_config to it", "passwords are sent in plain text to %s: anybody on the way can read them", quoted(m.Listen))
+	}
+	switch {
+	case s.Exposed != "":
+		found[metricsKey+"web_config"] = wrong("chmod o-r "+s.Exposed, "any user of this node can read the private key %s", quoted(s.Exposed))
+	case s.TLS && now.After(s.Expires):
+		found[metricsKey+"web_config"] = wrong("renew it; it is read again without a restart", "the certificate has expired, on %s: whoever checks it will not connect", s.Expires.UTC().Format(time.DateOnly))
+	}
+	if m.HealthListen != "" && reachable(m.HealthListen) && guarded {
+		found[metricsKey+"health_listen"] = wrong(`listen on "127.0.0.1:9472", or the address of the pod if the kubelet asks there`,
+			"anybody who reaches %s can read whether cniscope is well", quoted(m.HealthListen))
+	}
+	return found
+}
+
+// reachable reports whether others than this machine can connect to an address. A name may be anybody's.
+func reachable(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err != nil || !ip.Unmap().IsLoopback()
+}

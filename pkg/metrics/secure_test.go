@@ -1,0 +1,140 @@
+package metrics
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// secure writes a web configuration that asks for a client certificate, or for nothing but TLS.
+func secure(t *testing.T, clients bool) (path string, client *tls.Config) {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err1 := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	private, err2 := x509.MarshalECPrivateKey(key)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	text := "tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\n"
+	if clients {
+		text += "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: tls.crt\n"
+	}
+	err = errors.Join(err1, err2,
+		os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
+		os.WriteFile(filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), 0o600),
+		os.WriteFile(filepath.Join(dir, "web.yml"), []byte(text), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certificate)
+	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return filepath.Join(dir, "web.yml"), &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+}
+
+func fetch(t *testing.T, url string, config *tls.Config) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text)
+}
+
+// Metrics are for who has a certificate, on every address; health is for the kubelet, which has none.
+func TestMetricsForSomeHealthForAll(t *testing.T) {
+	ok := func() (string, bool) { return "ok", true }
+	path, mine := secure(t, true)
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0", "localhost:0", ":0"} {
+		s, err := Serve(Where{Listen: address, Health: address, WebConfig: path}, newTest(busy).Handler(), Checks{ok, ok}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(address, err)
+		}
+		reach := func(a string) string { return strings.Replace(a, "[::]", "127.0.0.1", 1) }
+		if code, text := fetch(t, "https://"+reach(s.Address())+"/metrics", mine); code != 200 || !strings.Contains(text, "cniscope_build_info") {
+			t.Errorf("%s: with a certificate: %d %s", address, code, text)
+		}
+		if code, text := fetch(t, "https://"+reach(s.Address())+"/healthz", &tls.Config{RootCAs: mine.RootCAs}); code != 0 || !strings.Contains(text, "certificate required") {
+			t.Errorf("%s: without: %d %s", address, code, text)
+		}
+		if code, _ := fetch(t, "http://"+reach(s.Address())+"/metrics", nil); code != 400 {
+			t.Errorf("%s: in plain text: %d", address, code)
+		}
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 404, "/": 404} {
+			if code, text := fetch(t, "http://"+reach(s.Health())+path, nil); code != want {
+				t.Errorf("%s%s: %d %s", address, path, code, text)
+			}
+		}
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Neither sockets that say nothing nor half a handshake take the answers away from others.
+func TestIdleSocketsDoNotTakeTLSAway(t *testing.T) {
+	path, mine := secure(t, false)
+	ok := func() (string, bool) { return "ok", true }
+	s, err := listen("127.0.0.1:0", path, Checks{ok, ok}.with(newTest(busy).Handler()), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout, s.http.IdleTimeout = 0, 0, 0, 0
+	go s.serve(slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = s.http.Close() })
+	for i := range placesMax + 50 {
+		c, err := net.Dial("tcp", s.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if i%2 == 0 {
+			_, _ = c.Write([]byte{22, 3, 1, 2, 0, 1}) // the first bytes of a ClientHello
+		}
+	}
+	if code, text := fetch(t, "https://"+s.Address()+"/healthz", mine); code != 200 {
+		t.Errorf("%d %s", code, text)
+	}
+}
+
+// What cannot be served is not served in part.
+func TestABrokenWebConfigurationServesNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "web.yml")
+	for _, where := range []Where{
+		{Listen: "127.0.0.1:0", WebConfig: path},
+		{Listen: "127.0.0.1:0", Health: "203.0.113.1:1"}, // not an address of ours
+	} {
+		s, err := Serve(where, http.NotFoundHandler(), Checks{}, slog.New(slog.DiscardHandler))
+		if err == nil {
+			t.Errorf("%+v is served at %s", where, s.Address())
+		}
+	}
+}
