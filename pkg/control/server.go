@@ -93,6 +93,8 @@ type Node struct {
 	PID     int    `json:"pid"`
 	// Parent is the process that started it: containerd's, for a pre-installed plugin.
 	Parent int `json:"parent"`
+	// StartedBy says who started it and where its program is, in words, as "in a pod, /cniscope".
+	StartedBy string `json:"started_by,omitempty"`
 	// Probe is "attached" or "not attached", NRI "registered", "degraded" or "off".
 	Probe string `json:"probe"`
 	NRI   string `json:"nri"`

@@ -58,11 +58,14 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	if err == nil {
 		w.nri, w.address, networks = c.nri(), c.address(), c.networks()
 	}
-	if w.program, err = t.program(); err != nil {
-		return nil, err
-	}
 	if t.lockdown() == confidentiality {
 		w.note("%s", lockedDown)
+	}
+	if t.packaged() {
+		return w, t.wishPackaged(w, o)
+	}
+	if w.program, err = t.program(); err != nil {
+		return nil, err
 	}
 	binary, err := os.ReadFile(o.Program)
 	if err != nil {

@@ -41,10 +41,15 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		return slices.ContainsFunc(w.files, func(d desired) bool { return d.path == e.Path })
 	}
 	for _, e := range slices.Backward(before.Files) {
-		if !wanted(e) {
-			if err := p.remove(e, false); err != nil {
-				return nil, err
-			}
+		if wanted(e) {
+			continue
+		}
+		remove := func(e entry) error { return p.remove(e, false) }
+		if t.packaged() && ofPackage(e) {
+			remove = p.makeWay
+		}
+		if err := remove(e); err != nil {
+			return nil, err
 		}
 	}
 	for _, d := range w.files {
@@ -52,11 +57,17 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 			return nil, err
 		}
 	}
-	p.folders(manifestFile)
 	if err := p.advise(); err != nil {
 		return nil, err
 	}
-	p.Notes = w.notes
+	p.Notes = append(p.Notes, w.notes...)
+	if len(p.manifest.Files) == 0 { // of a package, where containerd has all it needs
+		if err := p.drop(before); err != nil {
+			return nil, err
+		}
+		return p, p.record()
+	}
+	p.folders(manifestFile)
 	return p, p.record()
 }
 
@@ -71,7 +82,11 @@ func NewRemoval(root string, purge, restartContainerd bool) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(m.Files) == 0 {
+	switch {
+	case len(m.Files) > 0:
+	case t.packaged():
+		return nil, fmt.Errorf("cniscope install has added nothing here; the program is of a %s package: remove that", t.packager())
+	default:
 		return nil, fmt.Errorf("cniscope is not installed: there is no %s", filepath.Join(root, manifestFile))
 	}
 	o.Choice = m.Choice
@@ -81,14 +96,23 @@ func NewRemoval(root string, purge, restartContainerd bool) (*Plan, error) {
 			return nil, err
 		}
 	}
+	if err := p.drop(m); err != nil {
+		return nil, err
+	}
+	return p, p.record()
+}
+
+// drop has no manifest be there afterwards, nor the folders that were made.
+func (p *Plan) drop(m *manifest) error {
+	p.manifest = nil
 	for _, dir := range m.Folders {
-		file, err := t.file(dir)
+		file, err := p.tree.file(dir)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.unwanted = append(p.unwanted, file)
 	}
-	return p, p.record()
+	return nil
 }
 
 // Apply does what was planned, or nothing: what was done is undone if anything fails, up to

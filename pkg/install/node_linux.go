@@ -222,6 +222,18 @@ func (s *systemd) job(ctx context.Context, verb, unit string, do func(context.Co
 	}
 }
 
+// process is the main one of a unit, 0 while there is none, and what it says of itself.
+func (s *systemd) process(ctx context.Context, unit string) (pid int, says string) {
+	if p, err := s.conn.GetServicePropertyContext(ctx, unit, "MainPID"); err == nil {
+		n, _ := p.Value.Value().(uint32)
+		pid = int(n)
+	}
+	if p, err := s.conn.GetServicePropertyContext(ctx, unit, "StatusText"); err == nil {
+		says, _ = p.Value.Value().(string)
+	}
+	return pid, says
+}
+
 // state is that of a unit as systemctl shows it, "active" or "failed", and whether it is
 // "loaded", "masked" or "not-found".
 func (s *systemd) state(ctx context.Context, unit string) (active, load string, err error) {

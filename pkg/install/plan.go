@@ -258,13 +258,12 @@ func (p *Plan) advise() error {
 // adviseOptions looks at the options that will be there.
 func (p *Plan) adviseOptions() error {
 	const endpoint = "say where the spans go: endpoint in [export.otlp] of " + optionsFile
-	step := p.Steps[slices.IndexFunc(p.Steps, func(s Step) bool { return s.Path == optionsFile })]
-	if step.Does == Creates {
+	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == optionsFile && s.Does == Creates }) {
 		p.wish.note(endpoint)
 		return nil
 	}
 	now, err := p.tree.read(optionsFile)
-	if err != nil {
+	if err != nil || now == nil { // a package's options are gone if somebody took them away
 		return err
 	}
 	o, err := config.Default().Overlay(optionsFile, now.data)

@@ -43,6 +43,11 @@ func (p *Plan) services(ctx context.Context) (*services, error) {
 // service reports whether the plan makes cniscope a service.
 func (p *Plan) service() bool { return p.wish != nil && p.options.As == Service }
 
+// ofPackage reports whether the service is a package's, before and after.
+func (p *Plan) ofPackage() bool {
+	return p.tree.packaged() && !p.touches(func(s Step) bool { return s.Path == unitFile })
+}
+
 // disabled reports whether somebody has disabled the service since it was installed.
 func (p *Plan) disabled() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Path == enabledLink && s.Does == Keeps })
@@ -61,9 +66,9 @@ func (s *services) close() {
 	}
 }
 
-// before stops the service, if it is not to be one any more.
+// before stops the service, if it is not to be one any more. A package's goes on.
 func (s *services) before(ctx context.Context) error {
-	if s.systemd == nil || !s.wasActive || s.plan.service() {
+	if s.systemd == nil || !s.wasActive || s.plan.service() || s.plan.ofPackage() {
 		return nil
 	}
 	s.disturbed = true
@@ -80,10 +85,10 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 		if err := s.start(ctx); err != nil {
 			return nil, err
 		}
-	} else if p.service() {
+	} else if p.service() && !p.ofPackage() {
 		notes = append(notes, fmt.Sprintf("systemd does not run here: %s is installed, and starts when the node is booted with systemd. To start cniscope without it:\n\n  %s run --config %s", unit, p.wish.program, optionsFile))
 	}
-	if p.service() && p.touches(func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }) {
+	if p.manifest != nil && p.touches(func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }) {
 		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until then the service waits")
 	}
 	more, err := s.containerd(ctx)
@@ -100,7 +105,7 @@ func (s *services) start(ctx context.Context) error {
 	}
 	// Options are read again while it runs; everything else is not.
 	again := p.touches(func(s Step) bool { return s.Path != optionsFile && !s.containerd })
-	if !p.service() || s.wasActive && !again || !s.wasActive && p.disabled() {
+	if !p.service() || p.ofPackage() || s.wasActive && !again || !s.wasActive && p.disabled() {
 		return nil
 	}
 	s.disturbed = true

@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/config"
@@ -11,17 +10,26 @@ import (
 
 // Status is what is installed where, and whether it is at work.
 type Status struct {
-	Installed bool   `json:"installed"`
-	Choice    Choice `json:"choice"`
+	Installed bool `json:"installed"`
+	// Package is the kind of package that brought it: "deb", "rpm", or "package" where that is not known;
+	// empty if none did.
+	Package string `json:"package,omitempty"`
+	Choice  Choice `json:"choice"`
 	// Files are those that were installed: "as installed", "changed since" or "missing".
 	Files []File `json:"files,omitempty"`
 	// Unit is the state of the systemd unit, as "active"; empty where there is none.
-	Unit       string     `json:"unit,omitempty"`
+	Unit string `json:"unit,omitempty"`
+	// UnitSays is what the service itself says of its state, as that it waits for another one.
+	UnitSays   string     `json:"unit_says,omitempty"`
 	Containerd Containerd `json:"containerd"`
 	// Running is the cniscope that observes this node; nil if none does.
 	Running *Running `json:"running,omitempty"`
 	// Unknown is what could not be found out, and why.
 	Unknown []string `json:"unknown,omitempty"`
+
+	unitPID int    // 0 while the unit does not run
+	crio    bool   // there is no containerd to be looked at
+	edits   string // what `cniscope install` needs to be told
 }
 
 // File is one that was installed.
@@ -59,7 +67,10 @@ func Look(ctx context.Context, root string) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{Installed: len(m.Files) > 0, Choice: m.Choice}
+	s := &Status{Installed: len(m.Files) > 0 || t.packaged(), Package: t.packager(), Choice: m.Choice, crio: t.crio()}
+	if s.Package != "" {
+		s.Choice.As = Service
+	}
 	for _, e := range m.Files {
 		s.Files = append(s.Files, File{e.Path, t.state(e)})
 	}
@@ -99,6 +110,9 @@ func (s *Status) look(ctx context.Context, t tree, m *manifest) {
 			s.Containerd.Version, s.Containerd.From = v.Text, v.From
 			n := c.nri()
 			s.Containerd.NRI, s.Containerd.Socket = n.enabled && v.hasNRI(), n.socket
+			if _, imported := c.dropIn(); !imported && len(c.files) > 0 {
+				s.edits = " --edit-config"
+			}
 		}
 	}
 	if err != nil {
@@ -126,12 +140,13 @@ func (s *Status) lookAlive(ctx context.Context, t tree) {
 		if err == nil {
 			defer m.close()
 			s.Unit, _, err = m.state(ctx, unit)
+			s.unitPID, s.UnitSays = m.process(ctx, unit)
 		}
 		if err != nil {
 			s.Unknown = append(s.Unknown, err.Error())
 		}
 	}
-	o, err := config.Source{Base: config.Default(), Path: filepath.Join(t.root, optionsFile), Optional: true}.Load()
+	o, err := t.optionsNow()
 	if err != nil {
 		s.Unknown = append(s.Unknown, err.Error())
 		o = config.Default()

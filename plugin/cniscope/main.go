@@ -79,7 +79,7 @@ failed ones flagged. It changes nothing and is in nobody's way.
 		return usageError{err}
 	})
 	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), doctorCmd(), configCmd(),
-		installCmd(), uninstallCmd(), statusCmd(), versionCmd(), docsCmd())
+		installCmd(), uninstallCmd(), statusCmd(), versionCmd(), docsCmd(), packagedCmd())
 	return cmd
 }
 

@@ -211,7 +211,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 		Calls: func() []control.Call { return underWay(n.inFlight()) },
 		Node: func() control.Node {
 			return control.Node{
-				Version: version(), PID: os.Getpid(), Parent: os.Getppid(), Believed: sources.believed(),
+				Version: version(), PID: os.Getpid(), Parent: os.Getppid(), StartedBy: startedBy(), Believed: sources.believed(),
 				Probe: sources.state("probe"), NRI: sources.state("nri"),
 			}
 		},

@@ -38,7 +38,7 @@ It changes nothing. As an ordinary user it says less. Exit code 1: not installed
 				err = tell(cmd.OutOrStdout(), s)
 			}
 			if err == nil && !s.Installed {
-				err = errors.New("not installed by cniscope install")
+				err = errors.New("not installed, neither by cniscope install nor by a package")
 			}
 			return err
 		},
@@ -51,14 +51,22 @@ It changes nothing. As an ordinary user it says less. Exit code 1: not installed
 func tell(out io.Writer, s *install.Status) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	row := func(what, format string, a ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, a...)) }
-	if s.Installed {
-		row("installed", "as %s", s.Choice.As)
+	switch {
+	case s.Package == "package":
+		row("installed", "as service, by a package")
+	case s.Package != "":
+		row("installed", "as service, by a %s package", s.Package)
+	case s.Installed:
+		row("installed", "as %s, by cniscope install", s.Choice.As)
 	}
 	for _, f := range s.Files {
 		row("", "%s\t%s", f.Path, f.State)
 	}
 	if s.Unit != "" {
 		row("unit", "cniscope.service is %s", s.Unit)
+		if s.UnitSays != "" {
+			row("", "it says: %s", s.UnitSays)
+		}
 	}
 	if c := s.Containerd; c.Version != "" {
 		row("containerd", "%s (%s)", c.Version, c.From)
@@ -76,8 +84,8 @@ func tell(out io.Writer, s *install.Status) error {
 	}
 	if r := s.Running; r != nil {
 		by := ""
-		if r.Plugin {
-			by = ", started by containerd"
+		if r.StartedBy != "" {
+			by = ", " + r.StartedBy
 		}
 		row("running", "cniscope %s, process %d%s", r.Version, r.PID, by)
 		row("", "kernel probe: %s", r.Probe)

@@ -1,0 +1,174 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/config"
+)
+
+// Where the deb and rpm packages (configs/release) have what cniscope install puts elsewhere. Their
+// options lie in the same place.
+const (
+	packagedProgram = "/usr/bin/cniscope"
+	packagedUnit    = "/usr/lib/systemd/system/cniscope.service"
+)
+
+// packaged reports whether a package has brought the program and its unit. Then they are the package's
+// to change and to remove, and an installation does what is left: containerd's part.
+func (t tree) packaged() bool { return t.exists(packagedProgram) && t.exists(packagedUnit) }
+
+// packager is whose package that is, "deb" or "rpm"; "package" where neither is known to have it.
+func (t tree) packager() string {
+	switch {
+	case !t.packaged():
+		return ""
+	case t.exists("/var/lib/dpkg/info/cniscope.list"):
+		return "deb"
+	case t.exists("/var/lib/rpm") || t.exists("/usr/lib/sysimage/rpm"):
+		return "rpm"
+	}
+	return "package"
+}
+
+// NewTakeOver plans that what cniscope install had put below root makes way for a package: its program,
+// unit or NRI plugin. Options stay as they are, and so does what it added to containerd's configuration.
+// It is nil where there is nothing to take over.
+func NewTakeOver(root string) (*Plan, error) {
+	t := tree{root}
+	m, err := t.manifest()
+	if err != nil || len(m.Files) == 0 {
+		return nil, err
+	}
+	after := *m
+	after.Files, after.Choice.As = nil, Service
+	p := &Plan{tree: t, before: m, options: Options{Root: root, Choice: m.Choice}, manifest: &after}
+	for _, e := range slices.Backward(m.Files) {
+		if !ofPackage(e) {
+			after.Files = append(after.Files, e)
+		} else if err := p.makeWay(e); err != nil {
+			return nil, err
+		}
+	}
+	slices.Reverse(after.Files)
+	if len(after.Files) == 0 {
+		if err := p.drop(m); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.record(); err != nil || !p.Changes() {
+		return nil, err
+	}
+	return p, nil
+}
+
+// ofPackage reports whether a package brings its own of what was installed.
+func ofPackage(e entry) bool {
+	return !forContainerd(e.Path) || filepath.Base(e.Path) == pluginName
+}
+
+// makeWay plans that one file goes since a package has its own. A unit that somebody has changed stays,
+// with the program that it starts: systemd prefers it to the package's.
+func (p *Plan) makeWay(e entry) error {
+	if e.Path == optionsFile {
+		return nil
+	}
+	changed, err := p.tree.unitChanged(p.before)
+	if err != nil {
+		return err
+	}
+	if changed && filepath.Base(e.Path) != pluginName {
+		p.manifest.Files = append(p.manifest.Files, e)
+		if e.Path == unitFile {
+			p.Notes = append(p.Notes, unitFile+" was changed since it was installed: it stays, with its program, and systemd prefers it to the package's. "+
+				"Put your changes into a drop-in (systemctl edit cniscope), remove that file, and run cniscope install")
+		}
+		return nil
+	}
+	return p.remove(e, true)
+}
+
+// unitChanged reports whether the unit that was installed is another one by now.
+func (t tree) unitChanged(m *manifest) (bool, error) {
+	e, ours := m.entry(unitFile)
+	if !ours {
+		return false, nil
+	}
+	now, err := t.read(unitFile)
+	return now != nil && now.digest() != e.Digest, err
+}
+
+// AdvisePackaged says what a package leaves to the operator, and whether another cniscope is in its way.
+func AdvisePackaged(ctx context.Context, root string) (notes []string) {
+	s, err := Look(ctx, root)
+	if err != nil {
+		return nil
+	}
+	if r := s.Running; r != nil && r.PID != s.unitPID {
+		notes = append(notes, fmt.Sprintf("Another cniscope observes this node: process %d (%s). The service waits until that one ends: keep one of the two.%s",
+			r.PID, r.by(), r.ending()))
+	}
+	if c := s.Containerd; c.Version != "" && !c.NRI && !s.crio {
+		notes = append(notes, fmt.Sprintf("containerd %s has NRI off: pods are traced without labels, IPs and the sandbox-running event. To switch it on:\n\n  cniscope install%s\n  systemctl restart containerd",
+			c.Version, s.edits))
+	}
+	return notes
+}
+
+// by says who started it.
+func (r *Running) by() string {
+	if r.StartedBy != "" {
+		return r.StartedBy
+	}
+	return "of version " + r.Version
+}
+
+// ending says how to end the one that containerd has started, which no unit does.
+func (r *Running) ending() string {
+	if !r.Plugin {
+		return ""
+	}
+	return fmt.Sprintf(" It goes with the next restart of containerd, or at once by: kill %d", r.PID)
+}
+
+// spoolNote is where the scripts of packages look for a spool that is not in stateFolder.
+const spoolNote = stateFolder + "/spool-elsewhere"
+
+// NoteSpool writes down where a spool is, if it is not where a package looks anyway: when the package is
+// purged nobody is there any more who could read the options.
+func NoteSpool(root, dir string) error {
+	below := filepath.Clean(dir)
+	if dir == "" || below == stateFolder || strings.HasPrefix(below, stateFolder+"/") {
+		return nil
+	}
+	if !filepath.IsAbs(below) || strings.ContainsAny(below, "\n\r") {
+		return errors.New("its path cannot be written down")
+	}
+	file, err := tree{root}.file(spoolNote)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(below+"\n"), 0o600)
+}
+
+// wishPackaged is what is left to an installation where a package has brought everything else.
+func (t tree) wishPackaged(w *wish, o Options) error {
+	if o.As == Plugin {
+		return fmt.Errorf("a %s package has installed cniscope here as a service: for --as %s remove that first", t.packager(), Plugin)
+	}
+	w.note("a %s package brings cniscope's program, options and unit here: only containerd's part is looked after", t.packager())
+	return nil
+}
+
+// optionsNow are the options below the tree's root; the defaults where there are none.
+func (t tree) optionsNow() (config.Options, error) {
+	return config.Source{Base: config.Default(), Path: filepath.Join(t.root, optionsFile), Optional: true}.Load()
+}
