@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -29,6 +30,7 @@ func run(ctx context.Context) error {
 	root := flag.String("root", ".", "top of the source tree")
 	dist := flag.String("dist", "dist", "folder that gets a folder of the version's name")
 	draft := flag.Bool("draft", false, "build to try it: changed files, and a version without tag or changelog, are let pass")
+	alone := flag.Bool("packages", false, "build deb and rpm alone, for their tests")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
@@ -45,34 +47,39 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.buildInto(ctx, target)
+	all := steps()
+	if *alone {
+		all = slices.DeleteFunc(all, func(s step) bool { return !s.packages })
+	}
+	return r.buildInto(ctx, target, all)
 }
 
 // A step builds one kind of artifact.
 type step struct {
-	name  string
-	build func(context.Context, *release) error
+	name     string
+	build    func(context.Context, *release) error
+	packages bool // deb and rpm need it
 }
 
 // steps are all of them, in order: a later one may use what earlier ones wrote.
 func steps() []step {
 	return []step{
-		{"programs", programs},
-		{"man pages and completions", share},
-		{"tarballs", tarballs},
-		{"deb and rpm", packages},
-		{"container image", containerImage},
-		{"Helm chart", chart},
-		{"SBOM", sbom},
-		{"release notes", notes},
-		{"checksums", checksums},
-		{"signature", signature},
+		{name: "programs", build: programs, packages: true},
+		{name: "man pages and completions", build: share, packages: true},
+		{name: "tarballs", build: tarballs},
+		{name: "deb and rpm", build: packages, packages: true},
+		{name: "container image", build: containerImage},
+		{name: "Helm chart", build: chart},
+		{name: "SBOM", build: sbom},
+		{name: "release notes", build: notes},
+		{name: "checksums", build: checksums},
+		{name: "signature", build: signature},
 	}
 }
 
 // buildInto builds everything beside its place in dist, and moves it there when all of it is
 // done: whatever ends it earlier, what was there stays.
-func (r *release) buildInto(ctx context.Context, dist string) (err error) {
+func (r *release) buildInto(ctx context.Context, dist string, all []step) (err error) {
 	start := time.Now()
 	free, err := lock(dist)
 	if err != nil {
@@ -90,7 +97,6 @@ func (r *release) buildInto(ctx context.Context, dist string) (err error) {
 			return err
 		}
 	}
-	all := steps()
 	for i, s := range all {
 		fmt.Printf("[%2d/%d %5s] %s\n", i+1, len(all), time.Since(start).Round(time.Second), s.name)
 		if err := s.build(ctx, r); err != nil {

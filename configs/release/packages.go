@@ -88,7 +88,8 @@ func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 	return &nfpm.Info{
 		Name: "cniscope", Arch: arch, Platform: "linux", Version: r.Version, MTime: r.Time, DisableGlobbing: true,
 		Release:    map[string]string{"rpm": "1"}[f.name],
-		Maintainer: maintainer, Vendor: "cniscope", Section: "admin", Priority: "optional", License: "Apache-2.0",
+		Maintainer: maintainer, Vendor: "cniscope", Section: "admin", Priority: "optional",
+		License:  map[string]string{"rpm": "Apache-2.0"}[f.name], // Debian has a file for it
 		Homepage: "https://github.com/cniscope/cniscope",
 		Description: "traces of CNI calls, from the kernel, as OpenTelemetry spans\n" +
 			"cniscope watches every CNI call of a Kubernetes node, turns it into a trace\n" +
@@ -103,9 +104,9 @@ func (r *release) describe(f format, arch, stage string) *nfpm.Info {
 				PreInstall: script(f.preInstall), PostInstall: script(f.postInstall),
 				PreRemove: script(f.preRemove), PostRemove: script(f.postRemove),
 			},
-			Deb: nfpm.Deb{Compression: "xz"},
+			Deb: nfpm.Deb{Compression: "gzip"}, // xz saves a sixth of the size, and takes a hundred times as long
 			RPM: nfpm.RPM{
-				BuildHost: "cniscope.dev", Group: "System Environment/Daemons", Packager: maintainer, Compression: "xz",
+				BuildHost: "cniscope.dev", Group: "System Environment/Daemons", Packager: maintainer, Compression: "gzip:9",
 				Summary: "Traces of CNI calls, from the kernel, as OpenTelemetry spans",
 			},
 		},
@@ -125,6 +126,7 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 	// It may hold tokens.
 	add(filepath.Join(r.Root, "configs/release/nfpm/cniscope.toml"), "/etc/cniscope/cniscope.toml", files.TypeConfigNoReplace, 0o600)
 	add(filepath.Join(r.Root, "configs/cniscope.toml"), "/usr/share/cniscope/cniscope.toml", files.TypeFile, 0o644)
+	add(staged("package-"+f.name), "/usr/share/cniscope/package", files.TypeFile, 0o644)
 	for _, c := range [][2]string{
 		{"bash-completion/completions/cniscope", "/usr/share/bash-completion/completions/cniscope"},
 		{"zsh/site-functions/_cniscope", f.zsh},
@@ -173,6 +175,8 @@ func (r *release) stagePackages(stage string) error {
 	license, err := os.ReadFile(filepath.Join(r.Root, "LICENSE"))
 	return errors.Join(err,
 		stageFile(filepath.Join(stage, "cniscope.service"), []byte(packagedUnit())),
+		stageFile(filepath.Join(stage, "package-deb"), []byte("deb\n")), // cniscope status tells
+		stageFile(filepath.Join(stage, "package-rpm"), []byte("rpm\n")),
 		stageFile(filepath.Join(stage, "copyright"), []byte(copyright(license))),
 		stageFile(filepath.Join(stage, "changelog.gz"), zipped([]byte(r.debianChangelog()))),
 	)
@@ -206,7 +210,7 @@ func packagedUnit() string {
 func copyright(license []byte) string {
 	head := "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n" +
 		"Upstream-Name: cniscope\nSource: https://github.com/cniscope/cniscope\n\n" +
-		"Files: *\nCopyright: the cniscope authors\nLicense: Apache-2.0\n\nLicense: Apache-2.0\n"
+		"Files: *\nCopyright: 2026 the cniscope authors\nLicense: Apache-2.0\n\nLicense: Apache-2.0\n"
 	if strings.Contains(string(license), "Apache License") {
 		return head + " On Debian systems, the text of the license is in\n /usr/share/common-licenses/Apache-2.0.\n"
 	}

@@ -17,21 +17,20 @@ import (
 const (
 	packagedProgram = "/usr/bin/cniscope"
 	packagedUnit    = "/usr/lib/systemd/system/cniscope.service"
+	packageKind     = "/usr/share/cniscope/package" // one word
 )
 
 // packaged reports whether a package has brought the program and its unit. Then they are the package's
 // to change and to remove, and an installation does what is left: containerd's part.
 func (t tree) packaged() bool { return t.exists(packagedProgram) && t.exists(packagedUnit) }
 
-// packager is whose package that is, "deb" or "rpm"; "package" where neither is known to have it.
+// packager is the kind of that package, "deb" or "rpm", which it says itself; empty where there is none.
 func (t tree) packager() string {
-	switch {
-	case !t.packaged():
+	if !t.packaged() {
 		return ""
-	case t.exists("/var/lib/dpkg/info/cniscope.list"):
-		return "deb"
-	case t.exists("/var/lib/rpm") || t.exists("/usr/lib/sysimage/rpm"):
-		return "rpm"
+	}
+	if c, err := t.read(packageKind); err == nil && c != nil {
+		return strings.TrimSpace(string(c.data))
 	}
 	return "package"
 }
