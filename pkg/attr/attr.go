@@ -441,6 +441,18 @@ const InFlightAtStartKey = attribute.Key("cniscope.in_flight_at_start")
 // InFlightAtStart returns cniscope.in_flight_at_start.
 func InFlightAtStart(v bool) attribute.KeyValue { return InFlightAtStartKey.Bool(v) }
 
+// UnidentifiedKey is cniscope.unidentified: The process had ended before it was looked at; what it ran is not known.
+const UnidentifiedKey = attribute.Key("cniscope.unidentified")
+
+// Unidentified returns cniscope.unidentified.
+func Unidentified(v bool) attribute.KeyValue { return UnidentifiedKey.Bool(v) }
+
+// SourceKey is cniscope.source: By what means processes are observed: `bpf` or `connector`.
+const SourceKey = attribute.Key("cniscope.source")
+
+// Source returns cniscope.source.
+func Source(v string) attribute.KeyValue { return SourceKey.String(v) }
+
 // TruncatedKey is cniscope.truncated: Name or arguments were cut.
 const TruncatedKey = attribute.Key("cniscope.truncated")
 

@@ -172,6 +172,8 @@ type CNI struct{ ConfDir string }
 
 // Probe is what the kernel probe reads.
 type Probe struct {
+	// Source is by what means processes are observed: SourceAuto, SourceBPF or SourceConnector.
+	Source string
 	Ring int64 // bytes of the ring buffer, a power of two
 	// Arguments says which arguments of commands are shown: ArgumentsKnown, ArgumentsNone or ArgumentsAll.
 	Arguments string
@@ -189,6 +191,13 @@ type Probe struct {
 	Callers  []string
 	Rootless bool
 }
+
+// What Probe.Source may be.
+const (
+	SourceAuto      = "auto"      // BPF programs, and where these are refused the process connector
+	SourceBPF       = "bpf"       // BPF programs or nothing
+	SourceConnector = "connector" // the process connector: plugins and commands, not their inside
+)
 
 // What Probe.Arguments may be.
 const (
@@ -245,7 +254,7 @@ func Default() Options {
 		NRI:     NRI{Enabled: true, Socket: "/var/run/nri/nri.sock"},
 		Runtime: Runtime{Socket: "/run/containerd/containerd.sock"},
 		CNI:     CNI{ConfDir: "/etc/cni/net.d"},
-		Probe:   Probe{Ring: 8 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, AgentDepth: 1},
+		Probe:   Probe{Source: SourceAuto, Ring: 8 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, AgentDepth: 1},
 		Limits: Limits{
 			Settle:     2 * time.Second,
 			MaxHold:    10 * time.Minute,

@@ -107,6 +107,7 @@ func (o *Options) schema() []option {
 
 		{"cni.conf_dir", restart, bind(&o.CNI.ConfDir, absolute(false))},
 
+		{"probe.source", restart, bind(&o.Probe.Source, oneOf(SourceAuto, SourceBPF, SourceConnector))},
 		{"probe.ring", restart, bind(&o.Probe.Ring, size(64<<10, 64<<20, true))},
 		{"probe.arguments", restart, bind(&o.Probe.Arguments, oneOf(ArgumentsKnown, ArgumentsNone, ArgumentsAll))},
 		{"probe.detail", restart, bind(&o.Probe.Detail, oneOf(DetailAuto, DetailAlways, DetailCommands))},

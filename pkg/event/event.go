@@ -51,6 +51,7 @@ var sourceKinds = map[string]Body{
 	"lost":     &Lost{},
 	"degraded": &Degraded{},
 	"tick":     &Tick{},
+	"origin":   &Origin{},
 }
 
 // Tick reports that the source has delivered every event before its Time. Whatever waits for time to
@@ -75,6 +76,9 @@ type Lost struct {
 	Reason string `json:"reason"`
 	// Count is how many events were lost for this reason since the last Lost.
 	Count uint64 `json:"count"`
+	// Gone is true if nothing came too late to be read: whom they are about had ended before anybody could
+	// look at it.
+	Gone bool `json:"gone,omitempty"`
 	// Process is the root of the plugin's tree that they belonged to; empty if unknown, which
 	// affects everything that was open at the time.
 	Process Process `json:"process,omitempty"`
@@ -94,6 +98,13 @@ type Degraded struct {
 	Restored bool `json:"restored,omitempty"`
 }
 
+// Origin reports by what means processes are observed from now on.
+type Origin struct {
+	// Source is "bpf", or "connector" where nothing of what processes ask of the kernel is seen.
+	Source string `json:"source"`
+}
+
+func (*Origin) Doer() Process   { return "" }
 func (*Tick) Doer() Process     { return "" }
 func (*Clock) Doer() Process    { return "" }
 func (*Lost) Doer() Process     { return "" }

@@ -59,6 +59,9 @@ type Exec struct {
 	Used Usage `json:"used,omitzero"`
 	// Truncated is true if arguments or environment are longer than the source reads.
 	Truncated bool `json:"truncated,omitempty"`
+	// Unidentified is true if the process had ended, or ran another image, before the source could look at
+	// it: its place in the tree and its times are known, and Name perhaps, but nothing else.
+	Unidentified bool `json:"unidentified,omitempty"`
 	// InFlight is true if the process was already running when the source started: Time is then
 	// its start, and what it did before is unknown.
 	InFlight bool `json:"in_flight,omitempty"`

@@ -55,7 +55,9 @@ func (p *Pipeline) Apply(e event.Event) (results []Result) {
 func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.now = max(p.now, e.Time)
 	p.results(p.timeline.Apply(e), take)
-	switch e.Body.(type) {
+	switch b := e.Body.(type) {
+	case *event.Origin:
+		p.builder.From(b.Source)
 	case *event.Tick:
 		for _, f := range p.timeline.Overdue() {
 			take(Result{Hung: &f, Trace: p.builder.Hung(f, p.now)})

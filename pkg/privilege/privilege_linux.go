@@ -3,6 +3,7 @@ package privilege
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kernel.org/pub/linux/libs/security/libcap/cap"
@@ -16,13 +17,17 @@ var kept = []cap.Value{
 	cap.BPF,             // look into BPF maps
 }
 
-// Drop gives up every capability of the process but the few that are needed while it
-// runs, on all of its threads, and returns what is left.
-func Drop() (left string, err error) {
+// Drop gives up every capability of the process but the few that are needed while it runs, and
+// CAP_NET_ADMIN unless network, on all of its threads. It returns what is left.
+func Drop(network bool) (left string, err error) {
 	now := cap.GetProc()
 	next := cap.NewSet()
 	var names []string
-	for _, c := range kept {
+	wanted := kept
+	if network { // have the process connector go on, should it end
+		wanted = append(slices.Clip(kept), cap.NET_ADMIN)
+	}
+	for _, c := range wanted {
 		has, err := now.GetFlag(cap.Permitted, c)
 		if err != nil || !has {
 			continue

@@ -4,4 +4,4 @@
 package privilege
 
 // Drop does nothing: only Linux has capabilities.
-func Drop() (left string, err error) { return "", nil }
+func Drop(bool) (left string, err error) { return "", nil }

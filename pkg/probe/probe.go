@@ -17,6 +17,8 @@ import (
 
 // Options of a probe.
 type Options struct {
+	// Source is by what means processes are observed; empty is SourceAuto.
+	Source string
 	// Ring is the size of the ring buffer in bytes: a power of two, at least a page. It is mapped twice, so
 	// it shows twice in the resident memory, though not as anonymous memory.
 	Ring int
@@ -44,6 +46,16 @@ type Options struct {
 	// Log gets what an operator should know.
 	Log *slog.Logger
 }
+
+// The values of Options.Source. Those but SourceAuto are also what event.Origin says.
+const (
+	// SourceAuto: BPF programs, and where the machine refuses these the process connector.
+	SourceAuto = "auto"
+	// SourceBPF: BPF programs or nothing.
+	SourceBPF = "bpf"
+	// SourceConnector: the process connector, which sees plugins and commands, and nothing inside of them.
+	SourceConnector = "connector"
+)
 
 // Detail says when the inside of plugins is looked into. While it is, every system call
 // of the node costs some 70 ns more.

@@ -16,7 +16,18 @@ import (
 type Source struct {
 	options  Options
 	attached func()
-	probe    atomic.Pointer[Probe]
+	observer atomic.Pointer[observer]
+}
+
+// observer is what observes processes: BPF programs, or the process connector.
+type observer struct {
+	// name is SourceBPF or SourceConnector; instead is why it is not the former, though that was to be tried.
+	name    string
+	instead error
+	run     func(context.Context, event.Sink) error
+	// readings are what it counts.
+	readings func() []meter.Reading
+	close    func() error
 }
 
 // NewSource returns a source that calls attached, if it is set, each time that it begins to observe.
@@ -36,38 +47,50 @@ func (*Source) Name() string { return "probe" }
 // Run attaches the probe, gives up the rights that nothing needs after that, and observes
 // until ctx ends. The error is an UnsupportedError where the machine cannot do it.
 func (s *Source) Run(ctx context.Context, sink event.Sink) error {
-	p, err := Open(s.options)
+	o, err := attach(s.options)
 	if err != nil {
 		return err
 	}
-	defer p.Close()
-	s.probe.Store(p)
-	defer s.probe.Store(nil)
+	defer func() { _ = o.close() }()
+	tell := func(body event.Body) { sink(event.Event{Time: clock.Monotonic(), Body: body}) }
+	tell(&event.Origin{Source: o.name})
+	if o.instead != nil {
+		tell(&event.Degraded{Feature: "BPF programs", Reason: o.instead.Error() +
+			"; the process connector observes plugins and commands instead, and nothing of what these ask of the kernel or wait for"})
+	}
+	s.observer.Store(o)
+	defer s.observer.Store(nil)
 	s.attached()
-	if kept, err := privilege.Drop(); err != nil {
-		sink(event.Event{Time: clock.Monotonic(), Body: &event.Degraded{
-			Feature: "dropping privileges", Reason: err.Error() + "; cniscope goes on with all it was given",
-		}})
+	if kept, err := privilege.Drop(o.name == SourceConnector); err != nil {
+		tell(&event.Degraded{Feature: "dropping privileges", Reason: err.Error() + "; cniscope goes on with all it was given"})
 	} else {
 		s.options.Log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
 	}
-	return p.Run(ctx, sink)
+	return o.run(ctx, sink)
 }
 
 // Stats reports whether the probe is attached, and what it has counted since then.
 func (s *Source) Stats() source.Stats {
 	stats := source.Stats{
 		State: "not attached", Unready: true,
-		Features: []string{"dropping privileges"}, Losses: []string{"ring full", "process table full", "over quota", "connection table full", "stream table full", "system call table full"},
+		Features: []string{"dropping privileges"}, Losses: losable,
 	}
 	up := 0
-	if p := s.probe.Load(); p != nil {
+	if o := s.observer.Load(); o != nil {
 		up = 1
 		stats.State, stats.Unready = "attached", false
-		stats.Readings = p.Stats().Readings()
+		if o.name == SourceConnector {
+			stats.State = "attached by the process connector: plugins and commands, not what they ask of the kernel"
+		}
+		stats.Readings = append(o.readings(), meter.Level("probe_source", "By what means processes are observed.", 1, "source", o.name))
 	}
 	stats.Readings = append(stats.Readings, meter.Level("probe_attached", "Whether the kernel probe sees CNI calls (1) or not (0).", up))
 	return stats
+}
+
+// losable are the reasons of event.Lost of either observer.
+var losable = []string{
+	"ring full", "process table full", "over quota", "connection table full", "stream table full", "system call table full",
 }
 
 // Readings are the metrics that s is.

@@ -31,6 +31,7 @@ func (n *node) remarks() (all []string) {
 	remark(n.is(attr.OutlivedKey), "outlived its plugin")
 	remark(n.is(attr.UnfinishedKey), "still running")
 	remark(n.is(attr.EndUnseenKey), "end not seen")
+	remark(n.is(attr.UnidentifiedKey), "gone before it was looked at")
 	remark(n.is(attr.InFlightAtStartKey), "running before cniscope")
 	remark(n.count > 1, n.sum())
 	return all

@@ -30,6 +30,8 @@ type Program struct {
 	NetNS event.Namespace
 	// InFlight: it ran before cniscope did.
 	InFlight bool
+	// Unidentified: it ended before the source could look at it; its name is known at most.
+	Unidentified bool
 	// Truncated: arguments or environment were longer than is read.
 	Truncated bool
 }
@@ -87,7 +89,7 @@ func newRun(e *event.Exec) *Run {
 
 func newImage(now int64, e *event.Exec) *Image {
 	return &Image{
-		Program: Program{PID: e.PID, ParentPID: e.ParentPID, Process: e.Process, File: e.File, Name: e.Name, Args: e.Args, Hidden: e.Hidden, NetNS: e.NetNS, InFlight: e.InFlight, Truncated: e.Truncated},
+		Program: Program{PID: e.PID, ParentPID: e.ParentPID, Process: e.Process, File: e.File, Name: e.Name, Args: e.Args, Hidden: e.Hidden, NetNS: e.NetNS, InFlight: e.InFlight, Unidentified: e.Unidentified, Truncated: e.Truncated},
 		Start:   now,
 		End:     now,
 		used:    e.Used,

@@ -165,6 +165,7 @@ func aboutProcess(im *timeline.Image) []attribute.KeyValue {
 		attr.Unfinished(!im.Ended),
 		attr.EndUnseen(im.Unseen),
 		attr.InFlightAtStart(im.InFlight),
+		attr.Unidentified(im.Unidentified),
 		attr.Truncated(im.Truncated),
 	)...)
 }

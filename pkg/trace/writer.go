@@ -26,6 +26,7 @@ const Scope = "github.com/cniscope/cniscope"
 type Builder struct {
 	ids      IDs
 	resource []attribute.KeyValue
+	source   string
 	version  string
 	names    text.Names // span names are few: the backend indexes them
 	requests text.Names // those of requests to the kernel
@@ -35,6 +36,9 @@ type Builder struct {
 func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder {
 	return &Builder{ids: ids, resource: resource, version: version}
 }
+
+// From says by what means what comes from now on was observed (event.Origin).
+func (b *Builder) From(source string) { b.source = source }
 
 // Trace is an operation as spans.
 type Trace struct {
@@ -69,7 +73,7 @@ func (b *Builder) writer(op *timeline.Operation, j *judge.Judgement) *writer {
 func (w *writer) finish(runtime event.Runtime) Trace {
 	w.trace.Spans = &tracepb.ResourceSpans{
 		SchemaUrl: semconv.SchemaURL,
-		Resource:  &resourcepb.Resource{Attributes: keyValues(slices.Concat(w.resource, runtimeOf(runtime)))},
+		Resource:  &resourcepb.Resource{Attributes: keyValues(slices.Concat(w.resource, runtimeOf(runtime), nonZero(attr.Source(w.source))))},
 		ScopeSpans: []*tracepb.ScopeSpans{{
 			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: w.version},
 			Spans: w.spans,

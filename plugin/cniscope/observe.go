@@ -76,6 +76,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err err
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
 		ready.Source{Address: runtime.Find(o.Runtime.Socket)},
 		probe.NewSource(probe.Options{
+			Source:    o.Probe.Source,
 			Ring:      int(o.Probe.Ring),
 			Processes: o.Limits.Processes,
 			Arguments: arguments.Mode(o.Probe.Arguments),

@@ -52,7 +52,7 @@ func (o *overload) take(e event.Event, log *slog.Logger) {
 		o.lag.Store(b.Lag)
 		sign = b.Lag > int64(lagging)
 	case *event.Lost:
-		sign = b.OfProcesses()
+		sign = b.OfProcesses() && !b.Gone
 	default:
 		return
 	}

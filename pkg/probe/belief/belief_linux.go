@@ -3,6 +3,8 @@
 package belief
 
 import (
+	"strconv"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
@@ -36,6 +38,11 @@ func NewNode(anchors *anchor.Set, rootless bool) Node {
 func Namespace(pid uint32, kind string) uint32 {
 	inode, _ := procfs.Namespace(int(pid), kind)
 	return inode
+}
+
+// Host reports whether a link in /proc/PID/ns names the host's mount namespace.
+func (n Node) Host(link string) bool {
+	return n.mnt != 0 && link == "mnt:["+strconv.FormatUint(uint64(n.mnt), 10)+"]"
 }
 
 // sameNamespace reports whether two processes are in one namespace of a kind.

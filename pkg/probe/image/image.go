@@ -116,6 +116,12 @@ func (im *Image) Locate() {
 	}
 }
 
+// InPath reports whether the file lies in CNI_PATH.
+func (im Image) InPath() bool {
+	vars, _ := Parse(im.Env)
+	return slices.Contains(vars.Folders(), path.Clean(path.Dir(im.File)))
+}
+
 // Describe puts the image into e, sanitised: nothing that the call's plugins were told is in it.
 func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call) {
 	args := im.Args

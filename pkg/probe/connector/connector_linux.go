@@ -1,0 +1,175 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+// The initial namespaces' numbers: include/linux/proc_ns.h.
+const initialPID = 0xEFFFFFFC
+
+const (
+	// heartbeatWithin is how long the kernel may take to tell of what we did ourselves. It takes µs.
+	heartbeatWithin = time.Second
+	// silence is how long nothing may be told before we see to it that something is.
+	silence = 10 * time.Second
+)
+
+// Connector is two sockets: both get what the kernel tells. One gets all of it, and is read when there is
+// a reason to; the other gets programs that begin to run, and wakes the reader.
+type Connector struct {
+	options Options
+	looker  *looker
+	all     *socket
+	alarm   *socket
+	// listens is how often the kernel was told to begin.
+	listens int
+	unwatch func()
+
+	mu    sync.Mutex
+	stats Stats
+}
+
+// Open has the kernel tell of processes: from then on messages collect in the sockets. It returns an
+// UnsupportedError where the kernel or the permissions do not allow it. Needs CAP_NET_ADMIN and the initial
+// user, PID and network namespaces; CAP_SYS_PTRACE to look at other users' processes.
+func Open(o Options) (_ *Connector, err error) {
+	c := &Connector{options: o, looker: newLooker(o), unwatch: func() {}}
+	defer func() {
+		if err != nil {
+			_ = c.Close()
+		}
+	}()
+	if pids, err := procfs.OwnNamespace("pid"); err != nil || pids != initialPID {
+		return nil, &UnsupportedError{Need: "the node's PID namespace", Remedy: "run it on the node itself, or in a pod with hostPID", Err: err}
+	}
+	if users, err := procfs.OwnNamespace("user"); err != nil || users != procfs.InitialUser {
+		return nil, &UnsupportedError{Need: "the node's user namespace", Remedy: "run it on the node itself, or in a container without a user namespace of its own", Err: err}
+	}
+	// Of two sockets the kernel serves the one first that joined last: what the alarm tells of is there to be read.
+	if c.alarm, err = newSocket(); err == nil {
+		err = c.alarm.only(whatExec)
+	}
+	if err == nil {
+		c.all, err = newSocket()
+	}
+	if err != nil {
+		return nil, explain(err)
+	}
+	if err := c.listen(); err != nil {
+		return nil, explain(err)
+	}
+	if o.Anchors != nil {
+		c.unwatch = o.Anchors.Watch(c.looker.setAnchors)
+	}
+	return c, c.prove()
+}
+
+// explain says what operators can do about an error.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return &UnsupportedError{Need: "the permission to hear of processes", Remedy: "run as root or with CAP_NET_ADMIN", Err: err}
+	case errors.Is(err, unix.ECONNREFUSED):
+		return &UnsupportedError{Need: "the node's network namespace", Remedy: "run it on the node itself, or in a pod with hostNetwork", Err: err}
+	case errors.Is(err, unix.EPROTONOSUPPORT):
+		return &UnsupportedError{Need: "a kernel with process events", Remedy: "use one built with CONFIG_CONNECTOR and CONFIG_PROC_EVENTS", Err: err}
+	}
+	return &UnsupportedError{Need: "a netlink socket", Remedy: "see docs/kernels.md", Err: err}
+}
+
+func (c *Connector) listen() error {
+	err := c.all.control(mcastListen)
+	if err == nil {
+		c.listens++
+	}
+	return err
+}
+
+// prove does something that the kernel must tell of, and waits until it has.
+func (c *Connector) prove() error {
+	if err := heartbeat(); err != nil {
+		return explain(err)
+	}
+	for until := time.Now().Add(heartbeatWithin); time.Now().Before(until); {
+		n, err := c.all.read(50 * time.Millisecond)
+		if err != nil && !errors.Is(err, errLost) {
+			return explain(err)
+		}
+		for i := range n {
+			if m, ok := c.all.message(i); ok && m.what != 0 {
+				return nil
+			}
+		}
+	}
+	return &UnsupportedError{
+		Need:   "a kernel that tells of processes: it says nothing and gives no error",
+		Remedy: "use one built with CONFIG_PROC_EVENTS, and run in the node's own PID, user and network namespaces",
+	}
+}
+
+// heartbeat gives the calling thread the name that it has, which the kernel tells of.
+func heartbeat() error {
+	var name [16]byte // TASK_COMM_LEN
+	at := uintptr(unsafe.Pointer(&name[0]))
+	if err := unix.Prctl(unix.PR_GET_NAME, at, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_NAME, at, 0, 0, 0))
+}
+
+// Close has the kernel tell us no more. Before Linux 6.6 it counts who listens, and does not notice
+// one that ends without a word.
+func (c *Connector) Close() error {
+	c.unwatch()
+	var errs []error
+	if c.all != nil {
+		for ; c.listens > 0; c.listens-- {
+			errs = append(errs, c.all.control(mcastIgnore))
+		}
+		errs = append(errs, c.all.close())
+	}
+	if c.alarm != nil {
+		errs = append(errs, c.alarm.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Stats returns what was counted so far. It may be called at any time.
+func (c *Connector) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// Run delivers events until ctx ends, those of what was there already first.
+func (c *Connector) Run(ctx context.Context, sink event.Sink) error {
+	r := newReader(c, sink)
+	r.begin()
+	for now := clock.Monotonic(); ctx.Err() == nil; now = clock.Monotonic() {
+		woken, err := c.alarm.read(r.patience(now))
+		if err != nil && !errors.Is(err, errLost) {
+			return err
+		}
+		before := r.programs
+		if err := r.drain(0); err != nil {
+			return err
+		}
+		if woken > 0 && r.programs == before { // it is under way to the other socket
+			if err := r.drain(time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}
+	return r.end()
+}

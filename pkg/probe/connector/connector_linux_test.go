@@ -1,0 +1,224 @@
+package connector
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// observed is what a Connector delivers, until the test ends.
+type observed struct {
+	*Connector
+	mu     sync.Mutex
+	events []event.Event
+}
+
+func (o *observed) take(e event.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, is := e.Body.(*event.Tick); !is {
+		o.events = append(o.events, e)
+	}
+}
+
+func (o *observed) list() []event.Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.events)
+}
+
+// observe begins to observe; the test process is the container runtime.
+func observe(t *testing.T) *observed {
+	t.Helper()
+	anchors := anchor.New()
+	anchors.Serves("a socket", os.Getpid())
+	c, err := Open(Options{Processes: 1000, Arguments: arguments.Known, Anchors: anchors, Log: slog.New(slog.DiscardHandler)})
+	if _, is := errors.AsType[*UnsupportedError](err); is {
+		t.Skip(err) // in a PID namespace, say
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &observed{Connector: c}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx, o.take) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, c.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	harness.Eventually(t, func() error { // what was there is known
+		if o.Stats().Known == 0 {
+			return errors.New("it has not begun")
+		}
+		return nil
+	})
+	return o
+}
+
+// plugin makes a script that is run as a plugin.
+func plugin(t *testing.T, script string) *exec.Cmd {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "bridge")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(file)
+	cmd.Env = append(os.Environ(), "CNI_COMMAND=ADD", "CNI_CONTAINERID=c1", "CNI_IFNAME=eth0", "CNI_PATH="+filepath.Dir(file))
+	return cmd
+}
+
+// tree writes what was seen of the only plugin, in order, and waits for its end.
+func (o *observed) tree(t *testing.T) (lines []string) {
+	t.Helper()
+	harness.Eventually(t, func() error {
+		lines = nil
+		var root event.Process
+		over := false
+		for _, e := range o.list() {
+			switch b := e.Body.(type) {
+			case *event.Exec:
+				if b.Root {
+					root = b.Process
+				}
+				if b.Unidentified {
+					b.Name = "?"
+				}
+				lines = append(lines, "exec "+b.Name)
+			case *event.Exit:
+				lines = append(lines, fmt.Sprintf("exit %d%s", b.Code, b.Signal))
+				over = over || b.Process == root
+			}
+		}
+		if !over {
+			return fmt.Errorf("the plugin is not over: %v; %+v", lines, o.Stats())
+		}
+		return nil
+	})
+	return lines
+}
+
+func TestAPluginsTree(t *testing.T) {
+	for _, test := range []struct {
+		script string
+		want   []string
+	}{
+		{"sleep 0.1; exit 7", []string{"exec bridge", "exec sleep", "exit 0", "exit 7"}},
+		{"(sleep 0.05; exit 3); true", []string{"exec bridge", "exec sleep", "exit 0", "exit 3", "exit 0"}},
+		{"sleep 0.05; exec sleep 0.05", []string{"exec bridge", "exec sleep", "exit 0", "exec sleep", "exit 0"}},
+		{"sleep 10 & sleep 0.05; kill -KILL $!; wait; kill -TERM $$", []string{"exec bridge", "exec sleep", "exec sleep", "exit 0", "exit 0SIGKILL", "exit 0SIGTERM"}},
+	} {
+		o := observe(t)
+		_ = plugin(t, test.script).Run()
+		if got := o.tree(t); !slices.Equal(got, test.want) {
+			t.Errorf("%q: %v, want %v", test.script, got, test.want)
+		}
+	}
+}
+
+// What began before the connector listened is found in /proc.
+func TestACallUnderWay(t *testing.T) {
+	cmd := plugin(t, "cat >/dev/null; exit 2")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, func() error {
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid))
+		if err == nil && len(children) == 0 {
+			err = errors.New("no child")
+		}
+		return err
+	})
+	o := observe(t)
+	harness.Eventually(t, func() error {
+		if len(o.list()) < 3 { // the clock, the plugin, its cat
+			return errors.New("it is not found")
+		}
+		return nil
+	})
+	_ = in.Close()
+	_ = cmd.Wait()
+	o.tree(t)
+	first := o.list()
+	i := slices.IndexFunc(first, func(e event.Event) bool { _, is := e.Body.(*event.Exec); return is })
+	e := first[i].Body.(*event.Exec)
+	if !e.InFlight || e.Call == nil || e.Call.ContainerID != "c1" || e.Caller != event.CallerRuntime {
+		t.Errorf("%+v", e)
+	}
+}
+
+// Only who is believed is a plugin: what a plugin's environment is passed on to is none.
+func TestWhoIsNoPlugin(t *testing.T) {
+	o := observe(t)
+	cmd := plugin(t, "exit 0")
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "sleep 0.05"}
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	_ = plugin(t, "sleep 0.05").Run()
+	if got := o.tree(t); len(got) != 4 {
+		t.Errorf("%v", got)
+	}
+}
+
+// Anybody can send to the port of a netlink socket. Only the kernel is believed.
+func TestMessagesOfOthersAreNotBelieved(t *testing.T) {
+	s, err := newSocket()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer s.close()
+	name, err := unix.Getsockname(s.fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_CONNECTOR)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(other)
+	var forged [messageMax]byte
+	binary.NativeEndian.PutUint32(forged[0:], messageMax)
+	binary.NativeEndian.PutUint32(forged[16:], idxProc)
+	binary.NativeEndian.PutUint32(forged[20:], valProc)
+	binary.NativeEndian.PutUint32(forged[offsetWhat:], whatExec)
+	to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: name.(*unix.SockaddrNetlink).Pid}
+	if err := unix.Sendto(other, forged[:], 0, to); err != nil {
+		t.Skip(err) // nobody but the kernel may send to it at all
+	}
+	for {
+		n, err := s.read(0)
+		if err != nil || n == 0 {
+			t.Fatalf("it did not come: %v", err)
+		}
+		for i := range n {
+			if s.names[i].Pid != 0 {
+				if _, ok := s.message(i); ok {
+					t.Error("believed")
+				}
+				return
+			}
+		}
+	}
+}

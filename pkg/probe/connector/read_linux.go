@@ -1,0 +1,229 @@
+package connector
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+const (
+	// window is by how much messages of two CPUs may come in another order than their times: between its
+	// reading the clock and its sending a CPU may be taken from a task. As long as the probe's.
+	window = 20 * time.Millisecond
+	// tickEvery is how often ticks come while anything is followed, idle how long is waited while
+	// nothing is: until then the larger socket collects what nobody waits for.
+	tickEvery = 20 * time.Millisecond
+	idle      = 200 * time.Millisecond
+	// quietAfter: whoever takes the events may not have come to the last ones.
+	quietAfter = time.Second
+	// outlive is how long what a plugin left running is followed.
+	outlive = 30 * time.Second
+	// known is of how many processes the parent is remembered, at some 150 bytes each.
+	known = 1 << 16
+	// anchorEvery bounds how far two roots may share one reading of the calendar clock.
+	anchorEvery = 100 * time.Millisecond
+)
+
+// reader is the state of one Run.
+type reader struct {
+	*Connector
+	tracker *notified.Tracker
+	// programs began to run.
+	programs uint64
+	gaps     *gaps
+	sink     event.Sink
+
+	anchored, ticked, busy, counted int64 // when, monotonic ns
+	heard, asked                    int64 // when the kernel told of anything, and when it was made to
+	silent                          bool
+}
+
+func newReader(c *Connector, sink event.Sink) *reader {
+	r := &reader{Connector: c, gaps: newGaps(), sink: sink, heard: clock.Monotonic()}
+	r.tracker = notified.New(notified.Options{
+		Source: "probe", Processes: c.options.Processes, Known: known, Window: window, Outlive: outlive,
+		Arguments: c.options.Arguments, Looker: c.looker, Sink: r.deliver,
+	})
+	return r
+}
+
+// deliver ties the clocks before the first event of a run.
+func (r *reader) deliver(e event.Event) {
+	if exec, is := e.Body.(*event.Exec); is && exec.Root {
+		r.tie()
+	}
+	r.sink(e)
+}
+
+func (r *reader) tie() {
+	mono, wall := clock.Anchor()
+	if r.anchored == 0 || mono-r.anchored > int64(anchorEvery) {
+		r.anchored = mono
+		r.sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
+	}
+}
+
+// begin delivers the calls that are under way already.
+func (r *reader) begin() {
+	r.tie()
+	type running struct{ pid, parent, start int64 }
+	var all []running
+	pids, _ := procfs.All()
+	for _, pid := range pids {
+		if s, err := procfs.StatOf(pid); err == nil && !s.Zombie() {
+			all = append(all, running{int64(pid), int64(s.Parent), s.Start - r.looker.suspended})
+		}
+	}
+	slices.SortFunc(all, func(a, b running) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid)) })
+	for _, p := range all {
+		r.tracker.Present(uint32(p.pid), uint32(p.parent), p.start, clock.Monotonic())
+	}
+	r.tracker.Advance(clock.Monotonic(), 0)
+	r.count()
+	r.options.Log.Info("observing CNI calls by the process connector: plugins and their commands, not what they ask of the kernel",
+		"under_way", r.tracker.Stats().Followed)
+}
+
+// patience is how long to wait for a program to begin.
+func (r *reader) patience(now int64) time.Duration {
+	if r.tracker.Busy() || r.options.Busy != nil && r.options.Busy() {
+		r.busy = now
+	}
+	if now-r.busy < int64(quietAfter) {
+		return tickEvery
+	}
+	return idle
+}
+
+// drain takes all that the kernel has told, after waiting so long at most for the first, and delivers what is due.
+func (r *reader) drain(wait time.Duration) error {
+	for ; ; wait = 0 {
+		began := clock.Monotonic()
+		n, err := r.all.read(wait)
+		switch {
+		case errors.Is(err, errLost):
+			r.gaps.forget()
+			r.tracker.Lost(1)
+			continue
+		case err != nil:
+			return err
+		}
+		last := r.take(n, began)
+		if n < batch {
+			return r.tend(began, began)
+		}
+		if began-r.ticked > int64(tickEvery) { // a storm: time goes on
+			if err := r.tend(began, last); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// take takes n messages, and returns the time of the last.
+func (r *reader) take(n int, now int64) (last int64) {
+	var lost uint64
+	for i := range n {
+		m, ok := r.all.message(i)
+		if !ok || m.what == 0 { // an answer to what we told the kernel
+			continue
+		}
+		lost += r.gaps.take(m, now)
+		last, r.heard = m.time, now
+		if m.what == whatExec {
+			r.programs++
+		}
+		if notice, ok := m.notice(status); ok {
+			r.tracker.Take(notice)
+		}
+	}
+	if lost > 0 {
+		r.tracker.Lost(lost)
+	}
+	r.mu.Lock()
+	r.stats.Messages += uint64(n)
+	r.mu.Unlock()
+	return last
+}
+
+// tend does what is due at now, when everything that was told before read has been taken.
+func (r *reader) tend(now, read int64) error {
+	if lost := r.gaps.overdue(now - int64(window)); lost > 0 {
+		r.tracker.Lost(lost)
+	}
+	if now-r.busy < int64(quietAfter) && now-r.ticked >= int64(tickEvery) || r.tracker.Busy() {
+		r.ticked = now
+		lag := int64(0)
+		if behind := now - read; behind > int64(50*time.Millisecond) {
+			lag = behind
+		}
+		r.tracker.Advance(read, lag)
+	}
+	if now-r.counted >= int64(idle) {
+		r.counted = now
+		r.count()
+	}
+	return r.listenOn(now)
+}
+
+// listenOn sees to it that the kernel goes on telling: before Linux 6.6 another program that stops listening
+// may end it for everybody.
+func (r *reader) listenOn(now int64) error {
+	switch {
+	case r.heard >= r.asked && r.silent:
+		r.silent = false
+		r.say(now, &event.Degraded{Feature: "process connector", Reason: "the kernel tells of processes again", Restored: true})
+	case r.heard >= r.asked && now-r.heard > int64(silence):
+		r.asked = now
+		return heartbeat()
+	case r.heard < r.asked && now-r.asked > int64(heartbeatWithin):
+		if !r.silent {
+			r.silent = true
+			r.tracker.Lost(1)
+			r.say(now, &event.Degraded{Feature: "process connector", Reason: "the kernel has stopped telling of processes, perhaps since another program stopped listening; it is told to go on"})
+		}
+		r.asked = now
+		if err := r.listen(); err != nil {
+			return explain(err)
+		}
+		return heartbeat()
+	}
+	return nil
+}
+
+func (r *reader) say(now int64, body event.Body) { r.sink(event.Event{Time: now, Body: body}) }
+
+// end delivers what was told until now.
+func (r *reader) end() error {
+	err := r.drain(0)
+	r.tracker.Advance(clock.Monotonic()+int64(window), 0)
+	r.count()
+	return err
+}
+
+// count makes what the tracker has counted known to others.
+func (r *reader) count() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stats.Stats = r.tracker.Stats()
+}
+
+// status splits what wait(2) reports.
+func status(s uint32) (code uint32, signal string) {
+	if n := s & 0x7f; n != 0 {
+		if name := unix.SignalName(unix.Signal(n)); name != "" {
+			return 0, name
+		}
+		return 0, fmt.Sprintf("signal %d", n)
+	}
+	return s >> 8 & 0xff, ""
+}

@@ -1,0 +1,251 @@
+package notified
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
+)
+
+// Take takes a notice as soon as it has come.
+func (t *Tracker) Take(n Notice) {
+	switch n.Kind {
+	case Began:
+		t.began(n)
+	case Runs:
+		t.runs(n)
+	case Ended:
+		t.ended(n)
+	}
+}
+
+// Present takes a process that was there before anybody was told of one, and is found at now: parents first.
+func (t *Tracker) Present(pid, parent uint32, began, now int64) {
+	if t.processes[pid] != nil {
+		return // it was told of meanwhile
+	}
+	p := t.add(pid, parent, began)
+	if p == nil {
+		return
+	}
+	p.guessed, p.ran = true, now
+	s, ok := t.o.Looker.Look(pid, parent, p.of == nil)
+	if ok && (p.of != nil || t.believe(p, &s)) {
+		t.put(&item{kind: Runs, time: began, process: p, sight: &s, present: true})
+	}
+}
+
+func (t *Tracker) began(n Notice) {
+	if p := t.processes[n.PID]; p != nil {
+		switch {
+		case n.Time <= p.began: // told twice, or late: p is known by what it ran
+			t.stats.Late++
+			return
+		case p.guessed && p.ended == 0 && n.Time <= p.ran:
+			return
+		case p.ended == 0: // its number is another's, so it has ended
+			t.leave(p, n.Time)
+			if p.of != nil {
+				t.put(&item{kind: Ended, time: n.Time, process: p, unseen: true})
+			}
+		}
+	}
+	p := t.add(n.PID, n.Parent, n.Time)
+	if p != nil && p.of != nil {
+		t.put(&item{kind: Began, time: n.Time, process: p})
+	}
+}
+
+// add remembers a process; nil if there is no room for it.
+func (t *Tracker) add(pid, parent uint32, began int64) *process {
+	p := &process{pid: pid, up: parent, key: keyOf(pid, began), parent: keyOf(parent, 0), began: began}
+	if up := t.processes[parent]; up != nil && up.began <= began {
+		p.parent, p.of = up.key, up.of
+	}
+	if len(t.processes) >= t.o.Known && !t.makeRoom() {
+		t.lose(LostRoom, 1, p.of)
+		return nil
+	}
+	t.processes[pid] = p
+	if p.of != nil {
+		t.followed++
+	}
+	return p
+}
+
+// makeRoom forgets some stranger: who that is will be read again, should it run a program.
+func (t *Tracker) makeRoom() bool {
+	for pid, p := range t.processes {
+		if p.of == nil {
+			delete(t.processes, pid)
+			return true
+		}
+	}
+	return false
+}
+
+func keyOf(pid uint32, began int64) event.Process {
+	return event.Process(fmt.Sprintf("%d@%d", pid, began))
+}
+
+func (t *Tracker) runs(n Notice) {
+	p := t.processes[n.PID]
+	switch {
+	case p == nil:
+		t.met(n)
+		return
+	case n.Time == p.ran: // told twice
+		return
+	case n.Time < max(p.began, p.ran):
+		t.stats.Late++ // of who had the number before, or overtaken
+		return
+	}
+	if p.ended != 0 {
+		t.revive(p, n.Time)
+	}
+	if n.Time <= p.looked { // that was this program already, and the last one was gone
+		t.overtaken(p)
+	}
+	p.ran = n.Time
+	s, ok := t.o.Looker.Look(n.PID, p.up, p.of == nil)
+	t.seen(p, n.Time, s, ok)
+}
+
+// overtaken takes back what was seen of the last program of p.
+func (t *Tracker) overtaken(p *process) {
+	switch {
+	case p.of == nil:
+		t.stats.Looked.Strangers--
+		t.stats.Missed.Strangers++
+		t.perhaps(p)
+	case p.program != nil && p.program.sight != nil:
+		t.stats.Looked.Followed--
+		t.stats.Missed.Followed++
+		p.program.sight = nil
+	}
+}
+
+// perhaps tells that nobody saw what a stranger ran, if that may have been a plugin.
+func (t *Tracker) perhaps(p *process) {
+	if p.up != 0 && t.o.Looker.Runtime(p.up) {
+		t.lose(LostCall, 1, nil)
+	}
+}
+
+// revive takes a process that ran another program after its end was told: a thread of it did so, and took
+// its number while the first one ended.
+func (t *Tracker) revive(p *process, now int64) {
+	if now < p.ended { // that came late: nobody can look any more
+		return
+	}
+	p.ended = 0
+	if p.exit != nil {
+		p.exit.process, p.exit = nil, nil
+	}
+	t.leaving = slices.DeleteFunc(t.leaving, func(l *process) bool { return l == p })
+}
+
+// met takes a program of a process that nobody told of: that it began was lost, or comes late.
+func (t *Tracker) met(n Notice) {
+	s, ok := t.o.Looker.Look(n.PID, 0, true)
+	up := t.processes[s.Parent]
+	if ok && up != nil && up.of != nil { // no stranger
+		s, ok = t.o.Looker.Look(n.PID, s.Parent, false)
+	}
+	began := n.Time
+	if s.Began != 0 {
+		began = min(s.Began, n.Time)
+	}
+	p := t.add(n.PID, s.Parent, began)
+	if p == nil {
+		return
+	}
+	p.guessed, p.ran = true, n.Time
+	t.seen(p, n.Time, s, ok)
+}
+
+// seen takes what a process was found to run.
+func (t *Tracker) seen(p *process, now int64, s Sight, ok bool) {
+	count := func(c *Counts) {
+		if p.of != nil {
+			c.Followed++
+		} else {
+			c.Strangers++
+		}
+	}
+	if ok {
+		p.looked = s.At
+		count(&t.stats.Looked)
+	} else {
+		count(&t.stats.Missed)
+	}
+	switch {
+	case p.of != nil:
+		p.program = &item{kind: Runs, time: now, process: p, name: s.Name}
+		if ok {
+			p.program.sight = &s
+		}
+		t.put(p.program)
+	case ok && t.believe(p, &s):
+		p.program = &item{kind: Runs, time: now, process: p, sight: &s}
+		t.put(p.program)
+	case !ok:
+		t.perhaps(p)
+	}
+}
+
+// believe begins to follow a stranger if it is a plugin.
+func (t *Tracker) believe(p *process, s *Sight) bool {
+	if len(s.Env) == 0 || !s.InPath() {
+		return false
+	}
+	caller := t.o.Looker.Caller(p.pid)
+	if caller == "" {
+		return false
+	}
+	if t.followed >= t.o.Processes {
+		t.lose(LostRoom, 1, nil)
+		return false
+	}
+	t.followed++
+	p.of = &root{key: p.key, known: &redact.Call{}}
+	s.caller = caller
+	return true
+}
+
+func (t *Tracker) ended(n Notice) {
+	p := t.processes[n.PID]
+	if p == nil || p.ended != 0 || n.Time < p.began {
+		return
+	}
+	t.leave(p, n.Time)
+	if p.of != nil {
+		p.exit = &item{kind: Ended, time: n.Time, process: p, code: n.Code, signal: n.Signal}
+		t.put(p.exit)
+	}
+}
+
+func (t *Tracker) leave(p *process, now int64) {
+	p.ended = now
+	t.leaving = append(t.leaving, p)
+}
+
+// Lost takes that so many notices were lost (at least one): whoever is known may have ended.
+func (t *Tracker) Lost(n uint64) {
+	t.lose(LostNotices, max(1, n), nil)
+	t.doubted = t.doubted[:0]
+	for _, p := range t.processes {
+		t.doubted = append(t.doubted, p)
+	}
+}
+
+// lose counts and tells what was missed, in its turn.
+func (t *Tracker) lose(reason string, n uint64, of *root) {
+	t.stats.Lost[reason] += n
+	lost := &event.Lost{Source: t.o.Source, Reason: reason, Count: n, Gone: reason == LostSight || reason == LostCall}
+	if of != nil {
+		lost.Process = of.key
+	}
+	t.o.Sink(event.Event{Time: t.passed, Body: lost})
+}
