@@ -45,7 +45,7 @@ func (o OTLP) crossed(has func(key string) bool) map[string]*fault {
 		return faults
 	}
 	if has(otlp+"insecure") && o.Insecure && strings.HasPrefix(o.Endpoint, "https://") {
-		faults[otlp+"insecure"] = wrong("take it out, or write http:// there", "says plain text, but the endpoint says https://")
+		faults[otlp+"insecure"] = wrong("remove it, or write http:// there", "says plain text, but the endpoint says https://")
 	}
 	_, plain := o.Target()
 	for key, file := range map[string]string{"ca": o.CA, "cert": o.Cert, "key": o.Key} {

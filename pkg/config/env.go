@@ -70,7 +70,7 @@ func (e *environment) otlp(variable, key string, decode func(string) any) {
 func (e *environment) protocol(endpoint string) {
 	value, name := e.first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 	if endpoint != "" && cmp.Or(value, "grpc") != "grpc" {
-		e.report(name, quoted(value)+" is not spoken", "set it to grpc, or unset OTEL_EXPORTER_OTLP_ENDPOINT and set endpoint in [export.otlp]")
+		e.report(name, quoted(value)+" is not supported", "set it to grpc, or unset OTEL_EXPORTER_OTLP_ENDPOINT and set endpoint in [export.otlp]")
 	}
 }
 

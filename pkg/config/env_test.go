@@ -103,7 +103,7 @@ func TestAWrongEnvironmentNamesTheVariable(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318",
 		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
 	}), "host")
-	if err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_PROTOCOL: \"http/protobuf\" is not spoken: set it to grpc") {
+	if err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_PROTOCOL: \"http/protobuf\" is not supported: set it to grpc") {
 		t.Errorf("%v", err)
 	}
 }

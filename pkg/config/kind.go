@@ -274,7 +274,7 @@ func checkEndpoint(s string) *fault {
 	rest := s
 	if scheme, after, ok := strings.Cut(s, "://"); ok {
 		if scheme != "http" && scheme != "https" {
-			return wrong(endpointRemedy, "%s:// is not spoken", quoted(scheme))
+			return wrong(endpointRemedy, "%s:// is not supported", quoted(scheme))
 		}
 		u, err := url.Parse(s)
 		if err != nil {

@@ -187,9 +187,9 @@ const (
 var own = map[string]string{
 	"k8s.node.name":       "set node, in [resource]",
 	"k8s.cluster.name":    "set cluster, in [resource]",
-	"service.name":        "take it out: it is always cniscope",
-	"service.version":     "take it out: cniscope sets it",
-	"service.instance.id": "take it out: cniscope sets it",
+	"service.name":        "remove it: it is always cniscope",
+	"service.version":     "remove it: cniscope sets it",
+	"service.instance.id": "remove it: cniscope sets it",
 }
 
 // attributes is a table of resource attributes.
@@ -239,7 +239,7 @@ func checkHeader(key, value string) *fault {
 		return wrong("use letters, digits, -, _ and .", "is not the name of a header")
 	}
 	if strings.HasPrefix(lower, "grpc-") {
-		return wrong("take it out", "belongs to gRPC itself")
+		return wrong("remove it", "belongs to gRPC itself")
 	}
 	if len(value) > maxHeaderBytes {
 		return wrong(fmt.Sprintf("shorten it to %d bytes", maxHeaderBytes), "has %d bytes", len(value))

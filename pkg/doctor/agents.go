@@ -178,23 +178,23 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 	switch {
 	case a.Server != "":
 		return []string{
-			fact.Sayf("from this node: curl -k https://%s/livez; is it the address of a Service? then see service-proxies, service-rules and whether a service proxy runs", a.Server),
+			fact.Sayf("run curl -k https://%s/livez on this node; for the address of a Service mend what service-proxies and service-rules find, or start the service proxy", a.Server),
 		}
 	case a.Process != nil && a.Process.State == event.AgentFrozen && a.Process.Group != "":
-		return []string{fact.Sayf("thaw it: echo 0 > %s/cgroup.freeze; find out who froze it (a pause, a checkpoint)", a.Process.Group)}
+		return []string{fact.Sayf("thaw it: echo 0 > %s/cgroup.freeze, or the tool that froze it (docker unpause, a checkpoint)", a.Process.Group)}
 	case a.Process != nil && a.Process.State == event.AgentStopped:
-		return []string{fact.Sayf("resume it: kill -CONT %d; find out who stopped it (a debugger, a person)", a.Process.PID)}
+		return []string{fact.Sayf("resume it: kill -CONT %d; if it stops again, TracerPid in /proc/%d/status is the debugger", a.Process.PID, a.Process.PID)}
 	case a.Process != nil && len(a.Containers) == 0:
-		return []string{fact.Sayf("see what it does: cat /proc/%d/stack; journalctl _PID=%d -e; then restart it", a.Process.PID, a.Process.PID)}
+		return []string{fact.Sayf("restart it; first save what it does: cat /proc/%d/stack; journalctl _PID=%d -e", a.Process.PID, a.Process.PID)}
 	}
 	for _, c := range containersOf(f, a) {
-		do = append(do, fact.Sayf("see why: kubectl -n %s logs %s -c %s (--previous for the attempt before); then have it recreated: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
+		do = append(do, fact.Sayf("read its log: kubectl -n %s logs %s -c %s (--previous for the attempt before); then have it recreated: kubectl -n %s delete pod %s", c.Namespace, c.Pod, c.Name, c.Namespace, c.Pod))
 	}
 	if len(do) > 0 {
 		return do[:min(len(do), 2)]
 	}
 	for _, p := range processesOf(f, a) {
-		do = append(do, fact.Sayf("see why %s does not listen there: journalctl _PID=%d -e; then restart it", p.Name, p.PID))
+		do = append(do, fact.Sayf("restart %s, which does not listen there; its log: journalctl _PID=%d -e", p.Name, p.PID))
 	}
 	if len(do) > 0 {
 		return do
@@ -204,7 +204,7 @@ func remedyForAgent(f *fact.Facts, a fact.Agent) (do []string) {
 		name = a.Known.Name
 	}
 	return []string{
-		fact.Sayf("start %s again: is its pod scheduled to this node (kubectl get pods -A -o wide --field-selector spec.nodeName=NODE), or does a unit run it (systemctl --failed)?", name),
+		fact.Sayf("start %s again: kubectl get pods -A -o wide --field-selector spec.nodeName=NODE lists its pod, systemctl --failed its unit", name),
 		"if this CNI is no longer wanted, remove its configuration: cni-folder names it",
 	}
 }

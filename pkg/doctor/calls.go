@@ -30,7 +30,7 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 				Level:    Problem,
 				Summary:  fact.Sayf("CNI %s %s of pod %s/%s has been under way for %s", c.Command, c.IfName, c.Namespace, c.Pod, c.Age.Round(time.Second).String()),
 				Evidence: append([]string{fact.Sayf("the plugin is %s, sandbox %s", c.Plugin, c.ContainerID), runs}, lockOf(f, int(c.PID))...),
-				Remedy:   []string{fact.Sayf("find out what process %d waits for: cniscope ps; locks are named below", int(c.PID))},
+				Remedy:   []string{fact.Sayf("end what process %d waits for: cat /proc/%d/stack shows where, cniscope ps whom it asks, locks who holds a lock; else kill %d, and the runtime tries again", int(c.PID), int(c.PID), int(c.PID))},
 			})
 		}
 		return found, nil
@@ -45,7 +45,7 @@ func noCallIsStuck(f *fact.Facts) ([]Finding, error) {
 		found = append(found, Finding{
 			Level: Problem, Summary: fact.Sayf("the CNI plugin %s has been running for %s", p.Name, f.Now.Sub(p.Start).Round(time.Second).String()),
 			Evidence: append([]string{fact.Sayf("process %d is %s with CNI_COMMAND=%s", p.PID, p.File, p.Command)}, lockOf(f, p.PID)...),
-			Remedy:   []string{fact.Sayf("see what it waits for: cat /proc/%d/wchan /proc/%d/stack; a running cniscope names the pod", p.PID, p.PID)},
+			Remedy:   []string{fact.Sayf("end what it waits for, which cat /proc/%d/wchan /proc/%d/stack shows; a running cniscope names the pod", p.PID, p.PID)},
 		})
 	}
 	if len(found) == 0 && !errors.Is(f.Scope.Err, control.ErrNotRunning) {
@@ -99,7 +99,7 @@ func failedCalls(failed []control.Failure, worked time.Time) Finding {
 	finding := Finding{
 		Level:   Warning,
 		Summary: fact.Sayf("%s of network %s failed in the last %d minutes, and none has succeeded since", plural(len(failed), "CNI "+last.Command), last.Network, int(lately.Minutes())),
-		Remedy:  []string{"see their traces, and cniscope's log: journalctl -u cniscope -e"},
+		Remedy:  []string{"mend what their verdicts name: journalctl -u cniscope -e has one line for each, with its trace id"},
 	}
 	if worked.After(last.Time) {
 		finding.Level = Note
@@ -127,7 +127,7 @@ func nobodyWaitsForALock(f *fact.Facts) ([]Finding, error) {
 				fact.Sayf("/proc/locks: the same holder and waiters for %s at least", l.Since.Round(time.Millisecond).String()),
 				"waiting: " + fact.List(l.Waiters),
 			},
-			Remedy: []string{fact.Sayf("see what the holder does: cat /proc/%d/wchan /proc/%d/stack", l.PID, l.PID)},
+			Remedy: []string{fact.Sayf("kill %d if it hangs: cat /proc/%d/wchan /proc/%d/stack shows what it does", l.PID, l.PID, l.PID)},
 		})
 	}
 	return found, nil

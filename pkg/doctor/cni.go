@@ -32,7 +32,7 @@ func folderLoads(f *fact.Facts) ([]Finding, error) {
 		return []Finding{{
 			Level: Problem, Summary: fact.Sayf("there is no network in %s", d.Dir),
 			Evidence: append(empty(f), loadError(f)...),
-			Remedy:   []string{"install a CNI, or see why its pod has not written its configuration: network-pods"},
+			Remedy:   []string{"install a CNI, or mend its pod, which has not written its configuration: network-pods names it"},
 		}}, nil
 	case len(d.Problems) == 0:
 		return nil, nil

@@ -105,13 +105,13 @@ func remedyForEndpoint(err error) string {
 	case code == codes.Unauthenticated || code == codes.PermissionDenied:
 		return "set what it wants to see in [export.otlp] headers, or cert and key"
 	case code == codes.Unimplemented || strings.Contains(said, "HTTP/1.1") || strings.Contains(said, "404"):
-		return "is that OTLP over gRPC? its port is mostly 4317; 4318 is OTLP over HTTP, which is not spoken"
+		return "set endpoint to the port for OTLP over gRPC, mostly 4317: 4318 is OTLP over HTTP, which cniscope does not send"
 	case strings.Contains(said, "tls:") || strings.Contains(said, "x509:") || strings.Contains(said, "first record does not look like"):
-		return "see [export.otlp]: http:// is plain text, https:// is TLS; ca names whom to trust"
+		return "set endpoint to http:// for plain text or https:// for TLS, and ca to the authority that signed the certificate"
 	case strings.Contains(said, "no such host"):
-		return "the name is not known here: a Service's name is known to pods only, unless this node asks the cluster's DNS"
+		return "set endpoint to an address or a name that this node can resolve: a Service's name is known to pods only, unless the node asks the cluster's DNS"
 	case errors.Is(err, context.DeadlineExceeded) || code == codes.DeadlineExceeded || code == codes.Unavailable:
-		return "is the Collector or the backend up, and does a firewall let this node reach it? Until then operations wait in memory, or in [export.spool]"
+		return "start the Collector or the backend, or let this node through the firewall; until then operations wait in memory, or in [export.spool]"
 	}
-	return "see the endpoint's own log"
+	return "read the endpoint's own log: it answers, and refuses"
 }

@@ -73,14 +73,14 @@ func missingStep(f *fact.Facts) (step string, remedy []string) {
 		return fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(), len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
 	}
 	// From cniVersion 1.1.0 on containerd asks the plugins themselves (STATUS).
-	return "the CNI's own STATUS says no", []string{"see whether the CNI's agent runs: cni-agent, network-pods"}
+	return "the CNI's own STATUS says no", []string{"start the CNI's agent: cni-agent and network-pods name it"}
 }
 
 // nobodyWrote says why no configuration has been written.
 func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	step = fact.Sayf("no CNI configuration has been written into %s", f.Folder.Value.Dir)
 	if f.Containers.Err != nil {
-		return step, []string{"install a CNI, or see why its pod does not run"}
+		return step, []string{"install a CNI, or start its pod"}
 	}
 	var writers []string
 	for _, c := range f.Containers.Value {
@@ -90,10 +90,10 @@ func nobodyWrote(f *fact.Facts) (step string, remedy []string) {
 	}
 	for _, p := range agentProcesses(f) {
 		writers = append(writers, fact.Sayf("%s (process %d, since %s)", p.Name, p.PID, stamp(p.Start)))
-		remedy = append(remedy, fact.Sayf("see what %s waits for: its log, journalctl _PID=%d -e", p.Name, p.PID))
+		remedy = append(remedy, fact.Sayf("read the log of %s: journalctl _PID=%d -e", p.Name, p.PID))
 	}
 	if len(writers) == 0 {
-		return step + ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a process", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed: is its pod scheduled to this node, has its image been pulled?"}
+		return step + ", and no container here mounts it, nor is of a CNI that is known, nor does an agent run as a process", []string{"install a CNI (kubectl apply …, helm, cilium install); if it is installed, have its pod scheduled to this node and its image pulled: kubectl -n kube-system get pods -o wide"}
 	}
 	if len(remedy) == 0 {
 		remedy = []string{"see network-pods, and the logs of these"}

@@ -173,7 +173,7 @@ func nriIsThere(f *fact.Facts) ([]Finding, error) {
 		return []Finding{{
 			Level: Warning, Summary: "cniscope runs, and is not registered with NRI",
 			Evidence: []string{fact.Sayf("cniscope %s, process %d, says so", s.Version, s.PID)},
-			Remedy:   []string{"see why: journalctl -u cniscope -e", fact.Sayf("is [nri] socket right? %s listens on %s", r.Called(), f.Options.NRISocket)},
+			Remedy:   []string{"read cniscope's log: journalctl -u cniscope -e", fact.Sayf("set [nri] socket to where %s listens, if that is not %s", r.Called(), f.Options.NRISocket)},
 		}}, nil
 	}
 	return nil, nil

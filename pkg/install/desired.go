@@ -222,7 +222,7 @@ func (t tree) lacks(ctx context.Context, o Options, m *manifest, p *platform) wa
 // possible finds what no drop-in can change.
 func (w *wish) possible(o Options, c *configuration) error {
 	if file, is := c.disabled(nriPlugin); is {
-		return fmt.Errorf("%s: disabled_plugins has %q, which no drop-in can undo: take it out, or leave containerd as it is with --no-containerd", file, nriPlugin)
+		return fmt.Errorf("%s: disabled_plugins has %q, which no drop-in can undo: remove it there, or leave containerd as it is with --no-containerd", file, nriPlugin)
 	}
 	if n := c.nri(); n.closed && o.As == Service {
 		return fmt.Errorf("%s: NRI is closed to plugins that connect (disable_connections = true): take that line out, or use --as plugin", n.from)

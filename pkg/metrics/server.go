@@ -105,7 +105,7 @@ func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*liste
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w; set another address, or see who listens there (ss -ltnp)", err)
+		return nil, fmt.Errorf("%w; set another address, or stop who listens there (ss -ltnp names it)", err)
 	}
 	places := newPlaces(listener.(*net.TCPListener))
 	l := &listening{listener: places, http: http.Server{

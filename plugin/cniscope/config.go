@@ -25,9 +25,8 @@ func configCheckCmd() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Say what is wrong in an options file, each mistake with its line and remedy",
 		Long: `Say what is wrong in an options file, each mistake with its line and remedy.
-Of a file that is right it says what is unwise in it, as a token that is sent in plain
-text to another machine, and what differs from the defaults. The environment plays no
-part.`,
+For a valid file it warns of what is unwise, such as a token that is sent in plain text to
+another machine, and lists what differs from the defaults. It ignores the environment.`,
 		Args:         cobra.ExactArgs(1),
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,7 +54,7 @@ func configPrintCmd() *cobra.Command {
 		Use:   "print [FILE]",
 		Short: "Print every option as it is in force, with the defaults of what differs",
 		Long: `Print every option as it is in force: the defaults, changed by the environment,
-changed by the file. What differs from its default says what that is. Secrets are
+changed by the file. An option that differs from its default is followed by the default. Secrets are
 not shown.`,
 		Args:         cobra.MaximumNArgs(1),
 		SilenceUsage: true,

@@ -31,20 +31,19 @@ func doctorCmd() *cobra.Command {
 		Long: `Look at this node and say what keeps its pods from getting a network, or will: each
 finding with its evidence and what to do.
 
-It asks the container runtime what it has loaded, looks whether the agents are there that
-plugins ask, and at the CNI folder, its plugins, the containers that write them, kubelet,
-service proxies, what other CNIs left behind, stuck and failed calls, locks, NRI, the
-kernel, the OTLP endpoint (one test span) and the clock. It changes nothing, runs no command
-and no plugin, and needs no access to the cluster.
+It asks the container runtime what it has loaded, and checks the agents that plugins call,
+the CNI folder, its plugins, the containers that write them, kubelet, service proxies, what
+other CNIs left behind, stuck and failed calls, locks, NRI, the kernel, the OTLP endpoint (one
+test span) and the clock. It changes nothing, runs no command and no plugin, and needs no
+access to the cluster.
 
-It ends with 0 if every check was made and found nothing, with 1 if something was found,
-and with 2 if nothing was found but a check could not be made, or it was called wrongly.
-Notes (·) do not count. As another user than root it makes fewer checks, and says which
-it could not make.
+The exit code is 0 if every check was made and found nothing, 1 if something was found, and 2
+if nothing was found but a check could not be made, or the arguments are wrong. Notes (·) do
+not count. Without root it makes fewer checks, and names those it could not make.
 
-With --wait ready it only waits until the runtime says that the node's network is ready,
-and ends with 0; says each step that is missing on the way; and, when the time is over,
-makes all checks and ends with 1, or with 2 if it may not ask.`,
+With --wait ready it waits until the runtime reports the node's network as ready, names each
+missing step on the way, and exits with 0; after --timeout it makes all checks and exits with
+1, or with 2 if it has no permission to ask.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}

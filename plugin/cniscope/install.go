@@ -27,13 +27,13 @@ where /usr is read-only), its options
                  and its log goes to the journal (recommended).
   --as plugin    a pre-installed NRI plugin, which containerd starts.
 
-What containerd's configuration lacks, as NRI being on, is added by a drop-in. Where
-that configuration is written by somebody else (k3s, RKE2, nodeadm, Talos,
-Bottlerocket, AKS) it is left alone, and the error says what to put where.
+Where NRI is off, install adds a drop-in to containerd's configuration and tells you to
+restart containerd. Where k3s, RKE2, nodeadm, AKS, Talos or Bottlerocket writes that
+configuration, install leaves it alone and tells you what to put where.
 
-All of it is done, or nothing. Run again it changes nothing, or what a newer cniscope
-has new; choices are remembered. Files that you changed stay as they are. containerd is
-not restarted; it is said if that is needed. See also: cniscope uninstall, status.`,
+Install does everything or nothing. Re-running is safe: it upgrades its own files, keeps
+your edits and remembers your choices. It restarts containerd only with
+--restart-containerd. See also: cniscope uninstall, status.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := remember(cmd, &o, &as); err != nil {

@@ -54,7 +54,7 @@ func rootCmd() *cobra.Command {
 		Short: "Show where the seconds of a pod's network setup went",
 		Long: `cniscope watches the CNI plugins of a node and turns every call into a trace:
 each plugin of the chain, each IPAM delegate, each external command, with slow and
-failed ones flagged. It changes nothing and is in nobody's way.
+failed ones flagged. It wraps nothing and changes no CNI configuration.
 
   cniscope install               put it on this node, and register it with containerd
   cniscope run                   observe this node and export traces

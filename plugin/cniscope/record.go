@@ -34,7 +34,7 @@ only its owner may read it. A name that ends in .gz is compressed.
   cniscope record incident.rec.gz --for 10m
   cniscope show incident.rec.gz
 
-Needs root. Where a cniscope is running already, it is asked for what it sees.`,
+Needs root. If a cniscope runs already, record asks it for what it sees.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -199,6 +199,6 @@ func (n *progress) done(path string) {
 		fmt.Fprint(n.w, "\r\x1b[K")
 	}
 	if path != "-" {
-		fmt.Fprintf(n.w, "%d events, %d operations; look at them with: cniscope show %s\n", n.events, n.calls, path)
+		fmt.Fprintf(n.w, "%d events, %d operations; draw them: cniscope show %s\n", n.events, n.calls, path)
 	}
 }

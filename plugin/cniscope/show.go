@@ -42,15 +42,16 @@ time went.
   cniscope show --html incident.rec.gz > incident.html   a page for a ticket: what was slow or failed
 
 A recording needs neither root nor a backend. "-" reads standard input. Thresholds are
-those of the recording; --config judges it by others. Of one that is very large, or made to
-be, only the beginning is shown, which is said (docs/trust.md).
+those of the recording; --config judges it by others. Of a very large one it shows the
+beginning, and tells you so.
 
 With --last it reads the spool that [export.spool] names, also while cniscope runs; that
 one is readable by its owner only, which is root. It holds what was kept after sampling,
 exported or not.
 
-With a limit (--max-…) the exit code is 1 if any call crosses it, which is said on standard
-error; 2 if that cannot be told, because there is no such call or not all could be read.
+With a limit (--max-…) the exit code is 1 if any call exceeds it, and standard error names
+the call and the limit; it is 2 if that cannot be determined, because there is no such call or
+not all could be read.
 Limits are for all calls of the pod, whatever is drawn; --problems draws those that cross
 them too.
 

@@ -16,7 +16,7 @@ func uninstallCmd() *cobra.Command {
 before. Files that you changed since, as options usually are, stay; --purge removes them,
 too. Operations on disk ([export.spool]) stay.
 
-containerd is not restarted; it is said if that is needed.`,
+It does not restart containerd, and tells you if that is needed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan, err := install.NewRemoval(root, purge, restart)

@@ -39,5 +39,5 @@ func TestAnEndpointThatTakesNoSpansIsFound(t *testing.T) {
 
 	harness.Check(t, j.Close())
 	n.toml = plain + fmt.Sprintf("[export.otlp]\nendpoint = %q\n", j.OTLP())
-	n.finds("otlp", doctor.Warning, "connection refused", "is the Collector or the backend up")
+	n.finds("otlp", doctor.Warning, "connection refused", "start the Collector or the backend")
 }

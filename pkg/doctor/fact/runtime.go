@@ -68,7 +68,7 @@ func (r Runtime) Journal() string {
 // Status is the command that shows whether it runs.
 func (r Runtime) Status() string {
 	if r.unit() == "" {
-		return "see whether the container runtime runs"
+		return "start the container runtime"
 	}
 	return "systemctl status " + r.unit()
 }
