@@ -166,7 +166,7 @@ SCOWL ?= /usr/share/dict/scowl
 
 .PHONY: golden
 golden: ## write the expected output of the golden recordings anew, after a change that is meant
-	go test ./plugin/cniscope ./pkg/metrics -run Golden -update
+	go test ./plugin/cniscope ./pkg/metrics ./docs -run Golden -update
 
 .PHONY: lint
 lint: tools-lint ## run the linters

@@ -47,6 +47,8 @@ require (
 	kernel.org/pub/linux/libs/security/libcap/cap v1.2.78
 )
 
+require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+
 require (
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/jpillora/backoff v1.0.0 // indirect

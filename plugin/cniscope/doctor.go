@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -89,7 +88,7 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 	}
 	report := doctor.Examine(cmd.Context(), ask)
 	if f.format == "json" {
-		err = json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+		err = indented(cmd.OutOrStdout(), newDoctorDocument(report))
 	} else {
 		err = report.Text(cmd.OutOrStdout())
 	}
@@ -102,6 +101,23 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 		return unhealthy{fmt.Errorf("%s", report.Summary()), code}
 	}
 	return nil
+}
+
+// doctorDocument is what doctor --format json prints: docs/schemas/doctor.json.
+type doctorDocument struct {
+	Schema string `json:"schema"`
+	doctor.Report
+}
+
+// newDoctorDocument has empty lists where a report has none at all.
+func newDoctorDocument(r doctor.Report) doctorDocument {
+	findings := []doctor.Finding{}
+	for _, f := range r.Findings {
+		f.Evidence, f.Remedy = append([]string{}, f.Evidence...), append([]string{}, f.Remedy...)
+		findings = append(findings, f)
+	}
+	r.Findings, r.Checks = findings, append([]doctor.Outcome{}, r.Checks...)
+	return doctorDocument{"cniscope.dev/doctor/v1", r}
 }
 
 // options are what the options file says, as the doctor wants it.
@@ -144,7 +160,7 @@ func (f doctorFlags) waitReady(cmd *cobra.Command, o doctor.Options) (doctor.Ste
 
 func (f doctorFlags) ready(out io.Writer, took time.Duration) error {
 	if f.format == "json" {
-		return json.NewEncoder(out).Encode(map[string]any{"ready": true, "waited_ns": took})
+		return indented(out, map[string]any{"schema": "cniscope.dev/doctor-ready/v1", "ready": true, "waited_ns": took})
 	}
 	_, err := fmt.Fprintf(out, "the node's network is ready, after %s\n", took.Round(time.Millisecond))
 	return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -39,7 +38,7 @@ It asks the running cniscope. Needs root.`,
 				return err
 			}
 			if format == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(calls)
+				return indented(cmd.OutOrStdout(), newPSDocument(calls))
 			}
 			return list(cmd.OutOrStdout(), calls)
 		},
@@ -47,6 +46,16 @@ It asks the running cniscope. Needs root.`,
 	file.flag(cmd)
 	cmd.Flags().StringVar(&format, "format", format, "text or json")
 	return cmd
+}
+
+// psDocument is what ps --format json prints: docs/schemas/ps.json.
+type psDocument struct {
+	Schema string         `json:"schema"`
+	Calls  []control.Call `json:"calls"`
+}
+
+func newPSDocument(calls []control.Call) psDocument {
+	return psDocument{"cniscope.dev/ps/v1", append([]control.Call{}, calls...)}
 }
 
 func list(out io.Writer, calls []control.Call) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -99,7 +98,10 @@ built from, with its date. cniscope --version prints the same.`,
 
 func printBuild(w io.Writer, b build, format string) error {
 	if format == "json" {
-		return json.NewEncoder(w).Encode(b)
+		return indented(w, struct {
+			Schema string `json:"schema"`
+			build
+		}{"cniscope.dev/version/v1", b})
 	}
 	_, err := fmt.Fprintln(w, b)
 	return err

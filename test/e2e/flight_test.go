@@ -44,9 +44,11 @@ func TestACallUnderWayIsListedAndRecordedAndSaidToHang(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := json.Unmarshal(out, &calls); err != nil {
+		var document struct{ Calls []control.Call }
+		if err := json.Unmarshal(out, &document); err != nil {
 			return err
 		}
+		calls = document.Calls
 		if len(calls) != 1 || calls[0].Runs != "sleep" {
 			return fmt.Errorf("cniscope ps: %s", out)
 		}

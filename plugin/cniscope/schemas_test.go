@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/doctor"
+)
+
+// schema reads one of docs/schemas.
+func schema(t *testing.T, name string) *jsonschema.Schema {
+	t.Helper()
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	s, err := compiler.Compile(filepath.FromSlash("../../docs/schemas/" + name + ".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// valid checks one document.
+func valid(t *testing.T, s *jsonschema.Schema, what string, document []byte) {
+	t.Helper()
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if err := s.Validate(instance); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// everyRecording is all of them that the tree has.
+func everyRecording(t *testing.T) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"examples/recordings/*.rec*", "docs/*.rec*", "pkg/*/testdata/*.rec*"} {
+		found, err := filepath.Glob(filepath.FromSlash("../../" + pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: no recordings, %v", pattern, err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+// What show, --summary and diff print of every recording is as docs/schemas say, and no field is
+// without a description there. Attributes are those of docs/spans.md.
+func TestDocumentsOfRecordings(t *testing.T) {
+	spans, summary, difference := schema(t, "show"), schema(t, "summary"), schema(t, "diff")
+	documented := documentedAttributes(t)
+	first := ""
+	for _, file := range everyRecording(t) {
+		name := filepath.Base(file)
+		out, _, err := cniscope(t, "show", "--format", "json", file)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for line := range strings.Lines(out) {
+			valid(t, spans, name, []byte(line))
+			for _, key := range regexp.MustCompile(`"key":"([^"]+)"`).FindAllStringSubmatch(line, -1) {
+				if !documented(key[1]) {
+					t.Errorf("%s: docs/spans.md does not have %s", name, key[1])
+				}
+			}
+		}
+		out, _, err = cniscope(t, "show", "--summary", "--format", "json", file)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		valid(t, summary, name, []byte(out))
+		for _, other := range []string{file, first} {
+			if other == "" {
+				continue
+			}
+			out, _, err := cniscope(t, "diff", "--format", "json", other, file)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			valid(t, difference, name, []byte(out))
+		}
+		first = file
+	}
+}
+
+// documentedAttributes tells which attributes docs/spans.md has; some of its names end in a star or
+// name what is below them.
+func documentedAttributes(t *testing.T) func(key string) bool {
+	t.Helper()
+	doc, err := os.ReadFile("../../docs/spans.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(doc)
+	return func(key string) bool {
+		for name := key; ; {
+			if strings.Contains(text, "`"+name+"`") || strings.Contains(text, "`"+name+".*`") || strings.Contains(text, "`"+name+"=") {
+				return true
+			}
+			above := strings.LastIndexByte(name, '.')
+			if above < 0 {
+				return false
+			}
+			name = name[:above]
+		}
+	}
+}
+
+// What ps prints is as its schema says: of calls of which all is known, of some of which little is,
+// and of none.
+func TestDocumentOfPS(t *testing.T) {
+	full := control.Call{
+		Namespace: "shop", Pod: "web-0", ContainerID: "c1", Command: "ADD", IfName: "eth0", Plugin: "bridge", Age: time.Minute,
+		Runs: "iptables", PID: 1, Running: time.Second, State: "S", Waits: "hrtimer_nanosleep", Asks: "/run/agent.sock", Agent: "agentd", Asking: time.Second,
+	}
+	for name, calls := range map[string][]control.Call{"none": nil, "two": {full, {Command: "STATUS", Plugin: "bridge", Runs: "bridge"}}} {
+		dir := t.TempDir()
+		listener, err := control.Listen(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan struct{})
+		go func() {
+			control.Serve(ctx, listener, control.Handlers{Calls: func() []control.Call { return calls }}, slog.New(slog.DiscardHandler))
+			close(served)
+		}()
+		options := filepath.Join(dir, "cniscope.toml")
+		if err := os.WriteFile(options, []byte("[state]\ndir = \""+dir+"\"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := cniscope(t, "ps", "--format", "json", "--config", options)
+		cancel()
+		<-served
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, schema(t, "ps"), name, []byte(out))
+		if strings.Contains(out, "null") {
+			t.Errorf("%s: null in %s", name, out)
+		}
+	}
+}
+
+// What doctor prints is as its schema says: of this machine, whatever it lacks, and of every outcome.
+func TestDocumentOfDoctor(t *testing.T) {
+	dir := t.TempDir()
+	options := filepath.Join(dir, "cniscope.toml")
+	if err := os.WriteFile(options, []byte("[state]\ndir = \""+dir+"\"\n[cni]\nconf_dir = \""+dir+"\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, _ := cniscope(t, "doctor", "--format", "json", "--config", options, "--answer-timeout", "100ms")
+	valid(t, schema(t, "doctor"), "this machine", []byte(out))
+
+	for name, report := range map[string]doctor.Report{
+		"nothing": {},
+		"every outcome": {
+			Node: "node-a", Time: time.Now(), Took: time.Second,
+			Findings: []doctor.Finding{
+				{Check: "nri", Level: doctor.Problem, Summary: "off", Evidence: []string{"it says so"}, Remedy: []string{"switch it on"}},
+				{Check: "clock", Level: doctor.Warning}, {Check: "kernel", Level: doctor.Note},
+			},
+			Checks: []doctor.Outcome{
+				{Name: "nri", State: doctor.Found}, {Name: "clock", State: doctor.OK},
+				{Name: "kernel", State: doctor.NotApplicable, Reason: "no kernel"}, {Name: "otlp", State: doctor.Unchecked, Reason: "be root"},
+			},
+		},
+	} {
+		document, err := json.Marshal(newDoctorDocument(report))
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, schema(t, "doctor"), name, document)
+		if strings.Contains(string(document), "null") {
+			t.Errorf("%s: null in %s", name, document)
+		}
+	}
+	out, _, err := cniscope(t, "version", "--format", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid(t, schema(t, "version"), "version", []byte(out))
+	var ready bytes.Buffer
+	if err := (doctorFlags{format: "json"}).ready(&ready, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	valid(t, schema(t, "doctor-ready"), "ready", ready.Bytes())
+}
+
+// A field that no schema has makes a document invalid: else nothing would be found above.
+func TestSchemasAreStrict(t *testing.T) {
+	for _, name := range []string{"show", "summary", "diff", "ps", "doctor", "doctor-ready", "version"} {
+		file, err := os.ReadFile("../../docs/schemas/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document any
+		if err := json.Unmarshal(file, &document); err != nil {
+			t.Fatal(err)
+		}
+		schema(t, name)
+		strict(t, name, document)
+	}
+}
+
+func strict(t *testing.T, at string, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case map[string]any:
+		if properties, is := v["properties"].(map[string]any); is {
+			if v["additionalProperties"] != false {
+				t.Errorf("%s: lets through what it does not name", at)
+			}
+			for name, property := range properties {
+				if about, _ := property.(map[string]any)["description"].(string); about == "" {
+					t.Errorf("%s: %s is not described", at, name)
+				}
+			}
+		}
+		for name, below := range v {
+			strict(t, at+"."+name, below)
+		}
+	case []any:
+		for _, below := range v {
+			strict(t, at+"[]", below)
+		}
+	}
+}
