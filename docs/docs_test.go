@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,5 +77,28 @@ func TestPathsInDocumentsExist(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// install.md names each of the chart's profiles.
+func TestInstallNamesTheProfiles(t *testing.T) {
+	text, _ := read(t, "install.md")
+	_, table, _ := strings.Cut(text, "| `profile` | for |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var named []string
+	for line := range strings.Lines(table) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		for _, m := range quoted.FindAllStringSubmatch(first, -1) {
+			named = append(named, m[1])
+		}
+	}
+	slices.Sort(named)
+	var there []string
+	files, _ := filepath.Glob("../configs/helm/cniscope/profiles/*.yaml")
+	for _, file := range files {
+		there = append(there, strings.TrimSuffix(filepath.Base(file), ".yaml"))
+	}
+	if !slices.Equal(named, there) {
+		t.Errorf("install.md names %q, there are %q", named, there)
 	}
 }
