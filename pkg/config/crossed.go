@@ -77,6 +77,11 @@ func (o Options) relayLoop(has func(string) bool) (string, *fault) {
 // unwise returns what is valid and still unwise, by option. It looks up names, until ctx is done.
 func (o Options) unwise(ctx context.Context) map[string]*fault {
 	found := map[string]*fault{}
+	for key, endpoint := range map[string]string{"export.otlp.endpoint": o.Export.OTLP.Endpoint, "relay.upstream": o.Relay.Upstream} {
+		if what, remedy := WrongPort(endpoint); what != "" {
+			found[key] = wrong(remedy, "%s", what)
+		}
+	}
 	if o.Export.OTLP.tellsOthers(ctx) {
 		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)
 	}

@@ -3,11 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
-	"net"
-	"net/netip"
-	"net/url"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,6 +92,9 @@ func duration(least, most time.Duration) kind[time.Duration] {
 		}
 		d, err := time.ParseDuration(s)
 		if err != nil {
+			if _, bare := strconv.ParseUint(s, 10, 32); bare == nil {
+				return 0, wrong("write "+quote(s+"ms")+" or "+quote(s+"s"), "%s has no unit", quoted(s))
+			}
 			return 0, wrong(remedy, "%s is not a duration", quoted(s))
 		}
 		if d < least || d > most {
@@ -130,7 +129,7 @@ func size(least, most int64, powerOfTwo bool) kind[int64] {
 		case string:
 			var ok bool
 			if n, ok = parseBytes(v); !ok {
-				return 0, wrong(remedy, "%s is not a size", quoted(v))
+				return 0, wrong(sizeRemedy(v, remedy), "%s is not a size", quoted(v))
 			}
 		default:
 			return 0, wrong(remedy, "is %s", typeName(v))
@@ -143,6 +142,17 @@ func size(least, most int64, powerOfTwo bool) kind[int64] {
 		}
 		return n, nil
 	}, func(n int64) string { return quote(binarySize(n)) })
+}
+
+// sizeRemedy is what somebody meant who wrote a number of decimal units, or none.
+func sizeRemedy(s, otherwise string) string {
+	for short, long := range map[string]string{"GB": "GiB", "G": "GiB", "Gi": "GiB", "MB": "MiB", "M": "MiB", "Mi": "MiB", "KB": "KiB", "kB": "KiB", "K": "KiB", "Ki": "KiB"} {
+		digits, ok := strings.CutSuffix(s, short)
+		if _, err := strconv.ParseUint(digits, 10, 32); ok && err == nil {
+			return "write " + quote(digits+long)
+		}
+	}
+	return otherwise
 }
 
 // binary holds the units of sizes, the largest first.
@@ -180,7 +190,11 @@ func str(check func(string) *fault) kind[string] {
 	return simple(func(v any) (string, *fault) {
 		s, ok := v.(string)
 		if !ok {
-			return "", wrong("write it in quotes", "is %s, not text", typeName(v))
+			remedy := "write it in quotes"
+			if _, list := v.([]any); list {
+				remedy = "write one text, in quotes"
+			}
+			return "", wrong(remedy, "is %s, not text", typeName(v))
 		}
 		if f := printable(s, textLength); f != nil {
 			return "", f
@@ -207,16 +221,6 @@ func printable(s string, limit int) *fault {
 // anyText accepts every text.
 func anyText(string) *fault { return nil }
 
-// absolute is the absolute path of a file or folder.
-func absolute(mayBeEmpty bool) kind[string] {
-	return str(func(s string) *fault {
-		if s == "" && mayBeEmpty || filepath.IsAbs(s) {
-			return nil
-		}
-		return wrong(`write it from the root, as "/run/…"`, "%s is not an absolute path", quoted(s))
-	})
-}
-
 // oneOf is one word of a closed set.
 func oneOf(set ...string) kind[string] {
 	return word("write one of "+quotedList(set), set)
@@ -226,6 +230,9 @@ func word(remedy string, set []string) kind[string] {
 	return str(func(s string) *fault {
 		if slices.Contains(set, s) {
 			return nil
+		}
+		if meant := nearestWord(s, set); meant != "" {
+			return wrong("did you mean "+quote(meant)+"? "+strings.ToUpper(remedy[:1])+remedy[1:], "%s is not known", quoted(s))
 		}
 		return wrong(remedy, "%s is not known", quoted(s))
 	})
@@ -261,78 +268,3 @@ const (
 	shortest = time.Microsecond
 	longest  = 24 * time.Hour
 )
-
-// endpoint checks what Target takes apart.
-func endpoint() kind[string] { return str(checkEndpoint) }
-
-const endpointRemedy = `write "http://host:port", or "https://host:port" for TLS; the port of OTLP over gRPC is mostly 4317`
-
-func checkEndpoint(s string) *fault {
-	if s == "" {
-		return nil
-	}
-	rest := s
-	if scheme, after, ok := strings.Cut(s, "://"); ok {
-		if scheme != "http" && scheme != "https" {
-			return wrong(endpointRemedy, "%s:// is not supported", quoted(scheme))
-		}
-		u, err := url.Parse(s)
-		if err != nil {
-			return wrong(endpointRemedy, "is not an address")
-		}
-		if u.User != nil {
-			return wrong("send it as a header, in headers", "holds a user name or password")
-		}
-		if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-			return wrong(endpointRemedy, "has a path: OTLP over gRPC has none, only OTLP over HTTP does")
-		}
-		rest = strings.TrimSuffix(after, "/")
-	}
-	if strings.Contains(rest, "@") {
-		return wrong("send it as a header, in headers", "holds a user name or password")
-	}
-	host, port, err := net.SplitHostPort(rest)
-	if err != nil || host == "" || strings.ContainsAny(host, "/?#%\\ ") {
-		return wrong(endpointRemedy, "%s is not a host and a port", quoted(s))
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return wrong(endpointRemedy, "%s is not a port", quoted(port))
-	}
-	return nil
-}
-
-const listenRemedy = `write "127.0.0.1:9471", or ":9471" for every address of the node`
-
-// listen is an address to listen on; empty for none.
-func listen() kind[string] {
-	return str(func(s string) *fault {
-		if s == "" {
-			return nil
-		}
-		_, port, err := net.SplitHostPort(s)
-		if err != nil || strings.ContainsAny(s, "/?#@\\ ") {
-			return wrong(listenRemedy, "%s is not a host and a port", quoted(s))
-		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return wrong(listenRemedy, "%s is not a port", quoted(port))
-		}
-		return nil
-	})
-}
-
-// loopback is a port of this node that nobody else can reach.
-func loopback() kind[string] {
-	return str(func(s string) *fault {
-		if s == "" {
-			return nil
-		}
-		a, err := netip.ParseAddrPort(s)
-		if err != nil || a.Port() == 0 {
-			return wrong(`write "127.0.0.1:4319"`, "%s is not an IP and a port", quoted(s))
-		}
-		if !a.Addr().IsLoopback() {
-			return wrong(`write "127.0.0.1:4319"`, "%s can be reached by others", quoted(s))
-		}
-		return nil
-	})
-}

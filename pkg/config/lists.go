@@ -40,7 +40,7 @@ func listOf[T any](item kind[T], most int, remedy string) kind[[]T] {
 
 // patterns are up to most of an item that is itself a pattern.
 func patterns(item kind[string], most int) kind[[]string] {
-	return listOf(item, most, fmt.Sprintf("write up to %d of them between [ and ]", most))
+	return listOf(item, most, fmt.Sprintf(`write up to %d of them, as ["one", "another"]`, most))
 }
 
 // someOf is any number of words of a closed set, in the set's order.

@@ -108,7 +108,7 @@ func (o Options) Overlay(name string, data []byte) (Options, error) {
 	}
 	var tree map[string]any
 	if err := toml.Unmarshal(data, &tree); err != nil {
-		return o, Problems{syntax(name, err)}
+		return o, Problems{syntax(name, data, err)}
 	}
 	next := o
 	r := reader{name: name, at: locate(data), options: next.byKey(), known: allKeys()}
@@ -120,18 +120,6 @@ func (o Options) Overlay(name string, data []byte) (Options, error) {
 		return o, err
 	}
 	return next, nil
-}
-
-// syntax is what go-toml could not read. Of its error only the message is kept:
-// the rest shows the lines around, and a secret may be among them.
-func syntax(name string, err error) Problem {
-	p := Problem{Source: name, What: "is not TOML", Remedy: "see https://toml.io, and configs/cniscope.toml for an example"}
-	var de *toml.DecodeError
-	if errors.As(err, &de) {
-		p.Line, p.Column = de.Position()
-		p.What += " (" + strings.TrimPrefix(de.Error(), "toml: ") + ")"
-	}
-	return p
 }
 
 // reader puts a decoded tree into the options, and collects what does not fit.
@@ -186,11 +174,14 @@ func unknown(key string, isTable bool, known []string) *fault {
 	}
 	sections = slices.Compact(sections)
 	others, what := "["+section+"] has "+strings.Join(inSection, ", "), "is not an option"
-	if len(inSection) == 0 {
+	if len(inSection) == 0 || isTable {
 		others = "the sections are " + strings.Join(sections, ", ")
-		if isTable {
-			what = "is not a section"
-		}
+	}
+	if isTable {
+		what = "is not a section"
+	}
+	if advice, ok := foreign[key]; ok {
+		return wrong(advice, "%s", what)
 	}
 	return wrong(suggest(key, append(sections, known...), others), "%s", what)
 }

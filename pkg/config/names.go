@@ -11,19 +11,46 @@ import (
 )
 
 // nearest returns the known name that wrong is most likely a slip of; empty if none is near.
+//
+// A slip is a letter or two of a name, or a name in a section that there is not, or that is around its own.
 func nearest(wrong string, known []string) string {
-	best, least := "", max(2, len(wrong)/4)+1
-	_, name := splitKey(wrong)
+	section, name := splitKey(wrong)
+	best, least := "", max(min(2, len(name)/2), len(name)/3)+1
+	isSection := slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, section+".") })
 	for _, k := range known {
-		d := distance(wrong, k)
-		if _, same := splitKey(k); same == name {
-			d = min(d, 2) // the right name in the wrong section
+		in, its := splitKey(k)
+		d := max(least, distance(wrong, k))
+		switch {
+		case in == section:
+			d = distance(name, its)
+		case its == name && (section == "" || !isSection || strings.HasPrefix(in, section+".") || strings.HasPrefix(section, in+".")):
+			d = min(d, 1)
+		case in == "" || section == "":
+			d = distance(wrong, k)
+		case its == name && distance(section, in) <= max(1, len(section)/3):
+			d = distance(section, in)
 		}
 		if d < least {
 			best, least = k, d
 		}
 	}
 	return best
+}
+
+// nearestWord is the word of a set that somebody meant: in other letters, longer, or with a slip.
+func nearestWord(s string, set []string) string {
+	s = strings.ToLower(s)
+	for _, w := range set {
+		if s != "" && (s == w || len(s) > 2 && (strings.HasPrefix(s, w) || strings.HasPrefix(w, s))) {
+			return w
+		}
+	}
+	for _, w := range set {
+		if distance(s, w) <= max(1, len(w)/4) {
+			return w
+		}
+	}
+	return ""
 }
 
 // suggest returns a remedy: the known name that wrong is most likely a slip of, or else.
@@ -74,6 +101,33 @@ var renamed = map[string]string{
 func Renamed(former string) (now string, ok bool) {
 	now, ok = renamed[former]
 	return now, ok
+}
+
+// foreign are names that other programs have for what is called otherwise here, or is not there, with
+// what to do.
+var foreign = map[string]string{
+	"export.otlp.protocol":  "take it out: OTLP over gRPC is the only one, mostly on port 4317",
+	"export.otlp.tls":       "take it out: an endpoint with https:// is TLS, with ca, cert and key beside it",
+	"export.otlp.enabled":   "take it out: without endpoint nothing is sent",
+	"export.otlp.url":       "write endpoint",
+	"export.otlp.address":   "write endpoint",
+	"export.otlp.ca_file":   "write ca",
+	"export.otlp.cert_file": "write cert",
+	"export.otlp.key_file":  "write key",
+	"export.jaeger":         "Jaeger takes OTLP: write [export.otlp] with its endpoint, mostly on port 4317",
+	"export.zipkin":         "write [export.otlp]: a Collector speaks Zipkin",
+	"exporter":              "write [export]",
+	"exporters":             "write [export.otlp]",
+	"metrics.enabled":       "take it out: write listen, as \"127.0.0.1:9471\"",
+	"metrics.port":          "write listen, as \"127.0.0.1:9471\"",
+	"metrics.address":       "write listen, as \"127.0.0.1:9471\"",
+	"metrics.tls":           "write web_config, the path of a file that says it",
+	"prometheus":            "write [metrics]",
+	"logging":               "write [log]",
+	"runtime.endpoint":      "write socket, a path without unix://",
+	"runtime.address":       "write socket, a path",
+	"nri.endpoint":          "write socket, a path without unix://",
+	"slow.threshold":        "write command, call, agent or lock, each with a time of its own",
 }
 
 // formerName describes the use of a former name, and how to write what took its place.

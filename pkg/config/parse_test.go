@@ -97,7 +97,7 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 		{"agents too deep", "probe.agent_depth = 3\n", []string{`probe.agent_depth: 3 is out of range: write a whole number from 0 to 2`}},
 		{"a caller without a path", "probe.callers = [\"/usr/bin/a\",\n  \"containerd\"]\n", []string{`f.toml:2:3: probe.callers[1]: "containerd" names no path: write it from the root, as "/usr/bin/cri-dockerd"`}},
 		{"a caller's bad pattern", "probe.callers = [\"/usr/bin/a[\"]\n", []string{`probe.callers[0]: "/usr/bin/a[" is not a pattern`}},
-		{"callers that are no list", "probe.callers = \"/usr/bin/a\"\n", []string{`probe.callers: is text, not a list: write up to 16 of them between [ and ]`}},
+		{"callers that are no list", "probe.callers = \"/usr/bin/a\"\n", []string{`probe.callers: is text, not a list: write up to 16 of them, as ["one", "another"]`}},
 		{"rootless that nobody is", "probe.rootless = true\n", []string{`probe.rootless: does nothing alone: name the runtime's program in probe.callers`}},
 		{"faults in the second rule", `
 [[slow.rule]]
@@ -111,9 +111,9 @@ treshold = "1s"
 		{"an attribute twice", "[resource.attributes]\n\"a.b\" = \"1\"\na.b = \"2\"\n", []string{`resource.attributes."a.b": is there twice`}},
 		{"a header of gRPC", "[export.otlp.headers]\ngrpc-timeout = \"1\"\n", []string{`f.toml:2:1: export.otlp.headers.grpc-timeout: belongs to gRPC itself`}},
 		{"an endpoint with a path", "export.otlp.endpoint = \"http://a:4318/v1/traces\"\n", []string{`export.otlp.endpoint: has a path: OTLP over gRPC has none`}},
-		{"an endpoint without a port", "export.otlp.endpoint = \"https://collector\"\n", []string{`"https://collector" is not a host and a port: write "http://host:port"`}},
-		{"an endpoint of another kind", "export.otlp.endpoint = \"grpc://a:1\"\n", []string{`"grpc":// is not supported`}},
-		{"a port without a host to listen on", "metrics.listen = \"9471\"\n", []string{`metrics.listen: "9471" is not a host and a port: write "127.0.0.1:9471", or ":9471"`}},
+		{"an endpoint without a port", "export.otlp.endpoint = \"https://collector\"\n", []string{`"https://collector" is not a host and a port: write "https://collector:4317"`}},
+		{"an endpoint of another kind", "export.otlp.endpoint = \"grpc://a:1\"\n", []string{`"grpc://" is not supported: write "http://a:1"`}},
+		{"a port without a host to listen on", "metrics.listen = \"9471\"\n", []string{`metrics.listen: is a port without an address: write "127.0.0.1:9471", or ":9471"`}},
 		{"a port that is none", "metrics.listen = \":90000\"\n", []string{`metrics.listen: "90000" is not a port`}},
 		{"a URL to listen on", "metrics.listen = \"http://a:1\"\n", []string{`metrics.listen: "http://a:1" is not a host and a port`}},
 		{"plain text and https", "[export.otlp]\nendpoint = \"https://a:1\"\ninsecure = true\n", []string{`f.toml:3:1: export.otlp.insecure: says plain text, but the endpoint says https://`}},
@@ -122,7 +122,7 @@ treshold = "1s"
 		{"a certificate without its key", "[export.otlp]\ncert = \"/c.pem\"\n", []string{`export.otlp.cert: is there without a key: set key too`}},
 		{"holding shorter than settling", "limits.settle = \"30s\"\nlimits.max_hold = \"10s\"\n", []string{`f.toml:2:8: limits.max_hold: 10s is too short: make it longer than limits.settle (30s)`}},
 		{"a relay that others can reach", "relay.listen = \"0.0.0.0:4319\"\n", []string{`relay.listen: "0.0.0.0:4319" can be reached by others: write "127.0.0.1:4319"`}},
-		{"a relay without an address", "relay.listen = \"localhost:4319\"\n", []string{`relay.listen: "localhost:4319" is not an IP and a port: write "127.0.0.1:4319"`}},
+		{"a relay without an address", "relay.listen = \"localhost:4319\"\n", []string{`relay.listen: "localhost:4319" does not say which address: write "127.0.0.1:4319"`}},
 		{"a relay to itself", "relay.listen = \"127.0.0.1:4319\"\nexport.otlp.endpoint = \"http://127.0.0.1:4319\"\n", []string{`f.toml:2:13: export.otlp.endpoint: the relay would send to itself: name the real endpoint`}},
 		{"all at once, in the order of the file", `
 [log]

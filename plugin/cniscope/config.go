@@ -21,12 +21,16 @@ func configCmd() *cobra.Command {
 }
 
 func configCheckCmd() *cobra.Command {
-	return &cobra.Command{
+	strict := false
+	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say what is wrong in an options file, each mistake with its line and remedy",
 		Long: `Say what is wrong in an options file, each mistake with its line and remedy.
 For a valid file it warns of what is unwise, such as a token that is sent in plain text to
-another machine, and lists what differs from the defaults. It ignores the environment.`,
+another machine, and lists what differs from the defaults. It ignores the environment.
+
+It ends with 0 if the file can be used, with 1 if it cannot; with --strict also if there
+is a warning.`,
 		Args:         cobra.ExactArgs(1),
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,10 +40,18 @@ another machine, and lists what differs from the defaults. It ignores the enviro
 				return err
 			}
 			out := cmd.OutOrStdout()
-			for _, w := range source.Warnings(cmd.Context(), o) {
+			warnings := source.Warnings(cmd.Context(), o)
+			for _, w := range warnings {
 				fmt.Fprintf(out, "warning: %s\n", w.Error())
 			}
-			fmt.Fprintf(out, "%s is right\n", args[0])
+			if strict && len(warnings) > 0 {
+				return fmt.Errorf("%s: warnings count with --strict", args[0])
+			}
+			if len(warnings) == 0 {
+				fmt.Fprintf(out, "%s is right\n", args[0])
+			} else {
+				fmt.Fprintf(out, "%s can be used; see the warnings above\n", args[0])
+			}
 			for _, c := range o.Changes(config.Default()) {
 				c.Live = true // nothing runs that would need a restart
 				fmt.Fprintf(out, "  %s\n", c)
@@ -47,6 +59,8 @@ another machine, and lists what differs from the defaults. It ignores the enviro
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
+	return cmd
 }
 
 func configPrintCmd() *cobra.Command {

@@ -1,0 +1,210 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// absolute is the absolute path of a file or folder.
+func absolute(mayBeEmpty bool) kind[string] {
+	return str(func(s string) *fault {
+		if s == "" && mayBeEmpty || filepath.IsAbs(s) {
+			return nil
+		}
+		if path, ok := strings.CutPrefix(s, "unix://"); ok && filepath.IsAbs(path) {
+			return wrong("write "+quote(path), "%s is an address, not a path", quoted(s))
+		}
+		return wrong(`write it from the root, as "/run/…"`, "%s is not an absolute path", quoted(s))
+	})
+}
+
+// endpoint checks what Target takes apart.
+func endpoint() kind[string] { return str(checkEndpoint) }
+
+const endpointRemedy = `write "http://host:port", or "https://host:port" for TLS; the port of OTLP over gRPC is mostly 4317`
+
+func checkEndpoint(s string) *fault {
+	if s == "" {
+		return nil
+	}
+	if strings.ContainsAny(s, "${}") {
+		return wrong("write the address itself; without endpoint here, the variable OTEL_EXPORTER_OTLP_ENDPOINT says it", "has a variable, and none is replaced in this file")
+	}
+	rest := s
+	if scheme, after, ok := strings.Cut(s, "://"); ok {
+		if scheme != "http" && scheme != "https" {
+			return wrong(likely(after), "%s is not supported", quoted(scheme+"://"))
+		}
+		u, err := url.Parse(s)
+		if err != nil {
+			return wrong(endpointRemedy, "is not an address")
+		}
+		if u.User != nil {
+			return wrong("send it as a header, in headers", "holds a user name or password")
+		}
+		if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+			return hasPath(scheme+"://", u.Host)
+		}
+		rest = strings.TrimSuffix(after, "/")
+	}
+	if strings.Contains(rest, "@") {
+		return wrong("send it as a header, in headers", "holds a user name or password")
+	}
+	if host, _, path := strings.Cut(rest, "/"); path {
+		return hasPath("http://", host)
+	}
+	return checkHostPort(s, rest)
+}
+
+// checkHostPort: rest is s without its scheme.
+func checkHostPort(s, rest string) *fault {
+	host, port, err := net.SplitHostPort(rest)
+	if err != nil || host == "" || strings.ContainsAny(host, "/?#%\\ ") {
+		return wrong(likely(strings.TrimPrefix(s, "http://")), "%s is not a host and a port", quoted(s))
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return wrong(endpointRemedy, "%s is not a port", quoted(port))
+	}
+	return nil
+}
+
+// isHostPort reports whether an address is right as it is.
+func isHostPort(s string) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	return err == nil && bad == nil && n > 0 && host != "" && !strings.ContainsAny(host, "/?#%\\@ ")
+}
+
+func hasPath(scheme, host string) *fault {
+	const what = "has a path: OTLP over gRPC has none, only OTLP over HTTP does"
+	if !isHostPort(host) {
+		return wrong(endpointRemedy, what)
+	}
+	return wrong("write "+quote(scheme+grpcPort(host)), what)
+}
+
+// likely is the remedy for an address whose port or scheme was forgotten.
+func likely(address string) string {
+	scheme, rest := "http://", address
+	if after, ok := strings.CutPrefix(address, "https://"); ok {
+		scheme, rest = "https://", after
+	}
+	if isHostPort(rest) {
+		return "write " + quote(scheme+rest)
+	}
+	if strings.Trim(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == "" && rest != "" {
+		return "write " + quote(scheme+rest+":4317") + ", if the port is the usual one"
+	}
+	return endpointRemedy
+}
+
+// grpcPort replaces the port of OTLP over HTTP by that over gRPC.
+func grpcPort(hostPort string) string {
+	if host, ok := strings.CutSuffix(hostPort, ":4318"); ok {
+		return host + ":4317"
+	}
+	return hostPort
+}
+
+// otherPorts are those on which by their usual configuration something else is spoken than OTLP over gRPC:
+// https://opentelemetry.io/docs/specs/otlp/#otlphttp-default-port, and the documentation of each.
+var otherPorts = map[string]string{
+	"4318":  "OTLP over HTTP",
+	"14268": "Jaeger's own protocol",
+	"14250": "Jaeger's own protocol",
+	"16686": "Jaeger's page",
+	"9411":  "Zipkin's protocol",
+	"3200":  "Tempo's queries",
+	"3100":  "Loki's",
+	"9090":  "Prometheus' queries",
+	"13133": "the Collector's health check",
+	"8888":  "the Collector's own metrics",
+}
+
+// WrongPort says which protocol an endpoint's port is for, and what to write instead; empty where nothing speaks
+// against OTLP over gRPC.
+func WrongPort(endpoint string) (what, remedy string) {
+	target, _ := OTLP{Endpoint: endpoint}.Target()
+	host, port, err := net.SplitHostPort(target)
+	if err != nil {
+		return "", ""
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return "", ""
+	}
+	spoken, ok := otherPorts[strconv.FormatUint(n, 10)]
+	if !ok {
+		return "", ""
+	}
+	scheme := "http://"
+	if strings.HasPrefix(endpoint, "https://") {
+		scheme = "https://"
+	}
+	return fmt.Sprintf("port %d is mostly that of %s, and cniscope speaks OTLP over gRPC: no span would arrive", n, spoken),
+		"write " + quote(scheme+net.JoinHostPort(host, "4317")) + ", if the port is the usual one"
+}
+
+const listenRemedy = `write "127.0.0.1:9471", or ":9471" for every address of the node`
+
+// listen is an address to listen on; empty for none.
+func listen() kind[string] {
+	text := str(func(s string) *fault {
+		if s == "" {
+			return nil
+		}
+		host, port, err := net.SplitHostPort(s)
+		if err != nil || strings.ContainsAny(s, "/?#@\\ ") {
+			if n, bare := strconv.ParseUint(s, 10, 16); bare == nil {
+				return listenPort(n)
+			}
+			return wrong(listenRemedy, "%s is not a host and a port", quoted(s))
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return wrong(listenRemedy, "%s is not a port", quoted(port))
+		}
+		if host == "*" {
+			return wrong("write "+quote(":"+port)+" for every address of the node", "%s is no address", quoted(host))
+		}
+		return nil
+	})
+	parse := text.parse
+	text.parse = func(v any) (string, []*fault) {
+		if n, ok := v.(int64); ok && n > 0 && n <= 65535 {
+			return "", []*fault{listenPort(uint64(n))}
+		}
+		return parse(v)
+	}
+	return text
+}
+
+// listenPort is what is wrong with a port alone.
+func listenPort(n uint64) *fault {
+	return wrong(fmt.Sprintf(`write "127.0.0.1:%d", or ":%d" for every address of the node`, n, n), "is a port without an address")
+}
+
+// loopback is a port of this node that nobody else can reach.
+func loopback() kind[string] {
+	return str(func(s string) *fault {
+		if s == "" {
+			return nil
+		}
+		const remedy = `write "127.0.0.1:4319"`
+		a, err := netip.ParseAddrPort(s)
+		if host, port, split := net.SplitHostPort(s); err != nil && split == nil && (host == "" || host == "localhost") {
+			return wrong("write "+quote("127.0.0.1:"+port), "%s does not say which address", quoted(s))
+		}
+		if err != nil || a.Port() == 0 {
+			return wrong(remedy, "%s is not an IP and a port", quoted(s))
+		}
+		if !a.Addr().IsLoopback() {
+			return wrong(fmt.Sprintf(`write "127.0.0.1:%d"`, a.Port()), "%s can be reached by others", quoted(s))
+		}
+		return nil
+	})
+}

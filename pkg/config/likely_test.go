@@ -1,0 +1,96 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The likeliest mistakes, each with what to write instead.
+func TestLikelyMistakes(t *testing.T) {
+	const otlp = "[export.otlp]\n"
+	for text, want := range map[string]string{
+		otlp + `endpoint = "tempo"`:                                 `2:1: export.otlp.endpoint: "tempo" is not a host and a port: write "http://tempo:4317", if`,
+		otlp + `endpoint = "http://tempo"`:                          `write "http://tempo:4317", if`,
+		otlp + `endpoint = "https://tempo"`:                         `write "https://tempo:4317", if`,
+		otlp + `endpoint = "grpc://tempo:4317"`:                     `"grpc://" is not supported: write "http://tempo:4317"`,
+		otlp + `endpoint = "http://tempo:4318/v1/traces"`:           `has a path: OTLP over gRPC has none, only OTLP over HTTP does: write "http://tempo:4317"`,
+		otlp + `endpoint = "tempo:4317/v1/traces"`:                  `write "http://tempo:4317"`,
+		otlp + `endpoint = "https://a:hunter2@${HOST}:4317"`:        `none is replaced in this file`,
+		otlp + `endpoint = "grpc://a:hunter2@tempo:4317"`:           `is not supported`,
+		otlp + `endpoint = "a:hunter2@tempo"`:                       `send it as a header`,
+		otlp + `protocol = "http/protobuf"`:                         `OTLP over gRPC is the only one`,
+		otlp + `tls = true`:                                         `an endpoint with https:// is TLS`,
+		otlp + `endpont = "http://tempo:4317"`:                      `did you mean export.otlp.endpoint?`,
+		otlp + `endpoint = http://tempo:4317`:                       `2:12: is not TOML (unexpected character U+0068 'h' at start of value): write text in quotes: endpoint = "…"`,
+		otlp + "endpoint = \"http://tempo:4317":                     `close the quotes`,
+		"[export.jaeger]\nendpoint = \"http://a:1\"":                `1:9: export.jaeger: is not a section: Jaeger takes OTLP`,
+		"[exporters]\notlp = 1":                                     `write [export.otlp]`,
+		"export:\n  otlp:\n    endpoint: x":                         `this looks like YAML`,
+		`{"export": 1}`:                                             `this looks like JSON`,
+		"[export.otlp\nendpoint = \"a:1\"":                          `write ] after the section's name`,
+		"[slow]\ncommand = \"1s\"\n[slow]\ncall = \"2s\"":           `3:2: is not TOML (table slow already exists): write each [section] once`,
+		"[slow]\ncommand = \"250\"":                                 `"250" has no unit: write "250ms" or "250s"`,
+		"[slow]\nthreshold = \"1s\"":                                `write command, call, agent or lock`,
+		"[sampling]\nratio = 0,1":                                   `write a point before the decimals`,
+		"[sampling]\nrate = 0.1":                                    `did you mean sampling.ratio?`,
+		"[sampling]\nkeep = [\"fail\"]":                             `did you mean "failed"?`,
+		"[metrics]\nlisten = 9471":                                  `is a port without an address: write "127.0.0.1:9471", or ":9471"`,
+		"[metrics]\nlisten = \"9471\"":                              `is a port without an address`,
+		"[metrics]\nlisten = \"*:9471\"":                            `write ":9471"`,
+		"[metrics]\nenabled = true":                                 `write listen, as "127.0.0.1:9471"`,
+		"[metrics]\nport = 9471":                                    `write listen, as "127.0.0.1:9471"`,
+		"[prometheus]\nlisten = \":1\"":                             `write [metrics]`,
+		"[logging]\nlevel = \"info\"":                               `write [log]`,
+		"level = \"info\"":                                          `did you mean log.level?`,
+		"[log]\nlevel = \"warning\"":                                `did you mean "warn"?`,
+		"[log]\nlevel = \"INFO\"":                                   `did you mean "info"?`,
+		"[nri]\nenabled = yes":                                      `write true or false, without quotes`,
+		"[nri]\nsocket = \"unix:///run/nri.sock\"":                  `is an address, not a path: write "/run/nri.sock"`,
+		"[runtime]\nendpoint = \"/run/containerd/containerd.sock\"": `write socket`,
+		"[relay]\nlisten = \":4319\"":                               `write "127.0.0.1:4319"`,
+		"[relay]\nlisten = \"0.0.0.0:4320\"":                        `can be reached by others: write "127.0.0.1:4320"`,
+		"[export.spool]\nmax_bytes = \"256MB\"":                     `write "256MiB"`,
+		"[resource]\ncluster = [\"a\"]":                             `write one text, in quotes`,
+		"[probe]\ncallers = \"/usr/bin/x\"":                         `is text, not a list: write up to 16 of them, as ["one", "another"]`,
+	} {
+		_, err := Parse("f", []byte(text))
+		if said := fmt.Sprint(err); err == nil || !strings.Contains(said, want) || strings.Contains(said, "hunter2") {
+			t.Errorf("%s\n     %s\nwant %s", text, said, want)
+		}
+	}
+}
+
+// Ports that are another protocol's are a warning with the line: somebody may have chosen one on purpose.
+func TestPortsOfOtherProtocols(t *testing.T) {
+	for text, want := range map[string]string{
+		"[export.otlp]\nendpoint = \"http://tempo-distributor:4318\"\n":                  `:2:1: export.otlp.endpoint: port 4318 is mostly that of OTLP over HTTP, and cniscope speaks OTLP over gRPC: no span would arrive: write "http://tempo-distributor:4317", if the port is the usual one`,
+		"[export.otlp]\nendpoint = \"https://[2001:db8::1]:04318\"\n":                    `write "https://[2001:db8::1]:4317"`,
+		"[export.otlp]\nendpoint = \"tempo:4318\"\n":                                     `write "http://tempo:4317"`,
+		"[export.otlp]\nendpoint = \"http://jaeger:16686\"\n":                            `Jaeger's page`,
+		"[relay]\nlisten = \"127.0.0.1:4319\"\nupstream = \"http://127.0.0.1:4318\"\n":   `:3:1: relay.upstream: port 4318`,
+		"[export.otlp]\nendpoint = \"http://tempo:4317\"\n":                              ``,
+		"[export.otlp]\nendpoint = \"https://tempo:443\"\n":                              ``,
+		"[export.otlp]\nendpoint = \"https://api.vendor.example:14317\"\n":               ``,
+		"[metrics]\nlisten = \"127.0.0.1:9090\"\n[relay]\nlisten = \"127.0.0.1:4318\"\n": ``,
+	} {
+		path := filepath.Join(t.TempDir(), "f.toml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source := Source{Base: Default(), Path: path}
+		o, err := source.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, w := range source.Warnings(t.Context(), o) {
+			said += w.Error()
+		}
+		if (want == "") != (said == "") || !strings.Contains(said, want) {
+			t.Errorf("%s\n     %s\nwant %s", text, said, want)
+		}
+	}
+}
