@@ -106,9 +106,9 @@ func Renamed(former string) (now string, ok bool) {
 // foreign are names that other programs have for what is called otherwise here, or is not there, with
 // what to do.
 var foreign = map[string]string{
-	"export.otlp.protocol":  "take it out: OTLP over gRPC is the only one, mostly on port 4317",
-	"export.otlp.tls":       "take it out: an endpoint with https:// is TLS, with ca, cert and key beside it",
-	"export.otlp.enabled":   "take it out: without endpoint nothing is sent",
+	"export.otlp.protocol":  "remove it: OTLP over gRPC is the only one, mostly on port 4317",
+	"export.otlp.tls":       "remove it: an endpoint with https:// is TLS, with ca, cert and key beside it",
+	"export.otlp.enabled":   "remove it: without endpoint nothing is sent",
 	"export.otlp.url":       "write endpoint",
 	"export.otlp.address":   "write endpoint",
 	"export.otlp.ca_file":   "write ca",
@@ -118,7 +118,7 @@ var foreign = map[string]string{
 	"export.zipkin":         "write [export.otlp]: a Collector speaks Zipkin",
 	"exporter":              "write [export]",
 	"exporters":             "write [export.otlp]",
-	"metrics.enabled":       "take it out: write listen, as \"127.0.0.1:9471\"",
+	"metrics.enabled":       "remove it, and write listen, as \"127.0.0.1:9471\"",
 	"metrics.port":          "write listen, as \"127.0.0.1:9471\"",
 	"metrics.address":       "write listen, as \"127.0.0.1:9471\"",
 	"metrics.tls":           "write web_config, the path of a file that says it",

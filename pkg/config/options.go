@@ -174,7 +174,7 @@ type CNI struct{ ConfDir string }
 type Probe struct {
 	// Source is by what means processes are observed: SourceAuto, SourceBPF or SourceConnector.
 	Source string
-	Ring int64 // bytes of the ring buffer, a power of two
+	Ring   int64 // bytes of the ring buffer, a power of two
 	// Arguments says which arguments of commands are shown: ArgumentsKnown, ArgumentsNone or ArgumentsAll.
 	Arguments string
 	// Detail says when system calls of plugins are observed: DetailAuto, DetailAlways or
