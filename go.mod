@@ -23,6 +23,7 @@ require (
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/procfs v0.23.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/sirupsen/logrus v1.10.2
 	github.com/spf13/cobra v1.10.2
 	github.com/vishvananda/netlink v1.3.1
@@ -46,8 +47,6 @@ require (
 	k8s.io/cri-api v0.37.2
 	kernel.org/pub/linux/libs/security/libcap/cap v1.2.78
 )
-
-require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 
 require (
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect

@@ -51,7 +51,7 @@ func TestGoldenDocumentsOfJSON(t *testing.T) {
 		if !place.MatchString(want) {
 			t.Errorf("json.md has no place for %s", name)
 		}
-		want = place.ReplaceAllStringFunc(want, func(old string) string {
+		want = place.ReplaceAllStringFunc(want, func(string) string {
 			return "<!-- generated: " + name + " -->\n" + tables(s) + "<!-- end -->"
 		})
 	}

@@ -170,11 +170,14 @@ func TestDocumentOfDoctor(t *testing.T) {
 			Node: "node-a", Time: time.Now(), Took: time.Second,
 			Findings: []doctor.Finding{
 				{Check: "nri", Level: doctor.Problem, Summary: "off", Evidence: []string{"it says so"}, Remedy: []string{"switch it on"}},
-				{Check: "clock", Level: doctor.Warning}, {Check: "kernel", Level: doctor.Note},
+				{Check: "clock", Level: doctor.Warning},
+				{Check: "kernel", Level: doctor.Note},
 			},
 			Checks: []doctor.Outcome{
-				{Name: "nri", State: doctor.Found}, {Name: "clock", State: doctor.OK},
-				{Name: "kernel", State: doctor.NotApplicable, Reason: "no kernel"}, {Name: "otlp", State: doctor.Unchecked, Reason: "be root"},
+				{Name: "nri", State: doctor.Found},
+				{Name: "clock", State: doctor.OK},
+				{Name: "kernel", State: doctor.NotApplicable, Reason: "no kernel"},
+				{Name: "otlp", State: doctor.Unchecked, Reason: "be root"},
 			},
 		},
 	} {
