@@ -29,8 +29,8 @@ build: ## build bin/cniscope, static
 
 .PHONY: cross
 cross: ## check that every platform builds: amd64 and arm64, and Windows for the parts that are not Linux's
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o /dev/null ./plugin/cniscope
-	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o /dev/null ./plugin/cniscope
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -o /dev/null ./plugin/cniscope
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -o /dev/null ./plugin/cniscope
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -o /dev/null ./plugin/cniscope
 
 .PHONY: docs
@@ -101,7 +101,8 @@ test-all: SECRETS_TIME := 24h
 test-all: ORDINARY := 500
 test-all: POINTS := 100
 test-all: FUZZTIME := 5m
-test-all: test test-rig test-crio test-nerdctl test-nested test-html test-queries test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-cnis test-cilium test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: CACHE := cold
+test-all: test test-release test-rig test-crio test-nerdctl test-nested test-html test-queries test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-cnis test-cilium test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: ## the tests that need no rig, under the race detector (needs a C compiler)
@@ -171,6 +172,7 @@ golden: ## write the expected output of the golden recordings anew, after a chan
 .PHONY: lint
 lint: tools-lint ## run the linters
 	$(TOOLS_BIN)/golangci-lint run ./...
+	cd configs/release && ../../$(TOOLS_BIN)/golangci-lint run ./...
 
 ##### the kernel side
 

@@ -103,6 +103,9 @@ func (r *release) buildInto(ctx context.Context, dist string, all []step) (err e
 			return stopped(ctx, fmt.Errorf("%s: %w", s.name, err))
 		}
 	}
+	if err := os.Chmod(r.Out, 0o755); err != nil { // whatever the umask
+		return err
+	}
 	if err := publish(r.Out, filepath.Join(dist, r.Version), staging); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"aead.dev/minisign"
 	"golang.org/x/mod/semver"
 )
 
@@ -30,6 +31,8 @@ type release struct {
 	Out     string    // the artifacts
 
 	ImageDigest string // of the image for all architectures, once it is built
+
+	key *minisign.PrivateKey // nil if none was given
 }
 
 // program is the static program for an architecture.
@@ -113,6 +116,9 @@ func prepare(ctx context.Context, version, root string, draft bool) (*release, e
 		return nil, err
 	}
 	if err := r.readChangelog(draft); err != nil {
+		return nil, err
+	}
+	if err := r.readKey(); err != nil {
 		return nil, err
 	}
 	return r, r.checkTag(ctx, draft)

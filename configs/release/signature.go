@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto"
 	"errors"
 	"fmt"
 	"io"
@@ -17,19 +16,12 @@ import (
 // publicKey is the file of the key that users know, once there is one.
 const publicKey = "configs/release/minisign.pub"
 
-// signature signs the checksums, and by them every artifact, with the key that the environment
-// gives. The time that it states is the commit's, so the same key gives the same bytes.
+// signature signs the checksums, and by them every artifact. The time that it states is the
+// commit's, so the same key gives the same bytes.
 func signature(_ context.Context, r *release) error {
-	key, err := signingKey(os.Getenv("MINISIGN_KEY"), os.Getenv("MINISIGN_PASSWORD"))
-	if err != nil {
-		return err
-	}
-	if key == nil {
+	if r.key == nil {
 		fmt.Println("      NOT SIGNED: no key was given. MINISIGN_KEY=FILE (and MINISIGN_PASSWORD) signs checksums.txt")
 		return nil
-	}
-	if err := r.checkKey(key); err != nil {
-		return err
 	}
 	sums, err := os.ReadFile(filepath.Join(r.Out, "checksums.txt"))
 	if err != nil {
@@ -40,11 +32,11 @@ func signature(_ context.Context, r *release) error {
 	if _, err := io.Copy(io.Discard, message); err != nil {
 		return err
 	}
-	signed := message.SignWithComments(*key, trusted, fmt.Sprintf("signature of cniscope %s", r.Version))
+	signed := message.SignWithComments(*r.key, trusted, fmt.Sprintf("signature of cniscope %s", r.Version))
 	if err := r.create("checksums.txt.minisig", func(w io.Writer) error { _, err := w.Write(signed); return err }); err != nil {
 		return err
 	}
-	fmt.Printf("      by the key %X\n", key.ID())
+	fmt.Printf("      by the key %X\n", r.key.ID())
 	return nil
 }
 
@@ -78,17 +70,23 @@ func signingKey(given, password string) (*minisign.PrivateKey, error) {
 	return &key, nil
 }
 
-// checkKey refuses a key other than the one that users verify with.
-func (r *release) checkKey(key *minisign.PrivateKey) error {
+// readKey reads the key that the environment gives, if any, before minutes are spent on a build,
+// and refuses one other than that which users verify with.
+func (r *release) readKey() error {
+	key, err := signingKey(os.Getenv("MINISIGN_KEY"), os.Getenv("MINISIGN_PASSWORD"))
+	if err != nil || key == nil {
+		return err
+	}
+	r.key = key
 	known, err := minisign.PublicKeyFromFile(filepath.Join(r.Root, publicKey))
 	if errors.Is(err, os.ErrNotExist) {
-		fmt.Printf("      %s is not there: commit the public key, so that users know it\n", publicKey)
+		fmt.Printf("%s is not there: commit the public key, so that users know it\n", publicKey)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", publicKey, err)
 	}
-	if public, ok := key.Public().(crypto.PublicKey); !ok || !known.Equal(public) {
+	if public, ok := key.Public().(minisign.PublicKey); !ok || !known.Equal(public) {
 		return fmt.Errorf("MINISIGN_KEY is not the secret half of %s, which users verify with", publicKey)
 	}
 	return nil

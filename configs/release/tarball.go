@@ -29,10 +29,7 @@ func tarballs(ctx context.Context, r *release) error {
 }
 
 func (r *release) tarball(w io.Writer, folder, arch string) error {
-	zip, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	zip := gzip.NewWriter(w)
 	a := archive{Writer: tar.NewWriter(zip), release: r}
 	for _, f := range []struct {
 		from, to string

@@ -25,8 +25,10 @@ $(eval $(call part,jaeger,about 4 minutes,0,,))
 $(eval $(call part,golangci-lint,about 2 minutes,0,,))
 $(eval $(call part,gofumpt,a few seconds,0,,))
 $(eval $(call part,gotestsum,about 10 seconds,0,,))
+$(eval $(call part,sbom-utility,about 20 seconds,0,,))
+$(eval $(call part,actionlint,a few seconds,0,,))
 
-.PHONY: parts tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html debian-run debian-test debian-bench debian-generate
+.PHONY: parts tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-release debian-run debian-test debian-bench debian-generate debian-release
 
 tools: debian-run $(built/containerd) $(built/runc) $(built/plugins) $(TOOLS_BIN)/pause ## build containerd, runc and the CNI plugins, for the demo and the tests
 
@@ -43,7 +45,9 @@ tools-lint: $(built/golangci-lint) $(built/gofumpt) ## build the linters
 tools-html: $(TOOLS_BIN)/axe/node_modules/.package-lock.json ## install Chromium and axe-core, which check the page of show --html
 	@$(TOOLS)/debian.sh chromium fonts-dejavu-core
 
-parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-kubernetes debian-test debian-generate debian-qemu ## all of that; `make -j2 parts` builds them side by side
+tools-release: debian-release $(built/sbom-utility) $(built/actionlint) ## install what verifies a release: minisign, CycloneDX's validator, actionlint
+
+parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-release tools-kubernetes debian-test debian-generate debian-qemu ## all of that; `make -j2 parts` builds them side by side
 
 $(TOOLS_BIN)/.built/promtool-debian: $(TOOLS)/promtool.sh
 	@echo "fetching promtool, 20 MB"
@@ -77,3 +81,6 @@ debian-bench:
 
 debian-generate:
 	@$(TOOLS)/debian.sh clang llvm libbpf-dev bpftool
+
+debian-release:
+	@$(TOOLS)/debian.sh minisign

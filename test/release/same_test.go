@@ -1,0 +1,135 @@
+package release
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// artifacts are what a release consists of.
+var artifacts = []string{
+	"checksums.txt",
+	"checksums.txt.minisig",
+	"cniscope_0.2.0_image.tar.gz",
+	"cniscope_0.2.0_linux_amd64",
+	"cniscope_0.2.0_linux_amd64.tar.gz",
+	"cniscope_0.2.0_linux_arm64",
+	"cniscope_0.2.0_linux_arm64.tar.gz",
+	"cniscope_0.2.0_sbom.cdx.json",
+	"release-notes.md",
+}
+
+// Two people build the same commit: one plainly, the other from a shallow clone in a folder with
+// another kind of name, with another umask, home, time zone, language and build cache, and with
+// variables that would change what Go builds. All bytes are the same.
+func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
+	from := sources(t)
+	key := newKey(t)
+	one := from.clone(t, "one", "MINISIGN_KEY="+key.secret, "MINISIGN_PASSWORD="+key.password)
+	one.git(t, "tag", version)
+	home := t.TempDir()
+	two := from.clone(t, "Zweiter Bau, ünïcode", "MINISIGN_KEY="+key.text(t), "MINISIGN_PASSWORD="+key.password,
+		"HOME="+home, "GOPATH="+filepath.Join(home, "go"), "GOCACHE="+anotherCache(t),
+		"TZ=Asia/Kathmandu", "LC_ALL=C.UTF-8", "LANG=de_DE.UTF-8", "USER=somebody", "TMPDIR="+t.TempDir(),
+		"SOURCE_DATE_EPOCH=1", "CGO_ENABLED=1", "GOFLAGS=-tags=netgo", "GOAMD64=v3", "GOARM64=v8.5,lse", "GOOS=windows", "GOARCH=386",
+		"GOEXPERIMENT=jsonv2", "GODEBUG=gctrace=0", "GZIP=-1")
+	leaveBehind(t, two)
+
+	said := make([]string, 2)
+	build := func(i int, s tree, umask string) {
+		cmd := s.command("sh", "-c", "umask "+umask+" && exec make --no-print-directory release VERSION="+version)
+		out, err := cmd.CombinedOutput()
+		if said[i] = string(out); err != nil {
+			t.Errorf("%s: %v", s.dir, err)
+		}
+		t.Logf("%s", out)
+	}
+	var both sync.WaitGroup
+	both.Go(func() { build(0, one, "022") })
+	both.Go(func() { build(1, two, "077") })
+	both.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+
+	if got := one.inDist(t); len(got) != 1 || got[0] != version {
+		t.Errorf("dist holds %q", got)
+	}
+	if got := two.inDist(t); len(got) != 1 || got[0] != version {
+		t.Errorf("dist holds %q, and what was left behind has to be gone", got)
+	}
+	compare(t, one.path("dist", version), two.path("dist", version))
+	says(t, said[0], "[ 1/", "programs", "linux/arm64", "SBOM", "signature", version+" is in ")
+	if strings.Contains(said[0], "no tag") || !strings.Contains(said[1], "no tag "+version) {
+		t.Error("a missing tag is said, and only that")
+	}
+	t.Run("verification", func(t *testing.T) { verify(t, one.path("dist", version), key) })
+	t.Run("programs", func(t *testing.T) { examinePrograms(t, one) })
+	t.Run("archives", func(t *testing.T) { examineArchives(t, one.path("dist", version)) })
+	t.Run("SBOM", func(t *testing.T) { examineSBOM(t, one.path("dist", version)) })
+}
+
+// leaveBehind makes what a build leaves that was killed at once.
+func leaveBehind(t *testing.T, s tree) {
+	t.Helper()
+	harness.Check(t, os.MkdirAll(s.path("dist", "."+version+".building", "out"), 0o755))
+	s.write(t, "dist/."+version+".building/out/checksums.txt", "half of it")
+}
+
+// anotherCache is a build cache under another path. What is in it is shared, for compiling
+// everything twice takes minutes; with CNISCOPE_RELEASE_CACHE=cold it is empty.
+func anotherCache(t *testing.T) string {
+	t.Helper()
+	cache := filepath.Join(t.TempDir(), "cache")
+	if os.Getenv("CNISCOPE_RELEASE_CACHE") == "cold" {
+		return cache
+	}
+	shared, err := exec.Command("go", "env", "GOCACHE").Output()
+	harness.Check(t, err)
+	harness.Check(t, os.Symlink(strings.TrimSpace(string(shared)), cache))
+	return cache
+}
+
+// compare says which files differ, in bytes or mode.
+func compare(t *testing.T, one, two string) {
+	t.Helper()
+	found, err := os.ReadDir(two)
+	harness.Check(t, err)
+	var names []string
+	for _, f := range found {
+		names = append(names, f.Name())
+	}
+	if got, want := fmt.Sprint(names), fmt.Sprint(artifacts); got != want {
+		t.Errorf("the release consists of\n%s, want\n%s", got, want)
+	}
+	for _, name := range names {
+		if out, err := exec.Command("cmp", filepath.Join(one, name), filepath.Join(two, name)).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v %s", name, err, out)
+		}
+		info, err := os.Stat(filepath.Join(two, name))
+		harness.Check(t, err)
+		if info.Mode() != 0o644 {
+			t.Errorf("%s has mode %v under a tight umask", name, info.Mode())
+		}
+	}
+	info, err := os.Stat(two)
+	harness.Check(t, err)
+	if info.Mode().Perm() != 0o755 {
+		t.Errorf("the folder has mode %v under a tight umask", info.Mode())
+	}
+}
+
+func says(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("it does not say %q:\n%s", p, text)
+		}
+	}
+}
