@@ -16,6 +16,10 @@ import (
 var artifacts = []string{
 	"checksums.txt",
 	"checksums.txt.minisig",
+	"cniscope-0.2.0.aarch64.rpm",
+	"cniscope-0.2.0.x86_64.rpm",
+	"cniscope_0.2.0_amd64.deb",
+	"cniscope_0.2.0_arm64.deb",
 	"cniscope_0.2.0_image.tar.gz",
 	"cniscope_0.2.0_linux_amd64",
 	"cniscope_0.2.0_linux_amd64.tar.gz",
