@@ -52,7 +52,7 @@ func (atMost) Type() string { return "int" }
 type crossedError struct{ crossed, calls int }
 
 func (e crossedError) Error() string {
-	return fmt.Sprintf("limits were crossed %d times, by what is said above (%d calls were compared)", e.crossed, e.calls)
+	return fmt.Sprintf("%d calls checked, limits exceeded %d times: see above", e.calls, e.crossed)
 }
 
 // uncheckedError says that limits were given and cannot be compared: no call is known to
@@ -84,7 +84,7 @@ func (o showOptions) hold(diagnostics io.Writer, operations iter.Seq[*tracepb.Re
 		fmt.Fprintf(diagnostics, "… and %d more\n", more)
 	}
 	if checked.Partial > 0 {
-		fmt.Fprintf(diagnostics, "cniscope: not everything was seen of %d calls: they may have crossed a limit unseen\n", checked.Partial)
+		fmt.Fprintf(diagnostics, "cniscope: %d calls were not seen in full: they may have exceeded a limit\n", checked.Partial)
 	}
 	switch {
 	case checked.Crossings > 0:
