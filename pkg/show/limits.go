@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -157,4 +158,14 @@ func (f Filter) Wants(rs *tracepb.ResourceSpans) bool {
 		}
 	}
 	return false
+}
+
+// Pods returns the pods of an operation's calls, NAMESPACE/NAME; those of no pod are left out.
+func Pods(rs *tracepb.ResourceSpans) (names []string) {
+	for _, call := range calls(rs) {
+		if name := pod(call); name != noPod && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

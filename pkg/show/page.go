@@ -176,6 +176,9 @@ func (p *page) Worst() head {
 	return head{}
 }
 
+// Empty reports whether there is no call at all.
+func (p *page) Empty() bool { return p.all == 0 }
+
 // shown reports whether a call without a problem is on the page.
 func (p *page) shown(call *node) bool {
 	if p.All || p.Limits.wants(call) {

@@ -180,11 +180,14 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
+// noPod stands where a call is of no pod, as STATUS is.
+const noPod = "no pod"
+
 func pod(call *node) string {
 	if name := call.text(semconv.K8SNamespaceNameKey) + "/" + call.text(semconv.K8SPodNameKey); name != "/" {
 		return name
 	}
-	return "no pod"
+	return noPod
 }
 
 func what(call *node) string {

@@ -44,7 +44,7 @@ side tell most things. The exit code is 0 whatever differs; limits for a CI are 
 					return r.failed
 				}
 				if samples[i].Empty() {
-					return fmt.Errorf("%s: no such call among its %d operations: there is nothing to compare", path, r.all)
+					return fmt.Errorf("%s: there is nothing to compare: %w", path, o.missing(r))
 				}
 			}
 			c := show.Compare(samples[0], samples[1])

@@ -17,24 +17,28 @@ import (
 // times. found is false if there is none.
 func (o showOptions) draw(ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) (found bool, err error) {
 	operations = filter(operations, show.Filter{Problems: o.problems && !o.html, Limits: &o.limits})
-	if none(operations) {
+	if found = !none(operations); !found && !o.always() {
 		return false, nil
 	}
 	switch {
 	case o.otlp != "":
-		return true, sendAll(ctx, diagnostics, o.otlp, operations)
+		return found, sendAll(ctx, diagnostics, o.otlp, operations)
 	case o.summary:
-		return true, o.table(out, show.Collect(operations).Statistics())
+		return found, o.table(out, show.Collect(operations).Statistics())
 	case o.html:
-		return true, show.Page(out, operations, show.PageOptions{All: o.all || o.pod != "" && !o.problems, Limits: o.limits})
+		return found, show.Page(out, operations, show.PageOptions{All: o.all || o.pod != "" && !o.problems, Limits: o.limits})
 	case o.format == "json":
-		return true, jsonLines(out, operations)
+		return found, jsonLines(out, operations)
 	}
 	if err := show.Summary(out, operations, o.look(out)); err != nil {
-		return true, err
+		return found, err
 	}
-	return true, show.Waterfalls(out, operations, o.look(out))
+	return found, show.Waterfalls(out, operations, o.look(out))
 }
+
+// always reports whether there is an answer also where there is no call: who reads a page or a document
+// wants one, unless the pod that was asked for is missing.
+func (o showOptions) always() bool { return o.pod == "" && (o.html || o.summary && o.format == "json") }
 
 func (o showOptions) table(out io.Writer, s show.Statistics) error {
 	if o.format == "json" {

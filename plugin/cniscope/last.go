@@ -35,8 +35,10 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 		return ctx.Err()
 	case err != nil:
 		return err
-	case !found && (!o.limits.Set() || none(h.wanted(ctx))):
-		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations that were kept in the last %s\n", h.all, o.last)
+	case !found:
+		if err := o.nothing(diagnostics, h.all, fmt.Sprintf("that was kept in the last %s", o.last), h.wanted(ctx)); err != nil {
+			return err
+		}
 	}
 	var incomplete error
 	if len(h.told) > 0 {

@@ -116,7 +116,7 @@ func TestShowLastGoesBackAsFarAsAsked(t *testing.T) {
 		t.Errorf("%d, %d, %d", a, b, all)
 	}
 	out, diagnostics, err := cniscope(t, "show", "--last", "10m", "--spool", dir)
-	if err != nil || out != "" || !strings.Contains(diagnostics, "no such call among the 0 operations that were kept in the last 10m0s") {
+	if err != nil || out != "" || !strings.Contains(diagnostics, "there is no CNI call that was kept in the last 10m0s") {
 		t.Errorf("%v, %q, %q", err, out, diagnostics)
 	}
 }

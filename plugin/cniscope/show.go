@@ -129,8 +129,10 @@ func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o sh
 	if err = errors.Join(err, r.failed); err != nil {
 		return err
 	}
-	if !found && (!o.limits.Set() || none(operations)) {
-		fmt.Fprintf(diagnostics, "cniscope: no such call among the %d operations of this recording\n", r.all)
+	if !found {
+		if err := o.nothing(diagnostics, r.all, "in this recording", r.operations()); err != nil {
+			return err
+		}
 	}
 	err = o.hold(diagnostics, operations, r.incomplete())
 	return errors.Join(err, r.failed)

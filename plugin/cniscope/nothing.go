@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/show"
+)
+
+// podsNamed is how many pods are named to whoever asked for one that is not there.
+const podsNamed = 10
+
+// nothing says why nothing is shown of operations that are somewhere, "in this recording": an error if
+// the pod that was asked for is not there, else a line. all is the number of operations there.
+func (o showOptions) nothing(diagnostics io.Writer, all int, where string, operations iter.Seq[*tracepb.ResourceSpans]) error {
+	switch {
+	case all == 0:
+		fmt.Fprintf(diagnostics, "cniscope: there is no CNI call %s\n", where)
+	case o.pod != "" && none(o.ofPod(operations)):
+		missing := fmt.Errorf("there is no call of pod %s %s%s", o.pod, where, others(operations))
+		if !o.limits.Set() {
+			return missing
+		}
+		fmt.Fprintf(diagnostics, "cniscope: %v\n", missing)
+	case o.problems && !o.limits.Set():
+		of := ""
+		if o.pod != "" {
+			of = " of pod " + o.pod
+		}
+		fmt.Fprintf(diagnostics, "cniscope: nothing%s was slow, failed or partly unseen %s\n", of, where)
+	}
+	return nil
+}
+
+// missing says why a recording has nothing to compare.
+func (o showOptions) missing(r *replayed) error {
+	if r.all == 0 || o.pod == "" {
+		return errors.New("it has no CNI call")
+	}
+	return fmt.Errorf("it has no call of pod %s%s", o.pod, others(r.operations()))
+}
+
+// others names the pods that there are.
+func others(operations iter.Seq[*tracepb.ResourceSpans]) string {
+	var names []string
+	more := 0
+	for spans := range operations {
+		for _, name := range show.Pods(spans) {
+			switch {
+			case slices.Contains(names, name):
+			case len(names) < podsNamed:
+				names = append(names, name)
+			default:
+				more++
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	said := ": there are calls of " + strings.Join(names, ", ")
+	if more > 0 {
+		said += " and other pods"
+	}
+	return said
+}
