@@ -84,6 +84,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and .Values.existingSecret .Values.existingConfigMap }}
 {{- fail "existingSecret and existingConfigMap: give one of them" }}
 {{- end }}
+{{- if hasKey .Values.files "cniscope.toml" }}
+{{- fail "files: cniscope.toml is made of options; a whole one is named in existingSecret or existingConfigMap" }}
+{{- end }}
 {{- if and .Values.podMonitor.enabled (include "cniscope.onLoopback" .) (not .Values.rbacProxy.enabled) }}
 {{- fail (printf "podMonitor.enabled, but metrics.address is %s, where no Prometheus of the cluster gets to: set metrics.address=\"\" (every address of the node), or rbacProxy.enabled=true" .Values.metrics.address) }}
 {{- end }}

@@ -1,0 +1,176 @@
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// render renders the chart, and takes it apart.
+func render(t *testing.T, arguments ...string) []Object {
+	t.Helper()
+	return renderAs(t, "cniscope", "cniscope", arguments...)
+}
+
+func renderAs(t *testing.T, release, namespace string, arguments ...string) []Object {
+	t.Helper()
+	text, err := New(t).Template(t.Context(), release, namespace, arguments...)
+	harness.Check(t, err)
+	all, err := Objects(text)
+	harness.Check(t, err)
+	return all
+}
+
+// one is the only object of a kind.
+func one(t *testing.T, all []Object, kind string) Object {
+	t.Helper()
+	some := Of(all, kind)
+	if len(some) != 1 {
+		t.Fatalf("%d objects are a %s, not one", len(some), kind)
+	}
+	return some[0]
+}
+
+// options are what cniscope reads on a node.
+func options(t *testing.T, all []Object) config.Options {
+	t.Helper()
+	text := one(t, all, "ConfigMap").Text("data", "cniscope.toml")
+	o, err := config.Parse("cniscope.toml", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return o
+}
+
+func TestEveryProfileIsSound(t *testing.T) {
+	h := New(t)
+	everything := []string{
+		"options.export.otlp.endpoint=http://collector:4317", "metrics.address=", "podMonitor.enabled=true", "prometheusRule.enabled=true",
+		"spool.hostPath=/var/lib/cniscope/spool", "namespace.create=true",
+		"resourceQuota.create=true", "openshift.securityContextConstraints.create=true",
+	}
+	for _, profile := range h.Profiles(t) {
+		for name, values := range map[string]string{"alone": "", "with everything": "," + strings.Join(everything, ",")} {
+			t.Run(profile+" "+name, func(t *testing.T) {
+				out, err := h.Run(t.Context(), "lint", h.Chart, "--strict", "--set", "profile="+profile+values)
+				if err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+				options(t, render(t, "--set", "profile="+profile+values))
+			})
+		}
+	}
+}
+
+// The facts of platforms, from their documents: docs/kubernetes.md says which.
+func TestProfilesSayWhatIsDifferent(t *testing.T) {
+	type facts struct{ socket, networks, label string }
+	generic := facts{"/run/containerd/containerd.sock", "/etc/cni/net.d", "spc_t"}
+	want := map[string]facts{
+		"generic": generic, "gke": generic, "eks": generic, "aks": generic, "talos": generic, "kind": generic,
+		"bottlerocket": {generic.socket, generic.networks, "super_t"},
+		"crio":         {"/run/crio/crio.sock", generic.networks, generic.label},
+		"openshift":    {"/run/crio/crio.sock", "/etc/kubernetes/cni/net.d", generic.label},
+		"k3s":          {"/run/k3s/containerd/containerd.sock", "/var/lib/rancher/k3s/agent/etc/cni/net.d", generic.label},
+		"rke2":         {"/run/k3s/containerd/containerd.sock", generic.networks, generic.label},
+	}
+	for _, profile := range New(t).Profiles(t) {
+		all := render(t, "--set", "profile="+profile)
+		o := options(t, all)
+		spec := one(t, all, "DaemonSet").In("spec", "template", "spec")
+		got := facts{o.Runtime.Socket, o.CNI.ConfDir, spec.Text("containers", 0, "securityContext", "seLinuxOptions", "type")}
+		if got != want[profile] {
+			t.Errorf("%s: %v, want %v", profile, got, want[profile])
+		}
+		mounted := map[string]string{}
+		for _, v := range spec.List("volumes") {
+			mounted[v.Text("name")] = v.Text("hostPath", "path")
+		}
+		if mounted["runtime"] != filepath.Dir(got.socket) || mounted["cni"] != got.networks {
+			t.Errorf("%s: the options name %v, mounted are %v", profile, got, mounted)
+		}
+		if n := len(Of(all, "ResourceQuota")); (n == 1) != (profile == "gke") {
+			t.Errorf("%s: %d quotas", profile, n)
+		}
+		if n := len(Of(all, "SecurityContextConstraints")); (n == 1) != (profile == "openshift") {
+			t.Errorf("%s: %d constraints", profile, n)
+		}
+	}
+}
+
+func TestAValueIsStrongerThanTheProfile(t *testing.T) {
+	all := render(t, "--set", "profile=openshift,openshift.securityContextConstraints.create=false,cni.confDir=/opt/net.d,seLinuxOptions.type=container_t,runtime.socket=/run/x/y.sock")
+	if len(Of(all, "SecurityContextConstraints"))+len(Of(all, "RoleBinding")) != 0 {
+		t.Error("there are constraints that were switched off")
+	}
+	if o := options(t, all); o.CNI.ConfDir != "/opt/net.d" || o.Runtime.Socket != "/run/x/y.sock" {
+		t.Errorf("the options are the profile's: %+v %+v", o.CNI, o.Runtime)
+	}
+}
+
+// The defaults are for a fleet.
+func TestDefaults(t *testing.T) {
+	o := options(t, render(t))
+	if o.Sampling.Ratio != 0.1 || o.Export.OTLP.Compression != "gzip" || o.Export.OTLP.Endpoint != "" || o.Metrics.Listen != "127.0.0.1:9471" {
+		t.Errorf("%+v %+v %+v", o.Sampling, o.Export.OTLP, o.Metrics)
+	}
+}
+
+// What is committed is what the chart renders; `make chart` writes it anew.
+func TestTheCommittedManifestIsCurrent(t *testing.T) {
+	h := New(t)
+	rendered, err := h.Template(t.Context(), "cniscope", "cniscope", "--set", "namespace.create=true")
+	harness.Check(t, err)
+	committed, err := os.ReadFile("../../examples/kubernetes/cniscope.yaml")
+	harness.Check(t, err)
+	header, err := os.ReadFile("../../configs/helm/example.txt")
+	harness.Check(t, err)
+	if string(committed) != string(header)+strings.TrimPrefix(rendered, "---\n") {
+		t.Error("examples/kubernetes/cniscope.yaml is not what the chart renders: run `make chart`")
+	}
+	alerts, err := os.ReadFile("../../examples/prometheus/alerts.yaml")
+	harness.Check(t, err)
+	in, err := os.ReadFile(filepath.Join(h.Chart, "files", "alerts.yaml"))
+	harness.Check(t, err)
+	if string(alerts) != string(in) {
+		t.Error("the chart's alerts are not those of examples/prometheus: run `make chart`")
+	}
+}
+
+// Each option of the program is one of the chart, but for those that it makes from other values.
+func TestEveryOptionCanBeSet(t *testing.T) {
+	h := New(t)
+	schema, err := os.ReadFile(filepath.Join(h.Chart, "values.schema.json"))
+	harness.Check(t, err)
+	known, err := schemaOptions(schema)
+	harness.Check(t, err)
+	made := regexp.MustCompile(`^(metrics|nri|runtime|cni|state)\.|^export\.spool\.dir$`)
+	text, err := os.ReadFile("../../configs/cniscope.toml")
+	harness.Check(t, err)
+	section, found := "", 0
+	heading, option := regexp.MustCompile(`^\[([a-z_.]+)\]`), regexp.MustCompile(`^#([a-z_]+) = `)
+	for line := range strings.Lines(string(text)) {
+		if m := heading.FindStringSubmatch(line); m != nil {
+			section = m[1]
+		}
+		if m := option.FindStringSubmatch(line); m != nil {
+			found++
+			key := section + "." + m[1]
+			if known[key] == made.MatchString(key) {
+				t.Errorf("the schema knows %s: %v, which is made from other values: %v", key, known[key], made.MatchString(key))
+			}
+			delete(known, key)
+		}
+	}
+	if found < 40 {
+		t.Fatalf("only %d options were found in cniscope.toml", found)
+	}
+	for key := range known {
+		t.Errorf("the schema has %s, which is no option", key)
+	}
+}
