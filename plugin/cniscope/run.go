@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -130,9 +131,13 @@ func run(ctx context.Context, file optionsFile) (err error) {
 // waits for it, hands over options, and then the one before may not have let go yet.
 func begin(l *life, options *config.Live) (sources *observer, err error) {
 	take := func() error {
-		release, err := takeNode(l, options.Options().State.Dir)
+		o := options.Options()
+		release, err := takeNode(l, o.State.Dir)
 		if err == nil {
-			l.at(letGo, "the node", func(context.Context) { release() })
+			l.at(letGo, "the node", func(context.Context) {
+				release()
+				leaveNode(o.State.Dir, filepath.Dir(o.NRI.Socket))
+			})
 		}
 		return err
 	}
