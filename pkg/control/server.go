@@ -135,6 +135,10 @@ func Listen(dir string) (net.Listener, error) {
 	return l, nil
 }
 
+// Forget removes the socket from the run folder. Only who has the node's lock may: the next one listens
+// there when it has it.
+func Forget(dir string) { _ = os.Remove(filepath.Join(dir, socket)) }
+
 // farewell is how long answers under way may take when it is over: a recording has its last
 // events to write, to somebody who reads them or not.
 const farewell = time.Second

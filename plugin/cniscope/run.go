@@ -135,6 +135,7 @@ func begin(l *life, options *config.Live) (sources *observer, err error) {
 		release, err := takeNode(l, o.State.Dir)
 		if err == nil {
 			l.at(letGo, "the node", func(context.Context) {
+				control.Forget(o.State.Dir)
 				release()
 				leaveNode(o.State.Dir, filepath.Dir(o.NRI.Socket))
 			})

@@ -21,6 +21,8 @@ type loss struct {
 	fails string
 	// says: cniscope goes on, and logs this. It does not with all capabilities.
 	says string
+	// unchecked: doctor, in the pod, cannot make this check.
+	unchecked string
 }
 
 // losses are what each capability of the manifest is for.
@@ -29,6 +31,7 @@ var losses = map[string]loss{
 	"PERFMON":         {fails: "the permission to load BPF programs"},
 	"SYS_PTRACE":      {says: "going on without calls that are under way already"},
 	"DAC_READ_SEARCH": {says: "going on without CNI configuration"},
+	"NET_ADMIN":       {unchecked: "service-rules"},
 }
 
 // The node has what the capabilities are for: a CNI configuration that is another
@@ -73,6 +76,9 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 				t.Errorf("it says %q though it has %s:\n%s", loss.says, name, c.log(p))
 			}
 		}
+		if out, _ := c.exec(p, "/cniscope", "doctor"); strings.Contains(out, "could not check") {
+			t.Errorf("there is what doctor cannot check:\n%s", out)
+		}
 		c.confined(p, added)
 	})
 	for _, name := range added {
@@ -92,6 +98,12 @@ func TestEveryCapabilityIsNeeded(t *testing.T) {
 				p := c.run(o, running)
 				defer c.remove(p)
 				c.logged(p, loss.says)
+			case loss.unchecked != "":
+				p := c.run(o, running)
+				defer c.remove(p)
+				if out, _ := c.exec(p, "/cniscope", "doctor"); !strings.Contains(out, "? "+loss.unchecked+": could not check") {
+					t.Errorf("doctor does not say that it could not check %s:\n%s", loss.unchecked, out)
+				}
 			}
 		})
 	}

@@ -23,8 +23,10 @@ type cluster struct {
 	api    *kube.API
 
 	node, address, server string
-	tokens                map[string]string
-	podLogs               string
+	// healthz is where the kubelet says how it is.
+	healthz string
+	tokens  map[string]string
+	podLogs string
 }
 
 // start brings a node up, with the networks given.

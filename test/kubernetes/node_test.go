@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,8 +79,11 @@ func (c *cluster) startKubelet() {
 }
 
 // kubeletConfig is a KubeletConfiguration: what this machine does not give is switched
-// off, and nothing listens.
+// off, and nothing but its health is served.
 func (c *cluster) kubeletConfig(dir string) map[string]any {
+	c.healthz = harness.Address(c)
+	at := netip.MustParseAddrPort(c.healthz)
+	host, port := at.Addr().String(), at.Port()
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 		"tracing": map[string]any{"endpoint": hostPort(c.jaeger.OTLP()), "samplingRatePerMillion": 1_000_000},
@@ -88,7 +92,7 @@ func (c *cluster) kubeletConfig(dir string) map[string]any {
 		"podLogsDir":               c.podLogs, "volumePluginDir": filepath.Join(dir, "plugins"),
 		"resolvConf": filepath.Join(dir, "resolv.conf"),
 		"clusterDNS": []string{"10.96.0.10"}, "clusterDomain": "cluster.local",
-		"enableServer": false, "healthzPort": 0,
+		"enableServer": false, "healthzPort": port, "healthzBindAddress": host,
 		"authentication": map[string]any{"anonymous": map[string]any{"enabled": false}, "webhook": map[string]any{"enabled": false}},
 		"authorization":  map[string]any{"mode": "AlwaysAllow"},
 

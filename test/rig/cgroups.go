@@ -63,7 +63,8 @@ func kubeletParents() []string {
 // kubeletCgroups are those of such containers. Their names are the containers' ids, and
 // so are those of their folders in containerd's state.
 func kubeletCgroups(dir string) ([]string, error) {
-	tasks, err := filepath.Glob(filepath.Join(paths{dir}.state(), "io.containerd.runtime.v2.task", "k8s.io", "*"))
+	// They run with what is at its usual places.
+	tasks, err := filepath.Glob(filepath.Join(paths{dir}.at("cover", "containerd"), "io.containerd.runtime.v2.task", "k8s.io", "*"))
 	if err != nil {
 		return nil, err
 	}

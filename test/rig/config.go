@@ -21,16 +21,35 @@ func (p paths) config() string  { return p.at("config.toml") }
 func (p paths) dropIns() string { return p.at("conf.d") }
 
 // socket is containerd.sock in /run/containerd, as what runs in containerd's mount namespace sees it.
-func (p paths) socket() string        { return p.at("cover", "containerd", "containerd.sock") }
-func (p paths) state() string         { return p.at("state") }
+func (p paths) socket() string { return p.at("cover", "containerd", "containerd.sock") }
+func (p paths) state() string  { return p.at("state") }
+
+// stateOf is where containerd has what it runs. At the usual places that is /run/containerd, so that whoever
+// mounts it gets the root file systems of pods, too.
+func (p paths) stateOf(o Options) string {
+	if o.Usual {
+		return "/run/containerd"
+	}
+	return p.state()
+}
+
 func (p paths) containerdLog() string { return p.at("containerd.log") }
 func (p paths) nriSocket() string     { return p.at("nri", "nri.sock") }
-func (p paths) nriPlugins() string    { return p.at("nri", "plugins") }
-func (p paths) nriConfig() string     { return p.at("nri", "conf.d") }
-func (p paths) cniBin() string        { return p.at("cni", "bin") }
-func (p paths) cniConf() string       { return p.at("cni", "net.d") }
-func (p paths) cniData() string       { return p.at("cni", "ipam") }
-func (p paths) podLogs() string       { return p.at("pods") }
+
+// nriSocketOf is what containerd calls it, and the kernel after it.
+func (p paths) nriSocketOf(o Options) string {
+	if o.Usual {
+		return "/run/nri/nri.sock"
+	}
+	return p.nriSocket()
+}
+
+func (p paths) nriPlugins() string { return p.at("nri", "plugins") }
+func (p paths) nriConfig() string  { return p.at("nri", "conf.d") }
+func (p paths) cniBin() string     { return p.at("cni", "bin") }
+func (p paths) cniConf() string    { return p.at("cni", "net.d") }
+func (p paths) cniData() string    { return p.at("cni", "ipam") }
+func (p paths) podLogs() string    { return p.at("pods") }
 
 func (p paths) make() error {
 	dirs := []string{
@@ -51,12 +70,12 @@ func (p paths) make() error {
 // since 1.5 reads and migrates; every default that would touch the host is named.
 func containerdConfig(p paths, o Options, metrics string) string {
 	return strings.NewReplacer(
-		"{root}", p.at("root"), "{state}", p.state(), "{temp}", p.at("temp"), "{dropins}", p.dropIns(),
+		"{root}", p.at("root"), "{state}", p.stateOf(o), "{temp}", p.at("temp"), "{dropins}", p.dropIns(),
 		"{socket}", p.socket(), "{level}", o.LogLevel, "{metrics}", metrics,
 		"{pause}", PauseImage, "{cni-bin}", p.cniBin(), "{cni-conf}", p.cniConf(),
 		"{networks}", fmt.Sprint(max(1, len(o.Networks))), "{serial}", fmt.Sprint(o.Serial),
 		"{runc}", filepath.Join(o.Tools, "runc"), "{runc-root}", p.at("runc"),
-		"{nri-off}", fmt.Sprint(o.NRIDisabled), "{nri-socket}", p.nriSocket(),
+		"{nri-off}", fmt.Sprint(o.NRIDisabled), "{nri-socket}", p.nriSocketOf(o),
 		"{nri-plugins}", p.nriPlugins(), "{nri-config}", p.nriConfig(),
 		"{opt}", p.at("opt"), "{shims}", p.at("s"),
 	).Replace(`version = 2

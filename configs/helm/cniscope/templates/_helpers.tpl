@@ -93,6 +93,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and .Values.rbacProxy.enabled (eq (int .Values.rbacProxy.port) (int .Values.metrics.port)) }}
 {{- fail (printf "rbacProxy.port and metrics.port are both %d: both listen on the node, give one another number" (int .Values.metrics.port)) }}
 {{- end }}
+{{- if and .Values.metrics.web.existingSecret (eq (int .Values.metrics.web.healthPort) (int .Values.metrics.port)) }}
+{{- fail (printf "metrics.web.healthPort and metrics.port are both %d: give one another number" (int .Values.metrics.port)) }}
+{{- end }}
 {{- if and .Values.rbacProxy.enabled .Values.metrics.web.existingSecret }}
 {{- fail "rbacProxy and metrics.web both guard the metrics: use one of them" }}
 {{- end }}

@@ -5,6 +5,7 @@
 {{- $_ := set $options "metrics" (dict "listen" (include "cniscope.listen" .)) }}
 {{- if .Values.metrics.web.existingSecret }}
 {{- $_ := set $options.metrics "web_config" "/etc/cniscope-web/web-config.yml" }}
+{{- $_ := set $options.metrics "health_listen" (printf "127.0.0.1:%d" (int .Values.metrics.web.healthPort)) }}
 {{- end }}
 {{- $_ := set $options "nri" (ternary (dict "socket" .Values.nri.socket) (dict "enabled" false) .Values.nri.enabled) }}
 {{- $_ := set $options "runtime" (dict "socket" $platform.runtimeSocket) }}

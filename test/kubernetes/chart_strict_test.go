@@ -1,0 +1,101 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/chart"
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// kinds say where the chart's objects are posted to: group and version, and the resource.
+var kinds = map[string]struct {
+	api, resource string
+	ofCluster     bool
+}{
+	"Namespace":                  {"/api/v1", "namespaces", true},
+	"ServiceAccount":             {"/api/v1", "serviceaccounts", false},
+	"ConfigMap":                  {"/api/v1", "configmaps", false},
+	"ResourceQuota":              {"/api/v1", "resourcequotas", false},
+	"DaemonSet":                  {"/apis/apps/v1", "daemonsets", false},
+	"Role":                       {"/apis/rbac.authorization.k8s.io/v1", "roles", false},
+	"RoleBinding":                {"/apis/rbac.authorization.k8s.io/v1", "rolebindings", false},
+	"ClusterRole":                {"/apis/rbac.authorization.k8s.io/v1", "clusterroles", true},
+	"ClusterRoleBinding":         {"/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", true},
+	"PodMonitor":                 {"/apis/monitoring.coreos.com/v1", "podmonitors", false},
+	"PrometheusRule":             {"/apis/monitoring.coreos.com/v1", "prometheusrules", false},
+	"SecurityContextConstraints": {"/apis/security.openshift.io/v1", "securitycontextconstraints", true},
+}
+
+// collection is where objects of a kind in a namespace are.
+func collection(t testing.TB, kind, namespace string) string {
+	t.Helper()
+	k, ok := kinds[kind]
+	if !ok {
+		t.Fatalf("the chart renders a %q, which this test does not know how to create", kind)
+	}
+	if k.ofCluster {
+		return k.api + "/" + k.resource
+	}
+	return k.api + "/namespaces/" + namespace + "/" + k.resource
+}
+
+// dress are values with which the chart renders all that it can.
+var dress = map[string]string{
+	"by default": "",
+	"with everything": "options.export.otlp.endpoint=http://collector:4317,options.sampling.rule[0].namespace=kube-*,options.sampling.rule[0].ratio=0," +
+		"options.resource.attributes.team=net,metrics.address=,podMonitor.enabled=true,prometheusRule.enabled=true,resourceQuota.create=true," +
+		"openshift.securityContextConstraints.create=true,spool.hostPath=/var/lib/cniscope/spool,imagePullSecrets[0].name=key," +
+		"image.registry=registry.example:5000,image.digest=sha256:" + strings.Repeat("a", 64) + ",files.ca\\.crt=PEM,env[0].name=A,env[0].value=b",
+	"behind kube-rbac-proxy":  "rbacProxy.enabled=true,podMonitor.enabled=true,podMonitor.endpoint.tlsConfig.insecureSkipVerify=true,metrics.address=::1",
+	"with options of its own": "existingSecret=options,files.ca\\.crt=PEM,runtime.mount=false,nri.enabled=false,serviceAccount.create=false",
+}
+
+// What `kubectl apply --dry-run=server --validate=strict` asks of the apiserver, for every profile.
+func TestChartPassesTheStrictDryRun(t *testing.T) {
+	c := start(t, rig.Options{})
+	c.define()
+	h := c.helm()
+	const namespace = "tried"
+	_, err := c.api.Do(c.ctx, "POST", "/api/v1/namespaces", []byte(`{"metadata":{"name":"tried"}}`))
+	harness.Check(c, err)
+	for _, profile := range h.Profiles(t) {
+		for name, values := range dress {
+			t.Run(profile+" "+name, func(t *testing.T) {
+				text, err := h.Template(c.ctx, "cniscope", namespace, "--set", "profile="+profile+","+values)
+				harness.Check(t, err)
+				all, err := chart.Objects(text)
+				harness.Check(t, err)
+				for _, o := range all {
+					c.in(t).dryRun(o, namespace)
+				}
+			})
+		}
+	}
+}
+
+// dryRun has the apiserver check an object, which it must take without a warning.
+func (c *cluster) dryRun(o chart.Object, namespace string) {
+	c.Helper()
+	body, err := json.Marshal(o)
+	harness.Check(c, err)
+	path := collection(c, o.Text("kind"), namespace) + strictly
+	got, err := c.api.Do(c.ctx, "POST", path, body)
+	if err != nil {
+		c.Errorf("%v\n%s", err, body)
+	}
+	for _, warning := range got.Warnings {
+		c.Errorf("%s %s: the apiserver warns: %s", o.Text("kind"), o.Text("metadata", "name"), warning)
+	}
+	// It does look: a misspelt field is refused.
+	o["misspelt"] = true
+	body, err = json.Marshal(o)
+	harness.Check(c, err)
+	if _, err = c.api.Do(c.ctx, "POST", path, body); err == nil || !strings.Contains(err.Error(), `unknown field "misspelt"`) {
+		c.Errorf("%s with a misspelt field: %v, want a refusal", o.Text("kind"), err)
+	}
+}

@@ -1,0 +1,78 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/chart"
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// startWithControllers is start with a scheduler and a controller manager: a DaemonSet becomes pods by
+// itself, and what belonged to something that was deleted goes.
+func startWithControllers(t *testing.T, o rig.Options) *cluster {
+	c := start(t, o)
+	dir := filepath.Join(c.rig.Dir(), "control-plane")
+	kubeconfig := c.adminConfig()
+	c.beside("kube-scheduler", func(context.Context) error { return nil },
+		c.tool("kube-scheduler"), "--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
+		"--leader-elect=false", "--secure-port=0")
+	c.beside("kube-controller-manager", func(ctx context.Context) error {
+		_, err := c.api.Do(ctx, "GET", "/api/v1/namespaces/default/serviceaccounts/default", nil)
+		return err
+	},
+		c.tool("kube-controller-manager"), "--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
+		"--leader-elect=false", "--secure-port=0", "--concurrent-gc-syncs=2",
+		"--service-account-private-key-file="+filepath.Join(dir, "service-accounts.pem"))
+	return c
+}
+
+// adminConfig writes the kubeconfig of who may do anything.
+func (c *cluster) adminConfig() string {
+	c.Helper()
+	config := c.kubeconfig()
+	config["users"] = []any{map[string]any{"name": "rig", "user": map[string]any{"token": c.tokens[admin]}}}
+	text, err := json.Marshal(config)
+	harness.Check(c, err)
+	file := filepath.Join(c.rig.Dir(), "control-plane", "admin.json")
+	harness.Check(c, os.WriteFile(file, text, 0o600))
+	return file
+}
+
+// helm is helm with this cluster.
+func (c *cluster) helm() *chart.Helm {
+	c.Helper()
+	h := chart.New(c)
+	h.Env = append(h.Env, "KUBECONFIG="+c.adminConfig())
+	return h
+}
+
+// daemonPod waits for the one pod of a release that is not about to end, and until done is content with it.
+func (c *cluster) daemonPod(namespace, release string, done func(*pod) error) (found *pod) {
+	c.Helper()
+	harness.Eventually(c, func() error {
+		var all struct{ Items []pod }
+		if err := c.api.Get(c.ctx, "/api/v1/namespaces/"+namespace+"/pods?labelSelector=app.kubernetes.io/instance="+release, &all); err != nil {
+			return err
+		}
+		var living []*pod
+		for i := range all.Items {
+			if all.Items[i].Metadata.DeletionTimestamp == "" {
+				living = append(living, &all.Items[i])
+			}
+		}
+		if len(living) != 1 {
+			return fmt.Errorf("%d pods are of release %s, not one", len(living), release)
+		}
+		found = living[0]
+		return done(found)
+	})
+	return found
+}
