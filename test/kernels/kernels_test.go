@@ -23,18 +23,29 @@ var kernels = []kernel{
 	{name: "newest", image: "sid-amd64"},
 	{name: "6.12, arm64", image: "trixie-arm64"},
 	{name: "6.12, lockdown=confidentiality", image: "trixie-amd64", options: "lockdown=confidentiality", lacks: withoutProbe},
+	{name: "5.10, connector", image: "bullseye-amd64", options: "cniscope.source=connector", lacks: append([]string{
+		"tracepoints: lock contention", "tracepoint: netlink extack",
+	}, withoutProbe...)},
+	{name: "6.12, connector", image: "trixie-amd64", options: "cniscope.source=connector", lacks: withoutProbe},
 }
 
-// withoutProbe is what there is not where the probe cannot be loaded.
+// connected is what there is where the probe observes.
+const connected = "process connector in its place"
+
+func init() {
+	for i, k := range kernels {
+		if !slices.Contains(k.lacks, "kernel probe") {
+			kernels[i].lacks = append(k.lacks, connected)
+		}
+	}
+}
+
+// withoutProbe is what there is not where the probe cannot be loaded, and the process connector observes.
 var withoutProbe = []string{
-	"kernel probe", "cniscope, from call to span", "fork, exec and exit", "exit code", "signal", "identity of the call",
-	"delegate and its standard input", "script, by its own name", "exec of a thread",
-	"long environment", "unprivileged callers not believed", "CPU time", "run-queue delay",
-	"time of the fork", "standard input", "PID namespaces", "network namespace",
-	"network namespace cookie", "calls under way at start", "sleeps",
+	"kernel probe", "network namespace", "CPU time", "run-queue delay", "network namespace cookie", "sleeps",
 	"waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
 	"sysctls written", "network namespaces entered", "configuration and result",
-	"connections, who answers", "connections refused", "first connection of a pod", "nothing lost",
+	"connections, who answers", "connections refused", "first connection of a pod",
 }
 
 // kernel is one of the machines.

@@ -138,10 +138,26 @@ func (s *Scope) SetOptions(toml string) error {
 		return err
 	}
 	next := s.Config() + ".next"
-	if err := os.WriteFile(next, []byte(s.toml+toml), 0o600); err != nil {
+	if err := os.WriteFile(next, []byte(s.toml+observedBy(toml)), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(next, s.Config())
+}
+
+// SourceVariable has all tests run cniscope with that probe.source: the same tests hold for each of them.
+// The process connector tells only those who are in the initial PID namespace.
+const SourceVariable = "CNISCOPE_TEST_SOURCE"
+
+func observedBy(toml string) string {
+	source := os.Getenv(SourceVariable)
+	if source == "" {
+		return toml
+	}
+	line := fmt.Sprintf("[probe]\nsource = %q\n", source)
+	if strings.Contains(toml, "[probe]\n") {
+		return strings.Replace(toml, "[probe]\n", line, 1)
+	}
+	return toml + line
 }
 
 // Log is the file of its log.

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -177,6 +178,9 @@ func (l *looker) program(pid uint32, s *notified.Sight, env []string) bool {
 		return false
 	}
 	s.File = strings.TrimSuffix(string(link[:n]), " (deleted)")
+	if given := l.given(pid); strings.HasPrefix(given, "/") { // not what a link leads to, nor a script's interpreter
+		s.File, s.Script = given, slices.Index(s.Args, given) > 0
+	}
 	s.Stdin, s.NetNS = l.stdin(pid), namespace(pid)
 	if env == nil {
 		text, err := l.read(file(pid, "environ"))
@@ -186,10 +190,43 @@ func (l *looker) program(pid uint32, s *notified.Sight, env []string) bool {
 		env = split(text)
 	}
 	s.Env = env
-	if s.Locate(); s.InPath() && belief.Rights(pid) == 0 && !l.rootless {
+	if !s.InPath() {
+		s.Locate()
+	}
+	if s.InPath() && belief.Rights(pid) == 0 && !l.rootless {
 		s.Env = nil // whoever gave that up may say what it likes
 	}
 	return true
+}
+
+// atExecFn is AT_EXECFN (include/uapi/linux/auxvec.h): where in its memory a process has the path that was
+// given to execve(2).
+const atExecFn = 31
+
+// given is that path; empty if it cannot be read.
+func (l *looker) given(pid uint32) string {
+	aux, err := l.read(file(pid, "auxv"))
+	if err != nil {
+		return ""
+	}
+	const word = 8
+	for ; len(aux) >= 2*word; aux = aux[2*word:] {
+		if binary.NativeEndian.Uint64(aux) != atExecFn {
+			continue
+		}
+		fd, err := unix.Open(file(pid, "mem"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return ""
+		}
+		defer unix.Close(fd)
+		var text [unix.PathMax]byte
+		at := int64(binary.NativeEndian.Uint64(aux[word:]))
+		n, _ := unix.Pread(fd, text[:], at)
+		if end := bytes.IndexByte(text[:max(0, n)], 0); end >= 0 {
+			return string(text[:end])
+		}
+	}
+	return ""
 }
 
 // stdin is what a process reads: NoStdin if it is closed, or a device.

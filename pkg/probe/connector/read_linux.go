@@ -23,6 +23,9 @@ const (
 	// nothing is: until then the larger socket collects what nobody waits for.
 	tickEvery = 20 * time.Millisecond
 	idle      = 200 * time.Millisecond
+	// breath is what others have of the CPU after each tickEvery that there was no end of messages: the
+	// reader has priority.
+	breath = 5 * time.Millisecond
 	// quietAfter: whoever takes the events may not have come to the last ones.
 	quietAfter = time.Second
 	// outlive is how long what a plugin left running is followed.
@@ -125,6 +128,7 @@ func (r *reader) drain(wait time.Duration) error {
 			if err := r.tend(began, last); err != nil {
 				return err
 			}
+			time.Sleep(breath) // others have to run, too
 		}
 	}
 }

@@ -27,6 +27,7 @@ type socket struct {
 	vectors  [batch]unix.Iovec
 	data     [batch][messageMax]byte
 	wait     time.Duration
+	listens  int // how often the kernel was told to begin
 }
 
 // mmsghdr is struct mmsghdr, which x/sys does not have.

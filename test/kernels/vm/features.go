@@ -30,7 +30,8 @@ type feature struct {
 
 // features in the order of docs/kernels.md.
 var features = []feature{
-	{"kernel probe", func(s *scene) error { return s.unsupported }},
+	{"kernel probe", func(s *scene) error { return s.refused }},
+	{"process connector in its place", inPlace},
 	{"what is off is said", said},
 	{"plugins run undisturbed", undisturbed},
 	{"cniscope, from call to span", wholeProgram},
@@ -71,10 +72,13 @@ var features = []feature{
 // said looks whether the product names what it cannot do here: without a probe by the error's
 // remedy, with one by events.
 func said(s *scene) error {
-	if s.unsupported != nil {
+	if byConnector(s.options) {
+		return nil
+	}
+	if s.refused != nil {
 		var no *probe.UnsupportedError
 		switch {
-		case !errors.As(s.unsupported, &no) || no.Remedy == "":
+		case !errors.As(s.refused, &no) || no.Remedy == "":
 			return errors.New("no remedy")
 		case strings.Contains(s.options, "lockdown=confidentiality") && !strings.Contains(no.Remedy, "lockdown=confidentiality"):
 			return fmt.Errorf("the remedy is %q", no.Remedy)
@@ -85,6 +89,17 @@ func said(s *scene) error {
 		if off := check(s) != nil; off != s.degraded(name) {
 			return fmt.Errorf("%s: off is %v, said to be off is %v", name, off, s.degraded(name))
 		}
+	}
+	return nil
+}
+
+// inPlace looks whether the process connector observes where there is no probe.
+func inPlace(s *scene) error {
+	switch {
+	case s.unsupported != nil:
+		return s.unsupported
+	case !s.connector:
+		return errors.New("there is a probe")
 	}
 	return nil
 }
@@ -273,6 +288,9 @@ func networkCookie(s *scene) error {
 func nothingLost(s *scene) error {
 	if s.unsupported != nil {
 		return errors.New("the kernel probe is off")
+	}
+	if s.connector && len(s.stats.Lost) > 0 {
+		return fmt.Errorf("%v", s.stats.Lost)
 	}
 	if st := s.stats; st.Lost["ring full"]+st.Lost["process table full"]+st.Undecodable+st.Lost["environment too long"] != 0 || st.Tracked != 0 {
 		return fmt.Errorf("%+v", st)

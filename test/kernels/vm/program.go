@@ -42,8 +42,12 @@ func (l *log) String() string {
 }
 
 // wholeProgram runs cniscope for the time of one call, and looks for its span.
-func wholeProgram(*scene) error {
-	if err := os.WriteFile("/tmp/cniscope.toml", []byte(options), 0o600); err != nil {
+func wholeProgram(s *scene) error {
+	toml := options
+	if byConnector(s.options) {
+		toml += "[probe]\nsource = \"connector\"\n"
+	}
+	if err := os.WriteFile("/tmp/cniscope.toml", []byte(toml), 0o600); err != nil {
 		return err
 	}
 	var said log

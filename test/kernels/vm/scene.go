@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/connector"
 )
 
 // scene is what happened, as callers saw it and as the probe did.
@@ -26,7 +28,9 @@ type scene struct {
 	calls   map[string]*called
 	hungPID int
 
-	unsupported error // why there is no probe
+	refused     error // why there is no kernel probe
+	unsupported error // why nothing is observed: neither by that nor by the process connector
+	connector   bool  // it is observed by the latter
 	stats       probe.Stats
 	mu          sync.Mutex
 	events      []event.Event
@@ -102,10 +106,7 @@ func (s *scene) play() error {
 		return s.calls["hung"].ended(early, nil)
 	}
 
-	p, err := probe.Open(probe.Options{
-		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1,
-		Detail: probe.DetailAlways, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	p, err := s.open()
 	if err != nil {
 		s.unsupported = err
 		if s.calls, err = callAll(); err != nil {
@@ -124,14 +125,53 @@ func (s *scene) play() error {
 		err = leave()
 	}
 	// A server is followed for a while after its last call.
-	for i := 0; i < 500 && p.Stats().Tracked > 0; i++ {
+	for i := 0; i < 500 && p.stats().Tracked > 0; i++ {
 		time.Sleep(20 * time.Millisecond)
 	}
 	cancel() // what the kernel sent by now is delivered before Run returns
 	err = errors.Join(err, <-done)
-	s.stats = p.Stats()
+	s.stats = p.stats()
 	return errors.Join(err, p.Close())
 }
+
+// observer is the probe, or the process connector in its place.
+type observer struct {
+	runner
+	stats func() probe.Stats
+}
+
+type runner interface {
+	Run(context.Context, event.Sink) error
+	Close() error
+}
+
+// open has the probe observe, and where that is refused the process connector.
+func (s *scene) open() (observer, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	s.refused = errors.New("the process connector was asked for")
+	if !byConnector(s.options) {
+		p, err := probe.Open(probe.Options{
+			Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Log: log,
+		})
+		if err == nil {
+			s.refused = nil
+			return observer{p, p.Stats}, nil
+		}
+		s.refused = err
+	}
+	c, err := connector.Open(connector.Options{Processes: 1024, Arguments: arguments.Known, Log: log})
+	if err != nil {
+		return observer{}, errors.Join(s.refused, err)
+	}
+	s.connector = true
+	return observer{c, func() probe.Stats {
+		now := c.Stats()
+		return probe.Stats{Tracked: now.Followed, Lost: now.Lost}
+	}}, nil
+}
+
+// byConnector reports whether a kernel was booted to be observed by the process connector.
+func byConnector(options string) bool { return strings.Contains(options, "cniscope.source=connector") }
 
 func (s *scene) sink(e event.Event) {
 	s.mu.Lock()
