@@ -102,14 +102,14 @@ func TestOneChangeOneFinding(t *testing.T) {
 		says        []string
 	}{
 		{"clock", "nobody sets it", func(f *fact.Facts) { f.Clock.Value = fact.Clock{MaxError: 16 * time.Second} }, Warning, []string{"STA_UNSYNC", "16s", "chrony"}},
-		{"kernel", "no BTF", func(f *fact.Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Problem, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
+		{"kernel", "no BTF", func(f *fact.Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Warning, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
 		{"kernel", "a tracepoint that is needed", func(f *fact.Facts) {
 			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint sched_process_exec", For: "plugins are not seen", Needed: true}}
 		}, Problem, []string{"sched_process_exec", "plugins are not seen"}},
 		{"kernel", "a tracepoint to do without", func(f *fact.Facts) {
 			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint contention_begin"}}
 		}, Note, []string{"contention_begin"}},
-		{"kernel", "lockdown", func(f *fact.Facts) { f.Kernel.Value.Lockdown = "confidentiality" }, Problem, []string{"lockdown=integrity"}},
+		{"kernel", "lockdown", func(f *fact.Facts) { f.Kernel.Value.Lockdown = "confidentiality" }, Warning, []string{"lockdown=integrity"}},
 		{"runtime", "a plugin that did not start", func(f *fact.Facts) {
 			f.Runtime.Value.Plugins[0].Err = "invalid plugin config: x"
 		}, Problem, []string{"io.containerd.cri.v1.runtime did not start", "invalid plugin config"}},

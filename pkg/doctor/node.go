@@ -17,7 +17,7 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	k := f.Kernel.Value
 	if k.BTF != "" {
 		return []Finding{{
-			Level: Problem, Summary: "the kernel does not describe itself (BTF): cniscope cannot be attached",
+			Level: Warning, Summary: "the kernel does not describe itself (BTF): plugins and commands are seen by the process connector, what they ask of the kernel is not",
 			Evidence: []string{fact.Sayf("Linux %s: %s", k.Release, k.BTF)},
 			Remedy:   []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; every current distribution's is"},
 		}}, nil
@@ -39,7 +39,7 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	}
 	if k.Lockdown == "confidentiality" {
 		found = append(found, Finding{
-			Level: Problem, Summary: "the kernel is locked down: it lets nobody read its memory, BPF programs included",
+			Level: Warning, Summary: "the kernel is locked down, BPF programs cannot read its memory: plugins and commands are seen by the process connector, what they ask of the kernel is not",
 			Evidence: []string{"/sys/kernel/security/lockdown: confidentiality"},
 			Remedy:   []string{"start it with lockdown=integrity"},
 		})
