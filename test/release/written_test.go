@@ -1,0 +1,61 @@
+package release
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// The workflow is one that GitHub runs, and its steps are the commands that there are.
+func TestTheWorkflowIsValid(t *testing.T) {
+	const file = "../../.github/workflows/release.yml"
+	if out, err := exec.Command("../tools/bin/actionlint", "-no-color", file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	harness.Check(t, err)
+	says(t, string(text), "make release", "secrets.MINISIGN_KEY", "release-notes.md", "minisign -V", "cniscope_${number}_image.tar.gz", "cniscope-$number.tgz")
+	for _, action := range regexp.MustCompile(`uses: (\S+)`).FindAllStringSubmatch(string(text), -1) {
+		if !regexp.MustCompile(`@[0-9a-f]{40}$`).MatchString(action[1]) {
+			t.Errorf("%s can change under us: name its commit", action[1])
+		}
+	}
+}
+
+// What versions.md says was tested is what the tests run.
+func TestSupportedVersionsAreThoseOfTheTests(t *testing.T) {
+	page, err := os.ReadFile("../../docs/versions.md")
+	harness.Check(t, err)
+	row := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, "|"); len(cells) == 5 {
+			row[strings.TrimSpace(cells[1])] = cells[3]
+		}
+	}
+	for _, pin := range []struct{ row, tool, module string }{
+		{"containerd", "containerd", "github.com/containerd/containerd/v2"},
+		{"containerd", "containerd-2.3", "github.com/containerd/containerd/v2"},
+		{"containerd", "containerd-1.7", "github.com/containerd/containerd"},
+		{"CRI-O", "crio", "github.com/cri-o/cri-o"},
+		{"Kubernetes", "kubernetes", "k8s.io/kubernetes"},
+		{"chart", "kubernetes", "k8s.io/kubernetes"},
+	} {
+		mod, err := os.ReadFile("../tools/" + pin.tool + "/go.mod")
+		harness.Check(t, err)
+		found := regexp.MustCompile(`(?m)(?:^\s*|require )` + regexp.QuoteMeta(pin.module) + ` v(\S+)`).FindSubmatch(mod)
+		if found == nil || !strings.Contains(row[pin.row], string(found[1])) {
+			t.Errorf("%s of %s is %q, and docs/versions.md says%s", pin.module, pin.tool, found, row[pin.row])
+		}
+	}
+	kernels, err := os.ReadFile("../../docs/kernels.md")
+	harness.Check(t, err)
+	for _, version := range regexp.MustCompile(`\| (\d+\.\d+) `).FindAllSubmatch(kernels, -1) {
+		if !strings.Contains(row["Linux"], string(version[1])) {
+			t.Errorf("Linux %s is tested, and docs/versions.md says%s", version[1], row["Linux"])
+		}
+	}
+}
