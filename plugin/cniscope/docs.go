@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -23,9 +25,7 @@ func docsCmd() *cobra.Command {
 				path string
 				do   func(path string) error
 			}{
-				{"man/man1/", func(path string) error {
-					return doc.GenManTree(root, &doc.GenManHeader{Title: "CNISCOPE", Section: "1", Source: "cniscope"}, path)
-				}},
+				{"man/man1/", func(path string) error { return manPages(root, path) }},
 				{"bash-completion/completions/cniscope", func(path string) error { return root.GenBashCompletionFileV2(path, true) }},
 				{"zsh/site-functions/_cniscope", root.GenZshCompletionFile},
 				{"fish/vendor_completions.d/cniscope.fish", func(path string) error { return root.GenFishCompletionFile(path, true) }},
@@ -41,4 +41,78 @@ func docsCmd() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// manPages writes a page for each command.
+func manPages(cmd *cobra.Command, dir string) error {
+	for _, each := range cmd.Commands() {
+		if each.IsAvailableCommand() && !each.IsAdditionalHelpTopicCommand() {
+			if err := manPages(each, dir); err != nil {
+				return err
+			}
+		}
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	page, err := manPage(cmd, name)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name+".1"), page, 0o644) //nolint:gosec // everybody may read it
+}
+
+// manPage is cobra's page, in which examples stay as they are written: it knows of no line that is not to be
+// filled. So their lines are taken out of the text, and put back into the page.
+func manPage(cmd *cobra.Command, name string) ([]byte, error) {
+	long := cmd.Long
+	defer func() { cmd.Long = long }()
+	var blocks []string
+	cmd.Long, blocks = takeExamples(long)
+	var page bytes.Buffer
+	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "cniscope", Manual: "cniscope"}
+	if err := doc.GenMan(cmd, header, &page); err != nil {
+		return nil, err
+	}
+	text := page.String()
+	for i, block := range blocks {
+		text = strings.Replace(text, placeOf(i)+"\n", block, 1)
+	}
+	_, command, _ := strings.Cut(cmd.CommandPath(), " ")
+	if before, after, ok := strings.Cut(text, "\n.SH SEE ALSO"); ok {
+		return []byte(before + exitStatus(command) + "\n.SH SEE ALSO" + after), nil
+	}
+	return []byte(text + exitStatus(command)), nil
+}
+
+// placeOf marks where an example was; nothing of it has a meaning in Markdown or roff.
+func placeOf(i int) string { return fmt.Sprintf("EXAMPLE%dHERE", i) }
+
+// takeExamples takes out what is indented, a block for lines that follow each other, as roff.
+func takeExamples(text string) (rest string, blocks []string) {
+	var out, block []string
+	end := func() {
+		if len(block) > 0 {
+			out = append(out, "", placeOf(len(blocks)), "")
+			blocks = append(blocks, ".RS 2\n.nf\n"+strings.Join(block, "\n")+"\n.fi\n.RE\n")
+			block = nil
+		}
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "  ") {
+			block = append(block, verbatim(strings.TrimPrefix(line, "  ")))
+			continue
+		}
+		end()
+		out = append(out, line)
+	}
+	end()
+	return strings.Join(out, "\n"), blocks
+}
+
+// verbatim is a line that roff shows as it is (groff_char(7)): no request, no escape, and - as on the keyboard.
+func verbatim(line string) string {
+	line = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(line)
+	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, `\(aq`) {
+		return `\&` + line
+	}
+	return line
 }

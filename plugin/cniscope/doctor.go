@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -70,6 +71,9 @@ func (f doctorFlags) run(cmd *cobra.Command) error {
 	}
 	if f.wait != "" && f.wait != "ready" {
 		return usageError{fmt.Errorf("--wait %s: want ready", f.wait)}
+	}
+	if f.timeout < 0 || f.answers <= 0 {
+		return usageError{errors.New("--timeout and --answer-timeout want a length of time, as 30s")}
 	}
 	o, err := f.file.load()
 	if err != nil {

@@ -36,6 +36,9 @@ your edits and remembers your choices. It restarts containerd only with
 --restart-containerd. See also: cniscope uninstall, status.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if as != string(install.Service) && as != string(install.Plugin) {
+				return usageError{fmt.Errorf("--as %s: want %s or %s", as, install.Service, install.Plugin)}
+			}
 			if err := remember(cmd, &o, &as); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -28,11 +29,21 @@ func execute() (code int) {
 	if len(os.Args) == 1 && os.Getenv("NRI_PLUGIN_SOCKET") != "" {
 		cmd.SetArgs([]string{"run"})
 	}
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	if err := called(cmd, cmd.ExecuteContext(ctx)); err != nil {
 		fmt.Fprintln(os.Stderr, "cniscope:", err)
 		return exitCode(err)
 	}
 	return 0
+}
+
+// called tells a command that there is not, which cobra finds out before any of ours is asked, from what
+// went wrong in one.
+func called(root *cobra.Command, err error) error {
+	var known usageError
+	if err != nil && !errors.As(err, &known) && strings.HasPrefix(err.Error(), "unknown command ") {
+		return usageError{fmt.Errorf("%w; see: %s --help", err, root.Name())}
+	}
+	return err
 }
 
 // endOnSignals tells the program to end at the first signal, and ends it at the second: who
@@ -80,7 +91,27 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 	})
 	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), doctorCmd(), configCmd(),
 		installCmd(), uninstallCmd(), statusCmd(), versionCmd(), docsCmd(), packagedCmd())
+	argumentsAreUsage(cmd)
 	return cmd
+}
+
+// argumentsAreUsage has a mistake in arguments be one in how a command was called, as one in flags is. Whoever
+// has commands below and does nothing alone refuses what is none of them.
+func argumentsAreUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{fmt.Errorf("%w; see: %s --help", err, c.CommandPath())}
+			}
+			return nil
+		}
+	}
+	if cmd.HasParent() && cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+	for _, each := range cmd.Commands() {
+		argumentsAreUsage(each)
+	}
 }
 
 // usageError is a mistake in how a command was called.

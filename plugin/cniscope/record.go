@@ -38,6 +38,9 @@ Needs root. If a cniscope runs already, record asks it for what it sees.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			if duration < 0 {
+				return usageError{fmt.Errorf("--for %s: want a length of time, as 10m", duration)}
+			}
 			if duration > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, duration)

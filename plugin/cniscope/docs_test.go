@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// Examples come out of man as they are written: a line stays a line, and - is what the keyboard has.
+func TestManPagesKeepTheirExamples(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := runCommand(rootCmd(), "docs", dir); err != nil {
+		t.Fatal(err, out)
+	}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			if !c.Hidden && c.Name() != "help" && c.Name() != "completion" {
+				walk(c)
+			}
+		}
+		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
+		file := filepath.Join(dir, "man/man1", name)
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if strings.Contains(string(source), "EXAMPLE") || strings.Count(string(source), "\n.nf\n") != strings.Count(string(source), "\n.fi\n") || !strings.Contains(string(source), ".SH EXIT STATUS") {
+			t.Errorf("%s:\n%s", name, source)
+		}
+		page := rendered(t, file)
+		for line := range strings.SplitSeq(cmd.Long, "\n") {
+			if strings.HasPrefix(line, "  ") && !strings.Contains(page, strings.TrimSpace(line)) {
+				t.Errorf("%s lacks the line %q:\n%s", name, line, page)
+			}
+		}
+	}
+	walk(rootCmd())
+}
+
+// rendered is the page as man shows it, with groff's warnings as errors.
+func rendered(t *testing.T, file string) string {
+	t.Helper()
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("needs groff")
+	}
+	c := exec.Command(groff, "-man", "-Tutf8", "-Kutf8", "-ww", "-rLL=80n", "-P-cbou", file)
+	var wrong strings.Builder
+	c.Stderr = &wrong
+	page, err := c.Output()
+	if err != nil || wrong.Len() > 0 {
+		t.Errorf("groff: %v: %s", err, wrong.String())
+	}
+	return string(page)
+}
+
+func TestVerbatim(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                   "",
+		".so /etc/passwd":    `\&.so /etc/passwd`,
+		"'quoted'":           `\&\(aqquoted\(aq`,
+		`a\b --c ~ ^ ` + "`": `a\eb \-\-c \(ti \(ha \(ga`,
+	} {
+		if got := verbatim(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
