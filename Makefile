@@ -15,6 +15,7 @@ include test/page/page.mk
 include configs/image/image.mk
 include configs/release/release.mk
 include test/kubernetes/kubernetes.mk
+include test/packages/packages.mk
 include test/runtimes/runtimes.mk
 include test/cnis/cnis.mk
 include test/examples/examples.mk

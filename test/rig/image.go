@@ -91,3 +91,13 @@ func linkOrCopy(from, to string) error {
 	}
 	return os.WriteFile(to, data, 0o755)
 }
+
+// WritePauseImage packs the program of sandboxes as the image PauseImage, for a containerd that is not the
+// rig's own.
+func WritePauseImage(archive string) error {
+	tools, err := Tools("pause")
+	if err != nil {
+		return err
+	}
+	return writeImage(filepath.Join(tools, "pause"), PauseImage, archive)
+}

@@ -1,0 +1,165 @@
+//go:build linux
+
+package packages
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+const (
+	apt = "apt-get install -y -qq --allow-downgrades "
+	deb = "/run/packages/v0.2.0/cniscope_0.2.0_amd64.deb"
+	// newer is the same, with a higher version.
+	newer   = "/run/packages/v0.2.1/cniscope_0.2.1_amd64.deb"
+	options = "/etc/cniscope/cniscope.toml"
+	shown   = "cniscope show --last 1h --pod shop/"
+)
+
+// By the lines of the README: installed, a pod's trace is there, an upgrade keeps what was edited and the
+// spool, and purged nothing is left.
+func TestInstalledUpgradedAndPurged(t *testing.T) {
+	m, ctx := boot(t), harness.Context(t)
+	m.containerd("")
+	before := m.tree()
+
+	m.run(apt + deb)
+	first := m.active()
+	m.becomes("cniscope status", "kernel probe: attached")
+	m.becomes("cniscope status", "NRI: registered")
+	m.says("cniscope status", "as service, by a deb package", "cniscope v0.2.0, process "+first+", a service of systemd, /usr/bin/cniscope")
+	m.pod(ctx, "web-0")
+	m.becomes(shown+"web-0", "bridge ADD")
+	m.says("dpkg --verify cniscope; systemctl is-enabled cniscope; cniscope --version", "enabled", "v0.2.0")
+
+	m.run("sed -i 's/^#ratio = 1.0/ratio = 0.99/' " + options)
+	m.run(apt + newer + " </dev/null")
+	second := m.active()
+	if second == first {
+		t.Error("the older program still runs")
+	}
+	m.becomes("cniscope status", "cniscope v0.2.1, process "+second)
+	m.says("cat "+options, "ratio = 0.99")
+	m.says("cniscope config print "+options, "ratio = 0.99")
+	m.says(shown+"web-0", "bridge ADD")
+
+	m.run(apt + deb) // back again
+	m.becomes("cniscope status", "cniscope v0.2.0, process "+m.active())
+	m.says("cat "+options, "ratio = 0.99")
+
+	m.run("apt-get remove -y -qq cniscope")
+	if left := m.cniscopes(); len(left) > 0 {
+		t.Errorf("it was removed and still runs: %v", left)
+	}
+	m.says("cat "+options+"; ls /var/lib/cniscope/spool", "ratio = 0.99", ".segment")
+	m.run(apt + newer + " </dev/null")
+	m.active()
+	m.says("cniscope config print "+options, "ratio = 0.99")
+	m.becomes(shown+"web-0", "bridge ADD")
+
+	m.run("apt-get purge -y -qq cniscope")
+	if left := m.cniscopes(); len(left) > 0 {
+		t.Errorf("it was purged and still runs: %v", left)
+	}
+	m.same(before)
+	m.says("ls -d /run/cniscope 2>&1 || :", "No such file")
+	m.pod(ctx, "web-1")
+}
+
+// Nobody waits for containerd, neither the installation nor the removal.
+func TestInstalledWithoutContainerd(t *testing.T) {
+	m := boot(t)
+	before := m.tree()
+	m.run(apt + deb)
+	m.becomes("cniscope status || :", "kernel probe: attached")
+	m.containerd("")
+	m.becomes("cniscope status", "NRI: registered")
+	m.run("systemctl stop containerd; apt-get purge -y -qq cniscope")
+	m.run("systemctl disable containerd 2>/dev/null; rm -r /etc/systemd/system/containerd.service /etc/containerd/config.toml /etc/cni/net.d/10-pods.conflist; rm -rf /var/lib/containerd /var/lib/nri /opt/containerd")
+	m.same(before)
+}
+
+// Options that are wrong stop nobody: what runs goes on, and the upgrade says what is wrong and where.
+func TestUpgradedWithOptionsThatAreWrong(t *testing.T) {
+	m := boot(t)
+	m.run(apt + deb)
+	first := m.active()
+	m.run("echo 'ratio = [' >>" + options)
+	m.says(apt+newer+" 2>&1", options+":", "systemctl restart cniscope")
+	if now := m.active(); now != first {
+		t.Errorf("process %s was replaced by %s", first, now)
+	}
+	m.says("dpkg -s cniscope", "Version: 0.2.1", "Status: install ok installed")
+	m.run("sed -i '$ d' " + options + "; systemctl restart cniscope")
+	m.becomes("cniscope status", "cniscope v0.2.1")
+}
+
+// Options that are there before the package are the operator's: dpkg does not stop to ask about them.
+func TestOptionsThatWereThereBefore(t *testing.T) {
+	m := boot(t)
+	m.write(options, "[sampling]\nratio = 0.25\n")
+	before := m.tree()
+	m.run(apt + deb + " </dev/null")
+	m.active()
+	m.says("cniscope config print "+options, "ratio = 0.25")
+	m.run(apt + newer + " </dev/null")
+	m.says("cniscope config print "+options+"; ls "+options+"*", "ratio = 0.25")
+	m.run("apt-get purge -y -qq cniscope")
+	want := strings.Builder{}
+	for l := range strings.Lines(before) { // they belong to the package since
+		if !strings.Contains(l, "etc/cniscope") {
+			want.WriteString(l)
+		}
+	}
+	m.same(want.String())
+}
+
+// A spool elsewhere goes with the purge, and nothing else that is in that folder.
+func TestASpoolElsewhere(t *testing.T) {
+	m, ctx := boot(t), harness.Context(t)
+	m.containerd("")
+	m.run("mkdir -p /srv/alone /srv/shared; chmod 700 /srv/*; echo mine >/srv/shared/file")
+	before := m.tree()
+	for _, dir := range []string{"/srv/alone/spool", "/srv/shared"} {
+		m.run(apt + deb)
+		m.write("/run/systemd/system/cniscope.service.d/spool.conf", "[Service]\nReadWritePaths=/srv\n")
+		m.run("sed -i 's|^dir = .*|dir = \"" + dir + "\"|' " + options + "; systemctl daemon-reload; systemctl restart cniscope")
+		m.active()
+		m.becomes("cniscope status", "NRI: registered")
+		m.pod(ctx, "web-0")
+		m.becomes(shown+"web-0", "bridge ADD")
+		m.says("ls "+dir, ".segment", "cursor")
+		m.run("apt-get purge -y -qq cniscope")
+		m.same(before)
+	}
+}
+
+// Killed in the middle, dpkg goes on where it was.
+func TestAnUpgradeThatIsInterrupted(t *testing.T) {
+	m := boot(t)
+	m.run(apt + deb)
+	m.run("sed -i 's/^#ratio = 1.0/ratio = 0.99/' " + options)
+	m.active()
+	for _, at := range []string{"unpack", "configure"} {
+		// The package is killed as soon as its script begins.
+		script := map[string]string{"unpack": "preinst", "configure": "postinst"}[at]
+		m.run("cp -r /run/packages/v0.2.1 /tmp/again; cd /tmp/again; dpkg-deb -R cniscope_0.2.1_amd64.deb tree; sed -i '2i kill -9 $PPID; kill -9 $$' tree/DEBIAN/" + script + "; dpkg-deb -b tree broken.deb >/dev/null")
+		if out, err := m.try("dpkg -i /tmp/again/broken.deb"); err == nil {
+			t.Fatalf("it was not killed:\n%s", out)
+		}
+		if n := len(m.cniscopes()); n != 1 {
+			t.Errorf("%d cniscopes run while it is %s", n, at)
+		}
+		if at == "configure" {
+			m.run("sed -i '2d' /var/lib/dpkg/info/cniscope.postinst; dpkg --configure -a </dev/null")
+		} else {
+			m.run("dpkg --configure -a </dev/null; " + apt + newer + " </dev/null")
+		}
+		m.becomes("cniscope status", "cniscope v0.2.1")
+		m.says("cniscope config print "+options+"; dpkg --audit", "ratio = 0.99")
+		m.run("rm -r /tmp/again; " + apt + deb)
+	}
+	m.run("apt-get purge -y -qq cniscope")
+}

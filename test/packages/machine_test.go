@@ -1,0 +1,218 @@
+//go:build linux
+
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/tied"
+)
+
+// machine is a fresh Debian that was booted: its own tree, processes, network and systemd.
+type machine struct {
+	*testing.T
+	cmd *exec.Cmd
+}
+
+// boot starts a machine. Nothing of it is there any more when the test is over.
+func boot(t *testing.T) *machine {
+	t.Helper()
+	harness.Root(t)
+	file(t, "v0.2.0", "cniscope_0.2.0_amd64.deb")
+	root, err := filepath.Abs(filepath.Join(cache, "bookworm"))
+	harness.Check(t, err)
+	if _, err := os.Stat(filepath.Join(root, ".whole")); err != nil {
+		t.Skip("make test-packages makes it: ", err)
+	}
+	tools, err := rig.Tools("containerd")
+	harness.Check(t, err)
+	dist, err := filepath.Abs(filepath.Join(cache, "dist"))
+	harness.Check(t, err)
+	m := &machine{T: t, cmd: exec.Command("/bin/sh", "boot.sh")}
+	name := fmt.Sprintf("cniscope-packages-%d", os.Getpid())
+	dir := t.TempDir()
+	m.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "NAME=" + name, "ROOT=" + root, "DIR=" + dir, "RIG=" + tools, "PACKAGES=" + dist}
+	m.cmd.Stdout, m.cmd.Stderr = t.Output(), t.Output()
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET,
+		Setsid:     true,
+	}
+	harness.Check(t, tied.Start(m.cmd))
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := m.try("journalctl --no-pager -o cat -u cniscope -u containerd | tail -n 60")
+			t.Log(out)
+		}
+		_ = m.cmd.Process.Kill() // the first process of its namespace takes the others along
+		_ = m.cmd.Wait()
+		_ = exec.Command("find", "/sys/fs/cgroup", "-mindepth", "2", "-depth", "-type", "d", "-path", "*/"+name+"*", "-exec", "rmdir", "{}", ";").Run()
+		_ = exec.Command("rmdir", filepath.Join("/sys/fs/cgroup", name)).Run()
+	})
+	harness.Eventually(t, func() error {
+		out, err := m.try("systemctl is-system-running --wait || true; systemctl show -p Version")
+		return errors.Join(err, harness.Contains(out, "Version="))
+	})
+	return m
+}
+
+func (m *machine) try(script string) (string, error) {
+	cmd := exec.Command("nsenter", "-t", fmt.Sprint(m.cmd.Process.Pid), "-m", "-p", "-C", "-i", "-u", "-n", "-r", "-w",
+		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
+		"timeout", "120", "/bin/sh", "-ec", script)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (m *machine) run(script string) string {
+	m.Helper()
+	out, err := m.try(script)
+	if err != nil {
+		m.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return out
+}
+
+// says runs a script, and looks for what it has to say.
+func (m *machine) says(script string, want ...string) string {
+	m.Helper()
+	out := m.run(script)
+	for _, w := range want {
+		if !strings.Contains(out, w) {
+			m.Errorf("%s: it does not say %q:\n%s", script, w, out)
+		}
+	}
+	return out
+}
+
+func (m *machine) write(path, text string) {
+	m.Helper()
+	m.run(fmt.Sprintf("mkdir -p %s; cat >%s <<'end of it'\n%send of it\n", filepath.Dir(path), path, text))
+}
+
+// becomes waits until a script says something.
+func (m *machine) becomes(script, want string) {
+	m.Helper()
+	harness.Eventually(m, func() error {
+		out, err := m.try(script)
+		return errors.Join(err, harness.Contains(out, want))
+	})
+}
+
+// tree is every file of the machine, but for what dpkg, apt and rpm know and what is logged.
+func (m *machine) tree() string {
+	m.Helper()
+	return m.run(`cd /; { find . -xdev \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache/apt -o -path ./var/log \
+		-o -path ./var/lib/rpm -o -path ./root/.rpmdb -o -path ./tmp \) -prune -o -printf '%P %M %U %G %l\n'
+		find . -xdev \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache/apt -o -path ./var/log \
+		-o -path ./var/lib/rpm -o -path ./root/.rpmdb -o -path ./tmp \) -prune -o -type f -exec sha256sum {} +; ls -A /run/cniscope 2>/dev/null | sed 's/^/run /' || :; } | sort`)
+}
+
+// same compares the tree with that of before.
+func (m *machine) same(before string) {
+	m.Helper()
+	after := m.tree()
+	if after == before {
+		return
+	}
+	was, is := map[string]bool{}, map[string]bool{}
+	for l := range strings.Lines(before) {
+		was[l] = true
+	}
+	for l := range strings.Lines(after) {
+		is[l] = true
+		if !was[l] {
+			m.Errorf("new:  %s", l)
+		}
+	}
+	for l := range was {
+		if !is[l] {
+			m.Errorf("gone: %s", l)
+		}
+	}
+}
+
+// cniscopes are the processes that run cniscope.
+func (m *machine) cniscopes() []string {
+	m.Helper()
+	return strings.Fields(m.run("for p in /proc/[0-9]*; do case $(readlink $p/exe) in */cniscope|*/90-cniscope|*'/cniscope (deleted)') basename $p;; esac; done 2>/dev/null || :"))
+}
+
+// active is the process of the service.
+func (m *machine) active() string {
+	m.Helper()
+	m.becomes("systemctl is-active cniscope || :", "active")
+	return strings.TrimSpace(m.run("systemctl show -p MainPID --value cniscope"))
+}
+
+const conflist = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true,
+ "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.99.0.0/24"}]], "dataDir": "/run/ipam"}}]}
+`
+
+// containerd configures a containerd of the rig, below a unit of its own; version is a folder of test/tools/bin.
+func (m *machine) containerd(version string) {
+	m.Helper()
+	m.write("/etc/cni/net.d/10-pods.conflist", conflist)
+	m.write("/etc/containerd/config.toml", `version = 2
+imports = ["/etc/containerd/conf.d/*.toml"]
+root = "/run/containerd-root"
+[debug]
+  level = "warn"
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "`+rig.PauseImage+`"
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/run/rig/cni"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      BinaryName = "/run/rig/runc"
+`)
+	m.write("/etc/systemd/system/containerd.service", `[Service]
+Type=notify
+ExecStart=/run/rig/`+filepath.Join(version, "containerd")+`
+Environment=PATH=/run/rig/`+version+`:/run/rig:/usr/sbin:/usr/bin:/sbin:/bin
+Delegate=yes
+KillMode=process
+[Install]
+WantedBy=multi-user.target
+`)
+	m.run("install -d -m 700 /var/lib/cni /var/lib/cni/results; systemctl daemon-reload; systemctl start containerd") // as its first pod makes them
+	image := filepath.Join("/proc", fmt.Sprint(m.cmd.Process.Pid), "root/run/pause.tar")
+	harness.Check(m.T, rig.WritePauseImage(image))
+	m.run("/run/rig/ctr -n k8s.io images import /run/pause.tar")
+}
+
+// pod runs a pod's sandbox, and stops it again.
+func (m *machine) pod(ctx context.Context, name string) {
+	m.Helper()
+	socket := filepath.Join("/proc", fmt.Sprint(m.cmd.Process.Pid), "root/run/containerd/containerd.sock")
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	harness.Check(m.T, err)
+	defer conn.Close()
+	runtime := cri.NewRuntimeServiceClient(conn)
+	sandbox, err := runtime.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: &cri.PodSandboxConfig{
+		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "shop", Uid: "uid-" + name}, Hostname: name,
+		LogDirectory: "/run/pods", Labels: map[string]string{"app": "shop"}, Linux: &cri.LinuxPodSandboxConfig{},
+	}})
+	if err != nil {
+		m.Fatalf("pod %s: %v", name, err)
+	}
+	_, err = runtime.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: sandbox.PodSandboxId})
+	harness.Check(m.T, err)
+}

@@ -1,0 +1,85 @@
+//go:build linux
+
+// Package packages installs the deb and rpm packages in a fresh Debian, upgrades them, takes them away,
+// and looks at what is there then. `make test-packages` makes what it needs.
+package packages
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// cache is where `make test-packages` leaves Debian and the packages.
+const cache = "../../.cache/packages"
+
+// file is a package of a version.
+func file(t *testing.T, version, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(cache, "dist", version, name))
+	harness.Check(t, err)
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("make test-packages builds them: ", err)
+	}
+	return path
+}
+
+// Whatever machine builds it, the package for arm64 holds the same files as that for amd64, and a
+// program for arm64.
+func TestPackagesForBothArchitecturesHoldTheSame(t *testing.T) {
+	for _, kind := range [][]string{
+		{"cniscope_0.2.0_amd64.deb", "cniscope_0.2.0_arm64.deb", "dpkg-deb", "--fsys-tarfile"},
+		{"cniscope-0.2.0.x86_64.rpm", "cniscope-0.2.0.aarch64.rpm", "rpm2archive", "-n"},
+	} {
+		var lists []string
+		for i, machine := range []elf.Machine{elf.EM_X86_64, elf.EM_AARCH64} {
+			pkg := file(t, "v0.2.0", kind[i])
+			dir := t.TempDir()
+			unpack := kind[2] + " " + kind[3] + " " + pkg
+			if kind[2] == "rpm2archive" {
+				unpack += " - <" + pkg // it writes to its standard output then
+				unpack = "rpm2archive -n - <" + pkg
+			}
+			out, err := exec.Command("sh", "-ec", unpack+" | tar -x -C "+dir+" && cd "+dir+" && find . -printf '%P %M %l\\n' | sort").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", unpack, err, out)
+			}
+			lists = append(lists, string(out))
+			program, err := elf.Open(filepath.Join(dir, "usr/bin/cniscope"))
+			harness.Check(t, err)
+			if program.Machine != machine {
+				t.Errorf("%s has a program for %v", kind[i], program.Machine)
+			}
+			if program.Section(".interp") != nil {
+				t.Errorf("the program of %s is not static", kind[i])
+			}
+			harness.Check(t, program.Close())
+		}
+		if lists[0] != lists[1] {
+			t.Errorf("%s holds\n%s\nand %s\n%s", kind[0], lists[0], kind[1], lists[1])
+		}
+	}
+}
+
+func TestLintianHasNothingToSay(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		out, err := exec.Command("lintian", "--allow-root", "--fail-on", "error,warning", file(t, "v0.2.0", "cniscope_0.2.0_"+arch+".deb")).CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != "" {
+			t.Errorf("lintian: %v\n%s", err, out)
+		}
+	}
+}
+
+// What rpmlint says of a package that is built without a spec file, on Debian, unsigned, and why each of
+// it stays.
+func TestRpmlintSaysNothingNew(t *testing.T) {
+	out, err := exec.Command("rpmlint", "--config", "rpmlint.toml", file(t, "v0.2.0", "cniscope-0.2.0.x86_64.rpm")).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), " 0 errors, 0 warnings") {
+		t.Errorf("rpmlint: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,109 @@
+//go:build linux
+
+package packages
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// one fails unless exactly one cniscope has the node, and returns its process.
+func (m *machine) one(observes string) {
+	m.Helper()
+	m.becomes("cniscope status", "process "+observes+",")
+	m.says("cat /run/cniscope/node.lock", "pid "+observes+",")
+}
+
+// unpacked is the program of the package, as it lies in a tarball.
+const unpacked = "dpkg-deb -x " + deb + " /run/tarball; cp /run/tarball/usr/bin/cniscope /run/cniscope-tarball; rm -r /run/tarball"
+
+// What cniscope install has made a service is the package's from its installation on: one unit, one
+// program, one process, the options and what was added to containerd.
+func TestThePackageTakesOverTheService(t *testing.T) {
+	m, ctx := boot(t), harness.Context(t)
+	m.containerd("containerd-1.7")
+	before := m.tree()
+	m.run(unpacked)
+	m.run("/run/cniscope-tarball install; sed -i 's/^#ratio = 1.0/ratio = 0.99/' " + options)
+	m.says("ls /etc/containerd/conf.d", "90-cniscope.toml")
+	m.run("systemctl restart containerd")
+	first := m.active()
+
+	m.says(apt+deb+" </dev/null", "the package takes over", "removed   /usr/local/bin/cniscope", "removed   /etc/systemd/system/cniscope.service")
+	second := m.active()
+	if now := m.cniscopes(); len(now) != 1 || now[0] != second || second == first {
+		t.Errorf("%s was the service, %s is; these run: %v", first, second, now)
+	}
+	m.says("cniscope status; systemctl is-enabled cniscope; systemctl show -p FragmentPath cniscope; cat "+options,
+		"by a deb package", "enabled", "=/lib/systemd/system/cniscope.service", "ratio = 0.99", "/etc/containerd/conf.d/90-cniscope.toml  as installed")
+	m.becomes("cniscope status", "NRI: registered")
+	m.pod(ctx, "web-0")
+
+	// The package's scripts and cniscope install leave each other's alone.
+	m.says("cniscope install", "brings cniscope's program, options and unit", "as it is  /etc/containerd/conf.d/90-cniscope.toml")
+	m.says("cniscope install --as plugin 2>&1 || :", "a deb package has installed cniscope here as a service")
+	m.says("cniscope uninstall", "removed   /etc/containerd/conf.d/90-cniscope.toml")
+	m.says("cniscope uninstall 2>&1 || :", "remove that")
+	if now := m.active(); now != second {
+		t.Errorf("process %s was replaced by %s, though nothing of it has changed", second, now)
+	}
+	m.says("cniscope install", "new       /etc/containerd/conf.d/90-cniscope.toml")
+	m.says("apt-get purge -y -qq cniscope", "removed   /etc/containerd/conf.d/90-cniscope.toml", "containerd has to be restarted")
+	m.same(before)
+}
+
+// The plugin that containerd has started goes on until it ends; the service waits for that, and says so.
+func TestThePackageTakesOverThePlugin(t *testing.T) {
+	m, ctx := boot(t), harness.Context(t)
+	m.containerd("")
+	before := m.tree()
+	m.run(unpacked + "; /run/cniscope-tarball install --as plugin; systemctl restart containerd")
+	m.becomes("/usr/local/bin/cniscope status", "kernel probe: attached")
+	plugin := m.cniscopes()[0]
+
+	m.says(apt+deb+" </dev/null", "removed   /opt/nri/plugins/90-cniscope", "process "+plugin, "started by containerd as its NRI plugin", "kill "+plugin)
+	service := m.active()
+	m.one(plugin)
+	m.says("cniscope status", "waits for another cniscope to end: pid "+plugin)
+	m.pod(ctx, "web-0")
+	m.run("systemctl restart containerd")
+	m.one(service)
+	m.becomes("cniscope status", "NRI: registered")
+	m.pod(ctx, "web-1")
+	m.becomes(shown+"web-1", "bridge ADD")
+	m.run("apt-get purge -y -qq cniscope")
+	m.same(before)
+}
+
+// A DaemonSet's pod has the node's /run/cniscope and processes. Whoever comes second waits or ends, and says
+// for whom; a purge leaves the other one's folders alone.
+func TestThePackageBesideTheDaemonSet(t *testing.T) {
+	m := boot(t)
+	m.run(unpacked)
+	pod := "env KUBERNETES_SERVICE_HOST=10.96.0.1 /run/cniscope-tarball run"
+	m.run("setsid " + pod + " >/run/pod.log 2>&1 & for i in $(seq 300); do grep -q 'observing CNI calls' /run/pod.log && exit 0; sleep 0.1; done; cat /run/pod.log; exit 1")
+	other := m.run("for p in /proc/[0-9]*; do case $(readlink $p/exe) in *cniscope-tarball) basename $p | tr -d '\\n';; esac; done 2>/dev/null; :")
+
+	m.says(apt+deb, "Another cniscope observes this node: process "+other, "in a pod")
+	service := m.active()
+	m.one(other)
+	restarts := "systemctl show -p NRestarts --value cniscope"
+	if n := m.run(restarts); n != "0\n" {
+		t.Errorf("systemd has started it %s times again", n)
+	}
+	m.run(apt + newer)
+	service = m.active()
+	m.one(other)
+	m.says("apt-get purge -y -qq cniscope", "another cniscope observes this node", "in a pod", "/var/lib/cniscope stays")
+	m.says("cat /run/cniscope/node.lock", "pid "+other)
+
+	m.run(apt + deb)
+	service = m.active()
+	m.run("kill " + other)
+	m.one(service)
+	// The other way round: the pod is the second.
+	m.says(pod+" 2>&1 || echo exit code $?", fmt.Sprintf("already observes this node (pid %s, a service of systemd, /usr/bin/cniscope", service), "exit code 75")
+	m.one(service)
+}
