@@ -147,6 +147,13 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 		add(staged("changelog.gz"), "/usr/share/doc/cniscope/changelog.gz", files.TypeFile, 0o644)
 		add(filepath.Join(r.Root, "configs/release/nfpm/deb.lintian-overrides"), "/usr/share/lintian/overrides/cniscope", files.TypeFile, 0o644)
 	} else {
+		// dpkg removes a folder that is empty by itself; rpm one that is a package's.
+		for _, dir := range []string{
+			"/etc/cniscope", "/usr/share/cniscope", "/usr/share/licenses", "/usr/share/licenses/cniscope",
+			"/usr/share/fish", "/usr/share/fish/vendor_completions.d", "/usr/share/zsh", "/usr/share/zsh/site-functions",
+		} {
+			add("", dir, files.TypeDir, 0o755)
+		}
 		add(filepath.Join(r.Root, "LICENSE"), "/usr/share/licenses/cniscope/LICENSE", files.TypeRPMLicense, 0o644)
 	}
 	return all

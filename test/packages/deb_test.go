@@ -77,7 +77,7 @@ func TestInstalledWithoutContainerd(t *testing.T) {
 	m.containerd("")
 	m.becomes("cniscope status", "NRI: registered")
 	m.run("systemctl stop containerd; apt-get purge -y -qq cniscope")
-	m.run("systemctl disable containerd 2>/dev/null; rm -r /etc/systemd/system/containerd.service /etc/containerd/config.toml /etc/cni/net.d/10-pods.conflist; rm -rf /var/lib/containerd /var/lib/nri /opt/containerd")
+	m.run("systemctl disable containerd 2>/dev/null; rm -r /etc/systemd/system/containerd.service /etc/containerd/config.toml /etc/cni/net.d/10-pods.conflist; rm -rf /var/lib/cni /var/lib/containerd /var/lib/nri /opt/containerd")
 	m.same(before)
 }
 
