@@ -42,8 +42,7 @@ func TestPackagesForBothArchitecturesHoldTheSame(t *testing.T) {
 			dir := t.TempDir()
 			unpack := kind[2] + " " + kind[3] + " " + pkg
 			if kind[2] == "rpm2archive" {
-				unpack += " - <" + pkg // it writes to its standard output then
-				unpack = "rpm2archive -n - <" + pkg
+				unpack = "rpm2archive -n - <" + pkg // from a pipe it writes to one
 			}
 			out, err := exec.Command("sh", "-ec", unpack+" | tar -x -C "+dir+" && cd "+dir+" && find . -printf '%P %M %l\\n' | sort").CombinedOutput()
 			if err != nil {

@@ -59,7 +59,7 @@ func TestThePackageTakesOverThePlugin(t *testing.T) {
 	m, ctx := boot(t), harness.Context(t)
 	m.containerd("")
 	before := m.tree()
-	m.run(unpacked + "; /run/cniscope-tarball install --as plugin; systemctl restart containerd")
+	m.run(unpacked + "; /run/cniscope-tarball install --as plugin; sed -i 's|^#dir = \"\"|dir = \"/var/lib/cniscope/spool\"|' " + options + "; systemctl restart containerd")
 	m.becomes("/usr/local/bin/cniscope status", "kernel probe: attached")
 	plugin := m.cniscopes()[0]
 
@@ -87,20 +87,20 @@ func TestThePackageBesideTheDaemonSet(t *testing.T) {
 	other := m.run("for p in /proc/[0-9]*; do case $(readlink $p/exe) in *cniscope-tarball) basename $p | tr -d '\\n';; esac; done 2>/dev/null; :")
 
 	m.says(apt+deb, "Another cniscope observes this node: process "+other, "in a pod")
-	service := m.active()
+	m.active()
 	m.one(other)
 	restarts := "systemctl show -p NRestarts --value cniscope"
 	if n := m.run(restarts); n != "0\n" {
 		t.Errorf("systemd has started it %s times again", n)
 	}
 	m.run(apt + newer)
-	service = m.active()
+	m.active()
 	m.one(other)
 	m.says("apt-get purge -y -qq cniscope", "another cniscope observes this node", "in a pod", "/var/lib/cniscope stays")
 	m.says("cat /run/cniscope/node.lock", "pid "+other)
 
 	m.run(apt + deb)
-	service = m.active()
+	service := m.active()
 	m.run("kill " + other)
 	m.one(service)
 	// The other way round: the pod is the second.
