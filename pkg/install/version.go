@@ -79,7 +79,7 @@ func (t tree) version(ctx context.Context, o Options, m *manifest, c *configurat
 		// Both understand it. What is right for the older one is right for the newer, too.
 		return Version{Text: "1.7", Major: 1, minor: 7, From: fmt.Sprintf("its configuration has version %d", v), inferred: true}, nil
 	}
-	return Version{}, fmt.Errorf("containerd's version is not known: it does not answer at %s, its program is not in %s, and there is no %s; say it: --containerd-version 2.4",
+	return Version{}, fmt.Errorf("containerd's version is not known: it does not answer at %s, its program is not in %s, and there is no %s; name it: --containerd-version 2.4",
 		c.address(), strings.Join(binaries[:2], " or "), o.config())
 }
 
