@@ -73,7 +73,7 @@ FUZZTIME     ?= 10s
 # one run one after another.
 PURE    := $(shell go list ./... 2>/dev/null | grep -v /test/)
 STORIES := ./test/scenarios ./test/doctor
-RIGS    := ./test/rig ./test/e2e ./test/examples ./test/bench ./test/words
+RIGS    := ./test/rig ./test/e2e ./test/examples ./test/chart ./test/bench ./test/words
 
 ROOT := $(filter 0,$(shell id -u))
 
@@ -89,7 +89,7 @@ test: ## unit tests, golden recordings and fuzz corpora; as root the stories on 
 	$(if $(ROOT),$(TESTS) -p 1 -count=1 -timeout 30m $(STORIES),@echo "the stories on the rig need root")
 
 .PHONY: test-rig
-test-rig: tools-report tools tools-older tools-jaeger tools-promtool debian-test ## everything else on the rig: backends, crashes, installation, containerd of before (root)
+test-rig: tools-report tools tools-older tools-jaeger tools-promtool tools-helm debian-test ## everything else on the rig: backends, crashes, installation, containerd of before (root)
 	$(TESTS) -p 1 -count=1 -timeout 60m $(RIGS)
 
 .PHONY: test-all

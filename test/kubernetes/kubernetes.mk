@@ -11,5 +11,5 @@ tools-kubernetes: debian-etcd $(built/kubernetes) ## build kubelet, kube-apiserv
 debian-etcd:
 	@$(TOOLS)/debian.sh etcd-server
 
-test-kubernetes: tools tools-jaeger tools-kubernetes ## run cniscope as the DaemonSet's pod on a real node (root)
+test-kubernetes: tools tools-jaeger tools-kubernetes tools-helm ## run cniscope as the DaemonSet's pod on a real node (root)
 	go test ./test/kubernetes -count=1 -timeout 40m
