@@ -66,6 +66,7 @@ func steps() []step {
 	return []step{
 		{name: "programs", build: programs, packages: true},
 		{name: "man pages and completions", build: share, packages: true},
+		{name: "licenses of others", build: notices, packages: true},
 		{name: "tarballs", build: tarballs},
 		{name: "deb and rpm", build: packages, packages: true},
 		{name: "container image", build: containerImage},

@@ -20,6 +20,7 @@ type module struct {
 	Path, Version string
 	Sum           string // of go.sum, "h1:…"
 	Licenses      []string
+	Texts         []string // of these licenses, and of the notices that have to go with the program
 	Uses          []string // paths of the modules that its packages import, sorted
 }
 
@@ -89,7 +90,7 @@ func (r *release) look(ctx context.Context, modules map[string]*module, arch str
 		}
 		owner[p.ImportPath] = m
 		if m.Licenses == nil {
-			if m.Licenses, err = licenses(dir); err != nil {
+			if m.Licenses, m.Texts, err = licenses(dir); err != nil {
 				return err
 			}
 		}
@@ -109,31 +110,36 @@ func (r *release) look(ctx context.Context, modules map[string]*module, arch str
 	return nil
 }
 
-// licenseFile is what a module's license is called.
-var licenseFile = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying)([.-].*)?$`)
+// licenseFile and noticeFile are what a module's license is called, and what else has to go with it.
+var (
+	licenseFile = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying)([.-].*)?$`)
+	noticeFile  = regexp.MustCompile(`(?i)^(notice|patents|copyright)([.-].*)?$`)
+)
 
-// licenses returns the SPDX identifiers of the licenses in a module's top folder. Text of which
-// less than three quarters is known is no license that is known.
-func licenses(dir string) ([]string, error) {
+// licenses returns the SPDX identifiers of the licenses in a module's top folder, and the texts of
+// these and of its notices. Text of which less than three quarters is known has no identifier.
+func licenses(dir string) (ids, texts []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	found := []string{}
+	ids = []string{}
 	for _, e := range entries {
-		if e.IsDir() || !licenseFile.MatchString(e.Name()) {
+		license := licenseFile.MatchString(e.Name())
+		if e.IsDir() || !license && !noticeFile.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".go") {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if cover := licensecheck.Scan(text); cover.Percent >= 75 {
+		texts = append(texts, strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n")))
+		if cover := licensecheck.Scan(text); license && cover.Percent >= 75 {
 			for _, m := range cover.Match {
-				found = append(found, m.ID)
+				ids = append(ids, m.ID)
 			}
 		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
+	slices.Sort(ids)
+	return slices.Compact(ids), texts, nil
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -15,6 +16,7 @@ func TestLicensesAreThoseOfTheTopFolder(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"LICENSE.txt":     string(apache),
+		"NOTICE":          "Made by somebody.",
 		"COPYING":         "Do what you like with it, and do not tell me.",
 		"license_test.go": "package x // LICENSE",
 	} {
@@ -25,8 +27,14 @@ func TestLicensesAreThoseOfTheTopFolder(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "licenses"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := licenses(dir); err != nil || !slices.Equal(got, []string{"Apache-2.0"}) {
-		t.Errorf("%v, %v", got, err)
+	ids, texts, err := licenses(dir)
+	if err != nil || !slices.Equal(ids, []string{"Apache-2.0"}) || len(texts) != 3 {
+		t.Errorf("%v, %d texts, %v", ids, len(texts), err)
+	}
+	both := thirdParty(map[string]*module{"b": {Version: "v2", Texts: []string{"MIT"}}, "a": {Version: "v1", Texts: []string{"MIT", "PATENTS"}}})
+	line := strings.Repeat("=", 80)
+	if want := "\n" + line + "\na v1\n\nPATENTS\n\n" + line + "\na v1\nb v2\n\nMIT\n"; !strings.HasSuffix(both, want) {
+		t.Errorf("%q, want %q", both, want)
 	}
 }
 

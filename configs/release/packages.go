@@ -145,6 +145,7 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 	if f.name == "deb" {
 		add(staged("copyright"), "/usr/share/doc/cniscope/copyright", files.TypeFile, 0o644)
 		add(staged("changelog.gz"), "/usr/share/doc/cniscope/changelog.gz", files.TypeFile, 0o644)
+		add(r.noticesFile(), "/usr/share/doc/cniscope/THIRD-PARTY-NOTICES.txt", files.TypeFile, 0o644)
 		add(filepath.Join(r.Root, "configs/release/nfpm/deb.lintian-overrides"), "/usr/share/lintian/overrides/cniscope", files.TypeFile, 0o644)
 	} else {
 		// dpkg removes a folder that is empty by itself; rpm one that is a package's.
@@ -155,6 +156,7 @@ func (r *release) contents(f format, arch, stage string) files.Contents {
 			add("", dir, files.TypeDir, 0o755)
 		}
 		add(filepath.Join(r.Root, "LICENSE"), "/usr/share/licenses/cniscope/LICENSE", files.TypeRPMLicense, 0o644)
+		add(r.noticesFile(), "/usr/share/licenses/cniscope/THIRD-PARTY-NOTICES.txt", files.TypeRPMLicense, 0o644)
 	}
 	return all
 }

@@ -32,7 +32,9 @@ type release struct {
 
 	ImageDigest string // of the image for all architectures, once it is built
 
-	key *minisign.PrivateKey // nil if none was given
+	key       *minisign.PrivateKey // nil if none was given
+	modules   map[string]*module   // what is linked, once it is: by path
+	goVersion string               // by which, as in go1.26.8
 }
 
 // program is the static program for an architecture.

@@ -16,18 +16,14 @@ import (
 )
 
 // sbom lists what is linked into the program, as a CycloneDX document.
-func sbom(ctx context.Context, r *release) error {
-	modules, goVersion, err := r.linked(ctx)
-	if err != nil {
-		return err
-	}
+func sbom(_ context.Context, r *release) error {
 	programs, err := r.programFiles()
 	if err != nil {
 		return err
 	}
 	return r.create("cniscope_"+r.Number+"_sbom.cdx.json", func(w io.Writer) error {
 		encoder := cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true)
-		return encoder.EncodeVersion(r.bom(modules, goVersion, programs), cdx.SpecVersion1_6)
+		return encoder.EncodeVersion(r.bom(programs), cdx.SpecVersion1_6)
 	})
 }
 
@@ -50,13 +46,13 @@ func (r *release) programFiles() ([]cdx.Component, error) {
 
 // bom is the document. Its serial number is made from version and commit, its time is the
 // commit's: who builds the same gets the same.
-func (r *release) bom(modules map[string]*module, goVersion string, programs []cdx.Component) *cdx.BOM {
+func (r *release) bom(programs []cdx.Component) *cdx.BOM {
 	bom := cdx.NewBOM()
 	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/cniscope/cniscope/"+r.Version+"/"+r.Commit)).URN()
-	std := library("stdlib", strings.TrimPrefix(goVersion, "go"), []string{"BSD-3-Clause"})
+	std := library("stdlib", strings.TrimPrefix(r.goVersion, "go"), []string{"BSD-3-Clause"})
 	components, dependencies := []cdx.Component{std}, []cdx.Dependency{{Ref: std.BOMRef}}
-	for _, path := range slices.Sorted(maps.Keys(modules)) {
-		m := modules[path]
+	for _, path := range slices.Sorted(maps.Keys(r.modules)) {
+		m := r.modules[path]
 		c := library(m.Path, m.Version, m.Licenses)
 		if sum, ok := strings.CutPrefix(m.Sum, "h1:"); ok {
 			if raw, err := base64.StdEncoding.DecodeString(sum); err == nil {
@@ -65,7 +61,7 @@ func (r *release) bom(modules map[string]*module, goVersion string, programs []c
 		}
 		uses := []string{std.BOMRef}
 		for _, used := range m.Uses {
-			uses = append(uses, purl(used, modules[used].Version))
+			uses = append(uses, purl(used, r.modules[used].Version))
 		}
 		dependencies = append(dependencies, cdx.Dependency{Ref: c.BOMRef, Dependencies: &uses})
 		if m.Sum != "" {

@@ -41,6 +41,7 @@ func (r *release) tarball(w io.Writer, folder, arch string) error {
 		{"LICENSE", "LICENSE", 0o644},
 		{"README.md", "README.md", 0o644},
 		{"CHANGELOG.md", "CHANGELOG.md", 0o644},
+		{r.noticesFile(), "THIRD-PARTY-NOTICES.txt", 0o644},
 	} {
 		if !filepath.IsAbs(f.from) {
 			f.from = filepath.Join(r.Root, f.from)

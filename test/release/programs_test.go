@@ -66,7 +66,7 @@ func examineArchives(t *testing.T, dir string) {
 			"share/man/man1/cniscope.1": 0o644, "share/man/man1/cniscope-doctor.1": 0o644,
 			"share/bash-completion/completions/cniscope": 0o644, "share/zsh/site-functions/_cniscope": 0o644,
 			"share/fish/vendor_completions.d/cniscope.fish": 0o644,
-			"LICENSE": 0o644, "README.md": 0o644, "CHANGELOG.md": 0o644,
+			"LICENSE": 0o644, "README.md": 0o644, "CHANGELOG.md": 0o644, "THIRD-PARTY-NOTICES.txt": 0o644,
 		}
 		for _, h := range headers {
 			name, below := strings.CutPrefix(h.Name, folder+"/")
