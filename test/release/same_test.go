@@ -17,6 +17,7 @@ var artifacts = []string{
 	"checksums.txt",
 	"checksums.txt.minisig",
 	"cniscope-0.2.0.aarch64.rpm",
+	"cniscope-0.2.0.tgz",
 	"cniscope-0.2.0.x86_64.rpm",
 	"cniscope_0.2.0_amd64.deb",
 	"cniscope_0.2.0_arm64.deb",
