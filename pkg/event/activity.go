@@ -198,6 +198,9 @@ type Exchange struct {
 	// Start is its first write since it had read from there; where it wrote nothing (Unasked), when
 	// it last read; 0 if that was before it was followed. The event's Time is when it read again.
 	Start int64 `json:"start,omitempty"`
+	// Last is its last write, where that was after Start: on a stream that many share, what is waited for may
+	// have been asked after something that nobody answers. 0: there is none, or it is not known.
+	Last int64 `json:"last,omitempty"`
 	// Socket is unique while the stream is open; Connect, Accept and Close name it so, too.
 	Socket string `json:"socket"`
 	// Network and Address are of the other end, as in Connect; Address is empty if it has none.
@@ -208,7 +211,9 @@ type Exchange struct {
 	// Unasked is true if the peer spoke by itself: it tells of a change, or answers what was asked
 	// before.
 	Unasked bool `json:"unasked,omitempty"`
-	// Pending is true while it has not read: told from time to time while it waits. With a Start of 0
+	// Pending is true while it has not read: told from time to time while it waits. It may be Unasked, too: what
+	// it read last came after what it wrote last, but it wrote for a call that goes on, and may wait for more.
+	// With a Start of 0
 	// nobody saw what was asked: the peer stands still, has a stream with a process that is waited
 	// for, and may be why that does not answer. Who was waited for is told Unasked then, when it reads there.
 	Pending bool `json:"pending,omitempty"`

@@ -7,11 +7,15 @@ import (
 // Waiting is described at agents.Follower.
 func (r *reader) Waiting(before int64) (waiting []kernel.InsideStream) {
 	kernel.Each(r.probe.kernel.Inside.Streams, func(_ *uint64, s *kernel.InsideStream) {
-		if s.Wrote == 0 || int64(s.Wrote) > before || s.Serves != 0 {
+		asked, since := s.Wrote, s.Wrote
+		if asked == 0 {
+			asked, since = s.Last, s.Read
+		}
+		if asked == 0 || int64(since) > before || s.Serves != 0 {
 			return
 		}
 		// What was asked before it was followed may have been answered meanwhile.
-		if p, ok := r.probe.kernel.Process(s.Self.Tgid); ok && p.Self == kernel.Key(s.Self) && s.Wrote >= p.Since {
+		if p, ok := r.probe.kernel.Process(s.Self.Tgid); ok && p.Self == kernel.Key(s.Self) && asked >= p.Since {
 			waiting = append(waiting, *s)
 		}
 	})

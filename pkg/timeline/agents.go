@@ -161,6 +161,14 @@ func (w *Work) by(a *agent, who *event.Actor) {
 	}
 }
 
+// works reports whether an agent still does what p stands for, or nothing for anybody else.
+func (as *agents) works(process event.Process, p *process) bool {
+	a := as.known[process]
+	return a == nil || len(a.calls) == 0 || slices.ContainsFunc(a.calls, func(c *Connection) bool {
+		return c.Work.own == p || c.Work.shared == p
+	})
+}
+
 // leave removes c from the open connections, and reports whether it was one.
 func (a *agent) leave(c *Connection) bool {
 	i := slices.Index(a.calls, c)

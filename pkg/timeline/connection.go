@@ -47,8 +47,10 @@ type connections struct {
 	agents  *agents
 	sockets map[string]*Connection
 	pending map[stream]*Connection // exchanges without an end
-	reads   reads
-	accepts []*event.Accept // of connections that are not told yet
+	// supposed are those of them of which nobody saw what was asked: the other end stands still. Some may be over.
+	supposed []*Connection
+	reads    reads
+	accepts  []*event.Accept // of connections that are not told yet
 }
 
 func newConnections(a *agents) *connections {
@@ -175,4 +177,5 @@ func (cs *connections) disconnect(p *process, now int64) {
 		}
 	}
 	p.connections = nil
+	cs.supposed = slices.DeleteFunc(cs.supposed, func(c *Connection) bool { return !c.open })
 }

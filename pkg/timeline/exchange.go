@@ -1,6 +1,10 @@
 package timeline
 
-import "github.com/cniscope/cniscope/pkg/event"
+import (
+	"slices"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
 
 // Exchange is what an agent, or who one waits for, said to another process on a stream that was there
 // before, until that one answered (event.Exchange). The fact is a Connection whose interval is this one
@@ -14,10 +18,16 @@ type Exchange struct {
 	// Receipt: what was written may only have acknowledged what was read there just before, so that nothing
 	// was waited for.
 	Receipt bool
+	// Asked is when it wrote there once more during the call, where it was Clipped or a Receipt before: that is
+	// a question, and the first of them that was told. 0: it did not.
+	Asked int64
 	// Unended: nobody told its end before the call was over, so whoever called had an answer
 	// without it. The fact's interval ends when it was last told.
 	Unended bool
 }
+
+// supposedMax bounds what is supposed to be waited for at once: whoever stands still is rare.
+const supposedMax = 64
 
 // stream is one end of a stream.
 type stream struct {
@@ -30,14 +40,24 @@ func (c *Connection) stream() stream { return stream{c.by, c.socket} }
 // exchange takes what is told of an exchange: that it is pending, still, or over. attribute finds the
 // process that it belongs to when it is told for the first time; nil if it belongs to none.
 func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *process) {
-	receipt := cs.reads.receipt(x)
+	receipt, asked := cs.reads.receipt(x, x.Start), int64(0)
+	if x.Last > x.Start && !cs.reads.receipt(x, x.Last) {
+		asked = x.Last
+	}
 	if !x.Pending {
 		cs.reads.add(now, x)
+		cs.spoke(now, x)
 	}
 	key := stream{x.Process, x.Socket}
 	c := cs.pending[key]
 	if c != nil && x.Start > c.fact.When.End { // the next one: the end of the last was not told
 		delete(cs.pending, key)
+		c.hangUp(c.fact.When.End)
+		c = nil
+	}
+	if c != nil && x.Pending && !cs.agents.works(x.Process, c.owner) { // who calls now waits for it, too
+		delete(cs.pending, key)
+		c.Exchange.Unended = true
 		c.hangUp(c.fact.When.End)
 		c = nil
 	}
@@ -47,6 +67,9 @@ func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *
 		}
 	}
 	c.fact.When.End = max(c.fact.When.End, now)
+	if (c.Exchange.Clipped || c.Exchange.Receipt) && c.Exchange.Asked == 0 && asked > c.fact.When.Start {
+		c.Exchange.Asked = asked
+	}
 	if x.Peer != nil {
 		peer := *x.Peer
 		c.Agent, c.Answered = &peer, true
@@ -58,6 +81,22 @@ func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *
 	c.Error, c.fact.Thread = x.Error, x.Thread
 	delete(cs.pending, key)
 	c.hangUp(now)
+}
+
+// spoke ends what one process was supposed to wait for from another, which speaks again: on whichever of their
+// streams. That is told as if it went on until somebody notices.
+func (cs *connections) spoke(now int64, x *event.Exchange) {
+	if x.Peer == nil {
+		return
+	}
+	cs.supposed = slices.DeleteFunc(cs.supposed, func(c *Connection) bool {
+		if c.open && c.by == x.Process && c.Agent != nil && c.Agent.PID == x.Peer.PID {
+			delete(cs.pending, c.stream())
+			c.fact.When.End = max(c.fact.When.Start, now)
+			c.hangUp(now)
+		}
+		return !c.open
+	})
 }
 
 // serve has the peer's work be for the exchange; not for the connection that its stream is, if the agent made
@@ -91,6 +130,9 @@ func (cs *connections) exchanges(now int64, x *event.Exchange, p *process, recei
 		made.open = true
 		cs.pending[made.stream()] = made
 		p.connections = append(p.connections, made)
+		if x.Start == 0 && !x.Unasked && len(cs.supposed) < supposedMax {
+			cs.supposed = append(cs.supposed, made)
+		}
 	}
 	return made
 }

@@ -19,7 +19,10 @@ func (s *story) asks(start, end int64, process, key string, change ...func(*even
 
 func pending(x *event.Exchange) { x.Pending, x.Thread = true, 0 }
 func unasked(x *event.Exchange) { x.Unasked = true }
-func failed(x *event.Exchange)  { x.Error = "closed" }
+func last(at int64) func(*event.Exchange) {
+	return func(x *event.Exchange) { x.Last = at * ms }
+}
+func failed(x *event.Exchange) { x.Error = "closed" }
 func with(process string) func(*event.Exchange) {
 	return func(x *event.Exchange) {
 		x.Peer = &event.Actor{Process: event.Process(process), PID: 5, Name: process + "d"}
@@ -40,6 +43,9 @@ func behind(im *Image, depth int) string {
 			b.WriteString(" " + c.Agent.Name)
 		}
 		if x := c.Exchange; x != nil {
+			if x.Asked != 0 {
+				fmt.Fprintf(&b, " asked at %d", x.Asked/ms)
+			}
 			for _, mark := range []struct {
 				is   bool
 				name string
@@ -127,6 +133,24 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			},
 			"2-100 /run/agent.sock agentd\n  2-80 /run/db dd clipped candidate\n",
 		},
+		"what began before anybody called, and is asked for once more": {
+			func(s *story) {
+				s.asks(-50, 30, "a", "db", pending, with("d"), last(-10)).asks(-50, 40, "a", "db", pending, last(20)).asks(-50, 60, "a", "db", last(50))
+			},
+			"2-100 /run/agent.sock agentd\n  2-60 /run/db dd asked at 20 clipped candidate\n",
+		},
+		"what was read was no answer": {
+			func(s *story) {
+				s.asks(10, 60, "a", "db", pending, unasked, with("d")).found(60, "d", event.AgentStopped, "").found(80, "d", event.AgentStopped, "").asks(10, 90, "a", "db", unasked)
+			},
+			"2-100 /run/agent.sock agentd\n  10-90 /run/db dd unasked candidate, stopped 60-80\n",
+		},
+		"who stands still speaks again on another stream": {
+			func(s *story) {
+				s.asks(0, 20, "a", "db", pending, with("d")).asks(0, 70, "a", "db", pending, with("d")).asks(-9, 60, "a", "db2", unasked, with("d"))
+			},
+			"2-100 /run/agent.sock agentd\n  2-60 /run/db dd clipped candidate\n  2-60 /run/db2 dd unasked clipped candidate\n",
+		},
 		"nobody knows when it began": {
 			func(s *story) { s.asks(0, 30, "a", "db") },
 			"2-100 /run/agent.sock agentd\n  2-30 /run/db clipped candidate\n",
@@ -140,6 +164,12 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 				s.asks(5, 10, "a", "db", unasked).asks(11, 60, "a", "db", pending, with("d")).asks(11, 80, "a", "db", with("d")).asks(90, 95, "a", "db")
 			},
 			"2-100 /run/agent.sock agentd\n  5-10 /run/db unasked candidate\n  11-80 /run/db dd receipt candidate\n  90-95 /run/db candidate\n",
+		},
+		"a receipt, and then a question": {
+			func(s *story) {
+				s.asks(5, 10, "a", "db", unasked).asks(11, 60, "a", "db", pending, last(14)).asks(11, 70, "a", "db", pending, last(30)).asks(11, 80, "a", "db", last(70))
+			},
+			"2-100 /run/agent.sock agentd\n  5-10 /run/db unasked candidate\n  11-80 /run/db asked at 30 receipt candidate\n",
 		},
 		"of an answer there is none": {
 			func(s *story) { s.asks(5, 10, "a", "db").asks(11, 80, "a", "db", with("d")) },

@@ -25,12 +25,12 @@ const (
 	soon = 5 * time.Millisecond
 )
 
-// receipt reports whether what was written may only have acknowledged what was read just before, on a stream on
+// receipt reports whether what was written at an instant may only have acknowledged what was read just before, on a stream on
 // which the other end speaks by itself, so that no answer was waited for: as on HTTP/2, where many wait on one
 // stream for what may never come.
-func (rs reads) receipt(x *event.Exchange) bool {
+func (rs reads) receipt(x *event.Exchange, at int64) bool {
 	last, known := rs[stream{x.Process, x.Socket}]
-	return known && last.spoke && !x.Unasked && x.Start >= last.at && x.Start-last.at <= int64(soon)
+	return known && last.spoke && !x.Unasked && at >= last.at && at-last.at <= int64(soon)
 }
 
 // add takes what was read.

@@ -5,6 +5,7 @@
 package agents
 
 import (
+	"math"
 	"path"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ type Follower interface {
 	// MayServe reports whether a process may be followed at all.
 	MayServe(pid uint32) bool
 	// Waiting lists the streams of followed processes that wrote to them before that time and have not
-	// read since.
+	// read since (Wrote is set); and those that they wrote to, and then read from before that time for the last time.
 	Waiting(before int64) []kernel.InsideStream
 	// Asked says that on the socket with that inode whoever is followed is asked, and does not ask;
 	// Asks, that it may be waiting there.
@@ -143,6 +144,17 @@ func (a *Agents) Note(e event.Event) {
 	case *event.Exchange:
 		a.exchanged(b)
 	}
+}
+
+// called is since when an agent answers the oldest of the calls that it answers.
+func (a *Agents) called(process event.Process) int64 {
+	first := int64(math.MaxInt64)
+	for _, c := range a.open {
+		if c.agent == process {
+			first = min(first, c.since)
+		}
+	}
+	return first
 }
 
 // connection finds or makes one; nil beyond the limit.

@@ -19,6 +19,9 @@ import (
 // keys knows a process by its number here (Follower.Key).
 type keys func(pid uint32) (kernel.Key, bool)
 
+// maxStreams bounds the streams between two processes that are looked at: an API server has some hundred with etcd.
+const maxStreams = 128
+
 // searchFor is how long the reader may search /proc at once, for all whom agents wait for; if that was not
 // enough, it rests for searchRest before it goes on where it was. A tenant can have as many processes, and as many
 // descriptors, as it likes: what it delays is that somebody is named, and not the reader.
@@ -51,28 +54,28 @@ func (s *search) over() bool {
 
 // holder finds who has a socket open: the first of these processes, which are in order, but never the first of all,
 // which listens for others. It begins behind the process from, and returns how far it came; 0: through.
-func (s *search) holder(pids []int, from int, wanted func(inode uint64) bool) (pid int, inode uint64, to int) {
+func (s *search) holder(pids []int, from int, wanted func(inode uint64) bool) (pid, to int) {
 	for _, p := range pids {
 		if p <= max(from, 1) {
 			continue
 		}
 		if s.over() {
-			return 0, 0, max(from, 1)
+			return 0, max(from, 1)
 		}
 		looked := 0
 		_ = procfs.Descriptors(p, func(_ int, target string) bool {
 			if found := socketIn(target); found != 0 && wanted(found) {
-				pid, inode = p, found
+				pid = p
 			}
 			looked++
 			return pid == 0 && (looked%256 != 0 || !s.over())
 		})
 		if pid != 0 {
-			return pid, inode, 0
+			return pid, 0
 		}
 		from = p
 	}
-	return 0, 0, 0
+	return 0, 0
 }
 
 // inodeOfOther is that of the other end of a stream; 0 if that is elsewhere.
@@ -92,7 +95,7 @@ func inodeOfOther(s *kernel.InsideStream) (inode uint64) {
 func (e *end) find(s *kernel.InsideStream, within *search, keyOf keys) {
 	wanted := func(found uint64) bool { return found == e.inode }
 	if told := int(s.Other.Pid); e.looked == 0 && told > 1 && s.Other.Start != 0 {
-		if pid, _, _ := within.holder([]int{told}, 0, wanted); pid != 0 {
+		if pid, _ := within.holder([]int{told}, 0, wanted); pid != 0 {
 			e.actor = event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}
 			return
 		}
@@ -100,7 +103,7 @@ func (e *end) find(s *kernel.InsideStream, within *search, keyOf keys) {
 	pids, _ := procfs.All()
 	slices.Sort(pids)
 	var pid int
-	pid, _, e.looked = within.holder(pids, e.looked, wanted)
+	pid, e.looked = within.holder(pids, e.looked, wanted)
 	e.actor = actorOf(pid, keyOf)
 }
 
@@ -125,7 +128,7 @@ func addressOf(address [4]uint32, port uint16) netip.AddrPort {
 // suspect is a process that stands still and has a stream with one that is waited for.
 type suspect struct {
 	actor   event.Actor
-	inode   uint64 // of the end of who is waited for
+	inodes  []uint64 // of the ends of who is waited for, at most maxStreams
 	network string
 }
 
@@ -163,10 +166,16 @@ func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool
 		return len(others)%256 != 0 || !once.over()
 	})
 	for _, p := range still {
-		if holds, inode, _ := once.holder([]int{p}, 0, func(inode uint64) bool { return others[inode] }); holds != 0 {
-			if actor := actorOf(p, keyOf); actor.PID != 0 {
-				found = append(found, suspect{actor, streams[inode].Inode, streams[inode].Network})
+		s, looked := suspect{}, 0
+		_ = procfs.Descriptors(p, func(_ int, target string) bool {
+			if inode := socketIn(target); others[inode] {
+				s.inodes, s.network = append(s.inodes, streams[inode].Inode), streams[inode].Network
 			}
+			looked++
+			return len(s.inodes) < maxStreams && (looked%256 != 0 || !once.over())
+		})
+		if s.actor = actorOf(p, keyOf); len(s.inodes) > 0 && s.actor.PID != 0 {
+			found = append(found, s)
 		}
 	}
 	return found, to

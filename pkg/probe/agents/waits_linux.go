@@ -60,7 +60,10 @@ type peer struct {
 func (a *Agents) look(now int64) {
 	a.search.begin(now)
 	for _, s := range a.kernel.Waiting(now - int64(pendingAfter)) {
-		if depth := a.awaited(now, kernel.ProcessOf(s.Root)); depth > 0 {
+		root := kernel.ProcessOf(s.Root)
+		// Where many share a stream, what is read may be for others than who waits: an agent may still wait
+		// on any that it wrote to for the call.
+		if depth := a.awaited(now, root); depth > 0 && (s.Wrote != 0 || a.known[root] != nil && int64(s.Last) >= a.called(root)) {
 			a.pend(now, &s, depth)
 		}
 	}
@@ -90,14 +93,17 @@ func (a *Agents) awaited(now int64, process event.Process) int {
 
 // pend tells that an answer is waited for.
 func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
-	socket := socketOf(s)
+	socket, start, last := socketOf(s), int64(s.Wrote), int64(s.Last)
+	if start == 0 {
+		start = int64(s.Read)
+	}
 	w := a.waits[socket]
-	if w == nil || w.Start != int64(s.Wrote) {
+	if w == nil || w.Start != start {
 		if len(a.waits) >= maxWaits {
 			return
 		}
 		w = &wait{Exchange: event.Exchange{
-			Process: kernel.ProcessOf(s.Self), Start: int64(s.Wrote), Socket: socket, Network: "tcp", Pending: true,
+			Process: kernel.ProcessOf(s.Self), Start: start, Socket: socket, Network: "tcp", Pending: true, Unasked: s.Wrote == 0,
 		}}
 		if s.Family == unix.AF_UNIX {
 			w.Network = "unix"
@@ -109,6 +115,9 @@ func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
 	if w.Peer == nil {
 		a.resolve(now, w, s)
 	}
+	if last > start {
+		w.Last = last
+	}
 	w.seen = now
 	a.tell(now, w, depth)
 }
@@ -117,11 +126,8 @@ func (a *Agents) pend(now int64, s *kernel.InsideStream, depth int) {
 func (a *Agents) resolve(now int64, w *wait, s *kernel.InsideStream) {
 	e := a.ends[w.Socket]
 	if e == nil || e.actor.Process != "" && !Alive(kernel.KeyOf(e.actor.Process, e.actor.PID)) {
-		if len(a.ends) >= maxConnections {
-			clear(a.ends)
-		}
 		e = &end{}
-		a.ends[w.Socket] = e
+		a.remember(w.Socket, e)
 	}
 	if e.actor.Process == "" && (e.looked != 0 || now >= e.again) {
 		e.again = now + int64(searchEvery)
@@ -136,6 +142,13 @@ func (a *Agents) resolve(now int64, w *wait, s *kernel.InsideStream) {
 		actor := e.actor
 		w.key, w.Peer = kernel.KeyOf(actor.Process, actor.PID), &actor
 	}
+}
+
+func (a *Agents) remember(socket string, e *end) {
+	if len(a.ends) >= maxConnections {
+		clear(a.ends)
+	}
+	a.ends[socket] = e
 }
 
 // tell tells a wait of a process at that depth, and looks after whom it waits for.
@@ -198,16 +211,20 @@ func (a *Agents) suspect(now int64, p *peer) {
 	found, to := suspectsOf(p.key.Pid, p.looked, &a.search, a.kernel.MayServe, a.kernel.Key)
 	p.looked = to
 	for _, s := range found {
-		socket := standing(s.inode)
+		socket := standing(s.inodes[0])
 		if a.waits[socket] != nil || len(a.waits) >= maxWaits || s.actor.Process == by {
 			continue
 		}
-		a.kernel.Asks(s.inode)
 		w := &wait{
 			Exchange: event.Exchange{Process: by, Socket: socket, Network: s.network, Peer: &s.actor, Pending: true},
 			key:      kernel.KeyOf(s.actor.Process, s.actor.PID), seen: now, supposed: true,
 		}
-		a.waits[socket], a.ends[socket] = w, &end{actor: s.actor}
+		all := &end{actor: s.actor} // it may wait on any of them
+		for _, inode := range s.inodes {
+			a.kernel.Asks(inode)
+			a.remember(standing(inode), all)
+		}
+		a.waits[socket] = w
 		a.tell(now, w, p.depth)
 	}
 }
@@ -218,6 +235,13 @@ func (a *Agents) exchanged(x *event.Exchange) {
 		return
 	}
 	delete(a.waits, x.Socket)
+	if e := a.ends[x.Socket]; e != nil { // it speaks again
+		for socket, w := range a.waits {
+			if w.supposed && w.Process == x.Process && w.Peer.PID == e.actor.PID {
+				delete(a.waits, socket)
+			}
+		}
+	}
 }
 
 // Introduce names the peer of an exchange where the socket does not say who that is.

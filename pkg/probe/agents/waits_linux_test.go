@@ -139,7 +139,7 @@ func TestWhoStandsStillBehindWhoIsWaitedFor(t *testing.T) {
 		within.begin(0)
 		found, _ := suspectsOf(uint32(os.Getpid()), cmd.Process.Pid-1, &within, func(uint32) bool { return mayServe }, new(kernelSide).Key)
 		return slices.ContainsFunc(found, func(s suspect) bool {
-			return int(s.actor.PID) == cmd.Process.Pid && s.inode == stat.Ino && s.network == "unix"
+			return int(s.actor.PID) == cmd.Process.Pid && slices.Equal(s.inodes, []uint64{stat.Ino}) && s.network == "unix"
 		})
 	}
 	if search(true) {
@@ -176,13 +176,13 @@ func TestWhoHasManyDescriptorsHidesNobody(t *testing.T) {
 	for looks == 0 || from != 0 {
 		looks++
 		within := search{until: time.Now().Add(time.Hour)}
-		_, _, from = within.holder([]int{os.Getpid(), cmd.Process.Pid}, from, func(uint64) bool { return false })
+		_, from = within.holder([]int{os.Getpid(), cmd.Process.Pid}, from, func(uint64) bool { return false })
 	}
 	if looks != 1 {
 		t.Errorf("it takes %d times though there is time", looks)
 	}
 	within := search{until: time.Now()}
-	if _, _, from = within.holder([]int{os.Getpid(), cmd.Process.Pid}, 0, func(uint64) bool { return true }); from == 0 {
+	if _, from = within.holder([]int{os.Getpid(), cmd.Process.Pid}, 0, func(uint64) bool { return true }); from == 0 {
 		t.Error("it looks though there is no time")
 	}
 	within.begin(1)
@@ -190,7 +190,7 @@ func TestWhoHasManyDescriptorsHidesNobody(t *testing.T) {
 		t.Error("it does not rest")
 	}
 	// What was cut short is passed over by the next one.
-	if _, _, from = (&search{until: time.Now().Add(time.Hour)}).holder([]int{os.Getpid(), cmd.Process.Pid}, os.Getpid(), func(uint64) bool { return false }); from != 0 {
+	if _, from = (&search{until: time.Now().Add(time.Hour)}).holder([]int{os.Getpid(), cmd.Process.Pid}, os.Getpid(), func(uint64) bool { return false }); from != 0 {
 		t.Error("it does not go on behind it")
 	}
 }
@@ -213,5 +213,42 @@ func TestWhoIsWaitedForOftenIsSampledOnce(t *testing.T) {
 	}
 	if len(k.exchanges) != 21 || n != 1 {
 		t.Errorf("%d wait, sampled %d times", len(k.exchanges), n)
+	}
+}
+
+// On a stream that many share, what an agent read last may have been for somebody else.
+func TestWhatWasReadMayNotHaveBeenTheAnswer(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for name, test := range map[string]struct {
+		last int64 // when it wrote last
+		told bool
+	}{"asked for the call": {50 * ms, true}, "asked before the call": {0, false}} {
+		t.Run(name, func(t *testing.T) {
+			a, k, _ := awaiting(t, "unix", 0) // it is called from 1 on
+			k.waiting[0].Last, k.waiting[0].Read = uint64(test.last), uint64(100*ms)
+			a.Tend(200 * ms)
+			if told := len(k.exchanges) > 0; told != test.told {
+				t.Fatalf("told %+v", k.exchanges)
+			}
+			if test.told && (!k.exchanges[0].Unasked || !k.exchanges[0].Pending || k.exchanges[0].Start != 100*ms) {
+				t.Errorf("told %+v", k.exchanges[0])
+			}
+		})
+	}
+}
+
+// Who stands still speaks again, on another stream than the one that was told.
+func TestWhoStoodStillSpeaksAgain(t *testing.T) {
+	a, _, agent := awaiting(t, "unix", 1)
+	still := event.Actor{Process: "9@9", PID: 9, Name: "still"}
+	a.waits["0@7"] = &wait{Exchange: event.Exchange{Process: agent.Process, Socket: "0@7", Peer: &still, Pending: true}, supposed: true}
+	a.ends["0@7"], a.ends["0@8"] = &end{actor: still}, &end{actor: still}
+	a.Note(event.Event{Time: 2, Body: &event.Exchange{Process: "1@1", Socket: "0@8"}})
+	if len(a.waits) != 1 {
+		t.Error("somebody else read")
+	}
+	a.Note(event.Event{Time: 3, Body: &event.Exchange{Process: agent.Process, Socket: "0@8"}})
+	if len(a.waits) != 0 {
+		t.Errorf("%+v waits still", a.waits)
 	}
 }

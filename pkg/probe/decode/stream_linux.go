@@ -12,6 +12,9 @@ func (d *Decoder) exchanged(r record) ([]event.Body, bool) {
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start), Socket: socketOf(r),
 		Unasked: r.Args[0] != 0, Error: errno(r.Ret),
 	}
+	if last := int64(r.Args[2]); last > x.Start && !x.Unasked {
+		x.Last = last
+	}
 	switch {
 	case r.Args[1] != 0:
 		x.Error = "closed"

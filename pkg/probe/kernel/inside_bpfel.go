@@ -186,6 +186,7 @@ type InsideStream struct {
 	Ino          uint64
 	OtherIno     uint64
 	Wrote        uint64
+	Last         uint64
 	Read         uint64
 	OwnAddress   [4]uint32
 	OtherAddress [4]uint32

@@ -19,6 +19,7 @@ struct stream {
 	__u64 ino;	       /* of the socket: its place in memory is soon another one's */
 	__u64 other_ino;       /* of the other end, of unix; 0: nobody has it */
 	__u64 wrote;	       /* when it first wrote since it read; 0: it has not */
+	__u64 last;	       /* when it last wrote; 0: not since it is followed */
 	__u64 read;	       /* when it last read; 0: not since it is followed */
 	__u32 own_address[4], other_address[4];
 	__u16 own_port, other_port; /* of TCP */
@@ -183,6 +184,8 @@ static __always_inline struct stream *stream_of(struct sock *sk, struct process 
 		return 0;
 	if (s->wrote < p->since)
 		s->wrote = 0;
+	if (s->last < p->since)
+		s->last = 0;
 	if (s->read < p->since)
 		s->read = 0;
 	return s;
@@ -227,6 +230,7 @@ static __noinline int tell_exchange(struct sock *sk, struct process *p, struct s
 	e->start = s->wrote ? s->wrote : s->read;
 	e->args[0] = !s->wrote;
 	e->args[1] = closed;
+	e->args[2] = s->last;
 	e->protocol = s->family;
 	e->object = s->dialled ? s->dialled : s->ino;
 	e->port = s->dialler;
@@ -325,6 +329,7 @@ static __noinline int exit_stream(struct task_struct *task, struct process *p, s
 	if (!s || (s->serves && role_of(s->ino) != ROLE_ASKS))
 		return 0;
 	if (writes(c->class) && ret > 0) {
+		s->last = c->start;
 		if (!s->wrote) {
 			s->self = p->self;
 			s->thread = bpf_get_current_pid_tgid();
@@ -337,7 +342,7 @@ static __noinline int exit_stream(struct task_struct *task, struct process *p, s
 	if (now - since >= LASTED && (s->wrote || ret > 0))
 		tell_exchange(sk, p, s, ret, false);
 	s->wrote = 0;
-	s->read = now;
+	s->read = bpf_ktime_get_ns(); /* not before what was told ended */
 	return 0;
 }
 
