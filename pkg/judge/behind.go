@@ -2,26 +2,40 @@ package judge
 
 import (
 	"slices"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// behind says what an agent waited for on the way to its answer: of each exchange when that counts, and which
+// behind says what an agent waited for on the way to its answer: of each exchange the times in which that counts, in order, and which
 // candidates are left out because the agent waited for somebody else then.
 type behind struct {
-	exchanges map[*timeline.Connection]timeline.Interval
+	exchanges map[*timeline.Connection][]timeline.Interval
 	left      map[*timeline.Image]bool
+	partly    map[*timeline.Connection]bool
 }
 
+// reply says whether whoever asked an agent had the answer at the end.
+type reply int
+
+const (
+	hadAll reply = iota
+	// hadSome: it read something, and more after that which it had not asked for. On a stream that many share
+	// that is for others, or a part of the answer.
+	hadSome
+	hadNone
+)
+
 // behindOf goes the way back from the answer of an agent, over what it did within an interval. Where there was
-// no answer, what it still waited for at the end is on that way, too.
-func behindOf(w *timeline.Work, when timeline.Interval, answered bool) *behind {
+// no answer, what it still waited for at the end is on that way, too; where that is not sure, only those who
+// were stopped or frozen.
+func behindOf(w *timeline.Work, when timeline.Interval, had reply) *behind {
 	var steps []step
 	var exchanges []*timeline.Connection
 	var images []*timeline.Image
 	add := func(s step, x *timeline.Connection, im *timeline.Image) {
-		if !answered && s.End >= when.End {
+		if had == hadNone && s.End >= when.End {
 			s.End, s.filler = when.End, !s.certain
 		}
 		steps, exchanges, images = append(steps, s), append(exchanges, x), append(images, im)
@@ -30,8 +44,11 @@ func behindOf(w *timeline.Work, when timeline.Interval, answered bool) *behind {
 		c, is := f.What.(*timeline.Connection)
 		switch {
 		case is && c.Exchange != nil:
-			if explains(w, c, f.When) && (!answered || !outlasts(c)) {
-				add(step{Interval: f.When, filler: c.Exchange.Unasked}, c, nil)
+			all := timeline.Interval{Start: f.When.Start, End: when.End}
+			if had == hadSome && (f.When.End >= when.End || c.Exchange.Unended) && heldUp(c, all) {
+				add(step{Interval: all, filler: true}, c, nil)
+			} else if at, is := explains(w, c, f.When); is && (had == hadNone || !outlasts(c)) {
+				add(step{Interval: at, filler: c.Exchange.Unasked}, c, nil)
 			}
 		case is && c.Exchanged == 0, asks(f.Kind()):
 			add(step{Interval: f.When, certain: !doubted(false, f.Attribution)}, nil, nil)
@@ -44,15 +61,39 @@ func behindOf(w *timeline.Work, when timeline.Interval, answered bool) *behind {
 		add(step{Interval: timeline.Interval{Start: im.Start, End: im.End}, certain: !doubted(false, im.Attribution)}, nil, im)
 	}
 	counts := way(steps, when)
-	b := &behind{exchanges: map[*timeline.Connection]timeline.Interval{}, left: map[*timeline.Image]bool{}}
+	b := &behind{exchanges: map[*timeline.Connection][]timeline.Interval{}, left: map[*timeline.Image]bool{}, partly: readsMore(w.Own.Facts)}
 	for i, at := range counts {
 		if exchanges[i] != nil && at.End > at.Start {
-			b.exchanges[exchanges[i]] = at
+			b.exchanges[exchanges[i]] = []timeline.Interval{at}
 		}
 	}
 	b.sinceBefore(w, steps, exchanges, counts, when)
 	b.leave(steps, images, counts)
 	return b
+}
+
+// readsMore returns the exchanges of some facts whose end may not be the answer: those at whose end one began for
+// which nothing was asked, and those.
+func readsMore(facts []*timeline.Fact) map[*timeline.Connection]bool {
+	type end struct {
+		who     event.Process
+		address string
+	}
+	begun, more := map[end][]int64{}, map[*timeline.Connection]bool{}
+	for f, c := range timeline.Each[*timeline.Connection](facts) {
+		if c.Exchange != nil && c.Exchange.Unasked && c.Agent != nil {
+			e := end{c.Agent.Process, c.Address}
+			begun[e], more[c] = append(begun[e], f.When.Start), true
+		}
+	}
+	for f, c := range timeline.Each[*timeline.Connection](facts) {
+		if c.Exchange != nil && !more[c] && c.Agent != nil {
+			more[c] = slices.ContainsFunc(begun[end{c.Agent.Process, c.Address}], func(at int64) bool {
+				return max(at-f.When.End, f.When.End-at) < int64(time.Millisecond)
+			})
+		}
+	}
+	return more
 }
 
 // leave leaves out the candidates that are not on the way, and have an exchange beside them that is.
@@ -61,19 +102,20 @@ func (b *behind) leave(steps []step, images []*timeline.Image, counts []timeline
 		if im == nil || steps[i].certain || counts[i].End > counts[i].Start {
 			continue
 		}
-		for _, at := range b.exchanges {
-			b.left[im] = b.left[im] || at.Start < im.End && im.Start < at.End
+		for _, times := range b.exchanges {
+			for _, at := range times {
+				b.left[im] = b.left[im] || at.Start < im.End && im.Start < at.End
+			}
 		}
 	}
 }
 
-// when returns the time in which an exchange counts; false if it does not.
-func (b *behind) when(c *timeline.Connection) (timeline.Interval, bool) {
+// when returns the times in which an exchange counts; none if it does not.
+func (b *behind) when(c *timeline.Connection) []timeline.Interval {
 	if b == nil {
-		return timeline.Interval{}, false
+		return nil
 	}
-	at, counts := b.exchanges[c]
-	return at, counts
+	return b.exchanges[c]
 }
 
 // asks reports whether facts of a kind are steps of an agent: not what happens within those, or while
@@ -86,25 +128,30 @@ func asks(k timeline.FactKind) bool {
 	return false
 }
 
-// explains reports whether an exchange of an agent's says why the agent took so long. It does not if the agent
+// explains returns for which time an exchange of an agent's says why the agent took so long. It does not if the agent
 // could not go on itself. If it began before the call did, or if nobody asked, it may be a subscription, which is
 // silent for as long as nothing happens: then the other end, or whoever that waits for, must be known to
 // have been stopped or frozen.
-func explains(w *timeline.Work, c *timeline.Connection, when timeline.Interval) bool {
-	took := when.End - when.Start
-	if spent(w, when, halted...) > took/2 {
-		return false
+func explains(w *timeline.Work, c *timeline.Connection, when timeline.Interval) (timeline.Interval, bool) {
+	stood := func(at timeline.Interval) bool { return spent(w, at, halted...) > (at.End-at.Start)/2 }
+	if heldUp(c, when) {
+		return when, !stood(when)
 	}
-	held := heldUp(c, when)
-	if !held && busy(w, when) {
-		return false
-	}
-	return held || asksFor(c)
+	at, asks := asksFor(c, when)
+	return at, asks && !stood(at) && !busy(w, at)
 }
 
-// asksFor reports whether an exchange was a question whose answer is waited for, as far as is known.
-func asksFor(c *timeline.Connection) bool {
-	return !c.Exchange.Unasked && !c.Exchange.Clipped && !c.Exchange.Receipt
+// asksFor returns since when an exchange was a question whose answer is waited for, as far as is known, and until
+// its end; false if it was none.
+func asksFor(c *timeline.Connection, when timeline.Interval) (timeline.Interval, bool) {
+	x := c.Exchange
+	switch {
+	case x.Unasked:
+		return when, false
+	case !x.Clipped && !x.Receipt:
+		return when, true
+	}
+	return timeline.Interval{Start: x.Asked, End: when.End}, x.Asked != 0
 }
 
 // heldUp reports whether the agent of a connection, or one that it waits for, was stopped or frozen for most of

@@ -35,6 +35,9 @@ func was(state event.AgentState, function string, when timeline.Interval) func(*
 
 func clipped(c *timeline.Connection) { c.Exchange.Clipped = true }
 func unended(c *timeline.Connection) { c.Exchange.Unended = true }
+func askedAt(at int64) func(*timeline.Connection) {
+	return func(c *timeline.Connection) { c.Exchange.Asked = at * ms }
+}
 func unasked(c *timeline.Connection) { c.Exchange.Unasked = true }
 func receipt(c *timeline.Connection) { c.Exchange.Receipt = true }
 func remote(c *timeline.Connection) {
@@ -222,5 +225,37 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 			op: calling(was(event.AgentIdle, "", from(0, 990)), others(2, waits("dbd", from(10, 500)), from(10, 500))), cause: CauseAgent, remedy: `^$`,
 		},
 		"control: nothing is known of that": {op: calling(), cause: CauseAgent, says: `from plugin p$`},
+	})
+}
+
+// Many share a stream: what an agent reads there may be for somebody else, and what it wrote there may have been.
+func TestWhatIsAskedOnASharedStream(t *testing.T) {
+	stopped := func(start, end int64) func(*timeline.Connection) {
+		return was(event.AgentStopped, "do_signal_stop", from(start, end))
+	}
+	store := func(start, end int64, change ...func(*timeline.Connection)) func(*timeline.Connection) {
+		return did(waits("store", from(start, end), append(change, stopped(start, end))...))
+	}
+	rulings(t, map[string]ruling{
+		"a question after one that nobody answers": {
+			op: calling(did(waits("dbd", from(2, 980), clipped, askedAt(100)))), cause: CausePeer, says: `^880ms of 1s waiting for dbd, asked by agentd`,
+		},
+		"after an acknowledgement": {
+			op: calling(did(waits("dbd", from(2, 980), receipt, askedAt(100)))), cause: CausePeer, says: `^880ms of 1s waiting for dbd, asked by agentd`,
+		},
+		"of one that was stopped since before that": {
+			op: calling(did(waits("dbd", from(2, 980), clipped, askedAt(100), stopped(2, 980)))), cause: CausePeer, says: `^978ms of 1s waiting for dbd \(stopped\)`,
+		},
+		"control: nothing was asked": {
+			op: calling(did(waits("dbd", from(2, 980), clipped))), cause: CauseAgent,
+		},
+		"what it read was no answer": {
+			op:    calling(did(waits("dbd", from(10, 300), store(20, 990)), waits("dbd", from(300, 980), unasked, store(300, 990, clipped)))),
+			cause: CausePeer, says: `^960ms of 1s waiting for store \(stopped, 2 times\), asked by dbd, by agentd`,
+		},
+		"control: what it read was the answer": {
+			op:    calling(did(waits("dbd", from(10, 800), store(20, 990)))),
+			cause: CausePeer, says: `^790ms of 1s waiting for dbd, asked by agentd`,
+		},
 	})
 }

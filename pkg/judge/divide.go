@@ -139,6 +139,9 @@ func (l *ledger) agent(s *span, waits []wait) {
 		l.wait(&waits[i])
 	}
 	p := Part{Kind: Agents, Name: Peer(s.agent), In: s.plugin, Count: 1, peer: s.agent, when: timeline.Interval{Start: s.start, End: s.end}}
+	if s.again {
+		p.Count = 0
+	}
 	if s.via == "" {
 		p.Doing = doing(s.agent, p.when)
 	} else {

@@ -88,7 +88,8 @@ func deed(m timeline.Meanwhile) string {
 
 // explainsShared is explains for an exchange of which nobody knows for whom it was.
 func explainsShared(c *timeline.Connection, when timeline.Interval) bool {
-	return heldUp(c, when) || asksFor(c)
+	at, asks := asksFor(c, when)
+	return heldUp(c, when) || asks && at.End-at.Start > (when.End-when.Start)/2
 }
 
 // waitedFor names whom an agent waited for, and behind that whom that one waited for most of the time.
@@ -111,12 +112,12 @@ func waitedFor(c *timeline.Connection, when timeline.Interval) string {
 // longestExchange returns the exchange that an agent waited for, on the way to its answer, for more than half of an
 // interval; nil if there is none.
 func longestExchange(w *timeline.Work, when timeline.Interval) *timeline.Connection {
-	b := behindOf(w, when, true)
+	b := behindOf(w, when, hadAll)
 	if b == nil {
 		return nil
 	}
-	for c, at := range b.exchanges {
-		if at.End-at.Start > (when.End-when.Start)/2 {
+	for c, times := range b.exchanges {
+		if covered(times) > (when.End-when.Start)/2 {
 			return c
 		}
 	}

@@ -50,8 +50,14 @@ func isQuiet(c *timeline.Connection) bool {
 		did = append(did, timeline.Interval{Start: im.Start, End: min(im.End, when.End)})
 	}
 	for _, f := range w.Own.Facts {
-		if c, is := f.What.(*timeline.Connection); asks(f.Kind()) || is && (c.Exchange == nil || asksFor(c)) {
-			did = append(did, timeline.Interval{Start: f.When.Start, End: min(f.When.End, when.End)})
+		at, counts := f.When, asks(f.Kind())
+		if c, is := f.What.(*timeline.Connection); is && c.Exchange != nil {
+			at, counts = asksFor(c, f.When)
+		} else if is {
+			counts = true
+		}
+		if counts {
+			did = append(did, timeline.Interval{Start: at.Start, End: min(at.End, when.End)})
 		}
 	}
 	for _, m := range w.Meanwhile {

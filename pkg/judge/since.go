@@ -8,7 +8,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// sinceBefore takes the waits for one who was stopped or frozen back over the time before them in which the agent
+// sinceBefore takes the waits for one who was stopped or frozen back over the times before them in which the agent
 // did nothing that counts, as far as another exchange with the same process was under way then.
 //
 // An agent is looked at only once somebody waits for it, and what it had asked by then has no beginning. It has also
@@ -17,36 +17,59 @@ import (
 // when, nobody saw. So it must be known to have been halted for more than half of the whole, and never to have been
 // anything else in the time that is added; nor may the agent have been busy then.
 func (b *behind) sinceBefore(w *timeline.Work, steps []step, exchanges []*timeline.Connection, counts []timeline.Interval, when timeline.Interval) {
-	underWay := map[event.Process]int{} // with each process the exchange that began first, and ended last
+	underWay := notWhole(steps, exchanges, counts)
 	var counting []int
-	for i, c := range exchanges {
+	for i := range steps {
 		if counts[i].End > counts[i].Start {
 			counting = append(counting, i)
-		} else if c != nil && c.Work != nil && c.Agent.Process != "" {
-			first, known := underWay[c.Agent.Process]
-			if !known || cmp.Or(cmp.Compare(steps[i].Start, steps[first].Start), cmp.Compare(steps[first].End, steps[i].End)) < 0 {
-				underWay[c.Agent.Process] = i
-			}
 		}
 	}
 	slices.SortFunc(counting, func(x, y int) int { return cmp.Compare(counts[x].Start, counts[y].Start) })
 	free := when.Start // nothing counts from then on until the next that does
+	var gaps []timeline.Interval
 	for _, i := range counting {
-		gap := timeline.Interval{Start: free, End: counts[i].Start}
+		gaps = append(gaps, timeline.Interval{Start: free, End: counts[i].Start})
 		free = counts[i].End
-		if exchanges[i] == nil || exchanges[i].Work == nil || !wasHalted(exchanges[i], counts[i]) {
+	}
+	for n, i := range slices.Backward(counting) {
+		if exchanges[i] == nil || exchanges[i].Agent == nil {
 			continue
 		}
 		first, known := underWay[exchanges[i].Agent.Process]
-		if !known || steps[first].End < gap.End {
+		if !known {
 			continue
 		}
-		gap.Start = max(gap.Start, steps[first].Start)
-		if c := exchanges[first]; gap.Start < gap.End && haltedSince(c, gap, counts[i].End) && !busy(w, gap) {
-			b.exchanges[c] = gap
-			delete(underWay, c.Agent.Process)
+		c, since := exchanges[first], timeline.Interval{End: counts[i].Start}
+		for _, gap := range slices.Backward(gaps[:n+1]) {
+			gap.Start = max(gap.Start, steps[first].Start)
+			if since.Start = gap.Start; gap.Start >= gap.End || steps[first].End < gap.End {
+				continue
+			}
+			if !haltedSince(c, since, counts[i].End) {
+				break
+			}
+			if !busy(w, gap) {
+				b.exchanges[c] = slices.Insert(b.exchanges[c], 0, gap)
+				delete(underWay, c.Agent.Process)
+			}
 		}
 	}
+}
+
+// notWhole returns, by process, the exchange with it that began first, and of these ended last, among those that do not
+// count for the whole of their time.
+func notWhole(steps []step, exchanges []*timeline.Connection, counts []timeline.Interval) map[event.Process]int {
+	all := map[event.Process]int{}
+	for i, c := range exchanges {
+		if c == nil || c.Work == nil || c.Agent.Process == "" || counts[i] == steps[i].Interval {
+			continue
+		}
+		first, known := all[c.Agent.Process]
+		if !known || cmp.Or(cmp.Compare(steps[i].Start, steps[first].Start), cmp.Compare(steps[first].End, steps[i].End)) < 0 {
+			all[c.Agent.Process] = i
+		}
+	}
+	return all
 }
 
 // haltedSince reports whether the agent of a connection was stopped or frozen from the beginning of an interval

@@ -36,7 +36,16 @@ func TestWaitsSinceBeforeAnybodyLooked(t *testing.T) {
 		},
 		"until it had asked somebody else": {
 			op:    behind(since(990, stopped(180, 990)), did(waits("lease", from(15, 300)))),
-			cause: CausePeer, says: `^670ms of 1s waiting for store \(stopped, 2 times\), asked by dbd`,
+			cause: CausePeer, says: `^675ms of 1s waiting for store \(stopped, 2 times\), asked by dbd`,
+		},
+		"and had one short exchange with it when it was at work again": {
+			op:    calling(did(waits("dbd", from(10, 990), did(waits("store", from(15, 970), stopped(15, 940)), waits("store", from(930, 980)))))),
+			cause: CausePeer, says: `^965ms of 1s waiting for store \(stopped, 2 times\), asked by dbd`,
+		},
+		"while it did something short itself": {
+			op: calling(did(waits("dbd", from(10, 980), unasked, stopped(10, 980)),
+				&timeline.Fact{When: from(500, 501), What: &timeline.Request{Request: &event.Request{Name: "RTM_SETLINK"}}, Attribution: &timeline.Attribution{Evidence: timeline.Candidate}})),
+			cause: CausePeer, says: `^969ms of 1s waiting for dbd \(stopped\), asked by agentd`,
 		},
 		"control: the peer was at work first": {
 			op:    behind(since(990, was(event.AgentIdle, "", from(180, 350)), stopped(350, 990))),

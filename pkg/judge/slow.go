@@ -44,10 +44,14 @@ func (t Thresholds) markFacts(j *Judgement, c *Call, call *timeline.Call, im *ti
 		return limit > 0 && time.Duration(min(i.End, call.End)-i.Start) > limit
 	}
 	for f, made := range timeline.Each[*timeline.Connection](im.Facts) {
-		if made.Exchange != nil && !asksFor(made) {
-			continue // for as long as nothing happens
+		at := f.When
+		if made.Exchange != nil {
+			var asks bool
+			if at, asks = asksFor(made, f.When); !asks {
+				continue // for as long as nothing happens
+			}
 		}
-		if beyond(f.When, t.Agent) {
+		if beyond(at, t.Agent) {
 			j.SlowAgents[made] = t.Agent
 			c.SlowAgents++
 		}

@@ -22,10 +22,12 @@ type span struct {
 	behind *behind
 	// via says for whom an agent works that was not called by a plugin: "asked by agentd, by plugin antrea".
 	via string
-	// unanswered: whoever called the agent gave up.
-	unanswered bool
-	plugin     string
-	leaves     bool // the innermost run around it exited by itself, so it did not wait for what outlived it
+	// had is what whoever called the agent had at the end: hadNone if it gave up.
+	had reply
+	// again: the exchange that it stands for counts at an earlier time, too.
+	again  bool
+	plugin string
+	leaves bool // the innermost run around it exited by itself, so it did not wait for what outlived it
 	// candidate: an agent ran it while it was called, which proves nothing (timeline.Candidate).
 	candidate  bool
 	start, end int64
@@ -63,20 +65,23 @@ func flatten(call *timeline.Call) []span {
 func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
-		plugin: parent.plugin, via: parent.via, unanswered: parent.unanswered, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
+		plugin: parent.plugin, via: parent.via, had: parent.had, again: parent.again && parent.agent != nil, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
 		start: max(im.Start, parent.start), end: min(im.End, parent.end),
 	}
 	s.end = max(s.start, s.end)
 	inAgent := parent.served != nil
 	switch {
 	case im.Run != nil:
-		s.top, s.served, s.plugin, s.via, s.unanswered = -1, nil, im.Run.Plugin, "", !im.Ended || Fails(im)
+		s.top, s.served, s.plugin, s.via, s.had = -1, nil, im.Run.Plugin, "", hadAll
+		if !im.Ended || Fails(im) {
+			s.had = hadNone
+		}
 		s.leaves = im.Ended && im.Signal == "" && !im.Outlived
 	case s.top < 0 && s.agent == nil:
 		s.top = len(spans)
 	}
 	if s.agent != nil && s.end > s.start {
-		s.behind = behindOf(s.agent.Work, timeline.Interval{Start: s.start, End: s.end}, !s.unanswered)
+		s.behind = behindOf(s.agent.Work, timeline.Interval{Start: s.start, End: s.end}, s.had)
 	}
 	spans = append(spans, s)
 	switch {
@@ -113,15 +118,20 @@ func flattenAgents(spans []span, im *timeline.Image, s span) []span {
 		if inAgent {
 			below.via = onBehalf(caller, s)
 		}
-		if c.Exchange != nil {
-			at, counts := s.behind.when(c)
-			if !counts {
-				continue
-			}
-			below.start, below.end, below.candidate = at.Start, at.End, s.candidate
-			below.unanswered = s.unanswered && at.End == s.end
+		if c.Exchange == nil {
+			spans = flattenImage(spans, c.Work.Own, below)
 		}
-		spans = flattenImage(spans, c.Work.Own, below)
+		for n, at := range s.behind.when(c) {
+			below.start, below.end, below.candidate, below.again = at.Start, at.End, s.candidate, n > 0
+			below.had = hadAll
+			if at.End == s.end {
+				below.had = s.had
+			}
+			if s.behind.partly[c] {
+				below.had = max(below.had, hadSome)
+			}
+			spans = flattenImage(spans, c.Work.Own, below)
+		}
 	}
 	return spans
 }

@@ -153,8 +153,10 @@ func waitsOf(spans []span) []wait {
 		}
 		for _, f := range s.image.Facts {
 			c, is := f.What.(*timeline.Connection)
-			if at, counts := s.behind.when(c); is && counts && c.Work == nil {
-				add(rankAgent, at, agentPart(s, c), c, s.candidate)
+			if is && c.Work == nil {
+				for _, at := range s.behind.when(c) {
+					add(rankAgent, at, agentPart(s, c), c, s.candidate)
+				}
 			}
 			if c := &chargings[f.Kind()]; c.part != nil && (c.held || !s.command()) && s.waitsIn(f) {
 				add(c.rank, f.When, c.part(s, f.What), f.What, doubted(s.candidate, f.Attribution))
