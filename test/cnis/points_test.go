@@ -31,16 +31,19 @@ type fault struct {
 	name   string
 	weight int
 	place  string // a regular expression on what a verdict says
+	asked  string // what the agent logs of a pod before it can wait there: its rate limiter comes before that
 	inject func(n *node, pod string, after time.Duration) func() pod
 }
 
 var faults = []fault{
-	{"the agent stands still", 8, `cilium-agent.*stopped`, stops(ciliumAgent)},
-	{"the API server stands still", 5, `kube-apiserver`, stops("kube-apiserver")},
-	{"etcd stands still", 5, `etcd`, stops("etcd")},
-	{"the network loses what is sent to the API server", 3, `kube-apiserver`, loses},
-	{"clang is slow", 2, `clang`, slowClang},
+	{"the agent stands still", 8, `cilium-agent.*stopped`, "", stops(ciliumAgent)},
+	{"the API server stands still", 5, `kube-apiserver`, begins, stops("kube-apiserver")},
+	{"etcd stands still", 5, `etcd`, begins, stops("etcd")},
+	{"the network loses what is sent to the API server", 3, `kube-apiserver`, begins, loses},
+	{"clang is slow", 2, `clang`, "", slowClang},
 }
+
+const begins = "Create endpoint request"
 
 // stops has a program stand still for two seconds.
 func stops(program string) func(*node, string, time.Duration) func() pod {
@@ -96,6 +99,7 @@ func TestPoints(t *testing.T) {
 		harness.Check(t, err)
 	}
 	t.Logf("CNISCOPE_TEST_SEED=%d", seed)
+	some := drawn(t)
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // what is drawn is to be drawn again
 	n := newNode(t)
 	n.observe()
@@ -103,12 +107,12 @@ func TestPoints(t *testing.T) {
 	n.warm()
 	hits, charged := 0, 0
 	for i := 0; hits < points && i < 3*points; i++ {
-		f, name := draw(random), fmt.Sprintf("point-%d", i)
+		f, name := draw(random, some), fmt.Sprintf("point-%d", i)
 		after := time.Duration(random.Int64N(int64(200 * time.Millisecond)))
 		p := f.inject(n, name, after)()
 		harness.Check(t, p.err)
 		c := n.call(name)
-		if gap := n.silence(p, c); gap < time.Duration(share*float64(lost)) {
+		if gap := n.silence(p, c, f.asked); gap < time.Duration(share*float64(lost)) {
 			t.Logf("not hit: %s, %s after the plugin: the agent was silent of it for %s", f.name, after, gap)
 		} else if c.cause() == "cpu_starved" {
 			t.Logf("not hit: %s: this node has too much to do, which is what is said", f.name)
@@ -116,6 +120,7 @@ func TestPoints(t *testing.T) {
 			hits++
 			if n.charges(c, f) {
 				charged++
+				t.Logf("right: %s, %s after the plugin", f.name, after)
 			} else {
 				t.Logf("WRONG: %s, %s after the plugin", f.name, after)
 			}
@@ -128,24 +133,40 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-func draw(random *rand.Rand) fault {
-	sum := 0
+// drawn are the faults that may be drawn: all, or those whose names match CNISCOPE_TEST_FAULTS.
+func drawn(t *testing.T) (some []fault) {
+	t.Helper()
+	wanted, err := regexp.Compile(os.Getenv("CNISCOPE_TEST_FAULTS"))
+	harness.Check(t, err)
 	for _, f := range faults {
+		if wanted.MatchString(f.name) {
+			some = append(some, f)
+		}
+	}
+	if len(some) == 0 {
+		t.Fatalf("CNISCOPE_TEST_FAULTS=%s: no fault is called so", wanted)
+	}
+	return some
+}
+
+func draw(random *rand.Rand, some []fault) fault {
+	sum := 0
+	for _, f := range some {
 		sum += f.weight
 	}
 	at := random.IntN(sum)
-	return faults[slices.IndexFunc(faults, func(f fault) bool { at -= f.weight; return at < 0 })]
+	return some[slices.IndexFunc(some, func(f fault) bool { at -= f.weight; return at < 0 })]
 }
 
 var logTime = regexp.MustCompile(`^time=(\S+) `)
 
 // silence is the longest time for which the agent logged nothing of a pod, between the begin
-// and the end of its call.
-func (n *node) silence(p pod, c *call) (longest time.Duration) {
+// and the end of its call, and not before it logged that.
+func (n *node) silence(p pod, c *call, asked string) (longest time.Duration) {
 	n.Helper()
 	begin, _ := strconv.ParseInt(c.StartTimeUnixNano, 10, 64)
 	end, _ := strconv.ParseInt(c.EndTimeUnixNano, 10, 64)
-	at := []time.Time{time.Unix(0, begin), time.Unix(0, end)}
+	at, from := []time.Time{time.Unix(0, begin), time.Unix(0, end)}, time.Unix(0, begin)
 	for line := range strings.Lines(n.logOf(ciliumAgent)) {
 		m := logTime.FindStringSubmatch(line)
 		if m == nil || !strings.Contains(line, "containerID="+p.sandbox[:10]) {
@@ -156,7 +177,11 @@ func (n *node) silence(p pod, c *call) (longest time.Duration) {
 		if when.After(at[0]) && when.Before(at[1]) {
 			at = append(at, when)
 		}
+		if asked != "" && strings.Contains(line, asked) {
+			from = when
+		}
 	}
+	at = slices.DeleteFunc(at, func(t time.Time) bool { return t.Before(from) })
 	slices.SortFunc(at, time.Time.Compare)
 	for i := range at[1:] {
 		longest = max(longest, at[i+1].Sub(at[i]))
