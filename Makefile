@@ -113,6 +113,10 @@ race: ## the tests that need no rig, under the race detector (needs a C compiler
 test-outage: tools ## the endpoint is down for OUTAGE (20s), 200 pods come and go, cniscope is killed: nothing kept is lost (root)
 	CNISCOPE_OUTAGE=$(OUTAGE) go test ./test/e2e -run '^TestNothingKeptIsLostInAnOutage$$' -count=1 -timeout 40m -v
 
+.PHONY: test-contacts
+test-contacts: tools ## every packet is seen while pods come and go: cniscope contacts its endpoint and nobody else, whatever its environment names (root)
+	go test ./test/e2e -run '^TestItContactsNothingElse$$' -count=1 -timeout 10m -v
+
 .PHONY: test-overload
 test-overload: tools ## one plugin makes 200,000 events a second for OVERLOAD (10s) while 100 pods come and go: time goes on, it alone pays, it is said (root)
 	CNISCOPE_OVERLOAD=$(OVERLOAD) go test ./test/e2e -run '^TestOverload$$' -count=1 -timeout 60m -v

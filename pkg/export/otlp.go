@@ -47,6 +47,11 @@ func NewOTLP(ctx context.Context, o OTLPOptions) (Exporter, error) {
 	if o.TLS != nil {
 		creds = credentials.NewTLS(o.TLS)
 	}
+	// A proxy that the environment names is for TLS: in plain text spans go to the endpoint alone.
+	proxy := grpc.WithNoProxy()
+	if o.TLS != nil {
+		proxy = grpc.EmptyDialOption{}
+	}
 	compressor := ""
 	if o.Gzip {
 		compressor = "gzip"
@@ -59,6 +64,8 @@ func NewOTLP(ctx context.Context, o OTLPOptions) (Exporter, error) {
 		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: false}), // the Queue retries
 		otlptracegrpc.WithDialOption(
 			grpc.WithUserAgent("cniscope"),
+			proxy,
+			grpc.WithDisableServiceConfig(), // DNS is asked for the endpoint's addresses and for nothing else
 			grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
 			grpc.WithUnaryInterceptor(partial),
 			// gRPC waits up to 2 minutes between connections by itself; the Queue

@@ -14,6 +14,12 @@ func Backend(t testing.TB, addr string, backend coltracepb.TraceServiceServer, o
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
 	Check(t, err)
+	return BackendAt(t, l, backend, options...)
+}
+
+// BackendAt is Backend for a listener that there is.
+func BackendAt(t testing.TB, l net.Listener, backend coltracepb.TraceServiceServer, options ...grpc.ServerOption) string {
+	t.Helper()
 	s := grpc.NewServer(options...)
 	coltracepb.RegisterTraceServiceServer(s, backend)
 	done := make(chan struct{})

@@ -1,0 +1,223 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// island is a network namespace whose every route ends in a device that leads nowhere, and in which
+// each packet is seen, also of a question to a name server, and of what never gets an answer.
+type island struct {
+	*testing.T
+	name    string
+	mu      sync.Mutex
+	packets []string // "tcp 198.51.100.7:4317", by where they are to go
+}
+
+const ownAddress = "198.51.100.7" // TEST-NET-2 (RFC 5737): the endpoint's, if there is one
+
+func newIsland(t *testing.T) *island {
+	t.Helper()
+	i := &island{T: t, name: fmt.Sprintf("cniscope-contacts-%d", os.Getpid())}
+	i.run("ip", "netns", "add", i.name)
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", i.name).Run() })
+	for _, args := range [][]string{
+		{"link", "set", "lo", "up"}, {"link", "add", "out", "type", "veth", "peer", "name", "nowhere"}, {"link", "set", "nowhere", "up"},
+		{"link", "set", "out", "arp", "off", "up"}, // nobody is asked where an address is, so that each packet goes
+		{"addr", "add", ownAddress + "/24", "dev", "out"}, {"route", "add", "default", "dev", "out"},
+		{"-6", "addr", "add", "2001:db8::7/64", "dev", "out", "nodad"}, {"-6", "route", "add", "default", "dev", "out"},
+	} {
+		i.run("ip", append([]string{"-n", i.name}, args...)...)
+	}
+	return i
+}
+
+func (i *island) run(program string, args ...string) {
+	i.Helper()
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		i.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, out)
+	}
+}
+
+// within calls a function on a thread that is in the namespace.
+func (i *island) within(do func() error) {
+	i.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		f, err := os.Open("/run/netns/" + i.name)
+		if err == nil {
+			err = errors.Join(unix.Setns(int(f.Fd()), unix.CLONE_NEWNET), f.Close())
+		}
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	harness.Check(i.T, <-done)
+}
+
+// watch notes every packet of IP from now on (packet(7)).
+func (i *island) watch() {
+	i.Helper()
+	const all = unix.ETH_P_ALL<<8&0xff00 | unix.ETH_P_ALL>>8 // in the network's order
+	fd := -1
+	i.within(func() (err error) {
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, all)
+		return err
+	})
+	// A read that waits for ever could not be ended.
+	harness.Check(i.T, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for b := make([]byte, 1<<16); ; {
+			n, _, err := unix.Recvfrom(fd, b, 0)
+			if err == nil {
+				i.note(b[:n])
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	i.Cleanup(func() {
+		close(stop)
+		<-stopped
+		_ = unix.Close(fd)
+	})
+}
+
+func (i *island) note(packet []byte) {
+	to := destination(packet)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if to != "" && !slices.Contains(i.packets, to) {
+		i.packets = append(i.packets, to)
+	}
+}
+
+// destination is where a packet is to go; empty for what the kernel says by itself: ICMPv6 of neighbours,
+// routers and multicast groups (RFC 4861, RFC 3810).
+func destination(p []byte) string {
+	var to netip.Addr
+	var protocol byte
+	var rest []byte
+	switch {
+	case len(p) >= 20 && p[0]>>4 == 4:
+		to, protocol, rest = netip.AddrFrom4([4]byte(p[16:20])), p[9], p[min(len(p), int(p[0]&15)*4):]
+	case len(p) >= 40 && p[0]>>4 == 6:
+		to, protocol, rest = netip.AddrFrom16([16]byte(p[24:40])), p[6], p[40:]
+	default:
+		return ""
+	}
+	switch {
+	case (protocol == unix.IPPROTO_TCP || protocol == unix.IPPROTO_UDP) && len(rest) >= 4:
+		kind := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp"}[protocol]
+		// An answer goes to where the question came from: the lower port is the one that listens.
+		return fmt.Sprintf("%s %s:%d", kind, to, min(binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])))
+	case to.Is6() && (protocol == unix.IPPROTO_ICMPV6 || protocol == 0):
+		return ""
+	}
+	return fmt.Sprintf("protocol %d to %s", protocol, to)
+}
+
+func (i *island) went() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Sorted(slices.Values(i.packets))
+}
+
+// It contacts nothing but what is configured, whatever its environment names, while pods come and go.
+func TestItContactsNothingElse(t *testing.T) {
+	harness.Root(t)
+	const others = "203.0.113.9" // TEST-NET-3
+	environment := []string{
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://" + others + ":4317", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://" + others + ":4317",
+		"OTEL_EXPORTER_JAEGER_ENDPOINT=http://" + others + ":14268", "OTEL_EXPORTER_ZIPKIN_ENDPOINT=http://" + others + ":9411",
+		"OTEL_METRICS_EXPORTER=otlp", "OTEL_LOGS_EXPORTER=otlp", "OTEL_TRACES_EXPORTER=otlp",
+		"OTEL_EXPERIMENTAL_CONFIG_FILE=http://" + others + "/x", "OTEL_CONFIG_FILE=http://" + others + "/x",
+		"HTTP_PROXY=http://" + others + ":3128", "HTTPS_PROXY=http://" + others + ":3128", "ALL_PROXY=http://" + others + ":3128",
+	}
+	for name, test := range map[string]struct {
+		endpoint bool
+		env      []string
+	}{
+		"default options":                          {false, nil},
+		"default options, a talkative environment": {false, environment},
+		"one endpoint, a talkative environment":    {true, environment},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newIsland(t)
+			got := new(receiver)
+			options := scope.Options{Program: "nsenter", Args: []string{"--net=/run/netns/" + i.name, program, "run"}, Env: test.env, TOML: quick}
+			var want []string
+			if test.endpoint {
+				address := i.backend(got)
+				_, port, err := net.SplitHostPort(address)
+				harness.Check(t, err)
+				want = []string{"tcp " + ownAddress + ":" + port}
+				options.TOML += fmt.Sprintf("[sampling]\nratio = 1.0\n[export.otlp]\nendpoint = \"http://%s\"\n", address)
+			}
+			i.watch()
+			i.pods(options)
+			if went := i.went(); !slices.Equal(went, want) {
+				t.Errorf("it sent to %q, want %q", went, want)
+			}
+			got.mu.Lock()
+			defer got.mu.Unlock()
+			if arrived := len(got.got) > 0; arrived != test.endpoint {
+				t.Errorf("%d operations arrived", len(got.got))
+			}
+		})
+	}
+}
+
+// backend serves OTLP in the namespace.
+func (i *island) backend(r *receiver) (address string) {
+	i.Helper()
+	i.within(func() error {
+		l, err := net.Listen("tcp", ownAddress+":4317") // below those that clients have
+		if err == nil {
+			address = harness.BackendAt(i.T, l, r, grpc.StatsHandler(compression{}))
+		}
+		return err
+	})
+	return address
+}
+
+// pods run beside a cniscope from its start to its end.
+func (i *island) pods(options scope.Options) {
+	i.Helper()
+	s := &stage{T: i.T, ctx: harness.Context(i.T)}
+	s.startRig(rig.Options{})
+	var err error
+	s.scope, err = scope.Start(s.ctx, s.rig, options)
+	harness.Check(i.T, err)
+	for n := range 3 {
+		id := s.pod(rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)})
+		harness.Check(i.T, s.rig.RemovePod(s.ctx, id))
+	}
+	harness.Check(i.T, s.scope.Stop()) // it sends what waits
+}
