@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,8 +20,8 @@ import (
 // spoolHeader is what the spool adds to an operation's spans (docs/spool.md counts it in).
 const spoolHeader = 32
 
-// bytesPerPod returns what the spool holds of each pod of a recording, on average, and how many pods that are.
-func bytesPerPod(t *testing.T, recording string) (each, pods int) {
+// perPod returns what the spool holds of each pod of a recording, on average, and how many pods that are.
+func perPod(t *testing.T, recording string) (bytes, spans, pods int) {
 	t.Helper()
 	reader, err := openRecording(recording)
 	if err != nil {
@@ -33,12 +33,15 @@ func bytesPerPod(t *testing.T, recording string) (each, pods int) {
 		t.Fatal(err)
 	}
 	in.Judge.All = true
-	all, bytes := map[string]bool{}, 0
+	all := map[string]bool{}
 	if err := replay(t.Context(), reader, in, watch{}, func(r pipeline.Result) error {
 		if !r.Over() || r.Operation.ContainerID == "" {
 			return nil
 		}
 		all[r.Operation.ContainerID] = true
+		for _, scope := range r.Trace.Spans.ScopeSpans {
+			spans += len(scope.Spans)
+		}
 		bytes += spoolHeader + proto.Size(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Trace.Spans}})
 		return nil
 	}); err != nil {
@@ -47,16 +50,12 @@ func bytesPerPod(t *testing.T, recording string) (each, pods int) {
 	if len(all) == 0 {
 		t.Fatalf("%s has no pods", recording)
 	}
-	return bytes / len(all), len(all)
+	return bytes / len(all), (spans + len(all)/2) / len(all), len(all)
 }
 
 // How many pods the spool holds is what docs/spool.md and cniscope.toml say.
 func TestTheSpoolHoldsAsManyPodsAsTheDocumentsSay(t *testing.T) {
-	document, err := os.ReadFile("../../docs/spool.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := regexp.MustCompile("(?m)^\\| `([^`]+)`.* \\| ([\\d,]+) \\| ([\\d,]+) KB \\| ([\\d,]+) \\|$").FindAllStringSubmatch(string(document), -1)
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)`.* \\| ([\\d,]+) \\| ([\\d,]+) \\| ([\\d,]+) KB \\| ([\\d,]+) \\|$").FindAllStringSubmatch(document(t, "docs/spool.md"), -1)
 	if len(rows) < 2 {
 		t.Fatal("docs/spool.md has no table of recordings")
 	}
@@ -68,19 +67,21 @@ func TestTheSpoolHoldsAsManyPodsAsTheDocumentsSay(t *testing.T) {
 		return n
 	}
 	fewest, most := math.MaxInt, 0
+	var spans, kilobytes []int
 	for _, row := range rows {
-		each, pods := bytesPerPod(t, "../../"+row[1])
+		each, n, pods := perPod(t, "../../"+row[1])
 		fit := int(config.Default().Export.Spool.MaxBytes) / each / 100 * 100
-		if number(row[2]) != pods || number(row[3]) != (each+500)/1000 || number(row[4]) != fit {
-			t.Errorf("%s: %d pods, %d KB each, %d of them fit; docs/spool.md says %s", row[1], pods, (each+500)/1000, fit, row[0])
+		if number(row[2]) != pods || number(row[3]) != n || number(row[4]) != (each+500)/1000 || number(row[5]) != fit {
+			t.Errorf("%s: %d pods, %d spans and %d KB each, %d of them fit; docs/spool.md says %s", row[1], pods, n, (each+500)/1000, fit, row[0])
 		}
 		fewest, most = min(fewest, fit), max(most, fit)
+		spans, kilobytes = append(spans, n), append(kilobytes, (each+500)/1000)
 	}
-	options, err := os.ReadFile("../../configs/cniscope.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if said := fmt.Sprintf("256MiB hold %d to %d ordinary pods", fewest, most); !strings.Contains(string(options), said) {
+	if said := fmt.Sprintf("256MiB hold %d to %d ordinary pods", fewest, most); !strings.Contains(document(t, "configs/cniscope.toml"), said) {
 		t.Errorf("configs/cniscope.toml does not say %q", said)
+	}
+	said := fmt.Sprintf("%d to %d spans a pod, %d to %d KB of OTLP", slices.Min(spans), slices.Max(spans), slices.Min(kilobytes), slices.Max(kilobytes))
+	if !strings.Contains(document(t, "docs/performance.md"), said) {
+		t.Errorf("docs/performance.md does not say %q", said)
 	}
 }
