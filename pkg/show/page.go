@@ -27,7 +27,7 @@ const (
 	// rowsMax is how many rows a page has before it leaves calls out: some 20 MB, which a
 	// browser still opens.
 	rowsMax = 20_000
-	// problemsMax is how many calls the list at the top names.
+	// problemsMax is how many calls the list at the top names, and how many are drawn unless all are asked for.
 	problemsMax = 100
 	// pageMax is how many bytes a page has before it leaves calls out: rows may be long.
 	pageMax = 64 << 20
@@ -51,6 +51,8 @@ type page struct {
 	// Problems are the calls that need attention, at most problemsMax, the worst first; problems
 	// is the number of all.
 	Problems          []head
+	byState           map[string][]head
+	drawn             map[string]bool // by ID
 	problems          int
 	slowest           []head // of the calls without a problem, the slowest first
 	all, failed, slow int
@@ -75,7 +77,7 @@ type head struct {
 }
 
 func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
-	p := &page{PageOptions: o, operations: operations, account: newAccount(), pods: newDistinct(), origin: map[string]bool{}, written: new(int64)}
+	p := &page{PageOptions: o, operations: operations, account: newAccount(), byState: map[string][]head{}, drawn: map[string]bool{}, pods: newDistinct(), origin: map[string]bool{}, written: new(int64)}
 	for rs := range operations {
 		if len(p.origin) < originsMax {
 			p.origin[origin(rs)] = true
@@ -84,17 +86,44 @@ func newPage(operations iter.Seq[*tracepb.ResourceSpans], o PageOptions) *page {
 			p.count(call)
 		}
 	}
-	p.worst()
+	p.choose()
 	return p
 }
 
-// worst sorts the problems and drops all but the worst problemsMax.
-func (p *page) worst() {
-	rank := func(h head) int { return slices.Index([]string{"failed", "slow", "partial"}, h.State) }
-	slices.SortStableFunc(p.Problems, func(a, b head) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.took, a.took))
-	})
-	p.Problems = p.Problems[:min(len(p.Problems), problemsMax)]
+// problemStates are what makes a call a problem, the worst first.
+func problemStates() []string { return []string{"failed", "slow", "partial"} }
+
+// worst drops all problems of a state but those that took longest.
+func (p *page) worst(state string) {
+	slices.SortStableFunc(p.byState[state], func(a, b head) int { return cmp.Compare(b.took, a.took) })
+	p.byState[state] = p.byState[state][:min(len(p.byState[state]), problemsMax)]
+}
+
+// choose lists the problems, and says which calls are drawn: those, and the ones that the causes name. Many
+// that failed leave at least half of the list to those that were slow.
+func (p *page) choose() {
+	for i, state := range problemStates() {
+		p.worst(state)
+		after := 0
+		for _, next := range problemStates()[i+1:] {
+			after += len(p.byState[next])
+		}
+		left := problemsMax - len(p.Problems)
+		p.Problems = append(p.Problems, p.byState[state][:min(len(p.byState[state]), max(left/2, left-after))]...)
+	}
+	for _, h := range p.Problems {
+		p.drawn[h.ID] = true
+	}
+	for _, s := range p.account.spent {
+		if s.Worst != nil {
+			p.drawn[s.Worst.head.ID] = true
+		}
+	}
+	if p.problems+p.crossing == 0 {
+		for _, h := range p.slowest {
+			p.drawn[h.ID] = true
+		}
+	}
 }
 
 func (p *page) count(call *node) {
@@ -120,8 +149,8 @@ func (p *page) count(call *node) {
 		return
 	}
 	p.problems++
-	if p.Problems = append(p.Problems, h); len(p.Problems) >= 2*problemsMax {
-		p.worst()
+	if p.byState[h.State] = append(p.byState[h.State], h); len(p.byState[h.State]) >= 2*problemsMax {
+		p.worst(h.State)
 	}
 }
 
@@ -137,7 +166,7 @@ func origin(rs *tracepb.ResourceSpans) string {
 
 func headOf(call *node) head {
 	h := head{
-		ID: "call-" + hex.EncodeToString(call.SpanId), Pod: pod(call), What: what(call),
+		ID: idOf(call), Pod: pod(call), What: what(call),
 		Took: text.Round(call.took()).String(), took: call.took(), Verdict: call.verdict(), Cause: call.text(attr.CauseKey),
 		Remedy: call.text(attr.RemedyKey),
 	}
@@ -179,13 +208,11 @@ func (p *page) Worst() head {
 // Empty reports whether there is no call at all.
 func (p *page) Empty() bool { return p.all == 0 }
 
-// shown reports whether a call without a problem is on the page.
-func (p *page) shown(call *node) bool {
-	if p.All || p.Limits.wants(call) {
-		return true
-	}
-	return p.problems+p.crossing == 0 && slices.ContainsFunc(p.slowest, func(h head) bool { return h.ID == headOf(call).ID })
-}
+// shown reports whether a call is on the page.
+func (p *page) shown(call *node) bool { return p.All || p.drawn[idOf(call)] || p.Limits.wants(call) }
+
+// idOf is the id of a call's element.
+func idOf(call *node) string { return "call-" + hex.EncodeToString(call.SpanId) }
 
 // Others says which calls without a problem are on the page; empty if none is.
 func (p *page) Others() string {
@@ -216,7 +243,7 @@ func (p *page) Unseen() int {
 }
 
 // More is the number of problems that are not listed.
-func (p *page) More() int { return max(0, p.problems-problemsMax) }
+func (p *page) More() int { return p.problems - len(p.Problems) }
 
 // Counts sums up the calls in a line.
 func (p *page) Counts() string {

@@ -169,3 +169,71 @@ func TestAPageIsBounded(t *testing.T) {
 	}
 	fmt.Fprintln(t.Output(), len(source), "bytes")
 }
+
+// Of five thousand calls the page draws the worst hundred, those that failed and those that were slow, and
+// those that it names beside a cause.
+func TestAPageOfVeryManyCalls(t *testing.T) {
+	slow := add(2500, run("sleep", 0, 2400)).with(attribute.Bool("cniscope.slow", true), attribute.Float64("cniscope.slow_threshold_ms", 2000),
+		attribute.String("cniscope.verdict", "2.4s of 2.5s asleep, in plugin bridge"), attribute.String("cniscope.cause", "sleep"), attribute.Float64("cniscope.time.sleep_ms", 2400))
+	var calls []span
+	for i := range 5000 {
+		switch i % 12 {
+		case 0:
+			calls = append(calls, slow)
+		case 1:
+			calls = append(calls, add(50).failing("bridge exited 1"))
+		default:
+			calls = append(calls, add(50, runs(20, "iptables", 2)...))
+		}
+	}
+	var b strings.Builder
+	if err := Page(&b, pods(calls...), PageOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := html.Parse(strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed, slow := len(find(doc, "article", "failed")), len(find(doc, "article", "slow")); failed != 50 || slow != 50 {
+		t.Errorf("%d that failed, %d that were slow", failed, slow)
+	}
+	ids := map[string]bool{}
+	for d := range doc.Descendants() {
+		ids[value(d, "id")] = true
+	}
+	for _, a := range find(doc, "a", "") {
+		if to := strings.TrimPrefix(value(a, "href"), "#"); !ids[to] {
+			t.Errorf("a link leads to %s, which is not there", to)
+		}
+	}
+	if n := len(b.String()); n > 1<<20 {
+		t.Errorf("%d bytes", n)
+	}
+	if nav := read(find(doc, "nav", "")[0]); !strings.HasSuffix(nav, "… and 734 more, of which --all shows each.") {
+		t.Error(nav[len(nav)-80:])
+	}
+	if got := read(find(doc, "p", "unshown")[0]); !strings.HasPrefix(got, "4166 more calls, in which nothing was slow") {
+		t.Error(got)
+	}
+}
+
+// Where nothing was slow the slowest calls are shown; one call is.
+func TestAPageOfOrdinaryCalls(t *testing.T) {
+	for n, want := range map[int]int{1: 1, 40: slowestMost} {
+		var calls []span
+		for i := range n {
+			calls = append(calls, add(float64(10+i)))
+		}
+		var b strings.Builder
+		if err := Page(&b, pods(calls...), PageOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		doc, err := html.Parse(strings.NewReader(b.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(find(doc, "details", "call")); got != want {
+			t.Errorf("of %d calls %d are shown, want %d", n, got, want)
+		}
+	}
+}

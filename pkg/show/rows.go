@@ -164,7 +164,7 @@ func (p *page) Calls(problems bool) iter.Seq[*pageCall] {
 		for rs := range p.operations {
 			resource := attributes(rs.GetResource().GetAttributes())
 			for _, call := range calls(rs) {
-				if call.problem() != problems || !problems && !p.shown(call) {
+				if call.problem() != problems || !p.shown(call) {
 					continue
 				}
 				if p.rows >= rowsMax || *p.written >= pageMax {
