@@ -41,10 +41,14 @@ func newIsland(t *testing.T) *island {
 	i.run("ip", "netns", "add", i.name)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", i.name).Run() })
 	for _, args := range [][]string{
-		{"link", "set", "lo", "up"}, {"link", "add", "out", "type", "veth", "peer", "name", "nowhere"}, {"link", "set", "nowhere", "up"},
+		{"link", "set", "lo", "up"},
+		{"link", "add", "out", "type", "veth", "peer", "name", "nowhere"},
+		{"link", "set", "nowhere", "up"},
 		{"link", "set", "out", "arp", "off", "up"}, // nobody is asked where an address is, so that each packet goes
-		{"addr", "add", ownAddress + "/24", "dev", "out"}, {"route", "add", "default", "dev", "out"},
-		{"-6", "addr", "add", "2001:db8::7/64", "dev", "out", "nodad"}, {"-6", "route", "add", "default", "dev", "out"},
+		{"addr", "add", ownAddress + "/24", "dev", "out"},
+		{"route", "add", "default", "dev", "out"},
+		{"-6", "addr", "add", "2001:db8::7/64", "dev", "out", "nodad"},
+		{"-6", "route", "add", "default", "dev", "out"},
 	} {
 		i.run("ip", append([]string{"-n", i.name}, args...)...)
 	}
