@@ -66,9 +66,9 @@ where the file is silent, the variables of "env" count. */}}
 {{- define "cniscope.restartOptions" -}}
 {{- $options := deepCopy .Values.options }}
 {{- $_ := unset $options "sampling" }}
-{{- with $options.slow }}{{ $_ := set $options "slow" (pick . "hung") }}{{ end }}
-{{- with $options.export }}{{ $_ := set $options "export" (omit . "otlp" "file") }}{{ end }}
-{{- with $options.relay }}{{ $_ := set $options "relay" (omit . "upstream") }}{{ end }}
-{{- with $options.log }}{{ $_ := set $options "log" (omit . "level") }}{{ end }}
+{{- $_ := set $options "slow" (pick ($options.slow | default dict) "hung") }}
+{{- $_ := set $options "export" (omit ($options.export | default dict) "otlp" "file") }}
+{{- $_ := set $options "relay" (omit ($options.relay | default dict) "upstream") }}
+{{- $_ := set $options "log" (omit ($options.log | default dict) "level") }}
 {{- toJson (list $options (include "cniscope.listen" .) .Values.metrics.web (include "cniscope.platform" .) .Values.nri .Values.state .Values.spool) }}
 {{- end }}

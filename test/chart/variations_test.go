@@ -1,0 +1,215 @@
+package chart
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// values writes a file of values, for what --set has a syntax of its own for.
+func values(t *testing.T, v map[string]any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	harness.Check(t, err)
+	file := filepath.Join(t.TempDir(), "values.json")
+	harness.Check(t, os.WriteFile(file, text, 0o600))
+	return "--values=" + file
+}
+
+func container(t *testing.T, all []Object) Object {
+	t.Helper()
+	return one(t, all, "DaemonSet").In("spec", "template", "spec", "containers", 0)
+}
+
+// What a value says arrives as it is, whatever it means to YAML, TOML or a template.
+func TestHostileTextArrivesAsItIs(t *testing.T) {
+	for _, text := range []string{
+		`"] # [metrics]`, `a: b`, "- x", "{{ .Values.image }}", "yes", "null", "1e3", "0x1F", "~", `\u0041\n`, "'", `""`, "&a *a", "%TAG", "@`", "日本 ü", " padded ", "#", "---", "|", "<&>", "x = 1",
+	} {
+		all := render(t, values(t, map[string]any{
+			"options":        map[string]any{"resource": map[string]any{"cluster": text, "attributes": map[string]any{"some.key": text}}},
+			"env":            []any{map[string]any{"name": "TEXT", "value": text}},
+			"podAnnotations": map[string]any{"example.com/text": text},
+			"files":          map[string]any{"text.txt": text},
+		}))
+		if o := options(t, all); o.Resource.Cluster != text || o.Resource.Attributes["some.key"] != text {
+			t.Errorf("%q: the options have %+v", text, o.Resource)
+		}
+		if got := container(t, all).Text("env", 1, "value"); got != text {
+			t.Errorf("%q: the variable is %q", text, got)
+		}
+		if got := one(t, all, "DaemonSet").Text("spec", "template", "metadata", "annotations", "example.com/text"); got != text {
+			t.Errorf("%q: the annotation is %q", text, got)
+		}
+		if got := one(t, all, "ConfigMap").Text("data", "text.txt"); got != text {
+			t.Errorf("%q: the file is %q", text, got)
+		}
+	}
+}
+
+// Every kind of option arrives: numbers, lists, tables in lists, tables.
+func TestOptionsArrive(t *testing.T) {
+	o := options(t, render(t, values(t, map[string]any{
+		"options": map[string]any{
+			"sampling": map[string]any{"ratio": 1, "per_second": 1000, "rule": []any{map[string]any{"namespace": "kube-*", "ratio": 0.01}}, "keep": []any{}},
+			"slow":     map[string]any{"hung": "1m", "rule": []any{map[string]any{"command": "ip*", "threshold": "1s"}}},
+			"export":   map[string]any{"otlp": map[string]any{"endpoint": "https://c:4317", "insecure": false, "headers": map[string]any{"x-scope-orgid": "nodes"}}, "spool": map[string]any{"max_age": "2h"}},
+			"limits":   map[string]any{"processes": 100000},
+			"probe":    map[string]any{"agents": []any{"antrea-agent"}, "rootless": true, "callers": []any{"/usr/bin/containerd"}},
+			"log":      map[string]any{"level": "debug"},
+		},
+		"spool": map[string]any{"hostPath": "/var/lib/cniscope/spool"},
+	})))
+	if o.Sampling.Ratio != 1 || o.Sampling.PerSecond != 1000 || len(o.Sampling.Keep) != 0 || o.Sampling.Rules[0] != (config.NamespaceRule{Namespace: "kube-*", Ratio: 0.01}) {
+		t.Errorf("%+v", o.Sampling)
+	}
+	if o.Slow.Hung.String() != "1m0s" || o.Slow.Rules[0].Command != "ip*" || o.Limits.Processes != 100000 || !o.Probe.Rootless || o.Probe.Agents[0] != "antrea-agent" || o.Log.Level != "debug" {
+		t.Errorf("%+v %+v %+v %+v", o.Slow, o.Limits, o.Probe, o.Log)
+	}
+	if o.Export.OTLP.Headers["x-scope-orgid"].Reveal() != "nodes" || o.Export.OTLP.Compression != "gzip" || o.Export.Spool.Dir != "/var/lib/cniscope/spool" || o.Export.Spool.MaxAge.Hours() != 2 {
+		t.Errorf("%+v", o.Export)
+	}
+}
+
+func TestWhereMetricsAreServed(t *testing.T) {
+	for address, want := range map[string][2]string{
+		"":          {":9471", "127.0.0.1"},
+		"127.0.0.1": {"127.0.0.1:9471", "127.0.0.1"},
+		"0.0.0.0":   {"0.0.0.0:9471", "127.0.0.1"},
+		"10.0.0.7":  {"10.0.0.7:9471", "10.0.0.7"},
+		"::1":       {"[::1]:9471", "::1"},
+		"[::1]":     {"[::1]:9471", "::1"},
+		"::":        {"[::]:9471", "::1"},
+		"fd00::7":   {"[fd00::7]:9471", "fd00::7"},
+	} {
+		all := render(t, "--set", "metrics.address="+address)
+		if got := options(t, all).Metrics.Listen; got != want[0] {
+			t.Errorf("%q: it listens on %q, want %q", address, got, want[0])
+		}
+		if got := container(t, all).Text("readinessProbe", "httpGet", "host"); got != want[1] {
+			t.Errorf("%q: kubelet asks %q, want %q", address, got, want[1])
+		}
+	}
+	all := render(t, "--set", "rbacProxy.enabled=true,metrics.address=::1")
+	if args := one(t, all, "DaemonSet").At("spec", "template", "spec", "containers", 1, "args").([]any); !slices.Contains(args, any("--upstream=http://[::1]:9471/")) {
+		t.Errorf("kube-rbac-proxy is told %q", args)
+	}
+	all = render(t, "--set", "metrics.web.existingSecret=web,metrics.address=")
+	text := one(t, all, "ConfigMap").Text("data", "cniscope.toml")
+	for _, line := range []string{`listen = ":9471"`, `web_config = "/etc/cniscope-web/web-config.yml"`, `health_listen = "127.0.0.1:9473"`} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("the options do not say %s:\n%s", line, text)
+		}
+	}
+	if port := container(t, all).At("livenessProbe", "httpGet", "port"); port != 9473 {
+		t.Errorf("kubelet asks port %v", port)
+	}
+}
+
+func TestWhereImagesComeFrom(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	for set, want := range map[string]string{
+		"":                                     "ghcr.io/cniscope/cniscope:v0.1.0",
+		"image.tag=v9":                         "ghcr.io/cniscope/cniscope:v9",
+		"image.digest=" + digest:               "ghcr.io/cniscope/cniscope@" + digest,
+		"image.tag=v9,image.digest=" + digest:  "ghcr.io/cniscope/cniscope@" + digest,
+		"image.registry=registry.example:5000": "registry.example:5000/cniscope/cniscope:v0.1.0",
+		"image.registry=r.example/mirror,image.repository=tools/cniscope": "r.example/mirror/tools/cniscope:v0.1.0",
+		"image.registry=[fd00::1]:5000":                                   "[fd00::1]:5000/cniscope/cniscope:v0.1.0",
+	} {
+		if got := container(t, render(t, "--set", set)).Text("image"); got != want {
+			t.Errorf("%s: %s, want %s", set, got, want)
+		}
+	}
+}
+
+// A cluster without the internet: no image and no address is in the rendering but those of the values.
+func TestNothingIsContactedThatNoValueNames(t *testing.T) {
+	h := New(t)
+	for _, profile := range h.Profiles(t) {
+		text, err := h.Template(t.Context(), "cniscope", "cniscope", "--set", "profile="+profile+
+			",image.registry=registry.example:5000,rbacProxy.image.registry=registry.example:5000,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true")
+		harness.Check(t, err)
+		all, err := Objects(text) // without its comments
+		harness.Check(t, err)
+		plain, err := json.Marshal(all)
+		harness.Check(t, err)
+		for _, address := range regexp.MustCompile(`[a-z]+://[^"\\ ]+`).FindAllString(string(plain), -1) {
+			if address != "http://127.0.0.1:9471/" {
+				t.Errorf("%s: the rendering names %s", profile, address)
+			}
+		}
+		images := regexp.MustCompile(`"image":"([^"]*)"`).FindAllStringSubmatch(string(plain), -1)
+		if len(images) != 2 {
+			t.Errorf("%s: the images are %q", profile, images)
+		}
+		for _, image := range images {
+			if !strings.HasPrefix(image[1], "registry.example:5000/") {
+				t.Errorf("%s: %s is of another registry", profile, image[1])
+			}
+		}
+	}
+}
+
+// Names and labels stay within what Kubernetes takes, and two releases keep off each other.
+func TestNames(t *testing.T) {
+	long := strings.Repeat("a", 52) + "b" // Helm takes no more
+	everything := "profile=openshift,resourceQuota.create=true,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true"
+	for _, set := range []string{"", ",nameOverride=" + strings.Repeat("n", 80), ",fullnameOverride=" + strings.Repeat("f", 62) + "-g"} {
+		all := renderAs(t, long, "some-where", "--set", everything+set)
+		for _, o := range all {
+			if name := o.Text("metadata", "name"); len(name) > 253 || o.Text("kind") == "DaemonSet" && len(name) > 63 || strings.HasSuffix(name, "-") {
+				t.Errorf("%s is called %s", o.Text("kind"), name)
+			}
+			if namespace := o.At("metadata", "namespace"); namespace != nil && namespace != "some-where" {
+				t.Errorf("%s is in %s", o.Text("kind"), namespace)
+			}
+			for key, value := range o.In("metadata", "labels") {
+				if text, ok := value.(string); !ok || len(text) > 63 {
+					t.Errorf("%s has the label %s=%v", o.Text("kind"), key, value)
+				}
+			}
+		}
+	}
+	names := func(release, namespace string) map[string]bool {
+		found := map[string]bool{}
+		for _, o := range renderAs(t, release, namespace, "--set", everything) {
+			found[o.Text("kind")+" "+o.Text("metadata", "namespace")+" "+o.Text("metadata", "name")] = true
+		}
+		return found
+	}
+	first := names("cniscope", "one")
+	for _, other := range []map[string]bool{names("another", "one"), names("cniscope", "two")} {
+		for name := range maps.Keys(other) {
+			if first[name] {
+				t.Errorf("two releases have %s", name)
+			}
+		}
+	}
+}
+
+// Pods are replaced for the options that need it, and for no other.
+func TestWhichChangesRestart(t *testing.T) {
+	annotation := func(set string) string {
+		return one(t, render(t, "--set", set), "DaemonSet").Text("spec", "template", "metadata", "annotations", "cniscope.dev/options")
+	}
+	before := annotation("")
+	for _, set := range []string{"options.sampling.ratio=1", "options.slow.call=5s", "options.export.otlp.endpoint=http://c:4317", "options.relay.upstream=http://c:4317", "options.log.level=debug"} {
+		if annotation(set) != before {
+			t.Errorf("%s restarts the pods", set)
+		}
+	}
+	for _, set := range []string{"options.slow.hung=30s", "options.probe.ring=16MiB", "options.log.format=json", "options.resource.cluster=a", "options.export.queue=9", "options.relay.listen=127.0.0.1:4319", "metrics.port=9999", "profile=k3s", "nri.enabled=false"} {
+		if annotation(set) == before {
+			t.Errorf("%s changes nothing until the pods are restarted, and they are not", set)
+		}
+	}
+}
