@@ -112,6 +112,10 @@ func AdvisePackaged(ctx context.Context, root string) (notes []string) {
 		notes = append(notes, fmt.Sprintf("Another cniscope observes this node: process %d (%s). The service waits until that one ends: keep one of the two.%s",
 			r.PID, r.by(), r.ending()))
 	}
+	byHand := !slices.ContainsFunc(s.Files, func(f File) bool { return f.Path == unitFile })
+	if t := (tree{root}); byHand && t.exists(unitFile) {
+		notes = append(notes, unitFile+" was put there by hand, and systemd prefers it to the package's unit: remove it, then run systemctl daemon-reload and systemctl restart cniscope")
+	}
 	if c := s.Containerd; c.Version != "" && !c.NRI && !s.crio {
 		notes = append(notes, fmt.Sprintf("containerd %s has NRI off: pods are traced without labels, IPs and the sandbox-running event. To switch it on:\n\n  cniscope install%s\n  systemctl restart containerd",
 			c.Version, s.edits))

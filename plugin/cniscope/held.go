@@ -5,17 +5,22 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/lock"
 )
 
 // takeNode takes the node for this process. Where another cniscope has it, a plugin that containerd
 // started gives its predecessor time to end; a service of systemd waits for as long as it takes, since
-// to be started again and again helps nobody; everybody else fails with a *lock.HeldError.
-func takeNode(l *life, dir string) (release func(), err error) {
+// to be started again and again helps nobody, and reads its options again then; everybody else fails with
+// a *lock.HeldError.
+func takeNode(l *life, options *config.Live) (release func(), err error) {
+	dir := options.Options().State.Dir
 	who := startedBy()
 	release, err = lock.Take(dir, who)
 	held, taken := errors.AsType[*lock.HeldError](err)
@@ -27,7 +32,15 @@ func takeNode(l *life, dir string) (release func(), err error) {
 		defer cancel()
 		return lock.Wait(ctx, dir, who, 50*time.Millisecond)
 	case supervised():
-		return standBy(l.ctx, l.log, dir, who, held)
+		release, err = standBy(l.ctx, l.log, dir, who, held)
+		if err != nil {
+			return nil, err
+		}
+		if err := options.Configure(""); err != nil { // they may be others by now
+			release()
+			return nil, err
+		}
+		return release, nil
 	default:
 		return nil, err
 	}
@@ -59,6 +72,7 @@ func startedBy() string {
 func standBy(ctx context.Context, log *slog.Logger, dir, who string, held *lock.HeldError) (release func(), err error) {
 	log.Warn("another cniscope observes this node: this one waits, observes nothing and changes nothing until that one ends",
 		"other", held.Holder, "lock", held.File, "remedy", "keep one of the two: stop the other one, or disable this service")
+	signal.Ignore(syscall.SIGHUP) // the options are read when it begins
 	say := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
 			log.Warn("systemd is not told", "state", state, "error", err)

@@ -131,8 +131,8 @@ func run(ctx context.Context, file optionsFile) (err error) {
 // waits for it, hands over options, and then the one before may not have let go yet.
 func begin(l *life, options *config.Live) (sources *observer, err error) {
 	take := func() error {
+		release, err := takeNode(l, options)
 		o := options.Options()
-		release, err := takeNode(l, o.State.Dir)
 		if err == nil {
 			l.at(letGo, "the node", func(context.Context) {
 				control.Forget(o.State.Dir)

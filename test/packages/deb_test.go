@@ -127,6 +127,7 @@ func TestASpoolElsewhere(t *testing.T) {
 		m.write("/run/systemd/system/cniscope.service.d/spool.conf", "[Service]\nReadWritePaths=/srv\n")
 		m.run("sed -i 's|^dir = .*|dir = \"" + dir + "\"|' " + options + "; systemctl daemon-reload; systemctl restart cniscope")
 		m.active()
+		m.becomes("cniscope status", "kernel probe: attached")
 		m.becomes("cniscope status", "NRI: registered")
 		m.pod(ctx, "web-0")
 		m.becomes(shown+"web-0", "bridge ADD")
@@ -145,7 +146,7 @@ func TestAnUpgradeThatIsInterrupted(t *testing.T) {
 	for _, at := range []string{"unpack", "configure"} {
 		// The package is killed as soon as its script begins.
 		script := map[string]string{"unpack": "preinst", "configure": "postinst"}[at]
-		m.run("cp -r /run/packages/v0.2.1 /tmp/again; cd /tmp/again; dpkg-deb -R cniscope_0.2.1_amd64.deb tree; sed -i '2i kill -9 $PPID; kill -9 $$' tree/DEBIAN/" + script + "; dpkg-deb -b tree broken.deb >/dev/null")
+		m.run("cp -r /run/packages/v0.2.1 /tmp/again; cd /tmp/again; dpkg-deb -R cniscope_0.2.1_amd64.deb tree; sed -i '2i kill -9 $PPID; kill -9 $$' tree/DEBIAN/" + script + "; dpkg-deb -Znone -b tree broken.deb >/dev/null")
 		if out, err := m.try("dpkg -i /tmp/again/broken.deb"); err == nil {
 			t.Fatalf("it was not killed:\n%s", out)
 		}

@@ -23,6 +23,7 @@ func TestInstalledUpgradedAndErasedByRpm(t *testing.T) {
 	before := m.tree()
 	m.run(rpm + "-i " + rpmFirst)
 	first := m.active()
+	m.becomes("cniscope status", "kernel probe: attached")
 	m.becomes("cniscope status", "NRI: registered")
 	m.says("cniscope status; systemctl is-enabled cniscope", "by a rpm package", "enabled", "cniscope v0.2.0, process "+first)
 	m.pod(ctx, "web-0")

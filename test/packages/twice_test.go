@@ -70,6 +70,7 @@ func TestThePackageTakesOverThePlugin(t *testing.T) {
 	m.pod(ctx, "web-0")
 	m.run("systemctl restart containerd")
 	m.one(service)
+	m.becomes("cniscope status", "kernel probe: attached")
 	m.becomes("cniscope status", "NRI: registered")
 	m.pod(ctx, "web-1")
 	m.becomes(shown+"web-1", "bridge ADD")
