@@ -49,6 +49,8 @@ With --last it reads the spool that [export.spool] names, also while cniscope ru
 one is readable by its owner only, which is root. It holds what was kept after sampling,
 exported or not.
 
+A pod of which there is no call is an error (exit code 1), which names the pods that there are.
+
 With a limit (--max-…) the exit code is 1 if any call exceeds it, and standard error names
 the call and the limit; it is 2 if that cannot be determined, because there is no such call or
 not all could be read.
