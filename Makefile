@@ -191,3 +191,4 @@ drift: generate chart ## check that what is generated and committed is what the 
 
 include test/bench/bench.mk
 include test/kernels/kernels.mk
+include pkg/probe/connector/connector.mk

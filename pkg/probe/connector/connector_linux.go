@@ -58,7 +58,7 @@ func Open(o Options) (_ *Connector, err error) {
 	}
 	// Of two sockets the kernel serves the one first that joined last: what the alarm tells of is there to be read.
 	if c.alarm, err = newSocket(); err == nil {
-		err = c.alarm.only(whatExec)
+		err = c.alarm.onlyPrograms()
 	}
 	if err == nil {
 		c.all, err = newSocket()
@@ -180,7 +180,12 @@ func (c *Connector) Run(ctx context.Context, sink event.Sink) error {
 		if err := r.drain(0); err != nil {
 			return err
 		}
-		if woken > 0 && r.programs == before { // it is under way to the other socket
+		if r.storm && r.hastens(now) {
+			if err := errors.Join(r.calm(), r.drain(0)); err != nil {
+				return err
+			}
+		}
+		if woken > 0 && !r.storm && r.programs == before { // it is under way to the other socket
 			if err := r.drain(time.Millisecond); err != nil {
 				return err
 			}

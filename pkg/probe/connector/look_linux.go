@@ -33,13 +33,15 @@ type looker struct {
 	// anchored are the numbers of the runtime's processes, as of the last change.
 	anchored atomic.Pointer[[]uint32]
 	buffer   [textMax]byte
+	// budget is how many strangers may still be looked at before it is refilled.
+	budget int
 	// suspended is how long the node was, in ns: what boot time is ahead of the monotonic clock.
 	suspended int64
 }
 
 func newLooker(o Options) *looker {
 	l := &looker{
-		node: belief.NewNode(o.Anchors, o.Rootless), rootless: o.Rootless, memory: procfs.NewMemory(), suspended: suspended(),
+		node: belief.NewNode(o.Anchors, o.Rootless), rootless: o.Rootless, memory: procfs.NewMemory(), suspended: suspended(), budget: 1 << 20,
 	}
 	l.setAnchors(nil)
 	return l
@@ -61,6 +63,14 @@ func (l *looker) setAnchors(anchors []anchor.Anchor) {
 	}
 	l.anchored.Store(&pids)
 }
+
+// strangersMax is how many programs that the runtime did not start are looked at in 200 ms, at some 50 µs each.
+// Where that is not enough, others are not looked at: what the runtime starts always is.
+const strangersMax = 16
+
+func (l *looker) refill() { l.budget = strangersMax }
+
+func (l *looker) anchor(pid uint32) bool { return slices.Contains(*l.anchored.Load(), pid) }
 
 // Runtime implements notified.Looker.
 func (l *looker) Runtime(pid uint32) bool {
@@ -107,10 +117,15 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s notified.Sight, ok bool)
 	return s, l.program(pid, &s, nil) && l.still(pid, &s)
 }
 
-// still reports whether a process runs what was read, so that all of that is of one program.
+// still reports whether a process runs what was read, so that all of that is of one program. Of who has ended
+// meanwhile it is, too, unless it is told of another program until now.
 func (l *looker) still(pid uint32, s *notified.Sight) bool {
 	args, err := l.read(file(pid, "cmdline"))
-	return err == nil && slices.Equal(split(args), s.Args)
+	if err != nil || len(args) == 0 {
+		s.At = clock.Monotonic()
+		return true
+	}
+	return slices.Equal(split(args), s.Args)
 }
 
 // remains reads what is there of a process even when it is over, until its parent asks for it.
@@ -123,7 +138,13 @@ func (l *looker) remains(pid uint32, s *notified.Sight) {
 // stranger reads a process that descends from no plugin. Most are no plugins, and of these as little is read as
 // can be: a child of the runtime may be one, and what is in the host's mount namespace.
 func (l *looker) stranger(pid uint32, s *notified.Sight) bool {
-	trusted := slices.Contains(*l.anchored.Load(), s.Parent)
+	trusted := l.anchor(s.Parent)
+	if !trusted && len(*l.anchored.Load()) > 0 {
+		if l.budget <= 0 {
+			return true
+		}
+		l.budget--
+	}
 	if !trusted {
 		host, err := l.onHost(pid)
 		switch {
@@ -185,7 +206,7 @@ func (l *looker) program(pid uint32, s *notified.Sight, env []string) bool {
 	if env == nil {
 		text, err := l.read(file(pid, "environ"))
 		if err != nil || len(text) == 0 {
-			return err == nil || len(s.Args) > 0
+			return true // it has ended: what it runs is known
 		}
 		env = split(text)
 	}

@@ -23,6 +23,10 @@ const (
 	// nothing is: until then the larger socket collects what nobody waits for.
 	tickEvery = 20 * time.Millisecond
 	idle      = 200 * time.Millisecond
+	// stormAbove is how many programs a second make a storm, hotFor how long after the runtime has started
+	// something there is none: it may be a plugin.
+	stormAbove = 150
+	hotFor     = 50 * time.Millisecond
 	// breath is what others have of the CPU after each tickEvery that there was no end of messages: the
 	// reader has priority.
 	breath = 5 * time.Millisecond
@@ -40,10 +44,15 @@ const (
 type reader struct {
 	*Connector
 	tracker *notified.Tracker
-	// programs began to run.
-	programs uint64
-	gaps     *gaps
-	sink     event.Sink
+	// programs began to run; by the last weighing so many had.
+	programs, weighed uint64
+	weighedAt         int64
+	// storm: so many programs begin to run that only what the runtime starts wakes the reader. hot is when
+	// it started something last.
+	storm bool
+	hot   int64
+	gaps  *gaps
+	sink  event.Sink
 
 	anchored, ticked, busy, counted int64 // when, monotonic ns
 	heard, asked                    int64 // when the kernel told of anything, and when it was made to
@@ -101,10 +110,40 @@ func (r *reader) patience(now int64) time.Duration {
 	if r.tracker.Busy() || r.options.Busy != nil && r.options.Busy() {
 		r.busy = now
 	}
-	if now-r.busy < int64(quietAfter) {
+	if r.storm || now-r.busy < int64(quietAfter) {
 		return tickEvery
 	}
 	return idle
+}
+
+// weigh looks whether there is a storm. Then nobody is woken for each program, but reads them together: that
+// keeps what the programs of others cost below a hundredth of a core.
+func (r *reader) weigh(now int64) error {
+	if now-r.weighedAt < int64(idle) {
+		return nil
+	}
+	perSecond := float64(r.programs-r.weighed) / (float64(now-r.weighedAt) / 1e9)
+	r.weighed, r.weighedAt = r.programs, now
+	r.looker.refill()
+	runtime := *r.looker.anchored.Load()
+	switch {
+	case r.hastens(now):
+	case len(runtime) > 0 && perSecond > stormAbove: // again and again: the runtime may be another by now
+		r.storm = true
+		return r.alarm.onlyForksOf(runtime)
+	case r.storm:
+		return r.calm()
+	}
+	return nil
+}
+
+// hastens reports whether plugins run, or perhaps will.
+func (r *reader) hastens(now int64) bool { return r.tracker.Busy() || now-r.hot < int64(hotFor) }
+
+// calm has every program wake the reader.
+func (r *reader) calm() error {
+	r.storm = false
+	return r.alarm.onlyPrograms()
 }
 
 // drain takes all that the kernel has told, after waiting so long at most for the first, and delivers what is due.
@@ -143,8 +182,11 @@ func (r *reader) take(n int, now int64) (last int64) {
 		}
 		lost += r.gaps.take(m, now)
 		last, r.heard = m.time, now
-		if m.what == whatExec {
+		switch {
+		case m.what == whatExec:
 			r.programs++
+		case m.what == whatFork && m.data[2] == m.data[3] && r.looker.anchor(m.data[1]):
+			r.hot = now
 		}
 		if notice, ok := m.notice(status); ok {
 			r.tracker.Take(notice)
@@ -171,6 +213,9 @@ func (r *reader) tend(now, read int64) error {
 			lag = behind
 		}
 		r.tracker.Advance(read, lag)
+	}
+	if err := r.weigh(now); err != nil {
+		return err
 	}
 	if now-r.counted >= int64(idle) {
 		r.counted = now

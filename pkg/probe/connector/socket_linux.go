@@ -63,15 +63,36 @@ func newSocket() (s *socket, err error) {
 
 func (s *socket) close() error { return os.NewSyscallError("close", unix.Close(s.fd)) }
 
-// only has the socket get nothing but messages of what.
-func (s *socket) only(what uint32) error {
-	// Words are loaded as if they were in network byte order.
-	program, err := bpf.Assemble([]bpf.Instruction{
+// onlyPrograms has the socket get nothing but programs that begin to run; onlyForksOf, what these processes
+// start, at most parentsMax.
+func (s *socket) onlyPrograms() error {
+	return s.only([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetWhat, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: swapped(what), SkipFalse: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: swapped(whatExec), SkipFalse: 1},
 		bpf.RetConstant{Val: 1 << 16},
 		bpf.RetConstant{Val: 0},
 	})
+}
+
+const parentsMax = 64
+
+func (s *socket) onlyForksOf(parents []uint32) error {
+	parents = parents[:min(len(parents), parentsMax)]
+	n := len(parents)
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: offsetWhat, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: swapped(whatFork), SkipTrue: uint8(n + 1)},
+		bpf.LoadAbsolute{Off: offsetData + 4, Size: 4},
+	}
+	for i, p := range parents {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: swapped(p), SkipTrue: uint8(n - i)})
+	}
+	return s.only(append(program, bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: 1 << 16}))
+}
+
+// only attaches a filter, in place of the last one. It loads words as if they were in network byte order.
+func (s *socket) only(instructions []bpf.Instruction) error {
+	program, err := bpf.Assemble(instructions)
 	if err != nil {
 		return err
 	}

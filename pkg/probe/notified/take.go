@@ -1,8 +1,8 @@
 package notified
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/redact"
@@ -86,7 +86,7 @@ func (t *Tracker) makeRoom() bool {
 }
 
 func keyOf(pid uint32, began int64) event.Process {
-	return event.Process(fmt.Sprintf("%d@%d", pid, began))
+	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(began, 10))
 }
 
 func (t *Tracker) runs(n Notice) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
+	"github.com/cniscope/cniscope/pkg/probe/notified"
 )
 
 // scene is what happened, as callers saw it and as the probe did.
@@ -32,8 +34,10 @@ type scene struct {
 	unsupported error // why nothing is observed: neither by that nor by the process connector
 	connector   bool  // it is observed by the latter
 	stats       probe.Stats
-	mu          sync.Mutex
-	events      []event.Event
+	// strangersMissed are programs that nobody saw, perhaps plugins.
+	strangersMissed uint64
+	mu              sync.Mutex
+	events          []event.Event
 }
 
 // result is one line of the report.
@@ -77,6 +81,9 @@ func report(to io.Writer) error {
 		if program.Missed > 0 {
 			fmt.Fprintf(to, "\nmissed %s %d times\n", name, program.Missed)
 		}
+	}
+	if n := s.missed(); n > 0 {
+		fmt.Fprintf(to, "\nmissed %s %d times\n", "programs", n)
 	}
 	fmt.Fprintln(to, "\nend")
 	return nil
@@ -159,6 +166,8 @@ func (s *scene) open() (observer, error) {
 		}
 		s.refused = err
 	}
+	// We call the plugins ourselves, and a fork holds up what Go counts as a CPU: the reader must not wait for it.
+	runtime.GOMAXPROCS(12)
 	c, err := connector.Open(connector.Options{Processes: 1024, Arguments: arguments.Known, Log: log})
 	if err != nil {
 		return observer{}, errors.Join(s.refused, err)
@@ -166,8 +175,17 @@ func (s *scene) open() (observer, error) {
 	s.connector = true
 	return observer{c, func() probe.Stats {
 		now := c.Stats()
+		s.strangersMissed = now.Missed.Strangers
 		return probe.Stats{Tracked: now.Followed, Lost: now.Lost}
 	}}, nil
+}
+
+// missed is how many programs were gone before the process connector could look at them: this machine is slow.
+func (s *scene) missed() uint64 {
+	if !s.connector {
+		return 0
+	}
+	return s.strangersMissed + s.stats.Lost[notified.LostSight]
 }
 
 // byConnector reports whether a kernel was booted to be observed by the process connector.
