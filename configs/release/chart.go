@@ -56,7 +56,7 @@ func (r *release) chartOf(text []byte) ([]byte, error) {
 	for key, value := range lines {
 		line := regexp.MustCompile(`(?m)^` + key + `: .*$`)
 		if n := len(line.FindAll(text, -1)); n != 1 {
-			return nil, fmt.Errorf("Chart.yaml has %d lines with %s, not one", n, key)
+			return nil, fmt.Errorf("the chart has %d lines with %s in Chart.yaml, not one", n, key)
 		}
 		text = line.ReplaceAll(text, []byte(key+": "+value))
 	}

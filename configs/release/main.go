@@ -122,13 +122,21 @@ func stopped(ctx context.Context, err error) error {
 	return err
 }
 
-// publish gives the artifacts their place, and takes away those that were there.
+// publish gives the artifacts their place, and takes away those that were there. Those come back if
+// that fails.
 func publish(out, place, staging string) error {
 	former := filepath.Join(staging, "former")
 	if err := os.Rename(place, former); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return os.Rename(out, place)
+	err := os.Rename(out, place)
+	if err == nil {
+		return nil
+	}
+	if back := os.Rename(former, place); back != nil && !errors.Is(back, os.ErrNotExist) {
+		err = errors.Join(err, back)
+	}
+	return err
 }
 
 // lock makes dist, and refuses to build there if somebody does already.

@@ -140,13 +140,27 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// checkTree refuses a tree with changes, which nobody else could build.
+// checkTree refuses a tree with changes, which nobody else could build. Files that git ignores are
+// changes, too, where Go would compile or embed them.
 func (r *release) checkTree(ctx context.Context, draft bool) error {
 	changes, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain", "--untracked-files=normal")
-	if err != nil || changes == "" {
+	if err != nil {
 		return err
 	}
-	if draft {
+	ignored, err := r.command(ctx, os.Environ(), "git", "status", "--porcelain", "--ignored", "--", "plugin", "pkg", "configs")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(ignored + "\n") {
+		if strings.HasPrefix(line, "!! ") {
+			changes += "\n" + strings.TrimSpace(line)
+		}
+	}
+	changes = strings.Trim(changes, "\n")
+	switch {
+	case changes == "":
+		return nil
+	case draft:
 		r.Commit += "-dirty"
 		fmt.Printf("draft: the tree has changes:\n%s\n", changes)
 		return nil

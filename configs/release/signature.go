@@ -53,6 +53,7 @@ func signingKey(given, password string) (*minisign.PrivateKey, error) {
 			return nil, fmt.Errorf("MINISIGN_KEY is neither a secret key nor the file of one: %w", errors.Unwrap(err))
 		}
 	}
+	text = bytes.TrimSpace(text)
 	var key minisign.PrivateKey
 	if !minisign.IsEncrypted(text) {
 		if err := key.UnmarshalText(text); err != nil {

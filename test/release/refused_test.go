@@ -61,6 +61,15 @@ func TestWhatNobodyElseCouldBuildIsRefused(t *testing.T) {
 	says(t, out, "the tree has changes", " M LICENSE", "?? cni.txt", "DRAFT=1")
 	harness.Check(t, os.Remove(s.path("cni.txt")))
 	s.git(t, "tag", version)
+	s.git(t, "checkout", "-q", "--", "LICENSE")
+	s.write(t, ".git/info/exclude", "local.go\n")
+	s.write(t, "plugin/cniscope/local.go", "package main\n\nfunc init() { println(`mine`) }\n")
+	if out, err = s.release(version); err == nil {
+		t.Error("a file that git was told to ignore is compiled in")
+	}
+	says(t, out, "!! plugin/cniscope/local.go")
+	harness.Check(t, os.Remove(s.path("plugin/cniscope/local.go")))
+	s.write(t, "LICENSE", "mine")
 	s.commit(t, "another license")
 	if out, err = s.release(version); err == nil {
 		t.Error("a version of another commit is built")
