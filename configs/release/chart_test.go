@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,6 +37,16 @@ func TestTheChartIsOfTheRelease(t *testing.T) {
 	packed := build()
 	if !bytes.Equal(packed, build()) {
 		t.Error("built twice, the chart is not the same bytes")
+	}
+	if helm := filepath.Join(root, "test/tools/bin/helm"); exists(helm) {
+		file := filepath.Join(t.TempDir(), "cniscope.tgz")
+		if err := os.WriteFile(file, packed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), helm, "template", "release", file).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), `image: "ghcr.io/cniscope/cniscope:v1.2.3-rc.1"`) {
+			t.Errorf("helm: %v\n%s", err, out)
+		}
 	}
 	zip, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -69,4 +80,9 @@ func TestTheChartIsOfTheRelease(t *testing.T) {
 			t.Errorf("%s is missing", name)
 		}
 	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }

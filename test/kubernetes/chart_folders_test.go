@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,10 +40,11 @@ func TestChartLeavesNoFolder(t *testing.T) {
 	harness.Check(c, err)
 	for _, dir := range []string{run, nri} {
 		harness.Eventually(c, func() error {
-			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s is still there: %v", dir, err)
+			_, err := os.Stat(dir)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
 			}
-			return nil
+			return cmp.Or(err, fmt.Errorf("%s is still there", dir))
 		})
 	}
 	if _, err := os.Stat(spool); err != nil {
