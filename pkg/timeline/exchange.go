@@ -26,6 +26,9 @@ type Exchange struct {
 	Unended bool
 }
 
+// unfollowed is why an exchange ended of which no end was seen.
+const unfollowed = "unfollowed"
+
 // supposedMax bounds what is supposed to be waited for at once: whoever stands still is rare.
 const supposedMax = 64
 
@@ -44,12 +47,18 @@ func (cs *connections) exchange(now int64, x *event.Exchange, attribute func() *
 	if x.Last > x.Start && !cs.reads.receipt(x, x.Last) {
 		asked = x.Last
 	}
-	if !x.Pending {
-		cs.reads.add(now, x)
-		cs.spoke(now, x)
-	}
 	key := stream{x.Process, x.Socket}
 	c := cs.pending[key]
+	switch {
+	case x.Error == unfollowed && c == nil:
+		return
+	case x.Error == unfollowed: // nobody knows more than what was told last
+		now = c.fact.When.End
+	case !x.Pending:
+		cs.reads.add(now, x)
+		cs.spoke(now, x)
+		c = cs.pending[key]
+	}
 	if c != nil && x.Start > c.fact.When.End { // the next one: the end of the last was not told
 		delete(cs.pending, key)
 		c.hangUp(c.fact.When.End)

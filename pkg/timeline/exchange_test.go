@@ -151,6 +151,13 @@ func TestWhatAnAgentWaitsForOnStandingStreams(t *testing.T) {
 			},
 			"2-100 /run/agent.sock agentd\n  2-60 /run/db dd clipped candidate\n  2-60 /run/db2 dd unasked clipped candidate\n",
 		},
+		"who stood still was let go of before its answer was read": {
+			func(s *story) {
+				s.asks(0, 20, "a", "db", pending, with("d")).asks(0, 70, "a", "db", pending, with("d")).
+					asks(0, 110, "a", "db", with("d"), func(x *event.Exchange) { x.Error = unfollowed }).asks(0, 85, "a", "db", unasked, with("d"))
+			},
+			"2-100 /run/agent.sock agentd\n  2-70 /run/db dd clipped unfollowed candidate\n  2-85 /run/db dd unasked clipped candidate\n",
+		},
 		"nobody knows when it began": {
 			func(s *story) { s.asks(0, 30, "a", "db") },
 			"2-100 /run/agent.sock agentd\n  2-30 /run/db clipped candidate\n",
