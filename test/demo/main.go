@@ -165,7 +165,7 @@ func send(ctx context.Context, program, recording, otlp string) error {
 	if err := cmd.Run(); err != nil {
 		return err
 	}
-	text, err := exec.CommandContext(ctx, program, "show", recording).Output()
+	text, err := exec.CommandContext(ctx, program, "show", "--all", recording).Output()
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ func (s *stage) outputs(toml string, happens func(round string)) outputs {
 	harness.Check(s.T, s.scope.Stop())
 	out.add("log of record", s.scope.LogText())
 	out.add("recording", string(s.read(recording)))
-	out.add("show", s.run("show", recording, "--all-commands"))
-	out.add("show in colours", s.run("show", recording, "--all-commands", "--color", "always"))
-	out.add("page", s.run("show", recording, "--html"))
+	out.add("show", s.run("show", recording, "--all", "--all-commands"))
+	out.add("show in colours", s.run("show", recording, "--all", "--all-commands", "--color", "always"))
+	out.add("page", s.run("show", recording, "--html", "--all"))
 	out.add("show as JSON", s.run("show", recording, "--format", "json"))
 	for name, content := range out {
 		s.Logf("%s: %d bytes", name, len(content))
