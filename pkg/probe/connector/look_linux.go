@@ -35,6 +35,9 @@ type looker struct {
 	buffer   [textMax]byte
 	// budget is how many strangers may still be looked at before it is refilled.
 	budget int
+	// caller is why the process asked is believed, who was asked for last.
+	asked  uint32
+	caller event.Caller
 	// suspended is how long the node was, in ns: what boot time is ahead of the monotonic clock.
 	suspended int64
 }
@@ -78,7 +81,12 @@ func (l *looker) Runtime(pid uint32) bool {
 }
 
 // Caller implements notified.Looker.
-func (l *looker) Caller(pid uint32) event.Caller { return l.node.Caller(pid) }
+func (l *looker) Caller(pid uint32) event.Caller {
+	if l.asked == pid {
+		return l.caller
+	}
+	return l.node.Caller(pid)
+}
 
 // aliveWithin is how far a start in /proc, and when the kernel told of it, may be apart. Numbers of processes
 // do not come again that soon.
@@ -111,6 +119,7 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s notified.Sight, ok bool)
 	if up == 0 {
 		l.remains(pid, &s)
 	}
+	l.asked = 0
 	if stranger {
 		return s, l.stranger(pid, &s)
 	}
@@ -163,7 +172,13 @@ func (l *looker) stranger(pid uint32, s *notified.Sight) bool {
 	if !bytes.HasPrefix(env, []byte("CNI_COMMAND=")) && !bytes.Contains(env, []byte("\x00CNI_COMMAND=")) {
 		return true
 	}
-	return l.program(pid, s, split(env)) && l.still(pid, s)
+	text := split(env)
+	// Asked at once: who has ended is nobody.
+	if l.asked, l.caller = pid, l.node.Caller(pid); l.caller == "" {
+		_, err := l.onHost(pid)
+		return err == nil
+	}
+	return l.program(pid, s, text) && l.still(pid, s)
 }
 
 // onHost reports whether a process is in the host's mount namespace.
@@ -214,7 +229,7 @@ func (l *looker) program(pid uint32, s *notified.Sight, env []string) bool {
 	if !s.InPath() {
 		s.Locate()
 	}
-	if s.InPath() && belief.Rights(pid) == 0 && !l.rootless {
+	if s.InPath() && l.asked != pid && belief.Rights(pid) == 0 && !l.rootless {
 		s.Env = nil // whoever gave that up may say what it likes
 	}
 	return true
