@@ -35,7 +35,7 @@ const connected = "process connector in its place"
 func init() {
 	for i, k := range kernels {
 		if !slices.Contains(k.lacks, "kernel probe") {
-			kernels[i].lacks = append(slices.Clip(k.lacks), connected) //nolint:gocritic // each has its own
+			kernels[i].lacks = append(slices.Clip(k.lacks), connected)
 		}
 	}
 }
