@@ -121,6 +121,18 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// released is the version of the last release, 0.2.0, by the changelog.
+func released(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../CHANGELOG.md")
+	harness.Check(t, err)
+	newest := regexp.MustCompile(`(?m)^## \[(\d[^]]*)\]`).FindSubmatch(text)
+	if newest == nil {
+		t.Fatal("the changelog has no release")
+	}
+	return string(newest[1])
+}
+
 // What is committed is what the chart renders; `make chart` writes it anew.
 func TestTheCommittedManifestIsCurrent(t *testing.T) {
 	h := New(t)
@@ -132,6 +144,9 @@ func TestTheCommittedManifestIsCurrent(t *testing.T) {
 	harness.Check(t, err)
 	if string(committed) != string(header)+strings.TrimPrefix(rendered, "---\n") {
 		t.Error("examples/kubernetes/cniscope.yaml is not what the chart renders: run `make chart`")
+	}
+	if image := "ghcr.io/cniscope/cniscope:v" + released(t); !strings.Contains(string(committed), image) {
+		t.Errorf("the manifest does not name %s, the last release: set Chart.yaml's versions and run `make chart`", image)
 	}
 	alerts, err := os.ReadFile("../../examples/prometheus/alerts.yaml")
 	harness.Check(t, err)

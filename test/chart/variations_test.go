@@ -115,15 +115,16 @@ func TestWhereMetricsAreServed(t *testing.T) {
 }
 
 func TestWhereImagesComeFrom(t *testing.T) {
+	tag := ":v" + released(t)
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	for set, want := range map[string]string{
-		"":                                     "ghcr.io/cniscope/cniscope:v0.1.0",
+		"":                                     "ghcr.io/cniscope/cniscope" + tag,
 		"image.tag=v9":                         "ghcr.io/cniscope/cniscope:v9",
 		"image.digest=" + digest:               "ghcr.io/cniscope/cniscope@" + digest,
 		"image.tag=v9,image.digest=" + digest:  "ghcr.io/cniscope/cniscope@" + digest,
-		"image.registry=registry.example:5000": "registry.example:5000/cniscope/cniscope:v0.1.0",
-		"image.registry=r.example/mirror,image.repository=tools/cniscope": "r.example/mirror/tools/cniscope:v0.1.0",
-		"image.registry=[fd00::1]:5000":                                   "[fd00::1]:5000/cniscope/cniscope:v0.1.0",
+		"image.registry=registry.example:5000": "registry.example:5000/cniscope/cniscope" + tag,
+		"image.registry=r.example/mirror,image.repository=tools/cniscope": "r.example/mirror/tools/cniscope" + tag,
+		"image.registry=[fd00::1]:5000":                                   "[fd00::1]:5000/cniscope/cniscope" + tag,
 	} {
 		if got := container(t, render(t, "--set", set)).Text("image"); got != want {
 			t.Errorf("%s: %s, want %s", set, got, want)

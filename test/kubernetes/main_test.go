@@ -10,21 +10,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"testing"
 )
 
 // imageName is the image as the manifest names it: what is built here takes its place.
-const imageName = "ghcr.io/cniscope/cniscope:v0.1.0"
-
 // imageArchive is the image under test.
-var imageArchive string
+var imageName, imageArchive string
 
 func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 {
 		os.Exit(m.Run()) // every test says that it is skipped
 	}
 	dir, err := os.MkdirTemp("", "cniscope-image")
+	if err == nil {
+		imageName, err = named("../../examples/kubernetes/cniscope.yaml")
+	}
 	if err == nil {
 		imageArchive, err = buildImage(context.Background(), dir)
 	}
@@ -35,6 +37,19 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// named finds the image in a manifest.
+func named(manifest string) (string, error) {
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		return "", err
+	}
+	image := regexp.MustCompile(`(?m)^ *image: "(.+)"$`).FindSubmatch(text)
+	if image == nil {
+		return "", fmt.Errorf("%s names no image", manifest)
+	}
+	return string(image[1]), nil
 }
 
 // buildImage builds the image from the Dockerfile, for this machine's architecture.
