@@ -64,7 +64,7 @@ func TestDocumentsShowCommandsThatThereAre(t *testing.T) {
 // A target that a document names is one that `make help` lists.
 func TestDocumentsNameTargetsThatThereAre(t *testing.T) {
 	makefiles := document(t, "Makefile")
-	for _, pattern := range []string{"*/*.mk", "*/*/*.mk"} {
+	for _, pattern := range []string{"*/*.mk", "*/*/*.mk", "*/*/*/*.mk"} {
 		found, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil {
 			t.Fatal(err)

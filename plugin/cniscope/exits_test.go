@@ -85,7 +85,7 @@ func TestEveryExitCode(t *testing.T) {
 		"run 1":          {{"run", "--config", wrong}, {"run", "--config", "/not/there"}},
 		"record 1":       {{"record", "--config", p.options, pods}},
 		"show 0":         {{"show", pods}, {"show", pods, "--max-call", "1h"}},
-		"show 1":         {{"show", "/not/there"}, {"show", pods, "--max-call", "1ms"}},
+		"show 1":         {{"show", "/not/there"}, {"show", pods, "--max-call", "1ms"}, {"show", pods, "--pod", "nobody"}},
 		"show 2":         {{"show", pods, "--max-call", "0s"}, {"show", pods, "--pod", "nobody", "--max-call", "1s"}, {"show", "/not/there", "--max-failed", "0"}, {"show", pods, "--format", "x"}, {"show", "--last", "0s"}},
 		"diff 0":         {{"diff", pods, pods}, {"diff", pods, pods, "--format", "json"}},
 		"diff 1":         {{"diff", pods, "/not/there"}, {"diff", pods, pods, "--pod", "nobody"}},
