@@ -28,7 +28,7 @@ type Attribute struct {
 	Key   string `yaml:"key"`
 	Type  string `yaml:"type"` // empty if OpenTelemetry defines it
 	Brief string `yaml:"brief"`
-	// Kinds are the spans that may carry it.
+	// Kinds are the spans that may carry it, or "resource".
 	Kinds     []string `yaml:"-"`
 	Stability string   `yaml:"stability"`
 }
@@ -48,6 +48,9 @@ type Span struct {
 // Value is the value of cniscope.kind on such a span.
 func (s *Span) Value() string { return strings.TrimPrefix(s.Type, "cniscope.") }
 
+// resource stands among the spans for what all of them are from.
+const resource = "resource"
+
 type ref struct {
 	Key         string `yaml:"ref"`
 	Group       string `yaml:"ref_group"`
@@ -65,7 +68,13 @@ func Load() (*Model, error) {
 			Visibility string `yaml:"visibility"`
 			References []ref  `yaml:"attributes"`
 		} `yaml:"attribute_groups"`
-		Spans []*Span `yaml:"spans"`
+		Spans    []*Span `yaml:"spans"`
+		Entities []struct {
+			Type        string `yaml:"type"`
+			Brief       string `yaml:"brief"`
+			Stability   string `yaml:"stability"`
+			Description []ref  `yaml:"description"`
+		} `yaml:"entities"`
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(file))
 	decoder.KnownFields(true)
@@ -89,6 +98,13 @@ func Load() (*Model, error) {
 				if err := m.use(s, r); err != nil {
 					return nil, err
 				}
+			}
+		}
+	}
+	for _, e := range r.Entities {
+		for _, r := range e.Description {
+			if err := m.use(&Span{Type: resource}, r); err != nil {
+				return nil, err
 			}
 		}
 	}
