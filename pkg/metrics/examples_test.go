@@ -9,7 +9,10 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/connector"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -26,7 +29,16 @@ type labels map[string][]string
 // everything is every metric of cniscope, after something of each kind has happened.
 func everything(t *testing.T) map[string]labels {
 	t.Helper()
-	m := newTest(busy)
+	m := newTest(func() Snapshot {
+		s := busy()
+		s.Readings = append(s.Readings, meter.Level("probe_source", "By what means processes are observed.", 1, "source", probe.SourceConnector))
+		for _, reading := range (connector.Stats{}).Readings() {
+			if strings.HasPrefix(reading.Name, "connector_") { // the others are the probe's, too
+				s.Readings = append(s.Readings, reading)
+			}
+		}
+		return s
+	})
 	replay(t, m, thresholds)
 	m.Result(pipeline.Result{Hung: &timeline.Flight{Command: "ADD"}})
 	status := pod(0)
