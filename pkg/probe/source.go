@@ -9,6 +9,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/privilege"
+	"github.com/cniscope/cniscope/pkg/probe/notified"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -88,9 +89,10 @@ func (s *Source) Stats() source.Stats {
 	return stats
 }
 
-// losable are the reasons of event.Lost of either observer.
+// losable are the reasons of event.Lost, of the probe and of the process connector.
 var losable = []string{
-	"ring full", "process table full", "over quota", "connection table full", "stream table full", "system call table full",
+	"ring full", notified.LostRoom, "over quota", "connection table full", "stream table full", "system call table full",
+	notified.LostNotices, notified.LostSight, notified.LostCall,
 }
 
 // Readings are the metrics that s is.
