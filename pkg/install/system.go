@@ -105,7 +105,7 @@ func (t tree) lockdown() string {
 // lockedDown says what comes of a kernel in which the probe cannot be loaded.
 const lockedDown = "this kernel runs with lockdown=confidentiality, which lets no BPF program read its memory: " +
 	"the process connector observes plugins and their commands instead, and nothing of what these ask of the kernel or wait for. " +
-	"To have that seen, boot with lockdown=integrity, which is no obstacle"
+	"To see those too, boot with lockdown=integrity, which is no obstacle"
 
 // talosLockdown is what is to be known of Talos before anything is changed on its account: its kernel command
 // line has lockdown=confidentiality with SecureBoot (docs.siderolabs.com, SecureBoot), by default on some
@@ -118,11 +118,11 @@ func talosLockdown(level string) string {
 	switch level {
 	case confidentiality:
 		return "This node's kernel runs with lockdown=confidentiality, as Talos boots it unless told otherwise. No BPF program may read that kernel's memory: " +
-			"cniscope's kernel probe cannot be loaded, in a DaemonSet neither. " + connected + "To have that seen, " + change + ".\n"
+			"cniscope's kernel probe cannot be loaded, not even from a DaemonSet. " + connected + "To see those too, " + change + ".\n"
 	case "":
 		return "Look first whether the kernel allows the probe: talosctl -n NODE read /sys/kernel/security/lockdown\n" +
 			"With [confidentiality], which Talos sets with SecureBoot and on many images without, no BPF program may read the kernel's memory: " +
-			"cniscope's kernel probe cannot be loaded. " + connected + "To have that seen, " + change + ".\n"
+			"cniscope's kernel probe cannot be loaded. " + connected + "To see those too, " + change + ".\n"
 	}
 	return fmt.Sprintf("This node's kernel allows the probe (lockdown is %s).\n", level)
 }

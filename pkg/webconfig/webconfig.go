@@ -2,8 +2,8 @@
 // passwords, in the format of Prometheus' own exporters (prometheus/exporter-toolkit, docs/web-configuration.md).
 //
 // What the toolkit does is not repeated here. Around it are the bounds that a program needs that runs as root
-// beside every pod: files are looked at before they are read, they are read once a second at most, and whoever
-// guesses passwords is made to wait.
+// beside every pod: files are looked at before they are read, certificates are read once a second at most (the
+// toolkit itself reads who the users are with each request), and whoever guesses passwords is made to wait.
 package webconfig
 
 import (
@@ -95,7 +95,7 @@ func loadFor(path string, next http.Handler) (http.Handler, *tls.Config, files, 
 		return nil, nil, named, told(path, errors.New("client_ca_file holds no PEM certificate: nobody would be let in"))
 	}
 	if config.ClientAuth >= tls.VerifyClientCertIfGiven && config.ClientCAs == nil {
-		return nil, nil, named, told(path, errors.New("client_auth_type asks for certificates, and no client_ca_file says who signs them: everybody's public authority would do"))
+		return nil, nil, named, told(path, errors.New("client_auth_type asks for certificates, but no client_ca_file says who signs them: one of any public authority would do"))
 	}
 	config.Certificates, config.GetCertificate = []tls.Certificate{*certificate}, nil
 	return server.Handler, config, named, nil

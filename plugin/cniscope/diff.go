@@ -22,10 +22,10 @@ how long one takes.
   cniscope diff before.rec.gz after.rec.gz --format json | jq .
 
 Only significant changes are reported: at least 5 % of the row's own time and 1 % of the
-call's, and what a Mann-Whitney test finds in less than one of twenty pairs of recordings of
-the same thing. What looks different in too few calls is called "too few calls": ten on each
-side tell most things. The exit code is 0 whatever differs; limits for a CI are in
-"cniscope show --help".`,
+call's, and by a Mann-Whitney test, corrected so that of twenty pairs of recordings of the
+same thing at most one has a change. A difference in too few calls to tell is marked "too
+few calls"; ten on each side are mostly enough. The exit code is 0 whatever differs; limits
+for a CI are in "cniscope show --help".`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {

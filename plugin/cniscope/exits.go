@@ -18,7 +18,7 @@ func exits() []exit {
 	const unreadable = "the recording cannot be read, holds no such call"
 	return []exit{
 		{"", "0", "it did what it was asked to"},
-		{"", "1", "it could not, or found what it was asked to look for: the reason is on standard error"},
+		{"", "1", "it could not, or found what it was asked to look for; the reason is on standard error"},
 		{"", "2", "the arguments are wrong: an unknown command, flag or value"},
 		{"", "128+n", "a second signal n came before it had ended: 130 for SIGINT, 143 for SIGTERM"},
 		{"run", "0", "it was told to end (SIGTERM, SIGINT), or containerd, which had started it, ended"},
@@ -29,7 +29,7 @@ func exits() []exit {
 		{"record", "75", "another cniscope observes this node and does not let others look on"},
 		{"show", "0", "it is drawn or sent, and every call is within the limits, if there are any"},
 		{"show", "1", unreadable + " to send, or a call exceeds a limit (--max-…)"},
-		{"show", "2", "the arguments are wrong, or calls cannot be compared with the limits: there is none, or not all could be read"},
+		{"show", "2", "the arguments are wrong, or the limits cannot be checked: there is no such call, or not all could be read"},
 		{"diff", "0", "they are compared, whatever differs"},
 		{"diff", "1", "a recording cannot be read, or holds no such call"},
 		{"ps", "0", "the calls are listed, also where there is none"},

@@ -19,20 +19,20 @@ func installCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install cniscope on this node and register it with containerd",
-		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope; /opt/bin/cniscope
-where /usr is read-only), its options
-(/etc/cniscope/cniscope.toml), and
+		Long: `Install cniscope on this node: the program (/usr/local/bin/cniscope, or
+/opt/bin/cniscope where /usr is read-only), its options (/etc/cniscope/cniscope.toml), and
 
   --as service   a systemd unit, which connects to containerd. It survives containerd,
                  and its log goes to the journal (recommended).
   --as plugin    a pre-installed NRI plugin, which containerd starts.
 
 Where NRI is off, install adds a drop-in to containerd's configuration and tells you to
-restart containerd. Where k3s, RKE2, nodeadm, AKS, Talos or Bottlerocket writes that
-configuration, install leaves it alone and tells you what to put where.
+restart containerd. Where k3s, RKE2, nodeadm or AKS writes that configuration, install
+leaves it alone and tells you what to put where. On Talos, Bottlerocket and
+Container-Optimized OS nothing can be installed, and install says what to do instead.
 
-Install does everything or nothing. Re-running is safe: it upgrades its own files, keeps
-your edits and remembers your choices. It restarts containerd only with
+Install does everything or nothing. Running it again is safe: it upgrades its own files,
+keeps your edits and remembers your choices. It restarts containerd only with
 --restart-containerd. See also: cniscope uninstall, status.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -39,7 +39,9 @@ still writes a log line for each call that was slow or failed.
 
 The options are read again when their file changes, and on SIGHUP.
 
-Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.`,
+Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH. Where the
+kernel refuses BPF programs it observes plugins and commands alone, by the process
+connector, which needs CAP_NET_ADMIN in place of the first two.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), file) },
 	}
