@@ -36,8 +36,8 @@ func execute() (code int) {
 	return 0
 }
 
-// called tells a command that there is not, which cobra finds out before any of ours is asked, from what
-// went wrong in one.
+// called tells an unknown command, which cobra reports before any of ours is asked, from what went wrong in
+// a known one.
 func called(root *cobra.Command, err error) error {
 	var known usageError
 	if err != nil && !errors.As(err, &known) && strings.HasPrefix(err.Error(), "unknown command ") {
@@ -95,8 +95,8 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 	return cmd
 }
 
-// argumentsAreUsage has a mistake in arguments be one in how a command was called, as one in flags is. Whoever
-// has commands below and does nothing alone refuses what is none of them.
+// argumentsAreUsage makes a mistake in arguments a usage error, as one in flags is. A command that has only
+// subcommands refuses everything else.
 func argumentsAreUsage(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {

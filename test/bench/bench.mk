@@ -7,5 +7,5 @@ bench: tools debian-bench ## measure what cniscope costs a node, against its bud
 	@bin/bench
 
 .PHONY: bench-against
-bench-against: ## compare the Go benchmarks with those of revision BASE, in turns (no root; BASE=v0.1.0, ROUNDS=10)
+bench-against: ## compare the Go benchmarks with those of revision BASE, in turns (no root; BASE=v0.2.0, ROUNDS=10)
 	@test/bench/against.sh "$(BASE)" $(ROUNDS)

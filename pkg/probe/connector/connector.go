@@ -4,7 +4,7 @@
 // ended; nothing of what they ask of the kernel or wait for.
 //
 // It works in the initial user, PID and network namespaces only, and elsewhere the kernel says nothing at
-// all: that messages come is proved by one of our own.
+// all. So Open does something that the kernel must report, and waits for that message.
 package connector
 
 import (

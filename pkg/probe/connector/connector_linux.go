@@ -40,7 +40,7 @@ type Connector struct {
 }
 
 // Open has the kernel tell of processes: from then on messages collect in the sockets. The goroutine that calls
-// it is to call Run: its thread is given priority. It returns an
+// it is to call Run, and then to end: it keeps its thread, which is given priority. It returns an
 // UnsupportedError where the kernel or the permissions do not allow it. Needs CAP_NET_ADMIN and the initial
 // user, PID and network namespaces; CAP_SYS_PTRACE to look at other users' processes.
 func Open(o Options) (_ *Connector, err error) {
