@@ -187,10 +187,10 @@ func TestTheSecondCniscopeSaysWhoHoldsTheNode(t *testing.T) {
 	s := set(t, false, rig.Options{}, scope.Options{TOML: patient})
 	out, err := exec.Command(program, "run", "--config", s.scope.Config()).CombinedOutput()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+	if !errors.As(err, &exit) || exit.ExitCode() != 75 { // docs/exit-codes.md
 		t.Errorf("it ended with %v", err)
 	}
-	for _, says := range []string{"already observes this node", fmt.Sprintf("pid %d, since 20", s.scope.PID()), filepath.Join(s.rig.Dir(), "run", "node.lock"), "stop that one first"} {
+	for _, says := range []string{"already observes this node", fmt.Sprintf("pid %d, started by hand, %s, since 20", s.scope.PID(), program), filepath.Join(s.rig.Dir(), "run", "node.lock"), "stop that one first"} {
 		if !strings.Contains(string(out), says) {
 			t.Errorf("it does not say %q:\n%s", says, out)
 		}
