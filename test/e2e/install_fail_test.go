@@ -32,9 +32,10 @@ func TestAnInstallationThatFails(t *testing.T) {
 	}{
 		{"a full disk", "mount -t tmpfs -o size=1m tmpfs /usr/local/bin", "", "install", []string{"/usr/local/bin/cniscope", "no space left on device", "nothing was changed"}},
 		{"a full disk for containerd", "mount -t tmpfs -o size=4k,nr_inodes=2 tmpfs /var/lib/cniscope", "", "install", []string{"/var/lib/cniscope", "no space left on device", "nothing was changed"}},
-		{"a read-only program folder", readOnly("/usr/local/bin"), "", "install", []string{"/usr/local/bin/cniscope", "read-only file system", "nothing was changed"}},
+		{"a read-only program folder", readOnly("/usr/local/bin"), "", "install", []string{"/usr/local/bin", "read-only file system", "nothing was changed"}},
 		{"a read-only configuration", readOnly("/etc/containerd"), "", "install", []string{"/etc/containerd/conf.d/90-cniscope.toml", "read-only file system", "nothing was changed"}},
-		{"a broken configuration", "", string(text) + "\n[plugins.'io.containerd\n", "install", []string{"/etc/containerd/config.toml:", "mend it first"}},
+		// It is named as the containerd that runs was told it.
+		{"a broken configuration", "", string(text) + "\n[plugins.'io.containerd\n", "install", []string{"/config.toml:", "mend it first"}},
 		{"no imports", "", strings.ReplaceAll(string(text), "imports", "# imports"), "install", []string{"does not import drop-ins", "--edit-config"}},
 		{"no systemd", "", "", "install --restart-containerd", []string{"systemd does not run here"}},
 	} {
