@@ -6,14 +6,11 @@ package agents
 
 import (
 	"math"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
 const (
@@ -381,26 +378,3 @@ func (k *agent) state() *event.Agent {
 
 // Alive reports whether a process is still there, and its first thread has not ended.
 func Alive(key kernel.Key) bool { return procfs.Alive(int(key.Pid), int64(key.Start)) }
-
-// matches reports whether a program's name, of which the kernel keeps 15 bytes, is one of
-// those that globs mean.
-func matches(patterns []string, name string) bool {
-	for _, pattern := range patterns {
-		if !strings.ContainsAny(pattern, `*?[\`) {
-			pattern = pattern[:min(len(pattern), 15)]
-		}
-		if ok, err := path.Match(pattern, name); ok && err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// Program is what the kernel calls the program of a process; empty if that is gone.
-func Program(pid uint32) string {
-	s, err := procfs.StatOf(int(pid))
-	if err != nil {
-		return ""
-	}
-	return text.Clean(s.Name, 16)
-}
