@@ -54,13 +54,13 @@ type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
 
-	calls, plugins, commands                         *prometheus.HistogramVec
-	outcomes, verdicts, hung, slow, operations, lost *prometheus.CounterVec
-	features                                         *prometheus.GaugeVec
-	lag                                              prometheus.Gauge
-	gaps                                             prometheus.Histogram
-	readiness                                        readiness
-	pluginNames, commandNames, sayings               text.Names
+	calls, plugins, commands                                *prometheus.HistogramVec
+	outcomes, verdicts, spent, hung, slow, operations, lost *prometheus.CounterVec
+	features                                                *prometheus.GaugeVec
+	lag                                                     prometheus.Gauge
+	gaps                                                    prometheus.Histogram
+	readiness                                               readiness
+	pluginNames, commandNames, sayings                      text.Names
 }
 
 // New returns metrics that have counted nothing.
@@ -81,6 +81,9 @@ func New(o Options) *Metrics {
 			cniCommand, "outcome"),
 		verdicts: counter("cni_verdicts_total",
 			"Calls that were slow, failed or hung, by what is to blame.",
+			cniCommand, "cause"),
+		spent: counter("cni_time_seconds_total",
+			"Time of CNI calls that are over, by what is to blame; none for calls that were neither slow nor failed nor hung.",
 			cniCommand, "cause"),
 		hung: counter("cni_calls_hung_total",
 			"CNI calls that were under way for longer than slow.hung, counted when they are.",
@@ -111,7 +114,7 @@ func New(o Options) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.hung, m.slow, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, build,
+		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -129,6 +132,11 @@ func (m *Metrics) begin(sources []source.Source) {
 			m.outcomes.WithLabelValues(command, outcome)
 		}
 		m.hung.WithLabelValues(command)
+		m.spent.WithLabelValues(command, noCause)
+		for _, about := range judge.Causes() {
+			m.verdicts.WithLabelValues(command, string(about.Cause))
+			m.spent.WithLabelValues(command, string(about.Cause))
+		}
 	}
 	for _, s := range sources {
 		stats := s.Stats()
@@ -155,9 +163,12 @@ func (m *Metrics) Result(r pipeline.Result) {
 		seen := exemplar(r, call)
 		command := commandOf(call.Command)
 		m.outcomes.WithLabelValues(command, outcome(verdict)).Inc()
+		cause := noCause
 		if v := verdict.Verdict; v != nil {
-			m.verdicts.WithLabelValues(command, string(v.Cause)).Inc()
+			cause = string(v.Cause)
+			add(m.verdicts.WithLabelValues(command, cause), 1, seen)
 		}
+		m.spent.WithLabelValues(command, cause).Add(verdict.Took.Seconds())
 		observe(m.calls.WithLabelValues(command, m.plugin(call.Main()), callResult(call, verdict)), verdict.Took, seen)
 		for _, run := range call.Runs {
 			run.Walk(func(im *timeline.Image) { m.image(im, r.Judgement, seen) })
@@ -237,8 +248,18 @@ func observe(to prometheus.Observer, took time.Duration, seen prometheus.Labels)
 	to.(prometheus.ExemplarObserver).ObserveWithExemplar(took.Seconds(), seen)
 }
 
+func add(to prometheus.Counter, n float64, seen prometheus.Labels) {
+	if seen == nil {
+		to.Add(n)
+		return
+	}
+	to.(prometheus.ExemplarAdder).AddWithExemplar(n, seen)
+}
+
 const (
 	namespace = "cniscope"
+	// noCause is the cause of a call that was neither slow nor failed nor hung.
+	noCause = "none"
 	// cniCommand is the label that has CNI_COMMAND; "command" is an external one.
 	cniCommand = "cni_command"
 )
