@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -208,3 +209,21 @@ func loopback() kind[string] {
 		return nil
 	})
 }
+
+// group is the name or the number of a group, as groupadd(8) takes them.
+func group() kind[string] {
+	return str(func(s string) *fault {
+		if s == "" {
+			return nil
+		}
+		if n, err := strconv.ParseUint(s, 10, 32); err == nil && n < 1<<32-1 { // the highest means "leave it"
+			return nil
+		}
+		if len(s) <= 32 && groupName.MatchString(s) {
+			return nil
+		}
+		return wrong(`write a group's name, as "cniscope", or its number, as "65532"`, "%s is not a group", quoted(s))
+	})
+}
+
+var groupName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*\$?$`)

@@ -29,6 +29,7 @@ type Options struct {
 	Limits   Limits
 	Log      Log
 	State    State
+	Control  Control
 }
 
 // Sampling says which operations are kept once they are over.
@@ -233,6 +234,13 @@ type Log struct {
 
 // State is where cniscope keeps what lives only as long as it runs: the node's lock and the control socket.
 type State struct{ Dir string }
+
+// Control says who may ask a running cniscope, besides root.
+type Control struct {
+	// ReadGroup is the group, by name or number, whose members may read over the socket read/read.sock in
+	// State.Dir; empty where there is no such socket.
+	ReadGroup string
+}
 
 // Default returns the options of an empty file in an empty environment.
 func Default() Options {

@@ -129,6 +129,8 @@ func (o *Options) schema() []option {
 		{"log.format", restart, bind(&o.Log.Format, oneOf("text", "json"))},
 
 		{"state.dir", restart, bind(&o.State.Dir, absolute(false))},
+
+		{"control.read_group", restart, bind(&o.Control.ReadGroup, group())},
 	}
 }
 

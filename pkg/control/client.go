@@ -6,11 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
-	"net/http"
 	"path/filepath"
-	"syscall"
 )
 
 // ErrNotRunning is returned if no cniscope answers.
@@ -53,28 +49,5 @@ func (c Client) decode(ctx context.Context, path string, to any) error {
 func (c Client) Record(ctx context.Context) (io.ReadCloser, error) { return c.get(ctx, "/record") }
 
 func (c Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
-	transport := &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", filepath.Join(c.Dir, socket))
-		},
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://cniscope"+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := transport.RoundTrip(request)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("%w (state.dir %s)", ErrNotRunning, c.Dir)
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("asking the running cniscope: %w; be root", err)
-	case err != nil:
-		return nil, fmt.Errorf("asking the running cniscope: %w", err)
-	case answer.StatusCode != http.StatusOK:
-		_ = answer.Body.Close()
-		return nil, fmt.Errorf("the running cniscope answered %s: is it of another version?", answer.Status)
-	}
-	return answer.Body, nil
+	return ask(ctx, filepath.Join(c.Dir, socket), path, "be root")
 }

@@ -4,7 +4,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -146,10 +145,6 @@ const farewell = time.Second
 // Serve answers on l until ctx ends; Handlers.Record is told so. When it returns, everything is closed.
 func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux := http.NewServeMux()
-	answer := func(w http.ResponseWriter, with any) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(with) // the asker is gone: nobody to tell
-	}
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Calls()) })
 	mux.HandleFunc("GET /node", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Node()) })
 	mux.HandleFunc("GET /recent", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Recent()) })
@@ -166,6 +161,13 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	if err := serveUntil(ctx, server, l); err != nil {
+		log.Warn("the control socket is gone; cniscope ps will not work", "error", err)
+	}
+}
+
+// serveUntil serves on l until ctx ends, and returns when everything is closed; an error if it ended before.
+func serveUntil(ctx context.Context, server *http.Server, l net.Listener) error {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
@@ -179,9 +181,10 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	if !stop() {
 		<-closed
 	}
-	if err != nil && !errors.Is(err, http.ErrServerClosed) {
-		log.Warn("the control socket is gone; cniscope ps will not work", "error", err)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
 	}
+	return err
 }
 
 // Now fills in what the call's process does at this moment, where /proc says so. Waits takes

@@ -138,6 +138,7 @@ func begin(l *life, options *config.Live) (sources *observer, err error) {
 		if err == nil {
 			l.at(letGo, "the node", func(context.Context) {
 				control.Forget(o.State.Dir)
+				control.ForgetRead(o.State.Dir)
 				release()
 				leaveNode(o.State.Dir, filepath.Dir(o.NRI.Socket))
 			})
@@ -233,6 +234,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 		},
 	}
 	l.start("control socket", func(ctx context.Context) { control.Serve(ctx, socket, handlers, n.log) })
+	n.serveReaders(l, o, handlers)
 }
 
 // inFlight returns what is under way. A panic in here, which an HTTP server survives, must not

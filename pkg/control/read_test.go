@@ -1,0 +1,88 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func serveRead(t *testing.T, h ReadHandlers) Reader {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := ListenRead(dir, os.Getegid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		ServeRead(ctx, l, h, slog.New(slog.DiscardHandler))
+		close(done)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return Reader{Path: filepath.Join(dir, readFolder, readSocket)}
+}
+
+// Each question arrives as it was asked, and its answer as it was given.
+func TestQuestionsAndAnswers(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	line := Line{Seq: 7, Time: now, Namespace: "shop", Pod: "web-0", Command: "ADD", Duration: time.Second, Result: Slow, Cause: "file_lock"}
+	var asked Query
+	var recorded RecordQuery
+	r := serveRead(t, ReadHandlers{
+		Node:  func() Node { return Node{Version: "v1"} },
+		Calls: func() []Call { return nil },
+		Operations: func(_ context.Context, q Query) Operations {
+			asked = q
+			return Operations{Operations: []Line{line}, Next: 7, Since: now}
+		},
+		Spans: func(trace string) ([]byte, error) {
+			if trace != "0a" {
+				return nil, ErrNotRemembered
+			}
+			return []byte(`{"resourceSpans":[]}`), nil
+		},
+		Doctor: func(context.Context) ([]byte, error) { return []byte(`{"schema":"x"}`), nil },
+		Record: func(_ context.Context, q RecordQuery, w http.ResponseWriter, _ func()) error {
+			recorded = q
+			_, err := io.WriteString(w, "events")
+			return err
+		},
+	})
+	ctx := t.Context()
+	if n, err := r.Node(ctx); err != nil || n.Version != "v1" {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if c, err := r.Calls(ctx); err != nil || c == nil || len(c) != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	q := Query{Namespace: "shop", Pod: "a b&c", Since: now, After: 3, Limit: 5, Wait: 1500 * time.Millisecond}
+	found, err := r.Operations(ctx, q)
+	if err != nil || asked != q || !reflect.DeepEqual(found.Operations, []Line{line}) || found.Next != 7 || !found.Since.Equal(now) {
+		t.Errorf("%+v, %v; asked %+v", found, err, asked)
+	}
+	if s, err := r.Spans(ctx, "0a"); err != nil || string(s) != `{"resourceSpans":[]}` {
+		t.Errorf("%s, %v", s, err)
+	}
+	if _, err := r.Spans(ctx, "../node"); !errors.Is(err, ErrNotRemembered) {
+		t.Error(err)
+	}
+	if d, err := r.Doctor(ctx); err != nil || string(d) != `{"schema":"x"}` {
+		t.Errorf("%s, %v", d, err)
+	}
+	body, err := r.Record(ctx, RecordQuery{For: time.Second, Pod: "web-0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	if all, err := io.ReadAll(body); err != nil || string(all) != "events" || recorded != (RecordQuery{For: time.Second, Pod: "web-0"}) {
+		t.Errorf("%s, %v, %+v", all, err, recorded)
+	}
+}

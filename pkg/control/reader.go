@@ -1,0 +1,177 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+var (
+	// ErrNotRemembered is returned for an operation that is not remembered whole.
+	ErrNotRemembered = errors.New("the node does not remember it")
+	// ErrBusy is returned if too many ask at once: try again in a second.
+	ErrBusy = errors.New("the running cniscope is busy with other questions")
+)
+
+// maxAnswer bounds what is read of one answer, in bytes. All lines that a node remembers are some 6 MiB.
+const maxAnswer = 64 << 20
+
+// Reader asks a running cniscope over its read-only socket.
+type Reader struct {
+	// Path is that of the socket: DefaultReadSocket unless the options say otherwise.
+	Path string
+}
+
+// DefaultReadSocket is where the read-only socket is with the default options.
+const DefaultReadSocket = "/run/cniscope/read/read.sock"
+
+// Node returns how the running cniscope itself is doing. The error wraps ErrNotRunning, ErrBusy, or
+// fs.ErrPermission for who may not open the socket.
+func (r Reader) Node(ctx context.Context) (n Node, err error) {
+	err = r.decode(ctx, "/v1/node", nil, &n)
+	return n, err
+}
+
+// Calls returns what is under way. Errors as for Node.
+func (r Reader) Calls(ctx context.Context) (calls []Call, err error) {
+	err = r.decode(ctx, "/v1/calls", nil, &calls)
+	return calls, err
+}
+
+// Operations returns what is remembered of operations that are over, or that hang. Errors as for Node.
+func (r Reader) Operations(ctx context.Context, q Query) (found Operations, err error) {
+	err = r.decode(ctx, "/v1/operations", q.values(), &found)
+	return found, err
+}
+
+// Spans returns the spans of an operation that is remembered whole, as a line of OTLP JSON; trace is
+// Line.TraceID. The error wraps ErrNotRemembered if it is not. Other errors as for Node.
+func (r Reader) Spans(ctx context.Context, trace string) (json.RawMessage, error) {
+	return r.all(ctx, "/v1/operations/"+url.PathEscape(trace)+"/spans", nil)
+}
+
+// Doctor returns what is wrong with the node, as the document that doctor --format json prints
+// (docs/schemas/doctor.json); it may be half a minute old. Errors as for Node.
+func (r Reader) Doctor(ctx context.Context) (json.RawMessage, error) {
+	return r.all(ctx, "/v1/doctor", nil)
+}
+
+// Record returns a recording of what happens from now on. Errors as for Node.
+func (r Reader) Record(ctx context.Context, q RecordQuery) (io.ReadCloser, error) {
+	return r.get(ctx, "/v1/record", q.values())
+}
+
+func (q Query) values() url.Values {
+	v := url.Values{}
+	set(v, "namespace", q.Namespace)
+	set(v, "pod", q.Pod)
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if q.After > 0 {
+		v.Set("after", strconv.FormatUint(q.After, 10))
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	if q.Wait > 0 {
+		v.Set("wait", strconv.FormatFloat(q.Wait.Seconds(), 'f', -1, 64))
+	}
+	return v
+}
+
+func (q RecordQuery) values() url.Values {
+	v := url.Values{"for": {q.For.String()}}
+	set(v, "namespace", q.Namespace)
+	set(v, "pod", q.Pod)
+	return v
+}
+
+func set(v url.Values, name, value string) {
+	if value != "" {
+		v.Set(name, value)
+	}
+}
+
+func (r Reader) decode(ctx context.Context, path string, query url.Values, to any) error {
+	body, err := r.all(ctx, path, query)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, to); err != nil {
+		return fmt.Errorf("reading the answer of the running cniscope: %w", err)
+	}
+	return nil
+}
+
+func (r Reader) all(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	body, err := r.get(ctx, path, query)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	all, err := io.ReadAll(io.LimitReader(body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer of the running cniscope: %w", err)
+	}
+	return all, nil
+}
+
+func (r Reader) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+	return ask(ctx, r.Path, path+"?"+query.Encode(), "may this user open "+r.Path+"? [control] read_group names its group")
+}
+
+// ask sends one question to the socket, and returns the body of the answer. refused is what to do for who
+// may not ask.
+func ask(ctx context.Context, socket, question, refused string) (io.ReadCloser, error) {
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		},
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://cniscope"+question, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := transport.RoundTrip(request)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("%w (%s)", ErrNotRunning, socket)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("asking the running cniscope: %w; %s", err, refused)
+	case err != nil:
+		return nil, fmt.Errorf("asking the running cniscope: %w", err)
+	case answer.StatusCode == http.StatusOK:
+		return answer.Body, nil
+	}
+	defer answer.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+	return nil, refusal(answer, strings.TrimSpace(string(said)))
+}
+
+// refusal is the error that an answer without a document stands for.
+func refusal(answer *http.Response, said string) error {
+	switch answer.StatusCode {
+	case http.StatusServiceUnavailable:
+		return fmt.Errorf("%w: %s", ErrBusy, said)
+	case http.StatusNotFound:
+		if answer.Header.Get(remembers) != "" {
+			return fmt.Errorf("%w: %s", ErrNotRemembered, said)
+		}
+	case http.StatusBadRequest:
+		return fmt.Errorf("the running cniscope does not understand the question: %s", said)
+	}
+	return fmt.Errorf("the running cniscope answered %s: is it of another version?", answer.Status)
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/user"
+	"strconv"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
+)
+
+// serveReaders answers the members of control.read_group until l ends, if there is such a group. Without the
+// socket everything else goes on.
+func (n *node) serveReaders(l *life, o config.Options, h control.Handlers) {
+	if o.Control.ReadGroup == "" {
+		return
+	}
+	group, err := groupID(o.Control.ReadGroup)
+	if err != nil {
+		n.log.Warn("nobody but root may ask", "option", "control.read_group", "reason", err)
+		return
+	}
+	socket, err := control.ListenRead(o.State.Dir, group)
+	if err != nil {
+		n.log.Warn("nobody but root may ask", "option", "control.read_group", "reason", err)
+		return
+	}
+	handlers := control.ReadHandlers{
+		Node: h.Node, Calls: h.Calls,
+		Operations: func(context.Context, control.Query) control.Operations { return control.Operations{} },
+		Spans:      func(string) ([]byte, error) { return nil, control.ErrNotRemembered },
+		Doctor:     func(context.Context) ([]byte, error) { return nil, fmt.Errorf("the node cannot be examined yet") },
+		Record: func(ctx context.Context, _ control.RecordQuery, w http.ResponseWriter, flush func()) error {
+			return h.Record(ctx, w, flush)
+		},
+	}
+	l.start("read-only socket", func(ctx context.Context) { control.ServeRead(ctx, socket, handlers, n.log) })
+}
+
+// groupID is the number of a group that is named or numbered.
+func groupID(group string) (int, error) {
+	if id, err := strconv.ParseUint(group, 10, 31); err == nil {
+		return int(id), nil
+	}
+	g, err := user.LookupGroup(group)
+	if err != nil {
+		return 0, fmt.Errorf("%w; groupadd --system %s makes it", err, group)
+	}
+	return strconv.Atoi(g.Gid)
+}
