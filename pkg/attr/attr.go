@@ -35,7 +35,7 @@ const KindKey = attribute.Key("cniscope.kind")
 // Kind returns cniscope.kind.
 func Kind(v string) attribute.KeyValue { return KindKey.String(v) }
 
-// SandboxIDKey is sandbox.id: Id of the pod's sandbox, CNI_CONTAINERID. containerd's own spans carry the same key.
+// SandboxIDKey is sandbox.id: Id of the pod's sandbox, CNI_CONTAINERID. containerd's own spans carry the same key, as an attribute of the span.
 const SandboxIDKey = attribute.Key("sandbox.id")
 
 // SandboxID returns sandbox.id.
@@ -76,6 +76,18 @@ const NetNSPathKey = attribute.Key("netns.path")
 
 // NetNSPath returns netns.path.
 func NetNSPath(v string) attribute.KeyValue { return NetNSPathKey.String(v) }
+
+// CNIIDKey is cni.id: CNI_CONTAINERID, by the key of go-cni's spans (`cni.Setup`, `cni.Remove`, `cni.Check`).
+const CNIIDKey = attribute.Key("cni.id")
+
+// CNIID returns cni.id.
+func CNIID(v string) attribute.KeyValue { return CNIIDKey.String(v) }
+
+// CNIPathKey is cni.path: CNI_NETNS, by the key of go-cni's spans. It is not CNI_PATH.
+const CNIPathKey = attribute.Key("cni.path")
+
+// CNIPath returns cni.path.
+func CNIPath(v string) attribute.KeyValue { return CNIPathKey.String(v) }
 
 // VerdictKey is cniscope.verdict: Why the call was slow, failed or hung, in one sentence. Absent from an ordinary call.
 const VerdictKey = attribute.Key("cniscope.verdict")

@@ -5,6 +5,7 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -63,6 +64,7 @@ func (n *node) notable() bool {
 func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	byID := map[string]*node{}
 	var all []*node
+	whose := identity(rs)
 	for _, scope := range rs.ScopeSpans {
 		for _, s := range scope.Spans {
 			n := &node{Span: s, attrs: attributes(s.Attributes), count: 1}
@@ -73,6 +75,9 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	}
 	for _, n := range all {
 		if n.kind() == attr.KindCall {
+			for key, v := range whose {
+				n.attrs[key] = v
+			}
 			found = append(found, n)
 		} else if up := byID[string(n.ParentSpanId)]; up != nil {
 			up.children = append(up.children, n)
@@ -83,6 +88,16 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 	}
 	slices.SortStableFunc(found, byStart)
 	return found
+}
+
+// identity are the attributes of the resource that say whose its calls are. A spool that an older cniscope
+// wrote has them on the calls themselves.
+func identity(rs *tracepb.ResourceSpans) attrs {
+	whose := attributes(rs.GetResource().GetAttributes())
+	maps.DeleteFunc(whose, func(key attribute.Key, _ *commonpb.AnyValue) bool {
+		return !strings.HasPrefix(string(key), "k8s.pod.") && key != semconv.K8SNamespaceNameKey && key != attr.SandboxIDKey
+	})
+	return whose
 }
 
 func byStart(a, b *node) int { return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano) }

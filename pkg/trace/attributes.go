@@ -16,20 +16,36 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// identity is on every span.
-func identity(op *timeline.Operation) (kvs []attribute.KeyValue) {
-	return nonZero(
+// identity is on the resource of an operation's spans: whose they are, and what NRI reported of that pod.
+func identity(op *timeline.Operation) []attribute.KeyValue {
+	kvs := nonZero(
 		semconv.K8SNamespaceName(op.Pod.Namespace),
 		semconv.K8SPodName(op.Pod.Name),
 		semconv.K8SPodUID(op.Pod.UID),
 		attr.SandboxID(op.ContainerID),
 	)
+	if op.Sandbox == nil {
+		return kvs
+	}
+	if len(op.Sandbox.IPs) > 0 {
+		// A scalar, because people search for it; a second address goes beside it.
+		kvs = append(kvs, semconv.K8SPodIP(op.Sandbox.IPs[0]))
+	}
+	if len(op.Sandbox.IPs) > 1 {
+		kvs = append(kvs, attr.SecondIP(op.Sandbox.IPs[1]))
+	}
+	for _, key := range slices.Sorted(maps.Keys(op.Sandbox.Labels)) {
+		if !strings.HasPrefix(key, ownLabels) {
+			kvs = append(kvs, semconv.K8SPodLabel(key, op.Sandbox.Labels[key]))
+		}
+	}
+	return kvs
 }
 
 // ownLabels is what containerd's own labels begin with, which it hands to NRI among the pod's.
 const ownLabels = "io.cri-containerd."
 
-// aboutSandbox is what NRI reported. It is on the operation, or where that has no span, on its calls.
+// aboutSandbox is what became of the sandbox. It is on the operation, or where that has no span, on its calls.
 func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 	kvs = append(kvs, attr.Closed(string(op.Closed)))
 	if op.Attempt > 1 {
@@ -41,22 +57,7 @@ func aboutSandbox(op *timeline.Operation) (kvs []attribute.KeyValue) {
 	if op.Kind == timeline.Setup {
 		kvs = append(kvs, attr.SandboxRunning(op.Running))
 	}
-	if len(op.Sandbox.IPs) > 0 {
-		// A scalar, because people search for it; a second address goes beside it.
-		kvs = append(kvs, semconv.K8SPodIP(op.Sandbox.IPs[0]))
-	}
-	if len(op.Sandbox.IPs) > 1 {
-		kvs = append(kvs, attr.SecondIP(op.Sandbox.IPs[1]))
-	}
-	if op.Sandbox.RuntimeHandler != "" {
-		kvs = append(kvs, attr.RuntimeHandler(op.Sandbox.RuntimeHandler))
-	}
-	for _, key := range slices.Sorted(maps.Keys(op.Sandbox.Labels)) {
-		if !strings.HasPrefix(key, ownLabels) {
-			kvs = append(kvs, semconv.K8SPodLabel(key, op.Sandbox.Labels[key]))
-		}
-	}
-	return kvs
+	return append(kvs, nonZero(attr.RuntimeHandler(op.Sandbox.RuntimeHandler))...)
 }
 
 // aboutCall is on a call and on everything below it.

@@ -83,7 +83,7 @@ func (w *writer) call(call *timeline.Call) {
 	if call.Hung {
 		s.Links = append(s.Links, w.hungLink(call, where))
 	}
-	add(s, nonZero(attr.NetNSPath(call.NetNS), attr.Hung(call.Hung))...)
+	add(s, nonZero(attr.NetNSPath(call.NetNS), attr.CNIID(w.op.ContainerID), attr.CNIPath(call.NetNS), attr.Hung(call.Hung))...)
 	if verdict.Slow > 0 {
 		w.slow(s, verdict.Slow, call.End)
 	}

@@ -52,28 +52,26 @@ type Trace struct {
 // writer collects the spans of one operation, or of one mark.
 type writer struct {
 	*Builder
-	op     *timeline.Operation
-	j      *judge.Judgement
-	trace  Trace
-	own    oteltrace.TraceID    // of calls without a recorded parent
-	common []*commonpb.KeyValue // of every span; shared, since nobody changes them
-	spans  []*tracepb.Span
-	root   oteltrace.SpanID
+	op    *timeline.Operation
+	j     *judge.Judgement
+	trace Trace
+	own   oteltrace.TraceID // of calls without a recorded parent
+	spans []*tracepb.Span
+	root  oteltrace.SpanID
 }
 
 func (b *Builder) writer(op *timeline.Operation, j *judge.Judgement) *writer {
 	return &writer{
 		Builder: b, op: op, j: j,
-		trace:  Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
-		own:    b.ids.trace(op.Key()),
-		common: keyValues(identity(op)),
+		trace: Trace{IDs: map[*timeline.Call]oteltrace.TraceID{}},
+		own:   b.ids.trace(op.Key()),
 	}
 }
 
 func (w *writer) finish(runtime event.Runtime) Trace {
 	w.trace.Spans = &tracepb.ResourceSpans{
 		SchemaUrl: semconv.SchemaURL,
-		Resource:  &resourcepb.Resource{Attributes: keyValues(slices.Concat(w.resource, runtimeOf(runtime), nonZero(attr.Source(w.source))))},
+		Resource:  &resourcepb.Resource{Attributes: keyValues(w.about(runtime))},
 		ScopeSpans: []*tracepb.ScopeSpans{{
 			Scope: &commonpb.InstrumentationScope{Name: Scope, Version: w.version},
 			Spans: w.spans,
@@ -82,8 +80,20 @@ func (w *writer) finish(runtime event.Runtime) Trace {
 	return w.trace
 }
 
+// about is the resource: the node, its runtime, and the pod. What an operator adds to the node's attributes
+// ([resource.attributes]) gives way to what is known of the pod.
+func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
+	pod := identity(w.op)
+	known := map[attribute.Key]bool{}
+	for _, kv := range pod {
+		known[kv.Key] = true
+	}
+	node := slices.DeleteFunc(slices.Clone(w.resource), func(kv attribute.KeyValue) bool { return known[kv.Key] })
+	return slices.Concat(node, runtimeOf(runtime), nonZero(attr.Source(w.source)), pod)
+}
+
 // usual is how many attributes a span of a run or a command has.
-const usual = 24
+const usual = 20
 
 // span appends a span with what every span has.
 func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int64, kind string) *tracepb.Span {
@@ -95,7 +105,7 @@ func (w *writer) span(where at, id oteltrace.SpanID, name string, start, end int
 		Attributes: make([]*commonpb.KeyValue, 0, usual),
 	}
 	add(s, attr.Kind(kind))
-	s.Attributes = append(append(s.Attributes, w.common...), where.attributes...)
+	s.Attributes = append(s.Attributes, where.attributes...)
 	if where.parent.IsValid() {
 		s.ParentSpanId = where.parent[:]
 	}

@@ -19,11 +19,13 @@ import (
 type span struct {
 	Name, SpanID, ParentSpanID         string
 	StartTimeUnixNano, EndTimeUnixNano string
-	Attributes                         []struct {
-		Key   string
-		Value map[string]json.RawMessage
-	}
-	attrs map[string]string
+	Attributes                         []attribute
+	attrs                              map[string]string
+}
+
+type attribute struct {
+	Key   string
+	Value map[string]json.RawMessage
 }
 
 // took is in milliseconds.
@@ -120,6 +122,7 @@ func readSpans(path string) (all []*span, err error) {
 		}
 		var request struct {
 			ResourceSpans []struct {
+				Resource   struct{ Attributes []attribute }
 				ScopeSpans []struct{ Spans []*span }
 			}
 		}
@@ -130,7 +133,7 @@ func readSpans(path string) (all []*span, err error) {
 			for _, ss := range rs.ScopeSpans {
 				for _, x := range ss.Spans {
 					x.attrs = map[string]string{}
-					for _, a := range x.Attributes {
+					for _, a := range slices.Concat(rs.Resource.Attributes, x.Attributes) { // whose it is is on the resource
 						x.attrs[a.Key] = text(a.Value)
 					}
 					all = append(all, x)

@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -188,7 +189,11 @@ type span struct {
 	attrs    map[string]*commonpb.AnyValue
 }
 
-func (s *span) text(key string) string { return s.attrs[key].GetStringValue() }
+// text is an attribute of the span, else of its resource, which says whose it is.
+func (s *span) text(key string) string {
+	return cmp.Or(s.attrs[key], s.resource[key]).GetStringValue()
+}
+
 func (s *span) texts(key string) (all []string) {
 	for _, v := range s.attrs[key].GetArrayValue().GetValues() {
 		all = append(all, v.GetStringValue())

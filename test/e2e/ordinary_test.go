@@ -62,9 +62,8 @@ func TestOrdinaryPodsAreOrdinary(t *testing.T) {
 	calls := map[string]int{}
 	spans, failed, partial := 0, 0, 0
 	verdicts := map[string]int{}
-	s.eachSpan(file, func(x ptrace.Span) {
+	s.eachSpan(file, func(x ptrace.Span, text func(string) string) {
 		spans++
-		text := func(key string) string { v, _ := x.Attributes().Get(key); return v.Str() }
 		pod, err := strconv.Atoi(strings.TrimPrefix(text("k8s.pod.name"), "web-"))
 		harness.Check(t, err)
 		switch text("cniscope.kind") {
@@ -141,8 +140,9 @@ func (s *stage) judgedRight(x ptrace.Span) {
 	s.Logf("%s took %.0f ms: %s", x.Name(), took, verdict.Str())
 }
 
-// eachSpan hands out the spans of a file of OTLP JSON lines.
-func (s *stage) eachSpan(file string, take func(ptrace.Span)) {
+// eachSpan hands out the spans of a file of OTLP JSON lines, each with what looks up a text in its attributes,
+// or in its resource's.
+func (s *stage) eachSpan(file string, take func(x ptrace.Span, text func(key string) string)) {
 	s.Helper()
 	data, err := os.ReadFile(file)
 	harness.Check(s.T, err)
@@ -152,7 +152,13 @@ func (s *stage) eachSpan(file string, take func(ptrace.Span)) {
 		for _, rs := range traces.ResourceSpans().All() {
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, x := range ss.Spans().All() {
-					take(x)
+					take(x, func(key string) string {
+						v, found := x.Attributes().Get(key)
+						if !found {
+							v, _ = rs.Resource().Attributes().Get(key)
+						}
+						return v.Str()
+					})
 				}
 			}
 		}

@@ -274,8 +274,7 @@ func (s *stage) wholePods(file string, pods int) {
 	s.Helper()
 	calls, plugins := map[string]map[string]bool{}, map[string]map[string]bool{}
 	partial := map[string]string{}
-	s.eachSpan(file, func(x ptrace.Span) {
-		text := func(key string) string { v, _ := x.Attributes().Get(key); return v.Str() }
+	s.eachSpan(file, func(x ptrace.Span, text func(string) string) {
 		pod := text("k8s.pod.name")
 		for kind, of := range map[string]map[string]map[string]bool{"call": calls, "run": plugins, "delegate": plugins} {
 			if text("cniscope.kind") != kind {

@@ -211,13 +211,9 @@ func listeners(t *testing.T, pid int) (addresses []string) {
 func pods(all []*tracepb.ResourceSpans) map[string]bool {
 	names := map[string]bool{}
 	for _, resource := range all {
-		for _, sc := range resource.ScopeSpans {
-			for _, span := range sc.Spans {
-				for _, kv := range span.Attributes {
-					if kv.Key == "k8s.pod.name" {
-						names[kv.Value.GetStringValue()] = true
-					}
-				}
+		for _, kv := range resource.Resource.Attributes {
+			if kv.Key == "k8s.pod.name" {
+				names[kv.Value.GetStringValue()] = true
 			}
 		}
 	}

@@ -145,7 +145,7 @@ func name(t *testing.T, names map[string]string, line []byte) {
 	for _, r := range data.ResourceSpans {
 		for _, s := range r.ScopeSpans {
 			for _, span := range s.Spans {
-				for _, a := range span.Attributes {
+				for _, a := range r.Resource.Attributes {
 					if a.Key == "k8s.pod.name" && ids != nil {
 						names[string(ids[1])] = strings.Repeat("-", strings.Count(span.Name, "teardown")) + a.Value.GetStringValue()
 					}

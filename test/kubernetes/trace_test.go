@@ -16,13 +16,14 @@ import (
 // span is one span of a trace, whoever sent it.
 type span struct {
 	*tracepb.Span
-	service string
-	parent  *span
+	service  string
+	resource []*commonpb.KeyValue
+	parent   *span
 }
 
-// has tells whether an attribute has a value, as text.
+// has tells whether an attribute of the span or of its resource has a value, as text.
 func (s *span) has(key, value string) bool {
-	return slices.ContainsFunc(s.Attributes, func(kv *commonpb.KeyValue) bool {
+	return slices.ContainsFunc(slices.Concat(s.resource, s.Attributes), func(kv *commonpb.KeyValue) bool {
 		return kv.Key == key && kv.Value.GetStringValue() == value
 	})
 }
@@ -68,7 +69,7 @@ func newTrace(id string, all []*tracepb.ResourceSpans) *trace {
 		}
 		for _, ss := range rs.ScopeSpans {
 			for _, s := range ss.Spans {
-				x := &span{Span: s, service: service}
+				x := &span{Span: s, service: service, resource: rs.GetResource().GetAttributes()}
 				byID[string(s.SpanId)] = x
 				t.spans = append(t.spans, x)
 			}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -97,6 +98,9 @@ func (n *node) read() (all []*otlp.Span, err error) {
 		}
 		for _, r := range request.ResourceSpans {
 			for _, s := range r.ScopeSpans {
+				for _, span := range s.Spans { // whose it is is on the resource
+					span.Attributes = slices.Concat(r.Resource.Attributes, span.Attributes)
+				}
 				all = append(all, s.Spans...)
 			}
 		}

@@ -225,6 +225,7 @@ func (s *scene) read() (all []*span, err error) {
 		}
 		var request struct {
 			ResourceSpans []struct {
+				Resource   struct{ Attributes []attribute }
 				ScopeSpans []struct{ Spans []*span }
 			}
 		}
@@ -234,7 +235,7 @@ func (s *scene) read() (all []*span, err error) {
 		for _, rs := range request.ResourceSpans {
 			for _, ss := range rs.ScopeSpans {
 				for _, x := range ss.Spans {
-					x.attrs = texts(x.Attributes)
+					x.attrs = texts(slices.Concat(rs.Resource.Attributes, x.Attributes)) // whose it is is on the resource
 					all = append(all, x)
 				}
 			}

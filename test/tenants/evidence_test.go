@@ -203,6 +203,7 @@ func (n *node) traces() map[string][]*span {
 	for lines.Scan() {
 		var request struct {
 			ResourceSpans []struct {
+				Resource   struct{ Attributes []attribute }
 				ScopeSpans []struct{ Spans []json.RawMessage }
 			}
 		}
@@ -212,7 +213,7 @@ func (n *node) traces() map[string][]*span {
 				for _, raw := range ss.Spans {
 					x := &span{raw: string(raw), attrs: map[string]string{}}
 					harness.Check(n.T, json.Unmarshal(raw, x))
-					for _, a := range x.Attributes {
+					for _, a := range slices.Concat(rs.Resource.Attributes, x.Attributes) { // whose it is is on the resource
 						for _, value := range a.Value {
 							x.attrs[a.Key] = strings.Trim(string(value), `"`)
 						}
