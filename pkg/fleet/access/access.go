@@ -1,0 +1,116 @@
+// Package access decides what of a node somebody may see: an operator everything, everybody else the pods of
+// one namespace, and of these nothing that tells of another's. It is pure: who asks is found out elsewhere.
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet"
+)
+
+// Identity is what the API server says of a token (TokenReviewStatus).
+type Identity struct {
+	Authenticated bool
+	// User is whose token it is: system:serviceaccount:NAMESPACE:NAME.
+	User string
+	// Audiences are those of the question that the token is for; none from a server that does not know of
+	// audiences, whose word then counts for nothing.
+	Audiences []string
+	// Error is why it was refused.
+	Error string
+}
+
+// Viewer is who asks.
+type Viewer struct {
+	// Operator sees everything, others the pods of Namespace.
+	Operator  bool
+	Namespace string
+}
+
+// Refusal is a no, with what is missing.
+type Refusal struct {
+	// Code is the exit code: fleet.NoToken or fleet.NotAllowed.
+	Code int
+	Says string
+}
+
+func (r *Refusal) Error() string { return r.Says }
+
+// ExitCode is that of a program that was refused.
+func (r *Refusal) ExitCode() int { return r.Code }
+
+func refused(code int, format string, values ...any) error {
+	return &Refusal{Code: code, Says: fmt.Sprintf(format, values...)}
+}
+
+// serviceAccount is how the API server calls ServiceAccounts.
+const serviceAccount = "system:serviceaccount:"
+
+// Missing is the refusal of who brought no token.
+func Missing() error {
+	return refused(fleet.NoToken, "no token on the first line of standard input: kubectl cniscope brings one; without it, "+
+		"kubectl create token default -n NAMESPACE --audience %s (the right to create serviceaccounts/token in NAMESPACE)", fleet.Audience)
+}
+
+// Of decides who asks. operator is the ServiceAccount whose tokens see everything, as NAMESPACE:NAME; empty: there
+// is none. The error is a *Refusal.
+func Of(id Identity, operator string) (Viewer, error) {
+	switch {
+	case !id.Authenticated:
+		why := id.Error
+		if why == "" {
+			why = "the API server does not know it"
+		}
+		return Viewer{}, refused(fleet.NoToken, "the token does not count: %s. It has to be a ServiceAccount's, for the audience %q, and not expired: "+
+			"kubectl create token default -n NAMESPACE --audience %s", why, fleet.Audience, fleet.Audience)
+	case !slices.Contains(id.Audiences, fleet.Audience):
+		return Viewer{}, refused(fleet.NoToken, "the token is not for the audience %q: kubectl create token default -n NAMESPACE --audience %s", fleet.Audience, fleet.Audience)
+	}
+	account, ok := strings.CutPrefix(id.User, serviceAccount)
+	namespace, name, whole := strings.Cut(account, ":")
+	if !ok || !whole || namespace == "" || name == "" || strings.Contains(name, ":") {
+		return Viewer{}, refused(fleet.NoToken, "the token is of %q, which is no ServiceAccount: only a ServiceAccount has a namespace to see the pods of", id.User)
+	}
+	return Viewer{Operator: operator != "" && account == operator, Namespace: namespace}, nil
+}
+
+// Node refuses who may not see what concerns the whole node. what is fleet.Node, fleet.Doctor, or the like.
+func (v Viewer) Node(what string) error {
+	if v.Operator {
+		return nil
+	}
+	return refused(fleet.NotAllowed, "%s tells of the whole node, and this token is of namespace %s, which may see its own pods: "+
+		"it takes the right to create serviceaccounts/token of cniscope's operator (its Role ends in -operator)", what, v.Namespace)
+}
+
+// In returns the namespace that a question is limited to: the one asked for, or the only one that may be seen. Empty
+// is every namespace.
+func (v Viewer) In(asked string) (string, error) {
+	if v.Operator || asked == v.Namespace {
+		return asked, nil
+	}
+	if asked == "" {
+		return v.Namespace, nil
+	}
+	return "", refused(fleet.NotAllowed, "this token is of namespace %s and may not see the pods of %s: "+
+		"it takes the right to create serviceaccounts/token in %s, as the role edit has it there", v.Namespace, asked, asked)
+}
+
+// Sees tells whether a pod of a namespace may be seen.
+func (v Viewer) Sees(namespace string) bool {
+	return v.Operator || namespace != "" && namespace == v.Namespace
+}
+
+// Calls returns the calls that may be seen.
+func (v Viewer) Calls(all []control.Call) []control.Call {
+	seen := make([]control.Call, 0, len(all))
+	for _, c := range all {
+		if v.Sees(c.Namespace) {
+			seen = append(seen, c)
+		}
+	}
+	return seen
+}

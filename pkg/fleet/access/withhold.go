@@ -1,0 +1,43 @@
+package access
+
+import (
+	"fmt"
+
+	"github.com/cniscope/cniscope/pkg/control"
+)
+
+// Document is the answer to "operations": docs/fleet.md.
+type Document struct {
+	Schema string `json:"schema"`
+	// Namespace is the only one whose operations the asker may see; absent for an operator.
+	Namespace string `json:"namespace,omitempty"`
+	control.Operations
+}
+
+// Operations returns what may be seen of what a node remembers.
+func (v Viewer) Operations(all control.Operations) Document {
+	d := Document{Schema: "cniscope.dev/operations/v1", Operations: all}
+	if v.Operator {
+		return d
+	}
+	d.Namespace = v.Namespace
+	d.Operations.Operations = make([]control.Line, 0, len(all.Operations))
+	for _, line := range all.Operations {
+		if v.Sees(line.Namespace) {
+			d.Operations.Operations = append(d.Operations.Operations, Own(line))
+		}
+	}
+	return d
+}
+
+// Own is a line without what it tells of others than its pod: the cause stays, who it was goes.
+func Own(line control.Line) control.Line {
+	if !line.Foreign {
+		return line
+	}
+	line.Remedy, line.Error, line.Verdict = "", "", ""
+	if line.Cause != "" {
+		line.Verdict = fmt.Sprintf("cause %s, by or because of another pod: its name and what it did are for cniscope's operators", line.Cause)
+	}
+	return line
+}

@@ -1,0 +1,223 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func notice(pod int, cause string) Notice {
+	return Notice{Namespace: "shop", Pod: fmt.Sprintf("web-%d", pod), UID: fmt.Sprint("u-", pod), Type: Normal, Reason: Slow, Action: "ADD", IfName: "eth0", Cause: cause, Note: cause}
+}
+
+// node is a ledger, a clock, and an API server that is there or not.
+type node struct {
+	*Ledger
+	now    time.Time
+	away   bool
+	writes []time.Time // attempts
+	events map[string]*Write
+}
+
+func newNode() *node {
+	return &node{Ledger: NewLedger(), now: time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), events: map[string]*Write{}}
+}
+
+// pass lets time go by, and writes what may be written.
+func (n *node) pass(d time.Duration) {
+	for end := n.now.Add(d); ; {
+		w, wait := n.Next(n.now)
+		if w == nil {
+			if n.now.Add(wait).After(end) {
+				n.now = end
+				return
+			}
+			n.now = n.now.Add(wait)
+			continue
+		}
+		n.writes = append(n.writes, n.now)
+		if n.away {
+			n.Done(w, Again, n.now)
+			continue
+		}
+		n.events[w.Name] = w
+		n.Done(w, Written, n.now)
+	}
+}
+
+// most is the largest number of writes in any minute.
+func (n *node) most() (most int) {
+	for i, from := range n.writes {
+		count := 0
+		for _, at := range n.writes[i:] {
+			if at.Sub(from) < time.Minute {
+				count++
+			}
+		}
+		most = max(most, count)
+	}
+	return most
+}
+
+func TestManySlowPodsAtOnceMakeTenEventsAMinute(t *testing.T) {
+	n := newNode()
+	for i := range 135 {
+		n.Offer(notice(i, "file_lock"), n.now)
+	}
+	n.pass(10 * time.Minute)
+	if n.most() > PerMinute || n.most() > PerCause {
+		t.Errorf("%d writes in a minute", n.most())
+	}
+	if len(n.events)+n.LeftOut() != 135 || len(n.events) != maxWaiting {
+		t.Errorf("%d Events, %d left out", len(n.events), n.LeftOut())
+	}
+	said := false
+	for _, w := range n.events {
+		said = said || strings.Contains(w.Note, "(115 more operations on this node for the same cause got no Event")
+	}
+	if !said {
+		t.Error("no Event says how many got none")
+	}
+}
+
+func TestOneCauseLeavesRoomForAnother(t *testing.T) {
+	n := newNode()
+	for i := range 135 {
+		n.Offer(notice(i, "file_lock"), n.now)
+	}
+	for i := range 4 {
+		n.Offer(notice(1000+i, "sleep"), n.now)
+	}
+	n.pass(time.Second)
+	got := map[string]int{}
+	for _, w := range n.events {
+		got[w.Cause]++
+	}
+	if got["file_lock"] != PerCause || got["sleep"] != PerMinute-PerCause {
+		t.Errorf("%v", got)
+	}
+	n.pass(5 * time.Minute)
+	if n.most() > PerMinute {
+		t.Errorf("%d writes in a minute", n.most())
+	}
+}
+
+func TestWhatFailedComesFirst(t *testing.T) {
+	n := newNode()
+	for i := range maxWaiting {
+		n.Offer(notice(i, "file_lock"), n.now)
+	}
+	failed := notice(999, "plugin_error")
+	failed.Type, failed.Reason = Warning, Failed
+	n.Offer(failed, n.now)
+	if w, _ := n.Next(n.now); w == nil || w.Pod != "web-999" {
+		t.Errorf("first comes %+v", w)
+	}
+	if n.LeftOut() != 1 {
+		t.Errorf("%d are left out", n.LeftOut())
+	}
+}
+
+func TestRepeatedOperationsOfAPodAreASeries(t *testing.T) {
+	n := newNode()
+	for range 30 { // as kubelet tries again
+		n.Offer(Notice{Namespace: "shop", Pod: "web", UID: "u", Type: Warning, Reason: Failed, Action: "ADD", Cause: "plugin_error", Time: n.now}, n.now)
+		n.pass(10 * time.Second)
+	}
+	n.pass(2 * time.Minute)
+	if len(n.events) != 1 {
+		t.Fatalf("%d Events", len(n.events))
+	}
+	for _, w := range n.events {
+		if w.Create || w.Count != 30 || !w.Last.Equal(n.now.Add(-2*time.Minute-10*time.Second)) {
+			t.Errorf("the series is %+v", w)
+		}
+	}
+	if len(n.writes) > 8 {
+		t.Errorf("%d writes for one series of 5 minutes", len(n.writes))
+	}
+	n.pass(idle)
+	n.Offer(Notice{Namespace: "shop", Pod: "web", UID: "u", Type: Warning, Reason: Failed, Action: "ADD", Cause: "plugin_error", Time: n.now}, n.now)
+	n.pass(time.Second)
+	if len(n.events) != 2 {
+		t.Errorf("much later it is not an Event of its own: %d", len(n.events))
+	}
+}
+
+func TestNamesOfEventsAreDistinctAndFit(t *testing.T) {
+	n := newNode()
+	long := notice(1, "a")
+	long.Pod = strings.Repeat("a", 199) + "-" + strings.Repeat("b", 53)
+	for _, cause := range []string{"a", "b", "c"} {
+		long.Cause = cause
+		n.Offer(long, n.now)
+	}
+	n.pass(time.Second)
+	if len(n.events) != 3 {
+		t.Errorf("%d names", len(n.events))
+	}
+	for name := range n.events {
+		if len(name) > 253 || strings.Contains(name, "-.") {
+			t.Errorf("an Event is called %s", name)
+		}
+	}
+}
+
+func TestAnOutageMakesNothingGrow(t *testing.T) {
+	n := newNode()
+	n.away = true
+	for i := range 36_000 { // ten hours
+		slow := notice(i, fmt.Sprint("cause-", i%5))
+		slow.Time = n.now
+		n.Offer(slow, n.now)
+		n.pass(time.Second)
+	}
+	if len(n.all) > maxWaiting+1 || len(n.Ledger.writes) > PerMinute {
+		t.Errorf("%d notices, %d writes are remembered", len(n.all), len(n.Ledger.writes))
+	}
+	if n.most() > PerMinute {
+		t.Errorf("%d attempts in a minute", n.most())
+	}
+	if got := len(n.writes); got > 700 {
+		t.Errorf("%d attempts in ten hours: it does not wait longer and longer", got)
+	}
+	n.away = false
+	n.pass(10 * time.Minute)
+	if len(n.events) == 0 || len(n.events)+n.LeftOut() != 36_000 {
+		t.Errorf("%d Events, %d left out", len(n.events), n.LeftOut())
+	}
+	for _, w := range n.events {
+		if age := n.now.Sub(w.Time); age > time.Hour {
+			t.Errorf("an Event of %s ago", age)
+		}
+	}
+}
+
+func TestWhatIsWrittenIsBoundedToo(t *testing.T) {
+	n := newNode()
+	for i := range 5000 {
+		n.Offer(notice(i, fmt.Sprint("cause-", i%5)), n.now)
+		n.pass(6 * time.Second)
+		if len(n.all) > maxSeries+maxWaiting+1 {
+			t.Fatalf("%d are remembered", len(n.all))
+		}
+	}
+	if len(n.events)+n.LeftOut() < 4980 {
+		t.Errorf("%d Events, %d left out", len(n.events), n.LeftOut())
+	}
+}
+
+func TestWhatIsGoneIsForgotten(t *testing.T) {
+	n := newNode()
+	n.Offer(notice(1, "sleep"), n.now)
+	w, _ := n.Next(n.now)
+	n.Done(w, Gone, n.now)
+	if w, _ := n.Next(n.now); w != nil || len(n.all) != 0 {
+		t.Errorf("it is still there: %+v", w)
+	}
+	n.Forgot(3)
+	if n.LeftOut() != 3 {
+		t.Errorf("%d are left out", n.LeftOut())
+	}
+}

@@ -1,0 +1,102 @@
+// Command cniscope-reader stands beside cniscope, in a container without any privilege: it answers who asks over
+// kubectl's exec what they may see of the node, and tells pods why their network was slow, as Kubernetes Events.
+// It asks cniscope over a socket that gives answers only; it alone talks to the Kubernetes API.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet"
+)
+
+// linked is set when a release is linked (-ldflags "-X main.linked=v1.2.3").
+var linked string
+
+func main() { os.Exit(execute()) }
+
+func execute() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := rootCmd().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "cniscope-reader:", err)
+		return exitCode(err)
+	}
+	return fleet.Answered
+}
+
+func rootCmd() *cobra.Command {
+	version := linked
+	if version == "" {
+		version = "devel"
+	}
+	cmd := &cobra.Command{
+		Use:   "cniscope-reader",
+		Short: "Answer for a node's cniscope, and write Events, without any privilege",
+		Long: `cniscope-reader runs beside cniscope in the DaemonSet's pod. It has no capability and no file of the node
+but one socket, on which cniscope gives answers only.
+
+  cniscope-reader serve            be there for ask; with --events write Events
+  cniscope-reader ask calls        what kubectl cniscope runs, by kubectl's exec
+
+Its settings are variables of its environment, so that who may only run it cannot change them:
+
+  CNISCOPE_READ_SOCKET   cniscope's socket (` + control.DefaultReadSocket + `)
+  CNISCOPE_OPERATOR      NAMESPACE:NAME of the ServiceAccount whose tokens see everything; empty: none
+  NODE_NAME              the node's name, for Events`,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.AddCommand(askCmd(), serveCmd())
+	return cmd
+}
+
+// usageError is a mistake in how the program was called.
+type usageError struct{ error }
+
+// failure is an error with the exit code that it means.
+type failure struct {
+	error
+	code int
+}
+
+func (f failure) ExitCode() int { return f.code }
+func (f failure) Unwrap() error { return f.error }
+
+// exitCode is the one of docs/fleet.md.
+func exitCode(err error) int {
+	var usage usageError
+	var told interface{ ExitCode() int }
+	switch {
+	case errors.As(err, &told):
+		return told.ExitCode()
+	case errors.As(err, &usage):
+		return fleet.Misused
+	case errors.Is(err, control.ErrNotRemembered):
+		return fleet.NotRemembered
+	case errors.Is(err, control.ErrBusy):
+		return fleet.Busy
+	}
+	return fleet.NoAnswer
+}
+
+// setting is a variable of the environment, or what counts where it is not set.
+func setting(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+func node() control.Reader {
+	return control.Reader{Path: setting("CNISCOPE_READ_SOCKET", control.DefaultReadSocket)}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	client "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/fleet/access"
+)
+
+const (
+	// arriving is how long the token may take to come: who asks has it at hand.
+	arriving = 10 * time.Second
+	// reviewing is how long the API server may take to say whose it is.
+	reviewing = 10 * time.Second
+)
+
+// firstLine reads the token. It waits for a line and not for the end of input, which kubectl's exec may keep open.
+func firstLine(ctx context.Context, input io.Reader) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, arriving)
+	defer cancel()
+	came := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(io.LimitReader(input, fleet.MaxToken)).ReadString('\n')
+		came <- strings.TrimSpace(line)
+	}()
+	select {
+	case token := <-came:
+		if token == "" {
+			return "", access.Missing()
+		}
+		return token, nil
+	case <-ctx.Done():
+		return "", access.Missing()
+	}
+}
+
+// review asks the API server whose a token is.
+func review(ctx context.Context, token string) (access.Identity, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return access.Identity{}, err
+	}
+	config.Timeout = reviewing
+	api, err := client.NewForConfig(config)
+	if err != nil {
+		return access.Identity{}, err
+	}
+	answer, err := api.TokenReviews().Create(ctx, &authentication.TokenReview{
+		Spec: authentication.TokenReviewSpec{Token: token, Audiences: []string{fleet.Audience}},
+	}, meta.CreateOptions{})
+	if err != nil {
+		return access.Identity{}, err
+	}
+	return access.Identity{
+		Authenticated: answer.Status.Authenticated, User: answer.Status.User.Username,
+		Audiences: answer.Status.Audiences, Error: answer.Status.Error,
+	}, nil
+}
