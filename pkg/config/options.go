@@ -27,6 +27,7 @@ type Options struct {
 	CNI      CNI
 	Probe    Probe
 	Limits   Limits
+	Leaks    Leaks
 	Log      Log
 	State    State
 	Control  Control
@@ -232,6 +233,12 @@ type Log struct {
 	Format string // "text" or "json"
 }
 
+// Leaks is what sandboxes that are gone still hold of the network.
+type Leaks struct {
+	// After is how old an ADD or a lease must be to be called leaked; see pkg/leak.
+	After time.Duration
+}
+
 // State is where cniscope keeps what lives only as long as it runs: the node's lock and the control socket.
 type State struct{ Dir string }
 
@@ -272,6 +279,7 @@ func Default() Options {
 			Facts:      1000,
 			MinSpan:    time.Millisecond,
 		},
+		Leaks: Leaks{After: 5 * time.Minute},
 		Log:   Log{Level: "info", Format: "text"},
 		State: State{Dir: "/run/cniscope"},
 	}

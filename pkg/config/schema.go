@@ -125,6 +125,8 @@ func (o *Options) schema() []option {
 		{"limits.images", restart, bind(&o.Limits.Images, count(16, 5000))},
 		{"limits.facts", restart, bind(&o.Limits.Facts, count(16, 5000))},
 
+		{"leaks.after", restart, bind(&o.Leaks.After, duration(time.Second, longest))},
+
 		{"log.level", live, bind(&o.Log.Level, oneOf("debug", "info", "warn", "error"))},
 		{"log.format", restart, bind(&o.Log.Format, oneOf("text", "json"))},
 

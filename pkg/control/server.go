@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -50,6 +51,8 @@ type Recent struct {
 	Failures []Failure `json:"failures"` // the latest last
 	// Worked is when a call of a network succeeded last, by Failure.Key.
 	Worked map[string]time.Time `json:"worked,omitempty"`
+	// Held are the networks that sandboxes were seen to be given and not to give back.
+	Held []leak.Attachment `json:"held,omitempty"`
 }
 
 // Agent is whom plugins of a network connected to, at one address.

@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/leak"
 )
 
 // whole is a node on which all is well.
@@ -80,6 +81,10 @@ func TestOtherHealthyNodes(t *testing.T) {
 		"a call that is young": func(f *fact.Facts) {
 			f.Scope.Value.Calls = []control.Call{{Command: "ADD", Plugin: "bridge", Age: time.Second}}
 		},
+		"what a sandbox holds whose call is under way": func(f *fact.Facts) {
+			f.Held.Value = leak.Look{Time: f.Now, Leases: []leak.Lease{{Network: "pods", ContainerID: "a", Since: f.Now.Add(-time.Hour)}}}
+			f.Scope.Value.Calls = []control.Call{{Command: "ADD", ContainerID: "a", Age: time.Second}}
+		},
 		"a lock that nobody waits for": func(f *fact.Facts) { f.Locks.Value = []fact.Lock{{File: "/run/xtables.lock"}} },
 	}
 	for name, change := range tests {
@@ -147,6 +152,23 @@ func TestOneChangeOneFinding(t *testing.T) {
 			f.Processes.Value = []fact.Process{{Name: "kube-controller-manager", Settings: []fact.Setting{{Key: "cluster-cidr", Value: "192.168.0.0/16,fd00::/48", From: "command line"}}}}
 			f.Network.Value.Links = []fact.Link{{Name: "eth0", Addresses: []netip.Prefix{netip.MustParsePrefix("192.168.1.5/24")}}}
 		}, Warning, []string{"192.168.0.0/16", "interface eth0 has 192.168.1.5/24", "kube-controller-manager's command line"}},
+		{"leaked-networks", "an ADD without a DEL", func(f *fact.Facts) {
+			f.Held.Value = leak.Look{Time: f.Now, Alive: map[string]bool{"b": true}, Complete: true, Cached: []leak.Attachment{
+				{ContainerID: "a", Network: "pods", IfName: "eth0", Since: f.Now.Add(-3 * time.Hour), Addresses: []string{"10.244.0.5/24"}, File: "/var/lib/cni/results/pods-a-eth0", Pod: event.Pod{Namespace: "shop", Name: "web"}},
+				{ContainerID: "b", Network: "pods", IfName: "eth0", Since: f.Now.Add(-3 * time.Hour), File: "/var/lib/cni/results/pods-b-eth0"},
+			}}
+			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Tried: 2, Says: "plugin bridge failed"}}
+		}, Warning, []string{"1 network attachment of sandboxes", "eth0 of network pods, pod shop/web, sandbox a, since", "(3h0m0s), 10.244.0.5/24", "DEL failed 2 times, the last time: plugin bridge failed", "for f in /var/lib/cni/results/pods-a-eth0; do jq"}},
+		{"leaked-networks", "an ADD that failed, of which libcni remembers nothing", func(f *fact.Facts) {
+			f.Held.Value = leak.Look{Time: f.Now, Complete: true}
+			f.Scope.Value.Recent.Held = []leak.Attachment{{ContainerID: "a", IfName: "eth0", Since: f.Now.Add(-time.Hour), Failed: true}}
+		}, Warning, []string{"a network whose name was not seen, pod unknown, sandbox a", "the ADD failed, and nothing was undone", "cniscope saw the ADD", "leaked-leases names their addresses"}},
+		{"leaked-leases", "of before the node was restarted", func(f *fact.Facts) {
+			f.Held.Value = leak.Look{Time: f.Now, Boot: f.Now.Add(-time.Hour), Alive: map[string]bool{"b": true}, Total: map[string]int{"pods": 254}, Leases: []leak.Lease{
+				{Network: "pods", Address: "10.244.0.5", ContainerID: "a", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.5"},
+				{Network: "pods", Address: "10.244.0.6", ContainerID: "b", Since: f.Now.Add(-72 * time.Hour), File: "/var/lib/cni/networks/pods/10.244.0.6"},
+			}}
+		}, Warning, []string{"1 address of network pods leased by host-local to sandboxes that are gone, of 254 in all; the oldest for 3 days", "of before the node was restarted", "rm /var/lib/cni/networks/pods/10.244.0.5 #"}},
 		{"service-rules", "IPVS", func(f *fact.Facts) { f.Network.Value.Links = []fact.Link{{Name: "kube-ipvs0", Type: "dummy"}} }, Warning, []string{"interface kube-ipvs0", "ipvsadm --clear"}},
 	}
 	for _, test := range tests {
@@ -181,6 +203,7 @@ func TestWhatIsNotKnownIsNotCalledHealthy(t *testing.T) {
 	f := whole()
 	f.Runtime.Err, f.CRI.Err, f.Containers.Err, f.Folder.Err, f.Binaries.Err = denied, denied, denied, denied, denied
 	f.Processes.Err, f.Chains.Err, f.LB.Err, f.Network.Err, f.Locks.Err = denied, denied, denied, denied, denied
+	f.Held.Err = denied
 	f.Scope.Err, f.NRI.Err, f.Kernel.Err, f.Clock.Err, f.Kubelet.Err = denied, denied, denied, denied, denied
 	r := Judge(f)
 	if len(r.Findings) > 0 || r.ExitCode() != ExitUnchecked {

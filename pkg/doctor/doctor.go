@@ -18,6 +18,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/doctor/gather"
+	"github.com/cniscope/cniscope/pkg/leak"
 )
 
 // Options say what is looked at.
@@ -34,6 +35,7 @@ func withDefaults(o fact.Options) fact.Options {
 	o.Kubelet = cmp.Or(o.Kubelet, DefaultKubelet)
 	o.Patience = cmp.Or(max(o.Patience, 0), DefaultPatience)
 	o.Hung = cmp.Or(max(o.Hung, 0), 20*time.Second) // as slow.hung
+	o.Leak = cmp.Or(max(o.Leak, 0), leak.After)
 	return o
 }
 
@@ -68,6 +70,8 @@ func checks() []check {
 			return cmp.Or(loaded(f), f.Network.Err, f.Processes.Err, f.Containers.Err)
 		}},
 		{"overlap", podsHaveTheirOwnAddresses, func(f *fact.Facts) error { return cmp.Or(f.CRI.Err, f.Network.Err) }},
+		{"leaked-networks", networksAreGivenBack, func(f *fact.Facts) error { return f.Held.Err }},
+		{"leaked-leases", leasesAreGivenBack, func(f *fact.Facts) error { return f.Held.Err }},
 		{"calls", noCallIsStuck, nothing},
 		{"failed-calls", callsSucceed, nothing},
 		{"locks", nobodyWaitsForALock, func(f *fact.Facts) error { return f.Locks.Err }},

@@ -145,9 +145,13 @@ func (r Report) Summary() string {
 	return said
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
+// plural counts things; more is their plural where that is not made by an s.
+func plural(n int, what string, more ...string) string {
+	switch {
+	case n == 1:
 		return "1 " + what
+	case len(more) > 0:
+		return fmt.Sprintf("%d %s", n, more[0])
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

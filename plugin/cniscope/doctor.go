@@ -128,7 +128,7 @@ func newDoctorDocument(r doctor.Report) doctorDocument {
 func (f doctorFlags) options(o config.Options) doctor.Options {
 	ask := doctor.Options{
 		Node: o.Resource.Node, Address: o.Runtime.Socket, ConfDir: o.CNI.ConfDir, RunDir: o.State.Dir,
-		Hung: o.Slow.Hung, Kubelet: f.kubelet, Patience: f.answers,
+		Hung: o.Slow.Hung, Leak: o.Leaks.After, Kubelet: f.kubelet, Patience: f.answers,
 	}
 	if o.NRI.Enabled {
 		ask.NRISocket = o.NRI.Socket

@@ -107,6 +107,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	l.start("SIGHUP", reloadOnHangup(options))
 	l.start("systemd", func(ctx context.Context) { tellSystemd(ctx, l.log, sources.attached, n.alive) })
 	n.serve(l, o, sources)
+	l.start("leaks", func(ctx context.Context) { n.leaks.look(ctx, n, o) })
 
 	l.log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
 	observed := make(chan error, 1)
@@ -186,6 +187,7 @@ type node struct {
 	out      *destinations
 	others   *broadcast // who records beside us
 	recent   recent     // for doctor
+	leaks    leaks
 	open     busy
 	pulse    pulse
 	overload overload
@@ -224,7 +226,11 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 				Probe: sources.state("probe"), NRI: sources.state("nri"),
 			}
 		},
-		Recent: n.recent.list,
+		Recent: func() control.Recent {
+			r := n.recent.list()
+			r.Held = n.leaks.held()
+			return r
+		},
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 			header, err := settingsOf(o, record.Host().BootID).header()
 			if err != nil {
@@ -264,6 +270,7 @@ func (n *node) take(e event.Event) {
 	say(n.log, e)
 	n.overload.take(e, n.log)
 	n.others.send(e)
+	n.leaks.event(e)
 	if n.telemetry != nil {
 		n.telemetry.counts.Event(e)
 		if tick && open {
@@ -303,6 +310,7 @@ func (n *node) result(r pipeline.Result) {
 	case r.Over():
 		report(n.log, n.name, r)
 		n.recent.take(r)
+		n.leaks.take(r)
 	}
 	if r.Trace.Spans != nil {
 		n.out.send(r.Trace.Spans)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -31,6 +32,7 @@ type Options struct {
 	RunDir             string        // where a running cniscope listens
 	Kubelet            string        // host and port of kubelet's healthz; default DefaultKubelet
 	Hung               time.Duration // how long a call may be under way before it is a finding
+	Leak               time.Duration // how old what a sandbox that is gone holds must be to be a finding
 	// Endpoint names where spans go; empty where nowhere. Send sends one test span there.
 	Endpoint string
 	Send     func(context.Context) error
@@ -53,6 +55,7 @@ type Facts struct {
 	Runtime    Of[Runtime]
 	CRI        Of[CRI]
 	Containers Of[[]Container]
+	Held       Of[leak.Look] // networks and addresses that sandboxes have, and who of them is there
 	Folder     Of[Folder]
 	Binaries   Of[[]Binary] // programs that the networks need
 	Processes  Of[[]Process]

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -140,4 +141,23 @@ func wrongWith(sees view, name string, dirs []string) (wrong string, there bool)
 		return "", true
 	}
 	return "it is not in " + fact.List(dirs), false
+}
+
+// readPlain reads a regular file of up to most bytes, and says when it was written. It follows no link, and waits
+// for nobody.
+func readPlain(file string, most int64) (text []byte, written time.Time, err error) {
+	f, err := openLog(file)
+	if err != nil {
+		return nil, written, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, written, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, written, errors.New("it is no file, or too large")
+	}
+	text, err = io.ReadAll(io.LimitReader(f, most))
+	return text, info.ModTime(), err
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/leak"
 )
 
 // Facts finds out everything at once; what does not answer in time is an error of its own
@@ -130,6 +131,8 @@ func askRuntimeAll(ctx context.Context, f *fact.Facts) []candidate {
 		find(ctx, &wg, &candidates, func(ctx context.Context) ([]candidate, error) { return askCandidates(ctx, client) })
 		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, known, f.Options)
 		lookIntoFolder(f)
+		asked := &fact.Facts{Options: f.Options, Contained: f.Contained, Runtime: fact.Of[fact.Runtime]{Value: known}, CRI: f.CRI}
+		find(ctx, &wg, &f.Held, func(ctx context.Context) (leak.Look, error) { return held(ctx, asked, conn, client) })
 		wg.Wait()
 		f.Containers = fact.Of[[]fact.Container]{Value: ofNetwork(candidates.Value, cniDirs(f)), Err: candidates.Err}
 	})
@@ -160,7 +163,7 @@ func withRuntime(ctx context.Context, f *fact.Facts, ask func(*grpc.ClientConn, 
 		if !fact.Unasked(err) {
 			err = errSilent // it is said once what is wrong
 		}
-		f.CRI.Err, f.Containers.Err, f.Binaries.Err = err, err, err
+		f.CRI.Err, f.Containers.Err, f.Binaries.Err, f.Held.Err = err, err, err, err
 		f.Folder.Value, f.Folder.Err = readFolder(theNode(f.Contained), f.Options.ConfDir, 1)
 		return
 	}

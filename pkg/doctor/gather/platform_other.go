@@ -30,6 +30,8 @@ func rootOf(int) string                                           { return "" }
 func askAgents(context.Context, *fact.Facts, string, []candidate) ([]fact.Agent, error) {
 	return nil, errPlatform
 }
+func bearers(map[string]bool) error          { return errPlatform }
+func bootTime() time.Time                    { return time.Time{} }
 func unitOf(int) string                      { return "" }
 func dockerFolders(_ int, c *fact.CRI)       { foldersOf(nil, c) }
 func mountedSettings([]mount) []fact.Setting { return nil }

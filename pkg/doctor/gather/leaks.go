@@ -1,0 +1,265 @@
+package gather
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"google.golang.org/grpc"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/leak"
+)
+
+const (
+	// resultsMax and leasesMax are how many files are looked at: far more than a node has pods, and all addresses
+	// of a /18.
+	resultsMax, leasesMax = 4096, 16384
+	// resultMax and leaseMax are how large they may be. A result with a configuration has some 2 KB; a lease is
+	// an id and an interface (host-local, backend/disk).
+	resultMax, leaseMax = 256 << 10, 512
+)
+
+// resultFolders are where libcni keeps results, for the runtime (its CacheDir) and for Multus (its cniDir).
+func resultFolders() []string {
+	return []string{"/var/lib/cni/results", "/var/lib/cni/cache/results", "/var/lib/cni/multus/results"}
+}
+
+// leaseFolders are where host-local keeps its leases, a folder for each network.
+func leaseFolders(f *fact.Facts) []string {
+	dirs := []string{"/var/lib/cni/networks"}
+	for _, d := range dataDirs(f) {
+		if d = filepath.Clean(d); !slices.Contains(dirs, d) {
+			dirs = append(dirs, d)
+		}
+	}
+	return dirs
+}
+
+// Held gathers what sandboxes hold of the node's network, and who of them is there.
+func Held(ctx context.Context, o fact.Options) *fact.Facts {
+	f := begin(ctx, o)
+	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {
+		f.CRI.Value, f.CRI.Err = askCRI(ctx, client, f.Runtime.Value, f.Options)
+		lookIntoFolder(f)
+		f.Held.Value, f.Held.Err = held(ctx, f, conn, client)
+	})
+	return f
+}
+
+// held reads the files first and asks who is there then: what is made meanwhile is in no file, and what has been
+// freed meanwhile is taken out again.
+func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.RuntimeServiceClient) (l leak.Look, err error) {
+	sees := viewOf(f.Runtime.Value.PID, f.Contained)
+	l = leak.Look{Time: time.Now(), Boot: bootTime(), Alive: map[string]bool{}, Total: map[string]int{}}
+	if err := readLeases(sees, leaseFolders(f), &l); err != nil {
+		return l, err
+	}
+	results, err := resultFiles(sees, &l)
+	if err != nil {
+		return l, err
+	}
+	answer, err := client.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
+	if err != nil {
+		return l, fmt.Errorf("listing the sandboxes: %w", err)
+	}
+	for _, s := range answer.GetItems() {
+		l.Alive[s.GetId()] = true
+	}
+	l.Cached = readResults(sees, results, l.Alive)
+	if len(l.Leaked(f.Options.Leak)) > 0 || len(l.Attachments(nil, f.Options.Leak)) > 0 {
+		if err := others(ctx, f, conn, l.Alive); err != nil {
+			return l, err
+		}
+	}
+	still := func(file string) bool {
+		_, err := os.Lstat(sees.path(file))
+		return err == nil
+	}
+	l.Cached = slices.DeleteFunc(l.Cached, func(a leak.Attachment) bool { return !still(a.File) })
+	l.Leases = slices.DeleteFunc(l.Leases, func(one leak.Lease) bool { return !l.Alive[one.ContainerID] && !still(one.File) })
+	return l, nil
+}
+
+// others adds who else may have a network here: containerd's containers of all namespaces, as nerdctl calls them,
+// too, and containers in which a process runs, whoever runs them.
+func others(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, alive map[string]bool) error {
+	if f.Runtime.Value.Containerd() {
+		client, err := containerd.NewWithConn(conn)
+		if err != nil {
+			return err
+		}
+		all, err := client.NamespaceService().List(ctx)
+		if err != nil {
+			return fmt.Errorf("listing containerd's namespaces: %w", err)
+		}
+		for _, name := range all {
+			containers, err := client.ContainerService().List(namespaces.WithNamespace(ctx, name))
+			if err != nil {
+				return fmt.Errorf("listing containerd's containers in %s: %w", name, err)
+			}
+			for _, c := range containers {
+				alive[c.ID], alive[name+"-"+c.ID] = true, true
+			}
+		}
+	}
+	return bearers(alive)
+}
+
+// list reads the names in a folder, up to most of them; none where it does not exist.
+func list(sees view, dir string, most int) ([]string, error) {
+	folder, err := os.Open(sees.path(dir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !sees.sure:
+		return nil, fmt.Errorf("%s: %w", dir, errUnseen)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(most)
+	if len(names) > 0 || err == nil {
+		slices.Sort(names)
+		return names, nil
+	}
+	return nil, nil // it is empty
+}
+
+// readLeases reads host-local's folders.
+func readLeases(sees view, dirs []string, l *leak.Look) error {
+	left := leasesMax
+	for _, dir := range dirs {
+		networks, err := list(sees, dir, resultsMax)
+		if err != nil {
+			return fmt.Errorf("host-local's leases: %w", err)
+		}
+		for _, network := range networks {
+			if !leak.Named(network) {
+				continue
+			}
+			files, _ := list(sees, filepath.Join(dir, network), leasesMax) // a file is no network
+			for _, name := range files {
+				address, err := netip.ParseAddr(name)
+				if err != nil {
+					continue // its lock, and what it gave last
+				}
+				l.Total[network]++
+				if left--; left < 0 {
+					l.More++
+					continue
+				}
+				if one, ok := leaseOf(sees, filepath.Join(dir, network, name)); ok {
+					one.Network, one.Address = network, address.String()
+					l.Leases = append(l.Leases, one)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// leaseOf reads who has a lease: the container's id, and below it the interface, which host-local writes since 0.8.
+func leaseOf(sees view, file string) (one leak.Lease, ok bool) {
+	text, since, err := readPlain(sees.path(file), leaseMax)
+	if err != nil {
+		return one, false
+	}
+	id, ifName, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	one = leak.Lease{ContainerID: strings.TrimSpace(id), IfName: strings.TrimSpace(ifName), Since: since, File: file}
+	return one, leak.Named(one.ContainerID) && (one.IfName == "" || leak.Interface(one.IfName)) && leak.Plain(file)
+}
+
+// resultFiles lists what libcni has cached.
+func resultFiles(sees view, l *leak.Look) (files []string, err error) {
+	for _, dir := range resultFolders() {
+		names, err := list(sees, dir, resultsMax)
+		if err != nil {
+			return nil, fmt.Errorf("libcni's results: %w", err)
+		}
+		for _, name := range names {
+			files = append(files, filepath.Join(dir, name))
+		}
+	}
+	if len(files) > resultsMax {
+		l.More += len(files) - resultsMax
+		files = files[:resultsMax]
+	}
+	_, err = os.Stat(sees.path(resultFolders()[0]))
+	l.Complete = err == nil && l.More == 0
+	return files, nil
+}
+
+// readResults reads those of sandboxes that are not there: the name says whose it is.
+func readResults(sees view, files []string, alive map[string]bool) (all []leak.Attachment) {
+	for _, file := range files {
+		if slices.ContainsFunc(strings.Split(filepath.Base(file), "-"), func(part string) bool { return alive[part] }) {
+			continue
+		}
+		text, since, err := readPlain(sees.path(file), resultMax)
+		if err != nil {
+			continue
+		}
+		if a, ok := resultOf(text); ok && leak.Plain(file) {
+			a.Since, a.File = since, file
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// cached is what is read of libcni's cachedInfo (libcni/api.go). Its configuration is left alone.
+type cached struct {
+	Kind        string      `json:"kind"`
+	ContainerID string      `json:"containerId"`
+	IfName      string      `json:"ifName"`
+	NetworkName string      `json:"networkName"`
+	Args        [][2]string `json:"cniArgs"`
+	Result      struct {
+		IPs []struct {
+			Address string `json:"address"`
+		} `json:"ips"`
+	} `json:"result"`
+}
+
+// addressesMax is how many addresses of one result are kept.
+const addressesMax = 4
+
+func resultOf(text []byte) (a leak.Attachment, ok bool) {
+	var c cached
+	if json.Unmarshal(text, &c) != nil || c.Kind != "cniCacheV1" || !leak.Named(c.ContainerID) || !leak.Named(c.NetworkName) || !leak.Interface(c.IfName) {
+		return a, false
+	}
+	a = leak.Attachment{ContainerID: c.ContainerID, Network: c.NetworkName, IfName: c.IfName, Pod: podOf(c.Args)}
+	for _, ip := range c.Result.IPs[:min(len(c.Result.IPs), addressesMax)] {
+		a.Addresses = append(a.Addresses, fact.Clean(ip.Address))
+	}
+	return a, true
+}
+
+// podOf reads CNI_ARGS as runtimes fill them for Kubernetes.
+func podOf(args [][2]string) (p event.Pod) {
+	for _, kv := range args {
+		switch kv[0] {
+		case "K8S_POD_NAMESPACE":
+			p.Namespace = fact.Clean(kv[1])
+		case "K8S_POD_NAME":
+			p.Name = fact.Clean(kv[1])
+		case "K8S_POD_UID":
+			p.UID = fact.Clean(kv[1])
+		}
+	}
+	return p
+}

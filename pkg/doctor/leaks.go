@@ -1,0 +1,192 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/doctor/gather"
+	"github.com/cniscope/cniscope/pkg/leak"
+)
+
+// Held looks what sandboxes have of the node's network, and who of them is there. binDirs is where plugins lie.
+func Held(ctx context.Context, o fact.Options) (l leak.Look, binDirs []string, err error) {
+	o = withDefaults(o)
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	f := gather.Held(ctx, o)
+	return f.Held.Value, binsOf(f), f.Held.Err
+}
+
+// networksAreGivenBack: no sandbox that is gone has a network that an ADD gave it and no DEL took back.
+func networksAreGivenBack(f *fact.Facts) ([]Finding, error) {
+	l := heldBy(f)
+	leaked := l.Attachments(f.Scope.Value.Recent.Held, leakAge(f))
+	if len(leaked) == 0 {
+		return nil, nil
+	}
+	oldest := leaked[0]
+	finding := Finding{
+		Level: Warning,
+		Summary: fact.Sayf("%s of sandboxes that are gone: ADD without DEL, the oldest for %s", plural(len(leaked), "network attachment"),
+			age(l.Time.Sub(oldest.Since))),
+	}
+	var files []string
+	for i, a := range leaked {
+		if i < fact.Listed {
+			finding.Evidence = append(finding.Evidence, saysAttachment(l, a))
+		}
+		if a.File != "" && len(files) < fact.Listed {
+			files = append(files, a.File)
+		}
+	}
+	if more := len(leaked) - fact.Listed; more > 0 {
+		finding.Evidence = append(finding.Evidence, fact.Sayf("and %d more", more))
+	}
+	if len(files) > 0 {
+		finding.Remedy = append(finding.Remedy, leak.Free(files, binsOf(f))+" # runs the plugins' DEL, as the runtime would have; needs jq")
+	}
+	if slices.ContainsFunc(leaked, func(a leak.Attachment) bool { return a.File == "" }) {
+		finding.Remedy = append(finding.Remedy, "of those without a cached result: leaked-leases names their addresses; interfaces and rules of theirs bear the sandbox's id, or go when the node is restarted")
+	}
+	return []Finding{finding}, nil
+}
+
+func binsOf(f *fact.Facts) (dirs []string) {
+	for _, dir := range f.CRI.Value.BinDirs {
+		if leak.Plain(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) == 0 {
+		return []string{"/opt/cni/bin"}
+	}
+	return dirs
+}
+
+// saysAttachment is one line: whose it was, what, since when, and by what that is known.
+func saysAttachment(l leak.Look, a leak.Attachment) string {
+	line := fact.Sayf("%s of %s, pod %s, sandbox %s, since %s (%s)", a.IfName, networkOf(a.Network), podOf(a), a.ContainerID, stamp(a.Since), age(l.Time.Sub(a.Since)))
+	if len(a.Addresses) > 0 {
+		line += ", " + fact.List(a.Addresses)
+	}
+	if before(l, a.Since) {
+		line += ", before the node was restarted"
+	}
+	if a.Failed {
+		line += "; the ADD failed, and nothing was undone"
+	}
+	if a.Tried > 0 {
+		line += fact.Sayf("; DEL failed %d times, the last time: %s", a.Tried, a.Says)
+	}
+	if a.File == "" {
+		line += "; cniscope saw the ADD"
+	}
+	return line
+}
+
+func networkOf(name string) string {
+	if name == "" {
+		return "a network whose name was not seen"
+	}
+	return fact.Sayf("network %s", name)
+}
+
+func podOf(a leak.Attachment) string {
+	if a.Pod.Name == "" {
+		return "unknown"
+	}
+	return fact.Sayf("%s/%s", a.Pod.Namespace, a.Pod.Name)
+}
+
+// leasesAreGivenBack: host-local's addresses belong to sandboxes that are there.
+func leasesAreGivenBack(f *fact.Facts) ([]Finding, error) {
+	l := heldBy(f)
+	leaked := map[string][]leak.Lease{}
+	var networks []string
+	for _, one := range l.Leaked(leakAge(f)) {
+		if leaked[one.Network] == nil {
+			networks = append(networks, one.Network)
+		}
+		leaked[one.Network] = append(leaked[one.Network], one)
+	}
+	var found []Finding
+	for _, network := range networks {
+		found = append(found, leasesOf(f, network, leaked[network]))
+	}
+	return found, nil
+}
+
+// removed is how many files a remedy names.
+const removed = 32
+
+func leasesOf(f *fact.Facts, network string, leaked []leak.Lease) Finding {
+	l := f.Held.Value
+	finding := Finding{
+		Level: Warning,
+		Summary: fact.Sayf("%s of network %s leased by host-local to sandboxes that are gone, of %d in all; the oldest for %s",
+			plural(len(leaked), "address", "addresses"), network, max(l.Total[network], len(leaked)), age(l.Time.Sub(leaked[0].Since))),
+	}
+	var files []string
+	cached, old := 0, 0
+	for i, one := range leaked {
+		if i < fact.Listed {
+			finding.Evidence = append(finding.Evidence, fact.Sayf("%s, %s of sandbox %s, since %s (%s)", one.Address, cmp.Or(one.IfName, "an interface"), one.ContainerID, stamp(one.Since), age(l.Time.Sub(one.Since))))
+		}
+		if before(l, one.Since) {
+			old++
+		}
+		if slices.ContainsFunc(l.Cached, func(a leak.Attachment) bool { return a.ContainerID == one.ContainerID }) {
+			cached++
+			continue
+		}
+		if len(files) < removed {
+			files = append(files, one.File)
+		}
+	}
+	if more := len(leaked) - fact.Listed; more > 0 {
+		finding.Evidence = append(finding.Evidence, fact.Sayf("and %d more", more))
+	}
+	if old > 0 {
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%d of them are of before the node was restarted at %s: its pods were never told to leave", old, stamp(l.Boot)))
+	}
+	if cached > 0 {
+		finding.Remedy = append(finding.Remedy, fact.Sayf("the command of leaked-networks gives back %d of them, with all else that was theirs", cached))
+	}
+	if len(files) > 0 {
+		finding.Remedy = append(finding.Remedy, "rm "+strings.Join(files, " ")+" # host-local has no other memory: the addresses are free then")
+	}
+	return finding
+}
+
+// heldBy is what the node has; whoever has a call under way is there, too.
+func heldBy(f *fact.Facts) leak.Look {
+	l := f.Held.Value
+	l.Alive = maps.Clone(l.Alive)
+	for _, c := range f.Scope.Value.Calls {
+		if l.Alive == nil {
+			l.Alive = map[string]bool{}
+		}
+		l.Alive[c.ContainerID] = true
+	}
+	return l
+}
+
+func before(l leak.Look, since time.Time) bool { return !l.Boot.IsZero() && since.Before(l.Boot) }
+
+func leakAge(f *fact.Facts) time.Duration { return cmp.Or(f.Options.Leak, leak.After) }
+
+// age rounds to what a person reads.
+func age(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return plural(int(d/(24*time.Hour)), "day")
+	case d >= time.Hour:
+		return d.Round(time.Minute).String()
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,117 @@
+//go:build linux
+
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// aged makes what libcni and host-local wrote of a sandbox as old as that.
+func (n *node) aged(id string, age time.Duration) (results, leases []string) {
+	n.Helper()
+	root := fmt.Sprintf("/proc/%d/root", n.rig.ContainerdPID())
+	results, err := filepath.Glob(root + "/var/lib/cni/results/*" + id + "*")
+	harness.Check(n.T, err)
+	net := n.rig.Networks()[0]
+	all, err := filepath.Glob(filepath.Join(net.DataDir, net.Name, "[0-9a-f]*[0-9a-f]"))
+	harness.Check(n.T, err)
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		harness.Check(n.T, err)
+		if strings.Contains(string(text), id) {
+			leases = append(leases, file)
+		}
+	}
+	if len(results) == 0 || len(leases) == 0 {
+		n.Fatalf("sandbox %s has no cached result or no lease: %v %v", id, results, leases)
+	}
+	then := time.Now().Add(-age)
+	for _, file := range append(results, leases...) {
+		harness.Check(n.T, os.Chtimes(file, then, then))
+	}
+	return results, leases
+}
+
+func there(files []string) (left []string) {
+	for _, file := range files {
+		if _, err := os.Lstat(file); err == nil {
+			left = append(left, file)
+		}
+	}
+	return left
+}
+
+// A containerd that lost its state never runs the DEL of its sandboxes: what they had is found, with the commands
+// that give it back. Neither a pod that is there, however old, is accused, nor what is young, nor anybody while
+// the runtime cannot be asked.
+func TestWhatSandboxesThatAreGoneStillHold(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap()}}}})
+	run := func(name string) string {
+		id, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: name})
+		harness.Check(t, err)
+		return id
+	}
+	gone, stays := run("web-0"), run("web-1")
+	n.aged(stays, 48*time.Hour)
+	n.silent("leaked-networks", "leaked-leases")
+	harness.Check(t, n.rig.ForgetPods(n.ctx, gone))
+	n.silent("leaked-networks", "leaked-leases") // it is too young
+
+	results, leases := n.aged(gone, 3*time.Hour)
+	found := n.finds("leaked-networks", doctor.Warning, "1 network attachment", "ADD without DEL", "eth0 of network pods, pod shop/web-0, sandbox "+gone, "(3h0m0s)", "CNI_COMMAND=DEL")
+	n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "of 2 in all", filepath.Base(leases[0])+", eth0 of sandbox "+gone, "the command of leaked-networks gives back 1 of them")
+
+	// The command does what the runtime's DEL would have done.
+	command, err := n.rig.Inside("")
+	harness.Check(t, err)
+	n.run(append(command, "sh", "-ec", found.Remedy[0])...)
+	if left := append(there(leases), there([]string{results[len(results)-1]})...); len(left) > 0 {
+		t.Errorf("the command leaves %v", left)
+	}
+	n.silent("leaked-networks", "leaked-leases")
+}
+
+// After a restart of the node whose runtime begins anew, host-local's leases are all that is left.
+func TestLeasesOfBeforeARestart(t *testing.T) {
+	n := newNode(t, rig.Options{Networks: []rig.Network{{Name: "pods", Plugins: []rig.Plugin{rig.Bridge()}}}})
+	gone, err := n.rig.RunPod(n.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
+	harness.Check(t, err)
+	harness.Check(t, n.rig.ForgetPods(n.ctx, gone))
+	uptime, err := os.ReadFile("/proc/uptime")
+	harness.Check(t, err)
+	var up float64
+	_, err = fmt.Sscan(string(uptime), &up)
+	harness.Check(t, err)
+	results, leases := n.aged(gone, time.Duration(up)*time.Second+72*time.Hour)
+	for _, file := range results {
+		harness.Check(t, os.Remove(file))
+	}
+	found := n.finds("leaked-leases", doctor.Warning, "1 address of network pods", "1 of them are of before the node was restarted", "days")
+	n.silent("leaked-networks")
+	n.run("sh", "-ec", found.Remedy[0])
+	if left := there(leases); len(left) > 0 {
+		t.Errorf("the command leaves %v", left)
+	}
+	n.silent("leaked-leases")
+
+	// Whoever cannot be asked accuses nobody.
+	write(t, leases[0], gone+"\r\neth0")
+	then := time.Now().Add(-3 * time.Hour)
+	harness.Check(t, os.Chtimes(leases[0], then, then))
+	n.rig.StopContainerd()
+	report := n.examine()
+	for _, c := range report.Checks {
+		if c.Name == "leaked-leases" && c.State != doctor.Unchecked {
+			t.Errorf("without a runtime: %+v %+v", c, of(report, "leaked-leases"))
+		}
+	}
+}

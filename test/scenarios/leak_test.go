@@ -1,0 +1,82 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+const leaked = "ADD without DEL, and the sandbox is gone"
+
+// lines are those of cniscope's log that have a text.
+func lines(log, text string) (found []string) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// A sandbox that containerd lost is gone, and no DEL is run for it: cniscope says whose network was leaked, and the
+// command that gives it back; another cniscope, which saw nothing of it, does, too. Nothing is said of a pod that is
+// there, nor of one that ended in an orderly way.
+func TestAnADDWithoutADEL(t *testing.T) {
+	const options = "[leaks]\nafter = \"2s\"\n"
+	s := set(t, rig.Options{}, options)
+	s.network("pods", rig.Bridge())
+	s.add(rig.PodOptions{}, false) // it ends in an orderly way
+	gone, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "gone-0"})
+	harness.Check(t, err)
+	_, err = s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "stays-0"})
+	harness.Check(t, err)
+	s.call("stays-0")
+	if said := lines(s.scope.LogText(), leaked); len(said) > 0 {
+		t.Errorf("nothing is leaked yet: %v", said)
+	}
+	harness.Check(t, s.rig.ForgetPods(s.ctx, gone))
+	harness.Check(t, s.scope.WaitLog(s.ctx, leaked, 1))
+	s.whose(s.scope, gone)
+
+	harness.Check(t, s.scope.Stop())
+	next, err := scope.Start(s.ctx, s.rig, scope.Options{Program: program, TOML: options})
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, next.Stop()) })
+	harness.Check(t, next.WaitLog(s.ctx, leaked, 1))
+	line := s.whose(next, gone)
+
+	quoted := regexp.MustCompile(`remedy="((?:[^"\\]|\\.)*)"`).FindStringSubmatch(line)
+	if quoted == nil {
+		t.Fatalf("no remedy: %s", line)
+	}
+	remedy, err := strconv.Unquote(`"` + quoted[1] + `"`)
+	harness.Check(t, err)
+	command, err := s.rig.Inside("")
+	harness.Check(t, err)
+	command = append(command, "sh", "-ec", remedy)
+	if out, err := exec.CommandContext(s.ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", remedy, err, out)
+	}
+	harness.Check(t, next.WaitLog(s.ctx, "what a sandbox that is gone held was given back", 1))
+}
+
+// whose is the line about a sandbox, which is the only one.
+func (s *scene) whose(cniscope *scope.Scope, sandbox string) string {
+	s.Helper()
+	said := lines(cniscope.LogText(), leaked)
+	for _, want := range []string{"pod=shop/gone-0", "network=pods", "ifname=eth0", "sandbox=" + sandbox, "CNI_COMMAND=DEL"} {
+		if len(said) != 1 || !strings.Contains(said[0], want) {
+			s.Fatal(fmt.Sprintf("want one line that says %q:", want), said)
+		}
+	}
+	return said[0]
+}
