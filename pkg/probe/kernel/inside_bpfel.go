@@ -240,6 +240,7 @@ const (
 	InsideProgEndReceive      = "end_receive"
 	InsideProgEndSend         = "end_send"
 	InsideProgEndStream       = "end_stream"
+	InsideProgLookBack        = "look_back"
 	InsideProgOnContention    = "on_contention"
 	InsideProgOnContentionEnd = "on_contention_end"
 	InsideProgOnEnter         = "on_enter"
@@ -316,6 +317,7 @@ type InsideProgramSpecs struct {
 	EndReceive      *ebpf.ProgramSpec `ebpf:"end_receive"`
 	EndSend         *ebpf.ProgramSpec `ebpf:"end_send"`
 	EndStream       *ebpf.ProgramSpec `ebpf:"end_stream"`
+	LookBack        *ebpf.ProgramSpec `ebpf:"look_back"`
 	OnContention    *ebpf.ProgramSpec `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.ProgramSpec `ebpf:"on_enter"`
@@ -459,6 +461,7 @@ type InsidePrograms struct {
 	EndReceive      *ebpf.Program `ebpf:"end_receive"`
 	EndSend         *ebpf.Program `ebpf:"end_send"`
 	EndStream       *ebpf.Program `ebpf:"end_stream"`
+	LookBack        *ebpf.Program `ebpf:"look_back"`
 	OnContention    *ebpf.Program `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.Program `ebpf:"on_enter"`
@@ -480,6 +483,7 @@ func (p *InsidePrograms) Close() error {
 		p.EndReceive,
 		p.EndSend,
 		p.EndStream,
+		p.LookBack,
 		p.OnContention,
 		p.OnContentionEnd,
 		p.OnEnter,

@@ -125,15 +125,20 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 		program := s.Programs[h.program]
 		switch {
 		case program == nil: // left out
+		case h.demand && h.feature == "":
+			s.Gate.calls = append(s.Gate.calls, program)
 		case h.demand:
-			s.Gate.programs = append(s.Gate.programs, program)
+			s.Gate.rest = append(s.Gate.rest, program)
 		default:
 			if err := s.attached.attach(program); err != nil {
 				s.Missing = append(s.Missing, &event.Degraded{Feature: h.feature, Reason: err.Error()})
 			}
 		}
 	}
-	return nil
+	if s.Gate.before, err = link.AttachIter(link.IterOptions{Program: s.Programs[lookBack]}); err != nil {
+		s.Missing = append(s.Missing, &event.Degraded{Feature: "connections from before the inside was looked into", Reason: err.Error()})
+	}
+	return s.Gate.Try()
 }
 
 // shape sets what both objects are told, and sizes the tables that they share.
@@ -164,8 +169,10 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 // Close detaches the kernel side at that time (monotonic ns). The programs are gone when the process is, too.
 func (s *Side) Close(now int64) error {
 	errs := []error{s.Gate.Close(now), s.attached.close()}
-	if s.numbers != nil {
-		errs = append(errs, s.numbers.Close())
+	for _, l := range []*link.Iter{s.numbers, s.Gate.before} {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
 	}
 	if s.Records != nil {
 		errs = append(errs, s.Records.Close())

@@ -32,6 +32,7 @@ volatile const __u8 texts_of[NR_MAX] = {}; /* which of its first four arguments 
 #include "program.h"
 #include "socket.h"
 #include "stream.h"
+#include "before.h"
 #include "mutex.h"
 
 /* So that bpf2go makes Go types of them. */

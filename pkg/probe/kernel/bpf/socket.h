@@ -115,6 +115,18 @@ static __always_inline void remove_conn(__u64 sk, const struct task_key *root)
 		__sync_fetch_and_add(&a->conns, -1);
 }
 
+/* Who called connect for the other end of a unix socket that was accepted, or listen for that of one that
+ * connected, as the initial PID namespace counts; 0 if that is not known. */
+static __always_inline __u32 caller_of_other_end(struct sock *sk)
+{
+	struct pid *pid = BPF_CORE_READ(sk, sk_peer_pid);
+	__u32 tgid = 0;
+
+	if (pid) /* numbers[0] is how the initial namespace counts */
+		bpf_probe_read_kernel(&tgid, sizeof(tgid), (void *)pid + bpf_core_field_offset(struct pid, numbers));
+	return tgid;
+}
+
 /* Known from the beginning: over loopback everything is over before connect returns. */
 static __noinline int enter_connect(struct task_struct *task, struct process *p, struct call *c)
 {
@@ -159,15 +171,8 @@ static __noinline int exit_connect(struct task_struct *task, struct process *p, 
 	if (n > ADDRESS_MAX)
 		n = ADDRESS_MAX;
 	append(e, p, c->args[1], n);
-	if (e->protocol == AF_UNIX) {
-		struct pid *peer = BPF_CORE_READ(sk, sk_peer_pid);
-
-		if (peer) {
-			/* numbers[0] is how the initial namespace counts. */
-			bpf_probe_read_kernel(&e->other.tgid, 4,
-					      (void *)peer + bpf_core_field_offset(struct pid, numbers));
-		}
-	}
+	if (e->protocol == AF_UNIX)
+		e->other.tgid = caller_of_other_end(sk);
 	send_record(e, p, false);
 	return 1;
 }
@@ -292,35 +297,41 @@ static __always_inline struct conn *conn_to(struct sock *sk)
 	return 0;
 }
 
-/* Called for whoever accepts a connection on the node: whether it is one of ours. */
-static __noinline int accepted(struct task_struct *task, __s64 fd)
+/* Tells who answers a connection, and follows them. listens: nobody was seen to accept, and they
+ * called listen. */
+static __noinline int answered(struct task_struct *task, struct conn *conn, bool listens)
 {
-	struct sock *sk = sock_of(task, fd);
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct call_event *e;
-	struct conn *conn;
 	struct process *known;
+	struct task_struct *leader;
 	__u32 server;
 
-	if (!sk)
-		return 0;
-	conn = conn_to(sk);
 	if (!conn)
 		return 0;
 	e = record(task, &conn->p, CLASS_ACCEPT, 0, 0);
 	if (!e)
 		return 0;
 	about_conn(e, conn);
+	e->args[0] = listens;
 	key_of(task, &e->other);
 	/* The reader, which knows it from /proc, may have named it otherwise. */
 	server = e->other.tgid;
 	known = bpf_map_lookup_elem(&processes, &server);
 	if (known)
 		e->other = known->self;
-	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
+	leader = BPF_CORE_READ(task, group_leader);
+	bpf_probe_read_kernel(e->comm, sizeof(e->comm), (void *)leader + bpf_core_field_offset(struct task_struct, comm));
 	follow(task, &e->other, &conn->p);
 	send_record(e, &conn->p, false);
 	return 1;
+}
+
+/* Called for whoever accepts a connection on the node: whether it is one of ours. */
+static __always_inline int accepted(struct task_struct *task, __s64 fd)
+{
+	struct sock *sk = sock_of(task, fd);
+
+	return sk ? answered(task, conn_to(sk), false) : 0;
 }
 
 /* TCP goes from one state to the next. */

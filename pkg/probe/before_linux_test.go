@@ -1,0 +1,121 @@
+package probe
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// opened is a plugin that has connected before the gate was opened: its command opens none.
+type opened struct {
+	network  string
+	listener net.Listener
+	cmd      *exec.Cmd
+}
+
+func openBefore(t *testing.T, network string) *opened {
+	t.Helper()
+	address := filepath.Join(t.TempDir(), "agent.sock")
+	if network == "tcp" {
+		address = "127.0.0.1:0"
+	}
+	l, err := net.Listen(network, address)
+	harness.Check(t, err)
+	t.Cleanup(func() { l.Close() })
+	b := &opened{network: network, listener: l, cmd: acting(t, "dial", network+" "+l.Addr().String())}
+	b.cmd.Env = append(slices.DeleteFunc(b.cmd.Env, func(v string) bool { return v == "CNI_COMMAND=ADD" }), "CNI_COMMAND=STATUS")
+	return b
+}
+
+// hasDialled reports whether somebody connected who was not accepted yet: a socket of unix that has no
+// inode, but the path of who listens.
+func (b *opened) hasDialled() bool {
+	all, err := os.ReadFile("/proc/net/unix")
+	return err == nil && strings.Count(string(all), b.listener.Addr().String()+"\n") == 2
+}
+
+// ends answers, has the plugin end, and returns what was told of its connection.
+func (b *opened) ends(t *testing.T, o *observed, c net.Conn) (connect *event.Connect) {
+	t.Helper()
+	_, err := c.Write([]byte("x"))
+	harness.Check(t, errors.Join(err, b.cmd.Wait(), c.Close()))
+	o.until(t, "that it hangs up", func(e event.Body) bool { _, is := e.(*event.Close); return is })
+	connects := all[*event.Connect](o)
+	if len(connects) != 1 {
+		t.Fatalf("connects: %+v", connects)
+	}
+	connect = connects[0]
+	if closes := all[*event.Close](o); closes[0].Socket != connect.Socket || closes[0].Process != connect.Process {
+		t.Errorf("%+v, %+v", connect, closes[0])
+	}
+	if address := b.listener.Addr().String(); connect.Network != b.network || connect.Address != address && !samePath(connect.Address, address) {
+		t.Errorf("%+v, want %s", connect, address)
+	}
+	return connect
+}
+
+// openGate runs a call that opens it.
+func openGate(t *testing.T, o *observed) {
+	t.Helper()
+	harness.Check(t, acting(t, "sleep", "").Run())
+	o.until(t, "the connection", func(e event.Body) bool { _, is := e.(*event.Connect); return is })
+}
+
+// What a plugin had connected when its system calls were not looked into yet is found as soon as they are,
+// and whoever answers there is followed. A socket that it was given is not its connection.
+func TestWhatWasConnectedBeforeTheGateOpensIsFound(t *testing.T) {
+	b := openBefore(t, "unix")
+	given, err := net.Dial("unix", b.listener.Addr().String())
+	harness.Check(t, err)
+	defer given.Close()
+	asFile, err := given.(*net.UnixConn).File()
+	harness.Check(t, err)
+	defer asFile.Close()
+	b.cmd.ExtraFiles = []*os.File{asFile}
+	_, err = b.listener.Accept()
+	harness.Check(t, err)
+	observeProbe(t, Options{Detail: DetailAuto}, func(p *Probe, o *observed) {
+		harness.Check(t, b.cmd.Start())
+		c, err := b.listener.Accept()
+		harness.Check(t, err)
+		openGate(t, o)
+		connect := b.ends(t, o, c)
+		if accepts := all[*event.Accept](o); len(accepts) != 1 || !accepts[0].Listens || int(accepts[0].Agent.PID) != os.Getpid() || accepts[0].Socket != connect.Socket {
+			t.Errorf("accepts: %+v", accepts)
+		}
+	})
+}
+
+func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
+	b := openBefore(t, "unix")
+	observeProbe(t, Options{Detail: DetailAuto}, func(p *Probe, o *observed) {
+		harness.Check(t, b.cmd.Start())
+		harness.Until(t, "it connects", b.hasDialled)
+		openGate(t, o)
+		c, err := b.listener.Accept()
+		harness.Check(t, err)
+		connect := b.ends(t, o, c)
+		if !slices.ContainsFunc(all[*event.Accept](o), func(a *event.Accept) bool { return !a.Listens && a.Socket == connect.Socket }) {
+			t.Errorf("accepts: %+v", all[*event.Accept](o))
+		}
+	})
+}
+
+func TestATCPConnectionFromBeforeTheGateOpensIsFound(t *testing.T) {
+	b := openBefore(t, "tcp")
+	observeProbe(t, Options{Detail: DetailAuto}, func(p *Probe, o *observed) {
+		harness.Check(t, b.cmd.Start())
+		c, err := b.listener.Accept()
+		harness.Check(t, err)
+		openGate(t, o)
+		b.ends(t, o, c)
+	})
+}

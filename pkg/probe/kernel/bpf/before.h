@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * What processes of a plugin's tree had connected before system calls were looked into. To attach
+ * takes up to some ten milliseconds, and a plugin needs fewer until it asks its agent.
+ */
+#pragma once
+
+/* Descriptors that are looked at: a plugin has a handful. */
+#define OPEN_MAX 64
+
+/* Whether a process made this connection itself. Of unix the kernel knows who called connect; a socket
+ * of TCP might have been inherited, which no runtime lets a plugin do. */
+static __noinline int connected_by(struct sock *sk, struct process *p)
+{
+	struct stream s = {};
+	struct sock *peer;
+	__u8 state;
+
+	if (!p)
+		return false;
+	if (family_of(sk) == AF_UNIX) {
+		peer = BPF_CORE_READ((struct unix_sock *)sk, peer);
+		return peer && peer_address(sk) && caller_of_other_end(peer) == p->self.tgid;
+	}
+	state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	describe_stream(sk, p, &s);
+	return (state == TCP_ESTABLISHED || state == TCP_SYN_SENT) && !was_accepted(sk, &s);
+}
+
+/* When it was connected nobody knows: not after now. */
+static __noinline int keep_connection(struct sock *sk, struct process *p)
+{
+	struct conn conn = {};
+
+	if (!p)
+		return false;
+	conn.p = *p;
+	conn.start = bpf_ktime_get_ns();
+	conn.ino = inode_of(sk);
+	conn.thread = p->self.tgid;
+	return add_conn((__u64)sk, &conn);
+}
+
+static __noinline int tell_connection(struct task_struct *task, struct process *p, struct sock *sk, struct conn *conn)
+{
+	struct stream s = {};
+	struct call_event *e;
+
+	if (!p || !conn)
+		return 0;
+	e = record(task, p, CLASS_CONNECT, 0, 0);
+	if (!e)
+		return 0;
+	describe_stream(sk, p, &s);
+	e->start = conn->start;
+	e->thread = conn->thread;
+	about_conn(e, conn);
+	e->protocol = s.family;
+	if (s.family == AF_UNIX)
+		e->other.tgid = caller_of_other_end(sk);
+	append_peer_address(e, sk, &s);
+	send_record(e, p, false);
+	return 0;
+}
+
+/* What answers a connection that was accepted before is asked there. */
+static __noinline int serve_before(struct task_struct *server, struct sock *sk)
+{
+	__u32 tgid = BPF_CORE_READ(server, tgid);
+	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	struct stream s = {.serves = 1};
+
+	if (!p || !p->agent)
+		return 0;
+	describe_stream(sk, p, &s);
+	add_stream((__u64)sk, p, &s);
+	return 0;
+}
+
+static __always_inline int find_connection(struct task_struct *task, struct process *p, __u32 fd)
+{
+	struct sock *sk = sock_of(task, fd), *peer;
+	struct task_struct *server;
+	struct conn *conn;
+
+	if (!sk || !calls_somebody(sk) || conn_of((__u64)sk) || !connected_by(sk, p))
+		return 0;
+	if (!keep_connection(sk, p)) {
+		lose(LOST_CONNS, &p->root);
+		return 0;
+	}
+	p->connected = 1;
+	conn = conn_of((__u64)sk);
+	tell_connection(task, p, sk, conn);
+	if (family_of(sk) != AF_UNIX)
+		return 0;
+	peer = BPF_CORE_READ((struct unix_sock *)sk, peer);
+	server = peer_of(sk);
+	/* Whoever accepts it gives it a socket. Under socket activation the first process listens, and serves nobody. */
+	if (peer && BPF_CORE_READ(peer, sk_socket) && server && visible_pid(server) != 1 && answered(server, conn, true))
+		serve_before(server, peer);
+	return 0;
+}
+
+/* Global, because the verifier looks at such a function once, however often it is called. */
+__noinline int look_at(__u64 leader, __u32 tgid, __u32 fd)
+{
+	struct process *p;
+
+	hold();
+	p = bpf_map_lookup_elem(&processes, &tgid);
+	if (p && !p->agent) /* an agent's streams are met whenever it uses them */
+		find_connection((struct task_struct *)leader, p, fd);
+	let_go();
+	return 0;
+}
+
+/* Called for each task when the gate has been opened. */
+SEC("iter/task")
+int look_back(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u64 leader; /* a number: the verifier lets no pointer into a global function */
+
+	if (!task || task->pid != task->tgid || !may_be_tracked(task->tgid))
+		return 0;
+	leader = (__u64)BPF_CORE_READ(task, group_leader);
+	for (int fd = 0; fd < OPEN_MAX; fd++)
+		look_at(leader, task->tgid, fd);
+	return 0;
+}
