@@ -79,7 +79,7 @@ func (p Part) String() string {
 	if p.State != "" {
 		more = append(more, p.State)
 	}
-	if p.Count > 1 && p.Kind != Unexplained {
+	if p.Count > 1 && p.Kind != Unexplained && !p.oneStood() {
 		more = append(more, fmt.Sprintf("%d times", p.Count))
 	}
 	if len(more) > 0 {
@@ -107,6 +107,12 @@ func (p Part) took(ns int64, candidate bool) Part {
 
 // doubtful reports whether most of it is only a candidate.
 func (p *Part) doubtful() bool { return p.Candidate > p.Time/2 }
+
+// oneStood reports whether the state that is told is that of nearly all of the time: the other waits were short,
+// and "stopped, 2 times" would say that it was stopped twice.
+func (p *Part) oneStood() bool {
+	return p.State != "" && 10*(p.when.End-p.when.Start) >= 9*int64(p.Time)
+}
 
 // What is what the time went into, in few words: without how often, and who was in the way.
 func (p Part) What() string {

@@ -1,6 +1,11 @@
 package judge
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
 
 // Of parts that are about the same the few words are the same, however often it was, and
 // whoever was in the way.
@@ -12,6 +17,22 @@ func TestWhatAPartIsDoesNotVary(t *testing.T) {
 		"between plugins, in the runtime":        {Kind: Between},
 	} {
 		if got := part.What(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// "Stopped, 2 times" is not said of a wait for somebody who was stopped and one of a millisecond before.
+func TestAStateIsCountedOnlyIfItCameAgain(t *testing.T) {
+	for longest, want := range map[time.Duration]string{
+		1995 * time.Millisecond: "waiting for agentd (stopped), asked by agent",
+		1000 * time.Millisecond: "waiting for agentd (stopped, 2 times), asked by agent",
+	} {
+		part := Part{
+			Kind: Agents, Name: "agentd", State: "stopped", Asked: "asked by agent", Count: 2, Time: 2 * time.Second,
+			when: timeline.Interval{End: int64(longest)},
+		}
+		if got := part.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -40,7 +40,7 @@ func TestWaitsSinceBeforeAnybodyLooked(t *testing.T) {
 		},
 		"and had one short exchange with it when it was at work again": {
 			op:    calling(did(waits("dbd", from(10, 990), did(waits("store", from(15, 970), stopped(15, 940)), waits("store", from(930, 980)))))),
-			cause: CausePeer, says: `^965ms of 1s waiting for store \(stopped, 2 times\), asked by dbd`,
+			cause: CausePeer, says: `^965ms of 1s waiting for store \(stopped\), asked by dbd`,
 		},
 		"while it did something short itself": {
 			op: calling(did(waits("dbd", from(10, 980), unasked, stopped(10, 980)),
