@@ -11,6 +11,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
 // draw draws, prints or sends what was asked for of operations, going through them several
@@ -50,8 +51,8 @@ func (o showOptions) table(out io.Writer, s show.Statistics) error {
 // look is how it is drawn on out.
 func (o showOptions) look(out io.Writer) show.Options {
 	return show.Options{
-		Width: width(out), All: o.all, Each: o.each, ASCII: asciiLocale(os.Getenv), Limits: o.limits,
-		Color: o.color == "always" || o.color == "auto" && isTerminal(out) && os.Getenv("NO_COLOR") == "",
+		Width: terminal.Width(out), All: o.all, Each: o.each, ASCII: terminal.ASCII(os.Getenv), Limits: o.limits,
+		Color: o.color == "always" || o.color == "auto" && terminal.Is(out) && os.Getenv("NO_COLOR") == "",
 	}
 }
 

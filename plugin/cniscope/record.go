@@ -16,6 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/lock"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
 func recordCmd() *cobra.Command {
@@ -142,7 +143,7 @@ type recorder struct {
 func newRecorder(cmd *cobra.Command, path string, header record.Header, s settings, log *slog.Logger, overwrite bool, stop context.CancelFunc) (r *recorder, err error) {
 	r = &recorder{
 		log: log, path: path, pipeline: s.pipeline(header.BootID), stop: stop,
-		progress: progress{w: cmd.ErrOrStderr(), live: isTerminal(cmd.ErrOrStderr())},
+		progress: progress{w: cmd.ErrOrStderr(), live: terminal.Is(cmd.ErrOrStderr())},
 	}
 	if path == "-" {
 		r.out, err = record.NewWriter(cmd.OutOrStdout(), header)

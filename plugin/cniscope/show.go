@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/pkg/terminal"
 )
 
 type showOptions struct {
@@ -63,7 +64,7 @@ them too.
 			if err := errors.Join(o.check(), o.checkLast(args, cmd.Flags().Changed), checkLimits(o.limits, cmd.Flags().Changed)); err != nil {
 				return err
 			}
-			if o.html && isTerminal(cmd.OutOrStdout()) {
+			if o.html && terminal.Is(cmd.OutOrStdout()) {
 				return usageError{errors.New("--html writes a page to standard output: send it to a file, as > page.html")}
 			}
 			if o.last > 0 {

@@ -1,4 +1,6 @@
-package main
+// Package terminal says what a program's output goes to: whether anybody sees it at once, how wide it is, and
+// which letters it has.
+package terminal
 
 import (
 	"cmp"
@@ -6,18 +8,18 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/term"
 )
 
-func isTerminal(w io.Writer) bool {
+// Is reports whether w is a terminal.
+func Is(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// width is how many columns w has; 120 if it is no terminal.
-func width(w io.Writer) int {
+// Width is how many columns w has; 120 if it is no terminal.
+func Width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
 			return columns
@@ -29,15 +31,9 @@ func width(w io.Writer) int {
 	return 120
 }
 
-// asciiLocale reports whether the environment names a locale that is not UTF-8, as LANG=C does. Where none
+// ASCII reports whether the environment names a locale that is not UTF-8, as LANG=C does. Where none
 // is named, as in a service or a container, UTF-8 is what all read.
-func asciiLocale(getenv func(string) string) bool {
+func ASCII(getenv func(string) string) bool {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
 }
-
-// busy tells the probe whether operations are open. One goroutine sets it, another asks.
-type busy struct{ open atomic.Int64 }
-
-func (b *busy) set(open int) { b.open.Store(int64(open)) }
-func (b *busy) is() bool     { return b.open.Load() > 0 }
