@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Event is one of a pod's Events, its texts safe to print.
+type Event struct {
+	// Time is when it happened last, Count how often.
+	Time   time.Time `json:"time"`
+	Count  int       `json:"count"`
+	Type   string    `json:"type"`
+	Reason string    `json:"reason"`
+	// Message is what `kubectl describe` shows.
+	Message string `json:"message"`
+	// From is who said so, Node where; empty if that is not said.
+	From string `json:"from,omitempty"`
+	Node string `json:"node,omitempty"`
+}
+
+// eventsMost is how many Events of one pod are read: the API server forgets them after an hour.
+const eventsMost = 500
+
+// Events returns a pod's, the earliest first; also those of a pod that is gone. uid leaves out other pods of the
+// name; empty: it does not. The error is a *Refusal if the user may not read Events there.
+func (c *Cluster) Events(ctx context.Context, namespace, pod, uid string) ([]Event, error) {
+	of := fields.Set{"involvedObject.kind": "Pod", "involvedObject.name": pod}
+	if uid != "" {
+		of["involvedObject.uid"] = uid
+	}
+	list, err := c.core.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsMost})
+	if err != nil {
+		return nil, c.explain(ctx, err, right{verb: "list", resource: "events", namespace: namespace, role: View})
+	}
+	all := []Event{}
+	for i := range list.Items {
+		all = append(all, eventOf(&list.Items[i]))
+	}
+	slices.SortStableFunc(all, func(a, b Event) int { return a.Time.Compare(b.Time) })
+	return all, nil
+}
+
+func eventOf(e *corev1.Event) Event {
+	found := Event{
+		Count: max(1, int(e.Count)), Type: text.Clean(e.Type, text.Bound), Reason: text.Clean(e.Reason, text.Bound),
+		Message: text.Clean(e.Message, 1024),
+		From:    text.Clean(cmp.Or(e.Source.Component, e.ReportingController), text.Bound),
+		Node:    text.Clean(e.Source.Host, text.Bound),
+	}
+	for _, t := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time, e.CreationTimestamp.Time} {
+		if found.Time.IsZero() {
+			found.Time = t.UTC()
+		}
+	}
+	if e.Series != nil {
+		found.Count, found.Time = max(found.Count, int(e.Series.Count)), e.Series.LastObservedTime.UTC()
+	}
+	return found
+}

@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/remotecommand"
+	execerrors "k8s.io/client-go/util/exec"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// saidMost is how much of what a reader says on standard error is kept, in bytes: it is one line.
+const saidMost = 4 << 10
+
+// AskError is what a reader says in place of an answer.
+type AskError struct {
+	// Code is one of package fleet.
+	Code int
+	says string
+}
+
+func (e *AskError) Error() string { return e.says }
+
+// ErrTooLarge is returned for an answer that is longer than it may be.
+var ErrTooLarge = errors.New("its answer is too large")
+
+// Ask has a reader answer a question, with the token that says who asks; what it answers is written to out, which
+// nobody writes to any more when Ask has returned. A reader that is busy is asked again, until ctx ends. The error is an
+// *AskError if the reader refused, and a *Refusal if the API server did.
+func (c *Cluster) Ask(ctx context.Context, r Reader, token string, question []string, out io.Writer) error {
+	if r.Unready != "" {
+		return errors.New(r.Unready)
+	}
+	for {
+		err := c.once(ctx, r, token, question, out)
+		var asked *AskError
+		if !errors.As(err, &asked) || asked.Code != fleet.Busy {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second): // as docs/fleet.md says
+		}
+	}
+}
+
+// Answer is Ask with the answer in memory, of at most so many bytes.
+func (c *Cluster) Answer(ctx context.Context, r Reader, token string, question []string, most int) ([]byte, error) {
+	var answer bytes.Buffer
+	err := c.Ask(ctx, r, token, question, &limited{w: &answer, left: most})
+	return answer.Bytes(), err
+}
+
+func (c *Cluster) once(ctx context.Context, r Reader, token string, question []string, out io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	executor, err := c.executor(r, question)
+	if err != nil {
+		return err
+	}
+	answer, said := &gate{w: out, stop: stop}, &bytes.Buffer{}
+	errs := &gate{w: &limited{w: said, left: saidMost, cut: true}}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- executor.StreamWithContext(ctx, remotecommand.StreamOptions{
+			Stdin: strings.NewReader(token + "\n"), Stdout: answer, Stderr: errs,
+		})
+	}()
+	// The fallback to SPDY ends with its connection rather than with its context, so it is left behind.
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	failed := answer.close()
+	_ = errs.close()
+	if failed != nil {
+		return failed
+	}
+	return c.failure(ctx, r, err, said.String())
+}
+
+// executor is kubectl's: a websocket, or SPDY where a server or a proxy knows no websockets.
+func (c *Cluster) executor(r Reader, question []string) (remotecommand.Executor, error) {
+	request := c.core.RESTClient().Post().Resource("pods").Namespace(r.Namespace).Name(r.Pod).SubResource("exec").
+		Param("container", fleet.Container).Param("stdin", "true").Param("stdout", "true").Param("stderr", "true")
+	for _, word := range append([]string{fleet.Program, "ask"}, question...) {
+		request = request.Param("command", word)
+	}
+	url := request.URL()
+	spdy, err := remotecommand.NewSPDYExecutor(c.config, "POST", url)
+	if err != nil {
+		return nil, err
+	}
+	websocket, err := remotecommand.NewWebSocketExecutor(c.config, "GET", url.String())
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// failure says what an exec's error means.
+func (c *Cluster) failure(ctx context.Context, r Reader, err error, said string) error {
+	var exit execerrors.CodeExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit):
+		line := text.Clean(strings.TrimPrefix(strings.TrimSpace(said), "cniscope-reader: "), 1024)
+		return &AskError{exit.Code, cmp.Or(line, fmt.Sprintf("its reader ended with %d", exit.Code))}
+	case apierrors.IsForbidden(err), strings.Contains(err.Error(), "is forbidden: User"):
+		return c.explain(ctx, apierrors.NewForbidden(corev1.Resource("pods/exec"), r.Pod, err),
+			right{verb: "create", resource: "pods/exec", namespace: r.Namespace, role: Developer})
+	case apierrors.IsNotFound(err):
+		return errors.New("its pod is gone")
+	}
+	return &cleaned{err}
+}
+
+// gate lets writes through until it is closed: an exec that was left behind writes nowhere.
+type gate struct {
+	mu   sync.Mutex
+	w    io.Writer
+	stop context.CancelFunc // ends the exec when a write fails; nil: it goes on
+	err  error
+	done bool
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.done {
+		return 0, io.ErrClosedPipe
+	}
+	n, err := g.w.Write(p)
+	if err != nil && g.err == nil {
+		if g.err = err; g.stop != nil {
+			g.stop()
+		}
+	}
+	return n, err
+}
+
+// close returns the first error of a write.
+func (g *gate) close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.done = true
+	return g.err
+}
+
+// limited lets so many bytes through, then fails with ErrTooLarge, or leaves out the rest.
+type limited struct {
+	w    io.Writer
+	left int
+	cut  bool
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if len(p) > l.left && !l.cut {
+		return 0, ErrTooLarge
+	}
+	n, err := l.w.Write(p[:min(len(p), l.left)])
+	if l.left -= n; err != nil {
+		return n, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,206 @@
+package digest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+const (
+	// findingsMost is how many kinds of findings are told apart, and linesMost how many lines of evidence and
+	// remedy each has: a doctor has some 40 checks.
+	findingsMost = 500
+	linesMost    = 20
+	lineLength   = 1024
+)
+
+// Level says how bad a finding is.
+type Level string
+
+// The levels.
+const (
+	Problem Level = "problem"
+	Warning Level = "warning"
+	Note    Level = "note"
+)
+
+// Report is what of docs/schemas/doctor.json is read here. pkg/doctor makes it, which needs a node.
+type Report struct {
+	Findings []Found `json:"findings"`
+	Checks   []struct {
+		Name   string `json:"name"`
+		State  string `json:"state"`
+		Reason string `json:"reason"`
+	} `json:"checks"`
+}
+
+// Found is one finding of one node.
+type Found struct {
+	Check    string   `json:"check"`
+	Level    Level    `json:"level"`
+	Summary  string   `json:"summary"`
+	Evidence []string `json:"evidence"`
+	Remedy   []string `json:"remedy"`
+}
+
+// uncheckedState is the state of a check that could not be made.
+const uncheckedState = "could not check"
+
+// Findings are those of many nodes, those that are alike together.
+type Findings struct {
+	kinds map[string]*Finding
+	// unchecked are the nodes that could not make a check, by the check.
+	unchecked map[string]*Unchecked
+	examined  int
+	// Left is how many findings were one kind too many.
+	Left int
+}
+
+// Finding is what one or more nodes have found.
+type Finding struct {
+	Check string `json:"check"`
+	Level Level  `json:"level"`
+	// Summary, Evidence and Remedy are the first node's, by name; those of others may differ in numbers.
+	Summary  string   `json:"summary"`
+	Evidence []string `json:"evidence"`
+	Remedy   []string `json:"remedy"`
+	Nodes    []string `json:"nodes"`
+	// Differs says that the nodes' sentences are not the same to the letter.
+	Differs bool `json:"differs,omitempty"`
+}
+
+// Unchecked is a check that some nodes could not make.
+type Unchecked struct {
+	Check  string   `json:"check"`
+	Reason string   `json:"reason"`
+	Nodes  []string `json:"nodes"`
+}
+
+// UnmarshalReport reads the document that doctor --format json prints.
+func UnmarshalReport(document []byte) (r Report, err error) {
+	if err := json.Unmarshal(document, &r); err != nil {
+		return r, fmt.Errorf("its report cannot be read: %w", err)
+	}
+	return r, nil
+}
+
+// Add takes one node's report.
+func (f *Findings) Add(node string, r Report) {
+	if f.kinds == nil {
+		f.kinds, f.unchecked = map[string]*Finding{}, map[string]*Unchecked{}
+	}
+	node = text.Clean(node, text.Bound)
+	f.examined++
+	for _, found := range r.Findings {
+		f.add(node, found)
+	}
+	for _, check := range r.Checks {
+		if check.State != uncheckedState {
+			continue
+		}
+		key := check.Name + "\n" + shape(check.Reason, node)
+		u := f.unchecked[key]
+		if u == nil {
+			if len(f.unchecked) >= findingsMost {
+				f.Left++
+				continue
+			}
+			u = &Unchecked{Check: text.Clean(check.Name, text.Bound)}
+			f.unchecked[key] = u
+		}
+		if len(u.Nodes) == 0 || node < slices.Min(u.Nodes) {
+			u.Reason = text.Clean(check.Reason, lineLength)
+		}
+		u.Nodes = append(u.Nodes, node)
+	}
+}
+
+func (f *Findings) add(node string, found Found) {
+	switch found.Level {
+	case Problem, Warning, Note:
+	default:
+		found.Level = Warning // of a newer version: say it rather than not
+	}
+	key := string(found.Level) + "\n" + found.Check + "\n" + shape(found.Summary, node)
+	kind := f.kinds[key]
+	if kind == nil {
+		if len(f.kinds) >= findingsMost {
+			f.Left++
+			return
+		}
+		kind = &Finding{Check: text.Clean(found.Check, text.Bound), Level: found.Level}
+		f.kinds[key] = kind
+	}
+	summary := text.Clean(found.Summary, lineLength)
+	kind.Differs = kind.Differs || len(kind.Nodes) > 0 && kind.Summary != summary
+	if len(kind.Nodes) == 0 || node < slices.Min(kind.Nodes) {
+		kind.Summary, kind.Evidence, kind.Remedy = summary, cleanLines(found.Evidence), cleanLines(found.Remedy)
+	}
+	if !slices.Contains(kind.Nodes, node) {
+		kind.Nodes = append(kind.Nodes, node)
+	}
+}
+
+// Sorted returns the findings, problems first, then those of most nodes.
+func (f *Findings) Sorted() (all []Finding) {
+	all = []Finding{}
+	for _, kind := range f.kinds {
+		slices.Sort(kind.Nodes)
+		all = append(all, *kind)
+	}
+	slices.SortFunc(all, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(levels(), a.Level), slices.Index(levels(), b.Level)), cmp.Compare(len(b.Nodes), len(a.Nodes)),
+			cmp.Compare(a.Check, b.Check), cmp.Compare(a.Summary, b.Summary))
+	})
+	return all
+}
+
+// Unmade returns the checks that could not be made, those of most nodes first.
+func (f *Findings) Unmade() (all []Unchecked) {
+	all = []Unchecked{}
+	for _, u := range f.unchecked {
+		slices.Sort(u.Nodes)
+		all = append(all, *u)
+	}
+	slices.SortFunc(all, func(a, b Unchecked) int {
+		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Check, b.Check), cmp.Compare(a.Reason, b.Reason))
+	})
+	return all
+}
+
+// Count is how many kinds there are, notes left out.
+func (f *Findings) Count() (n int) {
+	for _, kind := range f.kinds {
+		if kind.Level != Note {
+			n++
+		}
+	}
+	return n
+}
+
+func levels() []Level { return []Level{Problem, Warning, Note} }
+
+// own are the parts of a sentence that are one node's: addresses, ids, times, sizes, process numbers.
+var own = regexp.MustCompile(`(?i)\b[0-9a-f]*[0-9][0-9a-f]*([.:][0-9a-f]+)*`)
+
+// shape is what sentences of several nodes have in common: their name and their numbers apart.
+func shape(sentence, node string) string {
+	if node != "" {
+		sentence = strings.ReplaceAll(sentence, node, "NODE")
+	}
+	return own.ReplaceAllString(sentence, "#")
+}
+
+func cleanLines(lines []string) []string {
+	clean := []string{}
+	for _, line := range lines[:min(len(lines), linesMost)] {
+		clean = append(clean, text.Clean(line, lineLength))
+	}
+	return clean
+}

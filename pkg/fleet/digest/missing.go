@@ -1,0 +1,89 @@
+// Package digest makes one answer of what many nodes said: findings that are alike are one, with the nodes
+// that have it; verdicts are counted by cause, node and plugin. It is pure, bounded by what it keeps rather
+// than by what nodes send, and cleans what they send: a node may have been taken over.
+package digest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// Nodes says who was asked, and who has not answered.
+type Nodes struct {
+	Asked    int       `json:"asked"`
+	Answered int       `json:"answered"`
+	Missing  []Missing `json:"missing"`
+}
+
+// Missing is a node without an answer.
+type Missing struct {
+	Node   string `json:"node"`
+	Reason string `json:"reason"`
+}
+
+// Answer counts one node's answer, or why there is none.
+func (n *Nodes) Answer(node string, err error) {
+	n.Asked++
+	if err == nil {
+		n.Answered++
+		return
+	}
+	n.Missing = append(n.Missing, Missing{text.Clean(node, text.Bound), text.Clean(err.Error(), 2*text.Bound)})
+}
+
+// Sorted is the same with those who are missing in the order of their names, and never nil.
+func (n Nodes) Sorted() Nodes {
+	n.Missing = slices.SortedFunc(slices.Values(n.Missing), func(a, b Missing) int { return cmp.Compare(a.Node, b.Node) })
+	if n.Missing == nil {
+		n.Missing = []Missing{}
+	}
+	return n
+}
+
+// Lines says who has not answered, a line for each reason, most nodes first; all of them are named.
+func (n Nodes) Lines() (lines []string) {
+	nodes := map[string][]string{}
+	for _, m := range n.Sorted().Missing {
+		nodes[m.Reason] = append(nodes[m.Reason], m.Node)
+	}
+	reasons := make([]string, 0, len(nodes))
+	for reason := range nodes {
+		reasons = append(reasons, reason)
+	}
+	slices.SortFunc(reasons, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(nodes[b]), len(nodes[a])), cmp.Compare(a, b))
+	})
+	for _, reason := range reasons {
+		lines = append(lines, fmt.Sprintf("%d of %s did not answer: %s: %s",
+			len(nodes[reason]), Count(n.Asked, "node"), reason, strings.Join(nodes[reason], ", ")))
+	}
+	return lines
+}
+
+// Count is a number with what it counts.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%s %ss", Number(n), what)
+}
+
+// Number writes thousands apart, as 5,200.
+func Number(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", Number(n/1000), n%1000)
+}
+
+// Some joins the first of many names, and says how many more there are.
+func Some(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

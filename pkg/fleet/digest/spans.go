@@ -1,0 +1,97 @@
+package digest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// spanText is how long one text of a span may be: arguments and messages.
+const spanText = 4096
+
+// Spans reads OTLP JSON, and makes every text in it safe to print.
+func Spans(otlp []byte) ([]*tracepb.ResourceSpans, error) {
+	traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(otlp)
+	if err != nil {
+		return nil, fmt.Errorf("its spans cannot be read: %w", err)
+	}
+	raw, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(traces)
+	if err != nil {
+		return nil, err
+	}
+	var data tracepb.TracesData
+	if err := proto.Unmarshal(raw, &data); err != nil {
+		return nil, fmt.Errorf("its spans cannot be read: %w", err)
+	}
+	for _, resource := range data.ResourceSpans {
+		attributes(resource.GetResource().GetAttributes())
+		for _, scope := range resource.ScopeSpans {
+			for _, s := range scope.Spans {
+				span(s)
+			}
+		}
+	}
+	return data.ResourceSpans, nil
+}
+
+// JSON writes spans as OTLP JSON, a document for each resource.
+func JSON(spans []*tracepb.ResourceSpans) (all []json.RawMessage, err error) {
+	all = []json.RawMessage{}
+	for _, rs := range spans {
+		raw, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{rs}})
+		if err != nil {
+			return nil, err
+		}
+		traces, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(raw)
+		if err != nil {
+			return nil, err
+		}
+		one, err := (&ptrace.JSONMarshaler{}).MarshalTraces(traces)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func span(s *tracepb.Span) {
+	s.Name = text.Clean(s.Name, spanText)
+	if s.Status != nil {
+		s.Status.Message = text.Clean(s.Status.Message, spanText)
+	}
+	attributes(s.Attributes)
+	for _, e := range s.Events {
+		e.Name = text.Clean(e.Name, spanText)
+		attributes(e.Attributes)
+	}
+	for _, l := range s.Links {
+		attributes(l.Attributes)
+	}
+}
+
+func attributes(all []*commonpb.KeyValue) {
+	for _, kv := range all {
+		kv.Key = text.Clean(kv.Key, text.Bound)
+		value(kv.GetValue())
+	}
+}
+
+func value(v *commonpb.AnyValue) {
+	switch kind := v.GetValue().(type) {
+	case *commonpb.AnyValue_StringValue:
+		kind.StringValue = text.Clean(kind.StringValue, spanText)
+	case *commonpb.AnyValue_ArrayValue:
+		for _, each := range kind.ArrayValue.GetValues() {
+			value(each)
+		}
+	case *commonpb.AnyValue_KvlistValue:
+		attributes(kind.KvlistValue.GetValues())
+	}
+}

@@ -1,0 +1,104 @@
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func numbers(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+// Twenty of five hundred never answer: they are named, and cost a few rounds of patience rather than twenty.
+func TestDeadNodesCostNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int64
+		ask := func(ctx context.Context, node int) (string, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			if node%25 == 0 {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			return fmt.Sprint(node), ctx.Err()
+		}
+		began := time.Now()
+		answered, dead := 0, 0
+		for node, a := range Ask(t.Context(), numbers(500), Limits{AtOnce: 32, Patience: 5 * time.Second}, ask) {
+			switch {
+			case a.Err == nil && a.Value == fmt.Sprint(node):
+				answered++
+			case errors.Is(a.Err, ErrNoAnswer) && a.Err.Error() == "no answer within 5s":
+				dead++
+			default:
+				t.Errorf("%d: %v %v", node, a.Value, a.Err)
+			}
+		}
+		if answered != 480 || dead != 20 {
+			t.Errorf("%d answered, %d are dead", answered, dead)
+		}
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if most.Load() != 32 {
+			t.Errorf("%d were asked at once", most.Load())
+		}
+	})
+}
+
+// Who has heard enough, or is told to end, leaves nothing behind: goleak looks.
+func TestItEndsEarly(t *testing.T) {
+	wait := func(ctx context.Context, node int) (int, error) {
+		if node < 2 {
+			return node, nil
+		}
+		<-ctx.Done()
+		return node, ctx.Err()
+	}
+	for range Ask(t.Context(), numbers(100), Limits{AtOnce: 4, Patience: time.Hour}, wait) {
+		break
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	heard := 0
+	for range Ask(ctx, numbers(100), Limits{AtOnce: 4, Patience: time.Hour}, wait) {
+		if heard++; heard == 2 {
+			cancel()
+		}
+	}
+	if heard < 2 || heard > 6 {
+		t.Errorf("%d answers after the end", heard)
+	}
+}
+
+func TestNobodyToAsk(t *testing.T) {
+	for range Ask(t.Context(), nil, Limits{}, func(context.Context, int) (int, error) { return 0, nil }) {
+		t.Error("an answer of nobody")
+	}
+}
+
+// An error that is the node's own stays what it is.
+func TestErrorsAreTheNodes(t *testing.T) {
+	own := errors.New("forbidden")
+	for _, a := range Ask(t.Context(), numbers(1), Limits{Patience: time.Minute}, func(context.Context, int) (int, error) { return 0, own }) {
+		if a.Err != own {
+			t.Error(a.Err)
+		}
+	}
+}

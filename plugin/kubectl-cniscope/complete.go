@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completionPatience is how long a person waits for a completion.
+const completionPatience = 3 * time.Second
+
+// completions complete pods and nodes. kubectl asks for them by kubectl_complete-cniscope: see completing.
+func completions(root *cobra.Command, o *options) {
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "why":
+			cmd.ValidArgsFunction = once(o.pods)
+		case "record":
+			cmd.ValidArgsFunction = once(func(ctx context.Context, prefix string) []string {
+				if strings.HasPrefix(prefix, "node/") {
+					return o.nodesNamed(ctx, "node/", prefix)
+				}
+				return append(o.pods(ctx, prefix), "node/")
+			})
+		case "doctor":
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+				names := o.nodesNamed(cmd.Context(), "", prefix)
+				return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
+			}
+		}
+	}
+	_ = root.RegisterFlagCompletionFunc("node", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return o.nodesNamed(cmd.Context(), "", prefix), cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = root.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		config, err := o.kube.ToRawKubeConfigLoader().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for name := range config.Contexts {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// once completes the first argument only.
+func once(names func(ctx context.Context, prefix string) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found := names(cmd.Context(), prefix)
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if slices.Contains(found, "node/") {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return found, directive
+	}
+}
+
+// pods are those of the namespace that begin with prefix; none where they cannot be had.
+func (o *options) pods(ctx context.Context, prefix string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	defer cancel()
+	c, err := o.connect()
+	if err != nil {
+		return nil
+	}
+	namespace, _, err := o.namespace()
+	if err != nil {
+		return nil
+	}
+	before := ""
+	if in, name, both := strings.Cut(prefix, "/"); both {
+		namespace, before, prefix = in, in+"/", name
+	}
+	names, _ := c.PodNames(ctx, namespace, prefix)
+	for i := range names {
+		names[i] = before + names[i]
+	}
+	return names
+}
+
+// nodesNamed are those that can be asked and begin with prefix, each after before.
+func (o *options) nodesNamed(ctx context.Context, before, prefix string) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	defer cancel()
+	c, err := o.connect()
+	if err != nil {
+		return nil
+	}
+	readers, _ := c.Readers(ctx, o.home)
+	for _, r := range readers {
+		if name := before + r.Node; strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+)
+
+func doctorCmd(o *options) *cobra.Command {
+	all := false
+	cmd := &cobra.Command{
+		Use:   "doctor -A | doctor NODE...",
+		Short: "Say what is wrong with the nodes' pod networks, and what to do",
+		Long: `Have every node examine what keeps its pods from getting a network, or will, and say what is
+wrong: findings that are alike are one, with the nodes that have it, its evidence on the first of
+them, and what to do. Problems (✗) come first, then warnings (!), then notes (·). For operators.
+
+  kubectl cniscope doctor -A
+  kubectl cniscope doctor node-7 node-9
+  kubectl cniscope doctor -A --format json | jq -r '.findings[] | "\(.nodes | length) \(.summary)"'
+
+A node examines itself twice a minute at the most: an answer may be half a minute old.
+
+The exit code is 0 if every node answered and nothing was found, 1 if a problem or a warning was, and
+3 if nothing was found, but a node did not answer or could not make a check.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return usageError{errors.New("doctor -A examines every node, doctor NODE... those: say one of them")}
+			}
+			return nil
+		},
+		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
+			o.nodes = append(o.nodes, args...)
+			if !cmd.Flags().Changed("node-timeout") {
+				o.limits.Patience = doctorPatience
+			}
+			return examine(cmd, o)
+		}),
+	}
+	cmd.Flags().BoolVarP(&all, "all", "A", false, "all nodes")
+	return cmd
+}
+
+// doctorPatience is how long a node may take to examine itself, where nobody says otherwise: a program of the
+// node that does not answer takes the doctor some seconds.
+const doctorPatience = 20 * time.Second
+
+// doctorDocument is what doctor --format json prints: docs/schemas/kubectl-doctor.json.
+type doctorDocument struct {
+	Schema    string             `json:"schema"`
+	Nodes     digest.Nodes       `json:"nodes"`
+	Findings  []digest.Finding   `json:"findings"`
+	Unchecked []digest.Unchecked `json:"unchecked"`
+}
+
+func examine(cmd *cobra.Command, o *options) error {
+	s, err := o.scoped(cmd, true)
+	if err != nil {
+		return err
+	}
+	var findings digest.Findings
+	nodes, err := s.each(cmd.Context(), s.question(fleet.Doctor), func(node string, answer []byte) error {
+		report, err := digest.UnmarshalReport(answer)
+		if err == nil {
+			findings.Add(node, report)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d := doctorDocument{"cniscope.dev/kubectl-doctor/v1", nodes, findings.Sorted(), findings.Unmade()}
+	if o.format == "json" {
+		err = indented(cmd.OutOrStdout(), d)
+	} else {
+		err = d.text(cmd.OutOrStdout())
+	}
+	return cmp.Or(err, d.verdict(findings.Count()))
+}
+
+// verdict is how it ends: with a finding, with something that could not be looked at, or well.
+func (d doctorDocument) verdict(findings int) error {
+	missing := partial(d.Nodes)
+	switch {
+	case findings > 0:
+		return codeError{errors.Join(errors.New(digest.Count(findings, "finding")), missing), exitFailed}
+	case missing != nil:
+		return missing
+	case len(d.Unchecked) > 0:
+		return codeError{errors.New("nothing was found, but not every check could be made"), exitPartial}
+	}
+	return nil
+}
+
+// namesMost is how many nodes are named beside a finding; JSON has all.
+const namesMost = 10
+
+func (d doctorDocument) text(out io.Writer) error {
+	if d.Nodes.Answered == 0 {
+		return nil
+	}
+	marks := map[digest.Level]string{digest.Problem: "✗", digest.Warning: "!", digest.Note: "·"}
+	var b strings.Builder
+	for _, f := range d.Findings {
+		fmt.Fprintf(&b, "%s %s: %s: %s\n", marks[f.Level], d.of(f.Nodes), f.Check, f.Summary)
+		fmt.Fprintf(&b, "    on %s\n", digest.Some(f.Nodes, namesMost))
+		if len(f.Nodes) > 1 && (f.Differs || len(f.Evidence) > 0) {
+			fmt.Fprintf(&b, "    as %s has it:\n", f.Nodes[0])
+		}
+		for _, e := range f.Evidence {
+			fmt.Fprintf(&b, "    %s\n", e)
+		}
+		for _, r := range f.Remedy {
+			fmt.Fprintf(&b, "  → %s\n", r)
+		}
+		b.WriteByte('\n')
+	}
+	for _, u := range d.Unchecked {
+		fmt.Fprintf(&b, "? %s: %s: could not check: %s\n", d.of(u.Nodes), u.Check, u.Reason)
+	}
+	if len(d.Findings) == 0 {
+		fmt.Fprintf(&b, "✓ nothing found on %s\n", digest.Count(d.Nodes.Answered, "node"))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// of is how many of the nodes that answered.
+func (d doctorDocument) of(nodes []string) string {
+	return fmt.Sprintf("%s of %s", digest.Number(len(nodes)), digest.Count(d.Nodes.Answered, "node"))
+}

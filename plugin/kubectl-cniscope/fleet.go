@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/cniscope/cniscope/pkg/fleet/cluster"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/fleet/fanout"
+)
+
+// answerMost bounds one node's answer, in bytes: so the memory that asking takes is this, times --concurrency.
+const answerMost = 4 << 20
+
+// each asks every reader the same question, and hands on each answer as it comes; take returns what is wrong
+// with one. It returns who has answered, or the context's error.
+func (s *session) each(ctx context.Context, question []string, take func(node string, answer []byte) error) (digest.Nodes, error) {
+	defer s.progress.end()
+	var nodes digest.Nodes
+	s.progress.step(nodes, len(s.readers))
+	ask := func(ctx context.Context, r cluster.Reader) ([]byte, error) {
+		return s.Answer(ctx, r, s.token, question, answerMost)
+	}
+	for r, answer := range fanout.Ask(ctx, s.readers, s.limits, ask) {
+		err := answer.Err
+		if err == nil {
+			err = take(r.Node, answer.Value)
+		}
+		nodes.Answer(r.Node, err)
+		s.progress.step(nodes, len(s.readers))
+	}
+	return nodes.Sorted(), ctx.Err()
+}
+
+// document reads a node's answer.
+func document(answer []byte, to any) error {
+	if err := json.Unmarshal(answer, to); err != nil {
+		return fmt.Errorf("its answer cannot be read (is its cniscope of another version?): %w", err)
+	}
+	return nil
+}
+
+// indented writes JSON that a person can read too.
+func indented(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,88 @@
+// Command kubectl-cniscope asks a whole cluster why its pods' networks are slow: `kubectl cniscope why POD`. It
+// has the rights of its user and no others, and runs anywhere kubectl does. docs/fleet.md describes it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // however the kubeconfig logs in
+	"k8s.io/klog/v2"
+)
+
+func main() { os.Exit(execute(os.Args, os.Stdout, os.Stderr)) }
+
+// execute runs the command line and returns the exit code: see exits.
+func execute(args []string, out, diagnostics io.Writer) int {
+	// client-go logs what it retries; what matters comes back as an error.
+	klog.SetLogger(klog.Logger{})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends it at once
+	cmd := rootCmd()
+	cmd.SetOut(out)
+	cmd.SetErr(diagnostics)
+	cmd.SetArgs(completing(args))
+	err := cmd.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitDone
+	case ctx.Err() != nil && !errors.As(err, new(codeError)):
+		fmt.Fprintln(diagnostics, "kubectl cniscope: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintln(diagnostics, "kubectl cniscope:", err)
+	return exitCode(err)
+}
+
+// completing are the arguments of a program that kubectl runs by the name of kubectl_complete-cniscope, which is
+// a link to this one: to complete what follows.
+func completing(args []string) []string {
+	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+	if name == "kubectl_complete-cniscope" {
+		return append([]string{cobra.ShellCompRequestCmd}, args[1:]...)
+	}
+	return args[1:]
+}
+
+func rootCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kubectl-cniscope",
+		Short: "Ask a cluster why its pods' networks are slow",
+		Long: `kubectl cniscope asks the cniscope on each node what it has seen: why a pod's network took
+so long, what hangs now, what is wrong with nodes, and what costs a whole fleet most.
+
+  kubectl cniscope why web-0             where a pod's seconds went, and what to do
+  kubectl cniscope top                   the last hour's slow and failed calls, by cause, node, plugin
+  kubectl cniscope ps -A                 CNI calls that are under way, on all nodes
+  kubectl cniscope doctor -A             what is wrong with the nodes, findings that are alike together
+  kubectl cniscope record web-0          a recording that "cniscope show" draws
+
+It has your rights and no others. With the Role cniscope-developer in cniscope's namespace, and
+the right to create tokens of a ServiceAccount in your own (the role edit has it), you are told
+about the pods of your namespace; with the Role cniscope-operator about everything. What is
+missing is named, with the command that gives it.
+
+Nodes are asked side by side. Those that do not answer are named, what the others say is
+printed, and the exit code is 3.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       version(),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cniscope"},
+	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	o := newOptions()
+	o.flags(cmd.PersistentFlags())
+	cmd.AddCommand(whyCmd(o), psCmd(o), doctorCmd(o), topCmd(o), recordCmd(o), versionCmd())
+	completions(cmd, o)
+	return cmd
+}

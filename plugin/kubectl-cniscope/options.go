@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/cniscope/cniscope/pkg/fleet/cluster"
+	"github.com/cniscope/cniscope/pkg/fleet/fanout"
+)
+
+// options are the flags that all commands have.
+type options struct {
+	kube *genericclioptions.ConfigFlags
+	// home is cniscope's namespace, account the ServiceAccount whose token a developer brings.
+	home, account string
+	nodes         []string
+	limits        fanout.Limits
+	format        string
+}
+
+func newOptions() *options {
+	return &options{
+		kube: genericclioptions.NewConfigFlags(true), home: os.Getenv("CNISCOPE_NAMESPACE"), account: "default",
+		// A question takes an API server some 20 ms, and a node that is dead five seconds.
+		limits: fanout.Limits{AtOnce: 32, Patience: 5 * time.Second}, format: "text",
+	}
+}
+
+func (o *options) flags(set *pflag.FlagSet) {
+	set.StringVar(&o.home, "cniscope-namespace", o.home, "where cniscope is installed (default $CNISCOPE_NAMESPACE, else \""+cluster.DefaultNamespace+"\", else wherever it is found)")
+	set.StringVar(&o.account, "service-account", o.account, "ServiceAccount of your namespace whose token says that you may see its pods")
+	set.StringSliceVar(&o.nodes, "node", nil, "ask these nodes only")
+	set.IntVar(&o.limits.AtOnce, "concurrency", o.limits.AtOnce, "how many nodes are asked at the same time")
+	set.DurationVar(&o.limits.Patience, "node-timeout", o.limits.Patience, "how long one node may take to answer")
+	set.StringVar(&o.format, "format", o.format, "text or json")
+	o.kube.AddFlags(set)
+}
+
+func (o *options) check() error {
+	switch {
+	case o.format != "text" && o.format != "json":
+		return usageError{fmt.Errorf("--format %s: want text or json", o.format)}
+	case o.limits.AtOnce < 1 || o.limits.AtOnce > 256:
+		return usageError{fmt.Errorf("--concurrency %d: want 1 to 256", o.limits.AtOnce)}
+	case o.limits.Patience <= 0:
+		return usageError{fmt.Errorf("--node-timeout %s: want a length of time, as 5s", o.limits.Patience)}
+	}
+	return nil
+}
+
+// namespace is the one that the user works in; named if a flag says so.
+func (o *options) namespace() (name string, named bool, err error) {
+	name, named, err = o.kube.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", false, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	return name, named && o.kube.Namespace != nil && *o.kube.Namespace != "", nil
+}
+
+// connect returns the cluster of the kubeconfig.
+func (o *options) connect() (*cluster.Cluster, error) {
+	config, err := o.kube.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.UserAgent = "kubectl-cniscope/" + build()
+	return cluster.New(config)
+}
+
+// session is a cluster whose readers are known, and the token to ask them with.
+type session struct {
+	*options
+	*cluster.Cluster
+	readers []cluster.Reader
+	token   string
+	// within is the only namespace that is asked about; empty: all of them.
+	within string
+	// operator: everything may be seen.
+	operator bool
+	progress *progress
+}
+
+// open finds the readers, and gets a token: the operator's where everything is asked for (within is empty)
+// or the user may have it, else one of the namespace.
+func (o *options) open(ctx context.Context, c *cluster.Cluster, within string, diagnostics io.Writer) (*session, error) {
+	readers, err := c.Readers(ctx, o.home)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{options: o, Cluster: c, readers: readers, within: within, progress: newProgress(diagnostics)}
+	if err := s.choose(); err != nil {
+		return nil, err
+	}
+	first := readers[0]
+	s.operator = within == "" || c.MayBeOperator(ctx, first)
+	switch {
+	case !s.operator:
+		s.token, err = c.Token(ctx, within, o.account, cluster.Edit)
+	case first.Operator == "":
+		return nil, errors.New("this cniscope has no ServiceAccount for operators: its chart makes one, with reader.enabled=true")
+	default:
+		s.token, err = c.Token(ctx, first.Namespace, first.Operator, cluster.Operator)
+	}
+	var refusal *cluster.Refusal
+	if within == "" && errors.As(err, &refusal) {
+		err = fmt.Errorf("%w\nWithout it, ask about your own pods: leave out -A, or name a namespace with -n", err)
+	}
+	return s, err
+}
+
+// choose leaves the readers of the nodes that --node names.
+func (s *session) choose() error {
+	if len(s.nodes) == 0 {
+		return nil
+	}
+	var unknown []string
+	for _, node := range s.nodes {
+		if !slices.ContainsFunc(s.readers, func(r cluster.Reader) bool { return r.Node == node }) {
+			unknown = append(unknown, node)
+		}
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("no cniscope that can be asked on %s: kubectl get pods -n %s -l %s -o wide lists where it is",
+			strings.Join(unknown, ", "), s.readers[0].Namespace, cluster.Selector)
+	}
+	s.readers = slices.DeleteFunc(slices.Clone(s.readers), func(r cluster.Reader) bool { return !slices.Contains(s.nodes, r.Node) })
+	return nil
+}
+
+// reader is the one of a node.
+func (s *session) reader(node string) (cluster.Reader, error) {
+	for _, r := range s.readers {
+		if r.Node == node {
+			return r, nil
+		}
+	}
+	return cluster.Reader{}, fmt.Errorf("there is no cniscope that can be asked on node %s", cmp.Or(node, "?"))
+}
+
+// question is one that is limited to what is asked about.
+func (s *session) question(words ...string) []string {
+	if s.within != "" {
+		words = append(words, "--namespace", s.within)
+	}
+	return words
+}
+
+// about says in words what is asked about.
+func (s *session) about() string {
+	if s.within == "" {
+		return "all namespaces"
+	}
+	return "namespace " + s.within
+}
+
+// runs is what a command runs, once its flags are known to be right.
+func (o *options) runs(do func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		return do(cmd, args)
+	}
+}
+
+// arguments makes a mistake in arguments a usage error.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{fmt.Errorf("%w; see: kubectl cniscope %s --help", err, cmd.Name())}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/terminal"
+)
+
+// progress says on a terminal how far it is, on one line that is gone in the end. On anything else it says nothing.
+type progress struct {
+	w     io.Writer
+	live  bool
+	drawn time.Time
+}
+
+func newProgress(w io.Writer) *progress { return &progress{w: w, live: terminal.Is(w)} }
+
+// step says how many of all have answered, ten times a second at most.
+func (p *progress) step(n digest.Nodes, all int) {
+	if !p.live || time.Since(p.drawn) < 100*time.Millisecond {
+		return
+	}
+	p.drawn = time.Now()
+	said := fmt.Sprintf("%s of %s have answered", digest.Number(n.Answered), digest.Count(all, "node"))
+	if missing := len(n.Missing); missing > 0 {
+		said += fmt.Sprintf(", %s have not", digest.Number(missing))
+	}
+	fmt.Fprintf(p.w, "\r\x1b[K%s", said)
+}
+
+// say replaces the line.
+func (p *progress) say(format string, values ...any) {
+	if p.live {
+		fmt.Fprintf(p.w, "\r\x1b[K"+format, values...)
+	}
+}
+
+// end takes the line away.
+func (p *progress) end() {
+	if p.live {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

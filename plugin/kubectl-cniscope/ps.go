@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+func psCmd(o *options) *cobra.Command {
+	all := false
+	cmd := &cobra.Command{
+		Use:   "ps [-A]",
+		Short: "List the CNI calls that are under way, on all nodes, and what each waits for",
+		Long: `List the CNI calls of your namespace that are under way: node, pod, command, plugin, age, and
+what it runs at this moment, in which process, waiting in which function of the kernel. The
+oldest is first.
+
+  kubectl cniscope ps                        of the pods of your namespace
+  kubectl cniscope ps -A                     of all pods; for operators
+  kubectl cniscope ps -A --node node-7       on one node
+  kubectl cniscope ps -A --format json | jq '.calls[] | select(.age_ns > 20e9)'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: o.runs(func(cmd *cobra.Command, _ []string) error { return ps(cmd, o, all) }),
+	}
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
+	return cmd
+}
+
+// psDocument is what ps --format json prints: docs/schemas/kubectl-ps.json.
+type psDocument struct {
+	Schema string       `json:"schema"`
+	Nodes  digest.Nodes `json:"nodes"`
+	// Namespace is the only one that was asked about.
+	Namespace string     `json:"namespace,omitempty"`
+	Calls     []nodeCall `json:"calls"`
+}
+
+type nodeCall struct {
+	Node string `json:"node"`
+	control.Call
+}
+
+func ps(cmd *cobra.Command, o *options, all bool) error {
+	s, err := o.scoped(cmd, all)
+	if err != nil {
+		return err
+	}
+	d := psDocument{Schema: "cniscope.dev/kubectl-ps/v1", Namespace: s.within, Calls: []nodeCall{}}
+	d.Nodes, err = s.each(cmd.Context(), s.question(fleet.Calls), func(node string, answer []byte) error {
+		var said struct{ Calls []control.Call }
+		if err := document(answer, &said); err != nil {
+			return err
+		}
+		for _, call := range said.Calls {
+			d.Calls = append(d.Calls, nodeCall{node, digest.Call(call)})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(d.Calls, func(a, b nodeCall) int {
+		return cmp.Or(cmp.Compare(b.Age, a.Age), cmp.Compare(a.Node, b.Node), cmp.Compare(a.PID, b.PID))
+	})
+	if o.format == "json" {
+		err = indented(cmd.OutOrStdout(), d)
+	} else {
+		err = d.text(cmd.OutOrStdout(), s.about())
+	}
+	return cmp.Or(err, partial(d.Nodes))
+}
+
+// scoped opens a session about everything, or about the user's namespace.
+func (o *options) scoped(cmd *cobra.Command, all bool) (*session, error) {
+	c, err := o.connect()
+	if err != nil {
+		return nil, err
+	}
+	within := ""
+	if !all {
+		if within, _, err = o.namespace(); err != nil {
+			return nil, err
+		}
+	}
+	return o.open(cmd.Context(), c, within, cmd.ErrOrStderr())
+}
+
+func (d psDocument) text(out io.Writer, about string) error {
+	if len(d.Calls) == 0 {
+		if d.Nodes.Answered == 0 {
+			return nil
+		}
+		_, err := fmt.Fprintf(out, "no CNI call is under way on %s (%s)\n", digest.Count(d.Nodes.Answered, "node"), about)
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE\tPOD\tCALL\tPLUGIN\tAGE\tRUNS\tPID\tFOR\tSTATE\tWAITS IN")
+	for _, c := range d.Calls {
+		fmt.Fprintf(w, "%s\t%s/%s\t%s %s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.Node, c.Namespace, c.Pod, c.Command, c.IfName, c.Plugin,
+			text.Round(c.Age), c.Runs, c.PID, text.Round(c.Running), c.State, c.Waits)
+	}
+	return w.Flush()
+}

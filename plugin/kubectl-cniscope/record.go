@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/fleet/cluster"
+	"github.com/cniscope/cniscope/pkg/terminal"
+)
+
+func recordCmd(o *options) *cobra.Command {
+	r := recording{options: o, length: 30 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "record POD | record node/NODE",
+		Short: "Record what happens to a pod's network, or on a node, into a file that cniscope show draws",
+		Long: `Record what happens from now on, for --for or until Ctrl-C: of one pod, or of everything on one
+node. The file is as "cniscope record" writes it on the node: without raw arguments, environments or
+configurations. For operators.
+
+  kubectl cniscope record web-0                          30 s, into web-0.rec.gz
+  kubectl cniscope record node/node-7 --for 2m -o n7.rec.gz
+  cniscope show --html n7.rec.gz > n7.html
+
+A pod that keeps failing is set up again and again: record it, and wait for the next attempt.`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
+			if r.length <= 0 || r.length > control.MaxRecord {
+				return usageError{fmt.Errorf("--for %s: want a length of time, up to %s", r.length, length(control.MaxRecord))}
+			}
+			return r.run(cmd, args[0])
+		}),
+	}
+	cmd.Flags().DurationVar(&r.length, "for", r.length, "for how long, "+length(control.MaxRecord)+" at most")
+	cmd.Flags().StringVarP(&r.file, "output", "o", "", "the file, - for standard output (default NAME.rec.gz)")
+	cmd.Flags().BoolVar(&r.overwrite, "overwrite", false, "replace the file if it exists")
+	return cmd
+}
+
+type recording struct {
+	*options
+	length    time.Duration
+	file      string
+	overwrite bool
+}
+
+func (r *recording) run(cmd *cobra.Command, name string) error {
+	c, err := r.connect()
+	if err != nil {
+		return err
+	}
+	question := []string{fleet.Record, "--for", r.length.String()}
+	node, ofNode := nodeName(name)
+	file := node
+	if !ofNode {
+		namespace, pod, err := r.named(name)
+		if err != nil {
+			return err
+		}
+		if node, err = nodeOf(cmd.Context(), c, namespace, pod); err != nil {
+			return err
+		}
+		question = append(question, "--namespace", namespace, "--pod", pod)
+		file = pod
+	}
+	s, err := r.open(cmd.Context(), c, "", cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	reader, err := s.reader(node)
+	if err != nil {
+		return err
+	}
+	if r.file == "" {
+		r.file = file + ".rec.gz"
+	}
+	return r.write(cmd, func(out io.Writer) error {
+		fmt.Fprintf(cmd.ErrOrStderr(), "recording %s on %s for %s; Ctrl-C ends it\n", name, node, length(r.length))
+		// A node that is slow to begin has its patience beside what was asked for.
+		ctx, cancel := context.WithTimeout(cmd.Context(), r.length+r.limits.Patience+10*time.Second)
+		defer cancel()
+		err := s.Ask(ctx, reader, s.token, question, out)
+		if cmd.Context().Err() != nil {
+			return nil // asked to end: what there is, is it
+		}
+		if err != nil {
+			return fmt.Errorf("node %s: %w", node, err)
+		}
+		return nil
+	})
+}
+
+// nodeName takes node/NODE apart.
+func nodeName(name string) (string, bool) {
+	for _, prefix := range []string{"node/", "nodes/", "no/"} {
+		if node, ok := strings.CutPrefix(name, prefix); ok {
+			return node, true
+		}
+	}
+	return "", false
+}
+
+// nodeOf is where a pod is.
+func nodeOf(ctx context.Context, c *cluster.Cluster, namespace, name string) (string, error) {
+	pod, err := c.Pod(ctx, namespace, name)
+	switch {
+	case cluster.NotFound(err):
+		return "", fmt.Errorf("there is no pod %s in namespace %s; for a node, say node/%s", name, namespace, name)
+	case err != nil:
+		return "", err
+	case pod.Spec.NodeName == "":
+		return "", fmt.Errorf("pod %s/%s is on no node yet: there is nothing to record", namespace, name)
+	}
+	return pod.Spec.NodeName, nil
+}
+
+// write makes the file, readable by its owner only, and fills it. One that got nothing is taken away.
+func (r *recording) write(cmd *cobra.Command, fill func(io.Writer) error) (err error) {
+	if r.file == "-" {
+		if terminal.Is(cmd.OutOrStdout()) {
+			return usageError{errors.New("-o - writes a recording to standard output: send it to a file")}
+		}
+		return fill(cmd.OutOrStdout())
+	}
+	flag := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if r.overwrite {
+		flag = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(r.file, flag, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s exists: --overwrite replaces it, -o names another", r.file)
+	}
+	if err != nil {
+		return err
+	}
+	got := &counted{w: f}
+	buffered := bufio.NewWriter(got)
+	out, done := io.Writer(buffered), buffered.Flush
+	if strings.HasSuffix(r.file, ".gz") {
+		zip := gzip.NewWriter(buffered)
+		out, done = zip, func() error { return errors.Join(zip.Close(), buffered.Flush()) }
+	}
+	plain := &counted{w: out}
+	err = errors.Join(fill(plain), done(), f.Close())
+	if plain.n == 0 {
+		return errors.Join(err, os.Remove(r.file), emptyUnless(err))
+	}
+	if err == nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d KB; cniscope show %s draws it\n", r.file, (got.n+1023)/1024, r.file)
+	}
+	return err
+}
+
+// emptyUnless explains an empty recording, unless something else does.
+func emptyUnless(err error) error {
+	if err != nil {
+		return nil
+	}
+	return errors.New("nothing was recorded, so there is no file")
+}
+
+// counted counts the bytes that it passes on.
+type counted struct {
+	w io.Writer
+	n int
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += n
+	return n, err
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+func topCmd(o *options) *cobra.Command {
+	all, since := false, time.Hour
+	cmd := &cobra.Command{
+		Use:   "top [-A]",
+		Short: "Count what was slow or failed in the last hour, by cause, node and plugin",
+		Long: `Count the verdicts of the last hour, on all nodes: what pods' networks were slow for or failed
+of, on which nodes, in which plugins, and what the worst one was; with what to do about each cause.
+
+An operator is told of all namespaces, everybody else of their own; -n names one, and -A asks for all.
+
+  kubectl cniscope top
+  kubectl cniscope top -n shop --since 10m
+  kubectl cniscope top --format json | jq -r '.causes[] | "\(.operations) \(.name)"'
+
+Each node remembers its last 10,000 operations: a very busy one less than an hour.`,
+		Args: arguments(cobra.NoArgs),
+		RunE: o.runs(func(cmd *cobra.Command, _ []string) error {
+			if since <= 0 {
+				return usageError{fmt.Errorf("--since %s: want a length of time, as 1h", since)}
+			}
+			return top(cmd, o, all, since)
+		}),
+	}
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "of all namespaces")
+	cmd.Flags().DurationVar(&since, "since", since, "how far back")
+	return cmd
+}
+
+// topDocument is what top --format json prints: docs/schemas/kubectl-top.json.
+type topDocument struct {
+	Schema    string        `json:"schema"`
+	Nodes     digest.Nodes  `json:"nodes"`
+	Namespace string        `json:"namespace,omitempty"`
+	Since     time.Duration `json:"since_ns"`
+	// Operations are all that there were, Problems those that were slow, failed or hung.
+	Operations int          `json:"operations"`
+	Problems   int          `json:"problems"`
+	Causes     []digest.Row `json:"causes"`
+	ByNode     []digest.Row `json:"by_node"`
+	Plugins    []digest.Row `json:"plugins"`
+}
+
+// linesMost is how many problems of one node are counted: the latest.
+const linesMost = 2000
+
+func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
+	s, err := o.widest(cmd, all)
+	if err != nil {
+		return err
+	}
+	question := s.question(fleet.Operations, "--problems", "--since", since.String(), "--limit", strconv.Itoa(linesMost))
+	var counted digest.Top
+	nodes, err := s.each(cmd.Context(), question, func(node string, answer []byte) error {
+		var said struct {
+			Operations []control.Line
+			Of         int
+		}
+		if err := document(answer, &said); err != nil {
+			return err
+		}
+		counted.Add(node, said.Operations, said.Of)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	d := topDocument{
+		Schema: "cniscope.dev/kubectl-top/v1", Nodes: nodes, Namespace: s.within, Since: since,
+		Operations: counted.Of, Problems: counted.Problems,
+		Causes: counted.Causes(), ByNode: counted.Nodes(), Plugins: counted.Plugins(),
+	}
+	if o.format == "json" {
+		err = indented(cmd.OutOrStdout(), d)
+	} else {
+		err = d.text(cmd.OutOrStdout(), s.about())
+	}
+	return cmp.Or(err, partial(d.Nodes))
+}
+
+// widest opens a session about everything where the user may see that, unless a namespace was named.
+func (o *options) widest(cmd *cobra.Command, all bool) (*session, error) {
+	s, err := o.scoped(cmd, all)
+	if err != nil {
+		return nil, err
+	}
+	if _, named, _ := o.namespace(); s.operator && !named {
+		s.within = ""
+	}
+	return s, nil
+}
+
+// rowsMost is how many rows a table has; JSON has all.
+const rowsMost = 10
+
+func (d topDocument) text(out io.Writer, about string) error {
+	if d.Nodes.Answered == 0 {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of %s in the last %s were slow, failed or hung, on %s of %s (%s)\n", digest.Number(d.Problems),
+		digest.Count(d.Operations, "operation"), length(d.Since), digest.Number(len(d.ByNode)), digest.Count(d.Nodes.Answered, "node"), about)
+	if d.Problems > 0 {
+		table(&b, "CAUSE", d.Causes, true)
+		table(&b, "NODE", d.ByNode, false)
+		table(&b, "PLUGIN", d.Plugins, false)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func table(out *strings.Builder, title string, rows []digest.Row, explain bool) {
+	out.WriteByte('\n')
+	var lines strings.Builder
+	w := tabwriter.NewWriter(&lines, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\tSLOW\tFAILED\tHUNG\tNODES\tTIME\tWORST\t\n", title)
+	for _, r := range rows[:min(len(rows), rowsMost)] {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Name, r.Slow, r.Failed, r.Hung, r.Nodes, text.Round(r.Time), text.Round(r.Worst.Duration), where(r.Worst))
+	}
+	_ = w.Flush() // into memory
+	for i, line := range strings.SplitAfter(lines.String(), "\n") {
+		out.WriteString(line)
+		if explain && i > 0 && i <= len(rows) && line != "" {
+			verdict(out, rows[i-1].Worst)
+		}
+	}
+	if more := len(rows) - rowsMost; more > 0 {
+		fmt.Fprintf(out, "… and %d more (--format json has all)\n", more)
+	}
+}
+
+// verdict writes what the worst of a cause was, and what to do.
+func verdict(out *strings.Builder, l control.Line) {
+	if says := cmp.Or(l.Verdict, l.Error); says != "" {
+		fmt.Fprintf(out, "    %s\n", says)
+	}
+	if l.Remedy != "" {
+		fmt.Fprintf(out, "  → %s\n", l.Remedy)
+	}
+}
+
+// where is whose operation it was, and on which node.
+func where(l control.Line) string {
+	pod := "outside a pod"
+	if l.Pod != "" {
+		pod = l.Namespace + "/" + l.Pod
+	}
+	return fmt.Sprintf("%s on %s", pod, l.Node)
+}
+
+// length is a length of time as a person says it: 1h, 10m, 90s.
+func length(d time.Duration) string {
+	said := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(said, zero) {
+			said = strings.TrimSuffix(said, zero[1:])
+		}
+	}
+	return said
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/fleet/cluster"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/fleet/fanout"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+func whyCmd(o *options) *cobra.Command {
+	w := why{options: o, last: 10}
+	cmd := &cobra.Command{
+		Use:   "why POD",
+		Short: "Say where the seconds of a pod's network setup went, and what to do",
+		Long: `Say why a pod's network took as long as it did: the pod's Events, then what the node that it
+runs on remembers of its setups and teardowns, slow, failed or ordinary, with the verdict and what
+to do. What the node remembers whole is drawn as "cniscope show" draws it.
+
+  kubectl cniscope why web-0
+  kubectl cniscope why shop/web-0            the same as -n shop
+  kubectl cniscope why web-0 --format json | jq -r '.operations[-1].verdict'
+
+A pod that is gone is looked for on all nodes. For the Events it takes the right to read them (the
+role view has it); for the rest the Role cniscope-developer in cniscope's namespace, and the right to
+create tokens of a ServiceAccount in the pod's namespace, which the role edit has. Without these the
+Events are printed, and what is missing is named.`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: o.runs(func(cmd *cobra.Command, args []string) error {
+			if w.last < 1 {
+				return usageError{fmt.Errorf("--last %d: want 1 or more", w.last)}
+			}
+			return w.run(cmd, args[0])
+		}),
+	}
+	cmd.Flags().IntVar(&w.last, "last", w.last, "how many operations of the pod, the latest")
+	cmd.Flags().StringVar(&w.color, "color", "auto", "auto, always or never")
+	return cmd
+}
+
+type why struct {
+	*options
+	last  int
+	color string
+}
+
+// whyDocument is what why --format json prints: docs/schemas/kubectl-why.json.
+type whyDocument struct {
+	Schema    string `json:"schema"`
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	// Node is empty for a pod that is gone, or on no node yet.
+	Node   string          `json:"node,omitempty"`
+	Phase  string          `json:"phase,omitempty"`
+	Events []cluster.Event `json:"events"`
+	// Operations are those that nodes remember, the earliest first, Spans those that they remember whole.
+	Operations []control.Line    `json:"operations"`
+	Spans      []json.RawMessage `json:"spans"`
+	Nodes      digest.Nodes      `json:"nodes"`
+
+	remark string                   // what explains that there is nothing more
+	drawn  []*tracepb.ResourceSpans // Spans, as they are drawn
+}
+
+func (w *why) run(cmd *cobra.Command, name string) error {
+	namespace, pod, err := w.named(name)
+	if err != nil {
+		return err
+	}
+	c, err := w.connect()
+	if err != nil {
+		return err
+	}
+	d := &whyDocument{
+		Schema: "cniscope.dev/kubectl-why/v1", Namespace: namespace, Pod: pod,
+		Events: []cluster.Event{}, Operations: []control.Line{}, Spans: []json.RawMessage{}, Nodes: digest.Nodes{}.Sorted(),
+	}
+	missing := d.fromAPI(cmd.Context(), c)
+	if d.remark == "" && cmd.Context().Err() == nil {
+		s, err := w.open(cmd.Context(), c, namespace, cmd.ErrOrStderr())
+		if err == nil {
+			err = w.fromNodes(cmd.Context(), s, d)
+		}
+		missing = errors.Join(missing, err)
+	}
+	if err := cmd.Context().Err(); err != nil {
+		return err
+	}
+	if w.format == "json" {
+		err = indented(cmd.OutOrStdout(), d)
+	} else {
+		err = w.text(cmd.OutOrStdout(), d)
+	}
+	return cmp.Or(err, d.verdict(missing))
+}
+
+// named takes NAMESPACE/POD apart, as well as POD and pod/POD.
+func (o *options) named(name string) (namespace, pod string, err error) {
+	if namespace, _, err = o.namespace(); err != nil {
+		return "", "", err
+	}
+	before, after, both := strings.Cut(name, "/")
+	switch {
+	case !both:
+		return namespace, name, nil
+	case before == "" || after == "" || strings.Contains(after, "/"):
+		return "", "", usageError{fmt.Errorf("%q: want POD or NAMESPACE/POD", name)}
+	case slices.Contains([]string{"pod", "pods", "po"}, before):
+		return namespace, after, nil
+	}
+	return before, after, nil
+}
+
+// fromAPI fills in what the API server knows of the pod. The error is what could not be read.
+func (d *whyDocument) fromAPI(ctx context.Context, c *cluster.Cluster) error {
+	pod, err := c.Pod(ctx, d.Namespace, d.Pod)
+	uid := ""
+	switch {
+	case cluster.NotFound(err):
+		err = nil
+	case err == nil:
+		d.Node, d.Phase = pod.Spec.NodeName, string(pod.Status.Phase)
+		if pod.Annotations[corev1.MirrorPodAnnotationKey] == "" { // whose Events name another uid
+			uid = string(pod.UID)
+		}
+		switch {
+		case pod.Spec.HostNetwork:
+			d.remark = "It has the node's own network (hostNetwork): no CNI plugin runs for it."
+		case d.Node == "":
+			d.remark = "It is on no node yet, so nothing has set up its network: its Events say what it waits for."
+		}
+	}
+	events, unread := c.Events(ctx, d.Namespace, d.Pod, uid)
+	d.Events = append(d.Events, events...)
+	return errors.Join(err, unread)
+}
+
+// fromNodes asks the pod's node, or where it is gone all of them, what they remember.
+func (w *why) fromNodes(ctx context.Context, s *session, d *whyDocument) error {
+	s.within = d.Namespace
+	if d.Node != "" {
+		r, err := s.reader(d.Node)
+		if err != nil {
+			return err
+		}
+		s.readers = []cluster.Reader{r}
+	}
+	question := s.question(fleet.Operations, "--pod", d.Pod, "--limit", strconv.Itoa(w.last))
+	nodes, err := s.each(ctx, question, func(node string, answer []byte) error {
+		var said struct{ Operations []control.Line }
+		if err := document(answer, &said); err != nil {
+			return err
+		}
+		for _, line := range said.Operations {
+			line = digest.Line(line)
+			line.Node = node
+			d.Operations = append(d.Operations, line)
+		}
+		return nil
+	})
+	if d.Nodes = nodes; err != nil {
+		return err
+	}
+	slices.SortStableFunc(d.Operations, func(a, b control.Line) int { return a.Time.Compare(b.Time) })
+	d.Operations = d.Operations[max(0, len(d.Operations)-w.last):]
+	return d.whole(ctx, s)
+}
+
+// wholeMost is how many operations are drawn.
+const wholeMost = 3
+
+// whole gets the spans of the latest operations that were not ordinary; and of the last setup, in case
+// it is remembered.
+func (d *whyDocument) whole(ctx context.Context, s *session) error {
+	var wanted []control.Line
+	setup := false
+	for _, line := range slices.Backward(d.Operations) {
+		first := line.Command == "ADD" && !setup
+		setup = setup || first
+		if line.TraceID != "" && line.Result != control.Hung && (line.Result != control.Ordinary || first) && len(wanted) < wholeMost {
+			wanted = append(wanted, line)
+		}
+	}
+	slices.Reverse(wanted)
+	answers := map[string][]byte{}
+	ask := func(ctx context.Context, line control.Line) ([]byte, error) {
+		r, err := s.reader(line.Node)
+		if err != nil {
+			return nil, err
+		}
+		return s.Answer(ctx, r, s.token, []string{fleet.Spans, "--trace", line.TraceID}, answerMost)
+	}
+	var failed error
+	for line, answer := range fanout.Ask(ctx, wanted, s.limits, ask) {
+		var said *cluster.AskError
+		switch {
+		case answer.Err == nil:
+			answers[line.TraceID] = answer.Value
+		case errors.As(answer.Err, &said) && said.Code == fleet.NotRemembered: // its line is all there is
+		default:
+			failed = errors.Join(failed, fmt.Errorf("the spans of trace %s: node %s: %w", line.TraceID, line.Node, answer.Err))
+		}
+	}
+	for _, line := range wanted {
+		if answer := answers[line.TraceID]; answer != nil {
+			spans, err := digest.Spans(answer)
+			failed = errors.Join(failed, err)
+			d.drawn = append(d.drawn, spans...)
+		}
+	}
+	var err error
+	d.Spans, err = digest.JSON(d.drawn)
+	failed = errors.Join(failed, err)
+	return cmp.Or(ctx.Err(), failed)
+}
+
+// verdict is how it ends: what could not be asked makes the answer a part of it, or none.
+func (d *whyDocument) verdict(missing error) error {
+	missing = errors.Join(missing, partial(d.Nodes))
+	switch {
+	case missing == nil && d.Phase == "" && len(d.Operations) == 0 && len(d.Events) == 0:
+		return fmt.Errorf("pod %s/%s: the API server knows none of this name, and no node remembers one", d.Namespace, d.Pod)
+	case missing == nil:
+		return nil
+	case len(d.Operations) == 0 && len(d.Events) == 0:
+		return codeError{missing, exitFailed}
+	}
+	return codeError{missing, exitPartial}
+}
+
+// title says which pod it is, and where.
+func (d *whyDocument) title() string {
+	said := d.Namespace + "/" + d.Pod
+	switch {
+	case d.Node != "":
+		return said + " on " + d.Node + ", " + d.Phase
+	case d.Phase != "":
+		return said + ", " + d.Phase
+	}
+	return said + ", which the API server does not know (any more)"
+}
+
+// result says in one line what an operation was.
+func result(l control.Line) string {
+	call := strings.TrimSpace(l.Command + " " + l.IfName)
+	took := text.Round(l.Duration).String()
+	switch l.Result {
+	case control.Ordinary:
+		return fmt.Sprintf("%s  ordinary: %s", call, took)
+	case control.Hung:
+		return fmt.Sprintf("%s  HUNG for %s", call, took)
+	}
+	return fmt.Sprintf("%s  %s: %s", call, strings.ToUpper(string(l.Result)), took)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/pkg/terminal"
+)
+
+// stamp is how a time is written: as in a waterfall.
+const stamp = "2006-01-02 15:04:05Z"
+
+// text writes the answer for a person.
+func (w *why) text(out io.Writer, d *whyDocument) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", d.title())
+	if len(d.Events) > 0 {
+		b.WriteString("\nEvents\n")
+	}
+	for _, e := range d.Events {
+		fmt.Fprintf(&b, "  %s  %s %s: %s", e.Time.UTC().Format(stamp), e.Type, e.Reason, e.Message)
+		if e.Count > 1 {
+			fmt.Fprintf(&b, " (%d times)", e.Count)
+		}
+		b.WriteByte('\n')
+	}
+	if d.remark != "" {
+		fmt.Fprintf(&b, "\n%s\n", d.remark)
+	}
+	d.operations(&b)
+	look := show.Options{
+		Width: terminal.Width(out), All: true, ASCII: terminal.ASCII(os.Getenv),
+		Color: w.color == "always" || w.color == "auto" && terminal.Is(out) && os.Getenv("NO_COLOR") == "",
+	}
+	said := b.String()
+	if look.ASCII {
+		said = show.ASCII(said)
+	}
+	if _, err := io.WriteString(out, said); err != nil || len(d.drawn) == 0 {
+		return err
+	}
+	if _, err := io.WriteString(out, "\n"); err != nil {
+		return err
+	}
+	return show.Waterfalls(out, slices.Values(d.drawn), look)
+}
+
+// operations writes a line for each, and what the verdict says below it.
+func (d *whyDocument) operations(b *strings.Builder) {
+	switch {
+	case len(d.Operations) > 0:
+		b.WriteString("\nNetwork\n")
+	case d.Nodes.Answered > 0:
+		fmt.Fprintf(b, "\nNo node remembers an operation of it: it is older than their memory (their last 10,000, since cniscope started).\n")
+	}
+	for _, l := range d.Operations {
+		fmt.Fprintf(b, "  %s  %s", l.Time.UTC().Format(stamp), result(l))
+		if d.Node == "" {
+			fmt.Fprintf(b, "  on %s", l.Node)
+		}
+		b.WriteByte('\n')
+		if says := cmp.Or(l.Verdict, l.Error); says != "" && l.Result != control.Ordinary {
+			fmt.Fprintf(b, "      %s\n", says)
+		}
+		if l.Remedy != "" {
+			fmt.Fprintf(b, "    → %s\n", l.Remedy)
+		}
+	}
+}
