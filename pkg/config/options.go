@@ -9,6 +9,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -244,9 +245,19 @@ type State struct{ Dir string }
 
 // Control says who may ask a running cniscope, besides root.
 type Control struct {
-	// ReadGroup is the group, by name or number, whose members may read over the socket read/read.sock in
-	// State.Dir; empty where there is no such socket.
+	// ReadGroup is the group, by name or number, whose members may read over the socket read.sock in ReadDir;
+	// empty where there is no such socket.
 	ReadGroup string
+	// ReadDir is the socket's folder; empty for "read" in State.Dir.
+	ReadDir string
+}
+
+// ReadFolder is the folder of the read-only socket.
+func (o Options) ReadFolder() string {
+	if o.Control.ReadDir != "" {
+		return o.Control.ReadDir
+	}
+	return filepath.Join(o.State.Dir, "read")
 }
 
 // Default returns the options of an empty file in an empty environment.

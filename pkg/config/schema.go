@@ -133,6 +133,7 @@ func (o *Options) schema() []option {
 		{"state.dir", restart, bind(&o.State.Dir, absolute(false))},
 
 		{"control.read_group", restart, bind(&o.Control.ReadGroup, group())},
+		{"control.read_dir", restart, bind(&o.Control.ReadDir, absolute(true))},
 	}
 }
 

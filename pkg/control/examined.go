@@ -12,29 +12,31 @@ const (
 	examinedWithin = 20 * time.Second
 )
 
-// examined is what was found when the node was last examined. Whoever asks meanwhile waits for the same.
-type examined struct {
-	slot     slots // taken by who looks at the fields below
-	document []byte
-	at       time.Time
-}
-
-func (e *examined) get(ctx context.Context, examine func(context.Context) ([]byte, error)) ([]byte, error) {
-	select {
-	case e.slot <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// Examined bounds how often a node is examined, for ReadHandlers.Doctor: once at a time, and whoever asks
+// meanwhile, or in the 30 s after it, is told the same.
+func Examined(examine func(ctx context.Context) ([]byte, error)) func(ctx context.Context) ([]byte, error) {
+	var (
+		document []byte
+		at       time.Time
+	)
+	turn := make(slots, 1) // whose it is looks at document and at
+	return func(ctx context.Context) ([]byte, error) {
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		defer turn.free()
+		if document != nil && time.Since(at) < examinedFor {
+			return document, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, examinedWithin)
+		defer cancel()
+		found, err := examine(ctx)
+		if err != nil {
+			return nil, err
+		}
+		document, at = found, time.Now()
+		return document, nil
 	}
-	defer e.slot.free()
-	if e.document != nil && time.Since(e.at) < examinedFor {
-		return e.document, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, examinedWithin)
-	defer cancel()
-	document, err := examine(ctx)
-	if err != nil {
-		return nil, err
-	}
-	e.document, e.at = document, time.Now()
-	return document, nil
 }

@@ -1,6 +1,10 @@
 package control
 
-import "time"
+import (
+	"iter"
+	"slices"
+	"time"
+)
 
 // Result is how an operation came out.
 type Result string
@@ -46,9 +50,10 @@ type Line struct {
 	Remedy  string `json:"remedy,omitempty"`
 	// Certain says that the verdict tells what was seen, and names no mere candidate.
 	Certain bool `json:"certain"`
-	// Foreign says that the verdict or the error names something that is not the pod's own: another pod, or
-	// a process or path of one. It is not for the eyes of who may see this namespace only.
-	Foreign bool `json:"foreign"`
+	// Foreign says that the verdict names something of another namespace's pods. Own then is what of it is
+	// for the eyes of who may see this namespace only; empty if Verdict is.
+	Foreign bool   `json:"foreign"`
+	Own     string `json:"own,omitempty"`
 	// TraceID is the operation's trace, in hex. Empty for an operation that has none.
 	TraceID string `json:"trace_id,omitempty"`
 	// Error is what failed, as the plugin said it.
@@ -63,14 +68,37 @@ type Operations struct {
 	// Since is when the memory begins: all operations that ended later are remembered. It is when cniscope
 	// started, or when the latest forgotten operation ended.
 	Since time.Time `json:"since"`
+	// Of is how many operations there were, whatever Query.Problems and Query.Limit left out of them.
+	Of int `json:"of"`
 	// Forgotten is how many operations came after Query.After and are forgotten by now.
 	Forgotten uint64 `json:"forgotten,omitempty"`
+}
+
+// Found is what Operations is made of, where the lines are read one by one: they may be many.
+type Found struct {
+	Lines iter.Seq[Line]
+	Next  uint64
+	Since time.Time
+	Of    int
+	// Forgotten is as in Operations.
+	Forgotten uint64
+}
+
+// Collect returns the answer as a whole.
+func (f Found) Collect() Operations {
+	all := Operations{Operations: []Line{}, Next: f.Next, Since: f.Since, Of: f.Of, Forgotten: f.Forgotten}
+	if f.Lines != nil {
+		all.Operations = slices.AppendSeq(all.Operations, f.Lines)
+	}
+	return all
 }
 
 // Query says which operations are asked for. The zero value asks for all.
 type Query struct {
 	// Namespace and Pod select one namespace's, or one pod's; empty: any.
 	Namespace, Pod string
+	// Problems leaves out the ordinary ones.
+	Problems bool
 	// Since leaves out what ended before; zero: nothing.
 	Since time.Time
 	// After leaves out this Seq and all before it; 0: none.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -27,7 +28,7 @@ func serveRead(t *testing.T, h ReadHandlers) Reader {
 		close(done)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return Reader{Path: filepath.Join(dir, readFolder, readSocket)}
+	return Reader{Path: filepath.Join(dir, ReadSocket)}
 }
 
 // Each question arrives as it was asked, and its answer as it was given.
@@ -39,9 +40,9 @@ func TestQuestionsAndAnswers(t *testing.T) {
 	r := serveRead(t, ReadHandlers{
 		Node:  func() Node { return Node{Version: "v1"} },
 		Calls: func() []Call { return nil },
-		Operations: func(_ context.Context, q Query) Operations {
+		Operations: func(_ context.Context, q Query) Found {
 			asked = q
-			return Operations{Operations: []Line{line}, Next: 7, Since: now}
+			return Found{Lines: slices.Values([]Line{line, line}), Next: 7, Since: now, Of: 9}
 		},
 		Spans: func(trace string) ([]byte, error) {
 			if trace != "0a" {
@@ -63,9 +64,9 @@ func TestQuestionsAndAnswers(t *testing.T) {
 	if c, err := r.Calls(ctx); err != nil || c == nil || len(c) != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	q := Query{Namespace: "shop", Pod: "a b&c", Since: now, After: 3, Limit: 5, Wait: 1500 * time.Millisecond}
+	q := Query{Namespace: "shop", Pod: "a b&c", Problems: true, Since: now, After: 3, Limit: 5, Wait: 1500 * time.Millisecond}
 	found, err := r.Operations(ctx, q)
-	if err != nil || asked != q || !reflect.DeepEqual(found.Operations, []Line{line}) || found.Next != 7 || !found.Since.Equal(now) {
+	if err != nil || asked != q || !reflect.DeepEqual(found.Operations, []Line{line, line}) || found.Next != 7 || found.Of != 9 || !found.Since.Equal(now) {
 		t.Errorf("%+v, %v; asked %+v", found, err, asked)
 	}
 	if s, err := r.Spans(ctx, "0a"); err != nil || string(s) != `{"resourceSpans":[]}` {

@@ -75,6 +75,9 @@ func (q Query) values() url.Values {
 	v := url.Values{}
 	set(v, "namespace", q.Namespace)
 	set(v, "pod", q.Pod)
+	if q.Problems {
+		v.Set("problems", "true")
+	}
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}

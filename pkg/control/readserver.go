@@ -1,6 +1,8 @@
 package control
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,10 +20,9 @@ import (
 )
 
 const (
-	// readFolder is the folder below the run folder that holds nothing but the read-only socket, so that a
-	// container can be given that folder alone.
-	readFolder = "read"
-	readSocket = "read.sock"
+	// ReadSocket is the name of the read-only socket. It has a folder of its own, so that a container can be
+	// given that folder alone.
+	ReadSocket = "read.sock"
 	// remembers marks the answer 404 of one who knows the question, and not the operation.
 	remembers = "Cniscope-Remembers"
 )
@@ -41,23 +42,23 @@ type ReadHandlers struct {
 	Node  func() Node
 	Calls func() []Call
 	// Operations returns what is remembered and wanted. It may take until ctx ends, or Query.Wait is over.
-	Operations func(ctx context.Context, q Query) Operations
+	Operations func(ctx context.Context, q Query) Found
 	// Spans returns the spans of an operation, as a line of OTLP JSON, or an error that wraps ErrNotRemembered.
 	Spans func(trace string) ([]byte, error)
-	// Doctor returns the document of doctor --format json. It is called once at a time.
+	// Doctor returns the document of doctor --format json: see Examined.
 	Doctor func(ctx context.Context) ([]byte, error)
 	// Record writes a recording of what happens from now on until ctx ends; as Handlers.Record.
 	Record func(ctx context.Context, q RecordQuery, w http.ResponseWriter, flush func()) error
 }
 
-// ListenRead makes the read-only socket in the folder "read" of the run folder, for root and the members of
-// a group. It takes CAP_CHOWN, or a process that is a member of the group.
-func ListenRead(dir string, group int) (net.Listener, error) {
-	folder := filepath.Join(dir, readFolder)
+// ListenRead makes the read-only socket in a folder that holds nothing else, for root and the members of a
+// group. The folder is made if it is missing, not those above it. It takes CAP_CHOWN, or a process that is a
+// member of the group.
+func ListenRead(folder string, group int) (net.Listener, error) {
 	if err := os.Mkdir(folder, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("read-only socket: %w", err)
 	}
-	path := filepath.Join(folder, readSocket)
+	path := filepath.Join(folder, ReadSocket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read-only socket: %w", err)
 	}
@@ -83,15 +84,22 @@ func ListenRead(dir string, group int) (net.Listener, error) {
 	return l, nil
 }
 
-// ForgetRead removes the read-only socket. As for Forget.
-func ForgetRead(dir string) { _ = os.Remove(filepath.Join(dir, readFolder, readSocket)) }
+// ForgetRead removes the read-only socket from its folder, which stays: containers may have a mount of it. As
+// for Forget.
+func ForgetRead(folder string) { _ = os.Remove(filepath.Join(folder, ReadSocket)) }
 
 // reads answers questions over the read-only socket.
 type reads struct {
 	ReadHandlers
 	log                        *slog.Logger
 	questions, polls, recorded slots
-	examined                   examined
+}
+
+func newReads(h ReadHandlers, log *slog.Logger) *reads {
+	return &reads{
+		ReadHandlers: h, log: log,
+		questions: make(slots, readQuestions), polls: make(slots, readPolls), recorded: make(slots, readRecordings),
+	}
 }
 
 // slots are places for questions that are answered at once.
@@ -110,13 +118,8 @@ func (s slots) free() { <-s }
 
 // ServeRead answers on l until ctx ends. When it returns, everything is closed.
 func ServeRead(ctx context.Context, l net.Listener, h ReadHandlers, log *slog.Logger) {
-	r := &reads{
-		ReadHandlers: h, log: log,
-		questions: make(slots, readQuestions), polls: make(slots, readPolls), recorded: make(slots, readRecordings),
-		examined: examined{slot: make(slots, 1)},
-	}
 	server := &http.Server{
-		Handler:           r.handler(),
+		Handler:           newReads(h, log).handler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second, // no question has a body
 		WriteTimeout:      readAnswer,
@@ -172,9 +175,7 @@ func (s *reads) operations(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(q.Wait + readAnswer))
 	}
 	s.within(places, func(w http.ResponseWriter, r *http.Request) {
-		found := s.Operations(r.Context(), q)
-		found.Operations = append([]Line{}, found.Operations...)
-		answer(w, found)
+		writeFound(w, s.Operations(r.Context(), q))
 	})(w, r)
 }
 
@@ -193,7 +194,7 @@ func (s *reads) spans(w http.ResponseWriter, r *http.Request) {
 
 func (s *reads) doctor(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(examinedWithin + readAnswer))
-	document, err := s.examined.get(r.Context(), s.Doctor)
+	document, err := s.Doctor(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -216,6 +217,42 @@ func (s *reads) record(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// writeFound writes an Operations line by line: all that is remembered is some 6 MB.
+func writeFound(w http.ResponseWriter, f Found) {
+	w.Header().Set("Content-Type", "application/json")
+	out := bufio.NewWriter(w)
+	lines := f.Lines
+	f.Lines = nil
+	head, err := json.Marshal(f.Collect())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	before, after, _ := bytes.Cut(head, []byte("[]")) // which are the lines, the first field
+	_, _ = out.Write(before)
+	separator := byte('[')
+	if lines == nil {
+		lines = func(func(Line) bool) {}
+	}
+	for l := range lines {
+		line, err := json.Marshal(l)
+		if err != nil {
+			continue // a time that JSON has no form for
+		}
+		_ = out.WriteByte(separator)
+		if _, err := out.Write(line); err != nil {
+			return // the asker is gone, or too slow
+		}
+		separator = ','
+	}
+	if separator == '[' {
+		_ = out.WriteByte('[')
+	}
+	_ = out.WriteByte(']')
+	_, _ = out.Write(after)
+	_ = out.Flush()
+}
+
 func answer(w http.ResponseWriter, with any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(with) // the asker is gone: nobody to tell
@@ -230,6 +267,11 @@ func raw(w http.ResponseWriter, document []byte) {
 func queryOf(r *http.Request, now time.Time) (q Query, err error) {
 	v := r.URL.Query()
 	q.Namespace, q.Pod = v.Get("namespace"), v.Get("pod")
+	if s := v.Get("problems"); s != "" {
+		if q.Problems, err = strconv.ParseBool(s); err != nil {
+			return q, fmt.Errorf("problems=%q: want true or false", s)
+		}
+	}
 	if s := v.Get("since"); s != "" {
 		if q.Since, err = sinceOf(s, now); err != nil {
 			return q, err

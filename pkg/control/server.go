@@ -115,6 +115,8 @@ type Handlers struct {
 	// Record writes a recording of what happens from now on until ctx ends; it calls
 	// flush when the reader should see what there is.
 	Record func(ctx context.Context, w http.ResponseWriter, flush func()) error
+	// Read answers what readers are answered over the read-only socket, too. Root has places of its own.
+	Read ReadHandlers
 }
 
 // Listen makes the socket in the run folder. Whoever holds the node's lock may take away
@@ -151,6 +153,7 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Calls()) })
 	mux.HandleFunc("GET /node", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Node()) })
 	mux.HandleFunc("GET /recent", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Recent()) })
+	mux.Handle("/v1/", newReads(h.Read, log).handler())
 	mux.HandleFunc("GET /record", func(w http.ResponseWriter, r *http.Request) {
 		flush := func() { _ = http.NewResponseController(w).Flush() }
 		if err := h.Record(r.Context(), w, flush); err != nil && r.Context().Err() == nil {

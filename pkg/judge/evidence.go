@@ -16,8 +16,9 @@ import (
 type evidence struct {
 	call *timeline.Call
 	*Call
-	spans []span
-	waits []wait
+	namespace string // of the pod
+	spans     []span
+	waits     []wait
 	// starved is how long the innermost image waited for a CPU, at most.
 	starved time.Duration
 

@@ -30,14 +30,14 @@ func (o Options) Judge(op *timeline.Operation) *Judgement {
 		SlowLocks:  map[*timeline.Wait]time.Duration{},
 	}
 	for _, call := range op.Calls {
-		j.Calls[call] = o.call(j, call)
+		j.Calls[call] = o.call(j, op.Pod.Namespace, call)
 	}
 	j.Reasons = o.reasons(op, j)
 	j.Keep = !slices.Contains(j.Reasons, Unsampled) && !slices.Contains(j.Reasons, NoSandbox)
 	return j
 }
 
-func (o Options) call(j *Judgement, call *timeline.Call) *Call {
+func (o Options) call(j *Judgement, namespace string, call *timeline.Call) *Call {
 	c := &Call{Took: time.Duration(call.End - call.Start)}
 	if o.Call > 0 && c.Took > o.Call {
 		c.Slow = o.Call
@@ -56,6 +56,8 @@ func (o Options) call(j *Judgement, call *timeline.Call) *Call {
 		never := strings.Join(call.NeverRun, ", ") + " never ran"
 		c.Failure = strings.TrimPrefix(c.Failure+"; "+never, "; ")
 	}
-	c.Verdict = divide(call, c).verdict()
+	e := divide(call, c)
+	e.namespace = namespace
+	c.Verdict = e.verdict()
 	return c
 }

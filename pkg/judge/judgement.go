@@ -38,6 +38,23 @@ type Judgement struct {
 	SlowLocks  map[*timeline.Wait]time.Duration
 }
 
+// Problem is the worst that happened in the operation: Failed, else Slow, which a part of a call may be, too,
+// or a call that was reported as Hung. Empty if it was ordinary. Sampling has no say in it.
+func (j *Judgement) Problem() (worst Reason) {
+	if len(j.Slow)+len(j.SlowAgents)+len(j.SlowLocks) > 0 {
+		worst = Slow
+	}
+	for call, c := range j.Calls {
+		switch {
+		case c.Failure != "":
+			return Failed
+		case c.Slow > 0 || call.Hung:
+			worst = Slow
+		}
+	}
+	return worst
+}
+
 // Call is what the judge decided about one call.
 type Call struct {
 	// Took is its wall time.
@@ -91,6 +108,10 @@ type Verdict struct {
 	Cause Cause
 	// Says is one sentence: "4.9s of 5.1s waiting for lock /run/xtables.lock, held by kube-proxy (pid 812)".
 	Says string
+	// Own is Says for who may see the pods of the call's namespace only; empty if that is the same.
+	Own string
+	// Certain says that this was seen, and is not merely what may have been the reason.
+	Certain bool
 	// Remedy is what to do about it; empty where there is no general advice.
 	Remedy string
 	// Report is a public report of such a case: "aws/amazon-vpc-cni-k8s#2948".

@@ -173,7 +173,7 @@ func holder(w *timeline.Wait) string {
 		said += fmt.Sprintf(" (pid %d)", h.PID)
 	}
 	if b := w.Blame; b != nil && b.Pod.Name != "" {
-		said += " for pod " + b.Pod.Namespace + "/" + b.Pod.Name
+		said += forPod(b)
 	}
 	switch {
 	case w.Passed == 1:

@@ -40,9 +40,17 @@ func (e *evidence) verdict() *Verdict {
 		return nil
 	}
 	if killed { // the runtime gave up on it
-		f.Says += fmt.Sprintf("; then %s was killed", e.Failed.Run.Plugin)
+		f.say(fmt.Sprintf("; then %s was killed", e.Failed.Run.Plugin))
 	}
 	return &f.Verdict
+}
+
+// say adds to the sentence what everybody may know.
+func (v *Verdict) say(more string) {
+	v.Says += more
+	if v.Own != "" {
+		v.Own += more
+	}
 }
 
 // slow says what the call's time was lost to; nil if nothing is known.
@@ -69,18 +77,27 @@ func (e *evidence) slow() *finding {
 		v.Remedy = ""
 	}
 	v.Says = fmt.Sprintf("%s of %s %s", text.Round(best.time), text.Round(e.Took), v.Says)
+	v.Certain = !best.candidate
 	if next := e.next(best, found); next != nil {
 		v.Says += fmt.Sprintf("; %s %s", text.Round(next.time), next.Says)
+		v.Certain = v.Certain && !next.candidate
+	}
+	if v.Own = e.own(v.Says); !v.Certain {
+		v.Own = e.perhapsAnothers(best)
+	}
+	if v.Own == v.Says {
+		v.Own = ""
 	}
 	if also := meanwhile(best.agent); also != "" {
+		v.Own = cmp.Or(v.Own, v.Says) // it is others' calls
 		v.Says += also
 		if v.Cause == CauseAgent || v.Cause == CausePeer && !v.known { // what is only a candidate may well be why
 			v.Remedy = ""
 		}
 	}
 	if e.call.Reconfigured != 0 {
-		v.Says += fmt.Sprintf("; the CNI folder was written meanwhile, so for up to %s no other call of the node could begin",
-			text.Round(time.Duration(e.call.End-e.call.Reconfigured)))
+		v.say(fmt.Sprintf("; the CNI folder was written meanwhile, so for up to %s no other call of the node could begin",
+			text.Round(time.Duration(e.call.End-e.call.Reconfigured))))
 	}
 	return &v
 }
@@ -100,6 +117,12 @@ func (e *evidence) next(best *finding, found []*finding) (next *finding) {
 
 // failed says what the plugin reported, and what the call's time was lost to if it was slow.
 func (e *evidence) failed() *Verdict {
+	v := e.failure()
+	v.Certain = true // it is what the plugin says, or did not come to
+	return v
+}
+
+func (e *evidence) failure() *Verdict {
 	if e.Failed == nil {
 		return missing(e)
 	}
@@ -119,6 +142,9 @@ func (e *evidence) failed() *Verdict {
 	v := &Verdict{Cause: CauseFailed, Says: e.Failure}
 	if e.Slow > 0 {
 		if slow := e.slow(); slow != nil {
+			if slow.Own != "" {
+				v.Own = fmt.Sprintf("%s; before that, %s", v.Says, slow.Own)
+			}
 			v.Says += fmt.Sprintf("; before that, %s", slow.Says)
 			v.Remedy, v.Report = slow.Remedy, slow.Report
 			if slow.heldUp {

@@ -13,7 +13,9 @@ import (
 // concurrent use.
 type Pipeline struct {
 	// Judge may be replaced between two events.
-	Judge    judge.Options
+	Judge judge.Options
+	// Whole has the spans of each slow or failed operation built, whatever the sampler decides.
+	Whole    bool
 	limiter  judge.Limiter
 	timeline *timeline.Timeline
 	now      int64
@@ -34,6 +36,8 @@ type Result struct {
 	// Trace is the zero value unless the operation is kept: no attribute is built
 	// before that is decided.
 	Trace trace.Trace
+	// Whole is all spans of an operation that was slow or failed, if Pipeline.Whole is set.
+	Whole trace.Trace
 }
 
 // Over reports whether it is an operation that is over.
@@ -102,9 +106,22 @@ func (p *Pipeline) results(ops []*timeline.Operation, take func(Result)) {
 			r.Judgement.Reduced = !p.limiter.Whole(p.now, p.Judge.PerSecond)
 			r.Trace = p.builder.Build(op, r.Judgement)
 		}
+		if p.Whole && r.Judgement.Problem() != "" {
+			r.Whole = p.whole(r)
+		}
 		if !r.Judgement.Keep || r.Judgement.Reduced {
 			p.timeline.Forget(op)
 		}
 		take(r)
 	}
+}
+
+// whole returns all spans of an operation, though its judgement may have been to leave some out.
+func (p *Pipeline) whole(r Result) trace.Trace {
+	if r.Judgement.Keep && !r.Judgement.Reduced {
+		return r.Trace
+	}
+	all := *r.Judgement
+	all.Reduced = false
+	return p.builder.Build(r.Operation, &all)
 }

@@ -26,7 +26,7 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 	if err != nil {
 		return err
 	}
-	h := &history{showOptions: o, dir: dir, since: time.Now().Add(-o.last), diagnostics: diagnostics, told: map[string]bool{}}
+	h := &fromSpool{showOptions: o, dir: dir, since: time.Now().Add(-o.last), diagnostics: diagnostics, told: map[string]bool{}}
 	found, err := o.draw(ctx, out, diagnostics, h.wanted(ctx))
 	switch {
 	case h.failed != nil:
@@ -50,8 +50,8 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 	return err
 }
 
-// history is what a spool holds since a time.
-type history struct {
+// fromSpool is what a spool holds since a time.
+type fromSpool struct {
 	showOptions
 	dir         string
 	since       time.Time
@@ -62,7 +62,7 @@ type history struct {
 }
 
 // wanted yields the operations that were asked for, in the order they ended.
-func (h *history) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans] {
+func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans] {
 	// Text is in protobuf as it is: what does not hold the name need not be taken apart.
 	pod := show.Filter{Pod: h.pod}
 	name := []byte(h.pod[strings.IndexByte(h.pod, '/')+1:])
@@ -100,7 +100,7 @@ func (h *history) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans] {
 }
 
 // tell says what cannot be shown, once.
-func (h *history) tell(err error) {
+func (h *fromSpool) tell(err error) {
 	if !h.told[err.Error()] {
 		h.told[err.Error()] = true
 		fmt.Fprintf(h.diagnostics, "cniscope: %v; what is whole is shown\n", err)

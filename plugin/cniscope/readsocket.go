@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os/user"
@@ -9,11 +10,13 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/pkg/export"
 )
 
 // serveReaders answers the members of control.read_group until l ends, if there is such a group. Without the
 // socket everything else goes on.
-func (n *node) serveReaders(l *life, o config.Options, h control.Handlers) {
+func (n *node) serveReaders(l *life, o config.Options, h control.ReadHandlers) {
 	if o.Control.ReadGroup == "" {
 		return
 	}
@@ -22,21 +25,33 @@ func (n *node) serveReaders(l *life, o config.Options, h control.Handlers) {
 		n.log.Warn("nobody but root may ask", "option", "control.read_group", "reason", err)
 		return
 	}
-	socket, err := control.ListenRead(o.State.Dir, group)
+	socket, err := control.ListenRead(o.ReadFolder(), group)
 	if err != nil {
 		n.log.Warn("nobody but root may ask", "option", "control.read_group", "reason", err)
 		return
 	}
-	handlers := control.ReadHandlers{
+	l.start("read-only socket", func(ctx context.Context) { control.ServeRead(ctx, socket, h, n.log) })
+}
+
+// readHandlers answer who reads, over either socket.
+func (n *node) readHandlers(o config.Options, h control.Handlers) control.ReadHandlers {
+	return control.ReadHandlers{
 		Node: h.Node, Calls: h.Calls,
-		Operations: func(context.Context, control.Query) control.Operations { return control.Operations{} },
-		Spans:      func(string) ([]byte, error) { return nil, control.ErrNotRemembered },
-		Doctor:     func(context.Context) ([]byte, error) { return nil, fmt.Errorf("the node cannot be examined yet") },
+		Operations: n.history.Operations,
+		Spans: func(trace string) ([]byte, error) {
+			spans, err := n.history.Whole(trace)
+			if err != nil {
+				return nil, err
+			}
+			return export.JSONLines(spans)
+		},
+		Doctor: control.Examined(func(ctx context.Context) ([]byte, error) {
+			return json.Marshal(newDoctorDocument(doctor.Examine(ctx, doctorFlags{}.options(o))))
+		}),
 		Record: func(ctx context.Context, _ control.RecordQuery, w http.ResponseWriter, flush func()) error {
 			return h.Record(ctx, w, flush)
 		},
 	}
-	l.start("read-only socket", func(ctx context.Context) { control.ServeRead(ctx, socket, handlers, n.log) })
 }
 
 // groupID is the number of a group that is named or numbered.

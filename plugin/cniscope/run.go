@@ -20,6 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/history"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/timeline"
@@ -139,7 +140,7 @@ func begin(l *life, options *config.Live) (sources *observer, err error) {
 		if err == nil {
 			l.at(letGo, "the node", func(context.Context) {
 				control.Forget(o.State.Dir)
-				control.ForgetRead(o.State.Dir)
+				control.ForgetRead(o.ReadFolder())
 				release()
 				leaveNode(o.State.Dir, filepath.Dir(o.NRI.Socket))
 			})
@@ -188,6 +189,7 @@ type node struct {
 	others   *broadcast // who records beside us
 	recent   recent     // for doctor
 	leaks    leaks
+	history  *history.History
 	open     busy
 	pulse    pulse
 	overload overload
@@ -204,8 +206,9 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	boot := record.Host().BootID
 	n := &node{
 		log: log, level: level, name: o.Resource.Node, out: out, others: newBroadcast(),
-		pipeline: settingsOf(o, boot).pipeline(boot),
+		pipeline: settingsOf(o, boot).pipeline(boot), history: history.New(o.Resource.Node, time.Now()),
 	}
+	n.pipeline.Whole = true
 	n.setLevel(o)
 	return n, nil
 }
@@ -239,8 +242,9 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 			return n.others.record(ctx, header, w, flush)
 		},
 	}
+	handlers.Read = n.readHandlers(o, handlers)
 	l.start("control socket", func(ctx context.Context) { control.Serve(ctx, socket, handlers, n.log) })
-	n.serveReaders(l, o, handlers)
+	n.serveReaders(l, o, handlers.Read)
 }
 
 // inFlight returns what is under way. A panic in here, which an HTTP server survives, must not
@@ -302,6 +306,7 @@ func (n *node) result(r pipeline.Result) {
 	if n.telemetry != nil {
 		n.telemetry.counts.Result(r)
 	}
+	n.history.Take(r, n.pipeline.Now())
 	switch {
 	case r.Hung != nil:
 		reportHung(n.log, n.name, r, n.pipeline.Now())

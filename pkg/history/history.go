@@ -1,0 +1,243 @@
+// Package history remembers what a node's pods went through: a line for each of the last operations, whatever
+// was sampled or exported, and the last slow and failed ones whole. It holds all of it in memory, bounded by
+// number and by bytes.
+package history
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/meter"
+)
+
+const (
+	// Lines is how many operations are remembered at least, if they are not too long: ten hours of a node
+	// that starts and stops a pod every seven seconds. Up to chunkLines more are.
+	Lines = 10_000
+	// LineBytes bounds what they take, texts and all.
+	LineBytes = 4<<20 - openBytes
+
+	// chunkLines is how many lines are forgotten at once.
+	chunkLines = 256
+	// openBytes is what the chunk that is not full takes on top of its size: 256 lines with four texts each
+	// that no other has, at some 50 bytes in a map.
+	openBytes = 128 << 10
+)
+
+// History is what one node remembers. Make it with New; it may be used by several goroutines.
+type History struct {
+	node    string
+	packers sync.Pool // of *flate.Writer: one takes 1.2 MB, and is made anew where the memory was needed
+
+	mu        sync.Mutex
+	chunks    []*chunk // the last one is open
+	lines     int
+	size      int       // bytes of the chunks that are full
+	next      uint64    // Seq of the next line
+	since     time.Time // everything that ended later is remembered
+	forgotten map[string]uint64
+	changed   chan struct{} // closed when a line is added; nil while nobody waits
+	whole     wholes
+}
+
+// New returns an empty memory of a node. Its lines are numbered from began on, in ms since 1970, so that the
+// numbers rise from one run of cniscope to the next.
+func New(node string, began time.Time) *History {
+	h := &History{
+		node: node, next: uint64(max(1, began.UnixMilli())), since: began.UTC(),
+		forgotten: map[string]uint64{}, whole: newWholes(),
+	}
+	h.chunks = []*chunk{newChunk(h.next)}
+	return h
+}
+
+// Add remembers a line, and gives it its number.
+func (h *History) Add(l control.Line) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	open := h.chunks[len(h.chunks)-1]
+	open.add(bounded(l))
+	h.next++
+	h.lines++
+	if open.lines >= chunkLines {
+		open.seal()
+		h.size += open.size()
+		h.chunks = append(h.chunks, newChunk(h.next))
+	}
+	for len(h.chunks) > 1 {
+		first := h.chunks[0]
+		switch {
+		case h.lines-first.lines >= Lines:
+			h.forget("lines")
+		case h.size+h.chunks[len(h.chunks)-1].size() > LineBytes:
+			h.forget("bytes")
+		default:
+			h.wake()
+			return
+		}
+	}
+	h.wake()
+}
+
+// forget drops the earliest chunk.
+func (h *History) forget(why string) {
+	first := h.chunks[0]
+	h.chunks[0] = nil
+	h.chunks = h.chunks[1:]
+	h.lines -= first.lines
+	h.size -= first.size()
+	h.forgotten[why] += uint64(first.lines)
+	if first.ended.After(h.since) {
+		h.since = first.ended
+	}
+}
+
+func (h *History) wake() {
+	if h.changed != nil {
+		close(h.changed)
+		h.changed = nil
+	}
+}
+
+// view is what was remembered at one moment.
+type view struct {
+	node   string
+	chunks []chunk
+	next   uint64
+	since  time.Time
+	// changed is closed when there is more.
+	changed <-chan struct{}
+}
+
+func (h *History) look() view {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changed == nil {
+		h.changed = make(chan struct{})
+	}
+	v := view{node: h.node, next: h.next, since: h.since, changed: h.changed}
+	for _, c := range h.chunks {
+		v.chunks = append(v.chunks, *c)
+	}
+	return v
+}
+
+// Operations returns what is remembered of the operations that q asks for. It waits for one up to q.Wait, if
+// there is none yet, or until ctx ends.
+func (h *History) Operations(ctx context.Context, q control.Query) control.Found {
+	late := time.NewTimer(min(q.Wait, control.MaxWait))
+	defer late.Stop()
+	v := h.look()
+	if q.After >= v.next { // of a run whose clock was ahead
+		q.After = 0
+	}
+	from := q
+	for q.Wait > 0 {
+		if from.After = max(from.After, v.first()-1); v.any(from) {
+			break
+		}
+		from.After = v.next - 1 // what was looked at is not looked at again
+		select {
+		case <-v.changed:
+		case <-late.C:
+			return h.look().found(q)
+		case <-ctx.Done():
+			return h.look().found(q)
+		}
+		v = h.look()
+	}
+	return v.found(q)
+}
+
+// first is the earliest Seq that is remembered, or will be.
+func (v view) first() uint64 { return v.chunks[0].first }
+
+// lines yields what q asks for, apart from its limit. of counts what Problems left out, too.
+func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
+	return func(yield func(control.Line) bool) {
+		for i := range v.chunks {
+			c := &v.chunks[i]
+			if c.lines == 0 || c.first+uint64(c.lines) <= q.After+1 || c.ended.Before(q.Since) {
+				continue
+			}
+			if !c.each(v.node, func(l control.Line) bool {
+				if !wants(q, l) {
+					return true
+				}
+				*of++
+				return q.Problems && l.Result == control.Ordinary || yield(l)
+			}) {
+				return
+			}
+		}
+	}
+}
+
+func wants(q control.Query, l control.Line) bool {
+	return l.Seq > q.After && !l.Time.Before(q.Since) &&
+		(q.Namespace == "" || q.Namespace == l.Namespace) && (q.Pod == "" || q.Pod == l.Pod)
+}
+
+func (v view) any(q control.Query) bool {
+	for range v.lines(q, new(int)) {
+		return true
+	}
+	return false
+}
+
+// found is the answer. Its lines are unpacked when they are gone through, and not before: who asks for all of
+// them gets some 6 MB.
+func (v view) found(q control.Query) control.Found {
+	f := control.Found{Next: v.next - 1, Since: v.since}
+	if missing := int64(v.first()) - int64(q.After) - 1; q.After > 0 && missing > 0 {
+		f.Forgotten = uint64(missing)
+	}
+	total, last := 0, q.After
+	for l := range v.lines(q, &f.Of) {
+		if total++; q.After == 0 || q.Limit == 0 || total <= q.Limit {
+			last = l.Seq
+		}
+	}
+	skip := 0
+	if q.Limit > 0 && total > q.Limit {
+		if q.After > 0 {
+			f.Next = last
+		} else {
+			skip = total - q.Limit
+		}
+	}
+	f.Lines = func(yield func(control.Line) bool) {
+		n := 0
+		for l := range v.lines(q, new(int)) {
+			n++
+			if n <= skip {
+				continue
+			}
+			if q.Limit > 0 && n > skip+q.Limit || !yield(l) {
+				return
+			}
+		}
+	}
+	return f
+}
+
+// Readings are the memory's metrics.
+func (h *History) Readings() []meter.Reading {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	const name, help = "history_forgotten_total", "Operations that the node's memory held and forgot, by what was full: lines or bytes of the lines, operations or bytes of those held whole, large: too large to be held whole."
+	counts := map[string]uint64{}
+	for why, n := range h.forgotten {
+		counts[why] += n
+	}
+	for why, n := range h.whole.forgotten {
+		counts[why] += n
+	}
+	return append(meter.ByReason(name, help, counts, []string{"lines", "bytes", "whole operations", "whole bytes", "large"}),
+		meter.Level("history_operations", "Operations of which the node's memory has a line.", h.lines),
+		meter.Level("history_whole_operations", "Slow and failed operations that the node's memory holds whole.", len(h.whole.held)),
+		meter.Level("history_bytes", "Bytes of the node's memory of operations.", h.size+h.chunks[len(h.chunks)-1].size()+h.whole.size))
+}

@@ -1,0 +1,145 @@
+package history
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// Take remembers what the pipeline brought to an end, or found hanging. now is the pipeline's time.
+func (h *History) Take(r pipeline.Result, now int64) {
+	switch {
+	case r.Hung != nil:
+		h.Add(hung(r, now))
+		if r.Trace.Spans != nil {
+			h.Keep([]string{traceID(r.Trace.ID)}, r.Trace.Spans)
+		}
+	case r.Over() && r.Operation.ContainerID != "":
+		h.Add(line(r))
+		if r.Whole.Spans != nil {
+			h.Keep(traceIDs(r), r.Whole.Spans)
+		}
+	}
+}
+
+// line is what is remembered of an operation that is over.
+func line(r pipeline.Result) control.Line {
+	op := r.Operation
+	call := tells(r)
+	c := r.Judgement.Calls[call]
+	l := control.Line{
+		Time:      time.Unix(0, op.Wall+op.End-op.Mono),
+		Namespace: op.Pod.Namespace, Pod: op.Pod.Name, PodUID: op.Pod.UID, Sandbox: op.ContainerID,
+		Command: call.Command, IfName: call.IfName, Network: call.Network, Plugin: call.Main(),
+		Duration: c.Took, Result: control.Ordinary, TraceID: traceID(idOf(r, call)), Error: c.Failure,
+	}
+	switch r.Judgement.Problem() {
+	case judge.Failed:
+		l.Result = control.Failed
+	case judge.Slow:
+		l.Result = control.Slow
+	default:
+		return l
+	}
+	if v := c.Verdict; v != nil {
+		l.Cause, l.Verdict, l.Own, l.Remedy, l.Certain, l.Foreign = string(v.Cause), v.Says, v.Own, v.Remedy, v.Certain, v.Own != ""
+	} else if len(c.Parts) > 0 { // a part of it was slow, and it was not
+		most := c.Parts[0]
+		l.Verdict = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), most)
+		l.Own = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), most.What())
+		l.Foreign = true // a holder of a lock may be named
+	}
+	return l
+}
+
+// tells is the call of an operation that tells most about it: the one that failed, else one in which something
+// was slow, else the longest.
+func tells(r pipeline.Result) *timeline.Call {
+	return slices.MaxFunc(r.Operation.Calls, func(a, b *timeline.Call) int {
+		x, y := r.Judgement.Calls[a], r.Judgement.Calls[b]
+		return cmp.Or(compare(x.Failure != "", y.Failure != ""), compare(x.Slow > 0, y.Slow > 0),
+			compare(slow(x), slow(y)), cmp.Compare(x.Took, y.Took))
+	})
+}
+
+// slow reports whether a part of a call was slow.
+func slow(c *judge.Call) bool { return c.SlowCommands+c.SlowAgents+c.SlowLocks > 0 }
+
+func compare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// idOf is the trace of a call; the zero value if it has none.
+func idOf(r pipeline.Result, call *timeline.Call) oteltrace.TraceID {
+	if id := r.Whole.IDs[call]; id.IsValid() {
+		return id
+	}
+	return r.Trace.IDs[call]
+}
+
+// traceIDs are those of an operation's calls, each once.
+func traceIDs(r pipeline.Result) (all []string) {
+	for _, call := range r.Operation.Calls {
+		if id := traceID(r.Whole.IDs[call]); id != "" && !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+func traceID(id oteltrace.TraceID) string {
+	if !id.IsValid() {
+		return ""
+	}
+	return hex.EncodeToString(id[:])
+}
+
+// hung is what is remembered of a call that is under way for too long.
+func hung(r pipeline.Result, now int64) control.Line {
+	f := r.Hung
+	says := fmt.Sprintf("under way for %s, runs %s (pid %d) for %s",
+		text.Round(time.Duration(now-f.Start)), f.Name, f.PID, text.Round(time.Duration(now-f.Since)))
+	if f.Asks != "" {
+		says += fmt.Sprintf(", which asks %s at %s for %s", cmp.Or(f.Agent, "somebody"), f.Asks, text.Round(time.Duration(now-f.Asked)))
+	}
+	return control.Line{
+		Time:      time.Unix(0, f.Wall+now-f.Mono),
+		Namespace: f.Pod.Namespace, Pod: f.Pod.Name, PodUID: f.Pod.UID, Sandbox: f.ContainerID,
+		Command: f.Command, IfName: f.IfName, Plugin: f.Plugin,
+		Duration: time.Duration(now - f.Start), Result: control.Hung, Verdict: says, Certain: true,
+		TraceID: traceID(r.Trace.ID),
+	}
+}
+
+// What a line may hold of each text, in bytes. Names are a DNS subdomain at the longest (RFC 1123).
+const (
+	nameBytes = 253
+	saidBytes = 512
+)
+
+// bounded cuts what is longer than a line may hold.
+func bounded(l control.Line) control.Line {
+	for _, name := range []*string{&l.Namespace, &l.Pod, &l.PodUID, &l.Sandbox, &l.Command, &l.IfName, &l.Network, &l.Plugin, &l.Cause, &l.TraceID} {
+		*name = text.Clean(*name, nameBytes)
+	}
+	for _, said := range []*string{&l.Verdict, &l.Own, &l.Remedy, &l.Error} {
+		*said = text.Clean(*said, saidBytes)
+	}
+	return l
+}

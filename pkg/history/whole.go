@@ -1,0 +1,135 @@
+package history
+
+import (
+	"bytes"
+	"compress/flate"
+	"fmt"
+	"io"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/control"
+)
+
+const (
+	// WholeOperations is how many slow and failed operations are held whole at the most.
+	WholeOperations = 512
+	// WholeBytes bounds what they take: some 300 of 80 KB, which are an eighth of that when compressed.
+	WholeBytes = 4 << 20
+	// largestWhole is the largest operation that is held whole, in bytes of its spans: to compress one takes 40 ms.
+	largestWhole = 4 << 20
+)
+
+// wholes are the last slow and failed operations, by the traces that they are in. It is guarded by History.mu.
+type wholes struct {
+	held      []whole // the earliest first
+	size      int
+	forgotten map[string]uint64
+}
+
+// whole is one operation.
+type whole struct {
+	traces []string // in hex: an operation of several calls may be in several
+	data   []byte   // tracepb.TracesData, deflated
+}
+
+func newWholes() wholes { return wholes{forgotten: map[string]uint64{}} }
+
+func (w *wholes) add(op whole) {
+	w.held = append(w.held, op)
+	w.size += op.size()
+	for len(w.held) > WholeOperations || w.size > WholeBytes {
+		why := "whole operations"
+		if w.size > WholeBytes {
+			why = "whole bytes"
+		}
+		w.forgotten[why]++
+		w.size -= w.held[0].size()
+		w.held[0] = whole{}
+		w.held = w.held[1:]
+	}
+}
+
+// size is what an operation takes, with its place in the list and its traces.
+func (op whole) size() int { return cap(op.data) + 64 + 48*len(op.traces) }
+
+// Keep remembers the spans of an operation whole. traces are those that its lines name, in hex.
+func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
+	if len(traces) == 0 {
+		return
+	}
+	op := whole{traces: traces}
+	if proto.Size(spans) <= largestWhole {
+		op.data = h.pack(spans)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if op.data == nil {
+		h.whole.forgotten["large"]++
+		return
+	}
+	h.whole.add(op)
+}
+
+// Whole returns the spans of an operation, an element for each time that it was remembered. The error wraps
+// control.ErrNotRemembered.
+func (h *History) Whole(trace string) ([]*tracepb.ResourceSpans, error) {
+	var found []whole
+	h.mu.Lock()
+	for _, op := range h.whole.held {
+		for _, id := range op.traces {
+			if id == trace {
+				found = append(found, op)
+				break
+			}
+		}
+	}
+	since := h.since
+	h.mu.Unlock()
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: only the last slow and failed operations are held whole, and %.64q is none of them (there is a line for each operation since %s)",
+			control.ErrNotRemembered, trace, since.Format("2006-01-02 15:04:05Z"))
+	}
+	var all []*tracepb.ResourceSpans
+	for _, op := range found {
+		spans, err := unpack(op.data)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, spans...)
+	}
+	return all, nil
+}
+
+// pack compresses spans; nil if they cannot be encoded.
+func (h *History) pack(spans *tracepb.ResourceSpans) []byte {
+	wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{spans}})
+	if err != nil {
+		return nil
+	}
+	var out bytes.Buffer
+	w, _ := h.packers.Get().(*flate.Writer)
+	if w == nil {
+		w, _ = flate.NewWriter(nil, flate.BestSpeed) // the level is a valid one
+	}
+	defer h.packers.Put(w)
+	w.Reset(&out)
+	_, err = w.Write(wire)
+	if closing := w.Close(); err != nil || closing != nil {
+		return nil
+	}
+	return bytes.Clone(out.Bytes())
+}
+
+func unpack(data []byte) ([]*tracepb.ResourceSpans, error) {
+	wire, err := io.ReadAll(flate.NewReader(bytes.NewReader(data)))
+	var all tracepb.TracesData
+	if err == nil {
+		err = proto.Unmarshal(wire, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what is remembered: %w", err)
+	}
+	return all.GetResourceSpans(), nil
+}
