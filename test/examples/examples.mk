@@ -1,6 +1,6 @@
 # What examples/ and docs/ have users type, against the real backends.
 
-.PHONY: tools-tempo test-queries
+.PHONY: tools-tempo test-queries test-alerts
 
 $(eval $(call part,tempo,about 4 minutes,0,,))
 
@@ -8,3 +8,6 @@ tools-tempo: $(built/tempo) ## build Tempo, for test-queries
 
 test-queries: tools-report tools-jaeger tools-tempo ## try the queries of docs/traces.md in a real Jaeger and a real Tempo, on recorded pods
 	$(TESTS) -count=1 -timeout 10m ./test/examples -run TestQueries
+
+test-alerts: tools-report tools-promtool ## the alert rules over simulated fleets of 500 nodes: one trouble is one alert, ordinary noise is none
+	CNISCOPE_ALERTS=1 $(TESTS) -count=1 -timeout 20m ./test/examples -run 'Alert|Burns'
