@@ -1041,6 +1041,12 @@ const NetworksKey = attribute.Key("cniscope.networks")
 // Networks returns cniscope.networks.
 func Networks(v string) attribute.KeyValue { return NetworksKey.String(v) }
 
+// MissingKey is cniscope.missing: What had to come next until the network was ready, and who should bring it.
+const MissingKey = attribute.Key("cniscope.missing")
+
+// Missing returns cniscope.missing.
+func Missing(v string) attribute.KeyValue { return MissingKey.String(v) }
+
 // FolderChangesKey is cniscope.folder_changes: Number of times that the folder changed meanwhile.
 const FolderChangesKey = attribute.Key("cniscope.folder_changes")
 

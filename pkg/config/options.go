@@ -63,8 +63,10 @@ type Slow struct {
 	// Hung is how long a call may be under way before it is reported. The default is below the time after
 	// which plugins give up by themselves: cilium-cni 30.6 s after its agent fell silent (measured), kubelet
 	// the whole sandbox after 4 min (runtimeRequestTimeout twice). What is reported later is over.
-	Hung  time.Duration
-	Rules []Rule // for single commands; the first that matches wins
+	Hung time.Duration
+	// Readiness is how long the node's network may take to be ready until that is reported.
+	Readiness time.Duration
+	Rules     []Rule // for single commands; the first that matches wins
 }
 
 // Rule is a threshold for the commands that a pattern matches.
@@ -264,7 +266,7 @@ func (o Options) ReadFolder() string {
 func Default() Options {
 	return Options{
 		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "hung", "partial"}},
-		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 20 * time.Second},
+		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 20 * time.Second, Readiness: time.Minute},
 		Export: Export{
 			Queue: 512,
 			// The time-out and the missing compression are those of the OpenTelemetry

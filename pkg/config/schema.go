@@ -67,6 +67,7 @@ func (o *Options) schema() []option {
 		{"slow.agent", live, bind(&o.Slow.Agent, duration(shortest, longest))},
 		{"slow.lock", live, bind(&o.Slow.Lock, duration(shortest, longest))},
 		{"slow.hung", restart, bind(&o.Slow.Hung, duration(shortest, longest))},
+		{"slow.readiness", restart, bind(&o.Slow.Readiness, duration(time.Second, longest))},
 		{"slow.rule", live, bind(&o.Slow.Rules, slowRules())},
 
 		{"export.queue", restart, bind(&o.Export.Queue, count(1, 1<<16))},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // networkIsReady: the runtime says so, and if not, which step is missing.
@@ -12,7 +13,7 @@ func networkIsReady(f *fact.Facts) ([]Finding, error) {
 	if f.CRI.Value.Network {
 		return nil, nil
 	}
-	step, remedy := missingStep(f)
+	_, step, remedy := missingStep(f)
 	return []Finding{{
 		Level: Problem, Summary: "the node's network is not ready: " + step,
 		Evidence: append(append([]string{fact.Sayf("%s: NetworkReady=false: %s", f.Runtime.Value.Called(), f.CRI.Value.NetworkReason)}, loadError(f)...), writersSay(f)...),
@@ -52,28 +53,29 @@ func agentProcesses(f *fact.Facts) (found []fact.Process) {
 }
 
 // missingStep says what has to happen next until the network is ready.
-func missingStep(f *fact.Facts) (step string, remedy []string) {
+func missingStep(f *fact.Facts) (lacks event.Lack, step string, remedy []string) {
 	d, r := f.Folder.Value, f.Runtime.Value
 	switch {
 	case f.CRI.Err != nil:
-		return fact.Sayf("%s's CRI does not answer: %s", r.Called(), f.CRI.Err), []string{r.Status()}
+		return event.LackRuntime, fact.Sayf("%s's CRI does not answer: %s", r.Called(), f.CRI.Err), []string{r.Status()}
 	case f.Folder.Err != nil:
-		return fact.Sayf("the CNI folder cannot be read: %s", f.Folder.Err), []string{"run it as root"}
+		return event.LackFolder, fact.Sayf("the CNI folder cannot be read: %s", f.Folder.Err), []string{"run it as root"}
 	case d.Missing:
-		return fact.Sayf("there is no CNI folder %s", d.Dir), []string{"see cni-folder"}
+		return event.LackFolder, fact.Sayf("there is no CNI folder %s", d.Dir), []string{"see cni-folder"}
 	case d.Blocking != "":
-		return fact.Sayf("%s in %s cannot be read", d.Blocking, d.Dir), []string{"see cni-folder"}
+		return event.LackFolder, fact.Sayf("%s in %s cannot be read", d.Blocking, d.Dir), []string{"see cni-folder"}
 	case len(d.Networks) == 0:
-		return nobodyWrote(f)
+		step, remedy = nobodyWrote(f)
+		return event.LackConfiguration, step, remedy
 	case len(f.CRI.Value.Loaded) == 0:
-		return fact.Sayf("%s has not loaded %s", r.Called(), d.Networks[0].File), []string{"see cni-loaded"}
+		return event.LackPlugin, fact.Sayf("%s has not loaded %s", r.Called(), d.Networks[0].File), []string{"see cni-loaded"}
 	case !f.CRI.Value.Told:
-		return fact.Sayf("%s does not take %s", r.Called(), d.Networks[0].File), []string{"see cni-binaries, cni-version and cni-agent; " + r.Journal()}
+		return event.LackPlugin, fact.Sayf("%s does not take %s", r.Called(), d.Networks[0].File), []string{"see cni-binaries, cni-version and cni-agent; " + r.Journal()}
 	case strings.Contains(f.CRI.Value.NetworkReason, "not initialized"):
-		return fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(), len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
+		return event.LackConfiguration, fact.Sayf("%s wants more networks than the %d it has loaded", r.Called(), len(f.CRI.Value.Loaded)), []string{"see cni-folder"}
 	}
 	// From cniVersion 1.1.0 on containerd asks the plugins themselves (STATUS).
-	return "the CNI's own STATUS says no", []string{"start the CNI's agent: cni-agent and network-pods name it"}
+	return event.LackStatus, "the CNI's own STATUS says no", []string{"start the CNI's agent: cni-agent and network-pods name it"}
 }
 
 // nobodyWrote says why no configuration has been written.

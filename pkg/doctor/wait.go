@@ -6,6 +6,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/doctor/gather"
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // waitPace is how often is asked: the question costs the runtime what kubelet's costs it,
@@ -15,7 +16,8 @@ const waitPace = time.Second
 // Step is what is missing until a node's network is ready.
 type Step struct {
 	Missing string // empty where nothing is
-	Denied  error  // why we may not ask
+	Lacks   event.Lack
+	Denied  error // why we may not ask
 }
 
 // WaitReady returns once the runtime says that the node's network is ready, or when ctx
@@ -53,10 +55,13 @@ func nextStep(ctx context.Context, o fact.Options) Step {
 	case err == nil && f.CRI.Value.Network:
 		return Step{}
 	case err != nil && fact.Unasked(err):
-		return Step{Missing: fact.Sayf("%s may not be asked: %s", f.Runtime.Value.Called(), err), Denied: err}
+		return Step{Missing: fact.Sayf("%s may not be asked: %s", f.Runtime.Value.Called(), err), Lacks: event.LackRuntime, Denied: err}
 	case f.Runtime.Err != nil:
-		return Step{Missing: fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err)}
+		return Step{Missing: fact.Sayf("%s does not answer: %s", f.Runtime.Value.Called(), f.Runtime.Err), Lacks: event.LackRuntime}
 	}
-	missing, _ := missingStep(f)
-	return Step{Missing: missing}
+	lacks, missing, _ := missingStep(f)
+	return Step{Missing: missing, Lacks: lacks}
 }
+
+// Missing looks once what is missing until the network is ready.
+func Missing(ctx context.Context, o fact.Options) Step { return nextStep(ctx, withDefaults(o)) }

@@ -67,7 +67,25 @@ type Readiness struct {
 	Ready bool `json:"ready"`
 	// Reason is the runtime's explanation while it is not.
 	Reason string `json:"reason,omitempty"`
+	// Lacks is what has to come next until it is, and Missing the same in a sentence, with who should bring it;
+	// empty where nobody looked.
+	Lacks   Lack   `json:"lacks,omitempty"`
+	Missing string `json:"missing,omitempty"`
+	// Overdue is true if it has not been ready for longer than it should take.
+	Overdue bool `json:"overdue,omitempty"`
 }
+
+// Lack is what a node's network is not ready for want of.
+type Lack string
+
+// The lacks, in the order in which a node gets over them.
+const (
+	LackRuntime       Lack = "runtime"           // the runtime does not answer
+	LackFolder        Lack = "cni_folder"        // there is no CNI folder, or a file in it cannot be read
+	LackConfiguration Lack = "cni_configuration" // nobody has written a network into it
+	LackPlugin        Lack = "cni_plugin"        // the runtime does not take what is written: a plugin, a version
+	LackStatus        Lack = "cni_status"        // the plugins themselves say no (STATUS): their agent
+)
 
 // Networks is the CNI configuration: all networks of the folder, in the order in which the runtime
 // considers them. It is sent when first read and whenever it has changed.

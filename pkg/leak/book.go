@@ -3,6 +3,8 @@ package leak
 import (
 	"slices"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/meter"
 )
 
 // Max bounds the attachments that a Book remembers: far more than a node has pods (kubelet's default is 110).
@@ -15,6 +17,7 @@ type Book struct {
 	held   []Attachment // in the order of their ADD
 	leaked []Attachment
 	leases int
+	looked bool
 }
 
 // Added records an ADD that is over.
@@ -62,6 +65,7 @@ func (b *Book) Look(l Look, after time.Duration) (found, freed []Attachment) {
 	b.held = slices.DeleteFunc(b.held, func(a Attachment) bool {
 		return l.gone(a.ContainerID, a.Since, after) && !slices.ContainsFunc(now, func(k Attachment) bool { return same(k, a) })
 	})
+	b.looked = true
 	b.leaked, b.leases = now[:min(len(now), Max)], len(l.Leaked(after))
 	return found, freed
 }
@@ -72,5 +76,13 @@ func (b *Book) Leaked() []Attachment { return slices.Clone(b.leaked) }
 // Held returns the attachments that are remembered: of sandboxes that are there, and of others.
 func (b *Book) Held() []Attachment { return slices.Clone(b.held) }
 
-// Leases is how many leases of sandboxes that are gone the last Look found.
-func (b *Book) Leases() int { return b.leases }
+// Readings are what the last Look found; none before the first.
+func (b *Book) Readings() []meter.Reading {
+	if !b.looked {
+		return nil
+	}
+	return []meter.Reading{
+		meter.Level("leaked_networks", "Networks that an ADD gave to sandboxes which are gone, and no DEL took back.", len(b.leaked)),
+		meter.Level("leaked_leases", "Addresses that host-local has leased to sandboxes which are gone.", b.leases),
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/probe"
@@ -32,6 +33,9 @@ func everything(t *testing.T) map[string]labels {
 	m := newTest(func() Snapshot {
 		s := busy()
 		s.Readings = append(s.Readings, meter.Level("probe_source", "By what means processes are observed.", 1, "source", probe.SourceConnector))
+		var leaks leak.Book
+		leaks.Look(leak.Look{}, leak.After)
+		s.Readings = append(s.Readings, leaks.Readings()...)
 		for _, reading := range (connector.Stats{}).Readings() {
 			if strings.HasPrefix(reading.Name, "connector_") { // the others are the probe's, too
 				s.Readings = append(s.Readings, reading)
@@ -45,7 +49,8 @@ func everything(t *testing.T) map[string]labels {
 	status.Operation.Calls[0].Command = "STATUS"
 	m.Result(status)
 	m.Event(event.Event{Body: &event.Degraded{Feature: "dropping privileges"}})
-	m.Event(event.Event{Time: 1, Body: &event.Readiness{}})
+	m.Event(event.Event{Time: 1, Body: &event.Readiness{Lacks: event.LackConfiguration}})
+	m.Event(event.Event{Time: 2, Body: &event.Readiness{Ready: true}})
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

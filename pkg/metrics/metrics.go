@@ -114,7 +114,7 @@ func New(o Options) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, build,
+		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, m.readiness.waits, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -198,7 +198,7 @@ func (m *Metrics) Event(e event.Event) {
 	case *event.Lost:
 		m.lost.WithLabelValues(m.saying(b.Source), m.saying(b.Reason)).Add(float64(b.Count))
 	case *event.Readiness:
-		m.readiness.said(e.Time, b.Ready)
+		m.readiness.said(e.Time, b)
 	case *event.Tick:
 		m.readiness.tick(e.Time)
 		m.lag.Set(time.Duration(b.Lag).Seconds())
@@ -279,6 +279,8 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 type readiness struct {
 	ready *prometheus.GaugeVec // absent while nobody knows
 	lost  *prometheus.CounterVec
+	waits *prometheus.CounterVec
+	lacks event.Lack
 	since int64 // of what is not counted yet, in monotonic ns; 0 while it is ready
 }
 
@@ -286,14 +288,18 @@ func newReadiness() readiness {
 	return readiness{
 		ready: gauge("node_network_ready", "Whether the runtime takes the node's network to be ready."),
 		lost:  counter("node_network_not_ready_seconds_total", "Time in which the node's network was not ready."),
+		waits: counter("node_network_awaited_seconds_total", "The same by what was missing: runtime, cni_folder, cni_configuration, cni_plugin, cni_status.", "cause"),
 	}
 }
 
-func (r *readiness) said(now int64, ready bool) {
+func (r *readiness) said(now int64, b *event.Readiness) {
+	if b.Lacks != "" && r.lacks == "" {
+		r.lacks = b.Lacks // what is missing is found a moment later
+	}
 	r.tick(now)
-	r.since = now
+	r.since, r.lacks = now, b.Lacks
 	up := 0.0
-	if ready {
+	if b.Ready {
 		r.since, up = 0, 1
 	}
 	r.ready.WithLabelValues().Set(up)
@@ -302,7 +308,11 @@ func (r *readiness) said(now int64, ready bool) {
 
 func (r *readiness) tick(now int64) {
 	if r.since != 0 && now > r.since {
-		r.lost.WithLabelValues().Add(time.Duration(now - r.since).Seconds())
+		lost := time.Duration(now - r.since).Seconds()
+		r.lost.WithLabelValues().Add(lost)
+		if r.lacks != "" {
+			r.waits.WithLabelValues(string(r.lacks)).Add(lost)
+		}
 		r.since = now
 	}
 }

@@ -29,13 +29,19 @@ const (
 	answer = 5 * time.Second
 	// patience is how many failures in a row are a loss.
 	patience = 3
-	feature  = "network readiness"
+	// looks is how often is looked what is missing while the network is not ready.
+	looks   = 5 * time.Second
+	feature = "network readiness"
 )
 
 // Source asks the runtime. Run it once.
 type Source struct {
 	// Address is the path of the runtime's socket.
 	Address string
+	// Look finds out what is missing while the network is not ready; nil: nobody does.
+	Look func(context.Context) (event.Lack, string)
+	// Overdue is how long it may take to be ready until that is said; 0: for ever.
+	Overdue time.Duration
 }
 
 // Name is "ready".
@@ -52,15 +58,16 @@ func (s Source) Run(ctx context.Context, sink event.Sink) error {
 	}
 	defer conn.Close()
 	client := cri.NewRuntimeServiceClient(conn)
-	watch(ctx, sink, s.Address, func(ctx context.Context) (*cri.StatusResponse, error) {
+	s.watch(ctx, sink, func(ctx context.Context) (*cri.StatusResponse, error) {
 		return client.Status(ctx, &cri.StatusRequest{})
 	})
 	return nil
 }
 
 // watch asks until ctx is done, and tells sink what has changed.
-func watch(ctx context.Context, sink event.Sink, address string, status func(context.Context) (*cri.StatusResponse, error)) {
+func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.Context) (*cri.StatusResponse, error)) {
 	var known *event.Readiness
+	var out outage
 	for failures := 0; ; {
 		now, err := ask(ctx, status)
 		if ctx.Err() != nil {
@@ -70,7 +77,7 @@ func watch(ctx context.Context, sink event.Sink, address string, status func(con
 			if failures++; failures == patience {
 				sink(source.Now(&event.Degraded{
 					Feature: feature,
-					Reason:  fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not seen", address, text.Clean(err.Error(), text.Bound)),
+					Reason:  fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not seen", s.Address, text.Clean(err.Error(), text.Bound)),
 				}))
 			}
 		} else {
@@ -78,6 +85,7 @@ func watch(ctx context.Context, sink event.Sink, address string, status func(con
 				sink(source.Now(&event.Degraded{Feature: feature, Reason: "the runtime answers", Restored: true}))
 			}
 			failures = 0
+			out.explain(ctx, s, now)
 			if known == nil || *known != *now {
 				known = now
 				sink(source.Now(now))
@@ -93,6 +101,35 @@ func watch(ctx context.Context, sink event.Sink, address string, status func(con
 			return
 		}
 	}
+}
+
+// outage is what is known of the time in which the network is not ready.
+type outage struct {
+	since, looked time.Time // zero while it is ready, and while nobody has looked
+	lacks         event.Lack
+	missing       string
+}
+
+// explain adds to an answer what is missing, and whether it takes too long.
+func (o *outage) explain(ctx context.Context, s Source, r *event.Readiness) {
+	now := time.Now()
+	switch {
+	case r.Ready:
+		*o = outage{}
+		return
+	case o.since.IsZero():
+		o.since = now
+	}
+	if s.Look != nil && now.Sub(o.looked) >= looks {
+		ctx, cancel := context.WithTimeout(ctx, answer)
+		defer cancel()
+		if lacks, missing := s.Look(ctx); missing != "" {
+			o.lacks, o.missing = lacks, text.Clean(missing, 2*text.Bound)
+		}
+		o.looked = now
+	}
+	r.Lacks, r.Missing = o.lacks, o.missing
+	r.Overdue = s.Overdue > 0 && now.Sub(o.since) >= s.Overdue
 }
 
 // ask asks once, and takes the network's condition out of the answer.

@@ -26,19 +26,31 @@ func network(reason string) *cri.StatusResponse {
 // line with the second in which it came.
 func said(t *testing.T, length time.Duration, answers func(second int) (*cri.StatusResponse, error)) (lines []string) {
 	t.Helper()
+	return saidBy(t, Source{}, length, answers)
+}
+
+func saidBy(t *testing.T, source Source, length time.Duration, answers func(second int) (*cri.StatusResponse, error)) (lines []string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		second := func() int { return int(time.Since(began) / time.Second) }
 		ctx, cancel := context.WithTimeout(t.Context(), length)
 		defer cancel()
-		watch(ctx, func(e event.Event) {
+		source.watch(ctx, func(e event.Event) {
 			switch b := e.Body.(type) {
 			case *event.Readiness:
-				lines = append(lines, fmt.Sprintf("%d ready %v %s", second(), b.Ready, b.Reason))
+				line := fmt.Sprintf("%d ready %v %s", second(), b.Ready, b.Reason)
+				if b.Missing != "" {
+					line += fmt.Sprintf("; %s: %s", b.Lacks, b.Missing)
+				}
+				if b.Overdue {
+					line += "; overdue"
+				}
+				lines = append(lines, line)
 			case *event.Degraded:
 				lines = append(lines, fmt.Sprintf("%d restored %v", second(), b.Restored))
 			}
-		}, "/run/c.sock", func(context.Context) (*cri.StatusResponse, error) { return answers(second()) })
+		}, func(context.Context) (*cri.StatusResponse, error) { return answers(second()) })
 	})
 	return lines
 }
@@ -91,7 +103,7 @@ func TestAnAnswerThatNeverComes(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		watch(ctx, func(event.Event) { t.Error("told something") }, "/run/c.sock", func(ctx context.Context) (*cri.StatusResponse, error) {
+		Source{}.watch(ctx, func(event.Event) { t.Error("told something") }, func(ctx context.Context) (*cri.StatusResponse, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
@@ -99,4 +111,27 @@ func TestAnAnswerThatNeverComes(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 	})
+}
+
+// While it is not ready, what is missing is looked for every five seconds, and told when it changes; that it takes
+// too long is told once.
+func TestWhatIsMissingIsTold(t *testing.T) {
+	looked := 0
+	source := Source{Overdue: 12 * time.Second, Look: func(context.Context) (event.Lack, string) {
+		if looked++; looked < 3 {
+			return event.LackConfiguration, "nobody wrote"
+		}
+		return event.LackPlugin, "no plugin"
+	}}
+	got := saidBy(t, source, time.Minute, func(second int) (*cri.StatusResponse, error) {
+		if second < 20 {
+			return network("no"), nil
+		}
+		return network(""), nil
+	})
+	const no = " ready false NetworkPluginNotReady: no; "
+	want := []string{"0" + no + "cni_configuration: nobody wrote", "10" + no + "cni_plugin: no plugin", "12" + no + "cni_plugin: no plugin; overdue", "20 ready true "}
+	if !slices.Equal(got, want) || looked != 4 {
+		t.Errorf("looked %d times: %q", looked, got)
+	}
 }

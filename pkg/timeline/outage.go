@@ -12,6 +12,9 @@ type Outage struct {
 	// Reasons are what the runtime said, and Folder what the CNI folder held, each when that changed.
 	Reasons []Said
 	Folder  []Said
+	// Lacks are what was missing, each when that changed, and Overdue says that it took too long.
+	Lacks   []Lack
+	Overdue bool
 	Runtime event.Runtime
 }
 
@@ -19,6 +22,12 @@ type Outage struct {
 type Said struct {
 	At   int64
 	Text string
+}
+
+// Lack is what was missing, and since when it was.
+type Lack struct {
+	Said
+	What event.Lack
 }
 
 // saidMax bounds the texts that are kept of one outage.
@@ -39,11 +48,20 @@ func (o *outages) readiness(now int64, r *event.Readiness, n *node) {
 		fallthrough
 	case !r.Ready:
 		o.now.Reasons = say(o.now.Reasons, now, r.Reason)
+		o.now.lack(now, r)
 	case o.now != nil:
 		o.now.End, o.now.Runtime = now, n.runtime
 		o.over = append(o.over, *o.now)
 		o.now = nil
 	}
+}
+
+func (o *Outage) lack(now int64, r *event.Readiness) {
+	o.Overdue = o.Overdue || r.Overdue
+	if r.Missing == "" || len(o.Lacks) >= saidMax || len(o.Lacks) > 0 && o.Lacks[len(o.Lacks)-1].Text == r.Missing {
+		return
+	}
+	o.Lacks = append(o.Lacks, Lack{Said{now, r.Missing}, r.Lacks})
 }
 
 func say(all []Said, at int64, text string) []Said {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -68,6 +69,15 @@ func (b *Builder) Outage(o timeline.Outage) Trace {
 		}
 	}
 	add(s, attr.FolderChanges(max(0, len(o.Folder)-1)))
+	for _, l := range o.Lacks {
+		w.happened(s, "missing", l.At, attr.Missing(l.Text))
+	}
+	if a := judge.Outage(o); a.What != "" {
+		add(s, attr.Verdict(a.Says), attr.Cause(string(a.What)))
+	}
+	if o.Overdue {
+		add(s, attr.Slow(true))
+	}
 	return w.finish(o.Runtime)
 }
 

@@ -24,9 +24,8 @@ const (
 
 // leaks remembers what sandboxes were seen to hold, and looks from time to time who of them is gone.
 type leaks struct {
-	mu     sync.Mutex
-	book   leak.Book
-	looked bool // once, with success
+	mu   sync.Mutex
+	book leak.Book
 }
 
 // event forgets what was seen where a DEL may have been missed: nobody is accused of what was not seen.
@@ -93,7 +92,6 @@ func (m *leaks) look(ctx context.Context, n *node, o config.Options) {
 		}
 		m.mu.Lock()
 		found, freed := m.book.Look(l, o.Leaks.After)
-		m.looked = true
 		m.mu.Unlock()
 		for _, a := range found {
 			reportLeak(n.log, n.name, a, l.Time, binDirs)
@@ -124,11 +122,5 @@ func reportLeak(log *slog.Logger, node string, a leak.Attachment, now time.Time,
 func (m *leaks) readings() []meter.Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.looked {
-		return nil
-	}
-	return []meter.Reading{
-		meter.Level("leaked_networks", "Networks that an ADD gave to sandboxes which are gone, and no DEL took back.", len(m.book.Leaked())),
-		meter.Level("leaked_leases", "Addresses that host-local has leased to sandboxes which are gone.", m.book.Leases()),
-	}
+	return m.book.Readings()
 }

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/cniconf"
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/probe"
@@ -74,7 +76,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err err
 	}
 	n.sources = append(n.sources,
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
-		ready.Source{Address: runtime.Find(o.Runtime.Socket)},
+		readinessOf(o),
 		probe.NewSource(probe.Options{
 			Source:    o.Probe.Source,
 			Ring:      int(o.Probe.Ring),
@@ -100,6 +102,19 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err err
 	}
 	return err
 }
+
+// readinessOf asks as kubelet does, and looks as doctor does for what is missing.
+func readinessOf(o config.Options) ready.Source {
+	address := runtime.Find(o.Runtime.Socket)
+	ask := doctor.Options{Address: address, ConfDir: o.CNI.ConfDir, Patience: readinessPatience}
+	return ready.Source{Address: address, Overdue: o.Slow.Readiness, Look: func(ctx context.Context) (event.Lack, string) {
+		step := doctor.Missing(ctx, ask)
+		return step.Lacks, step.Missing
+	}}
+}
+
+// readinessPatience is how long each of those may take to answer who is asked what is missing.
+const readinessPatience = 3 * time.Second
 
 func (n *observer) apply(o config.Options) {
 	if n.relay == nil {

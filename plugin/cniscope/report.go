@@ -75,12 +75,16 @@ func reportHung(log *slog.Logger, node string, r pipeline.Result, now int64) {
 // reportOutage writes a line for a time in which the node's network was not ready.
 func reportOutage(log *slog.Logger, node string, r pipeline.Result) {
 	o := r.Outage
-	log.Warn("the node's network was not ready",
+	fields := []any{
 		"node", node,
-		"for", text.Round(time.Duration(o.End-o.Start)),
+		"for", text.Round(time.Duration(o.End - o.Start)),
 		"reason", o.Reasons[len(o.Reasons)-1].Text,
 		"cni_folder", o.Folder[len(o.Folder)-1].Text,
-		"trace_id", hex.EncodeToString(r.Trace.ID[:]))
+	}
+	if a := judge.Outage(*o); a.What != "" {
+		fields = append(fields, "verdict", a.Says, "cause", a.What)
+	}
+	log.Warn("the node's network was not ready", append(fields, "trace_id", hex.EncodeToString(r.Trace.ID[:]))...)
 }
 
 // say logs what an operator should know of the sources.
@@ -92,6 +96,10 @@ func say(log *slog.Logger, e event.Event) {
 			return
 		}
 		log.Warn("going on without "+b.Feature, "reason", b.Reason)
+	case *event.Readiness:
+		if b.Overdue {
+			log.Warn("the node's network is still not ready", "reason", b.Reason, "missing", b.Missing, "cause", b.Lacks, "remedy", "cniscope doctor")
+		}
 	case *event.Lost:
 		if b.OfProcesses() {
 			return // every tick, while it is overloaded: see overload

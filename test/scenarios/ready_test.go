@@ -15,8 +15,12 @@ import (
 // A node that begins without a network tells how long that took, and what came into the
 // CNI folder meanwhile.
 func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
-	s := set(t, rig.Options{Networks: []rig.Network{}}, "")
+	s := set(t, rig.Options{Networks: []rig.Network{}}, "[slow]\nreadiness = \"1s\"\n")
 	harness.Check(t, s.scope.WaitLog(s.ctx, "CNI networks", 1))
+	harness.Check(t, s.scope.WaitLog(s.ctx, "the node's network is still not ready", 1))
+	if said := lines(s.scope.LogText(), "still not ready"); !strings.Contains(said[0], "cause=cni_configuration") || !strings.Contains(said[0], "no CNI configuration has been written into "+s.rig.CNIConfDir()) {
+		t.Errorf("%s", said)
+	}
 	harness.Check(t, s.rig.SetNetworks(s.ctx, rig.Network{Name: "at-last", Plugins: []rig.Plugin{rig.Bridge()}}))
 	var outage *span
 	harness.Eventually(s, func() error {
@@ -41,6 +45,9 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 	if first != "no network" {
 		t.Errorf("the folder held %q at first", first)
 	}
+	if !strings.Contains(outage.attrs["cniscope.verdict"], "no CNI configuration has been written into") || outage.attrs["cniscope.cause"] != "cni_configuration" || outage.attrs["cniscope.slow"] != "true" {
+		t.Errorf("it does not say what was missing: %v", outage.attrs)
+	}
 	if outage.took() <= 0 {
 		t.Errorf("it took %f ms", outage.took())
 	}
@@ -48,4 +55,15 @@ func TestANodeWhoseNetworkIsNotReady(t *testing.T) {
 		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: "web-0"})
 		return err
 	})
+}
+
+// One that is not ready for a moment is told, and not that it took too long.
+func TestANodeWhoseNetworkIsSoonReady(t *testing.T) {
+	s := set(t, rig.Options{Networks: []rig.Network{}}, "")
+	harness.Check(t, s.scope.WaitLog(s.ctx, "CNI networks", 1))
+	harness.Check(t, s.rig.SetNetworks(s.ctx, rig.Network{Name: "soon", Plugins: []rig.Plugin{rig.Bridge()}}))
+	harness.Check(t, s.scope.WaitLog(s.ctx, "the node's network was not ready", 1))
+	if said := lines(s.scope.LogText(), "still not ready"); len(said) > 0 {
+		t.Errorf("%s", said)
+	}
 }
