@@ -36,7 +36,7 @@ func (q question) operations(ctx context.Context, node control.Reader, viewer ac
 }
 
 func (q question) query() control.Query {
-	query := control.Query{Namespace: q.namespace, Pod: q.pod, After: q.after, Limit: q.limit, Wait: min(q.wait, control.MaxWait)}
+	query := control.Query{Namespace: q.namespace, Pod: q.pod, Problems: q.problems, After: q.after, Limit: q.limit, Wait: min(q.wait, control.MaxWait)}
 	if q.since > 0 {
 		query.Since = time.Now().Add(-q.since)
 	}

@@ -26,6 +26,7 @@ type question struct {
 	since, wait, recording time.Duration
 	after                  uint64
 	limit                  int
+	problems               bool
 }
 
 func askCmd() *cobra.Command {
@@ -42,7 +43,7 @@ the operator's ServiceAccount sees everything; any other sees the pods of its na
 tells of other pods.
 
   calls        the calls under way                  [--namespace --pod]
-  operations   what is remembered, a line each      [--namespace --pod --since --after --wait --limit]
+  operations   what is remembered, a line each      [--namespace --pod --problems --since --after --wait --limit]
   spans        one operation's spans, OTLP JSON     --trace
   node         cniscope itself                      operator only
   doctor       what is wrong with the node          operator only
@@ -81,6 +82,7 @@ are not remembered, and 7 if too many ask this node at once.`,
 	f.Uint64Var(&q.after, "after", 0, `only what came after this number, the "next" of an earlier answer`)
 	f.DurationVar(&q.wait, "wait", 0, "wait that long for something to come, a minute at most")
 	f.IntVar(&q.limit, "limit", 0, "how many operations at most, the latest (with --after the earliest)")
+	f.BoolVar(&q.problems, "problems", false, "only operations that were slow, failed or hang")
 	f.StringVar(&q.trace, "trace", "", "trace_id of the operation")
 	f.DurationVar(&q.recording, "for", 30*time.Second, "how long to record, ten minutes at most")
 	f.StringVar(&format, "format", format, "json")

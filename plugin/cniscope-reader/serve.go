@@ -1,17 +1,79 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+
 	"github.com/spf13/cobra"
+	client "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/cniscope/cniscope/pkg/fleet/events"
 )
 
 func serveCmd() *cobra.Command {
-	return &cobra.Command{
+	tell := false
+	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Be there for ask, until it is told to end",
-		Args:  cobra.NoArgs,
+		Short: "Be there for ask, and with --events tell pods why their network was slow or failed",
+		Long: `Run until told to end, so that kubectl's exec has a container to run ask in.
+
+With --events, pods are told as Kubernetes Events why their network was slow or failed: what is certain, nothing of
+other pods, and ten writes a minute at most.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			<-cmd.Context().Done()
-			return nil
+			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+			if !tell {
+				log.Info("ready to be asked")
+				<-cmd.Context().Done()
+				return nil
+			}
+			return tellPods(cmd.Context(), log)
 		},
 	}
+	cmd.Flags().BoolVar(&tell, "events", tell, "write Events")
+	return cmd
+}
+
+// tellPods writes Events until ctx ends.
+func tellPods(ctx context.Context, log *slog.Logger) error {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return fmt.Errorf("Events need the Kubernetes API: %w", err)
+	}
+	config.Timeout = reviewing
+	config.UserAgent = "cniscope-reader"
+	api, err := eventsOf(config)
+	if err != nil {
+		return fmt.Errorf("Events need the Kubernetes API: %w", err)
+	}
+	w := &writer{api: api, node: setting("NODE_NAME", ""), log: log}
+	if w.node == "" {
+		return usageError{fmt.Errorf("serve --events: NODE_NAME is not set; it is the node's name, spec.nodeName of the pod")}
+	}
+	log.Info("ready to be asked, and writing Events", "node", w.node)
+	lines := make(chan batch)
+	follower := follower{node: node(), log: log}
+	go follower.follow(ctx, lines)
+	return w.tell(ctx, events.NewLedger(), lines)
+}
+
+// eventsOf returns a client that sends each request once. How often is asked is the ledger's concern; client-go would
+// ask ten times where the API server names a pause.
+func eventsOf(config *rest.Config) (client.EventsGetter, error) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return once{next} })
+	return client.NewForConfig(config)
+}
+
+type once struct{ next http.RoundTripper }
+
+func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := o.next.RoundTrip(r)
+	if answer != nil {
+		answer.Header.Del("Retry-After")
+	}
+	return answer, err
 }

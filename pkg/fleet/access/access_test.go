@@ -124,6 +124,10 @@ func remembered() control.Operations {
 		{Seq: 4, Namespace: "bank", Pod: "vault", Result: control.Failed, Cause: "plugin_error", Verdict: "no address left"},
 		{Seq: 5, Pod: "", Sandbox: "abc", Result: control.Failed, Error: "vault"},
 		{Seq: 6, Namespace: "shop", Pod: "web", Result: control.Failed, Foreign: true, Error: "vault is in the way"},
+		{
+			Seq: 7, Namespace: "shop", Pod: "web", Result: control.Slow, Cause: "file_lock", Foreign: true, Certain: true,
+			Verdict: "4.9s of 5.1s waiting for lock /run/bank.lock, held by sync of bank/vault", Own: "4.9s of 5.1s waiting for a lock that another pod held",
+		},
 	}}
 }
 
@@ -135,7 +139,7 @@ func TestWhatTellsOfOthersIsWithheld(t *testing.T) {
 	var seen []uint64
 	for _, line := range got.Operations.Operations {
 		seen = append(seen, line.Seq)
-		for _, text := range []string{line.Namespace, line.Pod, line.Verdict, line.Remedy, line.Error} {
+		for _, text := range []string{line.Namespace, line.Pod, line.Verdict, line.Own, line.Remedy, line.Error} {
 			for _, secret := range []string{"vault", "bank", "--key"} {
 				if strings.Contains(text, secret) {
 					t.Errorf("operation %d tells of %s: %q", line.Seq, secret, text)
@@ -143,12 +147,15 @@ func TestWhatTellsOfOthersIsWithheld(t *testing.T) {
 			}
 		}
 	}
-	if !reflect.DeepEqual(seen, []uint64{1, 2, 3, 6}) {
+	if !reflect.DeepEqual(seen, []uint64{1, 2, 3, 6, 7}) {
 		t.Errorf("a developer of shop sees the operations %v", seen)
 	}
 	withheld, own := got.Operations.Operations[1], got.Operations.Operations[2]
 	if withheld.Cause != "file_lock" || !strings.Contains(withheld.Verdict, "another pod") {
 		t.Errorf("of the foreign one there is %+v", withheld)
+	}
+	if got := got.Operations.Operations[4].Verdict; got != remembered().Operations[6].Own {
+		t.Errorf("what is for the pod's owner of a foreign verdict is %q", got)
 	}
 	if own != remembered().Operations[2] {
 		t.Errorf("the pod's own verdict is %+v", own)

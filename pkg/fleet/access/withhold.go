@@ -35,8 +35,8 @@ func Own(line control.Line) control.Line {
 	if !line.Foreign {
 		return line
 	}
-	line.Remedy, line.Error, line.Verdict = "", "", ""
-	if line.Cause != "" {
+	line.Verdict, line.Own, line.Remedy, line.Error = line.Own, "", "", ""
+	if line.Verdict == "" && line.Cause != "" {
 		line.Verdict = fmt.Sprintf("cause %s, by or because of another pod: its name and what it did are for cniscope's operators", line.Cause)
 	}
 	return line

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	v1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	client "k8s.io/client-go/kubernetes/typed/events/v1"
+
+	"github.com/cniscope/cniscope/pkg/fleet/events"
+)
+
+const (
+	// controller is who writes our Events.
+	controller = "cniscope.dev/reader"
+	// reporting is how often it is logged that operations got no Event.
+	reporting = time.Minute
+)
+
+// writer writes Events, one at a time.
+type writer struct {
+	api  client.EventsGetter
+	node string
+	log  *slog.Logger
+
+	failing  bool // it is said that the API server cannot be written to
+	reported int  // operations without an Event, as logged last
+	next     time.Time
+}
+
+// tell writes what the ledger lets it, of the operations that come, until ctx ends.
+func (w *writer) tell(ctx context.Context, ledger *events.Ledger, from <-chan batch) error {
+	for {
+		write, pause := ledger.Next(time.Now())
+		if write != nil {
+			pause = 0
+			ledger.Done(write, w.outcome(write, w.write(ctx, write)), time.Now())
+		}
+		w.report(ledger, time.Now())
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case came := <-from:
+			timer.Stop()
+			ledger.Forgot(int(min(came.forgotten, 1<<30)))
+			for _, line := range came.lines {
+				if n, ok := events.Of(line); ok {
+					ledger.Offer(n, time.Now())
+				}
+			}
+		case <-timer.C:
+		}
+	}
+}
+
+func (w *writer) report(ledger *events.Ledger, now time.Time) {
+	if n := ledger.LeftOut(); n > w.reported && !now.Before(w.next) {
+		w.log.Warn("operations got no Event: a node writes few a minute", "operations", n-w.reported, "in_all", n, "most_a_minute", events.PerMinute)
+		w.reported, w.next = n, now.Add(reporting)
+	}
+}
+
+func (w *writer) write(ctx context.Context, write *events.Write) error {
+	in := w.api.Events(write.Namespace)
+	if write.Create {
+		_, err := in.Create(ctx, w.event(write), meta.CreateOptions{})
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"series": v1.EventSeries{
+		Count: int32(min(write.Count, 1<<30)), LastObservedTime: meta.NewMicroTime(write.Last), //nolint:gosec // bounded
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = in.Patch(ctx, write.Name, types.MergePatchType, patch, meta.PatchOptions{})
+	return err
+}
+
+func (w *writer) event(write *events.Write) *v1.Event {
+	e := &v1.Event{
+		ObjectMeta:          meta.ObjectMeta{Name: write.Name, Namespace: write.Namespace},
+		EventTime:           meta.NewMicroTime(write.Time),
+		ReportingController: controller,
+		ReportingInstance:   w.node[:min(len(w.node), 128)], // as long as the API takes
+		Action:              write.Action,
+		Reason:              write.Reason,
+		Regarding: core.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: write.Namespace, Name: write.Pod, UID: types.UID(write.UID),
+		},
+		Note: write.Note,
+		Type: write.Type,
+	}
+	if write.Count > 1 {
+		e.Series = &v1.EventSeries{Count: int32(min(write.Count, 1<<30)), LastObservedTime: meta.NewMicroTime(write.Last)} //nolint:gosec // bounded
+	}
+	return e
+}
+
+// outcome tells what has to become of a write, and says so once where the API server does not let us.
+func (w *writer) outcome(write *events.Write, err error) events.Outcome {
+	switch {
+	case err == nil, write.Create && apierrors.IsAlreadyExists(err): // an answer got lost
+		if w.failing {
+			w.log.Info("the API server takes Events again")
+			w.failing = false
+		}
+		return events.Written
+	case apierrors.IsNotFound(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.HasStatusCause(err, core.NamespaceTerminatingCause):
+		w.log.Debug("an Event is not taken", "pod", write.Pod, "error", err)
+		return events.Gone
+	}
+	if !w.failing {
+		says := "the API server takes no Events; trying again"
+		if apierrors.IsForbidden(err) {
+			says = fmt.Sprintf("%s: does a ClusterRole let this ServiceAccount create and patch events.events.k8s.io?", says)
+		}
+		w.log.Warn(says, "error", err)
+		w.failing = true
+	}
+	return events.Again
+}
