@@ -39,7 +39,7 @@ func (s Spec) labels() map[string]string {
 }
 
 // Build writes the archive of the image, and returns the digest by which it is pulled for any of
-// its architectures. Context holds what the Dockerfile copies: bin/linux-ARCH/cniscope. The same
+// its architectures. Context holds what the Dockerfile copies: bin/linux-ARCH/cniscope and cniscope-reader. The same
 // input gives the same bytes.
 func Build(w io.Writer, context fs.FS, s Spec) (digest string, err error) {
 	l, err := newLayout(w)

@@ -56,8 +56,10 @@ func blob(d ocispec.Descriptor) string { return "blobs/sha256/" + d.Digest.Encod
 func built(t *testing.T) []byte {
 	t.Helper()
 	context := fstest.MapFS{
-		"bin/linux-amd64/cniscope": {Data: []byte("program for amd64")},
-		"bin/linux-arm64/cniscope": {Data: []byte("program for arm64")},
+		"bin/linux-amd64/cniscope":        {Data: []byte("program for amd64")},
+		"bin/linux-arm64/cniscope":        {Data: []byte("program for arm64")},
+		"bin/linux-amd64/cniscope-reader": {Data: []byte("reader for amd64")},
+		"bin/linux-arm64/cniscope-reader": {Data: []byte("reader for arm64")},
 	}
 	var archive bytes.Buffer
 	made := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
@@ -101,7 +103,8 @@ func TestImageHoldsTheProgramForEachArchitecture(t *testing.T) {
 			t.Fatal(err)
 		}
 		inside := contents(t, layer)
-		if got := string(inside["cniscope"]); len(inside) != 1 || got != "program for "+d.Platform.Architecture {
+		arch := d.Platform.Architecture
+		if len(inside) != 2 || string(inside["cniscope"]) != "program for "+arch || string(inside["cniscope-reader"]) != "reader for "+arch {
 			t.Errorf("%s: the files are %q", d.Platform.Architecture, inside)
 		}
 	}

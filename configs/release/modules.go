@@ -28,8 +28,8 @@ type module struct {
 // read from the programs themselves, and who imports whom is asked of go.
 func (r *release) linked(ctx context.Context) (modules map[string]*module, goVersion string, err error) {
 	modules = map[string]*module{}
-	for _, arch := range architectures {
-		info, err := buildinfo.ReadFile(r.program(arch))
+	for _, program := range r.programsBuilt() {
+		info, err := buildinfo.ReadFile(program)
 		if err != nil {
 			return nil, "", err
 		}
@@ -63,7 +63,7 @@ type listed struct {
 
 // look fills in who uses whom on an architecture, and under which licenses.
 func (r *release) look(ctx context.Context, modules map[string]*module, arch string) error {
-	text, err := r.command(ctx, r.environment("GOARCH="+arch), "go", "list", "-deps", "-json=ImportPath,Imports,Standard,Module", "./plugin/cniscope")
+	text, err := r.command(ctx, r.environment("GOARCH="+arch), "go", append([]string{"list", "-deps", "-json=ImportPath,Imports,Standard,Module"}, shipped...)...)
 	if err != nil {
 		return err
 	}

@@ -3,18 +3,23 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"time"
 )
 
-// programs builds the program for each architecture. What git knows is linked by name: what Go
+// shipped are the programs that a release is of. Only cniscope is for a node by itself; the reader is in the image.
+var shipped = []string{"./plugin/cniscope", "./plugin/cniscope-reader"}
+
+// programs builds the programs for each architecture. What git knows is linked by name: what Go
 // itself notes of the repository depends on which tags a clone has.
 func programs(ctx context.Context, r *release) error {
 	ldflags := fmt.Sprintf("-s -w -X main.linked=%s -X main.commit=%s -X main.date=%s", r.Version, r.Commit, r.Time.Format(time.RFC3339))
 	for _, arch := range architectures {
 		fmt.Printf("      linux/%s (from nothing some minutes, else seconds)\n", arch)
-		_, err := r.command(ctx, r.environment("GOARCH="+arch), "go", "build", "-trimpath", "-buildvcs=false",
-			"-ldflags", ldflags, "-o", r.program(arch), "./plugin/cniscope")
+		_, err := r.command(ctx, r.environment("GOARCH="+arch), "go", append([]string{
+			"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", filepath.Dir(r.program(arch)) + "/",
+		}, shipped...)...)
 		if err != nil {
 			return err
 		}
@@ -23,6 +28,16 @@ func programs(ctx context.Context, r *release) error {
 		}
 	}
 	return nil
+}
+
+// programsBuilt are the files of all programs.
+func (r *release) programsBuilt() (files []string) {
+	for _, arch := range architectures {
+		for _, p := range shipped {
+			files = append(files, filepath.Join(filepath.Dir(r.program(arch)), filepath.Base(p)))
+		}
+	}
+	return files
 }
 
 // share has the program of this machine's architecture write man pages and completions.

@@ -164,7 +164,7 @@ func TestEveryOptionCanBeSet(t *testing.T) {
 	harness.Check(t, err)
 	known, err := schemaOptions(schema)
 	harness.Check(t, err)
-	made := regexp.MustCompile(`^(metrics|nri|runtime|cni|state)\.|^export\.spool\.dir$`)
+	made := regexp.MustCompile(`^(metrics|nri|runtime|cni|state|control)\.|^export\.spool\.dir$`)
 	text, err := os.ReadFile("../../configs/cniscope.toml")
 	harness.Check(t, err)
 	section, found := "", 0

@@ -17,18 +17,20 @@ var kinds = map[string]struct {
 	api, resource string
 	ofCluster     bool
 }{
-	"Namespace":                  {"/api/v1", "namespaces", true},
-	"ServiceAccount":             {"/api/v1", "serviceaccounts", false},
-	"ConfigMap":                  {"/api/v1", "configmaps", false},
-	"ResourceQuota":              {"/api/v1", "resourcequotas", false},
-	"DaemonSet":                  {"/apis/apps/v1", "daemonsets", false},
-	"Role":                       {"/apis/rbac.authorization.k8s.io/v1", "roles", false},
-	"RoleBinding":                {"/apis/rbac.authorization.k8s.io/v1", "rolebindings", false},
-	"ClusterRole":                {"/apis/rbac.authorization.k8s.io/v1", "clusterroles", true},
-	"ClusterRoleBinding":         {"/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", true},
-	"PodMonitor":                 {"/apis/monitoring.coreos.com/v1", "podmonitors", false},
-	"PrometheusRule":             {"/apis/monitoring.coreos.com/v1", "prometheusrules", false},
-	"SecurityContextConstraints": {"/apis/security.openshift.io/v1", "securitycontextconstraints", true},
+	"Namespace":                        {"/api/v1", "namespaces", true},
+	"ServiceAccount":                   {"/api/v1", "serviceaccounts", false},
+	"ConfigMap":                        {"/api/v1", "configmaps", false},
+	"ResourceQuota":                    {"/api/v1", "resourcequotas", false},
+	"DaemonSet":                        {"/apis/apps/v1", "daemonsets", false},
+	"Role":                             {"/apis/rbac.authorization.k8s.io/v1", "roles", false},
+	"RoleBinding":                      {"/apis/rbac.authorization.k8s.io/v1", "rolebindings", false},
+	"ClusterRole":                      {"/apis/rbac.authorization.k8s.io/v1", "clusterroles", true},
+	"ClusterRoleBinding":               {"/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", true},
+	"ValidatingAdmissionPolicy":        {"/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies", true},
+	"ValidatingAdmissionPolicyBinding": {"/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings", true},
+	"PodMonitor":                       {"/apis/monitoring.coreos.com/v1", "podmonitors", false},
+	"PrometheusRule":                   {"/apis/monitoring.coreos.com/v1", "prometheusrules", false},
+	"SecurityContextConstraints":       {"/apis/security.openshift.io/v1", "securitycontextconstraints", true},
 }
 
 // collection is where objects of a kind in a namespace are.
@@ -53,6 +55,8 @@ var dress = map[string]string{
 		"image.registry=registry.example:5000,image.digest=sha256:" + strings.Repeat("a", 64) + ",files.ca\\.crt=PEM,env[0].name=A,env[0].value=b",
 	"behind kube-rbac-proxy":  "rbacProxy.enabled=true,podMonitor.enabled=true,podMonitor.endpoint.tlsConfig.insecureSkipVerify=true,metrics.address=::1",
 	"with options of its own": "existingSecret=options,files.ca\\.crt=PEM,runtime.mount=false,nri.enabled=false,serviceAccount.create=false",
+	"with Events":             "reader.events.enabled=true,reader.env[0].name=KUBERNETES_SERVICE_HOST,reader.env[0].value=api.example",
+	"without the reader":      "reader.enabled=false,rbacProxy.enabled=true",
 }
 
 // What `kubectl apply --dry-run=server --validate=strict` asks of the apiserver, for every profile.

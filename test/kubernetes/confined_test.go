@@ -45,16 +45,34 @@ func (c *cluster) confined(p *pod, names []string) {
 	}
 }
 
-// container is the id of a pod's running container.
+// container is the id of a pod's running container; of a pod of cniscope, that of cniscope itself.
 func (c *cluster) container(p *pod) string {
 	c.Helper()
+	if c.has(p, "cniscope") {
+		return c.containerCalled(p, "cniscope")
+	}
+	return c.containerCalled(p, "")
+}
+
+// has tells whether a pod has a container of a name.
+func (c *cluster) has(p *pod, name string) bool {
+	return slices.ContainsFunc(p.Spec.Containers, func(s struct{ Name string }) bool { return s.Name == name })
+}
+
+// containerCalled is the id of a pod's running container of a name; empty: of the only one.
+func (c *cluster) containerCalled(p *pod, name string) string {
+	c.Helper()
+	selector := map[string]string{"io.kubernetes.pod.uid": p.Metadata.UID}
+	if name != "" {
+		selector["io.kubernetes.container.name"] = name
+	}
 	list, err := c.rig.Runtime().ListContainers(c.ctx, &cri.ListContainersRequest{Filter: &cri.ContainerFilter{
 		State:         &cri.ContainerStateValue{State: cri.ContainerState_CONTAINER_RUNNING},
-		LabelSelector: map[string]string{"io.kubernetes.pod.uid": p.Metadata.UID},
+		LabelSelector: selector,
 	}})
 	harness.Check(c, err)
 	if len(list.Containers) != 1 {
-		c.Fatalf("pod %s has %d running containers", p.Metadata.Name, len(list.Containers))
+		c.Fatalf("pod %s has %d running containers %s", p.Metadata.Name, len(list.Containers), name)
 	}
 	return list.Containers[0].Id
 }
@@ -62,7 +80,13 @@ func (c *cluster) container(p *pod) string {
 // pid is the process of a pod's container.
 func (c *cluster) pid(p *pod) int {
 	c.Helper()
-	status, err := c.rig.Runtime().ContainerStatus(c.ctx, &cri.ContainerStatusRequest{ContainerId: c.container(p), Verbose: true})
+	return c.pidOf(c.container(p))
+}
+
+// pidOf is the process of a container.
+func (c *cluster) pidOf(container string) int {
+	c.Helper()
+	status, err := c.rig.Runtime().ContainerStatus(c.ctx, &cri.ContainerStatusRequest{ContainerId: container, Verbose: true})
 	harness.Check(c, err)
 	var info struct{ PID int }
 	harness.Check(c, json.Unmarshal([]byte(status.Info["info"]), &info))

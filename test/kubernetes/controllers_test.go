@@ -30,18 +30,24 @@ func startWithControllers(t *testing.T, o rig.Options) *cluster {
 	},
 		c.tool("kube-controller-manager"), "--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
 		"--leader-elect=false", "--secure-port=0", "--concurrent-gc-syncs=2",
-		"--service-account-private-key-file="+filepath.Join(dir, "service-accounts.pem"))
+		"--service-account-private-key-file="+filepath.Join(dir, "service-accounts.pem"), "--root-ca-file="+filepath.Join(dir, "apiserver.crt"))
 	return c
 }
 
 // adminConfig writes the kubeconfig of who may do anything.
 func (c *cluster) adminConfig() string {
 	c.Helper()
+	return c.configOf(admin)
+}
+
+// configOf writes somebody's kubeconfig.
+func (c *cluster) configOf(person string) string {
+	c.Helper()
 	config := c.kubeconfig()
-	config["users"] = []any{map[string]any{"name": "rig", "user": map[string]any{"token": c.tokens[admin]}}}
+	config["users"] = []any{map[string]any{"name": "rig", "user": map[string]any{"token": c.tokens[person]}}}
 	text, err := json.Marshal(config)
 	harness.Check(c, err)
-	file := filepath.Join(c.rig.Dir(), "control-plane", "admin.json")
+	file := filepath.Join(c.rig.Dir(), "control-plane", person+".json")
 	harness.Check(c, os.WriteFile(file, text, 0o600))
 	return file
 }

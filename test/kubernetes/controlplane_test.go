@@ -27,6 +27,15 @@ const (
 	nodeToken = "node"
 )
 
+// Who may do what they are given a right to: a developer of one namespace, an operator of cniscope, and somebody.
+const (
+	developer = "developer"
+	operator  = "operator"
+	somebody  = "somebody"
+)
+
+var people = []string{developer, operator, somebody}
+
 // startControlPlane starts etcd and kube-apiserver on loopback.
 func (c *cluster) startControlPlane() {
 	c.Helper()
@@ -41,6 +50,10 @@ func (c *cluster) startControlPlane() {
 
 	c.tokens = map[string]string{admin: secret(c), nodeToken: secret(c)}
 	tokens := fmt.Sprintf("%s,admin,admin,system:masters\n%s,system:node:%s,node,system:nodes\n", c.tokens[admin], c.tokens[nodeToken], c.node)
+	for _, person := range people {
+		c.tokens[person] = secret(c)
+		tokens += fmt.Sprintf("%s,%s,%s\n", c.tokens[person], person, person)
+	}
 	harness.Check(c, os.WriteFile(filepath.Join(dir, "tokens"), []byte(tokens), 0o600))
 	harness.Check(c, writeKey(filepath.Join(dir, "service-accounts.pem")))
 	host, port, err := net.SplitHostPort(server)
@@ -52,7 +65,7 @@ func (c *cluster) startControlPlane() {
 		return err
 	},
 		c.tool("kube-apiserver"), "--etcd-servers=http://"+client, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+dir,
-		"--advertise-address="+c.address, "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.96.0.0/16",
+		"--advertise-address="+c.address, "--endpoint-reconciler-type=none", "--kubelet-preferred-address-types=InternalIP", "--service-cluster-ip-range=10.96.0.0/16",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+filepath.Join(dir, "service-accounts.pem"),
 		"--service-account-signing-key-file="+filepath.Join(dir, "service-accounts.pem"),

@@ -58,7 +58,8 @@ func buildImage(ctx context.Context, dir string) (string, error) {
 	for _, command := range [][]string{
 		{
 			"go", "build", "-trimpath", "-ldflags", "-s -w",
-			"-o", filepath.Join(dir, "bin", "linux-"+runtime.GOARCH, "cniscope"), "github.com/cniscope/cniscope/plugin/cniscope",
+			"-o", filepath.Join(dir, "bin", "linux-"+runtime.GOARCH) + "/",
+			"github.com/cniscope/cniscope/plugin/cniscope", "github.com/cniscope/cniscope/plugin/cniscope-reader",
 		},
 		{
 			"go", "run", "github.com/cniscope/cniscope/configs/image/build",

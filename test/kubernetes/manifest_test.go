@@ -52,6 +52,12 @@ var collections = map[string]string{
 	"ServiceAccount": "/api/v1/namespaces/cniscope/serviceaccounts",
 	"ConfigMap":      "/api/v1/namespaces/cniscope/configmaps",
 	"DaemonSet":      "/apis/apps/v1/namespaces/cniscope/daemonsets",
+
+	"Role":                             "/apis/rbac.authorization.k8s.io/v1/namespaces/cniscope/roles",
+	"ClusterRole":                      "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+	"ClusterRoleBinding":               "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	"ValidatingAdmissionPolicy":        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+	"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 }
 
 // manifest takes the file apart. The apiserver reads the YAML; here only the kind and

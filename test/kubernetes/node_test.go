@@ -79,7 +79,7 @@ func (c *cluster) startKubelet() {
 }
 
 // kubeletConfig is a KubeletConfiguration: what this machine does not give is switched
-// off, and nothing but its health is served.
+// off.
 func (c *cluster) kubeletConfig(dir string) map[string]any {
 	c.healthz = harness.Address(c)
 	at := netip.MustParseAddrPort(c.healthz)
@@ -92,8 +92,9 @@ func (c *cluster) kubeletConfig(dir string) map[string]any {
 		"podLogsDir":               c.podLogs, "volumePluginDir": filepath.Join(dir, "plugins"),
 		"resolvConf": filepath.Join(dir, "resolv.conf"),
 		"clusterDNS": []string{"10.96.0.10"}, "clusterDomain": "cluster.local",
-		"enableServer": false, "healthzPort": port, "healthzBindAddress": host,
-		"authentication": map[string]any{"anonymous": map[string]any{"enabled": false}, "webhook": map[string]any{"enabled": false}},
+		// The API server gets here for kubectl's exec. It is as good as anybody, and this is an address of the rig.
+		"address": c.address, "port": netip.MustParseAddrPort(harness.Address(c)).Port(), "healthzPort": port, "healthzBindAddress": host,
+		"authentication": map[string]any{"anonymous": map[string]any{"enabled": true}, "webhook": map[string]any{"enabled": false}},
 		"authorization":  map[string]any{"mode": "AlwaysAllow"},
 
 		// Cgroups of version 1, and not all of them; a score below zero needs CAP_SYS_RESOURCE.

@@ -19,7 +19,10 @@ import (
 // pod is a pod as the apiserver knows it.
 type pod struct {
 	Metadata struct{ Namespace, Name, UID, DeletionTimestamp string }
-	Status   struct {
+	Spec     struct {
+		Containers []struct{ Name string }
+	}
+	Status struct {
 		Phase, PodIP      string
 		Conditions        []struct{ Type, Status, Reason, Message string }
 		ContainerStatuses []struct {

@@ -11,6 +11,9 @@
 {{- $_ := set $options "runtime" (dict "socket" $platform.runtimeSocket) }}
 {{- $_ := set $options "cni" (dict "conf_dir" $platform.cniConfDir) }}
 {{- $_ := set $options "state" (dict "dir" .Values.state.hostPath) }}
+{{- if .Values.reader.enabled }}
+{{- $_ := set $options "control" (dict "read_group" (include "cniscope.reader" .) "read_dir" (include "cniscope.readDir" .)) }}
+{{- end }}
 {{- if .Values.spool.hostPath }}
 {{- $export := $options.export | default dict }}
 {{- $_ := set $export "spool" (merge (dict "dir" .Values.spool.hostPath) ($export.spool | default dict)) }}
@@ -70,5 +73,5 @@ where the file is silent, the variables of "env" count. */}}
 {{- $_ := set $options "export" (omit ($options.export | default dict) "otlp" "file") }}
 {{- $_ := set $options "relay" (omit ($options.relay | default dict) "upstream") }}
 {{- $_ := set $options "log" (omit ($options.log | default dict) "level") }}
-{{- toJson (list $options (include "cniscope.listen" .) .Values.metrics.web (include "cniscope.platform" .) .Values.nri .Values.state .Values.spool) }}
+{{- toJson (list $options (include "cniscope.listen" .) .Values.metrics.web (include "cniscope.platform" .) .Values.nri .Values.state .Values.spool .Values.reader.enabled) }}
 {{- end }}

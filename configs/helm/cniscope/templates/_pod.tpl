@@ -47,6 +47,8 @@ configMap:
     seccompProfile:
       type: RuntimeDefault
   terminationMessagePolicy: FallbackToLogsOnError
+  volumeMounts:
+    {{- include "cniscope.apiMount" . | nindent 4 }}
 {{- end }}
 
 {{- define "cniscope.upstream" -}}

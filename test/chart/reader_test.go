@@ -1,0 +1,113 @@
+package chart
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The reader is as little as a container can be, whatever the platform, and the container that runs as root has
+// no way to the API server.
+func TestTheReaderHasNoPrivilege(t *testing.T) {
+	for _, profile := range New(t).Profiles(t) {
+		all := render(t, "--set", "profile="+profile+",rbacProxy.enabled=true,reader.events.enabled=true")
+		spec := one(t, all, "DaemonSet").In("spec", "template", "spec")
+		reader := containerCalled(t, all, "reader")
+		security := reader.In("securityContext")
+		for field, want := range map[string]any{
+			"runAsUser": 65532, "runAsGroup": 65532, "runAsNonRoot": true, "privileged": false, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+		} {
+			if got := security.At(field); got != want {
+				t.Errorf("%s: %s of the reader is %v", profile, field, got)
+			}
+		}
+		if drop := security.At("capabilities"); !reflect.DeepEqual(drop, map[string]any{"drop": []any{"ALL"}}) {
+			t.Errorf("%s: the reader has the capabilities %v", profile, drop)
+		}
+		if security.Text("seccompProfile", "type") != "RuntimeDefault" {
+			t.Errorf("%s: the reader is not filtered", profile)
+		}
+		var mounts []string
+		for _, m := range reader.List("volumeMounts") {
+			mounts = append(mounts, m.Text("name"))
+			if m.At("readOnly") != true {
+				t.Errorf("%s: the reader may write to %s", profile, m.Text("name"))
+			}
+		}
+		if !slices.Equal(mounts, []string{"read", "api"}) {
+			t.Errorf("%s: the reader mounts %v", profile, mounts)
+		}
+		for _, v := range spec.List("volumes") {
+			if slices.Contains(mounts, v.Text("name")) && v.At("hostPath") != nil {
+				t.Errorf("%s: the reader sees the node's %v", profile, v.At("hostPath"))
+			}
+		}
+		for _, m := range container(t, all).List("volumeMounts") {
+			if m.Text("name") == "api" {
+				t.Errorf("%s: cniscope has a token", profile)
+			}
+		}
+		if spec.At("automountServiceAccountToken") != false {
+			t.Errorf("%s: every container has a token", profile)
+		}
+	}
+}
+
+// What is told to whom is opt-in, and no right is there without what needs it.
+func TestTheReadersRights(t *testing.T) {
+	rights := func(set string) (found []string) {
+		for _, kind := range []string{"Role", "ClusterRole"} {
+			for _, o := range Of(render(t, "--set", set), kind) {
+				found = append(found, strings.TrimPrefix(o.Text("metadata", "name"), "cniscope-"))
+			}
+		}
+		slices.Sort(found)
+		return found
+	}
+	for set, want := range map[string][]string{
+		"":                           {"cniscope-reader", "developer", "operator"},
+		"reader.events.enabled=true": {"cniscope-events", "cniscope-reader", "developer", "operator"},
+		"reader.guard=false":         {"cniscope-reader", "operator"},
+		"reader.enabled=false":       nil,
+		"reader.enabled=false,rbacProxy.enabled=true": {"cniscope"},
+	} {
+		if got := rights(set); !slices.Equal(got, want) {
+			t.Errorf("with %q the roles are %v, want %v", set, got, want)
+		}
+	}
+	for set, want := range map[string][]any{"": {"serve"}, "reader.events.enabled=true": {"serve", "--events"}} {
+		if got := containerCalled(t, render(t, "--set", set), "reader").At("args"); !reflect.DeepEqual(got, want) {
+			t.Errorf("with %q the reader is told %v", set, got)
+		}
+	}
+	off := render(t, "--set", "reader.enabled=false")
+	if o := options(t, off); o.Control.ReadGroup != "" {
+		t.Errorf("without the reader there is a socket for %s", o.Control.ReadGroup)
+	}
+	on := options(t, render(t))
+	if on.Control.ReadGroup != "65532" || on.ReadFolder() != "/run/cniscope-read" {
+		t.Errorf("%+v", on.Control)
+	}
+}
+
+// Who may exec into the pods may run nothing but ask; where no policy sees to that, developers have no Role.
+func TestExecIsGuarded(t *testing.T) {
+	all := renderAs(t, "scope", "some-where")
+	policy := one(t, all, "ValidatingAdmissionPolicy")
+	if policy.Text("spec", "failurePolicy") != "Fail" || policy.Text("spec", "matchConstraints", "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name") != "some-where" {
+		t.Errorf("the policy is %v", policy)
+	}
+	binding := one(t, all, "ValidatingAdmissionPolicyBinding")
+	if binding.Text("spec", "policyName") != policy.Text("metadata", "name") || !reflect.DeepEqual(binding.At("spec", "validationActions"), []any{"Deny"}) {
+		t.Errorf("the binding is %v", binding)
+	}
+	operator := one(t, all, "DaemonSet").Text("spec", "template", "metadata", "annotations", "cniscope.dev/operator")
+	found := false
+	for _, o := range Of(all, "ServiceAccount") {
+		found = found || o.Text("metadata", "name") == operator
+	}
+	if !found {
+		t.Errorf("the pod names the operator %q, which is no ServiceAccount", operator)
+	}
+}

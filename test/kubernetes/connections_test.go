@@ -1,0 +1,40 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// connections counts the TCP connections of a process to a port, as the kernel says.
+func connections(t testing.TB, pid int, port string) (n int) {
+	t.Helper()
+	number, err := strconv.Atoi(port)
+	harness.Check(t, err)
+	sockets := map[string]bool{}
+	for _, table := range []string{"tcp", "tcp6"} {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		harness.Check(t, err)
+		for line := range strings.Lines(string(text)) {
+			fields := strings.Fields(line) // sl local_address rem_address st … inode is the tenth
+			if len(fields) >= 10 && strings.HasSuffix(fields[2], fmt.Sprintf(":%04X", number)) {
+				sockets["socket:["+fields[9]+"]"] = true
+			}
+		}
+	}
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	harness.Check(t, err)
+	for _, file := range files {
+		if to, err := os.Readlink(file); err == nil && sockets[to] {
+			n++
+		}
+	}
+	return n
+}

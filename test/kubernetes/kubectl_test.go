@@ -1,0 +1,58 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// said is what a command printed, and how it ended.
+type said struct {
+	out, err string
+	code     int
+}
+
+// kubectl runs the real kubectl as somebody, with a text on its standard input.
+func (c *cluster) kubectl(person, input string, arguments ...string) said {
+	c.Helper()
+	cmd := exec.CommandContext(c.ctx, c.tool("kubectl"), arguments...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.configOf(person), "HOME="+c.rig.Dir())
+	var out, err bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &err
+	failed := cmd.Run()
+	var ended *exec.ExitError
+	if failed != nil && !errors.As(failed, &ended) {
+		harness.Check(c, failed)
+	}
+	return said{out.String(), err.String(), cmd.ProcessState.ExitCode()}
+}
+
+// admin runs kubectl as who may do anything; it has to succeed.
+func (c *cluster) admin(arguments ...string) string {
+	c.Helper()
+	s := c.kubectl(admin, "", arguments...)
+	if s.code != 0 {
+		c.Fatalf("kubectl %s: %d, %s", strings.Join(arguments, " "), s.code, s.err)
+	}
+	return s.out
+}
+
+// ask asks the reader in a pod as somebody, by kubectl's exec, with a token or without one.
+func (c *cluster) ask(person string, scope *pod, token string, question ...string) said {
+	c.Helper()
+	return c.kubectl(person, token+"\n", append([]string{"exec", "-i", "-n", scope.Metadata.Namespace, scope.Metadata.Name, "-c", "reader", "--", "/cniscope-reader", "ask"}, question...)...)
+}
+
+// token gets a token of a ServiceAccount as somebody.
+func (c *cluster) token(person, namespace, account string, more ...string) said {
+	c.Helper()
+	s := c.kubectl(person, "", append([]string{"create", "token", account, "-n", namespace}, more...)...)
+	s.out = strings.TrimSpace(s.out)
+	return s
+}

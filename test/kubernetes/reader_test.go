@@ -1,0 +1,247 @@
+//go:build linux
+
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// told is how long a pod's Event may take, from when its network was there.
+const told = 10 * time.Second
+
+// Two tenants, shop and bank, have slow pods. Who may ask is answered, and the others are not.
+func TestReader(t *testing.T) {
+	c := startWithControllers(t, rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
+		Plugins:  map[string][]byte{"policy": rig.Script("sleep 1")},
+	})
+	host, port, err := net.SplitHostPort(c.server)
+	harness.Check(c, err)
+	h := c.helm()
+	_, err = h.Run(c.ctx, "install", chartRelease, h.Chart, "--namespace", chartNamespace, "--create-namespace",
+		"--set", "options.slow.call=500ms,reader.events.enabled=true",
+		"--set", "reader.env[0].name=KUBERNETES_SERVICE_HOST,reader.env[0].value="+host,
+		"--set-string", "reader.env[1].name=KUBERNETES_SERVICE_PORT,reader.env[1].value="+port)
+	harness.Check(c, err)
+	scope := c.daemonPod(chartNamespace, chartRelease, running)
+	c.logged(scope, "observing CNI calls")
+	c.logged(scope, "writing Events")
+	c.peopleAndRights()
+
+	pods := map[string]*pod{}
+	for _, namespace := range []string{"shop", "bank"} {
+		o := c.web("web-0")
+		o["metadata"] = object{"name": "web-0", "namespace": namespace}
+		o.at("spec", "containers").([]object)[0]["ports"] = nil
+		pods[namespace] = c.run(o, running)
+	}
+	t.Run("the reason is on the pod", func(t *testing.T) { c.in(t).describes(pods["shop"]) })
+	t.Run("the reader has no privilege", func(t *testing.T) { c.in(t).unprivileged(scope) })
+	t.Run("root speaks to no Kubernetes API", func(t *testing.T) { c.in(t).apart(scope) })
+	t.Run("a developer sees one namespace", func(t *testing.T) { c.in(t).developerAsks(scope) })
+	t.Run("an operator sees all", func(t *testing.T) { c.in(t).operatorAsks(scope) })
+	t.Run("others are told what is missing", func(t *testing.T) { c.in(t).refused(scope) })
+	t.Run("nothing else may be run", func(t *testing.T) { c.in(t).nothingElse(scope) })
+}
+
+// peopleAndRights gives the developer and the operator what docs/fleet.md says.
+func (c *cluster) peopleAndRights() {
+	c.Helper()
+	for _, namespace := range []string{"shop", "bank"} {
+		c.admin("create", "namespace", namespace)
+		harness.Eventually(c, func() error {
+			_, err := c.api.Do(c.ctx, "GET", "/api/v1/namespaces/"+namespace+"/serviceaccounts/default", nil)
+			return err
+		})
+	}
+	c.admin("create", "rolebinding", "edits", "-n", "shop", "--clusterrole", "edit", "--user", developer)
+	c.admin("create", "rolebinding", "asks", "-n", chartNamespace, "--role", chartRelease+"-developer", "--user", developer)
+	c.admin("create", "rolebinding", "operates", "-n", chartNamespace, "--role", chartRelease+"-operator", "--user", operator)
+}
+
+// describes waits until kubectl describe shows the developer why the pod was slow.
+func (c *cluster) describes(p *pod) {
+	c.Helper()
+	ready := time.Now() // the pod runs, so its network is there for some time already
+	var shown string
+	harness.Eventually(c, func() error {
+		shown = c.kubectl(developer, "", "describe", "pod", p.Metadata.Name, "-n", p.Metadata.Namespace).out
+		if !strings.Contains(shown, "CNISlow") {
+			return fmt.Errorf("the pod has no such Event:\n%s", shown)
+		}
+		return nil
+	})
+	if took := time.Since(ready); took > told {
+		c.Errorf("the Event came after %s", took)
+	}
+	for line := range strings.Lines(shown) {
+		if strings.Contains(line, "CNISlow") {
+			c.Log(line)
+			if !strings.Contains(line, "Normal") || !strings.Contains(line, "CNI ADD eth0 took 1.") || !strings.Contains(line, "sleep") {
+				c.Errorf("the Event says %s", line)
+			}
+		}
+	}
+}
+
+// unprivileged looks at the reader's process.
+func (c *cluster) unprivileged(scope *pod) {
+	c.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pidOf(c.containerCalled(scope, fleet.Container))))
+	harness.Check(c, err)
+	none := strings.Repeat("0", 16)
+	for _, line := range []string{
+		"CapEff:\t" + none, "CapPrm:\t" + none, "CapBnd:\t" + none, "CapInh:\t" + none, "CapAmb:\t" + none, "NoNewPrivs:\t1", "Seccomp:\t2",
+		"Uid:\t65532\t65532\t65532\t65532", "Gid:\t65532\t65532\t65532\t65532",
+	} {
+		if !strings.Contains(string(status), "\n"+line+"\n") {
+			c.Errorf("the reader has not %q:\n%s", line, status)
+		}
+	}
+}
+
+// apart looks at the connections of both processes: the reader's to the API server are found, cniscope has none.
+func (c *cluster) apart(scope *pod) {
+	c.Helper()
+	_, port, err := net.SplitHostPort(c.server)
+	harness.Check(c, err)
+	harness.Eventually(c, func() error { // it writes Events
+		if n := connections(c, c.pidOf(c.containerCalled(scope, fleet.Container)), port); n == 0 {
+			return fmt.Errorf("the reader has no connection to the API server: this test looks at the wrong thing")
+		}
+		return nil
+	})
+	if n := connections(c, c.pid(scope), port); n != 0 {
+		c.Errorf("cniscope has %d connections to the API server", n)
+	}
+	if c.tokenIn(c.pid(scope)) || !c.tokenIn(c.pidOf(c.containerCalled(scope, fleet.Container))) {
+		c.Error("cniscope has a token, or the reader has none")
+	}
+}
+
+// tokenIn tells whether a process's container has a token for the API server.
+func (c *cluster) tokenIn(pid int) bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d/root/var/run/secrets/kubernetes.io/serviceaccount/token", pid))
+	return err == nil
+}
+
+// answer is what ask operations prints.
+type answer struct {
+	Schema, Namespace string
+	Operations        []struct{ Namespace, Pod, Result, Cause, Verdict string }
+}
+
+func (c *cluster) answered(s said) (a answer) {
+	c.Helper()
+	if s.code != 0 {
+		c.Fatalf("ask ended with %d: %s", s.code, s.err)
+	}
+	harness.Check(c, json.Unmarshal([]byte(s.out), &a))
+	return a
+}
+
+func (c *cluster) developerAsks(scope *pod) {
+	c.Helper()
+	token := c.token(developer, "shop", "default", "--audience", fleet.Audience)
+	if token.code != 0 {
+		c.Fatalf("who may edit in shop gets no token there: %s", token.err)
+	}
+	a := c.answered(c.ask(developer, scope, token.out, "operations"))
+	seen := 0
+	for _, o := range a.Operations {
+		if o.Namespace != "shop" {
+			c.Errorf("a developer of shop sees %+v", o)
+		}
+		if o.Pod == "web-0" && o.Result == "slow" && strings.Contains(o.Verdict, "sleep") {
+			seen++
+		}
+	}
+	if a.Namespace != "shop" || seen == 0 {
+		c.Errorf("the answer is %+v", a)
+	}
+	for _, q := range [][]string{{"operations", "--namespace", "bank"}, {"calls", "--namespace", "bank"}, {"node"}, {"doctor"}, {"record", "--for", "1s"}} {
+		if s := c.ask(developer, scope, token.out, q...); s.code != fleet.NotAllowed || s.out != "" || !strings.Contains(s.err, "it takes the right") {
+			c.Errorf("ask %v of a developer ended with %d: %q, %q", q, s.code, s.out, s.err)
+		}
+	}
+	// The API server takes no such token.
+	if s := c.kubectl(somebody, "", "--token", token.out, "get", "pods", "-n", "shop"); s.code == 0 {
+		c.Errorf("the API server takes the token: %s", s.out)
+	}
+}
+
+func (c *cluster) operatorAsks(scope *pod) {
+	c.Helper()
+	if s := c.token(developer, chartNamespace, chartRelease+"-operator", "--audience", fleet.Audience); s.code == 0 {
+		c.Error("a developer gets the operator's token")
+	}
+	token := c.token(operator, chartNamespace, chartRelease+"-operator", "--audience", fleet.Audience)
+	if token.code != 0 {
+		c.Fatal(token.err)
+	}
+	of := map[string]bool{}
+	for _, o := range c.answered(c.ask(operator, scope, token.out, "operations")).Operations {
+		of[o.Namespace] = true
+	}
+	if !of["shop"] || !of["bank"] {
+		c.Errorf("an operator sees the namespaces %v", of)
+	}
+	if s := c.ask(operator, scope, token.out, "node"); s.code != 0 || !strings.Contains(s.out, "attached") {
+		c.Errorf("ask node ended with %d: %s%s", s.code, s.out, s.err)
+	}
+	if s := c.ask(operator, scope, token.out, "doctor"); s.code != 0 {
+		c.Errorf("ask doctor ended with %d: %s", s.code, s.err)
+	}
+}
+
+// refused are those who have not got the rights.
+func (c *cluster) refused(scope *pod) {
+	c.Helper()
+	if s := c.token(somebody, "shop", "default", "--audience", fleet.Audience); s.code == 0 || !strings.Contains(s.err, "serviceaccounts/token") {
+		c.Errorf("somebody without rights gets a token, or is not told what is missing: %s", s.err)
+	}
+	if s := c.ask(somebody, scope, "", "calls"); s.code == 0 || !strings.Contains(s.err, `in the namespace "`+chartNamespace+`"`) {
+		c.Errorf("somebody without rights may exec, or is not told what is missing: %s", s.err)
+	}
+	other := c.token(developer, "shop", "default")
+	for name, token := range map[string]string{"no token": "", "nonsense": "x.y.z", "a token for the API server": other.out} {
+		s := c.ask(developer, scope, token, "calls")
+		if s.code != fleet.NoToken || s.out != "" || !strings.Contains(s.err, "kubectl create token") {
+			c.Errorf("with %s it ended with %d: %q, %q", name, s.code, s.out, s.err)
+		}
+	}
+}
+
+// nothingElse tries what exec would let a developer do, were it for RBAC alone.
+func (c *cluster) nothingElse(scope *pod) {
+	c.Helper()
+	in := []string{"-n", scope.Metadata.Namespace, scope.Metadata.Name}
+	for _, try := range [][]string{
+		{"-c", "cniscope", "--", "/cniscope", "ps"},
+		{"--", "/cniscope", "ps"},
+		{"-c", "reader", "--", "/cniscope", "why", "web-0"},
+		{"-c", "reader", "--", "/cniscope-reader", "serve"},
+		{"-c", "reader", "--", "/cniscope-reader"},
+		{"-c", "cniscope", "--", "/cniscope-reader", "ask", "calls"},
+	} {
+		for _, person := range []string{developer, operator} {
+			s := c.kubectl(person, "", append(append([]string{"exec"}, in...), try...)...)
+			if s.code == 0 || !strings.Contains(s.err, `only "/cniscope-reader ask" may be run`) {
+				c.Errorf("exec %v of a %s ended with %d: %s%s", try, person, s.code, s.out, s.err)
+			}
+		}
+	}
+	if s := c.kubectl(admin, "", append(append([]string{"exec"}, in...), "-c", "cniscope", "--", "/cniscope", "ps")...); s.code != 0 {
+		c.Errorf("who may do anything may not exec: %s", s.err)
+	}
+}
