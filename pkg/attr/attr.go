@@ -471,6 +471,40 @@ const TruncatedKey = attribute.Key("cniscope.truncated")
 // Truncated returns cniscope.truncated.
 func Truncated(v bool) attribute.KeyValue { return TruncatedKey.Bool(v) }
 
+// FoldedCountKey is cniscope.folded.count: Number of commands that the span stands for, where `trace.fold_commands` made one span of a series.
+const FoldedCountKey = attribute.Key("cniscope.folded.count")
+
+// FoldedCount returns cniscope.folded.count.
+func FoldedCount(v int) attribute.KeyValue { return FoldedCountKey.Int(v) }
+
+// FoldedSumMSKey is cniscope.folded.sum_ms: How long they took in all. The span itself is from the first start to the last end.
+const FoldedSumMSKey = attribute.Key("cniscope.folded.sum_ms")
+
+// FoldedSumMS returns cniscope.folded.sum_ms.
+func FoldedSumMS(v time.Duration) attribute.KeyValue { return FoldedSumMSKey.Float64(milliseconds(v)) }
+
+// FoldedWorstMSKey is cniscope.folded.worst_ms: How long the longest of them took.
+const FoldedWorstMSKey = attribute.Key("cniscope.folded.worst_ms")
+
+// FoldedWorstMS returns cniscope.folded.worst_ms.
+func FoldedWorstMS(v time.Duration) attribute.KeyValue {
+	return FoldedWorstMSKey.Float64(milliseconds(v))
+}
+
+// FoldedWorstArgsKey is cniscope.folded.worst_args: Arguments of that one.
+const FoldedWorstArgsKey = attribute.Key("cniscope.folded.worst_args")
+
+// FoldedWorstArgs returns cniscope.folded.worst_args.
+func FoldedWorstArgs(v ...string) attribute.KeyValue { return FoldedWorstArgsKey.StringSlice(v) }
+
+// FoldedExitCodesKey is cniscope.folded.exit_codes: How many ended with an exit code, or by a signal: `cniscope.folded.exit_codes.0`, `cniscope.folded.exit_codes.SIGPIPE`.
+const FoldedExitCodesKey = attribute.Key("cniscope.folded.exit_codes")
+
+// FoldedExitCodes returns cniscope.folded.exit_codes.
+func FoldedExitCodes(of string, v int) attribute.KeyValue {
+	return attribute.Int(string(FoldedExitCodesKey)+"."+of, v)
+}
+
 // LocksKey is cniscope.locks: Number of times that it asked for a lock on a file.
 const LocksKey = attribute.Key("cniscope.locks")
 

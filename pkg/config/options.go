@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Sampling Sampling
 	Slow     Slow
+	Trace    Trace
 	Export   Export
 	Relay    Relay
 	Resource Resource
@@ -75,6 +76,12 @@ type Rule struct {
 	// for the base name of its file. Upper and lower case are the same.
 	Command   string
 	Threshold time.Duration
+}
+
+// Trace says how operations become spans.
+type Trace struct {
+	// FoldCommands makes one span of a series of fast, equal commands, where spans leave (trace.Fold).
+	FoldCommands bool
 }
 
 // Export says where finished operations go.
@@ -273,7 +280,7 @@ func Default() Options {
 			// specification (protocol/exporter, "Configuration Options").
 			OTLP: OTLP{Compression: "none", Timeout: 10 * time.Second},
 			File: File{MaxBytes: 100 << 20},
-			// Setup and teardown of 3200 to 4300 ordinary pods: docs/spool.md.
+			// Setup and teardown of how many pods: docs/spool.md.
 			Spool: Spool{MaxBytes: 256 << 20, MaxAge: 24 * time.Hour},
 		},
 		// Containerd's exporter sends every 5 s (OTEL_BSP_SCHEDULE_DELAY unless set), and

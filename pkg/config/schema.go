@@ -70,6 +70,8 @@ func (o *Options) schema() []option {
 		{"slow.readiness", restart, bind(&o.Slow.Readiness, duration(time.Second, longest))},
 		{"slow.rule", live, bind(&o.Slow.Rules, slowRules())},
 
+		{"trace.fold_commands", live, bind(&o.Trace.FoldCommands, boolean())},
+
 		{"export.queue", restart, bind(&o.Export.Queue, count(1, 1<<16))},
 
 		{"export.otlp.endpoint", live, bind(&o.Export.OTLP.Endpoint, endpoint())},

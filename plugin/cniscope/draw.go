@@ -12,12 +12,16 @@ import (
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/terminal"
+	"github.com/cniscope/cniscope/pkg/trace"
 )
 
 // draw draws, prints or sends what was asked for of operations, going through them several
 // times. found is false if there is none.
 func (o showOptions) draw(ctx context.Context, out, diagnostics io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) (found bool, err error) {
 	operations = filter(operations, show.Filter{Problems: o.problems && !o.html, Limits: &o.limits})
+	if o.fold {
+		operations = folded(operations)
+	}
 	if found = !none(operations); !found && !o.always() {
 		return false, nil
 	}
@@ -86,6 +90,16 @@ func filter(operations iter.Seq[*tracepb.ResourceSpans], f show.Filter) iter.Seq
 	return func(yield func(*tracepb.ResourceSpans) bool) {
 		for spans := range operations {
 			if f.Wants(spans) && !yield(spans) {
+				return
+			}
+		}
+	}
+}
+
+func folded(operations iter.Seq[*tracepb.ResourceSpans]) iter.Seq[*tracepb.ResourceSpans] {
+	return func(yield func(*tracepb.ResourceSpans) bool) {
+		for spans := range operations {
+			if !yield(trace.Fold(spans)) {
 				return
 			}
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/trace"
 )
 
 func runCmd() *cobra.Command {
@@ -186,6 +187,7 @@ type node struct {
 	name     string
 	pipeline *pipeline.Pipeline
 	out      *destinations
+	fold     bool       // what is sent: config.Trace
 	others   *broadcast // who records beside us
 	recent   recent     // for doctor
 	leaks    leaks
@@ -207,6 +209,7 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	n := &node{
 		log: log, level: level, name: o.Resource.Node, out: out, others: newBroadcast(),
 		pipeline: settingsOf(o, boot).pipeline(boot), history: history.New(o.Resource.Node, time.Now()),
+		fold: o.Trace.FoldCommands,
 	}
 	n.pipeline.Whole = true
 	n.setLevel(o)
@@ -317,14 +320,17 @@ func (n *node) result(r pipeline.Result) {
 		n.recent.take(r)
 		n.leaks.take(r)
 	}
-	if r.Trace.Spans != nil {
-		n.out.send(r.Trace.Spans)
+	if spans := r.Trace.Spans; spans != nil {
+		if n.fold {
+			spans = trace.Fold(spans)
+		}
+		n.out.send(spans)
 	}
 }
 
 func (n *node) apply(o config.Options) {
 	n.mu.Lock()
-	n.pipeline.Judge = judgeOf(o)
+	n.pipeline.Judge, n.fold = judgeOf(o), o.Trace.FoldCommands
 	n.mu.Unlock()
 	n.setLevel(o)
 	// Without the lock: certificates are read, and a disk may hang. Events go on.

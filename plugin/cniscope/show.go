@@ -18,7 +18,7 @@ import (
 
 type showOptions struct {
 	pod, format, color, otlp, options, spool string
-	problems, all, each, summary, html       bool
+	problems, all, each, fold, summary, html bool
 	last, timeout                            time.Duration
 	limits                                   show.Limits
 }
@@ -78,6 +78,7 @@ them too.
 	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed, partly unseen, or cross a limit")
 	flags.BoolVar(&o.all, "all", false, "every call in full: also lo and teardown, and with --html those without a problem")
 	flags.BoolVar(&o.each, "all-commands", false, "a line for every command, also for many alike")
+	flags.BoolVar(&o.fold, "fold-commands", false, "spans as [trace] fold_commands sends them: one for a series of fast, equal commands")
 	flags.StringVar(&o.format, "format", "text", "text or json (OTLP JSON lines)")
 	flags.StringVar(&o.color, "color", "auto", "auto, always or never")
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")

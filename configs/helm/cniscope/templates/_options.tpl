@@ -69,6 +69,7 @@ where the file is silent, the variables of "env" count. */}}
 {{- define "cniscope.restartOptions" -}}
 {{- $options := deepCopy .Values.options }}
 {{- $_ := unset $options "sampling" }}
+{{- $_ := unset $options "trace" }}
 {{- $_ := set $options "slow" (pick ($options.slow | default dict) "hung") }}
 {{- $_ := set $options "export" (omit ($options.export | default dict) "otlp" "file") }}
 {{- $_ := set $options "relay" (omit ($options.relay | default dict) "upstream") }}

@@ -1,0 +1,321 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/attr"
+)
+
+// Fold returns the spans of an operation in a form that costs less, and leaves those that it is given as they
+// are. A series of equal commands below one span becomes one span with their number, sum, exit codes, and the
+// longest of them. A slow or failed command, and one of which not everything is known, keeps its own span, and so
+// does what is above it. In an ordinary call, where nothing is, what else is below a process becomes the sums of
+// it that the process has (brief).
+//
+// It is pure, and the order in which spans come does not matter. Judging is over when it runs.
+func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
+	folded := &tracepb.ResourceSpans{Resource: spans.Resource, SchemaUrl: spans.SchemaUrl}
+	for _, scope := range spans.ScopeSpans {
+		folded.ScopeSpans = append(folded.ScopeSpans, &tracepb.ScopeSpans{
+			Scope: scope.Scope, SchemaUrl: scope.SchemaUrl, Spans: fold(scope.Spans),
+		})
+	}
+	return folded
+}
+
+func fold(spans []*tracepb.Span) []*tracepb.Span {
+	all := branches(spans)
+	for _, b := range all {
+		if b.parent == nil {
+			series(b.SpanId, b.children)
+		}
+	}
+	for _, b := range all {
+		if b.kind == attr.KindCall && b.ordinary() {
+			b.brief()
+		}
+	}
+	kept := make([]*tracepb.Span, 0, len(all))
+	for _, b := range all {
+		if !b.gone {
+			kept = append(kept, b.Span)
+		}
+	}
+	return kept
+}
+
+// branch is a span in the tree of its operation.
+type branch struct {
+	*tracepb.Span
+	kind     string
+	parent   *branch
+	children []*branch
+	place    int // among all
+	gone     bool
+	copied   bool // the span is no longer the one that was given
+	quick    bool // see quick
+}
+
+// branches are the spans as trees, in the order given.
+func branches(spans []*tracepb.Span) []*branch {
+	all, byID := make([]*branch, len(spans)), make(map[string]*branch, len(spans))
+	for i, s := range spans {
+		b := &branch{Span: s, place: i}
+		b.kind = b.value(attr.KindKey).GetStringValue()
+		all[i], byID[string(s.SpanId)] = b, b
+	}
+	for _, b := range all {
+		if up := byID[string(b.ParentSpanId)]; up != nil && up != b {
+			b.parent = up
+			up.children = append(up.children, b)
+		}
+	}
+	for _, b := range all {
+		if b.parent == nil {
+			b.look()
+		}
+	}
+	return all
+}
+
+// look finds out, from the leaves upwards, what may be folded.
+func (b *branch) look() {
+	b.quick = !b.remarkable()
+	for _, child := range b.children {
+		child.look()
+		b.quick = b.quick && child.quick && (b.kind == attr.KindCommand || child.kind != attr.KindCommand)
+	}
+	switch b.kind {
+	case attr.KindCommand, attr.KindInterface, attr.KindRequest, attr.KindSysctl, attr.KindLock, attr.KindWait:
+	default: // an agent, a plugin, a mount, IPv6's duplicate address detection: nobody has dozens of those
+		b.quick = false
+	}
+}
+
+// remarkable reports whether a span was slow or failed, or not everything is known of it.
+func (b *branch) remarkable() bool {
+	if b.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR || b.value(attr.FoldedCountKey) != nil {
+		return true
+	}
+	for _, key := range []attribute.Key{
+		attr.SlowKey, attr.UnfinishedKey, attr.EndUnseenKey, attr.OutlivedKey, attr.InFlightAtStartKey, attr.UnidentifiedKey,
+	} {
+		if b.value(key).GetBoolValue() {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *branch) value(key attribute.Key) *commonpb.AnyValue { return valueOf(b.Span, key) }
+
+func valueOf(s *tracepb.Span, key attribute.Key) *commonpb.AnyValue {
+	for _, kv := range s.Attributes {
+		if kv.Key == string(key) {
+			return kv.Value
+		}
+	}
+	return nil
+}
+
+// earlier orders spans by time, whatever the order in which they came.
+func earlier(a, b *branch) int {
+	return cmp.Or(cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano), strings.Compare(string(a.SpanId), string(b.SpanId)))
+}
+
+// series folds the equal commands among the children of the span parent, and those further below.
+func series(parent []byte, children []*branch) {
+	groups := map[string][]*branch{}
+	for _, c := range children {
+		if c.gone || c.kind != attr.KindCommand || !c.quick {
+			series(c.SpanId, c.children)
+			continue
+		}
+		key := c.equality()
+		groups[key] = append(groups[key], c)
+	}
+	for _, group := range groups {
+		if len(group) == 1 {
+			series(group[0].SpanId, group[0].children)
+			continue
+		}
+		slices.SortFunc(group, earlier)
+		one := merged(group, parent)
+		var below []*branch
+		for _, b := range group {
+			b.gone = true
+			for _, child := range b.children {
+				if child.kind == attr.KindCommand {
+					below = append(below, child)
+				} else {
+					child.drop()
+				}
+			}
+		}
+		// At the first one's place: parents come before children.
+		first := slices.MinFunc(group, func(a, b *branch) int { return cmp.Compare(a.place, b.place) })
+		first.Span, first.gone, first.copied, first.children = one, false, true, below
+		for _, child := range below {
+			child.parent = first
+			child.own().ParentSpanId = one.SpanId
+		}
+		series(one.SpanId, below)
+	}
+}
+
+// drop removes a branch whose time and number are in its command's attributes.
+func (b *branch) drop() {
+	b.gone = true
+	for _, child := range b.children {
+		child.drop()
+	}
+}
+
+// own is the span as one that may be changed.
+func (b *branch) own() *tracepb.Span {
+	if b.copied {
+		return b.Span
+	}
+	s := b.Span
+	b.copied, b.Span = true, &tracepb.Span{
+		TraceId: s.TraceId, SpanId: s.SpanId, TraceState: s.TraceState, ParentSpanId: s.ParentSpanId, Flags: s.Flags,
+		Name: s.Name, Kind: s.Kind, StartTimeUnixNano: s.StartTimeUnixNano, EndTimeUnixNano: s.EndTimeUnixNano,
+		Attributes: s.Attributes, Events: slices.Clone(s.Events), Links: s.Links, Status: s.Status,
+	}
+	return b.Span
+}
+
+// equality is the same for commands of one series: what was run, and by what evidence for whom.
+func (b *branch) equality() string {
+	key := b.Name
+	for _, k := range []attribute.Key{
+		semconv.ProcessCommandKey, semconv.ProcessExecutablePathKey, attr.ReplacedKey,
+		attr.AttributionKey, attr.PeriodicKey, attr.OtherCallsKey,
+	} {
+		v := b.value(k)
+		key += fmt.Sprint("\x00", v.GetStringValue(), v.GetIntValue(), v.GetBoolValue())
+	}
+	for _, link := range b.Links {
+		key += "\x00" + string(link.TraceId) + string(link.SpanId)
+	}
+	return key
+}
+
+// merged is the one span of commands that are sorted by time. What all of them say it says, too.
+func merged(group []*branch, parent []byte) *tracepb.Span {
+	first, worst := group[0], group[0]
+	end, total := first.EndTimeUnixNano, time.Duration(0)
+	for _, b := range group {
+		end = max(end, b.EndTimeUnixNano)
+		total += b.took()
+		if b.took() > worst.took() {
+			worst = b
+		}
+	}
+	s := &tracepb.Span{
+		TraceId: first.TraceId, SpanId: first.SpanId, TraceState: first.TraceState, ParentSpanId: parent, Flags: first.Flags,
+		Name: first.Name, Kind: first.Kind, StartTimeUnixNano: first.StartTimeUnixNano, EndTimeUnixNano: end, Links: first.Links,
+		Attributes: common(group),
+	}
+	add(s, attr.FoldedCount(len(group)), attr.FoldedSumMS(total), attr.FoldedWorstMS(worst.took()))
+	if args := worst.value(semconv.ProcessCommandArgsKey); args != nil {
+		s.Attributes = append(s.Attributes, &commonpb.KeyValue{Key: string(attr.FoldedWorstArgsKey), Value: args})
+	}
+	add(s, exits(group)...)
+	add(s, sums(group)...)
+	return s
+}
+
+func (b *branch) took() time.Duration { return time.Duration(b.EndTimeUnixNano - b.StartTimeUnixNano) }
+
+// common are the attributes that all of a series have alike, but for those that are each one's own.
+func common(group []*branch) (kvs []*commonpb.KeyValue) {
+	leave := map[string]bool{}
+	for _, key := range slices.Concat(summed(), []attribute.Key{
+		semconv.ProcessPIDKey, semconv.ProcessExitCodeKey, semconv.ProcessCommandArgsKey,
+		attr.SignalKey, attr.HiddenArgumentsKey, attr.TruncatedKey,
+	}) {
+		leave[string(key)] = true
+	}
+	for _, kv := range group[0].Attributes {
+		if !leave[kv.Key] && !slices.ContainsFunc(group[1:], func(b *branch) bool {
+			return !alike(valueOf(b.Span, attribute.Key(kv.Key)), kv.Value)
+		}) {
+			kvs = append(kvs, kv)
+		}
+	}
+	return kvs
+}
+
+// alike reports whether two attributes have the same value.
+func alike(a, b *commonpb.AnyValue) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return reflect.TypeOf(a.Value) == reflect.TypeOf(b.Value) &&
+		a.GetStringValue() == b.GetStringValue() && a.GetBoolValue() == b.GetBoolValue() &&
+		a.GetIntValue() == b.GetIntValue() && a.GetDoubleValue() == b.GetDoubleValue() &&
+		slices.EqualFunc(a.GetArrayValue().GetValues(), b.GetArrayValue().GetValues(), alike)
+}
+
+// summed are the attributes of a command that are a number or a time of it.
+func summed() []attribute.Key {
+	return []attribute.Key{
+		attr.CPUMSKey, attr.RunDelayMSKey,
+		attr.LocksKey, attr.LockWaitMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey,
+		attr.RequestsKey, attr.ChangesKey, attr.QueriesKey, attr.RequestMSKey,
+		attr.SysctlsKey, attr.SysctlMSKey, attr.SystemCallsKey, attr.SystemCallMSKey,
+		attr.SleepMSKey, attr.PollMSKey, attr.ConnectionsKey, attr.ExchangesKey, attr.NetNSSwitchesKey,
+	}
+}
+
+// sums adds up, times in ns: so the order does not matter.
+func sums(group []*branch) (kvs []attribute.KeyValue) {
+	for _, key := range summed() {
+		var number, ns int64
+		found, timed := false, false
+		for _, b := range group {
+			switch v := b.value(key).GetValue().(type) {
+			case *commonpb.AnyValue_IntValue:
+				found, number = true, number+v.IntValue
+			case *commonpb.AnyValue_DoubleValue:
+				timed, ns = true, ns+int64(math.Round(v.DoubleValue*float64(time.Millisecond)))
+			}
+		}
+		switch {
+		case found:
+			kvs = append(kvs, key.Int64(number))
+		case timed:
+			kvs = append(kvs, key.Float64(float64(ns)/float64(time.Millisecond)))
+		}
+	}
+	return kvs
+}
+
+// exits counts how commands ended, by signal or exit code. One that executed another program has no end of its own.
+func exits(group []*branch) (kvs []attribute.KeyValue) {
+	counts := map[string]int{}
+	for _, b := range group {
+		if signal := b.value(attr.SignalKey); signal != nil {
+			counts[signal.GetStringValue()]++
+		} else if code := b.value(semconv.ProcessExitCodeKey); code != nil {
+			counts[fmt.Sprint(code.GetIntValue())]++
+		}
+	}
+	for ending, n := range counts {
+		kvs = append(kvs, attr.FoldedExitCodes(ending, n))
+	}
+	slices.SortFunc(kvs, func(a, b attribute.KeyValue) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return kvs
+}

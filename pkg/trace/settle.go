@@ -1,0 +1,78 @@
+package trace
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/attr"
+)
+
+// ordinary reports whether nothing about a call is slow, failed or unseen.
+func (b *branch) ordinary() bool {
+	for _, key := range []attribute.Key{
+		attr.VerdictKey, attr.SlowKey, attr.HungKey, attr.PartialKey, attr.SlowCommandsKey, attr.SlowAgentsKey, attr.SlowLocksKey,
+	} {
+		if b.value(key) != nil {
+			return false
+		}
+	}
+	return !b.remarkable()
+}
+
+// brief leaves out, of what is below an ordinary call, what would explain a delay: there is none. What runs and
+// agents asked of the kernel, and what they waited for, stays as the sums of it.
+func (b *branch) brief() {
+	for _, child := range b.children {
+		switch {
+		case child.gone:
+		case child.small():
+			child.drop()
+		default:
+			child.shorten()
+			child.brief()
+		}
+	}
+}
+
+// small reports whether a span tells of what its process has the sum of, and links to nothing but to who had a lock.
+func (b *branch) small() bool {
+	if !b.quick || b.kind == attr.KindCommand || len(b.Links) > 0 && b.kind != attr.KindLock {
+		return false
+	}
+	return !slices.ContainsFunc(b.children, func(child *branch) bool { return !child.small() })
+}
+
+// shorten takes from a process's span what only explains a delay, and the events that tell of requests.
+func (b *branch) shorten() {
+	if b.kind != attr.KindRun && b.kind != attr.KindDelegate && b.kind != attr.KindCommand {
+		return
+	}
+	explains := explanations()
+	s := b.own()
+	s.Attributes = slices.DeleteFunc(slices.Clone(s.Attributes), func(kv *commonpb.KeyValue) bool {
+		return slices.Contains(explains, attribute.Key(kv.Key)) || strings.HasPrefix(kv.Key, configured)
+	})
+	s.Events = slices.DeleteFunc(s.Events, func(e *tracepb.Span_Event) bool {
+		return slices.ContainsFunc(e.Attributes, func(kv *commonpb.KeyValue) bool {
+			return kv.Key == string(attr.RequestProtocolKey) || kv.Key == string(attr.SysctlKeyKey)
+		})
+	})
+}
+
+// configured is what the keys begin with that repeat a plugin's configuration.
+const configured = "cniscope.configured."
+
+// explanations are the attributes of a process's span that only matter where time was lost, or that repeat others.
+func explanations() []attribute.Key {
+	return []attribute.Key{
+		attr.PollMSKey, attr.SleepMSKey, attr.SystemCallsKey, attr.SystemCallMSKey, attr.QueriesKey,
+		attr.NetNSInodeKey, attr.NetNSInodeAtExitKey, attr.NetNSInodeEnteredKey, attr.NetNSSwitchesKey,
+		attr.CNIVersionKey, attr.ResultVersionKey, attr.ResultRoutesKey,
+		semconv.ProcessParentPIDKey, semconv.ProcessExecutableNameKey,
+	}
+}
