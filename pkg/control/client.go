@@ -49,5 +49,5 @@ func (c Client) decode(ctx context.Context, path string, to any) error {
 func (c Client) Record(ctx context.Context) (io.ReadCloser, error) { return c.get(ctx, "/record") }
 
 func (c Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
-	return ask(ctx, filepath.Join(c.Dir, socket), path, "be root")
+	return ask(ctx, filepath.Join(c.Dir, Socket), path, "be root")
 }

@@ -105,7 +105,7 @@ func TestARecordingEndsWholeWithTheServer(t *testing.T) {
 
 func TestOnlyRootMayAskAndNobodyAnswers(t *testing.T) {
 	c := serve(t, Handlers{})
-	info, err := os.Stat(filepath.Join(c.Dir, socket))
+	info, err := os.Stat(filepath.Join(c.Dir, Socket))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info, err)
 	}

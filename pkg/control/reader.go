@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,7 +27,8 @@ var (
 // maxAnswer bounds what is read of one answer, in bytes. All lines that a node remembers are some 6 MiB.
 const maxAnswer = 64 << 20
 
-// Reader asks a running cniscope over its read-only socket.
+// Reader asks a running cniscope over its read-only socket, or as root over its control socket, which
+// answers the same questions.
 type Reader struct {
 	// Path is that of the socket: DefaultReadSocket unless the options say otherwise.
 	Path string
@@ -131,7 +133,11 @@ func (r Reader) all(ctx context.Context, path string, query url.Values) ([]byte,
 }
 
 func (r Reader) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
-	return ask(ctx, r.Path, path+"?"+query.Encode(), "may this user open "+r.Path+"? [control] read_group names its group")
+	refused := "be root"
+	if filepath.Base(r.Path) == ReadSocket {
+		refused += ", or a member of the group that [control] read_group names"
+	}
+	return ask(ctx, r.Path, path+"?"+query.Encode(), refused)
 }
 
 // ask sends one question to the socket, and returns the body of the answer. refused is what to do for who

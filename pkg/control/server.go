@@ -17,8 +17,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// socket is the name of the socket in the run folder.
-const socket = "control.sock"
+// Socket is the name of the socket in the run folder.
+const Socket = "control.sock"
 
 // Call is a CNI call that is under way.
 type Call struct {
@@ -122,7 +122,7 @@ type Handlers struct {
 // Listen makes the socket in the run folder. Whoever holds the node's lock may take away
 // what a predecessor left behind.
 func Listen(dir string) (net.Listener, error) {
-	path := filepath.Join(dir, socket)
+	path := filepath.Join(dir, Socket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
@@ -141,7 +141,7 @@ func Listen(dir string) (net.Listener, error) {
 
 // Forget removes the socket from the run folder. Only who has the node's lock may: the next one listens
 // there when it has it.
-func Forget(dir string) { _ = os.Remove(filepath.Join(dir, socket)) }
+func Forget(dir string) { _ = os.Remove(filepath.Join(dir, Socket)) }
 
 // farewell is how long answers under way may take when it is over: a recording has its last
 // events to write, to somebody who reads them or not.

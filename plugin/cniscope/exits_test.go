@@ -71,6 +71,7 @@ func TestEveryExitCode(t *testing.T) {
 	p := program{T: t, dir: t.TempDir()}
 	isReadyAt := servesReady(t, filepath.Join(p.dir, "ready.sock"))
 	p.options = p.file("cniscope.toml", fmt.Sprintf("[state]\ndir = %q\n[runtime]\nsocket = %q\n[nri]\nenabled = false\n", filepath.Join(p.dir, "run"), filepath.Join(p.dir, "none.sock")))
+	remembers := remembering(t, threePods)
 	isReady := p.file("ready.toml", fmt.Sprintf("[state]\ndir = %q\n[runtime]\nsocket = %q\n[nri]\nenabled = false\n", filepath.Join(p.dir, "run"), isReadyAt))
 	wrong := p.file("wrong.toml", "[slow]\ncomand = 1\n")
 	unwise := p.file("unwise.toml", "[export.otlp]\nendpoint = \"http://tempo:4318\"\n")
@@ -81,7 +82,7 @@ func TestEveryExitCode(t *testing.T) {
 	ways := map[string][][]string{
 		" 0":             {{"--help"}, {"config"}, {"help", "show"}, {"--version"}},
 		" 1":             {{"show", "/not/there"}},
-		" 2":             {{"bogus"}, {"--bogus"}, {"config", "bogus"}, {"show"}, {"show", "a", "b"}, {"ps", "x"}, {"ps", "--format", "x"}, {"diff", "a"}, {"record"}, {"record", "x", "--for", "-1s"}, {"install", "--as", "x"}, {"install", "x"}, {"run", "x"}, {"status", "--format", "x"}, {"config", "check"}, {"version", "x"}, {"version", "--format", "x"}, {"uninstall", "--bogus"}, {"doctor", "--wait", "x"}},
+		" 2":             {{"bogus"}, {"--bogus"}, {"config", "bogus"}, {"show"}, {"show", "a", "b"}, {"ps", "x"}, {"ps", "--format", "x"}, {"why"}, {"why", "x", "--format", "x"}, {"why", "x", "--last", "0"}, {"top", "x"}, {"top", "--since", "0s"}, {"diff", "a"}, {"record"}, {"record", "x", "--for", "-1s"}, {"install", "--as", "x"}, {"install", "x"}, {"run", "x"}, {"status", "--format", "x"}, {"config", "check"}, {"version", "x"}, {"version", "--format", "x"}, {"uninstall", "--bogus"}, {"doctor", "--wait", "x"}},
 		"run 1":          {{"run", "--config", wrong}, {"run", "--config", "/not/there"}},
 		"record 1":       {{"record", "--config", p.options, pods}},
 		"show 0":         {{"show", pods}, {"show", pods, "--max-call", "1h"}},
@@ -90,6 +91,10 @@ func TestEveryExitCode(t *testing.T) {
 		"diff 0":         {{"diff", pods, pods}, {"diff", pods, pods, "--format", "json"}},
 		"diff 1":         {{"diff", pods, "/not/there"}, {"diff", pods, pods, "--pod", "nobody"}},
 		"ps 1":           {{"ps", "--config", p.options}},
+		"why 0":          {{"why", "shop/slow-0", "--config", remembers}, {"why", "slow-0", "--format", "json", "--config", remembers}},
+		"why 1":          {{"why", "shop/nobody", "--config", remembers}, {"why", "shop/slow-0", "--config", p.options}},
+		"top 0":          {{"top", "--config", remembers}},
+		"top 1":          {{"top", "--config", p.options}},
 		"doctor 0":       {{"doctor", "--config", isReady, "--wait", "ready"}},
 		"doctor 1":       {{"doctor", "--config", p.options}, {"doctor", "--config", p.options, "--wait", "ready", "--timeout", "1ms"}},
 		"doctor 2":       {{"doctor", "--config", wrong}, {"doctor", "--format", "x"}, {"doctor", "--answer-timeout", "0s"}},

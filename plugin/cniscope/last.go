@@ -16,15 +16,20 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/spool"
-	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// showLast draws what this node has kept. The spool is gone through as often as it is
+// showLast draws what this node has kept: in its spool, or where there is none in memory. The spool is gone through as often as it is
 // needed, an operation at a time: it may hold more than a node has memory to spare.
 func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) error {
-	dir, err := o.spoolDir()
-	if err != nil {
-		return err
+	dir := o.spool
+	if dir == "" {
+		options, err := (&optionsFile{path: o.options}).load()
+		if err != nil {
+			return err
+		}
+		if dir = options.Export.Spool.Dir; dir == "" {
+			return showRemembered(ctx, out, diagnostics, options, o)
+		}
 	}
 	h := &fromSpool{showOptions: o, dir: dir, since: time.Now().Add(-o.last), diagnostics: diagnostics, told: map[string]bool{}}
 	found, err := o.draw(ctx, out, diagnostics, h.wanted(ctx))
@@ -105,23 +110,6 @@ func (h *fromSpool) tell(err error) {
 		h.told[err.Error()] = true
 		fmt.Fprintf(h.diagnostics, "cniscope: %v; what is whole is shown\n", err)
 	}
-}
-
-// spoolDir is the folder that was named, or the one that the options name.
-func (o showOptions) spoolDir() (string, error) {
-	if o.spool != "" {
-		return o.spool, nil
-	}
-	file := optionsFile{path: o.options}
-	options, err := file.load()
-	if err != nil {
-		return "", err
-	}
-	if options.Export.Spool.Dir == "" {
-		return "", fmt.Errorf("%s sets no spool: nothing is kept on this node; set dir in [export.spool], or name a folder with --spool",
-			text.Clean(optionsName(o.options), text.Bound))
-	}
-	return options.Export.Spool.Dir, nil
 }
 
 func optionsName(path string) string {

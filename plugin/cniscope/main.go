@@ -70,6 +70,8 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
   cniscope install               put it on this node, and register it with containerd
   cniscope run                   observe this node and export traces
   cniscope record FILE           observe this node and write down what happens
+  cniscope why POD               say where the seconds of a pod's network setup went
+  cniscope top                   count what was slow or failed, by cause
   cniscope ps                    list the calls that are under way now
   cniscope doctor                say what is wrong with this node's pod network
   cniscope show FILE             draw what was recorded, without any backend
@@ -89,7 +91,7 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 		}
 		return usageError{err}
 	})
-	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), doctorCmd(), configCmd(),
+	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), whyCmd(), topCmd(), doctorCmd(), configCmd(),
 		installCmd(), uninstallCmd(), statusCmd(), versionCmd(), docsCmd(), packagedCmd())
 	argumentsAreUsage(cmd)
 	return cmd

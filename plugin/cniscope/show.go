@@ -48,7 +48,8 @@ beginning, and tells you so.
 
 With --last it reads the spool that [export.spool] names, also while cniscope runs; that
 one is readable by its owner only, which is root. It holds what was kept after sampling,
-exported or not.
+exported or not. Without a spool it asks the running cniscope, which remembers the last
+slow and failed operations whole, and of all others a line: cniscope why POD.
 
 A pod of which there is no call is an error (exit code 1), which names the pods that there are.
 

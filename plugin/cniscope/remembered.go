@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// remembered is what the running cniscope remembers whole: it is what there is on a node without a spool.
+type remembered struct {
+	operations [][]byte // tracepb.TracesData: as messages they would be five times as large
+	ordinary   int      // operations of which there is but a line
+	since      time.Time
+}
+
+// showRemembered draws what was slow or failed in the last time, and says what else there was.
+func showRemembered(ctx context.Context, out, diagnostics io.Writer, options config.Options, o showOptions) error {
+	r, since := memory(options.State.Dir), time.Now().Add(-o.last)
+	m, err := wholeOf(ctx, r, since)
+	if errors.Is(err, control.ErrNotRunning) {
+		return fmt.Errorf("%w, and %s sets no spool: nothing else is kept on this node; set dir in [export.spool], or name a folder with --spool", err, optionsName(o.options))
+	}
+	if err != nil {
+		return err
+	}
+	found, err := o.draw(ctx, out, diagnostics, o.ofPod(m.all()))
+	if err != nil {
+		return err
+	}
+	if !found {
+		if err := o.absent(ctx, diagnostics, r, m.since, since); err != nil {
+			return err
+		}
+	}
+	if m.ordinary > 0 && o.format != "json" {
+		fmt.Fprintf(diagnostics, "cniscope: %s more, of which there is a line only: cniscope why POD; to keep them whole, set dir in [export.spool]\n",
+			digest.Count(m.ordinary, "operation"))
+	}
+	return o.hold(diagnostics, o.ofPod(m.all()), errors.New("ordinary operations are not remembered whole, since there is no spool"))
+}
+
+// wholeOf asks for all that was slow or failed since a time.
+func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remembered, err error) {
+	found, err := r.Operations(ctx, control.Query{Since: since, Problems: true})
+	if err != nil {
+		return m, err
+	}
+	m.since, m.ordinary = found.Since, found.Of
+	seen := map[string]bool{}
+	for _, l := range found.Operations {
+		if l.Result == control.Hung || seen[l.TraceID] {
+			m.ordinary-- // its end is another line
+			continue
+		}
+		seen[l.TraceID] = true
+		raw, err := r.Spans(ctx, l.TraceID)
+		if errors.Is(err, control.ErrNotRemembered) {
+			continue
+		}
+		if err != nil {
+			return m, err
+		}
+		spans, err := digest.Spans(raw)
+		if err != nil {
+			return m, err
+		}
+		for _, rs := range spans {
+			data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{rs}})
+			if err != nil {
+				return m, err
+			}
+			m.operations = append(m.operations, data)
+		}
+		m.ordinary--
+	}
+	return m, nil
+}
+
+// all are the operations that are remembered whole, in the order they ended.
+func (m remembered) all() iter.Seq[*tracepb.ResourceSpans] {
+	return func(yield func(*tracepb.ResourceSpans) bool) {
+		for _, data := range m.operations {
+			var op tracepb.TracesData
+			if proto.Unmarshal(data, &op) != nil {
+				continue // we encoded it
+			}
+			for _, rs := range op.ResourceSpans {
+				if !yield(rs) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// absent says why nothing was drawn: an error if nothing at all is remembered of the pod that was asked for.
+func (o showOptions) absent(ctx context.Context, diagnostics io.Writer, r control.Reader, begins, since time.Time) error {
+	of := ""
+	if o.pod != "" {
+		of = " of pod " + text.Clean(o.pod, text.Bound)
+		namespace, pod := podNamed(o.pod)
+		found, err := r.Operations(ctx, control.Query{Namespace: namespace, Pod: pod, Since: since, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if found.Of == 0 && !o.limits.Set() {
+			return fmt.Errorf("no operation%s is remembered since %s", of, begins.UTC().Format(time.DateTime+"Z"))
+		}
+	}
+	_, err := fmt.Fprintf(diagnostics, "cniscope: no operation%s was slow or failed in the last %s (the memory begins at %s)\n",
+		of, o.last, begins.UTC().Format(time.DateTime+"Z"))
+	return err
+}

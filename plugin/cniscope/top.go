@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+func topCmd() *cobra.Command {
+	var file optionsFile
+	format, since := "text", time.Hour
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Count what was slow or failed on this node in the last hour, by cause and plugin",
+		Long: `Count the verdicts of the last hour: what pods' networks were slow for or failed of, in which
+plugins, how long that took in all, and what the worst one was, with what to do.
+
+  cniscope top
+  cniscope top --since 10m
+  cniscope top --format json | jq -r '.causes[] | "\(.operations) \(.name)"'
+
+It takes no backend and no spool, and does not depend on sampling. cniscope remembers the last
+10,000 operations of the node since it started.
+
+It asks the running cniscope. Needs root. Of many nodes: kubectl cniscope top.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "text" && format != "json" {
+				return usageError{fmt.Errorf("--format %s: want text or json", format)}
+			}
+			if since <= 0 {
+				return usageError{fmt.Errorf("--since %s: want a length of time, as 1h", since)}
+			}
+			o, err := file.load()
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			found, err := memory(o.State.Dir).Operations(cmd.Context(), control.Query{Problems: true, Since: now.Add(-since)})
+			if err != nil {
+				return err
+			}
+			d := newTopDocument(found, now.Add(-since))
+			if format == "json" {
+				return indented(cmd.OutOrStdout(), d)
+			}
+			return d.text(cmd.OutOrStdout(), now)
+		},
+	}
+	file.flag(cmd)
+	cmd.Flags().DurationVar(&since, "since", since, "how far back")
+	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	return cmd
+}
+
+// topDocument is what top --format json prints: docs/schemas/top.json.
+type topDocument struct {
+	Schema string `json:"schema"`
+	// Since is from when on operations are counted: as was asked for, or when the node's memory begins.
+	Since time.Time `json:"since"`
+	// Operations are all that there were, Problems those that were slow, failed or hung.
+	Operations int      `json:"operations"`
+	Problems   int      `json:"problems"`
+	Causes     []topRow `json:"causes"`
+	Plugins    []topRow `json:"plugins"`
+}
+
+// topRow is what one cause, or one plugin, has cost.
+type topRow struct {
+	Name       string `json:"name"`
+	Operations int    `json:"operations"`
+	Slow       int    `json:"slow"`
+	Failed     int    `json:"failed"`
+	Hung       int    `json:"hung"`
+	// Time is that of these operations, all together.
+	Time time.Duration `json:"time_ns"`
+	// Worst is the one that took longest.
+	Worst control.Line `json:"worst"`
+}
+
+func newTopDocument(found control.Operations, asked time.Time) topDocument {
+	var counted digest.Top
+	counted.Add("", found.Operations, found.Of)
+	since := asked.UTC()
+	if found.Since.After(since) {
+		since = found.Since
+	}
+	return topDocument{
+		Schema: "cniscope.dev/top/v1", Since: since, Operations: counted.Of, Problems: counted.Problems,
+		Causes: topRows(counted.Causes()), Plugins: topRows(counted.Plugins()),
+	}
+}
+
+func topRows(rows []digest.Row) []topRow {
+	all := []topRow{}
+	for _, r := range rows {
+		all = append(all, topRow{r.Name, r.Operations, r.Slow, r.Failed, r.Hung, r.Time, r.Worst})
+	}
+	return all
+}
+
+func (d topDocument) text(out io.Writer, now time.Time) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of %s in the last %s were slow, failed or hung\n",
+		digest.Number(d.Problems), digest.Count(d.Operations, "operation"), now.Sub(d.Since).Round(time.Second))
+	if d.Problems > 0 {
+		topTable(&b, "CAUSE", d.Causes, true)
+		topTable(&b, "PLUGIN", d.Plugins, false)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// topMost is how many rows a table has; JSON has all.
+const topMost = 10
+
+// topTable writes a row for each, and where it is to explain what the worst one was.
+func topTable(b *strings.Builder, title string, rows []topRow, explain bool) {
+	var lines strings.Builder
+	w := tabwriter.NewWriter(&lines, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\tSLOW\tFAILED\tHUNG\tTIME\tWORST\t\n", title)
+	shown := rows[:min(len(rows), topMost)]
+	for _, r := range shown {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Name, r.Slow, r.Failed, r.Hung, text.Round(r.Time), text.Round(r.Worst.Duration), podOf(r.Worst))
+	}
+	_ = w.Flush() // into memory
+	b.WriteByte('\n')
+	for i, line := range strings.SplitAfter(lines.String(), "\n") {
+		b.WriteString(line)
+		if !explain || i == 0 || i > len(shown) {
+			continue
+		}
+		worst := shown[i-1].Worst
+		if says := cmp.Or(worst.Verdict, worst.Error); says != "" {
+			fmt.Fprintf(b, "    %s\n", says)
+		}
+		if worst.Remedy != "" {
+			fmt.Fprintf(b, "  → %s\n", worst.Remedy)
+		}
+	}
+	if more := len(rows) - len(shown); more > 0 {
+		fmt.Fprintf(b, "… and %d more (--format json has all)\n", more)
+	}
+}

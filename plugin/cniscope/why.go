@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/show"
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+func whyCmd() *cobra.Command {
+	w := why{last: 10, format: "text", color: "auto"}
+	cmd := &cobra.Command{
+		Use:   "why POD",
+		Short: "Say where the seconds of a pod's network setup went, and what to do",
+		Long: `Say why the network of a pod on this node took as long as it did: what the running cniscope
+remembers of its setups and teardowns, the earliest first, and its calls that are under way. What
+was slow or failed is drawn as "show" draws it, with its verdict and what to do.
+
+  cniscope why shop/web-0
+  cniscope why web-0                         of any namespace
+  cniscope why shop/web-0 --format json | jq -r '.operations[-1].verdict'
+
+It takes no backend and no spool, and does not depend on sampling. cniscope remembers the last
+10,000 operations of the node since it started, a line for each, and the last slow and failed ones
+whole. A pod with hostNetwork has none.
+
+It asks the running cniscope. Needs root. From elsewhere: kubectl cniscope why.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check(); err != nil {
+				return err
+			}
+			return w.run(cmd.Context(), cmd.OutOrStdout(), args[0])
+		},
+	}
+	w.file.flag(cmd)
+	cmd.Flags().IntVar(&w.last, "last", w.last, "how many operations of the pod, the latest")
+	cmd.Flags().StringVar(&w.format, "format", w.format, "text or json")
+	cmd.Flags().StringVar(&w.color, "color", w.color, "auto, always or never")
+	return cmd
+}
+
+type why struct {
+	file          optionsFile
+	last          int
+	format, color string
+}
+
+func (w why) check() error {
+	if w.last < 1 {
+		return usageError{fmt.Errorf("--last %d: want 1 or more", w.last)}
+	}
+	return showOptions{format: w.format, color: w.color}.check()
+}
+
+// whyDocument is what why --format json prints: docs/schemas/why.json.
+type whyDocument struct {
+	Schema string `json:"schema"`
+	// Since is when the node's memory begins, Operations what it remembers of the pod, the earliest first.
+	Since      time.Time      `json:"since"`
+	Operations []control.Line `json:"operations"`
+	// Calls are those of the pod that are under way.
+	Calls []control.Call `json:"calls"`
+}
+
+// memory asks the running cniscope what it remembers, as root does.
+func memory(dir string) control.Reader {
+	return control.Reader{Path: filepath.Join(dir, control.Socket)}
+}
+
+func (w why) run(ctx context.Context, out io.Writer, name string) error {
+	o, err := w.file.load()
+	if err != nil {
+		return err
+	}
+	namespace, pod := podNamed(name)
+	r := memory(o.State.Dir)
+	found, err := r.Operations(ctx, control.Query{Namespace: namespace, Pod: pod, Limit: w.last})
+	if err != nil {
+		return err
+	}
+	calls, err := r.Calls(ctx)
+	if err != nil {
+		return err
+	}
+	calls = slices.DeleteFunc(calls, func(c control.Call) bool {
+		return c.Pod != pod || namespace != "" && c.Namespace != namespace
+	})
+	if len(found.Operations)+len(calls) == 0 {
+		return w.unknown(ctx, r, name, found.Since)
+	}
+	if w.format == "json" {
+		return indented(out, whyDocument{"cniscope.dev/why/v1", found.Since, found.Operations, append([]control.Call{}, calls...)})
+	}
+	for i, l := range found.Operations {
+		over := func(later control.Line) bool { return later.Sandbox == l.Sandbox && later.TraceID == l.TraceID }
+		if l.Result == control.Hung && slices.ContainsFunc(found.Operations[i+1:], over) {
+			continue // its end says more
+		}
+		if err := w.draw(ctx, out, r, l); err != nil {
+			return err
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(out, "under way\n"); err != nil {
+		return err
+	}
+	return list(out, calls)
+}
+
+// podNamed takes NAMESPACE/NAME apart; without a namespace it is any.
+func podNamed(name string) (namespace, pod string) {
+	if before, after, both := strings.Cut(name, "/"); both {
+		return before, after
+	}
+	return "", name
+}
+
+// unknown says since when there is no operation of a pod, and what pods there are.
+func (w why) unknown(ctx context.Context, r control.Reader, name string, since time.Time) error {
+	all, err := r.Operations(ctx, control.Query{Limit: 1000})
+	if err != nil {
+		return err
+	}
+	var pods []string
+	for _, l := range slices.Backward(all.Operations) {
+		if pod := podOf(l); l.Pod != "" && !slices.Contains(pods, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	said := "nothing is remembered yet"
+	if len(pods) > 0 {
+		said = "the latest that there are: " + digest.Some(pods, podsNamed)
+	}
+	return fmt.Errorf("no operation of pod %s is remembered since %s; %s (was it on another node, or has it hostNetwork?)",
+		text.Clean(name, text.Bound), since.UTC().Format(time.DateTime+"Z"), said)
+}
+
+func podOf(l control.Line) string {
+	return cmp.Or(strings.Trim(l.Namespace+"/"+l.Pod, "/"), "no pod")
+}
+
+// draw draws what is remembered of an operation: its waterfall if there is one, else a line.
+func (w why) draw(ctx context.Context, out io.Writer, r control.Reader, l control.Line) error {
+	look := showOptions{color: w.color, all: l.Command == "DEL" || l.IfName == "lo"}.look(out)
+	if l.Result == control.Slow || l.Result == control.Failed {
+		raw, err := r.Spans(ctx, l.TraceID)
+		if err == nil {
+			spans, err := digest.Spans(raw)
+			if err != nil {
+				return err
+			}
+			return show.Waterfalls(out, slices.Values(spans), look)
+		}
+		if !errors.Is(err, control.ErrNotRemembered) {
+			return err
+		}
+	}
+	said := describe(l)
+	if look.ASCII {
+		said = show.ASCII(said)
+	}
+	_, err := io.WriteString(out, said)
+	return err
+}
+
+// describe writes what a line says, as the head of a waterfall does.
+func describe(l control.Line) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  CNI %s  %s: %s\n", podOf(l), strings.TrimSpace(l.Command+" "+l.IfName), l.Result, text.Round(l.Duration))
+	if says := cmp.Or(l.Verdict, l.Error); says != "" {
+		fmt.Fprintf(&b, "  %s\n", says)
+	}
+	if l.Remedy != "" {
+		fmt.Fprintf(&b, "  → %s\n", l.Remedy)
+	}
+	details := []string{l.Time.UTC().Format("2006-01-02 15:04:05.000Z")}
+	for _, d := range []struct{ name, value string }{
+		{"node", l.Node}, {"network", l.Network}, {"plugin", l.Plugin}, {"sandbox", l.Sandbox[:min(12, len(l.Sandbox))]}, {"trace", l.TraceID},
+	} {
+		if d.value != "" {
+			details = append(details, d.name+" "+d.value)
+		}
+	}
+	fmt.Fprintf(&b, "  %s\n\n", strings.Join(details, " · "))
+	return b.String()
+}

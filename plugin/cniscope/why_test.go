@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/history"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+)
+
+// remembering serves what a node remembers that saw a recording, and returns the options that lead there. Nothing
+// was sampled.
+func remembering(t *testing.T, recording string) (options string) {
+	t.Helper()
+	in, err := openRecording(recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	s, _, err := settingsIn(in.Header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Judge.Keep, s.Judge.Ratio = nil, 0
+	p := s.pipeline(in.Header().BootID)
+	p.Whole = true
+	n := &node{history: history.New("node-a", time.Unix(0, 0))}
+	take := func(r pipeline.Result) { n.history.Take(r, p.Now()) }
+	for {
+		e, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Each(e, take)
+	}
+	p.FlushEach(take)
+	dir := t.TempDir()
+	l, err := control.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := control.Handlers{Calls: func() []control.Call { return nil }}
+	h.Read = n.readHandlers(config.Default(), h)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() {
+		control.Serve(ctx, l, h, slog.New(slog.DiscardHandler))
+		close(served)
+	}()
+	t.Cleanup(func() { cancel(); <-served })
+	options = filepath.Join(dir, "cniscope.toml")
+	if err := os.WriteFile(options, fmt.Appendf(nil, "[state]\ndir = %q\n", dir), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return options
+}
+
+// A pod that was slow is drawn, one that was ordinary has a line, and of one that is not there it is said since
+// when there is none. Nothing of it was sampled or exported.
+func TestWhy(t *testing.T) {
+	options := remembering(t, threePods)
+	t.Setenv("COLUMNS", "100")
+	out, _, err := cniscope(t, "why", "shop/slow-0", "--config", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"CNI ADD eth0  2.22s  SLOW", "in policyctl > sleep, by plugin policy", "→ take the sleep out of policyctl", "█", "CNI DEL"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	out, _, err = cniscope(t, "why", "web-0", "--config", options)
+	if err != nil || !strings.Contains(out, "shop/web-0  CNI ADD eth0  ordinary: ") || strings.Contains(out, "█") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	_, _, err = cniscope(t, "why", "shop/nobody", "--config", options)
+	if err == nil || !strings.Contains(err.Error(), "no operation of pod shop/nobody is remembered since 1970-01-01 00:00:00Z") || !strings.Contains(err.Error(), "shop/slow-0") {
+		t.Error(err)
+	}
+}
+
+// Documents of what is remembered are as their schemas say.
+func TestDocumentsOfWhatIsRemembered(t *testing.T) {
+	for _, recording := range []string{threePods, "../../docs/verdicts.rec.gz"} {
+		options := remembering(t, recording)
+		out, _, err := cniscope(t, "top", "--since", "1000000h", "--format", "json", "--config", options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, schema(t, "top"), recording, []byte(out))
+		var top topDocument
+		if err := json.Unmarshal([]byte(out), &top); err != nil || top.Problems == 0 || top.Problems > top.Operations {
+			t.Fatalf("%v: %s", err, out)
+		}
+		worst := top.Causes[0].Worst
+		out, _, err = cniscope(t, "why", worst.Namespace+"/"+worst.Pod, "--format", "json", "--config", options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		valid(t, schema(t, "why"), recording, []byte(out))
+		if strings.Contains(out, "null") {
+			t.Errorf("null in %s", out)
+		}
+	}
+}
+
+// Without a spool, show --last draws what is remembered whole, and says how much else there is.
+func TestShowLastWithoutASpool(t *testing.T) {
+	options := remembering(t, threePods)
+	out, said, err := cniscope(t, "show", "--last", "1000000h", "--config", options)
+	if err != nil || !strings.Contains(out, "shop/slow-0") || !strings.Contains(said, "of which there is a line only: cniscope why POD") {
+		t.Errorf("%v:\n%s\n%s", err, out, said)
+	}
+	if _, _, err := cniscope(t, "show", "--last", "1000000h", "--pod", "nobody", "--config", options); err == nil {
+		t.Error("a pod that is not there is none")
+	}
+	_, said, err = cniscope(t, "show", "--last", "1s", "--config", options)
+	if err != nil || !strings.Contains(said, "was slow or failed in the last 1s") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
