@@ -459,7 +459,7 @@ const UnidentifiedKey = attribute.Key("cniscope.unidentified")
 // Unidentified returns cniscope.unidentified.
 func Unidentified(v bool) attribute.KeyValue { return UnidentifiedKey.Bool(v) }
 
-// SourceKey is cniscope.source: By what means processes are observed: `bpf` or `connector`.
+// SourceKey is cniscope.source: By what means processes are observed: `bpf`, `bpf-commands` (nothing inside of plugins) or `connector`.
 const SourceKey = attribute.Key("cniscope.source")
 
 // Source returns cniscope.source.

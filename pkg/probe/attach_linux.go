@@ -15,7 +15,7 @@ func attach(o Options) (*observer, error) {
 	p, err := Open(o)
 	if err == nil {
 		return &observer{
-			name: SourceBPF, run: p.Run, close: p.Close,
+			name: p.source(), run: p.Run, close: p.Close,
 			readings: func() []meter.Reading { return p.Stats().Readings() },
 		}, nil
 	}

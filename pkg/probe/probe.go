@@ -55,6 +55,8 @@ const (
 	SourceBPF = "bpf"
 	// SourceConnector: the process connector, which sees plugins and commands, and nothing inside of them.
 	SourceConnector = "connector"
+	// SourceCommands is no option: BPF programs, of which the machine refuses those that look into processes.
+	SourceCommands = "bpf-commands"
 )
 
 // Detail says when the inside of plugins is looked into. While it is, every system call

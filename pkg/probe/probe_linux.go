@@ -51,9 +51,10 @@ func Open(o Options) (_ *Probe, err error) {
 	if o.Detail != DetailCommands {
 		p.symbols = symbols.Open()
 	}
+	mounts, net := p.node.Namespaces()
 	if p.kernel, err = kernel.Open(kernel.Options{
 		Ring: o.Ring, Processes: o.Processes, Depth: o.Depth, Rootless: o.Rootless,
-		Inside: o.Detail != DetailCommands, PIDNamespace: inPIDs, Nested: !initial,
+		Inside: o.Detail != DetailCommands, PIDNamespace: inPIDs, Nested: !initial, Mounts: mounts, Net: net,
 	}, p.watchAnchors); err != nil {
 		return nil, err
 	}
@@ -65,6 +66,14 @@ func Open(o Options) (_ *Probe, err error) {
 		}
 	}
 	return p, nil
+}
+
+// source is by what means processes are observed.
+func (p *Probe) source() string {
+	if p.kernel.Commands {
+		return SourceCommands
+	}
+	return SourceBPF
 }
 
 // watchAnchors keeps the kernel side's table of the runtime's processes.

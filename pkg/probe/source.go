@@ -22,7 +22,7 @@ type Source struct {
 
 // observer is what observes processes: BPF programs, or the process connector.
 type observer struct {
-	// name is SourceBPF or SourceConnector; instead is why it is not the former, though that was to be tried.
+	// name is SourceBPF, SourceCommands or SourceConnector; instead is why it is not the former, though that was to be tried.
 	name    string
 	instead error
 	run     func(context.Context, event.Sink) error
@@ -80,8 +80,11 @@ func (s *Source) Stats() source.Stats {
 	if o := s.observer.Load(); o != nil {
 		up = 1
 		stats.State, stats.Unready = "attached", false
-		if o.name == SourceConnector {
+		switch o.name {
+		case SourceConnector:
 			stats.State = "attached by the process connector: plugins and commands, not what they ask of the kernel"
+		case SourceCommands:
+			stats.State = "attached: plugins and commands, not what they ask of the kernel"
 		}
 		stats.Readings = append(o.readings(), meter.Level("probe_source", "By what means processes are observed.", 1, "source", o.name))
 	}

@@ -22,7 +22,11 @@ var kernels = []kernel{
 	{name: "6.12", image: "trixie-amd64"},
 	{name: "newest", image: "sid-amd64"},
 	{name: "6.12, arm64", image: "trixie-arm64"},
-	{name: "6.12, lockdown=confidentiality", image: "trixie-amd64", options: "lockdown=confidentiality", lacks: withoutProbe},
+	{name: "5.10, lockdown=confidentiality", image: "bullseye-amd64", options: lockdown, lacks: append([]string{
+		"network namespace cookie", "tracepoints: lock contention", "tracepoint: netlink extack",
+	}, withoutInside...)},
+	{name: "6.12, lockdown=confidentiality", image: "trixie-amd64", options: lockdown, lacks: withoutInside},
+	{name: "newest, lockdown=confidentiality", image: "sid-amd64", options: lockdown, lacks: withoutInside},
 	{name: "5.10, connector", image: "bullseye-amd64", options: "cniscope.source=connector", lacks: append([]string{
 		"tracepoints: lock contention", "tracepoint: netlink extack",
 	}, withoutProbe...)},
@@ -41,9 +45,16 @@ func init() {
 }
 
 // withoutProbe is what there is not where the probe cannot be loaded, and the process connector observes.
-var withoutProbe = []string{
-	"kernel probe", "network namespace", "CPU time", "run-queue delay", "network namespace cookie", "sleeps",
-	"waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
+var withoutProbe = append([]string{
+	"kernel probe", "network namespace", "CPU time", "run-queue delay", "network namespace cookie",
+}, withoutInside...)
+
+// lockdown is an option of the kernel: it keeps its memory from BPF programs.
+const lockdown = "lockdown=confidentiality"
+
+// withoutInside is what there is not where BPF programs follow processes, and may not look into them.
+var withoutInside = []string{
+	"sleeps", "waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
 	"sysctls written", "network namespaces entered", "configuration and result",
 	"connections, who answers", "connections refused", "first connection of a pod",
 }

@@ -33,6 +33,9 @@ func NewNode(anchors *anchor.Set, rootless bool) Node {
 	return n
 }
 
+// Namespaces are the host's, of mounts and of network, by inode number; 0 where one is not known.
+func (n Node) Namespaces() (mnt, net uint32) { return n.mnt, n.net }
+
 // Namespace is the inode number of the namespace of a kind that a process is in; 0, which is
 // nobody's, if that cannot be asked.
 func Namespace(pid uint32, kind string) uint32 {

@@ -214,8 +214,10 @@ func (l *looker) program(pid uint32, s *notified.Sight, env []string) bool {
 		return false
 	}
 	s.File = strings.TrimSuffix(string(link[:n]), " (deleted)")
-	if given := l.given(pid); strings.HasPrefix(given, "/") { // not what a link leads to, nor a script's interpreter
-		s.File, s.Script = given, slices.Index(s.Args, given) > 0
+	if given := l.given(pid); given != s.File && strings.HasPrefix(given, "/") { // not what a link leads to, nor a script's interpreter
+		if script := slices.Index(s.Args, given) > 0; script || sameFile(pid, given) {
+			s.File, s.Script = given, script
+		}
 	}
 	s.Stdin, s.NetNS = l.stdin(pid), namespace(pid)
 	if env == nil {
@@ -263,6 +265,14 @@ func (l *looker) given(pid uint32) string {
 		}
 	}
 	return ""
+}
+
+// sameFile reports whether a path leads a process to the program that it runs. What it was given lies in its own
+// memory, where it may write anything else.
+func sameFile(pid uint32, path string) bool {
+	var named, runs unix.Stat_t
+	return unix.Stat(file(pid, "root")+path, &named) == nil && unix.Stat(file(pid, "exe"), &runs) == nil &&
+		named.Dev == runs.Dev && named.Ino == runs.Ino
 }
 
 // stdin is what a process reads: NoStdin if it is closed, or a device.

@@ -96,8 +96,15 @@ func (r *reader) begin() {
 		}
 	}
 	slices.SortFunc(all, func(a, b running) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid)) })
+	rested := clock.Monotonic()
 	for _, p := range all {
-		r.tracker.Present(uint32(p.pid), uint32(p.parent), p.start, clock.Monotonic())
+		now := clock.Monotonic()
+		if now-rested > int64(tickEvery) {
+			time.Sleep(breath)
+			now = clock.Monotonic()
+			rested = now
+		}
+		r.tracker.Present(uint32(p.pid), uint32(p.parent), p.start, now)
 	}
 	r.tracker.Advance(clock.Monotonic(), 0)
 	r.count()

@@ -248,6 +248,7 @@ const (
 	InsideProgOnTcpState      = "on_tcp_state"
 	InsideVarAgentDepth       = "agent_depth"
 	InsideVarClassOf          = "class_of"
+	InsideVarNodeNet          = "node_net"
 	InsideVarPidNs            = "pid_ns"
 	InsideVarQuota            = "quota"
 	InsideVarRingHigh         = "ring_high"
@@ -352,6 +353,7 @@ type InsideMapSpecs struct {
 type InsideVariableSpecs struct {
 	AgentDepth      *ebpf.VariableSpec `ebpf:"agent_depth"`
 	ClassOf         *ebpf.VariableSpec `ebpf:"class_of"`
+	NodeNet         *ebpf.VariableSpec `ebpf:"node_net"`
 	PidNs           *ebpf.VariableSpec `ebpf:"pid_ns"`
 	Quota           *ebpf.VariableSpec `ebpf:"quota"`
 	RingHigh        *ebpf.VariableSpec `ebpf:"ring_high"`
@@ -430,6 +432,7 @@ func (m *InsideMaps) Close() error {
 type InsideVariables struct {
 	AgentDepth      *ebpf.Variable `ebpf:"agent_depth"`
 	ClassOf         *ebpf.Variable `ebpf:"class_of"`
+	NodeNet         *ebpf.Variable `ebpf:"node_net"`
 	PidNs           *ebpf.Variable `ebpf:"pid_ns"`
 	Quota           *ebpf.Variable `ebpf:"quota"`
 	RingHigh        *ebpf.Variable `ebpf:"ring_high"`

@@ -250,6 +250,8 @@ const (
 	LifeProgOnExit       = "on_exit"
 	LifeProgOnFork       = "on_fork"
 	LifeProgOnNumber     = "on_number"
+	LifeVarNodeMounts    = "node_mounts"
+	LifeVarNodeNet       = "node_net"
 	LifeVarPidNs         = "pid_ns"
 	LifeVarQuota         = "quota"
 	LifeVarRingHigh      = "ring_high"
@@ -270,6 +272,7 @@ const (
 	LifeVarUnusedKind    = "unused_kind"
 	LifeVarUnusedServer  = "unused_server"
 	LifeVarUnusedWatched = "unused_watched"
+	LifeVarWithheld      = "withheld"
 )
 
 // LoadLife returns the embedded CollectionSpec for Life.
@@ -344,6 +347,8 @@ type LifeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type LifeVariableSpecs struct {
+	NodeMounts    *ebpf.VariableSpec `ebpf:"node_mounts"`
+	NodeNet       *ebpf.VariableSpec `ebpf:"node_net"`
 	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
 	Quota         *ebpf.VariableSpec `ebpf:"quota"`
 	RingHigh      *ebpf.VariableSpec `ebpf:"ring_high"`
@@ -364,6 +369,7 @@ type LifeVariableSpecs struct {
 	UnusedKind    *ebpf.VariableSpec `ebpf:"unused_kind"`
 	UnusedServer  *ebpf.VariableSpec `ebpf:"unused_server"`
 	UnusedWatched *ebpf.VariableSpec `ebpf:"unused_watched"`
+	Withheld      *ebpf.VariableSpec `ebpf:"withheld"`
 }
 
 // LifeObjects contains all objects after they have been loaded into the kernel.
@@ -425,6 +431,8 @@ func (m *LifeMaps) Close() error {
 //
 // It can be passed to LoadLifeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type LifeVariables struct {
+	NodeMounts    *ebpf.Variable `ebpf:"node_mounts"`
+	NodeNet       *ebpf.Variable `ebpf:"node_net"`
 	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
 	Quota         *ebpf.Variable `ebpf:"quota"`
 	RingHigh      *ebpf.Variable `ebpf:"ring_high"`
@@ -445,6 +453,7 @@ type LifeVariables struct {
 	UnusedKind    *ebpf.Variable `ebpf:"unused_kind"`
 	UnusedServer  *ebpf.Variable `ebpf:"unused_server"`
 	UnusedWatched *ebpf.Variable `ebpf:"unused_watched"`
+	Withheld      *ebpf.Variable `ebpf:"withheld"`
 }
 
 // LifePrograms contains all programs after they have been loaded into the kernel.

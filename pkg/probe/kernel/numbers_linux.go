@@ -15,14 +15,11 @@ import (
 // numbering is the program that lists processes (bpf/probe.c).
 const numbering = "on_number"
 
-// openNumbers takes the program that lists processes out of the object and, where it is needed,
-// loads it by itself: without it everything else still works.
-func (s *Side) openNumbers(spec *ebpf.CollectionSpec, nested bool) error {
-	alone := spec.Copy()
+// takeNumbers takes the program that lists processes out of the object, to be loaded by itself and
+// only where it is needed: without it everything else still works.
+func takeNumbers(spec *ebpf.CollectionSpec) (alone *ebpf.CollectionSpec) {
+	alone = spec.Copy()
 	delete(spec.Programs, numbering)
-	if !nested {
-		return nil
-	}
 	for name := range alone.Programs {
 		if name != numbering {
 			delete(alone.Programs, name)
@@ -33,7 +30,12 @@ func (s *Side) openNumbers(spec *ebpf.CollectionSpec, nested bool) error {
 			delete(alone.Maps, name)
 		}
 	}
-	c, err := ebpf.NewCollection(alone)
+	return alone
+}
+
+// openNumbers loads and attaches what takeNumbers took.
+func (s *Side) openNumbers(alone *ebpf.CollectionSpec) error {
+	c, err := newCollection(alone, ebpf.CollectionOptions{})
 	if err != nil {
 		return fmt.Errorf("loading what lists processes: %w", err)
 	}

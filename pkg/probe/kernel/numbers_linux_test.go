@@ -26,7 +26,7 @@ func TestProcessesAreListedByBothNumbers(t *testing.T) {
 	}
 	s := &Side{}
 	defer func() { _ = s.Close(0) }()
-	if err := s.openNumbers(spec, true); err != nil {
+	if err := s.openNumbers(takeNumbers(spec)); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := s.Numbers()

@@ -31,6 +31,8 @@ type Options struct {
 	PIDNamespace uint32
 	// Nested: that is not the initial one.
 	Nested bool
+	// Mounts and Net are the inode numbers of the host's namespaces; 0 where one is not known.
+	Mounts, Net uint32
 }
 
 // Side is the kernel side, loaded and attached.
@@ -42,6 +44,8 @@ type Side struct {
 	Gate Gate
 	// Records is where the programs send to.
 	Records *ringbuf.Reader
+	// Commands: what looks into processes was to be loaded, and is refused.
+	Commands bool
 	// Missing is what this kernel cannot do.
 	Missing []*event.Degraded
 	// Programs are the BPF programs by name: on_exec, on_fork, on_enter, and those that
@@ -67,18 +71,12 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	}()
 	// Only kernels before 5.11 need it, and only there its failure matters: loading then says so.
 	_ = rlimit.RemoveMemlock()
-	spec, err := LoadLife()
+	err = s.openLife(o, false)
+	if isWithheld(err) { // and there is no bpf_rdonly_cast: before Linux 6.2
+		err = errors.Join(s.withholds(o), s.openLife(o, true))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("kernel probe: reading the embedded programs: %w", err)
-	}
-	if err := errors.Join(o.shape(spec), spec.Variables["rootless"].Set(flag(o.Rootless)), spec.Variables["share_max"].Set(uint32(o.Processes/2))); err != nil {
-		return nil, fmt.Errorf("kernel probe: setting options: %w", err)
-	}
-	if err := s.openNumbers(spec, o.Nested); err != nil {
-		s.Missing = append(s.Missing, &event.Degraded{Feature: "numbers of processes", Reason: err.Error()})
-	}
-	if err := s.load(spec, nil, &s.Life); err != nil {
-		return nil, unsupported(err)
+		return nil, err
 	}
 	anchors(s)
 	for _, h := range lifeHooks {
@@ -93,7 +91,8 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	s.Missing = append(s.Missing, lacking(types)...)
 	if o.Inside {
 		if err := s.openInside(o, types); err != nil {
-			s.Missing = append(s.Missing, &event.Degraded{Feature: "inside of plugins", Reason: err.Error()})
+			s.Missing = append(s.Missing, &event.Degraded{Feature: Inside, Reason: insideRefused(err)})
+			s.Commands = true
 		}
 	}
 	// The kernel's types, which were read for this, are megabytes and of no use any more.
@@ -102,6 +101,31 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
 	}
 	return s, nil
+}
+
+// openLife loads what follows processes. withheld: helpers may not read the kernel's memory.
+func (s *Side) openLife(o Options, withheld bool) error {
+	spec, err := LoadLife()
+	if err != nil {
+		return fmt.Errorf("kernel probe: reading the embedded programs: %w", err)
+	}
+	if err := errors.Join(
+		o.shape(spec), spec.Variables["node_mounts"].Set(o.Mounts), spec.Variables["withheld"].Set(flag(withheld)),
+		spec.Variables["rootless"].Set(flag(o.Rootless)), spec.Variables["share_max"].Set(uint32(o.Processes/2)),
+	); err != nil {
+		return fmt.Errorf("kernel probe: setting options: %w", err)
+	}
+	numbers := takeNumbers(spec)
+	if err := s.load(spec, nil, &s.Life); err != nil {
+		return unsupported(err)
+	}
+	if !o.Nested {
+		return nil
+	}
+	if err := s.openNumbers(numbers); err != nil {
+		s.Missing = append(s.Missing, &event.Degraded{Feature: "numbers of processes", Reason: err.Error()})
+	}
+	return nil
 }
 
 // openInside loads what looks into processes. Where it fails there are still runs and commands.
@@ -149,6 +173,7 @@ func (o Options) shape(spec *ebpf.CollectionSpec) error {
 	}
 	return errors.Join(
 		spec.Variables["pid_ns"].Set(o.PIDNamespace),
+		spec.Variables["node_net"].Set(o.Net),
 		spec.Variables["ring_high"].Set(uint64(o.Ring/4)),
 		spec.Variables["quota"].Set(Quota(o.Ring)),
 		spec.Variables["root_share"].Set(share(o.Processes)),
@@ -157,7 +182,7 @@ func (o Options) shape(spec *ebpf.CollectionSpec) error {
 
 // load loads one object, whose tables are then in to.
 func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to any) error {
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	c, err := newCollection(spec, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/cniscope/cniscope/pkg/event"
 )
 
 // unsupported explains the errors that operators meet.
@@ -26,12 +28,8 @@ func unsupported(err error) error {
 			Remedy: "use Linux 5.8 or later, built with CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux exists)",
 			Err:    err,
 		}
-	case errors.As(err, &verifier) && slices.ContainsFunc(verifier.Log, withheld):
-		return &UnsupportedError{
-			Need:   "a kernel whose memory BPF programs may read",
-			Remedy: "start it without lockdown=confidentiality (lockdown=integrity is enough for Secure Boot)",
-			Err:    err,
-		}
+	case isWithheld(err):
+		return &UnsupportedError{Need: "a kernel whose memory BPF programs may read", Remedy: unlock, Err: err}
 	case errors.As(err, &verifier):
 		return &UnsupportedError{
 			Need:   "a kernel that accepts the probe's programs",
@@ -40,6 +38,43 @@ func unsupported(err error) error {
 		}
 	}
 	return fmt.Errorf("kernel probe: %w", err)
+}
+
+// unlock is how the kernel's memory can be read again.
+const unlock = "start it without lockdown=confidentiality (lockdown=integrity is enough for Secure Boot)"
+
+// isWithheld reports whether programs are refused because helpers may not read the kernel's memory.
+func isWithheld(err error) bool {
+	var verifier *ebpf.VerifierError
+	return errors.As(err, &verifier) && slices.ContainsFunc(verifier.Log, withheld)
+}
+
+// Inside is what is off where only plugins and commands are seen, as event.Degraded calls it.
+const Inside = "inside of plugins"
+
+// insideRefused tells why what looks into processes was not loaded.
+func insideRefused(err error) string {
+	if isWithheld(err) {
+		return "the kernel keeps its memory from BPF programs (lockdown=confidentiality): plugins and commands are seen, " +
+			"not what these ask of the kernel or wait for; " + unlock
+	}
+	return err.Error()
+}
+
+// withholds names what is not seen where the life of processes is observed without helpers that read the
+// kernel's memory, and without bpf_rdonly_cast in their place. The error is an UnsupportedError where nothing is.
+func (s *Side) withholds(o Options) error {
+	if o.Nested {
+		return &UnsupportedError{
+			Need:   "under lockdown=confidentiality, Linux 6.2 or the node's own PID namespace",
+			Remedy: "run cniscope there (hostPID of a pod), or " + unlock,
+		}
+	}
+	s.Missing = append(s.Missing, &event.Degraded{
+		Feature: "standard input and output of programs that somebody with more than 64 files starts",
+		Reason:  "under lockdown=confidentiality needs Linux 6.2; which plugin is called by another one is told by its folder there",
+	})
+	return nil
 }
 
 // withheld reports whether the verifier says that there is no reading of the kernel's memory.

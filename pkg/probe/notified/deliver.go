@@ -27,6 +27,8 @@ type item struct {
 	// sight is what it runs; nil where nobody saw that, and then name is what it is called, if known.
 	sight *Sight
 	name  string
+	// lost is told in place of anything else.
+	lost *event.Lost
 	// present: it ran already when the first notice came.
 	present bool
 	code    uint32
@@ -79,6 +81,10 @@ func (t *Tracker) Advance(read, lag int64) {
 }
 
 func (t *Tracker) deliver(i *item) {
+	if i.lost != nil {
+		t.o.Sink(event.Event{Time: i.time, Body: i.lost})
+		return
+	}
 	p := i.process
 	if p == nil || p.of == nil {
 		return
@@ -106,7 +112,7 @@ func (t *Tracker) apply(i *item, body event.Body) tree.Step {
 	switch step.Role {
 	case tree.Unknown:
 	case tree.Refused:
-		t.lose(LostRoom, 1, i.process.of)
+		t.o.Sink(event.Event{Time: i.time, Body: t.lost(LostRoom, 1, i.process.of)})
 	default:
 		t.o.Sink(event.Event{Time: i.time, Body: body})
 	}
@@ -122,7 +128,7 @@ func (t *Tracker) exec(i *item) {
 	if i.sight == nil {
 		e.Unidentified, e.Name = true, text.Clean(p.of.known.Program(i.name), 64)
 		t.apply(i, e)
-		t.lose(LostSight, 1, p.of)
+		t.o.Sink(event.Event{Time: i.time, Body: t.lost(LostSight, 1, p.of)})
 		return
 	}
 	s := i.sight
@@ -149,8 +155,8 @@ func (t *Tracker) exit(i *item) {
 
 func (t *Tracker) unfollow(p *process) {
 	if p.of != nil {
+		t.count(p.of, -1)
 		p.of = nil
-		t.followed--
 	}
 }
 

@@ -116,6 +116,8 @@ type Stats struct {
 	// Looked counts programs that were looked at, of plugins' trees and of strangers; Missed those
 	// of either that were gone before.
 	Looked, Missed Counts
+	// Refused counts plugins that the runtime did not start, beyond their share of what is followed.
+	Refused uint64
 	// Late counts notices that came after their turn.
 	Late uint64
 	// Lost counts what was told as event.Lost, by reason.
@@ -141,7 +143,8 @@ type Tracker struct {
 	order    uint64
 	passed   int64 // every notice before was delivered
 	swept    int64
-	followed int // processes
+	followed int // processes; foreign, of runs that the runtime did not start
+	foreign  int
 	stats    Stats
 }
 
@@ -161,6 +164,8 @@ type process struct {
 	of *root
 	// guessed: nobody told that it began.
 	guessed bool
+	// outcast: there was no room for it, or for whom it descends from, in a run. So it begins none.
+	outcast bool
 }
 
 // root is a run that began outside of every other one.
@@ -170,6 +175,9 @@ type root struct {
 	known *redact.Call
 	// over is when its first process ended; 0 before.
 	over int64
+	// processes are those that are followed; foreign: the runtime did not start it.
+	processes int
+	foreign   bool
 }
 
 // New returns a Tracker that knows no process.

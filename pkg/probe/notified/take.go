@@ -1,6 +1,7 @@
 package notified
 
 import (
+	"container/heap"
 	"slices"
 	"strconv"
 
@@ -57,21 +58,44 @@ func (t *Tracker) began(n Notice) {
 	}
 }
 
-// add remembers a process; nil if there is no room for it.
+// add remembers a process, which descends from what its parent does; nil if there is no room for it.
 func (t *Tracker) add(pid, parent uint32, began int64) *process {
 	p := &process{pid: pid, up: parent, key: keyOf(pid, began), parent: keyOf(parent, 0), began: began}
-	if up := t.processes[parent]; up != nil && up.began <= began {
-		p.parent, p.of = up.key, up.of
+	up := t.processes[parent]
+	if up != nil && up.began <= began {
+		p.parent, p.outcast = up.key, up.outcast
+	} else {
+		up = nil
 	}
 	if len(t.processes) >= t.o.Known && !t.makeRoom() {
-		t.lose(LostRoom, 1, p.of)
+		t.lose(began, LostRoom, 1, nil)
 		return nil
 	}
 	t.processes[pid] = p
-	if p.of != nil {
-		t.followed++
+	if up != nil && up.of != nil && !t.follow(p, up.of) {
+		p.outcast = true
+		t.lose(began, LostRoom, 1, up.of)
 	}
 	return p
+}
+
+// follow has a process be one of a run's, and is false if there is no room for it: a run has a quarter of it at most,
+// and all that the runtime did not start a half, as where BPF programs observe (docs/bounds.md).
+func (t *Tracker) follow(p *process, of *root) bool {
+	if t.followed >= t.o.Processes || of.processes >= max(1, t.o.Processes/4) || of.foreign && t.foreign >= t.o.Processes/2 {
+		return false
+	}
+	p.of = of
+	t.count(of, 1)
+	return true
+}
+
+func (t *Tracker) count(of *root, n int) {
+	t.followed += n
+	of.processes += n
+	if of.foreign {
+		t.foreign += n
+	}
 }
 
 // makeRoom forgets some stranger: who that is will be read again, should it run a program.
@@ -129,7 +153,7 @@ func (t *Tracker) overtaken(p *process) {
 // perhaps tells that nobody saw what a stranger ran, if that may have been a plugin.
 func (t *Tracker) perhaps(p *process) {
 	if p.up != 0 && t.o.Looker.Runtime(p.up) {
-		t.lose(LostCall, 1, nil)
+		t.lose(p.ran, LostCall, 1, nil)
 	}
 }
 
@@ -197,19 +221,22 @@ func (t *Tracker) seen(p *process, now int64, s Sight, ok bool) {
 
 // believe begins to follow a stranger if it is a plugin.
 func (t *Tracker) believe(p *process, s *Sight) bool {
-	if len(s.Env) == 0 || !s.InPath() {
+	if len(s.Env) == 0 || !s.InPath() || p.outcast {
 		return false
 	}
 	caller := t.o.Looker.Caller(p.pid)
 	if caller == "" {
 		return false
 	}
-	if t.followed >= t.o.Processes {
-		t.lose(LostRoom, 1, nil)
+	of := &root{key: p.key, known: &redact.Call{}, foreign: caller != event.CallerRuntime}
+	if !t.follow(p, of) {
+		if of.foreign && t.followed < t.o.Processes {
+			t.stats.Refused++ // it touches no call of the runtime's
+		} else {
+			t.lose(p.ran, LostRoom, 1, nil)
+		}
 		return false
 	}
-	t.followed++
-	p.of = &root{key: p.key, known: &redact.Call{}}
 	s.caller = caller
 	return true
 }
@@ -233,19 +260,24 @@ func (t *Tracker) leave(p *process, now int64) {
 
 // Lost takes that so many notices were lost (at least one): whoever is known may have ended.
 func (t *Tracker) Lost(n uint64) {
-	t.lose(LostNotices, max(1, n), nil)
+	t.lose(t.passed, LostNotices, max(1, n), nil)
 	t.doubted = t.doubted[:0]
 	for _, p := range t.processes {
 		t.doubted = append(t.doubted, p)
 	}
 }
 
-// lose counts and tells what was missed, in its turn.
-func (t *Tracker) lose(reason string, n uint64, of *root) {
+// lose counts what was missed at a time, and tells of it in its turn: whatever is open then may lack it.
+func (t *Tracker) lose(at int64, reason string, n uint64, of *root) {
+	t.order++
+	heap.Push(&t.queue, &item{time: max(at, t.passed), order: t.order, lost: t.lost(reason, n, of)})
+}
+
+func (t *Tracker) lost(reason string, n uint64, of *root) *event.Lost {
 	t.stats.Lost[reason] += n
 	lost := &event.Lost{Source: t.o.Source, Reason: reason, Count: n, Gone: reason == LostSight || reason == LostCall}
 	if of != nil {
 		lost.Process = of.key
 	}
-	t.o.Sink(event.Event{Time: t.passed, Body: lost})
+	return lost
 }

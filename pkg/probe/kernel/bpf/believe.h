@@ -56,16 +56,14 @@ static __always_inline bool anchored(void)
 	return known && *known;
 }
 
-static __always_inline bool in_host_mounts(struct task_struct *task, const struct upid *upid)
+static __always_inline bool in_host_mounts(struct task_struct *task)
 {
-	struct nsproxy *node = node_of(upid);
-
-	return node && BPF_CORE_READ(task, nsproxy, mnt_ns) == BPF_CORE_READ(node, mnt_ns);
+	return node_mounts && mounts_of(task) == node_mounts;
 }
 
 static __always_inline unsigned int pid_level(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, group_leader, thread_pid, level);
+	return READ(task, group_leader, thread_pid, level);
 }
 
 /* The anchor that forked the process. An orphan is given to the first process of its PID
@@ -74,11 +72,11 @@ static __always_inline unsigned int pid_level(struct task_struct *task)
  * itself is not, and mostly in another PID namespace. */
 static __always_inline struct anchor *forked_by(struct task_struct *task)
 {
-	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	struct task_struct *parent = READ(task, real_parent);
 	__u32 pid = visible_pid(parent);
 	struct anchor *anchor = pid ? bpf_map_lookup_elem(&anchors, &pid) : 0;
 
-	if (!anchor || BPF_CORE_READ(parent, group_leader, start_boottime) / TICK != anchor->start)
+	if (!anchor || READ(parent, group_leader, start_boottime) / TICK != anchor->start)
 		return 0;
 	if (pid_level(task) != pid_level(parent) || session_of(task) != session_of(parent))
 		return 0;
@@ -88,24 +86,22 @@ static __always_inline struct anchor *forked_by(struct task_struct *task)
 /* Privileged in the user namespace of a rootless runtime that forked it. */
 static __always_inline bool run_rootless(struct task_struct *task, const struct anchor *anchor)
 {
-	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	struct task_struct *parent = READ(task, real_parent);
 	const struct cred *cred = task->cred;
 	__u64 caps = 0;
 
-	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
+	READ_WHOLE(&caps, cred, cap_effective);
 	return anchor->rootless && caps & RIGHTS &&
-	       BPF_CORE_READ(cred, user_ns) == BPF_CORE_READ(parent, cred, user_ns);
+	       READ(cred, user_ns) == READ(parent, cred, user_ns);
 }
 
 /* Whether anything could make the process a plugin: what is cheap to tell, and says no to
  * most of what runs in containers. has are its rights. */
 static __always_inline bool may_be_believed(struct task_struct *task, __u64 has)
 {
-	struct upid upid;
-
-	if ((!has && !rootless) || !visible(task, &upid))
+	if ((!has && !rootless) || !visible_pid(task))
 		return false;
-	if (has && in_host_mounts(task, &upid))
+	if (has && in_host_mounts(task))
 		return true;
 	if (has & RIGHT(CAP_SYS_ADMIN) && !anchored())
 		return true;
@@ -116,11 +112,10 @@ static __always_inline bool may_be_believed(struct task_struct *task, __u64 has)
 static __always_inline enum caller caller_of(struct task_struct *task, __u64 has)
 {
 	struct anchor *anchor = forked_by(task);
-	struct upid upid;
 
 	if (anchor && has)
 		return CALLER_RUNTIME;
-	if (has && visible(task, &upid) && in_host_mounts(task, &upid))
+	if (has && visible_pid(task) && in_host_mounts(task))
 		return CALLER_HOST;
 	if (has & RIGHT(CAP_SYS_ADMIN) && !anchored())
 		return CALLER_PRIVILEGED;

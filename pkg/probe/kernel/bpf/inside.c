@@ -16,6 +16,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
 volatile const __u32 pid_ns = 0;
+volatile const __u32 node_net = 0;
 volatile const __u64 ring_high = 0;
 volatile const __u64 quota = 0;
 volatile const __s32 root_share = 0;

@@ -78,7 +78,6 @@ struct mnt_namespace {
 };
 
 struct pid_namespace {
-	struct task_struct *child_reaper; /* its first process */
 	struct ns_common ns;
 };
 
@@ -147,6 +146,8 @@ struct fdtable {
 
 struct files_struct {
 	struct fdtable *fdt;
+	struct fdtable fdtab; /* the first one … */
+	struct file *fd_array[64]; /* … and its files, NR_OPEN_DEFAULT */
 };
 
 struct mm_struct {
@@ -202,8 +203,10 @@ struct bpf_iter__task {
 };
 
 struct linux_binprm {
+	struct file *file;
 	const char *filename; /* what was asked for: of a script, the script */
 	const char *interp;   /* what runs: the same pointer unless it is a script */
+	unsigned long exec;   /* where the program finds filename (AT_EXECFN of getauxval(3)) */
 };
 
 #pragma clang attribute pop

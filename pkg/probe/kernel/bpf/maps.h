@@ -204,12 +204,12 @@ static __always_inline long track(__u32 tgid, const struct process *p, __u64 fla
 }
 
 /* False if somebody else took it out. */
-static __always_inline bool untrack(__u32 tgid, const struct process *p)
+static __always_inline bool untrack(__u32 tgid, const struct task_key *root, __u32 threads)
 {
 	if (bpf_map_delete_elem(&processes, &tgid))
 		return false;
 	count_slot(tgid, -1);
-	leave(&p->root, p->threads);
+	leave(root, threads);
 	return true;
 }
 
@@ -273,7 +273,7 @@ static __always_inline bool pays(const struct task_key *root, __u64 now, __u64 s
  *
  * The last quarter of the ring is for the life of processes, and the last eighth for their
  * ends: these bring everything else to its end. */
-static __always_inline bool put(void *event, __u64 size, const struct process *p, bool wake)
+static __always_inline bool put(void *event, __u64 size, const struct task_key *root, bool wake)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP, used = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
 	__u8 kind = ((struct head *)event)->kind;
@@ -283,7 +283,7 @@ static __always_inline bool put(void *event, __u64 size, const struct process *p
 		flags = BPF_RB_FORCE_WAKEUP;
 	if (used <= most && !bpf_ringbuf_output(&events, event, size, flags))
 		return true;
-	lose(LOST_RING, &p->root);
+	lose(LOST_RING, root);
 	return false;
 }
 
@@ -294,7 +294,7 @@ static __always_inline bool send(void *event, __u64 size, const struct process *
 	struct head *h = event;
 
 	if (!p->root.tgid || pays(&p->root, h->time, size, h->kind == KIND_CALL ? 1 : 2))
-		return put(event, size, p, wake);
+		return put(event, size, &p->root, wake);
 	lose(LOST_QUOTA, &p->root);
 	return false;
 }

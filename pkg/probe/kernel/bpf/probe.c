@@ -18,16 +18,21 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
-volatile const __u32 pid_ns = 0;     /* inode of cniscope's PID namespace */
+volatile const __u32 pid_ns = 0;     /* inode of cniscope's PID namespace … */
+volatile const __u32 node_mounts = 0; /* … and of the mount namespace of its first process; */
+volatile const __u32 node_net = 0;   /* … of its network namespace */
+volatile const __u32 withheld = 0;   /* helpers may not read the kernel's memory */
 volatile const __u32 rootless = 0;   /* whether a runtime in a user namespace is believed */
 volatile const __u32 share_max = 0;  /* processes of runs that are believed without an anchor */
 volatile const __u64 ring_high = 0;  /* wake the reader above this many bytes: a quarter */
 volatile const __u64 quota = 0;      /* what a root may be ahead of its quota, ns */
 volatile const __s32 root_share = 0; /* of a table that one root may take */
 
+#define TYPED
 #include "maps.h"
 #include "scratch.h"
 #include "task.h"
+#include "standard.h"
 #include "believe.h"
 #include "cputime.h"
 #include "habit.h"
@@ -81,16 +86,16 @@ static __always_inline bool is_outcast(struct task_struct *task)
 
 	if (!any || !*any)
 		return false;
-	tgid = BPF_CORE_READ(task, tgid);
+	tgid = READ(task, tgid);
 	start = bpf_map_lookup_elem(&outcasts, &tgid);
-	return start && *start == BPF_CORE_READ(task, group_leader, start_boottime);
+	return start && *start == READ(task, group_leader, start_boottime);
 }
 
 /* … but what an agent starts may be a plugin. */
 static __always_inline void cast_out(struct task_struct *child, bool agent)
 {
-	__u32 *any = belief(OUTCASTS), tgid = BPF_CORE_READ(child, tgid);
-	__u64 start = BPF_CORE_READ(child, group_leader, start_boottime);
+	__u32 *any = belief(OUTCASTS), tgid = READ(child, tgid);
+	__u64 start = READ(child, group_leader, start_boottime);
 
 	if (agent)
 		return;
@@ -141,7 +146,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	}
 	e.h.task = p.self;
 	e.parent = p.parent;
-	put(&e, sizeof(e), &p, false);
+	put(&e, sizeof(e), &p.root, false);
 	return 0;
 }
 
@@ -150,7 +155,7 @@ static __always_inline struct process *new_root(struct task_struct *task, enum c
 	__u32 tgid = task->tgid;
 	struct process p = {};
 	struct task_struct *parent = task->real_parent;
-	__u32 above = BPF_CORE_READ(parent, tgid);
+	__u32 above = READ(parent, tgid);
 	struct process *up = bpf_map_lookup_elem(&processes, &above);
 
 	/* What was forked beyond the share of its root does not become a root by that. */
@@ -159,7 +164,7 @@ static __always_inline struct process *new_root(struct task_struct *task, enum c
 	key_of(task, &p.self);
 	p.root = p.self;
 	p.caller = caller;
-	p.parent.start = BPF_CORE_READ(parent, group_leader, start_boottime);
+	p.parent.start = READ(parent, group_leader, start_boottime);
 	p.parent.tgid = above;
 	p.parent.pid = visible_pid(parent);
 	if (!add(tgid, &p, 0))
@@ -185,20 +190,22 @@ static __always_inline bool run_by_agent(struct task_struct *task, const struct 
  * end. */
 static __noinline int let_go_of(struct task_struct *task, __u32 tgid)
 {
-	struct process *found = bpf_map_lookup_elem(&processes, &tgid), p;
+	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
 	struct exit_event e = {};
+	struct task_key root;
+	__u32 threads;
 
-	if (!found)
+	if (!p)
 		return 0;
-	p = *found;
-	if (!untrack(tgid, &p))
-		return 0;
+	root = p->root;
+	threads = p->threads;
 	e.h.kind = KIND_EXIT;
 	e.h.time = bpf_ktime_get_ns();
-	e.h.task = p.self;
-	e.cpu = p.cpu + cpu_time(task);
-	e.delay = p.delay + task->sched_info.run_delay;
-	put(&e, sizeof(e), &p, false);
+	e.h.task = p->self;
+	e.cpu = p->cpu + cpu_time(task);
+	e.delay = p->delay + task->sched_info.run_delay;
+	if (untrack(tgid, &root, threads))
+		put(&e, sizeof(e), &root, false);
 	return 0;
 }
 
@@ -211,7 +218,7 @@ static __always_inline bool trusts(struct task_struct *task, const struct proces
 
 	if (p->caller != CALLER_ROOTLESS)
 		return has;
-	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
+	READ_WHOLE(&caps, cred, cap_effective);
 	return caps & RIGHTS;
 }
 
@@ -276,7 +283,7 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	e->h.time = bpf_ktime_get_ns();
 	e->h.task = p->self;
 	e->parent = p->parent;
-	e->started = BPF_CORE_READ(task, group_leader, start_time);
+	e->started = READ(task, group_leader, start_time);
 	e->cpu = p->cpu + cpu_time(task);
 	e->delay = p->delay + task->sched_info.run_delay;
 	e->netns_cookie = 0;
@@ -315,11 +322,11 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	}
 	__sync_fetch_and_add(&found->cpu, cpu_time(task));
 	__sync_fetch_and_add(&found->delay, task->sched_info.run_delay);
-	if (BPF_CORE_READ(task, signal, live.counter) > 0)
+	if (READ(task, signal, live.counter) > 0)
 		return 0;
 	p = *found;
 	/* Two threads may both see that none is left; one of them deletes. */
-	if (!untrack(tgid, &p))
+	if (!untrack(tgid, &p.root, p.threads))
 		return 0;
 	give_share_back(&p);
 	e.h.kind = KIND_EXIT;
@@ -329,7 +336,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	e.delay = p.delay;
 	e.status = wait_status(task);
 	netns_of(task, &e.netns_cookie, &e.netns_inum);
-	put(&e, sizeof(e), &p, false);
+	put(&e, sizeof(e), &p.root, false);
 	return 0;
 }
 

@@ -65,8 +65,8 @@ static __always_inline void scan_env(struct task_struct *task, struct scratch *s
 	struct mm_struct *mm = task->mm;
 	__u32 first = s->off;
 
-	s->at = BPF_CORE_READ(mm, env_start);
-	s->end = BPF_CORE_READ(mm, env_end);
+	s->at = READ(mm, env_start);
+	s->end = READ(mm, env_end);
 	s->continued = 0;
 	s->found = 0;
 	for (int i = 0; i < VARS_MAX / STRETCH; i++)
@@ -81,7 +81,8 @@ static __always_inline void read_file(struct linux_binprm *bprm, struct scratch 
 {
 	struct exec_event *e = &s->event;
 	const char *filename = bprm->filename;
-	long n = bpf_probe_read_kernel_str(e->data, FILE_MAX, filename);
+	/* The kernel has just put it onto the program's stack. */
+	long n = bpf_probe_read_user_str(e->data, FILE_MAX, (void *)bprm->exec);
 
 	e->file_len = 0;
 	if (n > 0)
@@ -95,8 +96,8 @@ static __always_inline void read_args(struct task_struct *task, struct scratch *
 {
 	struct exec_event *e = &s->event;
 	struct mm_struct *mm = task->mm;
-	unsigned long from = BPF_CORE_READ(mm, arg_start);
-	__u64 n = BPF_CORE_READ(mm, arg_end) - from;
+	unsigned long from = READ(mm, arg_start);
+	__u64 n = READ(mm, arg_end) - from;
 	__u32 off = s->off & (FILE_MAX * 2 - 1);
 
 	if (n > ARGS_MAX - 1) {

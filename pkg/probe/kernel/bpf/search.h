@@ -57,8 +57,8 @@ static __always_inline bool may_be_plugin(struct task_struct *task, struct scrat
 	struct mm_struct *mm = task->mm;
 	int found = NOT_YET;
 
-	s->at = BPF_CORE_READ(mm, env_start);
-	s->end = BPF_CORE_READ(mm, env_end);
+	s->at = READ(mm, env_start);
+	s->end = READ(mm, env_end);
 	for (int i = 0; i < PIECES_MAX && found == NOT_YET; i++)
 		found = search_piece();
 	if (found != MAYBE && s->at < s->end)

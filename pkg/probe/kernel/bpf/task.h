@@ -2,6 +2,32 @@
 /* What is read off a task. */
 #pragma once
 
+/* A field that lies behind some pointers, READ(task, signal, flags). Where TYPED is defined every
+ * pointer comes from a tracepoint's argument or from what that points to, so the verifier knows
+ * its type and lets the program load from it: that costs less than a helper, and is allowed
+ * where the kernel withholds its memory from helpers (lockdown=confidentiality). Either gives 0
+ * behind a null pointer. */
+#ifdef TYPED
+#define READ(...) ___arrow(__VA_ARGS__)
+#else
+#define READ(...) BPF_CORE_READ(__VA_ARGS__)
+#endif
+
+/* What is called from many places. Programs that go on to other ones (inside.c) have no functions:
+ * before Linux 6.0 arm64 refuses both in one. */
+#ifdef TYPED
+#define FUNCTION static __noinline
+#else
+#define FUNCTION static __always_inline
+#endif
+
+/* A field of which kernels do not agree on the type, but on the size. */
+#ifdef TYPED
+#define READ_WHOLE(to, from, field) (*(to) = *(typeof(to))((void *)(from) + bpf_core_field_offset((from)->field)))
+#else
+#define READ_WHOLE(to, from, field) bpf_core_read(to, sizeof(*(to)), &(from)->field)
+#endif
+
 #define CAP_NET_ADMIN 12
 #define CAP_SYS_ADMIN 21
 #define SIGNAL_GROUP_EXIT 4 /* include/linux/sched/signal.h */
@@ -27,63 +53,78 @@ static __always_inline void let_go(void)
 		bpf_preempt_enable();
 }
 
-/* What a process, or a session, is in cniscope's PID namespace. False if it is not in there
- * or below: a cniscope inside a kind node sees the calls of that node alone. */
-static __always_inline bool number_in_ours(struct pid *pid, struct upid *upid)
+#ifdef TYPED
+/* Gives a pointer the type that it is said to have; Linux 6.2. */
+extern void *bpf_rdonly_cast(const void *, __u32) __ksym __attribute__((weak));
+#define CAST(pointer, type) ((struct type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(struct type)))
+#endif
+
+/* A process's number, or a session's, in the PID namespace of some level, and that namespace by
+ * its inode number. 0 if that cannot be read: on Linux before 6.2, where kernel memory is withheld,
+ * for any level but the first. numbers[] became a flexible array in 6.5; its offset is what counts. */
+static __always_inline __u32 number_at(struct pid *pid, unsigned int level, __u32 *ns)
 {
-	unsigned int level = BPF_CORE_READ(pid, level);
+	struct upid *number = (void *)pid + bpf_core_field_offset(struct pid, numbers), copy = {};
+	__u32 nr;
+
+#ifdef TYPED
+	if (bpf_rdonly_cast)
+		number = (void *)CAST((void *)pid + level * sizeof(*number), pid) + bpf_core_field_offset(struct pid, numbers);
+	if (bpf_rdonly_cast || !level) {
+		*ns = number->ns->ns.inum;
+		return number->nr;
+	}
+	if (withheld)
+		return 0;
+#endif
+	bpf_probe_read_kernel(&copy, sizeof(copy), number + level);
+	*ns = BPF_CORE_READ(copy.ns, ns.inum);
+	nr = copy.nr;
+	/* Or the compiler reads this and number->nr by one instruction, which the verifier does not take. */
+	asm volatile("" : "+r"(nr));
+	return nr;
+}
+
+/* What a process, or a session, is in cniscope's PID namespace; 0 if it is not in there
+ * or below: a cniscope inside a kind node sees the calls of that node alone. */
+FUNCTION __u32 number_in_ours(struct pid *pid)
+{
+	unsigned int level = READ(pid, level);
+	__u32 ns = 0, number;
 
 	for (unsigned int i = 0; i < PID_LEVELS; i++) {
 		if (i > level)
 			break;
-		/* numbers[] became a flexible array in 6.x; its offset is what counts. */
-		bpf_probe_read_kernel(upid, sizeof(*upid),
-				      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-					      i * sizeof(*upid));
-		if (BPF_CORE_READ(upid, ns, ns.inum) == pid_ns)
-			return true;
+		number = number_at(pid, i, &ns);
+		if (ns == pid_ns)
+			return number;
 	}
-	return false;
-}
-
-static __always_inline bool visible(struct task_struct *task, struct upid *upid)
-{
-	return number_in_ours(BPF_CORE_READ(task, group_leader, thread_pid), upid);
+	return 0;
 }
 
 /* The task's number there; 0 if it has none. */
 static __always_inline __u32 visible_pid(struct task_struct *task)
 {
-	struct upid upid;
-
-	return visible(task, &upid) ? upid.nr : 0;
+	return number_in_ours(READ(task, group_leader, thread_pid));
 }
 
 #define PIDTYPE_SID 3 /* include/linux/pid_types.h, since 4.19 */
 
 static __always_inline struct pid *session_of(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, signal, pids[PIDTYPE_SID]);
+	return READ(task, signal, pids[PIDTYPE_SID]);
 }
 
 /* Its session's number there, as /proc has it; 0 if it has none. */
 static __always_inline __u32 visible_session(struct task_struct *task)
 {
-	struct upid upid;
-
-	return number_in_ours(session_of(task), &upid) ? upid.nr : 0;
+	return number_in_ours(session_of(task));
 }
 
 /* Its mount namespace, by inode number. */
 static __always_inline __u32 mounts_of(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
-}
-
-/* The namespaces of the first process there: the node's own. */
-static __always_inline struct nsproxy *node_of(const struct upid *upid)
-{
-	return BPF_CORE_READ(upid, ns, child_reaper, nsproxy);
+	return READ(task, nsproxy, mnt_ns, ns.inum);
 }
 
 #define RIGHT(cap) (1ULL << (cap))
@@ -96,9 +137,9 @@ static __always_inline __u64 own_rights(const struct cred *cred)
 {
 	__u64 caps = 0, ambient = 0;
 
-	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
-	if (BPF_CORE_READ(cred, uid.val)) {
-		bpf_core_read(&ambient, sizeof(ambient), &cred->cap_ambient);
+	READ_WHOLE(&caps, cred, cap_effective);
+	if (READ(cred, uid.val)) {
+		READ_WHOLE(&ambient, cred, cap_ambient);
 		caps &= ambient;
 	}
 	return caps & RIGHTS;
@@ -110,7 +151,7 @@ static __always_inline __u64 rights(struct task_struct *task)
 	const struct cred *cred = task->cred;
 	__u64 has = own_rights(cred);
 
-	return has && BPF_CORE_READ(cred, user_ns, level) == 0 ? has : 0;
+	return has && READ(cred, user_ns, level) == 0 ? has : 0;
 }
 
 /* Whether the process may do anything on the node, or anything to its network:
@@ -118,26 +159,21 @@ static __always_inline __u64 rights(struct task_struct *task)
  * namespace. Of an agent that is, what it starts of CNI is believed. */
 static __always_inline bool privileged_on_node(struct task_struct *task)
 {
-	const struct cred *cred = BPF_CORE_READ(task, cred);
-	struct nsproxy *node;
-	struct upid upid;
+	const struct cred *cred = READ(task, cred);
 	__u64 caps = 0;
 
-	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
-	if (!(caps & RIGHTS) || BPF_CORE_READ(cred, user_ns, level))
+	READ_WHOLE(&caps, cred, cap_effective);
+	if (!(caps & RIGHTS) || READ(cred, user_ns, level))
 		return false;
 	if (caps & RIGHT(CAP_SYS_ADMIN))
 		return true;
-	if (!visible(task, &upid))
-		return false;
-	node = node_of(&upid);
-	return node && BPF_CORE_READ(task, nsproxy, net_ns) == BPF_CORE_READ(node, net_ns);
+	return node_net && visible_pid(task) && READ(task, nsproxy, net_ns, ns.inum) == node_net;
 }
 
 static __always_inline void key_of(struct task_struct *task, struct task_key *key)
 {
-	key->start = BPF_CORE_READ(task, group_leader, start_boottime);
-	key->tgid = BPF_CORE_READ(task, tgid);
+	key->start = READ(task, group_leader, start_boottime);
+	key->tgid = READ(task, tgid);
 	key->pid = visible_pid(task);
 }
 
@@ -145,22 +181,28 @@ static __always_inline void key_of(struct task_struct *task, struct task_key *ke
 static __always_inline __u64 cookie_of(struct net *net)
 {
 	if (bpf_core_field_exists(net->net_cookie))
-		return BPF_CORE_READ(net, net_cookie);
-	return BPF_CORE_READ(net, ns.inum);
+		return READ(net, net_cookie);
+	return READ(net, ns.inum);
 }
 
 static __always_inline void netns_of(struct task_struct *task, __u64 *cookie, __u32 *inum)
 {
 	/* Gone early in the exit of a thread that is not the last one. */
-	struct net *net = BPF_CORE_READ(task, nsproxy, net_ns);
+	struct net *net = READ(task, nsproxy, net_ns);
 
 	if (!net)
 		return;
-	*inum = BPF_CORE_READ(net, ns.inum);
+	*inum = READ(net, ns.inum);
 	*cookie = cookie_of(net);
 }
 
-/* The file behind a descriptor of the task; none if it has no such. */
+#define S_IFMT 0170000
+#define S_IFCHR 0020000
+#define S_IFIFO 0010000
+#define S_IFSOCK 0140000
+
+/* The file behind a descriptor of the task; none if it has no such. Not typed: a table of files is,
+ * for the verifier, an array of pointers to nothing in particular. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
 	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
@@ -171,61 +213,12 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 	return file;
 }
 
-#define S_IFMT 0170000
-#define S_IFCHR 0020000
-#define S_IFIFO 0010000
-#define S_IFSOCK 0140000
-
-/* The inode of the pipe behind a descriptor; 0 if that is something else. */
-static __always_inline __u64 pipe_of(struct task_struct *task, __u32 fd)
-{
-	struct file *file = file_of(task, fd);
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-
-	if (!file || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFIFO)
-		return 0;
-	return BPF_CORE_READ(inode, i_ino);
-}
-
-/* A delegate is given a pipe of its own to read from, and so may be the next image of a run;
- * what a plugin starts besides inherits the environment of the call, and mostly reads
- * nothing. The folder of a program is not known here, so this takes helpers in a pipeline,
- * too: the reader, which knows the run's own pipes, leaves theirs out. */
-static __always_inline void pipes_of(struct task_struct *task, struct process *p)
-{
-	__u64 in = pipe_of(task, 0);
-
-	if (!in || in == p->in_ino)
-		return;
-	p->in_ino = in;
-	p->out_ino = pipe_of(task, 1);
-}
-
-/* What the image reads and writes. From a device (/dev/null, a terminal) no configuration
- * comes: that is as good as nothing. */
-static __always_inline void standard_of(struct task_struct *task, struct exec_event *e)
-{
-	struct file *file = file_of(task, 0);
-	struct inode *inode;
-
-	e->h.stdin_dev = 0;
-	e->stdin_ino = 0;
-	e->stdout_ino = pipe_of(task, 1);
-	if (!file)
-		return;
-	inode = BPF_CORE_READ(file, f_inode);
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFCHR)
-		return;
-	e->stdin_ino = BPF_CORE_READ(inode, i_ino);
-	e->h.stdin_dev = BPF_CORE_READ(inode, i_sb, s_dev);
-}
-
 /* What wait(2) reports of the process (kernel/exit.c, wait_task_zombie). */
 static __always_inline __s32 wait_status(struct task_struct *task)
 {
 	struct signal_struct *signal = task->signal;
 
-	if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT)
-		return BPF_CORE_READ(signal, group_exit_code);
-	return BPF_CORE_READ(task, group_leader, exit_code);
+	if (READ(signal, flags) & SIGNAL_GROUP_EXIT)
+		return READ(signal, group_exit_code);
+	return READ(task, group_leader, exit_code);
 }
