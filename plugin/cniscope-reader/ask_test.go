@@ -65,8 +65,13 @@ func TestAnAPIServerThatIsAwayIsNoRefusal(t *testing.T) {
 
 func TestHowItIsCalled(t *testing.T) {
 	for _, args := range [][]string{
-		{"ask"}, {"ask", "everything"}, {"ask", "calls", "node"}, {"ask", "spans"}, {"ask", "calls", "--format", "yaml"},
-		{"ask", "calls", "--token", "x"}, {"ask", "calls", "--kubeconfig", "x"},
+		{"ask"},
+		{"ask", "everything"},
+		{"ask", "calls", "node"},
+		{"ask", "spans"},
+		{"ask", "calls", "--format", "yaml"},
+		{"ask", "calls", "--token", "x"},
+		{"ask", "calls", "--kubeconfig", "x"},
 	} {
 		cmd := rootCmd()
 		cmd.SetArgs(args)

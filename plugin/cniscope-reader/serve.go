@@ -42,13 +42,13 @@ other pods, and ten writes a minute at most.`,
 func tellPods(ctx context.Context, log *slog.Logger) error {
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return fmt.Errorf("Events need the Kubernetes API: %w", err)
+		return fmt.Errorf("writing Events needs the Kubernetes API: %w", err)
 	}
 	config.Timeout = reviewing
 	config.UserAgent = "cniscope-reader"
 	api, err := eventsOf(config)
 	if err != nil {
-		return fmt.Errorf("Events need the Kubernetes API: %w", err)
+		return fmt.Errorf("writing Events needs the Kubernetes API: %w", err)
 	}
 	w := &writer{api: api, node: setting("NODE_NAME", ""), log: log}
 	if w.node == "" {

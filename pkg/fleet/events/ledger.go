@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// PerMinute is how many writes a node makes in any minute, failed ones and updates of series counted, and
-	// PerCause how many of them for one cause: there is room for another one's.
+	// PerMinute is how many writes a node makes in any minute, failed ones and updates of series counted.
 	PerMinute = 10
-	PerCause  = 6
-	minute    = time.Minute
+	// PerCause is how many of them may be for one cause: there is room for another one's.
+	PerCause = 6
+	minute   = time.Minute
 
 	// maxWaiting is how many notices wait to be written; more are left out. It is what two minutes can write.
 	maxWaiting = 2 * PerMinute

@@ -30,8 +30,10 @@
       - serviceAccountToken:
           path: token
           expirationSeconds: 3600
+      # Every namespace has it since Kubernetes 1.20. The pod starts without it, too: cniscope needs none.
       - configMap:
           name: kube-root-ca.crt
+          optional: true
           items:
             - {key: ca.crt, path: ca.crt}
       - downwardAPI:
