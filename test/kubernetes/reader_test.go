@@ -23,7 +23,7 @@ const told = 10 * time.Second
 func TestReader(t *testing.T) {
 	c := startWithControllers(t, rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
-		Plugins:  map[string][]byte{"policy": rig.Script("sleep 1")},
+		Plugins:  map[string][]byte{"policy": rig.Script(`[ "$CNI_COMMAND" = DEL ] || case "$CNI_ARGS" in *K8S_POD_NAME=broken*) fail 11 "try again later" ;; *) sleep 1 ;; esac`)},
 	})
 	host, port, err := net.SplitHostPort(c.server)
 	harness.Check(c, err)
@@ -38,20 +38,23 @@ func TestReader(t *testing.T) {
 	c.logged(scope, "writing Events")
 	c.peopleAndRights()
 
-	pods := map[string]*pod{}
-	for _, namespace := range []string{"shop", "bank"} {
-		o := c.web("web-0")
-		o["metadata"] = object{"name": "web-0", "namespace": namespace}
+	tenant := func(namespace, name string) object {
+		o := c.web(name)
+		o["metadata"] = object{"name": name, "namespace": namespace}
 		o.at("spec", "containers").([]object)[0]["ports"] = nil
-		pods[namespace] = c.run(o, running)
+		return o
 	}
-	t.Run("the reason is on the pod", func(t *testing.T) { c.in(t).describes(pods["shop"]) })
+	broken := c.run(tenant("shop", "broken"), func(*pod) error { return nil })
+	c.run(tenant("bank", "web-0"), running)
+	web := c.run(tenant("shop", "web-0"), running)
+	t.Run("the reason is on the pod", func(t *testing.T) { c.in(t).describes(web) })
 	t.Run("the reader has no privilege", func(t *testing.T) { c.in(t).unprivileged(scope) })
 	t.Run("root speaks to no Kubernetes API", func(t *testing.T) { c.in(t).apart(scope) })
 	t.Run("a developer sees one namespace", func(t *testing.T) { c.in(t).developerAsks(scope) })
 	t.Run("an operator sees all", func(t *testing.T) { c.in(t).operatorAsks(scope) })
 	t.Run("others are told what is missing", func(t *testing.T) { c.in(t).refused(scope) })
 	t.Run("nothing else may be run", func(t *testing.T) { c.in(t).nothingElse(scope) })
+	t.Run("a pod that fails again and again has one Event", func(t *testing.T) { c.in(t).series(broken) })
 }
 
 // peopleAndRights gives the developer and the operator what docs/fleet.md says.
@@ -92,6 +95,39 @@ func (c *cluster) describes(p *pod) {
 			}
 		}
 	}
+}
+
+// series waits until the API server has a series of a pod's failures: kubelet tries again and again.
+func (c *cluster) series(p *pod) {
+	c.Helper()
+	harness.Eventually(c, func() error {
+		var all struct {
+			Items []struct {
+				Reason, Type, Note, ReportingController string
+				Regarding                               struct{ Name, UID string }
+				Series                                  *struct{ Count int }
+			}
+		}
+		if err := c.api.Get(c.ctx, "/apis/events.k8s.io/v1/namespaces/"+p.Metadata.Namespace+"/events", &all); err != nil {
+			return err
+		}
+		found, count := 0, 0
+		for _, e := range all.Items {
+			if e.ReportingController != "cniscope.dev/reader" || e.Regarding.UID != p.Metadata.UID || e.Reason != "CNIFailed" {
+				continue
+			}
+			if found++; e.Type != "Warning" || !strings.HasPrefix(e.Note, "CNI ADD eth0 failed after ") {
+				c.Errorf("the Event is %+v", e)
+			}
+			if e.Series != nil {
+				count = e.Series.Count
+			}
+		}
+		if found != 1 || count < 2 {
+			return fmt.Errorf("%d Events, the series counts %d, of\n%+v", found, count, all.Items)
+		}
+		return nil
+	})
 }
 
 // unprivileged looks at the reader's process.

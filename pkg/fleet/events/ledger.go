@@ -25,7 +25,9 @@ const (
 	// stale is how long a notice may wait; it is left out then.
 	stale = 5 * time.Minute
 	// between is the least time between two writes of one series.
-	between = minute
+	between = 30 * time.Second
+	// share is the part of what may be written that updates of series leave to new Events: a half.
+	share = 2
 	// The pause after a failed write doubles from one to the other.
 	firstPause, longestPause = time.Second, time.Minute
 )
@@ -214,17 +216,17 @@ func (l *Ledger) grown() (all []*series) {
 
 // allowed is when a series may be written.
 func (l *Ledger) allowed(s *series, now time.Time) time.Time {
-	at := now
+	at, most, mostOfCause := now, PerMinute, PerCause
 	if s.written > 0 {
-		at = s.wrote.Add(between)
+		at, most, mostOfCause = s.wrote.Add(between), PerMinute/share, PerCause/share
 	}
-	if n := len(l.writes); n >= PerMinute {
-		at = later(at, l.writes[n-PerMinute].at.Add(minute))
+	if n := len(l.writes); n >= most {
+		at = later(at, l.writes[n-most].at.Add(minute))
 	}
 	same := 0
 	for i := len(l.writes) - 1; i >= 0; i-- {
 		if l.writes[i].cause == s.Cause {
-			if same++; same == PerCause {
+			if same++; same == mostOfCause {
 				at = later(at, l.writes[i].at.Add(minute))
 				break
 			}

@@ -134,7 +134,7 @@ func TestRepeatedOperationsOfAPodAreASeries(t *testing.T) {
 			t.Errorf("the series is %+v", w)
 		}
 	}
-	if len(n.writes) > 8 {
+	if len(n.writes) > 14 {
 		t.Errorf("%d writes for one series of 5 minutes", len(n.writes))
 	}
 	n.pass(idle)
@@ -142,6 +142,31 @@ func TestRepeatedOperationsOfAPodAreASeries(t *testing.T) {
 	n.pass(time.Second)
 	if len(n.events) != 2 {
 		t.Errorf("much later it is not an Event of its own: %d", len(n.events))
+	}
+}
+
+// Pods that fail for ever take no more than half of what may be written.
+func TestSeriesLeaveRoomForWhatIsNew(t *testing.T) {
+	n := newNode()
+	again := func() {
+		for i := range 20 {
+			n.Offer(notice(i, fmt.Sprint("cause-", i%4)), n.now)
+		}
+	}
+	for range 20 {
+		again()
+		n.pass(15 * time.Second)
+	}
+	before := len(n.events)
+	for i := range PerMinute / share {
+		n.Offer(notice(1000+i, fmt.Sprint("new-", i)), n.now)
+	}
+	n.pass(time.Second)
+	if got := len(n.events) - before; got != PerMinute/share {
+		t.Errorf("%d new Events at once", got)
+	}
+	if n.most() > PerMinute {
+		t.Errorf("%d writes in a minute", n.most())
 	}
 }
 
