@@ -38,7 +38,7 @@ tools-older: $(built/containerd-2.3) $(built/containerd-1.7) ## build the contai
 
 tools-jaeger: $(built/jaeger) ## build Jaeger, for the tests
 
-tools-promtool: $(TOOLS_BIN)/.built/promtool-debian ## fetch promtool, which checks the alert rules and the dashboard
+tools-promtool: $(TOOLS_BIN)/.built/prometheus-debian ## fetch promtool and Prometheus, which check the alert rules and the dashboard
 
 tools-lint: $(built/golangci-lint) $(built/gofumpt) ## build the linters
 
@@ -49,11 +49,10 @@ tools-release: debian-release $(built/sbom-utility) $(built/actionlint) ## insta
 
 parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-release tools-kubernetes tools-helm debian-test debian-generate debian-qemu ## all of that; `make -j2 parts` builds them side by side
 
-$(TOOLS_BIN)/.built/promtool-debian: $(TOOLS)/promtool.sh
-	@echo "fetching promtool, 20 MB"
+$(TOOLS_BIN)/.built/prometheus-debian: $(TOOLS)/promtool.sh
+	@echo "fetching promtool and Prometheus, 20 MB"
 	@mkdir -p $(@D)
-	@$(TOOLS)/promtool.sh $(TOOLS_BIN)/promtool
-	@rm -f $(TOOLS_BIN)/.built/promtool-????????????????
+	@$(TOOLS)/promtool.sh $(TOOLS_BIN)
 	@touch $@
 
 # axe-core is one file of JavaScript, and comes from npm.

@@ -1,0 +1,260 @@
+//go:build linux
+
+package examples
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+	"github.com/cniscope/cniscope/test/tied"
+)
+
+// panel is one of the dashboard's.
+type panel struct {
+	Title, Type string
+	GridPos     struct{ X, Y, W, H int }
+	Targets     []struct {
+		Expr, LegendFormat string
+		Exemplar           bool
+	}
+	FieldConfig struct {
+		Defaults struct {
+			Unit   string
+			Custom struct{ Stacking struct{ Mode string } }
+		}
+	}
+}
+
+func panels(t *testing.T) []panel {
+	t.Helper()
+	data, err := os.ReadFile(dashboard)
+	harness.Check(t, err)
+	var d struct{ Panels []panel }
+	harness.Check(t, json.Unmarshal(data, &d))
+	return d.Panels
+}
+
+// filled puts in what Grafana puts in: a rate goes over 20 scrapes.
+var filled = strings.NewReplacer("$__rate_interval", "20s", "$__range", "5m", "$instance", ".*", "$cluster", ".*")
+
+// prometheus is a server that scrapes a node every second.
+type prometheus struct {
+	t   *testing.T
+	url string
+}
+
+// startPrometheus starts one. The node is what the chart's PodMonitor calls it.
+func startPrometheus(t *testing.T, target, node string) *prometheus {
+	t.Helper()
+	binary, dir, at := tool(t, "prometheus"), t.TempDir(), harness.Address(t)
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nscrape_configs:\n"+
+		"- job_name: cniscope\n  static_configs: [{targets: [%q], labels: {instance: %s, cluster: rig}}]\n", target, node)
+	file := filepath.Join(dir, "prometheus.yaml")
+	harness.Check(t, os.WriteFile(file, []byte(config), 0o600))
+	cmd := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+at, "--enable-feature=exemplar-storage", "--log.level=warn")
+	said := &strings.Builder{}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, time.Second
+	harness.Check(t, tied.Start(cmd))
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("Prometheus said:\n%s", said)
+		}
+	})
+	p := &prometheus{t, "http://" + at + "/api/v1/"}
+	harness.Eventually(t, func() error {
+		_, err := get(t, "http://"+at+"/-/ready")
+		return err
+	})
+	return p
+}
+
+// sample is a series of an answer: one value, or several over time.
+type sample struct {
+	Metric map[string]string
+	Value  []any
+	Values [][]any
+}
+
+// ask asks its API and decodes what it says.
+func (p *prometheus) ask(to any, path string, values ...string) {
+	p.t.Helper()
+	q := url.Values{}
+	for i := 0; i < len(values); i += 2 {
+		q.Add(values[i], values[i+1])
+	}
+	body, err := get(p.t, p.url+path+"?"+q.Encode())
+	harness.Check(p.t, err)
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: to}
+	harness.Check(p.t, json.Unmarshal([]byte(body), &answer))
+	if answer.Status != "success" {
+		p.t.Fatalf("%s %q: %s", path, values, answer.Error)
+	}
+}
+
+func (p *prometheus) query(expr string) []sample {
+	p.t.Helper()
+	var answer struct{ Result []sample }
+	p.ask(&answer, "query", "query", filled.Replace(expr))
+	return answer.Result
+}
+
+// troubled are pods that do well, wait for a file's lock, run a slow command, or fail, as their names have it.
+func troubled(lock string) rig.Options {
+	return rig.Options{
+		Networks: []rig.Network{{CNIVersion: "1.1.0", Plugins: []rig.Plugin{rig.Bridge(), rig.Test("policy")}}},
+		Plugins: map[string][]byte{"policy": rig.Script(`
+case "$CNI_COMMAND $CNI_ARGS" in
+"ADD "*K8S_POD_NAME=slow-*) sleep 0.6 ;;
+"ADD "*K8S_POD_NAME=locked-*) flock ` + lock + ` true ;;
+"ADD "*K8S_POD_NAME=broken-*) fail 11 "no" ;;
+esac`)},
+	}
+}
+
+const dashboardOptions = `
+[metrics]
+listen = %q
+[slow]
+call = "400ms"
+[limits]
+settle = "500ms"
+[export.file]
+path = %q
+[export.spool]
+dir = %q
+`
+
+// Every query of the dashboard returns data from a real Prometheus that scraped a real node, every variable
+// has values, and exemplars are of traces that were written.
+func TestTheDashboardOfANode(t *testing.T) {
+	harness.Root(t)
+	if os.Getenv("CNISCOPE_DASHBOARD") == "" {
+		t.Skip("make test-dashboard runs it")
+	}
+	tool(t, "prometheus")
+	ctx, dir := harness.Context(t), t.TempDir()
+	lock, spans, at := filepath.Join(dir, "lock"), filepath.Join(dir, "spans.json"), harness.Address(t)
+	program, err := scope.Build(ctx, dir)
+	harness.Check(t, err)
+	r, err := rig.Start(ctx, troubled(lock))
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, r.Close()) })
+	s, err := scope.Start(ctx, r, scope.Options{Program: program, TOML: fmt.Sprintf(dashboardOptions, at, spans, filepath.Join(dir, "spool"))})
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, s.Stop()) })
+	p := startPrometheus(t, at, "rig-node")
+
+	begin, all := time.Now(), panels(t)
+	missing := func() (none []string) {
+		for _, panel := range all {
+			for _, target := range panel.Targets {
+				if !slices.ContainsFunc(p.query(target.Expr), func(s sample) bool { return s.Value[1] != "NaN" }) {
+					none = append(none, panel.Title+": "+filled.Replace(target.Expr))
+				}
+			}
+		}
+		return none
+	}
+	none := []string{"nothing was asked"}
+	for round := 0; round < 5 || len(none) > 0 && round < 20; round++ { // five make a picture
+		troubles(t, r, round, lock)
+		none = missing()
+	}
+	if len(none) > 0 {
+		t.Errorf("no data, though there are such pods:\n%s", strings.Join(none, "\n"))
+	}
+	variables(t, p)
+	exemplars(t, p, all, spans, begin)
+	file := os.Getenv("CNISCOPE_DASHBOARD")
+	harness.Check(t, os.WriteFile(file, []byte(page(p, all, begin, time.Now())), 0o644))
+	t.Logf("%d panels after %s: %s", len(all), time.Since(begin).Round(time.Second), file)
+}
+
+// troubles starts and removes one pod of each kind; the lock of one is held meanwhile.
+func troubles(t *testing.T, r *rig.Rig, round int, lock string) {
+	t.Helper()
+	held, err := os.OpenFile(lock, os.O_CREATE|os.O_RDWR, 0o600)
+	harness.Check(t, err)
+	defer held.Close()
+	for _, kind := range []string{"web", "slow", "locked", "broken"} {
+		if kind == "locked" {
+			harness.Check(t, syscall.Flock(int(held.Fd()), syscall.LOCK_EX))
+			time.AfterFunc(900*time.Millisecond, func() { _ = syscall.Flock(int(held.Fd()), syscall.LOCK_UN) })
+		}
+		id, err := r.RunPod(t.Context(), rig.PodOptions{Namespace: "shop", Name: fmt.Sprintf("%s-%d", kind, round)})
+		if kind == "broken" {
+			if err == nil {
+				t.Error("the pod whose plugin fails was run")
+			}
+			continue
+		}
+		harness.Check(t, err)
+		harness.Check(t, r.RemovePod(t.Context(), id))
+	}
+	_, err = r.Status(t.Context())
+	harness.Check(t, err)
+}
+
+// variables looks for the values that Grafana offers.
+func variables(t *testing.T, p *prometheus) {
+	t.Helper()
+	for label, want := range map[string]string{"cluster": "rig", "instance": "rig-node"} {
+		var values []string
+		p.ask(&values, "label/"+label+"/values", "match[]", `cniscope_build_info{cluster=~".*"}`)
+		if !slices.Equal(values, []string{want}) {
+			t.Errorf("the variable %s offers %q", label, values)
+		}
+	}
+}
+
+// exemplars asks for those that Grafana draws as dots: their traces are in the file, and verdicts have some.
+func exemplars(t *testing.T, p *prometheus, all []panel, spans string, since time.Time) {
+	t.Helper()
+	written, err := os.ReadFile(spans)
+	harness.Check(t, err)
+	kept := map[string]bool{}
+	for _, id := range regexp.MustCompile(`"traceId":"([0-9a-f]{32})"`).FindAllSubmatch(written, -1) {
+		kept[string(id[1])] = true
+	}
+	for _, panel := range all {
+		for _, target := range panel.Targets {
+			if !target.Exemplar {
+				continue
+			}
+			var found []struct {
+				Exemplars []struct{ Labels map[string]string }
+			}
+			p.ask(&found, "query_exemplars", "query", filled.Replace(target.Expr), "start", since.Format(time.RFC3339), "end", time.Now().Format(time.RFC3339))
+			n := 0
+			for _, series := range found {
+				for _, e := range series.Exemplars {
+					if n++; !kept[e.Labels["trace_id"]] {
+						t.Errorf("%s: the exemplar %q leads nowhere", panel.Title, e.Labels)
+					}
+				}
+			}
+			if n == 0 {
+				t.Errorf("%s: no exemplars", panel.Title)
+			}
+		}
+	}
+}
