@@ -7,8 +7,8 @@ import (
 
 // What a terminal that knows ASCII alone shows for each of the signs that cniscope writes.
 const (
-	signs    = "█▌▐▏│✗✓→×·…±µ–"
-	standIns = "#==||x+>x-~~u-"
+	signs    = "█▌▐▏░│✗✓→×·…±µ–"
+	standIns = "#==|:|x+>x-~~u-"
 )
 
 // ASCII rewrites text for a terminal that knows nothing else. Each letter keeps its column; what has no

@@ -104,8 +104,8 @@ func (l Limits) crossed(call *node) (all []Crossing) {
 	}
 	if l.Command > 0 {
 		call.walk(func(n *node) {
-			if n.kind() == attr.KindCommand && n.took() > l.Command {
-				all = append(all, crossing(call, "max-command", fmt.Sprintf("ran %s for %s, more than %s", n.Name, text.Round(n.took()), l.Command)))
+			if n.kind() == attr.KindCommand && n.longest() > l.Command {
+				all = append(all, crossing(call, "max-command", fmt.Sprintf("ran %s for %s, more than %s", n.Name, text.Round(n.longest()), l.Command)))
 			}
 		})
 	}
@@ -125,8 +125,8 @@ func commands(call *node) (ran int, most string) {
 	counts := map[string]int{}
 	call.walk(func(n *node) {
 		if n.kind() == attr.KindCommand {
-			ran++
-			counts[n.Name]++
+			ran += n.count
+			counts[n.Name] += n.count
 			if counts[n.Name] > counts[most] {
 				most = n.Name
 			}

@@ -34,9 +34,11 @@ type Fact struct{ Name, Value string }
 type pageRow struct {
 	Name, Kind, Took, Start string
 	// State is failed, slow, or empty.
-	State   string
-	Count   int
-	Depth   int
+	State string
+	Count int
+	Depth int
+	// Pale: the bar is where a series was, of which the parts are not known.
+	Pale    bool
 	Bars    []bar
 	Remarks []string
 	Args    string
@@ -85,7 +87,7 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 	row := &pageRow{
 		Name: n.Name, Kind: n.kind(), Took: text.Round(n.took()).String(), Count: n.count, Depth: min(depth, 8),
 		Start: text.Round(time.Duration(max(0, int64(n.StartTimeUnixNano-c.call.StartTimeUnixNano)))).String(),
-		Args:  strings.Join(list(n.attrs[semconv.ProcessCommandArgsKey]), " "),
+		Args:  strings.Join(n.arguments(), " "), Pale: n.series(),
 	}
 	row.Remarks = n.remarks()
 	switch {
@@ -96,7 +98,7 @@ func (c *pageCall) row(n *node, depth int) *pageRow {
 		row.State = "slow"
 		row.Remarks = append([]string{fmt.Sprintf("slow: more than %s", n.ms(attr.SlowThresholdMSKey))}, row.Remarks...)
 	}
-	if n.count > 1 {
+	if len(n.same) > 0 {
 		for _, same := range n.same {
 			row.Bars = append(row.Bars, c.bar(same))
 		}

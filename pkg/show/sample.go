@@ -111,19 +111,42 @@ func (p *population) add(call *node) {
 	}
 	p.whole++
 	p.wholeTook += took
-	within := map[Row][]extent{}
+	within := map[Row][]*node{}
 	call.walk(func(n *node) {
 		row := Row{n.kind(), n.label()}
-		within[row] = append(within[row], n.extent())
+		within[row] = append(within[row], n)
 	})
-	for row, extents := range within {
-		each := make([]float64, 0, len(extents))
-		for _, e := range extents {
-			each = append(each, milliseconds(e))
-		}
-		p.row(row.By, row.Name).add(each, milliseconds(union(extents, call.extent())...), p.room)
+	for row, nodes := range within {
+		each, time := durations(nodes, call)
+		series := p.row(row.By, row.Name)
+		series.each.averaged = series.each.averaged || len(each) > len(nodes)
+		series.add(each, time, p.room)
 	}
 }
+
+// durations are how long each of some spans took, and the time of their call in which there was at least one. Of
+// a series that was sent as one span, each but the longest took as long as they did on average, one after another.
+func durations(nodes []*node, call *node) (each []float64, time float64) {
+	var extents []extent
+	for _, n := range nodes {
+		if !n.series() {
+			extents = append(extents, n.extent())
+			each = append(each, milliseconds(n.extent()))
+			continue
+		}
+		longest, total := float64(n.longest())/1e6, float64(n.total)/1e6
+		each = append(each, longest)
+		for range min(n.count-1, seriesMost) {
+			each = append(each, (total-longest)/float64(n.count-1))
+		}
+		time += total
+	}
+	time += milliseconds(union(extents, call.extent())...)
+	return each, min(time, milliseconds(call.extent()))
+}
+
+// seriesMost is how many of one series are counted: no call runs more (limits.images), whatever a file says.
+const seriesMost = 5000
 
 // label names a span's row: the plugin without CNI_COMMAND, the command, or the lock or agent waited for.
 func (n *node) label() string {

@@ -66,6 +66,8 @@ type Distribution struct {
 	Sum float64  `json:"sum_ms"`
 	// Sampled: the quantiles are those of a random sample.
 	Sampled bool `json:"sampled,omitempty"`
+	// Averaged: commands were sent as series; number, sum and maximum are exact, the others are their mean.
+	Averaged bool `json:"averaged,omitempty"`
 }
 
 // Statistics sums up the sample.
@@ -111,7 +113,7 @@ func compareBy(a, b string) int {
 func distribution(ms values) Distribution {
 	sample := stats.Sample{Xs: slices.Clone(ms.kept)}
 	sample.Sort()
-	d := Distribution{Count: ms.n, P50: toNS(sample.Quantile(0.5)), Max: toNS(ms.max), Sum: toNS(sum(sample.Xs)), Sampled: ms.sampled()}
+	d := Distribution{Count: ms.n, P50: toNS(sample.Quantile(0.5)), Max: toNS(ms.max), Sum: toNS(sum(sample.Xs)), Sampled: ms.sampled(), Averaged: ms.averaged}
 	if d.Count >= p99Least {
 		p99 := toNS(sample.Quantile(0.99))
 		d.P99 = &p99

@@ -26,6 +26,9 @@ func Table(w io.Writer, s Statistics, o Options) error {
 	if slices.ContainsFunc(s.Kinds, func(k KindOfCall) bool { return high(k) == mixed }) {
 		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, fmt.Sprintf("%s: the longest (max) where there are fewer than %d.", mixed, p99Least)))
 	}
+	if slices.ContainsFunc(s.Kinds, averaged) {
+		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, "Some commands were sent as series (trace.fold_commands): of these count, sum and the longest are exact, p50 and p99 are not."))
+	}
 	if slices.ContainsFunc(s.Kinds, sampled) {
 		fmt.Fprintf(&p.b, "%s\n", p.paint(dim, fmt.Sprintf("p50 and p99 of more than %d values are those of a random sample of them.", exactly)))
 	}
@@ -87,6 +90,10 @@ func (d Distribution) high() time.Duration {
 
 func sampled(kind KindOfCall) bool {
 	return kind.Sampled || slices.ContainsFunc(kind.Rows, func(s Statistic) bool { return s.Sampled })
+}
+
+func averaged(kind KindOfCall) bool {
+	return slices.ContainsFunc(kind.Rows, func(s Statistic) bool { return s.Averaged })
 }
 
 func (p *painter) kindOfCall(kind KindOfCall) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ type node struct {
 	*tracepb.Span
 	attrs
 	children []*node
-	// count is the number of spans folded into this one (same), or 1; total their durations.
+	// count is how many spans were folded into this one, here (same) or before it was sent, or 1; total their
+	// durations.
 	count int
 	same  []*node
 	total time.Duration
@@ -69,6 +71,9 @@ func calls(rs *tracepb.ResourceSpans) (found []*node) {
 		for _, s := range scope.Spans {
 			n := &node{Span: s, attrs: attributes(s.Attributes), count: 1}
 			n.total = n.took()
+			if n.series() {
+				n.count, n.total = int(n.number(attr.FoldedCountKey)), n.ms(attr.FoldedSumMSKey)
+			}
 			byID[string(s.SpanId)] = n
 			all = append(all, n)
 		}
@@ -115,7 +120,7 @@ func attributes(kvs []*commonpb.KeyValue) attrs {
 
 // alike reports whether two neighbours may share a line, as thirty runs of iptables do.
 func alike(a, b *node) bool {
-	if a.Name != b.Name || a.evidence() != b.evidence() || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
+	if a.series() || b.series() || a.Name != b.Name || a.evidence() != b.evidence() || a.notable() || b.notable() || len(a.children)+len(b.children) > 0 {
 		return false
 	}
 	switch a.kind() {
@@ -135,6 +140,44 @@ func (n *node) sum() string {
 		return fmt.Sprintf("%s in %d runs", text.Round(n.total), n.count)
 	}
 	return text.Round(n.total).String() + " in all"
+}
+
+// series reports whether a span was sent for a series of commands (trace.Fold): where each of them was is not known.
+func (n *node) series() bool { return n.number(attr.FoldedCountKey) > 0 }
+
+// longest is how long a command took, of a series the longest one.
+func (n *node) longest() time.Duration {
+	if n.series() {
+		return n.ms(attr.FoldedWorstMSKey)
+	}
+	return n.took()
+}
+
+// arguments are those of a command, of a series those of the longest one.
+func (n *node) arguments() []string {
+	if n.series() {
+		return list(n.attrs[attr.FoldedWorstArgsKey])
+	}
+	return list(n.attrs[semconv.ProcessCommandArgsKey])
+}
+
+// endings are the exit codes and signals by which commands of a series ended, but for success.
+func (n *node) endings() string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(n.attrs)) {
+		ending, is := strings.CutPrefix(string(key), string(attr.FoldedExitCodesKey)+".")
+		if !is || ending == "0" {
+			continue
+		}
+		if _, err := strconv.Atoi(ending); err == nil {
+			ending = "exit " + ending
+		}
+		if times := n.number(key); times > 1 {
+			ending += fmt.Sprint(" ×", times)
+		}
+		all = append(all, ending)
+	}
+	return strings.Join(all, ", ")
 }
 
 // fold joins three or more neighbours that are alike.

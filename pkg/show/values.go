@@ -29,6 +29,8 @@ type values struct {
 	sum  float64
 	max  float64
 	kept []float64
+	// averaged: some are the mean of a series.
+	averaged bool
 }
 
 // add takes one more value. Where there is no room for all, each one stays with the same

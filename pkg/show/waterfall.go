@@ -143,7 +143,7 @@ func (p *painter) row(call, n *node, depth int) {
 	if n.is(attr.SlowKey) {
 		remarks = append([]string{fmt.Sprintf("SLOW: more than %s", n.ms(attr.SlowThresholdMSKey))}, remarks...)
 	}
-	if args := list(n.attrs[semconv.ProcessCommandArgsKey]); len(args) > 0 {
+	if args := n.arguments(); len(args) > 0 {
 		remarks = append(remarks, p.paint(dim, strings.Join(args, " ")))
 	}
 	name := strings.Repeat("  ", depth) + n.Name
@@ -204,7 +204,7 @@ func (p *painter) bar(call, n *node) string {
 		return min(1, max(0, float64(int64(t-call.StartTimeUnixNano))/whole)) * float64(2*width)
 	}
 	extents := n.same
-	if n.count <= 1 {
+	if len(extents) == 0 {
 		extents = []*node{n}
 	}
 	halves, touched := make([]float64, 2*width), make([]bool, width)
@@ -217,10 +217,17 @@ func (p *painter) bar(call, n *node) string {
 	}
 	var b strings.Builder
 	for i := range width {
-		b.WriteString(cell(halves[2*i] >= 0.5, halves[2*i+1] >= 0.5, touched[i]))
+		sign := cell(halves[2*i] >= 0.5, halves[2*i+1] >= 0.5, touched[i])
+		if n.series() && sign != " " {
+			sign = pale
+		}
+		b.WriteString(sign)
 	}
 	return b.String()
 }
+
+// pale is a column in which some of a series were, it is not known which.
+const pale = "░"
 
 // cell draws one column of a bar.
 func cell(left, right, touched bool) string {

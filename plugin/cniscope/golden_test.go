@@ -30,8 +30,11 @@ func TestGolden(t *testing.T) {
 		for ending, o := range map[string]showOptions{
 			".otlp.jsonl": {format: "json", color: "never"},
 			".txt":        {format: "text", color: "never"},
+			".folded.txt": {format: "text", color: "never", fold: true},
 
-			".summary.txt":  {format: "text", color: "never", summary: true},
+			".summary.txt":        {format: "text", color: "never", summary: true},
+			".folded.summary.txt": {format: "text", color: "never", summary: true, fold: true},
+
 			".summary.json": {format: "json", color: "never", summary: true},
 		} {
 			t.Run(name+ending, func(t *testing.T) {
