@@ -67,7 +67,9 @@ type Slow struct {
 	Hung time.Duration
 	// Readiness is how long the node's network may take to be ready until that is reported.
 	Readiness time.Duration
-	Rules     []Rule // for single commands; the first that matches wins
+	// FirstConnection is how long after its setup a pod's first connection may come.
+	FirstConnection time.Duration
+	Rules           []Rule // for single commands; the first that matches wins
 }
 
 // Rule is a threshold for the commands that a pattern matches.
@@ -273,7 +275,7 @@ func (o Options) ReadFolder() string {
 func Default() Options {
 	return Options{
 		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "hung", "partial"}},
-		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 20 * time.Second, Readiness: time.Minute},
+		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 20 * time.Second, Readiness: time.Minute, FirstConnection: 10 * time.Second},
 		Export: Export{
 			Queue: 512,
 			// The time-out and the missing compression are those of the OpenTelemetry

@@ -68,6 +68,7 @@ func (o *Options) schema() []option {
 		{"slow.lock", live, bind(&o.Slow.Lock, duration(shortest, longest))},
 		{"slow.hung", restart, bind(&o.Slow.Hung, duration(shortest, longest))},
 		{"slow.readiness", restart, bind(&o.Slow.Readiness, duration(time.Second, longest))},
+		{"slow.first_connection", restart, bind(&o.Slow.FirstConnection, duration(time.Millisecond, time.Minute))},
 		{"slow.rule", live, bind(&o.Slow.Rules, slowRules())},
 
 		{"trace.fold_commands", live, bind(&o.Trace.FoldCommands, boolean())},

@@ -191,6 +191,7 @@ type node struct {
 	others   *broadcast // who records beside us
 	recent   recent     // for doctor
 	leaks    leaks
+	late     latecomers
 	history  *history.History
 	open     busy
 	pulse    pulse
@@ -209,7 +210,7 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	n := &node{
 		log: log, level: level, name: o.Resource.Node, out: out, others: newBroadcast(),
 		pipeline: settingsOf(o, boot).pipeline(boot), history: history.New(o.Resource.Node, time.Now()),
-		fold: o.Trace.FoldCommands,
+		late: newLatecomers(o.Slow.FirstConnection), fold: o.Trace.FoldCommands,
 	}
 	n.pipeline.Whole = true
 	n.setLevel(o)
@@ -313,6 +314,8 @@ func (n *node) result(r pipeline.Result) {
 	switch {
 	case r.Hung != nil:
 		reportHung(n.log, n.name, r, n.pipeline.Now())
+	case r.Connected != nil:
+		n.late.take(n.log, n.name, r)
 	case r.Outage != nil:
 		reportOutage(n.log, n.name, r)
 	case r.Over():

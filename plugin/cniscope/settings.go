@@ -115,7 +115,7 @@ func (s settings) options() config.Options {
 		o.Relay.Wait = t.Wait
 	}
 	o.Limits = config.Limits{Settle: t.Settle, MaxHold: t.MaxHold, Processes: t.Processes, Operations: t.Operations, Images: t.Images, Facts: t.Facts, MinSpan: t.MinSpan}
-	o.Slow = config.Slow{Command: j.Command, Call: j.Call, Agent: j.Agent, Lock: j.Lock, Hung: t.Hung, Readiness: o.Slow.Readiness}
+	o.Slow = config.Slow{Command: j.Command, Call: j.Call, Agent: j.Agent, Lock: j.Lock, Hung: t.Hung, Readiness: o.Slow.Readiness, FirstConnection: o.Slow.FirstConnection}
 	for _, rule := range j.Rules {
 		o.Slow.Rules = append(o.Slow.Rules, config.Rule{Command: rule.Pattern, Threshold: rule.Threshold})
 	}

@@ -1,0 +1,101 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// dialWithin tries to connect from within a network namespace, for a while.
+func dialWithin(t *testing.T, netns, address string, patience time.Duration) {
+	t.Helper()
+	file, err := os.Open(netns)
+	harness.Check(t, err)
+	defer file.Close()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with us
+		err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
+		if err == nil {
+			var c net.Conn
+			if c, err = net.DialTimeout("tcp", address, patience); err == nil {
+				c.Close()
+				err = fmt.Errorf("somebody is there")
+			} else {
+				err = nil // as it should be
+			}
+		}
+		done <- err
+	}()
+	harness.Check(t, <-done)
+}
+
+// A pod whose first connection comes late is told, with what the kernel knows of why: a neighbour that does not
+// answer ARP, somebody who refuses; or that it had tried nothing, and then the network is not why. Of one whose
+// connection comes at once nothing is said.
+func TestWhyAFirstConnectionWasLate(t *testing.T) {
+	const late = "a pod's first connection came late"
+	s := set(t, rig.Options{}, "[slow]\nfirst_connection = \"3s\"\n")
+	network := s.network("pods", rig.Bridge())
+	gateway := network.Subnet.Addr().Next()
+	nobody := gateway.Next()
+	for range 100 { // no pod has it
+		nobody = nobody.Next()
+	}
+	for _, c := range []struct {
+		pod, cause, says string
+		tries            func(netns string)
+	}{
+		{"prompt-0", "", "", nil},
+		{"idle-0", "cause=idle", "tried nothing before", func(string) {}},
+		{"arp-0", "cause=arp", "ARP: no answer from " + nobody.String(), func(netns string) { dialWithin(t, netns, net.JoinHostPort(nobody.String(), "80"), 2*time.Second) }},
+		{"refused-0", "cause=refused", "failed at once", func(netns string) {
+			for range 3 {
+				dialWithin(t, netns, net.JoinHostPort(gateway.String(), "9"), 2*time.Second)
+			}
+		}},
+	} {
+		t.Run(c.pod, func(t *testing.T) {
+			id, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: c.pod})
+			harness.Check(t, err)
+			began := time.Now()
+			status, err := s.rig.PodStatus(s.ctx, id)
+			harness.Check(t, err)
+			netns := regexp.MustCompile(`/[^"]*/netns/[^"]*`).FindString(fmt.Sprint(status.Info))
+			if c.tries != nil {
+				c.tries(netns)
+				time.Sleep(time.Until(began.Add(4 * time.Second))) // that it is late is what is told
+			}
+			conn, err := net.Dial("tcp", listen(t, netns, status.Status.Network.Ip).Addr().String())
+			harness.Check(t, err)
+			conn.Close()
+			if c.tries == nil {
+				s.call(c.pod)
+				if said := lines(s.scope.LogText(), late); len(said) > 0 {
+					t.Errorf("%s", said)
+				}
+				return
+			}
+			var said []string
+			harness.Until(s, "it is told", func() bool {
+				said = lines(s.scope.LogText(), "pod=shop/"+c.pod)
+				return len(said) > 0
+			})
+			if !strings.Contains(said[0], late) || !strings.Contains(said[0], c.cause) || !strings.Contains(said[0], c.says) {
+				t.Errorf("want %s, %q: %s", c.cause, c.says, said[0])
+			}
+		})
+	}
+}
