@@ -19,14 +19,14 @@ func Examined(examine func(ctx context.Context) ([]byte, error)) func(ctx contex
 		document []byte
 		at       time.Time
 	)
-	turn := make(slots, 1) // whose it is looks at document and at
+	turn := make(chan struct{}, 1) // whose it is looks at document and at
 	return func(ctx context.Context) ([]byte, error) {
 		select {
 		case turn <- struct{}{}:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		defer turn.free()
+		defer func() { <-turn }()
 		if document != nil && time.Since(at) < examinedFor {
 			return document, nil
 		}

@@ -118,7 +118,8 @@ const MaxWait = time.Minute
 type RecordQuery struct {
 	// For is how long, up to MaxRecord.
 	For time.Duration
-	// Namespace and Pod select the operations of one pod; empty: any.
+	// Namespace and Pod say whom it is for. The recording has the whole node all the same: whoever holds the
+	// lock that a pod waits for is another's process. show --pod draws the pod.
 	Namespace, Pod string
 }
 

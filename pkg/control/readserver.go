@@ -27,15 +27,8 @@ const (
 	remembers = "Cniscope-Remembers"
 )
 
-// What readers may take of the process that serves them. It has better things to do.
-const (
-	readConnections = 32               // open at once; later ones wait in the kernel
-	readQuestions   = 4                // answered at once
-	readPolls       = 8                // that wait for an operation at once
-	readRecordings  = 2                // under way at once
-	readHeaders     = 8 << 10          // bytes of a question
-	readAnswer      = 15 * time.Second // to take an answer that is there
-)
+// readHeaders is how long a question may be, in bytes.
+const readHeaders = 8 << 10
 
 // ReadHandlers answer who may look and change nothing. They are called from several goroutines.
 type ReadHandlers struct {
@@ -91,45 +84,27 @@ func ForgetRead(folder string) { _ = os.Remove(filepath.Join(folder, ReadSocket)
 // reads answers questions over the read-only socket.
 type reads struct {
 	ReadHandlers
-	log                        *slog.Logger
-	questions, polls, recorded slots
+	bounds
+	log *slog.Logger
 }
-
-func newReads(h ReadHandlers, log *slog.Logger) *reads {
-	return &reads{
-		ReadHandlers: h, log: log,
-		questions: make(slots, readQuestions), polls: make(slots, readPolls), recorded: make(slots, readRecordings),
-	}
-}
-
-// slots are places for questions that are answered at once.
-type slots chan struct{}
-
-func (s slots) take() bool {
-	select {
-	case s <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (s slots) free() { <-s }
 
 // ServeRead answers on l until ctx ends. When it returns, everything is closed.
 func ServeRead(ctx context.Context, l net.Listener, h ReadHandlers, log *slog.Logger) {
+	(&reads{ReadHandlers: h, bounds: readBounds(), log: log}).serve(ctx, l)
+}
+
+func (s *reads) serve(ctx context.Context, l net.Listener) {
 	server := &http.Server{
-		Handler:           newReads(h, log).handler(),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       5 * time.Second, // no question has a body
-		WriteTimeout:      readAnswer,
-		IdleTimeout:       5 * time.Second,
-		MaxHeaderBytes:    readHeaders,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler:        s.handler(),
+		ReadTimeout:    s.idle, // of the headers, and the body that no question has
+		WriteTimeout:   s.patience + s.answer,
+		IdleTimeout:    s.idle,
+		MaxHeaderBytes: readHeaders,
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	if err := serveUntil(ctx, server, netutil.LimitListener(l, readConnections)); err != nil {
-		log.Warn("the read-only socket is gone; kubectl cniscope will not work for this node", "error", err)
+	if err := serveUntil(ctx, server, netutil.LimitListener(l, s.connections)); err != nil {
+		s.log.Warn("the read-only socket is gone; kubectl cniscope will not work for this node", "error", err)
 	}
 }
 
@@ -138,21 +113,22 @@ func (s *reads) handler() http.Handler {
 	mux.HandleFunc("GET /v1/node", s.within(s.questions, s.node))
 	mux.HandleFunc("GET /v1/calls", s.within(s.questions, s.calls))
 	mux.HandleFunc("GET /v1/operations", s.operations)
-	mux.HandleFunc("GET /v1/operations/{trace}/spans", s.within(s.questions, s.spans))
-	mux.HandleFunc("GET /v1/doctor", s.within(s.questions, s.doctor))
-	mux.HandleFunc("GET /v1/record", s.within(s.recorded, s.record))
+	mux.HandleFunc("GET /v1/operations/{trace}/spans", s.within(s.whole, s.spans))
+	mux.HandleFunc("GET /v1/doctor", s.within(s.examined, s.doctor))
+	mux.HandleFunc("GET /v1/record", s.within(s.recordings, s.record))
 	return mux
 }
 
-// within answers while there is a place for the question, else says so.
-func (s *reads) within(places slots, answer http.HandlerFunc) http.HandlerFunc {
+// within answers when there is a place for the question, else says so.
+func (s *reads) within(p places, answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !places.take() {
+		leave := p.take(r.Context(), s.patience)
+		if leave == nil {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many questions at once: try again in a second", http.StatusServiceUnavailable)
 			return
 		}
-		defer places.free()
+		defer leave()
 		answer(w, r)
 	}
 }
@@ -169,14 +145,13 @@ func (s *reads) operations(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	places := s.questions
-	if q.Wait > 0 {
-		places = s.polls
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(q.Wait + readAnswer))
+	tell := func(w http.ResponseWriter, r *http.Request) { writeFound(w, s.Operations(r.Context(), q)) }
+	if q.Wait == 0 {
+		s.within(s.questions, tell)(w, r)
+		return
 	}
-	s.within(places, func(w http.ResponseWriter, r *http.Request) {
-		writeFound(w, s.Operations(r.Context(), q))
-	})(w, r)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.patience + q.Wait + s.answer))
+	s.within(s.polls, tell)(w, r)
 }
 
 func (s *reads) spans(w http.ResponseWriter, r *http.Request) {
@@ -193,7 +168,7 @@ func (s *reads) spans(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *reads) doctor(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(examinedWithin + readAnswer))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.patience + examinedWithin + s.answer))
 	document, err := s.Doctor(r.Context())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -211,8 +186,9 @@ func (s *reads) record(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), q.For)
 	defer cancel()
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(q.For + readAnswer))
-	if err := s.Record(ctx, q, w, func() { _ = control.Flush() }); err != nil && ctx.Err() == nil {
+	_ = control.SetWriteDeadline(time.Now().Add(q.For + s.answer))
+	limited := &limitedWriter{ResponseWriter: w, left: maxRecording, over: cancel}
+	if err := s.Record(ctx, q, limited, func() { _ = control.Flush() }); err != nil && ctx.Err() == nil {
 		s.log.Warn("a recording over the read-only socket ended", "error", err)
 	}
 }
@@ -251,6 +227,24 @@ func writeFound(w http.ResponseWriter, f Found) {
 	_ = out.WriteByte(']')
 	_, _ = out.Write(after)
 	_ = out.Flush()
+}
+
+// maxRecording bounds a recording, in bytes: what a node of 30 pods at a time has to tell in ten minutes.
+const maxRecording = 256 << 20
+
+// limitedWriter ends an answer when it is long enough. Who writes it has to come to an end by himself, so that
+// it ends whole.
+type limitedWriter struct {
+	http.ResponseWriter
+	left int
+	over func()
+}
+
+func (w *limitedWriter) Write(b []byte) (int, error) {
+	if w.left -= len(b); w.left < 0 {
+		w.over()
+	}
+	return w.ResponseWriter.Write(b)
 }
 
 func answer(w http.ResponseWriter, with any) {

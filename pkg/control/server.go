@@ -153,7 +153,7 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Calls()) })
 	mux.HandleFunc("GET /node", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Node()) })
 	mux.HandleFunc("GET /recent", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Recent()) })
-	mux.Handle("/v1/", newReads(h.Read, log).handler())
+	mux.Handle("/v1/", (&reads{ReadHandlers: h.Read, bounds: rootBounds(), log: log}).handler())
 	mux.HandleFunc("GET /record", func(w http.ResponseWriter, r *http.Request) {
 		flush := func() { _ = http.NewResponseController(w).Flush() }
 		if err := h.Record(r.Context(), w, flush); err != nil && r.Context().Err() == nil {

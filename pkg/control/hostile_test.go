@@ -1,0 +1,211 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serveBounded serves readers whose bounds are reached soon.
+func serveBounded(t *testing.T, h ReadHandlers) (Reader, bounds) {
+	t.Helper()
+	b := readBounds()
+	b.connections, b.answer, b.idle, b.patience = 12, 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
+	dir := t.TempDir()
+	l, err := ListenRead(dir, os.Getegid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		(&reads{ReadHandlers: h, bounds: b, log: slog.New(slog.DiscardHandler)}).serve(ctx, l)
+		close(done)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return Reader{Path: filepath.Join(dir, ReadSocket)}, b
+}
+
+// manyLines is more than a socket holds.
+func manyLines() iter.Seq[Line] {
+	return slices.Values(slices.Repeat([]Line{{Command: "ADD", Verdict: strings.Repeat("x", 400)}}, 10_000))
+}
+
+func dial(t *testing.T, r Reader) net.Conn {
+	t.Helper()
+	c, err := net.Dial("unix", r.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Readers that say nothing, say garbage, ask and do not read, or are too many: after each of them an ordinary one
+// is answered.
+func TestHostileReaders(t *testing.T) {
+	r, b := serveBounded(t, ReadHandlers{
+		Node:       func() Node { return Node{Version: "v1"} },
+		Operations: func(context.Context, Query) Found { return Found{Lines: manyLines()} },
+	})
+	for name, attack := range map[string]func(c net.Conn){
+		"silent":        func(net.Conn) {},
+		"half a header": func(c net.Conn) { _, _ = io.WriteString(c, "GET /v1/node HT") },
+		"garbage":       func(c net.Conn) { _, _ = c.Write(slices.Repeat([]byte{0xff, 0, '\n'}, 5000)) },
+		"long headers":  func(c net.Conn) { _, _ = io.WriteString(c, "GET /v1/node HTTP/1.1\r\nX: "+strings.Repeat("x", 1<<20)) },
+		"does not read": func(c net.Conn) { _, _ = io.WriteString(c, "GET /v1/operations HTTP/1.1\r\nHost: x\r\n\r\n") },
+		"gone at once": func(c net.Conn) {
+			_, _ = io.WriteString(c, "GET /v1/operations HTTP/1.1\r\nHost: x\r\n\r\n")
+			_ = c.Close()
+		},
+	} {
+		for range 3 * b.connections {
+			c := dial(t, r)
+			_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			attack(c)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		for {
+			n, err := r.Node(ctx)
+			if err == nil && n.Version == "v1" {
+				break
+			}
+			if !errors.Is(err, ErrBusy) {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		cancel()
+	}
+}
+
+// Nothing but a GET of what there is is answered, and what is asked wrongly is told so.
+func TestWrongQuestions(t *testing.T) {
+	r, _ := serveBounded(t, ReadHandlers{Operations: func(context.Context, Query) Found { return Found{} }})
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", r.Path)
+	}}}
+	defer client.CloseIdleConnections()
+	for question, want := range map[string]int{
+		"POST /v1/operations": 405, "DELETE /v1/node": 405, "PUT /v1/record?for=1s": 405,
+		"GET /record": 404, "GET /calls": 404, "GET /recent": 404, "GET /v1/": 404, "GET /": 404,
+		"GET /v1/operations?after=-1": 400, "GET /v1/operations?limit=x": 400, "GET /v1/operations?wait=NaN": 400,
+		"GET /v1/operations?since=yesterday": 400, "GET /v1/operations?problems=perhaps": 400,
+		"GET /v1/record": 400, "GET /v1/record?for=-1s": 400,
+		"GET /v1/operations?since=1h&wait=0": 200, "GET /v1/operations?since=2026-01-02T03:04:05.6Z": 200,
+	} {
+		method, path, _ := strings.Cut(question, " ")
+		request, err := http.NewRequestWithContext(t.Context(), method, "http://x"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s: %s: %s", question, answer.Status, said)
+		}
+	}
+}
+
+// Those who wait for an operation are only so many, and take no place from those who ask.
+func TestPollsAreBounded(t *testing.T) {
+	r, b := serveBounded(t, ReadHandlers{
+		Node: func() Node { return Node{} },
+		Operations: func(ctx context.Context, _ Query) Found {
+			<-ctx.Done()
+			return Found{}
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error)
+	polls := cap(b.polls.free)
+	for range polls + 1 {
+		go func() {
+			_, err := r.Operations(ctx, Query{Wait: MaxWait})
+			failed <- err
+		}()
+	}
+	if err := <-failed; !errors.Is(err, ErrBusy) {
+		t.Error(err)
+	}
+	if _, err := r.Node(ctx); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	for range polls {
+		<-failed
+	}
+}
+
+// An answer of all that a node remembers is written line by line: it takes no memory to speak of.
+func TestALongAnswerTakesLittleMemory(t *testing.T) {
+	h := (&reads{ReadHandlers: ReadHandlers{Operations: func(context.Context, Query) Found { return Found{Lines: manyLines()} }}, bounds: rootBounds(), log: slog.New(slog.DiscardHandler)}).handler()
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/operations", nil)
+	out := &discard{header: http.Header{}, most: new(uint64)}
+	h.ServeHTTP(out, request)
+	if out.n < 4<<20 || *out.most > 8<<20 {
+		t.Errorf("%d bytes, and %d of heap at the most", out.n, *out.most)
+	}
+}
+
+type discard struct {
+	header    http.Header
+	n, writes int
+	most      *uint64
+}
+
+func (d *discard) Header() http.Header { return d.header }
+func (d *discard) WriteHeader(int)     {}
+
+func (d *discard) Write(b []byte) (int, error) {
+	if d.writes++; d.writes%100 == 0 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		*d.most = max(*d.most, m.HeapAlloc)
+	}
+	d.n += len(b)
+	return len(b), nil
+}
+
+// Whoever asks for the node's findings while it is examined, or shortly after, is told the same.
+func TestTheNodeIsExaminedOnceForAll(t *testing.T) {
+	begun, goOn := make(chan struct{}, 10), make(chan struct{})
+	examine := Examined(func(context.Context) ([]byte, error) {
+		begun <- struct{}{}
+		<-goOn
+		return []byte("found"), nil
+	})
+	answers := make(chan string)
+	for range 5 {
+		go func() {
+			found, err := examine(t.Context())
+			answers <- fmt.Sprint(string(found), err)
+		}()
+	}
+	<-begun
+	close(goOn)
+	for range 5 {
+		if got := <-answers; got != "found<nil>" {
+			t.Error(got)
+		}
+	}
+	if len(begun) > 0 {
+		t.Error("it was examined more than once")
+	}
+}

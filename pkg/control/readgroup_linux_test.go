@@ -1,0 +1,67 @@
+package control
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The socket is for root and its group, and nobody else; and its folder cannot be written to by them.
+func TestOnlyTheGroupMayAsk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: becomes somebody else")
+	}
+	const group, user = 65532, 65533
+	dir, err := os.MkdirTemp("", "read") // t.TempDir is root's alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	folder := filepath.Join(dir, "read")
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ListenRead(folder, group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	path := filepath.Join(folder, ReadSocket)
+	for _, as := range []struct {
+		user, group int
+		want        error
+	}{{user, group, nil}, {user, user, unix.EACCES}, {0, 0, nil}} {
+		if err := connectAs(as.user, as.group, path); !errors.Is(err, as.want) {
+			t.Errorf("user %d of group %d: %v, want %v", as.user, as.group, err, as.want)
+		}
+	}
+	info, err := os.Stat(folder)
+	if err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("the folder: %v, %v", info.Mode(), err)
+	}
+	ForgetRead(folder)
+	if _, err := os.Stat(folder); err != nil {
+		t.Error("a folder that containers may have a mount of is gone")
+	}
+}
+
+// connectAs connects as somebody else: the kernel asks who a thread is to the file system, and this one ends.
+func connectAs(user, group int, path string) error {
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		_, _ = unix.SetfsgidRetGid(group)
+		_, _ = unix.SetfsuidRetUid(user)
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+			_ = unix.Close(fd)
+		}
+		failed <- err
+	}()
+	return <-failed
+}

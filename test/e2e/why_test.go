@@ -1,0 +1,112 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// With default options, which name no backend and no spool, the node answers for a pod that was slow and for
+// one that was ordinary, right after they started; and so it does over the read-only socket.
+func TestTheNodeRemembersWithDefaultOptions(t *testing.T) {
+	s := setRemembering(t)
+	for _, pod := range []string{"slow-0", "web-0"} {
+		_, err := s.rig.RunPod(s.ctx, rig.PodOptions{Namespace: "shop", Name: pod})
+		harness.Check(t, err)
+	}
+	var slow string
+	harness.Eventually(t, func() error { // the operation is over when NRI says that the sandbox runs
+		out, err := s.cli("why", "shop/slow-0")
+		slow = out
+		return err
+	})
+	for _, want := range []string{"shop/slow-0  CNI ADD eth0", "SLOW: more than 2s", "in sleep, by plugin sleeper", "→ ", "sleeper ADD"} {
+		if !strings.Contains(slow, want) {
+			t.Errorf("why shop/slow-0 does not say %q:\n%s", want, slow)
+		}
+	}
+	var web string
+	harness.Eventually(t, func() error {
+		out, err := s.cli("why", "web-0")
+		web = out
+		return err
+	})
+	if !strings.Contains(web, "shop/web-0  CNI ADD eth0  ordinary: ") {
+		t.Errorf("why web-0:\n%s", web)
+	}
+	if out, err := s.cli("why", "shop/nobody"); err == nil || !strings.Contains(out, "no operation of pod shop/nobody is remembered since") {
+		t.Errorf("why shop/nobody: %v:\n%s", err, out)
+	}
+	top, err := s.cli("top")
+	if err != nil || !strings.Contains(top, "1 of 2 operations in the last") || !strings.Contains(top, "shop/slow-0") {
+		t.Errorf("top: %v:\n%s", err, top)
+	}
+	last, err := s.cli("show", "--last", "1h")
+	if err != nil || !strings.Contains(last, "shop/slow-0") || !strings.Contains(last, "1 operation more, of which there is a line only") {
+		t.Errorf("show --last: %v:\n%s", err, last)
+	}
+	s.overTheReadOnlySocket()
+}
+
+func setRemembering(t *testing.T) *stage {
+	t.Helper()
+	harness.Root(t)
+	s := &stage{T: t, ctx: harness.Context(t)}
+	s.startRig(rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("sleeper")}}},
+		Plugins: map[string][]byte{"sleeper": rig.Script(`case "$CNI_COMMAND $CNI_ARGS" in ADD*K8S_POD_NAME=slow*) sleep 3 ;; esac`)},
+	})
+	var err error
+	s.scope, err = scope.Start(s.ctx, s.rig, scope.Options{Program: program, TOML: "[control]\nread_group = \"65532\"\n"})
+	harness.Check(t, err)
+	t.Cleanup(func() {
+		harness.Check(t, s.scope.Stop())
+		if t.Failed() {
+			t.Logf("cniscope's log:\n%s", s.scope.LogText())
+		}
+	})
+	return s
+}
+
+// cli asks the running cniscope, and returns all that was said.
+func (s *stage) cli(args ...string) (string, error) {
+	out, err := exec.CommandContext(s.ctx, program, append(args, "--config", s.scope.Config())...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return string(out), err
+}
+
+// overTheReadOnlySocket asks what a reader asks.
+func (s *stage) overTheReadOnlySocket() {
+	s.Helper()
+	r := control.Reader{Path: filepath.Join(s.rig.Dir(), "run", "read", control.ReadSocket)}
+	found, err := r.Operations(s.ctx, control.Query{Problems: true})
+	harness.Check(s.T, err)
+	if len(found.Operations) != 1 || found.Of != 2 {
+		s.Fatalf("%+v", found)
+	}
+	l := found.Operations[0]
+	if l.Namespace != "shop" || l.Pod != "slow-0" || l.Cause != "slow_command" || l.Result != control.Slow || !l.Certain || l.Foreign || l.PodUID == "" || l.Plugin != "bridge" {
+		s.Errorf("%+v", l)
+	}
+	spans, err := r.Spans(s.ctx, l.TraceID)
+	if err != nil || !strings.Contains(string(spans), "sleeper ADD") {
+		s.Errorf("%v: %s", err, spans)
+	}
+	document, err := r.Doctor(s.ctx)
+	var findings struct{ Schema string }
+	if err != nil || json.Unmarshal(document, &findings) != nil || findings.Schema != "cniscope.dev/doctor/v1" {
+		s.Errorf("%v: %s", err, document)
+	}
+}
