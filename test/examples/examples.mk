@@ -1,8 +1,9 @@
 # What examples/ and docs/ have users type, against the real backends.
 
-.PHONY: tools-tempo test-queries test-alerts test-dashboard
+.PHONY: tools-tempo tools-nodeproblemdetector test-npd test-queries test-alerts test-dashboard
 
 $(eval $(call part,tempo,about 4 minutes,0,,))
+$(eval $(call part,node-problem-detector,about 2 minutes,0,-tags "disable_system_log_monitor disable_system_stats_monitor disable_stackdriver_exporter",))
 
 tools-tempo: $(built/tempo) ## build Tempo, for test-queries
 
@@ -16,3 +17,8 @@ test-dashboard: tools-report tools tools-promtool ## a real Prometheus scrapes a
 	@mkdir -p $(dir $(DASHBOARD))
 	CNISCOPE_DASHBOARD=$(abspath $(DASHBOARD)) $(TESTS) -count=1 -timeout 15m ./test/examples -run TestTheDashboardOfANode
 DASHBOARD ?= bin/dashboard.html
+
+tools-nodeproblemdetector: $(built/node-problem-detector) ## build node-problem-detector, for test-npd
+
+test-npd: tools-report tools-nodeproblemdetector ## the real node-problem-detector sets a node's condition from what cniscope doctor prints
+	$(TESTS) -count=1 -timeout 10m ./test/examples -run NodeProblemDetector

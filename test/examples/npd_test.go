@@ -1,0 +1,146 @@
+//go:build linux
+
+package examples
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/tied"
+)
+
+const (
+	npdScript = "../../examples/node-problem-detector/cniscope-doctor.sh"
+	npdConfig = "../../examples/node-problem-detector/cniscope-monitor.json"
+)
+
+// report is what cniscope doctor prints, with findings as "level check: summary".
+func report(findings ...string) string {
+	all := []map[string]any{}
+	for _, f := range findings {
+		head, summary, _ := strings.Cut(f, ": ")
+		level, check, _ := strings.Cut(head, " ")
+		all = append(all, map[string]any{"check": check, "evidence": []string{`it says "level": "problem"`}, "level": level, "remedy": []string{}, "summary": summary})
+	}
+	var b strings.Builder
+	for i, f := range all { // in the order of the document's own fields
+		fmt.Fprintf(&b, "%s{\n\"check\": %q,\n\"level\": %q,\n\"summary\": %q,\n\"evidence\": [%q]\n}", strings.Repeat(",", min(i, 1)), f["check"], f["level"], f["summary"], f["evidence"].([]string)[0])
+	}
+	return fmt.Sprintf(`{"schema": "cniscope.dev/doctor/v1", "findings": [%s], "checks": []}`, &b)
+}
+
+// doctor is a program that prints something and ends with a code.
+func doctor(t *testing.T, prints string, code int) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "doctor")
+	harness.Check(t, os.WriteFile(file+".json", []byte(prints), 0o600))
+	harness.Check(t, os.WriteFile(file, fmt.Appendf(nil, "#!/bin/sh\ncat %s.json\nexit %d\n", file, code), 0o700))
+	return file
+}
+
+// What node-problem-detector asks of a plugin: 0, 1 or 2, and one line of at most 80 bytes.
+func TestTheScriptForNodeProblemDetector(t *testing.T) {
+	long := "problem cni-folder: " + strings.Repeat("there is no network ", 9)
+	for name, c := range map[string]struct {
+		doctor string
+		code   int
+		says   string
+	}{
+		"healthy":             {doctor(t, report(), 0), 0, "cniscope doctor found no problem"},
+		"a warning":           {doctor(t, report("warning clock: not synchronised"), 1), 0, "cniscope doctor found no problem"},
+		"a problem":           {doctor(t, report("warning clock: no", `problem cni-order: "10-a.conf" is used`), 1), 1, `cni-order: "10-a.conf" is used`},
+		"two, and long":       {doctor(t, report(long, "problem kernel: no BTF"), 1), 1, ("cni-folder: " + strings.Repeat("there is no network ", 9))[:70] + " (+1 more)"},
+		"checks that are not": {doctor(t, report(), 2), 2, "cniscope doctor could not make every check, and found no problem"},
+		"no report":           {doctor(t, "panic", 2), 2, "cniscope doctor says nothing that can be read, and ended with 2"},
+		"no cniscope":         {"/nowhere/cniscope doctor", 2, "cniscope is not installed here: /nowhere/cniscope"},
+		"it hangs":            {"sleep 60", 2, "cniscope doctor did not end within 1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), npdScript)
+			cmd.Env = append(os.Environ(), "CNISCOPE_TIMEOUT=1", "CNISCOPE_DOCTOR="+c.doctor)
+			out, _ := cmd.Output()
+			if got := strings.TrimSuffix(string(out), "\n"); got != c.says || cmd.ProcessState.ExitCode() != c.code || len(got) > 80 {
+				t.Errorf("%d %q, want %d %q", cmd.ProcessState.ExitCode(), got, c.code, c.says)
+			}
+		})
+	}
+}
+
+// nodeAPI is as much of an API server as node-problem-detector asks: it has a node, and takes its status.
+type nodeAPI struct {
+	mu   sync.Mutex
+	last map[string]string // by type of condition: status, reason, message
+}
+
+func (a *nodeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var node struct {
+		Status struct {
+			Conditions []struct{ Type, Status, Reason, Message string }
+		}
+	}
+	if json.Unmarshal(body, &node) == nil {
+		a.mu.Lock()
+		for _, c := range node.Status.Conditions {
+			a.last[c.Type] = c.Status + " " + c.Reason + " " + c.Message
+		}
+		a.mu.Unlock()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"rig-node"}}`)
+}
+
+// The real node-problem-detector, with both files, sets the condition, and takes it back.
+func TestNodeProblemDetector(t *testing.T) {
+	binary := tool(t, "nodeproblemdetector")
+	api := &nodeAPI{last: map[string]string{}}
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	program := doctor(t, report("problem cni-binaries: host-local is missing"), 1)
+	config, err := os.ReadFile(npdConfig)
+	harness.Check(t, err)
+	script, err := filepath.Abs(npdScript)
+	harness.Check(t, err)
+	moved := strings.NewReplacer("/etc/node-problem-detector/cniscope-doctor.sh", script, `"60s"`, `"1s"`).Replace(string(config))
+	file := filepath.Join(t.TempDir(), "monitor.json")
+	harness.Check(t, os.WriteFile(file, []byte(moved), 0o600))
+	var said strings.Builder
+	cmd := exec.Command(binary, "--config.custom-plugin-monitor="+file, "--hostname-override=rig-node", "--port=0", "--prometheus-port=0",
+		"--apiserver-override="+server.URL+"?inClusterConfig=false")
+	cmd.Env = append(os.Environ(), "CNISCOPE_DOCTOR="+program)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, time.Second
+	harness.Check(t, tied.Start(cmd))
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("node-problem-detector said:\n%s", &said)
+		}
+	})
+	becomes := func(want string) {
+		t.Helper()
+		harness.Eventually(t, func() error {
+			api.mu.Lock()
+			defer api.mu.Unlock()
+			if got := api.last["PodNetworkProblem"]; got != want {
+				return fmt.Errorf("the condition is %q, not %q", got, want)
+			}
+			return nil
+		})
+	}
+	becomes("True CniscopeDoctorFoundProblem cni-binaries: host-local is missing")
+	harness.Check(t, os.WriteFile(program+".json", []byte(report()), 0o600))
+	harness.Check(t, os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\ncat %s.json\n", program), 0o700))
+	becomes("False PodNetworkIsHealthy cniscope doctor found no problem")
+}
