@@ -11,7 +11,7 @@
 
 {{/* Whether an API server can keep everybody else from running anything else in the pods. */}}
 {{- define "cniscope.guarded" -}}
-{{- $has := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" }}
+{{- $has := semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}
 {{- if not (kindIs "invalid" .Values.reader.guard) }}{{ $has = .Values.reader.guard }}{{ end }}
 {{- if $has }}true{{ end }}
 {{- end }}
