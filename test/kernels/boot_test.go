@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,8 +49,23 @@ type reported struct {
 	missed []string
 }
 
-// boot runs a machine until it powers itself off.
+// boot runs a machine until it powers itself off, and takes its report.
 func boot(t *testing.T, k kernel) reported {
+	t.Helper()
+	console := run(t, k, "-smp", "2")
+	r, complete := read(t, console)
+	if !complete {
+		t.Fatalf("the machine did not say all it should:\n%s", console)
+	}
+	r.kernel = k
+	if len(r.missed) > 0 {
+		t.Logf("not run when they should have been: %q", r.missed)
+	}
+	return r
+}
+
+// run runs a machine until it powers itself off, and returns what is on its console.
+func run(t *testing.T, k kernel, more ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(harness.Context(t), patience)
 	defer cancel()
@@ -56,23 +73,29 @@ func boot(t *testing.T, k kernel) reported {
 	args := append([]string{
 		// One thread for both CPUs: with two, a CPU may run what Linux has changed in its
 		// own code a moment ago, and Linux crashes (QEMU 7.2).
-		"-accel", "tcg,thread=single", "-smp", "2", "-m", "512",
+		"-accel", "tcg,thread=single", "-m", "512",
 		"-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot",
 		"-kernel", k.file(), "-initrd", initramfs(t, k.arch()),
 		"-append", "panic=-1 quiet loglevel=1 console=" + m.console + " " + k.options,
-	}, m.options...)
+	}, slices.Concat(m.options, more)...)
 	began := time.Now()
 	console, err := exec.CommandContext(ctx, m.program, args...).CombinedOutput()
 	t.Logf("took %.1f s", time.Since(began).Seconds())
-	r, complete := read(t, console)
-	if err != nil || !complete {
-		t.Fatalf("the machine did not say all it should: %v\n%s", err, console)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, console)
 	}
-	r.kernel = k
-	if len(r.missed) > 0 {
-		t.Logf("not run when they should have been: %q", r.missed)
+	return console
+}
+
+// needed skips a test of a kernel that was not fetched, or cannot be emulated here.
+func (k kernel) needed(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(k.file()); err != nil {
+		t.Skip(err, "; make test-kernels fetches it")
 	}
-	return r
+	if _, err := exec.LookPath(machines[k.arch()].program); err != nil {
+		t.Skip(err, "; make test-kernels installs it")
+	}
 }
 
 // read finds the report among what else is on the console.

@@ -1,8 +1,6 @@
 package kernels
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,12 +104,7 @@ func TestEveryKernelGivesWhatItCanAndLacksTheRestByName(t *testing.T) {
 	var reports []reported
 	for _, k := range kernels {
 		t.Run(k.name, func(t *testing.T) {
-			if _, err := os.Stat(k.file()); err != nil {
-				t.Skip(err, "; make test-kernels fetches it")
-			}
-			if _, err := exec.LookPath(machines[k.arch()].program); err != nil {
-				t.Skip(err, "; make test-kernels installs it")
-			}
+			k.needed(t)
 			r := boot(t, k)
 			// A kernel that preempts BPF programs does not run them for others meanwhile:
 			// it says so, and what was missed is no lack.

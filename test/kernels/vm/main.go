@@ -30,7 +30,15 @@ func main() {
 		powerOff()
 	}
 	time.AfterFunc(patience, powerOff)
-	if err := report(os.Stdout); err != nil {
+	options, err := os.ReadFile("/proc/cmdline")
+	switch {
+	case err != nil:
+	case counts(string(options)):
+		err = count(os.Stdout)
+	default:
+		err = report(os.Stdout, string(options))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "init:", err)
 	}
 	powerOff()
@@ -61,7 +69,7 @@ func begin() error {
 			return err
 		}
 	}
-	return unix.Exec("/init", []string{"/init"}, []string{mounted + "=1", "PATH=/bin"})
+	return unix.Exec("/init", []string{"/init"}, []string{mounted + "=1", "PATH=/bin", "GODEBUG=asyncpreemptoff=1"})
 }
 
 func powerOff() {

@@ -41,6 +41,7 @@ var acts = map[string]func() int{
 	"hung":        hung,
 	"interpreter": func() int { return 0 },
 	"helper":      help,
+	"prober":      probes,
 }
 
 // install makes the files that the acts are called by.

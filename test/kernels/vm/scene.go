@@ -49,15 +49,11 @@ type result struct {
 }
 
 // report plays the scene and says of each feature whether it was there.
-func report(to io.Writer) error {
+func report(to io.Writer, options string) error {
 	if err := install(); err != nil {
 		return err
 	}
-	options, err := os.ReadFile("/proc/cmdline")
-	if err != nil {
-		return err
-	}
-	s := &scene{options: string(options)}
+	s := &scene{options: options}
 	if err := s.play(); err != nil {
 		return err
 	}

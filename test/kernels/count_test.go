@@ -1,0 +1,194 @@
+package kernels
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// measured are the kernels on which instructions are counted: those that many nodes have, the newest and
+// another architecture.
+var measured = []kernel{
+	{name: "6.1", image: "bookworm-amd64"},
+	{name: "6.12", image: "trixie-amd64"},
+	{name: "newest", image: "sid-amd64"},
+	{name: "6.12, arm64", image: "trixie-arm64"},
+}
+
+// counting has the emulator make one nanosecond of each instruction, and skip the time in which nothing runs.
+var counting = []string{"-icount", "shift=0,sleep=off", "-smp", "1"}
+
+// The states of a probe, as vm calls them.
+const (
+	nothing      = "nothing"
+	nothingAgain = "nothing again"
+	beforeCalls  = "before"
+	inACall      = "in a call"
+	afterCalls   = "after"
+)
+
+// costs are instructions: by state, then by loop, what one turn takes.
+type costs map[string]map[string]float64
+
+// added is what a loop takes more in a state than while there is no probe.
+func (c costs) added(state, loop string) float64 { return c[state][loop] - c[nothing][loop] }
+
+// counted reads what a machine counted.
+func counted(t *testing.T, console []byte) costs {
+	t.Helper()
+	c := costs{}
+	for line := range strings.Lines(string(console)) {
+		if said, is := strings.CutPrefix(strings.TrimSpace(line), "counted "); is {
+			var one struct {
+				State string
+				Loops map[string]float64
+			}
+			if err := json.Unmarshal([]byte(said), &one); err != nil {
+				t.Fatalf("%v in %q", err, line)
+			}
+			c[one.State] = one.Loops
+		}
+	}
+	for _, state := range []string{nothing, nothingAgain, beforeCalls, inACall, afterCalls} {
+		if len(c[state]) == 0 {
+			t.Fatalf("nothing was counted in state %q:\n%s", state, console)
+		}
+	}
+	return c
+}
+
+// bound is what a loop may take.
+type bound struct {
+	loop string
+	// calls are its system calls.
+	calls float64
+	// noise is by how much two measurements of the same differ, in instructions: where threads wake one
+	// another, or a list of free memory is filled.
+	noise float64
+}
+
+// A system call that sys_enter and sys_exit are attached to takes as many instructions more at most; on Linux 7.2 some 430.
+const perCall = 480
+
+// bounds of all loops, in the order of the table.
+var bounds = []bound{
+	{"getppid", 1, 1},
+	{"read of a file", 1, 1},
+	{"open and close", 2, 150},
+	{"stat", 1, 1},
+	{"mmap and munmap", 2, 150},
+	{"sched_yield", 1, 1},
+	{"futex, woken by a thread", 4, 600},
+	{"epoll, woken by a thread", 5, 600},
+	{"thread switch, there and back", 4, 600},
+	{"unix datagram, send and receive", 2, 5},
+	{"TCP, request and answer", 4, 200},
+	{"unix connection, from connect to close", 9, 200},
+	{"netlink, question and answer", 2, 10},
+	{"pipe, write and read", 2, 1},
+	{"flock and unlock", 2, 1},
+}
+
+// forkAndExec is the loop that pays in every state: each new program is looked at.
+const forkAndExec = "fork, exec, exit and wait"
+
+// Who has nothing to do with CNI pays, in instructions: while no call is open nothing for any system call.
+func TestNobodyElsePaysWhileNoCallIsOpen(t *testing.T) {
+	all := map[string]costs{}
+	for _, k := range measured {
+		k.options = "cniscope.count=1"
+		t.Run(k.name, func(t *testing.T) {
+			k.needed(t)
+			c := counted(t, run(t, k, counting...))
+			for _, b := range bounds {
+				b.check(t, c)
+			}
+			exec := c[nothing][forkAndExec]
+			for _, state := range []string{beforeCalls, afterCalls} {
+				if more := c.added(state, forkAndExec); more > 0.15*exec {
+					t.Errorf("%s, %s: %+.0f of %.0f", forkAndExec, state, more, exec)
+				}
+			}
+			all[k.name] = c
+		})
+	}
+	if len(all) == len(measured) && !t.Failed() {
+		tell(t, all)
+	}
+}
+
+func (b bound) check(t *testing.T, c costs) {
+	t.Helper()
+	for _, state := range []string{nothingAgain, beforeCalls, afterCalls} {
+		if more := c.added(state, b.loop); math.Abs(more) > b.noise {
+			t.Errorf("%s, %s: %+.1f instructions, want none (±%.0f)", b.loop, state, more, b.noise)
+		}
+	}
+	if more, most := c.added(inACall, b.loop), perCall*b.calls+b.noise; more > most {
+		t.Errorf("%s, %s: %+.1f instructions, want at most %.0f", b.loop, inACall, more, most)
+	}
+}
+
+// instructions is the table of docs/performance.md: a loop a line, a kernel a column, the states in a cell.
+func instructions(all map[string]costs) string {
+	var b strings.Builder
+	b.WriteString("| instructions more: before / in / after a call |")
+	for _, k := range measured {
+		b.WriteString(" " + k.name + " |")
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(measured)) + "\n")
+	for _, x := range append(slices.Clone(bounds), bound{loop: forkAndExec}) {
+		b.WriteString("| " + x.loop + " |")
+		for _, k := range measured {
+			c, noise := all[k.name], x.noise
+			cell := make([]string, 0, 3)
+			for _, state := range []string{beforeCalls, inACall, afterCalls} {
+				more := c.added(state, x.loop)
+				if math.Abs(more) <= max(noise, 0.5) {
+					cell = append(cell, "0")
+				} else {
+					cell = append(cell, fmt.Sprintf("%+.0f", more))
+				}
+			}
+			b.WriteString(" " + strings.Join(cell, " / ") + " |")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// tell logs the table, and with -update writes it. What compilers and kernels make of the same programs
+// differs by some instructions, so the page need not be the same; but it has the same lines.
+func tell(t *testing.T, all map[string]costs) {
+	t.Helper()
+	const performance = "../../docs/performance.md"
+	now := instructions(all)
+	t.Logf("\n%s", now)
+	was, err := os.ReadFile(performance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := regexp.MustCompile(`(?m)^\| instructions more.*\n(\|.*\n)+`)
+	if *update {
+		if err := os.WriteFile(performance, tables.ReplaceAllLiteral(was, []byte(now)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	lines := func(table string) (first []string) {
+		for line := range strings.Lines(table) {
+			cells := strings.Split(line, "|")
+			first = append(first, cells[min(1, len(cells)-1)])
+		}
+		return first
+	}
+	if !slices.Equal(lines(string(tables.Find(was))), lines(now)) {
+		t.Errorf("docs/performance.md has other lines; run go test ./test/kernels -update\n%v", slices.Collect(maps.Keys(all)))
+	}
+}

@@ -1,0 +1,204 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
+)
+
+// counts reports whether a machine was booted to count instructions: the emulator then makes one
+// nanosecond of each (-icount shift=0), so that clocks count them.
+func counts(options string) bool { return strings.Contains(options, "cniscope.count=1") }
+
+// batches of a loop are measured in each state, and the cheapest counts: no timer, no softirq and no list of
+// free memory that had to be filled came in between. A batch is short against the 4 ms from one tick of the
+// kernel to the next.
+const batches = 60
+
+// counted is what one turn of each loop costs in one state of a probe, in instructions.
+type counted struct {
+	State string             `json:"state"`
+	Loops map[string]float64 `json:"loops"`
+}
+
+// count measures what each loop costs while there is no probe, and in every state of one.
+func count(to io.Writer) error {
+	if err := install(); err != nil {
+		return err
+	}
+	// Loops and their partners make system calls behind the back of Go's scheduler, and each keeps one of its
+	// places for ever: it must not wait for them.
+	debug.SetGCPercent(-1)
+	runtime.GOMAXPROCS(8)
+	loops, err := makeLoops()
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	fmt.Fprintf(to, "\nkernel %s\n", unix.ByteSliceToString(u.Release[:]))
+	tell := func(state string) error {
+		costs, err := measure(loops)
+		if err != nil {
+			return err
+		}
+		line, err := json.Marshal(counted{State: state, Loops: costs})
+		if err == nil {
+			_, err = fmt.Fprintf(to, "\ncounted %s\n", line)
+		}
+		return err
+	}
+	for _, state := range []string{"warm", "nothing", "nothing again"} {
+		if err := tell(state); err != nil {
+			return err
+		}
+	}
+	if err := throughStates(tell); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(to, "\nend")
+	return err
+}
+
+// measure returns what one turn of each loop costs.
+func measure(loops []loop) (map[string]float64, error) {
+	costs := map[string]float64{}
+	for _, l := range loops {
+		lowest := int64(1 << 62)
+		if l.ready != nil {
+			if err := l.ready(); err != nil {
+				return nil, err
+			}
+		}
+		for range batches {
+			began := clock.Monotonic()
+			for range l.turns {
+				l.turn()
+			}
+			lowest = min(lowest, clock.Monotonic()-began)
+		}
+		costs[l.name] = float64(lowest) / float64(l.turns)
+	}
+	return costs, nil
+}
+
+// prober is a process of its own that has a probe. It is stopped while loops are measured: what its reader
+// does now and then would be counted with them, and is no price of a system call.
+type prober struct {
+	*exec.Cmd
+	says *bufio.Scanner
+	end  io.Closer // its standard input
+}
+
+func startProber() (*prober, error) {
+	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, "prober"))}
+	p.Stderr, p.Env = os.Stderr, []string{"PATH=/bin"}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.end, err = p.StdinPipe(); err != nil {
+		return nil, err
+	}
+	p.says = bufio.NewScanner(out)
+	return p, p.Start()
+}
+
+// until waits until the prober says it.
+func (p *prober) until(what string) error {
+	for p.says.Scan() {
+		if p.says.Text() == what {
+			return nil
+		}
+	}
+	return fmt.Errorf("the prober ended before it said %q", what)
+}
+
+// stopped does something while the prober does nothing.
+func (p *prober) stopped(do func() error) error {
+	if err := p.Process.Signal(unix.SIGSTOP); err != nil {
+		return err
+	}
+	if _, err := unix.Wait4(p.Process.Pid, nil, unix.WUNTRACED, nil); err != nil {
+		return err
+	}
+	return errors.Join(do(), p.Process.Signal(unix.SIGCONT))
+}
+
+// throughStates takes a probe from its beginning over a call to the time after it.
+func throughStates(tell func(state string) error) error {
+	p, err := startProber()
+	if err != nil {
+		return err
+	}
+	in := func(state string) func() error { return func() error { return tell(state) } }
+	if err := errors.Join(p.until("ready"), p.stopped(in("before"))); err != nil {
+		return err
+	}
+	plugin := command("hung")
+	stdin, err := plugin.StdinPipe()
+	if err == nil {
+		err = plugin.Start()
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(p.until("looking"), p.stopped(in("in a call")), stdin.Close()); err != nil {
+		return err
+	}
+	_ = plugin.Wait() // a plugin that was hung ends with an error
+	return errors.Join(p.until("not looking"), p.stopped(in("after")), p.end.Close(), p.Wait())
+}
+
+// probes has a probe until its standard input ends, and says how far it is.
+func probes() int {
+	p, err := probe.Open(probe.Options{
+		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1,
+		Detail: probe.DetailAuto, Linger: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- p.Run(ctx, says) }()
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	cancel()
+	if err := errors.Join(<-ran, p.Close()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// says tells when calls begin to be looked into and when that ends.
+func says(e event.Event) {
+	if d, is := e.Body.(*event.Detail); is {
+		fmt.Println(map[bool]string{true: "looking", false: "not looking"}[d.On])
+	}
+}
