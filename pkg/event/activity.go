@@ -24,6 +24,7 @@ var activityKinds = map[string]Body{
 	"result":          &Result{},
 	"firstconnection": &FirstConnection{},
 	"mount":           &Mount{},
+	"questions":       &Questions{},
 	"cut":             &Cut{},
 }
 
@@ -296,6 +297,14 @@ type FirstConnection struct {
 	Remote string    `json:"remote,omitempty"`
 }
 
+// Questions reports how many short requests that changed nothing an image sent which were not told one by one,
+// and how long they took in all, in nanoseconds. It comes when the image ends.
+type Questions struct {
+	Process Process `json:"process"`
+	Count   uint64  `json:"count"`
+	Took    int64   `json:"took"`
+}
+
 // Cut reports that a process did more than the source keeps.
 type Cut struct {
 	Process Process `json:"process"`
@@ -320,4 +329,5 @@ func (*Agent) Doer() Process           { return "" }
 func (b *Configuration) Doer() Process { return b.Process }
 func (b *Result) Doer() Process        { return b.Process }
 func (*FirstConnection) Doer() Process { return "" }
+func (b *Questions) Doer() Process     { return b.Process }
 func (b *Cut) Doer() Process           { return b.Process }

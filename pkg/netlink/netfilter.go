@@ -99,6 +99,18 @@ func ruleMeaning(name string) event.Object {
 	return ""
 }
 
+// Questions are the messages of a subsystem of nfnetlink that ask for something, and change nothing: bit n for the
+// message with that number.
+func Questions(subsystem uint8) (bits uint64) {
+	s := subsystems(subsystem)
+	for n, name := range s.messages {
+		if _, verb := s.meaning(name); verb == event.VerbQuery && name != "" && n < 64 {
+			bits |= 1 << n
+		}
+	}
+	return bits
+}
+
 // setMeaning is what a message of ipset is about and does (ipset(8)).
 func setMeaning(name string) (event.Object, event.Verb) {
 	switch name {

@@ -53,13 +53,13 @@ func Open(o Options) (_ *Probe, err error) {
 	}
 	mounts, net := p.node.Namespaces()
 	if p.kernel, err = kernel.Open(kernel.Options{
-		Ring: o.Ring, Processes: o.Processes, Depth: o.Depth, Rootless: o.Rootless,
+		Ring: o.Ring, Processes: o.Processes, Depth: o.Depth, Rootless: o.Rootless, MinSpan: o.MinSpan,
 		Inside: o.Detail != DetailCommands, PIDNamespace: inPIDs, Nested: !initial, Mounts: mounts, Net: net,
 	}, p.watchAnchors); err != nil {
 		return nil, err
 	}
 	p.numbers = newNumbers(initial, p.kernel)
-	p.detail = detail{when: o.Detail, linger: o.Linger, gate: &p.kernel.Gate}
+	p.detail = detail{when: o.Detail, linger: linger{most: o.Linger}, gate: &p.kernel.Gate}
 	if o.Detail == DetailAlways {
 		if _, err := p.detail.open(p.opened); err != nil {
 			p.kernel.Missing = append(p.kernel.Missing, &event.Degraded{Feature: "inside of plugins", Reason: err.Error()})

@@ -175,7 +175,7 @@ func (as *agents) doing(by event.Process, body event.Body) *process {
 		return nil
 	}
 	switch b := body.(type) {
-	case *event.Enter, *event.Address, *event.Cut, *event.Configuration, *event.Result:
+	case *event.Enter, *event.Address, *event.Questions, *event.Cut, *event.Configuration, *event.Result:
 		return nil // by itself that says nothing
 	case *event.Answer: // it is for who asked
 		for _, c := range slices.Concat(a.calls, a.recent) {

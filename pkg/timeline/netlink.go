@@ -33,6 +33,11 @@ func (p *process) request(now int64, r *event.Request) {
 	}
 }
 
+// questions counts what was asked and not told one by one.
+func (p *process) questions(q *event.Questions) {
+	p.current().Tallies[FactQuery].add(int(q.Count), q.Took)
+}
+
 func (p *process) answer(a *event.Answer) {
 	var found *Request
 	for _, f := range slices.Backward(p.current().Facts) {

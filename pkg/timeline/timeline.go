@@ -110,6 +110,8 @@ func (t *Timeline) doing(now int64, body event.Body) {
 		p.configuration(b)
 	case *event.Result:
 		p.result(b)
+	case *event.Questions:
+		p.questions(b)
 	case *event.Cut:
 		p.cut(b)
 	default:

@@ -84,6 +84,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err err
 			Arguments: arguments.Mode(o.Probe.Arguments),
 			Detail:    probe.Detail(o.Probe.Detail),
 			Linger:    o.Probe.Linger,
+			MinSpan:   o.Limits.MinSpan,
 			Agents:    o.Probe.Agents,
 			Depth:     o.Probe.AgentDepth,
 			Anchors:   n.anchors,

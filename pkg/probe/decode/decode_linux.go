@@ -37,37 +37,42 @@ func (d *Decoder) Events(raw []byte) ([]event.Event, error) {
 	if len(raw) > 0 && kernel.LifeKind(raw[0]) == kernel.LifeKindKIND_CALL {
 		return d.call(raw)
 	}
-	e, err := d.life(raw)
+	e, asked, err := d.life(raw)
 	if err != nil {
 		return nil, err
 	}
-	return append(d.note(e), e), nil
+	events := d.note(e)
+	if asked.Count > 0 {
+		events = append(events, event.Event{Time: e.Time, Body: &asked})
+	}
+	return append(events, e), nil
 }
 
-// life returns the event in a record of the life of processes.
-func (d *Decoder) life(raw []byte) (event.Event, error) {
+// life returns the event in a record of the life of processes, and what the image asked that ends by it.
+func (d *Decoder) life(raw []byte) (_ event.Event, asked event.Questions, _ error) {
 	if len(raw) == 0 {
-		return event.Event{}, fmt.Errorf("empty record")
+		return event.Event{}, asked, fmt.Errorf("empty record")
 	}
 	switch kernel.LifeKind(raw[0]) {
 	case kernel.LifeKindKIND_FORK:
 		var w kernel.LifeForkEvent
 		if err := wire(&w, raw, unsafe.Sizeof(kernel.LifeForkEvent{})); err != nil {
-			return event.Event{}, fmt.Errorf("fork: %w", err)
+			return event.Event{}, asked, fmt.Errorf("fork: %w", err)
 		}
 		return event.Event{Time: int64(w.H.Time), Body: &event.Fork{
 			Process: kernel.ProcessOf(w.H.Task), Parent: kernel.ProcessOf(w.Parent), PID: w.H.Task.Pid,
-		}}, nil
+		}}, asked, nil
 	case kernel.LifeKindKIND_EXEC:
-		var w kernel.LifeExecEvent
-		if err := wire(&w, raw, unsafe.Offsetof(kernel.LifeExecEvent{}.Data)); err != nil {
-			return event.Event{}, fmt.Errorf("exec: %w", err)
+		w := &d.execs
+		if err := wire(w, raw, unsafe.Offsetof(kernel.LifeExecEvent{}.Data)); err != nil {
+			return event.Event{}, asked, fmt.Errorf("exec: %w", err)
 		}
-		return d.exec(&w)
+		e, err := d.exec(w)
+		return e, questions(w.H.Task, w.Asked, w.Asking), err
 	case kernel.LifeKindKIND_EXIT:
 		var w kernel.LifeExitEvent
 		if err := wire(&w, raw, unsafe.Sizeof(kernel.LifeExitEvent{})); err != nil {
-			return event.Event{}, fmt.Errorf("exit: %w", err)
+			return event.Event{}, asked, fmt.Errorf("exit: %w", err)
 		}
 		code, signal := status(uint32(w.Status))
 		return event.Event{Time: int64(w.H.Time), Body: &event.Exit{
@@ -76,9 +81,14 @@ func (d *Decoder) life(raw []byte) (event.Event, error) {
 			Signal:  signal,
 			Used:    event.Usage{CPU: int64(w.Cpu), RunDelay: int64(w.Delay)},
 			NetNS:   namespace(w.NetnsCookie, w.NetnsInum),
-		}}, nil
+		}}, questions(w.H.Task, w.Asked, w.Asking), nil
 	}
-	return event.Event{}, fmt.Errorf("unknown kind %d", raw[0])
+	return event.Event{}, asked, fmt.Errorf("unknown kind %d", raw[0])
+}
+
+// questions are those that a process asked and that were not told one by one.
+func questions(of kernel.Key, count uint32, took uint64) event.Questions {
+	return event.Questions{Process: kernel.ProcessOf(of), Count: uint64(count), Took: int64(took)}
 }
 
 func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
@@ -239,14 +249,14 @@ func one[T any, B interface {
 
 // call returns the events in one record of the inside of a process; none is no error.
 func (d *Decoder) call(raw []byte) ([]event.Event, error) {
-	var w kernel.InsideCallEvent
-	if err := wire(&w, raw, unsafe.Offsetof(w.Data)); err != nil {
+	w := &d.calls
+	if err := wire(w, raw, unsafe.Offsetof(w.Data)); err != nil {
 		return nil, fmt.Errorf("call: %w", err)
 	}
 	if int(w.Len) > len(w.Data) {
 		return nil, fmt.Errorf("call: %d bytes of data in a record with room for %d", w.Len, len(w.Data))
 	}
-	r := record{InsideCallEvent: &w, process: kernel.ProcessOf(w.H.Task), data: w.Data[:w.Len]}
+	r := record{InsideCallEvent: w, process: kernel.ProcessOf(w.H.Task), data: w.Data[:w.Len]}
 	bodies := d.bodies(r)
 	events := make([]event.Event, 0, len(bodies)+1)
 	for _, b := range bodies {

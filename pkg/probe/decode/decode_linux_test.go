@@ -79,7 +79,7 @@ func TestDecodeExec(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := newDecoder().life(test.raw)
+			e, _, err := newDecoder().life(test.raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +122,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	d := newDecoder()
 	for b.Loop() {
-		if _, err := d.life(raw); err != nil {
+		if _, _, err := d.life(raw); err != nil {
 			b.Fatal(err)
 		}
 	}

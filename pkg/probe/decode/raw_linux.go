@@ -26,13 +26,14 @@ func TimeOf(raw []byte) int64 {
 	return int64(binary.NativeEndian.Uint64(raw[at:]))
 }
 
-// wire copies a record into the struct the kernel side wrote, which is zero before. A record may end anywhere
-// behind its first least bytes; the rest of the struct stays zero then.
+// wire copies a record into the struct the kernel side wrote. A record may end anywhere behind its first least
+// bytes; the rest of the struct is zero then.
 func wire[T any](w *T, raw []byte, least uintptr) error {
 	if uintptr(len(raw)) < least {
 		return fmt.Errorf("%d bytes, want at least %d", len(raw), least)
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(w)), unsafe.Sizeof(*w)), raw)
+	all := unsafe.Slice((*byte)(unsafe.Pointer(w)), unsafe.Sizeof(*w))
+	clear(all[copy(all, raw):])
 	return nil
 }
 

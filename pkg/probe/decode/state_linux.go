@@ -45,6 +45,9 @@ type Decoder struct {
 	// nobody is what is known of the calls of processes that work for none, or for several.
 	nobody redact.Call
 	seed   maphash.Seed
+	// execs and calls are the record that is being read: its room is used again.
+	execs kernel.LifeExecEvent
+	calls kernel.InsideCallEvent
 }
 
 // process is what is known of one process besides its place in the tree.

@@ -163,6 +163,9 @@ type InsideProcess struct {
 	Session   uint32
 	Mounts    uint32
 	Since     uint64
+	Asking    uint64
+	Asked     uint32
+	Pad       uint32
 }
 
 type InsideRecord struct {
@@ -248,8 +251,10 @@ const (
 	InsideProgOnTcpState      = "on_tcp_state"
 	InsideVarAgentDepth       = "agent_depth"
 	InsideVarClassOf          = "class_of"
+	InsideVarMinSpan          = "min_span"
 	InsideVarNodeNet          = "node_net"
 	InsideVarPidNs            = "pid_ns"
+	InsideVarQuestionsOf      = "questions_of"
 	InsideVarQuota            = "quota"
 	InsideVarRingHigh         = "ring_high"
 	InsideVarRootShare        = "root_share"
@@ -353,8 +358,10 @@ type InsideMapSpecs struct {
 type InsideVariableSpecs struct {
 	AgentDepth      *ebpf.VariableSpec `ebpf:"agent_depth"`
 	ClassOf         *ebpf.VariableSpec `ebpf:"class_of"`
+	MinSpan         *ebpf.VariableSpec `ebpf:"min_span"`
 	NodeNet         *ebpf.VariableSpec `ebpf:"node_net"`
 	PidNs           *ebpf.VariableSpec `ebpf:"pid_ns"`
+	QuestionsOf     *ebpf.VariableSpec `ebpf:"questions_of"`
 	Quota           *ebpf.VariableSpec `ebpf:"quota"`
 	RingHigh        *ebpf.VariableSpec `ebpf:"ring_high"`
 	RootShare       *ebpf.VariableSpec `ebpf:"root_share"`
@@ -432,8 +439,10 @@ func (m *InsideMaps) Close() error {
 type InsideVariables struct {
 	AgentDepth      *ebpf.Variable `ebpf:"agent_depth"`
 	ClassOf         *ebpf.Variable `ebpf:"class_of"`
+	MinSpan         *ebpf.Variable `ebpf:"min_span"`
 	NodeNet         *ebpf.Variable `ebpf:"node_net"`
 	PidNs           *ebpf.Variable `ebpf:"pid_ns"`
+	QuestionsOf     *ebpf.Variable `ebpf:"questions_of"`
 	Quota           *ebpf.Variable `ebpf:"quota"`
 	RingHigh        *ebpf.Variable `ebpf:"ring_high"`
 	RootShare       *ebpf.Variable `ebpf:"root_share"`

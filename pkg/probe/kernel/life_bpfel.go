@@ -96,12 +96,14 @@ type LifeExecEvent struct {
 	NetnsCookie uint64
 	StdinIno    uint64
 	StdoutIno   uint64
+	Asking      uint64
+	Asked       uint32
 	NetnsInum   uint32
 	FileLen     uint16
 	ArgsLen     uint16
 	EnvLen      uint16
 	Caller      uint8
-	Pad         [5]uint8
+	Pad         uint8
 	Data        [3840]uint8
 }
 
@@ -119,8 +121,11 @@ type LifeExitEvent struct {
 	Cpu         uint64
 	Delay       uint64
 	NetnsCookie uint64
+	Asking      uint64
+	Asked       uint32
 	NetnsInum   uint32
 	Status      int32
+	Pad         uint32
 }
 
 type LifeFlag uint32
@@ -189,6 +194,9 @@ type LifeProcess struct {
 	Session   uint32
 	Mounts    uint32
 	Since     uint64
+	Asking    uint64
+	Asked     uint32
+	Pad       uint32
 }
 
 type LifeScratch struct {

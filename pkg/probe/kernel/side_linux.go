@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -25,6 +26,8 @@ type Options struct {
 	Depth int
 	// Rootless: what a runtime in a user namespace runs is believed, too.
 	Rootless bool
+	// MinSpan is below which questions of netlink are counted, and not told; 0 tells all.
+	MinSpan time.Duration
 	// Inside: what processes do is looked into while the gate is open.
 	Inside bool
 	// PIDNamespace is the inode number of the one whose processes are seen.
@@ -135,7 +138,8 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 		return fmt.Errorf("reading the embedded programs: %w", err)
 	}
 	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)
-	if err := errors.Join(o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["texts_of"].Set(texts()), spec.Variables["agent_depth"].Set(uint8(o.Depth))); err != nil {
+	if err := errors.Join(o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["texts_of"].Set(texts()), spec.Variables["agent_depth"].Set(uint8(o.Depth)),
+		spec.Variables["min_span"].Set(uint64(min(o.MinSpan, lasted))), spec.Variables["questions_of"].Set(questions())); err != nil {
 		return fmt.Errorf("setting options: %w", err)
 	}
 	s.Missing = append(s.Missing, leaveOut(spec, types)...)

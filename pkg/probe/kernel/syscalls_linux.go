@@ -1,6 +1,12 @@
 package kernel
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/netlink"
+)
 
 // syscalls are names by number.
 type syscalls = map[int]string
@@ -81,6 +87,17 @@ func texts() (table [512]uint8) {
 		table[number] = which
 	}
 	return table
+}
+
+// lasted is LASTED of bpf/call.h: every system call that takes as long is told.
+const lasted = time.Millisecond
+
+// questions are the messages of netfilter that change nothing, by its subsystem.
+func questions() (of [16]uint64) {
+	for n := range of {
+		of[n] = netlink.Questions(uint8(n))
+	}
+	return of
 }
 
 // classes is the table by which the kernel side knows system calls.

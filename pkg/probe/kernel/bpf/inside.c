@@ -22,6 +22,8 @@ volatile const __u64 quota = 0;
 volatile const __s32 root_share = 0;
 volatile const __u8 agent_depth = 1; /* servers of servers that are followed */
 volatile const __u8 class_of[NR_MAX] = {}; /* by the number of the system call */
+volatile const __u64 min_span = 0; /* ns; shorter questions are counted, not told */
+volatile const __u64 questions_of[SUBSYSTEMS] = {}; /* by netfilter's subsystem, a bit for each message */
 volatile const __u8 texts_of[NR_MAX] = {}; /* which of its first four arguments are texts, a bit for each */
 
 #include "maps.h"

@@ -19,6 +19,9 @@ struct process {
 	__u32 session;  /* of a server and what it runs: see visible_session, … */
 	__u32 mounts;   /* … and mounts_of */
 	__u64 since;    /* it is followed, if it is a server or one of a server's */
+	__u64 asking;   /* ns that its image's questions took which were not told, see merely_asks */
+	__u32 asked;    /* … how many they were */
+	__u32 pad;
 };
 
 /* Processes of all plugin trees, by tgid. Sized by [limits] processes. */

@@ -7,6 +7,7 @@
 #define AF_INET6 10
 #define AF_NETLINK 16
 #define NETLINK_ROUTE 0
+#define NETLINK_NETFILTER 12
 #define NLMSG_ERROR 2
 #define RTM_NEWLINK 16
 #define RTM_NEWADDR 20
@@ -31,13 +32,10 @@ static __always_inline __u16 family_of(struct sock *sk)
 
 /* A record of what is asked of or told by the kernel over a netlink socket. */
 static __always_inline struct call_event *netlink_record(struct task_struct *task, struct process *p,
-							  struct call *c, __s64 ret)
+							  struct call *c, __s64 ret, struct sock *sk)
 {
-	struct sock *sk = sock_of(task, c->args[0]);
 	struct call_event *e;
 
-	if (!sk || family_of(sk) != AF_NETLINK)
-		return 0;
 	e = record(task, p, c->class, c, ret);
 	if (!e)
 		return 0;
@@ -47,14 +45,56 @@ static __always_inline struct call_event *netlink_record(struct task_struct *tas
 	return e;
 }
 
+/* Whether one message, and nothing else, only asks for something: rtnetlink counts NEW, DEL, GET, SET. */
+static __always_inline bool is_question(const struct nlmsghdr *m, __u16 protocol, __s64 ret)
+{
+	if (m->len + 3ULL < ret) /* more follow */
+		return false;
+	if (protocol == NETLINK_ROUTE)
+		return m->type >= RTM_NEWLINK && (m->type & 3) == 2;
+	return protocol == NETLINK_NETFILTER && m->type >> 8 < SUBSYSTEMS && (m->type & 0xff) < 64 &&
+	       questions_of[(m->type >> 8) & (SUBSYSTEMS - 1)] >> (m->type & 0xff) & 1;
+}
+
+/* Most of what plugins say to the kernel are short questions, of which only number and time matter:
+ * libnftables asks 1,350 for a pod. They are counted here, and told when their image ends. An agent does
+ * not end. */
+static __always_inline bool merely_asks(struct process *p, const struct call *c, struct sock *sk, __s64 ret)
+{
+	__u64 took = bpf_ktime_get_ns() - c->start, from = c->args[1];
+	struct nlmsghdr first = {};
+
+	if (p->agent || took >= min_span)
+		return false;
+	if (c->class == CLASS_SENDMSG) {
+		struct msghdr m = {};
+
+		if (bpf_probe_read_user(&m, sizeof(m), (void *)from) ||
+		    bpf_probe_read_user(&from, sizeof(from), (void *)m.iov))
+			return false;
+	}
+	if (bpf_probe_read_user(&first, sizeof(first), (void *)from) ||
+	    !is_question(&first, BPF_CORE_READ(sk, sk_protocol), ret))
+		return false;
+	__sync_fetch_and_add(&p->asked, 1);
+	__sync_fetch_and_add(&p->asking, took);
+	return true;
+}
+
 static __noinline int exit_send(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
 {
 	struct call_event *e;
 	struct nlmsghdr *first;
+	struct sock *sk;
 
 	if (!p || !c || ret < 16)
 		return 0;
-	e = netlink_record(task, p, c, ret);
+	sk = sock_of(task, c->args[0]);
+	if (!sk || family_of(sk) != AF_NETLINK)
+		return 0;
+	if (merely_asks(p, c, sk, ret))
+		return 1;
+	e = netlink_record(task, p, c, ret, sk);
 	if (!e)
 		return 0;
 	if (c->class == CLASS_SENDTO)
@@ -80,8 +120,12 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 	struct call_event *e;
 	struct nlmsghdr head = {};
 	__u64 buffer, room, flags = c ? c->args[2] : 0;
+	struct sock *sk;
 
 	if (!p || !c || ret < 16)
+		return 0;
+	sk = sock_of(task, c->args[0]);
+	if (!sk || family_of(sk) != AF_NETLINK)
 		return 0;
 	buffer = c->args[1];
 	room = c->args[2];
@@ -103,7 +147,7 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 		room = LINK_MAX;
 	else if (head.type != NLMSG_ERROR && head.type != RTM_NEWADDR)
 		return 0;
-	e = netlink_record(task, p, c, ret);
+	e = netlink_record(task, p, c, ret, sk);
 	if (!e)
 		return 0;
 	append(e, p, buffer, ret < room ? ret : room); /* MSG_TRUNC returns more than was copied */

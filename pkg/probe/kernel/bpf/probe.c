@@ -290,6 +290,10 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	e->netns_inum = 0;
 	netns_of(task, &e->netns_cookie, &e->netns_inum);
 	standard_of(task, e);
+	e->asking = p->asking;
+	e->asked = p->asked;
+	p->asking = 0;
+	p->asked = 0;
 	if (root)
 		p->home = e->netns_inum;
 	if (trusted && s->found)
@@ -334,6 +338,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	e.h.task = p.self;
 	e.cpu = p.cpu;
 	e.delay = p.delay;
+	e.asking = p.asking;
+	e.asked = p.asked;
 	e.status = wait_status(task);
 	netns_of(task, &e.netns_cookie, &e.netns_inum);
 	put(&e, sizeof(e), &p.root, false);

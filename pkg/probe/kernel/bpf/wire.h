@@ -72,10 +72,12 @@ struct exec_event {
 	__u64 netns_cookie;
 	__u64 stdin_ino;  /* 0: there is nothing to read from */
 	__u64 stdout_ino; /* if it is a pipe */
+	__u64 asking;     /* ns that questions of the image before took which were not told */
+	__u32 asked;      /* … how many they were */
 	__u32 netns_inum;
 	__u16 file_len, args_len, env_len;
 	__u8 caller; /* of a root */
-	__u8 pad[5];
+	__u8 pad;
 	/* file, then arguments, then chosen variables, each NUL-terminated. */
 	__u8 data[FILE_MAX + ARGS_MAX + ENV_ROOM + VAR_MAX];
 };
@@ -84,8 +86,11 @@ struct exit_event {
 	struct head h;
 	__u64 cpu, delay;
 	__u64 netns_cookie;
+	__u64 asking; /* as of exec_event, of the last image */
+	__u32 asked;
 	__u32 netns_inum;
 	__s32 status; /* as wait(2) gives it */
+	__u32 pad;
 };
 
 /* What a system call is to the probe. Its number, which differs from one architecture
@@ -129,6 +134,7 @@ enum class {
 #define ATTR_MAX 64
 
 #define NR_MAX 512
+#define SUBSYSTEMS 16 /* of nfnetlink; the kernel has 13 */
 /* Bytes of a message, a configuration, a result: as many as a page has. */
 #define DATA_MAX 4096
 /* … and of all that one process is read of: twenty configurations of an ordinary size. */
