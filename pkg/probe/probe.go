@@ -27,9 +27,12 @@ type Options struct {
 	// Arguments says which arguments of commands are kept.
 	Arguments arguments.Mode
 	// Detail says when the inside of plugins is looked into; Linger how long after the
-	// last call that goes on, with DetailAuto.
+	// last call that goes on at most, with DetailAuto.
 	Detail Detail
 	Linger time.Duration
+	// MinSpan is how long a question to the kernel takes that is told by itself; of shorter ones an image's
+	// number and time are told when it ends. 0 tells all.
+	MinSpan time.Duration
 	// Agents are globs on the programs (at most 15 bytes, as the kernel keeps them) that
 	// serve plugins and are to be followed from their first call on.
 	Agents []string

@@ -210,7 +210,7 @@ func (r *reader) look(call *event.Call) {
 	}
 }
 
-// closeIdleGate closes the gate when nobody has needed it for Options.Linger.
+// closeIdleGate closes the gate when nobody has needed it for a while (linger).
 func (r *reader) closeIdleGate() {
 	d := &r.probe.detail
 	if r.table.tracking() {
@@ -294,7 +294,7 @@ func (r *reader) Depth(process event.Process) (int, bool) {
 // detail decides when the gate is open (Options.Detail).
 type detail struct {
 	when   Detail
-	linger time.Duration
+	linger linger
 	gate   *kernel.Gate
 	used   int64 // when it was last needed, monotonic ns
 }
@@ -311,6 +311,9 @@ func (d *detail) wants(command string) bool {
 // open sees to it that system calls are looked into, and reports whether they were not before.
 // Where that fails it is not tried again.
 func (d *detail) open(now int64) (opened bool, err error) {
+	if d.used != 0 {
+		d.linger.note(time.Duration(now - d.used))
+	}
 	d.used = now
 	if opened, err = d.gate.Open(now); err != nil {
 		d.when = DetailCommands
@@ -323,5 +326,5 @@ func (d *detail) due() int64 {
 	if d.when != DetailAuto || !d.gate.IsOpen() {
 		return 0
 	}
-	return d.used + int64(d.linger)
+	return d.used + int64(d.linger.length())
 }

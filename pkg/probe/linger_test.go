@@ -1,0 +1,44 @@
+package probe
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLingeringIsShortWhereTheNextCallIsFarAndLongWhereItIsNear(t *testing.T) {
+	const most = 30 * time.Second
+	for name, test := range map[string]struct {
+		gaps          []time.Duration
+		atLeast, most time.Duration
+	}{
+		"nothing is known":          {nil, 5 * time.Second, 5 * time.Second},
+		"a pod every 3 s":           {[]time.Duration{3 * time.Second, 3 * time.Second, 3 * time.Second}, 3 * time.Second, 4 * time.Second},
+		"a CronJob every minute":    {[]time.Duration{5 * time.Second, 55 * time.Second, 5 * time.Second, 55 * time.Second}, time.Second, time.Second},
+		"a pod an hour":             {[]time.Duration{time.Hour, time.Hour}, time.Second, time.Second},
+		"calls of one pod only":     {[]time.Duration{time.Millisecond, 20 * time.Millisecond}, 5 * time.Second, 5 * time.Second},
+		"bursts with pauses":        {[]time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second, time.Hour}, 2 * time.Second, 3 * time.Second},
+		"a burst, long ago":         {append(times(4, 2*time.Second), times(gapsKept, time.Minute)...), time.Second, time.Second},
+		"rare, but the last was so": {append(times(15, time.Hour), 2*time.Second), time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := linger{most: most}
+			for _, gap := range test.gaps {
+				l.note(gap)
+			}
+			if got := l.length(); got < test.atLeast || got > test.most {
+				t.Errorf("it lingers for %s, want %s to %s", got, test.atLeast, test.most)
+			}
+		})
+	}
+	l := linger{most: 200 * time.Millisecond}
+	if got := l.length(); got != l.most {
+		t.Errorf("it lingers for %s, and may for %s", got, l.most)
+	}
+}
+
+func times(n int, gap time.Duration) (gaps []time.Duration) {
+	for range n {
+		gaps = append(gaps, gap)
+	}
+	return gaps
+}
