@@ -5,13 +5,35 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/cavaliergopher/cpio"
 )
 
-// initramfs packs vm as /init, cniscope, and nothing else.
+// initramfs is a file with the archive of an architecture.
 func initramfs(t *testing.T, arch string) string {
+	t.Helper()
+	packed.Lock()
+	defer packed.Unlock()
+	if packed.archives[arch] == nil {
+		packed.archives[arch] = pack(t, arch)
+	}
+	file := filepath.Join(t.TempDir(), "initramfs")
+	if err := os.WriteFile(file, packed.archives[arch], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// packed are the archives that were made already: all machines of an architecture have the same.
+var packed = struct {
+	sync.Mutex
+	archives map[string][]byte
+}{archives: map[string][]byte{}}
+
+// pack packs vm as /init, cniscope, and nothing else.
+func pack(t *testing.T, arch string) []byte {
 	t.Helper()
 	var archive bytes.Buffer
 	w := cpio.NewWriter(&archive)
@@ -28,11 +50,7 @@ func initramfs(t *testing.T, arch string) string {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "initramfs")
-	if err := os.WriteFile(file, archive.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return archive.Bytes()
 }
 
 // build returns a static program.
