@@ -30,8 +30,9 @@ var acts = map[string]func() error{
 		}
 		return nil
 	},
-	"idler":  func() error { return nil },
-	"hanger": func() error { time.Sleep(3 * time.Second); return nil },
+	"idler":   func() error { return nil },
+	"limited": askAPIServer,
+	"hanger":  func() error { time.Sleep(3 * time.Second); return nil },
 	// For one second of work it shares one CPU with whoever else is on that.
 	"sharer":      func() error { return share(0, 300*time.Millisecond) },
 	"cilium":      putEndpoint,

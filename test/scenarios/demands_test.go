@@ -1,0 +1,85 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// askAPIServer asks what listens as the API server, which answers at once, and waits before it asks again, as a
+// client does whose own rate limiter holds it back.
+func askAPIServer() error {
+	for range 4 {
+		c, err := net.Dial("tcp", apiServer)
+		if err == nil {
+			_, err = io.ReadAll(c)
+			err = errors.Join(err, c.Close())
+		}
+		if err != nil {
+			return err
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+	return nil
+}
+
+// promptAPIServer answers at once.
+func promptAPIServer(s *scene, _ rig.Net) func() {
+	l, err := net.Listen("tcp", apiServer)
+	harness.Check(s.T, err)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("ok"))
+			_ = c.Close()
+		}
+	}()
+	return func() { l.Close() }
+}
+
+// beingWritten keeps a plugin's file open for writing: nobody can run it meanwhile (ETXTBSY).
+func beingWritten(name string) func(*scene, rig.Net) func() {
+	return func(s *scene, _ rig.Net) func() {
+		f, err := os.OpenFile(filepath.Join(s.rig.CNIBinDir(), name), os.O_WRONLY, 0)
+		harness.Check(s.T, err)
+		return func() { harness.Check(s.T, f.Close()) }
+	}
+}
+
+// What people asked for in public, as docs/demands.md lists it, as far as no other scenario has it: each has a
+// control that has it not.
+func TestDemands(t *testing.T) {
+	s := set(t, rig.Options{Plugins: map[string][]byte{
+		"mute":    rig.Script(`[ "$CNI_COMMAND" = ADD ] && exit 3`),
+		"written": rig.Script(`:`),
+	}}, slowly)
+	idle := []rig.Plugin{rig.Bridge(), rig.Test("idler")}
+	for number, c := range []judged{{
+		name: "no error message", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("mute")}, fails: true,
+		cause: "plugin_error", says: `^mute exited 3`,
+	}, {
+		name: "a client's own rate limiter", control: idle, chain: []rig.Plugin{rig.Bridge(), rig.Test("limited"), rig.Test("idler")}, before: promptAPIServer,
+		cause: "sleep", says: `asleep, in plugin limited`,
+	}, {
+		name: "text file busy", control: []rig.Plugin{rig.Bridge(), rig.Test("written")}, before: beingWritten("written"), fails: true,
+		cause: "missing_plugin", says: `^plugin "written" never ran`, report: "containerd/containerd#8419",
+	}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := *s
+			s.T, s.pods = t, 100*(number+1)
+			s.judge(c)
+		})
+	}
+}
