@@ -236,7 +236,7 @@ func (h *History) Readings() []meter.Reading {
 	for why, n := range h.whole.forgotten {
 		counts[why] += n
 	}
-	return append(meter.ByReason(name, help, counts, []string{"lines", "bytes", "whole operations", "whole bytes", "large"}),
+	return append(meter.ByReason(name, help, counts, []string{"lines", "bytes", "whole_operations", "whole_bytes", "large"}),
 		meter.Level("history_operations", "Operations of which the node's memory has a line.", h.lines),
 		meter.Level("history_whole_operations", "Slow and failed operations that the node's memory holds whole.", len(h.whole.held)),
 		meter.Level("history_bytes", "Bytes of the node's memory of operations.", h.size+h.chunks[len(h.chunks)-1].size()+h.whole.size))

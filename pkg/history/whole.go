@@ -40,9 +40,9 @@ func (w *wholes) add(op whole) {
 	w.held = append(w.held, op)
 	w.size += op.size()
 	for len(w.held) > WholeOperations || w.size > WholeBytes {
-		why := "whole operations"
+		why := "whole_operations"
 		if w.size > WholeBytes {
-			why = "whole bytes"
+			why = "whole_bytes"
 		}
 		w.forgotten[why]++
 		w.size -= w.held[0].size()

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/history"
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/pipeline"
@@ -36,6 +38,7 @@ func everything(t *testing.T) map[string]labels {
 		var leaks leak.Book
 		leaks.Look(leak.Look{}, leak.After)
 		s.Readings = append(s.Readings, leaks.Readings()...)
+		s.Readings = append(s.Readings, history.New("", time.Unix(0, 0)).Readings()...)
 		for _, reading := range (connector.Stats{}).Readings() {
 			if strings.HasPrefix(reading.Name, "connector_") { // the others are the probe's, too
 				s.Readings = append(s.Readings, reading)
