@@ -148,7 +148,7 @@ func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 	h := New(t)
 	for _, profile := range h.Profiles(t) {
 		text, err := h.Template(t.Context(), "cniscope", "cniscope", "--set", "profile="+profile+
-			",image.registry=registry.example:5000,rbacProxy.image.registry=registry.example:5000,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true")
+			",image.registry=registry.example:5000,rbacProxy.image.registry=registry.example:5000,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true")
 		harness.Check(t, err)
 		all, err := Objects(text) // without its comments
 		harness.Check(t, err)
@@ -174,7 +174,7 @@ func TestNothingIsContactedThatNoValueNames(t *testing.T) {
 // Names and labels stay within what Kubernetes takes, and two releases keep off each other.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 52) + "b" // Helm takes no more
-	everything := "profile=openshift,resourceQuota.create=true,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true"
+	everything := "profile=openshift,resourceQuota.create=true,rbacProxy.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true"
 	for _, set := range []string{"", ",nameOverride=" + strings.Repeat("n", 80), ",fullnameOverride=" + strings.Repeat("f", 62) + "-g"} {
 		all := renderAs(t, long, "some-where", "--set", everything+set)
 		for _, o := range all {

@@ -50,7 +50,7 @@ func collection(t testing.TB, kind, namespace string) string {
 var dress = map[string]string{
 	"by default": "",
 	"with everything": "options.export.otlp.endpoint=http://collector:4317,options.sampling.rule[0].namespace=kube-*,options.sampling.rule[0].ratio=0," +
-		"options.resource.attributes.team=net,metrics.address=,podMonitor.enabled=true,prometheusRule.enabled=true,resourceQuota.create=true," +
+		"options.resource.attributes.team=net,metrics.address=,podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true,resourceQuota.create=true," +
 		"openshift.securityContextConstraints.create=true,spool.hostPath=/var/lib/cniscope/spool,imagePullSecrets[0].name=key," +
 		"image.registry=registry.example:5000,image.digest=sha256:" + strings.Repeat("a", 64) + ",files.ca\\.crt=PEM,env[0].name=A,env[0].value=b",
 	"behind kube-rbac-proxy":  "rbacProxy.enabled=true,podMonitor.enabled=true,podMonitor.endpoint.tlsConfig.insecureSkipVerify=true,metrics.address=::1",
