@@ -141,6 +141,15 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 }
 
+// The sum of what was asked is added to what was told, and goes to the image that ends.
+func TestQuestionsThatAreNotToldOneByOneAreCounted(t *testing.T) {
+	s := looked(t).plugin(0, "b", "ADD", "bridge").ask(1, 3, "b", "RTM_GETLINK")
+	s.at(50, &event.Questions{Process: "b", Count: 40, Took: 5 * ms}).exit(50, "b").tick(2000)
+	if in := s.inside("bridge"); in.Tallies[FactQuery] != (Tally{41, 7 * ms}) {
+		t.Errorf("queries %v", in.Tallies[FactQuery])
+	}
+}
+
 // Facts take no places of images, and what is over is named.
 func TestTheInsideIsBounded(t *testing.T) {
 	s := looked(t).plugin(0, "b", "ADD", "bridge")
