@@ -54,17 +54,16 @@ func (q question) spans(ctx context.Context, node control.Reader, viewer access.
 	if err != nil {
 		return err
 	}
-	for _, line := range own.Operations {
-		if line.TraceID == q.trace && viewer.Sees(line.Namespace) {
-			spans, err := node.Spans(ctx, q.trace)
-			if err != nil {
-				return err
-			}
-			seen, err := viewer.Spans(spans, line)
-			return raw(out, seen, err)
-		}
+	lines := slices.DeleteFunc(own.Operations, func(l control.Line) bool { return l.TraceID != q.trace || !viewer.Sees(l.Namespace) })
+	if len(lines) == 0 {
+		return fmt.Errorf("%w: no pod of namespace %s has the trace %s", control.ErrNotRemembered, viewer.Namespace, q.trace)
 	}
-	return fmt.Errorf("%w: no pod of namespace %s has the trace %s", control.ErrNotRemembered, viewer.Namespace, q.trace)
+	spans, err := node.Spans(ctx, q.trace)
+	if err != nil {
+		return err
+	}
+	seen, err := viewer.Spans(spans, lines)
+	return raw(out, seen, err)
 }
 
 func (q question) record(ctx context.Context, node control.Reader, out io.Writer) error {

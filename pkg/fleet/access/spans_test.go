@@ -50,9 +50,13 @@ func TestSpansTellOfThePodAlone(t *testing.T) {
 		"a foreign":  {foreign, []string{"held by another pod", "file_lock", "/run/xtables.lock", "clang"}, []string{"VERDICT", "REMEDY", "STATUS", "MESSAGE"}},
 		"of no line": {control.Line{Namespace: "shop"}, []string{"clang"}, []string{"VERDICT", "REMEDY"}},
 	} {
-		got, err := shop.Spans([]byte(waited), c.line)
+		twice := strings.ReplaceAll(waited, "\n", "") // a line each
+		got, err := shop.Spans([]byte(twice+"\n"+twice+"\n"), []control.Line{{Namespace: "shop", Verdict: "of another operation"}, c.line})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if n := strings.Count(string(got), "\n"); n != 2 {
+			t.Errorf("%s: %d lines", name, n)
 		}
 		for _, text := range append(c.gone, "SECRET", "4711", "ff02030405060708") {
 			if strings.Contains(string(got), text) {
@@ -65,10 +69,14 @@ func TestSpansTellOfThePodAlone(t *testing.T) {
 			}
 		}
 	}
-	if got, err := (Viewer{Operator: true}).Spans([]byte(waited), line); err != nil || string(got) != waited {
+	if got, err := (Viewer{Operator: true}).Spans([]byte(waited), []control.Line{line}); err != nil || string(got) != waited {
 		t.Errorf("an operator is told %s, %v", got, err)
 	}
-	if _, err := shop.Spans([]byte("{"), line); err == nil {
+	if _, err := shop.Spans([]byte("{"), nil); err == nil {
 		t.Error("what cannot be read is passed on")
+	}
+	nobodys := `{"resourceSpans":[{"resource":{},"scopeSpans":[{"spans":[{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060709","name":"SECRET-12"}]}]}]}`
+	if got, err := shop.Spans([]byte(nobodys), nil); err != nil || len(got) != 0 {
+		t.Errorf("spans that say not whose they are are told: %s, %v", got, err)
 	}
 }

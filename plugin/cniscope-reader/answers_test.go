@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/fleet/access"
+	"github.com/cniscope/cniscope/pkg/history"
+)
+
+// asked is a node of two tenants, as its cniscope answers over the socket.
+func asked(t *testing.T) (control.Reader, *history.History) {
+	t.Helper()
+	h := history.New("node-1", time.Now())
+	for _, namespace := range []string{"shop", "bank"} {
+		h.Add(control.Line{
+			Namespace: namespace, Pod: "web", PodUID: "u-" + namespace, Command: "ADD", Result: control.Slow, Verdict: "verdict of " + namespace, Certain: true,
+			TraceID: map[string]string{"shop": strings.Repeat("a", 32), "bank": strings.Repeat("b", 32)}[namespace], Time: time.Now(),
+		})
+	}
+	folder := filepath.Join(t.TempDir(), "read")
+	l, err := control.ListenRead(folder, os.Getgid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		control.ServeRead(ctx, l, control.ReadHandlers{
+			Node: func() control.Node { return control.Node{Version: "v9"} },
+			Calls: func() []control.Call {
+				return []control.Call{{Namespace: "shop", Pod: "web"}, {Namespace: "shop", Pod: "db"}, {Namespace: "bank", Pod: "web"}}
+			},
+			Operations: h.Operations,
+			Spans: func(trace string) ([]byte, error) {
+				return []byte(`{"resourceSpans":[{"resource":{"attributes":[{"key":"k8s.namespace.name","value":{"stringValue":"shop"}}]},"scopeSpans":[{"spans":[{"traceId":"` +
+					trace + `","spanId":"0102030405060708","name":"CNI ADD"}]}]}]}` + "\n"), nil
+			},
+			Doctor: func(context.Context) ([]byte, error) { return []byte(`{"findings":[]}`), nil },
+			Record: func(_ context.Context, q control.RecordQuery, w http.ResponseWriter, _ func()) error {
+				_, err := io.WriteString(w, "recording of "+q.Namespace+"/"+q.Pod)
+				return err
+			},
+		}, slog.New(slog.DiscardHandler))
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return control.Reader{Path: filepath.Join(folder, control.ReadSocket)}, h
+}
+
+func TestEachQuestionIsAnsweredAsFarAsTheAskerMaySee(t *testing.T) {
+	node, _ := asked(t)
+	shop, operator := access.Viewer{Namespace: "shop"}, access.Viewer{Operator: true, Namespace: "cniscope"}
+	own, others := strings.Repeat("a", 32), strings.Repeat("b", 32)
+	for name, c := range map[string]struct {
+		viewer access.Viewer
+		q      question
+		says   string // a part of the answer
+		not    string
+		code   int
+	}{
+		"calls of a developer":       {shop, question{what: fleet.Calls}, `"pod":"db"`, "bank", 0},
+		"calls of one pod":           {shop, question{what: fleet.Calls, pod: "web"}, `"pod":"web"`, `"pod":"db"`, 0},
+		"calls of an operator":       {operator, question{what: fleet.Calls}, "bank", "nobody", 0},
+		"calls of a namespace":       {operator, question{what: fleet.Calls, namespace: "bank"}, "bank", "shop", 0},
+		"operations of a developer":  {shop, question{what: fleet.Operations}, "verdict of shop", "bank", 0},
+		"operations of an operator":  {operator, question{what: fleet.Operations, problems: true, since: time.Hour}, "verdict of bank", "nobody", 0},
+		"operations of another's":    {shop, question{what: fleet.Operations, namespace: "bank"}, "", "bank", fleet.NotAllowed},
+		"own spans":                  {shop, question{what: fleet.Spans, trace: own}, "CNI ADD", "nobody", 0},
+		"another's spans":            {shop, question{what: fleet.Spans, trace: others}, "", "CNI ADD", fleet.NotRemembered},
+		"an operator's spans":        {operator, question{what: fleet.Spans, trace: others}, "CNI ADD", "nobody", 0},
+		"the node, to a developer":   {shop, question{what: fleet.Node}, "", "v9", fleet.NotAllowed},
+		"the node":                   {operator, question{what: fleet.Node}, "v9", "nobody", 0},
+		"doctor, to a developer":     {shop, question{what: fleet.Doctor}, "", "findings", fleet.NotAllowed},
+		"doctor":                     {operator, question{what: fleet.Doctor}, "findings", "nobody", 0},
+		"a recording of a developer": {shop, question{what: fleet.Record, pod: "web", recording: time.Second}, "", "recording", fleet.NotAllowed},
+		"a recording":                {operator, question{what: fleet.Record, namespace: "shop", pod: "web", recording: time.Second}, "recording of shop/web", "nobody", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			err := c.q.answer(t.Context(), node, c.viewer, &out)
+			if err == nil && c.code != 0 || err != nil && exitCode(err) != c.code {
+				t.Errorf("it ended with %v, want code %d", err, c.code)
+			}
+			if !strings.Contains(out.String(), c.says) || strings.Contains(out.String(), c.not) {
+				t.Errorf("the answer is %s", out.String())
+			}
+			if c.code == 0 && c.q.what != fleet.Record && !json.Valid(out.Bytes()) {
+				t.Errorf("the answer is no JSON: %s", out.String())
+			}
+		})
+	}
+}
+
+func TestANodeWithoutCniscope(t *testing.T) {
+	err := question{what: fleet.Calls}.answer(t.Context(), control.Reader{Path: filepath.Join(t.TempDir(), "none")}, access.Viewer{Operator: true}, io.Discard)
+	if !errors.Is(err, control.ErrNotRunning) || exitCode(err) != fleet.NoAnswer {
+		t.Errorf("%v", err)
+	}
+}
+
+// Who follows sees what was lately, each operation once, and goes on when there is nobody for a while.
+func TestEachProblemIsFollowedOnce(t *testing.T) {
+	node, h := asked(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	batches, done := make(chan batch), make(chan struct{})
+	go func() {
+		defer close(done)
+		(&follower{node: node, log: slog.New(slog.DiscardHandler)}).follow(ctx, batches)
+	}()
+	var pods []string
+	take := func(n int) {
+		t.Helper()
+		for len(pods) < n {
+			for _, l := range (<-batches).lines {
+				pods = append(pods, l.Namespace+"/"+l.Pod)
+			}
+		}
+	}
+	take(2)
+	h.Add(control.Line{Namespace: "shop", Pod: "ordinary", Command: "ADD", Result: control.Ordinary, Time: time.Now()})
+	h.Add(control.Line{Namespace: "shop", Pod: "late", Command: "ADD", Result: control.Failed, Time: time.Now()})
+	take(3)
+	if got := strings.Join(pods, " "); got != "shop/web bank/web shop/late" {
+		t.Errorf("it followed %s", got)
+	}
+	cancel()
+	<-done
+}
