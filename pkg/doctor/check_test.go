@@ -110,7 +110,13 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"kernel", "no BTF", func(f *fact.Facts) { f.Kernel.Value.BTF = "no vmlinux" }, Warning, []string{"CONFIG_DEBUG_INFO_BTF", "no vmlinux"}},
 		{"kernel", "a tracepoint that is needed", func(f *fact.Facts) {
 			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint sched_process_exec", For: "plugins are not seen", Needed: true}}
-		}, Problem, []string{"sched_process_exec", "plugins are not seen"}},
+		}, Warning, []string{"sched_process_exec", "seen by the process connector"}},
+		{"kernel", "no BTF, in a container of its own", func(f *fact.Facts) {
+			f.Kernel.Value.BTF, f.Kernel.Value.Connector = "no vmlinux", "it needs CAP_NET_ADMIN"
+		}, Problem, []string{"nothing is seen", "it needs CAP_NET_ADMIN", "hostPID"}},
+		{"kernel", "a cniscope that observes by other means", func(f *fact.Facts) {
+			f.Scope.Value.Node.Probe = "attached by the process connector: plugins and commands"
+		}, Warning, []string{"attached by the process connector", "its log says why"}},
 		{"kernel", "a tracepoint to do without", func(f *fact.Facts) {
 			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint contention_begin"}}
 		}, Note, []string{"contention_begin"}},
@@ -213,6 +219,17 @@ func TestWhatIsNotKnownIsNotCalledHealthy(t *testing.T) {
 		if c.State == OK && c.Name != "otlp" {
 			t.Errorf("%s is called healthy", c.Name)
 		}
+	}
+}
+
+// Neither by BPF programs nor by the process connector: both are said.
+func TestWhoMayNotObserveIsToldOfBothMeans(t *testing.T) {
+	f := whole()
+	f.Scope.Err = control.ErrNotRunning
+	f.Kernel.Value.Lacking, f.Kernel.Value.Connector = []string{"CAP_BPF", "CAP_PERFMON"}, "it needs the node's own PID namespace"
+	found, err := kernelIsEnough(f)
+	if len(found) > 0 || err == nil || !strings.Contains(err.Error(), "CAP_PERFMON") || !strings.Contains(err.Error(), "the node's own PID namespace") {
+		t.Errorf("%v, %v", found, err)
 	}
 }
 

@@ -12,44 +12,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-// kernelIsEnough: the kernel has what the probe uses, and we may use it.
-func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
-	k := f.Kernel.Value
-	if k.BTF != "" {
-		return []Finding{{
-			Level: Warning, Summary: "the kernel does not describe itself (BTF): plugins and commands are seen by the process connector, what they ask of the kernel is not",
-			Evidence: []string{fact.Sayf("Linux %s: %s", k.Release, k.BTF)},
-			Remedy:   []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; every current distribution's is"},
-		}}, nil
-	}
-	var found []Finding
-	for _, feature := range k.Features {
-		if feature.There {
-			continue
-		}
-		level := Note // everything else goes on
-		if feature.Needed {
-			level = Problem
-		}
-		found = append(found, Finding{
-			Level: level, Summary: fact.Sayf("the kernel lacks %s: %s", feature.Name, feature.For),
-			Evidence: []string{fact.Sayf("it is not in /sys/kernel/btf/vmlinux of Linux %s", k.Release)},
-			Remedy:   []string{"use a later kernel"},
-		})
-	}
-	if k.Lockdown == "confidentiality" {
-		found = append(found, Finding{
-			Level: Warning, Summary: "the kernel is locked down, BPF programs cannot read its memory: plugins and commands are seen by the process connector, what they ask of the kernel is not",
-			Evidence: []string{"/sys/kernel/security/lockdown: confidentiality"},
-			Remedy:   []string{"start it with lockdown=integrity"},
-		})
-	}
-	if len(k.Lacking) > 0 && len(found) == 0 {
-		return nil, errors.New("this user may not load BPF programs (" + fact.List(k.Lacking) + "): run it as root to check that")
-	}
-	return found, nil
-}
-
 // clockIsSet: the node's clock is kept by something, so that its spans line up with those of other nodes.
 func clockIsSet(f *fact.Facts) ([]Finding, error) {
 	if c := f.Clock.Value; !c.Synchronised {

@@ -100,7 +100,7 @@ type Degraded struct {
 
 // Origin reports by what means processes are observed from now on.
 type Origin struct {
-	// Source is "bpf", or "connector" where nothing of what processes ask of the kernel is seen.
+	// Source is "bpf"; or "bpf-commands" or "connector", where nothing of what processes ask of the kernel is seen.
 	Source string `json:"source"`
 }
 

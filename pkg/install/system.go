@@ -102,10 +102,10 @@ func (t tree) lockdown() string {
 	return level
 }
 
-// lockedDown says what comes of a kernel in which the probe cannot be loaded.
-const lockedDown = "this kernel runs with lockdown=confidentiality, which lets no BPF program read its memory: " +
-	"the process connector observes plugins and their commands instead, and nothing of what these ask of the kernel or wait for. " +
-	"To see those too, boot with lockdown=integrity, which is no obstacle"
+// lockedDown says what comes of a kernel that keeps its memory from what looks into plugins.
+const lockedDown = "this kernel runs with lockdown=confidentiality, which keeps its memory from BPF programs: " +
+	"plugins and their commands are seen, and nothing of what these ask of the kernel or wait for. " +
+	"To see that too, boot with lockdown=integrity, which is no obstacle"
 
 // talosLockdown is what is to be known of Talos before anything is changed on its account: its kernel command
 // line has lockdown=confidentiality with SecureBoot (docs.siderolabs.com, SecureBoot), by default on some
@@ -113,16 +113,15 @@ const lockedDown = "this kernel runs with lockdown=confidentiality, which lets n
 func talosLockdown(level string) string {
 	const change = "boot an image made with the kernel arguments `-lockdown` and `lockdown=integrity` " +
 		"(Image Factory: customization.extraKernelArgs; a node that boots by systemd-boot ignores machine.install.extraKernelArgs)"
-	const connected = "In a DaemonSet with hostPID, hostNetwork and the capability NET_ADMIN the process connector observes plugins and " +
-		"their commands instead, and nothing of what these ask of the kernel or wait for. "
+	const seen = "From a DaemonSet plugins and their commands are seen, and nothing of what these ask of the kernel or wait for. "
 	switch level {
 	case confidentiality:
-		return "This node's kernel runs with lockdown=confidentiality, as Talos boots it unless told otherwise. No BPF program may read that kernel's memory: " +
-			"cniscope's kernel probe cannot be loaded, not even from a DaemonSet. " + connected + "To see those too, " + change + ".\n"
+		return "This node's kernel runs with lockdown=confidentiality, as Talos boots it unless told otherwise, and keeps its memory from BPF programs. " +
+			seen + "To see that too, " + change + ".\n"
 	case "":
 		return "Look first whether the kernel allows the probe: talosctl -n NODE read /sys/kernel/security/lockdown\n" +
-			"With [confidentiality], which Talos sets with SecureBoot and on many images without, no BPF program may read the kernel's memory: " +
-			"cniscope's kernel probe cannot be loaded. " + connected + "To see those too, " + change + ".\n"
+			"With [confidentiality], which Talos sets with SecureBoot and on many images without, the kernel keeps its memory from BPF programs. " +
+			seen + "To see that too, " + change + ".\n"
 	}
 	return fmt.Sprintf("This node's kernel allows the probe (lockdown is %s).\n", level)
 }

@@ -59,7 +59,7 @@ func TestSealedPlatforms(t *testing.T) {
 		{
 			"Talos as it boots",
 			map[string]string{os: "ID=talos\n", lockdown: confidential},
-			[]string{"runs with lockdown=confidentiality", "process connector", "NET_ADMIN", "not even from a DaemonSet", "lockdown=integrity", "Then run cniscope"},
+			[]string{"runs with lockdown=confidentiality", "From a DaemonSet plugins and their commands are seen", "lockdown=integrity", "Then run cniscope"},
 			nil,
 		},
 		{

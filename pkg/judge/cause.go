@@ -103,6 +103,6 @@ func causesElsewhere() []About {
 		{CauseMount, "mount", []PartKind{SystemCalls}, "restart what serves that file system (FUSE, a CSI driver), bring its server back (NFS), thaw it (fsfreeze -u) or unmount it (umount -l): until then stat of a file there hangs, too"},
 		{CauseSystemCall, "system call", []PartKind{SystemCalls}, "move the plugin's files to a faster disk, or stop what else writes to it: iostat -x 1 and iotop show it"},
 		{CauseRuntime, "runtime", []PartKind{Between}, "read the runtime's log of that time (journalctl -u containerd, or crio), or have containerd send its spans: cniscope install --containerd-tracing"},
-		{CauseUnexplained, "unexplained", []PartKind{Unexplained, Waiting}, `set [probe] detail = "auto" or "always", so that plugins are looked into; where the attribute cniscope.source is "connector", the kernel has to allow BPF programs first`},
+		{CauseUnexplained, "unexplained", []PartKind{Unexplained, Waiting}, `set [probe] detail = "auto" or "always", so that plugins are looked into; where the attribute cniscope.source is not "bpf", the kernel has to allow that first`},
 	}
 }

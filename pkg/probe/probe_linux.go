@@ -16,9 +16,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// initialPIDNamespace is PROC_PID_INIT_INO (include/linux/proc_ns.h).
-const initialPIDNamespace = 0xEFFFFFFC
-
 // Probe is the kernel side, and its reader.
 type Probe struct {
 	options Options
@@ -47,7 +44,7 @@ func Open(o Options) (_ *Probe, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)
 	}
-	initial := inPIDs == initialPIDNamespace
+	initial := inPIDs == procfs.InitialPID
 	if o.Detail != DetailCommands {
 		p.symbols = symbols.Open()
 	}

@@ -23,6 +23,9 @@ import (
 // Linux supports in Go (include/asm-generic/param.h).
 const Tick = 10 * time.Millisecond
 
+// InitialPID is the inode of the initial PID namespace: PROC_PID_INIT_INO (include/linux/proc_ns.h).
+const InitialPID = 0xEFFFFFFC
+
 // InitialUser is the inode of the initial user namespace: PROC_USER_INIT_INO (include/linux/proc_ns.h).
 const InitialUser = 0xEFFFFFFD
 

@@ -261,7 +261,9 @@ type Kernel struct {
 	BTF      string // why not, empty where it can be read
 	Features []Feature
 	Lockdown string
-	Lacking  []string // capabilities that this process does not have
+	Lacking  []string // capabilities for BPF programs that this process does not have
+	// Connector is why the process connector cannot be used by this process, empty where it can.
+	Connector string
 }
 
 // Feature is something of the kernel's that the probe uses.

@@ -12,10 +12,33 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
 // lockdownFile says how much root may do; it is there where securityfs is.
 const lockdownFile = "/sys/kernel/security/lockdown"
+
+// connectorFile is there in the node's own network namespace alone, and lists what the kernel tells by netlink's
+// connector.
+const connectorFile = "/proc/net/connector"
+
+// connector is why this process cannot use the process connector; empty where it can.
+func connector() string {
+	pids, err1 := procfs.OwnNamespace("pid")
+	users, err2 := procfs.OwnNamespace("user")
+	told, _ := os.ReadFile(connectorFile)
+	switch {
+	case err1 != nil || pids != procfs.InitialPID:
+		return "it needs the node's own PID namespace"
+	case err2 != nil || users != procfs.InitialUser:
+		return "it needs the node's own user namespace"
+	case !strings.Contains(string(told), "cn_proc"):
+		return "it needs the node's own network namespace, and a kernel built with CONFIG_PROC_EVENTS"
+	case len(lacking(unix.CAP_NET_ADMIN)) > 0:
+		return "it needs CAP_NET_ADMIN"
+	}
+	return ""
+}
 
 // wanted are the tracepoints of the probe, as they are known to BTF: btf_trace_NAME.
 func wanted() []fact.Feature {
@@ -32,7 +55,7 @@ func wanted() []fact.Feature {
 
 // kernelFeatures reads what the kernel tells of itself. It loads nothing.
 func kernelFeatures(context.Context) (fact.Kernel, error) {
-	k := fact.Kernel{Lockdown: lockdown(), Lacking: lacking(unix.CAP_BPF, unix.CAP_PERFMON)}
+	k := fact.Kernel{Lockdown: lockdown(), Lacking: lacking(unix.CAP_BPF, unix.CAP_PERFMON), Connector: connector()}
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		k.Release = fact.Clean(unix.ByteSliceToString(name.Release[:]))
@@ -49,7 +72,7 @@ func kernelFeatures(context.Context) (fact.Kernel, error) {
 		k.Features = append(k.Features, f)
 	}
 	k.Features = append(k.Features, fact.Feature{
-		Name: "BPF ring buffers", For: "nothing is seen (Linux 5.8)", Needed: true, There: ringBuffer(spec),
+		Name: "BPF ring buffers", For: "no BPF program can be loaded (Linux 5.8)", Needed: true, There: ringBuffer(spec),
 	})
 	return k, nil
 }
@@ -84,7 +107,7 @@ func lacking(wanted ...int) (names []string) {
 	return names
 }
 
-var capabilities = map[int]string{unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF", unix.CAP_PERFMON: "CAP_PERFMON"}
+var capabilities = map[int]string{unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_BPF: "CAP_BPF", unix.CAP_PERFMON: "CAP_PERFMON", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN"}
 
 // effective is the set of our capabilities; none where the kernel does not say.
 func effective() uint64 {

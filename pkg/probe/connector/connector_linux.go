@@ -16,9 +16,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
-// The initial namespaces' numbers: include/linux/proc_ns.h.
-const initialPID = 0xEFFFFFFC
-
 const (
 	// heartbeatWithin is how long the kernel may take to tell of what we did ourselves. It takes µs.
 	heartbeatWithin = time.Second
@@ -50,7 +47,7 @@ func Open(o Options) (_ *Connector, err error) {
 			_ = c.Close()
 		}
 	}()
-	if pids, err := procfs.OwnNamespace("pid"); err != nil || pids != initialPID {
+	if pids, err := procfs.OwnNamespace("pid"); err != nil || pids != procfs.InitialPID {
 		return nil, &UnsupportedError{Need: "the node's PID namespace", Remedy: "run it on the node itself, or in a pod with hostPID", Err: err}
 	}
 	if users, err := procfs.OwnNamespace("user"); err != nil || users != procfs.InitialUser {

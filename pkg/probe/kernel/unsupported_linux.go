@@ -71,8 +71,8 @@ func (s *Side) withholds(o Options) error {
 		}
 	}
 	s.Missing = append(s.Missing, &event.Degraded{
-		Feature: "standard input and output of programs that somebody with more than 64 files starts",
-		Reason:  "under lockdown=confidentiality needs Linux 6.2; which plugin is called by another one is told by its folder there",
+		Feature: "standard input and output of what a process with more than 64 open files starts",
+		Reason:  "under lockdown=confidentiality that needs Linux 6.2",
 	})
 	return nil
 }

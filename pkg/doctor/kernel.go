@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
+
+// kernelIsEnough: the kernel has what the probe uses, and lets it.
+func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
+	k := f.Kernel.Value
+	found := append(refuses(k), lacks(k)...)
+	if k.Lockdown == "confidentiality" {
+		found = append(found, Finding{
+			Level: Warning, Summary: "the kernel is locked down and keeps its memory from BPF programs: plugins and commands are seen, what they ask of the kernel is not",
+			Evidence: []string{"/sys/kernel/security/lockdown: confidentiality"},
+			Remedy:   []string{"start it with lockdown=integrity"},
+		})
+	}
+	if runs, known := observes(f); known {
+		for i := range found {
+			found[i].Evidence = append(found[i].Evidence, "the cniscope that runs here: "+runs)
+		}
+		if len(found) == 0 && runs != "attached" {
+			found = append(found, Finding{
+				Level: Warning, Summary: "the cniscope that runs here does not see all: " + runs,
+				Evidence: []string{fact.Sayf("Linux %s", k.Release)},
+				Remedy:   []string{"its log says why (going on without …)", `if [probe] source is "connector" on purpose: nothing`},
+			})
+		}
+		return found, nil
+	}
+	if len(k.Lacking) > 0 && len(found) == 0 {
+		why := "this user may not load BPF programs (" + fact.List(k.Lacking) + ")"
+		if k.Connector != "" {
+			why += ", and has no process connector in their place (" + k.Connector + ")"
+		}
+		return nil, errors.New(why + ": run it as root to check that")
+	}
+	return found, nil
+}
+
+// observes is how the cniscope that runs here says that it observes.
+func observes(f *fact.Facts) (how string, known bool) {
+	how = f.Scope.Value.Node.Probe
+	return how, f.Scope.Err == nil && how != ""
+}
+
+// refuses finds what keeps BPF programs from being loaded at all. The process connector takes their place, if
+// it can.
+func refuses(k fact.Kernel) []Finding {
+	finding := Finding{Remedy: []string{"use a kernel of 5.8 or later that is built with CONFIG_DEBUG_INFO_BTF=y; every current distribution's is"}}
+	var what string
+	if k.BTF != "" {
+		what = "the kernel does not describe itself (BTF)"
+		finding.Evidence = []string{fact.Sayf("Linux %s: %s", k.Release, k.BTF)}
+	}
+	for _, feature := range k.Features {
+		if !feature.Needed || feature.There {
+			continue
+		}
+		if what == "" {
+			what = "the kernel lacks what BPF programs need: " + feature.Name
+		}
+		finding.Evidence = append(finding.Evidence, fact.Sayf("%s: not in /sys/kernel/btf/vmlinux of Linux %s", feature.Name, k.Release))
+	}
+	switch {
+	case what == "":
+		return nil
+	case k.Connector == "":
+		finding.Level, finding.Summary = Warning, what+": plugins and commands are seen by the process connector, what they ask of the kernel is not"
+	default:
+		finding.Level, finding.Summary = Problem, what+", and the process connector cannot take the place of its BPF programs: nothing is seen"
+		finding.Evidence = append(finding.Evidence, "process connector: "+k.Connector)
+		finding.Remedy = append(finding.Remedy, "or run cniscope on the node itself, or in a pod with hostPID, hostNetwork and CAP_NET_ADMIN")
+	}
+	return []Finding{finding}
+}
+
+// lacks finds what everything else goes on without.
+func lacks(k fact.Kernel) (found []Finding) {
+	missing := slices.DeleteFunc(slices.Clone(k.Features), func(f fact.Feature) bool { return f.There || f.Needed })
+	for _, feature := range missing {
+		found = append(found, Finding{
+			Level: Note, Summary: strings.TrimSuffix(fact.Sayf("the kernel lacks %s: %s", feature.Name, feature.For), ": "),
+			Evidence: []string{fact.Sayf("it is not in /sys/kernel/btf/vmlinux of Linux %s", k.Release)},
+			Remedy:   []string{"use a later kernel"},
+		})
+	}
+	return found
+}
