@@ -64,7 +64,7 @@ func setRemembering(t *testing.T) *stage {
 	s := &stage{T: t, ctx: harness.Context(t)}
 	s.startRig(rig.Options{
 		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Test("sleeper")}}},
-		Plugins: map[string][]byte{"sleeper": rig.Script(`case "$CNI_COMMAND $CNI_ARGS" in ADD*K8S_POD_NAME=slow*) sleep 3 ;; esac`)},
+		Plugins:  map[string][]byte{"sleeper": rig.Script(`case "$CNI_COMMAND $CNI_ARGS" in ADD*K8S_POD_NAME=slow*) sleep 3 ;; esac`)},
 	})
 	var err error
 	s.scope, err = scope.Start(s.ctx, s.rig, scope.Options{Program: program, TOML: "[control]\nread_group = \"65532\"\n"})

@@ -1,0 +1,112 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	oteltrace "go.opentelemetry.io/otel/trace"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/trace"
+)
+
+func callOf(ifname, plugin string) *timeline.Call {
+	return &timeline.Call{Command: "ADD", IfName: ifname, Network: "net-" + ifname, Runs: []*timeline.Image{{Run: &timeline.Run{Plugin: plugin}}}}
+}
+
+// An operation's line is about the call that tells most: the failed, the slow, that with something slow in it,
+// else the longest.
+func TestALineIsAboutTheCallThatTellsMost(t *testing.T) {
+	for name, test := range map[string]struct {
+		calls  [3]judge.Call // of lo, eth0 and net1
+		ifname string
+		result control.Result
+	}{
+		"ordinary":         {[3]judge.Call{{Took: 1}, {Took: 3}, {Took: 2}}, "eth0", control.Ordinary},
+		"slow":             {[3]judge.Call{{Took: 1}, {Took: 3}, {Took: 2, Slow: 1}}, "net1", control.Slow},
+		"failed":           {[3]judge.Call{{Took: 1, Failure: "no"}, {Took: 3, Slow: 1}, {Took: 2}}, "lo", control.Failed},
+		"a slow command":   {[3]judge.Call{{Took: 1}, {Took: 3}, {Took: 2, SlowCommands: 1}}, "net1", control.Ordinary},
+		"two that are not": {[3]judge.Call{{Took: 5, SlowLocks: 1}, {Took: 3, Slow: 1}, {Took: 9}}, "eth0", control.Slow},
+	} {
+		op := &timeline.Operation{ContainerID: "c1", Pod: event.Pod{Namespace: "shop", Name: "web-0"}, Calls: []*timeline.Call{callOf("lo", "loopback"), callOf("eth0", "bridge"), callOf("net1", "macvlan")}}
+		j := &judge.Judgement{Calls: map[*timeline.Call]*judge.Call{}}
+		for i, call := range op.Calls {
+			j.Calls[call] = &test.calls[i]
+		}
+		h := New("node-a", began)
+		h.Take(pipeline.Result{Operation: op, Judgement: j}, 0)
+		got := all(t, h, control.Query{}).Operations
+		if len(got) != 1 || got[0].IfName != test.ifname || got[0].Result != test.result || got[0].Pod != "web-0" || got[0].Network != "net-"+test.ifname {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// What is of no sandbox, as STATUS, which runtimes call every few seconds, takes nobody's place. A call that hangs
+// has a line, and its end another one.
+func TestWhatIsTaken(t *testing.T) {
+	h := New("node-a", began)
+	h.Take(pipeline.Result{Operation: &timeline.Operation{Calls: []*timeline.Call{callOf("", "bridge")}}, Judgement: &judge.Judgement{}}, 0)
+	h.Take(pipeline.Result{Hung: &timeline.Flight{
+		ContainerID: "c1", Command: "ADD", IfName: "eth0", Plugin: "bridge", Name: "iptables", PID: 7, Since: 5e9, Start: 0,
+		Asks: "/run/a.sock", Agent: "agentd", Asked: 10e9,
+	}, Trace: trace.Trace{ID: oteltrace.TraceID{1}}}, 20e9)
+	got := all(t, h, control.Query{}).Operations
+	if len(got) != 1 || got[0].Result != control.Hung || got[0].Duration != 20*time.Second ||
+		got[0].Verdict != "under way for 20s, runs iptables (pid 7) for 15s, which asks agentd at /run/a.sock for 10s" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// noise is an operation of some 100 KB that cannot be compressed.
+func noise(n int) *tracepb.ResourceSpans {
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = byte('0' + rand.IntN(64))
+	}
+	value := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: string(text)}}
+	return &tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "CNI ADD", Attributes: []*commonpb.KeyValue{{Key: "noise", Value: value}}}}}}}
+}
+
+// The last slow and failed operations are held whole, as many as fit.
+func TestWholeOperationsAreBounded(t *testing.T) {
+	for name, test := range map[string]struct{ operations, bytes, least int }{
+		"many":  {3 * WholeOperations, 100, WholeOperations},
+		"large": {200, 100_000, 20},
+	} {
+		before := heap()
+		h := New("node-a", began)
+		for i := range test.operations {
+			h.Keep([]string{fmt.Sprint(i), fmt.Sprint("other ", i)}, noise(test.bytes))
+		}
+		took := heap() - before
+		last := fmt.Sprint("other ", test.operations-1)
+		spans, err := h.Whole(last)
+		if err != nil || len(spans) != 1 || spans[0].ScopeSpans[0].Spans[0].Name != "CNI ADD" {
+			t.Errorf("%s: %v, %v", name, err, spans)
+		}
+		if n := len(h.whole.held); took > WholeBytes+(1<<20) || n < test.least || n > WholeOperations { // a packer, too
+			t.Errorf("%s: %d operations in %d bytes", name, n, took)
+		}
+		if _, err := h.Whole("0"); !errors.Is(err, control.ErrNotRemembered) || !strings.Contains(err.Error(), "2026-01-02 03:04:05Z") {
+			t.Errorf("%s: %v", name, err)
+		}
+		runtime.KeepAlive(h)
+	}
+	h := New("node-a", began)
+	h.Keep([]string{"a"}, noise(largestWhole+1))
+	if _, err := h.Whole("a"); !errors.Is(err, control.ErrNotRemembered) || h.whole.forgotten["large"] != 1 {
+		t.Errorf("%v, %v", err, h.whole.forgotten)
+	}
+}

@@ -1,0 +1,66 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// Who may see one namespace only is told the same, but for pods of others and what was perhaps done for them.
+func TestOwn(t *testing.T) {
+	const lock = "/var/lib/cni/networks/pods/lock"
+	held := func(by event.Pod) *timeline.Operation {
+		op := add(plugin("bridge", 0, 900, seen(plugin("host-local", 10, 800),
+			waited(event.WaitLock, lock, from(20, 790), event.Actor{PID: 7, Name: "host-local", Parent: "bridge"}),
+			func(im *timeline.Image) { im.Facts[0].What.(*timeline.Wait).Blame = &timeline.Blame{Pod: by} })))
+		op.Pod = event.Pod{Namespace: "shop", Name: "web-0"}
+		return op
+	}
+	for name, test := range map[string]struct {
+		op      *timeline.Operation
+		says    string // a part of it
+		own     string // likewise; empty if it is the same
+		certain bool
+	}{
+		"another namespace's pod has the lock": {
+			held(event.Pod{Namespace: "bank", Name: "vault-0"}), "host-local of bridge (pid 7) for pod bank/vault-0", "host-local of bridge (pid 7) for another pod", true,
+		},
+		"one of the same namespace": {held(event.Pod{Namespace: "shop", Name: "web-1"}), "for pod shop/web-1", "", true},
+		"nobody known":              {held(event.Pod{}), "held by host-local", "", true},
+	} {
+		v := strict.Judge(test.op).Calls[test.op.Calls[0]].Verdict
+		if v == nil {
+			t.Fatal(name)
+		}
+		if !strings.Contains(v.Says, test.says) || (v.Own == "") != (test.own == "") || !strings.Contains(v.Own, test.own) || v.Certain != test.certain {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if strings.Contains(v.Own, "vault") {
+			t.Errorf("%s: %s", name, v.Own)
+		}
+	}
+}
+
+// Whatever is said of a call in which an agent worked for nobody knows whom: what it ran and where is not told to
+// everybody, and is not certain.
+func TestOwnOfCandidates(t *testing.T) {
+	op := add(seen(plugin("antrea", 0, 2300), dialled("unix", "/run/antrea.sock", from(10, 2280), served(nil, []*timeline.Image{
+		seen(ran("secret-tool", 20, 2270), waited(event.WaitLock, "/var/lib/bank/lock", from(20, 2260))),
+	}))))
+	v := strict.Judge(op).Calls[op.Calls[0]].Verdict
+	if v == nil {
+		t.Fatal("there is no verdict")
+	}
+	told := v.Own
+	if told == "" {
+		told = v.Says
+	}
+	if strings.Contains(told, "bank") || strings.Contains(told, "secret") {
+		t.Errorf("%+v", v)
+	}
+	if strings.Contains(v.Says, "bank") && v.Certain {
+		t.Errorf("it is certain: %+v", v)
+	}
+}
