@@ -70,6 +70,7 @@ const configured = "cniscope.configured."
 // explanations are the attributes of a process's span that only matter where time was lost, or that repeat others.
 func explanations() []attribute.Key {
 	return []attribute.Key{
+		attr.RunDelayMSKey, attr.KernelLocksKey, attr.KernelLockWaitMSKey, attr.SysctlMSKey,
 		attr.PollMSKey, attr.SleepMSKey, attr.SystemCallsKey, attr.SystemCallMSKey, attr.QueriesKey,
 		attr.NetNSInodeKey, attr.NetNSInodeAtExitKey, attr.NetNSInodeEnteredKey, attr.NetNSSwitchesKey,
 		attr.CNIVersionKey, attr.ResultVersionKey, attr.ResultRoutesKey,
