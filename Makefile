@@ -20,6 +20,7 @@ include test/runtimes/runtimes.mk
 include test/cnis/cnis.mk
 include test/examples/examples.mk
 include configs/helm/chart.mk
+include test/fleet/fleet.mk
 
 ##### the program
 
@@ -33,6 +34,9 @@ cross: ## check that every platform builds: amd64 and arm64, and Windows for the
 	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -o /dev/null ./plugin/cniscope
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -o /dev/null ./plugin/cniscope
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -o /dev/null ./plugin/cniscope
+	# Of the six platforms of the plugin, two; make release builds all.
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -trimpath -o /dev/null ./plugin/kubectl-cniscope
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -trimpath -o /dev/null ./plugin/kubectl-cniscope
 
 .PHONY: docs
 docs: build ## write man pages and shell completions to bin/share
@@ -103,7 +107,7 @@ test-all: ORDINARY := 500
 test-all: POINTS := 100
 test-all: FUZZTIME := 5m
 test-all: CACHE := cold
-test-all: test test-release test-packages test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-cnis test-cilium test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: test test-release test-packages test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-fleet test-cnis test-cilium test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: ## the tests that need no rig, under the race detector (needs a C compiler)

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/test/fleet"
+)
+
+// evil clears a terminal, writes from right to left, and begins a line of its own.
+const evil = "\x1b[2J\u202e\nfine"
+
+// whole is an operation as a node remembers it: a call, and the command that it waited for.
+const whole = `{"resourceSpans":[{"resource":{"attributes":[{"key":"k8s.namespace.name","value":{"stringValue":"shop"}},
+{"key":"k8s.pod.name","value":{"stringValue":"web-0"}}]},"scopeSpans":[{"spans":[
+{"traceId":"00000000000000000000000000000001","spanId":"0000000000000001","name":"CNI ADD",
+"startTimeUnixNano":"1795348800000000000","endTimeUnixNano":"1795348805000000000","attributes":[
+{"key":"cniscope.kind","value":{"stringValue":"call"}},{"key":"cni.command","value":{"stringValue":"ADD"}},{"key":"cni.ifname","value":{"stringValue":"eth0"}}]},
+{"traceId":"00000000000000000000000000000001","spanId":"0000000000000002","parentSpanId":"0000000000000001","name":"policyctl\u001b[2J\u202e",
+"startTimeUnixNano":"1795348801000000000","endTimeUnixNano":"1795348804000000000","attributes":[{"key":"cniscope.kind","value":{"stringValue":"command"}}]}]}]}]}`
+
+func clusterOf(count int) *api {
+	return &api{
+		Nodes: &fleet.Nodes{Evil: evil}, count: count,
+		pods: map[string]corev1.Pod{
+			"shop/web-0": {ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop", UID: "u"}, Spec: corev1.PodSpec{NodeName: "node-010"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+			"shop/late":  {ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: "shop"}, Status: corev1.PodStatus{Phase: corev1.PodPending}},
+			"shop/host":  {ObjectMeta: metav1.ObjectMeta{Name: "host", Namespace: "shop"}, Spec: corev1.PodSpec{NodeName: "node-010", HostNetwork: true}, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
+		},
+		events: []corev1.Event{{
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "web-0"}, Type: "Normal", Reason: "NetworkSlow",
+			Message: "CNI ADD eth0 took 5s: 4.9s waiting for lock /run/xtables.lock" + evil, ReportingController: "cniscope.dev/reader",
+			LastTimestamp: metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 1, 0, time.UTC)), Count: 3,
+		}},
+	}
+}
+
+func TestPs(t *testing.T) {
+	config := clusterOf(60).start(t)
+	kubectl(t, config, "ps", "-A").want(t, 0, "NODE", "node-050  shop/web-50  ADD eth0", "futex_wait_queue", `\x1b[2J`)
+	kubectl(t, config, "ps", "-n", "bank").want(t, 0, "no CNI call is under way on 60 nodes (namespace bank)")
+	kubectl(t, config, "ps", "-A", "--node", "node-050").want(t, 0, "shop/web-50")
+	kubectl(t, config, "ps", "-A", "--node", "elsewhere").want(t, 1, "no cniscope that can be asked on elsewhere", "kubectl get pods -n cniscope")
+	kubectl(t, config, "ps", "--format", "yaml").want(t, 2, "want text or json")
+	kubectl(t, config, "ps", "now").want(t, 2, "see: kubectl cniscope ps --help")
+	r := kubectl(t, config, "ps", "-A", "--format", "json")
+	var d psDocument
+	if err := json.Unmarshal([]byte(r.out), &d); err != nil || len(d.Calls) != 2 || d.Nodes.Answered != 60 || d.Calls[0].Node != "node-050" {
+		t.Errorf("%v %+v", err, d)
+	}
+}
+
+// Nodes that do not answer are named with the reason, and what the others say is printed.
+func TestPartialAnswers(t *testing.T) {
+	a := clusterOf(10)
+	a.Dies = func(node string) bool { return node == "node-007" || node == "node-009" }
+	a.Hangs = func(node string) bool { return node == "node-008" }
+	config := a.start(t)
+	kubectl(t, config, "ps", "-A", "--node", "node-000,node-007,node-009").want(t, 3, "shop/web-0", "2 of 3 nodes did not answer: ", "node-007", "node-009")
+	kubectl(t, config, "ps", "-A", "--node", "node-008", "--node-timeout", "300ms").
+		want(t, 1, "1 of 1 node did not answer: no answer within 300ms: node-008")
+}
+
+func TestDoctor(t *testing.T) {
+	config := clusterOf(12).start(t)
+	kubectl(t, config, "doctor", "-A").want(t, 1,
+		"✗ 4 of 12 nodes: agent: calico-node on node-000 has not answered for 60s", "on node-000, node-001, node-002, node-003",
+		"as node-000 has it:", "→ kubectl delete pod", "? 1 of 12 nodes: service-rules: could not check: no permission", "1 finding")
+	kubectl(t, config, "doctor", "node-008").want(t, 0, "✓ nothing found on 1 node")
+	kubectl(t, config, "doctor", "node-004").want(t, 3, "not every check could be made")
+	kubectl(t, config, "doctor").want(t, 2, "say one of them")
+	var d doctorDocument
+	if r := kubectl(t, config, "doctor", "-A", "--format", "json"); json.Unmarshal([]byte(r.out), &d) != nil || len(d.Findings) != 1 || !d.Findings[0].Differs {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestTop(t *testing.T) {
+	config := clusterOf(40).start(t)
+	kubectl(t, config, "top").want(t, 0, "20 of 4,000 operations in the last 1h were slow, failed or hung, on 8 of 40 nodes (all namespaces)",
+		"CAUSE", "file_lock", "4.9s of 5s waiting for lock /run/xtables.lock", "→ let kube-proxy use nftables", "plugin_failed", "no addresses available",
+		"portmap")
+	kubectl(t, config, "top", "-n", "bank", "--since", "10m").want(t, 0, "8 of 2,000 operations in the last 10m", "on 4 of 40 nodes (namespace bank)")
+	kubectl(t, config, "top", "--since", "-1h").want(t, 2, "want a length of time")
+}
+
+func TestWhy(t *testing.T) {
+	a := clusterOf(20)
+	a.Spans = []byte(whole)
+	config := a.start(t)
+	kubectl(t, config, "why", "web-0").want(t, 0, "shop/web-0 on node-010, Running", "Normal NetworkSlow: CNI ADD eth0 took 5s", "(3 times)",
+		"ADD eth0  SLOW: 5s", "→ let kube-proxy use nftables", "policyctl", "│")
+	kubectl(t, config, "why", "shop/late").want(t, 0, "It is on no node yet")
+	kubectl(t, config, "why", "pod/host").want(t, 0, "hostNetwork")
+	kubectl(t, config, "why", "web-98").want(t, 0, "shop/web-98, which the API server does not know", "ordinary: 312ms", "on node-01")
+	kubectl(t, config, "why", "nobody").want(t, 1, "the API server knows none of this name")
+	kubectl(t, config, "why", "a/b/c").want(t, 2, "NAMESPACE/POD")
+	var d whyDocument
+	if r := kubectl(t, config, "why", "web-0", "--format", "json"); json.Unmarshal([]byte(r.out), &d) != nil || len(d.Spans) == 0 || d.Operations[0].Result != control.Slow {
+		t.Errorf("%+v", d)
+	}
+}
+
+// What is missing is named, with who can give it; and what can be had without it is printed.
+func TestMissingRights(t *testing.T) {
+	const operators, developers, tokens = "create serviceaccounts/token cniscope", "create pods/exec cniscope", "create serviceaccounts/token shop"
+	for _, c := range []struct {
+		without []string
+		args    string
+		code    int
+		says    []string
+	}{
+		{[]string{operators}, "ps", 0, []string{"shop/web-0"}},
+		{[]string{operators}, "ps -A", 1, []string{"you (jane) may not create serviceaccounts/token cniscope-operator in namespace cniscope",
+			"kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane", "leave out -A"}},
+		{[]string{operators}, "top", 0, []string{"(namespace shop)"}},
+		{[]string{operators}, "doctor -A", 1, []string{"The role cniscope-operator gives that right"}},
+		{[]string{operators, tokens}, "ps", 1, []string{"serviceaccounts/token default in namespace shop", "--clusterrole edit --user jane"}},
+		{[]string{operators, tokens}, "why web-0", 3, []string{"NetworkSlow", "--clusterrole edit --user jane"}},
+		{[]string{developers}, "ps", 1, []string{"may not create pods/exec in namespace cniscope", "--role cniscope-developer --user jane"}},
+		{[]string{"list pods cniscope", "list pods"}, "ps", 1, []string{"may not list pods in namespace cniscope", "--role cniscope-developer"}},
+		{[]string{"list events shop"}, "why web-0", 3, []string{"SLOW: 5s", "may not list events in namespace shop", "--clusterrole view"}},
+	} {
+		a := clusterOf(3)
+		a.pods["shop/web-0"] = corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop"}, Spec: corev1.PodSpec{NodeName: "node-000"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		a.may = without(c.without...)
+		t.Run(strings.Join(c.without, ", ")+": "+c.args, func(t *testing.T) {
+			kubectl(t, a.start(t), strings.Fields(c.args)...).want(t, c.code, c.says...)
+		})
+	}
+}
+
+func TestRecord(t *testing.T) {
+	config := clusterOf(20).start(t)
+	file := filepath.Join(t.TempDir(), "web.rec")
+	kubectl(t, config, "record", "web-0", "-o", file, "--for", "1s").want(t, 0, "recording web-0 on node-010 for 1s", "cniscope show "+file)
+	if text, err := os.ReadFile(file); err != nil || string(text) != "{\"made\":\"up\"}\n" {
+		t.Errorf("%v %q", err, text)
+	}
+	kubectl(t, config, "record", "node/node-003", "-o", file).want(t, 1, "exists: --overwrite replaces it")
+	kubectl(t, config, "record", "node/node-003", "-o", file+".gz").want(t, 0, "node-003")
+	kubectl(t, config, "record", "node-003", "-o", file).want(t, 1, "for a node, say node/node-003")
+	kubectl(t, config, "record", "web-0", "--for", "1h").want(t, 2, "up to 10m")
+}
+
+func TestCompletion(t *testing.T) {
+	config := clusterOf(12).start(t)
+	kubectl(t, config, "__complete", "why", "w").want(t, 0, "web-0\n")
+	kubectl(t, config, "__complete", "why", "shop/l").want(t, 0, "shop/late\n")
+	kubectl(t, config, "__complete", "record", "node/node-01").want(t, 0, "node/node-010\nnode/node-011\n")
+	kubectl(t, config, "__complete", "doctor", "node-000", "node-00").want(t, 0, "node-001\n")
+	kubectl(t, config, "__complete", "ps", "--format", "").want(t, 0, "json\n")
+	// kubectl runs the program by another name.
+	if got := strings.Join(completing([]string{"/usr/local/bin/kubectl_complete-cniscope", "why", ""}), " "); got != "__complete why " {
+		t.Errorf("%q", got)
+	}
+}
+
+// Where no cniscope is, or none with a reader, that is said.
+func TestNobodyToAsk(t *testing.T) {
+	kubectl(t, clusterOf(0).start(t), "ps").want(t, 1, "no cniscope that can be asked in any namespace", "reader.enabled=true")
+	a := clusterOf(0)
+	a.may = without("list pods")
+	kubectl(t, a.start(t), "ps").want(t, 1, "--cniscope-namespace")
+}
+
+func TestHelpTeaches(t *testing.T) {
+	for _, name := range []string{"why", "ps", "doctor", "top", "record"} {
+		kubectl(t, "none", name, "--help").want(t, 0, "  kubectl cniscope "+name)
+	}
+	kubectl(t, "none", "--version").want(t, 0, "kubectl cniscope devel")
+}

@@ -1,0 +1,231 @@
+//go:build linux
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+const (
+	// count is how many nodes there are, dead how many of them do not answer: every 25th, see isDead.
+	count, dead = 500, 20
+	// soon is how long an answer of all of them may take, and memory what it may take, in MiB of RSS.
+	soon   = 10 * time.Second
+	memory = 256
+)
+
+func isDead(i int) bool { return i%25 == 7 }
+
+// Five hundred nodes behind a real API server, of which twenty are dead: their kubelet's address takes a connection
+// and says nothing.
+func TestAFleetOfFiveHundred(t *testing.T) {
+	busy := isBusy(t)
+	klog.SetLogger(klog.Logger{}) // connections that a client ends
+	c := startControlPlane(t)
+	nodes := &Nodes{}
+	kubelets := httptest.NewTLSServer(nodes)
+	t.Cleanup(kubelets.Close)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections, nobody else does
+	harness.Check(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	began := time.Now()
+	c.populate(t, port(kubelets.Listener), port(silent))
+	t.Logf("%d nodes and their pods are made after %s", count, time.Since(began).Round(time.Second))
+	program := build(t)
+	admin := c.kubeconfig(t, adminToken)
+
+	for _, run := range []struct {
+		args []string
+		says []string
+	}{
+		{[]string{"ps", "-A"}, []string{"node-450  shop/web-450  ADD eth0"}},
+		{[]string{"top"}, []string{"250 of 48,000 operations in the last 1h were slow, failed or hung, on 100 of 480 nodes (all namespaces)", "file_lock"}},
+	} {
+		t.Run(strings.Join(run.args, " "), func(t *testing.T) {
+			r := program.run(t, admin, run.args...)
+			t.Logf("%s after %s, with %d MiB of memory (RSS); %d nodes asked at once", run.args[0], r.took.Round(10*time.Millisecond), r.memory, nodes.Most())
+			r.says(t, 3, append(run.says, fmt.Sprintf("%d of %d nodes did not answer: no answer within 5s", dead, count))...)
+			for i := range count {
+				if named := strings.Contains(r.said, Node(i)); named != isDead(i) {
+					t.Errorf("%s is named: %v", Node(i), named)
+				}
+			}
+			if r.took > soon && busy {
+				t.Logf("the machine was busy before the test began: that it took longer than %s says nothing", soon)
+			} else if r.took > soon {
+				t.Errorf("it took %s, want %s", r.took, soon)
+			}
+			if r.memory > memory {
+				t.Errorf("it took %d MiB, want %d", r.memory, memory)
+			}
+		})
+	}
+	t.Run("doctor -A", func(t *testing.T) {
+		program.run(t, admin, "doctor", "-A", "--node-timeout", "5s").says(t, 1, "✗ 4 of 480 nodes: agent:")
+	})
+	t.Run("who may not is told what is missing", func(t *testing.T) { c.refusals(t, program) })
+}
+
+// refusals: a real API server's refusals, and what a developer's roles give.
+func (c *controlPlane) refusals(t *testing.T, program binary) {
+	jane := c.kubeconfig(t, janeToken)
+	program.run(t, jane, "ps").says(t, 1, "you (jane) may not list pods in namespace cniscope", "kubectl create rolebinding NAME -n cniscope --role cniscope-developer --user jane")
+	c.role(t, Namespace, "reads", `{"apiGroups":[""],"resources":["pods"],"verbs":["get","list"]}`)
+	program.run(t, jane, "ps").says(t, 1, "may not create serviceaccounts/token default in namespace shop", "--clusterrole edit --user jane")
+	c.role(t, "shop", "tokens", `{"apiGroups":[""],"resources":["serviceaccounts/token"],"verbs":["create"]}`)
+	program.run(t, jane, "ps", "--node", Node(0)).says(t, 1, "may not create pods/exec in namespace cniscope", "--role cniscope-developer")
+	// Since Kubernetes 1.35 a websocket takes the right to create as well as to get.
+	c.role(t, Namespace, "execs", `{"apiGroups":[""],"resources":["pods/exec"],"verbs":["create","get"]}`)
+	program.run(t, jane, "ps", "--node", Node(0)).says(t, 0, "shop/web-0")
+	program.run(t, jane, "ps", "-A", "--node", Node(0)).says(t, 1, "may not create serviceaccounts/token cniscope-operator in namespace cniscope")
+	program.run(t, jane, "ps", "-n", "bank", "--node", Node(0)).says(t, 1, "default in namespace bank")
+}
+
+// role gives jane a role of one rule.
+func (c *controlPlane) role(t *testing.T, namespace, name, rule string) {
+	t.Helper()
+	ctx := context.Background()
+	path := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace
+	_, err := c.Do(ctx, "POST", path+"/roles", fmt.Appendf(nil, `{"metadata":{"name":%q},"rules":[%s]}`, name, rule))
+	harness.Check(t, err)
+	_, err = c.Do(ctx, "POST", path+"/rolebindings", fmt.Appendf(nil,
+		`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":%q},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]}`, name, name))
+	harness.Check(t, err)
+}
+
+// populate makes namespaces, ServiceAccounts, nodes, and the pod of cniscope on each.
+func (c *controlPlane) populate(t *testing.T, alive, silent int) {
+	t.Helper()
+	ctx := context.Background()
+	for _, namespace := range []string{Namespace, "shop", "bank"} {
+		harness.Check(t, c.Create(ctx, "/api/v1/namespaces", object(namespace)))
+		harness.Check(t, c.Create(ctx, "/api/v1/namespaces/"+namespace+"/serviceaccounts", object("default")))
+	}
+	harness.Check(t, c.Create(ctx, "/api/v1/namespaces/"+Namespace+"/serviceaccounts", object(Operator)))
+	numbers := make(chan int)
+	var workers sync.WaitGroup
+	for range 16 {
+		workers.Go(func() {
+			for i := range numbers {
+				at := alive
+				if isDead(i) {
+					at = silent
+				}
+				if err := c.node(ctx, i, at); err != nil {
+					t.Errorf("%s: %v", Node(i), err)
+				}
+			}
+		})
+	}
+	for i := range count {
+		numbers <- i
+	}
+	close(numbers)
+	workers.Wait()
+}
+
+// node makes a node whose kubelet listens at a port of loopback, and the pod there.
+func (c *controlPlane) node(ctx context.Context, i, port int) error {
+	node := corev1.Node{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: Node(i)},
+		Status: corev1.NodeStatus{
+			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(port)}},
+		},
+	}
+	if err := c.Create(ctx, "/api/v1/nodes", node); err != nil {
+		return err
+	}
+	pod, path := ReaderPod(i), "/api/v1/namespaces/"+Namespace+"/pods"
+	if err := c.Create(ctx, path, pod); err != nil {
+		return err
+	}
+	body, err := json.Marshal(pod)
+	if err != nil {
+		return err
+	}
+	_, err = c.Do(ctx, http.MethodPut, path+"/"+Pod(i)+"/status", body)
+	return err
+}
+
+func object(name string) map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": name}}
+}
+
+// isBusy tells whether others want more than the machine has: more than two runnable processes for each processor,
+// over the last minute (loadavg, proc(5)).
+func isBusy(t *testing.T) bool {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	harness.Check(t, err)
+	var load float64
+	_, err = fmt.Sscan(string(text), &load)
+	harness.Check(t, err)
+	return load > 2*float64(runtime.NumCPU())
+}
+
+func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
+
+// program is the one that users have, built.
+type binary string
+
+func build(t *testing.T) binary {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubectl-cniscope")
+	if out, err := exec.Command("go", "build", "-o", file, "github.com/cniscope/cniscope/plugin/kubectl-cniscope").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary(file)
+}
+
+type ran struct {
+	out, said string
+	code      int
+	took      time.Duration
+	memory    int64 // the most it had, in MiB
+}
+
+func (p binary) run(t *testing.T, kubeconfig string, args ...string) ran {
+	t.Helper()
+	cmd := exec.Command(string(p), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	began := time.Now()
+	_ = cmd.Run() // its code says it
+	r := ran{out: out.String(), said: said.String(), code: cmd.ProcessState.ExitCode(), took: time.Since(began)}
+	r.memory = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
+	return r
+}
+
+func (r ran) says(t *testing.T, code int, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(r.out+r.said, p) {
+			t.Errorf("it does not say %q", p)
+		}
+	}
+	if r.code != code || t.Failed() {
+		t.Fatalf("it ended with %d, want %d, and said\n%s%s", r.code, code, r.out, r.said)
+	}
+}
