@@ -31,6 +31,7 @@ func run(ctx context.Context) error {
 	dist := flag.String("dist", "dist", "folder that gets a folder of the version's name")
 	draft := flag.Bool("draft", false, "build to try it: changed files, and a version without tag or changelog, are accepted")
 	alone := flag.Bool("packages", false, "build deb and rpm alone, for their tests")
+	only := flag.String("platforms", "", "the plugin of kubectl for these alone, as linux/amd64,windows/amd64: for tests")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
@@ -45,6 +46,9 @@ func run(ctx context.Context) error {
 	}
 	r, err := prepare(ctx, *version, source, *draft)
 	if err != nil {
+		return err
+	}
+	if r.platforms, err = platformsOf(*only); err != nil {
 		return err
 	}
 	all := steps()
@@ -69,6 +73,8 @@ func steps() []step {
 		{name: "licenses of others", build: notices, packages: true},
 		{name: "tarballs", build: tarballs},
 		{name: "deb and rpm", build: packages, packages: true},
+		{name: "plugin of kubectl", build: plugin},
+		{name: "krew manifest", build: krew},
 		{name: "container image", build: containerImage},
 		{name: "Helm chart", build: chart},
 		{name: "SBOM", build: sbom},

@@ -24,12 +24,25 @@ type module struct {
 	Uses          []string // paths of the modules that its packages import, sorted
 }
 
-// linked returns the modules in the programs of all architectures, by path: which they are is
+// A built is a program for one platform, from one package of the tree.
+type built struct{ file, of, goos, goarch string }
+
+// programsBuilt are those for nodes, which are shipped.
+func (r *release) programsBuilt() (all []built) {
+	for _, arch := range architectures {
+		for _, of := range shipped {
+			all = append(all, built{filepath.Join(filepath.Dir(r.program(arch)), filepath.Base(of)), of, "linux", arch})
+		}
+	}
+	return all
+}
+
+// linked returns the modules in programs, by path: which they are is
 // read from the programs themselves, and who imports whom is asked of go.
-func (r *release) linked(ctx context.Context) (modules map[string]*module, goVersion string, err error) {
+func (r *release) linked(ctx context.Context, programs []built) (modules map[string]*module, goVersion string, err error) {
 	modules = map[string]*module{}
-	for _, program := range r.programsBuilt() {
-		info, err := buildinfo.ReadFile(program)
+	for _, p := range programs {
+		info, err := buildinfo.ReadFile(p.file)
 		if err != nil {
 			return nil, "", err
 		}
@@ -42,8 +55,8 @@ func (r *release) linked(ctx context.Context) (modules map[string]*module, goVer
 			modules[dep.Path] = &module{Path: dep.Path, Version: dep.Version, Sum: dep.Sum}
 		}
 	}
-	for _, arch := range architectures {
-		if err := r.look(ctx, modules, arch); err != nil {
+	for _, p := range programs {
+		if err := r.look(ctx, modules, p); err != nil {
 			return nil, "", err
 		}
 	}
@@ -61,9 +74,9 @@ type listed struct {
 	}
 }
 
-// look fills in who uses whom on an architecture, and under which licenses.
-func (r *release) look(ctx context.Context, modules map[string]*module, arch string) error {
-	text, err := r.command(ctx, r.environment("GOARCH="+arch), "go", append([]string{"list", "-deps", "-json=ImportPath,Imports,Standard,Module"}, shipped...)...)
+// look fills in who uses whom in a program, and under which licenses.
+func (r *release) look(ctx context.Context, modules map[string]*module, program built) error {
+	text, err := r.command(ctx, r.environment("GOOS="+program.goos, "GOARCH="+program.goarch), "go", "list", "-deps", "-json=ImportPath,Imports,Standard,Module", program.of)
 	if err != nil {
 		return err
 	}
@@ -86,7 +99,7 @@ func (r *release) look(ctx context.Context, modules map[string]*module, arch str
 		}
 		m := modules[path]
 		if m == nil {
-			return fmt.Errorf("%s is compiled, but the program for %s does not name its module %s", p.ImportPath, arch, path)
+			return fmt.Errorf("%s is compiled, but %s does not name its module %s", p.ImportPath, program.file, path)
 		}
 		owner[p.ImportPath] = m
 		if m.Licenses == nil {

@@ -16,20 +16,25 @@ func (r *release) noticesFile() string { return filepath.Join(r.Work, "THIRD-PAR
 
 // notices writes that file, and notes the modules for the SBOM.
 func notices(ctx context.Context, r *release) (err error) {
-	if r.modules, r.goVersion, err = r.linked(ctx); err != nil {
+	if r.modules, r.goVersion, err = r.linked(ctx, r.programsBuilt()); err != nil {
 		return err
 	}
+	return r.notice(r.noticesFile(), r.modules)
+}
+
+// notice writes the licenses of modules to a file.
+func (r *release) notice(file string, modules map[string]*module) error {
 	words, err := os.ReadFile(filepath.Join(r.Root, "pkg/redact/words.LICENSE"))
 	if err != nil {
 		return err
 	}
-	all := maps.Clone(r.modules)
+	all := maps.Clone(modules)
 	maps.DeleteFunc(all, func(_ string, m *module) bool { return m.Sum == "" }) // cniscope itself
 	all["SCOWL, a list of words"] = &module{Texts: []string{strings.TrimSpace(string(words))}}
 	if gos := all["golang.org/x/sys"]; gos != nil { // the same text, wherever Go was installed from
 		all["Go's standard library"] = &module{Version: r.goVersion, Texts: gos.Texts}
 	}
-	return os.WriteFile(r.noticesFile(), []byte(thirdParty(all)), 0o644)
+	return os.WriteFile(file, []byte(thirdParty(all)), 0o644)
 }
 
 // thirdParty is every text once, below those whom it is of.

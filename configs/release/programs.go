@@ -14,11 +14,10 @@ var shipped = []string{"./plugin/cniscope", "./plugin/cniscope-reader"}
 // programs builds the programs for each architecture. What git knows is linked by name: what Go
 // itself notes of the repository depends on which tags a clone has.
 func programs(ctx context.Context, r *release) error {
-	ldflags := fmt.Sprintf("-s -w -X main.linked=%s -X main.commit=%s -X main.date=%s", r.Version, r.Commit, r.Time.Format(time.RFC3339))
 	for _, arch := range architectures {
 		fmt.Printf("      linux/%s (from nothing some minutes, else seconds)\n", arch)
 		_, err := r.command(ctx, r.environment("GOARCH="+arch), "go", append([]string{
-			"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", filepath.Dir(r.program(arch)) + "/",
+			"build", "-trimpath", "-buildvcs=false", "-ldflags", r.ldflags(), "-o", filepath.Dir(r.program(arch)) + "/",
 		}, shipped...)...)
 		if err != nil {
 			return err
@@ -30,14 +29,9 @@ func programs(ctx context.Context, r *release) error {
 	return nil
 }
 
-// programsBuilt are the files of all programs.
-func (r *release) programsBuilt() (files []string) {
-	for _, arch := range architectures {
-		for _, p := range shipped {
-			files = append(files, filepath.Join(filepath.Dir(r.program(arch)), filepath.Base(p)))
-		}
-	}
-	return files
+// ldflags link in what git knows.
+func (r *release) ldflags() string {
+	return fmt.Sprintf("-s -w -X main.linked=%s -X main.commit=%s -X main.date=%s", r.Version, r.Commit, r.Time.Format(time.RFC3339))
 }
 
 // share has the program of this machine's architecture write man pages and completions.

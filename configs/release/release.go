@@ -32,9 +32,11 @@ type release struct {
 
 	ImageDigest string // of the image for all architectures, once it is built
 
-	key       *minisign.PrivateKey // nil if none was given
-	modules   map[string]*module   // what is linked, once it is: by path
-	goVersion string               // by which, as in go1.26.8
+	key           *minisign.PrivateKey // nil if none was given
+	platforms     []platform           // of the plugin of kubectl
+	modules       map[string]*module   // what is linked, once it is: by path
+	pluginModules map[string]*module   // and into the plugin of kubectl
+	goVersion     string               // by which, as in go1.26.8
 }
 
 // program is the static program for an architecture.

@@ -15,15 +15,25 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// sbom lists what is linked into the program, as a CycloneDX document.
+// sbom lists what is linked into the program, as a CycloneDX document; and so for the plugin of kubectl.
 func sbom(_ context.Context, r *release) error {
 	programs, err := r.programFiles()
 	if err != nil {
 		return err
 	}
-	return r.create("cniscope_"+r.Number+"_sbom.cdx.json", func(w io.Writer) error {
+	if err := r.writeSBOM("cniscope", r.modules, programs); err != nil {
+		return err
+	}
+	if programs, err = r.pluginFiles(); err != nil {
+		return err
+	}
+	return r.writeSBOM(pluginName, r.pluginModules, programs)
+}
+
+func (r *release) writeSBOM(name string, modules map[string]*module, programs []cdx.Component) error {
+	return r.create(name+"_"+r.Number+"_sbom.cdx.json", func(w io.Writer) error {
 		encoder := cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true)
-		return encoder.EncodeVersion(r.bom(programs), cdx.SpecVersion1_6)
+		return encoder.EncodeVersion(r.bom(name, modules, programs), cdx.SpecVersion1_6)
 	})
 }
 
@@ -31,28 +41,36 @@ func sbom(_ context.Context, r *release) error {
 func (r *release) programFiles() ([]cdx.Component, error) {
 	var files []cdx.Component
 	for _, arch := range architectures {
-		sum, err := sha256Of(r.program(arch))
+		file, err := programFile("cniscope_"+r.Number+"_linux_"+arch, r.program(arch))
 		if err != nil {
 			return nil, err
 		}
-		name := "cniscope_" + r.Number + "_linux_" + arch
-		files = append(files, cdx.Component{
-			BOMRef: name, Type: cdx.ComponentTypeFile, Name: name,
-			Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sum)}},
-		})
+		files = append(files, file)
 	}
 	return files, nil
 }
 
+// programFile is a program under a name, with its checksum.
+func programFile(name, file string) (cdx.Component, error) {
+	sum, err := sha256Of(file)
+	return cdx.Component{
+		BOMRef: name, Type: cdx.ComponentTypeFile, Name: name,
+		Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sum)}},
+	}, err
+}
+
 // bom is the document. Its serial number is made from version and commit, its time is the
 // commit's: who builds the same gets the same.
-func (r *release) bom(programs []cdx.Component) *cdx.BOM {
-	bom := cdx.NewBOM()
-	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/cniscope/cniscope/"+r.Version+"/"+r.Commit)).URN()
+func (r *release) bom(name string, modules map[string]*module, programs []cdx.Component) *cdx.BOM {
+	bom, seed := cdx.NewBOM(), ""
+	if name != "cniscope" {
+		seed = name + "/"
+	}
+	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/cniscope/cniscope/"+seed+r.Version+"/"+r.Commit)).URN()
 	std := library("stdlib", strings.TrimPrefix(r.goVersion, "go"), []string{"BSD-3-Clause"})
 	components, dependencies := []cdx.Component{std}, []cdx.Dependency{{Ref: std.BOMRef}}
-	for _, path := range slices.Sorted(maps.Keys(r.modules)) {
-		m := r.modules[path]
+	for _, path := range slices.Sorted(maps.Keys(modules)) {
+		m := modules[path]
 		c := library(m.Path, m.Version, m.Licenses)
 		if sum, ok := strings.CutPrefix(m.Sum, "h1:"); ok {
 			if raw, err := base64.StdEncoding.DecodeString(sum); err == nil {
@@ -61,14 +79,14 @@ func (r *release) bom(programs []cdx.Component) *cdx.BOM {
 		}
 		uses := []string{std.BOMRef}
 		for _, used := range m.Uses {
-			uses = append(uses, purl(used, r.modules[used].Version))
+			uses = append(uses, purl(used, modules[used].Version))
 		}
 		dependencies = append(dependencies, cdx.Dependency{Ref: c.BOMRef, Dependencies: &uses})
 		if m.Sum != "" {
 			components = append(components, c)
 			continue
 		}
-		c.Type, c.Name = cdx.ComponentTypeApplication, "cniscope"
+		c.Type, c.Name = cdx.ComponentTypeApplication, name
 		c.Components = &programs
 		bom.Metadata = &cdx.Metadata{
 			Timestamp:  r.Time.Format(time.RFC3339),

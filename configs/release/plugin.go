@@ -1,0 +1,162 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+)
+
+// pluginName is what kubectl runs for `kubectl cniscope`.
+const pluginName = "kubectl-cniscope"
+
+// A platform is one that the plugin of kubectl is built for: users have it, not nodes.
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "/" + p.arch }
+
+// platforms are all of them.
+func platforms() []platform {
+	return []platform{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
+}
+
+// platformsOf are those of a list, as linux/amd64,windows/amd64; all for an empty one.
+func platformsOf(list string) (chosen []platform, err error) {
+	if list == "" {
+		return platforms(), nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(platforms(), func(p platform) bool { return p.String() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-platforms %s: there is %v", name, platforms())
+		}
+		chosen = append(chosen, platforms()[i])
+	}
+	return chosen, nil
+}
+
+// executable is the plugin's program in an archive.
+func (p platform) executable() string {
+	if p.os == "windows" {
+		return pluginName + ".exe"
+	}
+	return pluginName
+}
+
+// archive is the plugin's artifact for a platform: krew unpacks both kinds.
+func (r *release) archive(p platform) string {
+	ending := ".tar.gz"
+	if p.os == "windows" {
+		ending = ".zip"
+	}
+	return fmt.Sprintf("%s_%s_%s_%s%s", pluginName, r.Number, p.os, p.arch, ending)
+}
+
+// plugin builds the plugin of kubectl for each platform, and packs it with its licenses.
+func plugin(ctx context.Context, r *release) (err error) {
+	var all []built
+	for _, p := range r.platforms {
+		fmt.Printf("      %s (from nothing some minutes, else seconds)\n", p)
+		one := built{r.pluginProgram(p), "./plugin/" + pluginName, p.os, p.arch}
+		if _, err := r.command(ctx, r.environment("GOOS="+p.os, "GOARCH="+p.arch), "go", "build", "-trimpath", "-buildvcs=false",
+			"-ldflags", r.ldflags(), "-o", one.file, one.of); err != nil {
+			return err
+		}
+		all = append(all, one)
+	}
+	if r.pluginModules, _, err = r.linked(ctx, all); err != nil {
+		return err
+	}
+	if err := r.notice(r.pluginNotices(), r.pluginModules); err != nil {
+		return err
+	}
+	for _, p := range r.platforms {
+		pack := r.pluginTarball
+		if p.os == "windows" {
+			pack = r.pluginZip
+		}
+		if err := r.create(r.archive(p), func(w io.Writer) error { return pack(w, p) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *release) pluginProgram(p platform) string {
+	return filepath.Join(r.Work, "bin", p.os+"-"+p.arch, p.executable())
+}
+
+func (r *release) pluginNotices() string {
+	return filepath.Join(r.Work, "THIRD-PARTY-NOTICES-"+pluginName+".txt")
+}
+
+// packed is a file of an archive.
+type packed struct {
+	from, to string
+	mode     os.FileMode
+}
+
+func (r *release) pluginPacked(p platform) []packed {
+	return []packed{
+		{r.pluginProgram(p), p.executable(), 0o755},
+		{filepath.Join(r.Root, "LICENSE"), "LICENSE", 0o644},
+		{r.pluginNotices(), "THIRD-PARTY-NOTICES.txt", 0o644},
+	}
+}
+
+func (r *release) pluginTarball(w io.Writer, p platform) error {
+	compressed := gzip.NewWriter(w)
+	a := archive{Writer: tar.NewWriter(compressed), release: r}
+	for _, f := range r.pluginPacked(p) {
+		if err := a.file(f.from, f.to, int64(f.mode)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(a.Close(), compressed.Close())
+}
+
+// pluginZip is for Windows; kubectl completes by a program of its own name, so it has that, too.
+func (r *release) pluginZip(w io.Writer, p platform) error {
+	z := zip.NewWriter(w)
+	add := func(name string, mode os.FileMode, data []byte) error {
+		header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: r.Time}
+		header.SetMode(mode)
+		out, err := z.CreateHeader(header)
+		if err == nil {
+			_, err = out.Write(data)
+		}
+		return err
+	}
+	for _, f := range r.pluginPacked(p) {
+		data, err := os.ReadFile(f.from)
+		if err == nil {
+			err = add(f.to, f.mode, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	const completes = "@echo off\r\nkubectl-cniscope.exe __complete %*\r\n"
+	return errors.Join(add("kubectl_complete-cniscope.cmd", 0o755, []byte(completes)), z.Close())
+}
+
+// pluginFiles are the programs, with their checksums, for the SBOM.
+func (r *release) pluginFiles() (files []cdx.Component, err error) {
+	for _, p := range r.platforms {
+		file, err := programFile(fmt.Sprintf("%s_%s_%s_%s", pluginName, r.Number, p.os, p.arch), r.pluginProgram(p))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
