@@ -45,6 +45,9 @@ type Nodes struct {
 	// Evil is in every text that a node answers with: something that must not reach a terminal.
 	Evil string
 
+	// NodeOf says on which node a pod is; nil: Pod(i) is on Node(i).
+	NodeOf func(pod string) string
+
 	asked, now, most atomic.Int64
 }
 
@@ -63,7 +66,7 @@ func (n *Nodes) Most() int { return int(n.most.Load()) }
 // ServeHTTP is a kubelet's exec: /exec/NAMESPACE/POD/CONTAINER.
 func (n *Nodes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if len(path) != 4 || path[0] != "exec" || path[1] != Namespace || path[3] != fleet.Container {
+	if len(path) != 4 || path[0] != "exec" || path[3] != fleet.Container {
 		http.NotFound(w, r)
 		return
 	}
@@ -76,7 +79,7 @@ func (n *Nodes) Exec(w http.ResponseWriter, r *http.Request, pod string) {
 	for now, most := n.now.Add(1), n.most.Load(); now > most && !n.most.CompareAndSwap(most, now); most = n.most.Load() {
 	}
 	defer n.now.Add(-1)
-	if n.Dies != nil && n.Dies(nodeOf(pod)) {
+	if n.Dies != nil && n.Dies(n.nodeOf(pod)) {
 		panic(http.ErrAbortHandler)
 	}
 	words := r.URL.Query()["command"]
@@ -84,14 +87,19 @@ func (n *Nodes) Exec(w http.ResponseWriter, r *http.Request, pod string) {
 	remotecommand.ServeExec(w, r, program{n}, pod, "", fleet.Container, words, options, time.Minute, 10*time.Second, remotecommand.SupportedStreamingProtocols)
 }
 
-func nodeOf(pod string) string { return strings.Replace(pod, "cniscope-", "node-", 1) }
+func (n *Nodes) nodeOf(pod string) string {
+	if n.NodeOf != nil {
+		return n.NodeOf(pod)
+	}
+	return strings.Replace(pod, "cniscope-", "node-", 1)
+}
 
 // program runs in a reader's container.
 type program struct{ *Nodes }
 
 // ExecInContainer is what a kubelet does.
 func (p program) ExecInContainer(ctx context.Context, pod, _, _ string, words []string, in io.Reader, out, diagnostics io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
-	node := nodeOf(pod)
+	node := p.nodeOf(pod)
 	if p.Hangs != nil && p.Hangs(node) {
 		<-ctx.Done()
 		return ctx.Err()
@@ -138,10 +146,10 @@ func owner(token string) (namespace string, err error) {
 		return "", fmt.Errorf("the token is for %q", claims.Aud)
 	}
 	account := strings.TrimPrefix(claims.Sub, "system:serviceaccount:")
-	if account == Namespace+":"+Operator {
+	namespace, name, _ := strings.Cut(account, ":")
+	if name == Operator {
 		return "", nil
 	}
-	namespace, _, _ = strings.Cut(account, ":")
 	return namespace, nil
 }
 

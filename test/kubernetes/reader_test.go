@@ -55,6 +55,8 @@ func TestReader(t *testing.T) {
 	t.Run("others are told what is missing", func(t *testing.T) { c.in(t).refused(scope) })
 	t.Run("nothing else may be run", func(t *testing.T) { c.in(t).nothingElse(scope) })
 	t.Run("a pod that fails again and again has one Event", func(t *testing.T) { c.in(t).series(broken) })
+	// Last: the DaemonSet has more pods from here on.
+	t.Run("three nodes answer kubectl cniscope", func(t *testing.T) { c.in(t).fleetAnswers(pods["shop"]) })
 }
 
 // peopleAndRights gives the developer and the operator what docs/fleet.md says.
