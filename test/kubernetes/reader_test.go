@@ -56,7 +56,7 @@ func TestReader(t *testing.T) {
 	t.Run("nothing else may be run", func(t *testing.T) { c.in(t).nothingElse(scope) })
 	t.Run("a pod that fails again and again has one Event", func(t *testing.T) { c.in(t).series(broken) })
 	// Last: the DaemonSet has more pods from here on.
-	t.Run("three nodes answer kubectl cniscope", func(t *testing.T) { c.in(t).fleetAnswers(pods["shop"]) })
+	t.Run("three nodes answer kubectl cniscope", func(t *testing.T) { c.in(t).fleetAnswers(web) })
 }
 
 // peopleAndRights gives the developer and the operator what docs/fleet.md says.
