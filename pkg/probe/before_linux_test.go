@@ -82,7 +82,7 @@ func TestWhatWasConnectedBeforeTheGateOpensIsFound(t *testing.T) {
 	b.cmd.ExtraFiles = []*os.File{asFile}
 	_, err = b.listener.Accept()
 	harness.Check(t, err)
-	observeProbe(t, Options{Detail: DetailAuto}, func(p *Probe, o *observed) {
+	observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
 		harness.Check(t, b.cmd.Start())
 		c, err := b.listener.Accept()
 		harness.Check(t, err)
@@ -96,7 +96,7 @@ func TestWhatWasConnectedBeforeTheGateOpensIsFound(t *testing.T) {
 
 func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
 	b := openBefore(t, "unix")
-	observeProbe(t, Options{Detail: DetailAuto}, func(p *Probe, o *observed) {
+	observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
 		harness.Check(t, b.cmd.Start())
 		harness.Until(t, "it connects", b.hasDialled)
 		openGate(t, o)
@@ -111,7 +111,7 @@ func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
 
 func TestATCPConnectionFromBeforeTheGateOpensIsFound(t *testing.T) {
 	b := openBefore(t, "tcp")
-	observeProbe(t, Options{Detail: DetailAuto}, func(p *Probe, o *observed) {
+	observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
 		harness.Check(t, b.cmd.Start())
 		c, err := b.listener.Accept()
 		harness.Check(t, err)
