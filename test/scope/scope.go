@@ -148,6 +148,9 @@ func (s *Scope) SetOptions(toml string) error {
 // The process connector tells only those who are in the initial PID namespace.
 const SourceVariable = "CNISCOPE_TEST_SOURCE"
 
+// SeesAnswers reports whether the tests' cniscope sees what plugins answer: the process connector sees how they ended.
+func SeesAnswers() bool { return os.Getenv(SourceVariable) != "connector" }
+
 func observedBy(toml string) string {
 	source := os.Getenv(SourceVariable)
 	if source == "" {

@@ -6,4 +6,4 @@ test-connector: ## what the process connector sees of plugins, alone and beside 
 	go test ./pkg/probe/notified ./pkg/probe/connector -count=1 -v
 	go test ./pkg/probe -run TestTheConnectorBesideTheProbe -bench ForeignPrograms -benchtime 2000x -count=1 -v
 	CNISCOPE_TEST_SOURCE=connector go test ./test/e2e -count=1 -v \
-		-run 'TestACallUnderWayIsListedAndRecordedAndSaidToHang|TestSlowCommandsAreFlaggedWithTheirThreshold'
+		-run 'TestACallUnderWayIsListedAndRecordedAndSaidToHang|TestSlowCommandsAreFlaggedWithTheirThreshold|TestAFailedAddSaysWhatFailed'
