@@ -192,10 +192,18 @@ var own = regexp.MustCompile(`(?i)\b[0-9a-f]*[0-9][0-9a-f]*([.:][0-9a-f]+)*`)
 // shape is what sentences of several nodes have in common: their name and their numbers apart.
 func shape(sentence, node string) string {
 	if node != "" {
-		sentence = strings.ReplaceAll(sentence, node, "NODE")
+		sentence = name.ReplaceAllStringFunc(sentence, func(word string) string {
+			if strings.TrimRight(word, ".") == node {
+				return "NODE"
+			}
+			return word
+		})
 	}
 	return own.ReplaceAllString(sentence, "#")
 }
+
+// name is what may be a node's name.
+var name = regexp.MustCompile(`[0-9A-Za-z.-]+`)
 
 func cleanLines(lines []string) []string {
 	clean := []string{}

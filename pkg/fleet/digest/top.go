@@ -139,7 +139,7 @@ func Line(l control.Line) control.Line {
 	} {
 		*s = text.Clean(*s, text.Bound)
 	}
-	for _, s := range []*string{&l.Verdict, &l.Remedy, &l.Error} {
+	for _, s := range []*string{&l.Verdict, &l.Own, &l.Remedy, &l.Error} {
 		*s = text.Clean(*s, lineLength)
 	}
 	return l
