@@ -83,7 +83,8 @@ var ErrNoReaders = errors.New("no cniscope that can be asked")
 
 // Readers finds the readers in a namespace, one for each node: first the doubtful ones, then by the nodes' names. Where namespace
 // is empty they are looked for in DefaultNamespace, and if there are none, in all namespaces, if the user may. The error is a
-// *Refusal if the user may not list pods there, and wraps ErrNoReaders if there are none.
+// *Refusal if the user may not list pods there, and wraps ErrNoReaders if there are none. Anybody can call a pod of their
+// own a reader, and would be shown the asker's token: so readers of several namespaces are none.
 func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, error) {
 	if namespace != "" {
 		found, err := c.readersIn(ctx, namespace)
@@ -109,11 +110,25 @@ func (c *Cluster) Readers(ctx context.Context, namespace string) ([]Reader, erro
 	case len(found) == 0:
 		return nil, fmt.Errorf("%w in any namespace: is it installed, with its reader (reader.enabled=true)?", ErrNoReaders)
 	}
+	if in := namespaces(found); len(in) > 1 {
+		return nil, fmt.Errorf("pods of several namespaces say that they are cniscope's: %s. Say which one to believe, --cniscope-namespace NAMESPACE",
+			strings.Join(in, ", "))
+	}
 	return found, nil
 }
 
+// namespaces are those of the readers, each once.
+func namespaces(all []Reader) (names []string) {
+	for _, r := range all {
+		names = append(names, r.Namespace)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func (c *Cluster) readersIn(ctx context.Context, namespace string) ([]Reader, error) {
-	byNode := map[string]Reader{}
+	type place struct{ namespace, node string }
+	byNode := map[place]Reader{}
 	options := metav1.ListOptions{LabelSelector: Selector, Limit: pageSize}
 	for {
 		page, err := c.core.Pods(namespace).List(ctx, options)
@@ -122,8 +137,9 @@ func (c *Cluster) readersIn(ctx context.Context, namespace string) ([]Reader, er
 		}
 		for i := range page.Items {
 			r, ok := readerOf(&page.Items[i])
-			if known, there := byNode[r.Node]; ok && (!there || known.Unready != "") {
-				byNode[r.Node] = r
+			at := place{r.Namespace, r.Node}
+			if known, there := byNode[at]; ok && (!there || known.Unready != "") {
+				byNode[at] = r
 			}
 		}
 		if options.Continue = page.Continue; options.Continue == "" {

@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/cniscope/cniscope/pkg/fleet"
+)
+
+// pod is one that says it is cniscope's.
+func pod(namespace, name, node string) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: fleet.Container}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+// clusterOf is one whose API server has these pods.
+func clusterOf(t *testing.T, pods ...corev1.Pod) *Cluster {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
+		for _, p := range pods {
+			if within, only := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/"); !only || strings.HasPrefix(within, p.Namespace+"/") {
+				list.Items = append(list.Items, p)
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(list)
+	}))
+	t.Cleanup(server.Close)
+	c, err := New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A tenant can label a pod as a reader. Nobody's token may be brought to it, beside the real ones or in place of one.
+func TestReadersOfAnotherNamespaceAreNotAsked(t *testing.T) {
+	real1, real2 := pod("kube-system", "cniscope-1", "node-1"), pod("kube-system", "cniscope-2", "node-2")
+	for name, forged := range map[string]corev1.Pod{
+		"on a node without one": pod("mallory", "cniscope-x", "node-0"),
+		"in place of one":       pod("mallory", "cniscope-x", "node-1"),
+	} {
+		for _, pods := range [][]corev1.Pod{{forged, real1, real2}, {real1, real2, forged}} {
+			c := clusterOf(t, pods...)
+			if found, err := c.Readers(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "kube-system, mallory") {
+				t.Errorf("%s: %v, %v", name, found, err)
+			}
+			found, err := c.Readers(t.Context(), "kube-system")
+			if err != nil || len(found) != 2 || found[0].Pod != "cniscope-1" {
+				t.Errorf("%s: %v, %v", name, found, err)
+			}
+		}
+	}
+	if found, err := clusterOf(t, real1, real2).Readers(t.Context(), ""); err != nil || len(found) != 2 {
+		t.Errorf("%v, %v", found, err)
+	}
+}
