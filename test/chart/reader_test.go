@@ -112,3 +112,20 @@ func TestExecIsGuarded(t *testing.T) {
 		t.Errorf("the pod names the operator %q, which is no ServiceAccount", operator)
 	}
 }
+
+// However long the release's name is, its pods are those that the policy speaks of: the API server cuts what their
+// names begin with, before it adds five letters.
+func TestExecIsGuardedWhateverTheNameIs(t *testing.T) {
+	for _, name := range []string{"c", strings.Repeat("f", 56), strings.Repeat("f", 57), strings.Repeat("f", 58), strings.Repeat("f", 63)} {
+		all := renderAs(t, "scope", "some-where", "--set", "fullnameOverride="+name)
+		conditions, _ := one(t, all, "ValidatingAdmissionPolicy").At("spec", "matchConditions").([]any)
+		says := fmt.Sprint(conditions)
+		_, after, _ := strings.Cut(says, `request.name.startsWith("`)
+		prefix, _, _ := strings.Cut(after, `"`)
+		const most = 58 // k8s.io/apiserver/pkg/storage/names
+		begins := one(t, all, "DaemonSet").Text("metadata", "name") + "-"
+		if pod := begins[:min(len(begins), most)] + "x2x4k"; prefix == "" || !strings.HasPrefix(pod, prefix) {
+			t.Errorf("the policy is for %q, and a pod is %s", prefix, pod)
+		}
+	}
+}
