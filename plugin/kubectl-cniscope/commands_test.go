@@ -119,8 +119,10 @@ func TestMissingRights(t *testing.T) {
 		says    []string
 	}{
 		{[]string{operators}, "ps", 0, []string{"shop/web-0"}},
-		{[]string{operators}, "ps -A", 1, []string{"you (jane) may not create serviceaccounts/token cniscope-operator in namespace cniscope",
-			"kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane", "leave out -A"}},
+		{[]string{operators}, "ps -A", 1, []string{
+			"you (jane) may not create serviceaccounts/token cniscope-operator in namespace cniscope",
+			"kubectl create rolebinding NAME -n cniscope --role cniscope-operator --user jane", "leave out -A",
+		}},
 		{[]string{operators}, "top", 0, []string{"(namespace shop)"}},
 		{[]string{operators}, "doctor -A", 1, []string{"The role cniscope-operator gives that right"}},
 		{[]string{operators, tokens}, "ps", 1, []string{"serviceaccounts/token default in namespace shop", "--clusterrole edit --user jane"}},

@@ -31,7 +31,7 @@ A node examines itself twice a minute at the most: an answer may be half a minut
 
 The exit code is 0 if every node answered and nothing was found, 1 if a problem or a warning was, and
 3 if nothing was found, but a node did not answer or could not make a check.`,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
 				return usageError{errors.New("doctor -A examines every node, doctor NODE... those: say one of them")}
 			}

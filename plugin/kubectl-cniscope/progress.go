@@ -31,13 +31,6 @@ func (p *progress) step(n digest.Nodes, all int) {
 	fmt.Fprintf(p.w, "\r\x1b[K%s", said)
 }
 
-// say replaces the line.
-func (p *progress) say(format string, values ...any) {
-	if p.live {
-		fmt.Fprintf(p.w, "\r\x1b[K"+format, values...)
-	}
-}
-
 // end takes the line away.
 func (p *progress) end() {
 	if p.live {

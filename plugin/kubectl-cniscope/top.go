@@ -131,7 +131,7 @@ func table(out *strings.Builder, title string, rows []digest.Row, explain bool) 
 	out.WriteByte('\n')
 	var lines strings.Builder
 	w := tabwriter.NewWriter(&lines, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\tSLOW\tFAILED\tHUNG\tNODES\tTIME\tWORST\t\n", title)
+	fmt.Fprintf(w, "%s\tSLOW\tFAILED\tHUNG\tNODES\tTIME\tWORST\tOPERATION\n", title)
 	for _, r := range rows[:min(len(rows), rowsMost)] {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Name, r.Slow, r.Failed, r.Hung, r.Nodes, text.Round(r.Time), text.Round(r.Worst.Duration), where(r.Worst))
 	}

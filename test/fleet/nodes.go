@@ -175,7 +175,7 @@ func (n *Nodes) answer(node string, question []string, only string) (answer []by
 	case fleet.Calls:
 		return marshal(map[string]any{"schema": "cniscope.dev/ps/v1", "calls": n.calls(number, within)}), 0
 	case fleet.Operations:
-		all := n.operations(node, number, within, flag("--pod"))
+		all := n.operations(number, within, flag("--pod"))
 		of := len(all)
 		if slices.Contains(question, "--problems") {
 			all = slices.DeleteFunc(all, func(l control.Line) bool { return l.Result == control.Ordinary })
@@ -212,7 +212,7 @@ func (n *Nodes) calls(number int, within string) []control.Call {
 }
 
 // operations are a hundred for each node.
-func (n *Nodes) operations(node string, number int, within, pod string) []control.Line {
+func (n *Nodes) operations(number int, within, pod string) []control.Line {
 	all := []control.Line{}
 	for i := range 100 {
 		l := control.Line{

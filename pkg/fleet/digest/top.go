@@ -112,7 +112,7 @@ func (r *Row) add(line control.Line) {
 	}
 }
 
-// Causes, Nodes and Plugins are the rows, those of most operations first.
+// Causes are the rows of causes, those of most operations first; Nodes and Plugins likewise.
 func (t *Top) Causes() []Row { return sorted(t.causes) }
 
 // Nodes are the nodes that had any.

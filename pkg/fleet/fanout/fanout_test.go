@@ -97,7 +97,7 @@ func TestNobodyToAsk(t *testing.T) {
 func TestErrorsAreTheNodes(t *testing.T) {
 	own := errors.New("forbidden")
 	for _, a := range Ask(t.Context(), numbers(1), Limits{Patience: time.Minute}, func(context.Context, int) (int, error) { return 0, own }) {
-		if a.Err != own {
+		if !errors.Is(a.Err, own) || a.Err.Error() != "forbidden" {
 			t.Error(a.Err)
 		}
 	}
