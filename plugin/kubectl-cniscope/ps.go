@@ -56,7 +56,7 @@ func ps(cmd *cobra.Command, o *options, all bool) error {
 	}
 	d := psDocument{Schema: "cniscope.dev/kubectl-ps/v1", Namespace: s.within, Calls: []nodeCall{}}
 	d.Nodes, err = s.each(cmd.Context(), s.question(fleet.Calls), func(node string, answer []byte) error {
-		var said struct{ Calls []control.Call }
+		var said struct{ Calls digest.List[control.Call] }
 		if err := document(answer, &said); err != nil {
 			return err
 		}

@@ -47,6 +47,9 @@ A pod that keeps failing is set up again and again: record it, and wait for the 
 	return cmd
 }
 
+// recordingMost bounds a recording, in bytes: a node ends it by itself at 256 MB.
+const recordingMost = 512 << 20
+
 type recording struct {
 	*options
 	length    time.Duration
@@ -89,7 +92,7 @@ func (r *recording) run(cmd *cobra.Command, name string) error {
 		// A node that is slow to begin has its patience beside what was asked for.
 		ctx, cancel := context.WithTimeout(cmd.Context(), r.length+r.limits.Patience+10*time.Second)
 		defer cancel()
-		err := s.Ask(ctx, reader, s.token, question, out)
+		err := s.Ask(ctx, reader, s.token, question, cluster.Limited(out, recordingMost))
 		if cmd.Context().Err() != nil {
 			return nil // asked to end: what there is, is it
 		}

@@ -71,7 +71,7 @@ func top(cmd *cobra.Command, o *options, all bool, since time.Duration) error {
 	var counted digest.Top
 	nodes, err := s.each(cmd.Context(), question, func(node string, answer []byte) error {
 		var said struct {
-			Operations []control.Line
+			Operations digest.List[control.Line]
 			Of         int
 		}
 		if err := document(answer, &said); err != nil {

@@ -161,7 +161,7 @@ func (w *why) fromNodes(ctx context.Context, s *session, d *whyDocument) error {
 	}
 	question := s.question(fleet.Operations, "--pod", d.Pod, "--limit", strconv.Itoa(w.last))
 	nodes, err := s.each(ctx, question, func(node string, answer []byte) error {
-		var said struct{ Operations []control.Line }
+		var said struct{ Operations digest.List[control.Line] }
 		if err := document(answer, &said); err != nil {
 			return err
 		}

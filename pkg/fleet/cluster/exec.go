@@ -60,7 +60,7 @@ func (c *Cluster) Ask(ctx context.Context, r Reader, token string, question []st
 // Answer is Ask with the answer in memory, of at most so many bytes.
 func (c *Cluster) Answer(ctx context.Context, r Reader, token string, question []string, most int) ([]byte, error) {
 	var answer bytes.Buffer
-	err := c.Ask(ctx, r, token, question, &limited{w: &answer, left: most})
+	err := c.Ask(ctx, r, token, question, Limited(&answer, most))
 	return answer.Bytes(), err
 }
 
@@ -163,6 +163,9 @@ func (g *gate) close() error {
 	g.done = true
 	return g.err
 }
+
+// Limited returns a writer that passes on so many bytes, and then fails with ErrTooLarge.
+func Limited(w io.Writer, most int) io.Writer { return &limited{w: w, left: most} }
 
 // limited lets so many bytes through, then fails with ErrTooLarge, or leaves out the rest.
 type limited struct {

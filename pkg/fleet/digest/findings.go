@@ -31,12 +31,15 @@ const (
 
 // Report is what of docs/schemas/doctor.json is read here. pkg/doctor makes it, which needs a node.
 type Report struct {
-	Findings []Found `json:"findings"`
-	Checks   []struct {
-		Name   string `json:"name"`
-		State  string `json:"state"`
-		Reason string `json:"reason"`
-	} `json:"checks"`
+	Findings List[Found] `json:"findings"`
+	Checks   List[Check] `json:"checks"`
+}
+
+// Check is one check of one node.
+type Check struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Reason string `json:"reason"`
 }
 
 // Found is one finding of one node.
@@ -116,7 +119,9 @@ func (f *Findings) Add(node string, r Report) {
 		if len(u.Nodes) == 0 || node < slices.Min(u.Nodes) {
 			u.Reason = text.Clean(check.Reason, lineLength)
 		}
-		u.Nodes = append(u.Nodes, node)
+		if n := len(u.Nodes); n == 0 || u.Nodes[n-1] != node { // a node's checks come together
+			u.Nodes = append(u.Nodes, node)
+		}
 	}
 }
 

@@ -1,0 +1,52 @@
+package digest
+
+import (
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/control"
+)
+
+// A list comes as it is, and one of a million empty operations, which is three megabytes, takes no hundreds of them.
+func TestListsAreBounded(t *testing.T) {
+	var said struct{ Operations List[control.Line] }
+	for document, want := range map[string]int{
+		`{"operations":[{"pod":"web-0"},{"pod":"web-1"}]}`: 2, `{"operations":[]}`: 0, `{"operations":null}`: 0, `{}`: 0,
+	} {
+		said.Operations = nil
+		if err := json.Unmarshal([]byte(document), &said); err != nil || len(said.Operations) != want {
+			t.Errorf("%s: %v, %v", document, said.Operations, err)
+		}
+	}
+	for _, wrong := range []string{`{"operations":{}}`, `{"operations":"x"}`, `{"operations":[1]}`, `{"operations":7}`} {
+		if err := json.Unmarshal([]byte(wrong), &said); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+	hostile := []byte(`{"operations":[{}` + strings.Repeat(",{}", 1<<20) + `]}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := json.Unmarshal(hostile, &said); err == nil || !strings.Contains(err.Error(), "12,000") {
+		t.Error(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+		t.Errorf("%d MB", took>>20)
+	}
+}
+
+// A node that says the same a thousand times is one node.
+func TestANodeIsNamedOnce(t *testing.T) {
+	var f Findings
+	r, err := UnmarshalReport([]byte(`{"checks":[{"name":"x","state":"could not check","reason":"1"},{"name":"x","state":"could not check","reason":"2"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Add("node-1", r)
+	f.Add("node-2", r)
+	if all := f.Unmade(); len(all) != 1 || len(all[0].Nodes) != 2 {
+		t.Errorf("%+v", all)
+	}
+}
