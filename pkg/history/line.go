@@ -56,7 +56,11 @@ func line(r pipeline.Result) control.Line {
 	} else if len(c.Parts) > 0 { // a part of it was slow, and it was not
 		most := c.Parts[0]
 		l.Verdict = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), most)
-		l.Own = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), most.What())
+		what := most.What()
+		if most.Doubtful() {
+			what = "what an agent did, perhaps for another pod"
+		}
+		l.Own = fmt.Sprintf("%s of %s in %s", text.Round(most.Time), text.Round(c.Took), what)
 		l.Foreign = true // a holder of a lock may be named
 	}
 	return l

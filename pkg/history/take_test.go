@@ -110,3 +110,19 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 		t.Errorf("%v, %v", err, h.whole.forgotten)
 	}
 }
+
+// What an agent waited for, perhaps for another pod, is not named to who may see this one's namespace only.
+func TestWhatIsPerhapsAnothersIsNotItsOwn(t *testing.T) {
+	for lost, named := range map[time.Duration]bool{0: true, 5: false} {
+		call := callOf("eth0", "bridge")
+		op := &timeline.Operation{ContainerID: "c1", Calls: []*timeline.Call{call}}
+		h := New("node-a", began)
+		h.Take(pipeline.Result{Operation: op, Judgement: &judge.Judgement{Calls: map[*timeline.Call]*judge.Call{call: {
+			Took: 9, SlowLocks: 1, Slow: 1, Parts: []judge.Part{{Kind: judge.Locks, Name: "/var/lib/bank/lock", Time: 5, Candidate: lost}},
+		}}}}, 0)
+		line := all(t, h, control.Query{}).Operations[0]
+		if !line.Foreign || !strings.Contains(line.Verdict, "/var/lib/bank/lock") || strings.Contains(line.Own, "bank") != named {
+			t.Errorf("%+v", line)
+		}
+	}
+}

@@ -1,7 +1,9 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/text"
@@ -11,11 +13,17 @@ import (
 // own is says, the sentence of a verdict, for who may see the pods of one namespace only: it names no pod of another
 // one. That something of it was perhaps done for such a pod is perhapsAnothers.
 func (e *evidence) own(says string) string {
+	var others []string
 	for _, w := range e.waits {
 		lock, is := w.what.(*timeline.Wait)
 		if is && lock.Blame != nil && lock.Blame.Pod.Name != "" && lock.Blame.Pod.Namespace != e.namespace {
-			says = strings.ReplaceAll(says, forPod(lock.Blame), " for another pod")
+			others = append(others, forPod(lock.Blame))
 		}
+	}
+	// The longest first: db begins what db-backup is called, of which "-backup" would stay.
+	slices.SortFunc(others, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	for _, other := range others {
+		says = strings.ReplaceAll(says, other, " for another pod")
 	}
 	return says
 }

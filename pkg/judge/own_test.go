@@ -43,6 +43,17 @@ func TestOwn(t *testing.T) {
 	}
 }
 
+// A name that begins another one does not leave the rest of that.
+func TestOwnLeavesNoPieceOfAName(t *testing.T) {
+	blamed := func(name string) *timeline.Wait {
+		return &timeline.Wait{Blame: &timeline.Blame{Pod: event.Pod{Namespace: "bank", Name: name}}}
+	}
+	e := &evidence{namespace: "shop", waits: []wait{{what: blamed("db")}, {what: blamed("db-vault")}}}
+	if own := e.own("held by x for pod bank/db-vault; held by y for pod bank/db"); own != "held by x for another pod; held by y for another pod" {
+		t.Error(own)
+	}
+}
+
 // Whatever is said of a call in which an agent worked for nobody knows whom: what it ran and where is not told to
 // everybody, and is not certain.
 func TestOwnOfCandidates(t *testing.T) {

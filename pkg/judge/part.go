@@ -105,8 +105,8 @@ func (p Part) took(ns int64, candidate bool) Part {
 	return p
 }
 
-// doubtful reports whether most of it is only a candidate.
-func (p *Part) doubtful() bool { return p.Candidate > p.Time/2 }
+// Doubtful reports whether most of it is only a candidate.
+func (p *Part) Doubtful() bool { return p.Candidate > p.Time/2 }
 
 // oneStood reports whether the state that is told is that of nearly all of the time: the other waits were short,
 // and "stopped, 2 times" would say that it was stopped twice.

@@ -9,7 +9,7 @@ func contended(e *evidence) *finding {
 	f := &finding{Verdict: Verdict{
 		Cause: CauseKernelLock, Says: most.String() + e.beside(),
 		Remedy: CauseKernelLock.remedy(),
-	}, time: time, kind: KernelLocks, candidate: most.doubtful()}
+	}, time: time, kind: KernelLocks, candidate: most.Doubtful()}
 	if most.Name == "rtnl" {
 		f.Report = "aws/amazon-vpc-cni-k8s#3764"
 	}

@@ -16,7 +16,7 @@ func heldLock(e *evidence) *finding {
 	_, longest, _ := e.waited(func(w *wait) bool { return w.part.Kind == Locks && w.part.Name == most.Name })
 	f := &finding{Verdict: Verdict{
 		Cause: CauseLock, Says: most.String() + e.beside(), Remedy: release(most.Name, longest),
-	}, time: time, kind: Locks, candidate: most.doubtful()}
+	}, time: time, kind: Locks, candidate: most.Doubtful()}
 	switch {
 	case path.Base(most.Name) == "xtables.lock":
 		f.Remedy = "run kube-proxy in mode nftables or raise its minSyncPeriod, or switch the node to iptables-nft, which takes no lock"

@@ -106,7 +106,7 @@ func (d *drawing) connection(f *timeline.Fact) {
 	c := f.What.(*timeline.Connection)
 	if !d.long(f) {
 		if c.Error != "" {
-			d.happened(d.span, "call refused", f.When.End, aboutPeer(c)...)
+			d.happened(d.span, "call refused", f.When.End, append(aboutPeer(c), aboutAttribution(f.Attribution)...)...)
 		}
 		return
 	}

@@ -127,3 +127,25 @@ func TestWhomAnAgentWaitedFor(t *testing.T) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
+
+// Whom an agent could not reach, perhaps for another call, is told as that: who may not see the other can be spared it.
+func TestARefusalIsNobodysForCertain(t *testing.T) {
+	op := served()
+	work := bridge(op).Facts[0].What.(*timeline.Connection).Work
+	work.Shared.Facts = append(work.Shared.Facts, &timeline.Fact{
+		When: between(32, 33), What: &timeline.Connection{Network: "unix", Address: "/run/bank.sock", Error: "ECONNREFUSED"},
+		Attribution: &timeline.Attribution{Evidence: timeline.Candidate},
+	})
+	for _, s := range build(op) {
+		for _, e := range s.Events {
+			said := map[string]string{}
+			for _, kv := range e.Attributes {
+				said[kv.Key] = kv.Value.GetStringValue()
+			}
+			if e.Name == "call refused" && said["cniscope.attribution"] == "candidate" && said["server.address"] == "/run/bank.sock" {
+				return
+			}
+		}
+	}
+	t.Error("it is not told, or as certain")
+}

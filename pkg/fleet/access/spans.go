@@ -13,9 +13,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
-// others are the attributes that say who was in the way: anybody on the node.
+// others are the attributes that say who was in the way, who may be anybody on the node, or what, which an agent may
+// have done for anybody.
 func others() []string {
-	return []string{string(attr.LockHolderNameKey), string(attr.LockHolderPIDKey), string(attr.LockHolderParentKey), string(attr.BiggestPartKey)}
+	return []string{
+		string(attr.LockHolderNameKey), string(attr.LockHolderPIDKey), string(attr.LockHolderParentKey),
+		string(attr.BiggestPartKey), string(attr.BiggestPartNameKey),
+	}
 }
 
 // Spans returns the spans of operations, lines of OTLP JSON, as the viewer may see them: those of pods of the viewer's

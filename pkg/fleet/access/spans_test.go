@@ -15,6 +15,7 @@ const waited = `{"resourceSpans":[
   {"key":"cniscope.remedy","value":{"stringValue":"REMEDY"}},
   {"key":"cniscope.cause","value":{"stringValue":"file_lock"}},
   {"key":"cniscope.biggest_part","value":{"stringValue":"lock of SECRET-1"}},
+  {"key":"cniscope.biggest_part_name","value":{"stringValue":"waiting for lock /var/lib/SECRET-0"}},
   {"key":"cni.error.message","value":{"stringValue":"MESSAGE"}}],
   "links":[{"traceId":"ff02030405060708090a0b0c0d0e0f10","spanId":"ff02030405060701","attributes":[{"key":"cniscope.link","value":{"stringValue":"SECRET-2"}}]}]},
  {"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060702","parentSpanId":"0102030405060701","name":"wait for lock","attributes":[
