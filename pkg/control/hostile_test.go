@@ -211,3 +211,36 @@ func TestTheNodeIsExaminedOnceForAll(t *testing.T) {
 		t.Error("it was examined more than once")
 	}
 }
+
+// Whoever asks for the findings and goes has not ended the examination, and what is found is told to the next one.
+func TestAnExaminationIsNotLeftHalfDone(t *testing.T) {
+	begun, goOn := make(chan struct{}, 10), make(chan struct{})
+	examine := Examined(func(ctx context.Context) ([]byte, error) {
+		begun <- struct{}{}
+		<-goOn
+		return []byte("found"), ctx.Err()
+	})
+	asker, gone := context.WithCancel(t.Context())
+	answered := make(chan error)
+	go func() {
+		_, err := examine(asker)
+		answered <- err
+	}()
+	<-begun
+	gone()
+	if err := <-answered; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := examine(impatient); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(goOn)
+	if found, err := examine(t.Context()); string(found) != "found" || err != nil {
+		t.Errorf("%s, %v", found, err)
+	}
+	if len(begun) > 0 {
+		t.Error("it was examined more than once")
+	}
+}
