@@ -77,6 +77,12 @@ func TestTheReadersRights(t *testing.T) {
 			t.Errorf("with %q the roles are %v, want %v", set, got, want)
 		}
 	}
+	// Exec into every pod of kube-system is nothing for developers.
+	for namespace, want := range map[string]int{"kube-system": 1, "default": 1, "cniscope": 2, "shop": 2} {
+		if got := Of(renderAs(t, "cniscope", namespace), "Role"); len(got) != want {
+			t.Errorf("in %s there are %d Roles, want %d", namespace, len(got), want)
+		}
+	}
 	for set, want := range map[string][]any{"": {"serve"}, "reader.events.enabled=true": {"serve", "--events"}} {
 		if got := containerCalled(t, render(t, "--set", set), "reader").At("args"); !reflect.DeepEqual(got, want) {
 			t.Errorf("with %q the reader is told %v", set, got)

@@ -16,6 +16,12 @@
 {{- if $has }}true{{ end }}
 {{- end }}
 
+{{/* Whether there is a Role for developers. It grants exec into every pod of the namespace, and the guard keeps to
+     cniscope's own: among the pods of the control plane it would make its owner root of the nodes. */}}
+{{- define "cniscope.developers" -}}
+{{- if and (include "cniscope.guarded" .) (not (has .Release.Namespace (list "kube-system" "default"))) }}true{{ end }}
+{{- end }}
+
 {{/* A container has a token for the API server where it mounts this, and nowhere else. */}}
 {{- define "cniscope.apiMount" -}}
 - name: api
