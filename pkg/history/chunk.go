@@ -18,7 +18,7 @@ type chunk struct {
 	texts []string
 	data  []byte
 	index map[string]uint64 // places in texts; nil once the chunk is full
-	held  int               // bytes of texts
+	held  int               // bytes of texts, as allocated
 }
 
 func newChunk(first uint64) *chunk { return &chunk{first: first, index: map[string]uint64{}} }
@@ -29,11 +29,20 @@ const textHeader = 16
 // size is how many bytes the chunk holds; those of index come on top.
 func (c *chunk) size() int { return cap(c.data) + textHeader*cap(c.texts) + c.held }
 
-// seal gives back what a full chunk needs no more.
+// seal gives back what a full chunk needs no more. The capacity then is what was allocated, and not less.
 func (c *chunk) seal() {
 	c.index = nil
-	c.data = append(make([]byte, 0, len(c.data)), c.data...)
-	c.texts = append(make([]string, 0, len(c.texts)), c.texts...)
+	c.data = append([]byte(nil), c.data...)
+	c.texts = append([]string(nil), c.texts...)
+}
+
+// allocated is what Go takes for a text of n bytes: it allocates by classes (runtime/sizeclasses.go).
+func allocated(n int) int {
+	step := 16
+	if n > 256 {
+		step = 32
+	}
+	return (n + step - 1) / step * step
 }
 
 // add packs the next line. Its Seq follows from its place; Node is everybody's.
@@ -118,7 +127,7 @@ func (c *chunk) place(text string) uint64 {
 	if !known {
 		text = strings.Clone(text) // it may be a piece of something large
 		c.texts = append(c.texts, text)
-		c.held += len(text)
+		c.held += allocated(len(text))
 		at = uint64(len(c.texts))
 		c.index[text] = at
 	}

@@ -108,6 +108,31 @@ func TestLongLinesAreFewer(t *testing.T) {
 	runtime.KeepAlive(h)
 }
 
+// Names that are chosen so that each takes more than its letters do not take more than there is.
+func TestHostileNamesTakeNoMoreMemory(t *testing.T) {
+	for name, chosen := range map[string]struct{ letters, fields int }{"short": {6, 10}, "long": {200, 2}, "one over a class": {129, 2}} {
+		before, most := heap(), int64(0)
+		h := New("node-a", began)
+		n := 0
+		for i := range Lines + 3*chunkLines {
+			l := ordinaryLine(i)
+			fields := texts(&l)
+			for _, text := range fields[1 : 1+chosen.fields] {
+				n++
+				*text = fmt.Sprintf("%06d%s", n, strings.Repeat("x", chosen.letters-6))
+			}
+			if h.Add(l); i%1000 == 0 || i > Lines && i%50 == 0 {
+				most = max(most, heap()-before)
+			}
+		}
+		t.Logf("%s: %d KiB", name, most>>10)
+		if most > 4<<20 {
+			t.Errorf("%s: %d bytes of heap", name, most)
+		}
+		runtime.KeepAlive(h)
+	}
+}
+
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
