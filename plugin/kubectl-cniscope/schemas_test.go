@@ -1,0 +1,35 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// What each command prints as JSON is as docs/schemas say.
+func TestDocumentsAreAsTheSchemasSay(t *testing.T) {
+	a := clusterOf(12)
+	a.Spans = []byte(whole)
+	config := a.start(t)
+	for name, args := range map[string][]string{
+		"why": {"why", "web-0"}, "ps": {"ps", "-A"}, "doctor": {"doctor", "-A"}, "top": {"top"},
+	} {
+		compiler := jsonschema.NewCompiler()
+		compiler.DefaultDraft(jsonschema.Draft2020)
+		compiler.AssertFormat()
+		schema, err := compiler.Compile(filepath.FromSlash("../../docs/schemas/kubectl-" + name + ".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := kubectl(t, config, append(args, "--format", "json")...)
+		document, err := jsonschema.UnmarshalJSON(strings.NewReader(r.out))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s%s", name, err, r.out, r.said)
+		}
+		if err := schema.Validate(document); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
