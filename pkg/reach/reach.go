@@ -27,8 +27,8 @@ const (
 
 // Tries are what a namespace tried until now.
 type Tries struct {
-	Opened     uint64 // connections that it tried to make
-	Failed     uint64 // of those (AttemptFails)
+	Opened     uint64 // connections that it tried to make (ActiveOpens)
+	Failed     uint64 // those of them that failed (AttemptFails)
 	SYNs       uint64 // SYNs, and answers to them, that were sent again (TCPSynRetrans)
 	Unroutable uint64 // packets without a route (OutNoRoutes)
 	Unreached  uint64 // ICMP messages that something cannot be reached (InDestUnreachs)
@@ -37,6 +37,10 @@ type Tries struct {
 	// Silent are neighbours that did not answer ARP. Those of IPv6 are in no file.
 	Silent []string
 }
+
+// Unknown returns what is known of a namespace that cannot be found: nothing, so that Why says nothing. The zero
+// value would say that it tried nothing.
+func Unknown() Tries { return Tries{Opened: 2} }
 
 // silentMax is how many neighbours are named.
 const silentMax = 4

@@ -10,10 +10,14 @@ import (
 	"github.com/cniscope/cniscope/pkg/reach"
 )
 
-// triesOf reads what the kernel counted in the network namespace of a sandbox; nothing where it cannot be found.
+// shortestID is how long a sandbox's id is at least that is looked for in the names of cgroups: as long as the short
+// ids that people type. A shorter one could be part of any name.
+const shortestID = 12
+
+// triesOf reads what the kernel counted in the network namespace of a sandbox; reach.Unknown where it cannot be found.
 func triesOf(sandbox string) reach.Tries {
-	unknown := reach.Tries{Opened: 2} // of which nothing can be said
-	if len(sandbox) < 12 {
+	unknown := reach.Unknown()
+	if len(sandbox) < shortestID {
 		return unknown
 	}
 	own, err := procfs.OwnNamespace("net")

@@ -4,5 +4,5 @@ package main
 
 import "github.com/cniscope/cniscope/pkg/reach"
 
-// triesOf finds nothing of which something could be said.
-func triesOf(string) reach.Tries { return reach.Tries{Opened: 2} }
+// triesOf knows nothing: what it would read is Linux's.
+func triesOf(string) reach.Tries { return reach.Unknown() }
