@@ -23,7 +23,7 @@ const (
 	// ReadSocket is the name of the read-only socket. It has a folder of its own, so that a container can be
 	// given that folder alone.
 	ReadSocket = "read.sock"
-	// remembers marks the answer 404 of one who knows the question, and not the operation.
+	// remembers is the header of a 404 that is about the operation; without it cniscope does not know the question.
 	remembers = "Cniscope-Remembers"
 )
 
@@ -232,8 +232,8 @@ func writeFound(w http.ResponseWriter, f Found) {
 // maxRecording bounds a recording, in bytes: what a node of 30 pods at a time has to tell in ten minutes.
 const maxRecording = 256 << 20
 
-// limitedWriter ends an answer when it is long enough. Who writes it has to come to an end by himself, so that
-// it ends whole.
+// limitedWriter calls over when an answer is long enough. Whatever writes it has to come to an end by itself, so
+// that it ends whole.
 type limitedWriter struct {
 	http.ResponseWriter
 	left int

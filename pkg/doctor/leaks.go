@@ -13,7 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/leak"
 )
 
-// Held looks what sandboxes have of the node's network, and who of them is there. binDirs is where plugins lie.
+// Held finds what sandboxes have of the node's network, and which of them are there. binDirs is where plugins lie.
 func Held(ctx context.Context, o fact.Options) (l leak.Look, binDirs []string, err error) {
 	o = withDefaults(o)
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)

@@ -4,7 +4,7 @@
 package fleet
 
 const (
-	// Audience is whom a token has to be for. The API server itself does not take such a token, so it opens
+	// Audience is what a token has to be for. The API server itself does not take such a token, so it opens
 	// nothing but this.
 	Audience = "cniscope"
 	// Container is the name of the reader's container, and Program its program, as Kubernetes' exec wants them.

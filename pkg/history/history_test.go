@@ -179,7 +179,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// Whoever follows, however slowly, and a few at a time, has each line once, and is told what he missed.
+// Whoever follows, however slowly, and a few at a time, has each line once, and is told what was missed.
 func TestAFollowerHasEachLineOnce(t *testing.T) {
 	h := New("node-a", began)
 	for i := range Lines {
@@ -212,7 +212,7 @@ func TestAFollowerHasEachLineOnce(t *testing.T) {
 	}
 }
 
-// Whoever waits is answered when there is a line for him, and not for others' before; or when his time is over.
+// Whoever waits is answered when there is a line that was asked for, and not at others before; or when the time is over.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New("node-a", began)

@@ -10,8 +10,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
-// own is says, the sentence of a verdict, for who may see the pods of one namespace only: it names no pod of another
-// one. That something of it was perhaps done for such a pod is perhapsAnothers.
+// own returns says, the sentence of a verdict, for whoever may see the pods of one namespace only: it names no pod of
+// another. Where what it tells was perhaps done for such a pod, perhapsAnothers is said instead.
 func (e *evidence) own(says string) string {
 	var others []string
 	for _, w := range e.waits {

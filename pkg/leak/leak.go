@@ -1,8 +1,8 @@
 // Package leak finds what sandboxes that are gone still hold of a node's network: an ADD that no DEL followed,
 // and addresses that host-local has leased. It is pure: what is on the node comes as a Look, from pkg/doctor/gather.
 //
-// Nobody is accused on a guess. Whatever is younger than the bound may still be on its way; what any container,
-// sandbox or process of the node bears the id of is in use; and without the runtime's list there is no Look.
+// Nobody is accused on a guess. What is younger than the bound may still be on its way; what bears the id of any
+// container, sandbox or process of the node is in use; and without the runtime's list there is no Look.
 package leak
 
 import (
@@ -30,7 +30,7 @@ type Attachment struct {
 	Addresses []string  `json:"addresses,omitempty"`
 	// File is libcni's cached result, which also holds what a DEL needs; empty where there is none.
 	File string `json:"file,omitempty"`
-	// Failed: the ADD did. What it had done by then may be there.
+	// Failed says that the ADD failed. What it had done by then may still be there.
 	Failed bool `json:"failed,omitempty"`
 	// Tried is how often a DEL was tried in vain, and Says why the last one failed, as far as that was seen.
 	Tried int    `json:"tried,omitempty"`

@@ -49,7 +49,7 @@ func (q question) spans(ctx context.Context, node control.Reader, viewer access.
 		spans, err := node.Spans(ctx, q.trace)
 		return raw(out, spans, err)
 	}
-	// Whose operation it is says the line, not the spans.
+	// The line says whose operation it is, not the spans.
 	own, err := node.Operations(ctx, control.Query{Namespace: viewer.Namespace})
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet/access"
 )
 
-// answering bounds an answer, beside what was asked to be waited for: an asker that is gone leaves no process behind.
+// answering is how long an answer may take, on top of --wait or --for: an asker that is gone leaves no process behind.
 const answering = 30 * time.Second
 
 // question is what was asked.

@@ -34,8 +34,8 @@ type follower struct {
 	log  *slog.Logger
 }
 
-// follow passes on each operation that ends from about now on, until ctx ends. Who is slow to take them
-// holds up nobody: cniscope remembers them meanwhile, as long as it has room.
+// follow passes on each operation that ends from about now on, until ctx ends. A slow receiver holds up
+// nobody: cniscope remembers them meanwhile, as long as it has room.
 func (f *follower) follow(ctx context.Context, to chan<- batch) {
 	query := control.Query{Problems: true, Since: time.Now().Add(-before), Wait: polling, Limit: atOnce}
 	pause, silent := firstPause, false

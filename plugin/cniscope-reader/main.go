@@ -1,6 +1,6 @@
-// Command cniscope-reader stands beside cniscope, in a container without any privilege: it answers who asks over
+// Command cniscope-reader stands beside cniscope, in a container without any privilege: it tells whoever asks over
 // kubectl's exec what they may see of the node, and tells pods why their network was slow, as Kubernetes Events.
-// It asks cniscope over a socket that gives answers only; it alone talks to the Kubernetes API.
+// It asks cniscope over a socket that only answers questions; it alone talks to the Kubernetes API.
 package main
 
 import (
@@ -41,12 +41,12 @@ func rootCmd() *cobra.Command {
 		Use:   "cniscope-reader",
 		Short: "Answer for a node's cniscope, and write Events, without any privilege",
 		Long: `cniscope-reader runs beside cniscope in the DaemonSet's pod. It has no capability and no file of the node
-but one socket, on which cniscope gives answers only.
+but one socket, over which cniscope answers questions and takes no orders.
 
   cniscope-reader serve            be there for ask; with --events write Events
   cniscope-reader ask calls        what kubectl cniscope runs, by kubectl's exec
 
-Its settings are variables of its environment, so that who may only run it cannot change them:
+Its settings are variables of its environment, so that whoever may run it cannot change them:
 
   CNISCOPE_READ_SOCKET   cniscope's socket (` + control.DefaultReadSocket + `)
   CNISCOPE_OPERATOR      NAMESPACE:NAME of the ServiceAccount whose tokens see everything; empty: none
@@ -89,7 +89,7 @@ func exitCode(err error) int {
 	return fleet.NoAnswer
 }
 
-// setting is a variable of the environment, or what counts where it is not set.
+// setting is a variable of the environment, or otherwise where it is not set or empty.
 func setting(name, otherwise string) string {
 	if v := os.Getenv(name); v != "" {
 		return v

@@ -61,13 +61,14 @@ func tellPods(ctx context.Context, log *slog.Logger) error {
 	return w.tell(ctx, events.NewLedger(), lines)
 }
 
-// eventsOf returns a client that sends each request once. How often is asked is the ledger's concern; client-go would
-// ask ten times where the API server names a pause.
+// eventsOf returns a client that sends each request once. The ledger decides when to try again; client-go would
+// do so ten times where the API server names a pause (Retry-After).
 func eventsOf(config *rest.Config) (client.EventsGetter, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return once{next} })
 	return client.NewForConfig(config)
 }
 
+// once hides the header by which the API server has client-go ask again.
 type once struct{ next http.RoundTripper }
 
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
-// showLast draws what this node has kept: in its spool, or where there is none in memory. The spool is gone through as often as it is
-// needed, an operation at a time: it may hold more than a node has memory to spare.
+// showLast draws what this node has kept: in its spool, or in memory where there is no spool. The spool is read anew
+// each time it is needed, an operation at a time: it may hold more than a node has memory to spare.
 func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) error {
 	dir := o.spool
 	if dir == "" {

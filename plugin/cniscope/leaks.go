@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// leakPace is how often is looked at most, leakPatience how long one look may take. kubelet asks for the
-	// runtime's sandboxes every second.
+	// leakPace is the longest time between two looks, leakPatience how long one look may take. It asks for the
+	// runtime's sandboxes, as kubelet does every second.
 	leakPace     = time.Minute
 	leakPatience = 5 * time.Second
 )
 
-// leaks remembers what sandboxes were seen to hold, and looks from time to time who of them is gone.
+// leaks remembers what sandboxes were seen to hold, and looks from time to time which of them are gone.
 type leaks struct {
 	mu   sync.Mutex
 	book leak.Book
@@ -44,7 +44,7 @@ func (m *leaks) event(e event.Event) {
 	}
 }
 
-// take learns from an operation that is over who has which network now.
+// take learns from an operation that is over which sandbox has which network now.
 func (m *leaks) take(r pipeline.Result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -48,7 +48,7 @@ func leaseFolders(f *fact.Facts) []string {
 	return dirs
 }
 
-// Held gathers what sandboxes hold of the node's network, and who of them is there.
+// Held gathers what sandboxes hold of the node's network, and which of them are there.
 func Held(ctx context.Context, o fact.Options) *fact.Facts {
 	f := begin(ctx, o)
 	withRuntime(ctx, f, func(conn *grpc.ClientConn, client cri.RuntimeServiceClient) {

@@ -1,5 +1,5 @@
-// Package access decides what of a node somebody may see: an operator everything, everybody else the pods of
-// one namespace, and of these nothing that tells of another's. It is pure: who asks is found out elsewhere.
+// Package access decides what somebody may see of a node: an operator everything, everybody else the pods of
+// one namespace, without anything that tells of another's. It is pure: who asks is found out elsewhere.
 package access
 
 import (
@@ -16,8 +16,8 @@ type Identity struct {
 	Authenticated bool
 	// User is whose token it is: system:serviceaccount:NAMESPACE:NAME.
 	User string
-	// Audiences are those of the question that the token is for; none from a server that does not know of
-	// audiences, whose word then counts for nothing.
+	// Audiences are the audiences asked about that the token is for; empty from a server that does not know of
+	// audiences, and then Authenticated counts for nothing.
 	Audiences []string
 	// Error is why it was refused.
 	Error string
@@ -39,17 +39,17 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Says }
 
-// ExitCode is that of a program that was refused.
+// ExitCode is what a program that was refused ends with.
 func (r *Refusal) ExitCode() int { return r.Code }
 
 func refused(code int, format string, values ...any) error {
 	return &Refusal{Code: code, Says: fmt.Sprintf(format, values...)}
 }
 
-// serviceAccount is how the API server calls ServiceAccounts.
+// serviceAccount is what the API server's names of ServiceAccounts begin with.
 const serviceAccount = "system:serviceaccount:"
 
-// Missing is the refusal of who brought no token.
+// Missing is the refusal of an asker without a token.
 func Missing() error {
 	return refused(fleet.NoToken, "no token on the first line of standard input: kubectl cniscope brings one; without it, "+
 		"kubectl create token default -n NAMESPACE --audience %s (the right to create serviceaccounts/token in NAMESPACE)", fleet.Audience)
@@ -77,7 +77,8 @@ func Of(id Identity, operator string) (Viewer, error) {
 	return Viewer{Operator: operator != "" && account == operator, Namespace: namespace}, nil
 }
 
-// Node refuses who may not see what concerns the whole node. what is fleet.Node, fleet.Doctor, or the like.
+// Node returns a *Refusal if the viewer may not see what concerns the whole node; nil otherwise. what is the question:
+// fleet.Node, fleet.Doctor or fleet.Record.
 func (v Viewer) Node(what string) error {
 	if v.Operator {
 		return nil
@@ -87,7 +88,7 @@ func (v Viewer) Node(what string) error {
 }
 
 // In returns the namespace that a question is limited to: the one asked for, or the only one that may be seen. Empty
-// is every namespace.
+// is every namespace. The error is a *Refusal.
 func (v Viewer) In(asked string) (string, error) {
 	if v.Operator || asked == v.Namespace {
 		return asked, nil
@@ -99,7 +100,7 @@ func (v Viewer) In(asked string) (string, error) {
 		"it takes the right to create serviceaccounts/token in %s, as the role edit has it there", v.Namespace, asked, asked)
 }
 
-// Sees tells whether a pod of a namespace may be seen.
+// Sees reports whether a pod of a namespace may be seen.
 func (v Viewer) Sees(namespace string) bool {
 	return v.Operator || namespace != "" && namespace == v.Namespace
 }

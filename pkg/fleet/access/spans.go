@@ -101,7 +101,7 @@ func (v Viewer) own(spans ptrace.SpanSlice, known bool, lines []control.Line) {
 	}
 }
 
-// candidate tells whether something is what an agent did for one of several calls, nobody knows which.
+// candidate reports whether something is what an agent did for one of several calls, nobody knows which.
 func candidate(attributes pcommon.Map) bool {
 	v, ok := attributes.Get(string(attr.AttributionKey))
 	return ok && v.AsString() != "certain"
@@ -116,7 +116,7 @@ func namespace(attributes pcommon.Map) (whose string, ok bool) {
 	return v.AsString(), true
 }
 
-// sentences leaves a call's verdict and remedy where they are a line's. Of another call of the operation nobody said
+// sentences keeps a call's verdict and remedy if a line has them. For another call of the operation nobody said
 // whom they name.
 func sentences(attributes pcommon.Map, lines []control.Line) {
 	verdict, ok := attributes.Get(string(attr.VerdictKey))

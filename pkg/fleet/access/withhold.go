@@ -30,7 +30,7 @@ func (v Viewer) Operations(all control.Operations) Document {
 	return d
 }
 
-// Own is a line without what it tells of others than its pod: the cause stays, who it was goes.
+// Own returns a line without what it tells of others than its pod: the cause stays, who it was goes.
 func Own(line control.Line) control.Line {
 	if !line.Foreign {
 		return line

@@ -241,8 +241,8 @@ func (c *Cluster) Token(ctx context.Context, namespace, account string, role Rol
 	return answer.Status.Token, nil
 }
 
-// MayBeOperator tells whether the user may have a token of the operator's ServiceAccount. It is a question, so
-// nobody's audit log has a refusal of it.
+// MayBeOperator reports whether the user may have a token of the operator's ServiceAccount. It asks instead of trying, so
+// that no audit log has a refusal.
 func (c *Cluster) MayBeOperator(ctx context.Context, r Reader) bool {
 	if r.Operator == "" {
 		return false
@@ -264,5 +264,5 @@ func (c *Cluster) who(ctx context.Context) string {
 	return text.Clean(review.Status.UserInfo.Username, text.Bound)
 }
 
-// NotFound tells whether the API server knows no such object.
+// NotFound reports whether the API server knows no such object.
 func NotFound(err error) bool { return apierrors.IsNotFound(err) }

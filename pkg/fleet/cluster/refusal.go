@@ -21,7 +21,7 @@ const (
 	View      Role = "view"
 )
 
-// builtIn tells whether a role is one of Kubernetes itself.
+// builtIn reports whether a role is one of Kubernetes itself.
 func (r Role) builtIn() bool { return r == Edit || r == View }
 
 // right is what a request takes.

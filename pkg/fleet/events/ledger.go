@@ -11,7 +11,7 @@ import (
 const (
 	// PerMinute is how many writes a node makes in any minute, failed ones and updates of series counted.
 	PerMinute = 10
-	// PerCause is how many of them may be for one cause: there is room for another one's.
+	// PerCause is how many of them may be for one cause: that leaves room for others.
 	PerCause = 6
 	minute   = time.Minute
 
@@ -26,7 +26,7 @@ const (
 	stale = 5 * time.Minute
 	// between is the least time between two writes of one series.
 	between = 30 * time.Second
-	// share is the part of what may be written that updates of series leave to new Events: a half.
+	// share divides PerMinute and PerCause: updates of series may take that part, and leave the rest to new Events.
 	share = 2
 	// The pause after a failed write doubles from one to the other.
 	firstPause, longestPause = time.Second, time.Minute
@@ -64,7 +64,7 @@ type series struct {
 // Write is one write to the API.
 type Write struct {
 	Notice
-	// Name is the Event's, unique. Create tells whether it is new; otherwise its series is set to Count and Last.
+	// Name is the Event's, unique. Create reports whether it is new; otherwise its series is set to Count and Last.
 	Name   string
 	Create bool
 	Count  int
