@@ -7,9 +7,10 @@ const (
 	// Audience is what a token has to be for. The API server itself does not take such a token, so it opens
 	// nothing but this.
 	Audience = "cniscope"
-	// Container is the name of the reader's container, and Program its program, as Kubernetes' exec wants them.
+	// Container is the name of the reader's container, as Kubernetes' exec wants it.
 	Container = "reader"
-	Program   = "/cniscope-reader"
+	// Program is what exec runs in it.
+	Program = "/cniscope-reader"
 	// OperatorAnnotation of a pod of cniscope names the ServiceAccount in the pod's namespace whose tokens
 	// see everything.
 	OperatorAnnotation = "cniscope.dev/operator"
