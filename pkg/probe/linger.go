@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// missed is what it is worth to have system calls looked into when a call begins, in time for which they are: where
-// they are not, up to a millisecond of the plugin's beginning may be missed, of which plugins written in Go need
-// longer to get to main. Chosen, not measured.
+// missed is how long system calls may be looked into in vain to have them looked into when a call begins. Otherwise up
+// to a millisecond of its plugin's beginning may go unseen; a plugin written in Go takes longer than that to reach
+// main. Chosen, not measured.
 const missed = 5 * time.Second
 
 // shortestLinger is for the calls of one pod, which follow one another: to attach again at once takes 13 ms.
 const shortestLinger = time.Second
 
-// linger decides how long system calls go on to be looked into after a call, by how long it was from one call to
-// the next lately: all the node's processes pay for it meanwhile, and nobody gains where the next call comes later.
+// linger decides how long system calls are still looked into after a call, by how far calls were apart lately: all
+// the node's processes pay for it meanwhile, and in vain if the next call comes later.
 type linger struct {
 	most time.Duration
 	gaps []time.Duration // the last ones that are longer than shortestLinger
@@ -23,7 +23,7 @@ type linger struct {
 // gapsKept is a few hours of a CronJob's, or half a minute of a busy node's.
 const gapsKept = 16
 
-// note takes that a call began so long after the one before was over.
+// note remembers how long after the end of the call before it a call began.
 func (l *linger) note(gap time.Duration) {
 	if gap <= shortestLinger {
 		return

@@ -20,8 +20,8 @@ import (
 // Fold returns the spans of an operation in a form that costs less, and leaves those that it is given as they
 // are. A series of equal commands below one span becomes one span with their number, sum, exit codes, and the
 // longest of them. A slow or failed command, and one of which not everything is known, keeps its own span, and so
-// does what is above it. In an ordinary call, where nothing is, what else is below a process becomes the sums of
-// it that the process has (brief).
+// does what is above it. In an ordinary call, in which there is no such thing, requests and waits are left out, too:
+// their process has the sums of them (brief).
 //
 // It is pure, and the order in which spans come does not matter. Judging is over when it runs.
 func Fold(spans *tracepb.ResourceSpans) *tracepb.ResourceSpans {
