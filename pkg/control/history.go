@@ -50,8 +50,8 @@ type Line struct {
 	Remedy  string `json:"remedy,omitempty"`
 	// Certain says that the verdict tells what was seen, and names no mere candidate.
 	Certain bool `json:"certain"`
-	// Foreign says that the verdict names something of another namespace's pods. Own then is what of it is
-	// for the eyes of who may see this namespace only; empty if Verdict is.
+	// Foreign says that the verdict names something of another namespace's pods. Own then is the verdict for
+	// whoever may see this namespace only; empty if Verdict is.
 	Foreign bool   `json:"foreign"`
 	Own     string `json:"own,omitempty"`
 	// TraceID is the operation's trace, in hex. Empty for an operation that has none.

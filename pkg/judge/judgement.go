@@ -108,7 +108,7 @@ type Verdict struct {
 	Cause Cause
 	// Says is one sentence: "4.9s of 5.1s waiting for lock /run/xtables.lock, held by kube-proxy (pid 812)".
 	Says string
-	// Own is Says for who may see the pods of the call's namespace only; empty if that is the same.
+	// Own is Says for whoever may see the pods of the call's namespace only; empty if that is the same.
 	Own string
 	// Certain says that this was seen, and is not merely what may have been the reason.
 	Certain bool

@@ -15,8 +15,8 @@ type Awaited struct {
 	Time time.Duration
 }
 
-// Outage says what an outage was spent waiting for; nothing where nobody looked. What came first counts from the
-// outage's beginning on: it is looked a moment later.
+// Outage says what an outage was spent waiting for; nothing where nobody looked. The first lack counts from the
+// beginning of the outage on, since it is looked for a moment later.
 func Outage(o timeline.Outage) (a Awaited) {
 	spent := map[event.Lack]time.Duration{}
 	last := map[event.Lack]string{}

@@ -57,10 +57,10 @@ func Node(i int) string { return fmt.Sprintf("node-%03d", i) }
 // Pod is the name of the pod of cniscope on a node.
 func Pod(i int) string { return fmt.Sprintf("cniscope-%03d", i) }
 
-// Asked is how many questions there were, Most how many at once at most.
+// Asked is how many questions there were.
 func (n *Nodes) Asked() int { return int(n.asked.Load()) }
 
-// Most is how many questions were under way at once.
+// Most is how many questions were under way at once, at the highest.
 func (n *Nodes) Most() int { return int(n.most.Load()) }
 
 // ServeHTTP is a kubelet's exec: /exec/NAMESPACE/POD/CONTAINER.

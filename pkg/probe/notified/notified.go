@@ -143,8 +143,8 @@ type Tracker struct {
 	order    uint64
 	passed   int64 // every notice before was delivered
 	swept    int64
-	followed int // processes; foreign, of runs that the runtime did not start
-	foreign  int
+	followed int // processes
+	foreign  int // those of them in runs that the runtime did not start
 	stats    Stats
 }
 
