@@ -218,6 +218,10 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *timeline.Connection) { c.Work.CPU = 970 * ms }),
 			cause: CauseAgent, says: `; agentd was on a CPU for 970ms of it$`, remedy: `nr_throttled.*perf record -p 44`,
 		},
+		"waiting for a CPU": {
+			op:    calling(was(event.AgentRunning, "", from(0, 980)), func(c *timeline.Connection) { c.Work.CPU = 300 * ms }),
+			cause: CauseAgent, says: `; agentd was on a CPU, or waiting for one, for 980ms of it$`, remedy: `nr_throttled`,
+		},
 		"idle all the time": {
 			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms of it, and nothing is seen that it waited for$`, remedy: `^raise the limit if agentd's log .*--api-rate-limit`,
 		},

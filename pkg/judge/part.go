@@ -203,6 +203,8 @@ func doing(c *timeline.Connection, when timeline.Interval) string {
 		return nameOf(c) + " was on a CPU all the time"
 	case took > 0 && w.CPU >= took/2:
 		return fmt.Sprintf("%s was on a CPU for %s of it", nameOf(c), text.Round(time.Duration(w.CPU)))
+	case said != "": // it was ready to run whenever it was looked at
+		return fmt.Sprintf("%s was on a CPU, or waiting for one, for %s of it", nameOf(c), text.Round(time.Duration(s.Time)))
 	}
 	return ""
 }
