@@ -59,6 +59,8 @@ type doctorDocument struct {
 	Nodes     digest.Nodes       `json:"nodes"`
 	Findings  []digest.Finding   `json:"findings"`
 	Unchecked []digest.Unchecked `json:"unchecked"`
+	// Left is how many findings, and checks that could not be made, were of one kind too many to be told apart.
+	Left int `json:"left,omitempty"`
 }
 
 func examine(cmd *cobra.Command, o *options) error {
@@ -77,7 +79,7 @@ func examine(cmd *cobra.Command, o *options) error {
 	if err != nil {
 		return err
 	}
-	d := doctorDocument{"cniscope.dev/kubectl-doctor/v1", nodes, findings.Sorted(), findings.Unmade()}
+	d := doctorDocument{"cniscope.dev/kubectl-doctor/v1", nodes, findings.Sorted(), findings.Unmade(), findings.Left}
 	if o.format == "json" {
 		err = indented(cmd.OutOrStdout(), d)
 	} else {
@@ -125,6 +127,9 @@ func (d doctorDocument) text(out io.Writer) error {
 	}
 	for _, u := range d.Unchecked {
 		fmt.Fprintf(&b, "? %s: %s: could not check: %s\n", d.of(u.Nodes), u.Check, u.Reason)
+	}
+	if d.Left > 0 {
+		fmt.Fprintf(&b, "… and %s of more kinds than are told apart: examine fewer nodes at once (doctor NODE...)\n", digest.Count(d.Left, "finding"))
 	}
 	if len(d.Findings) == 0 {
 		fmt.Fprintf(&b, "✓ nothing found on %s\n", digest.Count(d.Nodes.Answered, "node"))

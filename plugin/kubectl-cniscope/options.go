@@ -145,7 +145,7 @@ func (s *session) reader(node string) (cluster.Reader, error) {
 			return r, nil
 		}
 	}
-	return cluster.Reader{}, fmt.Errorf("there is no cniscope that can be asked on node %s", cmp.Or(node, "?"))
+	return cluster.Reader{}, fmt.Errorf("there is no cniscope that can be asked on node %s: see kubectl get pods -A -l app.kubernetes.io/name=cniscope -o wide", cmp.Or(node, "?"))
 }
 
 // question is one that is limited to what is asked about.

@@ -64,15 +64,15 @@ func (m right) says(user string) string {
 	if m.name != "" {
 		what += " " + m.name
 	}
-	kind := "role"
+	kind, called := "role", " (of another release: one that ends so, see kubectl get roles -n "+m.namespace+")"
 	if m.role.builtIn() {
-		kind = "clusterrole"
+		kind, called = "clusterrole", ""
 	}
 	if m.namespace == "" {
 		return fmt.Sprintf("%s may not %s %s in all namespaces; whoever administers the cluster can give that right", you, m.verb, what)
 	}
-	return fmt.Sprintf("%s may not %s %s in namespace %s. The role %s gives that right, and whoever administers that namespace can give the role:\n"+
-		"  kubectl create rolebinding NAME -n %s --%s %s %s", you, m.verb, what, m.namespace, m.role, m.namespace, kind, m.role, subject)
+	return fmt.Sprintf("%s may not %s %s in namespace %s. The role %s gives that right, and whoever administers that namespace can give the role%s:\n"+
+		"  kubectl create rolebinding NAME -n %s --%s %s %s", you, m.verb, what, m.namespace, m.role, called, m.namespace, kind, m.role, subject)
 }
 
 // cleaned is an error whose text, some of it from afar, is safe to print.
