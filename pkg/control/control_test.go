@@ -20,14 +20,20 @@ func serve(t *testing.T, h Handlers) Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	during(t, func(ctx context.Context) { Serve(ctx, l, h, slog.New(slog.DiscardHandler)) })
+	return Client{Dir: dir}
+}
+
+// during runs a server until the test is over.
+func during(t *testing.T, serve func(context.Context)) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
-		Serve(ctx, l, h, slog.New(slog.DiscardHandler))
+		serve(ctx)
 		close(done)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return Client{Dir: dir}
 }
 
 func TestCallsArePassedOn(t *testing.T) {

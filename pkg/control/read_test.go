@@ -21,13 +21,7 @@ func serveRead(t *testing.T, h ReadHandlers) Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		ServeRead(ctx, l, h, slog.New(slog.DiscardHandler))
-		close(done)
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+	during(t, func(ctx context.Context) { ServeRead(ctx, l, h, slog.New(slog.DiscardHandler)) })
 	return Reader{Path: filepath.Join(dir, ReadSocket)}
 }
 

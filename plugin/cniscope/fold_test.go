@@ -17,8 +17,8 @@ import (
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
-// operationsOf are the spans of a recording's operations.
-func operationsOf(t *testing.T, recording string) (all []*tracepb.ResourceSpans) {
+// resultsOf are a recording's operations, in the order they ended.
+func resultsOf(t *testing.T, recording string) (all []pipeline.Result) {
 	t.Helper()
 	reader, err := openRecording(recording)
 	if err != nil {
@@ -32,11 +32,20 @@ func operationsOf(t *testing.T, recording string) (all []*tracepb.ResourceSpans)
 	in.Judge.All = true
 	if err := replay(t.Context(), reader, in, watch{}, func(r pipeline.Result) error {
 		if r.Over() {
-			all = append(all, r.Trace.Spans)
+			all = append(all, r)
 		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
+	}
+	return all
+}
+
+// operationsOf are the spans of a recording's operations.
+func operationsOf(t *testing.T, recording string) (all []*tracepb.ResourceSpans) {
+	t.Helper()
+	for _, r := range resultsOf(t, recording) {
+		all = append(all, r.Trace.Spans)
 	}
 	return all
 }

@@ -13,7 +13,6 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/spool"
 )
 
@@ -39,25 +38,7 @@ func spooled(t *testing.T, recording string) (dir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	reader, err := openRecording(recording)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	in, _, err := settingsIn(reader.Header())
-	if err != nil {
-		t.Fatal(err)
-	}
-	in.Judge.All = true
-	var results []pipeline.Result
-	if err := replay(t.Context(), reader, in, watch{}, func(r pipeline.Result) error {
-		if r.Over() {
-			results = append(results, r)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	results := resultsOf(t, recording)
 	for i, r := range results {
 		data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Trace.Spans}})
 		if err != nil {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/config"
-	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
 
@@ -27,29 +26,16 @@ const spoolHeader = 32
 // perPod returns what the spool holds of each pod of a recording, on average, and how many pods that are.
 func perPod(t *testing.T, recording string) (bytes, spans, pods int) {
 	t.Helper()
-	reader, err := openRecording(recording)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	in, _, err := settingsIn(reader.Header())
-	if err != nil {
-		t.Fatal(err)
-	}
-	in.Judge.All = true
 	all := map[string]bool{}
-	if err := replay(t.Context(), reader, in, watch{}, func(r pipeline.Result) error {
-		if !r.Over() || r.Operation.ContainerID == "" {
-			return nil
+	for _, r := range resultsOf(t, recording) {
+		if r.Operation.ContainerID == "" {
+			continue
 		}
 		all[r.Operation.ContainerID] = true
 		for _, scope := range r.Trace.Spans.ScopeSpans {
 			spans += len(scope.Spans)
 		}
 		bytes += spoolHeader + proto.Size(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{r.Trace.Spans}})
-		return nil
-	}); err != nil {
-		t.Fatal(err)
 	}
 	if len(all) == 0 {
 		t.Fatalf("%s has no pods", recording)

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,41 +112,18 @@ func (d topDocument) text(out io.Writer, now time.Time) error {
 	fmt.Fprintf(&b, "%s of %s in the last %s were slow, failed or hung\n",
 		digest.Number(d.Problems), digest.Count(d.Operations, "operation"), now.Sub(d.Since).Round(time.Second))
 	if d.Problems > 0 {
-		topTable(&b, "CAUSE", d.Causes, true)
-		topTable(&b, "PLUGIN", d.Plugins, false)
+		topTable(&b, "CAUSE", d.Causes, func(r topRow) control.Line { return r.Worst })
+		topTable(&b, "PLUGIN", d.Plugins, nil)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// topMost is how many rows a table has; JSON has all.
-const topMost = 10
-
-// topTable writes a row for each, and where it is to explain what the worst one was.
-func topTable(b *strings.Builder, title string, rows []topRow, explain bool) {
-	var lines strings.Builder
-	w := tabwriter.NewWriter(&lines, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\tSLOW\tFAILED\tHUNG\tTIME\tWORST\t\n", title)
-	shown := rows[:min(len(rows), topMost)]
-	for _, r := range shown {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Name, r.Slow, r.Failed, r.Hung, text.Round(r.Time), text.Round(r.Worst.Duration), podOf(r.Worst))
-	}
-	_ = w.Flush() // into memory
-	b.WriteByte('\n')
-	for i, line := range strings.SplitAfter(lines.String(), "\n") {
-		b.WriteString(line)
-		if !explain || i == 0 || i > len(shown) {
-			continue
+func topTable(b *strings.Builder, title string, rows []topRow, worst func(topRow) control.Line) {
+	digest.Table(b, []string{title, "SLOW", "FAILED", "HUNG", "TIME", "WORST", ""}, rows, func(r topRow) []string {
+		return []string{
+			r.Name, strconv.Itoa(r.Slow), strconv.Itoa(r.Failed), strconv.Itoa(r.Hung),
+			text.Round(r.Time).String(), text.Round(r.Worst.Duration).String(), podOf(r.Worst),
 		}
-		worst := shown[i-1].Worst
-		if says := cmp.Or(worst.Verdict, worst.Error); says != "" {
-			fmt.Fprintf(b, "    %s\n", says)
-		}
-		if worst.Remedy != "" {
-			fmt.Fprintf(b, "  → %s\n", worst.Remedy)
-		}
-	}
-	if more := len(rows) - len(shown); more > 0 {
-		fmt.Fprintf(b, "… and %d more (--format json has all)\n", more)
-	}
+	}, worst)
 }

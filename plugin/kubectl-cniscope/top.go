@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,9 +107,6 @@ func (o *options) widest(cmd *cobra.Command, all bool) (*session, error) {
 	return s, nil
 }
 
-// rowsMost is how many rows a table has; JSON has all.
-const rowsMost = 10
-
 func (d topDocument) text(out io.Writer, about string) error {
 	if d.Nodes.Answered == 0 {
 		return nil
@@ -119,42 +115,21 @@ func (d topDocument) text(out io.Writer, about string) error {
 	fmt.Fprintf(&b, "%s of %s in the last %s were slow, failed or hung, on %s of %s (%s)\n", digest.Number(d.Problems),
 		digest.Count(d.Operations, "operation"), length(d.Since), digest.Number(len(d.ByNode)), digest.Count(d.Nodes.Answered, "node"), about)
 	if d.Problems > 0 {
-		table(&b, "CAUSE", d.Causes, true)
-		table(&b, "NODE", d.ByNode, false)
-		table(&b, "PLUGIN", d.Plugins, false)
+		table(&b, "CAUSE", d.Causes, func(r digest.Row) control.Line { return r.Worst })
+		table(&b, "NODE", d.ByNode, nil)
+		table(&b, "PLUGIN", d.Plugins, nil)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-func table(out *strings.Builder, title string, rows []digest.Row, explain bool) {
-	out.WriteByte('\n')
-	var lines strings.Builder
-	w := tabwriter.NewWriter(&lines, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\tSLOW\tFAILED\tHUNG\tNODES\tTIME\tWORST\tOPERATION\n", title)
-	for _, r := range rows[:min(len(rows), rowsMost)] {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Name, r.Slow, r.Failed, r.Hung, r.Nodes, text.Round(r.Time), text.Round(r.Worst.Duration), where(r.Worst))
-	}
-	_ = w.Flush() // into memory
-	for i, line := range strings.SplitAfter(lines.String(), "\n") {
-		out.WriteString(line)
-		if explain && i > 0 && i <= len(rows) && line != "" {
-			verdict(out, rows[i-1].Worst)
+func table(out *strings.Builder, title string, rows []digest.Row, worst func(digest.Row) control.Line) {
+	digest.Table(out, []string{title, "SLOW", "FAILED", "HUNG", "NODES", "TIME", "WORST", "OPERATION"}, rows, func(r digest.Row) []string {
+		return []string{
+			r.Name, strconv.Itoa(r.Slow), strconv.Itoa(r.Failed), strconv.Itoa(r.Hung), strconv.Itoa(r.Nodes),
+			text.Round(r.Time).String(), text.Round(r.Worst.Duration).String(), where(r.Worst),
 		}
-	}
-	if more := len(rows) - rowsMost; more > 0 {
-		fmt.Fprintf(out, "… and %d more (--format json has all)\n", more)
-	}
-}
-
-// verdict writes what the worst of a cause was, and what to do.
-func verdict(out *strings.Builder, l control.Line) {
-	if says := cmp.Or(l.Verdict, l.Error); says != "" {
-		fmt.Fprintf(out, "    %s\n", says)
-	}
-	if l.Remedy != "" {
-		fmt.Fprintf(out, "  → %s\n", l.Remedy)
-	}
+	}, worst)
 }
 
 // where is whose operation it was, and on which node.

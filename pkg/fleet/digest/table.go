@@ -1,0 +1,45 @@
+package digest
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/cniscope/cniscope/pkg/control"
+)
+
+// tableMost is how many rows a table has; JSON has all.
+const tableMost = 10
+
+// Table writes a line for each row below a head, ten rows at most. Where worst is given, it says below a row what
+// its worst operation was, and what to do.
+func Table[R any](out *strings.Builder, head []string, rows []R, cells func(R) []string, worst func(R) control.Line) {
+	shown := rows[:min(len(rows), tableMost)]
+	var lines strings.Builder
+	w := tabwriter.NewWriter(&lines, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(head, "\t"))
+	for _, r := range shown {
+		fmt.Fprintln(w, strings.Join(cells(r), "\t"))
+	}
+	_ = w.Flush() // into memory
+	out.WriteByte('\n')
+	for i, line := range strings.SplitAfter(lines.String(), "\n") {
+		out.WriteString(line)
+		if worst != nil && i > 0 && i <= len(shown) {
+			explain(out, worst(shown[i-1]))
+		}
+	}
+	if more := len(rows) - len(shown); more > 0 {
+		fmt.Fprintf(out, "… and %d more (--format json has all)\n", more)
+	}
+}
+
+func explain(out *strings.Builder, l control.Line) {
+	if says := cmp.Or(l.Verdict, l.Error); says != "" {
+		fmt.Fprintf(out, "    %s\n", says)
+	}
+	if l.Remedy != "" {
+		fmt.Fprintf(out, "  → %s\n", l.Remedy)
+	}
+}
