@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !windows
 
 // Package clock reads the node's clocks, at the edges: the sources stamp events
 // with it, nothing in the middle imports it.

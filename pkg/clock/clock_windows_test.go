@@ -1,0 +1,39 @@
+package clock
+
+import (
+	"testing"
+	"time"
+)
+
+func TestMonotonicIsTheCounter(t *testing.T) {
+	last, began, steps := Monotonic(), time.Now(), 0
+	for time.Since(began) < 50*time.Millisecond {
+		now := Monotonic()
+		if now < last {
+			t.Fatalf("%d after %d", now, last)
+		}
+		if now > last {
+			steps++
+		}
+		last = now
+	}
+	if steps < 100 {
+		t.Errorf("%d different times in 50 ms: it ticks with the system's timer", steps)
+	}
+}
+
+func TestACounterAsNanoseconds(t *testing.T) {
+	second := int64(frequency)
+	for ticks, want := range map[int64]int64{0: 0, second: 1e9, 1000 * 86400 * second: 1000 * 86400 * 1e9, -1: 0} {
+		if got := FromCounter(ticks); got != want {
+			t.Errorf("%d ticks are %d ns, want %d", ticks, got, want)
+		}
+	}
+}
+
+func TestAnAnchorIsNow(t *testing.T) {
+	_, wall := Anchor()
+	if d := time.Since(time.Unix(0, wall)); d < -time.Second || d > time.Second {
+		t.Errorf("the anchor is %v away from time.Now", d)
+	}
+}
