@@ -32,14 +32,19 @@ type Change struct {
 	// User is the SID ("S-1-5-18") that it runs as, Terminal the number of its terminal services session.
 	User     string
 	Terminal uint32
+	// Creator is who called CreateProcess, which may have named another parent; of a start.
+	Creator uint32
 	// Cycles of a CPU that it took; of an end.
 	Cycles uint64
 }
 
 // Notices are what a notified.Tracker takes of a change: on Windows a process runs one program, from its
-// first to its last instant.
+// first to its last instant. Of one that is Present there are none: its Time is when it was told of.
 func (c Change) Notices() []notified.Notice {
-	if c.Kind != notified.Began {
+	switch {
+	case c.Present:
+		return nil
+	case c.Kind != notified.Began:
 		return []notified.Notice{c.Notice}
 	}
 	runs := c.Notice

@@ -1,0 +1,366 @@
+package etl_test
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/etw"
+	"github.com/cniscope/cniscope/pkg/etw/etl"
+	"github.com/cniscope/cniscope/pkg/probe/notified"
+)
+
+// recordings is where traces that others recorded on real Windows lie, beside the repository; they are not part of it.
+const recordings = "../../../../shared/etl"
+
+// NAME.baseline.txt is Microsoft's own decoding of NAME.etl (TraceEvent's tests): each event in full up to the
+// fifth of its kind, and how many there are of each kind.
+type oracle struct {
+	events []event
+	counts map[string]int
+}
+
+type event struct {
+	line   string
+	ns     int64 // since the beginning, to a µs
+	kind   string
+	fields map[string]string
+}
+
+func readOracle(t *testing.T, file string) (o oracle) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.counts = map[string]int{}
+	line := regexp.MustCompile(`^EVENT ([0-9,.]+): (.*?) (PID=.*)$`)
+	field := regexp.MustCompile(`(\w+)=(.*?); `)
+	for _, l := range strings.Split(string(text), "\n") {
+		l = strings.TrimSuffix(l, "\r")
+		if rest, is := strings.CutPrefix(l, "COUNT "); is {
+			at := strings.LastIndexByte(rest, ':')
+			if o.counts[rest[:at]], err = strconv.Atoi(rest[at+1:]); err != nil {
+				t.Fatal(l)
+			}
+		}
+		if m := line.FindStringSubmatch(l); m != nil {
+			us, err := strconv.ParseInt(strings.NewReplacer(",", "", ".", "").Replace(m[1]), 10, 64)
+			if err != nil {
+				t.Fatal(l)
+			}
+			e := event{line: l, ns: us * 1000, kind: m[2], fields: map[string]string{}}
+			for _, f := range field.FindAllStringSubmatch(m[3], -1) {
+				e.fields[f[1]] = f[2]
+			}
+			o.events = append(o.events, e)
+		}
+	}
+	if len(o.events) == 0 || len(o.counts) == 0 {
+		t.Fatalf("%s: no events", file)
+	}
+	return o
+}
+
+// forEachRecording runs a test with each trace that lies there, as it is or in a .zip.
+func forEachRecording(t *testing.T, test func(t *testing.T, base string, data []byte)) {
+	files, _ := filepath.Glob(recordings + "/*.etl*")
+	if len(files) == 0 {
+		t.Skipf("there are no recordings in %s", recordings)
+	}
+	for _, file := range files {
+		base := strings.TrimSuffix(strings.TrimSuffix(file, ".zip"), ".etl")
+		t.Run(filepath.Base(base), func(t *testing.T) { test(t, base, unpacked(t, file)) })
+	}
+}
+
+func unpacked(t *testing.T, file string) []byte {
+	t.Helper()
+	if !strings.HasSuffix(file, ".zip") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	z, err := zip.OpenReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = z.Close() }()
+	for _, f := range z.File {
+		if strings.HasSuffix(f.Name, ".etl") {
+			r, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return data
+		}
+	}
+	t.Fatalf("%s: no .etl in it", file)
+	return nil
+}
+
+// trace is all that a file holds of processes, and of each record its place.
+type trace struct {
+	header    etl.Header
+	stats     etl.Stats
+	processes []etw.Process
+	records   []place
+	decoder   etw.Decoder
+}
+
+// place is what the oracle tells of every record.
+type place struct {
+	ns       int64 // since the beginning
+	cpu      uint16
+	size     int
+	pid, tid uint32
+}
+
+func readTrace(t *testing.T, data []byte) *trace {
+	t.Helper()
+	r, err := etl.NewReader(bufio.NewReader(bytes.NewReader(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &trace{header: r.Header()}
+	var rec etw.Record
+	for {
+		if err := r.Next(&rec); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		tr.records = append(tr.records, place{rec.Time - tr.header.Began, rec.CPU, len(rec.Payload), rec.PID, rec.TID})
+		if p, ok := tr.decoder.Decode(&rec); ok {
+			tr.processes = append(tr.processes, p)
+		}
+	}
+	tr.stats = r.Stats()
+	slices.SortStableFunc(tr.processes, func(a, b etw.Process) int { return int(a.Time - b.Time) })
+	return tr
+}
+
+// at reports whether an event was then. The oracle rounds to µs, and half of one up or down.
+func (e *event) at(ns int64) bool { return ns >= e.ns-500 && ns <= e.ns+500 }
+
+// kinds are the oracle's names.
+var kinds = map[etw.GUID]map[etw.What]string{
+	etw.KernelProcess: {
+		etw.Start: "Microsoft-Windows-Kernel-Process/ProcessStart/Start", etw.End: "Microsoft-Windows-Kernel-Process/ProcessStop/Stop",
+		etw.Present: "Microsoft-Windows-Kernel-Process/ProcessRundown",
+	},
+	etw.SystemProcess: {
+		etw.Start: "Windows Kernel/Process/Start", etw.End: "Windows Kernel/Process/Stop", etw.Present: "Windows Kernel/Process/DCStart",
+		etw.Remains: "Windows Kernel/Process/DCStop", etw.Defunct: "Windows Kernel/Process/Defunct",
+	},
+}
+
+// TestProcessesAreAsMicrosoftDecodesThem: each event of a process that the oracle tells, and no other.
+func TestProcessesAreAsMicrosoftDecodesThem(t *testing.T) {
+	compared := 0
+	forEachRecording(t, func(t *testing.T, base string, data []byte) {
+		tr := readTrace(t, data)
+		if len(tr.decoder.Unknown())+len(tr.decoder.Malformed()) > 0 || tr.stats.Broken > 0 {
+			t.Errorf("not everything was read: %v %v %+v", tr.decoder.Unknown(), tr.decoder.Malformed(), tr.stats)
+		}
+		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
+			t.Skip("nobody says what is in it")
+		}
+		o := readOracle(t, base+".baseline.txt")
+		counts := map[string]int{}
+		for _, p := range tr.processes {
+			counts[kinds[p.Provider][p.What]]++
+		}
+		for _, of := range kinds {
+			for _, kind := range of {
+				if counts[kind] != o.counts[kind] {
+					t.Errorf("%s: %d, Microsoft has %d", kind, counts[kind], o.counts[kind])
+				}
+				n := 0
+				for _, p := range tr.processes {
+					if kinds[p.Provider][p.What] != kind {
+						continue
+					}
+					if want := nth(o, kind, n); want != nil {
+						compare(t, tr.header, p, want)
+						compared++
+					}
+					n++
+				}
+			}
+		}
+	})
+	t.Logf("%d events of processes were compared", compared)
+}
+
+func nth(o oracle, kind string, n int) *event {
+	for i := range o.events {
+		if o.events[i].kind == kind {
+			if n == 0 {
+				return &o.events[i]
+			}
+			n--
+		}
+	}
+	return nil
+}
+
+// compare compares each field that the oracle has. It cuts texts and times after 20 letters, with "...".
+func compare(t *testing.T, h etl.Header, p etw.Process, want *event) {
+	t.Helper()
+	signed := func(n uint32) string { return strconv.Itoa(int(int32(n))) }
+	calendar := func(filetime int64) string {
+		utc := h.Start.Add(0) // only for the zone
+		return etl.FileTime(filetime).In(utc.Location()).Format("06/01/02 15:04:05.000000")
+	}
+	got := map[string]string{
+		"ProcessID": signed(p.PID), "ParentID": signed(p.Parent), "ParentProcessID": signed(p.Parent),
+		"SessionID": signed(p.Terminal), "ImageFileName": p.Image, "ImageName": p.Image,
+		"ExitStatus": signed(p.Code), "ExitCode": signed(p.Code), "CommandLine": p.CommandLine,
+		"UniqueProcessKey": fmt.Sprintf("0x%08x", p.Key), "CPUCycleCount": strconv.FormatUint(p.Cycles, 10),
+		"HardFaultCount": strconv.Itoa(int(p.Faults)), "CreateTime": calendar(p.Created), "ExitTime": calendar(p.Exited),
+	}
+	if ns := p.Time - h.Began; !want.at(ns) {
+		t.Errorf("at %d ns, Microsoft has %s", ns, want.line)
+	}
+	for name, text := range want.fields {
+		mine, is := got[name]
+		if !is {
+			continue
+		}
+		text = strings.ReplaceAll(text, ",", "")
+		if begin, cut := strings.CutSuffix(text, "..."); cut {
+			text, mine = begin, mine[:min(len(mine), len(begin))]
+		}
+		if strings.ReplaceAll(mine, ",", "") != text {
+			t.Errorf("%s is %q, Microsoft has %q in %s", name, mine, text, want.line)
+		}
+	}
+}
+
+// TestRecordsAreWhereMicrosoftFindsThem: of each event of the oracle, of any kind, there is a record of the same
+// time, CPU and size, and by the same thread where the record says by which.
+func TestRecordsAreWhereMicrosoftFindsThem(t *testing.T) {
+	forEachRecording(t, func(t *testing.T, base string, data []byte) {
+		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
+			t.Skip("nobody says what is in it")
+		}
+		tr, o := readTrace(t, data), readOracle(t, base+".baseline.txt")
+		slices.SortFunc(tr.records, func(a, b place) int { return cmp.Compare(a.ns, b.ns) })
+		for _, e := range o.events {
+			first, _ := slices.BinarySearchFunc(tr.records, e.ns-500, func(p place, ns int64) int { return cmp.Compare(p.ns, ns) })
+			then := tr.records[first:]
+			if end := slices.IndexFunc(then, func(p place) bool { return !e.at(p.ns) }); end >= 0 {
+				then = then[:end]
+			}
+			same := func(p place) bool {
+				return e.sentBy(p) && strconv.Itoa(int(p.cpu)) == e.fields["ProceNum"] && strconv.Itoa(p.size) == strings.ReplaceAll(e.fields["DataLen"], ",", "")
+			}
+			if !slices.ContainsFunc(then, same) {
+				t.Errorf("no record for %s", e.line)
+			}
+		}
+		t.Logf("%d records, of them %d are in the oracle", len(tr.records), len(o.events))
+	})
+}
+
+// sentBy reports whether the oracle has the event from that thread. Of the system logger's events it takes the
+// thread out of the payload, or from the last switch of threads.
+func (e *event) sentBy(p place) bool {
+	return strings.HasPrefix(e.kind, "Windows Kernel/") || strings.HasPrefix(e.kind, "KernelTraceControl/") || p.pid == etw.NoPID ||
+		strconv.Itoa(int(p.pid)) == e.fields["PID"] && strconv.Itoa(int(p.tid)) == e.fields["TID"]
+}
+
+// taker keeps what a Sequencer says.
+type taker struct {
+	soon    []uint32
+	changes []etw.Change
+	at      int64
+	lost    uint64
+}
+
+func (k *taker) Soon(pid uint32, _ int64) { k.soon = append(k.soon, pid) }
+func (k *taker) Take(c etw.Change)        { k.changes = append(k.changes, c) }
+func (k *taker) Lost(n uint64)            { k.lost += n }
+func (k *taker) Advance(read int64)       { k.at = read }
+
+// TestTheTreeIsTheOracles: joined and in order, each process is there once, below the parent that the oracle has.
+func TestTheTreeIsTheOracles(t *testing.T) {
+	forEachRecording(t, func(t *testing.T, base string, data []byte) {
+		tr := readTrace(t, data)
+		k := &taker{}
+		s := etw.NewSequencer(k, 75*time.Millisecond)
+		for _, p := range tr.processes {
+			s.Advance(p.Time)
+			s.Take(p)
+		}
+		s.Advance(1 << 62)
+		if s.Stats().Late > 0 || !slices.IsSortedFunc(k.changes, func(a, b etw.Change) int { return cmp.Compare(a.Time, b.Time) }) {
+			t.Errorf("they are not in order; %d were late", s.Stats().Late)
+		}
+		parents := map[uint32]uint32{}
+		for _, c := range k.changes {
+			switch {
+			case c.Kind == notified.Ended:
+			case c.Present && parents[c.PID] != 0:
+				t.Errorf("%d is there twice", c.PID)
+			default:
+				parents[c.PID] = c.Parent
+			}
+		}
+		for kind, what := range map[notified.Kind]etw.What{notified.Began: etw.Start, notified.Ended: etw.End} {
+			told := map[etw.GUID]int{}
+			for _, p := range tr.processes {
+				if p.What == what {
+					told[p.Provider]++
+				}
+			}
+			n := 0
+			for _, c := range k.changes {
+				if c.Kind == kind && !c.Present {
+					n++
+				}
+			}
+			if want := max(told[etw.KernelProcess], told[etw.SystemProcess]); n != want {
+				t.Errorf("of each %s told by two sessions one is made: %d, want %d", what, n, want)
+			}
+		}
+		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
+			t.Skip("nobody says what is in it")
+		}
+		starts := 0
+		for _, e := range readOracle(t, base+".baseline.txt").events {
+			pid, _ := strconv.Atoi(strings.ReplaceAll(e.fields["ProcessID"], ",", ""))
+			switch e.kind {
+			case "Windows Kernel/Process/Start":
+				starts++
+				fallthrough
+			case "Windows Kernel/Process/DCStart":
+				if parent := strings.ReplaceAll(e.fields["ParentID"], ",", ""); strconv.Itoa(int(parents[uint32(pid)])) != parent {
+					t.Errorf("%d is below %d, Microsoft has it below %s", pid, parents[uint32(pid)], parent)
+				}
+			}
+		}
+		if len(k.soon) != starts {
+			t.Errorf("%d starts were announced, there are %d", len(k.soon), starts)
+		}
+	})
+}
