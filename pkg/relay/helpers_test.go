@@ -15,21 +15,11 @@ import (
 	"time"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/test/harness"
 )
-
-// TestMain is also another process on the node.
-func TestMain(m *testing.M) {
-	if addr := os.Getenv(strangerTo); addr != "" {
-		strange(addr)
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
 
 // patience is when a test gives up; none waits that long when it passes.
 const patience = 30 * time.Second

@@ -8,17 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(childDir); dir != "" {
-		child(dir)
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
 
 // noon is the time of the tests: nothing here waits.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -151,3 +141,6 @@ func copyDir(t testing.TB, from string) (to string) {
 	}
 	return to
 }
+
+// kilobyte is the data of an operation, with its number in front.
+func kilobyte(i int) string { return fmt.Sprintf("%04d%s", i, strings.Repeat("x", 1020)) }

@@ -4,14 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
-
-// kilobyte is the data of an operation, with its number in front.
-func kilobyte(i int) string { return fmt.Sprintf("%04d%s", i, strings.Repeat("x", 1020)) }
 
 func TestTheOldestGoWhenItIsFull(t *testing.T) {
 	for _, tt := range []struct {

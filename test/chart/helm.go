@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package chart runs helm on the chart of configs/helm/cniscope, for tests.
 package chart
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command pause is all a sandbox runs: it holds the namespaces of a pod until it
 // is told to go, and reaps what is re-parented to it.
 package main

@@ -1,0 +1,183 @@
+// Windows has no signals, and its services end by the service manager (service_windows_test.go).
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"google.golang.org/grpc"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// A row of the table is a promise: each command is ended with each of its codes.
+func TestEveryExitCode(t *testing.T) {
+	p := program{T: t, dir: t.TempDir()}
+	isReadyAt := servesReady(t, filepath.Join(p.dir, "ready.sock"))
+	p.options = p.file("cniscope.toml", fmt.Sprintf("[state]\ndir = %q\n[runtime]\nsocket = %q\n[nri]\nenabled = false\n", filepath.Join(p.dir, "run"), filepath.Join(p.dir, "none.sock")))
+	remembers := remembering(t, threePods)
+	isReady := p.file("ready.toml", fmt.Sprintf("[state]\ndir = %q\n[runtime]\nsocket = %q\n[nri]\nenabled = false\n", filepath.Join(p.dir, "run"), isReadyAt))
+	wrong := p.file("wrong.toml", "[slow]\ncomand = 1\n")
+	unwise := p.file("unwise.toml", "[export.otlp]\nendpoint = \"http://tempo:4318\"\n")
+	p.file("debian/etc/containerd/config.toml", "version = 3\n")
+	p.file("talos/etc/os-release", "ID=talos\n")
+	debian, talos := filepath.Join(p.dir, "debian"), filepath.Join(p.dir, "talos")
+	const pods = recordings + "/three-pods.rec"
+	ways := map[string][][]string{
+		" 0":             {{"--help"}, {"config"}, {"help", "show"}, {"--version"}},
+		" 1":             {{"show", "/not/there"}},
+		" 2":             {{"bogus"}, {"--bogus"}, {"config", "bogus"}, {"show"}, {"show", "a", "b"}, {"ps", "x"}, {"ps", "--format", "x"}, {"why"}, {"why", "x", "--format", "x"}, {"why", "x", "--last", "0"}, {"top", "x"}, {"top", "--since", "0s"}, {"diff", "a"}, {"record"}, {"record", "x", "--for", "-1s"}, {"install", "--as", "x"}, {"install", "x"}, {"run", "x"}, {"status", "--format", "x"}, {"config", "check"}, {"version", "x"}, {"version", "--format", "x"}, {"uninstall", "--bogus"}, {"doctor", "--wait", "x"}},
+		"run 1":          {{"run", "--config", wrong}, {"run", "--config", "/not/there"}},
+		"record 1":       {{"record", "--config", p.options, pods}},
+		"show 0":         {{"show", pods}, {"show", pods, "--max-call", "1h"}},
+		"show 1":         {{"show", "/not/there"}, {"show", pods, "--max-call", "1ms"}, {"show", pods, "--pod", "nobody"}},
+		"show 2":         {{"show", pods, "--max-call", "0s"}, {"show", pods, "--pod", "nobody", "--max-call", "1s"}, {"show", "/not/there", "--max-failed", "0"}, {"show", pods, "--format", "x"}, {"show", "--last", "0s"}},
+		"diff 0":         {{"diff", pods, pods}, {"diff", pods, pods, "--format", "json"}},
+		"diff 1":         {{"diff", pods, "/not/there"}, {"diff", pods, pods, "--pod", "nobody"}},
+		"ps 1":           {{"ps", "--config", p.options}},
+		"why 0":          {{"why", "shop/slow-0", "--config", remembers}, {"why", "slow-0", "--format", "json", "--config", remembers}},
+		"why 1":          {{"why", "shop/nobody", "--config", remembers}, {"why", "shop/slow-0", "--config", p.options}},
+		"top 0":          {{"top", "--config", remembers}},
+		"top 1":          {{"top", "--config", p.options}},
+		"doctor 0":       {{"doctor", "--config", isReady, "--wait", "ready"}},
+		"doctor 1":       {{"doctor", "--config", p.options}, {"doctor", "--config", p.options, "--wait", "ready", "--timeout", "1ms"}},
+		"doctor 2":       {{"doctor", "--config", wrong}, {"doctor", "--format", "x"}, {"doctor", "--answer-timeout", "0s"}},
+		"config check 0": {{"config", "check", p.options}, {"config", "check", unwise}, {"config", "check", "--strict", p.options}},
+		"config check 1": {{"config", "check", wrong}, {"config", "check", "/not/there"}, {"config", "check", "--strict", unwise}},
+		"config print 0": {{"config", "print"}, {"config", "print", p.options}},
+		"config print 1": {{"config", "print", wrong}},
+		"install 0":      {{"install", "--root", debian, "--dry-run"}, {"install", "--root", debian}, {"install", "--root", debian}},
+		"install 1":      {{"install", "--root", talos}, {"install", "--root", filepath.Join(p.dir, "empty")}},
+		"status 0":       {{"status", "--root", debian}},
+		"status 1":       {{"status", "--root", talos}},
+		"uninstall 0":    {{"uninstall", "--root", debian, "--dry-run"}, {"uninstall", "--root", debian}},
+		"uninstall 1":    {{"uninstall", "--root", talos}},
+		"version 0":      {{"version"}, {"version", "--format", "json"}},
+	}
+	for _, e := range exits() {
+		key := e.command + " " + e.code
+		switch key {
+		case " 128+n":
+			t.Run(key, p.endTwice)
+			continue
+		case "run 0", "run 75", "ps 0", "record 0", "record 75":
+			continue // below, since they need root
+		}
+		if len(ways[key]) == 0 {
+			t.Errorf("nothing ends %q with %s", e.command, e.code)
+		}
+		for _, args := range ways[key] {
+			p.ends(args, e.code)
+		}
+	}
+	t.Run("run, ps and record", p.observe)
+}
+
+func (p program) ends(args []string, code string) {
+	p.Helper()
+	c := p.command(args...)
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	_ = c.Run()
+	if got := c.ProcessState.ExitCode(); fmt.Sprint(got) != code {
+		p.Errorf("cniscope %s ends with %d, want %s:\n%s", strings.Join(args, " "), got, code, said.String())
+	}
+}
+
+// endTwice sends two signals at once: whoever is asked twice does not end in good order.
+func (p program) endTwice(t *testing.T) {
+	for range 100 {
+		c := p.command("doctor", "--config", p.options, "--wait", "ready", "--timeout", "1h")
+		said, err := c.StderrPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = said.Read(make([]byte, 1)) // it waits
+		for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCONT} {
+			if err := c.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = c.Wait()
+		if code := c.ProcessState.ExitCode(); code == 130 || code == 143 {
+			return
+		}
+	}
+	t.Error("two signals never end it with 130 or 143")
+}
+
+// observe runs cniscope as root does.
+func (p program) observe(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: observes the node")
+	}
+	c := p.command("run", "--config", p.options)
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Process.Kill() //nolint:errcheck // it has ended
+	harness.Eventually(t, func() error {
+		ps := p.command("ps", "--config", p.options)
+		said, err := ps.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("ps: %w: %s", err, said)
+		}
+		return nil
+	})
+	p.ends([]string{"record", "--config", p.options, "--for", "5s", filepath.Join(p.dir, "x.rec")}, "0")
+	p.ends([]string{"run", "--config", p.options}, "75")
+	if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.ends([]string{"record", "--config", p.options, "--for", "100ms", filepath.Join(p.dir, "y.rec")}, "75")
+	for _, s := range []syscall.Signal{syscall.SIGCONT, syscall.SIGTERM} {
+		if err := c.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("run, told to end: %v", err)
+	}
+}
+
+// servesReady serves a runtime whose network is ready, and returns its socket.
+func servesReady(t *testing.T, socket string) string {
+	t.Helper()
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	cri.RegisterRuntimeServiceServer(s, readyRuntime{})
+	go s.Serve(l) //nolint:errcheck // it ends with the test
+	t.Cleanup(s.Stop)
+	return socket
+}
+
+type readyRuntime struct {
+	cri.UnimplementedRuntimeServiceServer
+}
+
+func (readyRuntime) Version(context.Context, *cri.VersionRequest) (*cri.VersionResponse, error) {
+	return &cri.VersionResponse{RuntimeName: "other", RuntimeVersion: "1"}, nil
+}
+
+func (readyRuntime) Status(context.Context, *cri.StatusRequest) (*cri.StatusResponse, error) {
+	return &cri.StatusResponse{Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{
+		{Type: cri.RuntimeReady, Status: true}, {Type: cri.NetworkReady, Status: true},
+	}}}, nil
+}
