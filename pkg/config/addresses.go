@@ -5,22 +5,28 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
-// absolute is the absolute path of a file or folder.
-func absolute(mayBeEmpty bool) kind[string] {
+// absolute is the absolute path of a file or folder on a system.
+func absolute(on System, mayBeEmpty bool) kind[string] {
 	return str(func(s string) *fault {
-		if s == "" && mayBeEmpty || filepath.IsAbs(s) {
+		if s == "" && mayBeEmpty {
 			return nil
 		}
-		if path, ok := strings.CutPrefix(s, "unix://"); ok && filepath.IsAbs(path) {
-			return wrong("write "+quote(path), "%s is an address, not a path", quoted(s))
+		return on.path(s)
+	})
+}
+
+// socket is where the runtime listens on a system.
+func socket(on System, mayBeEmpty bool) kind[string] {
+	return str(func(s string) *fault {
+		if s == "" && mayBeEmpty {
+			return nil
 		}
-		return wrong(`write it from the root, as "/run/…"`, "%s is not an absolute path", quoted(s))
+		return on.endpoint(s)
 	})
 }
 

@@ -27,8 +27,10 @@ func crossed(o Options, set positions) map[string]*fault {
 		faults[key] = f
 	}
 	maps.Copy(faults, o.Export.OTLP.crossed(has))
-	maps.Copy(faults, o.Metrics.crossed(has))
-	if len(faults) == 0 && (has(otlp+"ca") || has(otlp+"cert") || has(otlp+"key")) {
+	maps.Copy(faults, o.only(has))
+	here := o.system == Here() // another system's files are not to be had
+	maps.Copy(faults, o.Metrics.crossed(has, here))
+	if here && len(faults) == 0 && (has(otlp+"ca") || has(otlp+"cert") || has(otlp+"key")) {
 		for key, f := range o.Export.OTLP.files() {
 			faults[otlp+key] = f
 		}
@@ -85,7 +87,9 @@ func (o Options) unwise(ctx context.Context) map[string]*fault {
 	if o.Export.OTLP.tellsOthers(ctx) {
 		found["export.otlp.headers"] = plainHeaders(o.Export.OTLP)
 	}
-	maps.Copy(found, o.Metrics.unwise(time.Now()))
+	if o.system == Here() {
+		maps.Copy(found, o.Metrics.unwise(time.Now()))
+	}
 	if o.Relay.Listen == "" {
 		return found
 	}

@@ -253,10 +253,16 @@ func checkedPattern(example string, check func(string) *fault) kind[string] {
 	})
 }
 
-// program is a pattern on the path of an executable.
-func program(example string) kind[string] {
+// program is a pattern on the path of an executable, which has "/" on every system: "\" is what makes a
+// character of a pattern an ordinary one.
+func program(on System) kind[string] {
+	example, rooted := "/usr/bin/cri-dockerd", func(s string) bool { return strings.HasPrefix(s, "/") }
+	if on == Windows {
+		example = "C:/k/bin/containerd.exe"
+		rooted = func(s string) bool { return drive.MatchString(s) && strings.HasPrefix(s[2:], "/") }
+	}
 	return checkedPattern(example, func(s string) *fault {
-		if strings.HasPrefix(s, "/") {
+		if rooted(s) {
 			return nil
 		}
 		return wrong(fmt.Sprintf("write it from the root, as %q", example), "%s names no path", quoted(s))

@@ -11,8 +11,9 @@ import (
 
 const metricsKey = "metrics."
 
-// crossed finds what does nothing without another option, and what is wrong with the web configuration.
-func (m Metrics) crossed(has func(key string) bool) map[string]*fault {
+// crossed finds what does nothing without another option, and what is wrong with the web configuration, if
+// that can be read.
+func (m Metrics) crossed(has func(key string) bool, readable bool) map[string]*fault {
 	faults := map[string]*fault{}
 	for key, value := range map[string]string{"web_config": m.WebConfig, "health_listen": m.HealthListen} {
 		if value != "" && m.Listen == "" && has(metricsKey+key) {
@@ -25,7 +26,7 @@ func (m Metrics) crossed(has func(key string) bool) map[string]*fault {
 	if m.HealthListen != "" && m.HealthListen == m.Listen && !anyPort(m.Listen) && has(metricsKey+"health_listen") {
 		faults[metricsKey+"health_listen"] = wrong(`write another port, as "127.0.0.1:9472"; listen has /healthz and /readyz anyway`, "is the address of listen")
 	}
-	if m.WebConfig != "" && has(metricsKey+"web_config") {
+	if readable && m.WebConfig != "" && has(metricsKey+"web_config") {
 		if _, err := webconfig.Check(m.WebConfig); err != nil {
 			faults[metricsKey+"web_config"] = wrong("see https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md", "%s", err)
 		}

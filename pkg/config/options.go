@@ -33,6 +33,8 @@ type Options struct {
 	Log      Log
 	State    State
 	Control  Control
+
+	system System // that they are for
 }
 
 // Sampling says which operations are kept once they are over.
@@ -186,7 +188,7 @@ type CNI struct{ ConfDir string }
 
 // Probe is what the kernel probe reads.
 type Probe struct {
-	// Source is by what means processes are observed: SourceAuto, SourceBPF or SourceConnector.
+	// Source is by what means processes are observed: SourceAuto, or the name of one.
 	Source string
 	Ring   int64 // bytes of the ring buffer, a power of two
 	// Arguments says which arguments of commands are shown: ArgumentsKnown, ArgumentsNone or ArgumentsAll.
@@ -211,7 +213,18 @@ const (
 	SourceAuto      = "auto"      // BPF programs, and where these are refused the process connector
 	SourceBPF       = "bpf"       // BPF programs or nothing
 	SourceConnector = "connector" // the process connector: plugins and commands, not their inside
+	// Of Windows: its event tracing, and snapshots of the table of processes where that is refused.
+	SourceETW       = "etw"
+	SourceSnapshots = "snapshots"
 )
+
+// sources are what Probe.Source may be on a system.
+func (s System) sources() []string {
+	if s == Windows {
+		return []string{SourceAuto, SourceETW, SourceSnapshots}
+	}
+	return []string{SourceAuto, SourceBPF, SourceConnector}
+}
 
 // What Probe.Arguments may be.
 const (
@@ -271,9 +284,14 @@ func (o Options) ReadFolder() string {
 	return filepath.Join(o.State.Dir, "read")
 }
 
-// Default returns the options of an empty file in an empty environment.
-func Default() Options {
+// Default returns the options of an empty file in an empty environment, on this system.
+func Default() Options { return DefaultFor(Here()) }
+
+// DefaultFor is Default on another system.
+func DefaultFor(on System) Options {
+	there := on.places()
 	return Options{
+		system:   on,
 		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "hung", "partial"}},
 		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 20 * time.Second, Readiness: time.Minute, FirstConnection: 10 * time.Second},
 		Export: Export{
@@ -288,9 +306,9 @@ func Default() Options {
 		// Containerd's exporter sends every 5 s (OTEL_BSP_SCHEDULE_DELAY unless set), and
 		// then its request needs some time.
 		Relay:   Relay{Wait: 7 * time.Second, Queue: 16 << 20},
-		NRI:     NRI{Enabled: true, Socket: "/var/run/nri/nri.sock"},
-		Runtime: Runtime{Socket: "/run/containerd/containerd.sock"},
-		CNI:     CNI{ConfDir: "/etc/cni/net.d"},
+		NRI:     NRI{Enabled: there.nri, Socket: there.socket},
+		Runtime: Runtime{Socket: there.runtime},
+		CNI:     CNI{ConfDir: there.networks},
 		Probe:   Probe{Source: SourceAuto, Ring: 8 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, AgentDepth: 1},
 		Limits: Limits{
 			Settle:     2 * time.Second,
@@ -303,7 +321,7 @@ func Default() Options {
 		},
 		Leaks: Leaks{After: 5 * time.Minute},
 		Log:   Log{Level: "info", Format: "text"},
-		State: State{Dir: "/run/cniscope"},
+		State: State{Dir: there.state},
 	}
 }
 

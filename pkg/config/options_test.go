@@ -75,7 +75,9 @@ func TestEveryFieldIsAnOption(t *testing.T) {
 			return
 		}
 		for i := range v.NumField() {
-			walk(v.Field(i), name+"."+v.Type().Field(i).Name)
+			if f := v.Type().Field(i); f.IsExported() { // the system they are for is not
+				walk(v.Field(i), name+"."+f.Name)
+			}
 		}
 	}
 	walk(reflect.ValueOf(&o).Elem(), "Options")

@@ -55,6 +55,7 @@ func bind[T any](at *T, k kind[T]) field { return fieldOf[T]{at, k} }
 // them all: reading, checking, comparing and writing go through it.
 func (o *Options) schema() []option {
 	const live, restart = true, false
+	on := o.system
 	return []option{
 		{"sampling.ratio", live, bind(&o.Sampling.Ratio, ratio())},
 		{"sampling.rule", live, bind(&o.Sampling.Rules, namespaceRules())},
@@ -77,17 +78,17 @@ func (o *Options) schema() []option {
 
 		{"export.otlp.endpoint", live, bind(&o.Export.OTLP.Endpoint, endpoint())},
 		{"export.otlp.insecure", live, bind(&o.Export.OTLP.Insecure, boolean())},
-		{"export.otlp.ca", live, bind(&o.Export.OTLP.CA, absolute(true))},
-		{"export.otlp.cert", live, bind(&o.Export.OTLP.Cert, absolute(true))},
-		{"export.otlp.key", live, bind(&o.Export.OTLP.Key, absolute(true))},
+		{"export.otlp.ca", live, bind(&o.Export.OTLP.CA, absolute(on, true))},
+		{"export.otlp.cert", live, bind(&o.Export.OTLP.Cert, absolute(on, true))},
+		{"export.otlp.key", live, bind(&o.Export.OTLP.Key, absolute(on, true))},
 		{"export.otlp.headers", live, bind(&o.Export.OTLP.Headers, headers())},
 		{"export.otlp.compression", live, bind(&o.Export.OTLP.Compression, oneOf("gzip", "none"))},
 		{"export.otlp.timeout", live, bind(&o.Export.OTLP.Timeout, duration(100*time.Millisecond, 10*time.Minute))},
 
-		{"export.file.path", live, bind(&o.Export.File.Path, absolute(true))},
+		{"export.file.path", live, bind(&o.Export.File.Path, absolute(on, true))},
 		{"export.file.max_bytes", live, bind(&o.Export.File.MaxBytes, size(1<<20, 1<<40, false))},
 
-		{"export.spool.dir", restart, bind(&o.Export.Spool.Dir, absolute(true))},
+		{"export.spool.dir", restart, bind(&o.Export.Spool.Dir, absolute(on, true))},
 		{"export.spool.max_bytes", restart, bind(&o.Export.Spool.MaxBytes, size(16<<20, 1<<40, false))},
 		{"export.spool.max_age", restart, bind(&o.Export.Spool.MaxAge, duration(time.Minute, 365*24*time.Hour))},
 
@@ -101,24 +102,24 @@ func (o *Options) schema() []option {
 		{"resource.attributes", restart, bind(&o.Resource.Attributes, attributes())},
 
 		{"metrics.listen", restart, bind(&o.Metrics.Listen, listen())},
-		{"metrics.web_config", restart, bind(&o.Metrics.WebConfig, absolute(true))},
+		{"metrics.web_config", restart, bind(&o.Metrics.WebConfig, absolute(on, true))},
 		{"metrics.health_listen", restart, bind(&o.Metrics.HealthListen, listen())},
 
 		{"nri.enabled", restart, bind(&o.NRI.Enabled, boolean())},
-		{"nri.socket", restart, bind(&o.NRI.Socket, absolute(false))},
+		{"nri.socket", restart, bind(&o.NRI.Socket, socket(on, on == Windows))},
 
-		{"runtime.socket", restart, bind(&o.Runtime.Socket, absolute(false))},
+		{"runtime.socket", restart, bind(&o.Runtime.Socket, socket(on, false))},
 
-		{"cni.conf_dir", restart, bind(&o.CNI.ConfDir, absolute(false))},
+		{"cni.conf_dir", restart, bind(&o.CNI.ConfDir, absolute(on, false))},
 
-		{"probe.source", restart, bind(&o.Probe.Source, oneOf(SourceAuto, SourceBPF, SourceConnector))},
+		{"probe.source", restart, bind(&o.Probe.Source, oneOf(on.sources()...))},
 		{"probe.ring", restart, bind(&o.Probe.Ring, size(64<<10, 64<<20, true))},
 		{"probe.arguments", restart, bind(&o.Probe.Arguments, oneOf(ArgumentsKnown, ArgumentsNone, ArgumentsAll))},
 		{"probe.detail", restart, bind(&o.Probe.Detail, oneOf(DetailAuto, DetailAlways, DetailCommands))},
 		{"probe.linger", restart, bind(&o.Probe.Linger, duration(time.Second, longest))},
 		{"probe.agents", restart, bind(&o.Probe.Agents, patterns(pattern("antrea-agent"), 100))},
 		{"probe.agent_depth", restart, bind(&o.Probe.AgentDepth, count(0, 2))},
-		{"probe.callers", restart, bind(&o.Probe.Callers, patterns(program("/usr/bin/cri-dockerd"), 16))},
+		{"probe.callers", restart, bind(&o.Probe.Callers, patterns(program(on), 16))},
 		{"probe.rootless", restart, bind(&o.Probe.Rootless, boolean())},
 
 		{"limits.settle", restart, bind(&o.Limits.Settle, duration(10*time.Millisecond, time.Minute))},
@@ -134,10 +135,10 @@ func (o *Options) schema() []option {
 		{"log.level", live, bind(&o.Log.Level, oneOf("debug", "info", "warn", "error"))},
 		{"log.format", restart, bind(&o.Log.Format, oneOf("text", "json"))},
 
-		{"state.dir", restart, bind(&o.State.Dir, absolute(false))},
+		{"state.dir", restart, bind(&o.State.Dir, absolute(on, false))},
 
 		{"control.read_group", restart, bind(&o.Control.ReadGroup, group())},
-		{"control.read_dir", restart, bind(&o.Control.ReadDir, absolute(true))},
+		{"control.read_dir", restart, bind(&o.Control.ReadDir, absolute(on, true))},
 	}
 }
 
@@ -214,7 +215,7 @@ func (o Options) running(next Options) Options {
 // what is not the default says in a comment what the default is.
 func (o Options) TOML() string {
 	var b strings.Builder
-	defaults := Default()
+	defaults := DefaultFor(o.system)
 	standard := defaults.schema()
 	section := ""
 	for i, opt := range o.schema() {
@@ -238,7 +239,7 @@ func (o Options) TOML() string {
 // Repair replaces by its default each option of o that no options file could hold, and describes
 // what it replaced. It is for options from elsewhere, as those in a recording.
 func (o *Options) Repair() (said []string) {
-	usual := Default()
+	usual := DefaultFor(o.system)
 	defaults := usual.schema()
 	for i, opt := range o.schema() {
 		if opt.same(defaults[i].field) {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +24,7 @@ func configCmd() *cobra.Command {
 
 func configCheckCmd() *cobra.Command {
 	strict := false
+	on := onSystem(config.Here())
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say what is wrong in an options file, each mistake with its line and remedy",
@@ -29,12 +32,15 @@ func configCheckCmd() *cobra.Command {
 For a valid file it warns of what is unwise, such as a token that is sent in plain text to
 another machine, and lists what differs from the defaults. It ignores the environment.
 
+The rules and defaults are those of this system. With --os a file for another one is checked;
+the files that it names are not looked at then.
+
 It ends with 0 if the file can be used, with 1 if it cannot; with --strict also if there
 is a warning.`,
 		Args:         cobra.ExactArgs(1),
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			source := config.Source{Base: config.Default(), Path: args[0]}
+			source := config.Source{Base: config.DefaultFor(config.System(on)), Path: args[0]}
 			o, err := source.Load()
 			if err != nil {
 				return err
@@ -52,7 +58,7 @@ is a warning.`,
 			} else {
 				fmt.Fprintf(out, "%s can be used; see the warnings above\n", args[0])
 			}
-			for _, c := range o.Changes(config.Default()) {
+			for _, c := range o.Changes(source.Base) {
 				c.Live = true // nothing runs that would need a restart
 				fmt.Fprintf(out, "  %s\n", c)
 			}
@@ -60,25 +66,29 @@ is a warning.`,
 		},
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
+	cmd.Flags().Var(&on, "os", "the system that the file is for: "+strings.Join(config.Systems(), " or "))
 	return cmd
 }
 
 func configPrintCmd() *cobra.Command {
-	return &cobra.Command{
+	on := onSystem(config.Here())
+	cmd := &cobra.Command{
 		Use:   "print [FILE]",
 		Short: "Print every option as it is in force, with the defaults of what differs",
 		Long: `Print every option as it is in force: the defaults, changed by the environment,
 changed by the file. An option that differs from its default is followed by the default. Secrets are
-not shown.`,
+not shown. With --os of another system, the environment of this one plays no part.`,
 		Args:         cobra.MaximumNArgs(1),
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			hostname, _ := os.Hostname() // without one, the node has no name
-			base, err := config.FromEnvironment(os.Getenv, hostname)
-			if err != nil {
-				return err
+			source := config.Source{Base: config.DefaultFor(config.System(on))}
+			if config.System(on) == config.Here() {
+				hostname, _ := os.Hostname() // without one, the node has no name
+				var err error
+				if source.Base, err = config.FromEnvironment(os.Getenv, hostname); err != nil {
+					return err
+				}
 			}
-			source := config.Source{Base: base}
 			if len(args) == 1 {
 				source.Path = args[0]
 			}
@@ -90,4 +100,22 @@ not shown.`,
 			return nil
 		},
 	}
+	cmd.Flags().Var(&on, "os", "the system that the options are for: "+strings.Join(config.Systems(), " or "))
+	return cmd
+}
+
+// onSystem is a flag that names an operating system.
+type onSystem config.System
+
+func (o *onSystem) String() string { return string(*o) }
+
+func (*onSystem) Type() string { return "system" }
+
+// Set implements pflag.Value.
+func (o *onSystem) Set(s string) error {
+	if !slices.Contains(config.Systems(), s) {
+		return fmt.Errorf("want %s", strings.Join(config.Systems(), " or "))
+	}
+	*o = onSystem(s)
+	return nil
 }

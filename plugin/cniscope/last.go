@@ -114,7 +114,7 @@ func (h *fromSpool) tell(err error) {
 
 func optionsName(path string) string {
 	if path == "" {
-		return defaultOptionsFile
+		return defaultOptionsFile()
 	}
 	return path
 }

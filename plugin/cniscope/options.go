@@ -11,10 +11,10 @@ import (
 type optionsFile struct{ path string }
 
 // defaultOptionsFile is read if it is there and no other is named.
-const defaultOptionsFile = "/etc/cniscope/cniscope.toml"
+func defaultOptionsFile() string { return config.Here().File() }
 
 func (f *optionsFile) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.path, "config", "c", "", "options file (default "+defaultOptionsFile+", if it is there)")
+	cmd.Flags().StringVarP(&f.path, "config", "c", "", "options file (default "+defaultOptionsFile()+", if it is there)")
 }
 
 // source says where the options come from: the environment, then the file.
@@ -25,7 +25,7 @@ func (f *optionsFile) source() (config.Source, error) {
 		return config.Source{}, err
 	}
 	if f.path == "" {
-		return config.Source{Base: base, Path: defaultOptionsFile, Optional: true}, nil
+		return config.Source{Base: base, Path: defaultOptionsFile(), Optional: true}, nil
 	}
 	return config.Source{Base: base, Path: f.path}, nil
 }

@@ -28,7 +28,7 @@ func packagedCmd() *cobra.Command {
 		return takeOver(cmd, root)
 	})
 	verb("check", "Say whether the service can be started with the options that are there", func(*cobra.Command) error {
-		if _, err := (&optionsFile{path: defaultOptionsFile}).load(); err != nil {
+		if _, err := (&optionsFile{path: defaultOptionsFile()}).load(); err != nil {
 			return fmt.Errorf("not started again, so that what runs goes on: %w; after that: systemctl restart cniscope", err)
 		}
 		return nil
@@ -55,7 +55,7 @@ func takeOver(cmd *cobra.Command, root string) error {
 }
 
 func handBack(cmd *cobra.Command, root string) error {
-	if o, err := (&optionsFile{path: defaultOptionsFile}).load(); err == nil {
+	if o, err := (&optionsFile{path: defaultOptionsFile()}).load(); err == nil {
 		if err := install.NoteSpool(root, o.Export.Spool.Dir); err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "cniscope: the spool %s stays when the package is purged: %v\n", filepath.Clean(o.Export.Spool.Dir), err)
 		}

@@ -83,7 +83,7 @@ them too.
 	flags.StringVar(&o.format, "format", "text", "text or json (OTLP JSON lines)")
 	flags.StringVar(&o.color, "color", "auto", "auto, always or never")
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
-	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --last, read the spool it names (default "+defaultOptionsFile+")")
+	flags.StringVarP(&o.options, "config", "c", "", "judge by the thresholds of this options file; with --last, read the spool it names (default "+defaultOptionsFile()+")")
 	flags.DurationVar(&o.last, "last", 0, "what this node has kept and that ended in this time, e.g. 1h")
 	flags.DurationVar(&o.timeout, "timeout", 0, "how long a recording is read at the most (default "+readFor.String()+"); what came before is shown")
 	flags.BoolVar(&o.summary, "summary", false, "numbers of many calls: where the time went, with remedies; by plugin, command, wait and cause")

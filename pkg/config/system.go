@@ -1,0 +1,210 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// System is the operating system that options are for: it decides the defaults, and how paths are written.
+type System string
+
+// The systems. What has no system is for Linux.
+const (
+	Linux   System = "linux"
+	Windows System = "windows"
+)
+
+// Systems are all of them, as people name them.
+func Systems() []string { return []string{string(Linux), string(Windows)} }
+
+// Here returns the system that this program runs on. Where nothing is observed, as on macOS, it is Linux.
+func Here() System {
+	if runtime.GOOS == string(Windows) {
+		return Windows
+	}
+	return Linux
+}
+
+// places are where a system has what options point to.
+type places struct {
+	nri                       bool // whether the runtime has NRI there
+	socket, runtime, networks string
+	state                     string
+}
+
+// places: of Windows those of containerd's documentation and defaults (containerd defaults/defaults_windows.go,
+// scripts/setup/install-cni-windows).
+func (s System) places() places {
+	if s == Windows {
+		return places{
+			runtime:  `\\.\pipe\containerd-containerd`,
+			networks: s.folder("ProgramFiles", `C:\Program Files`) + `\containerd\cni\conf`,
+			state:    s.folder("ProgramData", `C:\ProgramData`) + `\cniscope\run`,
+		}
+	}
+	return places{
+		nri: true, socket: "/var/run/nri/nri.sock", runtime: "/run/containerd/containerd.sock",
+		networks: "/etc/cni/net.d", state: "/run/cniscope",
+	}
+}
+
+// folder is one of the folders that Windows may have elsewhere, which it says itself.
+func (s System) folder(variable, usual string) string {
+	if s != Here() {
+		return usual
+	}
+	return cmp.Or(os.Getenv(variable), usual)
+}
+
+// File is where the options are read from if nobody names another file.
+func (s System) File() string {
+	if s == Windows {
+		return s.folder("ProgramData", `C:\ProgramData`) + `\cniscope\cniscope.toml`
+	}
+	return "/etc/cniscope/cniscope.toml"
+}
+
+// path finds what is wrong with the absolute path of a file or folder.
+func (s System) path(path string) *fault {
+	if s == Windows {
+		return windowsPath(path)
+	}
+	if strings.HasPrefix(path, "/") {
+		return nil
+	}
+	if path, ok := strings.CutPrefix(path, "unix://"); ok && strings.HasPrefix(path, "/") {
+		return wrong("write "+quote(path), "%s is an address, not a path", quoted(path))
+	}
+	if drive.MatchString(path) || strings.HasPrefix(path, `\\`) {
+		return wrong(`write it from the root, as "/run/…"; a file for Windows is checked with --os windows`, "%s is a path of Windows", quoted(path))
+	}
+	return wrong(`write it from the root, as "/run/…"`, "%s is not an absolute path", quoted(path))
+}
+
+// drive begins a path of Windows: a relative one if no separator follows.
+var drive = regexp.MustCompile(`^[A-Za-z]:`)
+
+// pipePrefix begins the name of a pipe of this machine.
+const pipePrefix = `\\.\pipe\`
+
+const windowsRemedy = `write it with its drive and in single quotes, as 'C:\ProgramData\cniscope\…'`
+
+// windowsPath: the rules are those of
+// https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
+func windowsPath(path string) *fault {
+	slashed := strings.ReplaceAll(path, `\`, "/")
+	rest := slashed
+	switch {
+	case strings.HasPrefix(slashed, "//./") || strings.HasPrefix(slashed, "//?/"):
+		return wrong(windowsRemedy, "%s is the name of a device, not of a file", quoted(path))
+	case strings.HasPrefix(slashed, "//"): // \\server\share\…
+		rest = slashed[2:]
+		if server, share, _ := strings.Cut(rest, "/"); server == "" || share == "" {
+			return wrong(windowsRemedy, "%s names no share", quoted(path))
+		}
+	case drive.MatchString(slashed):
+		if rest = slashed[2:]; !strings.HasPrefix(rest, "/") {
+			return wrong(windowsRemedy, "%s is relative to the folder that is current on its drive", quoted(path))
+		}
+	case strings.HasPrefix(path, "/"):
+		return wrong(windowsRemedy+"; a file for Linux is checked with --os linux", "%s is a path of Linux", quoted(path))
+	default:
+		return wrong(windowsRemedy, "%s is not an absolute path", quoted(path))
+	}
+	for name := range strings.SplitSeq(rest, "/") {
+		if what := unfitName(name); what != "" {
+			return wrong("choose another name", "%s: %s", quoted(path), what)
+		}
+	}
+	return nil
+}
+
+// devices are names that Windows has for itself, in any folder and with any ending.
+var devices = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?$`)
+
+// unfitName says why no file of Windows can be called so; empty if one can.
+func unfitName(name string) string {
+	if i := strings.IndexAny(name, `<>:"|?*`); i >= 0 {
+		return fmt.Sprintf("no file name of Windows has %q", name[i:i+1])
+	}
+	if devices.MatchString(name) {
+		return fmt.Sprintf("%s is a device of Windows", quoted(name))
+	}
+	if name != "." && name != ".." && name != strings.TrimRight(name, ". ") {
+		return fmt.Sprintf("Windows leaves out the dots and blanks at the end of %s", quoted(name))
+	}
+	return ""
+}
+
+// endpoint finds what is wrong with where the runtime listens: a unix socket, or a pipe of Windows.
+func (s System) endpoint(path string) *fault {
+	if s != Windows {
+		return s.path(path)
+	}
+	const remedy = `write the name of a pipe in single quotes, as '\\.\pipe\containerd-containerd'`
+	slashed := strings.ReplaceAll(path, `\`, "/")
+	if name, ok := strings.CutPrefix(slashed, "npipe:"); ok && strings.HasPrefix(strings.TrimLeft(name, "/"), "./pipe/") {
+		return wrong(fmt.Sprintf(`write '%s%s'`, pipePrefix, strings.TrimPrefix(strings.TrimLeft(name, "/"), "./pipe/")), "%s is an address, not the name of a pipe", quoted(path))
+	}
+	if name := strings.TrimPrefix(slashed, "//./pipe/"); name == slashed || name == "" {
+		return wrong(remedy, "%s is not the name of a pipe", quoted(path))
+	}
+	return nil
+}
+
+// only finds options that do nothing on the system. has reports whether the file sets an option.
+func (o Options) only(has func(key string) bool) map[string]*fault {
+	faults := map[string]*fault{}
+	if o.system != Windows {
+		return faults
+	}
+	for key, set := range map[string]bool{
+		"nri.enabled":        o.NRI.Enabled,
+		"nri.socket":         o.NRI.Socket != "",
+		"probe.rootless":     o.Probe.Rootless,
+		"control.read_group": o.Control.ReadGroup != "",
+		"control.read_dir":   o.Control.ReadDir != "",
+	} {
+		if set && has(key) {
+			faults[key] = wrong("remove it", "is for Linux: on Windows there is none")
+		}
+	}
+	return faults
+}
+
+// commented is a line of configs/cniscope.toml that says a default, and section one that begins a section.
+var (
+	commented = regexp.MustCompile(`^#([a-z_]+) = (.*)$`)
+	section   = regexp.MustCompile(`^\[([a-z_.]+)\]`)
+)
+
+// Explained returns the text of configs/cniscope.toml, which says the defaults of Linux in comments, with those of
+// another system in their place.
+func Explained(text string, on System) string {
+	usual, defaults := DefaultFor(Linux).defaults(), DefaultFor(on).defaults()
+	lines, in := strings.SplitAfter(text, "\n"), ""
+	for i, line := range lines {
+		bare := strings.TrimRight(line, "\n")
+		if m := section.FindStringSubmatch(bare); m != nil {
+			in = m[1]
+		} else if m := commented.FindStringSubmatch(bare); m != nil {
+			if key := in + "." + m[1]; defaults[key] != usual[key] {
+				lines[i] = "#" + m[1] + " = " + defaults[key] + line[len(bare):]
+			}
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// defaults are all options as TOML, by key.
+func (o Options) defaults() map[string]string {
+	all := map[string]string{}
+	for _, opt := range o.schema() {
+		all[opt.key] = opt.toml()
+	}
+	return all
+}

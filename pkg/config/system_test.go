@@ -1,0 +1,92 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// A file for Windows is checked by the rules of Windows, on any system.
+func TestPathsAreThoseOfTheSystem(t *testing.T) {
+	for _, test := range []struct {
+		on         System
+		text, want string // want: what is wrong; empty if nothing is
+	}{
+		{Windows, `state.dir = 'D:\cniscope\run'`, ""},
+		{Windows, `state.dir = "D:/cniscope/run"`, ""},
+		{Windows, `export.file.path = '\\server\share\spans.json'`, ""},
+		{Windows, `export.spool.dir = "/var/lib/cniscope"`, "is a path of Linux"},
+		{Windows, `state.dir = 'cniscope\run'`, "is not an absolute path"},
+		{Windows, `state.dir = 'C:run'`, "is relative to the folder that is current on its drive"},
+		{Windows, `state.dir = '\\server'`, "names no share"},
+		{Windows, `state.dir = '\\?\C:\run'`, "is the name of a device"},
+		{Windows, `state.dir = 'C:\run?'`, `no file name of Windows has "?"`},
+		{Windows, `state.dir = 'C:\a:stream'`, `no file name of Windows has ":"`},
+		{Windows, `export.file.path = 'C:\nul.json'`, `"nul.json" is a device of Windows`},
+		{Windows, `export.file.path = 'C:\spans.\x'`, `the end of "spans."`},
+		{Windows, `runtime.socket = '\\.\pipe\k3s'`, ""},
+		{Windows, `runtime.socket = "npipe:////./pipe/k3s"`, `write '\\.\pipe\k3s'`},
+		{Windows, `runtime.socket = 'C:\containerd.sock'`, "is not the name of a pipe"},
+		{Windows, `runtime.socket = "/run/containerd/containerd.sock"`, "is not the name of a pipe"},
+		{Windows, `probe.callers = ["C:/k/bin/containerd.exe"]`, ""},
+		{Windows, `probe.callers = ["/usr/bin/cri-dockerd"]`, `as "C:/k/bin/containerd.exe"`},
+		{Windows, `probe.source = "etw"`, ""},
+		{Windows, `probe.source = "bpf"`, `"auto", "etw", "snapshots"`},
+		{Windows, `nri.enabled = true`, "is for Linux"},
+		{Windows, `nri.enabled = false`, ""},
+		{Windows, `control.read_group = "cniscope"`, "is for Linux"},
+		{Windows, "metrics.listen = \"127.0.0.1:9471\"\nmetrics.web_config = 'C:\\web.yml'", ""}, // which is not here
+		{Linux, `state.dir = "/run/x"`, ""},
+		{Linux, `state.dir = 'C:\run'`, "is a path of Windows"},
+		{Linux, `runtime.socket = '\\.\pipe\x'`, "is a path of Windows"},
+		{Linux, `probe.source = "etw"`, `"auto", "bpf", "connector"`},
+		{Linux, `control.read_group = "cniscope"`, ""},
+	} {
+		_, err := DefaultFor(test.on).Overlay("x.toml", []byte(test.text))
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %s: %v, want %q", test.on, test.text, err, test.want)
+		}
+	}
+}
+
+func TestDefaultsAreRightOnTheirSystem(t *testing.T) {
+	for _, on := range []System{Linux, Windows} {
+		o, err := DefaultFor(on).Overlay("defaults.toml", []byte(DefaultFor(on).TOML()))
+		if err != nil {
+			t.Errorf("%s: %v", on, err)
+		}
+		if changes := o.Changes(DefaultFor(on)); len(changes) != 0 {
+			t.Errorf("%s: %v", on, changes)
+		}
+	}
+}
+
+// The file that a node of Windows gets has the defaults of Windows, and is otherwise the same.
+func TestTheFileThatIsExplainedForWindows(t *testing.T) {
+	data, err := os.ReadFile("../../configs/cniscope.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	if Explained(text, Linux) != text {
+		t.Error("for Linux it is another one")
+	}
+	windows := Explained(text, Windows)
+	var set strings.Builder
+	for line := range strings.Lines(windows) {
+		if m := commented.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			line = m[1] + " = " + m[2] + "\n"
+		}
+		set.WriteString(line)
+	}
+	o, err := DefaultFor(Windows).Overlay("windows.toml", []byte(set.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes := o.Changes(DefaultFor(Windows)); len(changes) != 0 {
+		t.Errorf("what it says of the defaults is not so: %v", changes)
+	}
+	if strings.Count(windows, "\n") != strings.Count(text, "\n") {
+		t.Error("it has other lines")
+	}
+}
