@@ -111,7 +111,7 @@ require (
 )
 
 require (
-	github.com/Microsoft/go-winio v0.6.3-0.20251027160822-ad3df93bed29 // indirect
+	github.com/Microsoft/go-winio v0.6.4
 	github.com/Microsoft/hcsshim v0.15.0-rc.4 // indirect
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -97,7 +97,7 @@ const windowsRemedy = `write it with its drive and in single quotes, as 'C:\Prog
 // https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
 func windowsPath(path string) *fault {
 	slashed := strings.ReplaceAll(path, `\`, "/")
-	rest := slashed
+	var rest string
 	switch {
 	case strings.HasPrefix(slashed, "//./") || strings.HasPrefix(slashed, "//?/"):
 		return wrong(windowsRemedy, "%s is the name of a device, not of a file", quoted(path))

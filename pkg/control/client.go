@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 )
 
 // ErrNotRunning is returned if no cniscope answers.
@@ -49,5 +48,5 @@ func (c Client) decode(ctx context.Context, path string, to any) error {
 func (c Client) Record(ctx context.Context) (io.ReadCloser, error) { return c.get(ctx, "/record") }
 
 func (c Client) get(ctx context.Context, path string) (io.ReadCloser, error) {
-	return ask(ctx, filepath.Join(c.Dir, Socket), path, "be root")
+	return ask(ctx, Address(c.Dir), path, asRoot)
 }

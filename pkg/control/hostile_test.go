@@ -1,3 +1,6 @@
+// The read-only socket is Linux's; what it shares with the control socket, pipe_windows_test.go tries over a pipe.
+//go:build !windows
+
 package control
 
 import (

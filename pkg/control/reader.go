@@ -30,7 +30,7 @@ const maxAnswer = 64 << 20
 // Reader asks a running cniscope over its read-only socket, or as root over its control socket, which
 // answers the same questions.
 type Reader struct {
-	// Path is that of the socket: DefaultReadSocket unless the options say otherwise.
+	// Path is that of the socket: DefaultReadSocket unless the options say otherwise; or the control socket's Address.
 	Path string
 }
 
@@ -133,7 +133,7 @@ func (r Reader) all(ctx context.Context, path string, query url.Values) ([]byte,
 }
 
 func (r Reader) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
-	refused := "be root"
+	refused := asRoot
 	if filepath.Base(r.Path) == ReadSocket {
 		refused += ", or a member of the group that [control] read_group names"
 	}
@@ -146,8 +146,7 @@ func ask(ctx context.Context, socket, question, refused string) (io.ReadCloser, 
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
+			return connect(ctx, socket)
 		},
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://cniscope"+question, nil)

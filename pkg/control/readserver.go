@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -43,43 +40,6 @@ type ReadHandlers struct {
 	// Record writes a recording of what happens from now on until ctx ends; as Handlers.Record.
 	Record func(ctx context.Context, q RecordQuery, w http.ResponseWriter, flush func()) error
 }
-
-// ListenRead makes the read-only socket in a folder that holds nothing else, for root and the members of a
-// group. The folder is made if it is missing, not those above it. It takes CAP_CHOWN, or a process that is a
-// member of the group.
-func ListenRead(folder string, group int) (net.Listener, error) {
-	if err := os.Mkdir(folder, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("read-only socket: %w", err)
-	}
-	path := filepath.Join(folder, ReadSocket)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read-only socket: %w", err)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("read-only socket: %w", err)
-	}
-	l.SetUnlinkOnClose(false)
-	for _, open := range []struct {
-		path string
-		mode fs.FileMode
-	}{{folder, 0o750}, {path, 0o660}} {
-		// The mode first: until the group is set, it is root's group that may.
-		err := os.Chmod(open.path, open.mode)
-		if err == nil {
-			err = os.Chown(open.path, -1, group)
-		}
-		if err != nil {
-			_ = l.Close()
-			return nil, fmt.Errorf("read-only socket for group %d: %w; run cniscope with CAP_CHOWN, or with this group among its own (supplementalGroups, SupplementaryGroups=)", group, err)
-		}
-	}
-	return l, nil
-}
-
-// ForgetRead removes the read-only socket from its folder, which stays: containers may have a mount of it. As
-// for Forget.
-func ForgetRead(folder string) { _ = os.Remove(filepath.Join(folder, ReadSocket)) }
 
 // reads answers questions over the read-only socket.
 type reads struct {

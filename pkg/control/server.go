@@ -1,24 +1,19 @@
 // Package control lets root ask a running cniscope: what is under way, and what happens
-// from now on. It is HTTP over a unix socket in the run folder, which only root can open.
+// from now on. It is HTTP over a unix socket in the run folder, which only root can open; on Windows over a named
+// pipe, which only administrators and the system can.
 package control
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
-
-// Socket is the name of the socket in the run folder.
-const Socket = "control.sock"
 
 // Call is a CNI call that is under way.
 type Call struct {
@@ -118,30 +113,6 @@ type Handlers struct {
 	// Read answers what readers are answered over the read-only socket, too. Root has places of its own.
 	Read ReadHandlers
 }
-
-// Listen makes the socket in the run folder. Whoever holds the node's lock may take away
-// what a predecessor left behind.
-func Listen(dir string) (net.Listener, error) {
-	path := filepath.Join(dir, Socket)
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	// The next one may be listening there when this one ends.
-	l.SetUnlinkOnClose(false)
-	if err := os.Chmod(path, 0o600); err != nil {
-		_ = l.Close()
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	return l, nil
-}
-
-// Forget removes the socket from the run folder. Only who has the node's lock may: the next one listens
-// there when it has it.
-func Forget(dir string) { _ = os.Remove(filepath.Join(dir, Socket)) }
 
 // farewell is how long answers under way may take when it is over: a recording has its last
 // events to write, to somebody who reads them or not.

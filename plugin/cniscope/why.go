@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -77,7 +76,7 @@ type whyDocument struct {
 
 // memory asks the running cniscope what it remembers, as root does.
 func memory(dir string) control.Reader {
-	return control.Reader{Path: filepath.Join(dir, control.Socket)}
+	return control.Reader{Path: control.Address(dir)}
 }
 
 func (w why) run(ctx context.Context, out io.Writer, name string) error {

@@ -1,0 +1,122 @@
+package control
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/Microsoft/go-winio"
+	"golang.org/x/sys/windows"
+)
+
+// firstClient is one whom nobody answers: wine connects it to the instance that only holds the name (go-winio's
+// makeServerPipeHandle), which Windows leaves disconnected.
+func firstClient(t *testing.T, dir string) {
+	t.Helper()
+	if c, err := winio.DialPipe(Address(dir), nil); err == nil {
+		_ = c.Close()
+	}
+}
+
+func TestAPipeIsNamedByItsFolder(t *testing.T) {
+	const want = `\\.\pipe\cniscope.c:programdata:cniscope:run`
+	for _, dir := range []string{`C:\ProgramData\cniscope\run`, `c:/programdata/cniscope\run\`} {
+		if got := Address(dir); got != want {
+			t.Errorf("%s: %s", dir, got)
+		}
+	}
+	if Address(`C:\ProgramData\other`) == want {
+		t.Error("another folder has the same pipe")
+	}
+}
+
+func TestOnlyAdministratorsAndTheSystemMayOpenThePipe(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	accept(l)
+	firstClient(t, dir)
+	c, err := winio.DialPipe(Address(dir), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	security, err := windows.GetSecurityInfo(windows.Handle(c.(interface{ Fd() uintptr }).Fd()), windows.SE_KERNEL_OBJECT,
+		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Windows writes down what GA is of a pipe: FA, all access to a file. wine leaves it.
+	got := strings.NewReplacer("0x1f01ff", "FA", ";GA;", ";FA;").Replace(security.String())
+	for _, want := range []string{"O:BA", "D:P", "(A;;FA;;;BA)", "(A;;FA;;;SY)"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s lacks %s", got, want)
+		}
+	}
+	if strings.Count(got, "(") != 2 {
+		t.Errorf("others may open it: %s", got)
+	}
+}
+
+// accept takes whoever connects, and says nothing to them, until l is closed.
+func accept(l net.Listener) {
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+		}
+	}()
+}
+
+// Who makes a pipe of the name first would be asked by administrators, and could answer anything.
+func TestANameThatIsTakenIsNeitherServedNorAsked(t *testing.T) {
+	for who, pipe := range map[string]string{
+		"everybody's":         "O:WDD:(A;;GA;;;WD)",
+		"a guest's":           "O:BGD:(A;;GA;;;WD)",
+		"administrators' own": mayOpen,
+	} {
+		t.Run(who, func(t *testing.T) {
+			dir := t.TempDir()
+			squatter, err := winio.ListenPipe(Address(dir), &winio.PipeConfig{SecurityDescriptor: pipe})
+			if err != nil {
+				t.Skipf("it cannot be made here: %v", err)
+			}
+			defer squatter.Close()
+			accept(squatter)
+			firstClient(t, dir)
+			if l, err := Listen(dir); err == nil {
+				_ = l.Close()
+				t.Error("it was served beside")
+			} else if !strings.Contains(err.Error(), "another program has a pipe of this name") {
+				t.Error(err)
+			}
+			c, err := connect(t.Context(), Address(dir))
+			if err == nil {
+				_ = c.Close()
+			}
+			switch {
+			case pipe == mayOpen && err != nil:
+				t.Errorf("an administrator's: %v", err)
+			case pipe != mayOpen && (err == nil || !strings.Contains(err.Error(), "no administrator")):
+				t.Errorf("it would be asked: %v", err)
+			}
+		})
+	}
+}
+
+func TestANameIsFreeAgainWhenItsListenerIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	for range 3 {
+		l, err := Listen(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+	}
+}

@@ -1,0 +1,34 @@
+//go:build !windows
+
+package control
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestOnlyRootMayAsk(t *testing.T) {
+	c := serve(t, Handlers{})
+	info, err := os.Stat(filepath.Join(c.Dir, Socket))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+}
+
+func TestASocketLeftBehindIsTakenAway(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	second, err := Listen(dir)
+	if err != nil {
+		t.Fatalf("after a crash: %v", err)
+	}
+	_ = second.Close()
+}
+
+// firstClient matters to pipes only.
+func firstClient(*testing.T, string) {}
