@@ -459,11 +459,19 @@ const UnidentifiedKey = attribute.Key("cniscope.unidentified")
 // Unidentified returns cniscope.unidentified.
 func Unidentified(v bool) attribute.KeyValue { return UnidentifiedKey.Bool(v) }
 
-// SourceKey is cniscope.source: By what means processes are observed: `bpf`, `bpf-commands` (nothing inside of plugins) or `connector`.
+// SourceKey is cniscope.source: By what means processes are observed: `bpf`, `bpf-commands` (nothing inside of plugins), `connector`, `etw` or `snapshots`.
 const SourceKey = attribute.Key("cniscope.source")
 
 // Source returns cniscope.source.
 func Source(v string) attribute.KeyValue { return SourceKey.String(v) }
+
+// SourceResolutionMSKey is cniscope.source.resolution_ms: How far apart processes are looked for: one that lived shorter than that may not have been seen. Only of `snapshots`.
+const SourceResolutionMSKey = attribute.Key("cniscope.source.resolution_ms")
+
+// SourceResolutionMS returns cniscope.source.resolution_ms.
+func SourceResolutionMS(v time.Duration) attribute.KeyValue {
+	return SourceResolutionMSKey.Float64(milliseconds(v))
+}
 
 // TruncatedKey is cniscope.truncated: Name or arguments were cut.
 const TruncatedKey = attribute.Key("cniscope.truncated")

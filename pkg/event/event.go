@@ -100,8 +100,11 @@ type Degraded struct {
 
 // Origin reports by what means processes are observed from now on.
 type Origin struct {
-	// Source is "bpf"; or "bpf-commands" or "connector", where nothing of what processes ask of the kernel is seen.
+	// Source is "bpf"; or "bpf-commands", "connector", "etw" or "snapshots", where nothing of what processes ask of
+	// the kernel is seen.
 	Source string `json:"source"`
+	// Resolution is how long a process has to live to be seen for certain, in nanoseconds; 0: any is seen.
+	Resolution int64 `json:"resolution,omitempty"`
 }
 
 func (*Origin) Doer() Process   { return "" }

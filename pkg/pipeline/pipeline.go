@@ -61,7 +61,7 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 	p.results(p.timeline.Apply(e), take)
 	switch b := e.Body.(type) {
 	case *event.Origin:
-		p.builder.From(b.Source)
+		p.builder.From(*b)
 	case *event.Tick:
 		for _, f := range p.timeline.Overdue() {
 			take(Result{Hung: &f, Trace: p.builder.Hung(f, p.now)})

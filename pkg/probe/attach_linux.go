@@ -3,6 +3,7 @@ package probe
 import (
 	"errors"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
 )
@@ -37,8 +38,13 @@ func connected(o Options, instead error) (*observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &observer{
-		name: SourceConnector, instead: instead, run: c.Run, close: c.Close,
+	by := &observer{
+		name: SourceConnector, run: c.Run, close: c.Close,
 		readings: func() []meter.Reading { return c.Stats().Readings() },
-	}, nil
+	}
+	if instead != nil {
+		by.instead = &event.Degraded{Feature: "BPF programs", Reason: instead.Error() +
+			"; the process connector observes plugins and commands instead, and nothing of what these ask of the kernel or wait for"}
+	}
+	return by, nil
 }

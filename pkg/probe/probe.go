@@ -52,12 +52,17 @@ type Options struct {
 
 // The values of Options.Source. Those but SourceAuto are also what event.Origin says.
 const (
-	// SourceAuto: BPF programs, and where the machine refuses these the process connector.
+	// SourceAuto: BPF programs, and where the machine refuses these the process connector; on Windows event tracing,
+	// and where that is refused snapshots.
 	SourceAuto = "auto"
 	// SourceBPF: BPF programs or nothing.
 	SourceBPF = "bpf"
 	// SourceConnector: the process connector, which sees plugins and commands, and nothing inside of them.
 	SourceConnector = "connector"
+	// SourceETW: event tracing of Windows or nothing.
+	SourceETW = "etw"
+	// SourceSnapshots: snapshots of Windows' process table, which sees what lasts longer than the time between two.
+	SourceSnapshots = "snapshots"
 	// SourceCommands is no option: BPF programs, of which the machine refuses those that look into processes.
 	SourceCommands = "bpf-commands"
 )

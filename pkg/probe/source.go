@@ -20,11 +20,11 @@ type Source struct {
 	observer atomic.Pointer[observer]
 }
 
-// observer is what observes processes: BPF programs, or the process connector.
+// observer is what observes processes: BPF programs, or what takes their place.
 type observer struct {
-	// name is SourceBPF, SourceCommands or SourceConnector; instead is why it is not the former, though that was to be tried.
+	// name is one of the Sources but SourceAuto; instead says why it is not the first of them that was to be tried.
 	name    string
-	instead error
+	instead *event.Degraded
 	run     func(context.Context, event.Sink) error
 	// readings are what it counts.
 	readings func() []meter.Reading
@@ -56,8 +56,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	tell := func(body event.Body) { sink(event.Event{Time: clock.Monotonic(), Body: body}) }
 	tell(&event.Origin{Source: o.name})
 	if o.instead != nil {
-		tell(&event.Degraded{Feature: "BPF programs", Reason: o.instead.Error() +
-			"; the process connector observes plugins and commands instead, and nothing of what these ask of the kernel or wait for"})
+		tell(o.instead)
 	}
 	s.observer.Store(o)
 	defer s.observer.Store(nil)
@@ -85,6 +84,10 @@ func (s *Source) Stats() source.Stats {
 			stats.State = "attached by the process connector: plugins and commands, not what they ask of the kernel"
 		case SourceCommands:
 			stats.State = "attached: plugins and commands, not what they ask of the kernel"
+		case SourceETW:
+			stats.State = "attached by event tracing: plugins and commands, not what they ask of Windows"
+		case SourceSnapshots:
+			stats.State = "attached by snapshots of the process table: plugins and commands, but those that end within an interval"
 		}
 		stats.Readings = append(o.readings(), meter.Level("probe_source", "By what means processes are observed.", 1, "source", o.name))
 	}
@@ -92,7 +95,7 @@ func (s *Source) Stats() source.Stats {
 	return stats
 }
 
-// losable are the reasons of event.Lost, of the probe and of the process connector.
+// losable are the reasons of event.Lost, of the probe and of what takes its place.
 var losable = []string{
 	"ring full", notified.LostRoom, "over quota", "connection table full", "stream table full", "system call table full",
 	notified.LostNotices, notified.LostSight, notified.LostCall,

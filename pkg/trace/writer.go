@@ -26,7 +26,7 @@ const Scope = "github.com/cniscope/cniscope"
 type Builder struct {
 	ids      IDs
 	resource []attribute.KeyValue
-	source   string
+	origin   event.Origin
 	version  string
 	names    text.Names // span names are few: the backend indexes them
 	requests text.Names // those of requests to the kernel
@@ -37,8 +37,8 @@ func NewBuilder(ids IDs, resource []attribute.KeyValue, version string) *Builder
 	return &Builder{ids: ids, resource: resource, version: version}
 }
 
-// From says by what means what comes from now on was observed (event.Origin).
-func (b *Builder) From(source string) { b.source = source }
+// From says by what means what comes from now on was observed.
+func (b *Builder) From(origin event.Origin) { b.origin = origin }
 
 // Trace is an operation as spans.
 type Trace struct {
@@ -89,7 +89,7 @@ func (w *writer) about(runtime event.Runtime) []attribute.KeyValue {
 		known[kv.Key] = true
 	}
 	node := slices.DeleteFunc(slices.Clone(w.resource), func(kv attribute.KeyValue) bool { return known[kv.Key] })
-	return slices.Concat(node, runtimeOf(runtime), nonZero(attr.Source(w.source)), pod)
+	return slices.Concat(node, runtimeOf(runtime), nonZero(attr.Source(w.origin.Source), attr.SourceResolutionMS(time.Duration(w.origin.Resolution))), pod)
 }
 
 // usual is how many attributes a span of a run or a command has.

@@ -3,6 +3,7 @@
 package image
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -42,12 +43,12 @@ func Parse(env []string) (vars Variables, cut bool) {
 	return vars, cut
 }
 
-// Folders are those of CNI_PATH; none where CNI_COMMAND is no command.
-func (v Variables) Folders() (folders []string) {
+// Folders are those of CNI_PATH, which separator separates; none where CNI_COMMAND is no command.
+func (v Variables) Folders(separator string) (folders []string) {
 	if !slices.Contains(commands, v["CNI_COMMAND"]) {
 		return nil
 	}
-	for _, folder := range strings.Split(v["CNI_PATH"], ":") {
+	for _, folder := range strings.Split(v["CNI_PATH"], cmp.Or(separator, ":")) {
 		if folder != "" {
 			folders = append(folders, path.Clean(folder))
 		}
@@ -101,6 +102,8 @@ type Image struct {
 	// Script: File is one, and Args begin with its interpreter.
 	Script    bool
 	Truncated bool
+	// Separator is between the folders of CNI_PATH; empty is ":".
+	Separator string
 }
 
 // Locate finds the file of a plugin in CNI_PATH where File is what the link in /proc names: of a
@@ -108,7 +111,7 @@ type Image struct {
 // it is what that leads to, and the first argument the plugin.
 func (im *Image) Locate() {
 	vars, _ := Parse(im.Env)
-	folders := vars.Folders()
+	folders := vars.Folders(im.Separator)
 	if i := slices.IndexFunc(im.Args[:min(len(im.Args), 3)], func(a string) bool {
 		return slices.Contains(folders, path.Dir(path.Clean(a)))
 	}); i >= 0 {
@@ -119,7 +122,7 @@ func (im *Image) Locate() {
 // InPath reports whether the file lies in CNI_PATH.
 func (im Image) InPath() bool {
 	vars, _ := Parse(im.Env)
-	return slices.Contains(vars.Folders(), path.Clean(path.Dir(im.File)))
+	return slices.Contains(vars.Folders(im.Separator), path.Clean(path.Dir(im.File)))
 }
 
 // Describe puts the image into e, sanitised: nothing that the call's plugins were told is in it.
@@ -143,7 +146,7 @@ func (im Image) Describe(e *event.Exec, mode arguments.Mode, known *redact.Call)
 		called = file // what a program is called may be any text, its file not
 	}
 	e.Name = strings.TrimSuffix(called, ".exe")
-	if slices.Contains(vars.Folders(), path.Clean(folder)) {
+	if slices.Contains(vars.Folders(im.Separator), path.Clean(folder)) {
 		e.InPath, e.Call = true, vars.call() // where it lies and what it is called is its type
 	} else {
 		clean := known.Path(im.File) // all of it: a secret may have slashes

@@ -33,6 +33,7 @@ type item struct {
 	present bool
 	code    uint32
 	signal  string
+	used    event.Usage
 	// unseen: nobody told of its end.
 	unseen bool
 }
@@ -145,7 +146,7 @@ func (t *Tracker) exec(i *item) {
 
 func (t *Tracker) exit(i *item) {
 	p := i.process
-	t.apply(i, &event.Exit{Process: p.key, Code: i.code, Signal: i.signal, Unseen: i.unseen})
+	t.apply(i, &event.Exit{Process: p.key, Code: i.code, Signal: i.signal, Used: i.used, Unseen: i.unseen})
 	if p.of.key == p.key {
 		p.of.over = i.time
 	}

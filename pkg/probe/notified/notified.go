@@ -43,9 +43,10 @@ type Notice struct {
 	PID  uint32
 	// Parent is who started it; of Began.
 	Parent uint32
-	// Code and Signal are as in event.Exit; of Ended.
+	// Code, Signal and Used are as in event.Exit; of Ended.
 	Code   uint32
 	Signal string
+	Used   event.Usage
 }
 
 // Sight is what was read of a process, raw.

@@ -248,7 +248,7 @@ func (t *Tracker) ended(n Notice) {
 	}
 	t.leave(p, n.Time)
 	if p.of != nil {
-		p.exit = &item{kind: Ended, time: n.Time, process: p, code: n.Code, signal: n.Signal}
+		p.exit = &item{kind: Ended, time: n.Time, process: p, code: n.Code, signal: n.Signal, used: n.Used}
 		t.put(p.exit)
 	}
 }

@@ -1,0 +1,139 @@
+package anchor
+
+import (
+	"context"
+	"net"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unsafe"
+
+	winio "github.com/Microsoft/go-winio"
+	"golang.org/x/sys/windows"
+
+	"github.com/cniscope/cniscope/pkg/text"
+)
+
+// lookUp identifies the process that has a PID now; ok is false if there is none. Start is in ns since 1970.
+func lookUp(pid int) (a Anchor, ok bool) {
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
+	if err != nil {
+		return a, false
+	}
+	defer func() { _ = windows.CloseHandle(h) }()
+	if r, err := windows.WaitForSingleObject(h, 0); err != nil || r == windows.WAIT_OBJECT_0 {
+		return a, false
+	}
+	var created, ended, kernel, user windows.Filetime
+	if windows.GetProcessTimes(h, &created, &ended, &kernel, &user) != nil {
+		return a, false
+	}
+	file := fileOf(h)
+	return Anchor{PID: pid, Start: created.Nanoseconds(), Name: text.Clean(path.Base(file), 64)}, true
+}
+
+// fileOf is the path of a process's program, with slashes.
+func fileOf(h windows.Handle) string {
+	var name [windows.MAX_LONG_PATH]uint16
+	n := uint32(len(name))
+	if windows.QueryFullProcessImageName(h, 0, &name[0], &n) != nil {
+		return ""
+	}
+	return strings.ReplaceAll(windows.UTF16ToString(name[:n]), `\`, "/")
+}
+
+// Peer is the process that serves the named pipe at the other end; 0 if that is unknown.
+func Peer(c net.Conn) int {
+	pipe, ok := c.(interface{ Fd() uintptr })
+	if !ok {
+		return 0
+	}
+	var pid uint32
+	if windows.GetNamedPipeServerProcessId(windows.Handle(pipe.Fd()), &pid) != nil {
+		return 0
+	}
+	return int(pid)
+}
+
+// Ask connects to a named pipe, sends nothing, and adds the process that serves it.
+func (s *Set) Ask(ctx context.Context, pipe string) error {
+	pipe = strings.ReplaceAll(strings.TrimPrefix(pipe, "npipe://"), "/", `\`)
+	c, err := winio.DialPipeContext(ctx, pipe)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s.Serves(pipe, Peer(c))
+	return nil
+}
+
+const (
+	// byOption is how those are known that the operator names.
+	byOption = "probe.callers"
+	// seekEvery is how often they are looked for.
+	seekEvery = 5 * time.Second
+	// maxNamed bounds those that one option names: a pattern that means everything.
+	maxNamed = 32
+)
+
+// Seek finds the processes whose program's path patterns name ("C:/Program Files/nerdctl/nerdctl.exe"), now and
+// then every few seconds until ctx ends.
+func (s *Set) Seek(ctx context.Context, patterns []string, _ bool) {
+	if len(patterns) == 0 {
+		return
+	}
+	tick := time.NewTicker(seekEvery)
+	defer tick.Stop()
+	for {
+		s.Name(patterns, false)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Name is one round of Seek. Where nobody is found, those that were known stay, as with pipes. A container has
+// files of its own, and a path of its own program is below its own volume ("/Device/…" or another drive's).
+func (s *Set) Name(patterns []string, _ bool) {
+	var found []Anchor
+	for _, pid := range processes() {
+		h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
+		if err != nil {
+			continue
+		}
+		file := strings.ToLower(fileOf(h))
+		_ = windows.CloseHandle(h)
+		if !slices.ContainsFunc(patterns, func(p string) bool {
+			ok, _ := path.Match(strings.ToLower(strings.ReplaceAll(p, `\`, "/")), file)
+			return ok
+		}) {
+			continue
+		}
+		if a, ok := lookUp(int(pid)); ok {
+			a.How = byOption
+			found = append(found, a)
+		}
+	}
+	if len(found) > 0 {
+		slices.SortFunc(found, func(a, b Anchor) int { return int(min(1, max(-1, a.Start-b.Start))) })
+		s.put(byOption, found[:min(len(found), maxNamed)])
+	}
+}
+
+// processes lists the numbers of all processes.
+func processes() (pids []uint32) {
+	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = windows.CloseHandle(snapshot) }()
+	var e windows.ProcessEntry32
+	e.Size = uint32(unsafe.Sizeof(e))
+	for err = windows.Process32First(snapshot, &e); err == nil; err = windows.Process32Next(snapshot, &e) {
+		pids = append(pids, e.ProcessID)
+	}
+	return pids
+}

@@ -1,0 +1,63 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/etw"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/probe/table"
+)
+
+// attach begins to observe by the means that o names: event tracing, or where that is refused snapshots of the
+// process table.
+func attach(o Options) (*observer, error) {
+	options := table.Options{
+		Processes: o.Processes, Arguments: o.Arguments, Anchors: o.Anchors, Busy: o.Busy, System: table.NewSystem(), Log: o.Log,
+	}
+	if o.Source == SourceSnapshots {
+		return snapshots(options, nil), nil
+	}
+	session, err := etw.Open(etw.Options{Log: o.Log})
+	if err == nil {
+		return told(options, session), nil
+	}
+	if _, refused := errors.AsType[*etw.RefusedError](err); !refused || o.Source == SourceETW {
+		return nil, err
+	}
+	return snapshots(options, err), nil
+}
+
+// told observes by event tracing.
+func told(o table.Options, session *etw.Session) *observer {
+	s := table.New(o, session)
+	return &observer{
+		name: SourceETW, run: s.Run, close: func() error { return errors.Join(s.Close(), session.Close()) },
+		readings: func() []meter.Reading { return s.Stats().Readings() },
+	}
+}
+
+// snapshots observes by these, since event tracing is refused for that reason.
+func snapshots(o table.Options, instead error) *observer {
+	var sink event.Sink
+	teller := table.NewSnapshots(o.System, func(interval time.Duration) {
+		now, _ := o.System.Clocks()
+		sink(event.Event{Time: now, Body: &event.Origin{Source: SourceSnapshots, Resolution: int64(interval)}})
+	})
+	s := table.New(o, teller)
+	observer := &observer{
+		name: SourceSnapshots, close: s.Close,
+		run: func(ctx context.Context, to event.Sink) error {
+			sink = to
+			return s.Run(ctx, to)
+		},
+		readings: func() []meter.Reading { return s.Stats().Readings() },
+	}
+	if instead != nil {
+		observer.instead = &event.Degraded{Feature: "event tracing", Reason: instead.Error() +
+			"; snapshots of the process table take its place: a command that is shorter than the time between two is not seen"}
+	}
+	return observer
+}

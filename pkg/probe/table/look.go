@@ -1,0 +1,170 @@
+package table
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/image"
+	"github.com/cniscope/cniscope/pkg/probe/notified"
+)
+
+// watched is a process that the runtime, or one that is watched, started. It is held open until its end is told.
+type watched struct {
+	pid, parent uint32
+	created     Filetime
+	name        string
+	process     Process // nil where it could not be opened
+	file        string
+	told        Parameters
+	state       reading
+	tries       int
+	// began is when it began, as that was told, while it waits for being read.
+	began int64
+}
+
+// reading is how far a process was read.
+type reading int
+
+const (
+	early reading = iota // it has to be asked again
+	read
+	failed
+)
+
+// The reasons of Stats.Unread.
+const (
+	unreadGone    = "gone"    // it had ended
+	unreadEarly   = "early"   // it was not started, as often as it was asked
+	unreadRefused = "refused" // another error: a protected process, say
+)
+
+// triesMax is how often a process is asked that has not been started: at a look each 10 ms for a tenth of a second.
+const triesMax = 10
+
+// look reads what a watched process was started with, unless it did before, and reports whether there
+// is nothing more to be had.
+func (w *watched) look() (done bool, why string) {
+	if w.state != early {
+		return true, ""
+	}
+	w.tries++
+	told, err := parameters(w.process)
+	switch {
+	case err == nil:
+		w.told, w.state = told, read
+		return true, ""
+	case errors.Is(err, errEarly) && w.tries < triesMax:
+		if _, over := w.process.Ended(); !over {
+			return false, ""
+		}
+		why = unreadGone
+	case errors.Is(err, errEarly):
+		why = unreadEarly
+	default:
+		why = unreadRefused
+		if _, over := w.process.Ended(); over {
+			why = unreadGone
+		}
+	}
+	w.state = failed
+	return true, why
+}
+
+// image is what is known of it for others.
+func (w *watched) image() image.Image {
+	im := image.Image{
+		File: program(w.file), Args: split(w.told.CommandLine), Env: slices.Clone(w.told.Environment),
+		Truncated: w.told.Truncated, Separator: ";",
+	}
+	if len(im.Args) > 0 {
+		im.Args[0] = program(im.Args[0])
+	}
+	for i, variable := range im.Env {
+		name, value, _ := strings.Cut(variable, "=")
+		switch strings.ToUpper(name) { // Windows does not tell large letters from small ones
+		case "CNI_PATH":
+			value = slashed(value)
+			for _, folder := range strings.Split(value, ";") {
+				if folder = path.Clean(folder); strings.EqualFold(folder, path.Dir(im.File)) {
+					im.File = folder + "/" + path.Base(im.File)
+				}
+			}
+			im.Env[i] = "CNI_PATH=" + value
+		}
+	}
+	return im
+}
+
+// command reports whether a process was told of a CNI call.
+func (p Parameters) command() bool {
+	return slices.ContainsFunc(p.Environment, func(v string) bool { return strings.HasPrefix(v, "CNI_COMMAND=") })
+}
+
+// looker answers a Tracker by what was read already.
+type looker struct {
+	watched map[uint32]*watched
+	anchors func() []anchor.Anchor
+	now     func() int64
+	// monotonic is what a time is on the monotonic clock.
+	monotonic func(Filetime) int64
+}
+
+// Look implements notified.Looker.
+func (l looker) Look(pid, up uint32, stranger bool) (s notified.Sight, ok bool) {
+	s.Parent, s.At = up, l.now()
+	w := l.watched[pid]
+	if w == nil {
+		return s, stranger // who was started neither by the runtime nor by a plugin tells nothing
+	}
+	s.Parent, s.Began, s.Name = w.parent, l.monotonic(w.created), program(w.name)
+	if w.state != read {
+		return s, false
+	}
+	s.Image = w.image()
+	return s, true
+}
+
+// Caller implements notified.Looker: only what the container runtime itself has started is believed. Who runs
+// in a container is in the table as everybody is, and is told whatever its image says.
+func (l looker) Caller(pid uint32) event.Caller {
+	if w := l.watched[pid]; w != nil && l.runtime(w.parent, w.created) {
+		return event.CallerRuntime
+	}
+	return ""
+}
+
+// Runtime implements notified.Looker.
+func (l looker) Runtime(pid uint32) bool {
+	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool { return a.PID == int(pid) && a.Alive() })
+}
+
+// runtime reports whether a parent is the runtime, of a process that was created then: the runtime was there
+// before, so nobody has its number who came later.
+func (l looker) runtime(parent uint32, created Filetime) bool {
+	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool {
+		return a.PID == int(parent) && a.Start <= created.unix() && a.Alive()
+	})
+}
+
+// Alive implements notified.Looker.
+func (l looker) Alive(pid uint32, began int64) bool {
+	w := l.watched[pid]
+	if w == nil || w.process == nil {
+		return false
+	}
+	if d := l.monotonic(w.created) - began; d > aliveWithin || d < -aliveWithin {
+		return false
+	}
+	_, over := w.process.Ended()
+	return !over
+}
+
+// aliveWithin is how far a start as it was told, and as it is known now, may be apart: the calendar clock is
+// set. Numbers of processes do not come again that soon.
+const aliveWithin = int64(1e9)
+
+var _ notified.Looker = looker{}

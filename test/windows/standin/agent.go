@@ -1,0 +1,65 @@
+//go:build windows
+
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"net"
+	"os/exec"
+	"strings"
+	"time"
+
+	winio "github.com/Microsoft/go-winio"
+)
+
+// agent answers plugins. During an ADD, and after it, it runs powershell.exe for the pod's adapter; and where it
+// is told to, powershell.exe for no pod that could be told, and an ADD's part behind its answer.
+func agent(args []string) error {
+	flags := flag.NewFlagSet("antrea-agent", flag.ContinueOnError)
+	pipe := flags.String("pipe", "", "the pipe to listen on")
+	after := flags.Duration("after", 0, "how long after an answer powershell.exe is run once more for the pod; 0: not at all")
+	blind := flags.Bool("blind", false, "run powershell.exe with nothing of the pod in its command line, too")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	l, err := winio.ListenPipe(*pipe, nil)
+	if err != nil {
+		return err
+	}
+	// Wine gives the listener's own first instance to whoever dials first.
+	if c, err := winio.DialPipe(*pipe, nil); err == nil {
+		_ = c.Close()
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go answer(c, *after, *blind)
+	}
+}
+
+func answer(c net.Conn, after time.Duration, blind bool) {
+	defer c.Close()
+	var r request
+	if json.NewDecoder(c).Decode(&r) != nil {
+		return
+	}
+	failed := ""
+	if r.Command == "ADD" {
+		name := adapter(r.Pod, r.Container)
+		if err := getAdapter(name); err != nil {
+			failed = err.Error()
+		}
+		if blind {
+			shell := exec.Command("powershell.exe", "-NoExit", "-Command", "-") // fed by its standard input
+			shell.Stdin = strings.NewReader("Get-NetAdapter\n")
+			_ = shell.Run()
+		}
+		if after > 0 {
+			time.AfterFunc(after, func() { _ = getAdapter(name) })
+		}
+	}
+	_ = json.NewEncoder(c).Encode(failed)
+}

@@ -1,0 +1,124 @@
+//go:build windows
+
+package main
+
+import (
+	"crypto/sha1" // as antrea does; it protects nothing
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	winio "github.com/Microsoft/go-winio"
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/version"
+)
+
+// configuration is what the plugin does.
+type configuration struct {
+	types.PluginConf
+	// Powershell: ADD runs powershell.exe, as antrea's plugin did before it had an agent do so.
+	Powershell bool `json:"powershell"`
+	// Agent is the pipe of an agent that is called.
+	Agent string `json:"agent"`
+	// Hang is how long an ADD does nothing, Fail the error that it then has, Exit the exit code that it ends with
+	// without a word.
+	Hang string `json:"hang"`
+	Fail string `json:"fail"`
+	Exit int    `json:"exit"`
+}
+
+// request is what the plugin asks of the agent.
+type request struct {
+	Command, Container, Pod, NetNS string
+}
+
+func plugin([]string) error {
+	skel.PluginMainFuncs(skel.CNIFuncs{
+		Add:   func(a *skel.CmdArgs) error { return do("ADD", a) },
+		Del:   func(a *skel.CmdArgs) error { return do("DEL", a) },
+		Check: func(*skel.CmdArgs) error { return nil },
+	}, version.All, "a stand-in for antrea's plugin")
+	return nil
+}
+
+func do(command string, a *skel.CmdArgs) error {
+	var c configuration
+	if err := json.Unmarshal(a.StdinData, &c); err != nil {
+		return err
+	}
+	pod := podOf(a.Args)
+	if command == "ADD" {
+		if d, err := time.ParseDuration(c.Hang); err == nil {
+			time.Sleep(d)
+		}
+		if c.Exit != 0 {
+			os.Exit(c.Exit)
+		}
+		if c.Fail != "" {
+			return types.NewError(types.ErrTryAgainLater, c.Fail, "a stand-in's")
+		}
+		if c.Powershell {
+			if err := getAdapter(adapter(pod, a.ContainerID)); err != nil {
+				return err
+			}
+		}
+	}
+	if c.Agent != "" {
+		if err := call(c.Agent, request{Command: command, Container: a.ContainerID, Pod: pod, NetNS: a.Netns}); err != nil {
+			return err
+		}
+	}
+	if command != "ADD" {
+		return nil
+	}
+	return types.PrintResult(&current.Result{CNIVersion: current.ImplementedSpecVersion, Interfaces: []*current.Interface{{Name: a.IfName, Sandbox: a.Netns}}}, c.CNIVersion)
+}
+
+func podOf(args string) string {
+	for _, field := range strings.Split(args, ";") {
+		if name, is := strings.CutPrefix(field, "K8S_POD_NAME="); is {
+			return name
+		}
+	}
+	return ""
+}
+
+// adapter is what antrea calls a pod's: eight bytes of its name, and six digits of a hash of the container's id
+// (antrea pkg/agent/util/net.go, GenerateContainerInterfaceName).
+func adapter(pod, container string) string {
+	hash := sha1.Sum([]byte(container))
+	return fmt.Sprintf("vEthernet (%s-%s)", pod[:min(len(pod), 8)], hex.EncodeToString(hash[:])[:6])
+}
+
+// getAdapter asks as antrea does (pkg/agent/util/powershell/powershell_windows.go).
+func getAdapter(name string) error {
+	script := fmt.Sprintf(`$ErrorActionPreference="Stop";try {Get-NetAdapter -InterfaceAlias "%s"} catch {Write-Host $_;os.Exit(1)}`, name)
+	return exec.Command("powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-Command", script).Run()
+}
+
+func call(pipe string, r request) error {
+	patience := 30 * time.Second
+	c, err := winio.DialPipe(pipe, &patience)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := json.NewEncoder(c).Encode(r); err != nil {
+		return err
+	}
+	var failed string
+	if err := json.NewDecoder(c).Decode(&failed); err != nil {
+		return err
+	}
+	if failed != "" {
+		return errors.New(failed)
+	}
+	return nil
+}
