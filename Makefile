@@ -107,7 +107,7 @@ test-all: ORDINARY := 500
 test-all: POINTS := 100
 test-all: FUZZTIME := 5m
 test-all: CACHE := cold
-test-all: test test-release test-packages test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-fleet test-cnis test-cilium test-kernels fuzz fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: test test-release test-packages test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-fleet test-cnis test-cilium test-kernels fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: ## the tests that need no rig, under the race detector (needs a C compiler)
@@ -147,7 +147,7 @@ test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES 
 	CNISCOPE_FILES=$(FILES) go test ./test/files -count=1 -timeout 3h -v
 
 FUZZED := probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad spool:FuzzScan \
-	relay:FuzzSpans text:FuzzClean redact:FuzzRedact doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports
+	relay:FuzzSpans text:FuzzClean redact:FuzzRedact doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports etw:FuzzDecode
 
 .PHONY: fuzz fuzz-explore fuzz-long
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s), and fail where something is found
@@ -196,3 +196,4 @@ drift: generate chart ## check that what is generated and committed is what the 
 include test/bench/bench.mk
 include test/kernels/kernels.mk
 include pkg/probe/connector/connector.mk
+include pkg/etw/etw.mk

@@ -1,28 +1,187 @@
+//go:build amd64 || arm64
+
 package etw
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+)
+
+const (
+	// flushEvery is how often Windows delivers what has collected, unless Options say otherwise.
+	flushEvery = 20 * time.Millisecond
+	// slack is what delivery may take beyond that, until a change is taken that came too late for its turn.
+	slack = 35 * time.Millisecond
+	// advanceEvery is how often changes are taken, askEvery how often Windows is asked what it lost.
+	advanceEvery = 10 * time.Millisecond
+	askEvery     = time.Second
+	// waitingMax bounds what was decoded and not taken: then Windows keeps what comes in its buffers.
+	waitingMax = 4096
 )
 
 // Session is two real-time sessions of Windows, which go on collecting until Close.
-type Session struct{}
+type Session struct {
+	options   Options
+	loggers   []*logger
+	partial   error
+	processes chan Process
+	closed    chan struct{}
+	stop      sync.Once
+
+	mu      sync.Mutex
+	decoder Decoder
+	stats   Stats
+}
 
 // Open starts the sessions; those that a crashed predecessor left behind under the same names are stopped. Events
 // collect from then on. The error is a RefusedError where Windows does not allow it. Needs administrator or SYSTEM.
-func Open(Options) (*Session, error) {
-	return nil, &RefusedError{Why: RefusedUnsupported, Doing: "StartTrace", Err: errors.ErrUnsupported}
+func Open(o Options) (*Session, error) {
+	if o.Name == "" {
+		o.Name = "cniscope"
+	}
+	if o.Flush == 0 {
+		o.Flush = flushEvery
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Session{options: o, processes: make(chan Process, waitingMax), closed: make(chan struct{})}
+	err := s.begin(o.Name+"-process", 0, func(l *logger) error { return l.enable(KernelProcess, levelInformation, keywordProcess) })
+	err2 := s.begin(o.Name+"-commands", enableProcess, func(*logger) error { return nil })
+	s.partial = errors.Join(err, err2)
+	if err != nil && err2 != nil {
+		return nil, err // that of the other one mostly says the same
+	}
+	return s, nil
+}
+
+// begin starts one of the sessions, and begins to read it.
+func (s *Session) begin(name string, system uint32, enable func(*logger) error) error {
+	l, err := start(name, realTime(s.options.Flush, system))
+	if err != nil {
+		return err
+	}
+	if err = enable(l); err == nil {
+		err = l.open(s.take)
+	}
+	if err != nil {
+		return errors.Join(err, l.stop())
+	}
+	s.loggers = append(s.loggers, l)
+	return nil
+}
+
+// take decodes a record, in a thread of ProcessTrace.
+func (s *Session) take(r *Record) {
+	s.mu.Lock()
+	p, ok := s.decoder.Decode(r)
+	s.mu.Unlock()
+	if !ok {
+		return
+	}
+	select {
+	case s.processes <- p:
+	case <-s.closed:
+	}
 }
 
 // Run delivers changes to t until ctx ends, those of what was there already first.
-func (*Session) Run(context.Context, Taker) error { return nil }
+func (s *Session) Run(ctx context.Context, t Taker) error {
+	ended := make(chan error, len(s.loggers))
+	for _, l := range s.loggers {
+		go func() {
+			err := l.process()
+			ended <- fmt.Errorf("the session %s has ended; whoever stopped it, cniscope does not see processes any more: %w", l.name, errors.Join(err, errStopped))
+		}()
+	}
+	q := NewSequencer(t, s.options.Flush+slack)
+	tick := time.NewTicker(advanceEvery)
+	defer tick.Stop()
+	for asked := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			s.drain(q)
+			q.Advance(clock.Monotonic() + int64(s.options.Flush+slack))
+			s.count(q)
+			return nil
+		case err := <-ended:
+			return err
+		case p := <-s.processes:
+			q.Take(p)
+		case now := <-tick.C:
+			read := clock.Monotonic()
+			s.drain(q)
+			q.Advance(read)
+			if now.Sub(asked) >= askEvery {
+				asked = now
+				s.ask(q)
+			}
+			s.count(q)
+		}
+	}
+}
+
+var errStopped = errors.New("stopped")
+
+// drain takes what was delivered by now.
+func (s *Session) drain(q *Sequencer) {
+	for range len(s.processes) {
+		q.Take(<-s.processes)
+	}
+}
+
+// ask asks Windows what it lost.
+func (s *Session) ask(q *Sequencer) {
+	for _, l := range s.loggers {
+		events, buffers, err := l.losses()
+		if err != nil { // the session is gone: ProcessTrace ends, too
+			s.options.Log.Warn("asking Windows what a session lost", "session", l.name, "err", err)
+			continue
+		}
+		q.Lost(events + buffers)
+		s.mu.Lock()
+		s.stats.LostEvents += events
+		s.stats.LostBuffers += buffers
+		s.mu.Unlock()
+	}
+}
+
+func (s *Session) count(q *Sequencer) {
+	counted := q.Stats()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counted.LostEvents, counted.LostBuffers = s.stats.LostEvents, s.stats.LostBuffers
+	s.stats = counted
+}
 
 // Partial says which of the two sessions was refused, as a RefusedError; nil if both run. Without the system logger
 // changes have no command line; without Kernel-Process neither Created nor Cycles.
-func (*Session) Partial() error { return nil }
+func (s *Session) Partial() error { return s.partial }
 
 // Stats returns what was counted so far. It may be called at any time.
-func (*Session) Stats() Stats { return Stats{} }
+func (s *Session) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counted := s.stats
+	counted.Unknown, counted.Malformed = maps.Clone(s.decoder.unknown), maps.Clone(s.decoder.malformed)
+	return counted
+}
 
 // Close stops the sessions: Windows would keep them when we are gone.
-func (*Session) Close() error { return nil }
+func (s *Session) Close() error {
+	var errs []error
+	s.stop.Do(func() {
+		close(s.closed)
+		for _, l := range s.loggers {
+			errs = append(errs, l.stop(), l.close())
+		}
+	})
+	return errors.Join(errs...)
+}

@@ -11,6 +11,10 @@ const (
 	sizeofBuffer = 72
 	// bufferMax is the largest buffer that a session may have: 16 MB.
 	bufferMax = 16 << 20
+	// expansionMax is how many times longer than in the file a buffer's records may be, beyond expansionMin: real
+	// ones are 5 times longer, and a file made to hold us up 10,000 times.
+	expansionMax = 1000
+	expansionMin = 64 << 10
 
 	flagProcessorIndex = 0x20 // ETW_BUFFER_FLAG_PROC_INDEX: the CPU's number has 16 bits, not 8
 	flagCompressed     = 0x40 // ETW_BUFFER_FLAG_COMPRESSED

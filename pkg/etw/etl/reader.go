@@ -4,6 +4,7 @@
 package etl
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +17,11 @@ type Reader struct {
 	from   io.Reader
 	header Header
 	stats  Stats
-	// raw is a buffer as it stands in the file, expanded the memory for one that is compressed; rest are the
-	// records that are not read yet.
-	raw, expanded, rest []byte
-	cpu                 uint16
+	// raw is a buffer as it stands in the file, expanded one that was compressed: they grow with what is there, not
+	// with what a header says. rest are the records that are not read yet.
+	raw            bytes.Buffer
+	expanded, rest []byte
+	cpu            uint16
 }
 
 // Stats is what a Reader has read.
@@ -132,20 +134,16 @@ func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 	if h.size < sizeofBuffer || h.size > bufferMax {
 		return nil, h, r.cut(fmt.Sprintf("no buffer has %d bytes", h.size))
 	}
-	length := h.size - sizeofBuffer
-	if cap(r.raw) < length {
-		r.raw = make([]byte, length)
-	}
-	b := r.raw[:length]
-	if n, err := io.ReadFull(r.from, b); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+	r.raw.Reset()
+	if n, err := io.CopyN(&r.raw, r.from, int64(h.size-sizeofBuffer)); err != nil {
+		if errors.Is(err, io.EOF) {
 			err = r.cut(fmt.Sprintf("of a buffer of %d bytes there are %d", h.size, sizeofBuffer+n))
 		}
 		return nil, h, err
 	}
 	r.stats.Bytes += int64(h.size)
 	r.stats.Buffers++
-	return b, h, nil
+	return r.raw.Bytes(), h, nil
 }
 
 func (r *Reader) cut(why string) error { return &TruncatedError{Read: r.stats, Why: why} }
@@ -159,9 +157,10 @@ func (r *Reader) records(b []byte, h bufferHeader) ([]byte, error) {
 	if h.flags&flagCompressed == 0 {
 		return b[:min(used, len(b))], nil
 	}
-	if r.expanded == nil {
-		r.expanded = make([]byte, 0, r.header.BufferSize)
+	all, err := expand(r.expanded, b, min(r.header.BufferSize, expansionMin+expansionMax*len(b)))
+	if err != nil {
+		return nil, err
 	}
-	all, err := expand(r.expanded, b, r.header.BufferSize)
-	return all[:min(used, len(all))], err
+	r.expanded = all
+	return all[:min(used, len(all))], nil
 }

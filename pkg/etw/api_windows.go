@@ -1,0 +1,146 @@
+//go:build amd64 || arm64
+
+package etw
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// What x/sys does not have of evntrace.h, evntcons.h and wmistr.h, on a machine with pointers of 64 bits.
+const (
+	errorSuccess    = windows.Errno(0)
+	errClosePending = windows.Errno(7007) // ERROR_CTX_CLOSE_PENDING
+
+	flagTracedGUID = 0x00020000 // WNODE_FLAG_TRACED_GUID
+	clockCounter   = 1          // Wnode.ClientContext: stamp by QueryPerformanceCounter
+
+	modeSequential   = 0x00000001 // EVENT_TRACE_FILE_MODE_SEQUENTIAL
+	modeMSFlush      = 0x00000010 // EVENT_TRACE_USE_MS_FLUSH_TIMER: not in the SDK; since Windows 7
+	modeRealTime     = 0x00000100 // EVENT_TRACE_REAL_TIME_MODE
+	modeSystemLogger = 0x02000000 // EVENT_TRACE_SYSTEM_LOGGER_MODE, since Windows 8
+
+	enableProcess = 0x00000001 // EVENT_TRACE_FLAG_PROCESS
+
+	controlQuery = 0 // EVENT_TRACE_CONTROL_*
+	controlStop  = 1
+
+	enableProvider   = 1    // EVENT_CONTROL_CODE_ENABLE_PROVIDER
+	levelInformation = 4    // TRACE_LEVEL_INFORMATION
+	levelVerbose     = 5    // TRACE_LEVEL_VERBOSE
+	keywordProcess   = 0x10 // WINEVENT_KEYWORD_PROCESS of Microsoft-Windows-Kernel-Process
+
+	processRealTime  = 0x00000100 // PROCESS_TRACE_MODE_*
+	processRaw       = 0x00001000
+	processRecords   = 0x10000000
+	invalidTrace     = ^uint64(0) // INVALID_PROCESSTRACE_HANDLE
+	header32Bit      = 0x0020     // EVENT_HEADER_FLAG_32_BIT_HEADER
+	nameMax          = 1024       // letters of a session's or file's name
+	sizeofProperties = 120        // EVENT_TRACE_PROPERTIES
+)
+
+var (
+	advapi32       = windows.NewLazySystemDLL("advapi32.dll")
+	startTrace     = advapi32.NewProc("StartTraceW")
+	controlTrace   = advapi32.NewProc("ControlTraceW")
+	enableTraceEx2 = advapi32.NewProc("EnableTraceEx2")
+	openTrace      = advapi32.NewProc("OpenTraceW")
+	processTrace   = advapi32.NewProc("ProcessTrace")
+	closeTrace     = advapi32.NewProc("CloseTrace")
+)
+
+// properties is EVENT_TRACE_PROPERTIES with the two names behind it.
+type properties struct {
+	bufferSize        uint32 // WNODE_HEADER: of all of it
+	_                 uint32
+	_                 uint64
+	_                 int64
+	guid              windows.GUID
+	clock             uint32
+	flags             uint32
+	bufferKB          uint32
+	buffersMin        uint32
+	buffersMax        uint32
+	fileMaxMB         uint32
+	mode              uint32
+	flushTimer        uint32
+	enable            uint32
+	_                 int32
+	_, _              uint32
+	eventsLost        uint32
+	buffersWritten    uint32
+	logBuffersLost    uint32
+	realTimeLost      uint32
+	_                 uintptr
+	fileOffset        uint32
+	nameOffset        uint32
+	sessionName, file [nameMax]uint16
+}
+
+// newProperties returns properties with room for the names.
+func newProperties() *properties {
+	p := &properties{flags: flagTracedGUID, nameOffset: sizeofProperties, fileOffset: sizeofProperties + 2*nameMax}
+	p.bufferSize = uint32(unsafe.Sizeof(*p))
+	return p
+}
+
+// The sizes that Windows expects.
+var (
+	_ [sizeofProperties]byte = [unsafe.Offsetof(properties{}.sessionName)]byte{}
+	_ [448]byte              = [unsafe.Sizeof(logfile{})]byte{}
+	_ [112]byte              = [unsafe.Sizeof(eventRecord{})]byte{}
+)
+
+// logfile is EVENT_TRACE_LOGFILEW. What is left out is of older interfaces, or what Windows tells of a file.
+type logfile struct {
+	file, session *uint16
+	_             int64
+	_             uint32
+	mode          uint32
+	_             [88]byte  // EVENT_TRACE
+	_             [280]byte // TRACE_LOGFILE_HEADER
+	bufferDone    uintptr
+	_             [4]uint32
+	record        uintptr
+	_             [2]uint32
+	context       unsafe.Pointer
+}
+
+// eventRecord is EVENT_RECORD, which begins with EVENT_HEADER.
+type eventRecord struct {
+	_             uint32
+	flags         uint16
+	_             uint16
+	thread        uint32
+	process       uint32
+	time          int64
+	provider      GUID
+	id            uint16
+	version       uint8
+	_             uint8
+	_             uint8
+	opcode        uint8
+	_             uint16
+	_             uint64
+	_             uint64
+	_             GUID
+	cpu           uint16
+	_             uint16
+	_             uint16
+	payloadLength uint16
+	_             uintptr
+	payload       *byte
+	context       *logger
+}
+
+// call calls a function that returns an error number.
+func call(f *windows.LazyProc, arguments ...uintptr) error {
+	if err := f.Find(); err != nil {
+		return err
+	}
+	if n, _, _ := f.Call(arguments...); windows.Errno(n) != errorSuccess {
+		return windows.Errno(n)
+	}
+	return nil
+}

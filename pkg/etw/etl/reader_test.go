@@ -1,0 +1,241 @@
+package etl_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/etw"
+	"github.com/cniscope/cniscope/pkg/etw/etl"
+	"github.com/cniscope/cniscope/pkg/etw/etwtest"
+)
+
+// second is in ticks of the performance counter.
+const second = 10_000_000
+
+// begins is when the made traces begin: 2026-11-22 12:00:00 UTC, some minutes after the machine.
+const begins = 134_398_224_000_000_000
+
+var someone = etw.GUID{1, 2, 3}
+
+// made is a trace with a record of each kind of header.
+func made() etwtest.File {
+	record := func(at int64, payload string) etw.Record {
+		return etw.Record{Provider: someone, ID: 9, Version: 2, Opcode: 7, PID: 11, TID: 12, Time: 300*second + at, Payload: []byte(payload)}
+	}
+	return etwtest.File{
+		Began: 300 * second, Start: begins, EventsLost: 5, BuffersLost: 6,
+		Buffers: [][]byte{
+			slicesConcat(
+				etwtest.Event64(record(1*second, "plain")), etwtest.Event64(record(2*second, "with items"), 16, 3, 8),
+				etwtest.Full64(record(3*second, "classic")), etwtest.Instance64(record(4*second, "instance")), etwtest.Message(13),
+				etwtest.Event64(record(5*second, "behind a message")),
+			),
+			slicesConcat(
+				etwtest.System64(3, 1, 4, 11, 12, 306*second, []byte("system")), etwtest.Compact64(3, 1, 4, 11, 12, 307*second, []byte("compact")),
+				etwtest.PerfInfo(8, 3, 1, 4, 308*second, []byte("perfinfo")), etwtest.PerfInfo(4, 3, 1, 4, 309*second, []byte("of 32 bits")),
+				etwtest.PerfInfo(8, 5, 1, 4, 310*second, []byte("a thread's")),
+			),
+		},
+	}
+}
+
+func slicesConcat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// readAll reads a file to its end, and returns copies of the records.
+func readAll(data []byte) (h etl.Header, records []etw.Record, stats etl.Stats, err error) {
+	r, err := etl.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return h, nil, stats, err
+	}
+	for {
+		var rec etw.Record
+		if err := r.Next(&rec); err != nil {
+			return r.Header(), records, r.Stats(), err
+		}
+		rec.Payload = bytes.Clone(rec.Payload)
+		records = append(records, rec)
+	}
+}
+
+func TestEveryKindOfHeader(t *testing.T) {
+	for _, compress := range []bool{false, true} {
+		f := made()
+		f.Compress = compress
+		h, got, stats, err := readAll(f.Bytes())
+		if !errors.Is(err, io.EOF) || stats.Skipped != 1 || stats.Broken != 0 {
+			t.Fatalf("%v %+v", err, stats)
+		}
+		s := int64(time.Second)
+		manifest := func(at int64, payload string) etw.Record {
+			return etw.Record{Provider: someone, ID: 9, Version: 2, Opcode: 7, PID: 11, TID: 12, Time: at, Pointer: 8, Payload: []byte(payload)}
+		}
+		classic := func(at int64, provider etw.GUID, payload string) etw.Record {
+			return etw.Record{Provider: provider, Version: 4, Opcode: 1, PID: 11, TID: 12, Time: at, CPU: 1, Pointer: 8, Payload: []byte(payload)}
+		}
+		nobody := func(r etw.Record, pointer int) etw.Record {
+			r.PID, r.TID, r.Pointer = etw.NoPID, etw.NoPID, pointer
+			return r
+		}
+		three, four := manifest(303*s, "classic"), manifest(304*s, "instance")
+		three.ID, four.ID = 0, 0
+		want := []etw.Record{
+			manifest(301*s, "plain"), manifest(302*s, "with items"), three, four, manifest(305*s, "behind a message"),
+			classic(306*s, etw.SystemProcess, "system"), classic(307*s, etw.SystemProcess, "compact"),
+			nobody(classic(308*s, etw.SystemProcess, "perfinfo"), 8), nobody(classic(309*s, etw.SystemProcess, "of 32 bits"), 4),
+			nobody(classic(310*s, etw.GUID{}, "a thread's"), 8),
+		}
+		got = got[1:] // the header's
+		if len(got) != len(want) {
+			t.Fatalf("%d records, want %d", len(got), len(want))
+		}
+		for i := range want {
+			if !reflect.DeepEqual(got[i], want[i]) {
+				t.Errorf("compressed %v:\n%+v, want\n%+v", compress, got[i], want[i])
+			}
+		}
+		if h.EventsLost != 5 || h.BuffersLost != 6 || h.Pointer != 8 || h.CPUs != 2 || h.BuffersWritten != 3 || h.Session != "Test" || h.BufferSize != 65536 {
+			t.Errorf("%+v", h)
+		}
+		if at := h.Wall(310 * s); !at.Equal(time.Date(2026, 11, 22, 12, 0, 10, 0, time.UTC)) {
+			t.Errorf("the last is at %v", at)
+		}
+	}
+}
+
+// TestClocks: whatever a trace is stamped by, a second is a second.
+func TestClocks(t *testing.T) {
+	for clock, hz := range map[uint32]uint64{1: 2_435_000, 2: 10_000_000, 3: 2_400_000_000} {
+		for _, pointer := range []int{4, 8} {
+			f := etwtest.File{Clock: clock, Hz: hz, Pointer: pointer, Began: 77 * hz, Start: begins, Buffers: [][]byte{
+				etwtest.Event64(etw.Record{Provider: someone, Time: int64(79 * hz)}),
+			}}
+			h, got, _, err := readAll(f.Bytes())
+			if !errors.Is(err, io.EOF) || len(got) != 2 || got[1].Time-h.Began != int64(2*time.Second) || h.Clock != etl.Clock(clock) {
+				t.Errorf("clock %d, pointers of %d bytes: %v %+v %+v", clock, pointer, err, h, got)
+			}
+		}
+	}
+}
+
+// TestWhereverItIsCut: what was there before is read, and told; nothing else.
+func TestWhereverItIsCut(t *testing.T) {
+	f := made()
+	f.Compress = true
+	whole := f.Bytes()
+	_, all, stats, _ := readAll(whole)
+	for n := 0; n < len(whole); n += 1 + n/5000*97 {
+		_, got, read, err := readAll(whole[:n])
+		var format *etl.FormatError
+		var cut *etl.TruncatedError
+		switch {
+		case errors.As(err, &format):
+			if n >= 65536 || len(got) > 0 {
+				t.Fatalf("cut at %d: %v, though the header is there", n, err)
+			}
+		case errors.As(err, &cut):
+			if cut.Read != read || read.Records != uint64(len(got)) || !strings.Contains(err.Error(), "cut off") {
+				t.Fatalf("cut at %d: %v, read %+v", n, err, read)
+			}
+		case errors.Is(err, io.EOF): // between two buffers
+			if read.Bytes != int64(n) {
+				t.Fatalf("cut at %d: read to the end, which is at %d", n, read.Bytes)
+			}
+		default:
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+		if read.Broken > 0 || len(got) > 0 && !reflect.DeepEqual(got, all[:len(got)]) {
+			t.Fatalf("cut at %d: %d records, which are not the first ones; %+v", n, len(got), read)
+		}
+	}
+	if len(all) != 11 || stats.Records != 11 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+func TestWhatIsNoTrace(t *testing.T) {
+	whole := made().Bytes()
+	for name, data := range map[string][]byte{
+		"empty": nil, "text": []byte(strings.Repeat("this is no trace ", 10000)), "zeros": make([]byte, 1<<17),
+		"a buffer of records only": whole[65536:],
+	} {
+		_, _, _, err := readAll(data)
+		var format *etl.FormatError
+		if !errors.As(err, &format) || !strings.HasPrefix(err.Error(), "this is no trace (.etl) that can be read: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAReaderThatFails(t *testing.T) {
+	failure := errors.New("the disk is gone")
+	whole := made().Bytes()
+	r, err := etl.NewReader(io.MultiReader(bytes.NewReader(whole[:70000]), failing{failure}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rec etw.Record
+	for err == nil {
+		err = r.Next(&rec)
+	}
+	if !errors.Is(err, failure) {
+		t.Error(err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// TestABrokenRecordEndsItsBufferOnly: the next buffer is read.
+func TestABrokenRecordEndsItsBufferOnly(t *testing.T) {
+	for name, breaks := range map[string]func(b []byte){
+		"longer than the buffer": func(b []byte) { b[0], b[1] = 0xff, 0xff },
+		"shorter than its head":  func(b []byte) { b[0], b[1] = 9, 0 },
+		"no record":              func(b []byte) { b[3] = 0 },
+	} {
+		whole := made().Bytes()
+		breaks(whole[65536+72:])
+		_, got, stats, err := readAll(whole)
+		if !errors.Is(err, io.EOF) || stats.Broken != 1 || len(got) != 1+5 {
+			t.Errorf("%s: %v %+v, %d records", name, err, stats, len(got))
+		}
+	}
+}
+
+// FuzzRead: whatever the bytes, reading ends, in little memory, with a reason; and what it says to have read it has read.
+func FuzzRead(f *testing.F) {
+	for _, compress := range []bool{false, true} {
+		m := made()
+		m.Compress, m.Size = compress, 1024
+		whole := m.Bytes()
+		f.Add(whole)
+		f.Add(whole[:len(whole)-9])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := etl.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		var rec etw.Record
+		var d etw.Decoder
+		payloads, n := 0, uint64(0)
+		for ; err == nil; n++ {
+			if err = r.Next(&rec); err == nil {
+				payloads += len(rec.Payload)
+				d.Decode(&rec)
+			}
+		}
+		var cut *etl.TruncatedError
+		if !errors.Is(err, io.EOF) && !errors.As(err, &cut) {
+			t.Errorf("%T: %v", err, err)
+		}
+		if s := r.Stats(); s.Records != n-1 || s.Bytes > int64(len(data)) || payloads > 1100*len(data)+1<<20 {
+			t.Errorf("of %d bytes: %+v, %d records, %d bytes of payload", len(data), s, n-1, payloads)
+		}
+	})
+}

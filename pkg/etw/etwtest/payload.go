@@ -1,0 +1,144 @@
+// Package etwtest makes what Windows would record, for tests: payloads of events, and .etl files of them.
+package etwtest
+
+import (
+	"encoding/binary"
+	"unicode/utf16"
+
+	"github.com/cniscope/cniscope/pkg/etw"
+)
+
+// Fields are what a payload is made of, one after another: uint16, uint32, uint64, Pointer, SID, User, a string
+// (UTF-16 with its zero), ANSI, []byte as it is.
+type Fields []any
+
+// Pointer has as many bytes as a pointer of the payload.
+type Pointer uint64
+
+// ANSI is a text with its zero.
+type ANSI string
+
+// SID is S-1-5-18.
+type SID struct{}
+
+// User is a TOKEN_USER with S-1-5-18; false: the four zeros that stand for none.
+type User bool
+
+// systemSID is S-1-5-18.
+var systemSID = []byte{1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0}
+
+// Payload lays the fields out, with pointers of so many bytes.
+func Payload(pointer int, fields Fields) (b []byte) {
+	le := binary.LittleEndian
+	address := func(v uint64) {
+		if pointer == 4 {
+			b = le.AppendUint32(b, uint32(v))
+		} else {
+			b = le.AppendUint64(b, v)
+		}
+	}
+	for _, field := range fields {
+		switch f := field.(type) {
+		case uint16:
+			b = le.AppendUint16(b, f)
+		case uint32:
+			b = le.AppendUint32(b, f)
+		case uint64:
+			b = le.AppendUint64(b, f)
+		case Pointer:
+			address(uint64(f))
+		case ANSI:
+			b = append(append(b, f...), 0)
+		case SID:
+			b = append(b, systemSID...)
+		case User:
+			if !f {
+				b = le.AppendUint32(b, 0)
+				continue
+			}
+			address(0xffffa00000000001)
+			address(0)
+			b = append(b, systemSID...)
+		case string:
+			for _, unit := range utf16.Encode([]rune(f + "\x00")) {
+				b = le.AppendUint16(b, unit)
+			}
+		case []byte:
+			b = append(b, f...)
+		default:
+			panic("no such field")
+		}
+	}
+	return b
+}
+
+// Record returns the record in which Windows would tell p, in its version, with pointers of 8 bytes.
+func Record(p etw.Process) etw.Record {
+	r := etw.Record{Provider: p.Provider, Version: p.Version, Time: p.Time, PID: p.Creator, TID: p.Creator + 4, Pointer: 8}
+	if p.Provider == etw.KernelProcess {
+		r.ID = map[etw.What]uint16{etw.Start: 1, etw.End: 2, etw.Present: 15}[p.What]
+		r.Payload = Payload(8, kernel(p))
+		return r
+	}
+	r.Opcode = map[etw.What]uint8{etw.Start: 1, etw.End: 2, etw.Present: 3, etw.Remains: 4, etw.Defunct: 39}[p.What]
+	r.Payload = Payload(8, System(p))
+	return r
+}
+
+// kernel are the fields of Microsoft-Windows-Kernel-Process.
+func kernel(p etw.Process) Fields {
+	numbered := p.Version >= 3 || p.What == etw.Present && p.Version >= 1
+	switch {
+	case p.What == etw.End:
+		f := Fields{p.PID}
+		if p.Version >= 2 {
+			f = append(f, uint64(77))
+		}
+		f = append(f, uint64(p.Created), uint64(p.Exited), p.Code, uint32(1), uint32(100), uint64(4096), uint64(8192))
+		if p.Version >= 1 {
+			f = append(f, p.Cycles, uint32(1), uint32(2), uint32(3), uint32(4), p.Faults)
+		}
+		return append(f, ANSI(p.Image[:min(len(p.Image), 14)]))
+	case numbered:
+		return Fields{
+			p.PID, uint64(78), uint64(p.Created), p.Parent, uint64(77), p.Terminal, uint32(0), uint32(1), uint32(1),
+			SID{},
+			p.Image, uint32(0xc0ffee), uint32(0), "", "", uint32(0),
+		}
+	}
+	f := Fields{p.PID, uint64(p.Created), p.Parent, p.Terminal}
+	if p.Version >= 1 || p.What == etw.Present {
+		f = append(f, uint32(0))
+	}
+	f = append(f, p.Image)
+	if p.Version >= 2 || p.What == etw.Present {
+		f = append(f, uint32(0xc0ffee), uint32(0), "", "")
+	}
+	return f
+}
+
+// System are the fields of the system logger's process event (Process_V0_TypeGroup1 to V5).
+func System(p etw.Process) (f Fields) {
+	if p.Version == 0 {
+		f = Fields{Pointer(p.PID), Pointer(p.Parent)}
+	} else {
+		f = Fields{Pointer(p.Key), p.PID, p.Parent, p.Terminal, p.Code}
+	}
+	if p.Version >= 3 {
+		f = append(f, Pointer(0x187000))
+	}
+	if p.Version >= 4 {
+		f = append(f, uint32(0))
+	}
+	f = append(f, User(p.User != ""), ANSI(p.Image))
+	if p.Version >= 2 {
+		f = append(f, p.CommandLine)
+	}
+	if p.Version >= 4 {
+		f = append(f, "", "")
+	}
+	if p.Version >= 5 {
+		f = append(f, uint64(0))
+	}
+	return f
+}

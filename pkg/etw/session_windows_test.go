@@ -1,0 +1,110 @@
+package etw_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/cniscope/cniscope/pkg/etw"
+	"github.com/cniscope/cniscope/pkg/probe/notified"
+)
+
+func wine() bool {
+	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
+}
+
+// TestASessionThatCannotBeHad says why, by type, and leaves nothing behind: a second attempt says the same.
+func TestASessionThatCannotBeHad(t *testing.T) {
+	for range 2 {
+		s, err := etw.Open(etw.Options{Name: "cniscope-test-refused"})
+		if err == nil {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if wine() {
+				t.Error("Wine tells of nothing, but its session was believed")
+			}
+			return
+		}
+		var refused *etw.RefusedError
+		if !errors.As(err, &refused) {
+			t.Fatalf("%T: %v", err, err)
+		}
+		want := etw.RefusedPrivilege
+		if wine() {
+			want = etw.RefusedUnsupported
+		}
+		if refused.Why != want || refused.Doing == "" || refused.Err == nil {
+			t.Errorf("%+v", refused)
+		}
+		t.Log(err)
+	}
+}
+
+// told is what a Session tells of one program.
+type heard struct {
+	name   string
+	soon   map[uint32]bool
+	begins chan etw.Change
+	ends   chan etw.Change
+}
+
+func (h *heard) Soon(pid uint32, _ int64) { h.soon[pid] = true }
+func (h *heard) Lost(uint64)              {}
+func (h *heard) Advance(int64)            {}
+func (h *heard) Take(c etw.Change) {
+	switch {
+	case c.Kind == notified.Began && strings.Contains(c.CommandLine, h.name) && h.soon[c.PID]:
+		h.begins <- c
+	case c.Kind == notified.Ended && strings.Contains(c.CommandLine, h.name):
+		h.ends <- c
+	}
+}
+
+// TestAChildIsTold runs on Windows only, as an administrator. It takes the place of a session that was left behind.
+func TestAChildIsTold(t *testing.T) {
+	const name = "cniscope-test-child"
+	left, err := etw.Open(etw.Options{Name: name}) // as if its process had crashed
+	if err != nil {
+		t.Skipf("there is no event tracing here: %v", err)
+	}
+	s, err := etw.Open(etw.Options{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = left.Close(), s.Close() }()
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &heard{name: "nobody-calls-a-test-so", soon: map[uint32]bool{}, begins: make(chan etw.Change, 1), ends: make(chan etw.Change, 1)}
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, h) }()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(self, "-test.run=nobody-calls-a-test-so")
+	if err := child.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, told := range []chan etw.Change{h.begins, h.ends} {
+		select {
+		case c := <-told:
+			if c.PID != uint32(child.Process.Pid) || c.Created == 0 {
+				t.Errorf("%+v", c)
+			}
+		case err := <-done:
+			t.Fatal(err)
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing was told: %+v", s.Stats())
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
