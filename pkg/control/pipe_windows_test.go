@@ -25,7 +25,7 @@ func TestAPipeIsNamedByItsFolder(t *testing.T) {
 			t.Errorf("%s: %s", dir, got)
 		}
 	}
-	if Address(`C:\ProgramData\other`) == want {
+	if Address(`C:\ProgramData\cniscope2`) == want {
 		t.Error("another folder has the same pipe")
 	}
 }

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -33,25 +30,4 @@ func TestTheTableOfExitCodesIsWhatTheProgramSays(t *testing.T) {
 			t.Errorf("%s has no exit codes of its own", c.Name())
 		}
 	}
-}
-
-// program is cniscope, to be ended with each of its codes.
-type program struct {
-	*testing.T
-	dir, options string
-}
-
-func (p program) command(args ...string) *exec.Cmd {
-	c := exec.CommandContext(p.Context(), os.Args[0], args...)
-	c.Env = append(os.Environ(), beProgram+"=1")
-	return c
-}
-
-func (p program) file(name, text string) string {
-	p.Helper()
-	path := filepath.Join(p.dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		p.Fatal(err)
-	}
-	return path
 }

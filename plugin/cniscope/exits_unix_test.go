@@ -6,9 +6,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,6 +21,27 @@ import (
 
 	"github.com/cniscope/cniscope/test/harness"
 )
+
+// program is cniscope, to be ended with each of its codes.
+type program struct {
+	*testing.T
+	dir, options string
+}
+
+func (p program) command(args ...string) *exec.Cmd {
+	c := exec.CommandContext(p.Context(), os.Args[0], args...)
+	c.Env = append(os.Environ(), beProgram+"=1")
+	return c
+}
+
+func (p program) file(name, text string) string {
+	p.Helper()
+	path := filepath.Join(p.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		p.Fatal(err)
+	}
+	return path
+}
 
 // A row of the table is a promise: each command is ended with each of its codes.
 func TestEveryExitCode(t *testing.T) {

@@ -46,8 +46,9 @@ func takeNode(l *life, options *config.Live) (release func(), err error) {
 	}
 }
 
-// supervised reports whether systemd started this process, and wants to hear from it.
-func supervised() bool { return os.Getenv("NOTIFY_SOCKET") != "" && !preinstalled() }
+// supervised reports whether systemd started this process, and wants to hear from it, or the service manager of
+// Windows.
+func supervised() bool { return os.Getenv("NOTIFY_SOCKET") != "" && !preinstalled() || isService() }
 
 // startedBy says in a few words who started this process, and which program it is: it is what an
 // operator who finds two wants to know.
@@ -58,6 +59,8 @@ func startedBy() string {
 		by = "started by containerd as its NRI plugin"
 	case os.Getenv("KUBERNETES_SERVICE_HOST") != "": // every container of a pod has it
 		by = "in a pod"
+	case isService():
+		by = "a service of Windows"
 	case supervised():
 		by = "a service of systemd"
 	}
@@ -79,6 +82,7 @@ func standBy(ctx context.Context, log *slog.Logger, dir, who string, held *lock.
 		}
 	}
 	say(daemon.SdNotifyReady + "\nSTATUS=waits for another cniscope to end: " + held.Holder)
+	tellStarted(ctx)
 	ctx, over := context.WithCancel(ctx)
 	defer over()
 	if within, err := daemon.SdWatchdogEnabled(false); err == nil && within > 0 {

@@ -14,8 +14,8 @@ import (
 // logFile is where the program's log goes. Nobody who logs waits for whoever reads it, and
 // what others can cause does not flood it.
 //
-// A pre-installed plugin has no standard error (containerd gives it /dev/null), so there
-// the log goes to the system's.
+// A pre-installed plugin has no standard error (containerd gives it /dev/null), and a service of
+// Windows has none either, so there the log goes to the system's.
 type logFile struct {
 	to    io.Writer
 	lines *logging.Writer
@@ -28,13 +28,16 @@ type logFile struct {
 }
 
 func openLog() *logFile {
-	if preinstalled() {
+	if unattended() {
 		if system, err := systemLog(); err == nil {
 			return newLogFile(system)
 		}
 	}
 	return newLogFile(os.Stderr)
 }
+
+// unattended reports whether nobody reads our standard error.
+func unattended() bool { return preinstalled() || isService() }
 
 func newLogFile(to io.Writer) *logFile {
 	f := &logFile{to: to, level: &slog.LevelVar{}}

@@ -21,9 +21,17 @@ import (
 func main() { os.Exit(execute()) }
 
 func execute() (code int) {
+	if code, is := asService(command); is {
+		return code
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	endOnSignals(stop)
+	return command(ctx)
+}
+
+// command runs what the arguments say, until ctx ends at the latest.
+func command(ctx context.Context) (code int) {
 	cmd := rootCmd()
 	// containerd starts a pre-installed plugin by its file, without arguments.
 	if len(os.Args) == 1 && os.Getenv("NRI_PLUGIN_SOCKET") != "" {

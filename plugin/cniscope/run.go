@@ -56,7 +56,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	signal.Ignore(syscall.SIGPIPE)
 	out := openLog()
 	defer func() {
-		if preinstalled() { // nobody reads our standard error
+		if unattended() { // nobody reads our standard error
 			out.close(err)
 		} else {
 			out.close(nil)
@@ -108,6 +108,13 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	})
 	l.start("SIGHUP", reloadOnHangup(options))
 	l.start("systemd", func(ctx context.Context) { tellSystemd(ctx, l.log, sources.attached, n.alive) })
+	l.start("service manager", func(ctx context.Context) {
+		select {
+		case <-sources.attached:
+			tellStarted(ctx)
+		case <-ctx.Done():
+		}
+	})
 	n.serve(l, o, sources)
 	l.start("leaks", func(ctx context.Context) { n.leaks.look(ctx, n, o) })
 

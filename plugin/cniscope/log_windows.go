@@ -1,0 +1,55 @@
+package main
+
+import (
+	"io"
+	"strings"
+
+	"golang.org/x/sys/windows/svc/eventlog"
+)
+
+// systemLog is the event log, log Application, source cniscope, which cniscope install registers.
+func systemLog() (io.Writer, error) {
+	l, err := eventlog.Open(serviceName)
+	if err != nil {
+		return nil, err
+	}
+	return eventWriter{l}, nil
+}
+
+// The ids of events, by what they are: EventCreate.exe, whose messages are the text alone, has 1 to 1000.
+const (
+	informs = 1
+	warns   = 2
+	fails   = 3
+)
+
+// events is what an eventWriter needs of the event log.
+type events interface {
+	Info(id uint32, text string) error
+	Warning(id uint32, text string) error
+	Error(id uint32, text string) error
+}
+
+// eventWriter writes each line of a log as an event of its level.
+type eventWriter struct{ to events }
+
+// maxEvent bounds the text of an event, in characters (ReportEvent, lpStrings).
+const maxEvent = 31839
+
+func (w eventWriter) Write(line []byte) (int, error) {
+	text := strings.ReplaceAll(strings.TrimSpace(string(line)), "\x00", "")
+	if len(text) > maxEvent {
+		text = strings.ToValidUTF8(text[:maxEvent], "")
+	}
+	var err error
+	_, level, _ := strings.Cut(text, "level") // it stands before the message
+	switch level = strings.TrimLeft(level, `":=`); {
+	case strings.HasPrefix(level, "ERROR"):
+		err = w.to.Error(fails, text)
+	case strings.HasPrefix(level, "WARN"):
+		err = w.to.Warning(warns, text)
+	default:
+		err = w.to.Info(informs, text)
+	}
+	return len(line), err
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/windows/svc"
+)
+
+// managed is a service as its manager sees it.
+type managed struct {
+	*testing.T
+	ask  chan svc.ChangeRequest
+	told chan svc.Status
+	over chan uint32 // its exit code
+}
+
+func manage(t *testing.T, program func(context.Context) int) managed {
+	m := managed{t, make(chan svc.ChangeRequest), make(chan svc.Status), make(chan uint32, 1)}
+	go func() {
+		_, code := (&service{program: program}).Execute(nil, m.ask, m.told)
+		m.over <- code
+	}()
+	return m
+}
+
+// is waits until the service says that it is in a state.
+func (m managed) is(want svc.State) svc.Status {
+	m.Helper()
+	for now := range m.told {
+		if now.State == want {
+			return now
+		}
+	}
+	m.Fatalf("it never says %v", want)
+	return svc.Status{}
+}
+
+func TestAServiceRunsFromWhenItIsUpUntilItIsStopped(t *testing.T) {
+	for _, by := range []svc.Cmd{svc.Stop, svc.Shutdown, svc.PreShutdown} {
+		up := make(chan struct{})
+		m := manage(t, func(ctx context.Context) int {
+			<-up
+			tellStarted(ctx)
+			tellStarted(ctx) // once more says nothing new
+			<-ctx.Done()
+			return 0
+		})
+		if now := m.is(svc.StartPending); now.WaitHint == 0 {
+			t.Error("the manager is not told how long it may take")
+		}
+		close(up)
+		if now := m.is(svc.Running); now.Accepts&svc.AcceptStop == 0 || now.Accepts&svc.AcceptShutdown == 0 {
+			t.Errorf("it cannot be stopped: %+v", now)
+		}
+		m.ask <- svc.ChangeRequest{Cmd: svc.Interrogate}
+		m.is(svc.Running)
+		m.ask <- svc.ChangeRequest{Cmd: by}
+		if now := m.is(svc.StopPending); now.WaitHint < 10_000 {
+			t.Errorf("it may take %d ms to end, which needs more", now.WaitHint)
+		}
+		if code := <-m.over; code != 0 {
+			t.Errorf("it ended with %d", code)
+		}
+	}
+}
+
+// Recovery actions follow what ends with an error.
+func TestAServiceThatCannotBeginEndsWithItsCode(t *testing.T) {
+	m := manage(t, func(context.Context) int { return 75 })
+	m.is(svc.StartPending)
+	if code := <-m.over; code != 75 {
+		t.Errorf("it ended with %d", code)
+	}
+}
+
+// eventLog takes down events.
+type eventLog []string
+
+func (l *eventLog) Info(_ uint32, text string) error    { return l.add("I ", text) }
+func (l *eventLog) Warning(_ uint32, text string) error { return l.add("W ", text) }
+func (l *eventLog) Error(_ uint32, text string) error   { return l.add("E ", text) }
+func (l *eventLog) add(kind, text string) error {
+	_, text, _ = strings.Cut(text, "m")
+	*l = append(*l, kind+text[strings.LastIndexByte(text, '=')+1:])
+	return nil
+}
+
+func TestALineOfTheLogIsAnEventOfItsLevel(t *testing.T) {
+	var to eventLog
+	f := newLogFile(eventWriter{&to})
+	log := f.logger("text")
+	log.Info("a", "says", "level=ERROR")
+	log.Warn("b", slog.Int("n", 1))
+	log.Error("c", "n", 2)
+	f.close(nil)
+	if want := (eventLog{`I ERROR"`, "W 1", "E 2"}); !reflect.DeepEqual(to, want) {
+		t.Errorf("%q", to)
+	}
+}
