@@ -2,6 +2,7 @@ package probe
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -36,10 +37,20 @@ func openBefore(t *testing.T, network string) *opened {
 }
 
 // hasDialled reports whether somebody connected who was not accepted yet: a socket of unix that has no
-// inode, but the path of who listens.
-func (b *opened) hasDialled() bool {
-	all, err := os.ReadFile("/proc/net/unix")
-	return err == nil && strings.Count(string(all), b.listener.Addr().String()+"\n") == 2
+// inode, but the path of who listens; one of TCP that waits in the queue of who listens.
+func (b *opened) hasDialled(t *testing.T) bool {
+	if b.network == "unix" {
+		all, err := os.ReadFile("/proc/net/unix")
+		return err == nil && strings.Count(string(all), b.listener.Addr().String()+"\n") == 2
+	}
+	all, err := os.ReadFile("/proc/net/tcp")
+	harness.Check(t, err)
+	const established = "01"
+	local := fmt.Sprintf(":%04X", b.listener.Addr().(*net.TCPAddr).Port)
+	return slices.ContainsFunc(strings.Split(string(all), "\n"), func(line string) bool {
+		f := strings.Fields(line)
+		return len(f) > 3 && strings.HasSuffix(f[1], local) && f[3] == established
+	})
 }
 
 // ends answers, has the plugin end, and returns what was told of its connection.
@@ -83,39 +94,45 @@ func TestWhatWasConnectedBeforeTheGateOpensIsFound(t *testing.T) {
 	_, err = b.listener.Accept()
 	harness.Check(t, err)
 	observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
-		harness.Check(t, b.cmd.Start())
-		c, err := b.listener.Accept()
-		harness.Check(t, err)
-		openGate(t, o)
-		connect := b.ends(t, o, c)
-		if accepts := all[*event.Accept](o); len(accepts) != 1 || !accepts[0].Listens || int(accepts[0].Agent.PID) != os.Getpid() || accepts[0].Socket != connect.Socket {
-			t.Errorf("accepts: %+v", accepts)
-		}
-	})
-}
-
-func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
-	b := openBefore(t, "unix")
-	observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
-		harness.Check(t, b.cmd.Start())
-		harness.Until(t, "it connects", b.hasDialled)
-		openGate(t, o)
-		c, err := b.listener.Accept()
-		harness.Check(t, err)
-		connect := b.ends(t, o, c)
-		if !slices.ContainsFunc(all[*event.Accept](o), func(a *event.Accept) bool { return !a.Listens && a.Socket == connect.Socket }) {
-			t.Errorf("accepts: %+v", all[*event.Accept](o))
-		}
+		b.isServed(t, o, true)
 	})
 }
 
 func TestATCPConnectionFromBeforeTheGateOpensIsFound(t *testing.T) {
 	b := openBefore(t, "tcp")
 	observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
-		harness.Check(t, b.cmd.Start())
-		c, err := b.listener.Accept()
-		harness.Check(t, err)
-		openGate(t, o)
-		b.ends(t, o, c)
+		b.isServed(t, o, false)
 	})
+}
+
+// isServed starts the plugin, accepts what it dials, and sees who answers told when the gate is opened. listens:
+// by who called listen.
+func (b *opened) isServed(t *testing.T, o *observed, listens bool) {
+	t.Helper()
+	harness.Check(t, b.cmd.Start())
+	c, err := b.listener.Accept()
+	harness.Check(t, err)
+	openGate(t, o)
+	connect := b.ends(t, o, c)
+	accepts := all[*event.Accept](o)
+	if len(accepts) != 1 || accepts[0].Listens != listens || int(accepts[0].Agent.PID) != os.Getpid() || accepts[0].Socket != connect.Socket {
+		t.Errorf("accepts: %+v", accepts)
+	}
+}
+
+func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		b := openBefore(t, network)
+		observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
+			harness.Check(t, b.cmd.Start())
+			harness.Until(t, "it connects", func() bool { return b.hasDialled(t) })
+			openGate(t, o)
+			c, err := b.listener.Accept()
+			harness.Check(t, err)
+			connect := b.ends(t, o, c)
+			if !slices.ContainsFunc(all[*event.Accept](o), func(a *event.Accept) bool { return !a.Listens && a.Socket == connect.Socket }) {
+				t.Errorf("%s, accepts: %+v", network, all[*event.Accept](o))
+			}
+		})
+	}
 }

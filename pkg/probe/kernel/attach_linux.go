@@ -3,7 +3,6 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -35,8 +34,11 @@ var insideHooks = []struct {
 	{"on_tcp_state", "inet_sock_set_state", false, "first connection, refused connections", "4.16"},
 }
 
-// lookBack is the program that tells what plugins had connected before the gate was opened (bpf/before.h).
-const lookBack = "look_back"
+// Programs that tell what plugins had connected before the gate was opened, and who answers there (bpf/before.h).
+const (
+	lookBack       = "look_back"
+	lookForServers = "look_for_servers"
+)
 
 // leaveOut takes from an object the programs whose tracepoints this kernel does not have, and
 // says what is missing then.
@@ -106,7 +108,7 @@ type Gate struct {
 	// calls look into system calls, and rest into what is rarer.
 	calls, rest []*ebpf.Program
 	// before tells of what was connected before; nil where the kernel cannot.
-	before   *link.Iter
+	before   *past
 	attached attachments
 	closed   atomic.Int64 // ns it was open, until it was last closed
 	since    atomic.Int64 // when it was opened, in monotonic ns; 0 while it is closed
@@ -136,30 +138,13 @@ func (g *Gate) attach() error {
 			return err
 		}
 	}
-	if err := g.lookBack(); err != nil {
+	if err := g.before.look(); err != nil {
 		return err
 	}
 	for _, program := range g.rest {
 		if err := g.attached.attach(program); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// lookBack has the kernel side tell what plugins had connected before. It takes 1 ms or so for each
-// thousand threads.
-func (g *Gate) lookBack() error {
-	if g.before == nil {
-		return nil
-	}
-	tasks, err := g.before.Open()
-	if err != nil {
-		return fmt.Errorf("looking for open connections: %w", err)
-	}
-	defer tasks.Close()
-	if _, err := io.Copy(io.Discard, tasks); err != nil {
-		return fmt.Errorf("looking for open connections: %w", err)
 	}
 	return nil
 }

@@ -141,6 +141,7 @@ type InsidePair struct {
 	ServerFirst uint32
 	ClientPort  uint16
 	ServerPort  uint16
+	Netns       uint32
 }
 
 type InsideProcess struct {
@@ -244,6 +245,7 @@ const (
 	InsideProgEndSend         = "end_send"
 	InsideProgEndStream       = "end_stream"
 	InsideProgLookBack        = "look_back"
+	InsideProgLookForServers  = "look_for_servers"
 	InsideProgOnContention    = "on_contention"
 	InsideProgOnContentionEnd = "on_contention_end"
 	InsideProgOnEnter         = "on_enter"
@@ -324,6 +326,7 @@ type InsideProgramSpecs struct {
 	EndSend         *ebpf.ProgramSpec `ebpf:"end_send"`
 	EndStream       *ebpf.ProgramSpec `ebpf:"end_stream"`
 	LookBack        *ebpf.ProgramSpec `ebpf:"look_back"`
+	LookForServers  *ebpf.ProgramSpec `ebpf:"look_for_servers"`
 	OnContention    *ebpf.ProgramSpec `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.ProgramSpec `ebpf:"on_enter"`
@@ -474,6 +477,7 @@ type InsidePrograms struct {
 	EndSend         *ebpf.Program `ebpf:"end_send"`
 	EndStream       *ebpf.Program `ebpf:"end_stream"`
 	LookBack        *ebpf.Program `ebpf:"look_back"`
+	LookForServers  *ebpf.Program `ebpf:"look_for_servers"`
 	OnContention    *ebpf.Program `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.Program `ebpf:"on_enter"`
@@ -496,6 +500,7 @@ func (p *InsidePrograms) Close() error {
 		p.EndSend,
 		p.EndStream,
 		p.LookBack,
+		p.LookForServers,
 		p.OnContention,
 		p.OnContentionEnd,
 		p.OnEnter,

@@ -163,7 +163,7 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 			}
 		}
 	}
-	if s.Gate.before, err = link.AttachIter(link.IterOptions{Program: s.Programs[lookBack]}); err != nil {
+	if s.Gate.before, err = openPast(s.Programs); err != nil {
 		s.Missing = append(s.Missing, &event.Degraded{Feature: "connections from before the inside was looked into", Reason: err.Error()})
 	}
 	return s.Gate.Try()
@@ -197,11 +197,9 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 
 // Close detaches the kernel side at that time (monotonic ns). The programs are gone when the process is, too.
 func (s *Side) Close(now int64) error {
-	errs := []error{s.Gate.Close(now), s.attached.close()}
-	for _, l := range []*link.Iter{s.numbers, s.Gate.before} {
-		if l != nil {
-			errs = append(errs, l.Close())
-		}
+	errs := []error{s.Gate.Close(now), s.attached.close(), s.Gate.before.close()}
+	if s.numbers != nil {
+		errs = append(errs, s.numbers.Close())
 	}
 	if s.Records != nil {
 		errs = append(errs, s.Records.Close())

@@ -77,10 +77,39 @@ static __noinline int serve_before(struct task_struct *server, struct sock *sk)
 	return 0;
 }
 
+/* Whoever accepts it gives it a socket. Under socket activation the first process listens, and serves nobody. */
+static __noinline int find_server(struct sock *sk, struct conn *conn)
+{
+	struct task_struct *server = peer_of(sk);
+	struct sock *peer;
+
+	if (!conn)
+		return 0;
+	peer = BPF_CORE_READ((struct unix_sock *)sk, peer);
+	if (peer && BPF_CORE_READ(peer, sk_socket) && server && visible_pid(server) != 1 && answered(server, conn, true))
+		serve_before(server, peer);
+	return 0;
+}
+
+/* The other end of TCP is found when it is accepted, or among all files that are open (look_for_servers). */
+static __noinline int await_server(struct sock *sk, struct conn *conn)
+{
+	struct half half = {.sk = (__u64)sk};
+	struct pair pair = {};
+
+	if (!conn)
+		return 0;
+	half.ino = conn->ino;
+	pair_of_client(sk, &pair);
+	pair_within(sk, &pair);
+	bpf_map_update_elem(&pairs, &pair, &half, BPF_ANY);
+	return 1;
+}
+
+/* Returns whether its server is still to be looked for. */
 static __always_inline int find_connection(struct task_struct *task, struct process *p, __u32 fd)
 {
-	struct sock *sk = sock_of(task, fd), *peer;
-	struct task_struct *server;
+	struct sock *sk = sock_of(task, fd);
 	struct conn *conn;
 
 	if (!sk || !calls_somebody(sk) || conn_of((__u64)sk) || !connected_by(sk, p))
@@ -92,40 +121,62 @@ static __always_inline int find_connection(struct task_struct *task, struct proc
 	p->connected = 1;
 	conn = conn_of((__u64)sk);
 	tell_connection(task, p, sk, conn);
-	if (family_of(sk) != AF_UNIX)
-		return 0;
-	peer = BPF_CORE_READ((struct unix_sock *)sk, peer);
-	server = peer_of(sk);
-	/* Whoever accepts it gives it a socket. Under socket activation the first process listens, and serves nobody. */
-	if (peer && BPF_CORE_READ(peer, sk_socket) && server && visible_pid(server) != 1 && answered(server, conn, true))
-		serve_before(server, peer);
-	return 0;
+	if (family_of(sk) == AF_UNIX)
+		return find_server(sk, conn);
+	return is_tcp(sk) && await_server(sk, conn);
 }
 
 /* Global, because the verifier looks at such a function once, however often it is called. */
 __noinline int look_at(__u64 leader, __u32 tgid, __u32 fd)
 {
 	struct process *p;
+	int found = 0;
 
 	hold();
 	p = bpf_map_lookup_elem(&processes, &tgid);
 	if (p && !p->agent) /* an agent's streams are met whenever it uses them */
-		find_connection((struct task_struct *)leader, p, fd);
+		found = find_connection((struct task_struct *)leader, p, fd);
 	let_go();
-	return 0;
+	return found;
 }
 
-/* Called for each task when the gate has been opened. */
+/* Called for each task when the gate has been opened. Writes a byte for each process with a connection whose
+ * server is still to be looked for. */
 SEC("iter/task")
 int look_back(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	__u64 leader; /* a number: the verifier lets no pointer into a global function */
+	__u8 found = 0;
 
 	if (!task || task->pid != task->tgid || !may_be_tracked(task->tgid))
 		return 0;
 	leader = (__u64)BPF_CORE_READ(task, group_leader);
 	for (int fd = 0; fd < OPEN_MAX; fd++)
-		look_at(leader, task->tgid, fd);
+		found |= look_at(leader, task->tgid, fd);
+	if (found)
+		bpf_seq_write(ctx->meta->seq, &found, sizeof(found));
+	return 0;
+}
+
+/* Called for each open file of the node if somebody found one: who has accepted a connection of TCP already. */
+SEC("iter/task_file")
+int look_for_servers(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct sock *sk = task && file ? sock_in(file) : 0;
+	struct pair pair = {};
+	struct conn *conn;
+
+	if (!sk || !is_tcp(sk))
+		return 0;
+	pair_of_server(sk, &pair);
+	pair_within(sk, &pair);
+	hold();
+	conn = conn_in(&pair);
+	if (conn && answered(task, conn, false))
+		serve_before(task, sk);
+	let_go();
 	return 0;
 }

@@ -202,6 +202,14 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+/* … for each file that a task has open; 5.8. */
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	__u32 fd;
+	struct file *file;
+};
+
 struct linux_binprm {
 	struct file *file;
 	const char *filename; /* what was asked for: of a script, the script */

@@ -13,16 +13,21 @@
 #define RTM_NEWADDR 20
 #define MSG_PEEK 2
 
-/* The socket behind a descriptor; none if that is something else. */
-static __always_inline struct sock *sock_of(struct task_struct *task, __u32 fd)
+/* The socket that a file is; none if it is something else. */
+static __always_inline struct sock *sock_in(struct file *file)
 {
-	struct file *file = file_of(task, fd);
 	struct socket *socket;
 
 	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
 		return 0;
 	socket = BPF_CORE_READ(file, private_data);
 	return BPF_CORE_READ(socket, sk);
+}
+
+/* The socket behind a descriptor. */
+static __always_inline struct sock *sock_of(struct task_struct *task, __u32 fd)
+{
+	return sock_in(file_of(task, fd));
 }
 
 static __always_inline __u16 family_of(struct sock *sk)

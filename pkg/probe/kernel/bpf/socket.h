@@ -36,11 +36,15 @@ struct {
  * ports anybody can have in a network namespace of its own. The numbers that the first bytes
  * have in either direction nobody can choose for both: each kernel side draws its own
  * (RFC 6528), so that they are equal only if the two sockets exchanged these packets. Where
- * a translation rewrote the addresses on the way the ends do not agree, and are no pair. */
+ * a translation rewrote the addresses on the way the ends do not agree, and are no pair.
+ *
+ * Of a connection from before the gate was opened (before.h) the first bytes may be gone. Only within one network
+ * namespace are its ends a pair: there no two connections have the same addresses and ports. */
 struct pair {
 	__u32 client[4], server[4];
-	__u32 client_first, server_first;
+	__u32 client_first, server_first; /* 0 if netns is not */
 	__be16 client_port, server_port;
+	__u32 netns; /* inode number; 0: told apart by the first bytes */
 };
 
 struct half {
@@ -247,6 +251,14 @@ static __always_inline void pair_of_server(struct sock *sk, struct pair *pair)
 	pair->client_first = BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
 }
 
+/* The same of one that is older: any time after. */
+static __always_inline void pair_within(struct sock *sk, struct pair *pair)
+{
+	pair->client_first = 0;
+	pair->server_first = 0;
+	pair->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+}
+
 /* A server that is called from a plugin's tree is followed as the plugin is: what it runs
  * and asks of the kernel may be done for the plugin. That is only believed of whoever could
  * change the node's network anyway; a plugin may be led to call anybody. The reader ends it. */
@@ -277,6 +289,15 @@ static __always_inline void follow(struct task_struct *task, const struct task_k
 		lose(LOST_TABLE, &client->root);
 }
 
+/* The connection of that pair; none if its client is another one by now. */
+static __always_inline struct conn *conn_in(const struct pair *pair)
+{
+	struct half *half = bpf_map_lookup_elem(&pairs, pair);
+	struct conn *conn = half ? bpf_map_lookup_elem(&conns, &half->sk) : 0;
+
+	return conn && conn->ino == half->ino ? conn : 0;
+}
+
 /* The connection whose other end was just accepted; none if nobody we follow began it. */
 static __always_inline struct conn *conn_to(struct sock *sk)
 {
@@ -284,15 +305,14 @@ static __always_inline struct conn *conn_to(struct sock *sk)
 		return conn_of((__u64)BPF_CORE_READ((struct unix_sock *)sk, peer));
 	if (is_tcp(sk)) {
 		struct pair pair = {};
-		struct half *half;
 		struct conn *conn;
 
 		pair_of_server(sk, &pair);
-		half = bpf_map_lookup_elem(&pairs, &pair);
-		if (!half)
-			return 0;
-		conn = bpf_map_lookup_elem(&conns, &half->sk);
-		return conn && conn->ino == half->ino ? conn : 0;
+		conn = conn_in(&pair);
+		if (conn)
+			return conn;
+		pair_within(sk, &pair);
+		return conn_in(&pair);
 	}
 	return 0;
 }

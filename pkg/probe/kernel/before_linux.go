@@ -1,0 +1,63 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// past has the kernel side tell what plugins had connected before the gate was opened.
+type past struct{ connections, servers *link.Iter }
+
+// openPast attaches the two programs that do, and tries them.
+func openPast(programs map[string]*ebpf.Program) (*past, error) {
+	connections, err := link.AttachIter(link.IterOptions{Program: programs[lookBack]})
+	if err != nil {
+		return nil, err
+	}
+	servers, err := link.AttachIter(link.IterOptions{Program: programs[lookForServers]})
+	if err != nil {
+		return nil, errors.Join(err, connections.Close())
+	}
+	p := &past{connections: connections, servers: servers}
+	if _, err := walk(connections); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+// look runs them: 1 ms or so for each thousand threads, and as much for each ten thousand open files if a plugin
+// had connected by TCP.
+func (p *past) look() error {
+	if p == nil {
+		return nil
+	}
+	found, err := walk(p.connections)
+	if err == nil && found > 0 {
+		_, err = walk(p.servers)
+	}
+	if err != nil {
+		return fmt.Errorf("looking for open connections: %w", err)
+	}
+	return nil
+}
+
+// walk has a program called for all that it is called for, and returns how many bytes it wrote.
+func walk(program *link.Iter) (wrote int64, err error) {
+	all, err := program.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer all.Close()
+	return io.Copy(io.Discard, all)
+}
+
+func (p *past) close() error {
+	if p == nil {
+		return nil
+	}
+	return errors.Join(p.connections.Close(), p.servers.Close())
+}
