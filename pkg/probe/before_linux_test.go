@@ -136,3 +136,24 @@ func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
 		})
 	}
 }
+
+// What an agent began for a call before anybody followed it is found, with what that started.
+func TestWhatAnAgentBeganBeforeTheGateOpensIsFound(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		b := openBefore(t, network)
+		observeProbe(t, Options{Detail: DetailAuto}, func(_ *Probe, o *observed) {
+			harness.Check(t, b.cmd.Start())
+			c, err := b.listener.Accept()
+			harness.Check(t, err)
+			work := exec.Command("/bin/sh", "-c", "sleep 60; true")
+			harness.Check(t, work.Start())
+			defer func() { _, _ = work.Process.Kill(), work.Wait() }()
+			openGate(t, o)
+			o.until(t, "the agent's command", func(e event.Body) bool {
+				x, is := e.(*event.Exec)
+				return is && int(x.PID) == work.Process.Pid && !x.InFlight && !x.Root
+			})
+			b.ends(t, o, c)
+		})
+	}
+}

@@ -35,43 +35,12 @@ type running struct {
 // events and returns how many runs there were, and how many processes could not be
 // looked into. What they did so far is unknown; that they are there must not be.
 func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
-	all, memory := processes(), procfs.NewMemory()
-	toMonotonic := bootToMonotonic()
-	var follow func(r *running, up, root kernel.Key, caller kernel.LifeCaller, home uint32)
-	follow = func(r *running, up, root kernel.Key, caller kernel.LifeCaller, home uint32) {
-		self, ok := p.numbers.Key(r.pid)
-		if !ok {
-			return // it has ended meanwhile
-		}
-		if root.Tgid == 0 {
-			root = self
-		}
-		entry := kernel.LifeProcess{Self: self, Parent: up, Root: root, Caller: uint8(caller), Home: home}
-		if !p.kernel.Insert(&entry) { // the kernel side met the process first: it is known
-			return
-		}
-		if r.exec == nil {
-			p.describe(memory, r)
-		}
-		r.exec.Process, r.exec.Parent = kernel.ProcessOf(self), kernel.ProcessOf(up)
-		r.exec.Root = root == self
-		if r.exec.Root {
-			r.exec.Caller = decode.Callers[caller]
-			found++
-		}
-		r.exec.Started = int64(r.start) - toMonotonic
-		deliver(event.Event{Time: r.exec.Started, Body: r.exec})
-		for _, child := range all {
-			if child.parent == r.pid {
-				follow(child, self, root, caller, home)
-			}
-		}
-	}
+	c := p.count(deliver)
 	// Oldest first: what descends from a plugin is in the table when its turn comes.
-	for _, r := range slices.SortedFunc(maps.Values(all), func(a, b *running) int {
+	for _, r := range slices.SortedFunc(maps.Values(c.all), func(a, b *running) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
 	}) {
-		if !p.describe(memory, r) {
+		if !p.describe(c.memory, r) {
 			if r.denied && r.pid != 1 { // init is no plugin, and may be closed to everybody
 				denied++
 			}
@@ -79,9 +48,73 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 		}
 		up, _ := p.numbers.Key(r.parent) // who is out of sight, or has ended, is nobody
 		// It began in the network namespace of who started it, and may be in the pod's by now.
-		follow(r, up, kernel.Key{}, r.caller, namespaceOf(r.parent, "net"))
+		if c.follow(r, kernel.LifeProcess{Self: up, Caller: uint8(r.caller), Home: namespaceOf(r.parent, "net")}) {
+			found++
+		}
 	}
 	return found, denied
+}
+
+// servedBefore finds what an agent has started since then (boot-time ns), and goes on as inFlight does: the kernel side
+// began to follow it later than it was asked. What is over by now nobody knows of.
+func (p *Probe) servedBefore(agent kernel.LifeProcess, since uint64, deliver func(event.Event)) {
+	c := p.count(deliver)
+	for _, r := range c.all {
+		if r.parent == agent.Self.Pid && r.start+uint64(procfs.Tick) > since {
+			p.describe(c.memory, r)
+			r.exec.InFlight = false
+			c.follow(r, agent)
+		}
+	}
+}
+
+// census is all processes there are, of which some are followed from now on.
+type census struct {
+	probe       *Probe
+	all         map[uint32]*running
+	memory      *procfs.Memory
+	toMonotonic int64
+	deliver     func(event.Event)
+}
+
+func (p *Probe) count(deliver func(event.Event)) *census {
+	p.numbers.renew()
+	return &census{probe: p, all: processes(), memory: procfs.NewMemory(), toMonotonic: bootToMonotonic(), deliver: deliver}
+}
+
+// follow follows a process with all that descends from it, and reports whether it is a root: whoever is above it
+// has none. What is known of that one is so of the process.
+func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
+	self, ok := c.probe.numbers.Key(r.pid)
+	if !ok {
+		return false // it has ended meanwhile
+	}
+	entry := kernel.LifeProcess{
+		Self: self, Parent: up.Self, Root: up.Root, Home: up.Home, InIno: up.InIno, OutIno: up.OutIno, Agent: up.Agent, OnNode: up.OnNode,
+		Session: up.Session, Mounts: up.Mounts, Caller: up.Caller, Since: up.Since,
+	}
+	if root = up.Root.Tgid == 0; root {
+		entry.Root = self
+	}
+	if !c.probe.kernel.Insert(&entry) { // the kernel side met the process first: it is known
+		return false
+	}
+	if r.exec == nil {
+		c.probe.describe(c.memory, r)
+		r.exec.InFlight = up.Agent == 0
+	}
+	r.exec.Process, r.exec.Parent, r.exec.Root = kernel.ProcessOf(self), kernel.ProcessOf(up.Self), root
+	if root {
+		r.exec.Caller = decode.Callers[kernel.LifeCaller(entry.Caller)]
+	}
+	r.exec.Started = int64(r.start) - c.toMonotonic
+	c.deliver(event.Event{Time: r.exec.Started, Body: r.exec})
+	for _, child := range c.all {
+		if child.parent == r.pid {
+			c.follow(child, entry)
+		}
+	}
+	return root
 }
 
 // describe reads what the process runs. It is true for one that is believed to be a plugin

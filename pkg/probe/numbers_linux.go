@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"math"
+
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
@@ -52,6 +54,9 @@ func (n *numbers) Here(tgid uint32) (uint32, bool) {
 	key, ok := n.find(&n.ours, tgid)
 	return key.Pid, ok
 }
+
+// renew has the next process that is not known looked for in a new list, however young the last one is.
+func (n *numbers) renew() { n.listed = math.MinInt64 / 2 }
 
 // find looks into the last list, and into a new one for whom that does not know any more.
 func (n *numbers) find(by *map[uint32]kernel.Key, number uint32) (kernel.Key, bool) {

@@ -59,6 +59,9 @@ type reader struct {
 	losses  losses
 	agents  *agents.Agents
 
+	// opened is when the gate was last opened, monotonic ns: what is told of earlier was found then.
+	opened int64
+
 	now                              int64 // before the read under way
 	lastEvent, lastSweep, lastAnchor int64
 }
@@ -162,6 +165,17 @@ func (r *reader) deliver(e event.Event) {
 		}
 		r.sink(e)
 		r.agents.Note(e)
+		if accept, is := e.Body.(*event.Accept); is && e.Time <= r.opened {
+			r.serves(r.agents.Client(accept.Socket), accept.Agent)
+		}
+	}
+}
+
+// serves finds what an agent has begun for a process that asked it while the gate was being opened.
+func (r *reader) serves(client event.Process, agent event.Actor) {
+	entry, ok := r.probe.kernel.Process(kernel.KeyOf(agent.Process, agent.PID).Tgid)
+	if ok && client != "" && entry.Agent != 0 && entry.Self == entry.Root {
+		r.probe.servedBefore(entry, kernel.KeyOf(client, 0).Start, r.found)
 	}
 }
 
@@ -206,6 +220,7 @@ func (r *reader) look(call *event.Call) {
 		r.Tell(&event.Degraded{Feature: "inside of plugins", Reason: err.Error()})
 	}
 	if opened {
+		r.opened = clock.Monotonic()
 		r.Tell(&event.Detail{On: true})
 	}
 }

@@ -154,6 +154,14 @@ func (a *Agents) called(process event.Process) int64 {
 	return first
 }
 
+// Client is the process that connected a socket; empty if that is not known.
+func (a *Agents) Client(socket string) event.Process {
+	if c := a.open[socket]; c != nil {
+		return c.client
+	}
+	return ""
+}
+
 // connection finds or makes one; nil beyond the limit.
 func (a *Agents) connection(now int64, socket string) *connection {
 	c := a.open[socket]
