@@ -24,6 +24,7 @@ import (
 // running is a process found in /proc.
 type running struct {
 	pid, parent uint32
+	name        string // the kernel's: of a script, the script's
 	start       uint64 // boot-time nanoseconds, in steps of a tick
 	exec        *event.Exec
 	caller      kernel.LifeCaller
@@ -142,6 +143,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 		}
 	}
 	im.Locate()
+	im.FindScript(r.name)
 	im.Describe(r.exec, p.options.Arguments, &redact.Call{})
 	if inode := namespaceOf(r.pid, "net"); inode != 0 {
 		r.exec.NetNS.Label = strconv.FormatUint(uint64(inode), 10)
@@ -158,7 +160,7 @@ func processes() map[uint32]*running {
 	pids, _ := procfs.All()
 	for _, pid := range pids {
 		if s, err := procfs.StatOf(pid); err == nil && !s.Zombie() {
-			all[uint32(pid)] = &running{pid: uint32(pid), parent: uint32(s.Parent), start: uint64(s.Start)}
+			all[uint32(pid)] = &running{pid: uint32(pid), parent: uint32(s.Parent), name: s.Name, start: uint64(s.Start)}
 		}
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/decode"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // The kernel side wakes the reader for the exec that starts a run and for nothing
@@ -81,7 +82,7 @@ func (r *reader) begin() {
 		hidden := fmt.Sprintf("processes that may not be looked into: %d (it needs CAP_SYS_PTRACE, and in a container that AppArmor allows it; or their memory lies on a mount that hangs)", denied)
 		r.Tell(&event.Degraded{Feature: "calls that are under way already", Reason: hidden + "; later ones are seen"})
 	}
-	r.probe.options.Log.Info("observing CNI calls", "under_way", found)
+	r.probe.options.Log.Info("observing CNI calls", "under_way", found, "attaching_takes", text.Round(r.probe.kernel.Gate.Tried()))
 }
 
 // deadline returns when to stop waiting for a wake-up; zero: never.

@@ -122,7 +122,7 @@ func (a *Agents) Note(e event.Event) {
 		}
 	case *event.Accept: // over loopback it comes before connect returns
 		if c := a.connection(e.Time, b.Socket); c != nil && !c.accepted {
-			c.accepted = !b.Listens
+			c.accepted = true
 			a.answered(e.Time, c, b.Agent, 0)
 		}
 	case *event.Close:

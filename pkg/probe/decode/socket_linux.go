@@ -28,7 +28,7 @@ func (*Decoder) refused(r record) ([]event.Body, bool) {
 }
 
 func (*Decoder) accepted(r record) ([]event.Body, bool) {
-	return one(&event.Accept{Socket: socketOf(r), Agent: *r.other(), Listens: r.Args[0] != 0}), r.Other.Tgid != 0
+	return one(&event.Accept{Socket: socketOf(r), Agent: *r.other()}), r.Other.Tgid != 0
 }
 
 func (*Decoder) closed(r record) ([]event.Body, bool) {

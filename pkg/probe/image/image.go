@@ -119,6 +119,27 @@ func (im *Image) Locate() {
 	}
 }
 
+// nameMax is TASK_COMM_LEN (include/linux/sched.h), less the NUL.
+const nameMax = 15
+
+// FindScript finds the file of a script where File is its interpreter: the kernel calls the process by the script's
+// name, and put its path behind the interpreter and at most one argument of the #! line (binfmt_script(5)).
+func (im *Image) FindScript(called string) {
+	is := func(file string) bool {
+		base := path.Base(file)
+		return base[:min(len(base), nameMax)] == called
+	}
+	if im.Script || is(im.File) {
+		return
+	}
+	for _, arg := range im.Args[min(len(im.Args), 1):min(len(im.Args), 3)] {
+		if is(arg) {
+			im.File, im.Script = arg, true
+			return
+		}
+	}
+}
+
 // InPath reports whether the file lies in CNI_PATH.
 func (im Image) InPath() bool {
 	vars, _ := Parse(im.Env)

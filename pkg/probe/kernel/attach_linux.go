@@ -110,6 +110,7 @@ type Gate struct {
 	// before tells of what was connected before; nil where the kernel cannot.
 	before   *past
 	attached attachments
+	tried    time.Duration
 	closed   atomic.Int64 // ns it was open, until it was last closed
 	since    atomic.Int64 // when it was opened, in monotonic ns; 0 while it is closed
 }
@@ -152,9 +153,14 @@ func (g *Gate) attach() error {
 // Try opens the gate and closes it: where that is refused it is known from the beginning, and the
 // kernel's code that is changed lies in memory when a call begins.
 func (g *Gate) Try() error {
+	began := time.Now()
 	err := g.attach()
+	g.tried = time.Since(began)
 	return errors.Join(err, g.attached.close())
 }
+
+// Tried is how long it took to open when that was tried; 0 if it was not.
+func (g *Gate) Tried() time.Duration { return g.tried }
 
 // Close detaches, if anything is attached. To attach again soon after takes 13 ms.
 func (g *Gate) Close(now int64) error {

@@ -109,7 +109,7 @@ type InsideConn struct {
 	Start  uint64
 	Ino    uint64
 	Thread uint32
-	Pad    uint32
+	Before uint32
 }
 
 type InsideContended struct {

@@ -77,21 +77,7 @@ static __noinline int serve_before(struct task_struct *server, struct sock *sk)
 	return 0;
 }
 
-/* Whoever accepts it gives it a socket. Under socket activation the first process listens, and serves nobody. */
-static __noinline int find_server(struct sock *sk, struct conn *conn)
-{
-	struct task_struct *server = peer_of(sk);
-	struct sock *peer;
-
-	if (!conn)
-		return 0;
-	peer = BPF_CORE_READ((struct unix_sock *)sk, peer);
-	if (peer && BPF_CORE_READ(peer, sk_socket) && server && visible_pid(server) != 1 && answered(server, conn, true))
-		serve_before(server, peer);
-	return 0;
-}
-
-/* The other end of TCP is found when it is accepted, or among all files that are open (look_for_servers). */
+/* Both ends of TCP agree on addresses; of unix each knows the other. */
 static __noinline int await_server(struct sock *sk, struct conn *conn)
 {
 	struct half half = {.sk = (__u64)sk};
@@ -99,6 +85,9 @@ static __noinline int await_server(struct sock *sk, struct conn *conn)
 
 	if (!conn)
 		return 0;
+	conn->before = 1;
+	if (!is_tcp(sk))
+		return family_of(sk) == AF_UNIX;
 	half.ino = conn->ino;
 	pair_of_client(sk, &pair);
 	pair_within(sk, &pair);
@@ -106,7 +95,7 @@ static __noinline int await_server(struct sock *sk, struct conn *conn)
 	return 1;
 }
 
-/* Returns whether its server is still to be looked for. */
+/* Returns whether its server is to be looked for. */
 static __always_inline int find_connection(struct task_struct *task, struct process *p, __u32 fd)
 {
 	struct sock *sk = sock_of(task, fd);
@@ -121,9 +110,7 @@ static __always_inline int find_connection(struct task_struct *task, struct proc
 	p->connected = 1;
 	conn = conn_of((__u64)sk);
 	tell_connection(task, p, sk, conn);
-	if (family_of(sk) == AF_UNIX)
-		return find_server(sk, conn);
-	return is_tcp(sk) && await_server(sk, conn);
+	return await_server(sk, conn);
 }
 
 /* Global, because the verifier looks at such a function once, however often it is called. */
@@ -141,7 +128,7 @@ __noinline int look_at(__u64 leader, __u32 tgid, __u32 fd)
 }
 
 /* Called for each task when the gate has been opened. Writes a byte for each process with a connection whose
- * server is still to be looked for. */
+ * server is to be looked for. */
 SEC("iter/task")
 int look_back(struct bpf_iter__task *ctx)
 {
@@ -159,24 +146,25 @@ int look_back(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Called for each open file of the node if somebody found one: who has accepted a connection of TCP already. */
+/* Called for each open file of the node if somebody found one: who has accepted it already. Of several, as where
+ * a child inherited it, the first. */
 SEC("iter/task_file")
 int look_for_servers(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct sock *sk = task && file ? sock_in(file) : 0;
-	struct pair pair = {};
 	struct conn *conn;
 
-	if (!sk || !is_tcp(sk))
+	if (!sk)
 		return 0;
-	pair_of_server(sk, &pair);
-	pair_within(sk, &pair);
 	hold();
-	conn = conn_in(&pair);
-	if (conn && answered(task, conn, false))
-		serve_before(task, sk);
+	conn = conn_to(sk);
+	if (conn && conn->before) {
+		conn->before = 0;
+		if (answered(task, conn))
+			serve_before(task, sk);
+	}
 	let_go();
 	return 0;
 }

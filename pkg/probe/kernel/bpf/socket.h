@@ -18,7 +18,7 @@ struct conn {
 	__u64 start;
 	__u64 ino; /* of the client's socket: its place in memory is soon another one's */
 	__u32 thread;
-	__u32 pad;
+	__u32 before; /* it was there before the gate was opened, and who answers is to be looked for (before.h) */
 };
 
 #define CONNS 4096
@@ -317,9 +317,8 @@ static __always_inline struct conn *conn_to(struct sock *sk)
 	return 0;
 }
 
-/* Tells who answers a connection, and follows them. listens: nobody was seen to accept, and they
- * called listen. */
-static __noinline int answered(struct task_struct *task, struct conn *conn, bool listens)
+/* Tells who answers a connection, and follows them. */
+static __noinline int answered(struct task_struct *task, struct conn *conn)
 {
 	struct call_event *e;
 	struct process *known;
@@ -332,7 +331,6 @@ static __noinline int answered(struct task_struct *task, struct conn *conn, bool
 	if (!e)
 		return 0;
 	about_conn(e, conn);
-	e->args[0] = listens;
 	key_of(task, &e->other);
 	/* The reader, which knows it from /proc, may have named it otherwise. */
 	server = e->other.tgid;
@@ -351,7 +349,7 @@ static __always_inline int accepted(struct task_struct *task, __s64 fd)
 {
 	struct sock *sk = sock_of(task, fd);
 
-	return sk ? answered(task, conn_to(sk), false) : 0;
+	return sk ? answered(task, conn_to(sk)) : 0;
 }
 
 /* TCP goes from one state to the next. */
