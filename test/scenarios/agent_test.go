@@ -35,7 +35,8 @@ func (s *scene) startAgent(address string, slow, every time.Duration) *agent {
 	s.Helper()
 	bin := s.TempDir()
 	for name, body := range map[string]string{
-		"Get-NetAdapter": fmt.Sprintf("sleep %f", slow.Seconds()), "ovs-vsctl": ":", "ovs-ofctl": ":", "conntrack": ":", "helperd": "exec sleep 45",
+		"Get-NetAdapter": fmt.Sprintf("sleep %f", slow.Seconds()), "ovs-vsctl": ":", "ovs-ofctl": ":", "conntrack": ":",
+		"helperd": "sleep 0.1; exec sleep 45", // met as what it is even while the gate is being opened
 	} {
 		harness.Check(s.T, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 	}

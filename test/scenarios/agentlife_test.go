@@ -67,7 +67,7 @@ func (a *agentd) do(request map[string]*structpb.Value) (*structpb.Struct, error
 func TestWhatElseAgentsDo(t *testing.T) {
 	s := set(t, rig.Options{}, "[metrics]\nlisten = \"127.0.0.1:0\"\n")
 	address := "unix " + filepath.Join(t.TempDir(), "agent.sock")
-	agent := s.startAgent(address, 10*time.Millisecond, 0)
+	agent := s.startAgent(address, 100*time.Millisecond, 0)
 	ask := func(t *testing.T, does string) *call {
 		s := *s
 		s.T, s.pods = t, 10*len(does)
