@@ -177,6 +177,7 @@ SCOWL ?= /usr/share/dict/scowl
 .PHONY: golden
 golden: ## write the expected output of the golden recordings anew, after a change that is meant
 	go test ./plugin/cniscope ./pkg/metrics ./docs -run Golden -update
+	go test ./pkg/etw/etl -run Seed -update
 
 .PHONY: lint
 lint: tools-lint ## run the linters

@@ -25,7 +25,7 @@ func Describe(im *timeline.Image) string {
 	if im.Run != nil {
 		name = im.Run.Plugin
 	}
-	said := fmt.Sprintf("%s exited %d", name, im.Code)
+	said := name + " exited " + text.ExitCode(im.Code)
 	if im.Signal != "" {
 		said = fmt.Sprintf("%s killed by %s after %s", name, im.Signal, text.Round(time.Duration(im.End-im.Start)))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/etw"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/history"
 	"github.com/cniscope/cniscope/pkg/leak"
@@ -39,6 +40,7 @@ func everything(t *testing.T) map[string]labels {
 		leaks.Look(leak.Look{}, leak.After)
 		s.Readings = append(s.Readings, leaks.Readings()...)
 		s.Readings = append(s.Readings, history.New("", time.Unix(0, 0)).Readings()...)
+		s.Readings = append(s.Readings, etw.Stats{Unknown: map[string]uint64{"Kernel-Process start v9": 1}}.Readings()...)
 		for _, reading := range (connector.Stats{}).Readings() {
 			if strings.HasPrefix(reading.Name, "connector_") { // the others are the probe's, too
 				s.Readings = append(s.Readings, reading)

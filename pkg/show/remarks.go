@@ -20,7 +20,7 @@ func (n *node) remarks() (all []string) {
 		}
 	}
 	remark(n.text(attr.SignalKey) != "", "killed by "+n.text(attr.SignalKey))
-	remark(n.number(semconv.ProcessExitCodeKey) != 0, fmt.Sprintf("exit %d", n.number(semconv.ProcessExitCodeKey)))
+	remark(n.number(semconv.ProcessExitCodeKey) != 0, "exit "+text.ExitCode(uint32(n.number(semconv.ProcessExitCodeKey))))
 	remark(n.about() != "", n.about())
 	remark(n.kind() != attr.KindRequest && n.text(attr.ErrnoKey) != "", n.text(attr.ErrnoKey))
 	remark(n.found() != "", n.found())

@@ -78,6 +78,15 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
+// ExitCode is an exit code as people write it. From 0x40000000 on its bits tell what happened, so it is in
+// hexadecimal there.
+func ExitCode(code uint32) string {
+	if code >= 0x40000000 {
+		return fmt.Sprintf("0x%08x", code)
+	}
+	return strconv.FormatUint(uint64(code), 10)
+}
+
 // NamesMax is how many distinct names of one kind a node gives out: whoever runs on it
 // chooses the names of executables, and backends keep every span name and every label
 // value for good. A busy node runs some dozens.

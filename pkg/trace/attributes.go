@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
 )
 
@@ -186,7 +186,7 @@ func errorType(im *timeline.Image) string {
 	case im.Code == 0: // by what it wrote, which is no answer
 		return "invalid result"
 	}
-	return fmt.Sprint(im.Code)
+	return text.ExitCode(im.Code)
 }
 
 // aboutActivity tallies what runs, commands and agents did, including what is too short for a span.

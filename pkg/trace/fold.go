@@ -15,6 +15,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // Fold returns the spans of an operation in a form that costs less, and leaves those that it is given as they
@@ -310,7 +311,7 @@ func exits(group []*branch) (kvs []attribute.KeyValue) {
 		if signal := b.value(attr.SignalKey); signal != nil {
 			counts[signal.GetStringValue()]++
 		} else if code := b.value(semconv.ProcessExitCodeKey); code != nil {
-			counts[fmt.Sprint(code.GetIntValue())]++
+			counts[text.ExitCode(uint32(code.GetIntValue()))]++
 		}
 	}
 	for ending, n := range counts {

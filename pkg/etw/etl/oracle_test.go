@@ -28,11 +28,11 @@ const recordings = "../../../../shared/etl"
 // NAME.baseline.txt is Microsoft's own decoding of NAME.etl (TraceEvent's tests): each event in full up to the
 // fifth of its kind, and how many there are of each kind.
 type oracle struct {
-	events []event
+	events []happening
 	counts map[string]int
 }
 
-type event struct {
+type happening struct {
 	line   string
 	ns     int64 // since the beginning, to a µs
 	kind   string
@@ -61,7 +61,7 @@ func readOracle(t *testing.T, file string) (o oracle) {
 			if err != nil {
 				t.Fatal(l)
 			}
-			e := event{line: l, ns: us * 1000, kind: m[2], fields: map[string]string{}}
+			e := happening{line: l, ns: us * 1000, kind: m[2], fields: map[string]string{}}
 			for _, f := range field.FindAllStringSubmatch(m[3], -1) {
 				e.fields[f[1]] = f[2]
 			}
@@ -117,8 +117,8 @@ func unpacked(t *testing.T, file string) []byte {
 	return nil
 }
 
-// trace is all that a file holds of processes, and of each record its place.
-type trace struct {
+// recorded is all that a file holds of processes, and of each record its place.
+type recorded struct {
 	header    etl.Header
 	stats     etl.Stats
 	processes []etw.Process
@@ -134,13 +134,13 @@ type place struct {
 	pid, tid uint32
 }
 
-func readTrace(t *testing.T, data []byte) *trace {
+func readTrace(t *testing.T, data []byte) *recorded {
 	t.Helper()
 	r, err := etl.NewReader(bufio.NewReader(bytes.NewReader(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &trace{header: r.Header()}
+	tr := &recorded{header: r.Header()}
 	var rec etw.Record
 	for {
 		if err := r.Next(&rec); errors.Is(err, io.EOF) {
@@ -159,7 +159,7 @@ func readTrace(t *testing.T, data []byte) *trace {
 }
 
 // at reports whether an event was then. The oracle rounds to µs, and half of one up or down.
-func (e *event) at(ns int64) bool { return ns >= e.ns-500 && ns <= e.ns+500 }
+func (e *happening) at(ns int64) bool { return ns >= e.ns-500 && ns <= e.ns+500 }
 
 // kinds are the oracle's names.
 var kinds = map[etw.GUID]map[etw.What]string{
@@ -211,7 +211,7 @@ func TestProcessesAreAsMicrosoftDecodesThem(t *testing.T) {
 	t.Logf("%d events of processes were compared", compared)
 }
 
-func nth(o oracle, kind string, n int) *event {
+func nth(o oracle, kind string, n int) *happening {
 	for i := range o.events {
 		if o.events[i].kind == kind {
 			if n == 0 {
@@ -224,7 +224,7 @@ func nth(o oracle, kind string, n int) *event {
 }
 
 // compare compares each field that the oracle has. It cuts texts and times after 20 letters, with "...".
-func compare(t *testing.T, h etl.Header, p etw.Process, want *event) {
+func compare(t *testing.T, h etl.Header, p etw.Process, want *happening) {
 	t.Helper()
 	signed := func(n uint32) string { return strconv.Itoa(int(int32(n))) }
 	calendar := func(filetime int64) string {
@@ -284,7 +284,7 @@ func TestRecordsAreWhereMicrosoftFindsThem(t *testing.T) {
 
 // sentBy reports whether the oracle has the event from that thread. Of the system logger's events it takes the
 // thread out of the payload, or from the last switch of threads.
-func (e *event) sentBy(p place) bool {
+func (e *happening) sentBy(p place) bool {
 	return strings.HasPrefix(e.kind, "Windows Kernel/") || strings.HasPrefix(e.kind, "KernelTraceControl/") || p.pid == etw.NoPID ||
 		strconv.Itoa(int(p.pid)) == e.fields["PID"] && strconv.Itoa(int(p.tid)) == e.fields["TID"]
 }

@@ -1,0 +1,267 @@
+package etl_test
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/etw"
+	"github.com/cniscope/cniscope/pkg/etw/etl"
+	"github.com/cniscope/cniscope/pkg/etw/etwtest"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/probe/image"
+	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/trace"
+)
+
+var update = flag.Bool("update", false, "write the expected output anew")
+
+const (
+	ms     = int64(time.Millisecond)
+	window = 55 * time.Millisecond
+)
+
+// world is a node as a trace tells of it, with what a trace does not tell: who is a plugin, and what it was told.
+type world struct {
+	tracker *notified.Tracker
+	now     int64
+	changes map[uint32]etw.Change
+	// over is when the last process of a number ended.
+	over map[uint32]int64
+	// environment is what was found in the memory of a process; of any other than plugins nothing.
+	environment func(etw.Change) []string
+}
+
+func (w *world) Soon(uint32, int64) {}
+func (w *world) Lost(n uint64)      { w.tracker.Lost(n) }
+func (w *world) Take(c etw.Change) {
+	w.now = c.Time
+	if c.Kind == notified.Began {
+		w.changes[c.PID] = c
+	} else {
+		w.over[c.PID] = c.Time
+	}
+	for _, n := range c.Notices() {
+		w.tracker.Take(n)
+	}
+}
+func (w *world) Advance(read int64) { w.tracker.Advance(read, 0) }
+
+// Look has paths as a source on Windows delivers them: with slashes, and without ".exe".
+func (w *world) Look(pid, up uint32, _ bool) (s notified.Sight, ok bool) {
+	c, ok := w.changes[pid]
+	path := strings.TrimSuffix(strings.ReplaceAll(c.Image, `\`, "/"), ".exe")
+	s.At, s.Parent, s.Name = w.now, up, path[strings.LastIndexByte(path, '/')+1:]
+	s.Image = image.Image{File: path, Args: strings.Fields(c.CommandLine), Env: w.environment(c)}
+	if len(s.Args) > 0 {
+		s.Args[0] = path
+	}
+	return s, ok
+}
+
+func (w *world) Caller(pid uint32) event.Caller {
+	if w.environment(w.changes[pid]) != nil {
+		return event.CallerRuntime
+	}
+	return ""
+}
+func (w *world) Runtime(uint32) bool { return false }
+
+// Alive is true until an end was taken, of whoever began then.
+func (w *world) Alive(pid uint32, began int64) bool {
+	return w.changes[pid].Time == began && w.over[pid] < began
+}
+
+// tell has a trace told as two sessions would deliver it, and returns the spans. wall is the calendar time
+// when it began.
+func tell(processes []etw.Process, h etl.Header, environment func(etw.Change) []string) (spans []*tracepb.ResourceSpans) {
+	p := pipeline.New(
+		timeline.Options{Settle: 500 * time.Millisecond, MaxHold: time.Minute, Processes: 1024, Operations: 64, Images: 2000, Facts: 1000},
+		judge.Options{
+			Thresholds: judge.Thresholds{Command: 250 * time.Millisecond, Call: 2 * time.Second},
+			Sampling:   judge.Sampling{Ratio: 1},
+		},
+		trace.NewBuilder(trace.IDs{Seed: "a boot"}, trace.Node{Name: "win-0", OS: "windows", Arch: "amd64", Version: "test"}.Resource(), "test"))
+	sink := func(e event.Event) {
+		for _, r := range p.Apply(e) {
+			if r.Trace.Spans != nil {
+				spans = append(spans, r.Trace.Spans)
+			}
+		}
+	}
+	sink(event.Event{Time: h.Began, Body: &event.Clock{Wall: h.Start.UnixNano()}})
+	sink(event.Event{Time: h.Began, Body: &event.Origin{Source: "etw"}})
+	w := &world{changes: map[uint32]etw.Change{}, over: map[uint32]int64{}, environment: environment}
+	w.tracker = notified.New(notified.Options{
+		Source: "probe", Processes: 1024, Known: 4096, Window: 20 * time.Millisecond, Outlive: 30 * time.Second,
+		Looker: w, Sink: sink,
+	})
+	s := etw.NewSequencer(w, window)
+	slices.SortStableFunc(processes, func(a, b etw.Process) int { return cmp.Compare(a.Time, b.Time) })
+	for _, p := range processes {
+		s.Advance(p.Time)
+		s.Take(p)
+	}
+	for last := processes[len(processes)-1].Time; w.now <= last+2*int64(time.Second); w.now += 20 * ms {
+		s.Advance(w.now)
+	}
+	return spans
+}
+
+// seed is the story that began all this: a pod's setup takes five seconds, of which the plugin's PowerShell takes
+// four, and the teardown crashes. Made as Windows Server 2025 would record it.
+func seed() etwtest.File {
+	const (
+		ticks = int64(10_000) // a ms
+		start = 300 * second
+	)
+	var kernel, system [][]byte
+	filetime := func(at int64) int64 { return begins + at*ticks }
+	began := func(at int64, pid, parent uint32, path, command string) {
+		kernel = append(kernel, etwtest.Entry(etwtest.Record(etw.Process{
+			Provider: etw.KernelProcess, What: etw.Start, Version: 5, Time: start + at*ticks, PID: pid, Parent: parent, Creator: parent,
+			Created: filetime(at), Image: `\Device\HarddiskVolume3` + path,
+		})))
+		system = append(system, etwtest.Entry(etwtest.Record(etw.Process{
+			Provider: etw.SystemProcess, What: etw.Start, Version: 4, Time: start + at*ticks + 9, PID: pid, Parent: parent, Code: 259,
+			Image: path[strings.LastIndexByte(path, '\\')+1:], CommandLine: command, User: "S-1-5-18",
+		})))
+	}
+	ended := func(at, since int64, pid, code uint32, path string) {
+		kernel = append(kernel, etwtest.Entry(etwtest.Record(etw.Process{
+			Provider: etw.KernelProcess, What: etw.End, Version: 2, Time: start + at*ticks, PID: pid, Code: code,
+			Created: filetime(since), Exited: filetime(at), Cycles: 1e6, Image: path[strings.LastIndexByte(path, '\\')+1:],
+		})))
+		system = append(system, etwtest.Entry(etwtest.Record(etw.Process{
+			Provider: etw.SystemProcess, What: etw.End, Version: 4, Time: start + at*ticks + 7, PID: pid, Code: code,
+			Image: path[strings.LastIndexByte(path, '\\')+1:], CommandLine: "", User: "S-1-5-18",
+		})))
+	}
+	const (
+		plugin = `\opt\cni\bin\antrea.exe`
+		ipam   = `\opt\cni\bin\host-local.exe`
+		shell  = `\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`
+		get    = `powershell.exe -NoLogo -NoProfile -NonInteractive -Command Get-NetAdapter`
+		set    = `powershell.exe -NoLogo -NoProfile -NonInteractive -Command Set-NetIPInterface`
+	)
+	began(100, 2000, 1000, plugin, "antrea.exe")
+	began(110, 2004, 2000, ipam, "host-local.exe")
+	ended(125, 110, 2004, 0, ipam)
+	began(130, 2008, 2000, shell, get)
+	ended(930, 130, 2008, 0, shell)
+	began(940, 2012, 2000, shell, set)
+	ended(5040, 940, 2012, 0, shell)
+	ended(5100, 100, 2000, 0, plugin)
+	began(20_000, 2004, 1000, plugin, "antrea.exe") // a number that was another's
+	ended(20_030, 20_000, 2004, 0xc0000005, plugin)
+	return etwtest.File{
+		Began: start, Start: begins, Compress: true,
+		Buffers: [][]byte{slicesConcat(system...), slicesConcat(kernel...)},
+	}
+}
+
+// told is the environment of the seed's plugins.
+func told(c etw.Change) []string {
+	if !strings.HasPrefix(c.Image, `\Device\HarddiskVolume3\opt\cni\bin\`) {
+		return nil
+	}
+	command := "ADD"
+	if c.Created > begins+10*second {
+		command = "DEL"
+	}
+	return []string{
+		"CNI_COMMAND=" + command, "CNI_PATH=/Device/HarddiskVolume3/opt/cni/bin", "CNI_IFNAME=eth0",
+		"CNI_CONTAINERID=5b1f8e6f2f3f4a0c9d5a7f10c0ffee00", "CNI_NETNS=d8b0a2a5-0c44-4e3e-9a7e-0d2f6f2b7c11",
+		"CNI_ARGS=K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0",
+	}
+}
+
+// TestTheSeed is golden: the same spans, byte for byte. `make golden` writes them anew.
+func TestTheSeed(t *testing.T) {
+	tr := readTrace(t, seed().Bytes())
+	if len(tr.processes) != 20 || len(tr.decoder.Unknown())+len(tr.decoder.Malformed()) > 0 {
+		t.Fatalf("%d were decoded, not %v %v", len(tr.processes), tr.decoder.Unknown(), tr.decoder.Malformed())
+	}
+	got, err := export.JSONLines(tell(tr.processes, tr.header, told))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/seed.otlp.jsonl"
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the trace gives; if the change is meant: make golden\n%s", golden, got)
+	}
+	for _, line := range []string{"4.9s of 5s in 2 runs of powershell, by plugin antrea", "antrea exited 0xc0000005"} {
+		if !bytes.Contains(got, []byte(line)) {
+			t.Errorf("nothing says %q", line)
+		}
+	}
+}
+
+// TestARecordedProcessAsAPlugin: what Microsoft's oracle tells of a recorded process is what its span tells, had it
+// been a plugin.
+func TestARecordedProcessAsAPlugin(t *testing.T) {
+	forEachRecording(t, func(t *testing.T, base string, data []byte) {
+		if _, err := os.Stat(base + ".baseline.txt"); err != nil {
+			t.Skip("nobody says what is in it")
+		}
+		tr, o := readTrace(t, data), readOracle(t, base+".baseline.txt")
+		begin, end := nth(o, kinds[etw.SystemProcess][etw.Start], 0), nth(o, kinds[etw.SystemProcess][etw.End], 0)
+		if begin == nil || end == nil || begin.fields["ProcessID"] != end.fields["ProcessID"] {
+			t.Skip("no process is there from its beginning to its end")
+		}
+		name := strings.TrimSuffix(begin.fields["ImageFileName"], ".exe")
+		spans := tell(tr.processes, tr.header, func(c etw.Change) []string {
+			path := strings.ReplaceAll(c.Image, `\`, "/")
+			folder, file := path[:max(0, strings.LastIndexByte(path, '/'))], path[strings.LastIndexByte(path, '/')+1:]
+			if c.Present || strings.TrimSuffix(file, ".exe") != name {
+				return nil
+			}
+			return []string{"CNI_COMMAND=ADD", "CNI_PATH=" + folder, "CNI_CONTAINERID=c", "CNI_IFNAME=eth0"}
+		})
+		var run *tracepb.Span
+		for _, rs := range spans {
+			for _, ss := range rs.ScopeSpans {
+				for _, s := range ss.Spans {
+					if s.Name == name+" ADD" {
+						run = s
+					}
+				}
+			}
+		}
+		if run == nil {
+			t.Fatalf("no span %s ADD in %v", name, spans)
+		}
+		began := tr.header.Start.UnixNano()
+		for what, at := range map[*happening]int64{begin: int64(run.StartTimeUnixNano), end: int64(run.EndTimeUnixNano)} {
+			if d := at - began - what.ns; d < -5000 || d > 5000 { // the two sessions' words are a few µs apart
+				t.Errorf("%d ns beside %s", d, what.line)
+			}
+		}
+		for _, a := range run.Attributes {
+			if a.Key == "process.pid" && strconv.FormatInt(a.Value.GetIntValue(), 10) != strings.ReplaceAll(begin.fields["ProcessID"], ",", "") {
+				t.Errorf("%v, Microsoft has %s", a, begin.line)
+			}
+		}
+	})
+}
