@@ -19,6 +19,7 @@ import (
 
 // client asks the container runtime, as crictl does:
 //
+//	client -pipe PIPE greet               connects, and says nothing: wine has the first one that asks wait for ever
 //	client -pipe PIPE version
 //	client -pipe PIPE run NAMESPACE NAME...   runs pods side by side, and writes how each went
 func client(args []string) error {
@@ -38,6 +39,12 @@ func client(args []string) error {
 	defer cancel()
 	runtime := cri.NewRuntimeServiceClient(conn)
 	switch rest := flags.Args(); {
+	case len(rest) == 1 && rest[0] == "greet":
+		c, err := winio.DialPipeContext(ctx, *pipe)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
 	case len(rest) == 1 && rest[0] == "version":
 		v, err := runtime.Version(ctx, &cri.VersionRequest{})
 		fmt.Println(v.GetRuntimeName(), v.GetRuntimeVersion())
@@ -50,7 +57,7 @@ func client(args []string) error {
 		all.Wait()
 		return nil
 	}
-	return errors.New("version or run NAMESPACE NAME...")
+	return errors.New("greet, version or run NAMESPACE NAME...")
 }
 
 // runPod runs a sandbox, and writes one line: its id, or why there is none.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -78,7 +79,12 @@ func do(command string, a *skel.CmdArgs) error {
 	if command != "ADD" {
 		return nil
 	}
-	return types.PrintResult(&current.Result{CNIVersion: current.ImplementedSpecVersion, Interfaces: []*current.Interface{{Name: a.IfName, Sandbox: a.Netns}}}, c.CNIVersion)
+	inside := 0
+	return types.PrintResult(&current.Result{
+		CNIVersion: current.ImplementedSpecVersion,
+		Interfaces: []*current.Interface{{Name: a.IfName, Sandbox: a.Netns}},
+		IPs:        []*current.IPConfig{{Interface: &inside, Address: net.IPNet{IP: net.IPv4(100, 96, 3, 22), Mask: net.CIDRMask(24, 32)}, Gateway: net.IPv4(100, 96, 3, 1)}},
+	}, c.CNIVersion)
 }
 
 func podOf(args string) string {
