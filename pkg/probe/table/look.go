@@ -5,8 +5,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/etw"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
@@ -74,26 +76,31 @@ func (w *watched) look() (done bool, why string) {
 	return true, why
 }
 
+// heard takes what was told of a process that was gone before it could be read: a command is known by its command
+// line, a plugin only by its environment.
+func (w *watched) heard(c etw.Change, command bool) {
+	if w.file == "" {
+		w.file = c.Image
+	}
+	if w.state == failed && command && c.CommandLine != "" {
+		w.told.CommandLine, w.state = c.CommandLine, read
+	}
+}
+
 // image is what is known of it for others.
 func (w *watched) image() image.Image {
 	im := image.Image{
-		File: program(w.file), Args: split(w.told.CommandLine), Env: slices.Clone(w.told.Environment),
+		File: program(w.file), Args: split(w.told.CommandLine), Env: told(w.told.Environment),
 		Truncated: w.told.Truncated, Separator: ";",
 	}
 	if len(im.Args) > 0 {
 		im.Args[0] = program(im.Args[0])
 	}
-	for i, variable := range im.Env {
-		name, value, _ := strings.Cut(variable, "=")
-		switch strings.ToUpper(name) { // Windows does not tell large letters from small ones
-		case "CNI_PATH":
-			value = slashed(value)
-			for _, folder := range strings.Split(value, ";") {
-				if folder = path.Clean(folder); strings.EqualFold(folder, path.Dir(im.File)) {
-					im.File = folder + "/" + path.Base(im.File)
-				}
-			}
-			im.Env[i] = "CNI_PATH=" + value
+	// Windows does not tell large letters from small ones.
+	vars, _ := image.Parse(im.Env)
+	for _, folder := range vars.Folders(im.Separator) {
+		if strings.EqualFold(folder, path.Dir(im.File)) {
+			im.File = folder + "/" + path.Base(im.File)
 		}
 	}
 	return im
@@ -159,9 +166,12 @@ func (l looker) Alive(pid uint32, began int64) bool {
 	if d := l.monotonic(w.created) - began; d > aliveWithin || d < -aliveWithin {
 		return false
 	}
-	_, over := w.process.Ended()
-	return !over
+	end, over := w.process.Ended()
+	return !over || l.monotonic(end.At) > l.now()-toldWithin
 }
+
+// toldWithin is how long after it event tracing tells of an end, and more: nobody else need find it until then.
+const toldWithin = int64(200 * time.Millisecond)
 
 // aliveWithin is how far a start as it was told, and as it is known now, may be apart: the calendar clock is
 // set. Numbers of processes do not come again that soon.

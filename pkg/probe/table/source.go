@@ -238,6 +238,9 @@ func (r *reader) began(c etw.Change) {
 	if c.Created != 0 {
 		w = r.watch(e)
 	}
+	if w != nil {
+		w.heard(c, !r.runtime(w.parent, w.created))
+	}
 	r.tracker.Take(c.Notice)
 	if w == nil || w.state != early {
 		r.runs(c.PID, c.Time, w)
