@@ -27,6 +27,7 @@ type running struct {
 	name        string // the kernel's: of a script, the script's
 	start       uint64 // boot-time nanoseconds, in steps of a tick
 	exec        *event.Exec
+	args        []string // nothing is taken from them
 	caller      kernel.LifeCaller
 	denied      bool // we may not look into it
 }
@@ -35,7 +36,7 @@ type running struct {
 // with all that descends from them, hands them to the kernel's table, delivers them as
 // events and returns how many runs there were, and how many processes could not be
 // looked into. What they did so far is unknown; that they are there must not be.
-func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
+func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 	c := p.count(deliver)
 	// Oldest first: what descends from a plugin is in the table when its turn comes.
 	for _, r := range slices.SortedFunc(maps.Values(c.all), func(a, b *running) int {
@@ -58,7 +59,7 @@ func (p *Probe) inFlight(deliver func(event.Event)) (found, denied int) {
 
 // servedBefore finds what an agent has started since then (boot-time ns), and goes on as inFlight does: the kernel side
 // began to follow it later than it was asked. What is over by now nobody knows of.
-func (p *Probe) servedBefore(agent kernel.LifeProcess, since uint64, deliver func(event.Event)) {
+func (p *Probe) servedBefore(agent kernel.LifeProcess, since uint64, deliver deliver) {
 	c := p.count(deliver)
 	for _, r := range c.all {
 		if r.parent == agent.Self.Pid && r.start+uint64(procfs.Tick) > since {
@@ -69,16 +70,19 @@ func (p *Probe) servedBefore(agent kernel.LifeProcess, since uint64, deliver fun
 	}
 }
 
+// deliver takes a process that was found, and its arguments.
+type deliver func(e *event.Exec, args []string)
+
 // census is all processes there are, of which some are followed from now on.
 type census struct {
 	probe       *Probe
 	all         map[uint32]*running
 	memory      *procfs.Memory
 	toMonotonic int64
-	deliver     func(event.Event)
+	deliver     deliver
 }
 
-func (p *Probe) count(deliver func(event.Event)) *census {
+func (p *Probe) count(deliver deliver) *census {
 	p.numbers.renew()
 	return &census{probe: p, all: processes(), memory: procfs.NewMemory(), toMonotonic: bootToMonotonic(), deliver: deliver}
 }
@@ -109,7 +113,7 @@ func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 		r.exec.Caller = decode.Callers[kernel.LifeCaller(entry.Caller)]
 	}
 	r.exec.Started = int64(r.start) - c.toMonotonic
-	c.deliver(event.Event{Time: r.exec.Started, Body: r.exec})
+	c.deliver(r.exec, r.args)
 	for _, child := range c.all {
 		if child.parent == r.pid {
 			c.follow(child, entry)
@@ -133,6 +137,7 @@ func (p *Probe) describe(memory *procfs.Memory, r *running) bool {
 	}
 	var im image.Image
 	im.Args, _ = memory.Arguments(pid)
+	r.args = im.Args
 	im.File, err = procfs.Executable(pid)
 	if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") }) {
 		// Environments alone can be read with CAP_PERFMON, too, on some kernels.

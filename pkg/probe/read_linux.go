@@ -151,12 +151,10 @@ func (r *reader) one(e event.Event) {
 	r.deliver(e)
 }
 
-// found takes a process that ran before the probe was attached.
-func (r *reader) found(e event.Event) {
-	if exec, ok := e.Body.(*event.Exec); ok {
-		r.decoder.Found(exec)
-	}
-	r.deliver(e)
+// found takes a process that ran before anybody followed it.
+func (r *reader) found(e *event.Exec, args []string) {
+	r.decoder.Found(e, args)
+	r.deliver(event.Event{Time: e.Started, Body: e})
 }
 
 func (r *reader) deliver(e event.Event) {

@@ -26,6 +26,9 @@ const (
 	every = 10 * time.Second
 	// soon is how often while it is not: so exact is the time at which it is.
 	soon = time.Second
+	// settle is how long the end of an outage is kept back: what ended it is mostly a file in the CNI folder, which
+	// is read when it has been left alone for 200 ms (cniconf).
+	settle = 300 * time.Millisecond
 	// answer is how long one question may take.
 	answer = 5 * time.Second
 	// patience is how many failures in a row are a loss.
@@ -88,19 +91,27 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 			failures = 0
 			out.explain(ctx, s, now)
 			if known == nil || *known != *now {
+				e := source.Now(now)
+				if known != nil && now.Ready {
+					wait(ctx, settle)
+				}
 				known = now
-				sink(source.Now(now))
+				sink(e)
 			}
 		}
-		wait := every
+		pause := every
 		if known != nil && !known.Ready {
-			wait = soon
+			pause = soon
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return
-		}
+		wait(ctx, pause)
+	}
+}
+
+// wait waits that long, or until ctx is done.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -51,6 +51,10 @@ func (o *outages) readiness(now int64, r *event.Readiness, n *node) {
 		o.now.lack(now, r)
 	case o.now != nil:
 		o.now.End, o.now.Runtime = now, n.runtime
+		for i := range o.now.Folder { // what ended it is read a moment later
+			said := &o.now.Folder[i]
+			said.At = min(said.At, now)
+		}
 		o.over = append(o.over, *o.now)
 		o.now = nil
 	}

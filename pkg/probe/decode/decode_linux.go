@@ -131,10 +131,15 @@ func (d *Decoder) exec(w *kernel.LifeExecEvent) (event.Event, error) {
 	if e.InPath {
 		p.environ, p.arguments = im.Env, im.Args[min(1, len(im.Args)):]
 	}
-	if up := d.tree.Get(e.Parent); up != nil && up.Depth() > 0 {
-		e.Mentions = d.sandboxes.Mentions([]event.Namespace{e.NetNS}, nil, im.Args...)
-	}
+	d.mentions(e, im.Args)
 	return event.Event{Time: int64(w.H.Time), Body: e}, nil
+}
+
+// mentions says which sandboxes the arguments of what an agent runs name.
+func (d *Decoder) mentions(e *event.Exec, args []string) {
+	if up := d.tree.Get(e.Parent); up != nil && up.Depth() > 0 {
+		e.Mentions = d.sandboxes.Mentions([]event.Namespace{e.NetNS}, nil, args...)
+	}
 }
 
 // note takes what becomes of processes. What it returns happened before e: what a plugin

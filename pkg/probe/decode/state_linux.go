@@ -85,8 +85,9 @@ const (
 	maxNames     = 4096 // of interfaces that anybody was told
 )
 
-// Found notes a process that ran before the probe was attached. What it did so far is unknown.
-func (d *Decoder) Found(e *event.Exec) {
+// Found notes a process that ran before anybody followed it, with those arguments. What it did so far is unknown.
+func (d *Decoder) Found(e *event.Exec, args []string) {
+	d.mentions(e, args)
 	d.get(e.Process, e.Parent)
 	d.tree.Apply(e)
 }
