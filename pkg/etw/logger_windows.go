@@ -146,12 +146,16 @@ func (l *logger) close() error {
 	return err
 }
 
+// isWine reports whether this is Wine, whose sessions start and never tell anything.
+func isWine() bool {
+	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
+}
+
 // refused says why Windows did not do what was asked.
 func refused(doing string, err error) error {
 	why := RefusedOther
 	switch {
-	case windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil, // Wine's sessions start and never tell
-		errors.Is(err, windows.ERROR_PROC_NOT_FOUND), errors.Is(err, windows.ERROR_CALL_NOT_IMPLEMENTED), errors.Is(err, windows.ERROR_NOT_SUPPORTED):
+	case isWine(), errors.Is(err, windows.ERROR_PROC_NOT_FOUND), errors.Is(err, windows.ERROR_CALL_NOT_IMPLEMENTED), errors.Is(err, windows.ERROR_NOT_SUPPORTED):
 		why = RefusedUnsupported
 	case errors.Is(err, windows.ERROR_ACCESS_DENIED), errors.Is(err, windows.ERROR_PRIVILEGE_NOT_HELD):
 		why = RefusedPrivilege

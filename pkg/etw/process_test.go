@@ -133,9 +133,17 @@ func TestOfOthersNothingIsToldOrCounted(t *testing.T) {
 	}
 }
 
-func TestTheNameOfAProvider(t *testing.T) {
-	if got := etw.KernelProcess.String() + etw.SystemProcess.String(); got != "{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}{3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c}" {
-		t.Error(got)
+func TestTheNamesOfProviders(t *testing.T) {
+	for want, g := range map[string]etw.GUID{
+		"{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}": etw.KernelProcess, "{3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c}": etw.SystemProcess,
+		"{0c885e0d-6eb6-476c-a048-2457eed3a5c1}": etw.Recorded()[1].GUID,
+	} {
+		if g.String() != want {
+			t.Errorf("%s, want %s", g, want)
+		}
+	}
+	if etw.KernelProcess != (etw.GUID{0xd6, 0x2c, 0xfb, 0x22, 0x7b, 0x0e, 0x2b, 0x42, 0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16}) {
+		t.Error("it is in another order in memory")
 	}
 }
 

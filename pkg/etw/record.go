@@ -14,12 +14,23 @@ func (g GUID) String() string {
 	return fmt.Sprintf("{%08x-%04x-%04x-%x-%x}", le.Uint32(g[0:]), le.Uint16(g[4:]), le.Uint16(g[6:]), g[8:10], g[10:16])
 }
 
+// guid is a GUID as Windows writes it, its last two groups as numbers.
+func guid(a uint32, b, c, d uint16, e uint64) (g GUID) {
+	le, be := binary.LittleEndian, binary.BigEndian
+	be.PutUint64(g[8:], e)
+	be.PutUint16(g[8:], d)
+	le.PutUint32(g[0:], a)
+	le.PutUint16(g[4:], b)
+	le.PutUint16(g[6:], c)
+	return g
+}
+
 // The providers of processes' starts and ends.
 var (
-	// KernelProcess is Microsoft-Windows-Kernel-Process, {22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}.
-	KernelProcess = GUID{0xd6, 0x2c, 0xfb, 0x22, 0x7b, 0x0e, 0x2b, 0x42, 0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16}
-	// SystemProcess are the process events of the system logger, {3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c}.
-	SystemProcess = GUID{0xd0, 0xa8, 0x6f, 0x3d, 0x05, 0xfe, 0xd0, 0x11, 0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c}
+	// KernelProcess is Microsoft-Windows-Kernel-Process.
+	KernelProcess = guid(0x22fb2cd6, 0x0e7b, 0x422b, 0xa0c7, 0x2fad1fd0e716)
+	// SystemProcess are the process events of the system logger.
+	SystemProcess = guid(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda, 0x00c04fd7ba7c)
 )
 
 // Record is one event as Windows records it, undecoded.

@@ -24,6 +24,7 @@ func recordCmd() *cobra.Command {
 		file      optionsFile
 		duration  time.Duration
 		overwrite bool
+		etl       bool
 	)
 	cmd := &cobra.Command{
 		Use:   "record FILE|-",
@@ -35,7 +36,13 @@ only its owner may read it. A name that ends in .gz is compressed.
   cniscope record incident.rec.gz --for 10m
   cniscope show incident.rec.gz
 
-Needs root. If a cniscope runs already, record asks it for what it sees.`,
+Needs root. If a cniscope runs already, record asks it for what it sees.
+
+On Windows, --etl has Windows itself record instead, for a bug report about what
+cniscope does not know yet: processes, host networking (HNS), WMI and containerd.
+Such a trace holds the command line of every process of the node.
+
+  cniscope record --etl C:\incident.etl --for 1m`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -47,12 +54,16 @@ Needs root. If a cniscope runs already, record asks it for what it sees.`,
 				ctx, cancel = context.WithTimeout(ctx, duration)
 				defer cancel()
 			}
+			if etl {
+				return recordETL(ctx, cmd, args[0], overwrite)
+			}
 			return recordTo(ctx, cmd, args[0], file, overwrite)
 		},
 	}
 	file.flag(cmd)
 	cmd.Flags().DurationVar(&duration, "for", 0, "end by itself after this time, e.g. 10m")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace FILE if it exists")
+	cmd.Flags().BoolVar(&etl, "etl", false, "on Windows: have Windows record a trace (.etl)")
 	return cmd
 }
 

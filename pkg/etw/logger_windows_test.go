@@ -1,0 +1,43 @@
+//go:build amd64 || arm64
+
+package etw
+
+import (
+	"reflect"
+	"runtime"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+)
+
+// TestARecordAsWindowsHandsItOver calls the callback as ProcessTrace does.
+func TestARecordAsWindowsHandsItOver(t *testing.T) {
+	var got []Record
+	l := &logger{name: "test", take: func(r *Record) {
+		kept := *r
+		kept.Payload = append([]byte(nil), r.Payload...)
+		got = append(got, kept)
+	}}
+	payload := []byte("payload")
+	r := &eventRecord{
+		flags: header32Bit, thread: 12, process: 11, time: 123_456_789, provider: KernelProcess, id: 1, version: 5, opcode: 2, cpu: 3,
+		payloadLength: 7, payload: &payload[0], context: l,
+	}
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	pin.Pin(r)
+	pin.Pin(l)
+	pin.Pin(&payload[0])
+	_, _, _ = syscall.SyscallN(callback(), uintptr(unsafe.Pointer(r)))
+	r.flags, r.payload, r.payloadLength = 0, nil, 0
+	_, _, _ = syscall.SyscallN(callback(), uintptr(unsafe.Pointer(r)))
+	want := []Record{
+		{Provider: KernelProcess, ID: 1, Version: 5, Opcode: 2, Time: clock.FromCounter(123_456_789), PID: 11, TID: 12, CPU: 3, Pointer: 4, Payload: payload},
+		{Provider: KernelProcess, ID: 1, Version: 5, Opcode: 2, Time: clock.FromCounter(123_456_789), PID: 11, TID: 12, CPU: 3, Pointer: 8},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
