@@ -7,11 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +18,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // seen is what one of two observers saw of a process.
@@ -41,6 +38,18 @@ type view struct {
 	mu        sync.Mutex
 	processes map[uint32]*seen
 	keys      map[event.Process]uint32
+}
+
+// open is an error while a process has not ended.
+func (v *view) open() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for pid, s := range v.processes {
+		if !s.over {
+			return fmt.Errorf("process %d has not ended", pid)
+		}
+	}
+	return nil
 }
 
 func newView() *view {
@@ -76,81 +85,73 @@ func (v *view) take(e event.Event) {
 	}
 }
 
-// manyCalls is how many plugins are run under both observers, and how many at a time.
-func manyCalls() (calls, atOnce int) {
-	calls, _ = strconv.Atoi(os.Getenv("CNISCOPE_TEST_CALLS"))
-	return max(calls, 48), 16
+// TestTheConnectorBesideTheProbe has a runtime run plugins, and compares what both say of them. What the
+// connector tells must be a part of what the probe does; how much of it was identified, and how far times
+// are apart, it logs. The process connector tells only who is in the initial PID namespace.
+func TestTheConnectorBesideTheProbe(t *testing.T) {
+	r := startRuntime(t)
+	b := observeBoth(t, r.cmd.Process.Pid)
+	r.call(t)
+	b.stop(t)
+	compareViews(t, b.byProbe, b.byConnector)
+	t.Logf("%+v", b.connector.Stats())
 }
 
-// TestTheConnectorBesideTheProbe runs plugins under both, and compares. What the connector tells must be a part
-// of what the probe does; how much of it was identified, and how far times are apart, it logs. The process
-// connector tells only who is in the initial PID namespace.
-func TestTheConnectorBesideTheProbe(t *testing.T) {
-	// A fork holds up what Go counts as a CPU, and the reader would wait for that: cniscope itself forks nothing.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(12))
+// both are the two observers, and what they saw.
+type both struct {
+	probe                *Probe
+	connector            *connector.Connector
+	byProbe, byConnector *view
+	cancel               func()
+	ended                chan error
+}
+
+// observeBoth begins to observe what a runtime does.
+func observeBoth(t *testing.T, runtime int) *both {
+	t.Helper()
 	anchors := anchor.New()
-	anchors.Serves("a socket", os.Getpid())
+	anchors.Serves("a socket", runtime)
 	log := slog.New(slog.DiscardHandler)
-	c, err := connector.Open(connector.Options{Processes: 4096, Arguments: arguments.Known, Anchors: anchors, Log: log})
-	if err != nil {
-		t.Skip(err)
-	}
-	_ = c.Close()
-	p, err := Open(Options{Ring: 8 << 20, Processes: 4096, Arguments: arguments.Known, Detail: DetailCommands, Anchors: anchors, Log: log})
-	if err != nil {
-		t.Skip(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	byProbe, byConnector := newView(), newView()
-	ended, opened := make(chan error, 2), make(chan error, 1)
-	go func() { ended <- p.Run(ctx, byProbe.take) }()
+	b := &both{byProbe: newView(), byConnector: newView(), ended: make(chan error, 2)}
+	var ctx context.Context
+	ctx, b.cancel = context.WithCancel(t.Context())
+	opened := make(chan error, 1)
 	go func() { // its thread has priority
-		c, err = connector.Open(connector.Options{Processes: 4096, Arguments: arguments.Known, Anchors: anchors, Log: log})
+		c, err := connector.Open(connector.Options{Processes: 4096, Arguments: arguments.Known, Anchors: anchors, Log: log})
+		b.connector = c
 		opened <- err
 		if err == nil {
-			err = errors.Join(c.Run(ctx, byConnector.take), c.Close())
+			b.ended <- errors.Join(c.Run(ctx, b.byConnector.take), c.Close())
 		}
-		ended <- err
 	}()
 	if err := <-opened; err != nil {
-		t.Fatal(err)
+		b.cancel()
+		t.Skip(err)
 	}
-	time.Sleep(300 * time.Millisecond) // both have looked at what was there
-	callMany(t)
-	time.Sleep(200 * time.Millisecond) // a window, and a tick
-	cancel()
-	if err := errors.Join(<-ended, <-ended, p.Close()); err != nil {
-		t.Error(err)
+	p, err := Open(Options{Ring: 8 << 20, Processes: 4096, Arguments: arguments.Known, Detail: DetailCommands, Anchors: anchors, Log: log})
+	if err != nil {
+		b.cancel()
+		t.Skip(errors.Join(err, <-b.ended))
 	}
-	compareViews(t, byProbe, byConnector)
-	t.Logf("%+v", c.Stats())
+	b.probe = p
+	go func() { b.ended <- p.Run(ctx, b.byProbe.take) }()
+	harness.Eventually(t, func() error { // what was there is known
+		if b.connector.Stats().Known == 0 {
+			return errors.New("the connector has not begun")
+		}
+		return nil
+	})
+	return b
 }
 
-// callMany runs plugins that run commands, of which one is a delegate.
-func callMany(t *testing.T) {
+// stop ends both when what they were told has had its turn.
+func (b *both) stop(t *testing.T) {
 	t.Helper()
-	dir := t.TempDir()
-	for name, script := range map[string]string{
-		"bridge": "echo '{}' | " + dir + "/host-local; iptables -t nat -S >/dev/null 2>&1; ip link show lo >/dev/null; exit 0", "host-local": "cat >/dev/null; exit 0",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	harness.Eventually(t, func() error { return b.byProbe.open() })
+	b.cancel()
+	if err := errors.Join(<-b.ended, <-b.ended, b.probe.Close()); err != nil {
+		t.Error(err)
 	}
-	calls, atOnce := manyCalls()
-	var all sync.WaitGroup
-	room := make(chan bool, atOnce)
-	for i := range calls {
-		room <- true
-		all.Go(func() {
-			defer func() { <-room }()
-			cmd := exec.Command(filepath.Join(dir, "bridge"))
-			cmd.Stdin = strings.NewReader("{}")
-			cmd.Env = append(os.Environ(), "CNI_COMMAND="+[]string{"ADD", "DEL"}[i%2], fmt.Sprint("CNI_CONTAINERID=c", i), "CNI_IFNAME=eth0", "CNI_PATH="+dir)
-			_ = cmd.Run()
-		})
-	}
-	all.Wait()
 }
 
 func compareViews(t *testing.T, probe, connector *view) {

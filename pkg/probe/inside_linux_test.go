@@ -60,7 +60,7 @@ var acts = map[string]func(argument string) error{
 }
 
 func TestMain(m *testing.M) {
-	acts["agent"], acts["flood"] = agentAct, flood
+	acts["agent"], acts["flood"], acts["runtime"] = agentAct, flood, runtimeAct
 	maps.Copy(acts, dialers)
 	maps.Copy(acts, writers)
 	maps.Copy(acts, talkers)

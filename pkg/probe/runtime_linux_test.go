@@ -1,0 +1,95 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// callingRuntime is a process that, when it is told to, calls plugins as a container runtime does.
+type callingRuntime struct {
+	cmd   *exec.Cmd
+	start io.Closer
+}
+
+// manyCalls is how many plugins are run, and how many at a time.
+func manyCalls() (calls, atOnce int) {
+	number := func(name string, otherwise int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	return number("CNISCOPE_TEST_CALLS", 48), number("CNISCOPE_TEST_AT_ONCE", 16)
+}
+
+// startRuntime starts one whose plugin runs commands and a delegate. Whoever observes forks nothing itself: while
+// a process of Go does, its other threads wait.
+func startRuntime(t *testing.T) *callingRuntime {
+	t.Helper()
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"bridge":     "echo '{}' | " + dir + "/host-local; iptables -t nat -S >/dev/null 2>&1; ip link show lo >/dev/null; exit 0",
+		"host-local": "cat >/dev/null; exit 0",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls, atOnce := manyCalls()
+	r := &callingRuntime{cmd: acting(t, "runtime", fmt.Sprint(calls, " ", atOnce, " ", dir))}
+	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), r.cmd.Env[len(r.cmd.Env)-1]} // it is no plugin
+	var err error
+	if r.start, err = r.cmd.StdinPipe(); err == nil {
+		err = r.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.cmd.Process.Kill(); _ = r.cmd.Wait() })
+	return r
+}
+
+// call has it call the plugins, and waits until it has.
+func (r *callingRuntime) call(t *testing.T) {
+	t.Helper()
+	if err := errors.Join(r.start.Close(), r.cmd.Wait()); err != nil {
+		t.Error(err)
+	}
+}
+
+// runtimeAct is what it does: when its standard input ends it runs the plugins of a folder, so many, so many at a time.
+func runtimeAct(argument string) error {
+	var calls, atOnce int
+	var dir string
+	if _, err := fmt.Sscan(argument, &calls, &atOnce, &dir); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	room := make(chan bool, atOnce)
+	for i := range calls {
+		room <- true
+		all.Go(func() {
+			defer func() { <-room }()
+			cmd := exec.Command(filepath.Join(dir, "bridge"))
+			cmd.Stdin = strings.NewReader("{}")
+			cmd.Env = []string{
+				"PATH=" + os.Getenv("PATH"), "CNI_COMMAND=" + []string{"ADD", "DEL"}[i%2],
+				fmt.Sprint("CNI_CONTAINERID=c", i), "CNI_IFNAME=eth0", "CNI_PATH=" + dir,
+			}
+			_ = cmd.Run()
+		})
+	}
+	all.Wait()
+	return nil
+}
