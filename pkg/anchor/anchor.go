@@ -65,6 +65,9 @@ func (s *Set) Serves(socket string, pid int) bool {
 	return true
 }
 
+// Are takes over the anchors of another set.
+func (s *Set) Are(anchors []Anchor) { s.put("told", anchors) }
+
 // put replaces the anchors that are known in one way, and calls the watchers if that changes the list.
 func (s *Set) put(how string, anchors []Anchor) {
 	s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/probe/apart"
 	"github.com/cniscope/cniscope/pkg/probe/connector"
 )
 
@@ -32,19 +33,36 @@ func attach(o Options) (*observer, error) {
 
 // connected observes by the process connector, since BPF is refused for that reason.
 func connected(o Options, instead error) (*observer, error) {
-	c, err := connector.Open(connector.Options{
-		Processes: o.Processes, Arguments: o.Arguments, Anchors: o.Anchors, Rootless: o.Rootless, Busy: o.Busy, Log: o.Log,
-	})
+	by, err := connect(o)
 	if err != nil {
 		return nil, err
 	}
-	by := &observer{
-		name: SourceConnector, run: c.Run, close: c.Close,
-		readings: func() []meter.Reading { return c.Stats().Readings() },
-	}
+	by.name = SourceConnector
 	if instead != nil {
 		by.instead = &event.Degraded{Feature: "BPF programs", Reason: instead.Error() +
 			"; the process connector observes plugins and commands instead, and nothing of what these ask of the kernel or wait for"}
 	}
 	return by, nil
+}
+
+// connect observes in a process of its own if there is a command for that, and it can be started; else in this one.
+func connect(o Options) (*observer, error) {
+	options := connector.Options{
+		Processes: o.Processes, Arguments: o.Arguments, Anchors: o.Anchors, Rootless: o.Rootless, Busy: o.Busy, Log: o.Log,
+	}
+	if len(o.Apart) > 0 {
+		c, err := apart.Start(options, o.Apart)
+		if err == nil {
+			return &observer{run: c.Run, close: c.Close, readings: func() []meter.Reading { return c.Stats().Readings() }}, nil
+		}
+		if _, refused := errors.AsType[*connector.UnsupportedError](err); refused {
+			return nil, err
+		}
+		o.Log.Warn("the process connector is read in this process, so short-lived plugins and commands may be missed while it does other work", "error", err)
+	}
+	c, err := connector.Open(options)
+	if err != nil {
+		return nil, err
+	}
+	return &observer{network: true, run: c.Run, close: c.Close, readings: func() []meter.Reading { return c.Stats().Readings() }}, nil
 }

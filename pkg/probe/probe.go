@@ -43,6 +43,9 @@ type Options struct {
 	Anchors *anchor.Set
 	// Rootless: what a runtime in a user namespace runs is believed, too.
 	Rootless bool
+	// Apart is the command that observes by the process connector in a process of its own; empty: it is done in
+	// this one.
+	Apart []string
 	// Busy reports whether somebody still waits for ticks: operations that are over
 	// but not closed. May be nil.
 	Busy func() bool

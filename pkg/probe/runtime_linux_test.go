@@ -32,7 +32,7 @@ func manyCalls() (calls, atOnce int) {
 
 // startRuntime starts one whose plugin runs commands and a delegate. Whoever observes forks nothing itself: while
 // a process of Go does, its other threads wait.
-func startRuntime(t *testing.T) *callingRuntime {
+func startRuntime(t *testing.T, calls, atOnce int) *callingRuntime {
 	t.Helper()
 	dir := t.TempDir()
 	for name, script := range map[string]string{
@@ -43,7 +43,6 @@ func startRuntime(t *testing.T) *callingRuntime {
 			t.Fatal(err)
 		}
 	}
-	calls, atOnce := manyCalls()
 	r := &callingRuntime{cmd: acting(t, "runtime", fmt.Sprint(calls, " ", atOnce, " ", dir))}
 	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), r.cmd.Env[len(r.cmd.Env)-1]} // it is no plugin
 	var err error
@@ -92,4 +91,18 @@ func runtimeAct(argument string) error {
 	}
 	all.Wait()
 	return nil
+}
+
+// actCommand is the command that does one of the acts.
+func actCommand(t testing.TB, act string) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), act)
+	if err := os.Symlink(self, name); err != nil {
+		t.Fatal(err)
+	}
+	return []string{name}
 }

@@ -25,6 +25,8 @@ type observer struct {
 	// name is one of the Sources but SourceAuto; instead says why it is not the first of them that was to be tried.
 	name    string
 	instead *event.Degraded
+	// network: it needs CAP_NET_ADMIN as long as it observes.
+	network bool
 	run     func(context.Context, event.Sink) error
 	// readings are what it counts.
 	readings func() []meter.Reading
@@ -61,7 +63,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	s.observer.Store(o)
 	defer s.observer.Store(nil)
 	s.attached()
-	if kept, err := privilege.Drop(o.name == SourceConnector); err != nil {
+	if kept, err := privilege.Drop(o.network); err != nil {
 		tell(&event.Degraded{Feature: "dropping privileges", Reason: err.Error() + "; cniscope goes on with all it was given"})
 	} else {
 		s.options.Log.Debug("dropped the capabilities that are not needed any more", "kept", kept)

@@ -89,6 +89,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err err
 			Depth:     o.Probe.AgentDepth,
 			Anchors:   n.anchors,
 			Rootless:  o.Probe.Rootless,
+			Apart:     []string{"/proc/self/exe", connectorCommand},
 			Busy:      busy,
 			Log:       n.log,
 		}, sync.OnceFunc(func() { close(n.attached) })),

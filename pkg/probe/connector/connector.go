@@ -24,13 +24,15 @@ type Options struct {
 	// Arguments says which arguments of commands are kept.
 	Arguments arguments.Mode
 	// Anchors are the processes of the container runtime; nil: none is known, ever.
-	Anchors *anchor.Set
+	Anchors *anchor.Set `json:"-"`
 	// Rootless: what a runtime in a user namespace runs is believed, too.
 	Rootless bool
 	// Busy reports whether somebody still waits for ticks. May be nil.
-	Busy func() bool
+	Busy func() bool `json:"-"`
+	// Tend is called some times a second with what was counted; quiet: no plugin runs. May be nil.
+	Tend func(now Stats, quiet bool) `json:"-"`
 	// Log gets what an operator should know.
-	Log *slog.Logger
+	Log *slog.Logger `json:"-"`
 }
 
 // Stats is what a Connector has counted.

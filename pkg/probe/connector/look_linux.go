@@ -2,7 +2,6 @@ package connector
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,23 +122,24 @@ func (l *looker) Look(pid, up uint32, stranger bool) (s notified.Sight, ok bool)
 	if stranger {
 		return s, l.stranger(pid, &s)
 	}
-	return s, l.program(pid, &s, nil) && l.still(pid, &s)
+	given, err := l.startOf(pid)
+	return s, err == nil && l.program(pid, &s, given) && l.still(pid, &s, given)
 }
 
 // still reports whether a process runs what was read, so that all of that is of one program. Of who has ended
 // meanwhile it is, too, unless it is told of another program until now.
-func (l *looker) still(pid uint32, s *notified.Sight) bool {
-	args, err := l.read(file(pid, "cmdline"))
-	if err != nil || len(args) == 0 {
+func (l *looker) still(pid uint32, s *notified.Sight, was start) bool {
+	stat, at, err := l.stat(pid)
+	if err != nil || stat.Zombie() {
 		s.At = clock.Monotonic()
 		return true
 	}
-	return slices.Equal(split(args), s.Args)
+	return at == was.at
 }
 
 // remains reads what is there of a process even when it is over, until its parent asks for it.
 func (l *looker) remains(pid uint32, s *notified.Sight) {
-	if stat, err := procfs.StatOf(int(pid)); err == nil {
+	if stat, _, err := l.stat(pid); err == nil {
 		s.Parent, s.Began, s.Name = uint32(stat.Parent), stat.Start-l.suspended, stat.Name
 	}
 }
@@ -165,20 +165,26 @@ func (l *looker) stranger(pid uint32, s *notified.Sight) bool {
 			return true // a container's
 		}
 	}
-	env, err := l.environment(pid, trusted)
+	env, given, err := l.environment(pid, trusted)
 	if err != nil {
 		return false
 	}
 	if !bytes.HasPrefix(env, []byte("CNI_COMMAND=")) && !bytes.Contains(env, []byte("\x00CNI_COMMAND=")) {
 		return true
 	}
-	text := split(env)
+	if !trusted {
+		if given, err = l.startOf(pid); err != nil {
+			return false
+		}
+	}
+	own := given
+	own.args, own.env = bytes.Clone(given.args), bytes.Clone(given.env)
 	// Asked at once: who has ended is nobody.
 	if l.asked, l.caller = pid, l.node.Caller(pid); l.caller == "" {
 		_, err := l.onHost(pid)
 		return err == nil
 	}
-	return l.program(pid, s, text) && l.still(pid, s)
+	return l.program(pid, s, own) && l.still(pid, s, own)
 }
 
 // onHost reports whether a process is in the host's mount namespace.
@@ -192,42 +198,34 @@ func (l *looker) onHost(pid uint32) (bool, error) {
 }
 
 // environment is nil where there is none: of the kernel's own threads. What is in a container may hang who
-// reads its memory, so that is read in a way that gives up.
-func (l *looker) environment(pid uint32, trusted bool) ([]byte, error) {
+// reads its memory, so that is read in a way that gives up; of others what else they were given is read with it.
+func (l *looker) environment(pid uint32, trusted bool) ([]byte, start, error) {
 	if trusted {
-		return l.read(file(pid, "environ"))
+		given, err := l.startOf(pid)
+		return given.env, given, err
 	}
 	env, err := l.memory.Environment(int(pid))
-	return []byte(strings.Join(env, "\x00")), err
+	return []byte(strings.Join(env, "\x00")), start{}, err
 }
 
-// program reads what a process runs, with env if that is known.
-func (l *looker) program(pid uint32, s *notified.Sight, env []string) bool {
-	args, err := l.read(file(pid, "cmdline"))
-	if err != nil || len(args) == 0 { // it has no memory any more
+// program reads what a process runs that was given this.
+func (l *looker) program(pid uint32, s *notified.Sight, given start) bool {
+	if len(given.args) == 0 { // it has no memory any more
 		return false
 	}
-	s.Args = split(args)
+	s.Args, s.Env = split(given.args), split(given.env)
 	var link [unix.PathMax]byte
 	n, err := unix.Readlink(file(pid, "exe"), link[:])
 	if err != nil {
 		return false
 	}
 	s.File = strings.TrimSuffix(string(link[:n]), " (deleted)")
-	if given := l.given(pid); given != s.File && strings.HasPrefix(given, "/") { // not what a link leads to, nor a script's interpreter
-		if script := slices.Index(s.Args, given) > 0; script || sameFile(pid, given) {
-			s.File, s.Script = given, script
+	if given.file != s.File && strings.HasPrefix(given.file, "/") { // not what a link leads to, nor a script's interpreter
+		if script := slices.Index(s.Args, given.file) > 0; script || sameFile(pid, given.file) {
+			s.File, s.Script = given.file, script
 		}
 	}
 	s.Stdin, s.NetNS = l.stdin(pid), namespace(pid)
-	if env == nil {
-		text, err := l.read(file(pid, "environ"))
-		if err != nil || len(text) == 0 {
-			return true // it has ended: what it runs is known
-		}
-		env = split(text)
-	}
-	s.Env = env
 	if !s.InPath() {
 		s.Locate()
 	}
@@ -235,36 +233,6 @@ func (l *looker) program(pid uint32, s *notified.Sight, env []string) bool {
 		s.Env = nil // whoever gave that up may say what it likes
 	}
 	return true
-}
-
-// atExecFn is AT_EXECFN (include/uapi/linux/auxvec.h): where in its memory a process has the path that was
-// given to execve(2).
-const atExecFn = 31
-
-// given is that path; empty if it cannot be read.
-func (l *looker) given(pid uint32) string {
-	aux, err := l.read(file(pid, "auxv"))
-	if err != nil {
-		return ""
-	}
-	const word = 8
-	for ; len(aux) >= 2*word; aux = aux[2*word:] {
-		if binary.NativeEndian.Uint64(aux) != atExecFn {
-			continue
-		}
-		fd, err := unix.Open(file(pid, "mem"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return ""
-		}
-		defer unix.Close(fd)
-		var text [unix.PathMax]byte
-		at := int64(binary.NativeEndian.Uint64(aux[word:]))
-		n, _ := unix.Pread(fd, text[:], at)
-		if end := bytes.IndexByte(text[:max(0, n)], 0); end >= 0 {
-			return string(text[:end])
-		}
-	}
-	return ""
 }
 
 // sameFile reports whether a path leads a process to the program that it runs. What it was given lies in its own

@@ -100,7 +100,7 @@ func (r *reader) begin() {
 	for _, p := range all {
 		now := clock.Monotonic()
 		if now-rested > int64(tickEvery) {
-			time.Sleep(breath)
+			rest()
 			now = clock.Monotonic()
 			rested = now
 		}
@@ -174,9 +174,16 @@ func (r *reader) drain(wait time.Duration) error {
 			if err := r.tend(began, last); err != nil {
 				return err
 			}
-			time.Sleep(breath) // others have to run, too
+			rest() // others have to run, too
 		}
 	}
+}
+
+// rest leaves the CPU to others for a while. The thread sleeps itself: whom Go wakes it may not wake before threads
+// without priority have run.
+func rest() {
+	pause := unix.NsecToTimespec(int64(breath))
+	_ = unix.Nanosleep(&pause, nil)
 }
 
 // take takes n messages, and returns the time of the last.
@@ -269,8 +276,12 @@ func (r *reader) end() error {
 // count makes what the tracker has counted known to others.
 func (r *reader) count() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.stats.Stats = r.tracker.Stats()
+	now := r.stats
+	r.mu.Unlock()
+	if r.options.Tend != nil {
+		r.options.Tend(now, !r.hastens(clock.Monotonic()))
+	}
 }
 
 // status splits what wait(2) reports.

@@ -1,0 +1,111 @@
+package connector
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+// start is what a process was given when it began to run a program, in one piece of its memory: it is gone with the next look.
+type start struct {
+	args, env []byte
+	// file is the path that was given to execve(2); empty if it cannot be read.
+	file string
+	at   extent
+}
+
+// extent is where that lies: another program of the process has it elsewhere, since the kernel puts it at random.
+type extent struct{ args, argsEnd, env, envEnd uint64 }
+
+// errNoMemory: the process has ended, or is a thread of the kernel.
+var errNoMemory = errors.New("it has no memory of its own")
+
+// startOf reads what a process was given. One read of memory, not one for each file of /proc: each has to wait while the
+// process maps or unmaps anything, and for as long as it then gets no CPU.
+func (l *looker) startOf(pid uint32) (start, error) {
+	stat, at, err := l.stat(pid)
+	if err != nil {
+		return start{}, err
+	}
+	if at.args == 0 || at.argsEnd < at.args || at.env < at.argsEnd || at.envEnd < at.env {
+		if stat.Zombie() {
+			return start{}, errNoMemory
+		}
+		return l.startByFiles(pid, at)
+	}
+	fd, err := unix.Open(file(pid, "mem"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		if procfs.Gone(err) {
+			return start{}, err
+		}
+		return l.startByFiles(pid, at)
+	}
+	defer unix.Close(fd)
+	most := uint64(len(l.buffer))
+	text := l.buffer[:min(most, at.envEnd-at.args+unix.PathMax)]
+	n := 0
+	for n < len(text) {
+		got, err := unix.Pread(fd, text[n:], int64(at.args)+int64(n))
+		if err != nil || got == 0 {
+			break // behind it there may be nothing
+		}
+		n += got
+	}
+	if n == 0 {
+		return start{}, errNoMemory
+	}
+	text = text[:n]
+	part := func(from, to uint64) []byte {
+		return text[min(from-at.args, uint64(n)):min(to-at.args, uint64(n))]
+	}
+	s := start{at: at, args: part(at.args, at.argsEnd), env: part(at.env, at.envEnd)}
+	if rest := part(at.envEnd, at.envEnd+unix.PathMax); bytes.IndexByte(rest, 0) > 0 {
+		s.file = string(rest[:bytes.IndexByte(rest, 0)])
+	}
+	return s, nil
+}
+
+// startByFiles is startOf where a process's memory may not be read by address: what is not read is unknown.
+func (l *looker) startByFiles(pid uint32, at extent) (s start, err error) {
+	s.at = at
+	args, err := l.read(file(pid, "cmdline"))
+	if err != nil {
+		return s, err
+	}
+	s.args = bytes.Clone(args)
+	env, err := l.read(file(pid, "environ"))
+	s.env = env
+	return s, err
+}
+
+// stat is procfs.StatOf, and where what the process was given lies: zeros where that may not be known. It reads by plain
+// system calls, as all that is read for every program.
+func (l *looker) stat(pid uint32) (s procfs.Stat, at extent, err error) {
+	text, err := l.read(file(pid, "stat"))
+	if err != nil {
+		return s, at, err
+	}
+	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 0 || end < open {
+		return s, at, errNoMemory
+	}
+	s.Name = string(text[open+1 : end])
+	fields := strings.Fields(string(text[end+1:])) // from the third on: proc(5)
+	number := func(n int) uint64 {
+		if n-3 >= len(fields) {
+			return 0
+		}
+		v, _ := strconv.ParseUint(fields[n-3], 10, 64)
+		return v
+	}
+	if len(fields) > 0 {
+		s.State = fields[0]
+	}
+	s.Parent, s.Session, s.Start = int(number(4)), int(number(6)), int64(number(22))*int64(procfs.Tick)
+	return s, extent{number(48), number(49), number(50), number(51)}, nil
+}
