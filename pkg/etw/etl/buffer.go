@@ -12,8 +12,8 @@ const (
 	// bufferMax is the largest buffer that a session may have: 16 MB.
 	bufferMax = 16 << 20
 	// expansionMax is how many times longer than in the file a buffer's records may be, beyond expansionMin: real
-	// ones are 5 times longer, and a file made to hold us up 10,000 times.
-	expansionMax = 1000
+	// ones are some 5 times longer, and in a file that is made to hold us up 10,000 times.
+	expansionMax = 100
 	expansionMin = 64 << 10
 
 	flagProcessorIndex = 0x20 // ETW_BUFFER_FLAG_PROC_INDEX: the CPU's number has 16 bits, not 8
@@ -137,7 +137,7 @@ func system(b []byte, r *etw.Record) int {
 	if len(b) < header {
 		return 0
 	}
-	r.Version, r.Opcode = uint8(le.Uint16(b)), b[6]
+	r.Version, r.Opcode = version(le.Uint16(b)), b[6]
 	if b[7] == groupProcess {
 		r.Provider = etw.SystemProcess
 	}
@@ -152,10 +152,13 @@ func system(b []byte, r *etw.Record) int {
 // classic reads EVENT_TRACE_HEADER and the part of EVENT_INSTANCE_GUID_HEADER that is the same.
 func classic(b []byte, r *etw.Record) {
 	le := binary.LittleEndian
-	r.Opcode, r.Version = b[4], uint8(le.Uint16(b[6:]))
+	r.Opcode, r.Version = b[4], version(le.Uint16(b[6:]))
 	r.TID, r.PID, r.Time = le.Uint32(b[8:]), le.Uint32(b[12:]), int64(le.Uint64(b[16:]))
 	copy(r.Provider[:], b[24:])
 }
+
+// version is that of an event, as far as versions go: none beyond 255 may pass for another one.
+func version(v uint16) uint8 { return uint8(min(v, 255)) }
 
 // manifest reads EVENT_HEADER, and skips the items behind it; false if these are cut off.
 func manifest(b []byte, r *etw.Record) bool {

@@ -158,8 +158,8 @@ func readTrace(t *testing.T, data []byte) *recorded {
 	return tr
 }
 
-// at reports whether an event was then. The oracle rounds to µs, and half of one up or down.
-func (e *happening) at(ns int64) bool { return ns >= e.ns-500 && ns <= e.ns+500 }
+// at reports whether an event was then. The oracle rounds to µs, and half of one up or down; we round ns down.
+func (e *happening) at(ns int64) bool { return ns >= e.ns-501 && ns <= e.ns+501 }
 
 // kinds are the oracle's names.
 var kinds = map[etw.GUID]map[etw.What]string{
@@ -194,18 +194,16 @@ func TestProcessesAreAsMicrosoftDecodesThem(t *testing.T) {
 				if counts[kind] != o.counts[kind] {
 					t.Errorf("%s: %d, Microsoft has %d", kind, counts[kind], o.counts[kind])
 				}
-				n := 0
-				for _, p := range tr.processes {
-					if kinds[p.Provider][p.What] != kind {
-						continue
-					}
-					if want := nth(o, kind, n); want != nil {
-						compare(t, tr.header, p, want)
-						compared++
-					}
-					n++
-				}
 			}
+		}
+		seen := map[string]int{}
+		for _, p := range tr.processes {
+			kind := kinds[p.Provider][p.What]
+			if want := nth(o, kind, seen[kind]); want != nil {
+				compare(t, tr.header, p, want)
+				compared++
+			}
+			seen[kind]++
 		}
 	})
 	t.Logf("%d events of processes were compared", compared)
@@ -266,7 +264,7 @@ func TestRecordsAreWhereMicrosoftFindsThem(t *testing.T) {
 		tr, o := readTrace(t, data), readOracle(t, base+".baseline.txt")
 		slices.SortFunc(tr.records, func(a, b place) int { return cmp.Compare(a.ns, b.ns) })
 		for _, e := range o.events {
-			first, _ := slices.BinarySearchFunc(tr.records, e.ns-500, func(p place, ns int64) int { return cmp.Compare(p.ns, ns) })
+			first, _ := slices.BinarySearchFunc(tr.records, e.ns-501, func(p place, ns int64) int { return cmp.Compare(p.ns, ns) })
 			then := tr.records[first:]
 			if end := slices.IndexFunc(then, func(p place) bool { return !e.at(p.ns) }); end >= 0 {
 				then = then[:end]

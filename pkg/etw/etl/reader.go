@@ -132,7 +132,11 @@ func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 	}
 	h := parseBufferHeader(head[:])
 	if h.size < sizeofBuffer || h.size > bufferMax {
-		return nil, h, r.cut(fmt.Sprintf("no buffer has %d bytes", h.size))
+		why := fmt.Sprintf("no buffer has %d bytes", h.size)
+		if h.size == 0 {
+			why = "from there on it is empty, as that of a session that was not stopped"
+		}
+		return nil, h, r.cut(why)
 	}
 	r.raw.Reset()
 	if n, err := io.CopyN(&r.raw, r.from, int64(h.size-sizeofBuffer)); err != nil {
@@ -148,19 +152,21 @@ func (r *Reader) buffer() ([]byte, bufferHeader, error) {
 
 func (r *Reader) cut(why string) error { return &TruncatedError{Read: r.stats, Why: why} }
 
-// records are those of a buffer, expanded if need be.
+// records are those of a buffer, expanded if need be; with an error, what there is of them.
 func (r *Reader) records(b []byte, h bufferHeader) ([]byte, error) {
 	used := h.used - sizeofBuffer
-	if used < 0 || used > r.header.BufferSize {
-		return nil, errCompression
+	if h.flags&flagCompressed != 0 {
+		all, err := expand(r.expanded, b, min(bufferMax, expansionMin+expansionMax*len(b)))
+		if err != nil {
+			return nil, err
+		}
+		r.expanded, b = all, all
 	}
-	if h.flags&flagCompressed == 0 {
-		return b[:min(used, len(b))], nil
+	if used < 0 || used > len(b) {
+		return b, errShort
 	}
-	all, err := expand(r.expanded, b, min(r.header.BufferSize, expansionMin+expansionMax*len(b)))
-	if err != nil {
-		return nil, err
-	}
-	r.expanded = all
-	return all[:min(used, len(all))], nil
+	return b[:used], nil
 }
+
+// errShort says that a buffer holds less than its header says.
+var errShort = errors.New("the buffer is too short")

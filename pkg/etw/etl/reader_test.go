@@ -234,8 +234,38 @@ func FuzzRead(f *testing.F) {
 		if !errors.Is(err, io.EOF) && !errors.As(err, &cut) {
 			t.Errorf("%T: %v", err, err)
 		}
-		if s := r.Stats(); s.Records != n-1 || s.Bytes > int64(len(data)) || payloads > 1100*len(data)+1<<20 {
+		if s := r.Stats(); s.Records != n-1 || s.Bytes > int64(len(data)) || payloads > 1000*len(data)+1<<20 {
 			t.Errorf("of %d bytes: %+v, %d records, %d bytes of payload", len(data), s, n-1, payloads)
 		}
 	})
+}
+
+// TestAVersionBeyond255IsNoOther: classic events have 16 bits for it.
+func TestAVersionBeyond255IsNoOther(t *testing.T) {
+	f := etwtest.File{Buffers: [][]byte{etwtest.System64(3, 1, 260, 1, 1, 1, nil)}}
+	if _, got, _, err := readAll(f.Bytes()); !errors.Is(err, io.EOF) || got[1].Version != 255 {
+		t.Errorf("%v %+v", err, got)
+	}
+}
+
+// TestASessionThatWasNotStopped: room that was made ahead is empty.
+func TestASessionThatWasNotStopped(t *testing.T) {
+	_, got, stats, err := readAll(append(made().Bytes(), make([]byte, 1<<17)...))
+	var cut *etl.TruncatedError
+	if !errors.As(err, &cut) || !strings.Contains(err.Error(), "not stopped; 11 records of 3 buffers") || len(got) != 11 || stats.Broken != 0 {
+		t.Errorf("%v %+v", err, stats)
+	}
+}
+
+// TestABufferShorterThanItSays: what is there is read, and the rest counted.
+func TestABufferShorterThanItSays(t *testing.T) {
+	f := made()
+	f.Compress = true
+	whole := f.Bytes()
+	second := int(whole[0]) | int(whole[1])<<8
+	whole[second+48+1] = 0xff // WMI_BUFFER_HEADER.Offset
+	_, got, stats, err := readAll(whole)
+	if !errors.Is(err, io.EOF) || stats.Broken != 1 || len(got) != 11 {
+		t.Errorf("%v %+v, %d records", err, stats, len(got))
+	}
 }
