@@ -69,8 +69,7 @@ type node struct {
 	merged string
 	pid    int
 	// logs is where the programs write.
-	logs  string
-	spans *spans
+	logs string
 }
 
 // newNode starts a node with these CNI plugins, on which nothing runs yet.
@@ -103,7 +102,6 @@ func newNode(t *testing.T, plugins string) *node {
 		n.copy(filepath.Join(programs, "standin.exe"), as)
 	}
 	n.write("etc/cni/net.d/10-antrea.conflist", plugins)
-	n.spans = &spans{}
 	return n
 }
 
@@ -165,8 +163,10 @@ func (n *node) copy(from, to string) {
 
 // command runs a program of the node, in an environment with env.
 func (n *node) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
-	line := []string{"-t", strconv.Itoa(n.pid), "-m", "-p", "chroot", n.merged, "env", "-i", "HOME=/root", "PATH=/usr/bin:/bin:/usr/lib/wine",
-		"WINEDEBUG=-all", "WINEDLLOVERRIDES=mscoree,mshtml=", "WINEPREFIX=/root/.wine"}
+	line := []string{
+		"-t", strconv.Itoa(n.pid), "-m", "-p", "chroot", n.merged, "env", "-i", "HOME=/root", "PATH=/usr/bin:/bin:/usr/lib/wine",
+		"WINEDEBUG=-all", "WINEDLLOVERRIDES=mscoree,mshtml=", "WINEPREFIX=/root/.wine",
+	}
 	return exec.CommandContext(ctx, "nsenter", append(append(append(line, env...), "wine"), args...)...)
 }
 
@@ -225,7 +225,10 @@ state = 'C:\containerd\state'
   bin_dirs = ['C:\opt\cni\bin']
   conf_dir = 'C:\etc\cni\net.d'
 `)
-	env := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_SERVICE_NAME=containerd", "OTEL_BSP_SCHEDULE_DELAY=200"}
+	env := []string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_SERVICE_NAME=containerd", "OTEL_BSP_SCHEDULE_DELAY=200",
+		"STANDIN_POWERSHELL=2500ms",
+	}
 	n.start("containerd", env, `C:\containerd\containerd.exe`, "--config", `C:\containerd\config.toml`, "--log-level", "debug")
 	harness.Eventually(n.t, func() error {
 		if out, err := n.run(`C:\containerd\client.exe`, "-pipe", pipe, "-within", "1s", "greet"); err != nil {
@@ -269,8 +272,9 @@ func (n *node) pods(names ...string) string {
 }
 
 // backend takes spans until the test ends.
-func (n *node) backend() (endpoint string) {
-	return "http://" + harness.Backend(n.t, "127.0.0.1:0", n.spans)
+func (n *node) backend() (endpoint string, all func() []span) {
+	s := &spans{}
+	return "http://" + harness.Backend(n.t, "127.0.0.1:0", s), s.list
 }
 
 var _ coltracepb.TraceServiceServer = (*spans)(nil)

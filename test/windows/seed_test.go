@@ -4,59 +4,100 @@ package windows
 
 import (
 	"errors"
-	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
 )
 
 // runsPowershell is a plugin that asks powershell.exe for the pod's adapter.
 const runsPowershell = `{"cniVersion":"1.0.0","name":"antrea","plugins":[{"type":"antrea","powershell":true}]}`
 
+// jaeger is where spans go until the test ends, and what is in it of a pod.
+func (n *node) jaeger() (endpoint string, all func() []span) {
+	n.t.Helper()
+	j, err := rig.StartJaeger(n.t.Context(), rig.JaegerOptions{})
+	if errors.Is(err, rig.ErrNoTools) {
+		n.t.Skip(err)
+	}
+	harness.Check(n.t, err)
+	n.t.Cleanup(func() { _ = j.Close() })
+	return j.OTLP(), func() (all []span) {
+		for _, service := range []string{"containerd", "cniscope"} {
+			traces, err := j.FindTraces(n.t.Context(), rig.Query{Service: service})
+			harness.Check(n.t, err)
+			all = append(all, flat(traces)...)
+		}
+		slices.SortFunc(all, func(a, b span) int { return strings.Compare(string(a.SpanId), string(b.SpanId)) })
+		return slices.CompactFunc(all, func(a, b span) bool { return string(a.SpanId) == string(b.SpanId) })
+	}
+}
+
+// below are the spans of a pod with a name, once all above them are there.
+func below(t *testing.T, spans func() []span, pod, name string) (found, all []span) {
+	t.Helper()
+	harness.Eventually(t, func() error {
+		all = spans()
+		found = slices.DeleteFunc(slices.Clone(all), func(s span) bool { return s.Name != name || s.from["k8s.pod.name"] != pod })
+		if len(found) == 0 {
+			return errors.New("no " + name + " of " + pod)
+		}
+		for _, s := range found {
+			if up := strings.Join(above(s, all), " < "); up == "" || strings.Contains(up, "missing") {
+				return errors.New(name + " is below " + up)
+			}
+		}
+		return nil
+	})
+	return found, all
+}
+
+// has says where attributes are not as they should be; "" is any value.
+func has(t *testing.T, attributes, want map[string]string) {
+	t.Helper()
+	for key, value := range want {
+		if got, is := attributes[key]; !is || value != "" && got != value {
+			t.Errorf("%s is %q, want %q", key, got, value)
+		}
+	}
+}
+
 // The story that this project began with: seconds in a pod's network setup, and behind them powershell.exe.
 func TestPowershellInAPodsSetup(t *testing.T) {
 	n := newNode(t, runsPowershell)
-	endpoint := n.backend()
+	endpoint, spans := n.jaeger()
 	n.containerd(endpoint)
 	log := n.cniscope(endpoint, "")
 	n.writes(log, "going on without event tracing")
 	n.pods("db-6cqff")
-	var all []span
-	harness.Eventually(t, func() error {
-		all = n.spans.list()
-		for _, s := range all {
-			if s.Name == "powershell" && !strings.Contains(strings.Join(above(s, all), " "), "missing") {
-				return nil
-			}
-		}
-		return errors.New("no powershell, or not all above it")
+	found, all := below(t, spans, "db-6cqff", "powershell")
+	s := found[0]
+	if up := strings.Join(above(s, all), " < "); !strings.HasPrefix(up, "antrea ADD < CNI ADD < ") {
+		t.Errorf("powershell is below %s", up)
+	}
+	has(t, s.about, map[string]string{"cniscope.slow": "true", "process.pid": "", "process.exit.code": "0"})
+	has(t, s.from, map[string]string{
+		"cniscope.source": "snapshots", "cniscope.source.resolution_ms": "", "host.name": "",
+		"k8s.pod.name": "db-6cqff", "k8s.namespace.name": "default", "k8s.pod.uid": "uid-of-db-6cqff",
 	})
-	for _, s := range all {
-		if s.Name != "powershell" {
-			continue
-		}
-		if got := fmt.Sprint(above(s, all)); !strings.Contains(got, "[antrea ADD ADD eth0") || !strings.HasSuffix(got, "runtime.v1.RuntimeService/RunPodSandbox]") {
-			t.Errorf("powershell is below %s", got)
-		}
-		for key, want := range map[string]string{"cniscope.slow": "true", "cniscope.pid": ""} {
-			if got := s.about[key]; got == "" || want != "" && got != want {
-				t.Errorf("%s of powershell is %q", key, got)
-			}
-		}
-		for key, want := range map[string]string{
-			"cniscope.source": "snapshots", "k8s.pod.name": "db-6cqff", "k8s.namespace.name": "default", "k8s.pod.uid": "uid-of-db-6cqff",
-			"host.name": "", "cniscope.source.resolution_ms": "",
-		} {
-			if got := s.from[key]; got == "" || want != "" && got != want {
-				t.Errorf("%s is %q", key, got)
-			}
-		}
+	calls, _ := below(t, spans, "db-6cqff", "CNI ADD")
+	if verdict := calls[0].about["cniscope.verdict"]; !strings.Contains(verdict, "in powershell, by plugin antrea") {
+		t.Errorf("the verdict is %q", verdict)
+	}
+	if up := above(calls[0], all); !slices.Contains(up, "runtime.v1.RuntimeService/RunPodSandbox") {
+		t.Errorf("the call is below %v", up)
+	}
+	// There is no shim under wine, so the sandbox fails after its ADD, and is taken down. Containerd begins a trace for that.
+	dels, all := below(t, spans, "db-6cqff", "CNI DEL")
+	if up := above(dels[0], all); up[len(up)-1] != "cni.Remove" {
+		t.Errorf("the DEL is below %v", up)
 	}
 	text, err := os.ReadFile(log)
 	harness.Check(t, err)
-	if !strings.Contains(string(text), "powershell") {
-		t.Error("no verdict names powershell")
+	if !strings.Contains(string(text), "in powershell, by plugin antrea") {
+		t.Error("no line of the log names powershell")
 	}
 }

@@ -24,8 +24,8 @@ type watched struct {
 	told        Parameters
 	state       reading
 	tries       int
-	// began is when it began, as that was told, while it waits for being read.
-	began int64
+	// since is when it was created, on the monotonic clock; began the same as it was told, while it waits for being read.
+	since, began int64
 }
 
 // reading is how far a process was read.
@@ -115,19 +115,21 @@ func (p Parameters) command() bool {
 type looker struct {
 	watched map[uint32]*watched
 	anchors func() []anchor.Anchor
-	now     func() int64
+	// lives reports whether an anchor still runs.
+	lives func(anchor.Anchor) bool
+	now   func() int64
 	// monotonic is what a time is on the monotonic clock.
 	monotonic func(Filetime) int64
 }
 
 // Look implements notified.Looker.
-func (l looker) Look(pid, up uint32, stranger bool) (s notified.Sight, ok bool) {
+func (l *looker) Look(pid, up uint32, stranger bool) (s notified.Sight, ok bool) {
 	s.Parent, s.At = up, l.now()
 	w := l.watched[pid]
 	if w == nil {
 		return s, stranger // who was started neither by the runtime nor by a plugin tells nothing
 	}
-	s.Parent, s.Began, s.Name = w.parent, l.monotonic(w.created), program(w.name)
+	s.Parent, s.Began, s.Name = w.parent, w.since, program(w.name)
 	if w.state != read {
 		return s, false
 	}
@@ -137,7 +139,7 @@ func (l looker) Look(pid, up uint32, stranger bool) (s notified.Sight, ok bool) 
 
 // Caller implements notified.Looker: only what the container runtime itself has started is believed. Who runs
 // in a container is in the table as everybody is, and is told whatever its image says.
-func (l looker) Caller(pid uint32) event.Caller {
+func (l *looker) Caller(pid uint32) event.Caller {
 	if w := l.watched[pid]; w != nil && l.runtime(w.parent, w.created) {
 		return event.CallerRuntime
 	}
@@ -145,25 +147,25 @@ func (l looker) Caller(pid uint32) event.Caller {
 }
 
 // Runtime implements notified.Looker.
-func (l looker) Runtime(pid uint32) bool {
-	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool { return a.PID == int(pid) && a.Alive() })
+func (l *looker) Runtime(pid uint32) bool {
+	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool { return a.PID == int(pid) && l.lives(a) })
 }
 
 // runtime reports whether a parent is the runtime, of a process that was created then: the runtime was there
 // before, so nobody has its number who came later.
-func (l looker) runtime(parent uint32, created Filetime) bool {
+func (l *looker) runtime(parent uint32, created Filetime) bool {
 	return slices.ContainsFunc(l.anchors(), func(a anchor.Anchor) bool {
-		return a.PID == int(parent) && a.Start <= created.unix() && a.Alive()
+		return a.PID == int(parent) && a.Start <= created.unix() && l.lives(a)
 	})
 }
 
 // Alive implements notified.Looker.
-func (l looker) Alive(pid uint32, began int64) bool {
+func (l *looker) Alive(pid uint32, began int64) bool {
 	w := l.watched[pid]
 	if w == nil || w.process == nil {
 		return false
 	}
-	if d := l.monotonic(w.created) - began; d > aliveWithin || d < -aliveWithin {
+	if d := w.since - began; d > aliveWithin || d < -aliveWithin {
 		return false
 	}
 	end, over := w.process.Ended()
@@ -173,8 +175,8 @@ func (l looker) Alive(pid uint32, began int64) bool {
 // toldWithin is how long after it event tracing tells of an end, and more: nobody else need find it until then.
 const toldWithin = int64(200 * time.Millisecond)
 
-// aliveWithin is how far a start as it was told, and as it is known now, may be apart: the calendar clock is
-// set. Numbers of processes do not come again that soon.
-const aliveWithin = int64(1e9)
+// aliveWithin is how far apart the time of a start as it was told, and as the process has it, may be: they are of two
+// clocks, read one after another.
+const aliveWithin = int64(10 * time.Millisecond)
 
-var _ notified.Looker = looker{}
+var _ notified.Looker = (*looker)(nil)

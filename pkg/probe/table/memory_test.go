@@ -120,7 +120,8 @@ var commandLines = map[string][]string{
 	`a "b\\\"c" d`:           {"a", `b\"c`, "d"},
 	`C:\x\y.exe "C:\z w\" v`: {`C:\x\y.exe`, `C:\z w" v`},
 	`powershell.exe -Command "try {Get-NetAdapter -InterfaceAlias \"vEthernet (db-6cqff-568022)\"}"`: {
-		"powershell.exe", "-Command", `try {Get-NetAdapter -InterfaceAlias "vEthernet (db-6cqff-568022)"}`},
+		"powershell.exe", "-Command", `try {Get-NetAdapter -InterfaceAlias "vEthernet (db-6cqff-568022)"}`,
+	},
 }
 
 func TestACommandLineIsTakenApart(t *testing.T) {

@@ -90,7 +90,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 // reader is the state of one Run: etw.Taker.
 type reader struct {
 	*Source
-	looker
+	*looker
 	tracker *notified.Tracker
 	sink    event.Sink
 	// polls: the ends of who is watched are found here, not told.
@@ -105,9 +105,9 @@ type reader struct {
 func newReader(s *Source, sink event.Sink) *reader {
 	_, polls := s.teller.(*Snapshots)
 	r := &reader{Source: s, sink: sink, polls: polls, unread: map[string]uint64{}}
-	r.looker = looker{
+	r.looker = &looker{
 		watched: map[uint32]*watched{}, anchors: func() []anchor.Anchor { return *s.anchored.Load() },
-		now: r.clock, monotonic: func(f Filetime) int64 { return f.unix() - r.ahead },
+		lives: anchor.Anchor.Alive, now: r.clock, monotonic: func(f Filetime) int64 { return f.unix() - r.ahead },
 	}
 	r.tracker = notified.New(notified.Options{
 		Source: "probe", Processes: s.options.Processes, Known: known, Window: window, Outlive: outlive,
@@ -171,7 +171,7 @@ func (r *reader) watch(e Entry) *watched {
 	if up := r.watched[e.Parent]; (up == nil || up.created > e.Created) && !r.runtime(e.Parent, e.Created) || len(r.watched) >= 2*r.options.Processes {
 		return nil
 	}
-	w := &watched{pid: e.PID, parent: e.Parent, created: e.Created, name: e.Name}
+	w := &watched{pid: e.PID, parent: e.Parent, created: e.Created, name: e.Name, since: r.monotonic(e.Created)}
 	r.watched[e.PID] = w
 	p, err := r.options.System.Open(e.PID)
 	if err == nil {

@@ -57,7 +57,7 @@ func client(args []string) error {
 		all.Wait()
 		return nil
 	}
-	return errors.New("greet, version or run NAMESPACE NAME...")
+	return errors.New("say greet, version, or run NAMESPACE NAME and more names")
 }
 
 // runPod runs a sandbox, and writes one line: its id, or why there is none.

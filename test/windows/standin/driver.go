@@ -50,8 +50,11 @@ func live(network *libcni.CNIConfig, list *libcni.NetworkConfigList, namespace, 
 	rt := &libcni.RuntimeConf{
 		ContainerID: hex.EncodeToString(id), NetNS: "786877ce-0bdc-4ff7-a58a-" + hex.EncodeToString(id[:6]), IfName: "eth0",
 		Args: [][2]string{
-			{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", namespace}, {"K8S_POD_NAME", name},
-			{"K8S_POD_INFRA_CONTAINER_ID", hex.EncodeToString(id)}, {"K8S_POD_UID", "uid-of-" + name},
+			{"IgnoreUnknown", "1"},
+			{"K8S_POD_NAMESPACE", namespace},
+			{"K8S_POD_NAME", name},
+			{"K8S_POD_INFRA_CONTAINER_ID", hex.EncodeToString(id)},
+			{"K8S_POD_UID", "uid-of-" + name},
 		},
 	}
 	_, err := network.AddNetworkList(context.Background(), list, rt)

@@ -21,9 +21,15 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// configuration is what the plugin does.
+// configuration is what the plugin does, and for which pods it does something else.
 type configuration struct {
 	types.PluginConf
+	behaviour
+	Pods map[string]behaviour `json:"pods"`
+}
+
+// behaviour is what it does for a pod.
+type behaviour struct {
 	// Powershell: ADD runs powershell.exe, as antrea's plugin did before it had an agent do so.
 	Powershell bool `json:"powershell"`
 	// Agent is the pipe of an agent that is called.
@@ -55,24 +61,28 @@ func do(command string, a *skel.CmdArgs) error {
 		return err
 	}
 	pod := podOf(a.Args)
+	b, its := c.Pods[pod]
+	if !its {
+		b = c.behaviour
+	}
 	if command == "ADD" {
-		if d, err := time.ParseDuration(c.Hang); err == nil {
+		if d, err := time.ParseDuration(b.Hang); err == nil {
 			time.Sleep(d)
 		}
-		if c.Exit != 0 {
-			os.Exit(c.Exit)
+		if b.Exit != 0 {
+			os.Exit(b.Exit)
 		}
-		if c.Fail != "" {
-			return types.NewError(types.ErrTryAgainLater, c.Fail, "a stand-in's")
+		if b.Fail != "" {
+			return types.NewError(types.ErrTryAgainLater, b.Fail, "a stand-in's")
 		}
-		if c.Powershell {
+		if b.Powershell {
 			if err := getAdapter(adapter(pod, a.ContainerID)); err != nil {
 				return err
 			}
 		}
 	}
-	if c.Agent != "" {
-		if err := call(c.Agent, request{Command: command, Container: a.ContainerID, Pod: pod, NetNS: a.Netns}); err != nil {
+	if b.Agent != "" {
+		if err := call(b.Agent, request{Command: command, Container: a.ContainerID, Pod: pod, NetNS: a.Netns}); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,45 @@
+package record
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+)
+
+// kernel is Windows' version: "10.0.20348".
+func kernel() string {
+	v := windows.RtlGetVersion()
+	return fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber)
+}
+
+// bootID identifies this run of the machine, in the form that Linux has for it: a hash of the machine's own id,
+// which is nobody's business, and of when it was started.
+func bootID() string {
+	machine := ""
+	if key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Cryptography`, registry.QUERY_VALUE|registry.WOW64_64KEY); err == nil {
+		machine, _, _ = key.GetStringValue("MachineGuid")
+		_ = key.Close()
+	}
+	started := booted()
+	if machine == "" && started == 0 {
+		return ""
+	}
+	h := sha256.Sum256(fmt.Appendf(nil, "%s %d", machine, started))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}
+
+// booted is when Windows was started, as a FILETIME, without what the clock was set by since; 0 if that is not known.
+func booted() int64 {
+	var t struct { // SYSTEM_TIMEOFDAY_INFORMATION
+		boot, current, zone int64
+		zoneID, _           uint32
+		bootBias, sleepBias int64
+	}
+	if windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&t), uint32(unsafe.Sizeof(t)), nil) != nil {
+		return 0
+	}
+	return t.boot - t.bootBias
+}
