@@ -15,7 +15,7 @@ import (
 // process table.
 func attach(o Options) (*observer, error) {
 	options := table.Options{
-		Processes: o.Processes, Arguments: o.Arguments, Anchors: o.Anchors, Busy: o.Busy, System: table.NewSystem(), Log: o.Log,
+		Processes: o.Processes, Arguments: o.Arguments, Agents: o.Agents, Anchors: o.Anchors, Busy: o.Busy, System: table.NewSystem(), Log: o.Log,
 	}
 	if o.Source == SourceSnapshots {
 		return snapshots(options, nil), nil

@@ -91,6 +91,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 type reader struct {
 	*Source
 	*looker
+	agents  *agents
 	tracker *notified.Tracker
 	sink    event.Sink
 	// polls: the ends of who is watched are found here, not told.
@@ -109,6 +110,7 @@ func newReader(s *Source, sink event.Sink) *reader {
 		watched: map[uint32]*watched{}, anchors: func() []anchor.Anchor { return *s.anchored.Load() },
 		lives: anchor.Anchor.Alive, now: r.clock, monotonic: func(f Filetime) int64 { return f.unix() - r.ahead },
 	}
+	r.agents = newAgents(r, s.options.Agents)
 	r.tracker = notified.New(notified.Options{
 		Source: "probe", Processes: s.options.Processes, Known: known, Window: window, Outlive: outlive,
 		Arguments: s.options.Arguments, Looker: r.looker, Sink: r.deliver,
@@ -123,12 +125,14 @@ func (r *reader) clock() int64 {
 	return mono
 }
 
-// deliver ties the clocks before the first event of a run.
+// deliver ties the clocks before the first event of a run, and puts what agents do in between.
 func (r *reader) deliver(e event.Event) {
+	r.agents.flush(e.Time)
 	if exec, is := e.Body.(*event.Exec); is && exec.Root {
 		r.tie()
 	}
 	r.sink(e)
+	r.agents.note(e)
 }
 
 func (r *reader) tie() {
@@ -217,7 +221,10 @@ func (r *reader) Soon(pid uint32, created int64) {
 	up, err2 := p.Parent()
 	if err == nil && err2 == nil && (created == 0 || at == Filetime(created)) {
 		file, _ := p.File()
-		r.watch(Entry{PID: pid, Parent: up, Created: at, Name: base(file)})
+		e := Entry{PID: pid, Parent: up, Created: at, Name: base(file)}
+		if r.watch(e) == nil {
+			r.agents.began(e)
+		}
 	}
 }
 
@@ -238,7 +245,9 @@ func (r *reader) began(c etw.Change) {
 	if c.Created != 0 {
 		w = r.watch(e)
 	}
-	if w != nil {
+	if w == nil {
+		r.agents.began(e)
+	} else {
 		w.heard(c, !r.runtime(w.parent, w.created))
 	}
 	r.tracker.Take(c.Notice)
@@ -286,6 +295,7 @@ func (r *reader) drop(w *watched) {
 }
 
 func (r *reader) close() {
+	r.agents.close()
 	for _, w := range r.watched {
 		r.drop(w)
 	}
@@ -309,7 +319,8 @@ func (r *reader) Advance(read int64) {
 		}
 	}
 	now := r.clock()
-	if r.tracker.Busy() || r.options.Busy != nil && r.options.Busy() {
+	r.agents.advance(now)
+	if r.tracker.Busy() || len(r.agents.work) > 0 || r.options.Busy != nil && r.options.Busy() {
 		r.busy = now
 	}
 	if now-r.busy < quietAfter && now-r.ticked >= tickEvery {

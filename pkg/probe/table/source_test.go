@@ -2,6 +2,8 @@ package table
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,11 +38,14 @@ type life struct {
 	// young until then: what it was started with is not written yet.
 	young  int64
 	opened int
+	// contained: it is in a container.
+	contained bool
 }
 
 func (l *life) Created() (Filetime, error) { return l.Entry.Created, nil }
 func (l *life) Parent() (uint32, error)    { return l.Entry.Parent, nil }
 func (l *life) File() (string, error)      { return l.file, nil }
+func (l *life) Privileged() bool           { return !l.contained }
 func (l *life) Close()                     { l.opened-- }
 func (l *life) Ended() (End, bool) {
 	return End{At: at(l.ends), Code: l.code, CPU: 7 * ms}, l.system.now >= l.ends
@@ -285,5 +290,49 @@ func TestASourceEndsWithItsContext(t *testing.T) {
 	s := New(Options{Processes: 1, System: w}, NewSnapshots(w, func(time.Duration) { cancel() }))
 	if err := errors.Join(s.Run(ctx, func(event.Event) {}), s.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// An agent that runs a program for the adapter of a pod works for it, as does what it runs meanwhile, with no such name in it.
+func TestAnAgentsWork(t *testing.T) {
+	w, _, _ := populate()
+	id := strings.Repeat("5b2919415cea", 6)[:64]
+	hash := sha1.Sum([]byte(id))
+	adapter := "vEthernet (db-6cqff-" + hex.EncodeToString(hash[:])[:6] + ")"
+	w.lives[1].made = makeMemory(false, "antrea", append(slices.Clone(called), "CNI_CONTAINERID="+id, "CNI_ARGS=K8S_POD_NAME=db-6cqff")...)
+	w.add(50, 1, 2*ms, 1<<60, `C:\antrea-agent.exe`, "antrea-agent")
+	w.add(51, 1, 2*ms, 1<<60, `C:\other.exe`, "other").contained = true
+	ask := `powershell.exe -Command "Get-NetAdapter -InterfaceAlias \"` + adapter + `\""`
+	w.add(60, 50, 150*ms, 600*ms, `C:\powershell.exe`, ask)
+	w.add(61, 50, 300*ms, 400*ms, `C:\powershell.exe`, "powershell.exe -NoExit -Command -")
+	w.add(62, 51, 300*ms, 400*ms, `C:\powershell.exe`, ask)
+	w.add(63, 1, 300*ms, 400*ms, `C:\notepad.exe`, "notepad")
+	w.add(64, 50, 1500*ms, 1600*ms, `C:\powershell.exe`, ask)
+	w.observe(t, every(10*ms))
+	var got []string
+	for _, e := range w.events {
+		switch b := e.Body.(type) {
+		case *event.Agent:
+			got = append(got, fmt.Sprintf("%d agent %s %d", e.Time/ms, b.Name, b.PID))
+		case *event.Exec:
+			if b.ParentPID == 50 || b.PID >= 60 {
+				got = append(got, fmt.Sprintf("%d exec %s %d names %v", e.Time/ms, b.Name, b.PID, slices.Equal(b.Mentions, []string{id})))
+			}
+		case *event.Exit:
+			if !strings.HasPrefix(string(b.Process), "1") {
+				got = append(got, fmt.Sprintf("%d exit of %s", e.Time/ms, b.Process[:2]))
+			}
+		}
+	}
+	want := []string{
+		"150 agent antrea-agent 50", "150 exec powershell 60 names true", "300 exec powershell 61 names false",
+		"400 exit of 61", "600 exit of 60", "1500 exec powershell 64 names true", "1600 exit of 64",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	w.events = slices.DeleteFunc(w.events, func(e event.Event) bool { _, is := e.Body.(*event.Clock); return is })
+	if !slices.IsSortedFunc(w.events, func(a, b event.Event) int { return int(a.Time - b.Time) }) {
+		t.Error("what happened is not told in order")
 	}
 }

@@ -3,6 +3,7 @@ package table
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -134,6 +135,23 @@ func (p process) Ended() (e End, over bool) {
 	}
 	_ = windows.GetExitCodeProcess(windows.Handle(p), &e.Code)
 	return e, true
+}
+
+// containers are accounts that there are in containers only (S-1-5-93-2-1, ContainerAdministrator, and -2).
+const containers = "S-1-5-93-"
+
+// Privileged implements Process.
+func (p process) Privileged() bool {
+	var token windows.Token
+	if windows.OpenProcessToken(windows.Handle(p), windows.TOKEN_QUERY, &token) != nil {
+		return false
+	}
+	defer func() { _ = token.Close() }()
+	user, err := token.GetTokenUser()
+	if err != nil || strings.HasPrefix(user.User.Sid.String(), containers) {
+		return false
+	}
+	return user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) || token.IsElevated()
 }
 
 // Block implements Memory.

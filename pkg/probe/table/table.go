@@ -54,6 +54,8 @@ type Process interface {
 	File() (string, error)
 	// Ended reports whether it is over, and how.
 	Ended() (End, bool)
+	// Privileged reports whether it runs as the system, or as an administrator of the node.
+	Privileged() bool
 	Memory
 	Close()
 }
@@ -72,6 +74,8 @@ type Options struct {
 	Processes int
 	// Arguments says which arguments of commands are kept.
 	Arguments arguments.Mode
+	// Agents are globs on the names of programs, without ".exe", that serve plugins.
+	Agents []string
 	// Anchors are the processes of the container runtime; nil: none is known, ever.
 	Anchors *anchor.Set
 	// Busy reports whether somebody still waits for ticks. May be nil.
