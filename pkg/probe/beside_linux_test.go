@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -255,45 +252,4 @@ func load() (n float64) {
 	text, _ := os.ReadFile("/proc/loadavg")
 	_, _ = fmt.Sscan(string(text), &n)
 	return n
-}
-
-// BenchmarkForeignPrograms is what the connector costs for a program of somebody else: the time of the thread
-// that reads.
-func BenchmarkForeignPrograms(b *testing.B) {
-	ctx, cancel := context.WithCancel(b.Context())
-	opened, ended := make(chan error), make(chan unix.Rusage, 1)
-	var c *connector.Connector
-	var before unix.Rusage
-	go func() {
-		anchors := anchor.New()
-		anchors.Serves("a socket", os.Getppid())
-		var err error
-		c, err = connector.Open(connector.Options{Processes: 4096, Arguments: arguments.Known, Anchors: anchors, Log: slog.New(slog.DiscardHandler)})
-		opened <- err
-		if err != nil {
-			return
-		}
-		_ = unix.Getrusage(unix.RUSAGE_THREAD, &before)
-		_ = c.Run(ctx, func(event.Event) {})
-		var after unix.Rusage
-		_ = unix.Getrusage(unix.RUSAGE_THREAD, &after)
-		ended <- after
-	}()
-	if err := <-opened; err != nil {
-		b.Skip(err)
-	}
-	time.Sleep(300 * time.Millisecond) // it has looked at what was there
-	first := c.Stats()
-	b.ResetTimer()
-	loop := exec.Command("/bin/sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do /bin/true; i=$((i+1)); done", b.N))
-	if err := loop.Run(); err != nil {
-		b.Fatal(err)
-	}
-	b.StopTimer()
-	cancel()
-	after, last := <-ended, c.Stats()
-	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
-	programs := last.Looked.Strangers + last.Missed.Strangers - first.Looked.Strangers - first.Missed.Strangers
-	b.ReportMetric(float64(used)/float64(max(1, programs)), "cpu-ns/program")
-	_ = c.Close()
 }

@@ -98,6 +98,9 @@ func (p *Process) start(command []string) error {
 	ours[0], theirs[0] = theirs[0], ours[0]
 	_, _ = unix.FcntlInt(theirs[1].Fd(), unix.F_SETPIPE_SZ, pipe)
 	p.cmd = exec.Command(command[0], command[1:]...)
+	if command[0] == "/proc/self/exe" {
+		p.cmd.Args[0] = os.Args[0] // what ps shows
+	}
 	p.cmd.Env = []string{}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = theirs[0], theirs[1], os.Stderr, theirs[2:]
 	err := p.cmd.Start()

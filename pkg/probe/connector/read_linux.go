@@ -26,6 +26,8 @@ const (
 	// stormAbove is how many programs a second make a storm, hotFor how long after the runtime has started
 	// something there is none: it may be a plugin.
 	stormAbove = 150
+	// stormEvery is how often what others begin is read in a storm.
+	stormEvery = 50 * time.Millisecond
 	hotFor     = 50 * time.Millisecond
 	// breath is what others have of the CPU after each tickEvery that there was no end of messages: the
 	// reader has priority.
@@ -117,8 +119,11 @@ func (r *reader) patience(now int64) time.Duration {
 	if r.tracker.Busy() || r.options.Busy != nil && r.options.Busy() {
 		r.busy = now
 	}
-	if r.storm || now-r.busy < int64(quietAfter) {
+	switch {
+	case now-r.busy < int64(quietAfter):
 		return tickEvery
+	case r.storm:
+		return stormEvery
 	}
 	return idle
 }

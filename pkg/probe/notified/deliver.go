@@ -92,7 +92,7 @@ func (t *Tracker) deliver(i *item) {
 	}
 	switch i.kind {
 	case Began:
-		t.apply(i, &event.Fork{Process: p.key, Parent: p.parent, PID: p.pid})
+		t.apply(i, &event.Fork{Process: p.key(), Parent: p.parent(), PID: p.pid})
 	case Runs:
 		if p.program == i {
 			p.program = nil
@@ -123,8 +123,8 @@ func (t *Tracker) apply(i *item, body event.Body) tree.Step {
 func (t *Tracker) exec(i *item) {
 	p := i.process
 	e := &event.Exec{
-		Process: p.key, Parent: p.parent, PID: p.pid, ParentPID: p.up, Started: p.began,
-		Root: p.of.key == p.key && t.tree.Get(p.key) == nil, InFlight: i.present,
+		Process: p.key(), Parent: p.parent(), PID: p.pid, ParentPID: p.up, Started: p.began,
+		Root: p.of.key == p.key() && t.tree.Get(p.key()) == nil, InFlight: i.present,
 	}
 	if i.sight == nil {
 		e.Unidentified, e.Name = true, text.Clean(p.of.known.Program(i.name), 64)
@@ -146,8 +146,8 @@ func (t *Tracker) exec(i *item) {
 
 func (t *Tracker) exit(i *item) {
 	p := i.process
-	t.apply(i, &event.Exit{Process: p.key, Code: i.code, Signal: i.signal, Used: i.used, Unseen: i.unseen})
-	if p.of.key == p.key {
+	t.apply(i, &event.Exit{Process: p.key(), Code: i.code, Signal: i.signal, Used: i.used, Unseen: i.unseen})
+	if p.of.key == p.key() {
 		p.of.over = i.time
 	}
 	p.exit = nil
@@ -215,7 +215,7 @@ func (t *Tracker) sweep() {
 		switch {
 		case p.of == nil || p.ended != 0:
 		case p.of.over != 0 && t.passed-p.of.over > int64(t.o.Outlive):
-			t.tree.Remove(p.key)
+			t.tree.Remove(p.key())
 			t.unfollow(p)
 		case len(t.doubted) < doubtedMax:
 			t.doubted = append(t.doubted, p)

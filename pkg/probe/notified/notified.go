@@ -152,9 +152,8 @@ type Tracker struct {
 // process is one that is there, as far as was told.
 type process struct {
 	pid, up uint32
-	key     event.Process
-	parent  event.Process
-	began   int64
+	// began is when it did, upBegan when its parent did; 0 if that is not known.
+	began, upBegan int64
 	// ran is when it ran another program last, ended when its end was told; 0: not yet.
 	ran, ended int64
 	// looked is when looking at it began, for the last time.

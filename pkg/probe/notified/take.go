@@ -60,10 +60,10 @@ func (t *Tracker) began(n Notice) {
 
 // add remembers a process, which descends from what its parent does; nil if there is no room for it.
 func (t *Tracker) add(pid, parent uint32, began int64) *process {
-	p := &process{pid: pid, up: parent, key: keyOf(pid, began), parent: keyOf(parent, 0), began: began}
+	p := &process{pid: pid, up: parent, began: began}
 	up := t.processes[parent]
 	if up != nil && up.began <= began {
-		p.parent, p.outcast = up.key, up.outcast
+		p.upBegan, p.outcast = up.began, up.outcast
 	} else {
 		up = nil
 	}
@@ -108,6 +108,10 @@ func (t *Tracker) makeRoom() bool {
 	}
 	return false
 }
+
+// key is what p is called, parent its parent: made when they are told, which of most processes nothing is.
+func (p *process) key() event.Process    { return keyOf(p.pid, p.began) }
+func (p *process) parent() event.Process { return keyOf(p.up, p.upBegan) }
 
 func keyOf(pid uint32, began int64) event.Process {
 	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(began, 10))
@@ -228,7 +232,7 @@ func (t *Tracker) believe(p *process, s *Sight) bool {
 	if caller == "" {
 		return false
 	}
-	of := &root{key: p.key, known: &redact.Call{}, foreign: caller != event.CallerRuntime}
+	of := &root{key: p.key(), known: &redact.Call{}, foreign: caller != event.CallerRuntime}
 	if !t.follow(p, of) {
 		if of.foreign && t.followed < t.o.Processes {
 			t.stats.Refused++ // it touches no call of the runtime's

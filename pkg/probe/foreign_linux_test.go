@@ -1,0 +1,111 @@
+package probe
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/connector"
+)
+
+// BenchmarkForeignPrograms is what the connector costs for 1,000 programs of somebody else a second: the time of the
+// thread that reads.
+func BenchmarkForeignPrograms(b *testing.B) {
+	ctx, cancel := context.WithCancel(b.Context())
+	opened, ended := make(chan error), make(chan unix.Rusage, 1)
+	var c *connector.Connector
+	var before unix.Rusage
+	go func() {
+		anchors := anchor.New()
+		anchors.Serves("a socket", os.Getppid())
+		var err error
+		c, err = connector.Open(connector.Options{Processes: 4096, Arguments: arguments.Known, Anchors: anchors, Log: slog.New(slog.DiscardHandler)})
+		opened <- err
+		if err != nil {
+			return
+		}
+		_ = unix.Getrusage(unix.RUSAGE_THREAD, &before)
+		_ = c.Run(ctx, func(event.Event) {})
+		var after unix.Rusage
+		_ = unix.Getrusage(unix.RUSAGE_THREAD, &after)
+		ended <- after
+	}()
+	if err := <-opened; err != nil {
+		b.Skip(err)
+	}
+	time.Sleep(300 * time.Millisecond) // it has looked at what was there
+	first := c.Stats()
+	b.ResetTimer()
+	began := time.Now()
+	if err := runPrograms(b.N, nothing(b)); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	took := time.Since(began)
+	cancel()
+	after, last := <-ended, c.Stats()
+	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+	programs := last.Looked.Strangers + last.Missed.Strangers - first.Looked.Strangers - first.Missed.Strangers
+	b.ReportMetric(float64(used)/float64(max(1, programs)), "cpu-ns/program")
+	b.ReportMetric(float64(programs)/took.Seconds(), "programs/s")
+	b.ReportMetric(100*float64(used)/float64(took), "%-of-a-core")
+	_ = c.Close()
+}
+
+// runPrograms runs a program so many times, 20 in every 20 ms.
+func runPrograms(n int, file string) error {
+	const atOnce = 20
+	loop := exec.Command("/bin/sh", "-c", fmt.Sprintf("while read n; do while [ $n -gt 0 ]; do %s; n=$((n-1)); done; done", file))
+	in, err := loop.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := loop.Start(); err != nil {
+		return err
+	}
+	every := time.NewTicker(atOnce * time.Millisecond)
+	defer every.Stop()
+	for ; n > 0; n -= atOnce {
+		<-every.C
+		if _, err := fmt.Fprintln(in, min(n, atOnce)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(in.Close(), loop.Wait())
+}
+
+// nothing is a program that ends at once, without libraries: many of them can be run in a second.
+func nothing(b *testing.B) string {
+	b.Helper()
+	if runtime.GOARCH != "amd64" {
+		return "/bin/true"
+	}
+	const base, headers = 0x400000, 64 + 56
+	code := []byte{0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05} // exit_group would be another number; exit(0)
+	program := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
+	put := func(numbers ...any) {
+		for _, n := range numbers {
+			program, _ = binary.Append(program, binary.LittleEndian, n)
+		}
+	}
+	put(uint16(2), uint16(62), uint32(1), uint64(base+headers), uint64(64), uint64(0), uint32(0), uint16(64), uint16(56), uint16(1), uint16(0), uint16(0), uint16(0))
+	put(uint32(1), uint32(5), uint64(0), uint64(base), uint64(base), uint64(headers+len(code)), uint64(headers+len(code)), uint64(0x1000))
+	file := filepath.Join(b.TempDir(), "nothing")
+	if err := os.WriteFile(file, append(program, code...), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	return file
+}
