@@ -1,9 +1,11 @@
+//go:build !windows
+
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -11,6 +13,22 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/install"
 )
+
+// serviceKind is what the system calls a service, and serviceName what it knows cniscope's as.
+const (
+	serviceKind = "unit"
+	serviceName = "cniscope.service"
+)
+
+// installed finds out what is installed below root.
+func installed(ctx context.Context, root string) (*install.Status, error) {
+	return install.Look(ctx, root)
+}
+
+// installation are the commands that change what is on a node.
+func installation() []*cobra.Command {
+	return []*cobra.Command{installCmd(), uninstallCmd(), packagedCmd()}
+}
 
 func installCmd() *cobra.Command {
 	var o install.Options
@@ -118,13 +136,4 @@ func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root string) 
 		fmt.Fprintln(out, line)
 	}
 	return notes(out, append(plan.Notes, more...))
-}
-
-func notes(out io.Writer, notes []string) error {
-	for _, n := range notes {
-		if _, err := fmt.Fprintf(out, "\n%s\n", n); err != nil {
-			return err
-		}
-	}
-	return nil
 }

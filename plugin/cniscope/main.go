@@ -100,7 +100,8 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 		return usageError{err}
 	})
 	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), whyCmd(), topCmd(), doctorCmd(), configCmd(),
-		installCmd(), uninstallCmd(), statusCmd(), versionCmd(), docsCmd(), packagedCmd(), connectorCmd())
+		statusCmd(), versionCmd(), docsCmd(), connectorCmd())
+	cmd.AddCommand(installation()...)
 	argumentsAreUsage(cmd)
 	return cmd
 }

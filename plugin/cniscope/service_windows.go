@@ -4,14 +4,20 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 )
 
 // serviceName is what the service manager of Windows, and its event log, know cniscope as.
-const serviceName = "cniscope"
+const (
+	serviceKind = "service"
+	serviceName = "cniscope"
+)
 
 // withStarted has tellStarted call up.
 func withStarted(ctx context.Context, up func()) context.Context {
@@ -31,9 +37,24 @@ func asService(program func(context.Context) int) (code int, is bool) {
 	return s.code, true
 }
 
+// isService reports whether the service manager has started this process. svc.IsWindowsService also wants the manager
+// to be in session 0, where wine does not have it.
 func isService() bool {
-	is, err := svc.IsWindowsService()
-	return err == nil && is
+	if is, err := svc.IsWindowsService(); err == nil && is {
+		return true
+	}
+	parent, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(os.Getppid()))
+	if err != nil {
+		return false
+	}
+	defer windows.CloseHandle(parent) //nolint:errcheck // it was only asked
+	name := make([]uint16, windows.MAX_PATH)
+	length := uint32(len(name))
+	system, err := windows.GetSystemDirectory()
+	if err != nil || windows.QueryFullProcessImageName(parent, 0, &name[0], &length) != nil {
+		return false
+	}
+	return strings.EqualFold(windows.UTF16ToString(name[:length]), filepath.Join(system, "services.exe"))
 }
 
 // service answers the service manager while the program runs. It takes no signals: Windows sends those also to

@@ -26,7 +26,7 @@ It changes nothing. As an ordinary user it says less. Exit code 1: not installed
 			if format != "text" && format != "json" {
 				return usageError{fmt.Errorf("--format %s: want text or json", format)}
 			}
-			s, err := install.Look(cmd.Context(), root)
+			s, err := installed(cmd.Context(), root)
 			if err != nil {
 				return err
 			}
@@ -63,7 +63,7 @@ func tell(out io.Writer, s *install.Status) error {
 		row("", "%s\t%s", f.Path, f.State)
 	}
 	if s.Unit != "" {
-		row("unit", "cniscope.service is %s", s.Unit)
+		row(serviceKind, serviceName+" is %s", s.Unit)
 		if s.UnitSays != "" {
 			row("", "it says: %s", s.UnitSays)
 		}
@@ -98,4 +98,13 @@ func tell(out io.Writer, s *install.Status) error {
 		row("unknown", "%s", u)
 	}
 	return w.Flush()
+}
+
+func notes(out io.Writer, notes []string) error {
+	for _, n := range notes {
+		if _, err := fmt.Fprintf(out, "\n%s\n", n); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,261 @@
+package onwindows
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/private"
+)
+
+// machine is a node in memory. It fails at the write that is counted down to 0.
+type machine struct {
+	things  map[Thing]string
+	runs    bool
+	failsAt int // 0: never
+	refuses bool
+}
+
+func (m *machine) Read(t Thing) ([]byte, error) {
+	if data, ok := m.things[t]; ok {
+		return []byte(data), nil
+	}
+	return nil, nil
+}
+
+func (m *machine) Write(t Thing, data []byte) error {
+	if m.failsAt--; m.failsAt == 0 {
+		m.things[t] = "half of it"
+		return errors.New("the disk is full")
+	}
+	if data != nil {
+		m.things[t] = string(data)
+		return nil
+	}
+	if t.Kind == Folder {
+		for other := range m.things {
+			if other.Kind != Environment && strings.HasPrefix(other.Name, t.Name+`\`) {
+				return nil // it is not empty
+			}
+		}
+	}
+	delete(m.things, t)
+	return nil
+}
+
+func (m *machine) Start(string) error {
+	if m.refuses {
+		return errors.New("it does not start")
+	}
+	m.runs = true
+	return nil
+}
+
+func (m *machine) Stop(string) (bool, error) {
+	ran := m.runs
+	m.runs = false
+	return ran, nil
+}
+
+var environment = Thing{Environment, runtime}
+
+// fresh is a node with a containerd whose service has variables of somebody's.
+func fresh() *machine {
+	return &machine{things: map[Thing]string{
+		{Service, runtime}: "{}\n",
+		environment:        "HTTP_PROXY=http://proxy:3128\notel_exporter_otlp_endpoint=http://old:4317\n",
+	}}
+}
+
+func options(program string) Options {
+	return Options{
+		Choice: Choice{Tracing: "http://127.0.0.1:4318"}, Program: []byte(program + "\x00"),
+		ProgramFiles: `C:\Program Files`, ProgramData: `C:\ProgramData`,
+	}
+}
+
+func install(t *testing.T, m *machine, o Options) *Plan {
+	t.Helper()
+	p, err := New(m, o)
+	if err == nil {
+		err = p.Apply(m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func uninstall(t *testing.T, m *machine, purge bool) *Plan {
+	t.Helper()
+	p, err := NewRemoval(m, options(""), purge)
+	if err == nil {
+		err = p.Apply(m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *Plan) said() (all []string) {
+	for _, s := range p.Steps {
+		all = append(all, string(s.Does)+" "+s.String())
+	}
+	return all
+}
+
+func TestAnInstallationIsUndoneByteForByte(t *testing.T) {
+	m := fresh()
+	p := install(t, m, options("one"))
+	want := []string{
+		`new C:\ProgramData\cniscope`, `new C:\Program Files\cniscope`, `new C:\Program Files\cniscope\cniscope.exe`,
+		`new C:\ProgramData\cniscope\cniscope.toml`, `new eventsource of cniscope`, `new service of cniscope`, `changed environment of containerd`,
+	}
+	if got := p.said(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
+	}
+	if got := m.things[environment]; got != "HTTP_PROXY=http://proxy:3128\nOTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318\nOTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n" {
+		t.Errorf("the environment:\n%s", got)
+	}
+	if got := m.things[Thing{Folder, `C:\ProgramData\cniscope`}]; got != private.Protected || !m.runs {
+		t.Errorf("the folder is %q, the service runs: %t", got, m.runs)
+	}
+	m.things[Thing{Folder, `C:\ProgramData\cniscope\run`}] = "" // as cniscope leaves it
+	m.things[Thing{File, `C:\ProgramData\cniscope\run\node.lock`}] = "pid 7\n"
+	uninstall(t, m, false)
+	if !maps.Equal(m.things, fresh().things) || m.runs {
+		t.Errorf("left: %q", m.things)
+	}
+}
+
+func TestInstallingAgainChangesNothingAndUpgradesTheProgram(t *testing.T) {
+	m := fresh()
+	install(t, m, options("one"))
+	if p := install(t, m, options("one")); p.Changes() {
+		t.Errorf("the second time: %q\n%s", p.said(), p.Diff())
+	}
+	m.things[Thing{File, `C:\ProgramData\cniscope\cniscope.toml`}] = "[log]\nlevel = \"debug\"\n"
+	p := install(t, m, options("two"))
+	for _, want := range []string{`changed C:\Program Files\cniscope\cniscope.exe`, `kept C:\ProgramData\cniscope\cniscope.toml`} {
+		if !slices.Contains(p.said(), want) {
+			t.Errorf("%q lacks %s", p.said(), want)
+		}
+	}
+	uninstall(t, m, true)
+	if !maps.Equal(m.things, fresh().things) {
+		t.Errorf("left: %q", m.things)
+	}
+}
+
+func TestAChoiceIsRememberedAndTakenBack(t *testing.T) {
+	m := fresh()
+	install(t, m, options("one"))
+	if c, installed, err := Remembered(m, options("")); err != nil || !installed || c.Tracing != "http://127.0.0.1:4318" {
+		t.Errorf("%+v, %t, %v", c, installed, err)
+	}
+	other := options("one")
+	other.Tracing = "https://collector:4317"
+	install(t, m, other)
+	if got := m.things[environment]; !strings.Contains(got, "ENDPOINT=https://collector:4317\n") || !strings.Contains(got, "PROTOCOL=grpc\n") {
+		t.Errorf("another choice:\n%s", got)
+	}
+	off := options("one")
+	off.Tracing = ""
+	install(t, m, off)
+	if got := m.things[environment]; got != fresh().things[environment] {
+		t.Errorf("taken back:\n%s", got)
+	}
+}
+
+// Whatever fails, and wherever: the node is as it was.
+func TestAFailureAnywhereChangesNothing(t *testing.T) {
+	for at := 1; ; at++ {
+		m := fresh()
+		p, err := New(m, options("one"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.failsAt = at; at == len(p.changes)+1 {
+			m.refuses, m.failsAt = true, 0
+		}
+		err = p.Apply(m)
+		if m.failsAt > 0 && !m.refuses {
+			return
+		}
+		if err == nil || !strings.HasSuffix(err.Error(), "everything is as it was before") {
+			t.Errorf("at %d: %v", at, err)
+		}
+		if !maps.Equal(m.things, fresh().things) || m.runs {
+			t.Errorf("at %d, left: %q", at, m.things)
+		}
+		if m.refuses {
+			return
+		}
+	}
+}
+
+func TestWhatSomebodyChangedStays(t *testing.T) {
+	m := fresh()
+	install(t, m, options("one"))
+	toml := Thing{File, `C:\ProgramData\cniscope\cniscope.toml`}
+	m.things[toml] = "mine"
+	m.things[environment] = "HTTP_PROXY=http://other:3128\n" + strings.TrimPrefix(m.things[environment], "HTTP_PROXY=http://proxy:3128\n") + "MINE=1\n"
+	p := uninstall(t, m, false)
+	if !slices.Contains(p.said(), "kept "+toml.Name) || m.things[toml] != "mine" {
+		t.Errorf("%q", p.said())
+	}
+	if got, want := m.things[environment], "HTTP_PROXY=http://other:3128\notel_exporter_otlp_endpoint=http://old:4317\nMINE=1\n"; got != want {
+		t.Errorf("the environment is\n%swant\n%s", got, want)
+	}
+}
+
+func TestWhatIsInTheWayIsNamed(t *testing.T) {
+	for in, want := range map[Thing]string{
+		{Service, "cniscope"}:                                "sc.exe delete cniscope",
+		{File, `C:\Program Files\cniscope\cniscope.exe`}:     "remove it",
+		{Folder, `C:\ProgramData\cniscope`}:                  "others than administrators can open it",
+		{File, `C:\ProgramData\cniscope\install.json`}:       "somebody else's",
+		{Kind: Service, Name: "containerd" + " (not there)"}: "",
+	} {
+		m := fresh()
+		m.things[in] = "somebody's"
+		_, err := New(m, options("one"))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+	m := fresh()
+	delete(m.things, Thing{Service, runtime})
+	if _, err := New(m, options("one")); err == nil || !strings.Contains(err.Error(), "no service containerd") {
+		t.Error(err)
+	}
+	wrong := options("one")
+	wrong.Tracing = "collector:4317"
+	if _, err := New(m, wrong); err == nil || !strings.Contains(err.Error(), "want a URL") {
+		t.Error(err)
+	}
+}
+
+func TestADiffShowsEverything(t *testing.T) {
+	p, err := New(fresh(), options("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"--- nothing\n+++ C:\\ProgramData\\cniscope\n", "+" + private.Protected, "+++ C:\\Program Files\\cniscope\\cniscope.exe\n+ 4 bytes, sha256 ",
+		`+#dir = "C:\\ProgramData\\cniscope\\run"`, "--- environment of containerd\n+++ environment of containerd\n",
+		"-otel_exporter_otlp_endpoint=http://old:4317\n", "+OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318\n", `+  "runs": "\"C:\\Program Files\\cniscope\\cniscope.exe\" run",`,
+	} {
+		if !strings.Contains(p.Diff(), want) {
+			t.Errorf("lacks %q", want)
+		}
+	}
+	if t.Failed() {
+		fmt.Println(p.Diff())
+	}
+}

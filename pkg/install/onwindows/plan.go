@@ -1,0 +1,459 @@
+package onwindows
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// Plan is what an installation or a removal would do. Making one changes nothing.
+type Plan struct {
+	Steps []Step   // all things, also those that stay as they are
+	Notes []string // what the operator should know
+
+	changes []change
+	starts  bool // the service, afterwards
+}
+
+// Step is what happens to one thing.
+type Step struct {
+	Thing
+	Does Does
+	Why  string
+}
+
+// Does is what a step does.
+type Does string
+
+// What steps do. Kept is what somebody else made or changed.
+const (
+	Creates  Does = "new"
+	Replaces Does = "changed"
+	Removes  Does = "removed"
+	Restores Does = "restored"
+	Keeps    Does = "kept"
+	Same     Does = "as it is"
+)
+
+type change struct {
+	Thing
+	before, after []byte
+}
+
+// manifest is what was installed, from the first to the last.
+type manifest struct {
+	Version int     `json:"version"` // of the manifest's form
+	Choice  Choice  `json:"choice"`
+	Things  []entry `json:"things"`
+}
+
+const manifestVersion = 1
+
+// entry is one thing that was made or changed.
+type entry struct {
+	Thing
+	Digest string `json:"digest"` // of what was written
+	// Before is what was there: null if nothing was.
+	Before []byte `json:"before"`
+	// Set are the variables that were put into an environment.
+	Set []string `json:"set,omitempty"`
+}
+
+func (o Options) read(n Node) (*manifest, error) {
+	text, err := n.Read(o.manifest())
+	if err != nil {
+		return nil, fmt.Errorf("reading what is installed: %w", err)
+	}
+	m := &manifest{Version: manifestVersion}
+	if text == nil {
+		return m, nil
+	}
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("%s: %w; if you take it away, cniscope takes what is installed for somebody else's", o.manifest(), err)
+	}
+	if m.Version != manifestVersion {
+		return nil, fmt.Errorf("%s was written by a newer cniscope: use that one", o.manifest())
+	}
+	return m, nil
+}
+
+func (m *manifest) entry(t Thing) (entry, bool) {
+	i := slices.IndexFunc(m.Things, func(e entry) bool { return e.Thing == t })
+	if i < 0 {
+		return entry{}, false
+	}
+	return m.Things[i], true
+}
+
+// Remembered returns what was chosen at the last installation.
+func Remembered(n Node, o Options) (c Choice, installed bool, err error) {
+	m, err := o.read(n)
+	if err != nil {
+		return Choice{}, false, err
+	}
+	return m.Choice, len(m.Things) > 0, nil
+}
+
+// New plans an installation. Its errors say what is in the way and what to do; nothing has changed then.
+func New(n Node, o Options) (*Plan, error) {
+	if err := o.check(n); err != nil {
+		return nil, err
+	}
+	before, err := o.read(n)
+	if err != nil {
+		return nil, err
+	}
+	p, after := &Plan{starts: true}, &manifest{Version: manifestVersion, Choice: o.Choice}
+	wish := o.wish()
+	for _, e := range slices.Backward(before.Things) {
+		if !slices.ContainsFunc(wish, func(w wanted) bool { return w.Thing == e.Thing }) {
+			if err := p.remove(n, e, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, w := range wish {
+		if err := p.want(n, w, before, after); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.record(n, o, after); err != nil {
+		return nil, err
+	}
+	p.advise(o)
+	return p, nil
+}
+
+// want compares what should be there with what is.
+func (p *Plan) want(n Node, w wanted, before, after *manifest) error {
+	now, err := n.Read(w.Thing)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.Thing, err)
+	}
+	e, ours := before.entry(w.Thing)
+	// A crash came between the manifest and the thing: it is still to be made.
+	made := ours && (digest(now) == e.Digest || !same(now, e.Before))
+	if w.merges != nil {
+		base := now
+		if made { // the choice may be another one now
+			base = e.undone(now)
+		}
+		if w.data, err = w.merges(base); err != nil {
+			return err
+		}
+		if !made {
+			e.Before = now
+		}
+		e.Set = added(base, w.data)
+	}
+	does, why := decide(w, now, e, made)
+	if does == Keeps && w.foreign != "" && !made {
+		return fmt.Errorf("%s: %s", w.Thing, w.foreign)
+	}
+	if !ours && (does == Creates || does == Replaces) {
+		e.Before = now
+	}
+	if ours || does == Creates || does == Replaces {
+		e.Thing = w.Thing
+		if does != Keeps {
+			e.Digest = digest(w.data)
+		}
+		after.Things = append(after.Things, e)
+	}
+	p.step(w.Thing, now, w.data, does, why)
+	return nil
+}
+
+// decide says what is to be done where w should be and now is.
+func decide(w wanted, now []byte, e entry, made bool) (Does, string) {
+	switch {
+	case now == nil:
+		return Creates, ""
+	case same(now, w.data):
+		return Same, ""
+	case w.merges != nil:
+		return Replaces, "the other variables stay"
+	case made && digest(now) == e.Digest:
+		return Replaces, ""
+	case made:
+		return Keeps, "it was changed since it was installed"
+	}
+	return Keeps, "it was there before cniscope was installed"
+}
+
+// added are the lines of an environment that another one lacks.
+func added(before, after []byte) (lines []string) {
+	was := linesOf(before)
+	for _, l := range linesOf(after) {
+		if !slices.Contains(was, l) {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// undone is what an environment would be without what was set in it.
+func (e entry) undone(now []byte) []byte {
+	if digest(now) == e.Digest {
+		return e.Before
+	}
+	return unset(now, e.Set, e.Before)
+}
+
+// NewRemoval plans to take away everything that was installed; with purge also what was changed since.
+func NewRemoval(n Node, o Options, purge bool) (*Plan, error) {
+	m, err := o.read(n)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Things) == 0 {
+		return nil, fmt.Errorf("cniscope is not installed: there is no %s", o.manifest())
+	}
+	p := &Plan{}
+	folders := []entry{}
+	for _, e := range slices.Backward(m.Things) {
+		if e.Kind == Folder { // when everything in them is gone, the manifest too
+			folders = append(folders, e)
+			continue
+		}
+		if err := p.remove(n, e, purge); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.record(n, o, nil); err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Concat(o.leftovers(n), folders) {
+		if err := p.remove(n, e, purge); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// leftovers are what cniscope itself makes where the options leave it: the lock of the node, and its folder.
+func (o Options) leftovers(n Node) (all []entry) {
+	run := o.folder() + `\run`
+	for _, t := range []Thing{{File, run + `\node.lock`}, {Folder, run}} {
+		if now, err := n.Read(t); err == nil && now != nil {
+			all = append(all, entry{Thing: t, Digest: digest(now)})
+		}
+	}
+	return all
+}
+
+// remove takes away one thing, or brings back what was there.
+func (p *Plan) remove(n Node, e entry, purge bool) error {
+	now, err := n.Read(e.Thing)
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.Thing, err)
+	}
+	does, why, after := Removes, "", e.Before
+	switch {
+	case now == nil || same(now, e.Before):
+		return nil
+	case e.Kind == Environment:
+		if after = e.undone(now); same(after, now) {
+			does, why = Keeps, "the variables that were added are not there any more"
+		}
+	case digest(now) != e.Digest && !purge:
+		does, why = Keeps, "it was changed since it was installed; --purge removes it"
+	}
+	if does == Removes && after != nil {
+		does = Restores
+	}
+	if e.Thing == (Thing{Environment, runtime}) && does != Keeps {
+		p.Notes = append(p.Notes, readsEnvironment)
+	}
+	p.step(e.Thing, now, after, does, why)
+	return nil
+}
+
+const readsEnvironment = "containerd reads its environment when it starts, and pods stay as they are then: Restart-Service containerd"
+
+func (p *Plan) step(t Thing, before, after []byte, does Does, why string) {
+	p.Steps = append(p.Steps, Step{t, does, why})
+	if does != Same && does != Keeps {
+		p.changes = append(p.changes, change{t, before, after})
+	}
+}
+
+// record plans the manifest's own change: before what comes and, of a removal, after what goes, so that wherever
+// a crash strikes it names what is there. The folder it lies in comes first.
+func (p *Plan) record(n Node, o Options, m *manifest) error {
+	now, err := n.Read(o.manifest())
+	if err != nil {
+		return err
+	}
+	var next []byte
+	if m != nil {
+		next, err = json.MarshalIndent(m, "", "  ")
+		if err != nil {
+			return err
+		}
+		next = append(next, '\n')
+	}
+	if same(now, next) {
+		return nil
+	}
+	at := len(p.changes)
+	if m != nil {
+		isFolder := func(c change) bool { return c.Thing == Thing{Folder, o.folder()} }
+		at = slices.IndexFunc(p.changes, isFolder) + 1
+	}
+	p.changes = slices.Insert(p.changes, at, change{o.manifest(), now, next})
+	return nil
+}
+
+func (p *Plan) advise(o Options) {
+	does := func(t Thing) Does {
+		i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Thing == t })
+		if i < 0 {
+			return ""
+		}
+		return p.Steps[i].Does
+	}
+	if does(Thing{File, o.options()}) == Creates {
+		p.Notes = append(p.Notes, "say where the spans go: endpoint in [export.otlp] of "+o.options())
+	}
+	if d := does(Thing{Environment, runtime}); d == Creates || d == Replaces {
+		p.Notes = append(p.Notes, readsEnvironment)
+	}
+}
+
+// Changes reports whether the plan does anything.
+func (p *Plan) Changes() bool { return len(p.changes) > 0 }
+
+// Diff shows what the plan would change, as a unified diff. Of programs it says the size and the digest.
+func (p *Plan) Diff() string {
+	var b strings.Builder
+	for _, c := range p.changes {
+		from, to := c.String(), c.String()
+		if c.before == nil {
+			from = "nothing"
+		}
+		if c.after == nil {
+			to = "nothing"
+		}
+		secret := c.Kind == File && c.after == nil && strings.HasSuffix(c.Name, ".toml") // the operator's, of options
+		if !secret && utf8.Valid(c.before) && utf8.Valid(c.after) && !bytes.ContainsRune(c.before, 0) && !bytes.ContainsRune(c.after, 0) {
+			text := func(data []byte) string { return strings.ReplaceAll(string(data), "\r\n", "\n") }
+			if d := udiff.Unified(from, to, text(c.before), text(c.after)); d != "" {
+				b.WriteString(d)
+				continue
+			}
+		}
+		fmt.Fprintf(&b, "--- %s\n+++ %s\n%s%s", from, to, summary("-", c.before), summary("+", c.after))
+	}
+	return b.String()
+}
+
+func summary(sign string, data []byte) string {
+	if data == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %d bytes, sha256 %s\n", sign, len(data), digest(data))
+}
+
+// same reports whether two things are the same; one that is not there is not an empty one.
+func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+
+func digest(data []byte) string {
+	if data == nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Apply does what was planned, or nothing: what was done is undone if anything fails, up to and including the
+// start of the service.
+func (p *Plan) Apply(n Node) (err error) {
+	ran, err := n.Stop(name) // its program cannot be replaced while it runs
+	if err != nil {
+		return fmt.Errorf("stopping the service: %w; nothing was changed", err)
+	}
+	done := 0
+	defer func() {
+		if err == nil {
+			return
+		}
+		failed := p.undo(n, done)
+		if ran {
+			failed = errors.Join(failed, n.Start(name))
+		}
+		if failed != nil {
+			err = fmt.Errorf("%w; undoing it failed, too: %w", err, failed)
+			return
+		}
+		err = fmt.Errorf("%w; everything is as it was before", err)
+	}()
+	for _, c := range p.changes {
+		now, err := n.Read(c.Thing)
+		if err == nil && !same(now, c.before) {
+			err = errors.New("somebody else has just changed it: try again")
+		}
+		if err == nil {
+			done++ // half of it, if it fails
+			err = n.Write(c.Thing, c.after)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Thing, err)
+		}
+	}
+	if p.starts {
+		if err := n.Start(name); err != nil {
+			return fmt.Errorf("starting the service: %w", err)
+		}
+	}
+	return nil
+}
+
+// undo brings back what the first changes replaced. A service that was started meanwhile is stopped first.
+func (p *Plan) undo(n Node, done int) (err error) {
+	if _, stopped := n.Stop(name); stopped != nil {
+		err = stopped
+	}
+	for _, c := range slices.Backward(p.changes[:done]) {
+		if failed := n.Write(c.Thing, c.before); failed != nil {
+			err = errors.Join(err, fmt.Errorf("bringing %s back: %w", c.Thing, failed))
+		}
+	}
+	return err
+}
+
+// State is how something that was installed is now: "as installed", "changed since" or "missing".
+type State struct {
+	Thing
+	Is string
+}
+
+// States returns how everything that was installed is now; none if nothing was.
+func States(n Node, o Options) (all []State, err error) {
+	m, err := o.read(n)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range m.Things {
+		now, err := n.Read(e.Thing)
+		is := "as installed"
+		switch {
+		case err != nil:
+			is = err.Error()
+		case now == nil:
+			is = "missing"
+		case digest(now) != e.Digest:
+			is = "changed since"
+		}
+		all = append(all, State{e.Thing, is})
+	}
+	return all, nil
+}

@@ -1,0 +1,146 @@
+package private
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// Dir opens dir. If it is missing, it is made for administrators and the system only, with the folders above it. A
+// *Error says who else could write to it, or to a folder on the way.
+func Dir(dir string) (*os.Root, error) {
+	if err := Make(dir); err != nil {
+		return nil, err
+	}
+	if err := Check(dir); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// Make makes a folder that is missing, and those above it, for administrators and the system only.
+func Make(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := Make(parent); err != nil {
+			return err
+		}
+	}
+	security, err := windows.SecurityDescriptorFromString(Protected)
+	if err != nil {
+		return err
+	}
+	path, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return err
+	}
+	attributes := windows.SecurityAttributes{SecurityDescriptor: security}
+	attributes.Length = uint32(unsafe.Sizeof(attributes))
+	if err := windows.CreateDirectory(path, &attributes); err != nil && !errors.Is(err, fs.ErrExist) {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// Check returns a *Error if another than administrators and the system can change what lies in a folder, or what a
+// part of its path leads to.
+func Check(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := way(dir); err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || strings.EqualFold(real, dir) {
+		return err
+	}
+	return way(real)
+}
+
+// way checks a folder and those above it; a link is checked itself.
+func way(dir string) error {
+	for at := dir; ; at = filepath.Dir(at) {
+		what, err := open(at, at != dir)
+		if err != nil {
+			return fmt.Errorf("asking who may write to %s: %w", at, err)
+		}
+		if what != "" {
+			return &Error{at, what, "keep others out (icacls), or choose another folder"}
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
+}
+
+// open says who else may write to what is at a path.
+func open(path string, onTheWay bool) (what string, err error) {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return "", err
+	}
+	h, err := windows.CreateFile(name, windows.READ_CONTROL, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE,
+		nil, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err != nil {
+		return "", err
+	}
+	defer windows.CloseHandle(h) //nolint:errcheck // it was only asked
+	return byHandle(h, onTheWay)
+}
+
+func byHandle(h windows.Handle, onTheWay bool) (what string, err error) {
+	security, err := windows.GetSecurityInfo(h, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		return "", err
+	}
+	owner, _, err := security.Owner()
+	if err != nil {
+		return "", err
+	}
+	us, err := windows.GetCurrentProcessToken().GetTokenUser()
+	if err != nil {
+		return "", err
+	}
+	list, _, err := security.DACL()
+	if err != nil || list == nil { // without a list everybody may do everything
+		return "may be written to by everybody", nil
+	}
+	var all []access
+	for i := range uint32(list.AceCount) {
+		var ace *windows.ACCESS_ALLOWED_ACE
+		if err := windows.GetAce(list, i, &ace); err != nil {
+			return "", err
+		}
+		if ace.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE {
+			continue // what is denied allows nothing
+		}
+		all = append(all, access{
+			sid:   (*windows.SID)(unsafe.Pointer(&ace.SidStart)).String(),
+			mask:  uint32(ace.Mask),
+			later: ace.Header.AceFlags&windows.INHERIT_ONLY_ACE != 0,
+		})
+	}
+	return exposed(owner.String(), us.User.Sid.String(), all, onTheWay), nil
+}
+
+// File returns a *Error if another than administrators and the system can change an open file.
+func File(f *os.File) error {
+	what, err := byHandle(windows.Handle(f.Fd()), false)
+	if err != nil {
+		return fmt.Errorf("asking who may write to %s: %w", f.Name(), err)
+	}
+	if what != "" {
+		return &Error{f.Name(), what, "remove it"}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package private
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/windows"
+)
+
+func TestAFolderThatIsMadeIsAdministratorsAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	root, err := Dir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = root.Close()
+	security, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []string{";;;BU)", ";;;WD)", ";;;AU)"} {
+		if strings.Contains(security.String(), who) {
+			t.Errorf("others have a part in it: %s", security)
+		}
+	}
+}
+
+func TestAFolderOfEverybodysIsRefused(t *testing.T) {
+	for name, list := range map[string]string{
+		"everybody's":  "D:P(A;OICI;FA;;;WD)",
+		"the users'":   Protected + "(A;OICI;0x2;;;BU)",
+		"without list": "",
+	} {
+		dir := filepath.Join(t.TempDir(), "a")
+		if err := Make(dir); err != nil {
+			t.Fatal(err)
+		}
+		var dacl *windows.ACL
+		if list != "" {
+			security, err := windows.SecurityDescriptorFromString(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if dacl, _, err = security.DACL(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION, nil, nil, dacl, nil); err != nil {
+			t.Skipf("no list can be set here: %v", err)
+		}
+		var refused *Error
+		if _, err := Dir(dir); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Log(err)
+		}
+	}
+}
