@@ -33,10 +33,15 @@ func attach(o Options) (*observer, error) {
 // told observes by event tracing.
 func told(o table.Options, session *etw.Session) *observer {
 	s := table.New(o, session)
-	return &observer{
+	observer := &observer{
 		name: SourceETW, run: s.Run, close: func() error { return errors.Join(s.Close(), session.Close()) },
-		readings: func() []meter.Reading { return s.Stats().Readings() },
+		readings: func() []meter.Reading { return append(s.Stats().Readings(), session.Stats().Readings()...) },
 	}
+	if partial := session.Partial(); partial != nil {
+		observer.instead = &event.Degraded{Feature: "event tracing", Reason: partial.Error() +
+			"; one of its two sessions observes alone: of a command that is over before it was looked at less is known"}
+	}
+	return observer
 }
 
 // snapshots observes by these, since event tracing is refused for that reason.
