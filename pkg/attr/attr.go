@@ -941,7 +941,7 @@ const MountFlagsKey = attribute.Key("cniscope.mount.flags")
 // MountFlags returns cniscope.mount.flags.
 func MountFlags(v ...string) attribute.KeyValue { return MountFlagsKey.StringSlice(v) }
 
-// AgentKey is cniscope.agent: Program that answered.
+// AgentKey is cniscope.agent: Program that answered; of a command the agent that ran it, where nobody sees who calls that one.
 const AgentKey = attribute.Key("cniscope.agent")
 
 // Agent returns cniscope.agent.

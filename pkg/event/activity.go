@@ -248,6 +248,9 @@ type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
 	Name    string  `json:"name,omitempty"`
+	// Hidden is true if nobody sees who calls it, so that what it runs is a call's by what it mentions, or
+	// perhaps by its time.
+	Hidden bool `json:"hidden,omitempty"`
 	// Over is true if the agent is no longer followed.
 	Over bool `json:"over,omitempty"`
 	// CPU is the time that it has run since it was started, in nanoseconds, to 10 ms, without its children.

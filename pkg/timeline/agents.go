@@ -47,9 +47,12 @@ type agent struct {
 	// periodic are the programs that it ran while it had no connection, and what it then asked of the
 	// kernel: by 15 letters of the name, which is what the kernel keeps.
 	periodic map[string]bool
-	spells   spells
-	deeds    []deed
-	among    *among // the latest claim on several connections
+	// hidden: who calls it is not seen. who it is then.
+	hidden bool
+	who    event.Actor
+	spells spells
+	deeds  []deed
+	among  *among // the latest claim on several connections
 }
 
 // agents are those that runs call, and what they do for calls.
@@ -205,6 +208,9 @@ func (as *agents) sample(now int64, b *event.Agent) {
 	if a == nil {
 		return
 	}
+	if b.Hidden {
+		a.hidden, a.who = true, event.Actor{Process: b.Process, PID: b.PID, Name: b.Name}
+	}
 	a.spells.sample(now, b)
 	for _, program := range b.Programs {
 		a.habit(program)
@@ -225,6 +231,9 @@ func (as *agents) sample(now int64, b *event.Agent) {
 	if b.Over && len(a.calls) == 0 {
 		a.recent = nil
 		as.release(b.Process)
+		if a.hidden {
+			as.forget(b.Process)
+		}
 	}
 }
 
@@ -263,7 +272,7 @@ func (as *agents) dismiss(op *operation, idle bool) {
 	of := func(c *Connection) bool { return c.Work.own.op == op }
 	for key, a := range as.known {
 		a.calls, a.recent, a.among = slices.DeleteFunc(a.calls, of), slices.DeleteFunc(a.recent, of), nil
-		if idle && len(a.calls) == 0 && len(a.periodic) == 0 {
+		if idle && len(a.calls) == 0 && len(a.periodic) == 0 && !a.hidden {
 			as.forget(key)
 		}
 	}

@@ -14,6 +14,8 @@ type claim struct {
 	others []*Connection // of other calls, which it may have been for as well
 	// nobodys: it began before the connections to the agent did.
 	nobodys bool
+	// by is the agent, if nobody sees who calls it.
+	by *event.Actor
 	Attribution
 }
 

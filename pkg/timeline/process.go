@@ -128,7 +128,7 @@ func (p *process) replace(now int64, used event.Usage) {
 func (p *process) runs(im *Image, used event.Usage) {
 	p.replace(im.Start, used)
 	if p.claim != nil {
-		im.Attribution = &p.claim.Attribution
+		im.Attribution, im.By = &p.claim.Attribution, p.claim.by
 		p.claim.did(deed{image: im})
 		p.claim = nil
 	}

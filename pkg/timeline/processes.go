@@ -65,6 +65,10 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 	case p != nil:
 	case parent != nil && step.New: // its fork was lost
 		p = parent.child()
+	case t.agents.isHidden(step.Process):
+		if p = t.hiddenWork(e, step.Process); p == nil {
+			return nil
+		}
 	default:
 		if p = t.agents.work(e, step.Process); p == nil {
 			return nil

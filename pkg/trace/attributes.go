@@ -152,6 +152,9 @@ func aboutProcess(im *timeline.Image) []attribute.KeyValue {
 	}
 	kvs = append(kvs, nonZero(semconv.ProcessCommandArgs(im.Args...), attr.HiddenArguments(im.Hidden))...)
 	kvs = append(kvs, aboutAttribution(im.Attribution)...)
+	if im.By != nil {
+		kvs = append(kvs, aboutActor(im.By)...)
+	}
 	kvs = append(kvs, nonZero(attr.NetNSInode(im.NetNS.Label), attr.NetNSInodeAtExit(im.Switched.Label))...)
 	if im.Ended && !im.Replaced && !im.Unseen {
 		if im.Signal == "" {

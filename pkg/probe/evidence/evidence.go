@@ -15,6 +15,7 @@ import (
 	"maps"
 	"net/netip"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -169,8 +170,14 @@ func (s *sandbox) isIn(text string) bool {
 	} else if holds(text, s.id) {
 		return true
 	}
+	if guid.MatchString(s.netns) { // which everybody spells as he likes
+		text = strings.ToLower(text)
+	}
 	return holds(text, s.netns)
 }
+
+// guid is a network namespace that has no path, only a number that was drawn for it.
+var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // hashedIn reports whether a word is the name of an interface that was made of the pod's name
 // and a hash of the container's id: antrea's are the first eight bytes of the one, a hyphen,
@@ -274,8 +281,12 @@ func more[T comparable](list []T, one T) []T {
 }
 
 // tail is how a namespace's file is known by whatever way it is reached: by its last names
-// that somebody drew ("cni-786877ce-…"), else by all of its path ("/proc/77/ns/net").
+// that somebody drew ("cni-786877ce-…"), else by all of its path ("/proc/77/ns/net"). One that has no path
+// is known by its number.
 func tail(file string) string {
+	if number := strings.ToLower(file); guid.MatchString(number) {
+		return number
+	}
 	if file = path.Clean(file); !path.IsAbs(file) || file == "/" {
 		return ""
 	}

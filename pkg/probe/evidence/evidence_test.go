@@ -218,3 +218,36 @@ func TestAForgerTakesHalfOfTheSandboxes(t *testing.T) {
 		t.Errorf("%d of %d are the runtime's", runtimes, len(all))
 	}
 }
+
+// What antrea's agent runs on Windows (pkg/agent/util/powershell/powershell_windows.go), whose adapters are called
+// by the pod's name, which proves nothing, and six digits of a hash of the container's id, which do.
+func TestWhatNamesASandboxOnWindows(t *testing.T) {
+	const namespaceOne, namespaceTwo = "786877ce-0bdc-4ff7-a58a-1d2f3a4b5c6d", "786877CE-0BDC-4FF7-A58A-0000000000FF"
+	all := Sandboxes{}
+	all.Begin(&event.Call{ContainerID: idOne, NetNS: namespaceOne, IfName: "eth0", Pod: event.Pod{Name: "db-6cqff"}}, false)
+	all.Begin(&event.Call{ContainerID: idTwo, NetNS: namespaceTwo, IfName: "eth0", Pod: event.Pod{Name: "statefuldb-7"}}, false)
+	all.Begin(&event.Call{ContainerID: "c3", NetNS: "786877ce-net", IfName: "eth0", Pod: event.Pod{Name: "db-" + hashOf(idOne)}}, false)
+	script := func(name string) string {
+		return `$ErrorActionPreference="Stop";try {Get-NetAdapter -InterfaceAlias "` + name + `"} catch {Write-Host $_;os.Exit(1)}`
+	}
+	for text, want := range map[string][]string{
+		script("vEthernet (db-6cqff-" + hashOf(idOne) + ")"):                                          {idOne},
+		script("vEthernet (stateful-" + hashOf(idTwo) + ")"):                                          {idTwo},
+		"Set-NetIPInterface -InterfaceAlias 'vEthernet (db-6cqff-" + hashOf(idOne) + ")' -NlMtu 1450": {idOne},
+		script("vEthernet (db-6cqff-568022)"):                                                         {idOne}, // as in the log of a node
+		script("vEthernet (db-6cqff-568023)"):                                                         nil,     // a hash, but nobody's
+		script("vEthernet (db-6cqff-" + hashOf(idTwo) + ")"):                                          nil,     // another's
+		script("vEthernet (db-6cqff)"):                                                                nil,     // its owner chose that
+		script("vEthernet (Ethernet)"):                                                                nil,
+		"Remove-HnsEndpoint " + idOne + "_antrea-hnsnetwork":                                          {idOne},
+		"Get-HnsNamespace -Id " + strings.ToUpper(namespaceOne):                                       {idOne},
+		"Get-HnsNamespace -Id {" + strings.ToLower(namespaceTwo) + "}":                                {idTwo},
+		"Get-HnsNamespace -Id " + namespaceOne + "0":                                                  nil,
+		"786877ce-net": nil,
+	} {
+		slices.Sort(want)
+		if got := all.Mentions(nil, nil, text); !slices.Equal(got, want) {
+			t.Errorf("%q mentions %v, want %v", text, got, want)
+		}
+	}
+}

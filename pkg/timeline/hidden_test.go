@@ -1,0 +1,112 @@
+package timeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// hidden tells of an agent of which nobody sees who calls it.
+func (s *story) hidden(at int64, process string) *story {
+	return s.at(at, &event.Agent{Process: event.Process(process), PID: 7, Name: process, Hidden: true})
+}
+
+func mentioning(containers ...string) func(*event.Exec) {
+	return func(e *event.Exec) { e.Mentions = containers }
+}
+
+// attributed says what agents ran for the operations that are closed, and on what evidence.
+func (s *story) attributed() string {
+	var all []string
+	for _, op := range s.closed {
+		for _, call := range op.Calls {
+			for _, run := range call.Runs {
+				run.Walk(func(im *Image) {
+					if im.Attribution == nil {
+						return
+					}
+					said := fmt.Sprintf("%s: %s %d-%d %s by %s", op.ContainerID, im.Name, im.Start/ms, im.End/ms, im.Attribution.Evidence, im.By.Name)
+					if n := len(im.Attribution.Others); n > 0 {
+						said += fmt.Sprintf(" or %d others", n)
+					}
+					all = append(all, said)
+				})
+			}
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestWhatAnAgentRunsThatNobodySeesCalled(t *testing.T) {
+	two := func(s *story) *story {
+		return s.plugin(0, "a", "ADD", "antrea").plugin(10, "b", "ADD", "antrea", container("c2"))
+	}
+	end := func(s *story) { s.exit(100, "a").exit(110, "b").tick(2000) }
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"what it names is certain": {
+			func(s *story) {
+				end(two(s.hidden(0, "agent")).image(20, "p", "agent", "powershell", mentioning("c2")).exit(60, "p"))
+			},
+			"c2: powershell 20-60 certain by agent",
+		},
+		"without a name it is a candidate of all that are under way": {
+			func(s *story) {
+				end(two(s.hidden(0, "agent")).image(20, "p", "agent", "powershell").exit(60, "p"))
+			},
+			"c1: powershell 20-60 candidate by agent or 1 others",
+		},
+		"two names are none": {
+			func(s *story) {
+				end(two(s.hidden(0, "agent")).image(20, "p", "agent", "powershell", mentioning("c1", "c2")).exit(60, "p"))
+			},
+			"c1: powershell 20-60 candidate by agent or 1 others",
+		},
+		"it is not forgotten between two pods": {
+			func(s *story) {
+				s.hidden(0, "agent").plugin(0, "o", "ADD", "antrea", container("c0")).exit(5, "o").tick(2000)
+				s.plugin(3000, "a", "ADD", "antrea").image(3010, "p", "agent", "powershell", mentioning("c1")).exit(3020, "p").exit(3030, "a").tick(5000)
+			},
+			"c1: powershell 3010-3020 certain by agent",
+		},
+		"of another sandbox's call it is none": {
+			func(s *story) {
+				end(two(s.hidden(0, "agent")).image(20, "p", "agent", "powershell", mentioning("c9")).exit(60, "p"))
+			},
+			"",
+		},
+		"when no plugin runs it is nobody's": {
+			func(s *story) {
+				end(two(s.hidden(0, "agent")).exit(90, "b").exit(91, "a").image(95, "p", "agent", "powershell").exit(97, "p"))
+			},
+			"",
+		},
+		"who is over runs nothing any more": {
+			func(s *story) {
+				end(two(s.hidden(0, "agent")).at(15, &event.Agent{Process: "agent", Over: true}).image(20, "p", "agent", "powershell", mentioning("c1")).exit(60, "p"))
+			},
+			"",
+		},
+		"an agent that is seen called has its connections": {
+			func(s *story) {
+				end(two(s.at(0, &event.Agent{Process: "agent", Name: "agent"})).image(20, "p", "agent", "powershell", mentioning("c1")).exit(60, "p"))
+			},
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			test.tell(s)
+			if got := s.attributed(); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if left := s.followed(); len(left) != 0 {
+				t.Errorf("%d processes are still followed", len(left))
+			}
+		})
+	}
+}
