@@ -21,7 +21,8 @@ const (
 	modeRealTime     = 0x00000100 // EVENT_TRACE_REAL_TIME_MODE
 	modeSystemLogger = 0x02000000 // EVENT_TRACE_SYSTEM_LOGGER_MODE, since Windows 8
 
-	enableProcess = 0x00000001 // EVENT_TRACE_FLAG_PROCESS
+	// Starts and ends, and not what hardware the machine has (EVENT_TRACE_FLAG_PROCESS, _NO_SYSCONFIG).
+	enableProcess = 0x00000001 | 0x10000000
 
 	controlQuery = 0 // EVENT_TRACE_CONTROL_*
 	controlStop  = 1
