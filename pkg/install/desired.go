@@ -60,6 +60,8 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	}
 	if t.lockdown() == confidentiality {
 		w.note("%s", lockedDown)
+	} else if why := t.withoutBPF(); why != "" {
+		w.note("%s, so the kernel may refuse BPF programs: then the process connector is heard in their place, and %s; `cniscope doctor` says what this kernel allows", why, onlyCommands)
 	}
 	if t.packaged() {
 		return w, t.wishPackaged(w, o)

@@ -102,10 +102,29 @@ func (t tree) lockdown() string {
 	return level
 }
 
+// withoutBPF is why the kernel that runs may refuse the BPF programs of the probe; empty where nothing speaks for that.
+// Distributions add to old kernels what newer ones have: RHEL 8 calls its kernel 4.18.
+func (t tree) withoutBPF() string {
+	var major, minor int
+	if file, err := t.file("/proc/sys/kernel/osrelease"); err == nil {
+		text, _ := os.ReadFile(file)
+		release := strings.TrimSpace(string(text))
+		if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n == 2 && (major < 5 || major == 5 && minor < 8) {
+			return "Linux " + release + " is older than 5.8, the first with BPF ring buffers"
+		}
+	}
+	if t.exists("/sys/kernel") && !t.exists("/sys/kernel/btf/vmlinux") {
+		return "this kernel does not describe itself (there is no /sys/kernel/btf/vmlinux)"
+	}
+	return ""
+}
+
+// onlyCommands is what is seen where nothing looks into processes.
+const onlyCommands = "plugins and their commands are seen, and nothing of what these ask of the kernel or wait for"
+
 // lockedDown says what comes of a kernel that keeps its memory from what looks into plugins.
 const lockedDown = "this kernel runs with lockdown=confidentiality, which keeps its memory from BPF programs: " +
-	"plugins and their commands are seen, and nothing of what these ask of the kernel or wait for. " +
-	"To see that too, boot with lockdown=integrity, which is no obstacle"
+	onlyCommands + ". To see that too, boot with lockdown=integrity, which is no obstacle"
 
 // talosLockdown is what is to be known of Talos before anything is changed on its account: its kernel command
 // line has lockdown=confidentiality with SecureBoot (docs.siderolabs.com, SecureBoot), by default on some

@@ -117,3 +117,26 @@ func TestLockdownIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// What is to be expected of a kernel that may refuse BPF programs is said before anything is done: RHEL 8, and one without BTF.
+func TestAKernelThatMayRefuseBPFIsSaid(t *testing.T) {
+	const release, btf = "/proc/sys/kernel/osrelease", "/sys/kernel/btf/vmlinux"
+	for name, test := range map[string]struct {
+		files map[string]string
+		say   string
+	}{
+		"RHEL 8":          {map[string]string{release: "4.18.0-553.el8_10.x86_64\n", btf: "x"}, "Linux 4.18.0-553.el8_10.x86_64 is older than 5.8"},
+		"Debian 10":       {map[string]string{release: "4.19.0-27-amd64\n", "/sys/kernel/x": ""}, "older than 5.8"},
+		"without BTF":     {map[string]string{release: "6.6.1\n", "/sys/kernel/x": ""}, "no /sys/kernel/btf/vmlinux"},
+		"with all":        {map[string]string{release: "6.12.1\n", btf: "x"}, ""},
+		"an image's tree": {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, test.files)
+			notes := strings.Join(n.install(noContainerd).Notes, "\n")
+			if said := strings.Contains(notes, "process connector"); said != (test.say != "") || !strings.Contains(notes, test.say) {
+				t.Errorf("it says %q, want %q", notes, test.say)
+			}
+		})
+	}
+}

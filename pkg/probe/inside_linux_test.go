@@ -62,6 +62,7 @@ var acts = map[string]func(argument string) error{
 
 func TestMain(m *testing.M) {
 	acts["agent"], acts["flood"], acts["runtime"] = agentAct, flood, runtimeAct
+	acts["unprivileged"] = attachAct
 	acts["connector"] = func(string) error { return apart.Serve() }
 	maps.Copy(acts, dialers)
 	maps.Copy(acts, writers)

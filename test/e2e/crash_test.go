@@ -34,6 +34,9 @@ func TestCniscopeIsKilledInTheMiddleOfAnAdd(t *testing.T) {
 	harness.Check(t, <-pod)
 
 	t.Run("nothing of it stays in the kernel", func(t *testing.T) {
+		if !scope.SeesAnswers() {
+			t.Skip("the process connector loads nothing")
+		}
 		if len(loaded.programs) == 0 || len(loaded.maps) == 0 {
 			t.Fatalf("nothing was loaded: %+v", loaded)
 		}

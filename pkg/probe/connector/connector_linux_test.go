@@ -12,12 +12,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -166,6 +168,46 @@ func TestACallUnderWay(t *testing.T) {
 	if !e.InFlight || e.Call == nil || e.Call.ContainerID != "c1" || e.Caller != event.CallerRuntime {
 		t.Errorf("%+v", e)
 	}
+}
+
+// What a plugin that hangs waits for is read from /proc: locks on files.
+func TestWhoHoldsALockIsSaid(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lock")
+	held, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	o := observe(t)
+	cmd := plugin(t, "exec flock "+file+" true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, func() error { // it waits, and has done so for long enough
+		locks, err := procfs.Locks()
+		if err == nil && !slices.ContainsFunc(locks, func(l procfs.Lock) bool { return l.Waits && l.PID == cmd.Process.Pid }) {
+			err = errors.New("nobody waits")
+		}
+		return err
+	})
+	time.Sleep(waitsAfter + 3*waitsEvery)
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	o.tree(t)
+	for _, e := range o.list() {
+		if w, is := e.Body.(*event.Wait); is {
+			if w.Kind != event.WaitLock || w.Name != "flock" || w.Path == "" || w.Holder == nil || w.Holder.PID != uint32(os.Getpid()) || e.Time-w.Start < int64(waitsEvery) {
+				t.Errorf("%+v, held by %+v, for %s", w, w.Holder, time.Duration(e.Time-w.Start))
+			}
+			return
+		}
+	}
+	t.Error("nothing is said of it")
 }
 
 // Only who is believed is a plugin: what a plugin's environment is passed on to is none.

@@ -54,6 +54,7 @@ type reader struct {
 	storm bool
 	hot   int64
 	gaps  *gaps
+	waits waits
 	sink  event.Sink
 
 	anchored, ticked, busy, counted int64 // when, monotonic ns
@@ -62,7 +63,7 @@ type reader struct {
 }
 
 func newReader(c *Connector, sink event.Sink) *reader {
-	r := &reader{Connector: c, gaps: newGaps(), sink: sink, heard: clock.Monotonic()}
+	r := &reader{Connector: c, gaps: newGaps(), waits: waits{open: map[uint32]*openWait{}}, sink: sink, heard: clock.Monotonic()}
 	r.tracker = notified.New(notified.Options{
 		Source: "probe", Processes: c.options.Processes, Known: known, Window: window, Outlive: outlive,
 		Arguments: c.options.Arguments, Looker: c.looker, Sink: r.deliver,
@@ -208,6 +209,9 @@ func (r *reader) take(n int, now int64) (last int64) {
 			r.hot = now
 		}
 		if notice, ok := m.notice(status); ok {
+			if notice.Kind == notified.Ended {
+				r.waits.over(notice.PID, notice.Time, r.tracker)
+			}
 			r.tracker.Take(notice)
 		}
 	}
@@ -232,6 +236,7 @@ func (r *reader) tend(now, read int64) error {
 			lag = behind
 		}
 		r.tracker.Advance(read, lag)
+		r.waits.look(now, r.tracker)
 	}
 	if err := r.weigh(now); err != nil {
 		return err

@@ -29,6 +29,8 @@ type item struct {
 	name  string
 	// lost is told in place of anything else.
 	lost *event.Lost
+	// body is, too: of what a process did.
+	body event.Body
 	// present: it ran already when the first notice came.
 	present bool
 	code    uint32
@@ -88,6 +90,10 @@ func (t *Tracker) deliver(i *item) {
 	}
 	p := i.process
 	if p == nil || p.of == nil {
+		return
+	}
+	if i.body != nil {
+		t.o.Sink(event.Event{Time: i.time, Body: i.body})
 		return
 	}
 	switch i.kind {

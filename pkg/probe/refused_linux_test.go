@@ -1,0 +1,45 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// attachAct says why nothing can be observed.
+func attachAct(source string) error {
+	o, err := attach(Options{Source: source, Ring: 1 << 20, Processes: 100, Detail: DetailAuto, Log: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		return errors.Join(errors.New("it observes"), o.close())
+	}
+	if _, is := errors.AsType[*UnsupportedError](err); !is {
+		return fmt.Errorf("not to be recognised as a refusal: %w", err)
+	}
+	fmt.Print(err)
+	return nil
+}
+
+// In a container that has no privileges, which lies in namespaces of its own, neither means works: both are said, and
+// what would help.
+func TestAnUnprivilegedContainerIsToldOfBothMeans(t *testing.T) {
+	cmd := exec.Command(actCommand(t, "unprivileged")[0])
+	cmd.Env = []string{"ARGUMENT=" + SourceAuto}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}},
+	}
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	for _, part := range []string{"CAP_BPF", "process connector: the node's PID namespace", "hostPID"} {
+		if !strings.Contains(string(said), part) {
+			t.Errorf("it does not say %q:\n%s", part, said)
+		}
+	}
+}
