@@ -242,10 +242,10 @@ state = 'C:\containerd\state'
 	})
 }
 
-// cniscope starts cniscope.exe with options beside those that it needs, and returns its log once it observes.
-func (n *node) cniscope(endpoint, options string) (log string) {
+// options writes the options of cniscope.exe: those that it needs, and others.
+func (n *node) options(endpoint, others string) {
 	n.t.Helper()
-	n.write("cniscope/cniscope.toml", options+`
+	n.write("cniscope/cniscope.toml", others+`
 [runtime]
 socket = '`+pipe+`'
 [cni]
@@ -255,6 +255,12 @@ endpoint = "`+endpoint+`"
 [state]
 dir = 'C:\cniscope\state'
 `)
+}
+
+// cniscope starts cniscope.exe, and returns its log once it observes.
+func (n *node) cniscope(endpoint, options string) (log string) {
+	n.t.Helper()
+	n.options(endpoint, options)
 	log = n.start("cniscope", nil, `C:\cniscope\cniscope.exe`, "run", "--config", `C:\cniscope\cniscope.toml`)
 	n.writes(log, "observing CNI calls by the process table")
 	n.writes(log, "believed to run CNI plugins")

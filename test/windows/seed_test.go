@@ -4,6 +4,7 @@ package windows
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func below(t *testing.T, spans func() []span, pod, name string) (found, all []sp
 		all = spans()
 		found = slices.DeleteFunc(slices.Clone(all), func(s span) bool { return s.Name != name || s.from["k8s.pod.name"] != pod })
 		if len(found) == 0 {
-			return errors.New("no " + name + " of " + pod)
+			return fmt.Errorf("no %s of %s, but %v", name, pod, names(all, pod))
 		}
 		for _, s := range found {
 			if up := strings.Join(above(s, all), " < "); up == "" || strings.Contains(up, "missing") {
@@ -53,6 +54,16 @@ func below(t *testing.T, spans func() []span, pod, name string) (found, all []sp
 		return nil
 	})
 	return found, all
+}
+
+// names are those of a pod's spans.
+func names(all []span, pod string) (list []string) {
+	for _, s := range all {
+		if s.from["k8s.pod.name"] == pod {
+			list = append(list, s.Name)
+		}
+	}
+	return list
 }
 
 // has says where attributes are not as they should be; "" is any value.

@@ -18,6 +18,8 @@ type Snapshots struct {
 	taken    uint64
 	spent    time.Duration
 	interval time.Duration
+	// cheapest is what the cheapest snapshot since the last weighing took: what others did meanwhile is no cost of ours.
+	cheapest time.Duration
 	// changed is told of a new interval, and called once in the beginning.
 	changed func(time.Duration)
 }
@@ -28,7 +30,7 @@ var intervals = []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 50
 const (
 	// share is how much of one CPU snapshots may cost: a twentieth.
 	share = 20
-	// weighEvery is how many snapshots are weighed together.
+	// weighEvery is after how many snapshots their cost is weighed.
 	weighEvery = 64
 )
 
@@ -42,8 +44,6 @@ func (s *Snapshots) Run(ctx context.Context, t etw.Taker) error {
 	s.changed(s.interval)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var weighed uint64
-	var before time.Duration
 	for {
 		select {
 		case <-ctx.Done():
@@ -53,9 +53,9 @@ func (s *Snapshots) Run(ctx context.Context, t etw.Taker) error {
 		if err := s.round(t); err != nil {
 			return err
 		}
-		if s.taken-weighed >= weighEvery {
-			s.weigh((s.spent - before) / weighEvery)
-			weighed, before = s.taken, s.spent
+		if s.taken%weighEvery == 0 {
+			s.weigh(s.cheapest)
+			s.cheapest = 0
 		}
 		timer.Reset(s.interval)
 	}
@@ -82,7 +82,11 @@ func (s *Snapshots) round(t etw.Taker) error {
 	}
 	after, _ := s.system.Clocks()
 	s.taken++
-	s.spent += time.Duration(after - began)
+	cost := time.Duration(after - began)
+	s.spent += cost
+	if s.cheapest == 0 || cost < s.cheapest {
+		s.cheapest = cost
+	}
 	for _, c := range s.compare(all, began, wall-began) {
 		t.Take(c)
 	}

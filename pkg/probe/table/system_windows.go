@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -133,9 +134,15 @@ func (p process) Ended() (e End, over bool) {
 	if _, e.At, e.CPU, err = p.times(); err != nil {
 		return e, false
 	}
+	if wine() {
+		e.CPU = 0
+	}
 	_ = windows.GetExitCodeProcess(windows.Handle(p), &e.Code)
 	return e, true
 }
+
+// wine reports whether this is Wine, which gives the times of whoever asks for those of a process that has ended.
+var wine = sync.OnceValue(func() bool { return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil })
 
 // containers are accounts that there are in containers only (S-1-5-93-2-1, ContainerAdministrator, and -2).
 const containers = "S-1-5-93-"
