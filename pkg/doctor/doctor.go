@@ -99,7 +99,7 @@ func (n notApplicable) Error() string { return string(n) }
 // Judge is the pure part: the same facts, the same report.
 func Judge(f *fact.Facts) Report {
 	r := Report{Findings: []Finding{}}
-	for _, c := range checks() {
+	for _, c := range checksOf(f) {
 		var findings []Finding
 		err := c.lacks(f)
 		if err == nil {
@@ -110,6 +110,8 @@ func Judge(f *fact.Facts) Report {
 		switch {
 		case errors.As(err, &na):
 			state, reason = NotApplicable, fact.Clean(na.Error())
+		case errors.Is(err, fact.ErrElsewhere):
+			state, reason = NotApplicable, fact.ErrElsewhere.Error()
 		case err != nil:
 			state, reason = Unchecked, fact.Clean(err.Error())
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 )
@@ -26,6 +27,9 @@ const (
 
 // known are the runtimes' sockets, in the order in which they are looked for.
 func known() []Known {
+	if goruntime.GOOS == "windows" {
+		return []Known{{Containerd, "containerd", DefaultAddress, []string{filepath.Join(os.Getenv("ProgramFiles"), `containerd\bin\containerd.exe`)}}}
+	}
 	return []Known{
 		{Containerd, "containerd", DefaultAddress, in("/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin")("containerd")},
 		{Containerd, "k3s", "/run/k3s/containerd/containerd.sock", in("/usr/local/bin", "/opt/bin", "/usr/bin")("k3s", "rke2")}, // RKE2's, too

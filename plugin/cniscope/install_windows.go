@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -16,7 +17,20 @@ import (
 )
 
 // installation are the commands that change what is on a node.
-func installation() []*cobra.Command { return []*cobra.Command{installCmd(), uninstallCmd()} }
+func installation() []*cobra.Command {
+	return []*cobra.Command{installCmd(), uninstallCmd(), trialCmd()}
+}
+
+// trialCmd is what doctor starts to see how soon it is seen: it lives until its standard input ends.
+func trialCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "trial", Short: "Wait for the end of the standard input, for doctor", Args: cobra.NoArgs, Hidden: true,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.Copy(io.Discard, os.Stdin)
+			return err
+		},
+	}
+}
 
 func installCmd() *cobra.Command {
 	var dryRun bool

@@ -70,6 +70,23 @@ type Facts struct {
 	Kernel     Of[Kernel]
 	Sent       Of[struct{}] // a test span was taken
 	Clock      Of[Clock]
+	// OnWindows: the node is one of Windows, and only such a node has the three below.
+	OnWindows bool
+	HNS       Of[string]   // the state of the Host Network Service, as "running"; empty if there is none
+	Pipes     Of[[]string] // the names of all pipes
+	Trial     Of[Trial]
+}
+
+// ErrElsewhere is the error of a fact that the node's system does not have.
+var ErrElsewhere = errors.New("Windows has, or tells, nothing of the kind")
+
+// Trial is how a process was seen that was started to be seen.
+type Trial struct {
+	Source string        // by what means: "etw" or "snapshots"
+	Why    string        // why not by the first
+	Took   time.Duration // from its start until it was told of
+	// Unread is why its environment was not read; empty if it was.
+	Unread string
 }
 
 // CRI is what CRI's verbose status tells.

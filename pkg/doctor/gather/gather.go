@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	goruntime "runtime"
 	"sync"
 	"time"
 
@@ -63,6 +64,11 @@ func Facts(asked context.Context, o fact.Options) *fact.Facts {
 	find(ctx, &wg, &f.NRI, func(ctx context.Context) (fact.NRI, error) { return nriSocket(ctx, o) })
 	find(ctx, &wg, &f.Kernel, kernelFeatures)
 	find(ctx, &wg, &f.Clock, clockState)
+	if f.OnWindows = goruntime.GOOS == "windows"; f.OnWindows {
+		find(ctx, &wg, &f.HNS, stateOfHNS)
+		find(ctx, &wg, &f.Pipes, allPipes)
+		find(ctx, &wg, &f.Trial, try)
+	}
 	wg.Wait()
 	for _, p := range f.Processes.Value {
 		f.Kubelet.Value.Running = f.Kubelet.Value.Running || p.Name == "kubelet"

@@ -4,7 +4,6 @@ package gather
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
 
-var errPlatform = errors.New("this cannot be told on this platform")
+var errPlatform = fact.ErrElsewhere
 
 func reach(string, time.Duration) (int, error)                  { return 0, nil }
 func runnable(fs.FileInfo) bool                                 { return true }

@@ -48,6 +48,12 @@ var (
 	narrow = layout{word: 4, parameters: 0x10, command: 0x40, environment: 0x48, size: 0x290}
 )
 
+// Told reads what a process was started with; the error is ErrEarly where it has to be asked again.
+func Told(m Memory) (Parameters, error) { return parameters(m) }
+
+// ErrEarly says that a process is so young that its parameters are not written yet.
+var ErrEarly = errEarly
+
 // parameters reads what a process was started with. The error is errEarly where it has to be asked again.
 func parameters(m Memory) (p Parameters, err error) {
 	at, small, err := m.Block()

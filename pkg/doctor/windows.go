@@ -1,0 +1,109 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/doctor/fact"
+)
+
+// ofLinux are the checks that do not arise on Windows: there are no such things.
+var ofLinux = []string{"cni-agent", "network-pods", "service-proxies", "service-rules", "leftovers", "overlap", "leaked-networks", "leaked-leases", "locks", "nri", "kernel", "clock"}
+
+// checksOf are the checks of a node, by its system.
+func checksOf(f *fact.Facts) []check {
+	all := checks()
+	if !f.OnWindows {
+		return all
+	}
+	all = slices.DeleteFunc(all, func(c check) bool { return slices.Contains(ofLinux, c.name) })
+	return append(all,
+		check{"hns", hnsRuns, func(f *fact.Facts) error { return f.HNS.Err }},
+		check{"agent-pipe", agentsHavePipes, func(f *fact.Facts) error { return cmp.Or(f.Folder.Err, f.Pipes.Err) }},
+		check{"self-test", processesAreSeen, func(f *fact.Facts) error { return f.Trial.Err }})
+}
+
+// hnsRuns: the Host Network Service, which every CNI plugin of Windows asks, runs.
+func hnsRuns(f *fact.Facts) ([]Finding, error) {
+	const feature = "it comes with the feature Containers: Install-WindowsFeature Containers, and a restart"
+	switch state := f.HNS.Value; state {
+	case "running":
+		return nil, nil
+	case "":
+		return []Finding{{
+			Level: Problem, Summary: "there is no Host Network Service: no pod gets a network",
+			Evidence: []string{"the service manager knows no service hns"}, Remedy: []string{feature},
+		}}, nil
+	default:
+		return []Finding{{
+			Level: Problem, Summary: fact.Sayf("the Host Network Service does not run: it is %s", state),
+			Evidence: []string{fact.Sayf("service hns: %s", state)}, Remedy: []string{"Start-Service hns; its errors are in the event log, Microsoft-Windows-Host-Network-Service"},
+		}}, nil
+	}
+}
+
+// pipes are those that plugins ask their agents by: Antrea's (pkg/agent/cniserver, "/var/run/antrea/cni.sock" as a
+// pipe's name).
+var pipes = map[string]string{"antrea": "C:varrunantreacni.sock"}
+
+// agentsHavePipes: whom a loaded network's plugin asks has its pipe. Nobody connects: that would be a call.
+func agentsHavePipes(f *fact.Facts) ([]Finding, error) {
+	var found []Finding
+	asked := false
+	for _, n := range f.Folder.Value.Networks {
+		for _, plugin := range n.Plugins {
+			pipe, known := pipes[strings.TrimSuffix(strings.ToLower(plugin.Type), ".exe")]
+			asked = asked || known
+			if known && !slices.ContainsFunc(f.Pipes.Value, func(p string) bool { return strings.EqualFold(p, pipe) }) {
+				found = append(found, Finding{
+					Level: Problem, Summary: fact.Sayf("the agent that plugin %s of network %s asks has no pipe: every ADD fails", plugin.Type, n.Name),
+					Evidence: []string{fmt.Sprintf(`there is no \\.\pipe\%s`, pipe)},
+					Remedy:   []string{"start the agent; its pod's log, or its service's, says why it ended"},
+				})
+			}
+		}
+	}
+	if !asked {
+		return nil, notApplicable("no loaded network has a plugin whose agent's pipe is known")
+	}
+	return found, nil
+}
+
+// lateAfter is how long after its start a process is told of that lives as briefly as many of a plugin's commands:
+// four times what event tracing takes.
+const lateAfter = 100 * time.Millisecond
+
+// processesAreSeen: a process that was started to be seen is seen soon, and its environment can be read, which
+// only a living one's can.
+func processesAreSeen(f *fact.Facts) ([]Finding, error) {
+	t := f.Trial.Value
+	how := fact.Sayf("a process that was started was told of within %s, by %s", max(t.Took.Round(time.Millisecond), time.Millisecond), t.Source)
+	var found []Finding
+	if t.Unread != "" {
+		found = append(found, Finding{
+			Level: Problem, Summary: "the environment of a process cannot be read: calls have no pod, no command and no container",
+			Evidence: []string{how, fact.Sayf("its environment: %s", t.Unread)},
+			Remedy:   []string{"run it as SYSTEM or as an administrator; if a security product keeps others' memory from being read, make an exception for cniscope.exe"},
+		})
+	}
+	if t.Took > lateAfter {
+		found = append(found, Finding{
+			Level: Warning, Summary: fact.Sayf("processes are told of late: plugins and commands that live less than %s are seen without their environment", t.Took.Round(time.Millisecond)),
+			Evidence: []string{how}, Remedy: []string{"look at what else the node does (CPU), and run it again"},
+		})
+	}
+	if t.Why != "" {
+		found = append(found, Finding{
+			Level: Warning, Summary: "event tracing is refused, snapshots of the process table take its place: commands that are shorter than the time between two are not seen",
+			Evidence: []string{fact.Clean(t.Why), how},
+			Remedy:   []string{"be an administrator; logman query -ets lists the sessions: 64 are the most (8 of them system loggers)"},
+		})
+	}
+	if len(found) == 0 {
+		found = append(found, Finding{Level: Note, Summary: how + "; its environment was read", Evidence: []string{}, Remedy: []string{}})
+	}
+	return found, nil
+}
