@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -267,5 +268,48 @@ func TestABufferShorterThanItSays(t *testing.T) {
 	_, got, stats, err := readAll(whole)
 	if !errors.Is(err, io.EOF) || stats.Broken != 1 || len(got) != 11 {
 		t.Errorf("%v %+v, %d records", err, stats, len(got))
+	}
+}
+
+// TestEveryBitFlipped: reading ends, and says how.
+func TestEveryBitFlipped(t *testing.T) {
+	f := made()
+	f.Compress = true
+	whole := f.Bytes()
+	for bit := range 8 * len(whole) {
+		flipped := bytes.Clone(whole)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		ends(t, flipped)
+	}
+}
+
+// TestRecordingsWithFlippedBits does the same with what Windows wrote, at random places.
+func TestRecordingsWithFlippedBits(t *testing.T) {
+	forEachRecording(t, func(t *testing.T, _ string, data []byte) {
+		random := rand.New(rand.NewPCG(3, 4))
+		for range 8 {
+			flipped := bytes.Clone(data)
+			for range 300 {
+				flipped[random.IntN(len(flipped))] ^= 1 << random.IntN(8)
+			}
+			ends(t, flipped)
+		}
+	})
+}
+
+func ends(t *testing.T, data []byte) {
+	t.Helper()
+	r, err := etl.NewReader(bytes.NewReader(data))
+	var rec etw.Record
+	var d etw.Decoder
+	for err == nil {
+		if err = r.Next(&rec); err == nil {
+			d.Decode(&rec)
+		}
+	}
+	var format *etl.FormatError
+	var cut *etl.TruncatedError
+	if !errors.Is(err, io.EOF) && !errors.As(err, &format) && !errors.As(err, &cut) {
+		t.Errorf("%T: %v", err, err)
 	}
 }
