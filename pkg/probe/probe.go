@@ -46,6 +46,8 @@ type Options struct {
 	// Apart is the command that observes by the process connector in a process of its own; empty: it is done in
 	// this one.
 	Apart []string
+	// Way is how the inside of plugins is reached; empty: as the kernel allows it best. For tests.
+	Way string
 	// Busy reports whether somebody still waits for ticks: operations that are over
 	// but not closed. May be nil.
 	Busy func() bool
@@ -94,6 +96,8 @@ type Stats struct {
 	// Attached is how long system calls were looked into, of all the time since the
 	// probe was opened: Observed.
 	Attached, Observed time.Duration
+	// Way is how the inside of plugins is reached: kernel.WayFunctions or kernel.WaySystemCalls; empty where it is not.
+	Way string
 	// Undecodable counts records that the decoder did not understand.
 	Undecodable uint64
 	// Programs are the BPF programs' run counts and times, by name; zero unless the

@@ -51,7 +51,7 @@ func Open(o Options) (_ *Probe, err error) {
 	mounts, net := p.node.Namespaces()
 	if p.kernel, err = kernel.Open(kernel.Options{
 		Ring: o.Ring, Processes: o.Processes, Depth: o.Depth, Rootless: o.Rootless, MinSpan: o.MinSpan,
-		Inside: o.Detail != DetailCommands, PIDNamespace: inPIDs, Nested: !initial, Mounts: mounts, Net: net,
+		Inside: o.Detail != DetailCommands, Way: kernel.Way(o.Way), PIDNamespace: inPIDs, Nested: !initial, Mounts: mounts, Net: net,
 	}, p.watchAnchors); err != nil {
 		return nil, err
 	}
@@ -129,6 +129,7 @@ func (p *Probe) Stats() Stats {
 		Programs:    map[string]ProgramStats{},
 		Observed:    time.Duration(now - p.opened),
 		Attached:    p.kernel.Gate.Attached(now),
+		Way:         string(p.kernel.Way),
 	}
 	for i, n := range p.kernel.Counters() {
 		s.Lost[reasons[i]] = n

@@ -82,7 +82,20 @@ func (r *reader) begin() {
 		hidden := fmt.Sprintf("processes that may not be looked into: %d (it needs CAP_SYS_PTRACE, and in a container that AppArmor allows it; or their memory lies on a mount that hangs)", denied)
 		r.Tell(&event.Degraded{Feature: "calls that are under way already", Reason: hidden + "; later ones are seen"})
 	}
-	r.probe.options.Log.Info("observing CNI calls", "under_way", found, "attaching_takes", text.Round(r.probe.kernel.Gate.Tried()))
+	r.observing(found)
+}
+
+// observing says that it begins, and how what plugins do is reached.
+func (r *reader) observing(underWay int) {
+	k := r.probe.kernel
+	said := []any{"under_way", underWay, "attaching_takes", text.Round(k.Gate.Tried())}
+	if k.Way != "" {
+		said = append(said, "inside_by", string(k.Way))
+	}
+	if k.Instead != "" {
+		said = append(said, "functions_not_used", k.Instead)
+	}
+	r.probe.options.Log.Info("observing CNI calls", said...)
 }
 
 // deadline returns when to stop waiting for a wake-up; zero: never.
@@ -164,8 +177,11 @@ func (r *reader) deliver(e event.Event) {
 		}
 		r.sink(e)
 		r.agents.Note(e)
-		if accept, is := e.Body.(*event.Accept); is && e.Time <= r.opened {
-			r.serves(r.agents.Client(accept.Socket), accept.Agent)
+		if accept, is := e.Body.(*event.Accept); is {
+			r.listen()
+			if e.Time <= r.opened {
+				r.serves(r.agents.Client(accept.Socket), accept.Agent)
+			}
 		}
 	}
 }
@@ -175,6 +191,13 @@ func (r *reader) serves(client event.Process, agent event.Actor) {
 	entry, ok := r.probe.kernel.Process(kernel.KeyOf(agent.Process, agent.PID).Tgid)
 	if ok && client != "" && entry.Agent != 0 && entry.Self == entry.Root {
 		r.probe.servedBefore(entry, kernel.KeyOf(client, 0).Start, r.found)
+	}
+}
+
+// listen has what agents say to each other looked into while one is followed.
+func (r *reader) listen() {
+	if err := r.probe.kernel.Gate.Listen(r.agents.Following()); err != nil {
+		r.Tell(&event.Degraded{Feature: "what agents wait for", Reason: err.Error()})
 	}
 }
 
@@ -189,6 +212,7 @@ func (r *reader) duties(at watermark) {
 		r.sweep(at)
 	}
 	r.agents.Tend(at.passed)
+	r.listen()
 	r.closeIdleGate()
 	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})
 }
@@ -214,6 +238,7 @@ func (r *reader) look(call *event.Call) {
 		return
 	}
 	r.agents.Expect(r.now)
+	r.listen()
 	opened, err := r.probe.detail.open(r.now)
 	if err != nil {
 		r.Tell(&event.Degraded{Feature: "inside of plugins", Reason: err.Error()})

@@ -14,12 +14,15 @@ var kernels = []kernel{
 		"network namespace cookie",
 		"waits for the kernel's own locks, who has them",
 		"tracepoints: lock contention",
-		"tracepoint: netlink extack",
+		"tracepoint: netlink extack", byFunctions,
 	}},
-	{name: "6.1", image: "bookworm-amd64"},
+	{name: "6.1", image: "bookworm-amd64", lacks: []string{byFunctions}}, // it has the deadlock
 	{name: "6.12", image: "trixie-amd64"},
 	{name: "newest", image: "sid-amd64"},
 	{name: "6.12, arm64", image: "trixie-arm64"},
+	{name: "6.12, by system calls", image: "trixie-amd64", options: systemCalls, lacks: []string{byFunctions}},
+	{name: "newest, by system calls", image: "sid-amd64", options: systemCalls, lacks: []string{byFunctions}},
+	{name: "6.12, arm64, by system calls", image: "trixie-arm64", options: systemCalls, lacks: []string{byFunctions}},
 	{name: "5.10, lockdown=confidentiality", image: "bullseye-amd64", options: lockdown, lacks: append([]string{
 		"network namespace cookie", "tracepoints: lock contention", "tracepoint: netlink extack",
 	}, withoutInside...)},
@@ -30,6 +33,13 @@ var kernels = []kernel{
 	}, withoutProbe...)},
 	{name: "6.12, connector", image: "trixie-amd64", options: "cniscope.source=connector", lacks: withoutProbe},
 }
+
+// byFunctions is where functions of the kernel can be attached to, and systemCalls has them left alone: then what
+// plugins do is seen by their system calls.
+const (
+	byFunctions = "inside of plugins by functions"
+	systemCalls = "cniscope.way=system-calls"
+)
 
 // connected is what there is where the probe observes.
 const connected = "process connector in its place"
@@ -52,7 +62,7 @@ const lockdown = "lockdown=confidentiality"
 
 // withoutInside is what there is not where BPF programs follow processes, and may not look into them.
 var withoutInside = []string{
-	"sleeps", "waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
+	byFunctions, "sleeps", "waits for locks on files, who has them", "waits for the kernel's own locks, who has them",
 	"sysctls written", "network namespaces entered", "configuration and result",
 	"connections, who answers", "connections refused", "first connection of a pod",
 }

@@ -143,6 +143,16 @@ func (a *Agents) Note(e event.Event) {
 	}
 }
 
+// Following reports whether any process is followed as an agent, or because one waits for it.
+func (a *Agents) Following() bool {
+	for _, known := range a.known {
+		if known.followed {
+			return true
+		}
+	}
+	return len(a.peers) > 0
+}
+
 // called is since when an agent answers the oldest of the calls that it answers.
 func (a *Agents) called(process event.Process) int64 {
 	first := int64(math.MaxInt64)

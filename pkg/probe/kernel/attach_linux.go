@@ -102,17 +102,39 @@ func (a *attachments) close() error {
 	return errors.Join(errs...)
 }
 
+// detachWithin is how long whoever ends waits until functions are detached: for each the kernel waits for all that
+// may be in it, mostly for more than 0.1 s, and does so for one after the other.
+const detachWithin = 2 * time.Second
+
+// closeWithin is close, which goes on by itself when that time is over; when the process ends the kernel does it.
+func (a *attachments) closeWithin(patience time.Duration) error {
+	if len(*a) == 0 {
+		return nil
+	}
+	all, done := *a, make(chan error, 1)
+	*a = nil
+	go func() { done <- all.close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		return nil
+	}
+}
+
 // Gate attaches what looks into every system call, and detaches it. One goroutine opens and
 // closes it; any may ask whether it is open.
 type Gate struct {
 	// calls look into system calls, and rest into what is rarer.
 	calls, rest []*ebpf.Program
+	// talk looks into what agents say to each other; without calls, which look into that, too.
+	talk []*ebpf.Program
 	// before tells of what was connected before; nil where the kernel cannot.
-	before   *past
-	attached attachments
-	tried    time.Duration
-	closed   atomic.Int64 // ns it was open, until it was last closed
-	since    atomic.Int64 // when it was opened, in monotonic ns; 0 while it is closed
+	before            *past
+	attached, talking attachments
+	tried             time.Duration
+	closed            atomic.Int64 // ns it was open, until it was last closed
+	since             atomic.Int64 // when it was opened, in monotonic ns; 0 while it is closed
 }
 
 // IsOpen reports whether system calls are looked into.
@@ -154,9 +176,34 @@ func (g *Gate) attach() error {
 // kernel's code that is changed lies in memory when a call begins.
 func (g *Gate) Try() error {
 	began := time.Now()
-	err := g.attach()
+	err := errors.Join(g.attach(), g.Listen(true))
 	g.tried = time.Since(began)
-	return errors.Join(err, g.attached.close())
+	return errors.Join(err, g.attached.close(), g.talking.close())
+}
+
+// Listen has what agents say to each other looked into, or not any more, where that is attached by itself: every system
+// call of the node costs more meanwhile.
+func (g *Gate) Listen(on bool) (err error) {
+	switch {
+	case !on:
+		return g.talking.close()
+	case len(g.talking) > 0:
+		return nil
+	}
+	for _, program := range g.talk {
+		if err := g.talking.attach(program); err != nil {
+			g.talk = nil // once is enough
+			return errors.Join(err, g.talking.close())
+		}
+	}
+	return nil
+}
+
+// put puts away what the gate is made of.
+func (g *Gate) put() (err error) {
+	err = errors.Join(g.attached.close(), g.talking.close(), g.before.close())
+	g.calls, g.rest, g.talk, g.before = nil, nil, nil, nil
+	return err
 }
 
 // Tried is how long it took to open when that was tried; 0 if it was not.

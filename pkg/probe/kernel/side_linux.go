@@ -34,6 +34,9 @@ type Options struct {
 	PIDNamespace uint32
 	// Nested: that is not the initial one.
 	Nested bool
+	// Way is how the inside is reached; empty lets the kernel decide. For tests: where WayFunctions is asked for and
+	// refused Open fails.
+	Way Way
 	// Mounts and Net are the inode numbers of the host's namespaces; 0 where one is not known.
 	Mounts, Net uint32
 }
@@ -42,11 +45,14 @@ type Options struct {
 type Side struct {
 	// Life are the tables of processes; Inside those of what they do, nil where that is not looked into.
 	Life   LifeMaps
-	Inside InsideMaps
+	Inside InsideTables
 	// Gate attaches what looks into every system call.
 	Gate Gate
 	// Records is where the programs send to.
 	Records *ringbuf.Reader
+	// Way is how the inside is reached; empty where it is not. Instead is why not by functions.
+	Way     Way
+	Instead string
 	// Commands: what looks into processes was to be loaded, and is refused.
 	Commands bool
 	// Missing is what this kernel cannot do.
@@ -55,10 +61,10 @@ type Side struct {
 	// on_return goes on to (end_file, end_lock…), which are counted with it.
 	Programs map[string]*ebpf.Program
 
-	loaded   []*ebpf.Collection
-	attached attachments
-	numbers  *link.Iter // nil but where Options.Nested
-	left     int32      // see shareLeft
+	loaded              []*ebpf.Collection
+	attached, functions attachments
+	numbers             *link.Iter // nil but where Options.Nested
+	left                int32      // see shareLeft
 }
 
 // Open loads the kernel side and attaches it: from then on records collect in the ring
@@ -93,7 +99,10 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	}
 	s.Missing = append(s.Missing, lacking(types)...)
 	if o.Inside {
-		if err := s.openInside(o, types); err != nil {
+		if err := s.openSome(o, types); err != nil {
+			if o.Way == WayFunctions {
+				return nil, err
+			}
 			s.Missing = append(s.Missing, &event.Degraded{Feature: Inside, Reason: insideRefused(err)})
 			s.Commands = true
 		}
@@ -131,22 +140,57 @@ func (s *Side) openLife(o Options, withheld bool) error {
 	return nil
 }
 
-// openInside loads what looks into processes. Where it fails there are still runs and commands.
+// InsideTables are those of what processes do, of either way.
+type InsideTables struct {
+	Conns       *ebpf.Map `ebpf:"conns"`
+	Pairs       *ebpf.Map `ebpf:"pairs"`
+	Streams     *ebpf.Map `ebpf:"streams"`
+	Roles       *ebpf.Map `ebpf:"roles"`
+	Awaited     *ebpf.Map `ebpf:"awaited"`
+	Contentions *ebpf.Map `ebpf:"contentions"`
+}
+
+func (t *InsideTables) close() error {
+	var errs []error
+	for _, m := range []*ebpf.Map{t.Conns, t.Pairs, t.Streams, t.Roles, t.Awaited, t.Contentions} {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openSome loads what looks into processes in the best way that there is. Where it fails there are still runs and commands.
+func (s *Side) openSome(o Options, types *btf.Spec) error {
+	way, why := choose(types)
+	if o.Way != "" {
+		way, why = o.Way, "system calls were asked for"
+	}
+	if way == WayFunctions {
+		err := s.openFunctions(o, types)
+		if err == nil || o.Way == WayFunctions {
+			s.Way = WayFunctions
+			return err
+		}
+		why = functionsRefused(err)
+	}
+	s.Instead = why
+	if err := s.openInside(o, types); err != nil {
+		return err
+	}
+	s.Way = WaySystemCalls
+	return nil
+}
+
+// openInside loads what looks into processes by every system call.
 func (s *Side) openInside(o Options, types *btf.Spec) error {
 	spec, err := LoadInside()
 	if err != nil {
 		return fmt.Errorf("reading the embedded programs: %w", err)
 	}
-	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)
-	if err := errors.Join(o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["texts_of"].Set(texts()), spec.Variables["agent_depth"].Set(uint8(o.Depth)),
-		spec.Variables["min_span"].Set(uint64(min(o.MinSpan, lasted))), spec.Variables["questions_of"].Set(questions())); err != nil {
+	if err := o.shapeInside(spec); err != nil {
 		return fmt.Errorf("setting options: %w", err)
 	}
 	s.Missing = append(s.Missing, leaveOut(spec, types)...)
-	l := &s.Life
-	if err := s.load(spec, map[string]*ebpf.Map{
-		"processes": l.Processes, "events": l.Events, "counters": l.Counters, "losses": l.Losses, "accounts": l.Accounts, "calls": l.Calls, "slots": l.Slots,
-	}, &s.Inside); err != nil {
+	if err := s.load(spec, s.shared(), &s.Inside); err != nil {
 		return fmt.Errorf("loading: %w", err)
 	}
 	for _, h := range insideHooks {
@@ -163,10 +207,32 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 			}
 		}
 	}
+	return s.tryGate()
+}
+
+// tryGate completes the gate, and opens it once.
+func (s *Side) tryGate() (err error) {
 	if s.Gate.before, err = openPast(s.Programs); err != nil {
 		s.Missing = append(s.Missing, &event.Degraded{Feature: "connections from before the inside was looked into", Reason: err.Error()})
 	}
 	return s.Gate.Try()
+}
+
+// shared are the tables that what looks into processes has in common with what follows them.
+func (s *Side) shared() map[string]*ebpf.Map {
+	l := &s.Life
+	return map[string]*ebpf.Map{
+		"processes": l.Processes, "events": l.Events, "counters": l.Counters, "losses": l.Losses, "accounts": l.Accounts, "calls": l.Calls, "slots": l.Slots,
+	}
+}
+
+// shapeInside sets what an object that looks into processes is told, and sizes its tables.
+func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
+	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)
+	return errors.Join(
+		o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["texts_of"].Set(texts()), spec.Variables["agent_depth"].Set(uint8(o.Depth)),
+		spec.Variables["min_span"].Set(uint64(min(o.MinSpan, lasted))), spec.Variables["questions_of"].Set(questions()),
+	)
 }
 
 // shape sets what both objects are told, and sizes the tables that they share.
@@ -197,7 +263,7 @@ func (s *Side) load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, to a
 
 // Close detaches the kernel side at that time (monotonic ns). The programs are gone when the process is, too.
 func (s *Side) Close(now int64) error {
-	errs := []error{s.Gate.Close(now), s.attached.close(), s.Gate.before.close()}
+	errs := []error{s.Gate.Close(now), s.Gate.put(), s.attached.close(), s.functions.closeWithin(detachWithin)}
 	if s.numbers != nil {
 		errs = append(errs, s.numbers.Close())
 	}
@@ -207,5 +273,5 @@ func (s *Side) Close(now int64) error {
 	for _, c := range s.loaded {
 		c.Close()
 	}
-	return errors.Join(append(errs, s.Inside.Close(), s.Life.Close())...)
+	return errors.Join(append(errs, s.Inside.close(), s.Life.Close())...)
 }

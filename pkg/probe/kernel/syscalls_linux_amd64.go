@@ -16,3 +16,8 @@ func legacyCalls() map[InsideClass]syscalls {
 		},
 	}
 }
+
+// legacyTimeouts are described at timeouts. select's is a timeval, of which nothing is known here.
+func legacyTimeouts() map[int]uint8 {
+	return map[int]uint8{unix.SYS_EPOLL_WAIT: inMilliseconds + 3, unix.SYS_POLL: inMilliseconds + 2}
+}

@@ -61,6 +61,14 @@ func insideRefused(err error) string {
 	return err.Error()
 }
 
+// functionsRefused tells why functions are not attached to, though the kernel has what they need.
+func functionsRefused(err error) string {
+	if errors.Is(err, os.ErrPermission) {
+		return "the kernel does not allow programs at its functions"
+	}
+	return err.Error()
+}
+
 // withholds names what is not seen where the life of processes is observed without helpers that read the
 // kernel's memory, and without bpf_rdonly_cast in their place. The error is an UnsupportedError where nothing is.
 func (s *Side) withholds(o Options) error {

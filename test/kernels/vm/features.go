@@ -53,6 +53,7 @@ var features = []feature{
 	{"network namespace", networkNamespace},
 	{"network namespace cookie", networkCookie},
 	{"calls under way at start", underWay},
+	{"inside of plugins by functions", byFunctions},
 	{"sleeps", sleeps},
 	{"waits for locks on files, who has them", fileLock},
 	{"waits for the kernel's own locks, who has them", kernelLocks},
@@ -91,6 +92,14 @@ func said(s *scene) error {
 		if off := check(s) != nil; off != s.degraded(name) {
 			return fmt.Errorf("%s: off is %v, said to be off is %v", name, off, s.degraded(name))
 		}
+	}
+	return nil
+}
+
+// byFunctions looks how what plugins do is reached.
+func byFunctions(s *scene) error {
+	if s.stats.Way != "functions" {
+		return fmt.Errorf("by %q", s.stats.Way)
 	}
 	return nil
 }

@@ -73,6 +73,7 @@ func report(to io.Writer, options string) error {
 		}
 		fmt.Fprintf(to, "\nfeature %s\n", line)
 	}
+	fmt.Fprintf(to, "\nway %s\n", s.stats.Way)
 	for name, program := range s.stats.Programs {
 		if program.Missed > 0 {
 			fmt.Fprintf(to, "\nmissed %s %d times\n", name, program.Missed)
@@ -154,7 +155,7 @@ func (s *scene) open() (observer, error) {
 	s.refused = errors.New("the process connector was asked for")
 	if !byConnector(s.options) {
 		p, err := probe.Open(probe.Options{
-			Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Log: log,
+			Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Way: wayOf(s.options), Log: log,
 		})
 		if err == nil {
 			s.refused = nil
@@ -182,6 +183,16 @@ func (s *scene) missed() uint64 {
 		return 0
 	}
 	return s.strangersMissed + s.stats.Lost[notified.LostSight]
+}
+
+// wayOf is how what plugins do is to be reached, if a kernel was booted for that: cniscope.way=functions.
+func wayOf(options string) string {
+	for _, o := range strings.Fields(options) {
+		if way, is := strings.CutPrefix(o, "cniscope.way="); is {
+			return strings.ReplaceAll(way, "-", " ")
+		}
+	}
+	return ""
 }
 
 // byConnector reports whether a kernel was booted to be observed by the process connector.

@@ -22,30 +22,6 @@ enum ending {
 	ENDINGS,
 };
 
-/* What the threads of a server do most of the time says nothing. */
-static __always_inline bool idle(__u8 class)
-{
-	switch (class) {
-	case CLASS_SLEEP:
-	case CLASS_FUTEX:
-	case CLASS_POLL:
-	case CLASS_WAIT:
-	case CLASS_RECVFROM:
-	case CLASS_RECVMSG:
-	case CLASS_READ:
-	case CLASS_READV:
-	case CLASS_ACCEPT:
-		return true;
-	}
-	return false;
-}
-
-/* Texts of a call that lasted, or failed, are told. */
-static __always_inline __u8 texts(const struct call *c)
-{
-	return texts_of[c->nr & (NR_MAX - 1)];
-}
-
 /* Most calls are short, and of no interest in themselves or by what came of them. */
 static __always_inline bool dull(const struct call *c, __s64 ret)
 {
@@ -82,39 +58,6 @@ static __always_inline bool dull(const struct call *c, __s64 ret)
 	if (ret < 0 && texts(c))
 		return false;
 	return bpf_ktime_get_ns() - c->start < LASTED;
-}
-
-static __always_inline void lasted(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
-{
-	__u64 took = bpf_ktime_get_ns() - c->start;
-	struct call_event *e;
-
-	if (took < LASTED && (ret >= 0 || !texts(c)))
-		return;
-	if (p->agent && idle(c->class))
-		return;
-	if (c->class == CLASS_SLEEP && took < SYSMON_MAX && (__u32)bpf_get_current_pid_tgid() != p->self.tgid)
-		return;
-	e = record(task, p, c->class, c, ret);
-	if (!e)
-		return;
-	if (texts(c))
-		append_texts(e, c, texts(c));
-	send_record(e, p, false);
-}
-
-/* The call that the thread has ended, in to, and its process; none if it is not looked into. */
-static __always_inline struct process *take(struct call *to)
-{
-	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tgid = id >> 32, tid = id;
-	struct call *c = bpf_map_lookup_elem(&calls, &tid);
-
-	if (!c || c->tgid != tgid || !c->start)
-		return 0;
-	*to = *c;
-	c->start = 0;
-	return compat(current_task()) ? 0 : bpf_map_lookup_elem(&processes, &tgid);
 }
 
 /* handle returns whether all has been told that is to be. */

@@ -37,6 +37,7 @@ volatile const __u8 texts_of[NR_MAX] = {}; /* which of its first four arguments 
 #include "stream.h"
 #include "before.h"
 #include "mutex.h"
+#include "thread.h"
 
 /* So that bpf2go makes Go types of them. */
 const struct call_event *unused_call __attribute__((unused));
@@ -47,24 +48,6 @@ const enum role *unused_role __attribute__((unused));
 const struct stream *unused_stream __attribute__((unused));
 const struct contended *unused_contended __attribute__((unused));
 const enum class *unused_class __attribute__((unused));
-
-static __always_inline void read_args(struct pt_regs *regs, __u64 args[4])
-{
-	struct pt_regs___x86 *x86 = (void *)regs;
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-
-	if (bpf_core_field_exists(x86->orig_ax)) {
-		args[0] = x86->di;
-		args[1] = x86->si;
-		args[2] = x86->dx;
-		args[3] = x86->r10;
-	} else {
-		args[0] = BPF_CORE_READ(arm64, regs[0]);
-		args[1] = BPF_CORE_READ(arm64, regs[1]);
-		args[2] = BPF_CORE_READ(arm64, regs[2]);
-		args[3] = BPF_CORE_READ(arm64, regs[3]);
-	}
-}
 
 static __always_inline __u8 class_of_exit(struct pt_regs *regs)
 {
@@ -77,14 +60,6 @@ static __always_inline __u8 class_of_exit(struct pt_regs *regs)
 	else
 		nr = BPF_CORE_READ(arm64, syscallno);
 	return nr < NR_MAX ? class_of[nr & (NR_MAX - 1)] : CLASS_NEVER;
-}
-
-/* 32-bit programs number their system calls differently (TS_COMPAT of x86). */
-static __always_inline bool compat(struct task_struct *task)
-{
-	struct task_struct___x86 *x86 = (void *)task;
-
-	return bpf_core_field_exists(x86->thread_info.status) && BPF_CORE_READ(x86, thread_info.status) & 2;
 }
 
 /* What is done when a call begins, for those where that matters. */
@@ -122,24 +97,6 @@ static __always_inline bool begins(const struct call *c)
 		return true;
 	}
 	return false;
-}
-
-/* A thread's first call: it has a place from now on, unless its root has its share. */
-static __always_inline void begin_thread(const struct call *c, __u32 tid)
-{
-	struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
-	struct account *a;
-
-	if (!p)
-		return;
-	a = bpf_map_lookup_elem(&accounts, &p->root);
-	if ((a && a->threads >= root_share) || bpf_map_update_elem(&calls, &tid, c, BPF_ANY)) {
-		lose(LOST_CALLS, &p->root);
-		return;
-	}
-	__sync_fetch_and_add(&p->threads, 1);
-	if (a)
-		__sync_fetch_and_add(&a->threads, 1);
 }
 
 static __always_inline void entered(struct pt_regs *regs, struct call *c, __u32 tid)

@@ -173,6 +173,7 @@ struct signal_struct {
 struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
+	unsigned int flags;
 	struct mm_struct *mm;
 	int exit_code;
 	pid_t pid;

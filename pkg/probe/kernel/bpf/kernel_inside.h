@@ -7,7 +7,7 @@
 
 /* The registers of a system call: one of these two is the kernel's. */
 struct pt_regs___x86 {
-	unsigned long di, si, dx, r10;
+	unsigned long di, si, dx, r10, r8;
 	unsigned long orig_ax;
 };
 
@@ -97,8 +97,21 @@ struct sock_common {
 
 struct socket;
 
+/* What was sent over a netlink socket and waits to be read. */
+struct sk_buff {
+	struct sk_buff *next;
+	unsigned int len;
+	unsigned char *data;
+};
+
+struct sk_buff_head {
+	struct sk_buff *next;
+	__u32 qlen;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
 	__u16 sk_protocol; /* a bit field before 5.6 */
 	int sk_err;
 	struct socket *sk_socket;
@@ -152,6 +165,10 @@ struct net_device {
 	char name[16];
 	int ifindex;
 	possible_net_t nd_net;
+};
+
+struct iov_iter {
+	unsigned long count;
 };
 
 struct bpf_prog_aux {

@@ -26,8 +26,12 @@ static __always_inline void contention_begins(void *lock, __u32 flags)
 	struct contended c = {}, *before;
 	struct task_struct *owner;
 
-	if (!(flags & LCB_F_MUTEX) || !bpf_map_lookup_elem(&processes, &tgid) || !bpf_map_lookup_elem(&calls, &tid))
+	if (!(flags & LCB_F_MUTEX) || !bpf_map_lookup_elem(&processes, &tgid))
 		return;
+#ifndef FUNCTIONS
+	if (!bpf_map_lookup_elem(&calls, &tid))
+		return;
+#endif
 	/* It is said twice: before spinning, and before going to sleep. */
 	before = bpf_map_lookup_elem(&contentions, &tid);
 	if (before && before->lock == (__u64)lock)
@@ -70,7 +74,7 @@ static __always_inline void contention_ends(void *ctx, struct task_struct *task,
 	e->object = c.lock;
 	e->other = c.owner;
 	in = bpf_map_lookup_elem(&calls, &tid);
-	if (in && (in->class == CLASS_SENDTO || in->class == CLASS_SENDMSG)) {
+	if (in && in->start && (in->class == CLASS_SENDTO || in->class == CLASS_SENDMSG)) {
 		sk = sock_of(current_task(), in->args[0]);
 		if (sk && family_of(sk) == AF_NETLINK) {
 			e->port = 1;

@@ -118,6 +118,7 @@ static __noinline int exit_send(struct task_struct *task, struct process *p, str
 
 #define LINK_MAX 64
 
+#ifndef FUNCTIONS
 /* Of what the kernel says refusals matter, how far IPv6 addresses have come, and what an
  * interface is called. */
 static __noinline int exit_receive(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
@@ -159,6 +160,7 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 	send_record(e, p, false);
 	return 0;
 }
+#endif
 
 #define SOL_IP 0
 #define SOL_IPV6 41

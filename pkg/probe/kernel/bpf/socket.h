@@ -187,15 +187,12 @@ static __always_inline void about_conn(struct call_event *e, const struct conn *
 	e->port = conn->thread;
 }
 
-static __noinline int enter_close(struct task_struct *task, struct process *p, struct call *c)
+/* The process hangs up. */
+static __always_inline int close_conn(struct task_struct *task, struct process *p, struct call *c, __u64 sk)
 {
-	__u64 sk;
 	struct conn *conn;
 	struct call_event *e;
 
-	if (!p || !c)
-		return 0;
-	sk = (__u64)sock_of(task, c->args[0]);
 	if (!sk)
 		return 0;
 	conn = conn_of(sk);
@@ -209,6 +206,15 @@ static __noinline int enter_close(struct task_struct *task, struct process *p, s
 	send_record(e, p, false);
 	return 0;
 }
+
+#ifndef FUNCTIONS
+static __noinline int enter_close(struct task_struct *task, struct process *p, struct call *c)
+{
+	if (!p || !c)
+		return 0;
+	return close_conn(task, p, c, (__u64)sock_of(task, c->args[0]));
+}
+#endif
 
 static __always_inline __u16 swap(__be16 n)
 {

@@ -246,11 +246,10 @@ static __noinline int tell_exchange(struct sock *sk, struct process *p, struct s
 }
 
 /* Who is called is asked on that connection, and does not ask. */
-static __noinline int serve_stream(struct task_struct *task, __s64 fd)
+static __always_inline int serve_socket(struct sock *sk)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
-	struct sock *sk = sock_of(task, fd);
 	struct stream s = {.serves = 1};
 
 	if (!p || !p->agent || !sk)
@@ -259,6 +258,13 @@ static __noinline int serve_stream(struct task_struct *task, __s64 fd)
 	add_stream((__u64)sk, p, &s);
 	return 0;
 }
+
+#ifndef FUNCTIONS
+static __noinline int serve_stream(struct task_struct *task, __s64 fd)
+{
+	return serve_socket(sock_of(task, fd));
+}
+#endif
 
 static __always_inline bool writes(__u8 class)
 {

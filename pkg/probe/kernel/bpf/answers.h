@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Requests over netlink, and what the kernel says to them: it has put its answer into the socket's queue
+ * when the function returns that the request was sent by. So what reads from netlink pays nothing.
+ */
+#pragma once
+
+/* Answers to one request that are looked at: libnftables sends as many requests at once. */
+#define ANSWERS 16
+
+/* What was in the queue before is not told again. Kept in a call's conn, which a request has no use for. */
+SEC("fentry/netlink_sendmsg")
+int on_request(unsigned long long *ctx)
+{
+	struct call c = {};
+	struct process *p;
+
+	if (!may_be_ours())
+		return 0;
+	hold();
+	p = caller_here(&c);
+	if (p && is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG)) {
+		c.conn = BPF_CORE_READ((struct socket *)ctx[0], sk, sk_receive_queue.qlen);
+		keep(&c);
+	}
+	let_go();
+	return 0;
+}
+
+/* Refusals matter, how far IPv6 addresses have come, and what an interface is called: see exit_receive. */
+static __noinline int tell_answer(struct task_struct *task, struct process *p, struct call *c, struct sock *sk, struct sk_buff *skb)
+{
+	__u64 n = BPF_CORE_READ(skb, len);
+	struct nlmsghdr head = {};
+	struct call_event *e;
+	void *data = BPF_CORE_READ(skb, data);
+
+	if (!p || !c || n < sizeof(head) || bpf_probe_read_kernel(&head, sizeof(head), data))
+		return 0;
+	if (head.type == RTM_NEWLINK && n > LINK_MAX)
+		n = LINK_MAX;
+	else if (head.type != NLMSG_ERROR && head.type != RTM_NEWADDR)
+		return 0;
+	e = netlink_record(task, p, c, n, sk);
+	if (!e)
+		return 0;
+	HIDE(n);
+	if (n > DATA_MAX) {
+		n = DATA_MAX;
+		e->cut = 1;
+	}
+	if (p->bytes >= BYTES_MAX || bpf_probe_read_kernel(e->data, n, data))
+		return 0;
+	e->len = n;
+	p->bytes += n;
+	send_record(e, p, false);
+	return 0;
+}
+
+static __noinline int tell_answers(struct task_struct *task, struct process *p, struct call *c, struct socket *socket)
+{
+	struct sock *sk = BPF_CORE_READ(socket, sk);
+	struct sk_buff *head = (void *)sk + bpf_core_field_offset(struct sock, sk_receive_queue), *skb;
+	__u64 before;
+
+	if (!p || !c || family_of(sk) != AF_NETLINK)
+		return 0;
+	before = c->conn;
+	c->class = CLASS_RECVFROM;
+	c->start = bpf_ktime_get_ns();
+	skb = BPF_CORE_READ(sk, sk_receive_queue.next);
+	for (__u64 i = 0; i < ANSWERS; i++) {
+		if (!skb || skb == head)
+			return 0;
+		if (i >= before)
+			tell_answer(task, p, c, sk, skb);
+		skb = BPF_CORE_READ(skb, next);
+	}
+	return 0;
+}
+
+SEC("fexit/netlink_sendmsg")
+int on_request_end(unsigned long long *ctx)
+{
+	struct task_struct *task;
+	struct process *p;
+	struct call c;
+	__s64 ret;
+
+	if (!may_be_ours())
+		return 0;
+	task = current_task();
+	ret = (int)RETURNED(ctx);
+	hold();
+	p = take(&c);
+	if (p && is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG)) {
+		if (!exit_send(task, p, &c, ret))
+			lasted(task, p, &c, ret);
+		tell_answers(task, p, &c, (void *)ctx[0]);
+	}
+	let_go();
+	return 0;
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
+/*
+ * What inside.c sees of processes, by functions of the kernel that only these call, mostly, and by
+ * nobody's system calls. What is done with a fact is in the same headers. The programs stay attached;
+ * what waits (waits.h) and what agents say to each other (talk.h) is looked into on demand.
+ *
+ * Which function a program is attached to is in the table of functions_linux.go: some have other names on other
+ * kernels and architectures. bpf_task_pt_regs, Linux 5.15, has the system call that a function is called by.
+ */
+#include "kernel_inside.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "wire.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Set before loading; see inside.c. */
+volatile const __u32 pid_ns = 0;
+volatile const __u32 node_net = 0;
+volatile const __u64 ring_high = 0;
+volatile const __u64 quota = 0;
+volatile const __s32 root_share = 0;
+volatile const __u8 agent_depth = 1;
+volatile const __u8 class_of[NR_MAX] = {};
+volatile const __u64 min_span = 0;
+volatile const __u64 questions_of[SUBSYSTEMS] = {};
+volatile const __u8 texts_of[NR_MAX] = {};
+volatile const __u8 timeout_of[NR_MAX] = {}; /* how it is told for how long to wait at most, see waits.h */
+
+#define FUNCTIONS
+#include "maps.h"
+#include "task.h"
+#include "call.h"
+#include "lock.h"
+#include "network.h"
+#include "file.h"
+#include "program.h"
+#include "socket.h"
+#include "stream.h"
+#include "before.h"
+#include "mutex.h"
+#include "thread.h"
+
+#define PF_IO_WORKER 0x10     /* include/linux/sched.h: makes system calls of nobody */
+#define PF_KTHREAD 0x200000   /* … and has no registers of one */
+#define FILE_LOCK_DEFERRED 1  /* include/linux/filelock.h */
+#define MAX_ERRNO 4095
+
+static __always_inline __u32 number_of(struct pt_regs *regs)
+{
+	struct pt_regs___x86 *x86 = (void *)regs;
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+
+	if (bpf_core_field_exists(x86->orig_ax))
+		return x86->orig_ax;
+	return BPF_CORE_READ(arm64, syscallno);
+}
+
+/* The system call that a task is in; false if it is in none, or in one of no interest. */
+static __always_inline bool call_of(struct task_struct *task, struct call *c)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	__u32 nr = number_of(regs);
+
+	if (nr >= NR_MAX || task->flags & (PF_KTHREAD | PF_IO_WORKER))
+		return false;
+	HIDE(nr); /* or the mask is left out, which the verifier needs */
+	c->tgid = task->tgid;
+	c->nr = nr;
+	c->class = class_of[nr & (NR_MAX - 1)];
+	if (c->class == CLASS_NEVER)
+		return false;
+	read_args(regs, c->args);
+	return true;
+}
+
+/* Cheap, and first: nobody else pays for more. */
+static __always_inline bool may_be_ours(void)
+{
+	return may_be_tracked(bpf_get_current_pid_tgid() >> 32);
+}
+
+/* The process that calls this function, if it is followed, and its system call. */
+static __always_inline struct process *caller_here(struct call *c)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task->tgid;
+
+	if (!call_of(task, c) || compat(task))
+		return 0;
+	c->start = bpf_ktime_get_ns();
+	return bpf_map_lookup_elem(&processes, &tgid);
+}
+
+/* A call whose beginning is kept until its function returns. */
+static __always_inline void keep(const struct call *c)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct call *known = bpf_map_lookup_elem(&calls, &tid);
+
+	if (known && known->tgid == c->tgid)
+		*known = *c;
+	else
+		begin_thread(c, tid);
+}
+
+#define RETURNED(ctx)                             \
+	({                                        \
+		__u64 ret_ = 0;                   \
+		bpf_get_func_ret(ctx, &ret_);     \
+		(__s64)ret_;                      \
+	})
+
+/* A function that system calls of some classes call: the beginning of those is kept. */
+#define BEGIN(name, where, ...)                                            \
+	SEC("fentry/" where)                                               \
+	int name(unsigned long long *ctx)                                  \
+	{                                                                  \
+		struct call c = {};                                        \
+		struct process *p;                                         \
+									   \
+		if (!may_be_ours())                                        \
+			return 0;                                          \
+		hold();                                                    \
+		p = caller_here(&c);                                       \
+		if (p && is_one_of(c.class, __VA_ARGS__) && begun(p, &c))  \
+			keep(&c);                                          \
+		let_go();                                                  \
+		return 0;                                                  \
+	}
+
+/* … and what is done when it returns, which is of the type as. handle returns whether all has been told. */
+#define END(name, where, as, handle, ...)                                  \
+	SEC("fexit/" where)                                                \
+	int name(unsigned long long *ctx)                                  \
+	{                                                                  \
+		struct task_struct *task = current_task();                 \
+		__s64 ret;                                                 \
+		struct process *p;                                         \
+		struct call c;                                             \
+									   \
+		if (!may_be_ours())                                        \
+			return 0;                                          \
+		ret = (as)RETURNED(ctx);                                   \
+		hold();                                                    \
+		p = take(&c);                                              \
+		if (p && is_one_of(c.class, __VA_ARGS__) && !handle(task, p, &c, ret)) \
+			lasted(task, p, &c, ret);                          \
+		let_go();                                                  \
+		return 0;                                                  \
+	}
+
+static __always_inline bool is_one_of(__u8 class, __u8 a, __u8 b)
+{
+	return class == a || class == b;
+}
+
+/* What is done with some calls before they are kept. */
+static __always_inline bool begun(struct process *p, struct call *c)
+{
+	if (c->class == CLASS_CONNECT)
+		enter_connect(current_task(), p, c);
+	return true;
+}
+
+static __always_inline int nothing(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	return 0;
+}
+
+/* Descriptors of namespaces are told when they are used. */
+static __always_inline void use_namespace(struct task_struct *task, struct process *p, const struct call *c, __u32 fd)
+{
+	struct call opened = *c;
+
+	opened.class = CLASS_OPEN;
+	exit_open(task, p, &opened, fd);
+}
+
+static __always_inline int end_enter(struct task_struct *task, struct process *p, struct call *c, __s64 ret)
+{
+	if (c->class == CLASS_SETNS && !ret)
+		use_namespace(task, p, c, c->args[0]);
+	return exit_enter(task, p, c, ret);
+}
+
+BEGIN(on_setns, "setns", CLASS_SETNS, CLASS_SETNS)
+END(on_setns_end, "setns", long, end_enter, CLASS_SETNS, CLASS_SETNS)
+BEGIN(on_unshare, "unshare", CLASS_UNSHARE, CLASS_UNSHARE)
+END(on_unshare_end, "unshare", long, end_enter, CLASS_UNSHARE, CLASS_UNSHARE)
+BEGIN(on_bpf, "bpf", CLASS_BPF, CLASS_BPF)
+END(on_bpf_end, "bpf", long, exit_bpf, CLASS_BPF, CLASS_BPF)
+BEGIN(on_mount, "mount", CLASS_OTHER, CLASS_OTHER)
+END(on_mount_end, "mount", long, nothing, CLASS_OTHER, CLASS_OTHER)
+BEGIN(on_umount, "umount", CLASS_OTHER, CLASS_OTHER)
+END(on_umount_end, "umount", long, nothing, CLASS_OTHER, CLASS_OTHER)
+BEGIN(on_move_mount, "move_mount", CLASS_OTHER, CLASS_OTHER)
+END(on_move_mount_end, "move_mount", long, nothing, CLASS_OTHER, CLASS_OTHER)
+BEGIN(on_unix_connect, "unix_stream_connect", CLASS_CONNECT, CLASS_CONNECT)
+END(on_unix_connect_end, "unix_stream_connect", int, exit_connect, CLASS_CONNECT, CLASS_CONNECT)
+BEGIN(on_inet_connect, "inet_stream_connect", CLASS_CONNECT, CLASS_CONNECT)
+END(on_inet_connect_end, "inet_stream_connect", int, exit_connect, CLASS_CONNECT, CLASS_CONNECT)
+BEGIN(on_setting, "proc_sys_write", CLASS_WRITE, CLASS_WRITE)
+END(on_setting_end, "proc_sys_write", long, write_setting, CLASS_WRITE, CLASS_WRITE)
+BEGIN(on_sockopt, "nf_setsockopt", CLASS_SETSOCKOPT, CLASS_SETSOCKOPT)
+END(on_sockopt_end, "nf_setsockopt", int, exit_legacy, CLASS_SETSOCKOPT, CLASS_SETSOCKOPT)
+BEGIN(on_ioctl, "sock_ioctl", CLASS_IOCTL, CLASS_IOCTL)
+END(on_ioctl_end, "sock_ioctl", long, exit_legacy, CLASS_IOCTL, CLASS_IOCTL)
+
+#include "answers.h"
+
+/* A namespace that a request names. */
+SEC("fexit/get_net_ns_by_fd")
+int on_namespace(unsigned long long *ctx)
+{
+	struct call c = {};
+	struct process *p;
+
+	if (!may_be_ours())
+		return 0;
+	hold();
+	p = caller_here(&c);
+	if (p)
+		use_namespace(current_task(), p, &c, ctx[0]);
+	let_go();
+	return 0;
+}
+
+/* Locks on files: the function is called each time that somebody tries to have one. ret is what came of it. */
+static __always_inline void tried(__s64 ret)
+{
+	struct task_struct *task = current_task();
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct call c = {}, *known;
+	struct process *p = caller_here(&c);
+	bool waited;
+
+	if (!p || !is_one_of(c.class, CLASS_FLOCK, CLASS_FCNTL) || !locks(&c))
+		return;
+	known = bpf_map_lookup_elem(&calls, &tid);
+	waited = known && known->tgid == c.tgid && known->start && known->nr == c.nr;
+	if (ret == FILE_LOCK_DEFERRED) {
+		if (waited) /* in vain */
+			return;
+		enter_lock(task, p, &c);
+		keep(&c);
+		return;
+	}
+	if (waited) {
+		c.start = known->start;
+		known->start = 0;
+	}
+	exit_lock(task, p, &c, ret);
+}
+
+SEC("tp_btf/flock_lock_inode")
+int BPF_PROG(on_flock, void *inode, void *lock, int ret)
+{
+	if (!may_be_ours())
+		return 0;
+	hold();
+	tried(ret);
+	let_go();
+	return 0;
+}
+
+SEC("tp_btf/posix_lock_inode")
+int BPF_PROG(on_fcntl, void *inode, void *lock, int ret)
+{
+	if (!may_be_ours())
+		return 0;
+	hold();
+	tried(ret);
+	let_go();
+	return 0;
+}
+
+/* The socket that somebody accepted, which has no descriptor so far. */
+static __always_inline void accepted_file(__u64 file)
+{
+	struct socket *socket;
+	struct sock *sk;
+
+	if (!file || file >= -MAX_ERRNO)
+		return;
+	socket = BPF_CORE_READ((struct file *)file, private_data);
+	sk = BPF_CORE_READ(socket, sk);
+	if (sk && answered(current_task(), conn_to(sk)))
+		serve_socket(sk);
+}
+
+SEC("fexit/do_accept")
+int on_accept(unsigned long long *ctx)
+{
+	__u64 file = RETURNED(ctx);
+
+	hold();
+	accepted_file(file);
+	let_go();
+	return 0;
+}
+
+/* When the last descriptor of a socket is closed. */
+static __always_inline void released(struct socket *socket)
+{
+	struct call c = {};
+	struct process *p = caller_here(&c);
+	struct sock *sk;
+
+	if (!p || c.class != CLASS_CLOSE || (!p->connected && !p->agent))
+		return;
+	sk = BPF_CORE_READ(socket, sk);
+	if (p->agent)
+		close_stream(sk, p);
+	close_conn(current_task(), p, &c, (__u64)sk);
+}
+
+SEC("fentry/unix_release")
+int on_unix_close(unsigned long long *ctx)
+{
+	if (!may_be_ours())
+		return 0;
+	hold();
+	released((void *)ctx[0]);
+	let_go();
+	return 0;
+}
+
+SEC("fentry/inet_release")
+int on_inet_close(unsigned long long *ctx)
+{
+	if (!may_be_ours())
+		return 0;
+	hold();
+	released((void *)ctx[0]);
+	let_go();
+	return 0;
+}
+
+/* What goes through the pipes that a run is spoken to by. */
+SEC("fexit/pipe_read")
+int on_read(unsigned long long *ctx)
+{
+	struct call c = {};
+	struct process *p;
+
+	if (!may_be_ours())
+		return 0;
+	hold();
+	p = caller_here(&c);
+	if (p && p->in_ino && is_one_of(c.class, CLASS_READ, CLASS_READV))
+		exit_file(current_task(), p, &c, RETURNED(ctx));
+	let_go();
+	return 0;
+}
+
+/* … at its beginning: a pipe takes all that it is given, sooner or later. */
+SEC("fentry/pipe_write")
+int on_write(unsigned long long *ctx)
+{
+	struct call c = {};
+	struct process *p;
+
+	if (!may_be_ours())
+		return 0;
+	hold();
+	p = caller_here(&c);
+	if (p && p->out_ino && is_one_of(c.class, CLASS_WRITE, CLASS_WRITEV))
+		exit_file(current_task(), p, &c, BPF_CORE_READ((struct iov_iter *)ctx[1], count));
+	let_go();
+	return 0;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(on_tcp_state, const struct sock *sk, const int old, const int new)
+{
+	hold();
+	tcp_state((struct sock *)sk, old, new);
+	let_go();
+	return 0;
+}
+
+SEC("tp_btf/contention_begin")
+int BPF_PROG(on_contention, void *lock, unsigned int flags)
+{
+	hold();
+	contention_begins(lock, flags);
+	let_go();
+	return 0;
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(on_contention_end, void *lock, int ret)
+{
+	hold();
+	contention_ends(ctx, current_task(), lock);
+	let_go();
+	return 0;
+}
+
+#include "waits.h"
+#include "talk.h"

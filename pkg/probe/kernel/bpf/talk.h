@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * What agents write to streams and read from them. Everybody does that all the time, so there is no function
+ * that only agents call: system calls are looked into while an agent is followed, and no longer.
+ */
+#pragma once
+
+static __always_inline bool talks(__u8 class)
+{
+	return writes(class) || class == CLASS_READ || class == CLASS_READV || class == CLASS_RECVFROM || class == CLASS_RECVMSG;
+}
+
+static __always_inline void speaks(struct pt_regs *regs, struct call *c)
+{
+	struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
+
+	if (!p || !p->agent || compat(current_task()))
+		return;
+	c->start = bpf_ktime_get_ns();
+	read_args(regs, c->args);
+	keep(c);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
+{
+	struct call c = {.tgid = bpf_get_current_pid_tgid() >> 32, .nr = nr};
+
+	if ((unsigned long)nr >= NR_MAX)
+		return 0;
+	c.class = class_of[nr & (NR_MAX - 1)];
+	if (!talks(c.class) || !may_be_tracked(c.tgid))
+		return 0;
+	hold();
+	speaks(regs, &c);
+	let_go();
+	return 0;
+}
+
+/* What netlink said, or took long, has been told when the call ends: there it is in none any more. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_return, struct pt_regs *regs, long ret)
+{
+	struct task_struct *task;
+	struct process *p;
+	struct call c;
+	__u32 nr = number_of(regs);
+
+	HIDE(nr);
+	if (nr >= NR_MAX || !talks(class_of[nr & (NR_MAX - 1)]) || !may_be_tracked(bpf_get_current_pid_tgid() >> 32))
+		return 0;
+	task = current_task();
+	hold();
+	p = take(&c);
+	if (p && p->agent) {
+		exit_stream(task, p, &c, ret);
+		lasted(task, p, &c, ret);
+	}
+	let_go();
+	return 0;
+}

@@ -1,0 +1,160 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+)
+
+// functionHook is a function of the kernel and what of bpf/functions.c is attached to it, for as long as there is a
+// probe: to detach it the kernel waits for all that may be in it.
+type functionHook struct {
+	functions []string // its names: the first that the kernel has
+	// systemCall: the names are those of system calls, to which each architecture adds its own.
+	systemCall bool
+	// end and begin are the programs, in the order in which they are attached; either may be empty.
+	end, begin string
+}
+
+// programs are those that it has.
+func (h *functionHook) programs() []string {
+	return slices.DeleteFunc([]string{h.end, h.begin}, func(name string) bool { return name == "" })
+}
+
+var functionHooks = []functionHook{
+	{[]string{"netlink_sendmsg"}, false, "on_request_end", "on_request"},
+	{[]string{"get_net_ns_by_fd"}, false, "on_namespace", ""},
+	{[]string{"unix_stream_connect"}, false, "on_unix_connect_end", "on_unix_connect"},
+	{[]string{"inet_stream_connect"}, false, "on_inet_connect_end", "on_inet_connect"},
+	{[]string{"do_accept"}, false, "on_accept", ""},
+	{[]string{"unix_release"}, false, "", "on_unix_close"},
+	{[]string{"inet_release"}, false, "", "on_inet_close"},
+	{[]string{"anon_pipe_read", "pipe_read"}, false, "on_read", ""},    // the former since Linux 6.16
+	{[]string{"anon_pipe_write", "pipe_write"}, false, "", "on_write"}, // likewise
+	{[]string{"proc_sys_write"}, false, "on_setting_end", "on_setting"},
+	{[]string{"nf_setsockopt"}, false, "on_sockopt_end", "on_sockopt"},
+	{[]string{"sock_ioctl"}, false, "on_ioctl_end", "on_ioctl"},
+	{[]string{"setns"}, true, "on_setns_end", "on_setns"},
+	{[]string{"unshare"}, true, "on_unshare_end", "on_unshare"},
+	{[]string{"bpf"}, true, "on_bpf_end", "on_bpf"},
+	{[]string{"mount"}, true, "on_mount_end", "on_mount"},
+	{[]string{"umount"}, true, "on_umount_end", "on_umount"},
+	{[]string{"move_mount"}, true, "on_move_mount_end", "on_move_mount"},
+}
+
+// functionTracepoints are attached beside them. The rest of bpf/functions.c is attached on demand.
+var (
+	functionTracepoints = []string{"on_flock", "on_fcntl", "on_tcp_state"}
+	waitHooks           = []string{"on_switch"}
+	lockHooks           = []string{"on_contention_end", "on_contention"}
+	talkHooks           = []string{"on_return", "on_enter"}
+)
+
+// openFunctions loads what looks into processes by functions, and attaches it: all of it, or nothing is left of it
+// and the error says why.
+func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
+	if err := tryFunction(); err != nil {
+		return err
+	}
+	spec, err := LoadFunctions()
+	if err != nil {
+		return fmt.Errorf("reading the embedded programs: %w", err)
+	}
+	aim(spec, types)
+	spec.Maps["offs"].MaxEntries = uint32(o.Processes)
+	if err := errors.Join(o.shapeInside(spec), spec.Variables["timeout_of"].Set(timeouts())); err != nil {
+		return fmt.Errorf("setting options: %w", err)
+	}
+	before := len(s.loaded)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Gate.put(), s.functions.close(), s.Inside.close())
+			s.unload(before)
+			s.Inside = InsideTables{}
+		}
+	}()
+	if err := s.load(spec, s.shared(), &s.Inside); err != nil {
+		return fmt.Errorf("loading: %w", err)
+	}
+	return s.attachFunctions()
+}
+
+// aim has each program attached to what its function is called in that kernel.
+func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {
+	for _, h := range functionHooks {
+		for _, program := range h.programs() {
+			spec.Programs[program].AttachTo = h.in(kernel)
+		}
+	}
+}
+
+// tryFunction loads a program that does nothing, for a function: some kernels do not allow that.
+func tryFunction() error {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: functionHooks[0].functions[0], License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+func (s *Side) attachFunctions() error {
+	programs := slices.Clone(functionTracepoints)
+	for _, h := range functionHooks {
+		programs = append(programs, h.programs()...)
+	}
+	for _, program := range s.named(programs) {
+		if err := s.functions.attach(program); err != nil {
+			return err
+		}
+	}
+	s.Gate.calls, s.Gate.rest, s.Gate.talk = s.named(waitHooks), s.named(lockHooks), s.named(talkHooks)
+	return s.tryGate()
+}
+
+func (s *Side) named(programs []string) (found []*ebpf.Program) {
+	for _, name := range programs {
+		found = append(found, s.Programs[name])
+	}
+	return found
+}
+
+// unload takes back what was loaded beyond the first collections.
+func (s *Side) unload(first int) {
+	for _, c := range s.loaded[first:] {
+		for name := range c.Programs {
+			delete(s.Programs, name)
+		}
+		c.Close()
+	}
+	s.loaded = s.loaded[:first]
+}
+
+// How a system call is told for how long to wait at most (bpf/waits.h), but for the argument's place.
+const (
+	inMilliseconds    = 0x10
+	asTimespec        = 0x20
+	asTimespecOfFutex = 0x30
+)
+
+// timeouts is the table of that, by number.
+func timeouts() (table [512]uint8) {
+	for number, how := range map[int]uint8{
+		unix.SYS_EPOLL_PWAIT: inMilliseconds + 3, unix.SYS_EPOLL_PWAIT2: asTimespec + 3,
+		unix.SYS_PPOLL: asTimespec + 2, unix.SYS_PSELECT6: asTimespec + 4,
+		unix.SYS_RT_SIGTIMEDWAIT: asTimespec + 2, unix.SYS_FUTEX: asTimespecOfFutex + 3,
+	} {
+		table[number] = how
+	}
+	for number, how := range legacyTimeouts() {
+		table[number] = how
+	}
+	return table
+}

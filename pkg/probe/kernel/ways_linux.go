@@ -1,0 +1,78 @@
+package kernel
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf/btf"
+)
+
+// Way is how what processes do is reached.
+type Way string
+
+const (
+	// WayFunctions: by functions of the kernel that hardly anybody else calls. They cost system calls nothing.
+	WayFunctions Way = "functions"
+	// WaySystemCalls: by every system call of the node, while a CNI call is under way.
+	WaySystemCalls Way = "system calls"
+)
+
+// choose says which way a kernel is tried with, and where that is not WayFunctions, why.
+func choose(kernel *btf.Spec) (Way, string) {
+	if kernelHas[*btf.Struct](kernel, "rcu_tasks_percpu") && !hasMember(kernel, "rcu_tasks_percpu", "rtp_exit_list") {
+		return WaySystemCalls, "detaching from functions may hang this kernel when a process exits (tasks_rcu_exit_srcu; mended in Linux 6.9)"
+	}
+	if !kernelHas[*btf.Func](kernel, "__bpf_tramp_image_put_rcu") {
+		return WaySystemCalls, "attaching to functions may crash this kernel (no __bpf_tramp_image_put_rcu; Linux 5.12)"
+	}
+	if !hasHelper(kernel, "BPF_FUNC_task_pt_regs") || !hasHelper(kernel, "BPF_FUNC_get_func_ret") {
+		return WaySystemCalls, "the kernel does not tell its functions' system call (bpf_task_pt_regs, bpf_get_func_ret; Linux 5.17)"
+	}
+	for _, h := range functionHooks {
+		if h.in(kernel) == "" {
+			return WaySystemCalls, fmt.Sprintf("the kernel has no function %s", strings.Join(h.names(), " or "))
+		}
+	}
+	return WayFunctions, ""
+}
+
+// names are those of the function on this architecture, in the order in which they are tried.
+func (h *functionHook) names() []string {
+	if !h.systemCall {
+		return h.functions
+	}
+	prefix := map[string]string{"amd64": "__x64_sys_", "arm64": "__arm64_sys_"}[runtime.GOARCH]
+	named := slices.Clone(h.functions)
+	for i := range named {
+		named[i] = prefix + named[i]
+	}
+	return named
+}
+
+// in is what a kernel calls the function; empty if it has none.
+func (h *functionHook) in(kernel *btf.Spec) string {
+	names := h.names()
+	if i := slices.IndexFunc(names, func(name string) bool { return kernelHas[*btf.Func](kernel, name) }); i >= 0 {
+		return names[i]
+	}
+	return ""
+}
+
+// kernelHas reports whether a kernel has just one type of that kind and name.
+func kernelHas[T btf.Type](kernel *btf.Spec, name string) bool {
+	var found T
+	return kernel.TypeByName(name, &found) == nil
+}
+
+func hasMember(kernel *btf.Spec, name, member string) bool {
+	var s *btf.Struct
+	return kernel.TypeByName(name, &s) == nil && slices.ContainsFunc(s.Members, func(m btf.Member) bool { return m.Name == member })
+}
+
+// hasHelper reports whether a kernel has a function for BPF programs.
+func hasHelper(kernel *btf.Spec, name string) bool {
+	var all *btf.Enum
+	return kernel.TypeByName("bpf_func_id", &all) == nil && slices.ContainsFunc(all.Values, func(v btf.EnumValue) bool { return v.Name == name })
+}
