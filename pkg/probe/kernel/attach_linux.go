@@ -104,7 +104,7 @@ func (a *attachments) close() error {
 
 // detachWithin is how long whoever ends waits until functions are detached: for each the kernel waits for all that
 // may be in it, mostly for more than 0.1 s, and does so for one after the other.
-const detachWithin = 2 * time.Second
+const detachWithin = 500 * time.Millisecond
 
 // closeWithin is close, which goes on by itself when that time is over; when the process ends the kernel does it.
 func (a *attachments) closeWithin(patience time.Duration) error {

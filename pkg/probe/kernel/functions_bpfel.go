@@ -76,6 +76,7 @@ const (
 	FunctionsVarMinSpan           = "min_span"
 	FunctionsVarNodeNet           = "node_net"
 	FunctionsVarPidNs             = "pid_ns"
+	FunctionsVarPipes             = "pipes"
 	FunctionsVarQuestionsOf       = "questions_of"
 	FunctionsVarQuota             = "quota"
 	FunctionsVarRingHigh          = "ring_high"
@@ -198,6 +199,7 @@ type FunctionsVariableSpecs struct {
 	MinSpan     *ebpf.VariableSpec `ebpf:"min_span"`
 	NodeNet     *ebpf.VariableSpec `ebpf:"node_net"`
 	PidNs       *ebpf.VariableSpec `ebpf:"pid_ns"`
+	Pipes       *ebpf.VariableSpec `ebpf:"pipes"`
 	QuestionsOf *ebpf.VariableSpec `ebpf:"questions_of"`
 	Quota       *ebpf.VariableSpec `ebpf:"quota"`
 	RingHigh    *ebpf.VariableSpec `ebpf:"ring_high"`
@@ -272,6 +274,7 @@ type FunctionsVariables struct {
 	MinSpan     *ebpf.Variable `ebpf:"min_span"`
 	NodeNet     *ebpf.Variable `ebpf:"node_net"`
 	PidNs       *ebpf.Variable `ebpf:"pid_ns"`
+	Pipes       *ebpf.Variable `ebpf:"pipes"`
 	QuestionsOf *ebpf.Variable `ebpf:"questions_of"`
 	Quota       *ebpf.Variable `ebpf:"quota"`
 	RingHigh    *ebpf.Variable `ebpf:"ring_high"`

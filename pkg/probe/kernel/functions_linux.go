@@ -78,11 +78,16 @@ func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 			s.Inside = InsideTables{}
 		}
 	}()
-	if err := s.load(spec, s.shared(), &s.Inside); err != nil {
+	shared := s.shared()
+	shared[pipeMarks] = s.loaded[0].Maps[pipeMarks]
+	if err := s.load(spec, shared, &s.Inside); err != nil {
 		return fmt.Errorf("loading: %w", err)
 	}
 	return s.attachFunctions()
 }
+
+// pipeMarks are those of bpf/pipes.h.
+const pipeMarks = ".data.pipes"
 
 // aim has each program attached to what its function is called in that kernel.
 func aim(spec *ebpf.CollectionSpec, kernel *btf.Spec) {

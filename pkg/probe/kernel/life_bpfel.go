@@ -261,6 +261,7 @@ const (
 	LifeVarNodeMounts    = "node_mounts"
 	LifeVarNodeNet       = "node_net"
 	LifeVarPidNs         = "pid_ns"
+	LifeVarPipes         = "pipes"
 	LifeVarQuota         = "quota"
 	LifeVarRingHigh      = "ring_high"
 	LifeVarRootShare     = "root_share"
@@ -358,6 +359,7 @@ type LifeVariableSpecs struct {
 	NodeMounts    *ebpf.VariableSpec `ebpf:"node_mounts"`
 	NodeNet       *ebpf.VariableSpec `ebpf:"node_net"`
 	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
+	Pipes         *ebpf.VariableSpec `ebpf:"pipes"`
 	Quota         *ebpf.VariableSpec `ebpf:"quota"`
 	RingHigh      *ebpf.VariableSpec `ebpf:"ring_high"`
 	RootShare     *ebpf.VariableSpec `ebpf:"root_share"`
@@ -442,6 +444,7 @@ type LifeVariables struct {
 	NodeMounts    *ebpf.Variable `ebpf:"node_mounts"`
 	NodeNet       *ebpf.Variable `ebpf:"node_net"`
 	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
+	Pipes         *ebpf.Variable `ebpf:"pipes"`
 	Quota         *ebpf.Variable `ebpf:"quota"`
 	RingHigh      *ebpf.Variable `ebpf:"ring_high"`
 	RootShare     *ebpf.Variable `ebpf:"root_share"`

@@ -76,12 +76,21 @@ func count(to io.Writer) error {
 			return err
 		}
 	}
-	if err := throughStates(tell); err != nil {
-		return err
+	way, err := throughStates(tell)
+	if err == nil && way == byFunction {
+		err = inACall(tell)
 	}
-	_, err = fmt.Fprintln(to, "\nend")
+	if err == nil {
+		_, err = fmt.Fprintf(to, "\nway %s\n\nend\n", way)
+	}
 	return err
 }
+
+// The ways in which a probe may reach what plugins do.
+const (
+	byFunction   = "functions"
+	bySystemCall = "system calls"
+)
 
 // measure returns what one turn of each loop costs.
 func measure(loops []loop) (map[string]float64, error) {
@@ -113,8 +122,9 @@ type prober struct {
 	end  io.Closer // its standard input
 }
 
-func startProber() (*prober, error) {
-	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, "prober"))}
+// startProber starts one that reaches what plugins do in that way; empty: in the best that there is.
+func startProber(way string) (*prober, error) {
+	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, "prober"), way)}
 	p.Stderr, p.Env = os.Stderr, []string{"PATH=/bin"}
 	out, err := p.StdoutPipe()
 	if err != nil {
@@ -127,14 +137,14 @@ func startProber() (*prober, error) {
 	return p, p.Start()
 }
 
-// until waits until the prober says it.
-func (p *prober) until(what string) error {
+// until waits until the prober says it, and returns what it adds.
+func (p *prober) until(what string) (more string, err error) {
 	for p.says.Scan() {
-		if p.says.Text() == what {
-			return nil
+		if said, is := strings.CutPrefix(p.says.Text(), what); is {
+			return strings.TrimSpace(said), nil
 		}
 	}
-	return fmt.Errorf("the prober ended before it said %q", what)
+	return "", fmt.Errorf("the prober ended before it said %q", what)
 }
 
 // stopped does something while the prober does nothing.
@@ -148,16 +158,43 @@ func (p *prober) stopped(do func() error) error {
 	return errors.Join(do(), p.Process.Signal(unix.SIGCONT))
 }
 
-// throughStates takes a probe from its beginning over a call to the time after it.
-func throughStates(tell func(state string) error) error {
-	p, err := startProber()
+// throughStates takes a probe from its beginning over a call to the time after it, and returns which way it took.
+func throughStates(tell func(state string) error) (way string, err error) {
+	p, err := startProber("")
+	if err != nil {
+		return "", err
+	}
+	in := func(state string) error { return p.stopped(func() error { return tell(state) }) }
+	if way, err = p.until("ready"); err != nil {
+		return "", err
+	}
+	if err := in("before"); err != nil {
+		return "", err
+	}
+	if err := p.duringACall(func() error { return in("in a call") }); err != nil {
+		return "", err
+	}
+	if _, err := p.until("not looking"); err != nil {
+		return "", err
+	}
+	return way, errors.Join(in("after"), p.end.Close(), p.Wait())
+}
+
+// inACall measures what system calls cost during a call where functions could have been taken.
+func inACall(tell func(state string) error) error {
+	p, err := startProber(bySystemCall)
 	if err != nil {
 		return err
 	}
-	in := func(state string) func() error { return func() error { return tell(state) } }
-	if err := errors.Join(p.until("ready"), p.stopped(in("before"))); err != nil {
+	if _, err := p.until("ready"); err != nil {
 		return err
 	}
+	err = p.duringACall(func() error { return p.stopped(func() error { return tell("in a call, by system calls") }) })
+	return errors.Join(err, p.end.Close(), p.Wait())
+}
+
+// duringACall does something while the prober looks into a plugin.
+func (p *prober) duringACall(do func() error) error {
 	plugin := command("hung")
 	stdin, err := plugin.StdinPipe()
 	if err == nil {
@@ -166,18 +203,19 @@ func throughStates(tell func(state string) error) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(p.until("looking"), p.stopped(in("in a call")), stdin.Close()); err != nil {
+	if _, err := p.until("looking"); err != nil {
 		return err
 	}
+	err = errors.Join(do(), stdin.Close())
 	_ = plugin.Wait() // a plugin that was hung ends with an error
-	return errors.Join(p.until("not looking"), p.stopped(in("after")), p.end.Close(), p.Wait())
+	return err
 }
 
 // probes has a probe until its standard input ends, and says how far it is.
 func probes() int {
 	p, err := probe.Open(probe.Options{
 		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1,
-		Detail: probe.DetailAuto, Linger: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Way: os.Args[1], Detail: probe.DetailAuto, Linger: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -186,7 +224,7 @@ func probes() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- p.Run(ctx, says) }()
-	fmt.Println("ready")
+	fmt.Println("ready", p.Stats().Way)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	cancel()
 	if err := errors.Join(<-ran, p.Close()); err != nil {

@@ -5,26 +5,33 @@
  */
 #pragma once
 
-/* Answers to one request that are looked at: libnftables sends as many requests at once. */
+/* Answers to one request that are looked at: libnftables sends as many underway at once. */
 #define ANSWERS 16
 
+/* Requests of ours that are under way: while there is none, the end of anybody else's is nothing to look at. */
+static __u64 underway;
+
 /* What was in the queue before is not told again. Kept in a call's conn, which a request has no use for. */
-SEC("fentry/netlink_sendmsg")
-int on_request(unsigned long long *ctx)
+static __noinline int request(struct socket *socket)
 {
 	struct call c = {};
 	struct process *p;
 
-	if (!may_be_ours())
-		return 0;
 	hold();
 	p = caller_here(&c);
 	if (p && is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG)) {
-		c.conn = BPF_CORE_READ((struct socket *)ctx[0], sk, sk_receive_queue.qlen);
-		keep(&c);
+		c.conn = BPF_CORE_READ(socket, sk, sk_receive_queue.qlen);
+		if (keep(&c))
+			__sync_fetch_and_add(&underway, 1);
 	}
 	let_go();
 	return 0;
+}
+
+SEC("fentry/netlink_sendmsg")
+int on_request(unsigned long long *ctx)
+{
+	return may_be_ours() ? request((void *)ctx[0]) : 0;
 }
 
 /* Refusals matter, how far IPv6 addresses have come, and what an interface is called: see exit_receive. */
@@ -79,25 +86,29 @@ static __noinline int tell_answers(struct task_struct *task, struct process *p, 
 	return 0;
 }
 
-SEC("fexit/netlink_sendmsg")
-int on_request_end(unsigned long long *ctx)
+static __noinline int request_end(struct socket *socket, __s64 ret)
 {
-	struct task_struct *task;
+	struct task_struct *task = current_task();
+	struct call c = {};
 	struct process *p;
-	struct call c;
-	__s64 ret;
 
 	if (!may_be_ours())
 		return 0;
-	task = current_task();
-	ret = (int)RETURNED(ctx);
 	hold();
 	p = take(&c);
+	if (is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG))
+		__sync_fetch_and_add(&underway, -1);
 	if (p && is_one_of(c.class, CLASS_SENDTO, CLASS_SENDMSG)) {
 		if (!exit_send(task, p, &c, ret))
 			lasted(task, p, &c, ret);
-		tell_answers(task, p, &c, (void *)ctx[0]);
+		tell_answers(task, p, &c, socket);
 	}
 	let_go();
 	return 0;
+}
+
+SEC("fexit/netlink_sendmsg")
+int on_request_end(unsigned long long *ctx)
+{
+	return underway ? request_end((void *)ctx[0], (int)RETURNED(ctx)) : 0;
 }

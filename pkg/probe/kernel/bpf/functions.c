@@ -94,16 +94,18 @@ static __always_inline struct process *caller_here(struct call *c)
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
-/* A call whose beginning is kept until its function returns. */
-static __always_inline void keep(const struct call *c)
+/* A call whose beginning is kept until its function returns. False: there is no room for it. */
+static __always_inline bool keep(const struct call *c)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
 	struct call *known = bpf_map_lookup_elem(&calls, &tid);
 
-	if (known && known->tgid == c->tgid)
+	if (known && known->tgid == c->tgid) {
 		*known = *c;
-	else
-		begin_thread(c, tid);
+		return true;
+	}
+	begin_thread(c, tid);
+	return bpf_map_lookup_elem(&calls, &tid);
 }
 
 #define RETURNED(ctx)                             \
@@ -210,6 +212,7 @@ BEGIN(on_ioctl, "sock_ioctl", CLASS_IOCTL, CLASS_IOCTL)
 END(on_ioctl_end, "sock_ioctl", long, exit_legacy, CLASS_IOCTL, CLASS_IOCTL)
 
 #include "answers.h"
+#include "pipes.h"
 
 /* A namespace that a request names. */
 SEC("fexit/get_net_ns_by_fd")
@@ -339,9 +342,13 @@ int on_inet_close(unsigned long long *ctx)
 	return 0;
 }
 
+static __always_inline bool may_be_spoken_to(struct kiocb *iocb)
+{
+	return is_marked(iocb->ki_filp->f_inode->i_ino);
+}
+
 /* What goes through the pipes that a run is spoken to by. */
-SEC("fexit/pipe_read")
-int on_read(unsigned long long *ctx)
+static __noinline int moves(__s64 n, __u8 class, __u8 of_many)
 {
 	struct call c = {};
 	struct process *p;
@@ -350,27 +357,23 @@ int on_read(unsigned long long *ctx)
 		return 0;
 	hold();
 	p = caller_here(&c);
-	if (p && p->in_ino && is_one_of(c.class, CLASS_READ, CLASS_READV))
-		exit_file(current_task(), p, &c, RETURNED(ctx));
+	if (p && is_one_of(c.class, class, of_many))
+		exit_file(current_task(), p, &c, n);
 	let_go();
 	return 0;
+}
+
+SEC("fexit/pipe_read")
+int on_read(unsigned long long *ctx)
+{
+	return may_be_spoken_to((void *)ctx[0]) ? moves(RETURNED(ctx), CLASS_READ, CLASS_READV) : 0;
 }
 
 /* … at its beginning: a pipe takes all that it is given, sooner or later. */
 SEC("fentry/pipe_write")
 int on_write(unsigned long long *ctx)
 {
-	struct call c = {};
-	struct process *p;
-
-	if (!may_be_ours())
-		return 0;
-	hold();
-	p = caller_here(&c);
-	if (p && p->out_ino && is_one_of(c.class, CLASS_WRITE, CLASS_WRITEV))
-		exit_file(current_task(), p, &c, BPF_CORE_READ((struct iov_iter *)ctx[1], count));
-	let_go();
-	return 0;
+	return may_be_spoken_to((void *)ctx[0]) ? moves(BPF_CORE_READ((struct iov_iter *)ctx[1], count), CLASS_WRITE, CLASS_WRITEV) : 0;
 }
 
 SEC("tp_btf/inet_sock_set_state")

@@ -167,6 +167,10 @@ struct net_device {
 	possible_net_t nd_net;
 };
 
+struct kiocb {
+	struct file *ki_filp;
+};
+
 struct iov_iter {
 	unsigned long count;
 };

@@ -32,6 +32,7 @@ volatile const __s32 root_share = 0; /* of a table that one root may take */
 #include "maps.h"
 #include "scratch.h"
 #include "task.h"
+#include "pipes.h"
 #include "standard.h"
 #include "believe.h"
 #include "cputime.h"

@@ -71,6 +71,8 @@ static __always_inline void pipes_of(struct task_struct *task, struct process *p
 		return;
 	p->in_ino = in;
 	p->out_ino = pipe_of(task, 1);
+	mark_pipe(p->in_ino);
+	mark_pipe(p->out_ino);
 }
 
 /* What the image reads and writes. From a device (/dev/null, a terminal) no configuration
