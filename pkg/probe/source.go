@@ -111,7 +111,10 @@ func (s Stats) Readings() []meter.Reading {
 		meter.Count("probe_processes_refused_total", "Processes that the container runtime did not start, beyond their half of limits.processes: they are not followed.", s.Lost["share of the process table full"]),
 		meter.Count("probe_records_undecodable_total", "Records of the kernel side that were not understood.", s.Undecodable),
 		meter.Count("probe_seconds_total", "Time since the kernel probe was loaded.", s.Observed.Seconds()),
-		meter.Count("probe_detail_seconds_total", "Time in which the inside of plugins was looked into, and every system call of the node cost more.", s.Attached.Seconds()),
+		meter.Count("probe_detail_seconds_total", "Time in which the inside of plugins was looked into, and system calls of the node cost more.", s.Attached.Seconds()),
+	}
+	if s.Way != "" {
+		all = append(all, meter.Level("probe_way", "How what plugins do is reached.", 1, "way", s.Way))
 	}
 	for name, program := range s.Programs {
 		all = append(all, meter.Count("bpf_program_missed_total", "Times the kernel did not run a BPF program because it was under way on that CPU: what it would have seen is lost.", program.Missed, "program", name))

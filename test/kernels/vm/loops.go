@@ -260,6 +260,8 @@ const (
 	futexWake = 1 | 128
 )
 
+const forks = "fork, exec, exit and wait"
+
 // execLoops run the shortest program there is, in an environment of an ordinary size.
 func execLoops() ([]loop, error) {
 	const program = "/tmp/nothing"
@@ -270,7 +272,7 @@ func execLoops() ([]loop, error) {
 	for i := range attr.Env {
 		attr.Env[i] = fmt.Sprintf("SERVICE_%d_PORT=tcp://192.0.2.1:80 and so on and so forth", i)
 	}
-	return []loop{{"fork, exec, exit and wait", 1, func() {
+	return []loop{{forks, 1, func() {
 		if pid, err := syscall.ForkExec(program, []string{program}, attr); err == nil {
 			_, _ = syscall.Wait4(pid, nil, 0, nil)
 		}

@@ -35,6 +35,8 @@ func main() {
 	case err != nil:
 	case counts(string(options)):
 		err = count(os.Stdout)
+	case starts(string(options)) > 0:
+		err = startAndStop(os.Stdout, starts(string(options)))
 	default:
 		err = report(os.Stdout, string(options))
 	}

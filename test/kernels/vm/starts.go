@@ -1,0 +1,63 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
+)
+
+// starts is how often a probe is to be started and stopped, if a machine was booted for that: cniscope.starts=100.
+func starts(options string) int {
+	for _, o := range strings.Fields(options) {
+		if n, is := strings.CutPrefix(o, "cniscope.starts="); is {
+			times, _ := strconv.Atoi(n)
+			return times
+		}
+	}
+	return 0
+}
+
+// startAndStop starts probes and stops them while others are in the functions that these are attached to, and processes
+// come and go: an old kernel hung when one ended then. It tells how long each start and each stop took.
+func startAndStop(to io.Writer, times int) error {
+	loops, err := makeLoops()
+	if err != nil {
+		return err
+	}
+	for _, l := range loops {
+		switch l.name {
+		case "pipe, write and read", "netlink, question and answer", "unix connection, from connect to close", "flock and unlock", forks:
+			beside(l.turn)
+		}
+	}
+	for range times {
+		began := time.Now()
+		p, err := probe.Open(probe.Options{
+			Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAuto, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			return err
+		}
+		opened, way := time.Now(), p.Stats().Way
+		if err := p.Close(); err != nil {
+			return err
+		}
+		fmt.Fprintf(to, "\nstarted %s %d %d\n", strings.ReplaceAll(way, " ", "-"), opened.Sub(began).Milliseconds(), time.Since(opened).Milliseconds())
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(to, "\nkernel %s\n\nend\n", unix.ByteSliceToString(u.Release[:]))
+	return err
+}
