@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -195,6 +196,10 @@ func inACall(tell func(state string) error) error {
 
 // duringACall does something while the prober looks into a plugin.
 func (p *prober) duringACall(do func() error) error {
+	// A plugin that has the loops' connections would make us its agent.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return err
+	}
 	plugin := command("hung")
 	stdin, err := plugin.StdinPipe()
 	if err == nil {
