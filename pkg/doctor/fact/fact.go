@@ -277,8 +277,10 @@ type Kernel struct {
 	Release  string
 	BTF      string // why not, empty where it can be read
 	Features []Feature
-	Lockdown string
-	Lacking  []string // capabilities for BPF programs that this process does not have
+	// Functions is why what plugins do is not reached by the kernel's functions, empty where that is tried.
+	Functions string
+	Lockdown  string
+	Lacking   []string // capabilities for BPF programs that this process does not have
 	// Connector is why the process connector cannot be used by this process, empty where it can.
 	Connector string
 }

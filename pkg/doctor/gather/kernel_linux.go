@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
+	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -65,6 +66,7 @@ func kernelFeatures(context.Context) (fact.Kernel, error) {
 		k.BTF = fact.Clean(err.Error())
 		return k, nil
 	}
+	k.Functions = fact.Clean(kernel.NoFunctions(spec))
 	for _, f := range wanted() {
 		_, err := spec.AnyTypesByName("btf_trace_" + f.Name)
 		f.There = err == nil

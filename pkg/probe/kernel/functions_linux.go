@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -122,6 +123,26 @@ func (s *Side) attachFunctions() error {
 	}
 	s.Gate.calls, s.Gate.rest, s.Gate.talk = s.named(waitHooks), s.named(lockHooks), s.named(talkHooks)
 	return s.tryGate()
+}
+
+// forgetPipes takes all marks of pipes away if nobody is followed. Whoever was followed meanwhile may have marked
+// some: then all are marked until the next time, which only costs.
+func (s *Side) forgetPipes() {
+	if s.Way != WayFunctions || s.follows() {
+		return
+	}
+	marks := s.loaded[0].Maps[pipeMarks]
+	value := make([]byte, marks.ValueSize())
+	_ = marks.Put(uint32(0), value)
+	if s.follows() {
+		_ = marks.Put(uint32(0), bytes.Repeat([]byte{1}, len(value)))
+	}
+}
+
+// follows reports whether there is any process in the table.
+func (s *Side) follows() (any bool) {
+	Each(s.Life.Processes, func(*uint32, *LifeProcess) { any = true })
+	return any
 }
 
 func (s *Side) named(programs []string) (found []*ebpf.Program) {

@@ -100,6 +100,7 @@ func (s *Side) ForgetCalls() {
 		return true
 	})
 	clearMap[uint32, InsideContended](s.Inside.Contentions)
+	s.forgetPipes()
 }
 
 // ForgetGone drops what is kept of processes and threads that are gone: files that a process leaves open are

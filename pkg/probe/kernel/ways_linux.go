@@ -38,6 +38,12 @@ func choose(kernel *btf.Spec) (Way, string) {
 	return WayFunctions, ""
 }
 
+// NoFunctions says why functions are not even tried in a kernel; empty if they are.
+func NoFunctions(kernel *btf.Spec) string {
+	_, why := choose(kernel)
+	return why
+}
+
 // names are those of the function on this architecture, in the order in which they are tried.
 func (h *functionHook) names() []string {
 	if !h.systemCall {
