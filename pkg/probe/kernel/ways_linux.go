@@ -13,9 +13,9 @@ import (
 type Way string
 
 const (
-	// WayFunctions: by functions of the kernel that hardly anybody else calls. They cost system calls nothing.
+	// WayFunctions is by functions of the kernel that hardly anybody else calls. They cost system calls nothing.
 	WayFunctions Way = "functions"
-	// WaySystemCalls: by every system call of the node, while a CNI call is under way.
+	// WaySystemCalls is by every system call of the node, while a CNI call is under way.
 	WaySystemCalls Way = "system calls"
 )
 
