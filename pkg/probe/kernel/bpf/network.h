@@ -73,10 +73,12 @@ static __always_inline bool merely_asks(struct process *p, const struct call *c,
 		return false;
 	if (c->class == CLASS_SENDMSG) {
 		struct msghdr m = {};
+		struct iovec v = {};
 
 		if (bpf_probe_read_user(&m, sizeof(m), (void *)from) ||
-		    bpf_probe_read_user(&from, sizeof(from), (void *)m.iov))
+		    bpf_probe_read_user(&v, sizeof(v), (void *)m.iov) || v.len < sizeof(first))
 			return false;
+		from = v.base;
 	}
 	if (bpf_probe_read_user(&first, sizeof(first), (void *)from) ||
 	    !is_question(&first, BPF_CORE_READ(sk, sk_protocol), ret))
