@@ -36,7 +36,7 @@ func FromCounter(ticks int64) int64 {
 		return 1<<63 - 1
 	}
 	ns, _ := bits.Div64(high, low, frequency)
-	return int64(ns)
+	return int64(min(ns, 1<<63-1))
 }
 
 // Anchor returns one instant on both clocks: monotonic nanoseconds and

@@ -12,6 +12,7 @@ import (
 const (
 	errorSuccess    = windows.Errno(0)
 	errClosePending = windows.Errno(7007) // ERROR_CTX_CLOSE_PENDING
+	errNoSession    = windows.Errno(4201) // ERROR_WMI_INSTANCE_NOT_FOUND
 
 	flagTracedGUID = 0x00020000 // WNODE_FLAG_TRACED_GUID
 	clockCounter   = 1          // Wnode.ClientContext: stamp by QueryPerformanceCounter
@@ -135,7 +136,9 @@ type eventRecord struct {
 	context       *logger
 }
 
-// call calls a function that returns an error number.
+// call calls a function that returns an error number. What its arguments point to stays where it is until it returns.
+//
+//go:uintptrescapes
 func call(f *windows.LazyProc, arguments ...uintptr) error {
 	if err := f.Find(); err != nil {
 		return err

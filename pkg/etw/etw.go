@@ -97,6 +97,8 @@ const (
 	RefusedPrivilege Refusal = "privilege"
 	// RefusedFull: the machine has all the sessions that it may have: 64, of them 8 system loggers.
 	RefusedFull Refusal = "sessions"
+	// RefusedTaken: a session of that name is running.
+	RefusedTaken Refusal = "taken"
 	// RefusedUnsupported: this system cannot trace: another than Windows, or Wine.
 	RefusedUnsupported Refusal = "unsupported"
 	// RefusedOther: Windows gave another error.
@@ -125,10 +127,12 @@ func (e *RefusedError) remedy() string {
 		return "run cniscope as SYSTEM or as an administrator"
 	case RefusedFull:
 		return "stop a session that nobody needs: `logman query -ets` lists all, `logman stop NAME -ets` stops one"
+	case RefusedTaken:
+		return "somebody records already: `logman query -ets` lists the sessions, `logman stop NAME -ets` ends one that was left behind"
 	case RefusedUnsupported:
 		return "it needs Windows Server 2016 or later"
 	}
-	return "see docs/windows.md"
+	return "please report it"
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }

@@ -4,7 +4,8 @@ package etw
 type FileOptions struct {
 	// Name is the session's. Empty: "cniscope-record".
 	Name string
-	// File is the .etl file, an absolute path. It is replaced.
+	// File is the .etl file, an absolute path. It is there once the recording is over, in place of one that was
+	// there, and only administrators and the system may read it.
 	File string
 	// Megabytes is how large it may become; then nothing more is recorded. 0: 512.
 	Megabytes int
@@ -15,7 +16,11 @@ type FileOptions struct {
 }
 
 // Losses are what Windows could not record.
-type Losses struct{ Events, Buffers uint64 }
+type Losses struct {
+	Events, Buffers uint64
+	// Ended: Windows ended the recording by itself, as the file was full, or somebody stopped it.
+	Ended bool
+}
 
 // Recorded are the providers that RecordFile records beside the system logger's process events: who does something
 // while a pod's network is set up.

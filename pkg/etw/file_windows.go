@@ -6,6 +6,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"time"
 
 	"golang.org/x/sys/windows"
 )
@@ -14,14 +17,15 @@ import (
 // in a minute.
 const fileMax = 512
 
-// RecordFile has Windows write a trace into a file until ctx ends. The error is a RefusedError where Windows does not
-// allow it. Needs administrator or SYSTEM.
+// RecordFile has Windows write a trace into a file until ctx ends, or the file is full. The error is a RefusedError where
+// Windows does not allow it; then nothing has changed. Needs administrator or SYSTEM.
 func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 	name := cmp.Or(o.Name, "cniscope-record")
 	if isWine() {
 		return lost, refused("StartTrace "+name, windows.ERROR_NOT_SUPPORTED)
 	}
-	file, err := windows.UTF16FromString(o.File)
+	part := o.File + ".part"
+	file, err := windows.UTF16FromString(part)
 	if err != nil {
 		return lost, err
 	}
@@ -31,9 +35,18 @@ func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 	}
 	copy(p.file[:], file)
 	p.mode, p.enable, p.fileMaxMB = modeSequential|modeSystemLogger, enableProcess, uint32(cmp.Or(o.Megabytes, fileMax))
-	l, err := start(name, p)
-	if err != nil {
+	if err := vacant(part); err != nil {
 		return lost, err
+	}
+	l, err := start(name, p, false)
+	if err == nil {
+		err = protect(part) // should Windows have made it anew
+	} else {
+		_ = os.Remove(part)
+		return lost, err
+	}
+	if err != nil {
+		return lost, errors.Join(err, l.stop(), os.Remove(part))
 	}
 	o.Begun()
 	for _, provider := range Recorded() {
@@ -41,7 +54,59 @@ func RecordFile(ctx context.Context, o FileOptions) (lost Losses, err error) {
 			o.Missing(provider.Name, err)
 		}
 	}
-	<-ctx.Done()
-	lost.Events, lost.Buffers, err = l.losses()
-	return lost, errors.Join(err, l.stop())
+	lost, err = l.record(ctx)
+	return lost, errors.Join(err, os.Rename(part, o.File))
+}
+
+// record waits until ctx ends, and stops the session then; or until it has ended by itself.
+func (l *logger) record(ctx context.Context) (lost Losses, err error) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for over := false; !over; {
+		select {
+		case <-ctx.Done():
+			over = true
+		case <-tick.C:
+		}
+		events, buffers, err := l.losses()
+		if errors.Is(err, errNoSession) {
+			lost.Ended = true
+			return lost, nil
+		}
+		if err != nil {
+			return lost, errors.Join(err, l.stop())
+		}
+		lost.Events += events
+		lost.Buffers += buffers
+	}
+	if err = l.stop(); errors.Is(err, errNoSession) {
+		lost.Ended, err = true, nil
+	}
+	return lost, err
+}
+
+// vacant makes an empty file that only administrators and the system may read.
+func vacant(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), protect(path))
+}
+
+// protect has only administrators and the system read a file, whatever its folder says.
+func protect(path string) error {
+	sd, err := windows.SecurityDescriptorFromString("D:P(A;;FA;;;SY)(A;;FA;;;BA)")
+	if err != nil {
+		return err
+	}
+	dacl, _, err := sd.DACL()
+	if err != nil {
+		return err
+	}
+	return windows.SetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
+		windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, nil, nil, dacl, nil)
 }

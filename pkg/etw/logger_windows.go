@@ -29,8 +29,9 @@ type logger struct {
 	events, buffers uint32
 }
 
-// start starts a session of that name, in place of one that a predecessor left behind.
-func start(name string, p *properties) (*logger, error) {
+// start starts a session of that name. One of the same name is stopped if replace says that a predecessor left it
+// behind; else it is a reason for refusal.
+func start(name string, p *properties, replace bool) (*logger, error) {
 	p.bufferKB, p.clock = bufferKB, clockCounter
 	p.buffersMin = uint32(2 * runtime.NumCPU())
 	p.buffersMax = p.buffersMin + 32
@@ -44,7 +45,7 @@ func start(name string, p *properties) (*logger, error) {
 		return call(startTrace, uintptr(unsafe.Pointer(&l.handle)), uintptr(unsafe.Pointer(wide)), uintptr(unsafe.Pointer(&again)))
 	}
 	err = begin()
-	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) && replace {
 		if err := call(controlTrace, 0, uintptr(unsafe.Pointer(wide)), uintptr(unsafe.Pointer(newProperties())), controlStop); err != nil {
 			return nil, refused("ControlTrace "+name, err)
 		}
@@ -159,6 +160,8 @@ func refused(doing string, err error) error {
 		why = RefusedUnsupported
 	case errors.Is(err, windows.ERROR_ACCESS_DENIED), errors.Is(err, windows.ERROR_PRIVILEGE_NOT_HELD):
 		why = RefusedPrivilege
+	case errors.Is(err, windows.ERROR_ALREADY_EXISTS):
+		why = RefusedTaken
 	case errors.Is(err, windows.ERROR_NO_SYSTEM_RESOURCES):
 		why = RefusedFull
 	}

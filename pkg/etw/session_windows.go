@@ -64,7 +64,7 @@ func Open(o Options) (*Session, error) {
 
 // begin starts one of the sessions, and begins to read it.
 func (s *Session) begin(name string, system uint32, enable func(*logger) error) error {
-	l, err := start(name, realTime(s.options.Flush, system))
+	l, err := start(name, realTime(s.options.Flush, system), true)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,8 @@ func (s *Session) take(r *Record) {
 	}
 }
 
-// Run delivers changes to t until ctx ends, those of what was there already first.
+// Run delivers changes to t until ctx ends, those of what was there already first. It fails if somebody stops one of the
+// sessions: whoever runs it starts both anew.
 func (s *Session) Run(ctx context.Context, t Taker) error {
 	ended := make(chan error, len(s.loggers))
 	for _, l := range s.loggers {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -28,8 +27,8 @@ func recordETL(ctx context.Context, cmd *cobra.Command, path string, overwrite b
 	if err != nil {
 		return err
 	}
-	if err := vacant(path, overwrite); err != nil {
-		return err
+	if _, err := os.Lstat(path); err == nil && !overwrite {
+		return fmt.Errorf("%s exists; --overwrite replaces it", path)
 	}
 	out := cmd.ErrOrStderr()
 	lost, err := etw.RecordFile(ctx, etw.FileOptions{
@@ -38,7 +37,6 @@ func recordETL(ctx context.Context, cmd *cobra.Command, path string, overwrite b
 		Missing: func(provider string, err error) { fmt.Fprintf(out, "%s is not recorded: %v\n", provider, err) },
 	})
 	if err != nil {
-		_ = os.Remove(path)
 		return err
 	}
 	f, err := os.Open(path)
@@ -47,33 +45,17 @@ func recordETL(ctx context.Context, cmd *cobra.Command, path string, overwrite b
 	}
 	defer func() { _ = f.Close() }()
 	what, err := summary(f)
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(out, "%s: %s\nIt holds the command line of every process that ran: look who gets it.\n", path, what)
+	if lost.Ended {
+		fmt.Fprintln(out, "Windows ended it: the file is full (512 MB), or somebody stopped the session.")
+	}
 	if lost.Events+lost.Buffers > 0 {
 		fmt.Fprintf(out, "Windows lost %d events and %d buffers: the trace has gaps.\n", lost.Events, lost.Buffers)
 	}
-	return nil
+	return err
 }
 
-// vacant takes the place of a file, as one that only its owner may read; Windows writes into it.
-func vacant(path string, overwrite bool) error {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if overwrite {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(path, flags, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists; --overwrite replaces it", path)
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// summary says what is in a trace, in one line.
+// summary says what is in a trace, in one line; with an error, what there is before it.
 func summary(file io.Reader) (string, error) {
 	r, err := etl.NewReader(bufio.NewReader(file))
 	if err != nil {
@@ -97,8 +79,8 @@ func summary(file io.Reader) (string, error) {
 			starts++
 		}
 	}
-	if !errors.Is(err, io.EOF) {
-		return "", err
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
 	parts := []string{fmt.Sprintf("%d records, %d processes started", r.Stats().Records, starts)}
 	for _, p := range append([]etw.Provider{{Name: "system logger"}}, etw.Recorded()...) {
@@ -111,5 +93,5 @@ func summary(file io.Reader) (string, error) {
 			parts = append(parts, fmt.Sprintf("not understood: %s (%d)", event, counts[event]))
 		}
 	}
-	return strings.Join(parts, "; "), nil
+	return strings.Join(parts, "; "), err
 }

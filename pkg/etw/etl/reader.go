@@ -22,6 +22,7 @@ type Reader struct {
 	raw            bytes.Buffer
 	expanded, rest []byte
 	cpu            uint16
+	broken         bool // this buffer is counted as broken
 }
 
 // Stats is what a Reader has read.
@@ -96,7 +97,7 @@ func (r *Reader) Next(to *etw.Record) error {
 		for len(r.rest) >= 8 {
 			length, ok := next(r.rest, to)
 			if length == 0 {
-				r.stats.Broken++
+				r.breaks()
 				r.rest = nil
 				break
 			}
@@ -113,10 +114,18 @@ func (r *Reader) Next(to *etw.Record) error {
 		if err != nil {
 			return err
 		}
+		r.broken, r.cpu = false, h.cpu
 		if r.rest, err = r.records(b, h); err != nil {
-			r.stats.Broken++
+			r.breaks()
 		}
-		r.cpu = h.cpu
+	}
+}
+
+// breaks counts a buffer as broken, once.
+func (r *Reader) breaks() {
+	if !r.broken {
+		r.broken = true
+		r.stats.Broken++
 	}
 }
 
