@@ -199,6 +199,16 @@ func (n *node) start(name string, env []string, args ...string) (log string) {
 	return log
 }
 
+// drive runs pods with libcni, as a container runtime would whose sandboxes live, and returns what became of each.
+func (n *node) drive(names ...string) string {
+	n.t.Helper()
+	out, err := n.run(append([]string{`C:\containerd\driver.exe`, "-bin", `C:\opt\cni\bin`, "-conf", `C:\etc\cni\net.d\10-antrea.conflist`, "-wait", "6s", "-alive", "8s", "default"}, names...)...)
+	if err != nil {
+		n.t.Fatalf("%v: %s", err, out)
+	}
+	return out
+}
+
 func tail(text []byte) []byte { return text[max(0, len(text)-6000):] }
 
 // writes waits until a log has a text.

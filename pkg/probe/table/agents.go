@@ -197,7 +197,7 @@ func (a *agents) tell(w *work) {
 	}
 	if !inside && !a.known[w.up] {
 		a.known[w.up] = true
-		a.r.sink(event.Event{Time: w.since, Body: &event.Agent{Process: w.up, PID: w.parent, Name: w.agent}})
+		a.r.sink(event.Event{Time: w.since, Body: &event.Agent{Process: w.up, PID: w.parent, Name: w.agent, Hidden: true}})
 	}
 	w.told = true
 	e := &event.Exec{Process: w.key, Parent: w.up, PID: w.pid, ParentPID: w.parent, Started: w.since, Mentions: mentions}

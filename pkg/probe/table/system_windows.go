@@ -158,7 +158,8 @@ func (p process) Privileged() bool {
 	if err != nil || strings.HasPrefix(user.User.Sid.String(), containers) {
 		return false
 	}
-	return user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) || token.IsElevated()
+	// Wine has one user, who may do anything and is no administrator.
+	return user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) || token.IsElevated() || wine()
 }
 
 // Block implements Memory.

@@ -24,6 +24,7 @@ func driver(args []string) error {
 	flags := flag.NewFlagSet("driver", flag.ContinueOnError)
 	bin := flags.String("bin", "", "the folder of the plugins")
 	conf := flags.String("conf", "", "a file with the list of plugins")
+	wait := flags.Duration("wait", 0, "how long to do nothing first: cniscope looks for whom probe.callers names every 5 s")
 	alive := flags.Duration("alive", 0, "how long a pod lives")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -31,6 +32,7 @@ func driver(args []string) error {
 	if flags.NArg() < 2 {
 		return errors.New("name a namespace and pods")
 	}
+	time.Sleep(*wait)
 	list, err := libcni.ConfListFromFile(*conf)
 	if err != nil {
 		return err
