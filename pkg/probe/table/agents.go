@@ -64,8 +64,9 @@ func newAgents(r *reader, names []string) *agents {
 	}
 }
 
-func keyOf(pid uint32, since int64) event.Process {
-	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(since, 10))
+// keyOf is made of what Windows knows a process by: the monotonic clock is read anew each time.
+func keyOf(pid uint32, created Filetime) event.Process {
+	return event.Process(strconv.FormatUint(uint64(pid), 10) + "@" + strconv.FormatInt(int64(created), 10))
 }
 
 // open reports whether somebody may be working for a pod.
@@ -107,9 +108,9 @@ func (a *agents) began(e Entry) {
 	file, _ := parent.File()
 	w := &work{
 		watched: &watched{pid: e.PID, parent: e.Parent, created: e.Created, name: e.Name, since: a.r.monotonic(e.Created), process: p},
-		up:      keyOf(e.Parent, a.r.monotonic(created)), agent: text.Clean(path.Base(program(file)), 64),
+		up:      keyOf(e.Parent, created), agent: text.Clean(path.Base(program(file)), 64),
 	}
-	w.key, w.file = keyOf(e.PID, w.since), slashed(e.Name)
+	w.key, w.file = keyOf(e.PID, e.Created), slashed(e.Name)
 	if file, err := p.File(); err == nil {
 		w.file = file
 	}
