@@ -25,6 +25,7 @@ const (
 	KindAgent           = "agent"            // `call agent`, `call peer`
 	KindWait            = "wait"             // `sleep`, `system call`
 	KindFirstConnection = "first_connection" // `first connection`
+	KindWorkAfter       = "work_after"       // `work after ADD`
 	KindOutage          = "outage"           // `node network not ready`
 	KindTest            = "test"             // `cniscope doctor`
 )

@@ -29,6 +29,10 @@ type Result struct {
 	Hung *timeline.Flight
 	// Connected is a pod's first connection after its setup, if that was kept.
 	Connected *timeline.Connected
+	// After is what an agent did for a pod behind its ADD, if that was kept.
+	After *timeline.After
+	// Says is why the pod waited for that; empty if it took no time.
+	Says string
 	// Outage is a time in which the node's network was not ready.
 	Outage    *timeline.Outage
 	Operation *timeline.Operation
@@ -42,6 +46,17 @@ type Result struct {
 
 // Over reports whether it is an operation that is over.
 func (r Result) Over() bool { return r.Operation != nil }
+
+// Of is the operation that a mark about one that was over before belongs to.
+func (r Result) Of() (of timeline.Key) {
+	switch {
+	case r.Connected != nil:
+		return r.Connected.Operation
+	case r.After != nil:
+		return r.After.Operation
+	}
+	return of
+}
 
 // New returns an empty pipeline.
 func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
@@ -75,6 +90,15 @@ func (p *Pipeline) Each(e event.Event, take func(Result)) {
 			take(Result{Connected: &c, Trace: p.builder.Connected(c)})
 		}
 	}
+	p.afters(take)
+}
+
+// afters passes on what agents did behind ADDs, once the operations are.
+func (p *Pipeline) afters(take func(Result)) {
+	for _, a := range p.timeline.Afters() {
+		j := p.Judge.After(a)
+		take(Result{After: &a, Says: j.Says, Trace: p.builder.After(a, j)})
+	}
 }
 
 // Now is the time of the latest event, in monotonic ns.
@@ -90,7 +114,10 @@ func (p *Pipeline) Flush() (results []Result) {
 }
 
 // FlushEach is to Flush what Each is to Apply.
-func (p *Pipeline) FlushEach(take func(Result)) { p.results(p.timeline.Flush(), take) }
+func (p *Pipeline) FlushEach(take func(Result)) {
+	p.results(p.timeline.Flush(), take)
+	p.afters(take)
+}
 
 // Open returns the number of operations that are not over.
 func (p *Pipeline) Open() int { return p.timeline.Open() }

@@ -18,13 +18,14 @@ func (as *agents) isHidden(p *tree.Process) bool {
 
 // hiddenWork finds the call for which such an agent runs a program, and returns the process that of is to be from
 // now on: by what it mentions the call that is under way for that sandbox, below the plugin that runs; without a
-// mention perhaps any that is. It returns nil if it is done for no call.
+// mention perhaps any that is. Where none is under way that is for a pod whose ADD has returned. It returns nil if it is
+// done for nobody.
 func (t *Timeline) hiddenWork(e *event.Exec, of *tree.Process) *process {
+	who := t.agents.known[of.Agent.Process].who
 	ops := t.servedNow(e.Mentions)
 	if len(ops) == 0 {
-		return nil
+		return t.after(e, of, &who)
 	}
-	who := t.agents.known[of.Agent.Process].who
 	cl := &claim{by: &who, Attribution: Attribution{Evidence: Certain}}
 	if len(e.Mentions) != 1 {
 		cl.Evidence = Candidate

@@ -81,6 +81,7 @@ func (t *Timeline) exec(now int64, e *event.Exec) []*Operation {
 			im.Run = newRun(e)
 		}
 		p.runs(im, e.Used)
+		t.afters.begun(p, e.Process)
 	}
 	return nil
 }
@@ -124,6 +125,7 @@ func (t *Timeline) exit(now int64, e *event.Exit) {
 	case p != nil:
 		t.leave(now, e.Process, p)
 		p.exit(now, e)
+		t.afters.exited(p, e.Process)
 	case t.agents.known[e.Process] != nil:
 		t.agents.gone(now, e.Process)
 	case step.Role == tree.Unknown:

@@ -242,6 +242,7 @@ func (t *Timeline) tick(now int64) []*Operation {
 		t.swept = now
 		t.locks.prune(now)
 		t.firsts.expire(now)
+		t.afters.expire(now)
 	}
 	t.sandboxes.expire(now)
 	return t.close(func(op *operation) Closed { return t.over(op, now) })
@@ -250,12 +251,14 @@ func (t *Timeline) tick(now int64) []*Operation {
 // Flush closes whatever is open, at the end of the stream. What had not settled may have gone on.
 func (t *Timeline) Flush() []*Operation {
 	t.options.Wait = 0 // nothing is told any more
-	return t.close(func(op *operation) Closed {
+	closed := t.close(func(op *operation) Closed {
 		if why := t.over(op, t.now); why != "" {
 			return why
 		}
 		return ClosedFinished
 	})
+	t.afters.flush(t.now)
+	return closed
 }
 
 // Open returns the number of operations that are not closed.
@@ -271,8 +274,11 @@ func (t *Timeline) Connected() []Connected {
 	return c
 }
 
-// Forget drops what is remembered for Connected of op, which is over.
-func (t *Timeline) Forget(op *Operation) { t.firsts.forget(op.Key()) }
+// Forget drops what is remembered for Connected and Afters of op, which is over.
+func (t *Timeline) Forget(op *Operation) {
+	t.firsts.forget(op.Key())
+	t.afters.forget(op.Key())
+}
 
 // Outages returns the outages that are over since it was last asked.
 func (t *Timeline) Outages() []Outage {

@@ -40,6 +40,24 @@ func (b *Builder) Connected(c timeline.Connected) Trace {
 	return w.finish(c.Runtime)
 }
 
+// After returns the spans of what an agent did for a pod whose ADD had returned: one from there to its end, below the
+// ADD's span, and below that what was run.
+func (b *Builder) After(a timeline.After, j judge.Afterwards) Trace {
+	w, where := b.mark(a.Flight)
+	w.j = j.Judgement
+	where.parent, where.remote = b.ids.call(where.trace, a.First, a.Start), false
+	id := b.ids.span(where.trace, "work after "+a.Command+" "+string(a.Image.Process), a.Image.Start)
+	s := w.span(where, id, "work after "+a.Command, a.End, a.Image.End, attr.KindWorkAfter)
+	add(s, nonZero(attr.CNICommand(a.Command), attr.CNIIfName(a.IfName))...)
+	add(s, aboutAttribution(a.Image.Attribution)...)
+	add(s, aboutActor(a.Image.By)...)
+	if j.Says != "" {
+		add(s, attr.Verdict(j.Says), attr.Cause(string(j.Cause)))
+	}
+	w.image(where.under(s), a.Image, a.Run(), false)
+	return w.finish(a.Runtime)
+}
+
 // mark returns a writer for a single span about a call, and the place of that call.
 func (b *Builder) mark(f timeline.Flight) (*writer, at) {
 	w := b.writer(&timeline.Operation{Mono: f.Mono, Wall: f.Wall, Pod: f.Pod, ContainerID: f.ContainerID}, nil)

@@ -71,7 +71,7 @@ func (k *kept) keep(r pipeline.Result) error {
 	}
 	p := place{at: k.size, length: size}
 	if !r.Over() {
-		i := slices.IndexFunc(k.latest, func(o known) bool { return o.Key == r.Connected.Operation })
+		i := slices.IndexFunc(k.latest, func(o known) bool { return o.Key == r.Of() })
 		if i < 0 {
 			return nil
 		}

@@ -111,7 +111,7 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader) (r *repl
 		if result.Over() {
 			r.all++
 		}
-		if !result.Over() && result.Connected == nil { // what hangs is drawn when it is over
+		if !result.Over() && result.Connected == nil && result.After == nil { // what hangs is drawn when it is over
 			return nil
 		}
 		return r.keep(result)

@@ -72,6 +72,15 @@ func reportHung(log *slog.Logger, node string, r pipeline.Result, now int64) {
 		"trace_id", hex.EncodeToString(r.Trace.ID[:]))
 }
 
+// reportAfter writes a line for what an agent did behind an ADD, if that took long or failed.
+func reportAfter(log *slog.Logger, node string, r pipeline.Result) {
+	if r.Says == "" {
+		return
+	}
+	log.Warn("work behind an ADD", "pod", r.After.Pod.Namespace+"/"+r.After.Pod.Name, "node", node, "verdict", r.Says,
+		"trace_id", hex.EncodeToString(r.Trace.ID[:]))
+}
+
 // reportOutage writes a line for a time in which the node's network was not ready.
 func reportOutage(log *slog.Logger, node string, r pipeline.Result) {
 	o := r.Outage

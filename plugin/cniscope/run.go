@@ -323,6 +323,8 @@ func (n *node) result(r pipeline.Result) {
 		reportHung(n.log, n.name, r, n.pipeline.Now())
 	case r.Connected != nil:
 		n.late.take(n.log, n.name, r)
+	case r.After != nil:
+		reportAfter(n.log, n.name, r)
 	case r.Outage != nil:
 		reportOutage(n.log, n.name, r)
 	case r.Over():

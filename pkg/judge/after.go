@@ -1,0 +1,47 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// Afterwards is what is to be said of work behind an ADD.
+type Afterwards struct {
+	// Judgement has the programs that took longer than allowed.
+	*Judgement
+	// Says is why the pod waited for its network though its ADD had returned, Cause the same in a word; empty if
+	// nothing took long or failed.
+	Says  string
+	Cause Cause
+}
+
+// After judges what an agent ran for a pod whose ADD had returned.
+func (o Options) After(a timeline.After) Afterwards {
+	j := Afterwards{Judgement: &Judgement{Slow: map[*timeline.Image]time.Duration{}}}
+	im := a.Image
+	im.Walk(func(below *timeline.Image) {
+		if limit := o.threshold(below); limit > 0 && time.Duration(below.End-below.Start) > limit {
+			j.Slow[below] = limit
+		}
+	})
+	if len(j.Slow) == 0 && !im.Failed() {
+		return j
+	}
+	j.Cause = CauseCommand
+	if isPowerShell(im.Name) {
+		j.Cause = CausePowerShell
+	}
+	how := "took " + text.Round(time.Duration(im.End-im.Start)).String()
+	switch {
+	case !im.Ended:
+		how += " and was not over"
+	case im.Failed():
+		how += " and failed: " + Describe(im)
+	}
+	j.Says = fmt.Sprintf("the pod's network was worked on until %s after its %s had returned: %s, run by %s, %s",
+		text.Round(time.Duration(im.End-a.End)), a.Command, im.Name, im.By.Name, how)
+	return j
+}

@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/trace"
+)
+
+// What an agent does for a pod whose setup was sent is below the same call, in the same trace.
+func TestWorkBehindAnADDIsInItsTrace(t *testing.T) {
+	for _, kept := range []bool{true, false} {
+		p := New(timeline.Options{Settle: time.Second, MaxHold: time.Minute, Processes: 64, Operations: 8, Images: 32, Facts: 16},
+			judge.Options{Thresholds: judge.Thresholds{Command: time.Second}, Sampling: judge.Sampling{All: kept}}, trace.NewBuilder(trace.IDs{}, nil, ""))
+		var results []Result
+		at := func(at time.Duration, body event.Body) {
+			results = append(results, p.Apply(event.Event{Time: int64(at), Body: body})...)
+		}
+		at(0, &event.Agent{Process: "agent", PID: 7, Name: "antrea-agent", Hidden: true})
+		at(0, &event.Exec{
+			Process: "a", Parent: "cd", Root: true, InPath: true, File: "C:/opt/cni/bin/antrea", Name: "antrea",
+			Call: &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"},
+		})
+		at(100*time.Millisecond, &event.Exit{Process: "a"})
+		at(2*time.Second, &event.Tick{})
+		at(3*time.Second, &event.Exec{Process: "p", Parent: "agent", File: "C:/powershell", Name: "powershell", Mentions: []string{"c1"}})
+		at(5*time.Second, &event.Exit{Process: "p"})
+		if !kept {
+			if len(results) != 1 {
+				t.Errorf("%d results of an operation that is not kept", len(results))
+			}
+			continue
+		}
+		if len(results) != 2 || results[1].After == nil || results[1].Of() != results[0].Operation.Key() || results[1].Says == "" {
+			t.Fatalf("%+v", results)
+		}
+		calls, work := results[0].Trace.Spans.ScopeSpans[0].Spans, results[1].Trace.Spans.ScopeSpans[0].Spans
+		if len(work) != 2 || work[0].Name != "work after ADD" || work[1].Name != "powershell" || string(work[1].ParentSpanId) != string(work[0].SpanId) {
+			t.Fatalf("%v", work)
+		}
+		call := ""
+		for _, s := range calls {
+			if s.Name == "CNI ADD" {
+				call = string(s.SpanId)
+			}
+			if string(s.TraceId) != string(work[0].TraceId) {
+				t.Errorf("%s is in another trace", s.Name)
+			}
+		}
+		if string(work[0].ParentSpanId) != call || work[0].EndTimeUnixNano-work[0].StartTimeUnixNano != uint64(4900*time.Millisecond) {
+			t.Errorf("%v", work[0])
+		}
+		said := map[string]*commonpb.AnyValue{}
+		for _, kv := range work[0].Attributes {
+			said[kv.Key] = kv.Value
+		}
+		for key, want := range map[string]string{"cniscope.kind": "work_after", "cniscope.attribution": "certain", "cniscope.agent": "antrea-agent", "cniscope.cause": "powershell", "cniscope.verdict": results[1].Says} {
+			if got := said[key].GetStringValue(); got != want {
+				t.Errorf("%s is %q, not %q", key, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package timeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// afterwards says what was done behind ADDs.
+func (s *story) afterwards() string {
+	var all []string
+	for _, a := range s.line.Afters() {
+		said := fmt.Sprintf("%s after %d: %s %d-%d by %s", a.ContainerID, a.End/ms, a.Image.Name, a.Image.Start/ms, a.Image.End/ms, a.Image.By.Name)
+		if !a.Image.Ended {
+			said += " (unfinished)"
+		}
+		for _, child := range a.Image.Children {
+			said += " > " + child.Name
+		}
+		all = append(all, said)
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestWorkBehindAnADD(t *testing.T) {
+	c1 := mentioning("c1")
+	add := func(s *story) *story { return s.hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a") }
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"for a setup that is over": {
+			func(s *story) { add(s).tick(2000).image(3000, "p", "agent", "powershell", c1).exit(5000, "p") },
+			"c1 after 100: powershell 3000-5000 by agent",
+		},
+		"with what it runs in its turn": {
+			func(s *story) {
+				add(s).tick(2000).image(3000, "p", "agent", "cmd", c1).command(3100, "q", "p", "netsh").exit(3200, "q").exit(5000, "p")
+			},
+			"c1 after 100: cmd 3000-5000 by agent > netsh",
+		},
+		"for one that is still open it is told when that is over": {
+			func(s *story) {
+				add(s).image(300, "p", "agent", "powershell", c1).exit(500, "p")
+				if early := s.afterwards(); early != "" {
+					t.Errorf("too early: %s", early)
+				}
+				s.tick(2000)
+			},
+			"c1 after 100: powershell 300-500 by agent",
+		},
+		"an agent that is met only then": {
+			func(s *story) {
+				s.plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000).hidden(2990, "agent").image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
+			},
+			"c1 after 100: powershell 3000-5000 by agent",
+		},
+		"without its name it is nobody's": {
+			func(s *story) { add(s).tick(2000).image(3000, "p", "agent", "powershell").exit(5000, "p") },
+			"",
+		},
+		"with two names, too": {
+			func(s *story) {
+				add(s).tick(2000).image(3000, "p", "agent", "powershell", mentioning("c1", "c2")).exit(5000, "p")
+			},
+			"",
+		},
+		"a minute later nobody wants to know": {
+			func(s *story) { add(s).tick(2000).image(60_101, "p", "agent", "powershell", c1).exit(60_200, "p") },
+			"",
+		},
+		"what is not over after a minute is told as far as it came": {
+			func(s *story) {
+				add(s).tick(2000).image(3000, "p", "agent", "powershell", c1).tick(61_000).tick(62_000).exit(63_000, "p")
+			},
+			"c1 after 100: powershell 3000-61000 by agent (unfinished)",
+		},
+		"and at the end of the stream": {
+			func(s *story) { add(s).image(300, "p", "agent", "powershell", c1).end() },
+			"c1 after 100: powershell 300-300 by agent (unfinished)",
+		},
+		"after a teardown there is nothing to work for": {
+			func(s *story) {
+				add(s).tick(2000).plugin(2100, "d", "DEL", "antrea").exit(2200, "d").tick(9000).image(9100, "p", "agent", "powershell", c1).exit(9200, "p")
+			},
+			"",
+		},
+		"whose setup was not kept has none": {
+			func(s *story) {
+				add(s).tick(2000)
+				s.line.Forget(s.closed[0])
+				s.image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
+			},
+			"",
+		},
+		"what had ended by then neither": {
+			func(s *story) {
+				add(s).image(300, "p", "agent", "powershell", c1).exit(500, "p").tick(2000)
+				s.line.Forget(s.closed[0])
+			},
+			"",
+		},
+		"an agent that is seen called has none": {
+			func(s *story) {
+				s.at(0, &event.Agent{Process: "agent", Name: "agent"}).plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
+				s.image(3000, "p", "agent", "powershell", c1).exit(5000, "p")
+			},
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			test.tell(s)
+			if got := s.afterwards(); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if n := len(s.followed()); n > 0 {
+				t.Errorf("%d processes are still followed", n)
+			}
+		})
+	}
+}
+
+func TestWorkBehindAnADDIsBounded(t *testing.T) {
+	s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
+	const more = 5
+	for i := range afterMax + more {
+		p := fmt.Sprint("p", i)
+		s.image(3000, p, "agent", "powershell", mentioning("c1")).exit(3001, p)
+	}
+	if n := len(s.line.Afters()); n != afterMax || s.line.Stats().Afters != more {
+		t.Errorf("%d kept, %d dropped", n, s.line.Stats().Afters)
+	}
+	for i := range 3 * int64(s.line.options.Operations) {
+		p := fmt.Sprint("b", i)
+		s.plugin(4000+i*2000, p, "ADD", "antrea", container(p)).exit(4001+i*2000, p).tick(5900 + i*2000)
+	}
+	if n := len(s.line.afters.known); n > s.line.options.Operations {
+		t.Errorf("%d setups are remembered", n)
+	}
+}
