@@ -41,7 +41,11 @@ func (o Options) After(a timeline.After) Afterwards {
 	case im.Failed():
 		how += " and failed: " + Describe(im)
 	}
+	by := "an agent"
+	if im.By != nil && im.By.Name != "" {
+		by = im.By.Name
+	}
 	j.Says = fmt.Sprintf("the pod's network was worked on until %s after its %s had returned: %s, run by %s, %s",
-		text.Round(time.Duration(im.End-a.End)), a.Command, im.Name, im.By.Name, how)
+		text.Round(time.Duration(im.End-a.End)), a.Command, im.Name, by, how)
 	return j
 }

@@ -78,7 +78,7 @@ func (s Snapshot) timeline() []meter.Reading {
 		meter.Count("events_late_total", "Events of processes whose operation was over, or unknown.", s.Timeline.Late),
 		meter.Count("runs_refused_total", "Plugin runs and processes beyond limits.operations and limits.processes.", s.Timeline.Refused),
 		meter.Count("unanchored_refused_total", "Plugin runs that the container runtime did not start, beyond their half of limits.operations.", s.Timeline.Unanchored),
-		meter.Count("work_after_dropped_total", "Programs that agents ran for a pod behind its ADD, beyond 16 of one pod.", s.Timeline.Afters),
+		meter.Count("work_after_dropped_total", "Programs that agents ran for a pod behind its ADD, beyond 16 of one pod.", s.Timeline.AfterDropped),
 		meter.Count("operations_orphaned_total", "Operations that waited in vain for containerd's span.", s.Timeline.Orphaned),
 	}
 }

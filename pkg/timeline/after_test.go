@@ -130,8 +130,8 @@ func TestWorkBehindAnADDIsBounded(t *testing.T) {
 		p := fmt.Sprint("p", i)
 		s.image(3000, p, "agent", "powershell", mentioning("c1")).exit(3001, p)
 	}
-	if n := len(s.line.Afters()); n != afterMax || s.line.Stats().Afters != more {
-		t.Errorf("%d kept, %d dropped", n, s.line.Stats().Afters)
+	if n := len(s.line.Afters()); n != afterMax || s.line.Stats().AfterDropped != more {
+		t.Errorf("%d kept, %d dropped", n, s.line.Stats().AfterDropped)
 	}
 	for i := range 3 * int64(s.line.options.Operations) {
 		p := fmt.Sprint("b", i)

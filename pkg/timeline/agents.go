@@ -235,6 +235,9 @@ func (as *agents) sample(now int64, b *event.Agent) {
 			as.forget(b.Process)
 		}
 	}
+	if b.Over {
+		a.hidden = false
+	}
 }
 
 // killed records what killed an agent, which may be told before its end or after it.

@@ -14,8 +14,8 @@ type Stats struct {
 	Unanchored uint64
 	// Orphaned are operations that waited in vain to be told what is above them, or had no room to wait.
 	Orphaned uint64
-	// Afters are programs that agents ran behind an ADD, beyond what is kept for one pod.
-	Afters uint64
+	// AfterDropped are programs that agents ran after an ADD, beyond what is kept for one pod.
+	AfterDropped uint64
 }
 
 // Timeline is the state between the events. Create it with New; it is not safe for concurrent
@@ -56,7 +56,7 @@ func New(o Options) *Timeline {
 		firsts:    firsts{limit: o.Operations, namespaces: map[string]*namespace{}},
 		past:      newPasts(o.Operations),
 	}
-	t.afters = afters{limit: o.Operations, dropped: &t.stats.Afters, known: map[string]*done{}, abandon: t.abandon}
+	t.afters = afters{limit: o.Operations, dropped: &t.stats.AfterDropped, known: map[string]*done{}, abandon: t.abandon}
 	t.losses = losses{limit: o.Operations, late: &t.stats.Late}
 	t.agents = newAgents(o.Operations, t.tree, &t.losses)
 	t.connections = newConnections(t.agents)

@@ -50,7 +50,9 @@ func (b *Builder) After(a timeline.After, j judge.Afterwards) Trace {
 	s := w.span(where, id, "work after "+a.Command, a.End, a.Image.End, attr.KindWorkAfter)
 	add(s, nonZero(attr.CNICommand(a.Command), attr.CNIIfName(a.IfName))...)
 	add(s, aboutAttribution(a.Image.Attribution)...)
-	add(s, aboutActor(a.Image.By)...)
+	if a.Image.By != nil {
+		add(s, aboutActor(a.Image.By)...)
+	}
 	if j.Says != "" {
 		add(s, attr.Verdict(j.Says), attr.Cause(string(j.Cause)))
 	}
