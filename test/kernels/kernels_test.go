@@ -73,6 +73,8 @@ type kernel struct {
 	image   string // SUITE-ARCH, a folder of .cache/kernels
 	options string // of its command line
 	lacks   []string
+	// restless is by how many instructions two measurements of threads that wake one another differ.
+	restless float64
 }
 
 func (k kernel) arch() string { return k.image[strings.LastIndexByte(k.image, '-')+1:] }
