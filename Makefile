@@ -193,6 +193,8 @@ generate: debian-generate ## compile the BPF programs (clang), write the attribu
 .PHONY: drift
 drift: generate chart ## check that what is generated and committed is what the source gives
 	git diff --exit-code --stat -- pkg/probe pkg/attr docs/spans.md examples/kubernetes configs/helm
+	@# What builds a release requires what the program does.
+	for module in . configs/release; do (cd "$$module" && GOWORK=off go mod tidy -diff) || exit; done
 
 include test/bench/bench.mk
 include test/kernels/kernels.mk

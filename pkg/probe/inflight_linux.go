@@ -59,11 +59,10 @@ func (p *Probe) inFlight(deliver deliver) (found, denied int) {
 
 // servedBefore finds what an agent has started since then (boot-time ns), and goes on as inFlight does: the kernel side
 // began to follow it later than it was asked. What is over by now nobody knows of.
-func (p *Probe) servedBefore(agent kernel.LifeProcess, since uint64, deliver deliver) {
-	c := p.count(deliver)
-	for _, r := range c.all {
-		if r.parent == agent.Self.Pid && r.start+uint64(procfs.Tick) > since {
-			p.describe(c.memory, r)
+func (c *census) servedBefore(agent kernel.LifeProcess, since uint64) {
+	for _, r := range c.children[agent.Self.Pid] {
+		if r.start+uint64(procfs.Tick) > since {
+			c.probe.describe(c.memory, r)
 			r.exec.InFlight = false
 			c.follow(r, agent)
 		}
@@ -77,6 +76,7 @@ type deliver func(e *event.Exec, args []string)
 type census struct {
 	probe       *Probe
 	all         map[uint32]*running
+	children    map[uint32][]*running
 	memory      *procfs.Memory
 	toMonotonic int64
 	deliver     deliver
@@ -84,7 +84,11 @@ type census struct {
 
 func (p *Probe) count(deliver deliver) *census {
 	p.numbers.renew()
-	return &census{probe: p, all: processes(), memory: procfs.NewMemory(), toMonotonic: bootToMonotonic(), deliver: deliver}
+	c := &census{probe: p, all: processes(), children: map[uint32][]*running{}, memory: procfs.NewMemory(), toMonotonic: bootToMonotonic(), deliver: deliver}
+	for _, r := range c.all {
+		c.children[r.parent] = append(c.children[r.parent], r)
+	}
+	return c
 }
 
 // follow follows a process with all that descends from it, and reports whether it is a root: whoever is above it
@@ -114,10 +118,8 @@ func (c *census) follow(r *running, up kernel.LifeProcess) (root bool) {
 	}
 	r.exec.Started = int64(r.start) - c.toMonotonic
 	c.deliver(r.exec, r.args)
-	for _, child := range c.all {
-		if child.parent == r.pid {
-			c.follow(child, entry)
-		}
+	for _, child := range c.children[r.pid] {
+		c.follow(child, entry)
 	}
 	return root
 }

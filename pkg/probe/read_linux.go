@@ -62,6 +62,8 @@ type reader struct {
 
 	// opened is when the gate was last opened, monotonic ns: what is told of earlier was found then.
 	opened int64
+	// census is what ran soon after, as soon as somebody asks; until the next records are read.
+	census *census
 
 	now                              int64 // before the read under way
 	lastEvent, lastSweep, lastAnchor int64
@@ -190,7 +192,10 @@ func (r *reader) deliver(e event.Event) {
 func (r *reader) serves(client event.Process, agent event.Actor) {
 	entry, ok := r.probe.kernel.Process(kernel.KeyOf(agent.Process, agent.PID).Tgid)
 	if ok && client != "" && entry.Agent != 0 && entry.Self == entry.Root {
-		r.probe.servedBefore(entry, kernel.KeyOf(client, 0).Start, r.found)
+		if r.census == nil {
+			r.census = r.probe.count(r.found)
+		}
+		r.census.servedBefore(entry, kernel.KeyOf(client, 0).Start)
 	}
 }
 
@@ -204,6 +209,7 @@ func (r *reader) listen() {
 // duties does what is due, even while the ring holds more.
 func (r *reader) duties(at watermark) {
 	r.now = at.now
+	r.census = nil
 	for _, lost := range r.losses.new() {
 		r.Tell(lost)
 	}

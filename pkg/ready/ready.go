@@ -10,9 +10,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/containerd/containerd/v2/pkg/dialer"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -56,7 +53,7 @@ func (Source) Stats() source.Stats { return source.Stats{Features: []string{feat
 
 // Run asks until ctx is done, and returns nil then.
 func (s Source) Run(ctx context.Context, sink event.Sink) error {
-	conn, err := grpc.NewClient(dialer.DialAddress(s.Address), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dialer.ContextDialer))
+	conn, err := dial(s.Address)
 	if err != nil {
 		return fmt.Errorf("asking for the network's readiness: %w", err)
 	}

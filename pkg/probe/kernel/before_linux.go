@@ -12,7 +12,7 @@ import (
 // past has the kernel side tell what plugins had connected before the gate was opened.
 type past struct{ connections, servers *link.Iter }
 
-// openPast attaches the two programs that do, and tries them.
+// openPast attaches the two programs that do, and tries them: without them the gate opens, too.
 func openPast(programs map[string]*ebpf.Program) (*past, error) {
 	connections, err := link.AttachIter(link.IterOptions{Program: programs[lookBack]})
 	if err != nil {
@@ -23,7 +23,7 @@ func openPast(programs map[string]*ebpf.Program) (*past, error) {
 		return nil, errors.Join(err, connections.Close())
 	}
 	p := &past{connections: connections, servers: servers}
-	if _, err := walk(connections); err != nil {
+	if err := p.look(); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil

@@ -146,8 +146,8 @@ int look_back(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Called for each open file of the node if somebody found one: who has accepted it already. Of several, as where
- * a child inherited it, the first. */
+/* Called for each open file of the node if somebody found one: who has accepted it already. Where a child
+ * inherited it, too, that is whoever comes first, which is mostly who accepted it and gave it on. */
 SEC("iter/task_file")
 int look_for_servers(struct bpf_iter__task_file *ctx)
 {
