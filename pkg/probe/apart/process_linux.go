@@ -45,8 +45,9 @@ type Process struct {
 	says    *os.File
 	unwatch func()
 
-	mu    sync.Mutex
-	stats connector.Stats
+	sending sync.Mutex // orders
+	mu      sync.Mutex
+	stats   connector.Stats
 }
 
 // order is what the process is told, one a line: first its options, then what changes.
@@ -116,8 +117,8 @@ func (p *Process) start(command []string) error {
 
 // tell sends an order.
 func (p *Process) tell(o order) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.sending.Lock()
+	defer p.sending.Unlock()
 	_ = p.orders.SetWriteDeadline(time.Now().Add(sendWithin))
 	return json.NewEncoder(p.orders).Encode(o)
 }
@@ -173,7 +174,10 @@ func (p *Process) listen(says *json.Decoder) {
 
 // Run delivers events until ctx ends, those of what was there already first.
 func (p *Process) Run(ctx context.Context, sink event.Sink) error {
-	defer context.AfterFunc(ctx, func() { _ = p.orders.Close() })()
+	defer context.AfterFunc(ctx, func() {
+		_ = p.orders.Close()
+		time.AfterFunc(endWithin, func() { _ = p.cmd.Process.Kill() }) // nothing if it has ended
+	})()
 	over := make(chan struct{})
 	defer close(over)
 	go p.tellWhenBusy(over)

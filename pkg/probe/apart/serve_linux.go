@@ -27,12 +27,13 @@ import (
 )
 
 const (
-	// memoryMax is from what heap on garbage is collected even while plugins run, garbageMax how much may lie
-	// about when none does: a tree of ten programs makes some 100 KiB.
-	memoryMax  = 32 << 20
+	// growth is by how many percent the heap may grow, and by 16 MiB at least, before garbage is collected even while plugins
+	// run: in proportion to what is in use, so that it cannot go on for ever. garbageMax is how much may lie about
+	// when none does: a tree of ten programs makes some 100 KiB.
+	growth     = 400
 	garbageMax = 2 << 20
-	// turns is how many goroutines may run at once: more than there are, so that the one that reads never waits for
-	// another to give up its turn.
+	// turns is how many goroutines may run at once: more than there are, so that the one that reads never
+	// waits for another to give up its turn.
 	turns = 4
 )
 
@@ -41,8 +42,7 @@ const (
 func Serve() error {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // whoever started us is told to end, and ends us in its turn
 	runtime.GOMAXPROCS(turns)
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(memoryMax)
+	debug.SetGCPercent(growth)
 	hurry()
 	return serve(os.Stdin, os.Stdout, os.NewFile(3, "said"))
 }

@@ -134,6 +134,10 @@ func (l *looker) still(pid uint32, s *notified.Sight, was start) bool {
 		s.At = clock.Monotonic()
 		return true
 	}
+	if at == (extent{}) {
+		args, err := l.read(file(pid, "cmdline"))
+		return err == nil && slices.Equal(split(args), s.Args)
+	}
 	return at == was.at
 }
 
@@ -155,7 +159,9 @@ func (l *looker) stranger(pid uint32, s *notified.Sight) bool {
 	if known && l.budget <= 0 {
 		return true
 	}
-	l.budget--
+	if known {
+		l.budget--
+	}
 	host, err := l.onHost(pid)
 	switch {
 	case err != nil:

@@ -45,21 +45,24 @@ func (w *waits) look(now int64, t *notified.Tracker) {
 	if err != nil {
 		return
 	}
-	holders := map[string]int{} // by file
+	holders := map[uint32]int{} // by who waits: each lock is followed by those who wait for it
 	waiting := map[uint32]procfs.Lock{}
+	holder := procfs.Lock{}
 	for _, l := range locks {
-		switch {
-		case l.Waits:
-			waiting[uint32(l.PID)] = l
-		case holders[l.File] == 0:
-			holders[l.File] = l.PID
+		if !l.Waits {
+			holder = l
+			continue
+		}
+		waiting[uint32(l.PID)] = l
+		if holder.File == l.File && holder.Kind == l.Kind {
+			holders[uint32(l.PID)] = holder.PID
 		}
 	}
 	for _, p := range running {
 		l, waits := waiting[p.PID]
 		if o := w.open[p.PID]; waits && (o == nil || o.file != l.File) {
 			w.over(p.PID, now, t)
-			w.open[p.PID] = &openWait{Wait: waitOf(now, p, l, holders[l.File], t), file: l.File}
+			w.open[p.PID] = &openWait{Wait: waitOf(now, p, l, holders[p.PID], t), file: l.File}
 		}
 		if waits {
 			w.open[p.PID].seen = now

@@ -163,6 +163,7 @@ func (t *Tracker) exit(i *item) {
 func (t *Tracker) unfollow(p *process) {
 	if p.of != nil {
 		t.count(p.of, -1)
+		delete(t.follows, p)
 		p.of = nil
 	}
 }

@@ -134,6 +134,8 @@ type Tracker struct {
 	tree *tree.Tree
 	// processes are those that are there, by number, in the order in which that was told.
 	processes map[uint32]*process
+	// follows are those of them, and of those that are leaving, that are in a run.
+	follows map[*process]bool
 	// queue are the events to come, leaving who has ended, both until their times have passed.
 	queue   queue
 	leaving []*process
@@ -182,7 +184,7 @@ type root struct {
 
 // New returns a Tracker that knows no process.
 func New(o Options) *Tracker {
-	return &Tracker{o: o, tree: tree.New(o.Processes), processes: map[uint32]*process{}, stats: Stats{Lost: map[string]uint64{}}}
+	return &Tracker{o: o, tree: tree.New(o.Processes), processes: map[uint32]*process{}, follows: map[*process]bool{}, stats: Stats{Lost: map[string]uint64{}}}
 }
 
 // Busy reports whether anything is followed, or waits for its turn.

@@ -15,11 +15,8 @@ type Running struct {
 
 // Running lists those that began before then.
 func (t *Tracker) Running(before int64) (all []Running) {
-	if t.followed == 0 {
-		return nil
-	}
-	for _, p := range t.processes {
-		if p.of != nil && p.ended == 0 && p.began < before {
+	for p := range t.follows {
+		if p.ended == 0 && p.began < before {
 			all = append(all, Running{p.key(), p.pid, p.of.known})
 		}
 	}

@@ -86,6 +86,7 @@ func (t *Tracker) follow(p *process, of *root) bool {
 		return false
 	}
 	p.of = of
+	t.follows[p] = true
 	t.count(of, 1)
 	return true
 }
