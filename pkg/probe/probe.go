@@ -98,6 +98,9 @@ type Stats struct {
 	Attached, Observed time.Duration
 	// Way is how the inside of plugins is reached: kernel.WayFunctions or kernel.WaySystemCalls; empty where it is not.
 	Way string
+	// Talked is how long what agents say to each other was looked into, by every system call of the node, where the
+	// rest is reached by functions.
+	Talked time.Duration
 	// Undecodable counts records that the decoder did not understand.
 	Undecodable uint64
 	// Programs are the BPF programs' run counts and times, by name; zero unless the

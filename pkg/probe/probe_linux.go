@@ -129,6 +129,7 @@ func (p *Probe) Stats() Stats {
 		Programs:    map[string]ProgramStats{},
 		Observed:    time.Duration(now - p.opened),
 		Attached:    p.kernel.Gate.Attached(now),
+		Talked:      p.kernel.Gate.Talked(now),
 		Way:         string(p.kernel.Way),
 	}
 	for i, n := range p.kernel.Counters() {

@@ -94,8 +94,8 @@ func (r *reader) observing(underWay int) {
 	if k.Way != "" {
 		said = append(said, "inside_by", string(k.Way))
 	}
-	if k.Instead != "" {
-		said = append(said, "functions_not_used", k.Instead)
+	if k.NoFunctions != "" {
+		said = append(said, "functions_not_used", k.NoFunctions)
 	}
 	r.probe.options.Log.Info("observing CNI calls", said...)
 }
@@ -180,7 +180,7 @@ func (r *reader) deliver(e event.Event) {
 		r.sink(e)
 		r.agents.Note(e)
 		if accept, is := e.Body.(*event.Accept); is {
-			r.listen()
+			r.followTalk()
 			if e.Time <= r.opened {
 				r.serves(r.agents.Client(accept.Socket), accept.Agent)
 			}
@@ -199,9 +199,9 @@ func (r *reader) serves(client event.Process, agent event.Actor) {
 	}
 }
 
-// listen has what agents say to each other looked into while one is followed.
-func (r *reader) listen() {
-	if err := r.probe.kernel.Gate.Listen(r.agents.Following()); err != nil {
+// followTalk has what agents say to each other looked into while one is followed.
+func (r *reader) followTalk() {
+	if err := r.probe.kernel.Gate.FollowTalk(r.now, r.agents.Following()); err != nil {
 		r.Tell(&event.Degraded{Feature: "what agents wait for", Reason: err.Error()})
 	}
 }
@@ -218,7 +218,7 @@ func (r *reader) duties(at watermark) {
 		r.sweep(at)
 	}
 	r.agents.Tend(at.passed)
-	r.listen()
+	r.followTalk()
 	r.closeIdleGate()
 	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})
 }
@@ -244,7 +244,7 @@ func (r *reader) look(call *event.Call) {
 		return
 	}
 	r.agents.Expect(r.now)
-	r.listen()
+	r.followTalk()
 	opened, err := r.probe.detail.open(r.now)
 	if err != nil {
 		r.Tell(&event.Degraded{Feature: "inside of plugins", Reason: err.Error()})

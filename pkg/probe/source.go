@@ -114,7 +114,9 @@ func (s Stats) Readings() []meter.Reading {
 		meter.Count("probe_detail_seconds_total", "Time in which the inside of plugins was looked into, and system calls of the node cost more.", s.Attached.Seconds()),
 	}
 	if s.Way != "" {
-		all = append(all, meter.Level("probe_way", "How what plugins do is reached.", 1, "way", s.Way))
+		all = append(all,
+			meter.Level("probe_way", "How what plugins do is reached.", 1, "way", s.Way),
+			meter.Count("probe_talk_seconds_total", "Time in which, by functions, what agents say to each other was looked into, and every system call of the node cost more.", s.Talked.Seconds()))
 	}
 	for name, program := range s.Programs {
 		all = append(all, meter.Count("bpf_program_missed_total", "Times the kernel did not run a BPF program because it was under way on that CPU: what it would have seen is lost.", program.Missed, "program", name))

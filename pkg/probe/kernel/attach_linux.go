@@ -133,11 +133,14 @@ type Gate struct {
 	before            *past
 	attached, talking attachments
 	tried             time.Duration
-	closed            atomic.Int64 // ns it was open, until it was last closed
-	since             atomic.Int64 // when it was opened, in monotonic ns; 0 while it is closed
+	// ns that what agents say was looked into, until that last ended, and since when it is; 0 while it is not.
+	talked, talkingSince atomic.Int64
+
+	closed atomic.Int64 // ns it was open, until it was last closed
+	since  atomic.Int64 // when it was opened, in monotonic ns; 0 while it is closed
 }
 
-// IsOpen reports whether system calls are looked into.
+// IsOpen reports whether what is attached on demand is: by system calls all that looks into them, by functions waits.
 func (g *Gate) IsOpen() bool { return g.since.Load() != 0 }
 
 // Open attaches, if that has not been done, and reports whether it did. The kernel changes its own code for that,
@@ -176,27 +179,38 @@ func (g *Gate) attach() error {
 // kernel's code that is changed lies in memory when a call begins.
 func (g *Gate) Try() error {
 	began := time.Now()
-	err := errors.Join(g.attach(), g.Listen(true))
+	err := errors.Join(g.attach(), g.FollowTalk(0, true))
 	g.tried = time.Since(began)
-	return errors.Join(err, g.attached.close(), g.talking.close())
+	return errors.Join(err, g.attached.close(), g.FollowTalk(0, false))
 }
 
-// Listen has what agents say to each other looked into, or not any more, where that is attached by itself: every system
-// call of the node costs more meanwhile.
-func (g *Gate) Listen(on bool) (err error) {
-	switch {
-	case !on:
-		return g.talking.close()
-	case len(g.talking) > 0:
+// FollowTalk has what agents say to each other looked into, or not any more, where that is attached by itself: every
+// system call of the node costs more meanwhile. A kernel that refused it once is not asked again.
+func (g *Gate) FollowTalk(now int64, on bool) error {
+	if on == (len(g.talking) > 0) || len(g.talk) == 0 {
 		return nil
+	}
+	if !on {
+		g.talked.Add(now - g.talkingSince.Swap(0))
+		return g.talking.close()
 	}
 	for _, program := range g.talk {
 		if err := g.talking.attach(program); err != nil {
-			g.talk = nil // once is enough
+			g.talk = nil
 			return errors.Join(err, g.talking.close())
 		}
 	}
+	g.talkingSince.Store(now)
 	return nil
+}
+
+// Talked is how long that was so in all.
+func (g *Gate) Talked(now int64) time.Duration {
+	d := g.talked.Load()
+	if since := g.talkingSince.Load(); since != 0 {
+		d += now - since
+	}
+	return time.Duration(d)
 }
 
 // put puts away what the gate is made of.

@@ -83,6 +83,7 @@ const (
 	FunctionsVarRootShare         = "root_share"
 	FunctionsVarTextsOf           = "texts_of"
 	FunctionsVarTimeoutOf         = "timeout_of"
+	FunctionsVarUnderway          = "underway"
 )
 
 // LoadFunctions returns the embedded CollectionSpec for Functions.
@@ -206,6 +207,7 @@ type FunctionsVariableSpecs struct {
 	RootShare   *ebpf.VariableSpec `ebpf:"root_share"`
 	TextsOf     *ebpf.VariableSpec `ebpf:"texts_of"`
 	TimeoutOf   *ebpf.VariableSpec `ebpf:"timeout_of"`
+	Underway    *ebpf.VariableSpec `ebpf:"underway"`
 }
 
 // FunctionsObjects contains all objects after they have been loaded into the kernel.
@@ -281,6 +283,7 @@ type FunctionsVariables struct {
 	RootShare   *ebpf.Variable `ebpf:"root_share"`
 	TextsOf     *ebpf.Variable `ebpf:"texts_of"`
 	TimeoutOf   *ebpf.Variable `ebpf:"timeout_of"`
+	Underway    *ebpf.Variable `ebpf:"underway"`
 }
 
 // FunctionsPrograms contains all programs after they have been loaded into the kernel.

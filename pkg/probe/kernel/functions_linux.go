@@ -67,15 +67,16 @@ func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 		return fmt.Errorf("reading the embedded programs: %w", err)
 	}
 	aim(spec, types)
-	spec.Maps["offs"].MaxEntries = uint32(o.Processes)
+	spec.Maps["offs"].MaxEntries = uint32(threadsOf * o.Processes)
 	if err := errors.Join(o.shapeInside(spec), spec.Variables["timeout_of"].Set(timeouts())); err != nil {
 		return fmt.Errorf("setting options: %w", err)
 	}
-	before := len(s.loaded)
+	before, missing := len(s.loaded), len(s.Missing)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.Gate.put(), s.functions.close(), s.Inside.close())
+			err = errors.Join(err, s.Gate.put(), s.functions.closeWithin(detachWithin), s.Inside.close())
 			s.unload(before)
+			s.Missing = s.Missing[:missing]
 			s.Inside = InsideTables{}
 		}
 	}()
@@ -125,12 +126,17 @@ func (s *Side) attachFunctions() error {
 	return s.tryGate()
 }
 
+// threadsOf is how many threads a process mostly has whose waits are followed at once: a plugin written in Go has as many.
+const threadsOf = 4
+
 // forgetPipes takes all marks of pipes away if nobody is followed. Whoever was followed meanwhile may have marked
 // some: then all are marked until the next time, which only costs.
 func (s *Side) forgetPipes() {
 	if s.Way != WayFunctions || s.follows() {
 		return
 	}
+	// An end that was not met would have everybody's requests looked at for ever.
+	_ = s.loaded[len(s.loaded)-1].Variables["underway"].Set(uint64(0))
 	marks := s.loaded[0].Maps[pipeMarks]
 	value := make([]byte, marks.ValueSize())
 	_ = marks.Put(uint32(0), value)

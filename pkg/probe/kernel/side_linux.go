@@ -50,9 +50,9 @@ type Side struct {
 	Gate Gate
 	// Records is where the programs send to.
 	Records *ringbuf.Reader
-	// Way is how the inside is reached; empty where it is not. Instead is why not by functions.
-	Way     Way
-	Instead string
+	// Way is how the inside is reached; empty where it is not. NoFunctions is why not by functions.
+	Way         Way
+	NoFunctions string
 	// Commands: what looks into processes was to be loaded, and is refused.
 	Commands bool
 	// Missing is what this kernel cannot do.
@@ -172,7 +172,7 @@ func (s *Side) openSome(o Options, types *btf.Spec) error {
 		}
 		why = functionsRefused(err)
 	}
-	s.Instead = why
+	s.NoFunctions = why
 	if err := s.openInside(o, types); err != nil {
 		return err
 	}

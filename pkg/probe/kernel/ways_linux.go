@@ -16,7 +16,7 @@ const (
 	// WayFunctions is by functions of the kernel that hardly anybody else calls. They cost system calls nothing.
 	WayFunctions Way = "functions"
 	// WaySystemCalls is by every system call of the node, while a CNI call is under way.
-	WaySystemCalls Way = "system calls"
+	WaySystemCalls Way = "system-calls"
 )
 
 // choose says which way a kernel is tried with, and where that is not WayFunctions, why.

@@ -90,7 +90,7 @@ func count(to io.Writer) error {
 // The ways in which a probe may reach what plugins do.
 const (
 	byFunction   = "functions"
-	bySystemCall = "system calls"
+	bySystemCall = "system-calls"
 )
 
 // measure returns what one turn of each loop costs.

@@ -189,7 +189,7 @@ func (s *scene) missed() uint64 {
 func wayOf(options string) string {
 	for _, o := range strings.Fields(options) {
 		if way, is := strings.CutPrefix(o, "cniscope.way="); is {
-			return strings.ReplaceAll(way, "-", " ")
+			return way
 		}
 	}
 	return ""

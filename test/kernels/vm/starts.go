@@ -30,6 +30,9 @@ func starts(options string) int {
 // startAndStop starts probes and stops them while others are in the functions that these are attached to, and processes
 // come and go: an old kernel hung when one ended then. It tells how long each start and each stop took.
 func startAndStop(to io.Writer, times int) error {
+	if err := install(); err != nil {
+		return err
+	}
 	loops, err := makeLoops()
 	if err != nil {
 		return err
@@ -52,7 +55,7 @@ func startAndStop(to io.Writer, times int) error {
 		if err := p.Close(); err != nil {
 			return err
 		}
-		fmt.Fprintf(to, "\nstarted %s %d %d\n", strings.ReplaceAll(way, " ", "-"), opened.Sub(began).Milliseconds(), time.Since(opened).Milliseconds())
+		fmt.Fprintf(to, "\nstarted %s %d %d\n", way, opened.Sub(began).Milliseconds(), time.Since(opened).Milliseconds())
 	}
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

@@ -8,8 +8,9 @@
 /* Answers to one request that are looked at: libnftables sends as many underway at once. */
 #define ANSWERS 16
 
-/* Requests of ours that are under way: while there is none, the end of anybody else's is nothing to look at. */
-static __u64 underway;
+/* Requests of ours that are under way: while there is none, the end of anybody else's is nothing to look at. Where
+ * an end is not met it is wrong, which only costs; the reader begins it anew when nobody is followed. */
+__u64 underway;
 
 /* What was in the queue before is not told again. Kept in a call's conn, which a request has no use for. */
 static __noinline int request(struct socket *socket)
@@ -64,6 +65,8 @@ static __noinline int tell_answer(struct task_struct *task, struct process *p, s
 	return 0;
 }
 
+/* Only the process's own threads read its socket. One that does so meanwhile may have what is copied here freed: the
+ * reads fail or give bytes that are no answer, and the decoder drops what has no sense. */
 static __noinline int tell_answers(struct task_struct *task, struct process *p, struct call *c, struct socket *socket)
 {
 	struct sock *sk = BPF_CORE_READ(socket, sk);

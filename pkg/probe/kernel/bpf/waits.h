@@ -21,7 +21,7 @@ struct off {
 	__u64 until; /* when the wait ends in any case; 0: never, or not known */
 };
 
-/* Since when threads wait. */
+/* Since when threads wait; [limits] processes times four. One that there is no room for has its wait not told. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -37,7 +37,8 @@ static __always_inline __u64 fifth_of(struct pt_regs *regs)
 	return bpf_core_field_exists(x86->orig_ax) ? x86->r8 : BPF_CORE_READ(arm64, regs[4]);
 }
 
-/* When a call's time will be over, which begins to wait now. Its own memory is read, so the thread must be the current one. */
+/* When a call's time will be over, which begins to wait now. Its own memory is read, so the thread must be the current one,
+ * which at sched_switch it still is. */
 static __always_inline __u64 over_by(struct task_struct *task, const struct call *c, __u64 now)
 {
 	__u8 how = timeout_of[c->nr & (NR_MAX - 1)], place = how & PLACE;
