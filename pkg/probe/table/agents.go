@@ -159,7 +159,10 @@ func (a *agents) advance(now int64) {
 		if w.state == early {
 			a.read(w)
 		}
-		if end, over := w.process.Ended(); over && w.state == read {
+		if w.state != read {
+			continue // it was let go, or is too young
+		}
+		if end, over := w.process.Ended(); over {
 			a.put(due{time: a.r.monotonic(end.At), w: w, end: &end})
 			a.drop(w)
 		}

@@ -153,8 +153,11 @@ func (r *reader) begin() error {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.PID, b.PID)) })
 	for _, e := range all {
-		r.watch(e)
+		w := r.watch(e)
 		r.tracker.Present(e.PID, e.Parent, r.monotonic(e.Created), r.clock())
+		if w != nil && w.state != early {
+			r.release(w)
+		}
 	}
 	now := r.clock()
 	r.tracker.Advance(now, 0)
@@ -261,7 +264,14 @@ func (r *reader) began(c etw.Change) {
 // runs has the Tracker look at a process. Of who is no plugin nor a plugin's nothing is kept.
 func (r *reader) runs(pid uint32, at int64, w *watched) {
 	r.tracker.Take(notified.Notice{Kind: notified.Runs, PID: pid, Time: at})
-	if w != nil && r.runtime(w.parent, w.created) && !w.told.command() {
+	if w != nil {
+		r.release(w)
+	}
+}
+
+// release lets go of what the runtime started and is no plugin.
+func (r *reader) release(w *watched) {
+	if r.runtime(w.parent, w.created) && !w.told.command() {
 		r.drop(w)
 	}
 }
@@ -302,23 +312,31 @@ func (r *reader) close() {
 }
 
 // Lost implements etw.Taker.
-func (r *reader) Lost(n uint64) { r.tracker.Lost(n) }
+func (r *reader) Lost(n uint64) {
+	for _, w := range r.watched {
+		if w.process == nil { // nobody else will tell that it is over
+			r.drop(w)
+		}
+	}
+	r.tracker.Lost(n)
+}
 
 // Advance implements etw.Taker: it looks again at who was too young.
 func (r *reader) Advance(read int64) {
+	now := r.clock()
 	for _, pid := range slices.Sorted(maps.Keys(r.watched)) {
 		w := r.watched[pid]
 		if w.state == early && r.look(w) {
 			r.runs(w.pid, w.began, w)
 		}
-		if !r.polls || w.process == nil {
+		if w.process == nil {
 			continue
 		}
-		if end, over := w.process.Ended(); over {
+		// Event tracing tells of an end by itself, unless that is lost.
+		if end, over := w.process.Ended(); over && (r.polls || r.monotonic(end.At) < now-toldWithin) {
 			r.ended(etw.Change{Notice: notified.Notice{Kind: notified.Ended, PID: w.pid, Time: r.monotonic(end.At)}, Created: int64(w.created)})
 		}
 	}
-	now := r.clock()
 	r.agents.advance(now)
 	if r.tracker.Busy() || len(r.agents.work) > 0 || r.options.Busy != nil && r.options.Busy() {
 		r.busy = now
