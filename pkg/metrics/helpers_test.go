@@ -54,7 +54,7 @@ func busy() Snapshot {
 			}, now),
 			export.Readings(queue.Stats{Name: "file", Sent: 47}, now),
 			probe.NewSource(probe.Options{}, nil).Stats().Readings,
-			probe.Stats{Tracked: 9, Lost: map[string]uint64{"environment too long": 1}, Programs: map[string]probe.ProgramStats{
+			probe.Stats{Tracked: 9, Way: "functions", Talked: 2 * time.Second, Lost: map[string]uint64{"environment too long": 1}, Programs: map[string]probe.ProgramStats{
 				"exec": {Runs: 1000, Time: 2 * time.Millisecond}, "fork": {},
 			}}.Readings(),
 			relay.Counts{Received: 9, Told: 12, Malformed: 1, Refused: map[relay.Refusal]uint64{relay.Stranger: 8, relay.NoRuntime: 1}, Stats: queue.Stats{

@@ -78,7 +78,7 @@ type Facts struct {
 }
 
 // ErrElsewhere is the error of a fact that the node's system does not have.
-var ErrElsewhere = errors.New("Windows has, or tells, nothing of the kind")
+var ErrElsewhere = errors.New("there is nothing of the kind on Windows, or it is not told")
 
 // Trial is how a process was seen that was started to be seen.
 type Trial struct {

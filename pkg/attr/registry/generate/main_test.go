@@ -32,7 +32,7 @@ func TestDocumentsAndExamplesKnowTheAttributes(t *testing.T) {
 	m := load(t)
 	key := regexp.MustCompile(`(?:^|[^\w./@-]|\bspan\.)((?:cniscope|cni)\.[a-z_]+(?:\.[a-z_]+)*)(?:$|[^\w./*-])`)
 	// containerd's own spans, files, and others' options are called so, too.
-	others := regexp.MustCompile(`^(cni\.(conf_dir|setup_pod_network|setup|exclusive|log|sock|rec|html)|cniscope\.(dev|key|toml|conf|rec|sock|service|cniscope|io|json|yaml))\b`)
+	others := regexp.MustCompile(`^(cni\.(conf_dir|setup_pod_network|setup|exclusive|log|sock|rec|html)|cniscope\.(dev|exe|key|toml|conf|rec|sock|service|cniscope|io|json|yaml))\b`)
 	documents, err := filepath.Glob("../../../../docs/*.md")
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("no documents: %v", err)
