@@ -195,7 +195,7 @@ func (c costs) within(k kernel, b bound, state string) (least, most float64) {
 		return math.Inf(-1), perCall*b.calls + b.noise
 	case !k.functions():
 	case b.reached:
-		return least, b.share() * c.added(bySystemCalls, b.loop)
+		return least, b.share()*c.added(bySystemCalls, b.loop) + b.noise
 	case b.waits && state == inACall:
 		return math.Inf(-1), 2*perSwitch + b.noise
 	}

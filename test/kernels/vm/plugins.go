@@ -42,6 +42,7 @@ var acts = map[string]func() int{
 	"interpreter": func() int { return 0 },
 	"helper":      help,
 	"prober":      probes,
+	"loading":     loads,
 }
 
 // install makes the files that the acts are called by.
