@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,14 @@ func TestBehindAnotherAgent(t *testing.T) {
 		n.SetPeriodic(1500 * time.Millisecond)
 		s.each(n, []behind{{
 			name: "periodic", inject: standin.Injection{Point: "agent.port", Kind: "stop", Of: "db", For: lost},
+			// It is a habit once it was seen while nobody calls the agent, which is followed a second longer (agents.Linger).
+			before: func(*scene, rig.Net) func() {
+				quiet := standin.Now() + int64(1500*time.Millisecond)
+				harness.Until(t, "the agent runs its command while it is not followed", func() bool {
+					return slices.ContainsFunc(namedIn(n.Journal(""), standin.Periodic), func(e standin.Entry) bool { return e.Start > quiet })
+				})
+				return func() {}
+			},
 			cause: "behind_agent", says: `waiting for vs-db \(stopped\)`, remedy: `kill -CONT`,
 		}})
 	})
