@@ -90,7 +90,8 @@ func (l *listener) all() ([]notice, error) {
 	if err := l.conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 		return nil, err
 	}
-	return l.found, <-l.heard
+	err := <-l.heard
+	return l.found, err
 }
 
 // notice reads an announcement, on its own: what it is compared with is read by cniscope.
