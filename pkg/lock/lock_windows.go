@@ -5,28 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/windows"
-
-	"github.com/cniscope/cniscope/pkg/private"
 )
-
-const nodeLock = "node.lock"
-
-// Take takes the lock of the node in dir, which is made if it is missing; who is what others are told of this
-// process. It fails with a HeldError if another cniscope has the lock, and with a *private.Error where others could
-// take it. Windows frees it when the process ends, however that ends.
-func Take(dir, who string) (release func(), err error) {
-	root, err := private.Dir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("the run folder: %w (set state.dir to a folder that can be written)", err)
-	}
-	defer root.Close()
-	return In(root, nodeLock, who)
-}
 
 // In takes the lock that the file name in root stands for. Nobody else may be able to write to root. The file stays
 // when the lock is released. who and errors are Take's.
@@ -44,14 +26,9 @@ func In(root *os.Root, name, who string) (release func(), err error) {
 		if !errors.Is(err, ErrTaken) {
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		holder := make([]byte, 256)
-		n, _ := f.Read(holder)
-		return nil, &HeldError{Holder: strings.TrimSpace(string(holder[:n])), File: path}
+		return nil, held(f, path)
 	}
-	if err := f.Truncate(0); err == nil {
-		// Who reads it wants to know; that it cannot be written is no reason to stop.
-		_, _ = fmt.Fprintf(f, "pid %d, %s, since %s\n", os.Getpid(), who, time.Now().UTC().Format(time.RFC3339))
-	}
+	sign(f, who)
 	return sync.OnceFunc(func() { _ = f.Close() }), nil
 }
 
