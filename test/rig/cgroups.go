@@ -36,8 +36,13 @@ func removeCgroups(name string) error {
 	}
 	slices.Reverse(groups)
 	for _, group := range groups {
-		// cpu and cpuacct may be one hierarchy by two names: gone is fine.
-		if err := unix.Rmdir(group); err != nil && !errors.Is(err, unix.ENOENT) {
+		// cpu and cpuacct may be one hierarchy by two names: gone is fine. A process that ends gives its
+		// memory back before it leaves its cgroup: it is nobody's in /proc, and here still (EBUSY).
+		err := patiently(func() (bool, error) {
+			err := unix.Rmdir(group)
+			return !errors.Is(err, unix.EBUSY), err
+		})
+		if err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("remove cgroup %s: %w", group, err)
 		}
 	}

@@ -56,7 +56,7 @@ type Options struct {
 	Env []string
 	// LogLevel is containerd's: trace, debug, info, warn, error. Default: info.
 	LogLevel string
-	// Ready bounds how long containerd may take to become ready. Default: 30 s.
+	// Ready bounds how long containerd may take to become ready. Default: a minute.
 	Ready time.Duration
 	// Log takes what the rig does and what it swept. Default: nothing is said.
 	Log *slog.Logger
@@ -70,7 +70,7 @@ func (o Options) withDefaults() Options {
 		o.LogLevel = "info"
 	}
 	if o.Ready == 0 {
-		o.Ready = 30 * time.Second
+		o.Ready = time.Minute
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -46,27 +46,41 @@ func sweep(dir string, log *slog.Logger) error {
 	return nil
 }
 
-// killAll ends the processes of a place and waits until the last is gone.
-func killAll(dir string, log *slog.Logger) error {
-	// SIGKILL is immediate but for a process inside an uninterruptible system
-	// call, and ten seconds is the longest such a call has a reason to take.
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		procs, err := processesOf(dir)
-		if err != nil || len(procs) == 0 {
+// patience is for what the kernel does in its own time: on a machine with more to do than it can that takes
+// seconds, and only what never happens takes so long.
+const patience = time.Minute
+
+// patiently asks until done, and returns the last error.
+func patiently(ask func() (done bool, err error)) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if done, err := ask(); done || time.Now().After(deadline) {
 			return err
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("processes that do not end: %v", procs)
+	}
+}
+
+// killAll ends the processes of a place and waits until the last is gone. One that is in the middle of an exec
+// has no environment to be known by, so it is looked twice.
+func killAll(dir string, log *slog.Logger) error {
+	none := 0
+	return patiently(func() (done bool, err error) {
+		procs, err := processesOf(dir)
+		if err != nil {
+			return true, err
 		}
+		if len(procs) == 0 {
+			none++
+			return none == 2, nil
+		}
+		none = 0
 		for _, p := range procs {
 			log.Debug("killing", "pid", p.PID, "name", p.Name)
 			if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("kill %v: %w", p, err)
+				return true, fmt.Errorf("kill %v: %w", p, err)
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return false, fmt.Errorf("processes that do not end: %v", procs)
+	})
 }
 
 // mountsBelow lists the mounts at or below dir, innermost last.

@@ -20,9 +20,9 @@ import (
 	"github.com/cniscope/cniscope/test/tied"
 )
 
-// until waits for a few seconds for what is the kernel's to do.
+// until waits for what is the kernel's to do, for a minute, which only what never happens takes.
 func until(what string, holds func() bool) error {
-	for deadline := time.Now().Add(5 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("never happened: %s", what)
 		}
@@ -108,13 +108,12 @@ func (n *Node) freeze(in Injection) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	group := filepath.Join(top, own, "cniscope-"+strconv.Itoa(pid))
-	if err := os.Mkdir(group, 0o755); err != nil {
+	group, err := os.MkdirTemp(filepath.Join(top, own), groupPattern)
+	if err != nil {
 		return nil, err
 	}
-	put := func(file, value string) error { return os.WriteFile(file, []byte(value), 0o600) }
 	back := func() error {
-		return errors.Join(put(group+"/cgroup.freeze", "0"), put(filepath.Join(top, own, "cgroup.procs"), strconv.Itoa(pid)), unix.Rmdir(group))
+		return errors.Join(put(group+"/cgroup.freeze", "0"), leave(group, filepath.Join(top, own)))
 	}
 	if err := errors.Join(put(group+"/cgroup.procs", strconv.Itoa(pid)), put(group+"/cgroup.freeze", "1")); err != nil {
 		return nil, errors.Join(err, back())
@@ -122,6 +121,25 @@ func (n *Node) freeze(in Injection) (func() error, error) {
 	return back, until(in.Of+" is frozen", func() bool {
 		text, _ := os.ReadFile(group + "/cgroup.events")
 		return strings.Contains(string(text), "frozen 1")
+	})
+}
+
+// groupPattern names cgroups: numbers of processes come again in another PID namespace, and a test that
+// was killed leaves its own.
+const groupPattern = "cniscope-standin-"
+
+// put writes to a file of a cgroup.
+func put(file, value string) error { return os.WriteFile(file, []byte(value), 0o600) }
+
+// leave moves whoever is in a cgroup to another one, also those whom a program started meanwhile, and removes it.
+func leave(group, to string) error {
+	return until("cgroup "+group+" is removed", func() bool {
+		inside, _ := os.ReadFile(group + "/cgroup.procs")
+		for pid := range strings.FieldsSeq(string(inside)) {
+			_ = put(to+"/cgroup.procs", pid) // who has ended meanwhile cannot be moved
+		}
+		err := unix.Rmdir(group)
+		return err == nil || errors.Is(err, unix.ENOENT)
 	})
 }
 
@@ -141,18 +159,16 @@ func cgroupOf(pid int, prefix string) (string, error) {
 
 // limitMemory bounds what the agent may have. The kernel kills it beyond that.
 func (n *Node) limitMemory(pid int) error {
-	group, limit := fmt.Sprintf("/sys/fs/cgroup/memory/cniscope-%d", pid), "memory.limit_in_bytes"
-	if _, err := os.Stat("/sys/fs/cgroup/memory"); err != nil {
+	const all, limit = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+	if _, err := os.Stat(all); err != nil {
 		n.Skip("no cgroups of version 1 for memory")
 	}
-	if err := os.Mkdir(group, 0o755); err != nil {
+	group, err := os.MkdirTemp(all, groupPattern)
+	if err != nil {
 		return err
 	}
-	n.Cleanup(func() { _ = until("the cgroup is empty", func() bool { return unix.Rmdir(group) == nil }) })
-	return errors.Join(
-		os.WriteFile(filepath.Join(group, limit), []byte(strconv.FormatInt(n.o.Memory, 10)), 0o600),
-		os.WriteFile(group+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0o600),
-	)
+	n.Cleanup(func() { harness.Check(n, leave(group, all)) })
+	return errors.Join(put(filepath.Join(group, limit), strconv.FormatInt(n.o.Memory, 10)), put(group+"/cgroup.procs", strconv.Itoa(pid)))
 }
 
 // mountDisk gives the programs a file system that can be frozen.
