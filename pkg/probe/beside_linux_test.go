@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -224,15 +222,15 @@ func (c compared) check(t *testing.T) {
 	if c.wrongKin > 0 || c.calls == 0 || len(c.execs) == 0 || len(c.exits) == 0 {
 		t.Fatalf("wrong parents, or nothing to compare: %+v", c)
 	}
-	t.Logf("load %.1f; calls: %d, %d not identified; programs: %d, %d not identified, %d not in a tree; "+
+	t.Logf("load %.1f for each CPU; calls: %d, %d not identified; programs: %d, %d not identified, %d not in a tree; "+
 		"times apart: execs p50 %s, p99 %s; exits p50 %s, p99 %s",
-		load(), c.calls, c.callsMissed, c.programs, c.unidentified, c.outside,
+		harness.Load(), c.calls, c.callsMissed, c.programs, c.unidentified, c.outside,
 		share(c.execs, 50), share(c.execs, 99), share(c.exits, 50), share(c.exits, 99))
 	if c.callsMissed*100 <= c.calls {
 		return
 	}
-	if now := load(); now > 8*float64(runtime.NumCPU()) {
-		t.Skipf("%d of %d calls were not identified: at a load of %.1f, more than eight for each CPU, a read of memory may wait "+
+	if now := harness.Load(); now > 8 {
+		t.Skipf("%d of %d calls were not identified: at a load of %.1f for each CPU, more than eight, a read of memory may wait "+
 			"a quarter of a second for a process that gets no CPU", c.callsMissed, c.calls, now)
 	}
 	t.Errorf("%d of %d calls were not identified, want 1 %% at most", c.callsMissed, c.calls)
@@ -242,8 +240,8 @@ func (c compared) check(t *testing.T) {
 // memory and files back, the connector after it.
 func (c compared) checkTimes(t *testing.T) {
 	t.Helper()
-	if now := load(); now > float64(runtime.NumCPU()) {
-		t.Logf("by how much times differ is not checked: at a load of %.1f processes wait for a CPU", now)
+	if now := harness.Load(); now > 1 {
+		t.Logf("by how much times differ is not checked: at a load of %.1f for each CPU processes wait for a CPU", now)
 		return
 	}
 	for what, of := range map[string][]int64{"execs": c.execs, "exits": c.exits} {
@@ -251,11 +249,4 @@ func (c compared) checkTimes(t *testing.T) {
 			t.Errorf("times of %s differ by %s at p99, want 1 ms at most", what, p99)
 		}
 	}
-}
-
-// load is how many processes ran or waited for a CPU, in the last minute.
-func load() (n float64) {
-	text, _ := os.ReadFile("/proc/loadavg")
-	_, _ = fmt.Sscan(string(text), &n)
-	return n
 }

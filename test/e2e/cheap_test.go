@@ -27,7 +27,7 @@ func TestAnOrdinaryPodIsCheap(t *testing.T) {
 	s := setRig(t, false, rig.Options{Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap()}}}})
 	file, recording := filepath.Join(t.TempDir(), "spans.jsonl"), filepath.Join(t.TempDir(), "pod.rec.gz")
 	// A pod that a busy machine holds up is not what this is about.
-	s.startScope(scope.Options{TOML: fmt.Sprintf("[slow]\ncall = \"1m\"\ncommand = \"1m\"\nlock = \"1m\"\n[export.file]\npath = %q\n[trace]\nfold_commands = true\n", file)})
+	s.startScope(scope.Options{TOML: unhurried + fmt.Sprintf("[export.file]\npath = %q\n[trace]\nfold_commands = true\n", file)})
 	record := exec.CommandContext(s.ctx, program, "record", recording, "--config", s.scope.Config())
 	harness.Check(t, tied.Start(record))
 	harness.Eventually(t, func() error { _, err := os.Stat(recording); return err })

@@ -115,20 +115,24 @@ func (h *handover) observes(cmd *exec.Cmd) {
 	}
 }
 
-// has checks that it has the spool.
+// has waits until it has the spool.
 func (h *handover) has(cmd *exec.Cmd) {
 	h.Helper()
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid))
-	harness.Check(h.T, err)
-	var open []string
-	for _, f := range files {
-		to, _ := os.Readlink(f) // it may be closed again
-		if to == h.cursor {
-			return
+	harness.Eventually(h, func() error {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid))
+		if err != nil {
+			return err
 		}
-		open = append(open, to)
-	}
-	h.Errorf("process %d goes without the spool: it has %s", cmd.Process.Pid, strings.Join(open, ", "))
+		var open []string
+		for _, f := range files {
+			to, _ := os.Readlink(f) // it may be closed again
+			if to == h.cursor {
+				return nil
+			}
+			open = append(open, to)
+		}
+		return fmt.Errorf("process %d goes without the spool: it has %s", cmd.Process.Pid, strings.Join(open, ", "))
+	})
 }
 
 // Whoever asks a second time does not want to wait.

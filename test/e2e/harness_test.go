@@ -55,6 +55,8 @@ const (
 	quick   = "[limits]\nsettle = \"500ms\"\n"
 	patient = "[limits]\nsettle = \"5s\"\n"
 	whole   = "[sampling]\nper_second = 0\n"
+	// unhurried has nothing be slow, however long a busy machine takes for it.
+	unhurried = "[slow]\ncall = \"1m\"\ncommand = \"1m\"\nagent = \"1m\"\nlock = \"1m\"\n"
 )
 
 // set builds the stage. Containerd's own spans go to Jaeger too where tracing is set.

@@ -44,7 +44,7 @@ func TestWithoutTracingAnOperationIsTheRoot(t *testing.T) {
 // Whoever asked for the pod does not want it traced: an ordinary one is not, one that
 // failed is, with a link to what it would have been under.
 func TestAnUnsampledParentIsLinkedWhereAFailureIsKept(t *testing.T) {
-	s := set(t, true, rig.Options{Plugins: map[string][]byte{"odd": spoil(`exit 1`)}}, scope.Options{})
+	s := set(t, true, rig.Options{Plugins: map[string][]byte{"odd": spoil(`exit 1`)}}, scope.Options{TOML: unhurried})
 	const trace = "0123456789abcdef0123456789abcdef"
 	unsampled := *s
 	unsampled.ctx = metadata.AppendToOutgoingContext(s.ctx, "traceparent", "00-"+trace+"-0123456789abcdef-00")
