@@ -17,16 +17,22 @@ import (
 
 // subscribers are agents that are told what changes, and who tells them.
 var subscribers = map[string]func(string) error{
-	// The path of a unix socket, where it is told. It listens at LISTENS, and answers calls after a while.
+	// The path of a unix socket, where it is told. It listens at LISTENS, and answers a call when it has been told
+	// twenty times meanwhile.
 	"subscriber": func(address string) error {
 		up, err := net.Dial("unix", address)
 		if err != nil {
 			return err
 		}
+		told := make(chan struct{})
 		go func() {
 			for b := make([]byte, 64); ; {
 				if _, err := up.Read(b); err != nil {
 					return
+				}
+				select {
+				case told <- struct{}{}:
+				default: // nobody calls
 				}
 			}
 		}()
@@ -39,7 +45,9 @@ var subscribers = map[string]func(string) error{
 			if err != nil {
 				return err
 			}
-			time.Sleep(200 * time.Millisecond)
+			for range 20 {
+				<-told
+			}
 			_, _ = c.Write([]byte("x"))
 			c.Close()
 		}

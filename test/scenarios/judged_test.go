@@ -77,7 +77,7 @@ func TestReportsAreJudged(t *testing.T) {
 			"adapter":  onAdd(`Get-NetAdapter`),
 			"leaver":   onAdd(`watcher 2 & :`),
 			"daemon":   onAdd(`watcher 2 </dev/null >/dev/null 2>&1 & :`),
-			"hogger":   onAdd(`kill -9 $(cat ` + hogFile + `); sleep 0.1; ip link add cniscope-hog type bridge; ip link del cniscope-hog`),
+			"hogger":   onAdd(`echo >` + hogDir + `/asks; read held <` + hogDir + `/held; ip link add cniscope-hog type bridge; ip link del cniscope-hog`),
 		},
 	}, slowly)
 	s.record()

@@ -5,18 +5,21 @@ package scenarios
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/standin"
 )
 
 // taken has forty thousand addresses of a network in use.
@@ -100,8 +103,8 @@ func crowd(*scene, rig.Net) func() {
 
 const (
 	antreaSocket = "/run/cniscope-scenario/antrea.sock"
-	// hogFile has the process that hogRtnl began.
-	hogFile = "/run/cniscope-scenario/hog.pid"
+	// hogDir has the pipes asks and held, by which a plugin has hogRtnl begin.
+	hogDir = "/run/cniscope-scenario/hog"
 )
 
 // antrea runs an agent that asks for the adapters twice, a second each.
@@ -112,25 +115,36 @@ func antrea(s *scene, _ rig.Net) func() {
 	return func() { _ = a.cmd.Process.Kill() }
 }
 
-// hogRtnl makes a network namespace that takes the kernel long to take down, under rtnl, as
-// soon as the process in it is over.
+// hogRtnl has somebody take the kernel's lock on the network, for two seconds, when the plugin asks, who goes
+// on when the lock is taken.
 func hogRtnl(s *scene, _ rig.Net) func() {
-	harness.Check(s.T, os.MkdirAll(filepath.Dir(hogFile), 0o755))
-	var links strings.Builder
-	for i := range 60 {
-		fmt.Fprintf(&links, "link add d%d type bridge\n", i)
+	harness.Check(s.T, os.RemoveAll(hogDir))
+	harness.Check(s.T, os.MkdirAll(hogDir, 0o755))
+	pipe := func(name string) *os.File {
+		file := filepath.Join(hogDir, name)
+		harness.Check(s.T, unix.Mkfifo(file, 0o600))
+		f, err := os.OpenFile(file, os.O_RDWR, 0)
+		harness.Check(s.T, err)
+		return f
 	}
-	hog := exec.Command("unshare", "-n", "sh", "-c", "ip -batch - >/dev/null && echo $$ && exec sleep 60")
-	hog.Stdin = strings.NewReader(links.String())
-	out, err := hog.StdoutPipe()
-	harness.Check(s.T, err)
-	harness.Check(s.T, hog.Start())
-	pid, err := bufio.NewReader(out).ReadString('\n')
-	harness.Check(s.T, err)
-	harness.Check(s.T, os.WriteFile(hogFile, []byte(pid), 0o600))
+	asks, held := pipe("asks"), pipe("held")
+	over := make(chan error, 1)
+	go func() {
+		if _, err := bufio.NewReader(asks).ReadString('\n'); err != nil {
+			over <- nil // nobody asked
+			return
+		}
+		wait, err := standin.HoldRtnl(hogDir, 2*time.Second)
+		_, _ = held.WriteString("held\n")
+		if err == nil {
+			err = wait()
+		}
+		over <- err
+	}()
 	return func() {
-		_ = hog.Process.Kill()
-		_ = hog.Wait()
+		_ = asks.Close()
+		harness.Check(s.T, <-over)
+		harness.Check(s.T, errors.Join(held.Close(), os.RemoveAll(hogDir)))
 	}
 }
 

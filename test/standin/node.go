@@ -65,7 +65,7 @@ func Start(t testing.TB, o Options) *Node {
 	self, err := os.Executable()
 	harness.Check(t, err)
 	harness.Check(t, os.Mkdir(filepath.Join(n.Dir, "bin"), 0o755))
-	for _, name := range []string{Agent, Database, Switch, Control, Periodic, rtnlName} {
+	for _, name := range []string{Agent, Database, Switch, Control, Periodic} {
 		harness.Check(t, os.Symlink(self, filepath.Join(n.Dir, "bin", name)))
 	}
 	where := map[string]string{databaseKey: "unix " + filepath.Join(n.Dir, "db.sock"), switchKey: "unix " + filepath.Join(n.Dir, "switch.sock")}

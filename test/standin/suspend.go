@@ -82,7 +82,21 @@ func (n *Node) lockStore(Injection) (func() error, error) {
 
 // lockKernel has the kernel's lock on the network.
 func (n *Node) lockKernel(in Injection) (func() error, error) {
-	cmd := exec.Command(filepath.Join(n.Dir, "bin", rtnlName), in.For.String())
+	return HoldRtnl(filepath.Join(n.Dir, "bin"), in.For)
+}
+
+// HoldRtnl has the kernel's lock on the network for so long, and returns once it has it. The function waits until
+// it has it no more. Who has it is a program in dir, which is this one by another name: its main must call Main.
+func HoldRtnl(dir string, length time.Duration) (wait func() error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, rtnlName)
+	if err := os.Symlink(self, file); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	cmd := exec.Command(file, length.String())
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
