@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // flood asks the kernel for the number of an interface as often as it is told.
@@ -218,27 +220,16 @@ func (o *observed) lost() (n uint64) {
 
 // What is kept of a root goes with its last process.
 func TestAccountsGoWithTheirRoots(t *testing.T) {
-	cmd := plugin(t, "several", "(sleep 0.05; true) & sleep 0.1; wait")
+	cmd := plugin(t, "several", "(sleep 0.05; true) & read go; wait")
+	goes, err := cmd.StdinPipe()
+	harness.Check(t, err)
 	observeProbe(t, Options{}, func(p *Probe, o *observed) {
-		during := 0
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error)
-		go func() { ended <- cmd.Wait() }()
-		for over := false; !over; {
-			select {
-			case err := <-ended:
-				over = true
-				if err != nil {
-					t.Error(err)
-				}
-			default:
-				during = max(during, accountsOf(p, o))
-			}
-		}
-		if after := accountsOf(p, o); during != 1 || after != 0 {
-			t.Errorf("%d accounts while it ran, %d afterwards", during, after)
+		harness.Check(t, cmd.Start())
+		harness.Until(t, "it has an account", func() bool { return accountsOf(p, o) == 1 })
+		_, err := goes.Write([]byte("on\n"))
+		harness.Check(t, errors.Join(err, cmd.Wait()))
+		if after := accountsOf(p, o); after != 0 {
+			t.Errorf("%d accounts afterwards", after)
 		}
 	})
 }
