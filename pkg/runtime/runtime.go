@@ -19,9 +19,9 @@ import (
 	"os"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
+	versionapi "github.com/containerd/containerd/api/services/version/v1"
 	"github.com/containerd/containerd/v2/defaults"
-	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
@@ -153,23 +153,19 @@ func delay(interval time.Duration, failures int, random float64) time.Duration {
 func Ask(ctx context.Context, address string) (r event.Runtime, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
-	// The client waits for a socket that is not there, looking every 10 ms
+	// The dialer waits for a socket that is not there, looking every 10 ms
 	// (containerd pkg/dialer), instead of saying so.
 	if _, err := os.Stat(address); errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
-	client, err := containerd.New(address, containerd.WithTimeout(answer))
+	conn, err := Dial(address)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	v, err := client.Version(ctx)
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	v, err := versionapi.NewVersionClient(conn).Version(ctx, &emptypb.Empty{})
 	if err == nil {
-		return event.Runtime{Name: Containerd, Version: text.Clean(v.Version, text.Bound)}, nil
-	}
-	conn, is := client.Conn().(grpc.ClientConnInterface)
-	if !is {
-		return r, err
+		return event.Runtime{Name: Containerd, Version: text.Clean(v.GetVersion(), text.Bound)}, nil
 	}
 	other, failed := cri.NewRuntimeServiceClient(conn).Version(ctx, &cri.VersionRequest{})
 	if failed != nil {

@@ -14,16 +14,16 @@ import (
 	"sync"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/pkg/dialer"
-	"github.com/containerd/containerd/v2/pkg/namespaces"
+	introspection "github.com/containerd/containerd/api/services/introspection/v1"
+	versionapi "github.com/containerd/containerd/api/services/version/v1"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/emptypb"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
 // Facts finds out everything at once; what does not answer in time is an error of its own
@@ -222,8 +222,7 @@ func dial(f *fact.Facts) (conn *grpc.ClientConn, err error) {
 	if unit := unitOf(f.Runtime.Value.PID); unit != "" {
 		f.Runtime.Value.Unit = unit
 	}
-	return grpc.NewClient(dialer.DialAddress(o.Address), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(dialer.ContextDialer), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerMax)))
+	return runtime.Dial(o.Address, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerMax)))
 }
 
 // answerMax is containerd's own limit of a message (defaults.DefaultMaxRecvMsgSize).
@@ -234,16 +233,12 @@ func askRuntime(ctx context.Context, conn *grpc.ClientConn, r fact.Runtime) (fac
 	if !r.Containerd() {
 		return r, nil
 	}
-	client, err := containerd.NewWithConn(conn)
-	if err != nil {
-		return r, err
-	}
-	v, err := client.Version(ctx)
+	v, err := versionapi.NewVersionClient(conn).Version(ctx, &emptypb.Empty{})
 	if err != nil {
 		return r, fmt.Errorf("asking its version: %w", err)
 	}
-	r.Version = fact.Clean(v.Version)
-	answer, err := client.IntrospectionService().Plugins(namespaces.WithNamespace(ctx, "k8s.io"))
+	r.Version = fact.Clean(v.GetVersion())
+	answer, err := introspection.NewIntrospectionClient(conn).Plugins(runtime.InNamespace(ctx, "k8s.io"), &introspection.PluginsRequest{})
 	if err != nil {
 		return r, fmt.Errorf("asking for its plugins: %w", err)
 	}

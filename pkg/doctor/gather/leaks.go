@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -13,14 +14,15 @@ import (
 	"strings"
 	"time"
 
-	containerd "github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/containerd/api/services/containers/v1"
+	"github.com/containerd/containerd/api/services/namespaces/v1"
 	"google.golang.org/grpc"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
 const (
@@ -97,25 +99,37 @@ func held(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, client cri.
 // too, and containers in which a process runs, whoever runs them.
 func others(ctx context.Context, f *fact.Facts, conn *grpc.ClientConn, alive map[string]bool) error {
 	if f.Runtime.Value.Containerd() {
-		client, err := containerd.NewWithConn(conn)
-		if err != nil {
-			return err
-		}
-		all, err := client.NamespaceService().List(ctx)
+		all, err := namespaces.NewNamespacesClient(conn).List(ctx, &namespaces.ListNamespacesRequest{})
 		if err != nil {
 			return fmt.Errorf("listing containerd's namespaces: %w", err)
 		}
-		for _, name := range all {
-			containers, err := client.ContainerService().List(namespaces.WithNamespace(ctx, name))
-			if err != nil {
-				return fmt.Errorf("listing containerd's containers in %s: %w", name, err)
-			}
-			for _, c := range containers {
-				alive[c.ID], alive[name+"-"+c.ID] = true, true
+		for _, n := range all.GetNamespaces() {
+			if err := inNamespace(ctx, conn, n.GetName(), alive); err != nil {
+				return fmt.Errorf("listing containerd's containers in %s: %w", n.GetName(), err)
 			}
 		}
 	}
 	return bearers(alive)
+}
+
+// inNamespace adds the containers of one of containerd's namespaces: in a stream, since together they may be larger
+// than one message.
+func inNamespace(ctx context.Context, conn *grpc.ClientConn, name string, alive map[string]bool) error {
+	listed, err := containers.NewContainersClient(conn).ListStream(runtime.InNamespace(ctx, name), &containers.ListContainersRequest{})
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := listed.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		id := c.GetContainer().GetID()
+		alive[id], alive[name+"-"+id] = true, true
+	}
 }
 
 // list reads the names in a folder, up to most of them; none where it does not exist.
