@@ -110,7 +110,7 @@ func besideAgent(ctx context.Context, f func(h *hooks, file, dir, where string) 
 	}
 	defer stats.Close()
 	p, err := probe.Open(probe.Options{
-		Ring: 8 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Log: slog.New(slog.DiscardHandler),
+		Ring: 4 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, err

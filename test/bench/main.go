@@ -5,7 +5,8 @@
 //
 // BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare),
 // BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
-// in each of pods, detail and compare.
+// in each of pods, detail and compare, BENCH_PROGRAM the cniscope to be measured in place of
+// that of this source: what one of before takes, say.
 package main
 
 import (
@@ -82,8 +83,10 @@ func bench(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if s.program, err = build(ctx, dir); err != nil {
-		return err
+	if s.program == "" {
+		if s.program, err = build(ctx, dir); err != nil {
+			return err
+		}
 	}
 	fmt.Println(machine())
 	var rows []row
@@ -108,7 +111,7 @@ func bench(ctx context.Context) error {
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {
-	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300}
+	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, program: env("BENCH_PROGRAM")}
 	if v := env("BENCH_ONLY"); v != "" {
 		s.only = strings.Split(v, ",")
 	}

@@ -94,7 +94,7 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 	name := func(figure string) string { return fmt.Sprintf("%s, %d at once", figure, parallel) }
 	rows = []row{
 		{
-			figure: name(fmt.Sprintf("anonymous RSS after %d pods", s.pods)), value: mib(m.anon), unit: "MiB", budget: 25,
+			figure: name(fmt.Sprintf("RSS after %d pods", s.pods)), value: mib(m.all()), unit: "MiB", budget: rssBudget,
 			note: fmt.Sprintf("highest %.1f MiB; %s; %d spans arrived", mib(highest), m, n.sink.spans.Load()),
 		},
 		{figure: name("CPU of cniscope, a pod"), value: each(now.self - cpu.self), unit: "ms", note: fmt.Sprintf("set up and torn down; all of them in %s", took.Round(time.Second))},
@@ -124,14 +124,14 @@ func used(pid int) (u usage, err error) {
 	return u, err
 }
 
-// watchMemory notes the most anonymous memory a process ever has, until it is asked.
+// watchMemory notes the most memory a process ever has, until it is asked.
 func watchMemory(pid int) (highest func() int) {
 	stop, most := make(chan struct{}), 0
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		for {
 			if m, err := memoryOf(pid); err == nil {
-				most = max(most, m.anon)
+				most = max(most, m.all())
 			}
 			select {
 			case <-stop:

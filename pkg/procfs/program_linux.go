@@ -1,0 +1,61 @@
+package procfs
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ReleaseProgram takes what is mapped of this program's own file out of its memory, but for what it has written to.
+// The kernel maps 64 KiB around each page that is used, and most of that is only needed to start; what is needed
+// again is mapped again, from the page cache.
+func ReleaseProgram() error {
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		return err
+	}
+	for _, r := range cleanRanges(smaps, program) {
+		// unix.Madvise wants a slice, and this is not Go's memory.
+		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, unix.MADV_DONTNEED); errno != 0 {
+			err = errors.Join(err, fmt.Errorf("madvise of %x-%x: %w", r.start, r.end, errno))
+		}
+	}
+	return err
+}
+
+// addresses are a range of a process's own.
+type addresses struct{ start, end uintptr }
+
+// cleanRanges are the mappings of a file that can neither be written to nor hold a page that was: what a linker
+// relocates at the start is read-only later, and lost if it is dropped (proc(5), smaps).
+func cleanRanges(smaps []byte, file string) (clean []addresses) {
+	var candidate bool
+	lines := bufio.NewScanner(bytes.NewReader(smaps))
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		var r addresses
+		switch {
+		case len(fields) < 2:
+		case strings.HasSuffix(fields[0], ":"): // of the mapping before
+			if fields[0] == "Anonymous:" && candidate && fields[1] != "0" {
+				clean = clean[:len(clean)-1]
+			}
+		default:
+			n, err := fmt.Sscanf(fields[0], "%x-%x", &r.start, &r.end)
+			candidate = n == 2 && err == nil && len(fields) > 5 && fields[5] == file && strings.HasPrefix(fields[1], "r-")
+			if candidate {
+				clean = append(clean, r)
+			}
+		}
+	}
+	return clean
+}
