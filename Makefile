@@ -198,6 +198,7 @@ drift: generate chart ## check that what is generated and committed is what the 
 
 include test/bench/bench.mk
 include test/kernels/kernels.mk
+include test/soak/soak.mk
 include pkg/probe/connector/connector.mk
 include test/windows/windows.mk
 include pkg/etw/etw.mk

@@ -166,6 +166,9 @@ func observedBy(toml string) string {
 // Log is the file of its log.
 func (s *Scope) Log() string { return filepath.Join(s.Dir, "log") }
 
+// Done is closed once it has ended.
+func (s *Scope) Done() <-chan struct{} { return s.done }
+
 // PID is its process id.
 func (s *Scope) PID() int { return s.cmd.Process.Pid }
 

@@ -1,0 +1,257 @@
+//go:build linux
+
+package soak
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
+)
+
+// key is whose runs and calls belong together.
+type key struct{ container, command, ifname string }
+
+// unsettled is how long before a kill a call has to be over to be owed: limits.settle, and 5 s.
+const unsettled = 7 * time.Second
+
+// slack is by how much the times of witness and cniscope may differ: one clock, read at two places.
+const slack = 250 * time.Millisecond
+
+// account is what became of the runs of a round.
+type account struct {
+	Runs, Traced int
+	// Excused are runs that nobody could have traced, by reason.
+	Excused map[string]int `json:",omitempty"`
+	// Unaccounted are neither traced nor excused. Those in Lost are counted by cniscope as lost for that reason.
+	Unaccounted []string           `json:",omitempty"`
+	Lost        map[string]float64 `json:",omitempty"`
+	// False is what traces say that is not true.
+	False []string `json:",omitempty"`
+	// Checked are the spans of calls that were held against the truth.
+	Checked int
+}
+
+// truth is what is known of a round without cniscope.
+type truth struct {
+	runs  []run
+	lives []life
+	names map[string]string // of pods, by sandbox
+	// wall is what makes the time of day of monotonic time.
+	wall int64
+}
+
+// covered accounts for every run: one is traced if the span of a call of the same container, command and interface
+// covers it.
+func covered(t truth, spans []traced) account {
+	a := account{Excused: map[string]int{}}
+	by := map[key][]traced{}
+	for _, s := range spans {
+		if s.Operation {
+			continue
+		}
+		k := key{s.Container, s.Command, s.Ifname}
+		by[k] = append(by[k], s)
+	}
+	ends := ends(t.runs)
+	for _, r := range t.runs {
+		a.Runs++
+		in := slices.ContainsFunc(by[key{r.Container, r.Command, r.Ifname}], func(s traced) bool { return s.covers(r, t.wall) })
+		why := excuse(r, ends[[2]string{r.Container, r.Command}], t.lives)
+		switch {
+		case in:
+			a.Traced++
+		case why != "":
+			a.Excused[why]++
+		default:
+			a.Unaccounted = append(a.Unaccounted, fmt.Sprintf("%s %s %s of %s (%s), at %.3f for %.3f s", r.Name, r.Command, r.Ifname,
+				r.Container[:min(12, len(r.Container))], t.names[r.Container], float64(r.Start)/1e9, float64(r.End-r.Start)/1e9))
+		}
+	}
+	return a
+}
+
+// covers reports whether a run took place during a call.
+func (s traced) covers(r run, wall int64) bool {
+	return s.Start <= r.Start+wall+int64(slack) && s.End >= r.Start+wall-int64(slack)
+}
+
+// ends are when the last run of an operation ended; 0 while one runs.
+func ends(runs []run) map[[2]string]int64 {
+	last := map[[2]string]int64{}
+	for _, r := range runs {
+		k := [2]string{r.Container, r.Command}
+		if before, is := last[k]; is && before == 0 {
+			continue
+		}
+		if r.End == 0 {
+			last[k] = 0
+			continue
+		}
+		last[k] = max(last[k], r.End)
+	}
+	return last
+}
+
+// excuse is why nobody could have traced a run, if so.
+func excuse(r run, end int64, lives []life) string {
+	if r.End == 0 {
+		return "has not ended"
+	}
+	for _, l := range lives {
+		if r.Start < l.Attached || (l.Ended > 0 && r.Start >= l.Ended) {
+			continue
+		}
+		if l.Ended == 0 {
+			return ""
+		}
+		if l.How == "stopped" && (end == 0 || end > l.Ended) {
+			return "under way at a restart"
+		}
+		if l.How != "stopped" && (end == 0 || end > l.Ended-int64(unsettled)) {
+			return "less than settle and 5 s before a kill"
+		}
+		return ""
+	}
+	return "while there was no cniscope"
+}
+
+// falsehoods are what spans say that is not true.
+func falsehoods(t truth, spans []traced) (found []string, checked int) {
+	by := map[key][]run{}
+	for _, r := range t.runs {
+		k := key{r.Container, r.Command, r.Ifname}
+		by[k] = append(by[k], r)
+	}
+	for _, s := range spans {
+		if s.Operation || (s.Command != "ADD" && s.Command != "DEL") {
+			continue
+		}
+		checked++
+		its := slices.DeleteFunc(slices.Clone(by[key{s.Container, s.Command, s.Ifname}]), func(r run) bool { return !s.covers(r, t.wall) })
+		if why := s.contradicts(its, t.names[s.Container]); why != "" {
+			found = append(found, fmt.Sprintf("%s %s of %s (%s), trace %s: %s", s.Command, s.Ifname, s.Container, s.Pod, s.Trace, why))
+		}
+	}
+	return found, checked
+}
+
+// contradicts is what of a call's span is not what its runs did; name is the pod's, if the runtime said it.
+func (s traced) contradicts(runs []run, name string) string {
+	if len(runs) == 0 {
+		return "no plugin ran"
+	}
+	if name != "" && s.Pod != "" && s.Pod != name {
+		return "the pod is " + name
+	}
+	partial := s.Attrs["cniscope.partial_reason"] != "" || s.Attrs["cniscope.unfinished"] == "true"
+	var failed []string
+	var agent time.Duration
+	for _, r := range runs {
+		if r.End > 0 && r.Exit != 0 {
+			failed = append(failed, r.Name)
+		}
+		if r.Name == protocol.Plugin {
+			agent += time.Duration(r.End - r.Start)
+		}
+	}
+	ms, _ := strconv.ParseFloat(s.Attrs["cniscope.time.agent_ms"], 64)
+	said := time.Duration(ms * float64(time.Millisecond))
+	switch {
+	case len(failed) > 0 && !s.Failed && !partial:
+		return "it says nothing of the failure of " + strings.Join(failed, ", ")
+	case len(failed) == 0 && s.Failed && !partial && complete(s, runs):
+		return "it says that it failed, and every plugin of its chain succeeded"
+	case said > agent+slack:
+		return fmt.Sprintf("it waited %s for its agent, and the plugin that calls it ran for %s", said, agent)
+	case strings.Contains(name, protocol.Late) && s.Command == "ADD" && s.Ifname == "eth0" && !partial && complete(s, runs) && said < protocol.LateBy*9/10:
+		return fmt.Sprintf("the agent took %s, and it says %s", protocol.LateBy, said)
+	}
+	return ""
+}
+
+// complete reports whether the whole chain ran and ended.
+func complete(s traced, runs []run) bool {
+	want := 4 // bridge, portmap, firewall, soak-cni
+	if s.Ifname == "lo" {
+		want = 1
+	}
+	for _, r := range runs {
+		if r.End == 0 {
+			return false
+		}
+	}
+	return len(runs) >= want
+}
+
+func TestARunIsTracedExcusedOrUnaccounted(t *testing.T) {
+	const s = int64(time.Second)
+	lives := []life{{Attached: 10 * s, Ended: 100 * s, How: "killed"}, {Attached: 110 * s, Ended: 200 * s, How: "stopped"}, {Attached: 210 * s}}
+	for name, c := range map[string]struct {
+		at, until int64
+		want      string
+	}{
+		"long before a kill":   {50, 51, ""},
+		"just before a kill":   {95, 96, "less than settle and 5 s before a kill"},
+		"in between":           {105, 106, "while there was no cniscope"},
+		"before a restart":     {198, 199, ""},
+		"in a restart":         {199, 201, "under way at a restart"},
+		"after it":             {211, 212, ""},
+		"before the first one": {1, 2, "while there was no cniscope"},
+	} {
+		if got := excuse(run{Start: c.at * s, End: c.until * s}, c.until*s, lives); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	r := run{Container: "c", Command: "ADD", Ifname: "eth0", Name: "bridge", Start: 50 * s, End: 51 * s}
+	of := truth{runs: []run{r}, lives: lives, wall: 1000 * s}
+	if a := covered(of, nil); len(a.Unaccounted) != 1 {
+		t.Errorf("nothing arrived: %+v", a)
+	}
+	span := traced{Container: "c", Command: "ADD", Ifname: "eth0", Start: 1050 * s, End: 1051 * s}
+	if a := covered(of, []traced{span}); a.Traced != 1 || len(a.Unaccounted) != 0 {
+		t.Errorf("it arrived: %+v", a)
+	}
+	span.Ifname = "lo"
+	if a := covered(of, []traced{span}); a.Traced != 0 {
+		t.Errorf("another interface's arrived: %+v", a)
+	}
+}
+
+func TestWhatASpanSaysIsHeldAgainstWhatRan(t *testing.T) {
+	ms := int64(time.Millisecond)
+	chain := func(exit uint32, agent int64) (runs []run) {
+		for _, name := range []string{"bridge", "portmap", "firewall", protocol.Plugin} {
+			runs = append(runs, run{Name: name, Start: 1, End: 1 + 10*ms})
+		}
+		runs[1].Exit, runs[3].End = exit, 1+agent*ms
+		return runs
+	}
+	span := func(failed bool, agentMS string) traced {
+		return traced{Command: "ADD", Ifname: "eth0", Pod: "p", Failed: failed, Attrs: map[string]string{"cniscope.time.agent_ms": agentMS}}
+	}
+	for name, c := range map[string]struct {
+		span traced
+		runs []run
+		pod  string
+		ok   bool
+	}{
+		"right":                  {span(false, "5"), chain(0, 10), "p", true},
+		"no run":                 {span(false, "5"), nil, "p", false},
+		"another pod":            {span(false, "5"), chain(0, 10), "q", false},
+		"a failure said":         {span(true, "5"), chain(256, 10), "p", true},
+		"a failure not said":     {span(false, "5"), chain(256, 10), "p", false},
+		"a failure made up":      {span(true, "5"), chain(0, 10), "p", false},
+		"an agent blamed":        {span(false, "900"), chain(0, 10), "p", false},
+		"an agent that was late": {span(false, "1501"), chain(0, 1510), "p" + protocol.Late, false}, // the pod's name differs
+		"late, and not said":     {traced{Command: "ADD", Ifname: "eth0"}, chain(0, 1510), "p" + protocol.Late, false},
+	} {
+		if why := c.span.contradicts(c.runs, c.pod); (why == "") != c.ok {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}

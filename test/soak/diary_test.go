@@ -1,0 +1,128 @@
+//go:build linux
+
+package soak
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// entry is what the diary says of a round.
+type entry struct {
+	Plan   plan
+	Began  time.Time
+	Pods   []started
+	Faults []happening
+	// Recovery is how long after the last fault was undone all was as before, Settled how long it then took until
+	// each run was accounted for; in seconds.
+	Recovery, Settled float64
+	Account           account
+	Sample            sample
+	Violations        []string `json:",omitempty"`
+}
+
+func (e entry) String() string {
+	var kinds []string
+	for _, f := range e.Faults {
+		kinds = append(kinds, fmt.Sprintf("%s for %.1f s", f.Kind, f.Held))
+	}
+	failed := 0
+	for _, p := range e.Pods {
+		if p.Err != "" {
+			failed++
+		}
+	}
+	return fmt.Sprintf("%d pods (%d failed); %s; as before after %.1f s, accounted for after %.1f s more: %d of %d runs traced, %v excused, lost %v, %d spans true",
+		len(e.Pods), failed, strings.Join(kinds, ", "), e.Recovery, e.Settled, e.Account.Traced, e.Account.Runs, e.Account.Excused, e.Account.Lost,
+		e.Account.Checked-len(e.Account.False))
+}
+
+// A diary is a file with a line for each round that was done, written to the disk before the next one begins.
+type diary struct {
+	file    *os.File
+	entries []entry
+}
+
+// openDiary reads what there is. A last line that was not written to its end is cut off: its round is done again.
+func openDiary(path string) (*diary, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	d := &diary{file: file}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	for line := range bytes.Lines(text[:whole]) {
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
+		}
+		d.entries = append(d.entries, e)
+	}
+	if err := file.Truncate(int64(whole)); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	_, err = file.Seek(int64(whole), 0)
+	return d, err
+}
+
+// done is how many pods there were, and the round that comes next.
+func (d *diary) done() (pods, next int) {
+	for _, e := range d.entries {
+		pods += len(e.Pods)
+		next = e.Plan.Round + 1
+	}
+	return pods, next
+}
+
+func (d *diary) write(e entry) error {
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = d.file.Write(append(line, '\n'))
+	}
+	if err == nil {
+		err = d.file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("write the diary: %w", err)
+	}
+	d.entries = append(d.entries, e)
+	return nil
+}
+
+func (d *diary) close() error { return d.file.Close() }
+
+func TestADiaryGoesOnWhereItWasInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "diary")
+	d, err := openDiary(path)
+	harness.Check(t, err)
+	harness.Check(t, d.write(entry{Plan: plan{Round: 0}, Pods: make([]started, 3)}))
+	harness.Check(t, d.write(entry{Plan: plan{Round: 1}, Pods: make([]started, 2)}))
+	_, err = d.file.WriteString(`{"Plan":{"Round":2`)
+	harness.Check(t, errors.Join(err, d.close()))
+	d, err = openDiary(path)
+	harness.Check(t, err)
+	if pods, next := d.done(); pods != 5 || next != 2 {
+		t.Errorf("%d pods, round %d", pods, next)
+	}
+	harness.Check(t, d.write(entry{Plan: plan{Round: 2}, Pods: make([]started, 1)}))
+	harness.Check(t, d.close())
+	d, err = openDiary(path)
+	harness.Check(t, err)
+	if pods, next := d.done(); pods != 6 || next != 3 {
+		t.Errorf("%d pods, round %d", pods, next)
+	}
+	harness.Check(t, d.close())
+}

@@ -1,0 +1,164 @@
+//go:build linux
+
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const cgroups = "/sys/fs/cgroup"
+
+// A group is a control group of the soak's own, of either version, with one process that it limits.
+type group struct {
+	path, before string // where the process is now, where it was
+}
+
+// limit is what one controller is told.
+type limit struct {
+	controller string
+	v1, v2     [2]string // file and value
+}
+
+var (
+	// starved leaves 2 % of a CPU.
+	starved = limit{"cpu", [2]string{"cpu.cfs_quota_us", "2000"}, [2]string{"cpu.max", "2000 100000"}}
+	// noMemory leaves what the process has, and next to nothing more.
+	noMemory = limit{"memory", [2]string{"memory.limit_in_bytes", "1048576"}, [2]string{"memory.max", "1048576"}}
+	// noThreads lets nobody start a process or thread.
+	noThreads = limit{"pids", [2]string{"pids.max", "1"}, [2]string{"pids.max", "1"}}
+)
+
+// confine puts a process into a group of its own with that limit.
+func confine(l limit, pid int) (*group, error) {
+	g := &group{}
+	file := l.v1
+	name := fmt.Sprintf("cniscope-soak-%s-%d", l.controller, os.Getpid())
+	was, err := groupOf(pid, l.controller)
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Join(cgroups, l.controller)
+	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err == nil {
+		root, file = cgroups, l.v2
+		if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+l.controller), 0); err != nil {
+			return nil, fmt.Errorf("have the controller %s: %w", l.controller, err)
+		}
+	}
+	g.path, g.before = filepath.Join(root, name), filepath.Join(root, was)
+	if err := os.Mkdir(g.path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("make a control group: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(g.path, file[0]), []byte(file[1]), 0); err != nil {
+		return nil, errors.Join(fmt.Errorf("limit a control group: %w", err), g.free())
+	}
+	if err := enter(g.path, pid); err != nil {
+		return nil, errors.Join(err, g.free())
+	}
+	return g, nil
+}
+
+// groupOf is where a process is in a controller's hierarchy.
+func groupOf(pid int, controller string) (string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return "", err
+	}
+	unified := "/"
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case len(parts) < 3:
+		case parts[1] == "":
+			unified = parts[2]
+		case contains(parts[1], controller):
+			return parts[2], nil
+		}
+	}
+	return unified, nil
+}
+
+func contains(list, word string) bool {
+	for w := range strings.SplitSeq(list, ",") {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+func enter(path string, pid int) error {
+	err := os.WriteFile(filepath.Join(path, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
+		return fmt.Errorf("move process %d into %s: %w", pid, path, err)
+	}
+	return nil
+}
+
+// free moves whoever is in the group to where they were and removes it. Who ends meanwhile keeps it busy for a moment.
+func (g *group) free() error {
+	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		text, err := os.ReadFile(filepath.Join(g.path, "cgroup.procs"))
+		for _, pid := range strings.Fields(string(text)) {
+			n, convErr := strconv.Atoi(pid)
+			err = errors.Join(err, convErr)
+			if n > 0 {
+				err = errors.Join(err, enter(g.before, n))
+			}
+		}
+		if err == nil {
+			err = unix.Rmdir(g.path)
+		}
+		if err == nil || errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("remove control group %s: %w", g.path, err)
+		}
+	}
+}
+
+// disconnect shuts down the connections that a process has to a unix socket, and returns how many there were.
+func disconnect(pid int, socket string) (n int, err error) {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return 0, fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(process)
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range files {
+		number, err := strconv.Atoi(f.Name())
+		if err != nil {
+			continue
+		}
+		fd, err := unix.PidfdGetfd(process, number, 0)
+		if errors.Is(err, unix.EBADF) {
+			continue // closed meanwhile
+		}
+		if err != nil {
+			return n, fmt.Errorf("take a descriptor of process %d: %w", pid, err)
+		}
+		if peer, err := unix.Getpeername(fd); err == nil {
+			if at, is := peer.(*unix.SockaddrUnix); is && at.Name == socket {
+				n++
+				err = unix.Shutdown(fd, unix.SHUT_RDWR)
+			}
+			if err != nil {
+				_ = unix.Close(fd)
+				return n, fmt.Errorf("shut down a connection: %w", err)
+			}
+		}
+		_ = unix.Close(fd)
+	}
+	return n, nil
+}

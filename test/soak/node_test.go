@@ -1,0 +1,272 @@
+//go:build linux
+
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/port"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/scope"
+	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
+	"github.com/cniscope/cniscope/test/tied"
+)
+
+// patience is how long anything may take that is to happen at once: only what never happens takes that long.
+const patience = time.Minute
+
+// A node is all that a soak runs on.
+type node struct {
+	*testing.T
+	dir       string // on disk, of the soak: what arrived
+	disk      string // a file system of its own, which the spool is on
+	rig       *rig.Rig
+	witness   *witness
+	keys      *keys
+	collector *collector
+	upstream  *collector
+	agentd    string // the program
+	agent     *exec.Cmd
+	metrics   *port.Port
+	options   string
+	names     map[string]string // of the pods of the round before, by sandbox
+
+	mu    sync.Mutex
+	lives []*life
+}
+
+// A life is one process that cniscope was, in nanoseconds of the monotonic clock.
+type life struct {
+	Number          int
+	Attached, Ended int64
+	How             string // why it ended: "killed", "stopped"; "died" if nobody meant it to
+	Lost            map[string]float64
+	Pods            int
+	scope           *scope.Scope
+}
+
+// newNode makes one; it goes with the test.
+func newNode(ctx context.Context, t *testing.T, dir string) *node {
+	t.Helper()
+	harness.Root(t)
+	n := &node{T: t, dir: dir, names: map[string]string{}}
+	var err error
+	n.agentd = filepath.Join(t.TempDir(), protocol.Agent)
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", n.agentd, "./agentd").CombinedOutput()
+	harness.Check(t, errors.Join(err, sayings(out, err)))
+	plugin, err := os.ReadFile(n.agentd)
+	harness.Check(t, err)
+	n.metrics, err = port.Reserve()
+	harness.Check(t, err)
+	t.Cleanup(n.metrics.Close)
+	relay, err := port.Reserve()
+	harness.Check(t, err)
+	t.Cleanup(relay.Close)
+
+	n.rig, err = rig.Start(ctx, rig.Options{
+		Networks: []rig.Network{{Plugins: []rig.Plugin{rig.Bridge(), rig.Portmap(), rig.Firewall(), n.asks}}},
+		Plugins:  map[string][]byte{protocol.Plugin: plugin},
+		OTLP:     "http://" + relay.Addr, Ready: patience,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, n.rig.Close()) })
+	n.witness, err = newWitness(n.rig.Dir())
+	harness.Check(t, err)
+	t.Cleanup(func() { harness.Check(t, n.witness.close()) })
+	harness.Check(t, n.mountDisk())
+	n.keys, err = newKeys(filepath.Join(n.rig.Dir(), "keys"))
+	harness.Check(t, err)
+	for name, c := range map[string]**collector{"calls": &n.collector, "upstream": &n.upstream} {
+		*c, err = newCollector(n.keys, filepath.Join(dir, name+".jsonl"))
+		harness.Check(t, err)
+		t.Cleanup(func() { harness.Check(t, (*c).close()) })
+	}
+	harness.Check(t, n.startAgent())
+	t.Cleanup(func() { _ = n.agent.Process.Kill(); _ = n.agent.Wait() })
+	// Options are the default ones but for where things are.
+	n.options = fmt.Sprintf("[export.otlp]\nendpoint = %q\nca = %q\ncert = %q\nkey = %q\n[export.spool]\ndir = %q\n[relay]\nlisten = %q\nupstream = %q\n[metrics]\nlisten = %q\n",
+		n.collector.address(), n.keys.pem("ca.crt"), n.keys.pem("client.crt"), n.keys.pem("client.key"),
+		filepath.Join(n.disk, "spool"), relay.Addr, n.upstream.address(), n.metrics.Addr)
+	harness.Check(t, n.start(ctx))
+	t.Cleanup(func() {
+		if n.current().How == "" {
+			harness.Check(t, n.current().scope.Stop())
+		}
+	})
+	return n
+}
+
+// sayings is what a program said, if it failed.
+func sayings(out []byte, err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(string(out))
+}
+
+// asks is the plugin at the end of the chain, which calls the agent.
+func (n *node) asks(rig.Net) rig.Conf {
+	return rig.Conf{"type": protocol.Plugin, "agent": n.socket()}
+}
+
+// socket is where the agent listens; it is there before the rig is.
+func (n *node) socket() string { return filepath.Join(filepath.Dir(n.agentd), "agent.sock") }
+
+func (n *node) journal() string { return filepath.Join(n.dir, "agent.jsonl") }
+
+// startAgent starts the agent and returns once it is called.
+func (n *node) startAgent() error {
+	n.agent = exec.Command(n.agentd, n.socket(), n.journal())
+	n.agent.Env = append(os.Environ(), n.rig.Env())
+	if err := tied.Start(n.agent); err != nil {
+		return fmt.Errorf("start the agent: %w", err)
+	}
+	return nil
+}
+
+// mountDisk gives the spool a disk that may be full while others are not. It holds what the spool holds by default.
+func (n *node) mountDisk() error {
+	n.disk = filepath.Join(n.rig.Dir(), "disk")
+	if err := os.Mkdir(n.disk, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", n.disk, "tmpfs", 0, "size=300m,mode=700"); err != nil {
+		return fmt.Errorf("mount the spool's disk: %w", err)
+	}
+	return nil
+}
+
+// current is the life that cniscope lives, or has ended.
+func (n *node) current() *life {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lives[len(n.lives)-1]
+}
+
+// start begins a life.
+func (n *node) start(ctx context.Context) error {
+	n.mu.Lock()
+	l := &life{Number: len(n.lives) + 1}
+	n.mu.Unlock()
+	dir := filepath.Join(n.rig.Dir(), fmt.Sprintf("life-%d", l.Number))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var err error
+	if l.scope, err = scope.Start(ctx, n.rig, scope.Options{Program: program, Dir: dir, TOML: n.options}); err != nil {
+		return err
+	}
+	l.Attached = protocol.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lives = append(n.lives, l)
+	go func() {
+		<-l.scope.Done()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if l.How == "" {
+			l.How, l.Ended = "died", protocol.Now()
+		}
+	}()
+	return nil
+}
+
+// end notes that the life is about to end, and what it lost until then.
+func (n *node) end(how string) {
+	lost := n.lost()
+	l := n.current()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l.How, l.Ended, l.Lost = how, protocol.Now(), lost
+}
+
+// over reports how cniscope's life ended; "" while it lives.
+func (n *node) over() string {
+	l := n.current()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return l.How
+}
+
+// ready is nil once all is as before: the runtime answers, cniscope sees, knows of pods and has nothing left to send.
+func (n *node) ready(ctx context.Context) error {
+	if _, err := n.rig.Status(ctx); err != nil {
+		return err
+	}
+	m, err := n.scrape(ctx)
+	if err != nil {
+		return err
+	}
+	for name, want := range map[string]float64{
+		"cniscope_probe_attached": 1, `cniscope_feature_up{feature="nri"}`: 1, "cniscope_relay_queue_bytes": 0,
+		`cniscope_spool_waiting_bytes{destination="otlp"}`: 0, `cniscope_export_failing_seconds{destination="otlp"}`: 0,
+	} {
+		if got, is := m[name]; !is || got != want {
+			return fmt.Errorf("%s is %v (%v), want %v", name, got, is, want)
+		}
+	}
+	return nil
+}
+
+// asBefore runs a pod until its setup has arrived with what only NRI knows, and all is quiet.
+func (n *node) asBefore(ctx context.Context, name string) error {
+	if err := eventually(ctx, func() error { return n.ready(ctx) }); err != nil {
+		return err
+	}
+	one := n.pod(ctx, name)
+	if one.Err != "" {
+		return fmt.Errorf("a pod fails after all is undone: %s", one.Err)
+	}
+	if err := n.sweep(ctx); err != nil {
+		return err
+	}
+	err := eventually(ctx, func() error {
+		for _, c := range n.collector.got() {
+			if c.Container == one.ID && c.Attrs["cniscope.sandbox_running"] == "true" {
+				return nil
+			}
+		}
+		return fmt.Errorf("the setup of %s has not arrived with what NRI knows", name)
+	})
+	if err != nil {
+		return err
+	}
+	return eventually(ctx, func() error { return n.ready(ctx) })
+}
+
+// eventually waits until ok returns nil, and returns its last error when ctx ends.
+func eventually(ctx context.Context, ok func() error) error {
+	for {
+		err := ok()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// tail is the end of cniscope's log.
+func (n *node) tail() string {
+	lines := strings.Split(strings.TrimSpace(n.current().scope.LogText()), "\n")
+	return strings.Join(lines[max(0, len(lines)-40):], "\n")
+}

@@ -1,0 +1,89 @@
+//go:build linux
+
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// asking is how long a request may take: a burst of 135 pods takes minutes on two cores.
+const asking = 10 * time.Minute
+
+// started is what the runtime answered for one pod.
+type started struct {
+	Name string
+	ID   string  `json:",omitempty"`
+	MS   float64 // how long it took
+	Err  string  `json:",omitempty"`
+	// TimedOut: there was no answer, which is not the same as a failure.
+	TimedOut bool `json:",omitempty"`
+}
+
+// pod asks for one pod.
+func (n *node) pod(ctx context.Context, name string) started {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	began := time.Now()
+	id, err := n.rig.RunPod(ctx, rig.PodOptions{Namespace: "soak", Name: name})
+	s := started{Name: name, ID: id, MS: float64(time.Since(began).Microseconds()) / 1e3}
+	if err != nil {
+		s.Err, s.TimedOut = err.Error(), status.Code(errors.Unwrap(err)) == codes.DeadlineExceeded
+	}
+	n.mu.Lock()
+	n.lives[len(n.lives)-1].Pods++
+	n.mu.Unlock()
+	return s
+}
+
+// pods asks for those of a plan, all at once or one after another, and counts how many it has asked for.
+func (n *node) pods(ctx context.Context, p plan, asked *atomic.Int64) []started {
+	all := make([]started, len(p.Pods))
+	var running sync.WaitGroup
+	for i, name := range p.Pods {
+		asked.Add(1)
+		one := func() { all[i] = n.pod(ctx, name) }
+		if !p.Burst {
+			one()
+			continue
+		}
+		running.Go(one)
+	}
+	running.Wait()
+	return all
+}
+
+// sweep stops and removes every pod there is, as a kubelet does: again and again, until none is left.
+func (n *node) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	return eventually(ctx, func() error {
+		pods, err := n.rig.Pods(ctx)
+		if err != nil {
+			return err
+		}
+		errs := make([]error, len(pods))
+		var running sync.WaitGroup
+		for i, p := range pods {
+			running.Go(func() {
+				if errs[i] = n.rig.StopPod(ctx, p.Id); errs[i] == nil {
+					errs[i] = n.rig.RemovePod(ctx, p.Id)
+				}
+			})
+		}
+		running.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return fmt.Errorf("remove the pods: %w", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,135 @@
+//go:build linux
+
+package soak
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// scrape reads cniscope's metrics.
+func (n *node) scrape(ctx context.Context) (map[string]float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.metrics.Addr+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Close = true // what is kept open would be counted among cniscope's descriptors
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("metrics: %s", answer.Status)
+	}
+	return parse(answer.Body)
+}
+
+// parse reads Prometheus' text: a value for each name with its labels.
+func parse(r io.Reader) (map[string]float64, error) {
+	m := map[string]float64{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		line := lines.Text()
+		at := strings.LastIndexByte(line, ' ')
+		if strings.HasPrefix(line, "#") || at < 0 {
+			continue
+		}
+		v, err := strconv.ParseFloat(line[at+1:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("metrics: %w", err)
+		}
+		m[line[:at]] = v
+	}
+	return m, lines.Err()
+}
+
+// losses are the counters of what cniscope lost, each for a named reason.
+var losses = []string{
+	"cniscope_events_lost_total", "cniscope_export_operations_dropped_total", "cniscope_runs_refused_total", "cniscope_unanchored_refused_total",
+	"cniscope_bpf_program_missed_total", "cniscope_export_spans_refused_total",
+}
+
+// lost returns what the current life has lost so far, by reason; what was known last if it does not answer.
+func (n *node) lost() map[string]float64 {
+	ctx, cancel := context.WithTimeout(n.Context(), patience/10)
+	defer cancel()
+	m, err := n.scrape(ctx)
+	if err != nil {
+		return n.current().Lost
+	}
+	found := map[string]float64{}
+	for name, v := range m {
+		for _, l := range losses {
+			if v > 0 && (name == l || strings.HasPrefix(name, l+"{")) {
+				found[name] = v
+			}
+		}
+	}
+	return found
+}
+
+// sample is what cniscope holds at the end of a round.
+type sample struct {
+	Life int
+	Pods int // since this life began
+	// RSS is anonymous memory, Heap what Go has allocated of it, both in KiB.
+	RSS, Heap                              float64
+	FDs, Goroutines, Maps, Programs, Procs float64
+}
+
+// sample looks at cniscope from outside, and asks it for what cannot be seen there.
+func (n *node) sample(ctx context.Context) (s sample, err error) {
+	l := n.current()
+	s.Life, s.Pods = l.Number, l.Pods
+	pid := l.scope.PID()
+	m, err := n.scrape(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Heap, s.Goroutines, s.Procs = m["go_memstats_heap_alloc_bytes"]/1024, m["go_goroutines"], m["cniscope_probe_processes"]
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return s, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, is := strings.CutPrefix(line, "RssAnon:"); is {
+			if s.RSS, err = strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64); err != nil {
+				return s, err
+			}
+		}
+	}
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
+	if err != nil {
+		return s, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // closed meanwhile
+		}
+		s.FDs++
+		if strings.Contains(string(text), "\nmap_id:") {
+			s.Maps++
+		}
+		if strings.Contains(string(text), "\nprog_id:") {
+			s.Programs++
+		}
+	}
+	return s, nil
+}
+
+func TestMetricsAreParsed(t *testing.T) {
+	m, err := parse(strings.NewReader("# HELP a b\na 1\nb{c=\"d e\"} 2.5\n"))
+	if err != nil || m["a"] != 1 || m[`b{c="d e"}`] != 2.5 {
+		t.Errorf("%v, %v", m, err)
+	}
+}

@@ -1,0 +1,118 @@
+//go:build linux
+
+package soak
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/test/soak/agentd/protocol"
+)
+
+// A plan is what a round does.
+type plan struct {
+	Round  int
+	Burst  bool // all pods at once, else one after another
+	Pods   []string
+	Faults []planned
+}
+
+// planned is one fault of a round.
+type planned struct {
+	Kind string
+	// After is how many pods have been asked for when it begins; then it waits for Delay.
+	After int
+	Delay time.Duration
+	// Hold is how long it lasts, once it is there.
+	Hold time.Duration
+}
+
+// sizes say how large rounds are: how many pods come one after another, how many at once.
+type sizes struct {
+	Singles int
+	Bursts  []int
+	Faults  []int // how many faults a round has: one of these
+}
+
+// full are the rounds of a soak: a burst is what a rollout starts, or all that a node holds (110 pods by default,
+// and those that go meanwhile).
+var full = sizes{Singles: 8, Bursts: []int{30, 30, 30, 135}, Faults: []int{0, 1, 1, 2, 2}}
+
+// small are those of a test.
+var small = sizes{Singles: 5, Bursts: []int{7}, Faults: []int{1}}
+
+// schedule returns what a round does. The kinds are dealt like cards: none comes again before all of them came.
+func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
+	r := rand.New(rand.NewPCG(seed, uint64(round)))
+	p := plan{Round: round, Burst: r.IntN(2) == 0}
+	n := s.Singles
+	if p.Burst {
+		n = s.Bursts[r.IntN(len(s.Bursts))]
+	}
+	late := r.IntN(n)
+	for i := range n {
+		name := fmt.Sprintf("r%d-%d", round, i)
+		if i == late {
+			name += protocol.Late
+		}
+		p.Pods = append(p.Pods, name)
+	}
+	var parts []string
+	for i := range s.Faults[r.IntN(len(s.Faults))] {
+		f := dealt(seed, round*slices.Max(s.Faults)+i, kinds)
+		if slices.Contains(parts, f.part) {
+			continue // what stands still cannot be told to change its options
+		}
+		parts = append(parts, f.part)
+		p.Faults = append(p.Faults, planned{
+			Kind: f.kind, After: 1 + r.IntN(n), Delay: time.Duration(r.IntN(400)) * time.Millisecond,
+			Hold: time.Second + time.Duration(r.IntN(3000))*time.Millisecond,
+		})
+	}
+	return p
+}
+
+// dealt is card n of decks that are shuffled one after another.
+func dealt(seed uint64, n int, kinds []fault) fault {
+	deck := rand.New(rand.NewPCG(seed, 1<<32+uint64(n/len(kinds)))).Perm(len(kinds))
+	return kinds[deck[n%len(kinds)]]
+}
+
+func TestARoundFollowsFromSeedAndNumberAlone(t *testing.T) {
+	kinds := faults()
+	for round := range 50 {
+		if a, b := schedule(7, round, full, kinds), schedule(7, round, full, kinds); !reflect.DeepEqual(a, b) {
+			t.Errorf("round %d differs: %+v, %+v", round, a, b)
+		}
+	}
+	if reflect.DeepEqual(schedule(7, 3, full, kinds).Faults, schedule(8, 3, full, kinds).Faults) {
+		t.Error("the seed does not matter")
+	}
+}
+
+func TestEveryKindOfFaultComes(t *testing.T) {
+	kinds := faults()
+	seen := map[string]int{}
+	pods := 0
+	for round := 0; pods < 10000; round++ {
+		p := schedule(1, round, full, kinds)
+		pods += len(p.Pods)
+		for _, f := range p.Faults {
+			seen[f.Kind]++
+		}
+	}
+	total := 0
+	for _, f := range kinds {
+		total += seen[f.kind]
+		if seen[f.kind] == 0 {
+			t.Errorf("%s never comes", f.kind)
+		}
+	}
+	if total < 200 {
+		t.Errorf("%d faults", total)
+	}
+}
