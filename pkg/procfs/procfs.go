@@ -91,6 +91,7 @@ func Exists(pid int, start int64) bool {
 type Status struct {
 	UID                uint64 // the real one
 	Effective, Ambient uint64 // capabilities, one bit each
+	Pauses             uint64 // how often its first thread gave up the CPU of itself
 }
 
 // StatusOf reads the status of a process.
@@ -100,7 +101,7 @@ func StatusOf(pid int) (Status, error) {
 		return Status{}, err
 	}
 	s, err := p.NewStatus()
-	return Status{UID: s.UIDs[0], Effective: s.CapEff, Ambient: s.CapAmb}, err
+	return Status{UID: s.UIDs[0], Effective: s.CapEff, Ambient: s.CapAmb, Pauses: s.VoluntaryCtxtSwitches}, err
 }
 
 // All lists the PIDs of all processes, in no particular order.

@@ -182,7 +182,7 @@ func TestWhoHoldsALockIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := observe(t)
-	cmd := plugin(t, "exec flock "+file+" true")
+	cmd := plugin(t, "sleep 0.05; exec flock "+file+" true") // what it is is seen meanwhile
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestWhoHoldsALockIsSaid(t *testing.T) {
 		}
 		return err
 	})
-	time.Sleep(waitsAfter + 3*waitsEvery)
+	time.Sleep(waitsAfter + 3*waitsEvery) // it is no wait yet before
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_UN); err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ type reader struct {
 }
 
 func newReader(c *Connector, sink event.Sink) *reader {
-	r := &reader{Connector: c, gaps: newGaps(), waits: waits{open: map[uint32]*openWait{}}, sink: sink, heard: clock.Monotonic()}
+	r := &reader{Connector: c, gaps: newGaps(), waits: newWaits(), sink: sink, heard: clock.Monotonic()}
 	r.tracker = notified.New(notified.Options{
 		Source: "probe", Processes: c.options.Processes, Known: known, Window: window, Outlive: outlive,
 		Arguments: c.options.Arguments, Looker: c.looker, Sink: r.deliver,

@@ -19,28 +19,32 @@ const (
 	waitsAfter, waitsEvery = 250 * time.Millisecond, 100 * time.Millisecond
 )
 
-// waits are those for locks on files that /proc/locks tells of.
+// waits are those that /proc tells of: for locks on files, and for time.
 type waits struct {
-	looked int64
-	open   map[uint32]*openWait // by the number of who waits
+	looked  int64
+	open    map[uint32]*openWait // by the number of who waits
+	streams streams
 }
 
 type openWait struct {
 	event.Wait
-	file string // as /proc/locks has it
+	what string // tells it from the next one: the file as /proc/locks has it, or what sleptOf says
 	seen int64
 }
 
-// look finds out who waits for a lock now, and tells of the waits that are over.
+func newWaits() waits { return waits{open: map[uint32]*openWait{}, streams: streams{}} }
+
+// look finds out who waits now and for what, with whom long-running processes are connected, and tells of what is over.
 func (w *waits) look(now int64, t *notified.Tracker) {
 	if now-w.looked < int64(waitsEvery) {
 		return
 	}
 	w.looked = now
 	running := t.Running(now - int64(waitsAfter))
-	if len(running)+len(w.open) == 0 {
+	if len(running)+len(w.open)+len(w.streams) == 0 {
 		return
 	}
+	w.streams.look(now, running, t)
 	locks, err := procfs.Locks()
 	if err != nil {
 		return
@@ -60,13 +64,22 @@ func (w *waits) look(now int64, t *notified.Tracker) {
 	}
 	for _, p := range running {
 		l, waits := waiting[p.PID]
-		if o := w.open[p.PID]; waits && (o == nil || o.file != l.File) {
+		what := l.File
+		if !waits {
+			what = sleptOf(p.PID)
+		}
+		if what == "" {
+			continue
+		}
+		if o := w.open[p.PID]; o == nil || o.what != what {
 			w.over(p.PID, now, t)
-			w.open[p.PID] = &openWait{Wait: waitOf(now, p, l, holders[p.PID], t), file: l.File}
+			o = &openWait{Wait: event.Wait{Process: p.Process, Thread: p.PID, Start: now, Kind: event.WaitSleep, Name: "nanosleep"}, what: what}
+			if waits {
+				o.Wait = waitOf(now, p, l, holders[p.PID], t)
+			}
+			w.open[p.PID] = o
 		}
-		if waits {
-			w.open[p.PID].seen = now
-		}
+		w.open[p.PID].seen = now
 	}
 	for pid, o := range w.open {
 		if o.seen != now {
@@ -83,7 +96,22 @@ func (w *waits) over(pid uint32, then int64, t *notified.Tracker) {
 	}
 }
 
-// waitOf is a wait that is seen for the first time.
+// sleptOf names the sleep that a process is in; empty if it is in none, or has other threads. It is the same one as long
+// as the process has not given up the CPU again.
+func sleptOf(pid uint32) string {
+	const sleeps = "hrtimer_nanosleep" // kernel/time/hrtimer.c
+	threads, err := procfs.Threads(int(pid), 2)
+	if err != nil || len(threads) != 1 || threads[0].Channel != sleeps {
+		return ""
+	}
+	status, err := procfs.StatusOf(int(pid))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint("sleep ", status.Pauses)
+}
+
+// waitOf is a wait for a lock that is seen for the first time.
 func waitOf(now int64, p notified.Running, l procfs.Lock, holder int, t *notified.Tracker) event.Wait {
 	name := "fcntl"
 	if l.Kind == "FLOCK" {
