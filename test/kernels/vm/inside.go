@@ -45,7 +45,12 @@ func longest(s *scene, plugin string, kind event.WaitKind) (*event.Wait, int64, 
 	return worst, took, err
 }
 
+// fileLock: the process connector looks for the waits of what has run for a quarter of a second. Whether this plugin has
+// by then is chance in an emulated machine, and is for the connector's own tests.
 func fileLock(s *scene) error {
+	if s.connector {
+		return errors.New("only of what runs long")
+	}
 	w, _, err := longest(s, "locking", event.WaitLock)
 	if err != nil {
 		return err
