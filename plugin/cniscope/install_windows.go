@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +35,7 @@ func trialCmd() *cobra.Command {
 
 func installCmd() *cobra.Command {
 	var dryRun bool
-	o := onwindows.FromEnvironment()
+	var tracing string
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install cniscope on this node, as a service",
@@ -51,7 +52,11 @@ Install does everything or nothing. Running it again is safe: it upgrades its ow
 keeps your edits and remembers your choices. See also: cniscope uninstall, status.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			n := onwindows.Here{Context: cmd.Context()}
+			n := &onwindows.Here{}
+			o, err := onwindows.Folders()
+			if err != nil {
+				return err
+			}
 			before, _, err := onwindows.Remembered(n, o)
 			if err != nil {
 				return asAdministrator(err)
@@ -59,8 +64,8 @@ keeps your edits and remembers your choices. See also: cniscope uninstall, statu
 			switch {
 			case !cmd.Flags().Changed("containerd-tracing"):
 				o.Choice = before
-			case o.Tracing == "off":
-				o.Tracing = ""
+			case tracing != "off":
+				o.Tracing = tracing
 			}
 			program, err := os.Executable()
 			if err == nil {
@@ -78,7 +83,7 @@ keeps your edits and remembers your choices. See also: cniscope uninstall, statu
 	}
 	f := cmd.Flags()
 	f.BoolVar(&dryRun, "dry-run", false, "only show what would be changed, as a unified diff")
-	f.StringVar(&o.Tracing, "containerd-tracing", "", "have containerd export its own spans to this URL; off to stop that")
+	f.StringVar(&tracing, "containerd-tracing", "", "have containerd export its own spans to this URL; off to stop that")
 	return cmd
 }
 
@@ -89,13 +94,18 @@ func uninstallCmd() *cobra.Command {
 		Short: "Take away what cniscope install has put on this node",
 		Long: `Take away what cniscope install has put on this node, and leave everything else as it was
 before. Files that you changed since, as options usually are, stay; --purge removes them,
-too. Operations on disk ([export.spool]) stay.
+too. Operations on disk ([export.spool]) stay. Windows deletes no program that runs: this one is
+moved out of its folder, and deleted when Windows starts again.
 
 It does not restart containerd, and tells you if that is needed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			n := onwindows.Here{Context: cmd.Context()}
-			plan, err := onwindows.NewRemoval(n, onwindows.FromEnvironment(), purge)
+			n := &onwindows.Here{}
+			o, err := onwindows.Folders()
+			if err != nil {
+				return err
+			}
+			plan, err := onwindows.NewRemoval(n, o, purge)
 			if err != nil {
 				return asAdministrator(err)
 			}
@@ -108,7 +118,7 @@ It does not restart containerd, and tells you if that is needed.`,
 	return cmd
 }
 
-func carryOut(cmd *cobra.Command, n onwindows.Here, plan *onwindows.Plan, dryRun bool) error {
+func carryOut(cmd *cobra.Command, n *onwindows.Here, plan *onwindows.Plan, dryRun bool) error {
 	out := cmd.OutOrStdout()
 	if dryRun {
 		if !plan.Changes() {
@@ -117,7 +127,7 @@ func carryOut(cmd *cobra.Command, n onwindows.Here, plan *onwindows.Plan, dryRun
 		fmt.Fprint(out, plan.Diff())
 		return notes(out, plan.Notes)
 	}
-	if err := plan.Apply(n); err != nil {
+	if err := plan.Apply(cmd.Context(), n); err != nil {
 		return asAdministrator(err)
 	}
 	for _, s := range plan.Steps {
@@ -127,7 +137,7 @@ func carryOut(cmd *cobra.Command, n onwindows.Here, plan *onwindows.Plan, dryRun
 		}
 		fmt.Fprintln(out, line)
 	}
-	return notes(out, plan.Notes)
+	return notes(out, slices.Concat(plan.Notes, n.Notes))
 }
 
 func asAdministrator(err error) error {
@@ -142,7 +152,11 @@ func installed(ctx context.Context, root string) (*install.Status, error) {
 	if root != "/" {
 		return nil, usageError{errors.New("--root: there are no images of Windows to look at")}
 	}
-	n, o := onwindows.Here{Context: ctx}, onwindows.FromEnvironment()
+	n := &onwindows.Here{}
+	o, err := onwindows.Folders()
+	if err != nil {
+		return nil, err
+	}
 	things, err := onwindows.States(n, o)
 	if err != nil {
 		return nil, asAdministrator(err)

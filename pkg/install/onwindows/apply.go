@@ -1,15 +1,17 @@
 package onwindows
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 )
 
 // Apply does what was planned, or nothing: what was done is undone if anything fails, up to and including the
-// start of the service.
-func (p *Plan) Apply(n Node) (err error) {
-	ran, err := n.Stop(name) // its program cannot be replaced while it runs
+// start of the service. So it is when ctx ends meanwhile; what is undone is undone to its end.
+func (p *Plan) Apply(ctx context.Context, n Node) (err error) {
+	whole := context.WithoutCancel(ctx)
+	ran, err := n.Stop(whole, name) // its program cannot be replaced while it runs
 	if err != nil {
 		return fmt.Errorf("stopping the service: %w; nothing was changed", err)
 	}
@@ -18,9 +20,9 @@ func (p *Plan) Apply(n Node) (err error) {
 		if err == nil {
 			return
 		}
-		failed := p.undo(n, done)
+		failed := p.undo(whole, n, done)
 		if ran {
-			failed = errors.Join(failed, n.Start(name))
+			failed = errors.Join(failed, n.Start(whole, name))
 		}
 		if failed != nil {
 			err = fmt.Errorf("%w; undoing it failed, too: %w", err, failed)
@@ -29,6 +31,9 @@ func (p *Plan) Apply(n Node) (err error) {
 		err = fmt.Errorf("%w; everything is as it was before", err)
 	}()
 	for _, c := range p.changes {
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted: %w", ctx.Err())
+		}
 		now, err := n.Read(c.Thing)
 		if err == nil && !same(now, c.before) {
 			err = errors.New("somebody else has just changed it: try again")
@@ -42,7 +47,7 @@ func (p *Plan) Apply(n Node) (err error) {
 		}
 	}
 	if p.starts {
-		if err := n.Start(name); err != nil {
+		if err := n.Start(ctx, name); err != nil {
 			return fmt.Errorf("starting the service: %w", err)
 		}
 	}
@@ -50,8 +55,8 @@ func (p *Plan) Apply(n Node) (err error) {
 }
 
 // undo brings back what the first changes replaced. A service that was started meanwhile is stopped first.
-func (p *Plan) undo(n Node, done int) (err error) {
-	if _, stopped := n.Stop(name); stopped != nil {
+func (p *Plan) undo(ctx context.Context, n Node, done int) (err error) {
+	if _, stopped := n.Stop(ctx, name); stopped != nil {
 		err = stopped
 	}
 	for _, c := range slices.Backward(p.changes[:done]) {

@@ -2,13 +2,11 @@ package onwindows
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,16 +15,24 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
 	"golang.org/x/sys/windows/svc/mgr"
-
-	"github.com/cniscope/cniscope/pkg/private"
 )
 
-// Here is the machine that this program runs on. Context bounds how long it waits for services.
-type Here struct{ Context context.Context }
+// Here is the machine that this program runs on.
+type Here struct {
+	// Notes are what the operator should know of what was done.
+	Notes []string
+}
 
-// FromEnvironment returns where this machine has programs and their data.
-func FromEnvironment() Options {
-	return Options{ProgramFiles: os.Getenv("ProgramFiles"), ProgramData: os.Getenv("ProgramData")}
+// Folders returns where this machine has programs and their data. Windows is asked: whoever calls could have been
+// given any environment.
+func Folders() (o Options, err error) {
+	if o.ProgramFiles, err = windows.KnownFolderPath(windows.FOLDERID_ProgramFiles, windows.KF_FLAG_DEFAULT); err == nil {
+		o.ProgramData, err = windows.KnownFolderPath(windows.FOLDERID_ProgramData, windows.KF_FLAG_DEFAULT)
+	}
+	if err != nil {
+		return Options{}, fmt.Errorf("asking Windows for its folders: %w", err)
+	}
+	return o, nil
 }
 
 // Where the registry has services' variables, and sources of events.
@@ -39,7 +45,7 @@ const (
 const eventKinds = windows.EVENTLOG_ERROR_TYPE | windows.EVENTLOG_WARNING_TYPE | windows.EVENTLOG_INFORMATION_TYPE
 
 // Read implements Node.
-func (h Here) Read(t Thing) (data []byte, err error) {
+func (h *Here) Read(t Thing) (data []byte, err error) {
 	switch t.Kind {
 	case Folder:
 		return readFolder(t.Name)
@@ -86,28 +92,7 @@ func readVariables(k registry.Key) ([]byte, error) {
 	return []byte(strings.Join(append(lines, ""), "\n")), nil
 }
 
-// readFolder: a folder that is as private as private.Protected makes it is taken for that, however its list is written.
-func readFolder(path string) ([]byte, error) {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil && !info.IsDir() {
-		err = errors.New("it is no folder")
-	}
-	if err != nil || filepath.Base(filepath.Dir(path)) != filepath.Base(os.Getenv("ProgramData")) {
-		return []byte{}, err
-	}
-	var exposed *private.Error
-	if err := private.Check(path); errors.As(err, &exposed) {
-		return []byte(exposed.Error()), nil
-	} else if err != nil {
-		return nil, err
-	}
-	return []byte(private.Protected), nil
-}
-
-func (h Here) manager() (*mgr.Mgr, error) {
+func manager() (*mgr.Mgr, error) {
 	m, err := mgr.Connect()
 	if err != nil {
 		return nil, fmt.Errorf("asking the service manager: %w", err)
@@ -116,7 +101,7 @@ func (h Here) manager() (*mgr.Mgr, error) {
 }
 
 func readService(name string) ([]byte, error) {
-	m, err := (Here{}).manager()
+	m, err := manager()
 	if err != nil {
 		return nil, err
 	}
@@ -177,63 +162,20 @@ func configOf(s *mgr.Service) (is ServiceConfig, err error) {
 var starts = map[uint32]string{mgr.StartAutomatic: "automatic", mgr.StartManual: "manual", mgr.StartDisabled: "disabled"}
 
 // Write implements Node.
-func (h Here) Write(t Thing, data []byte) error {
+func (h *Here) Write(t Thing, data []byte) error {
 	switch t.Kind {
 	case Folder:
-		return writeFolder(t.Name, data)
+		return h.writeFolder(t.Name, data)
 	case File:
-		return writeFile(t.Name, data)
+		return h.writeFile(t.Name, data)
 	case Service:
-		return h.writeService(t.Name, data)
+		return writeService(t.Name, data)
 	case EventSource:
 		return writeSource(t.Name, data)
 	case Environment:
 		return writeVariables(t.Name, data)
 	}
 	return fmt.Errorf("no such kind of thing: %s", t.Kind)
-}
-
-func gone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-func writeFolder(path string, data []byte) error {
-	if data == nil {
-		if err := os.Remove(path); !errors.Is(err, windows.ERROR_DIR_NOT_EMPTY) {
-			return gone(err)
-		}
-		return nil
-	}
-	if string(data) == private.Protected {
-		return private.Make(path)
-	}
-	if err := os.Mkdir(path, 0o755); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
-}
-
-// writeFile writes a file whole, beside what was there, and puts it in its place.
-func writeFile(path string, data []byte) error {
-	if data == nil {
-		return gone(os.Remove(path))
-	}
-	fresh := path + ".new"
-	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(fresh, path)
-	}
-	if err != nil {
-		_ = os.Remove(fresh)
-	}
-	return err
 }
 
 func writeSource(name string, data []byte) error {
@@ -261,8 +203,8 @@ func writeVariables(service string, data []byte) error {
 	return k.SetStringsValue(environmentValue, linesOf(data))
 }
 
-func (h Here) writeService(name string, data []byte) error {
-	m, err := h.manager()
+func writeService(name string, data []byte) error {
+	m, err := manager()
 	if err != nil {
 		return err
 	}

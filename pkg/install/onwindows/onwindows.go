@@ -9,6 +9,7 @@ package onwindows
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,8 +53,8 @@ type Node interface {
 	// Write makes a thing be so; nil takes it away. A folder that is not empty stays.
 	Write(t Thing, data []byte) error
 	// Start starts a service, and returns when it runs; Stop stops one, and reports whether it ran.
-	Start(service string) error
-	Stop(service string) (ran bool, err error)
+	Start(ctx context.Context, service string) error
+	Stop(ctx context.Context, service string) (ran bool, err error)
 }
 
 // ServiceConfig is how a service is set up.
@@ -88,11 +89,14 @@ type Options struct {
 	ProgramData  string
 }
 
+// manifestFile is where in the folder of options the manifest is.
+const manifestFile = `\install.json`
+
 func (o Options) folder() string   { return o.ProgramData + `\cniscope` }
 func (o Options) programs() string { return o.ProgramFiles + `\cniscope` }
 func (o Options) program() string  { return o.programs() + `\cniscope.exe` }
 func (o Options) options() string  { return o.folder() + `\cniscope.toml` }
-func (o Options) manifest() Thing  { return Thing{File, o.folder() + `\install.json`} }
+func (o Options) manifest() Thing  { return Thing{File, o.folder() + manifestFile} }
 
 // wanted is what there should be.
 type wanted struct {

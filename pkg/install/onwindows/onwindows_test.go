@@ -1,6 +1,7 @@
 package onwindows
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,8 @@ type machine struct {
 	runs    bool
 	failsAt int // 0: never
 	refuses bool
+	// interrupt is called before each write, and when a service is started.
+	interrupt func()
 }
 
 func (m *machine) Read(t Thing) ([]byte, error) {
@@ -28,6 +31,9 @@ func (m *machine) Read(t Thing) ([]byte, error) {
 }
 
 func (m *machine) Write(t Thing, data []byte) error {
+	if m.interrupt != nil {
+		m.interrupt()
+	}
 	if m.failsAt--; m.failsAt == 0 {
 		m.things[t] = "half of it"
 		return errors.New("the disk is full")
@@ -47,7 +53,13 @@ func (m *machine) Write(t Thing, data []byte) error {
 	return nil
 }
 
-func (m *machine) Start(string) error {
+func (m *machine) Start(ctx context.Context, _ string) error {
+	if m.interrupt != nil {
+		m.interrupt()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if m.refuses {
 		return errors.New("it does not start")
 	}
@@ -55,7 +67,10 @@ func (m *machine) Start(string) error {
 	return nil
 }
 
-func (m *machine) Stop(string) (bool, error) {
+func (m *machine) Stop(ctx context.Context, _ string) (bool, error) {
+	if ctx.Err() != nil {
+		return m.runs, ctx.Err()
+	}
 	ran := m.runs
 	m.runs = false
 	return ran, nil
@@ -82,7 +97,7 @@ func install(t *testing.T, m *machine, o Options) *Plan {
 	t.Helper()
 	p, err := New(m, o)
 	if err == nil {
-		err = p.Apply(m)
+		err = p.Apply(context.Background(), m)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +109,7 @@ func uninstall(t *testing.T, m *machine, purge bool) *Plan {
 	t.Helper()
 	p, err := NewRemoval(m, options(""), purge)
 	if err == nil {
-		err = p.Apply(m)
+		err = p.Apply(context.Background(), m)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +198,7 @@ func TestAFailureAnywhereChangesNothing(t *testing.T) {
 		if m.failsAt = at; at == len(p.changes)+1 {
 			m.refuses, m.failsAt = true, 0
 		}
-		err = p.Apply(m)
+		err = p.Apply(context.Background(), m)
 		if m.failsAt > 0 && !m.refuses {
 			return
 		}
@@ -195,6 +210,72 @@ func TestAFailureAnywhereChangesNothing(t *testing.T) {
 		}
 		if m.refuses {
 			return
+		}
+	}
+}
+
+// Ctrl-C anywhere, up to while the service starts: the node is as it was.
+func TestAnInterruptionChangesNothing(t *testing.T) {
+	for _, from := range []*machine{fresh(), func() *machine { m := fresh(); install(t, m, options("one")); return m }()} {
+		was, ran := maps.Clone(from.things), from.runs
+		p, err := New(from, options("two"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := range len(p.changes) + 1 {
+			ctx, cancel := context.WithCancel(t.Context())
+			from.interrupt = func() {
+				if at--; at < 0 {
+					cancel()
+				}
+			}
+			err := p.Apply(ctx, from)
+			cancel()
+			if !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), "everything is as it was before") {
+				t.Errorf("at %d: %v", at, err)
+			}
+			if !maps.Equal(from.things, was) || from.runs != ran {
+				t.Errorf("at %d, left: %q; runs: %t", at, from.things, from.runs)
+			}
+		}
+		from.interrupt = nil
+	}
+}
+
+// Killed anywhere in an upgrade, it leaves what the next installation, and the removal, know for their own.
+func TestAnUpgradeThatIsCutOffIsTakenBack(t *testing.T) {
+	other, off := options("two"), options("two")
+	other.Tracing, off.Tracing = "https://collector:4317", ""
+	for _, to := range []Options{options("two"), other, off} {
+		upgrade := func() (*machine, *Plan) {
+			m := fresh()
+			install(t, m, options("one"))
+			p, err := New(m, to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m, p
+		}
+		_, whole := upgrade()
+		for done := range len(whole.changes) + 1 {
+			for _, again := range []bool{false, true} {
+				m, p := upgrade()
+				for _, c := range p.changes[:done] {
+					if err := m.Write(c.Thing, c.after); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if again {
+					install(t, m, to)
+					if p := install(t, m, to); p.Changes() || m.things[Thing{File, to.program()}] != string(to.Program) {
+						t.Errorf("cut off after %d, installed, and again: %q", done, p.said())
+					}
+				}
+				uninstall(t, m, false)
+				if !maps.Equal(m.things, fresh().things) {
+					t.Errorf("cut off after %d of %d, again: %t, left: %q", done, len(p.changes), again, m.things)
+				}
+			}
 		}
 	}
 }
@@ -254,6 +335,9 @@ func TestADiffShowsEverything(t *testing.T) {
 		if !strings.Contains(p.Diff(), want) {
 			t.Errorf("lacks %q", want)
 		}
+	}
+	if strings.Contains(p.Diff(), "proxy:3128") {
+		t.Error("it has what a variable of somebody else is")
 	}
 	if t.Failed() {
 		fmt.Println(p.Diff())

@@ -4,13 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/aymanbagabas/go-udiff"
 )
 
 // Plan is what an installation or a removal would do. Making one changes nothing.
@@ -47,51 +42,6 @@ type change struct {
 	before, after []byte
 }
 
-// manifest is what was installed, from the first to the last.
-type manifest struct {
-	Version int     `json:"version"` // of the manifest's form
-	Choice  Choice  `json:"choice"`
-	Things  []entry `json:"things"`
-}
-
-const manifestVersion = 1
-
-// entry is one thing that was made or changed.
-type entry struct {
-	Thing
-	Digest string `json:"digest"` // of what was written
-	// Before is what was there: null if nothing was.
-	Before []byte `json:"before"`
-	// Set are the variables that were put into an environment.
-	Set []string `json:"set,omitempty"`
-}
-
-func (o Options) read(n Node) (*manifest, error) {
-	text, err := n.Read(o.manifest())
-	if err != nil {
-		return nil, fmt.Errorf("reading what is installed: %w", err)
-	}
-	m := &manifest{Version: manifestVersion}
-	if text == nil {
-		return m, nil
-	}
-	if err := json.Unmarshal(text, m); err != nil {
-		return nil, fmt.Errorf("%s: %w; if you take it away, cniscope takes what is installed for somebody else's", o.manifest(), err)
-	}
-	if m.Version != manifestVersion {
-		return nil, fmt.Errorf("%s was written by a newer cniscope: use that one", o.manifest())
-	}
-	return m, nil
-}
-
-func (m *manifest) entry(t Thing) (entry, bool) {
-	i := slices.IndexFunc(m.Things, func(e entry) bool { return e.Thing == t })
-	if i < 0 {
-		return entry{}, false
-	}
-	return m.Things[i], true
-}
-
 // Remembered returns what was chosen at the last installation.
 func Remembered(n Node, o Options) (c Choice, installed bool, err error) {
 	m, err := o.read(n)
@@ -124,7 +74,7 @@ func New(n Node, o Options) (*Plan, error) {
 			return nil, err
 		}
 	}
-	if err := p.record(n, o, after); err != nil {
+	if err := p.record(n, o, before, after); err != nil {
 		return nil, err
 	}
 	p.advise(o)
@@ -139,7 +89,7 @@ func (p *Plan) want(n Node, w wanted, before, after *manifest) error {
 	}
 	e, ours := before.entry(w.Thing)
 	// A crash came between the manifest and the thing: it is still to be made.
-	made := ours && (digest(now) == e.Digest || !same(now, e.Before))
+	made := ours && (e.wrote(now) || !same(now, e.Before))
 	if w.merges != nil {
 		base := now
 		if made { // the choice may be another one now
@@ -163,7 +113,7 @@ func (p *Plan) want(n Node, w wanted, before, after *manifest) error {
 	if ours || does == Creates || does == Replaces {
 		e.Thing = w.Thing
 		if does != Keeps {
-			e.Digest = digest(w.data)
+			e.Digest, e.Earlier = digest(w.data), nil
 		}
 		after.Things = append(after.Things, e)
 	}
@@ -180,7 +130,7 @@ func decide(w wanted, now []byte, e entry, made bool) (Does, string) {
 		return Same, ""
 	case w.merges != nil:
 		return Replaces, "the other variables stay"
-	case made && digest(now) == e.Digest:
+	case made && e.wrote(now):
 		return Replaces, ""
 	case made:
 		return Keeps, "it was changed since it was installed"
@@ -197,14 +147,6 @@ func added(before, after []byte) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// undone is what an environment would be without what was set in it.
-func (e entry) undone(now []byte) []byte {
-	if digest(now) == e.Digest {
-		return e.Before
-	}
-	return unset(now, e.Set, e.Before)
 }
 
 // NewRemoval plans to take away everything that was installed; with purge also what was changed since.
@@ -227,7 +169,7 @@ func NewRemoval(n Node, o Options, purge bool) (*Plan, error) {
 			return nil, err
 		}
 	}
-	if err := p.record(n, o, nil); err != nil {
+	if err := p.record(n, o, m, nil); err != nil {
 		return nil, err
 	}
 	for _, e := range slices.Concat(o.leftovers(n), folders) {
@@ -238,10 +180,17 @@ func NewRemoval(n Node, o Options, purge bool) (*Plan, error) {
 	return p, nil
 }
 
-// leftovers are what cniscope itself makes where the options leave it: the lock of the node, and its folder.
+// unfinished ends the name of a file that is being written.
+const unfinished = ".new"
+
+// leftovers are what cniscope itself makes where the options leave it: the lock of the node, and its folder; and what
+// an installation that was cut off had not put in its place.
 func (o Options) leftovers(n Node) (all []entry) {
 	run := o.folder() + `\run`
-	for _, t := range []Thing{{File, run + `\node.lock`}, {Folder, run}} {
+	for _, t := range []Thing{
+		{File, run + `\node.lock`}, {Folder, run},
+		{File, o.program() + unfinished}, {File, o.options() + unfinished}, {File, o.manifest().Name + unfinished},
+	} {
 		if now, err := n.Read(t); err == nil && now != nil {
 			all = append(all, entry{Thing: t, Digest: digest(now)})
 		}
@@ -263,7 +212,7 @@ func (p *Plan) remove(n Node, e entry, purge bool) error {
 		if after = e.undone(now); same(after, now) {
 			does, why = Keeps, "the variables that were added are not there any more"
 		}
-	case digest(now) != e.Digest && !purge:
+	case !e.wrote(now) && !purge:
 		does, why = Keeps, "it was changed since it was installed; --purge removes it"
 	}
 	if does == Removes && after != nil {
@@ -285,33 +234,6 @@ func (p *Plan) step(t Thing, before, after []byte, does Does, why string) {
 	}
 }
 
-// record plans the manifest's own change: before what comes and, of a removal, after what goes, so that wherever
-// a crash strikes it names what is there. The folder it lies in comes first.
-func (p *Plan) record(n Node, o Options, m *manifest) error {
-	now, err := n.Read(o.manifest())
-	if err != nil {
-		return err
-	}
-	var next []byte
-	if m != nil {
-		next, err = json.MarshalIndent(m, "", "  ")
-		if err != nil {
-			return err
-		}
-		next = append(next, '\n')
-	}
-	if same(now, next) {
-		return nil
-	}
-	at := len(p.changes)
-	if m != nil {
-		isFolder := func(c change) bool { return c.Thing == Thing{Folder, o.folder()} }
-		at = slices.IndexFunc(p.changes, isFolder) + 1
-	}
-	p.changes = slices.Insert(p.changes, at, change{o.manifest(), now, next})
-	return nil
-}
-
 func (p *Plan) advise(o Options) {
 	does := func(t Thing) Does {
 		i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Thing == t })
@@ -331,37 +253,6 @@ func (p *Plan) advise(o Options) {
 // Changes reports whether the plan does anything.
 func (p *Plan) Changes() bool { return len(p.changes) > 0 }
 
-// Diff shows what the plan would change, as a unified diff. Of programs it says the size and the digest.
-func (p *Plan) Diff() string {
-	var b strings.Builder
-	for _, c := range p.changes {
-		from, to := c.String(), c.String()
-		if c.before == nil {
-			from = "nothing"
-		}
-		if c.after == nil {
-			to = "nothing"
-		}
-		secret := c.Kind == File && c.after == nil && strings.HasSuffix(c.Name, ".toml") // the operator's, of options
-		if !secret && utf8.Valid(c.before) && utf8.Valid(c.after) && !bytes.ContainsRune(c.before, 0) && !bytes.ContainsRune(c.after, 0) {
-			text := func(data []byte) string { return strings.ReplaceAll(string(data), "\r\n", "\n") }
-			if d := udiff.Unified(from, to, text(c.before), text(c.after)); d != "" {
-				b.WriteString(d)
-				continue
-			}
-		}
-		fmt.Fprintf(&b, "--- %s\n+++ %s\n%s%s", from, to, summary("-", c.before), summary("+", c.after))
-	}
-	return b.String()
-}
-
-func summary(sign string, data []byte) string {
-	if data == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s %d bytes, sha256 %s\n", sign, len(data), digest(data))
-}
-
 // same reports whether two things are the same; one that is not there is not an empty one.
 func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
 
@@ -371,32 +262,4 @@ func digest(data []byte) string {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-// State is how something that was installed is now: "as installed", "changed since" or "missing".
-type State struct {
-	Thing
-	Is string
-}
-
-// States returns how everything that was installed is now; none if nothing was.
-func States(n Node, o Options) (all []State, err error) {
-	m, err := o.read(n)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range m.Things {
-		now, err := n.Read(e.Thing)
-		is := "as installed"
-		switch {
-		case err != nil:
-			is = err.Error()
-		case now == nil:
-			is = "missing"
-		case digest(now) != e.Digest:
-			is = "changed since"
-		}
-		all = append(all, State{e.Thing, is})
-	}
-	return all, nil
 }

@@ -15,18 +15,18 @@ import (
 const patience = time.Minute
 
 // Start implements Node.
-func (h Here) Start(service string) error {
-	return h.with(service, func(s *mgr.Service) error {
+func (h *Here) Start(ctx context.Context, service string) error {
+	return with(service, func(s *mgr.Service) error {
 		if err := s.Start(); err != nil && !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
 			return err
 		}
-		return h.wait(s, svc.Running)
+		return wait(ctx, s, svc.Running)
 	})
 }
 
 // Stop implements Node.
-func (h Here) Stop(service string) (ran bool, err error) {
-	err = h.with(service, func(s *mgr.Service) error {
+func (h *Here) Stop(ctx context.Context, service string) (ran bool, err error) {
+	err = with(service, func(s *mgr.Service) error {
 		if now, err := s.Query(); err != nil || now.State == svc.Stopped {
 			return err
 		}
@@ -34,7 +34,7 @@ func (h Here) Stop(service string) (ran bool, err error) {
 		if _, err := s.Control(svc.Stop); err != nil && !errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) {
 			return err
 		}
-		return h.wait(s, svc.Stopped)
+		return wait(ctx, s, svc.Stopped)
 	})
 	if errors.Is(err, windows.ERROR_SERVICE_DOES_NOT_EXIST) {
 		return false, nil
@@ -42,8 +42,8 @@ func (h Here) Stop(service string) (ran bool, err error) {
 	return ran, err
 }
 
-func (h Here) with(service string, do func(*mgr.Service) error) error {
-	m, err := h.manager()
+func with(service string, do func(*mgr.Service) error) error {
+	m, err := manager()
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (h Here) with(service string, do func(*mgr.Service) error) error {
 }
 
 // wait waits until a service is in a state. The service manager tells of changes, but not under every version.
-func (h Here) wait(s *mgr.Service, state svc.State) error {
-	ctx, cancel := context.WithTimeout(h.Context, patience)
+func wait(ctx context.Context, s *mgr.Service, state svc.State) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -75,14 +75,17 @@ func (h Here) wait(s *mgr.Service, state svc.State) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return fmt.Errorf("interrupted: %w", ctx.Err())
+			}
 			return fmt.Errorf("it is not in the state that was waited for after %s", patience)
 		}
 	}
 }
 
 // State returns the state of a service as sc.exe has it, in small letters; empty if there is none.
-func (h Here) State(service string) (state string, err error) {
-	err = h.with(service, func(s *mgr.Service) error {
+func (h *Here) State(service string) (state string, err error) {
+	err = with(service, func(s *mgr.Service) error {
 		now, err := s.Query()
 		state = map[svc.State]string{
 			svc.Stopped: "stopped", svc.StartPending: "start pending", svc.StopPending: "stop pending", svc.Running: "running",
