@@ -8,6 +8,7 @@ package anchor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,6 +33,9 @@ type Anchor struct {
 func (a Anchor) String() string {
 	return fmt.Sprintf("%s (pid %d, %s)", a.Name, a.PID, a.How)
 }
+
+// ErrStranger is the error for an address that another serves than the node's container runtime could be.
+var ErrStranger = errors.New("it is not taken for the container runtime's")
 
 // Set is the anchors of a node. Make it with New; it is safe for concurrent use.
 //

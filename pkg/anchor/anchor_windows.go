@@ -2,6 +2,7 @@ package anchor
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	winio "github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
 
+	"github.com/cniscope/cniscope/pkg/private"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -56,7 +58,8 @@ func Peer(c net.Conn) int {
 	return int(pid)
 }
 
-// Ask connects to a named pipe, sends nothing, and adds the process that serves it.
+// Ask connects to a named pipe, sends nothing, and adds the process that serves it: of a pipe that belongs to
+// administrators or the system, since the name of a pipe is whose who takes it first.
 func (s *Set) Ask(ctx context.Context, pipe string) error {
 	pipe = strings.ReplaceAll(strings.TrimPrefix(pipe, "npipe://"), "/", `\`)
 	c, err := winio.DialPipeContext(ctx, pipe)
@@ -64,6 +67,13 @@ func (s *Set) Ask(ctx context.Context, pipe string) error {
 		return err
 	}
 	defer c.Close()
+	h, ok := c.(interface{ Fd() uintptr })
+	if !ok {
+		return fmt.Errorf("%s: whose it is cannot be asked of a %T", pipe, c)
+	}
+	if err := private.Owned(windows.Handle(h.Fd())); err != nil {
+		return fmt.Errorf("%s: %w: %w", pipe, err, ErrStranger)
+	}
 	s.Serves(pipe, Peer(c))
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
+
+	"github.com/cniscope/cniscope/pkg/private"
 )
 
 // asRoot is what to do for who may not ask.
@@ -71,30 +73,12 @@ func connect(ctx context.Context, address string) (net.Conn, error) {
 
 // owned reports as an error that a pipe is not of administrators or the system.
 func owned(c net.Conn) error {
-	file, ok := c.(interface{ Fd() uintptr })
+	pipe, ok := c.(interface{ Fd() uintptr })
 	if !ok {
 		return fmt.Errorf("whose it is cannot be asked of a %T", c)
 	}
-	security, err := windows.GetSecurityInfo(windows.Handle(file.Fd()), windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
-	if err != nil {
-		return fmt.Errorf("asking whose it is: %w", err)
+	if err := private.Owned(windows.Handle(pipe.Fd())); err != nil {
+		return fmt.Errorf("%w: it is not cniscope's, and was asked nothing", err)
 	}
-	owner, _, err := security.Owner()
-	if err != nil {
-		return fmt.Errorf("asking whose it is: %w", err)
-	}
-	for _, trusted := range []windows.WELL_KNOWN_SID_TYPE{windows.WinBuiltinAdministratorsSid, windows.WinLocalSystemSid} {
-		if owner.IsWellKnown(trusted) {
-			return nil
-		}
-	}
-	return fmt.Errorf("it was made by %s, who is no administrator: it is not cniscope's, and was asked nothing", nameOf(owner))
-}
-
-// nameOf is how people know an account.
-func nameOf(sid *windows.SID) string {
-	if account, domain, _, err := sid.LookupAccount(""); err == nil {
-		return domain + `\` + account
-	}
-	return sid.String()
+	return nil
 }

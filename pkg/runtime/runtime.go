@@ -109,9 +109,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		}
 	}
 	for {
-		// That nobody serves it is said with the version.
-		_ = s.options.Anchors.Ask(ctx, s.options.Address)
-		r, err := Ask(ctx, s.options.Address)
+		r, err := s.ask(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -145,6 +143,14 @@ func delay(interval time.Duration, failures int, random float64) time.Duration {
 		interval = min(interval, time.Second<<(failures-1))
 	}
 	return time.Duration(float64(interval) * (0.9 + random/5))
+}
+
+// ask asks whoever serves the runtime's address, but a stranger. That nobody serves it is said with the version.
+func (s *Source) ask(ctx context.Context) (event.Runtime, error) {
+	if err := s.options.Anchors.Ask(ctx, s.options.Address); errors.Is(err, anchor.ErrStranger) {
+		return event.Runtime{}, err
+	}
+	return Ask(ctx, s.options.Address)
 }
 
 // Ask asks the runtime at address for its name and version: containerd by its own interface, which

@@ -47,7 +47,11 @@ func withoutValues(environment []byte) []byte {
 	lines := linesOf(environment)
 	for i, l := range lines {
 		name, _, _ := strings.Cut(l, "=")
-		if !slices.ContainsFunc(variables(""), func(v string) bool { return strings.EqualFold(v[:strings.Index(v, "=")], name) }) {
+		ours := slices.ContainsFunc(variables(""), func(v string) bool {
+			set, _, _ := strings.Cut(v, "=")
+			return strings.EqualFold(set, name)
+		})
+		if !ours {
 			lines[i] = name + "=…"
 		}
 	}

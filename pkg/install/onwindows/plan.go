@@ -188,8 +188,11 @@ const unfinished = ".new"
 func (o Options) leftovers(n Node) (all []entry) {
 	run := o.folder() + `\run`
 	for _, t := range []Thing{
-		{File, run + `\node.lock`}, {Folder, run},
-		{File, o.program() + unfinished}, {File, o.options() + unfinished}, {File, o.manifest().Name + unfinished},
+		{File, run + `\node.lock`},
+		{Folder, run},
+		{File, o.program() + unfinished},
+		{File, o.options() + unfinished},
+		{File, o.manifest().Name + unfinished},
 	} {
 		if now, err := n.Read(t); err == nil && now != nil {
 			all = append(all, entry{Thing: t, Digest: digest(now)})

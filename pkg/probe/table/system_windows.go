@@ -147,8 +147,32 @@ var wine = sync.OnceValue(func() bool { return windows.NewLazySystemDLL("ntdll.d
 // containers are accounts that there are in containers only (S-1-5-93-2-1, ContainerAdministrator, and -2).
 const containers = "S-1-5-93-"
 
+// ofTheNode reports whether a process runs where services do, or where we do. A container has a session of its own,
+// with a SYSTEM of its own.
+func (p process) ofTheNode() bool {
+	pid, err := windows.GetProcessId(windows.Handle(p))
+	if err != nil {
+		return false
+	}
+	var its, ours uint32
+	if windows.ProcessIdToSessionId(pid, &its) != nil {
+		return false
+	}
+	if its == services {
+		return true
+	}
+	return windows.ProcessIdToSessionId(windows.GetCurrentProcessId(), &ours) == nil && its == ours
+}
+
+// services is the session of the node's services
+// (https://learn.microsoft.com/en-us/windows/win32/services/service-changes-for-windows-vista).
+const services = 0
+
 // Privileged implements Process.
 func (p process) Privileged() bool {
+	if !p.ofTheNode() {
+		return false
+	}
 	var token windows.Token
 	if windows.OpenProcessToken(windows.Handle(p), windows.TOKEN_QUERY, &token) != nil {
 		return false

@@ -1,0 +1,47 @@
+package anchor
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/Microsoft/go-winio"
+)
+
+// The name of a pipe is whose who takes it first.
+func TestAStrangerIsNotTakenForTheRuntime(t *testing.T) {
+	for who, list := range map[string]string{
+		"administrators": "O:BAD:(A;;GA;;;WD)",
+		"guests":         "O:BGD:(A;;GA;;;WD)",
+	} {
+		t.Run(who, func(t *testing.T) {
+			pipe := `\\.\pipe\cniscope-test-of-` + who
+			l, err := winio.ListenPipe(pipe, &winio.PipeConfig{SecurityDescriptor: list})
+			if err != nil {
+				t.Skipf("it cannot be made here: %v", err)
+			}
+			defer l.Close()
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					defer c.Close()
+				}
+			}()
+			if c, err := winio.DialPipe(pipe, nil); err == nil { // wine gives the listener's own instance to whoever dials first
+				_ = c.Close()
+			}
+			s := New()
+			err = s.Ask(t.Context(), "npipe://"+pipe)
+			if stranger := who == "guests"; stranger {
+				if !errors.Is(err, ErrStranger) || len(s.List()) > 0 {
+					t.Errorf("%v, %v", s.List(), err)
+				}
+			} else if err != nil || !s.Has(os.Getpid()) {
+				t.Errorf("%v, %v", s.List(), err)
+			}
+		})
+	}
+}
