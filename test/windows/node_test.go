@@ -170,14 +170,23 @@ func (n *node) command(ctx context.Context, env []string, args ...string) *exec.
 	return exec.CommandContext(ctx, "nsenter", append(append(append(line, env...), "wine"), args...)...)
 }
 
+// hang is what no program takes, however busy the machine is.
+const hang = 4 * time.Minute
+
 // run runs a program to its end, and returns what it wrote.
 func (n *node) run(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(n.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(n.t.Context(), hang)
 	defer cancel()
+	file, err := os.CreateTemp(n.logs, "run") // no pipe, which what wine starts beside would keep open
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
 	c := n.command(ctx, nil, args...)
-	c.WaitDelay = time.Second // what wine started goes on
-	out, err := c.CombinedOutput()
-	return string(out), err
+	c.Stdout, c.Stderr = file, file
+	failed := c.Run()
+	out, err := os.ReadFile(file.Name())
+	return string(out), errors.Join(failed, err)
 }
 
 // start starts a program that goes on, and returns the file that it writes to.
