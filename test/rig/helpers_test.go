@@ -86,10 +86,15 @@ func leftovers(t *testing.T, dir string, n int, before []string) []string {
 	mounts, err := mountsBelow(dir)
 	harness.Check(t, err)
 	add("mount", mounts...)
-	for _, pattern := range []string{dir, "/sys/class/net/" + bridgeName(n, "*"), "/sys/fs/cgroup/" + cgroupName(dir), "/sys/fs/cgroup/*/" + cgroupName(dir)} {
+	for _, pattern := range []string{dir, "/sys/fs/cgroup/" + cgroupName(dir), "/sys/fs/cgroup/*/" + cgroupName(dir)} {
 		found, err := filepath.Glob(pattern)
 		harness.Check(t, err)
 		add("file", found...)
+	}
+	bridges, ports, err := linksOf(n)
+	harness.Check(t, err)
+	for _, link := range append(bridges, ports...) {
+		add("link", link.Attrs().Name)
 	}
 	for _, program := range []string{"iptables-save", "ip6tables-save"} {
 		save, err := exec.Command(program).Output()

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -114,37 +114,51 @@ func unmountAll(dir string) error {
 	return nil
 }
 
+// removeLinks removes the bridges of rig n and what is attached to them.
 func removeLinks(n int) error {
-	bridges, err := filepath.Glob("/sys/class/net/" + bridgeName(n, "*"))
+	bridges, ports, err := linksOf(n)
+	var errs []error
+	for _, link := range append(ports, bridges...) {
+		errs = append(errs, deleteLink(link))
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// linksOf lists the bridges of rig n and what is attached to them. It asks the kernel, not /sys, which shows the
+// links of the network namespace in which it was mounted.
+func linksOf(n int) (bridges, ports []netlink.Link, err error) {
+	var all []netlink.Link
+	err = patiently(func() (bool, error) {
+		all, err = netlink.LinkList()
+		return !errors.Is(err, netlink.ErrDumpInterrupted), err // links came or went meanwhile
+	})
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("list the links: %w", err)
 	}
-	for _, bridge := range bridges {
-		ports, err := os.ReadDir(filepath.Join(bridge, "brif"))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("list the ports of a bridge: %w", err)
-		}
-		for _, port := range ports {
-			if err := deleteLink(port.Name()); err != nil {
-				return err
-			}
-		}
-		if err := deleteLink(filepath.Base(bridge)); err != nil {
-			return err
+	ours := map[int]bool{}
+	for _, l := range all {
+		if strings.HasPrefix(l.Attrs().Name, bridgeName(n, "")) {
+			bridges = append(bridges, l)
+			ours[l.Attrs().Index] = true
 		}
 	}
-	return nil
+	for _, l := range all {
+		if ours[l.Attrs().MasterIndex] {
+			ports = append(ports, l)
+		}
+	}
+	return bridges, ports, nil
 }
 
 // deleteLink treats a link that is gone as deleted: a veth goes by itself soon
 // after its pod's namespace.
-func deleteLink(name string) error {
-	out, err := exec.Command("ip", "link", "delete", name).CombinedOutput()
-	if err != nil {
-		if _, statErr := os.Stat("/sys/class/net/" + name); errors.Is(statErr, os.ErrNotExist) {
-			return nil
-		}
-		return fmt.Errorf("delete link %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+func deleteLink(link netlink.Link) error {
+	err := netlink.LinkDel(link)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if _, still := netlink.LinkByIndex(link.Attrs().Index); errors.As(still, &netlink.LinkNotFoundError{}) {
+		return nil
+	}
+	return fmt.Errorf("delete link %s: %w", link.Attrs().Name, err)
 }
