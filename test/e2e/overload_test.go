@@ -73,6 +73,8 @@ type flood struct {
 	rate         int       // events a second
 	looks        []look
 	before, gaps gaps // of ticks, when it began, and when it had ended
+	// busy: processes waited for a CPU before it began, and so will what it holds up.
+	busy bool
 }
 
 // look is one at /readyz.
@@ -147,7 +149,7 @@ func TestOverload(t *testing.T) {
 		}
 	})
 
-	f := flood{before: s.gaps()}
+	f := flood{before: s.gaps(), busy: harness.Load() > 2}
 	watching, unwatch := context.WithCancel(s.ctx)
 	watched := make(chan []look, 1)
 	go s.watch(watching, watched)
@@ -255,6 +257,10 @@ func (f *flood) judge(t *testing.T) {
 		distribution = append(distribution, fmt.Sprintf("%.2f%% up to %ss", 100*share(b), b))
 	}
 	t.Logf("overloaded after %s, in %d looks; %.0f gaps between ticks: %s", first.Sub(f.began).Round(time.Millisecond), len(f.looks), all, strings.Join(distribution, ", "))
+	if f.busy {
+		t.Log("how long that took is not checked: other processes want more CPUs than there are")
+		return
+	}
 	if all < f.ended.Sub(f.began).Seconds() || share("0.25") < 0.99 || share("1") < 1 {
 		t.Error("time stands still")
 	}
