@@ -16,8 +16,12 @@ import (
 // key is whose runs and calls belong together.
 type key struct{ container, command, ifname string }
 
-// unsettled is how long before a kill a call has to be over to be owed: limits.settle, and 5 s.
-const unsettled = 7 * time.Second
+// unsettled is how long before a kill a call has to be over to be owed: limits.settle, and 5 s. Where containerd was
+// harmed it may never say that a sandbox runs, and cniscope waits ten times as long for that.
+const (
+	unsettled       = 7 * time.Second
+	unsettledUnsaid = 25 * time.Second
+)
 
 // slack is by how much the times of witness and cniscope may differ: one clock, read at two places.
 const slack = 250 * time.Millisecond
@@ -30,6 +34,8 @@ type account struct {
 	// Unaccounted are neither traced nor excused. Those in Lost are counted by cniscope as lost for that reason.
 	Unaccounted []string           `json:",omitempty"`
 	Lost        map[string]float64 `json:",omitempty"`
+	// CountedAsLost are runs that are in no trace while cniscope counts losses.
+	CountedAsLost int `json:",omitempty"`
 	// False is what traces say that is not true.
 	False []string `json:",omitempty"`
 	// Checked are the spans of calls that were held against the truth.
@@ -41,6 +47,8 @@ type truth struct {
 	runs  []run
 	lives []life
 	names map[string]string // of pods, by sandbox
+	// unsaid: the runtime may never have said that a sandbox runs.
+	unsaid bool
 	// wall is what makes the time of day of monotonic time.
 	wall int64
 }
@@ -61,7 +69,7 @@ func covered(t truth, spans []traced) account {
 	for _, r := range t.runs {
 		a.Runs++
 		in := slices.ContainsFunc(by[key{r.Container, r.Command, r.Ifname}], func(s traced) bool { return s.covers(r, t.wall) })
-		why := excuse(r, ends[[2]string{r.Container, r.Command}], t.lives)
+		why := excuse(r, ends[[2]string{r.Container, r.Command}], t)
 		switch {
 		case in:
 			a.Traced++
@@ -78,6 +86,12 @@ func covered(t truth, spans []traced) account {
 // covers reports whether a run took place during a call.
 func (s traced) covers(r run, wall int64) bool {
 	return s.Start <= r.Start+wall+int64(slack) && s.End >= r.Start+wall-int64(slack)
+}
+
+// holds reports whether most of a run took place during a call: what ran right before or after it is another's.
+func (s traced) holds(r run, wall int64) bool {
+	middle := r.Start + (r.End-r.Start)/2 + wall
+	return s.Start <= middle && middle <= s.End
 }
 
 // ends are when the last run of an operation ended; 0 while one runs.
@@ -98,11 +112,15 @@ func ends(runs []run) map[[2]string]int64 {
 }
 
 // excuse is why nobody could have traced a run, if so.
-func excuse(r run, end int64, lives []life) string {
+func excuse(r run, end int64, t truth) string {
 	if r.End == 0 {
 		return "has not ended"
 	}
-	for _, l := range lives {
+	owed := unsettled
+	if t.unsaid {
+		owed = unsettledUnsaid
+	}
+	for _, l := range t.lives {
 		if r.Start < l.Attached || (l.Ended > 0 && r.Start >= l.Ended) {
 			continue
 		}
@@ -112,8 +130,8 @@ func excuse(r run, end int64, lives []life) string {
 		if l.How == "stopped" && (end == 0 || end > l.Ended) {
 			return "under way at a restart"
 		}
-		if l.How != "stopped" && (end == 0 || end > l.Ended-int64(unsettled)) {
-			return "less than settle and 5 s before a kill"
+		if l.How != "stopped" && (end == 0 || end > l.Ended-int64(owed)) {
+			return "not settled when cniscope was killed"
 		}
 		return ""
 	}
@@ -133,7 +151,7 @@ func falsehoods(t truth, spans []traced) (found []string, checked int) {
 		}
 		checked++
 		its := slices.DeleteFunc(slices.Clone(by[key{s.Container, s.Command, s.Ifname}]), func(r run) bool { return !s.covers(r, t.wall) })
-		if why := s.contradicts(its, t.names[s.Container]); why != "" {
+		if why := s.contradicts(its, t.names[s.Container], t.wall); why != "" {
 			found = append(found, fmt.Sprintf("%s %s of %s (%s), trace %s: %s", s.Command, s.Ifname, s.Container, s.Pod, s.Trace, why))
 		}
 	}
@@ -141,7 +159,7 @@ func falsehoods(t truth, spans []traced) (found []string, checked int) {
 }
 
 // contradicts is what of a call's span is not what its runs did; name is the pod's, if the runtime said it.
-func (s traced) contradicts(runs []run, name string) string {
+func (s traced) contradicts(runs []run, name string, wall int64) string {
 	if len(runs) == 0 {
 		return "no plugin ran"
 	}
@@ -152,7 +170,7 @@ func (s traced) contradicts(runs []run, name string) string {
 	var failed []string
 	var agent time.Duration
 	for _, r := range runs {
-		if r.End > 0 && r.Exit != 0 {
+		if r.End > 0 && r.Exit != 0 && s.holds(r, wall) {
 			failed = append(failed, r.Name)
 		}
 		if r.Name == protocol.Plugin {
@@ -161,14 +179,18 @@ func (s traced) contradicts(runs []run, name string) string {
 	}
 	ms, _ := strconv.ParseFloat(s.Attrs["cniscope.time.agent_ms"], 64)
 	said := time.Duration(ms * float64(time.Millisecond))
+	most, _ := strconv.ParseFloat(s.Attrs["cniscope.biggest_part_ms"], 64)
+	late := strings.Contains(name, protocol.Late) && s.Command == "ADD" && s.Ifname == "eth0" && !partial && complete(s, runs)
 	switch {
+	case most > float64(s.End-s.Start)/1e6+1:
+		return fmt.Sprintf("its biggest part took %.1f ms, and it %.1f", most, float64(s.End-s.Start)/1e6)
 	case len(failed) > 0 && !s.Failed && !partial:
 		return "it says nothing of the failure of " + strings.Join(failed, ", ")
 	case len(failed) == 0 && s.Failed && !partial && complete(s, runs):
 		return "it says that it failed, and every plugin of its chain succeeded"
 	case said > agent+slack:
 		return fmt.Sprintf("it waited %s for its agent, and the plugin that calls it ran for %s", said, agent)
-	case strings.Contains(name, protocol.Late) && s.Command == "ADD" && s.Ifname == "eth0" && !partial && complete(s, runs) && said < protocol.LateBy*9/10:
+	case late && said < protocol.LateBy*9/10:
 		return fmt.Sprintf("the agent took %s, and it says %s", protocol.LateBy, said)
 	}
 	return ""
@@ -196,14 +218,14 @@ func TestARunIsTracedExcusedOrUnaccounted(t *testing.T) {
 		want      string
 	}{
 		"long before a kill":   {50, 51, ""},
-		"just before a kill":   {95, 96, "less than settle and 5 s before a kill"},
+		"just before a kill":   {95, 96, "not settled when cniscope was killed"},
 		"in between":           {105, 106, "while there was no cniscope"},
 		"before a restart":     {198, 199, ""},
 		"in a restart":         {199, 201, "under way at a restart"},
 		"after it":             {211, 212, ""},
 		"before the first one": {1, 2, "while there was no cniscope"},
 	} {
-		if got := excuse(run{Start: c.at * s, End: c.until * s}, c.until*s, lives); got != c.want {
+		if got := excuse(run{Start: c.at * s, End: c.until * s}, c.until*s, truth{lives: lives}); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -223,7 +245,7 @@ func TestARunIsTracedExcusedOrUnaccounted(t *testing.T) {
 }
 
 func TestWhatASpanSaysIsHeldAgainstWhatRan(t *testing.T) {
-	ms := int64(time.Millisecond)
+	const ms = int64(time.Millisecond)
 	chain := func(exit uint32, agent int64) (runs []run) {
 		for _, name := range []string{"bridge", "portmap", "firewall", protocol.Plugin} {
 			runs = append(runs, run{Name: name, Start: 1, End: 1 + 10*ms})
@@ -232,7 +254,7 @@ func TestWhatASpanSaysIsHeldAgainstWhatRan(t *testing.T) {
 		return runs
 	}
 	span := func(failed bool, agentMS string) traced {
-		return traced{Command: "ADD", Ifname: "eth0", Pod: "p", Failed: failed, Attrs: map[string]string{"cniscope.time.agent_ms": agentMS}}
+		return traced{Command: "ADD", Ifname: "eth0", Pod: "p", Failed: failed, End: 11 * ms, Attrs: map[string]string{"cniscope.time.agent_ms": agentMS}}
 	}
 	for name, c := range map[string]struct {
 		span traced
@@ -250,7 +272,7 @@ func TestWhatASpanSaysIsHeldAgainstWhatRan(t *testing.T) {
 		"an agent that was late": {span(false, "1501"), chain(0, 1510), "p" + protocol.Late, false}, // the pod's name differs
 		"late, and not said":     {traced{Command: "ADD", Ifname: "eth0"}, chain(0, 1510), "p" + protocol.Late, false},
 	} {
-		if why := c.span.contradicts(c.runs, c.pod); (why == "") != c.ok {
+		if why := c.span.contradicts(c.runs, c.pod, 0); (why == "") != c.ok {
 			t.Errorf("%s: %q", name, why)
 		}
 	}

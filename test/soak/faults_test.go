@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,7 +54,7 @@ func faults() []fault {
 		{kind: "NRI disconnected", part: ofCniscope, begin: by((*node).disconnected)},
 		{kind: "containerd killed", part: ofContainerd, fails: true, begin: by((*node).killedContainerd)},
 		{kind: "containerd restarted", part: ofContainerd, fails: true, begin: by((*node).restartedContainerd)},
-		{kind: "containerd stopped", part: ofContainerd, begin: signalled(func(n *node) int { return n.rig.ContainerdPID() })},
+		{kind: "containerd stopped", part: ofContainerd, fails: true, begin: signalled(func(n *node) int { return n.rig.ContainerdPID() })},
 		{kind: "agent killed", part: ofAgent, fails: true, begin: by((*node).killedAgent)},
 		{kind: "agent stopped", part: ofAgent, begin: signalled(func(n *node) int { return n.agent.Process.Pid })},
 		{kind: "collector down", part: ofCollector, begin: collectorDown((*node).endpoint)},
@@ -93,7 +94,17 @@ func (n *node) killed(context.Context) (doing, error) {
 
 func (n *node) restarted(context.Context) (doing, error) {
 	n.end("stopped")
-	return n.start, n.current().scope.Stop()
+	s := n.current().scope
+	if err := unix.Kill(s.PID(), unix.SIGTERM); err != nil {
+		return n.start, fmt.Errorf("stop cniscope: %w", err)
+	}
+	select {
+	case <-s.Done():
+	case <-time.After(patience): // an export that is under way has a time of its own
+		s.Kill9()
+		return n.start, errors.New("cniscope does not end")
+	}
+	return n.start, nil
 }
 
 // signalled has a process stand still.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +37,8 @@ var (
 	noThreads = limit{"pids", [2]string{"pids.max", "1"}, [2]string{"pids.max", "1"}}
 )
 
-// confine puts a process into a group of its own with that limit.
+// confine puts a process into a group of its own with that limit. Where there is no such controller, or none that may
+// be used, its error is errors.ErrUnsupported.
 func confine(l limit, pid int) (*group, error) {
 	g := &group{}
 	file := l.v1
@@ -49,20 +51,25 @@ func confine(l limit, pid int) (*group, error) {
 	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err == nil {
 		root, file = cgroups, l.v2
 		if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+l.controller), 0); err != nil {
-			return nil, fmt.Errorf("have the controller %s: %w", l.controller, err)
+			return nil, unsupported("have the controller "+l.controller, err)
 		}
 	}
 	g.path, g.before = filepath.Join(root, name), filepath.Join(root, was)
 	if err := os.Mkdir(g.path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("make a control group: %w", err)
+		return nil, unsupported("make a control group", err)
 	}
 	if err := os.WriteFile(filepath.Join(g.path, file[0]), []byte(file[1]), 0); err != nil {
-		return nil, errors.Join(fmt.Errorf("limit a control group: %w", err), g.free())
+		return nil, errors.Join(unsupported("limit a control group", err), g.free())
 	}
 	if err := enter(g.path, pid); err != nil {
-		return nil, errors.Join(err, g.free())
+		return nil, errors.Join(unsupported("use a control group", err), g.free())
 	}
 	return g, nil
+}
+
+// unsupported is an error of a machine that cannot do what was asked for.
+func unsupported(what string, err error) error {
+	return fmt.Errorf("%s: %w: %w", what, errors.ErrUnsupported, err)
 }
 
 // groupOf is where a process is in a controller's hierarchy.
@@ -78,20 +85,11 @@ func groupOf(pid int, controller string) (string, error) {
 		case len(parts) < 3:
 		case parts[1] == "":
 			unified = parts[2]
-		case contains(parts[1], controller):
+		case slices.Contains(strings.Split(parts[1], ","), controller):
 			return parts[2], nil
 		}
 	}
 	return unified, nil
-}
-
-func contains(list, word string) bool {
-	for w := range strings.SplitSeq(list, ",") {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 func enter(path string, pid int) error {
@@ -146,7 +144,7 @@ func disconnect(pid int, socket string) (n int, err error) {
 			continue // closed meanwhile
 		}
 		if err != nil {
-			return n, fmt.Errorf("take a descriptor of process %d: %w", pid, err)
+			return n, unsupported(fmt.Sprintf("take a descriptor of process %d", pid), err)
 		}
 		if peer, err := unix.Getpeername(fd); err == nil {
 			if at, is := peer.(*unix.SockaddrUnix); is && at.Name == socket {

@@ -4,6 +4,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -99,6 +100,9 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	t.Log("\n" + report(d.entries))
+	for _, what := range grown(d.entries) {
+		t.Errorf("with the pods of a life grow %s", what)
+	}
 }
 
 // round does what a plan says, and waits until all is as before.
@@ -165,13 +169,15 @@ type happening struct {
 	// Held is how long it lasted, in seconds.
 	Held float64
 	Err  string `json:",omitempty"`
+	// Unsupported: this machine cannot do it.
+	Unsupported bool `json:",omitempty"`
 }
 
 // suffer has a fault happen and undoes it.
 func (n *node) suffer(ctx context.Context, p planned, now func() bool) happening {
 	h := happening{Kind: p.Kind}
 	fail := func(err error) happening {
-		h.Err = err.Error()
+		h.Err, h.Unsupported = err.Error(), errors.Is(err, errors.ErrUnsupported)
 		return h
 	}
 	if err := pause(ctx, p.Delay, now); err != nil {
@@ -214,7 +220,7 @@ func pause(ctx context.Context, d time.Duration, now func() bool) error {
 // judgePods holds the runtime's answers against what may fail.
 func (n *node) judgePods(e *entry, violate func(string, ...any)) {
 	for _, h := range e.Faults {
-		if h.Err != "" {
+		if h.Err != "" && !h.Unsupported {
 			violate("%s: %s", h.Kind, h.Err)
 		}
 	}
@@ -243,7 +249,10 @@ func anyFault(p plan, is func(fault) bool) bool {
 
 // settleAccounts waits until each run of the round is accounted for, and holds what arrived against the truth.
 func (n *node) settleAccounts(ctx context.Context, e *entry, since int64, before map[string]float64, violate func(string, ...any)) {
-	of := truth{names: n.namesOf(e.Pods), wall: time.Now().UnixNano() - protocol.Now(), lives: n.snapshot()}
+	of := truth{
+		names: n.namesOf(e.Pods), wall: time.Now().UnixNano() - protocol.Now(), lives: n.snapshot(),
+		unsaid: anyFault(e.Plan, func(f fault) bool { return f.part == ofContainerd }),
+	}
 	var err error
 	if of.runs, err = n.witness.seen(since); err != nil {
 		violate("%v", err)
@@ -267,7 +276,10 @@ func (n *node) settleAccounts(ctx context.Context, e *entry, since int64, before
 			total += more
 		}
 	}
-	if missing := len(e.Account.Unaccounted); missing > 0 && total == 0 {
+	switch missing := len(e.Account.Unaccounted); {
+	case missing > 0 && total > 0:
+		e.Account.CountedAsLost, e.Account.Unaccounted = missing, nil
+	case missing > 0:
 		violate("%d of %d runs are in no trace and not counted as lost:\n%s", missing, e.Account.Runs, strings.Join(e.Account.Unaccounted, "\n"))
 	}
 	if of.runs, err = n.witness.seen(0); err != nil { // what arrives late, or twice, is of the round before
@@ -308,7 +320,11 @@ func (n *node) allLost() map[string]float64 {
 	sum := map[string]float64{}
 	lives := n.snapshot()
 	if n.over() == "" {
-		lives[len(lives)-1].Lost = n.lost()
+		lost := n.lost()
+		lives[len(lives)-1].Lost = lost
+		n.mu.Lock()
+		n.lives[len(n.lives)-1].Lost = lost // what is known, should it die
+		n.mu.Unlock()
 	}
 	for _, l := range lives {
 		for name, v := range l.Lost {
