@@ -196,9 +196,12 @@ func (s traced) contradicts(runs []run, name string, wall int64) string {
 	return ""
 }
 
+// chainLength is how many plugins a pod's network has: bridge, portmap, firewall and the agent's.
+const chainLength = 4
+
 // complete reports whether the whole chain ran and ended.
 func complete(s traced, runs []run) bool {
-	want := 4 // bridge, portmap, firewall, soak-cni
+	want := chainLength
 	if s.Ifname == "lo" {
 		want = 1
 	}
