@@ -89,7 +89,7 @@ TESTS    := $(TOOLS_BIN)/gotestsum --format testname --hide-summary skipped --
 test: ## unit tests, golden recordings and fuzz corpora; as root the stories on the rig, too (15 minutes from nothing)
 	@$(MAKE) --no-print-directory -j2 tools-report $(if $(ROOT),tools)
 	@echo "compiling the tests, some minutes the first time"
-	$(PACKAGES) $(PURE)
+	$(PACKAGES) -timeout 30m $(PURE)
 	$(if $(ROOT),$(TESTS) -p 1 -count=1 -timeout 30m $(STORIES),@echo "the stories on the rig need root")
 
 .PHONY: test-rig
