@@ -7,5 +7,5 @@ import (
 	"log/slog"
 )
 
-// releaseBeginning does nothing: elsewhere what is not used leaves a process's working set by itself.
-func releaseBeginning(context.Context, *slog.Logger, <-chan struct{}) {}
+// releaseUnused does nothing: elsewhere what is not used leaves a process's working set by itself.
+func releaseUnused(context.Context, *slog.Logger, <-chan struct{}) {}

@@ -108,7 +108,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	})
 	l.start("SIGHUP", reloadOnHangup(options))
 	l.start("systemd", func(ctx context.Context) { tellSystemd(ctx, l.log, sources.attached, n.alive) })
-	l.start("memory", func(ctx context.Context) { releaseBeginning(ctx, l.log, sources.attached) })
+	l.start("memory", func(ctx context.Context) { releaseUnused(ctx, l.log, sources.attached) })
 	l.start("service manager", func(ctx context.Context) {
 		select {
 		case <-sources.attached:
