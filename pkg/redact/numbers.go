@@ -77,20 +77,38 @@ func (n needles) mark(s *spelt, marks []mark) {
 }
 
 // spots marks, quickly, what repeats what the call was told as it is, or with other marks
-// between letters and digits.
+// between letters and digits. It is asked for each argument list and path of a plugin's commands.
 func (c *Call) spots(s string) []mark {
 	marks := make([]mark, len(s))
 	if len(c.values) == 0 {
 		return marks
 	}
-	var plain, folded spelt
-	for i := range len(s) {
-		plain.add(s[i], i, i+1)
-		if ch := s[i]; isLetter(ch) || isDigit(ch) || ch >= 0x80 {
-			folded.add(ch, i, i+1)
+	var plain, folded uint64 // the last window
+	var places [window]int   // where the bytes of folded stand
+	for i, letters := 0, 0; i < len(s); i++ {
+		ch := s[i]
+		if isUpper(ch) {
+			ch |= 0x20
+		}
+		plain = plain<<8 | uint64(ch)
+		if _, is := c.plain[plain]; is && i >= window-1 {
+			dropAll(marks[i-window+1 : i+1])
+		}
+		if !isLetter(ch) && !isDigit(ch) && ch < 0x80 {
+			continue
+		}
+		folded = folded<<8 | uint64(ch)
+		places[letters%window] = i
+		letters++
+		if _, is := c.folded[folded]; is && letters >= window {
+			dropAll(marks[places[letters%window] : i+1])
 		}
 	}
-	c.plain.mark(&plain, marks)
-	c.folded.mark(&folded, marks)
 	return marks
+}
+
+func dropAll(marks []mark) {
+	for i := range marks {
+		marks[i] = drop
+	}
 }

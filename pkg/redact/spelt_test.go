@@ -2,6 +2,8 @@ package redact
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -135,5 +137,39 @@ func TestPartsAreReadOneAfterAnother(t *testing.T) {
 	c.Lost()
 	if got := c.Path("/run/xkqzv.sock") + c.Program("xkqz") + c.Word("10.1.2.3"); strings.Contains(got, "xkqz") || strings.Contains(got, "10.1") {
 		t.Errorf("nobody knows what it was told: %s", got)
+	}
+}
+
+// spots finds what is found by laying the windows out one after another.
+func TestSpotsAreWhereTheWindowsAre(t *testing.T) {
+	var c Call
+	c.Configuration([]byte(`{"name":"n","type":"x","a":"correct horse battery staple","b":"tiny/wolf/den/fox","c":"Xq7Canary9Zt"}`))
+	random := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{"correct", "HORSE", "batt", "ery sta", "ple", "tiny", "wolf", "-den-", "fox", "Xq7Can", "ary9Zt", " ", "/", "é", "-", ""}
+	found := 0
+	for range 20_000 {
+		var b strings.Builder
+		for range random.IntN(10) {
+			b.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		s, want := b.String(), make([]mark, b.Len())
+		var plain, folded spelt
+		for i := range len(s) {
+			plain.add(s[i], i, i+1)
+			if ch := s[i]; isLetter(ch) || isDigit(ch) || ch >= 0x80 {
+				folded.add(ch, i, i+1)
+			}
+		}
+		c.plain.mark(&plain, want)
+		c.folded.mark(&folded, want)
+		if got := c.spots(s); !slices.Equal(got, want) {
+			t.Fatalf("%q: %v, want %v", s, got, want)
+		}
+		if slices.Contains(want, drop) {
+			found++
+		}
+	}
+	if found < 1000 {
+		t.Errorf("only %d texts repeated something", found)
 	}
 }
