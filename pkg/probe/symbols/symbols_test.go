@@ -1,7 +1,9 @@
 package symbols
 
 import (
+	"bytes"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -110,4 +112,22 @@ func TestSymbolsAreBounded(t *testing.T) {
 		t.Errorf("%d are known", len(s.known))
 	}
 	s.wait()
+}
+
+// The kernel's own table, in which two functions are looked for.
+func BenchmarkLookUp(b *testing.B) {
+	file, err := os.Open("/proc/kallsyms")
+	if err != nil {
+		b.Skip(err)
+	}
+	defer file.Close()
+	table, err := io.ReadAll(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	in := bytes.NewReader(table)
+	b.ReportAllocs()
+	for b.Loop() {
+		lookUp(in, []uint64{0xffffffff81200000, 0xffffffffc0200000})
+	}
 }
