@@ -3,7 +3,7 @@
 // Command bench measures what cniscope costs a node and prints one table: each figure,
 // its budget, and whether it holds. It needs root and the real parts (make tools).
 //
-// BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare),
+// BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare; profile only if it is named),
 // BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
 // in each of pods, detail and compare, BENCH_PROGRAM the cniscope to be measured in place of
 // that of this source: what one of before takes, say.
@@ -37,7 +37,11 @@ var sections = []struct {
 	{"detail", measureDetail},
 	{"tax", measureTax},
 	{"compare", measureCompare},
+	{profile, measureProfile},
 }
+
+// profile is a section that is only run where it is asked for.
+const profile = "profile"
 
 // settings say how long to measure.
 type settings struct {
@@ -91,7 +95,7 @@ func bench(ctx context.Context) error {
 	fmt.Println(machine())
 	var rows []row
 	for _, section := range sections {
-		if len(s.only) > 0 && !slices.Contains(s.only, section.name) {
+		if !slices.Contains(s.only, section.name) && (len(s.only) > 0 || section.name == profile) {
 			continue
 		}
 		say("measuring %s", section.name)

@@ -20,9 +20,9 @@ import (
 )
 
 // Build compiles the program into dir, as a release is built: static.
-func Build(ctx context.Context, dir string) (string, error) {
+func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	file := filepath.Join(dir, "cniscope")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file,
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", strings.Join(tags, ","), "-o", file,
 		"github.com/cniscope/cniscope/plugin/cniscope")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
