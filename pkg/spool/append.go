@@ -87,7 +87,7 @@ func (s *Spool) rotate() error {
 	if s.active != nil {
 		s.sealed = append(s.sealed, opened{s.active, s.segments[len(s.segments)-1].sequence})
 	}
-	s.active = f
+	s.active, s.made = f, true
 	s.segments = append(s.segments, next)
 	return nil
 }
@@ -143,6 +143,9 @@ func (s *Spool) remove(i int) (waiting uint64) {
 // count returns how many records a segment has from an offset on.
 func (s *Spool) count(g segment, from int64) (n uint64) {
 	f, err := s.open(g)
+	if err != nil {
+		f, err = s.open(g) // a disk that fails is asked once more
+	}
 	if err != nil {
 		return 1 // at least
 	}

@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // cursor is the place up to where everything was exported, and its file.
@@ -18,7 +20,7 @@ import (
 type cursor struct {
 	at     Position
 	serial uint64
-	file   *os.File
+	file   disk.File
 }
 
 const (
@@ -30,11 +32,13 @@ const (
 
 // open reads the cursor, and locks its file until it is closed. Where there is none that
 // can be understood, known is false, and it stands at the beginning.
-func (c *cursor) open(root *os.Root) (known bool, err error) {
+func (c *cursor) open(root disk.FS) (known bool, err error) {
 	if c.file, err = root.OpenFile(cursorName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return false, err
 	}
-	if err := lock(c.file); err != nil {
+	if err := c.file.Lock(); errors.Is(err, disk.ErrLocked) {
+		return false, ErrHeld
+	} else if err != nil {
 		return false, err
 	}
 	data := make([]byte, 2*sector)

@@ -9,8 +9,9 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"os"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // DamagedError says that a stretch of a segment holds no whole record. What comes behind it can be read.
@@ -27,6 +28,19 @@ func (e *DamagedError) Error() string {
 type scanner struct {
 	r       io.ReaderAt
 	at, end int64 // at is where the next record begins, and end where the segment does.
+	failed  error // failed is why something could not be read.
+}
+
+// read reads what is at an offset, as much as there is. A disk that fails is asked once more.
+func (s *scanner) read(b []byte, at int64) (n int) {
+	var err error
+	for range 2 {
+		if n, err = s.r.ReadAt(b, at); err == nil || errors.Is(err, io.EOF) {
+			return n
+		}
+	}
+	s.failed = err
+	return n
 }
 
 // header moves behind the next record and returns its header; the data need not be
@@ -46,7 +60,7 @@ func (s *scanner) header() (header, error) {
 
 func (s *scanner) data(h header) ([]byte, error) {
 	data := make([]byte, h.length)
-	n, _ := s.r.ReadAt(data, h.at+headerSize)
+	n := s.read(data, h.at+headerSize)
 	if n < len(data) || crc32.Checksum(data, castagnoli) != h.sum {
 		return nil, &DamagedError{From: h.at, To: h.next()}
 	}
@@ -59,7 +73,7 @@ func (s *scanner) headerAt(at int64) (header, bool) {
 		return header{}, false
 	}
 	b := make([]byte, headerSize)
-	if n, _ := s.r.ReadAt(b, at); n < headerSize {
+	if n := s.read(b, at); n < headerSize {
 		return header{}, false
 	}
 	h, ok := decode(b, at)
@@ -70,7 +84,7 @@ func (s *scanner) headerAt(at int64) (header, bool) {
 func (s *scanner) seek(from int64) int64 {
 	chunk := make([]byte, 64<<10)
 	for from < s.end {
-		n, _ := s.r.ReadAt(chunk[:min(int64(len(chunk)), s.end-from)], from)
+		n := s.read(chunk[:min(int64(len(chunk)), s.end-from)], from)
 		for at := 0; ; at++ {
 			i := bytes.Index(chunk[at:n], marker[:])
 			if i < 0 {
@@ -99,14 +113,14 @@ func (s *scanner) next() (header, []byte, error) {
 	return h, data, err
 }
 
-// ends returns where the last whole record of a segment ends.
-func ends(r io.ReaderAt, size int64) (whole int64) {
+// ends returns where the last whole record of a segment ends. It fails where a part of it cannot be read.
+func ends(r io.ReaderAt, size int64) (whole int64, err error) {
 	s := scanner{r: r, end: size}
 	for {
 		_, _, err := s.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return whole
+			return whole, s.failed
 		case err == nil:
 			whole = s.at
 		}
@@ -181,7 +195,7 @@ func (h header) operation(data []byte) Operation {
 // *DamagedError is followed by what comes behind; any other error is the last.
 func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	return func(yield func(Operation, error) bool) {
-		root, err := os.OpenRoot(dir)
+		root, err := disk.OpenFolder(dir)
 		if err != nil {
 			yield(Operation{}, fmt.Errorf("spool %s: %w", dir, err))
 			return
@@ -202,8 +216,8 @@ func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 
 // read yields what is in one segment. The newest may end in the middle of a record that
 // is just being written.
-func read(root *os.Root, g segment, newest bool, since time.Time, yield func(Operation, error) bool) (more bool) {
-	f, err := root.Open(g.name())
+func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(Operation, error) bool) (more bool) {
+	f, err := disk.Open(root, g.name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return true // it was the oldest
 	}

@@ -2,13 +2,15 @@ package spool
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 type segment struct {
@@ -48,8 +50,8 @@ func (g segment) settled(p Position) int64 {
 	return min(p.Offset, g.size)
 }
 
-func list(root *os.Root) ([]segment, error) {
-	entries, err := fs.ReadDir(root.FS(), ".")
+func list(root disk.FS) ([]segment, error) {
+	entries, err := root.ReadDir(".")
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +64,12 @@ func list(root *os.Root) ([]segment, error) {
 		if err != nil {
 			continue
 		}
-		info, err := e.Info()
-		if err != nil {
+		info, err := root.Lstat(e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // it went meanwhile
+		}
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, segment{sequence: sequence, size: info.Size(), modified: info.ModTime()})
 	}
@@ -73,7 +78,7 @@ func list(root *os.Root) ([]segment, error) {
 }
 
 type opened struct {
-	*os.File
+	disk.File
 	sequence uint64
 }
 
@@ -87,11 +92,11 @@ func (o opened) closed(g segment) bool {
 }
 
 // open returns a segment for reading. It stays open until another one is wanted.
-func (s *Spool) open(g segment) (*os.File, error) {
+func (s *Spool) open(g segment) (disk.File, error) {
 	if s.reading.File != nil && s.reading.sequence == g.sequence {
 		return s.reading.File, nil
 	}
-	f, err := s.root.Open(g.name())
+	f, err := disk.Open(s.root, g.name())
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/private"
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // Operation is one operation as it is kept.
@@ -41,6 +42,8 @@ type Options struct {
 	// since segments go as a whole. What Open finds is kept for as long from then on: the clock may have
 	// been set meanwhile, and nothing tells that from a node that was off for as long.
 	MaxAge time.Duration
+	// Disk is where it lies; nil is the system's.
+	Disk disk.FS
 }
 
 const (
@@ -54,16 +57,17 @@ const (
 // Spool is a spool that this process writes to. It is safe for concurrent use.
 type Spool struct {
 	options Options
-	root    *os.Root
+	root    disk.Folder
 	// now is how long ago the spool was opened, by a clock that nobody can set.
 	now func() time.Duration
 
 	mu       sync.Mutex
 	segments []segment // oldest first; the last one is written to
-	active   *os.File  // the last segment; nil until something is appended
+	active   disk.File // the last segment; nil until something is appended
 	reading  opened    // the segment that was read last
 	cursor   cursor
 	sealed   []opened // segments that are finished, but not synced
+	made     bool     // a segment was begun, and its name is not synced
 	dirty    bool     // something was written that is not synced
 	scratch  []byte
 	found    Found
@@ -96,7 +100,7 @@ func Open(o Options) (*Spool, error) {
 }
 
 func (s *Spool) start() (err error) {
-	if s.root, err = private.Dir(s.options.Dir); err != nil {
+	if s.root, err = disk.Or(s.options.Disk).Private(s.options.Dir); err != nil {
 		return err
 	}
 	known, err := s.cursor.open(s.root)
@@ -107,6 +111,7 @@ func (s *Spool) start() (err error) {
 		return err
 	}
 	s.found.CursorLost = !known && len(s.segments) > 0
+	s.made, s.dirty = !known, !known // the cursor's file is new
 	if err := s.resume(); err != nil {
 		return err
 	}
@@ -114,19 +119,26 @@ func (s *Spool) start() (err error) {
 	return nil
 }
 
-// resume makes the newest segment ready to be written to: behind its last whole record.
+// resume makes the newest segment ready to be written to: behind its last whole record. One that cannot be read,
+// or that the cursor has passed, is left as it is: the next one is begun then.
 func (s *Spool) resume() error {
 	if len(s.segments) == 0 {
 		s.cursor.at.Offset = 0 // where the segments are gone, so is what it spoke of
 		return nil
 	}
 	last := &s.segments[len(s.segments)-1]
+	if last.sequence < s.cursor.at.Segment {
+		return nil
+	}
 	f, err := s.root.OpenFile(last.name(), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
+	whole, err := ends(f, last.size)
+	if err != nil {
+		return f.Close()
+	}
 	s.active = f
-	whole := ends(f, last.size)
 	if cut := last.size - whole; cut > 0 {
 		if err := f.Truncate(whole); err != nil {
 			return fmt.Errorf("cut off what is not whole: %w", err)
@@ -172,32 +184,55 @@ func (s *Spool) waiting() (n int64) {
 	return n
 }
 
-// Sync writes what was appended before to the disk.
+// Sync writes what was appended before to the disk. What it could not write it tries again the next time.
 func (s *Spool) Sync() error {
 	s.mu.Lock()
-	sealed := s.sealed
-	var live []*os.File
+	sealed, made := s.sealed, s.made
+	var live []disk.File
 	if s.dirty {
-		live = []*os.File{s.active, s.cursor.file}
+		live = []disk.File{s.active, s.cursor.file}
 	}
-	s.sealed, s.dirty = nil, false
+	s.sealed, s.made, s.dirty = nil, false, false
 	s.mu.Unlock()
 
 	// Without the lock: a disk may take its time.
 	var failed error
-	for _, f := range sealed {
-		failed = errors.Join(failed, f.Sync(), f.Close())
+	if made {
+		failed = disk.SyncFolder(s.root, ".")
 	}
-	for _, f := range live {
-		if f == nil {
+	var again []opened
+	for _, g := range sealed {
+		if err := synced(g); err != nil {
+			failed, again = errors.Join(failed, err), append(again, g)
 			continue
 		}
-		if err := f.Sync(); err != nil && !errors.Is(err, fs.ErrClosed) {
-			failed = errors.Join(failed, err)
+		failed = errors.Join(failed, g.Close())
+	}
+	for _, f := range live {
+		if f != nil {
+			failed = errors.Join(failed, synced(f))
 		}
 	}
-	if failed != nil {
-		return fmt.Errorf("sync the spool: %w", failed)
+	if failed == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made, s.dirty = made || s.made, true
+	for _, g := range again {
+		if slices.ContainsFunc(s.segments, func(h segment) bool { return h.sequence == g.sequence }) {
+			s.sealed = append(s.sealed, g)
+		} else {
+			_ = g.Close() // it was forgotten meanwhile
+		}
+	}
+	return fmt.Errorf("sync the spool: %w", failed)
+}
+
+// synced syncs a file, unless it was forgotten meanwhile.
+func synced(f disk.File) error {
+	if err := f.Sync(); !errors.Is(err, fs.ErrClosed) {
+		return err
 	}
 	return nil
 }
@@ -207,12 +242,16 @@ func (s *Spool) Close() error {
 	err := s.Sync()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range []*os.File{s.active, s.reading.File, s.cursor.file} {
+	files := []disk.File{s.active, s.reading.File, s.cursor.file}
+	for _, g := range s.sealed { // those that could not be synced
+		files = append(files, g.File)
+	}
+	for _, f := range files {
 		if f != nil {
 			err = errors.Join(err, f.Close())
 		}
 	}
-	s.active, s.reading, s.cursor.file = nil, opened{}, nil
+	s.active, s.reading, s.cursor.file, s.sealed = nil, opened{}, nil, nil
 	if s.root != nil {
 		err = errors.Join(err, s.root.Close())
 	}

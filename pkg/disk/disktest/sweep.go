@@ -1,0 +1,85 @@
+package disktest
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Faults are those that a call meets once.
+func Faults() []Fault { return []Fault{EIO, ENOSPC, Short} }
+
+// Whole reports whether the long form was asked for (IO=whole).
+func Whole() bool { return os.Getenv("IO") == "whole" }
+
+// Sweep runs a scenario once to count its calls, and then once for each call and each fault that the call can meet.
+// Of more than a hundred calls the short form takes every fifth of those that change nothing.
+//
+// The scenario makes its own disk with what it is given, and fails the test where a promise is broken.
+func Sweep(t *testing.T, faults []Fault, scenario func(t *testing.T, at int, fault Fault) *Disk) {
+	t.Helper()
+	count := scenario(t, 0, None)
+	calls, runs := count.Calls(), 0
+	for at := range calls {
+		if !Whole() && len(calls) > 100 && !changes[count.ops[at]] && at%5 != 0 {
+			continue
+		}
+		for _, fault := range faults {
+			if !fault.touches(count.ops[at]) {
+				continue
+			}
+			runs++
+			if d := scenario(t, at, fault); !d.Failed() {
+				t.Errorf("call %d of %d was never reached", at, len(calls))
+			}
+			if t.Failed() {
+				t.Fatalf("%s: call %d of %d, %s", fault, at, len(calls), calls[at])
+			}
+		}
+	}
+	t.Logf("%d calls, %d runs with one fault: %v", len(calls), runs, faults)
+}
+
+// Folder returns a folder that is removed with the test, in memory where there is such a place: a sweep makes
+// thousands of files.
+func Folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "cniscope-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// PowerCuts has the power fail in several ways after what was done to a disk, and calls check with what the disk
+// holds then: nothing that was not synced, its length alone, all of it, and random parts of it.
+func PowerCuts(t *testing.T, d *Disk, check func(folder, how string)) {
+	t.Helper()
+	random := 1
+	if Whole() {
+		random = 20
+	}
+	for i := range 3 + random {
+		fate, how := func() Fate { return Fate(i) }, "some kept, some lost"
+		if i <= int(Zeroed) {
+			how = Fate(i).String()
+		} else {
+			r := rand.New(rand.NewPCG(uint64(i), uint64(len(d.Calls()))))
+			fate = func() Fate { return Fate(r.IntN(3)) }
+		}
+		to := filepath.Join(Folder(t), "disk")
+		if err := d.PowerCut(to, fate); err != nil {
+			t.Fatal(err)
+		}
+		check(to, how)
+		if t.Failed() {
+			t.Fatalf("after a loss of power, what was not synced: %s", how)
+		}
+	}
+}
+
+func (f Fate) String() string {
+	return [...]string{"all kept", "all lost", "only the lengths kept"}[f]
+}

@@ -1,7 +1,0 @@
-//go:build !linux && !windows
-
-package spool
-
-import "os"
-
-func lock(*os.File) error { return nil }
