@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/cniscope/cniscope/configs"
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // A desired file is what should be at a path.
@@ -69,7 +69,7 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	if w.program, err = t.program(); err != nil {
 		return nil, err
 	}
-	binary, err := os.ReadFile(o.Program)
+	binary, err := disk.ReadFile(t.disk, o.Program)
 	if err != nil {
 		return nil, fmt.Errorf("reading the program to install: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // node is a tree to install into.
@@ -17,6 +19,8 @@ type node struct {
 	root string
 	// program is the cniscope to install.
 	program string
+	said    string  // by the last run
+	disk    disk.FS // what cniscope has of it; nil: the system's
 }
 
 // newNode makes a tree with the files given, and those that every tree has.
@@ -101,7 +105,7 @@ func (n *node) same(want string) {
 
 // options are those of an installation as a service, with what is changed.
 func (n *node) options(change func(*Options)) Options {
-	o := Options{Root: n.root, Program: n.program, Choice: Choice{As: Service}}
+	o := Options{Root: n.root, Program: n.program, Choice: Choice{As: Service}, Disk: n.disk}
 	if change != nil {
 		change(&o)
 	}
@@ -134,7 +138,7 @@ func (n *node) install(change func(*Options)) *Plan {
 
 func (n *node) uninstall(purge bool) *Plan {
 	n.Helper()
-	p, err := NewRemoval(n.root, purge, false)
+	p, err := newRemoval(Options{Root: n.root, Disk: n.disk}, purge)
 	if err != nil {
 		n.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // New plans an installation. Its errors say what is in the way and what to do; nothing has changed then.
 func New(ctx context.Context, o Options) (*Plan, error) {
-	t := tree{o.Root}
+	t := newTree(o.Root, o.Disk)
 	if err := o.check(t); err != nil {
 		return nil, err
 	}
@@ -61,6 +61,9 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p.Notes = append(p.Notes, w.notes...)
+	if err := t.sound(); err != nil {
+		return nil, err
+	}
 	if len(p.manifest.Files) == 0 { // of a package, where containerd has all it needs
 		if err := p.drop(before); err != nil {
 			return nil, err
@@ -74,7 +77,11 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 // NewRemoval plans to take away everything that was installed below root. With purge also
 // what was changed since, as options usually are.
 func NewRemoval(root string, purge, restartContainerd bool) (*Plan, error) {
-	t, o := tree{root}, Options{Root: root, RestartContainerd: restartContainerd}
+	return newRemoval(Options{Root: root, RestartContainerd: restartContainerd}, purge)
+}
+
+func newRemoval(o Options, purge bool) (*Plan, error) {
+	t, root := newTree(o.Root, o.Disk), o.Root
 	if err := o.checkRestart(t); err != nil {
 		return nil, err
 	}
@@ -131,7 +138,11 @@ func (p *Plan) Apply(ctx context.Context) (notes []string, err error) {
 	if err := s.before(ctx); err != nil {
 		return nil, err
 	}
-	tx, err := begin(p.changes, p.modes())
+	modes, err := p.tree.modes()
+	if err != nil {
+		return nil, undone(err, "nothing was changed", s.back(ctx))
+	}
+	tx, err := begin(p.tree.disk, p.changes, modes)
 	if err != nil {
 		return nil, undone(err, "nothing was changed", s.back(ctx))
 	}
@@ -153,14 +164,17 @@ func undone(err error, so string, more ...error) error {
 	return fmt.Errorf("%w; %s", err, so)
 }
 
-func (p *Plan) modes() map[string]fs.FileMode {
+// modes are those of the folders that are nobody else's to look into.
+func (t tree) modes() (map[string]fs.FileMode, error) {
 	modes := map[string]fs.FileMode{}
 	for _, dir := range []string{stateFolder, beforeFolder} {
-		if file, err := p.tree.file(dir); err == nil {
-			modes[file] = 0o700
+		file, err := t.file(dir)
+		if err != nil {
+			return nil, err
 		}
+		modes[file] = 0o700
 	}
-	return modes
+	return modes, nil
 }
 
 // leftovers are folders that were made, and hold something of others now.

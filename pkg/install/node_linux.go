@@ -55,57 +55,6 @@ func lockTree(path string, live bool) (release func(), err error) {
 	return release, nil
 }
 
-// attributesOf returns the extended attributes of a file that its next version is to have,
-// too; nil where there are none. Those that the kernel or a program made of its bytes are not
-// among them: hashes, signatures, capabilities.
-func attributesOf(file string) (map[string][]byte, error) {
-	names, err := grown(func(b []byte) (int, error) { return unix.Llistxattr(file, b) })
-	if errors.Is(err, unix.ENOTSUP) || len(names) == 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing the attributes of %s: %w", file, err)
-	}
-	all := map[string][]byte{}
-	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
-		if strings.HasPrefix(name, "security.") && name != "security.selinux" {
-			continue
-		}
-		value, err := grown(func(b []byte) (int, error) { return unix.Lgetxattr(file, name, b) })
-		if err != nil {
-			return nil, fmt.Errorf("reading %s of %s: %w", name, file, err)
-		}
-		all[name] = value
-	}
-	return all, nil
-}
-
-// grown calls get with a buffer that is large enough.
-func grown(get func([]byte) (int, error)) ([]byte, error) {
-	for {
-		n, err := get(nil)
-		if err != nil || n == 0 {
-			return nil, err
-		}
-		b := make([]byte, n)
-		if n, err = get(b); !errors.Is(err, unix.ERANGE) {
-			return b[:max(n, 0)], err
-		}
-	}
-}
-
-// setAttributes gives a file extended attributes. SELinux' label is the policy's to refuse:
-// then the folder's stays.
-func setAttributes(f *os.File, attributes map[string][]byte) error {
-	for name, value := range attributes {
-		err := unix.Fsetxattr(int(f.Fd()), name, value, 0)
-		if err != nil && name != "security.selinux" {
-			return fmt.Errorf("setting %s of %s: %w", name, f.Name(), err)
-		}
-	}
-	return nil
-}
-
 // unfit says why nothing can be put into a folder, or, where it is of the node that runs, no program
 // be run from there. What else is wrong is said to whoever writes there.
 func unfit(dir string, live bool) error {
@@ -118,14 +67,6 @@ func unfit(dir string, live bool) error {
 		return errors.New("it is mounted noexec")
 	}
 	return nil
-}
-
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // running returns who listens on a socket, and when it was started.
@@ -167,7 +108,7 @@ func (t tree) newer(ctx context.Context, path, address string) bool {
 	if err != nil {
 		return false
 	}
-	info, err := os.Stat(file)
+	info, err := t.disk.Stat(file)
 	if err != nil {
 		return false
 	}

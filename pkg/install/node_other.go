@@ -6,15 +6,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"time"
 )
 
 func ownerOf(fs.FileInfo) (uid, gid int) { return 0, 0 }
-
-func attributesOf(string) (map[string][]byte, error) { return nil, nil }
-
-func setAttributes(*os.File, map[string][]byte) error { return nil }
 
 // lockTree fails: nothing is installed on this platform.
 func lockTree(string, bool) (release func(), err error) {
@@ -22,8 +17,6 @@ func lockTree(string, bool) (release func(), err error) {
 }
 
 func unfit(string, bool) error { return nil }
-
-func syncFolder(string) error { return nil }
 
 func running(context.Context, string) (int, time.Time, error) {
 	return 0, time.Time{}, errNoSystemd

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // As is how containerd and cniscope come together.
@@ -36,9 +38,10 @@ type Choice struct {
 // Options are what an installation is made with.
 type Options struct {
 	Choice
-	Root              string // the node's tree: / or the folder of an image
-	Program           string // the file that is installed: cniscope itself
-	RestartContainerd bool   // if that is needed
+	Root              string  // the node's tree: / or the folder of an image
+	Program           string  // the file that is installed: cniscope itself
+	RestartContainerd bool    // if that is needed
+	Disk              disk.FS // what all of it is on; nil is the system's
 }
 
 func (o Options) check(t tree) error {
@@ -82,6 +85,9 @@ type manifest struct {
 	Choice  Choice   `json:"choice"`
 	Files   []entry  `json:"files"`
 	Folders []string `json:"folders,omitempty"` // those that were made, from the top
+	// Unfinished is set while files are changed, for whoever comes after a crash: what may be there of a file
+	// besides what Files says, by path, as a digest; "" is nothing.
+	Unfinished map[string]string `json:"unfinished,omitempty"`
 }
 
 const manifestVersion = 1
@@ -121,6 +127,12 @@ func (m *manifest) entry(path string) (entry, bool) {
 	return m.Files[i], true
 }
 
+// halfDone reports whether what is at path is there since a change of it has not come about, or has.
+func (m *manifest) halfDone(path string, now *content) bool {
+	was, unfinished := m.Unfinished[path]
+	return unfinished && now.digest() == was
+}
+
 func (m *manifest) content() *content {
 	text, _ := json.MarshalIndent(m, "", "  ") // strings and numbers: it cannot fail
 	return &content{data: append(text, '\n'), mode: 0o600}
@@ -128,7 +140,7 @@ func (m *manifest) content() *content {
 
 // Remembered returns what was chosen at the last installation below root, and whether there was one.
 func Remembered(root string) (Choice, bool, error) {
-	m, err := tree{root}.manifest()
+	m, err := newTree(root, nil).manifest()
 	if err != nil {
 		return Choice{}, false, err
 	}

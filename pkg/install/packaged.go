@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,7 +38,7 @@ func (t tree) packager() string {
 // unit or NRI plugin. Options stay as they are, and so does what it added to containerd's configuration.
 // It is nil where there is nothing to take over.
 func NewTakeOver(root string) (*Plan, error) {
-	t := tree{root}
+	t := newTree(root, nil)
 	m, err := t.manifest()
 	if err != nil || len(m.Files) == 0 {
 		return nil, err
@@ -113,7 +112,7 @@ func AdvisePackaged(ctx context.Context, root string) (notes []string) {
 			r.PID, r.by(), r.ending()))
 	}
 	byHand := !slices.ContainsFunc(s.Files, func(f File) bool { return f.Path == unitFile })
-	if t := (tree{root}); byHand && t.exists(unitFile) {
+	if t := newTree(root, nil); byHand && t.exists(unitFile) {
 		notes = append(notes, unitFile+" was put there by hand, and systemd prefers it to the package's unit: remove it, then run systemctl daemon-reload and systemctl restart cniscope")
 	}
 	if c := s.Containerd; c.Version != "" && !c.NRI && !s.crio {
@@ -144,7 +143,9 @@ const spoolNote = stateFolder + "/spool-elsewhere"
 
 // NoteSpool writes down where a spool is, if it is not where a package looks anyway: when the package is
 // purged nobody is there any more who could read the options.
-func NoteSpool(root, dir string) error {
+func NoteSpool(root, dir string) error { return newTree(root, nil).noteSpool(dir) }
+
+func (t tree) noteSpool(dir string) error {
 	below := filepath.Clean(dir)
 	if dir == "" || below == stateFolder || strings.HasPrefix(below, stateFolder+"/") {
 		return nil
@@ -152,14 +153,27 @@ func NoteSpool(root, dir string) error {
 	if !filepath.IsAbs(below) || strings.ContainsAny(below, "\n\r") {
 		return errors.New("its path cannot be written down")
 	}
-	file, err := tree{root}.file(spoolNote)
+	file, err := t.file(spoolNote)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	before, err := readContent(t.disk, file)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(below+"\n"), 0o600)
+	after := &content{data: []byte(below + "\n"), mode: 0o600}
+	if before.digest() == after.digest() {
+		return nil
+	}
+	modes, err := t.modes()
+	if err != nil {
+		return err
+	}
+	tx, err := begin(t.disk, []change{{path: spoolNote, file: file, before: before, after: after}}, modes)
+	if err != nil {
+		return err
+	}
+	return tx.keep(nil)
 }
 
 // wishPackaged is what is left to an installation where a package has brought everything else.

@@ -24,6 +24,7 @@ type Plan struct {
 	unwanted []string // folders that were made for what goes, on disk
 	kept     []string // digests of what was replaced and may still be wanted
 	wish     *wish    // nil for a removal
+	recorded *content // the manifest before
 }
 
 // Step is what happens to one file.
@@ -75,6 +76,9 @@ func (p *Plan) install(d desired) error {
 	e, ours := p.before.entry(d.path)
 	// A crash came between the manifest and the file: it is still to be replaced.
 	ours = ours && (e.Before == "" || now.digest() != e.Before)
+	if p.before.halfDone(d.path, now) { // it is as we had left it, or as it was before we came
+		e.Digest, ours = now.digest(), ours && now != nil
+	}
 	does, why := decide(d, now, e, ours)
 	switch {
 	case d.insertion != nil:
@@ -155,7 +159,7 @@ func (p *Plan) remove(e entry, purge bool) error {
 		return p.step(e.Path, now, now.with(text), Restores, "the line that was added is taken out", containerd)
 	case e.Before != "" && now.digest() == e.Before:
 		return nil // it was never replaced, or has been brought back by hand
-	case now.digest() != e.Digest && !purge:
+	case now.digest() != e.Digest && !purge && !p.before.halfDone(e.Path, now):
 		p.kept = append(p.kept, e.Before)
 		return p.step(e.Path, now, now, Keeps, "it was changed since it was installed; --purge removes it", containerd)
 	case e.Before != "":
@@ -201,8 +205,9 @@ func (p *Plan) forget() error {
 	return nil
 }
 
-// record plans the manifest's own change, between what goes and what comes: wherever a
-// crash strikes, the manifest names what is there.
+// record plans the manifest's own changes. It comes first, and then names what goes beside what comes, and what
+// each may be meanwhile: wherever a crash strikes, the next run knows whose everything is. It comes last, as it
+// stays.
 func (p *Plan) record() error {
 	if err := p.forget(); err != nil {
 		return err
@@ -211,25 +216,50 @@ func (p *Plan) record() error {
 	if err != nil {
 		return err
 	}
-	var next *content
-	if p.manifest != nil {
-		next = p.manifest.content()
-	}
-	if now.digest() == next.digest() {
-		return nil
-	}
 	file, err := p.tree.file(manifestFile)
 	if err != nil {
 		return err
 	}
-	at := len(p.changes)
-	if next != nil {
-		if at = slices.IndexFunc(p.changes, func(c change) bool { return c.after != nil }); at < 0 {
-			at = len(p.changes)
+	p.recorded = now
+	if len(p.changes) > 0 {
+		meanwhile := p.meanwhile().content()
+		p.changes = slices.Insert(p.changes, 0, change{path: manifestFile, file: file, before: now, after: meanwhile, interim: true})
+		now = meanwhile
+	}
+	var next *content
+	if p.manifest != nil {
+		next = p.manifest.content()
+	}
+	if now.digest() != next.digest() {
+		p.changes = append(p.changes, change{path: manifestFile, file: file, before: now, after: next})
+	}
+	return nil
+}
+
+// meanwhile is the manifest while the changes are made.
+func (p *Plan) meanwhile() *manifest {
+	m := *p.before
+	if p.manifest != nil {
+		m = *p.manifest
+		m.Files = slices.Clone(m.Files)
+		for _, e := range p.before.Files {
+			if _, stays := m.entry(e.Path); !stays {
+				m.Files = append(m.Files, e)
+			}
 		}
 	}
-	p.changes = slices.Insert(p.changes, at, change{path: manifestFile, file: file, before: now, after: next})
-	return nil
+	m.Unfinished = map[string]string{}
+	for _, c := range p.changes {
+		if _, ours := m.entry(c.path); !ours {
+			continue
+		}
+		if c.after != nil {
+			m.Unfinished[c.path] = c.before.digest()
+		} else {
+			m.Unfinished[c.path] = ""
+		}
+	}
+	return &m
 }
 
 // advise notes what is left to the operator: files that stay as they are may say something
@@ -284,6 +314,12 @@ func (p *Plan) adviseOptions() error {
 func (p *Plan) Diff() string {
 	var b strings.Builder
 	for _, c := range p.changes {
+		if c.interim {
+			continue
+		}
+		if c.path == manifestFile {
+			c.before = p.recorded
+		}
 		from, to := "a"+c.path, "b"+c.path
 		if c.before == nil {
 			from = "/dev/null"

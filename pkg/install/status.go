@@ -62,7 +62,7 @@ type Running struct {
 // Look finds out what is installed below root, and whether it is at work. It changes
 // nothing, and goes on past what it cannot find out.
 func Look(ctx context.Context, root string) (*Status, error) {
-	t := tree{root}
+	t := newTree(root, nil)
 	m, err := t.manifest()
 	if err != nil {
 		return nil, err

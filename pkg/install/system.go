@@ -3,10 +3,11 @@ package install
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // programs are where cniscope's own program may go, the first that can be: /opt/bin is in PATH where /usr is
@@ -25,10 +26,10 @@ func (t tree) program() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if i > 0 && existing(dir) != dir {
+		if i > 0 && t.existing(dir) != dir {
 			break // where it is not there, nobody looks for programs in it
 		}
-		err = unfit(existing(dir), t.live())
+		err = unfit(t.existing(dir), t.live())
 		if err == nil {
 			return path, nil
 		}
@@ -38,9 +39,9 @@ func (t tree) program() (string, error) {
 }
 
 // existing is dir, or the first folder above it that exists.
-func existing(dir string) string {
+func (t tree) existing(dir string) string {
 	for ; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(dir); err == nil {
+		if _, err := t.disk.Stat(dir); err == nil {
 			break
 		}
 	}
@@ -93,7 +94,7 @@ func (t tree) lockdown() string {
 	if err != nil {
 		return ""
 	}
-	text, err := os.ReadFile(file)
+	text, err := disk.ReadFile(t.disk, file)
 	if err != nil {
 		return ""
 	}
@@ -107,7 +108,7 @@ func (t tree) lockdown() string {
 func (t tree) withoutBPF() string {
 	var major, minor int
 	if file, err := t.file("/proc/sys/kernel/osrelease"); err == nil {
-		text, _ := os.ReadFile(file)
+		text, _ := disk.ReadFile(t.disk, file)
 		release := strings.TrimSpace(string(text))
 		if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n == 2 && (major < 5 || major == 5 && minor < 8) {
 			return "Linux " + release + " is older than 5.8, the first with BPF ring buffers"

@@ -23,7 +23,7 @@ func TestReleaseNames(t *testing.T) {
 	} {
 		n := newNode(t, map[string]string{"/usr/lib/os-release": text})
 		n.link("../usr/lib/os-release", "/etc/os-release")
-		if got := strings.TrimSpace(strings.Join(tree{n.root}.release(), " ")); got != want {
+		if got := strings.TrimSpace(strings.Join(newTree(n.root, nil).release(), " ")); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -31,10 +31,10 @@ func TestReleaseNames(t *testing.T) {
 
 func TestReleaseThatCannotBeRead(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/os-release/x": "", "/usr/lib/os-release": "ID=cos\n"})
-	if !(tree{n.root}).is("cos") {
+	if !newTree(n.root, nil).is("cos") {
 		t.Error("a folder in the file's place hides the other file")
 	}
-	if (tree{newNode(t, nil).root}).is("") {
+	if newTree(newNode(t, nil).root, nil).is("") {
 		t.Error("without a file it has a name")
 	}
 }

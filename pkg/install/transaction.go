@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // A change is what one file is to become. A nil after removes it.
@@ -15,6 +17,7 @@ type change struct {
 	path          string // for messages
 	file          string // on disk
 	before, after *content
+	interim       bool // it is replaced by another change of the same file
 }
 
 // staging is the folder in which a file is prepared, beside its place so that it is put
@@ -24,8 +27,10 @@ const staging = ".cniscope-install"
 
 // A transaction makes changes, all or none. First everything is written beside its place:
 // a full disk or a folder that cannot be written to is found before anything has changed.
-// Then names are changed, which needs no room, and can be changed back.
+// Then names are changed, which needs no room, and can be changed back. Only the manifest is there before: for whoever
+// comes after a crash.
 type transaction struct {
+	disk    disk.FS
 	changes []change
 	done    int      // how many changes are in place
 	folders []string // made here, from the top
@@ -33,25 +38,36 @@ type transaction struct {
 }
 
 // begin makes the changes. If it fails, nothing is changed; otherwise the caller ends with undo or keep.
-func begin(changes []change, modes map[string]fs.FileMode) (t *transaction, err error) {
-	t = &transaction{changes: changes}
+func begin(on disk.FS, changes []change, modes map[string]fs.FileMode) (t *transaction, err error) {
+	t = &transaction{disk: on, changes: changes}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.undo())
 		}
 	}()
-	for i, c := range changes {
-		if err := t.prepare(i, c, modes); err != nil {
-			return t, fmt.Errorf("%s: %w", c.path, err)
+	known := 0
+	if len(changes) > 0 && changes[0].interim {
+		known = 1 // whatever is made from here on, the manifest names it
+	}
+	if err := t.make(0, known, modes); err != nil {
+		return t, err
+	}
+	return t, t.make(known, len(changes), modes)
+}
+
+// make makes the changes with these indexes.
+func (t *transaction) make(from, to int, modes map[string]fs.FileMode) error {
+	for i := from; i < to; i++ {
+		if err := t.prepare(i, t.changes[i], modes); err != nil {
+			return fmt.Errorf("%s: %w", t.changes[i].path, err)
 		}
 	}
-	for i, c := range changes {
-		if err := t.place(i, c); err != nil {
-			return t, fmt.Errorf("%s: %w", c.path, err)
+	for i := from; i < to; i++ {
+		if err := t.place(i, t.changes[i]); err != nil {
+			return fmt.Errorf("%s: %w", t.changes[i].path, err)
 		}
-		t.done++
 	}
-	return t, nil
+	return nil
 }
 
 func (t *transaction) prepare(i int, c change, modes map[string]fs.FileMode) error {
@@ -62,10 +78,10 @@ func (t *transaction) prepare(i int, c change, modes map[string]fs.FileMode) err
 	stage := filepath.Join(dir, staging)
 	if !slices.Contains(t.stages, stage) {
 		// One that is there already was left by a crash.
-		if err := os.RemoveAll(stage); err != nil {
+		if err := t.disk.RemoveAll(stage); err != nil {
 			return err
 		}
-		if err := os.Mkdir(stage, 0o700); err != nil {
+		if err := t.disk.Mkdir(stage, 0o700); err != nil {
 			return err
 		}
 	}
@@ -74,9 +90,9 @@ func (t *transaction) prepare(i int, c change, modes map[string]fs.FileMode) err
 		return nil
 	}
 	if c.after.to != "" {
-		return os.Symlink(c.after.to, t.fresh(i))
+		return t.disk.Symlink(c.after.to, t.fresh(i))
 	}
-	return write(t.fresh(i), c.after)
+	return write(t.disk, t.fresh(i), c.after)
 }
 
 func (t *transaction) fresh(i int) string { return filepath.Join(t.stages[i], fmt.Sprint(i, ".new")) }
@@ -84,7 +100,7 @@ func (t *transaction) fresh(i int) string { return filepath.Join(t.stages[i], fm
 func (t *transaction) old(i int) string { return filepath.Join(t.stages[i], fmt.Sprint(i, ".old")) }
 
 func (t *transaction) makeFolders(dir string, modes map[string]fs.FileMode) error {
-	if _, err := os.Stat(dir); err == nil {
+	if _, err := t.disk.Stat(dir); err == nil {
 		return nil
 	}
 	if err := t.makeFolders(filepath.Dir(dir), modes); err != nil {
@@ -94,16 +110,19 @@ func (t *transaction) makeFolders(dir string, modes map[string]fs.FileMode) erro
 	if !known {
 		mode = 0o755
 	}
-	if err := os.Mkdir(dir, mode); err != nil {
+	if err := t.disk.Mkdir(dir, mode); err != nil {
 		return err
 	}
 	t.folders = append(t.folders, dir)
-	return os.Chmod(dir, mode) // whatever the umask is
+	if err := t.disk.Chmod(dir, mode); err != nil { // whatever the umask is
+		return err
+	}
+	return disk.SyncFolder(t.disk, filepath.Dir(dir))
 }
 
 // write makes a file whole: its bytes are on the disk when it returns.
-func write(file string, c *content) (err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+func write(on disk.FS, file string, c *content) (err error) {
+	f, err := on.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -120,15 +139,19 @@ func write(file string, c *content) (err error) {
 		return err
 	}
 	// After the mode, which would cut an access control list.
-	if err := setAttributes(f, c.attributes); err != nil {
-		return err
+	for name, value := range c.attributes {
+		// SELinux' label is the policy's to refuse: then the folder's stays.
+		if err := f.SetAttribute(name, value); err != nil && name != "security.selinux" {
+			return err
+		}
 	}
 	return f.Sync()
 }
 
-// place puts a file where it belongs, and keeps what was there.
+// place puts a file where it belongs, and keeps what was there. It has it written to the disk: what follows may
+// depend on it.
 func (t *transaction) place(i int, c change) error {
-	now, err := readContent(c.file)
+	now, err := readContent(t.disk, c.file)
 	if err != nil {
 		return err
 	}
@@ -136,17 +159,26 @@ func (t *transaction) place(i int, c change) error {
 		return errors.New("somebody else has just changed it: try again")
 	}
 	if c.after == nil {
-		return os.Rename(c.file, t.old(i))
+		return t.move(i, c.file, t.old(i))
 	}
 	if c.before != nil {
 		// Not every file system has hard links.
-		if err := os.Link(c.file, t.old(i)); err != nil {
-			if err := write(t.old(i), c.before); err != nil {
+		if err := t.disk.Link(c.file, t.old(i)); err != nil {
+			if err := write(t.disk, t.old(i), c.before); err != nil {
 				return err
 			}
 		}
 	}
-	return os.Rename(t.fresh(i), c.file)
+	return t.move(i, t.fresh(i), c.file)
+}
+
+// move makes change i.
+func (t *transaction) move(i int, from, to string) error {
+	if err := t.disk.Rename(from, to); err != nil {
+		return err
+	}
+	t.done = i + 1
+	return disk.SyncFolder(t.disk, filepath.Dir(t.changes[i].file))
 }
 
 // undo brings everything back.
@@ -156,9 +188,12 @@ func (t *transaction) undo() error {
 		c := t.changes[i]
 		err := error(nil)
 		if c.before == nil {
-			err = os.Remove(c.file)
+			err = t.disk.Remove(c.file)
 		} else {
-			err = os.Rename(t.old(i), c.file)
+			err = t.disk.Rename(t.old(i), c.file)
+		}
+		if err == nil {
+			err = disk.SyncFolder(t.disk, filepath.Dir(c.file))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("bringing %s back: %w", c.path, err))
@@ -169,35 +204,29 @@ func (t *transaction) undo() error {
 		// What could not be brought back is still in there.
 		return errors.Join(append(errs, fmt.Errorf("what was there before is kept in folders named %s", staging))...)
 	}
-	return errors.Join(t.clean(), removeFolders(t.folders))
+	return errors.Join(t.clean(), t.removeFolders(t.folders))
 }
 
 // keep ends the transaction: there is no way back from here. Folders that are no longer
 // wanted are removed as far as they are empty.
 func (t *transaction) keep(unwanted []string) error {
-	err := t.clean()
-	for _, c := range t.changes {
-		if dir := filepath.Dir(c.file); !slices.Contains(unwanted, dir) {
-			err = errors.Join(err, syncFolder(dir))
-		}
-	}
-	return errors.Join(err, removeFolders(unwanted))
+	return errors.Join(t.clean(), t.removeFolders(unwanted))
 }
 
 // clean removes the staging folders.
 func (t *transaction) clean() error {
 	var errs []error
 	for _, stage := range t.stages {
-		errs = append(errs, os.RemoveAll(stage))
+		errs = append(errs, t.disk.RemoveAll(stage))
 	}
 	return errors.Join(errs...)
 }
 
 // removeFolders removes what is empty of them, from the bottom.
-func removeFolders(dirs []string) error {
+func (t *transaction) removeFolders(dirs []string) error {
 	for _, dir := range slices.Backward(dirs) {
 		// One that is in use, or gone, is left as it is.
-		if err := os.Remove(dir); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
+		if err := t.disk.Remove(dir); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // Wherever it fails, in the middle of everything: nothing has changed.
@@ -58,7 +60,11 @@ func TestACrashInTheMiddle(t *testing.T) {
 			n := newNode(t, files)
 			before := n.tree()
 			p := n.plan(change)
-			tx, err := begin(p.changes[:done], p.modes()) // and never ended
+			modes, err := p.tree.modes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx, err := begin(disk.System{}, p.changes[:done], modes) // and never ended
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +162,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 	release()
 	n.apply(p)
-	if (tree{n.root}).exists("/" + installLock) {
+	if newTree(n.root, nil).exists("/" + installLock) {
 		t.Error("the lock is still there")
 	}
 }
@@ -200,8 +206,8 @@ func TestAReplacedFileKeepsWhatItHas(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for name, value := range want {
-			if got, err := grown(func(b []byte) (int, error) { return unix.Lgetxattr(file, name, b) }); err != nil || !bytes.Equal(got, value) {
-				t.Errorf("%s: %s is %x, %v", when, name, got, err)
+			if got, err := (disk.System{}).Attributes(file); err != nil || !bytes.Equal(got[name], value) {
+				t.Errorf("%s: %s is %x, %v", when, name, got[name], err)
 			}
 		}
 		if now, err := os.Stat(file); err != nil || now.Mode() != mode.Mode() {

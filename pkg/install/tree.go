@@ -6,16 +6,25 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // tree is where the paths of a node lie: below /, or below the folder of an image that is being built.
-type tree struct{ root string }
+type tree struct {
+	root string
+	disk disk.FS
+	// failed is why something could not be looked at, the first of it.
+	failed *error
+}
+
+func newTree(root string, on disk.FS) tree { return tree{root, disk.Or(on), new(error)} }
 
 // live reports whether this is the tree that runs, with its containerd and its systemd.
 func (t tree) live() bool { return filepath.Clean(t.root) == "/" }
@@ -23,7 +32,7 @@ func (t tree) live() bool { return filepath.Clean(t.root) == "/" }
 // file is where path is to be found on disk, links followed. Links of an image lead to
 // places inside it, never out of it.
 func (t tree) file(path string) (string, error) {
-	file, err := securejoin.SecureJoin(t.root, path)
+	file, err := securejoin.SecureJoinVFS(t.root, path, t.disk)
 	if err != nil {
 		return "", fmt.Errorf("finding %s below %s: %w", path, t.root, err)
 	}
@@ -45,16 +54,27 @@ func (t tree) at(path string, isLink bool) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readContent(file)
+	return readContent(t.disk, file)
 }
 
+// exists reports whether there is anything at path. What cannot be looked at is not there, and sound says so.
 func (t tree) exists(path string) bool {
 	file, err := t.file(path)
-	if err != nil {
-		return false
+	if err == nil {
+		_, err = t.disk.Stat(file)
 	}
-	_, err = os.Stat(file)
+	if err != nil && *t.failed == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		*t.failed = err
+	}
 	return err == nil
+}
+
+// sound returns an error if something could not be looked at: a plan would be made of guesses.
+func (t tree) sound() error {
+	if *t.failed != nil {
+		return fmt.Errorf("looking at what is there: %w", *t.failed)
+	}
+	return nil
 }
 
 // read returns what is at path; nil if nothing is.
@@ -66,20 +86,43 @@ func (t tree) glob(pattern string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := filepath.Glob(filepath.Join(dir, filepath.Base(pattern)))
-	for i, f := range found {
-		found[i] = filepath.Join(filepath.Dir(pattern), filepath.Base(f))
+	entries, err := t.disk.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
 	}
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, e := range entries {
+		fits, err := filepath.Match(filepath.Base(pattern), e.Name())
+		if err != nil {
+			return nil, err
+		}
+		if fits {
+			found = append(found, filepath.Join(filepath.Dir(pattern), e.Name()))
+		}
+	}
+	return found, nil
 }
 
 // missing are dir and the folders above it, as far as they do not exist, from the top.
 func (t tree) missing(dir string) (dirs []string) {
-	for ; dir != "/" && dir != "." && !t.exists(dir); dir = filepath.Dir(dir) {
+	for ; dir != "/" && dir != "." && (!t.exists(dir) || dir == stateFolder && t.abandoned(dir)); dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)
 	}
 	slices.Reverse(dirs)
 	return dirs
+}
+
+// abandoned reports whether a folder holds nothing but what a crash left.
+func (t tree) abandoned(dir string) bool {
+	file, err := t.file(dir)
+	if err != nil {
+		return false
+	}
+	entries, err := t.disk.ReadDir(file)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != staging })
 }
 
 // content is a file, or a link.
@@ -100,8 +143,8 @@ func (c content) with(data []byte) *content {
 	return &c
 }
 
-func readContent(file string) (*content, error) {
-	info, err := os.Lstat(file)
+func readContent(on disk.FS, file string) (*content, error) {
+	info, err := on.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -112,10 +155,10 @@ func readContent(file string) (*content, error) {
 	c.uid, c.gid = ownerOf(info)
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		c.to, err = os.Readlink(file)
+		c.to, err = on.Readlink(file)
 	case info.Mode().IsRegular():
-		if c.data, err = os.ReadFile(file); err == nil {
-			c.attributes, err = attributesOf(file)
+		if c.data, err = disk.ReadFile(on, file); err == nil {
+			c.attributes, err = on.Attributes(file)
 		}
 	default:
 		err = fmt.Errorf("%s is in the way: it is no file (%s)", file, info.Mode())

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/runtime"
 )
 
@@ -92,7 +93,12 @@ func (t tree) built(path string) (Version, bool) {
 	if err != nil || !t.exists(path) {
 		return Version{}, false
 	}
-	info, err := buildinfo.ReadFile(file)
+	f, err := disk.Open(t.disk, file)
+	if err != nil {
+		return Version{}, false
+	}
+	defer f.Close()
+	info, err := buildinfo.Read(f)
 	if err != nil || !strings.HasPrefix(info.Main.Path, "github.com/containerd/containerd") {
 		return Version{}, false
 	}

@@ -1,0 +1,175 @@
+package install
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/cniscope/cniscope/pkg/disk/disktest"
+)
+
+// work is one run of the installer: on a node as begin left it, what it is to do.
+type work struct {
+	begin func(n *node)
+	// do is the run; also the one that comes after it.
+	do func(n *node) error
+}
+
+// works are a first installation over files of the operator's, an upgrade, a change from a service to containerd's
+// plugin, and a removal.
+func works() map[string]work {
+	service := both(version("1.7"), edit)
+	install := func(change func(*Options)) func(n *node) error {
+		return func(n *node) error {
+			p, err := New(n.Context(), n.options(change))
+			return n.run(p, err)
+		}
+	}
+	installed := func(n *node) { n.install(service) }
+	return map[string]work{
+		"installation": {func(*node) {}, install(service)},
+		"upgrade":      {func(n *node) { installed(n); n.build("2") }, install(service)},
+		"as plugin":    {func(n *node) { installed(n); n.build("2") }, install(both(service, plugin))},
+		"removal": {installed, func(n *node) error {
+			if !newTree(n.root, nil).exists(manifestFile) {
+				return nil // it is done
+			}
+			p, err := newRemoval(Options{Root: n.root, Disk: n.disk}, false)
+			return n.run(p, err)
+		}},
+	}
+}
+
+// run applies a plan, if there is one.
+func (n *node) run(p *Plan, err error) error {
+	if err != nil || !p.Changes() {
+		return err
+	}
+	notes, err := p.Apply(n.Context())
+	n.said = strings.Join(notes, "\n")
+	return err
+}
+
+// onDisk is a node before a run, on a disk of the tests.
+func onDisk(t *testing.T, w work) (n *node, original string) {
+	t.Helper()
+	n = &node{T: t, root: filepath.Join(disktest.Folder(t), "node"), program: filepath.Join(disktest.Folder(t), "cniscope"), disk: disktest.Sound()}
+	n.build("1")
+	n.write("/etc/hostname", "node\n")
+	n.write("/etc/containerd/config.toml", config17)
+	n.write("/usr/local/bin/cniscope", "the operator's own")
+	n.write("/var/lib/dpkg", "")
+	original = n.tree()
+	w.begin(n)
+	return n, original
+}
+
+// Whichever call fails once: everything is as before, or as after, and the run says which. The next run is not
+// hindered, and a removal brings back what the operator had, byte for byte.
+func TestEachCallOfAnInstallationFailsOnce(t *testing.T) {
+	for name, w := range works() {
+		t.Run(name, func(t *testing.T) {
+			after := done(t, w)
+			disktest.Sweep(t, disktest.Faults(), func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+				n, original := onDisk(t, w)
+				before := n.tree()
+				d := n.failing(at, fault)
+				switch err := w.do(n); {
+				case err != nil:
+					n.is("it failed, "+err.Error(), before)
+				case n.tree() != after && !strings.Contains(n.said, "not all is tidied up"):
+					n.is("it went well, "+n.said, after)
+				}
+				n.disk = disktest.Sound()
+				n.goesOn(w, after, original)
+				return d
+			})
+		})
+	}
+}
+
+// Killed at whichever call, or without a disk from then on, or without power: the next run does it, and a removal
+// in its place brings back what the operator had.
+func TestAnInstallationIsKilledAtEachCall(t *testing.T) {
+	faults := []disktest.Fault{disktest.Killed}
+	if disktest.Whole() {
+		faults = append(faults, disktest.Forever)
+	}
+	for name, w := range works() {
+		t.Run(name, func(t *testing.T) {
+			after := done(t, w)
+			disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+				n, original := onDisk(t, w)
+				d := n.failing(at, fault)
+				_ = w.do(n)
+				disktest.PowerCuts(t, d, func(folder, _ string) {
+					m := &node{T: t, root: folder, program: n.program, disk: disktest.Sound()}
+					m.goesOn(w, after, original)
+				})
+				disktest.PowerCuts(t, d, func(folder, _ string) {
+					m := &node{T: t, root: folder, program: n.program, disk: disktest.Sound()}
+					m.isRemoved(original)
+				})
+				return d
+			})
+		})
+	}
+}
+
+func (n *node) failing(at int, fault disktest.Fault) *disktest.Disk {
+	n.Helper()
+	d, err := disktest.New(n.root, at, fault)
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.disk = d
+	return d
+}
+
+// done is the tree after a run that nothing hinders.
+func done(t *testing.T, w work) string {
+	t.Helper()
+	n, _ := onDisk(t, w)
+	if err := w.do(n); err != nil {
+		t.Fatal(err)
+	}
+	return n.tree()
+}
+
+// goesOn has the run made again, and then everything taken away.
+func (n *node) goesOn(w work, after, original string) {
+	n.Helper()
+	if err := w.do(n); err != nil {
+		n.Errorf("the next run: %v\n%s", err, n.tree())
+		return
+	}
+	n.is("the next run", after)
+	n.isRemoved(original)
+}
+
+func (n *node) isRemoved(original string) {
+	n.Helper()
+	if newTree(n.root, nil).exists(manifestFile) {
+		n.uninstall(false)
+	}
+	n.is("taken away", original)
+}
+
+// is fails the test where the tree is another one. Folders that hold nothing and are of nobody's do not count: of what
+// was made before the manifest was, nobody knows whose it is.
+func (n *node) is(what, want string) {
+	n.Helper()
+	n.sweep(want)
+	now := n.tree()
+	if now == want {
+		return
+	}
+	n.Error(what + ":")
+	for _, line := range strings.Split(udiff.Unified("want", "is", want, now), "\n") {
+		if strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-") {
+			n.Logf("%.1000s", line)
+		}
+	}
+}
