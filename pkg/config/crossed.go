@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // crossed finds options that are right alone and wrong together. It speaks only
 // of what the text itself sets: what comes from elsewhere gives way silently.
-func crossed(o Options, set positions) map[string]*fault {
+func crossed(on disk.FS, o Options, set positions) map[string]*fault {
 	faults := map[string]*fault{}
 	has := func(key string) bool { _, ok := set[key]; return ok }
 
@@ -31,7 +33,7 @@ func crossed(o Options, set positions) map[string]*fault {
 	here := o.system == Here() // another system's files are not to be had
 	maps.Copy(faults, o.Metrics.crossed(has, here))
 	if here && len(faults) == 0 && (has(otlp+"ca") || has(otlp+"cert") || has(otlp+"key")) {
-		for key, f := range o.Export.OTLP.files() {
+		for key, f := range o.Export.OTLP.files(on) {
 			faults[otlp+key] = f
 		}
 	}

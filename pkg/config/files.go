@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // TLS returns how the endpoint is spoken to, nil where Target says plain text. The client certificate is read
@@ -15,12 +16,13 @@ func (o OTLP) TLS() (*tls.Config, error) {
 	if _, plain := o.Target(); plain {
 		return nil, nil
 	}
-	for key, f := range o.files() {
+	on := disk.System{}
+	for key, f := range o.files(on) {
 		return nil, fmt.Errorf("export.otlp.%s: %s: %s", key, f.what, f.remedy)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.CA != "" {
-		pool, err := readCA(o.CA)
+		pool, err := readCA(on, o.CA)
 		if err != nil {
 			return nil, fmt.Errorf("export.otlp.ca: %w", err)
 		}
@@ -28,17 +30,17 @@ func (o OTLP) TLS() (*tls.Config, error) {
 	}
 	if o.Cert != "" {
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return readPair(o.Cert, o.Key)
+			return readPair(on, o.Cert, o.Key)
 		}
 	}
 	return c, nil
 }
 
 // files finds what is wrong with the PEM files, by option.
-func (o OTLP) files() map[string]*fault {
+func (o OTLP) files(on disk.FS) map[string]*fault {
 	faults := map[string]*fault{}
 	if o.CA != "" {
-		if _, err := readCA(o.CA); err != nil {
+		if _, err := readCA(on, o.CA); err != nil {
 			faults["ca"] = wrong("name a readable PEM file of the certificates to trust", "%v", err)
 		}
 	}
@@ -48,15 +50,15 @@ func (o OTLP) files() map[string]*fault {
 	case o.Cert == "" && o.Key != "":
 		faults["key"] = wrong("set cert too, the key's certificate", "is there without a certificate")
 	case o.Cert != "":
-		if _, err := readPair(o.Cert, o.Key); err != nil {
+		if _, err := readPair(on, o.Cert, o.Key); err != nil {
 			faults["cert"] = wrong("name the readable PEM files of a certificate, in cert, and of its private key, in key", "%v", err)
 		}
 	}
 	return faults
 }
 
-func readCA(path string) (*x509.CertPool, error) {
-	pem, err := readFile(path)
+func readCA(on disk.FS, path string) (*x509.CertPool, error) {
+	pem, err := readFile(on, path)
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +69,9 @@ func readCA(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func readPair(cert, key string) (*tls.Certificate, error) {
-	certPEM, err := readFile(cert)
-	keyPEM, keyErr := readFile(key)
+func readPair(on disk.FS, cert, key string) (*tls.Certificate, error) {
+	certPEM, err := readFile(on, cert)
+	keyPEM, keyErr := readFile(on, key)
 	if err := errors.Join(err, keyErr); err != nil {
 		return nil, err
 	}
@@ -87,16 +89,16 @@ const maxFile = 1 << 20
 
 // readFile reads a regular file of at most maxFile bytes. One byte more is
 // returned of a longer one, for the caller to refuse it.
-func readFile(path string) ([]byte, error) {
+func readFile(on disk.FS, path string) ([]byte, error) {
 	// A pipe would block the opening for ever.
-	info, err := os.Stat(path)
+	info, err := on.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file: name one", quoted(path))
 	}
-	f, err := os.Open(path)
+	f, err := disk.Open(on, path)
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,14 @@ import (
 
 // Live keeps options up to date while cniscope runs. What can change at once is
 // handed out; what cannot is named in the log. A file that is wrong or gone
-// changes nothing: the options stay as they are, and the log says why.
+// changes nothing: the options stay as they are, the log says why, and it is
+// read again every few seconds.
 type Live struct {
 	log   *slog.Logger // of Run
 	again chan struct{}
+	// retry is how long after a failure the file is read again: a disk or a mount may be back by then, or a
+	// certificate that the options name.
+	retry time.Duration
 
 	mu     sync.Mutex
 	source Source
@@ -36,7 +40,7 @@ func Open(source Source) (*Live, error) {
 		return nil, err
 	}
 	source.Optional = source.stillOptional()
-	return &Live{again: make(chan struct{}, 1), source: source, loaded: o, now: o}, nil
+	return &Live{again: make(chan struct{}, 1), retry: retry, source: source, loaded: o, now: o}, nil
 }
 
 // Options returns the options in force.
@@ -77,6 +81,8 @@ func (l *Live) Configure(text string) error {
 	return nil
 }
 
+const retry = 5 * time.Second
+
 // settle is how long changes in the folder are gathered before the file is read:
 // an editor writes, renames and removes in one go.
 const settle = 200 * time.Millisecond
@@ -110,17 +116,18 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 			if !l.load(apply) {
 				l.log.Info("options read again, nothing changed", "file", l.source.Path)
 			}
+			due = l.later()
 		case <-due:
-			due = nil
 			l.load(apply)
+			due = l.later()
 		case <-events:
-			if due == nil {
+			if due == nil || l.failed != "" {
 				due = time.After(settle)
 			}
 		case err := <-lost:
 			// The kernel's queue overflowed: something may have changed.
 			l.log.Debug("an event of the options' folder was lost", "error", err)
-			if due == nil {
+			if due == nil || l.failed != "" {
 				due = time.After(settle)
 			}
 		}
@@ -171,6 +178,14 @@ func (l *Live) load(apply func(Options)) bool {
 		apply(inForce)
 	}
 	return len(changes) > 0
+}
+
+// later is when the file is to be read again of itself: soon, where that failed.
+func (l *Live) later() <-chan time.Time {
+	if l.failed == "" {
+		return nil
+	}
+	return time.After(l.retry)
 }
 
 func (l *Live) keep(source Source, err error) {

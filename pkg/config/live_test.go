@@ -41,15 +41,21 @@ func (s *scene) start(source Source) {
 	if s.live, err = Open(source); err != nil {
 		s.Fatal(err)
 	}
+	s.run()
+	// A reload that changes nothing is answered when the watch stands.
+	s.says("nothing changed")
+}
+
+// run keeps the options, and has them read again at once.
+func (s *scene) run() {
+	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		s.live.Run(ctx, slog.New(slog.NewTextHandler(s.log, nil)), func(o Options) { s.applied <- o })
 	}()
-	// A reload that changes nothing is answered when the watch stands.
 	s.live.Reload()
-	s.says("nothing changed")
 	s.Cleanup(func() { cancel(); <-done })
 }
 

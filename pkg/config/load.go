@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cniscope/cniscope/pkg/disk"
 )
 
 // Source says where options come from.
@@ -24,6 +25,8 @@ type Source struct {
 	Optional bool
 	// Text is set on top of the file: what NRI's Configure handed over.
 	Text string
+	// Disk is what the files are on; nil is the system's.
+	Disk disk.FS
 }
 
 // textName is what errors call the text of NRI's Configure.
@@ -34,13 +37,13 @@ const textName = "NRI configuration"
 func (s Source) Load() (Options, error) {
 	o := s.Base
 	if s.Path != "" {
-		data, err := readFile(s.Path)
+		data, err := readFile(disk.Or(s.Disk), s.Path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && s.Optional:
 		case err != nil:
 			return s.Base, fmt.Errorf("options: %w", err)
 		default:
-			if o, err = o.Overlay(s.Path, data); err != nil {
+			if o, err = o.overlay(disk.Or(s.Disk), s.Path, data); err != nil {
 				return s.Base, err
 			}
 		}
@@ -48,7 +51,7 @@ func (s Source) Load() (Options, error) {
 	if s.Text == "" {
 		return o, nil
 	}
-	o, err := o.Overlay(textName, []byte(s.Text))
+	o, err := o.overlay(disk.Or(s.Disk), textName, []byte(s.Text))
 	if err != nil {
 		return s.Base, err
 	}
@@ -58,7 +61,7 @@ func (s Source) Load() (Options, error) {
 // stillOptional reports whether the file may go on missing. One that was there may not vanish: an editor or a
 // mount that is half done would switch everything back to the defaults.
 func (s Source) stillOptional() bool {
-	_, err := os.Stat(s.Path)
+	_, err := disk.Or(s.Disk).Stat(s.Path)
 	return s.Optional && err != nil
 }
 
@@ -76,7 +79,7 @@ func (s Source) Warnings(ctx context.Context, o Options) []Problem {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 	var at positions
-	if data, err := readFile(s.Path); err == nil {
+	if data, err := readFile(disk.Or(s.Disk), s.Path); err == nil {
 		at = locate(data)
 	}
 	var all Problems
@@ -95,6 +98,11 @@ func Parse(name string, data []byte) (Options, error) {
 // Overlay returns o with what the text sets on top; what the text is silent about
 // stays as it is in o. The error is Problems, and then the options are o.
 func (o Options) Overlay(name string, data []byte) (Options, error) {
+	return o.overlay(disk.System{}, name, data)
+}
+
+// overlay is Overlay, where the files that options name are on a disk.
+func (o Options) overlay(on disk.FS, name string, data []byte) (Options, error) {
 	if len(data) > maxFile {
 		return o, Problems{{
 			Source: name,
@@ -113,7 +121,7 @@ func (o Options) Overlay(name string, data []byte) (Options, error) {
 	next := o
 	r := reader{name: name, at: locate(data), options: next.byKey(), known: allKeys()}
 	r.table("", tree)
-	for key, f := range crossed(next, r.at) {
+	for key, f := range crossed(on, next, r.at) {
 		r.report(key, f)
 	}
 	if err := r.problems.err(); err != nil {

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 
+	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -28,13 +28,15 @@ type Reader struct {
 	maxBytes  int64
 	maxEvents int
 	err       error // how it ended
-	file      *os.File
+	file      disk.File
 }
 
 // Open opens the recording in a file, and reads its header. Its errors are those of NewReader. The
 // caller must close the Reader.
-func Open(path string) (*Reader, error) {
-	f, err := os.Open(path)
+func Open(path string) (*Reader, error) { return open(disk.System{}, path) }
+
+func open(on disk.FS, path string) (*Reader, error) {
+	f, err := disk.Open(on, path)
 	if err != nil {
 		return nil, fmt.Errorf("read the recording: %w", err)
 	}
@@ -69,7 +71,11 @@ func newReader(in io.Reader, name string) (*Reader, error) {
 // may have any name.
 func decompress(in io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(in)
-	if magic, _ := buffered.Peek(2); string(magic) != "\x1f\x8b" {
+	magic, err := buffered.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if string(magic) != "\x1f\x8b" {
 		return buffered, nil
 	}
 	return gzip.NewReader(buffered)

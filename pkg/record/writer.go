@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
@@ -20,7 +21,7 @@ import (
 type Writer struct {
 	out  *bufio.Writer
 	gzip *gzip.Writer // nil if not compressed
-	file *os.File     // nil if the underlying writer is the caller's
+	file disk.File    // nil if the underlying writer is the caller's
 	line bytes.Buffer
 	json *json.Encoder // into line
 }
@@ -42,14 +43,18 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 // ".gz". If the file exists, it fails with fs.ErrExist; with overwrite it replaces a regular file. It
 // never follows symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
+	return create(disk.System{}, path, header, overwrite)
+}
+
+func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, error) {
 	if overwrite {
-		if err := removeRegular(path); err != nil {
+		if err := removeRegular(on, path); err != nil {
 			return nil, err
 		}
 	}
 	// With O_CREATE|O_EXCL the last component is never followed (open(2)), and
 	// nobody can hold a file open that did not exist before.
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := on.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%w: it is not overwritten unless asked for; choose another name or remove it", err)
 	}
@@ -72,8 +77,8 @@ func Create(path string, header Header, overwrite bool) (*Writer, error) {
 
 // removeRegular removes a regular file if there is one. It fails if anything else has that name: a
 // device, a pipe, a link.
-func removeRegular(path string) error {
-	info, err := os.Lstat(path)
+func removeRegular(on disk.FS, path string) error {
+	info, err := on.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -83,7 +88,7 @@ func removeRegular(path string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("create the recording: %s is not a regular file: choose another name", path)
 	}
-	if err := os.Remove(path); err != nil {
+	if err := on.Remove(path); err != nil {
 		return fmt.Errorf("overwrite the recording: %w", err)
 	}
 	return nil
@@ -134,14 +139,15 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// Close flushes and ends the recording, and closes the file if Create opened it.
+// Close flushes and ends the recording, and closes the file if Create opened it: its bytes are on the disk when
+// Close returns without an error.
 func (w *Writer) Close() error {
 	err := w.Flush()
 	if w.gzip != nil {
 		err = errors.Join(err, w.gzip.Close())
 	}
 	if w.file != nil {
-		err = errors.Join(err, w.file.Close())
+		err = errors.Join(err, w.file.Sync(), w.file.Close())
 	}
 	return err
 }

@@ -1,0 +1,32 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/disk/disktest"
+)
+
+// Whichever call fails when options are read again: the old ones stay, it is said, and soon the new ones are in force.
+func TestEachCallOfAReloadFailsOnce(t *testing.T) {
+	disktest.Sweep(t, []disktest.Fault{disktest.EIO}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+		s := newScene(t, `slow.call = "1s"`)
+		d, err := disktest.New("", at, fault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.live, err = Open(Source{Base: Default(), Path: s.file}); err != nil {
+			t.Fatal(err)
+		}
+		s.live.source.Disk, s.live.retry = d, time.Millisecond
+		s.write(`slow.call = "3s"`)
+		s.run()
+		for o := range s.applied {
+			if o.Slow.Call == 3*time.Second {
+				break
+			}
+			t.Errorf("options were handed out that nobody set: %v", o.Slow.Call)
+		}
+		return d
+	})
+}

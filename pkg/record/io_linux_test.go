@@ -1,0 +1,101 @@
+package record
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/disk/disktest"
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// taken makes a recording of a hundred events, flushes every tenth, and returns how many were flushed, and whether
+// all went well.
+func taken(d *disktest.Disk, path string) (flushed int, err error) {
+	w, err := create(d, path, Header{}, false)
+	if err != nil {
+		return 0, err
+	}
+	for i := range 100 {
+		if err := w.Write(event.Event{Time: int64(i), Body: &event.Tick{}}); err != nil {
+			break // it is final: Close says it again
+		}
+		if i%10 == 9 && w.Flush() == nil {
+			flushed = i + 1
+		}
+	}
+	return flushed, w.Close()
+}
+
+// readable is how many events can be read of what is there, from the first on.
+func readable(t *testing.T, path string) int {
+	t.Helper()
+	r, err := open(disktest.Sound(), path)
+	if err != nil {
+		return 0
+	}
+	defer r.Close()
+	events, _ := all(r)
+	for i, e := range events {
+		if e.Time != int64(i) {
+			t.Errorf("event %d is that of time %d", i, e.Time)
+		}
+	}
+	return len(events)
+}
+
+// Whichever call fails: what was flushed can be read, and where all went well everything can, even without power.
+func TestEachCallOfARecordingFailsOnce(t *testing.T) {
+	for _, name := range []string{"a.rec", "a.rec.gz"} {
+		t.Run(name, func(t *testing.T) {
+			faults := append(disktest.Faults(), disktest.Killed, disktest.Forever)
+			disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+				dir := disktest.Folder(t)
+				d, err := disktest.New(dir, at, fault)
+				if err != nil {
+					t.Fatal(err)
+				}
+				flushed, err := taken(d, filepath.Join(dir, name))
+				if n := readable(t, filepath.Join(dir, name)); n < flushed || err == nil && n != 100 {
+					t.Errorf("%d of %d flushed can be read: %v", n, flushed, err)
+				}
+				if err != nil {
+					return d
+				}
+				disktest.PowerCuts(t, d, func(folder, _ string) {
+					if n := readable(t, filepath.Join(folder, name)); n != 100 && n != 0 { // its name may be lost
+						t.Errorf("%d events after a loss of power", n)
+					}
+				})
+				return d
+			})
+		})
+	}
+}
+
+// Whichever call fails: a reader has all events, or says that it does not.
+func TestEachCallOfAReaderFailsOnce(t *testing.T) {
+	for _, name := range []string{"a.rec", "a.rec.gz"} {
+		t.Run(name, func(t *testing.T) {
+			dir := disktest.Folder(t)
+			path := filepath.Join(dir, name)
+			if _, err := taken(disktest.Sound(), path); err != nil {
+				t.Fatal(err)
+			}
+			disktest.Sweep(t, []disktest.Fault{disktest.EIO, disktest.Forever}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+				d, err := disktest.New("", at, fault)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := open(d, path)
+				if err != nil {
+					return d
+				}
+				events, err := all(r)
+				if closing := r.Close(); err == nil && closing == nil && len(events) != 100 {
+					t.Errorf("%d events, and no word of it", len(events))
+				}
+				return d
+			})
+		})
+	}
+}
