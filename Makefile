@@ -105,9 +105,10 @@ test-all: FILES := 600
 test-all: SECRETS_TIME := 24h
 test-all: ORDINARY := 500
 test-all: POINTS := 100
+test-all: IO := whole
 test-all: FUZZTIME := 5m
 test-all: CACHE := cold
-test-all: test test-release test-packages test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: test test-release test-packages test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
 race: ## the tests that need no rig, under the race detector (needs a C compiler)
@@ -148,6 +149,11 @@ test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES 
 
 FUZZED := probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad spool:FuzzScan \
 	relay:FuzzSpans text:FuzzClean redact:FuzzRedact doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports etw:FuzzDecode
+
+.PHONY: test-io
+test-io: ## every operation on a file of the spool, the installer, recordings and options fails once, and the power at each (IO=whole: all faults at all of them)
+	IO=$(IO) go test ./pkg/disk/... ./pkg/spool ./pkg/install ./pkg/record ./pkg/config -run 'EachCall|GoesPastTheInterface' -count=1 -timeout 60m -v
+IO ?= small
 
 .PHONY: fuzz fuzz-explore fuzz-long
 fuzz: ## fuzz what parses foreign input, FUZZTIME each (10s), and fail where something is found

@@ -1,0 +1,65 @@
+package disk
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// throughDisk are the packages whose every operation on a file goes through FS, with the files that are not about
+// Linux or the node's disk: those tell why.
+var throughDisk = map[string][]string{
+	"spool":   nil,
+	"record":  {"host.go", "host_other.go", "host_windows.go"}, // what the kernel says of the machine
+	"config":  nil,
+	"install": {"node_linux.go", "node_other.go"}, // D-Bus, containerd's socket; pkg/lock's file, statfs
+}
+
+// harmless is what of these packages touches no file.
+var harmless = map[string][]string{
+	"os":        {"O_RDONLY", "O_RDWR", "O_WRONLY", "O_CREATE", "O_EXCL", "ErrClosed", "ErrNotExist", "Geteuid", "Getenv", "Environ"},
+	"filepath":  {"Join", "Dir", "Base", "Clean", "IsAbs", "Match", "Separator", "ToSlash"},
+	"syscall":   {"ENOSPC", "ENOTEMPTY", "ENOTDIR", "EINVAL", "EROFS"},
+	"unix":      {},
+	"ioutil":    {},
+	"private":   {},
+	"buildinfo": {"Read"},
+}
+
+// A call that goes past FS is one that no sweep has fail.
+func TestNoCallGoesPastTheInterface(t *testing.T) {
+	for dir, exempt := range throughDisk {
+		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", dir, len(files), err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") || slices.Contains(exempt, filepath.Base(file)) {
+				continue
+			}
+			set := token.NewFileSet()
+			parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				selector, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				pkg, ok := selector.X.(*ast.Ident)
+				if !ok {
+					return true
+				}
+				if allowed, watched := harmless[pkg.Name]; watched && !slices.Contains(allowed, selector.Sel.Name) {
+					t.Errorf("%s: %s.%s goes past disk.FS", set.Position(n.Pos()), pkg.Name, selector.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
+}
