@@ -3,6 +3,7 @@ module github.com/cniscope/cniscope
 go 1.26.6
 
 require (
+	github.com/DataDog/sketches-go v1.4.8
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/cavaliergopher/cpio v1.0.1
 	github.com/cenkalti/backoff/v5 v5.0.3

@@ -2,6 +2,8 @@ package cniconf
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -135,7 +137,23 @@ func network(file, name, version string, plugins []*libcni.PluginConfig) (event.
 	for _, p := range plugins[:min(len(plugins), maxPlugins)] {
 		n.Plugins = append(n.Plugins, event.Plugin{Type: clean(p.Network.Type), IPAM: clean(p.Network.IPAM.Type)})
 	}
+	n.Digest = digest(n.CNIVersion, plugins)
 	return n, nil
+}
+
+// digest tells one configuration of a network from another, however it is written. It has 16 bits, so that no
+// secret in the configuration can be guessed by it.
+func digest(version string, plugins []*libcni.PluginConfig) string {
+	sum := sha256.New()
+	_, _ = io.WriteString(sum, version)
+	for _, p := range plugins {
+		var decoded any
+		if json.Unmarshal(p.Bytes, &decoded) != nil { // libcni has read it
+			continue
+		}
+		_ = json.NewEncoder(sum).Encode(decoded) // with its keys sorted, and without its blanks
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:2])
 }
 
 func clean(s string) string { return text.Clean(s, text.Bound) }

@@ -47,6 +47,12 @@ func TestLoad(t *testing.T) {
 		"folder.conf/x":          ``,
 	})
 	networks, problems := Load(dir)
+	for i := range networks {
+		if len(networks[i].Digest) != 4 {
+			t.Errorf("the digest of %s is %q", networks[i].Name, networks[i].Digest)
+		}
+		networks[i].Digest = "" // of a text that libcni may write anew: see TestDigest
+	}
 	want := []event.Network{
 		{Name: "flat", CNIVersion: "0.4.0", File: "10-flat.conf", Plugins: []event.Plugin{{Type: "macvlan", IPAM: "dhcp"}}},
 		{Name: "pods", CNIVersion: "1.0.0", File: "20-bridge.conflist", Plugins: []event.Plugin{{Type: "bridge", IPAM: "host-local"}, {Type: "portmap"}}},
@@ -57,6 +63,29 @@ func TestLoad(t *testing.T) {
 	}
 	if len(problems) > 0 || !reflect.DeepEqual(networks, want) {
 		t.Fatalf("problems %v\ngot  %+v\nwant %+v", problems, networks, want)
+	}
+}
+
+// The digest is the same for the same configuration, however it is written, and another for another one.
+func TestDigest(t *testing.T) {
+	digestOf := func(content string) string {
+		networks, problems := Load(folder(t, map[string]string{"x.conflist": content}))
+		if len(networks) != 1 || len(problems) > 0 {
+			t.Fatalf("%s: %v %v", content, networks, problems)
+		}
+		return networks[0].Digest
+	}
+	is := digestOf(bridge)
+	if again := digestOf(strings.NewReplacer(",", " ,\n ", "{", "{ ").Replace(bridge)); again != is {
+		t.Errorf("%s, and with other blanks %s", is, again)
+	}
+	for _, change := range []*strings.Replacer{
+		strings.NewReplacer(`"password":"canary"`, `"password":"another"`), strings.NewReplacer(`"portMappings":true`, `"portMappings":false`),
+		strings.NewReplacer(`"cniVersion":"1.0.0"`, `"cniVersion":"0.4.0"`),
+	} {
+		if now := digestOf(change.Replace(bridge)); now == is {
+			t.Errorf("%s has the digest of another: %s", change.Replace(bridge), now)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ type Sampling struct {
 	// PerSecond is how many operations are kept whole in any second; of what comes on
 	// top only the calls are. 0 is no limit.
 	PerSecond int
-	// Keep names what is kept whatever the ratio says: "slow", "failed", "partial".
+	// Keep names what is kept whatever the ratio says: "slow", "failed", "partial", "hung", "unusual".
 	Keep []string
 }
 
@@ -71,7 +71,12 @@ type Slow struct {
 	Readiness time.Duration
 	// FirstConnection is how long after its setup a pod's first connection may come.
 	FirstConnection time.Duration
-	Rules           []Rule // for single commands; the first that matches wins
+	// Baseline says that it is learnt how long each plugin and command takes as a rule, Floor what is never slower
+	// than usual. BaselineDir is where that is kept; empty for the spool's folder.
+	Baseline    bool
+	Floor       time.Duration
+	BaselineDir string
+	Rules       []Rule // for single commands; the first that matches wins
 }
 
 // Rule is a threshold for the commands that a pattern matches.
@@ -284,6 +289,14 @@ func (o Options) ReadFolder() string {
 	return filepath.Join(o.State.Dir, "read")
 }
 
+// BaselineFolder is where what is usual is kept; empty if it is not.
+func (o Options) BaselineFolder() string {
+	if o.Slow.BaselineDir != "" {
+		return o.Slow.BaselineDir
+	}
+	return o.Export.Spool.Dir
+}
+
 // Default returns the options of an empty file in an empty environment, on this system.
 func Default() Options { return DefaultFor(Here()) }
 
@@ -293,7 +306,7 @@ func DefaultFor(on System) Options {
 	return Options{
 		system:   on,
 		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "hung", "partial"}},
-		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 20 * time.Second, Readiness: time.Minute, FirstConnection: 10 * time.Second},
+		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 20 * time.Second, Readiness: time.Minute, FirstConnection: 10 * time.Second, Baseline: true, Floor: 100 * time.Millisecond},
 		Export: Export{
 			Queue: 512,
 			// The time-out and the missing compression are those of the OpenTelemetry

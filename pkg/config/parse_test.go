@@ -72,7 +72,7 @@ func TestErrorsNamePlaceKeyFaultAndRemedy(t *testing.T) {
 		{"an unknown key", "[slow]\ncomand = \"1s\"\n", []string{`f.toml:2:1: slow.comand: is not an option: did you mean slow.command?`}},
 		{"a key of another section", "[export]\nendpoint = \"http://a:1\"\n", []string{`f.toml:2:1: export.endpoint: is not an option: did you mean export.otlp.endpoint?`}},
 		{"an unknown section, once", "[sampeling]\nratio = 1\nx = 2\n", []string{`f.toml:1:2: sampeling: is not a section: did you mean sampling?`}},
-		{"nothing is near", "[slow]\nzzzzzzzzz = 1\n", []string{`f.toml:2:1: slow.zzzzzzzzz: is not an option: [slow] has command, call, agent, lock, hung, readiness, first_connection, rule`}},
+		{"nothing is near", "[slow]\nzzzzzzzzz = 1\n", []string{`f.toml:2:1: slow.zzzzzzzzz: is not an option: [slow] has command, call, agent, lock, hung, readiness, first_connection, baseline, floor, baseline_dir, rule`}},
 		{"no section is near", "[zzzzzzzzz]\nx = 1\n", []string{`f.toml:1:2: zzzzzzzzz: is not a section: the sections are sampling, slow, trace, export, export.otlp,`}},
 		{"no section", "slow = 3\n", []string{`f.toml:1:1: slow: is a number, but it is a section: write [slow] on a line of its own`}},
 		{"a number for a duration", "slow.command = 250\n", []string{`f.toml:1:6: slow.command: is a number: write a number with its unit, as "250ms" or "2s", from 1µs to 24h`}},

@@ -61,7 +61,7 @@ func (o *Options) schema() []option {
 		{"sampling.rule", live, bind(&o.Sampling.Rules, namespaceRules())},
 		{"sampling.annotation_namespaces", live, bind(&o.Sampling.AnnotationNamespaces, patterns(pattern("team-*"), 64))},
 		{"sampling.per_second", live, bind(&o.Sampling.PerSecond, count(0, 10_000))},
-		{"sampling.keep", live, bind(&o.Sampling.Keep, someOf("slow", "failed", "hung", "partial"))},
+		{"sampling.keep", live, bind(&o.Sampling.Keep, someOf("slow", "failed", "hung", "partial", "unusual"))},
 
 		{"slow.command", live, bind(&o.Slow.Command, duration(shortest, longest))},
 		{"slow.call", live, bind(&o.Slow.Call, duration(shortest, longest))},
@@ -70,6 +70,9 @@ func (o *Options) schema() []option {
 		{"slow.hung", restart, bind(&o.Slow.Hung, duration(shortest, longest))},
 		{"slow.readiness", restart, bind(&o.Slow.Readiness, duration(time.Second, longest))},
 		{"slow.first_connection", restart, bind(&o.Slow.FirstConnection, duration(time.Millisecond, time.Minute))},
+		{"slow.baseline", live, bind(&o.Slow.Baseline, boolean())},
+		{"slow.floor", live, bind(&o.Slow.Floor, duration(shortest, longest))},
+		{"slow.baseline_dir", restart, bind(&o.Slow.BaselineDir, absolute(on, true))},
 		{"slow.rule", live, bind(&o.Slow.Rules, slowRules())},
 
 		{"trace.fold_commands", live, bind(&o.Trace.FoldCommands, boolean())},

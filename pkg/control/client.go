@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // ErrNotRunning is returned if no cniscope answers.
@@ -30,6 +32,20 @@ func (c Client) Node(ctx context.Context) (n Node, err error) {
 func (c Client) Recent(ctx context.Context) (r Recent, err error) {
 	err = c.decode(ctx, "/recent", &r)
 	return r, err
+}
+
+// Baseline returns what is usual on the node. Errors as for Calls.
+func (c Client) Baseline(ctx context.Context) (*usual.Document, error) {
+	body, err := c.get(ctx, "/baseline")
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, usual.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer of the running cniscope: %w", err)
+	}
+	return usual.Parse(data)
 }
 
 func (c Client) decode(ctx context.Context, path string, to any) error {

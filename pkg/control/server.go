@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // Call is a CNI call that is under way.
@@ -110,6 +111,8 @@ type Handlers struct {
 	// Record writes a recording of what happens from now on until ctx ends; it calls
 	// flush when the reader should see what there is.
 	Record func(ctx context.Context, w http.ResponseWriter, flush func()) error
+	// Baseline returns what is usual on the node.
+	Baseline func() *usual.Document
 	// Read answers what readers are answered over the read-only socket, too. Root has places of its own.
 	Read ReadHandlers
 }
@@ -124,6 +127,7 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 	mux.HandleFunc("GET /calls", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Calls()) })
 	mux.HandleFunc("GET /node", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Node()) })
 	mux.HandleFunc("GET /recent", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Recent()) })
+	mux.HandleFunc("GET /baseline", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.Baseline()) })
 	mux.Handle("/v1/", (&reads{ReadHandlers: h.Read, bounds: rootBounds(), log: log}).handler())
 	mux.HandleFunc("GET /record", func(w http.ResponseWriter, r *http.Request) {
 		flush := func() { _ = http.NewResponseController(w).Flush() }

@@ -62,6 +62,8 @@ type Exec struct {
 	// Unidentified is true if the process had ended, or ran another image, before the source could look at
 	// it: its place in the tree and its times are known, and Name perhaps, but nothing else.
 	Unidentified bool `json:"unidentified,omitempty"`
+	// Build is a fingerprint of the file of a plugin, which changes with its program; empty if nobody looked.
+	Build string `json:"build,omitempty"`
 	// InFlight is true if the process was already running when the source started: Time is then
 	// its start, and what it did before is unknown.
 	InFlight bool `json:"in_flight,omitempty"`

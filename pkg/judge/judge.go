@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // Options are what a judgement depends on besides the operation.
@@ -21,13 +22,20 @@ type Options struct {
 	Sampling
 }
 
-// Judge judges one operation.
-func (o Options) Judge(op *timeline.Operation) *Judgement {
+// Judge judges one operation by itself.
+func (o Options) Judge(op *timeline.Operation) *Judgement { return o.JudgeBy(nil, op) }
+
+// JudgeBy judges one operation also by what is known of those before it, and learns from it. Without a book, or
+// without Baseline, it does neither.
+func (o Options) JudgeBy(known *usual.Book, op *timeline.Operation) *Judgement {
 	j := &Judgement{
 		Calls:      map[*timeline.Call]*Call{},
 		Slow:       map[*timeline.Image]time.Duration{},
 		SlowAgents: map[*timeline.Connection]time.Duration{},
 		SlowLocks:  map[*timeline.Wait]time.Duration{},
+	}
+	if known != nil && o.Baseline {
+		o.compare(known, j, op)
 	}
 	for _, call := range op.Calls {
 		j.Calls[call] = o.call(j, op.Pod.Namespace, call)
@@ -56,8 +64,11 @@ func (o Options) call(j *Judgement, namespace string, call *timeline.Call) *Call
 		never := strings.Join(call.NeverRun, ", ") + " never ran"
 		c.Failure = strings.TrimPrefix(c.Failure+"; "+never, "; ")
 	}
+	c.Unusual = c.Slow == 0 && c.Failure == "" && !call.Hung && j.Slower(call)
 	e := divide(call, c)
 	e.namespace = namespace
-	c.Verdict = e.verdict()
+	if c.Verdict = e.verdict(); c.Verdict != nil {
+		c.Verdict.say(j.compared(call))
+	}
 	return c
 }

@@ -4,17 +4,20 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // Reason is why an operation is kept or not.
 type Reason string
 
-// The reasons. Slow, Failed, Partial and Hung may stand in Sampling.Keep.
+// The reasons. Slow, Failed, Partial, Hung and Unusual may stand in Sampling.Keep.
 const (
 	Slow    Reason = "slow"
 	Failed  Reason = "failed"
 	Partial Reason = "partial"
 	Hung    Reason = "hung"
+	// Unusual: something in it was slower than usual.
+	Unusual Reason = "unusual"
 	// Sampled: it belongs to the share of ordinary operations that is kept.
 	Sampled Reason = "sampled"
 	// Unsampled: its parent is not sampled, or it does not belong to the share.
@@ -36,6 +39,11 @@ type Judgement struct {
 	Slow       map[*timeline.Image]time.Duration
 	SlowAgents map[*timeline.Connection]time.Duration
 	SlowLocks  map[*timeline.Wait]time.Duration
+	// Usual maps the plugins and commands that took longer than is usual to how long they take else; nil where
+	// nothing did.
+	Usual map[*timeline.Image]usual.Answer
+	// Findings are what the operation was the last to show of what is usual.
+	Findings []usual.Finding
 }
 
 // Problem is the worst that happened in the operation: Failed, else Slow, which a part of a call may be, too,
@@ -68,7 +76,9 @@ type Call struct {
 	Failure string
 	// Failed is the innermost run that failed; nil if none did (one that should have followed never ran).
 	Failed *timeline.Image
-	// Verdict says why it was slow, hung or failed; nil for an ordinary call.
+	// Unusual: something in it was slower than usual, and nothing else was wrong with the call itself.
+	Unusual bool
+	// Verdict says why it was slow, slower than usual, hung or failed; nil for an ordinary call.
 	Verdict *Verdict
 	// Parts is where its wall time went, largest first. Their times sum to Took exactly.
 	Parts []Part

@@ -39,9 +39,10 @@ func (s Sampling) reasons(op *timeline.Operation, j *Judgement) (reasons []Reaso
 		is[Slow] = is[Slow] || j.Calls[call].Slow > 0
 		is[Hung] = is[Hung] || call.Hung
 		is[Failed] = is[Failed] || j.Calls[call].Failure != ""
+		is[Unusual] = is[Unusual] || j.Slower(call)
 		sampled = sampled || !w3c.Parse(call.Trace).Unsampled()
 	}
-	for _, rule := range []Reason{Slow, Failed, Partial, Hung} {
+	for _, rule := range []Reason{Slow, Failed, Partial, Hung, Unusual} {
 		if is[rule] && slices.Contains(s.Keep, rule) {
 			reasons = append(reasons, rule)
 		}

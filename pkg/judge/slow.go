@@ -17,6 +17,10 @@ type Thresholds struct {
 	Agent, Lock time.Duration
 	// Rules are tried before Command, in order; the first match counts.
 	Rules []Rule
+	// Baseline says that plugins and commands are compared with what is usual, too; Floor is what is never slower
+	// than usual.
+	Baseline bool
+	Floor    time.Duration
 }
 
 // Rule is the threshold of some commands.

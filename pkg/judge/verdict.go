@@ -26,9 +26,9 @@ const (
 	worth = 0.2
 )
 
-// verdict says why a call was slow, hung or failed; nil for an ordinary one.
+// verdict says why a call was slow, slower than usual, hung or failed; nil for an ordinary one.
 func (e *evidence) verdict() *Verdict {
-	if e.Slow == 0 && e.Failure == "" && !e.call.Hung {
+	if e.Slow == 0 && e.Failure == "" && !e.call.Hung && !e.Unusual {
 		return nil
 	}
 	killed := e.Failed != nil && e.Failed.Signal == "SIGKILL" && (e.Slow > 0 || e.call.Hung)

@@ -53,6 +53,7 @@ func everything(t *testing.T) map[string]labels {
 	status := pod(0)
 	status.Operation.Calls[0].Command = "STATUS"
 	m.Result(status)
+	m.Result(unusual())
 	m.Event(event.Event{Body: &event.Degraded{Feature: "dropping privileges"}})
 	m.Event(event.Event{Time: 1, Body: &event.Readiness{Lacks: event.LackConfiguration}})
 	m.Event(event.Event{Time: 2, Body: &event.Readiness{Ready: true}})

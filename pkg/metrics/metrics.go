@@ -23,6 +23,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // callBuckets are the upper bounds for calls and plugins, in seconds. Pods are to start
@@ -54,13 +55,13 @@ type Metrics struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
 
-	calls, plugins, commands                                *prometheus.HistogramVec
-	outcomes, verdicts, spent, hung, slow, operations, lost *prometheus.CounterVec
-	features                                                *prometheus.GaugeVec
-	lag                                                     prometheus.Gauge
-	gaps                                                    prometheus.Histogram
-	readiness                                               readiness
-	pluginNames, commandNames, sayings                      text.Names
+	calls, plugins, commands                                         *prometheus.HistogramVec
+	outcomes, verdicts, spent, hung, slow, unusual, operations, lost *prometheus.CounterVec
+	features, changed                                                *prometheus.GaugeVec
+	lag                                                              prometheus.Gauge
+	gaps                                                             prometheus.Histogram
+	readiness                                                        readiness
+	pluginNames, commandNames, sayings                               text.Names
 }
 
 // New returns metrics that have counted nothing.
@@ -91,6 +92,12 @@ func New(o Options) *Metrics {
 		slow: counter("slow_commands_total",
 			"External commands that took longer than their threshold.",
 			"command"),
+		unusual: counter("cni_unusual_calls_total",
+			"CNI calls in which something was slower than usual on this node (slow.baseline). plugin is the one that the network's chain begins with.",
+			cniCommand, "plugin"),
+		changed: gauge("cni_change_ratio",
+			"How many times as long a plugin takes, by the median, since its program or configuration changed last.",
+			cniCommand, "plugin"),
 		operations: counter("operations_total",
 			"Operations (a sandbox's setup or teardown) that were kept whole, kept as a summary, or dropped, by the first reason.",
 			"decision", "reason"),
@@ -114,7 +121,7 @@ func New(o Options) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, m.readiness.waits, build,
+		m.calls, m.plugins, m.commands, m.outcomes, m.verdicts, m.spent, m.hung, m.slow, m.unusual, m.changed, m.operations, m.lost, m.lag, m.gaps, m.features, m.readiness.ready, m.readiness.lost, m.readiness.waits, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if o.Look != nil {
@@ -158,13 +165,21 @@ func (m *Metrics) Result(r pipeline.Result) {
 		return
 	}
 	m.operations.WithLabelValues(decision(r.Judgement), m.saying(reason(r.Judgement))).Inc()
+	for _, f := range r.Judgement.Findings {
+		if f.Kind == usual.Changed && f.Key.Program == "" {
+			m.changed.WithLabelValues(commandOf(f.Command), m.plugin(f.Plugin)).Set(f.Ratio())
+		}
+	}
 	for _, call := range r.Operation.Calls {
 		verdict := r.Judgement.Calls[call]
 		seen := exemplar(r, call)
 		command := commandOf(call.Command)
 		m.outcomes.WithLabelValues(command, outcome(verdict)).Inc()
 		cause := noCause
-		if v := verdict.Verdict; v != nil {
+		if r.Judgement.Slower(call) {
+			m.unusual.WithLabelValues(command, m.plugin(call.Main())).Inc()
+		}
+		if v := verdict.Verdict; v != nil && !verdict.Unusual {
 			cause = string(v.Cause)
 			add(m.verdicts.WithLabelValues(command, cause), 1, seen)
 		}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 var update = flag.Bool("update", false, "write the expected output anew")
@@ -210,4 +212,35 @@ func BenchmarkResult(b *testing.B) {
 func dropped(r pipeline.Result) pipeline.Result {
 	r.Judgement.Keep, r.Trace = false, trace.Trace{}
 	return r
+}
+
+// unusual is a pod whose plugin was slower than usual, and not slow; it is also the last to show what an upgrade did.
+func unusual() pipeline.Result {
+	r := pod(0)
+	bridge := r.Operation.Calls[0].Runs[0]
+	r.Judgement.Usual = map[*timeline.Image]usual.Answer{bridge: {Above: true, Slower: true, Usual: usual.Level{P99: 1, Calls: 300}}}
+	c := r.Judgement.Calls[r.Operation.Calls[0]]
+	c.Unusual, c.Verdict = true, &judge.Verdict{Cause: judge.CausePlugin}
+	r.Judgement.Findings = []usual.Finding{{
+		Kind: usual.Changed, Key: usual.Key{Plugin: "bridge", Command: "ADD"}, Was: usual.Level{Median: 100}, Is: usual.Level{Median: 230},
+	}}
+	return r
+}
+
+// It is counted by itself, and disturbs nothing that alerts are made of.
+func TestSlowerThanUsualIsOrdinary(t *testing.T) {
+	m := newTest(nil)
+	m.Result(unusual())
+	m.Result(pod(0))
+	text := scrape(t, m.Handler())
+	for _, line := range []string{
+		`cniscope_cni_unusual_calls_total{cni_command="ADD",plugin="bridge"} 1.0`,
+		`cniscope_cni_change_ratio{cni_command="ADD",plugin="bridge"} 2.3`,
+		`cniscope_cni_calls_total{cni_command="ADD",outcome="ordinary"} 2.0`,
+		`cniscope_cni_verdicts_total{cause="plugin",cni_command="ADD"} 0.0`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("there is no %s", line)
+		}
+	}
 }

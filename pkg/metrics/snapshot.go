@@ -16,6 +16,9 @@ type Snapshot struct {
 	// InFlight are the calls under way.
 	InFlight []timeline.Flight
 	Timeline timeline.Stats
+	// Baselines is of how many plugins and commands it is learnt how long they take, Slower how many of these are
+	// slower than usual now.
+	Baselines, Slower int
 	Readings []meter.Reading // Readings are what sources, destinations and the log count.
 }
 
@@ -27,7 +30,7 @@ func (looker) Describe(chan<- *prometheus.Desc) {}
 
 func (l looker) Collect(to chan<- prometheus.Metric) {
 	now := l.look()
-	for _, all := range [][]meter.Reading{now.calls(), now.timeline(), now.Readings} {
+	for _, all := range [][]meter.Reading{now.calls(), now.timeline(), now.usual(), now.Readings} {
 		for _, r := range all {
 			to <- metric(r)
 		}
@@ -71,6 +74,13 @@ func (s Snapshot) calls() (all []meter.Reading) {
 			meter.Level("cni_oldest_call_seconds", "Age of the oldest CNI call in flight; 0 if there is none.", calls.oldest.Seconds(), cniCommand, command))
 	}
 	return all
+}
+
+func (s Snapshot) usual() []meter.Reading {
+	return []meter.Reading{
+		meter.Level("baselines", "Plugins and commands of which it is learnt how long they take as a rule.", s.Baselines),
+		meter.Level("baselines_slower", "Those of them that are slower than usual now.", s.Slower),
+	}
 }
 
 func (s Snapshot) timeline() []meter.Reading {

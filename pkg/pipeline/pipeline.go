@@ -7,6 +7,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // Pipeline turns events into judged operations and traces. It is not safe for
@@ -15,7 +16,9 @@ type Pipeline struct {
 	// Judge may be replaced between two events.
 	Judge judge.Options
 	// Whole has the spans of each slow or failed operation built, whatever the sampler decides.
-	Whole    bool
+	Whole bool
+	// Usual is what is known of earlier operations; it learns from each.
+	Usual    *usual.Book
 	limiter  judge.Limiter
 	timeline *timeline.Timeline
 	now      int64
@@ -60,7 +63,7 @@ func (r Result) Of() (of timeline.Key) {
 
 // New returns an empty pipeline.
 func New(t timeline.Options, j judge.Options, b *trace.Builder) *Pipeline {
-	return &Pipeline{Judge: j, timeline: timeline.New(t), builder: b}
+	return &Pipeline{Judge: j, Usual: &usual.Book{}, timeline: timeline.New(t), builder: b}
 }
 
 // Apply takes the next event and returns what it brought to an end.
@@ -128,7 +131,7 @@ func (p *Pipeline) Stats() timeline.Stats { return p.timeline.Stats() }
 func (p *Pipeline) results(ops []*timeline.Operation, take func(Result)) {
 	for i, op := range ops {
 		ops[i] = nil // it is the taker's
-		r := Result{Operation: op, Judgement: p.Judge.Judge(op)}
+		r := Result{Operation: op, Judgement: p.Judge.JudgeBy(p.Usual, op)}
 		if r.Judgement.Keep {
 			r.Judgement.Reduced = !p.limiter.Whole(p.now, p.Judge.PerSecond)
 			r.Trace = p.builder.Build(op, r.Judgement)

@@ -22,6 +22,8 @@ type Call struct {
 	// turn never came: both only where the configuration leaves no doubt.
 	Network  string
 	NeverRun []string
+	// Configured changes with the network's configuration (event.Network.Digest); empty if that is not known.
+	Configured string
 	// Hung: it was reported by Timeline.Overdue, since it took longer than Options.Hung.
 	Hung bool
 	// Concurrent is the largest number of other calls on the node that ran at the same time.

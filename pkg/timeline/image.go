@@ -28,6 +28,8 @@ type Program struct {
 	Hidden int
 	// NetNS is the network namespace at exec.
 	NetNS event.Namespace
+	// Build is a fingerprint of a plugin's file; empty if nobody looked.
+	Build string
 	// InFlight: it ran before cniscope did.
 	InFlight bool
 	// Unidentified: it ended before the source could look at it; its name is known at most.
@@ -91,7 +93,7 @@ func newRun(e *event.Exec) *Run {
 
 func newImage(now int64, e *event.Exec) *Image {
 	return &Image{
-		Program: Program{PID: e.PID, ParentPID: e.ParentPID, Process: e.Process, File: e.File, Name: e.Name, Args: e.Args, Hidden: e.Hidden, NetNS: e.NetNS, InFlight: e.InFlight, Unidentified: e.Unidentified, Truncated: e.Truncated},
+		Program: Program{PID: e.PID, ParentPID: e.ParentPID, Process: e.Process, File: e.File, Name: e.Name, Args: e.Args, Hidden: e.Hidden, NetNS: e.NetNS, Build: e.Build, InFlight: e.InFlight, Unidentified: e.Unidentified, Truncated: e.Truncated},
 		Start:   now,
 		End:     now,
 		used:    e.Used,

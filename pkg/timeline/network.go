@@ -38,6 +38,7 @@ func (n *networks) of(call *Call) (name string, rest []string, known bool) {
 func (n *networks) resolve(op *operation, call *Call) {
 	name, rest, _ := n.of(call)
 	call.Network = cmp.Or(call.configured(), name)
+	call.Configured = n.digest(call.Network)
 	switch last := call.Runs[len(call.Runs)-1]; {
 	case len(rest) == 0 || !last.Ended || op.Lost > 0:
 	case op.Kind == Setup && op.Running:
@@ -52,6 +53,15 @@ func (n *networks) resolve(op *operation, call *Call) {
 	default:
 		call.NeverRun = rest
 	}
+}
+
+// digest is that of the one network of a name; empty if there is none, or several.
+func (n *networks) digest(name string) string {
+	found := configuredAs(slices.Clone(n.known), name)
+	if name == "" || len(found) != 1 {
+		return ""
+	}
+	return found[0].Digest
 }
 
 // begin reports whether any known network's chain begins with these plugins.

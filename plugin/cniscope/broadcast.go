@@ -77,10 +77,8 @@ func (b *broadcast) leave(r *reader) {
 	delete(b.readers, r)
 }
 
-// record writes a recording of what happens from now on, until ctx ends.
-func (b *broadcast) record(ctx context.Context, header record.Header, w http.ResponseWriter, flush func()) error {
-	r := b.join()
-	defer b.leave(r)
+// record writes a recording of what a reader is handed, until ctx ends.
+func (b *broadcast) record(ctx context.Context, r *reader, header record.Header, w http.ResponseWriter, flush func()) error {
 	out, err := record.NewWriter(w, header)
 	if err != nil {
 		return err

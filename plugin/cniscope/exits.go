@@ -38,6 +38,8 @@ func exits() []exit {
 		{"why", "1", "nothing is remembered of such a pod, no cniscope runs here, or it may not be asked"},
 		{"top", "0", "they are counted, also where there is none"},
 		{"top", "1", "no cniscope runs here, or it may not be asked"},
+		{"baseline", "0", "what is known is shown, exported or imported"},
+		{"baseline", "1", "nothing is known, it may not be asked, or the file cannot be used; with --import also: cniscope runs"},
 		{"doctor", "0", "every check was made and nothing was found; with --wait ready: the node's network is ready"},
 		{"doctor", "1", "a problem or a warning was found; with --wait ready: the network was not ready in time"},
 		{"doctor", "2", "nothing was found but a check could not be made, the options cannot be read, or the arguments are wrong"},

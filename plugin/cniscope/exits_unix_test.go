@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/cniscope/cniscope/pkg/usual"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -50,6 +51,7 @@ func TestEveryExitCode(t *testing.T) {
 	p.options = p.file("cniscope.toml", fmt.Sprintf("[state]\ndir = %q\n[runtime]\nsocket = %q\n[nri]\nenabled = false\n", filepath.Join(p.dir, "run"), filepath.Join(p.dir, "none.sock")))
 	remembers := remembering(t, threePods)
 	isReady := p.file("ready.toml", fmt.Sprintf("[state]\ndir = %q\n[runtime]\nsocket = %q\n[nri]\nenabled = false\n", filepath.Join(p.dir, "run"), isReadyAt))
+	knows, learns := p.learnt("knows", knownUsual()), p.learnt("learns", nil)
 	wrong := p.file("wrong.toml", "[slow]\ncomand = 1\n")
 	unwise := p.file("unwise.toml", "[export.otlp]\nendpoint = \"http://tempo:4318\"\n")
 	p.file("debian/etc/containerd/config.toml", "version = 3\n")
@@ -59,7 +61,7 @@ func TestEveryExitCode(t *testing.T) {
 	ways := map[string][][]string{
 		" 0":             {{"--help"}, {"config"}, {"help", "show"}, {"--version"}},
 		" 1":             {{"show", "/not/there"}},
-		" 2":             {{"bogus"}, {"--bogus"}, {"config", "bogus"}, {"show"}, {"show", "a", "b"}, {"ps", "x"}, {"ps", "--format", "x"}, {"why"}, {"why", "x", "--format", "x"}, {"why", "x", "--last", "0"}, {"top", "x"}, {"top", "--since", "0s"}, {"diff", "a"}, {"record"}, {"record", "x", "--for", "-1s"}, {"install", "--as", "x"}, {"install", "x"}, {"run", "x"}, {"status", "--format", "x"}, {"config", "check"}, {"version", "x"}, {"version", "--format", "x"}, {"uninstall", "--bogus"}, {"doctor", "--wait", "x"}},
+		" 2":             {{"bogus"}, {"--bogus"}, {"config", "bogus"}, {"show"}, {"show", "a", "b"}, {"ps", "x"}, {"ps", "--format", "x"}, {"why"}, {"why", "x", "--format", "x"}, {"why", "x", "--last", "0"}, {"top", "x"}, {"top", "--since", "0s"}, {"baseline", "x"}, {"baseline", "--format", "x"}, {"baseline", "--import", "x", "--export", "y"}, {"diff", "a"}, {"record"}, {"record", "x", "--for", "-1s"}, {"install", "--as", "x"}, {"install", "x"}, {"run", "x"}, {"status", "--format", "x"}, {"config", "check"}, {"version", "x"}, {"version", "--format", "x"}, {"uninstall", "--bogus"}, {"doctor", "--wait", "x"}},
 		"run 1":          {{"run", "--config", wrong}, {"run", "--config", "/not/there"}},
 		"record 1":       {{"record", "--config", p.options, pods}},
 		"show 0":         {{"show", pods}, {"show", pods, "--max-call", "1h"}},
@@ -72,6 +74,8 @@ func TestEveryExitCode(t *testing.T) {
 		"why 1":          {{"why", "shop/nobody", "--config", remembers}, {"why", "shop/slow-0", "--config", p.options}},
 		"top 0":          {{"top", "--config", remembers}},
 		"top 1":          {{"top", "--config", p.options}},
+		"baseline 0":     {{"baseline", "--config", knows}, {"baseline", "--config", knows, "--format", "json"}, {"baseline", "--config", knows, "--export", filepath.Join(p.dir, "usual.json")}, {"baseline", "--config", learns, "--import", filepath.Join(p.dir, "usual.json")}, {"baseline", "--config", learns}},
+		"baseline 1":     {{"baseline", "--config", p.options}, {"baseline", "--config", p.options, "--import", "/not/there"}, {"baseline", "--config", learns, "--import", wrong}, {"baseline", "--config", knows, "--export", wrong}},
 		"doctor 0":       {{"doctor", "--config", isReady, "--wait", "ready"}},
 		"doctor 1":       {{"doctor", "--config", p.options}, {"doctor", "--config", p.options, "--wait", "ready", "--timeout", "1ms"}},
 		"doctor 2":       {{"doctor", "--config", wrong}, {"doctor", "--format", "x"}, {"doctor", "--answer-timeout", "0s"}},
@@ -104,6 +108,18 @@ func TestEveryExitCode(t *testing.T) {
 		}
 	}
 	t.Run("run, ps and record", p.observe)
+}
+
+// learnt writes options with a folder for a baseline, and one into it unless that is nil.
+func (p program) learnt(name string, d *usual.Document) (options string) {
+	p.Helper()
+	dir := filepath.Join(p.dir, name)
+	if d != nil {
+		if err := writeLearnt(dir, d); err != nil {
+			p.Fatal(err)
+		}
+	}
+	return p.file(name+".toml", fmt.Sprintf("[state]\ndir = %q\n[slow]\nbaseline_dir = %q\n", filepath.Join(p.dir, name+"-run"), dir))
 }
 
 func (p program) ends(args []string, code string) {

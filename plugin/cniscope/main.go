@@ -80,6 +80,7 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
   cniscope record FILE           observe this node and write down what happens
   cniscope why POD               say where the seconds of a pod's network setup went
   cniscope top                   count what was slow or failed, by cause
+  cniscope baseline              show how long each plugin takes as a rule
   cniscope ps                    list the calls that are under way now
   cniscope doctor                say what is wrong with this node's pod network
   cniscope show FILE             draw what was recorded, without any backend
@@ -99,7 +100,7 @@ failed ones flagged. It wraps nothing and changes no CNI configuration.
 		}
 		return usageError{err}
 	})
-	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), whyCmd(), topCmd(), doctorCmd(), configCmd(),
+	cmd.AddCommand(runCmd(), recordCmd(), showCmd(), diffCmd(), psCmd(), whyCmd(), topCmd(), baselineCmd(), doctorCmd(), configCmd(),
 		statusCmd(), versionCmd(), docsCmd(), connectorCmd())
 	cmd.AddCommand(installation()...)
 	argumentsAreUsage(cmd)

@@ -15,6 +15,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/nri"
 	"github.com/cniscope/cniscope/pkg/probe"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/probe/builds"
 	"github.com/cniscope/cniscope/pkg/ready"
 	"github.com/cniscope/cniscope/pkg/relay"
 	"github.com/cniscope/cniscope/pkg/runtime"
@@ -139,7 +140,11 @@ func (n *observer) close() {
 
 // run hands the events of all sources to take until ctx ends.
 func (n *observer) run(ctx context.Context, take event.Sink) error {
-	return source.Merge(ctx, n.log, sourcePatience, take, n.sources...)
+	var known builds.Known
+	return source.Merge(ctx, n.log, sourcePatience, func(e event.Event) {
+		known.Tell(e)
+		take(e)
+	}, n.sources...)
 }
 
 // state says in a word or two how a source is doing.

@@ -86,6 +86,7 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	}
 	defer release()
 	s := settingsOf(o, record.Host().BootID)
+	s.Baseline = newLearnt(o, log).load()
 	header, err := s.header()
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 func runCmd() *cobra.Command {
@@ -94,6 +95,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	}
 	n.logLost = out.lost
 	l.at(flushOpen, "what is open", func(context.Context) { n.flush() })
+	l.at(closeSinks, "what is usual", func(context.Context) { n.learnt.save(n.usually()) })
 	l.at(closeSinks, "destinations", func(ctx context.Context) { n.close(ctx, l.successor()) })
 	if err := sources.prepare(l, o, n.waits); err != nil {
 		return err
@@ -117,6 +119,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 		}
 	})
 	n.serve(l, o, sources)
+	l.start("what is usual", n.keepLearnt)
 	l.start("leaks", func(ctx context.Context) { n.leaks.look(ctx, n, o) })
 
 	l.log.Info("cniscope "+version(), "node", o.Resource.Node, "nri", o.NRI.Enabled, "endpoint", o.Export.OTLP.Endpoint, "file", o.Export.File.Path)
@@ -201,6 +204,7 @@ type node struct {
 	leaks    leaks
 	late     latecomers
 	history  *history.History
+	learnt   learnt
 	open     busy
 	pulse    pulse
 	overload overload
@@ -215,9 +219,11 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 		return nil, err
 	}
 	boot := record.Host().BootID
+	s, keeps := settingsOf(o, boot), newLearnt(o, log)
+	s.Baseline = keeps.load()
 	n := &node{
-		log: log, level: level, name: o.Resource.Node, out: out, others: newBroadcast(),
-		pipeline: settingsOf(o, boot).pipeline(boot), history: history.New(o.Resource.Node, time.Now()),
+		log: log, level: level, name: o.Resource.Node, out: out, others: newBroadcast(), learnt: keeps,
+		pipeline: s.pipeline(boot), history: history.New(o.Resource.Node, time.Now()),
 		late: newLatecomers(o.Slow.FirstConnection), fold: o.Trace.FoldCommands,
 	}
 	n.pipeline.Whole = true
@@ -247,16 +253,31 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 			return r
 		},
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
-			header, err := settingsOf(o, record.Host().BootID).header()
+			r, known := n.join()
+			defer n.others.leave(r)
+			s := settingsOf(o, record.Host().BootID)
+			s.Baseline = known
+			header, err := s.header()
 			if err != nil {
 				return err
 			}
-			return n.others.record(ctx, header, w, flush)
+			return n.others.record(ctx, r, header, w, flush)
 		},
+		Baseline: n.usually,
 	}
 	handlers.Read = n.readHandlers(o, handlers)
 	l.start("control socket", func(ctx context.Context) { control.Serve(ctx, socket, handlers, n.log) })
 	n.serveReaders(l, o, handlers.Read)
+}
+
+// join begins to hand over events, and returns what was usual before the first of them.
+func (n *node) join() (*reader, *usual.Document) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.pipeline.Judge.Baseline {
+		return n.others.join(), nil
+	}
+	return n.others.join(), n.pipeline.Usual.Document()
 }
 
 // inFlight returns what is under way. A panic in here, which an HTTP server survives, must not
@@ -330,6 +351,7 @@ func (n *node) result(r pipeline.Result) {
 		reportOutage(n.log, n.name, r)
 	case r.Over():
 		report(n.log, n.name, r)
+		reportUsual(n.log, n.name, r)
 		n.recent.take(r)
 		n.leaks.take(r)
 	}

@@ -204,7 +204,7 @@ func TestDocumentOfDoctor(t *testing.T) {
 
 // A field that no schema has makes a document invalid: else nothing would be found above.
 func TestSchemasAreStrict(t *testing.T) {
-	for _, name := range []string{"show", "summary", "diff", "ps", "why", "top", "doctor", "doctor-ready", "version"} {
+	for _, name := range []string{"show", "summary", "diff", "ps", "why", "top", "baseline", "doctor", "doctor-ready", "version"} {
 		file, err := os.ReadFile("../../docs/schemas/" + name + ".json")
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 // settings is what the way from events to spans depends on. A recording carries them, so
@@ -20,6 +21,8 @@ type settings struct {
 	Timeline timeline.Options `json:"timeline"`
 	Judge    judge.Options    `json:"judge"`
 	Node     trace.Node       `json:"node"`
+	// Baseline is what was usual when the recording began; nil if nothing was known. It is read apart: see baselineIn.
+	Baseline *usual.Document `json:"-"`
 }
 
 func settingsOf(o config.Options, bootID string) settings {
@@ -50,7 +53,7 @@ func timelineOf(o config.Options) timeline.Options {
 // judgeOf is the part that changes while cniscope runs.
 func judgeOf(o config.Options) judge.Options {
 	j := judge.Options{
-		Thresholds: judge.Thresholds{Command: o.Slow.Command, Call: o.Slow.Call, Agent: o.Slow.Agent, Lock: o.Slow.Lock},
+		Thresholds: judge.Thresholds{Command: o.Slow.Command, Call: o.Slow.Call, Agent: o.Slow.Agent, Lock: o.Slow.Lock, Baseline: o.Slow.Baseline, Floor: o.Slow.Floor},
 		Sampling:   judge.Sampling{Ratio: o.Sampling.Ratio, Annotations: o.Sampling.AnnotationNamespaces, PerSecond: o.Sampling.PerSecond},
 	}
 	for _, rule := range o.Sampling.Rules {
@@ -67,14 +70,21 @@ func judgeOf(o config.Options) judge.Options {
 
 // pipeline makes the way from events to spans on the node that was up as bootID.
 func (s settings) pipeline(bootID string) *pipeline.Pipeline {
-	return pipeline.New(s.Timeline, s.Judge, trace.NewBuilder(trace.IDs{Seed: bootID}, s.Node.Resource(), s.Node.Version))
+	p := pipeline.New(s.Timeline, s.Judge, trace.NewBuilder(trace.IDs{Seed: bootID}, s.Node.Resource(), s.Node.Version))
+	if s.Baseline != nil {
+		p.Usual = s.Baseline.Book()
+	}
+	return p
 }
 
 // header begins a recording with these settings.
 func (s settings) header() (record.Header, error) {
 	h := record.Host()
 	h.Writer, h.Node = version(), s.Node.Name
-	options, err := json.Marshal(s)
+	options, err := json.Marshal(struct {
+		settings
+		Baseline *usual.Document `json:"baseline,omitempty"`
+	}{s, s.Baseline})
 	if err != nil {
 		return h, fmt.Errorf("writing the options into the recording: %w", err)
 	}
@@ -100,12 +110,24 @@ func settingsIn(h record.Header) (s settings, said []string, err error) {
 	}
 	o := s.options()
 	said = o.Repair()
+	if s.Baseline, err = baselineIn(h); err != nil {
+		said = append(said, fmt.Sprintf("the baseline cannot be read (%v): it begins anew", err))
+	}
 	wait := s.Timeline.Wait
 	s.Timeline, s.Judge, s.Node.Attributes = timelineOf(o), judgeOf(o), o.Resource.Attributes
 	if wait == 0 { // nobody told anything
 		s.Timeline.Wait = 0
 	}
 	return s, said, nil
+}
+
+// baselineIn returns the baseline that a recording carries; nil if it has none, or one that cannot be.
+func baselineIn(h record.Header) (*usual.Document, error) {
+	var options struct{ Baseline json.RawMessage }
+	if err := json.Unmarshal(h.Options, &options); err != nil || len(options.Baseline) == 0 {
+		return nil, err
+	}
+	return usual.Parse(options.Baseline)
 }
 
 func (s settings) options() config.Options {
@@ -115,7 +137,7 @@ func (s settings) options() config.Options {
 		o.Relay.Wait = t.Wait
 	}
 	o.Limits = config.Limits{Settle: t.Settle, MaxHold: t.MaxHold, Processes: t.Processes, Operations: t.Operations, Images: t.Images, Facts: t.Facts, MinSpan: t.MinSpan}
-	o.Slow = config.Slow{Command: j.Command, Call: j.Call, Agent: j.Agent, Lock: j.Lock, Hung: t.Hung, Readiness: o.Slow.Readiness, FirstConnection: o.Slow.FirstConnection}
+	o.Slow = config.Slow{Command: j.Command, Call: j.Call, Agent: j.Agent, Lock: j.Lock, Hung: t.Hung, Baseline: j.Baseline, Floor: j.Floor, Readiness: o.Slow.Readiness, FirstConnection: o.Slow.FirstConnection}
 	for _, rule := range j.Rules {
 		o.Slow.Rules = append(o.Slow.Rules, config.Rule{Command: rule.Pattern, Threshold: rule.Threshold})
 	}

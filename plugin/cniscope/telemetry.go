@@ -70,6 +70,7 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.InFlight, s.Timeline = n.pipeline.InFlight(), n.pipeline.Stats()
+	s.Baselines, s.Slower = n.pipeline.Usual.Len(), n.pipeline.Usual.Slower()
 	return s
 }
 

@@ -1,0 +1,99 @@
+package judge
+
+import (
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/usual"
+)
+
+// compare compares the plugins and commands of an operation with what is usual, and has known learn from them.
+func (t Thresholds) compare(known *usual.Book, j *Judgement, op *timeline.Operation) {
+	if len(op.Partial) > 0 {
+		return // some of it was not seen, and may be what took the time
+	}
+	for _, call := range op.Calls {
+		if call.Command != "ADD" && call.Command != "DEL" {
+			continue
+		}
+		for _, run := range call.Runs {
+			t.compareRun(known, j, op, call, run, run)
+		}
+	}
+}
+
+// compareRun compares an image of a run and what is below it. A delegate is a run of its own.
+func (t Thresholds) compareRun(known *usual.Book, j *Judgement, op *timeline.Operation, call *timeline.Call, run, im *timeline.Image) {
+	if im.Run != nil {
+		run = im
+	}
+	for _, child := range im.Children {
+		t.compareRun(known, j, op, call, run, child)
+	}
+	if !teaches(run, im) {
+		return
+	}
+	c := usual.Call{
+		Key:     usual.Key{Network: call.Network, Plugin: run.Run.Plugin, Command: run.Run.Command},
+		Edition: usual.Edition{Build: run.Build, Configuration: call.Configured},
+		Took:    time.Duration(im.End - im.Start),
+		At:      op.Wall + im.End - op.Mono,
+	}
+	if im.Run == nil {
+		c.Program = im.Name
+	}
+	a := known.Take(c, t.Floor)
+	if a.Above {
+		if j.Usual == nil {
+			j.Usual = map[*timeline.Image]usual.Answer{}
+		}
+		j.Usual[im] = a
+	}
+	j.Findings = append(j.Findings, a.Findings...)
+}
+
+// teaches reports whether it is known how long an image took, and that is how long it takes when all is well: what
+// fails may do so at once, or wait for what never comes.
+func teaches(run, im *timeline.Image) bool {
+	return im.Ended && !im.Replaced && !im.Unseen && !im.Outlived && !im.InFlight && !im.Unidentified &&
+		!run.Failed() && (im == run || !im.Failed())
+}
+
+// Slower reports whether anything in a call was slower than usual.
+func (j *Judgement) Slower(call *timeline.Call) bool {
+	_, a := j.mostUnusual(call)
+	return a.Slower
+}
+
+// compared says how what was most above its usual in a call compares with it; empty if nothing was.
+func (j *Judgement) compared(call *timeline.Call) string {
+	im, a := j.mostUnusual(call)
+	if im == nil {
+		return ""
+	}
+	name := im.Name
+	if im.Run != nil {
+		name = im.Run.Plugin + " " + im.Run.Command
+	}
+	return "; " + name + " took " + a.Usual.Compare(time.Duration(im.End-im.Start))
+}
+
+// mostUnusual is the image of a call that is furthest above its usual, what is slower than usual before the rest;
+// nil if none is above.
+func (j *Judgement) mostUnusual(call *timeline.Call) (most *timeline.Image, is usual.Answer) {
+	if j.Usual == nil {
+		return nil, is
+	}
+	times := func(im *timeline.Image, a usual.Answer) float64 {
+		return float64(im.End-im.Start) / float64(max(a.Usual.P99, 1))
+	}
+	for _, run := range call.Runs {
+		run.Walk(func(im *timeline.Image) {
+			a, above := j.Usual[im]
+			if above && (most == nil || a.Slower && !is.Slower || a.Slower == is.Slower && times(im, a) > times(most, is)) {
+				most, is = im, a
+			}
+		})
+	}
+	return most, is
+}

@@ -1,0 +1,93 @@
+package builds
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// tell returns the build of what lies at a path, run by a process that sees the same files.
+func tell(b *Known, path string) string {
+	e := &event.Exec{File: filepath.ToSlash(path), PID: uint32(os.Getpid()), InPath: true}
+	b.Tell(event.Event{Body: e})
+	return e.Build
+}
+
+func write(t *testing.T, path string, content []byte, modified time.Time) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, modified, modified); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestACopyIsTheSameBuildAndAnotherProgramIsNot(t *testing.T) {
+	dir, began := t.TempDir(), time.Unix(1e9, 0)
+	plugin := filepath.Join(dir, "bridge")
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // 1 MiB
+	var b Known
+	write(t, plugin, content, began)
+	first := tell(&b, plugin)
+	if len(first) != 16 {
+		t.Fatalf("its build is %q", first)
+	}
+	write(t, plugin, content, began.Add(time.Hour)) // as an agent does that copies it at each start
+	if again := tell(&b, plugin); again != first {
+		t.Errorf("a copy of %s is %s", first, again)
+	}
+	for i, at := range []int{0, len(content) / 2, len(content) - 1} {
+		other := bytes.Clone(content)
+		other[at]++
+		write(t, plugin, other, began.Add(time.Duration(i+2)*time.Hour))
+		if now := tell(&b, plugin); now == first || now == "" {
+			t.Errorf("with another byte at %d it is %q", at, now)
+		}
+	}
+	write(t, plugin, content[1:], began.Add(9*time.Hour))
+	if now := tell(&b, plugin); now == first {
+		t.Error("a shorter file has the same build")
+	}
+}
+
+func TestWhatCannotBeLookedAtIsWhatItWas(t *testing.T) {
+	dir := t.TempDir()
+	plugin := filepath.Join(dir, "bridge")
+	var b Known
+	if got := tell(&b, plugin); got != "" {
+		t.Errorf("a file that is not there is %q", got)
+	}
+	if got := tell(&b, dir); got != "" {
+		t.Errorf("a folder is %q", got)
+	}
+	write(t, plugin, nil, time.Unix(1e9, 0))
+	was := tell(&b, plugin)
+	if err := os.Remove(plugin); err != nil {
+		t.Fatal(err)
+	}
+	if got := tell(&b, plugin); got != was || was == "" {
+		t.Errorf("it was %q and is %q", was, got)
+	}
+}
+
+// A command is no plugin: nobody looks at its file.
+func TestOnlyPluginsAreLookedAt(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b Known
+	command := &event.Exec{File: self, PID: uint32(os.Getpid())}
+	plugin := &event.Exec{File: self, PID: uint32(os.Getpid()), InPath: true}
+	for _, e := range []event.Body{command, plugin, &event.Exit{}} {
+		b.Tell(event.Event{Body: e})
+	}
+	if command.Build != "" || plugin.Build == "" {
+		t.Errorf("a command is of build %q, a plugin of %q", command.Build, plugin.Build)
+	}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet/digest"
+	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/pkg/text"
+	"github.com/cniscope/cniscope/pkg/usual"
+)
+
+func baselineCmd() *cobra.Command {
+	var file optionsFile
+	format, from, to := "text", "", ""
+	cmd := &cobra.Command{
+		Use:   "baseline",
+		Short: "Show how long each plugin of this node, and each command that it runs, takes as a rule",
+		Long: `Show what cniscope has learnt: how long each plugin of this node, and each command that it
+runs, takes as a rule, of how many calls that is known, and what is slower than usual now.
+
+  cniscope baseline
+  cniscope baseline --export usual.json     on a node that has run for a while
+  cniscope baseline --import usual.json     on a new one, before cniscope runs
+
+A new node then knows at once what is slower than usual. What has another program than there
+begins anew, and is compared with it.
+
+It asks the running cniscope, or else reads what the last one kept. Needs root.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "text" && format != "json" {
+				return usageError{fmt.Errorf("--format %s: want text or json", format)}
+			}
+			if from != "" && to != "" {
+				return usageError{errors.New("--export and --import are for different nodes: choose one")}
+			}
+			o, err := file.load()
+			if err != nil {
+				return err
+			}
+			if from != "" {
+				return importBaseline(cmd.ErrOrStderr(), o, from)
+			}
+			d, err := baselineOf(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			switch {
+			case to != "":
+				return exportBaseline(cmd.OutOrStdout(), d.Foreign(), to)
+			case format == "json":
+				return indented(cmd.OutOrStdout(), newBaselineDocument(d.Book()))
+			}
+			return newBaselineDocument(d.Book()).text(cmd.OutOrStdout())
+		},
+	}
+	file.flag(cmd)
+	cmd.Flags().StringVar(&format, "format", format, "text or json")
+	cmd.Flags().StringVar(&to, "export", "", "write what is known into a new file, or - for standard output, for other nodes")
+	cmd.Flags().StringVar(&from, "import", "", "begin with what another node knows, from a file, or - for standard input")
+	return cmd
+}
+
+// baselineOf asks the running cniscope, or else reads what the last one kept.
+func baselineOf(ctx context.Context, o config.Options) (*usual.Document, error) {
+	d, err := control.Client{Dir: o.State.Dir}.Baseline(ctx)
+	if errors.Is(err, control.ErrNotRunning) && o.BaselineFolder() != "" {
+		d, err = readLearnt(o.BaselineFolder())
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(d.Entries) == 0:
+		return nil, errNoBaseline(o)
+	case err != nil:
+		return nil, fmt.Errorf("the baseline of this node: %w", err)
+	}
+	return d, nil
+}
+
+func exportBaseline(out io.Writer, d *usual.Document, path string) error {
+	data, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	data = append(data, '\n')
+	if path == "-" {
+		_, err = out.Write(data)
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the baseline: %w", err)
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// importBaseline puts what another node knows where the next cniscope of this one looks for it.
+func importBaseline(diagnostics io.Writer, o config.Options, path string) error {
+	if o.BaselineFolder() == "" {
+		return errors.New("nothing is kept on this node: set baseline_dir in [slow], or dir in [export.spool]")
+	}
+	in := os.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("read the baseline: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	d, err := parseLearnt(in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", text.Clean(path, text.Bound), err)
+	}
+	release, err := lock.Take(o.State.Dir, "cniscope baseline --import")
+	if err != nil {
+		return err // a running one would write over it when it ends
+	}
+	defer release()
+	d = d.Foreign()
+	if err := writeLearnt(o.BaselineFolder(), d); err != nil {
+		return fmt.Errorf("write the baseline: %w", err)
+	}
+	fmt.Fprintf(diagnostics, "cniscope: the next cniscope of this node begins with %s\n", digest.Count(len(d.Entries), "baseline"))
+	return nil
+}
+
+// baselineDocument is what baseline --format json prints: docs/schemas/baseline.json.
+type baselineDocument struct {
+	Schema    string        `json:"schema"`
+	Baselines []baselineRow `json:"baselines"`
+}
+
+// baselineRow is how long one plugin, or one command of it, takes as a rule.
+type baselineRow struct {
+	Network string `json:"network,omitempty"`
+	Plugin  string `json:"plugin"`
+	Call    string `json:"cni_command"`
+	Command string `json:"command,omitempty"`
+	// Since is when this program with this configuration was first seen.
+	Since     time.Time     `json:"since,omitzero"`
+	Calls     int           `json:"calls"`
+	Confident bool          `json:"confident"`
+	Median    time.Duration `json:"median_ns"`
+	P99       time.Duration `json:"p99_ns"`
+	Slower    bool          `json:"slower"`
+	// Now is the median of the last calls, while it is slower.
+	Now           time.Duration `json:"now_median_ns,omitempty"`
+	Build         string        `json:"build,omitempty"`
+	Configuration string        `json:"configuration,omitempty"`
+}
+
+func newBaselineDocument(b *usual.Book) baselineDocument {
+	d := baselineDocument{Schema: "cniscope.dev/baseline/v1", Baselines: []baselineRow{}}
+	for _, k := range b.Known() {
+		row := baselineRow{
+			Network: k.Network, Plugin: k.Plugin, Call: k.Command, Command: k.Program, Calls: k.Usual.Calls, Confident: k.Confident,
+			Median: k.Usual.Median, P99: k.Usual.P99, Slower: k.Slower, Build: k.Build, Configuration: k.Configuration,
+		}
+		if k.Since > 0 {
+			row.Since = time.Unix(0, k.Since).UTC()
+		}
+		if k.Slower {
+			row.Now = k.Now.Median
+		}
+		d.Baselines = append(d.Baselines, row)
+	}
+	return d
+}
+
+func (d baselineDocument) text(out io.Writer) error {
+	var b strings.Builder
+	digest.Table(&b, []string{"NETWORK", "PLUGIN", "CALL", "COMMAND", "CALLS", "MEDIAN", "P99", ""}, d.Baselines, func(r baselineRow) []string {
+		return []string{
+			r.Network, r.Plugin, r.Call, r.Command, digest.Number(r.Calls), text.Round(r.Median).String(), text.Round(r.P99).String(), r.says(),
+		}
+	}, nil)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// says what there is to know beside the numbers.
+func (r baselineRow) says() string {
+	switch {
+	case r.Slower:
+		return "slower than usual now: " + text.Round(r.Now).String()
+	case !r.Confident:
+		return fmt.Sprintf("known from %d calls on", usual.Enough)
+	}
+	return ""
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/usual"
+)
+
+// knownUsual is a baseline: a plugin that is slower than usual, its command that is not, and another of which too little
+// is known.
+func knownUsual() *usual.Document {
+	var b usual.Book
+	at := time.Date(2026, 11, 23, 14, 0, 0, 0, time.UTC).UnixNano()
+	take := func(calls int, plugin, program string, took time.Duration) {
+		for range calls {
+			b.Take(usual.Call{
+				Key:     usual.Key{Network: "pods", Plugin: plugin, Command: "ADD", Program: program},
+				Edition: usual.Edition{Build: "0123456789abcdef", Configuration: "18ac"}, Took: took, At: at,
+			}, 100*time.Millisecond)
+		}
+	}
+	take(2330, "bridge", "", 96*time.Millisecond)
+	take(15, "bridge", "", 480*time.Millisecond)
+	take(1000, "bridge", "iptables", 3*time.Millisecond)
+	take(7, "portmap", "", 9*time.Millisecond)
+	return b.Document()
+}
+
+func TestBaselineIsShown(t *testing.T) {
+	const want = `
+NETWORK  PLUGIN   CALL  COMMAND   CALLS  MEDIAN  P99
+pods     bridge   ADD             2,315  95.1ms  95.1ms  slower than usual now: 480.6ms
+pods     bridge   ADD   iptables  980    2.99ms  2.99ms
+pods     portmap  ADD             7      8.98ms  8.98ms  known from 300 calls on
+`
+	var out bytes.Buffer
+	if err := newBaselineDocument(knownUsual().Book()).text(&out); err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for line := range strings.Lines(out.String()) {
+		got.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	if got.String() != want {
+		t.Errorf("got:%s\nwant:%s", got.String(), want)
+	}
+}
+
+func TestDocumentOfBaseline(t *testing.T) {
+	for name, d := range map[string]*usual.Document{"nothing": (&usual.Book{}).Document(), "some": knownUsual(), "another node's": knownUsual().Foreign()} {
+		var out bytes.Buffer
+		if err := indented(&out, newBaselineDocument(d.Book())); err != nil {
+			t.Fatal(err)
+		}
+		valid(t, schema(t, "baseline"), name, out.Bytes())
+		if strings.Contains(out.String(), "null") {
+			t.Errorf("%s: null in %s", name, out.String())
+		}
+	}
+}
+
+// folder returns options that keep a baseline in a folder.
+func folder(t *testing.T) config.Options {
+	t.Helper()
+	o := config.Default()
+	o.State.Dir, o.Slow.BaselineDir = filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "baseline")
+	return o
+}
+
+func TestBaselineIsKeptOverARestart(t *testing.T) {
+	o := folder(t)
+	newLearnt(o, slog.New(slog.DiscardHandler)).save(knownUsual())
+	again := newLearnt(o, slog.New(slog.DiscardHandler)).load()
+	if !reflect.DeepEqual(again, knownUsual()) {
+		t.Errorf("it was %+v and is %+v", knownUsual(), again)
+	}
+	if left, err := os.ReadDir(o.Slow.BaselineDir); err != nil || len(left) != 1 {
+		t.Errorf("in the folder are %v, %v", left, err)
+	}
+	o.Slow.Baseline = false
+	if off := newLearnt(o, slog.New(slog.DiscardHandler)).load(); len(off.Entries) != 0 {
+		t.Error("it is known though nothing is learnt")
+	}
+}
+
+// A file that is not what was written is named, and everything begins anew; the next one is written over it.
+func TestBrokenBaselineIsRefusedByName(t *testing.T) {
+	for name, spoil := range map[string]func(data []byte) []byte{
+		"empty":     func([]byte) []byte { return nil },
+		"cut":       func(data []byte) []byte { return data[:len(data)/2] },
+		"of zeros":  func(data []byte) []byte { return make([]byte, len(data)) },
+		"other":     func([]byte) []byte { return []byte(`{"cniscope":"recording","version":2}`) },
+		"newer":     func(data []byte) []byte { return bytes.Replace(data, []byte(`"version":1`), []byte(`"version":9`), 1) },
+		"negative":  func(data []byte) []byte { return bytes.Replace(data, []byte(`"calls":[`), []byte(`"calls":[-5,`), 1) },
+		"too large": func([]byte) []byte { return bytes.Repeat([]byte(" "), usual.MaxBytes+1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := folder(t)
+			file := filepath.Join(o.Slow.BaselineDir, learntName)
+			var log bytes.Buffer
+			l := newLearnt(o, slog.New(slog.NewTextHandler(&log, nil)))
+			l.save(knownUsual())
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, spoil(data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := l.load(); len(got.Entries) != 0 {
+				t.Errorf("known is %+v", got)
+			}
+			if !strings.Contains(log.String(), "learnt anew") || !strings.Contains(log.String(), learntName) {
+				t.Errorf("the log says %q", log.String())
+			}
+			l.save(knownUsual())
+			if again := l.load(); len(again.Entries) != 3 {
+				t.Errorf("written over it: %+v", again)
+			}
+		})
+	}
+}
+
+func TestImportedBaseline(t *testing.T) {
+	o, file := folder(t), filepath.Join(t.TempDir(), "usual.json")
+	if err := exportBaseline(io.Discard, knownUsual().Foreign(), file); err != nil {
+		t.Fatal(err)
+	}
+	if err := exportBaseline(io.Discard, knownUsual(), file); err == nil {
+		t.Error("a file that exists is written over")
+	}
+	if err := importBaseline(io.Discard, o, file); err != nil {
+		t.Fatal(err)
+	}
+	rows := newBaselineDocument(newLearnt(o, slog.New(slog.DiscardHandler)).load().Book()).Baselines
+	if len(rows) != 2 || !rows[0].Confident || rows[0].Slower || rows[0].Calls != 2315 || rows[0].Configuration != "" {
+		t.Errorf("known is %+v", rows)
+	}
+	o.Slow.BaselineDir = ""
+	if err := importBaseline(io.Discard, o, file); err == nil || !strings.Contains(err.Error(), "baseline_dir") {
+		t.Errorf("where nothing is kept: %v", err)
+	}
+}
