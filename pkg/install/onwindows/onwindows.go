@@ -95,6 +95,7 @@ const manifestFile = `\install.json`
 func (o Options) folder() string   { return o.ProgramData + `\cniscope` }
 func (o Options) programs() string { return o.ProgramFiles + `\cniscope` }
 func (o Options) program() string  { return o.programs() + `\cniscope.exe` }
+func (o Options) runs() string     { return `"` + o.program() + `" run` }
 func (o Options) options() string  { return o.folder() + `\cniscope.toml` }
 func (o Options) manifest() Thing  { return Thing{File, o.folder() + manifestFile} }
 
@@ -111,7 +112,7 @@ type wanted struct {
 // wish is everything that there should be, in the order in which it is made.
 func (o Options) wish() []wanted {
 	service, _ := json.MarshalIndent(ServiceConfig{ // strings: it cannot fail
-		Runs:   `"` + o.program() + `" run`,
+		Runs:   o.runs(),
 		Starts: "automatic", Account: "LocalSystem", Name: name,
 		Description: "Shows where the seconds of a pod's network setup went.",
 		Restarts:    []string{"5s", "10s", "1m0s"}, Forgets: "24h0m0s",

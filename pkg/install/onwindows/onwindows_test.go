@@ -280,6 +280,24 @@ func TestAnUpgradeThatIsCutOffIsTakenBack(t *testing.T) {
 	}
 }
 
+// A service that somebody made start by hand goes with its program; one that runs another program stays.
+func TestAServiceGoesWithItsProgram(t *testing.T) {
+	for change, stays := range map[[2]string]bool{{"automatic", "manual"}: false, {`\\cniscope.exe`, `\\other.exe`}: true} {
+		m := fresh()
+		install(t, m, options("one"))
+		service := Thing{Service, name}
+		changed := strings.Replace(m.things[service], change[0], change[1], 1)
+		if changed == m.things[service] {
+			t.Fatalf("no %s in %s", change[0], changed)
+		}
+		m.things[service] = changed
+		uninstall(t, m, false)
+		if _, is := m.things[service]; is != stays {
+			t.Errorf("with %s it stays: %t", change[1], is)
+		}
+	}
+}
+
 func TestWhatSomebodyChangedStays(t *testing.T) {
 	m := fresh()
 	install(t, m, options("one"))

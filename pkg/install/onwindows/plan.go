@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -165,7 +166,7 @@ func NewRemoval(n Node, o Options, purge bool) (*Plan, error) {
 			folders = append(folders, e)
 			continue
 		}
-		if err := p.remove(n, e, purge); err != nil {
+		if err := p.remove(n, e, purge || o.serves(n, e.Thing)); err != nil {
 			return nil, err
 		}
 	}
@@ -178,6 +179,14 @@ func NewRemoval(n Node, o Options, purge bool) (*Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// serves reports whether a thing is a service that runs the installed program: without that it is of no use, whatever
+// else of it was changed.
+func (o Options) serves(n Node, t Thing) bool {
+	var is ServiceConfig
+	now, err := n.Read(t)
+	return err == nil && t.Kind == Service && json.Unmarshal(now, &is) == nil && is.Runs == o.runs()
 }
 
 // unfinished ends the name of a file that is being written.
