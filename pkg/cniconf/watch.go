@@ -44,6 +44,22 @@ func (w *watcher) renew() {
 	if w.notify == nil {
 		return
 	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.rewatch()
+	}()
+	for { // whoever watches on Windows changes nothing before what it tells is taken; what it tells now is read next
+		select {
+		case <-w.notify.Events:
+		case <-w.notify.Errors: //nolint:errcheck // what was missed is read next
+		case <-done:
+			return
+		}
+	}
+}
+
+func (w *watcher) rewatch() {
 	for _, path := range w.watched {
 		_ = w.notify.Remove(path) // it may be gone by itself
 	}
