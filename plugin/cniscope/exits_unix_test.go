@@ -163,12 +163,22 @@ func (p program) observe(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: observes the node")
 	}
+	log, err := os.Create(filepath.Join(p.dir, "log"))
+	harness.Check(t, err)
+	defer log.Close()
 	c := p.command("run", "--config", p.options)
-	c.Stderr = os.Stderr
+	c.Stderr = log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer c.Process.Kill() //nolint:errcheck // it has ended
+	said := func() string {
+		text, err := os.ReadFile(log.Name())
+		harness.Check(t, err)
+		return string(text)
+	}
+	// While the kernel checks the BPF programs nobody can end it, and on a busy machine that takes seconds.
+	harness.Eventually(t, func() error { return harness.Contains(said(), "observing CNI calls") })
 	harness.Eventually(t, func() error {
 		ps := p.command("ps", "--config", p.options)
 		said, err := ps.CombinedOutput()
@@ -189,7 +199,7 @@ func (p program) observe(t *testing.T) {
 		}
 	}
 	if err := c.Wait(); err != nil {
-		t.Errorf("run, told to end: %v", err)
+		t.Errorf("run, told to end: %v\n%s", err, said())
 	}
 }
 
