@@ -147,7 +147,7 @@ test-neighbours: tools tools-older ## 2000 hostile connections to relay and metr
 test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES MB unpacked (1): what is left out is said; FILES=600: memory and time, too (root, an hour)
 	CNISCOPE_FILES=$(FILES) go test ./test/files -count=1 -timeout 3h -v
 
-FUZZED := probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad spool:FuzzScan \
+FUZZED := probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad usual:FuzzParse spool:FuzzScan \
 	relay:FuzzSpans text:FuzzClean redact:FuzzRedact doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports etw:FuzzDecode
 
 .PHONY: test-io

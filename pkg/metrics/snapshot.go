@@ -19,7 +19,7 @@ type Snapshot struct {
 	// Baselines is of how many plugins and commands it is learnt how long they take, Slower how many of these are
 	// slower than usual now.
 	Baselines, Slower int
-	Readings []meter.Reading // Readings are what sources, destinations and the log count.
+	Readings          []meter.Reading // Readings are what sources, destinations and the log count.
 }
 
 // looker takes a snapshot at each scrape.
