@@ -3,7 +3,8 @@
 // Command bench measures what cniscope costs a node and prints one table: each figure,
 // its budget, and whether it holds. It needs root and the real parts (make tools).
 //
-// BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare; profile only if it is named),
+// BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare; burst, scale and profile only
+// if they are named), BENCH_BURSTS how many bursts of each size are run with cniscope and how many without,
 // BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
 // in each of pods, detail and compare, BENCH_PROGRAM the cniscope to be measured in place of
 // that of this source: what one of before takes, say.
@@ -37,11 +38,15 @@ var sections = []struct {
 	{"detail", measureDetail},
 	{"tax", measureTax},
 	{"compare", measureCompare},
+	{"burst", measureBurst},
+	{"scale", measureScale},
 	{profile, measureProfile},
 }
 
-// profile is a section that is only run where it is asked for.
 const profile = "profile"
+
+// onlyNamed are the sections that are only run where they are asked for.
+var onlyNamed = []string{"burst", "scale", profile}
 
 // settings say how long to measure.
 type settings struct {
@@ -50,6 +55,7 @@ type settings struct {
 	// pods are how many are run for what they cost, detailed in each detail mode, compared
 	// under all ways of watching together.
 	pods, detailed, compared int
+	bursts                   int // how many of each size, with and without
 	// program is the cniscope that is measured.
 	program string
 }
@@ -95,7 +101,7 @@ func bench(ctx context.Context) error {
 	fmt.Println(machine())
 	var rows []row
 	for _, section := range sections {
-		if !slices.Contains(s.only, section.name) && (len(s.only) > 0 || section.name == profile) {
+		if !slices.Contains(s.only, section.name) && (len(s.only) > 0 || slices.Contains(onlyNamed, section.name)) {
 			continue
 		}
 		say("measuring %s", section.name)
@@ -115,13 +121,18 @@ func bench(ctx context.Context) error {
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {
-	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, program: env("BENCH_PROGRAM")}
+	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, bursts: 8, program: env("BENCH_PROGRAM")}
 	if v := env("BENCH_ONLY"); v != "" {
 		s.only = strings.Split(v, ",")
 	}
 	if v := env("BENCH_IDLE"); v != "" {
 		if s.idle, err = time.ParseDuration(v); err != nil {
 			return s, fmt.Errorf("BENCH_IDLE: %w", err)
+		}
+	}
+	if v := env("BENCH_BURSTS"); v != "" {
+		if s.bursts, err = strconv.Atoi(v); err != nil || s.bursts < 1 {
+			return s, fmt.Errorf("BENCH_BURSTS is %q: a number above 0 is wanted", v)
 		}
 	}
 	if v := env("BENCH_PODS"); v != "" {

@@ -58,21 +58,26 @@ func best(f func()) float64 {
 }
 
 // setup is the events of a pod's setup of so many spans: a call, its plugin, and commands.
-func setup(spans int) (events []event.Event) {
+func setup(spans int) []event.Event {
+	return append(setupOf(spans, "c1"), event.Event{Time: int64(3 * spans * int(time.Microsecond)), Body: &event.Tick{}})
+}
+
+// setupOf is so, for the sandbox with that id, without the tick that ends it.
+func setupOf(spans int, id string) (events []event.Event) {
+	plugin := event.Process("b" + id)
 	at := func(body event.Body) {
 		events = append(events, event.Event{Time: int64(len(events)) * int64(time.Microsecond), Body: body})
 	}
-	call := &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0", NetNS: "/run/netns/c1"}
-	at(&event.Exec{Process: "b", Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", Name: "bridge", Stdin: "pipe", Call: call})
+	call := &event.Call{Command: "ADD", ContainerID: id, IfName: "eth0", NetNS: "/run/netns/" + id}
+	at(&event.Exec{Process: plugin, Parent: "cd", Root: true, InPath: true, File: "/opt/cni/bin/bridge", Name: "bridge", Stdin: "pipe", Call: call})
 	for i := range spans - 2 {
-		p := event.Process(fmt.Sprint("i", i))
-		at(&event.Fork{Process: p, Parent: "b"})
-		at(&event.Exec{Process: p, Parent: "b", File: "/usr/sbin/xtables-nft-multi", Name: "iptables", Args: []string{"-t", "nat", "-S"}})
+		p := event.Process(fmt.Sprint("i", i, id))
+		at(&event.Fork{Process: p, Parent: plugin})
+		at(&event.Exec{Process: p, Parent: plugin, File: "/usr/sbin/xtables-nft-multi", Name: "iptables", Args: []string{"-t", "nat", "-S"}})
 		at(&event.Exit{Process: p})
 	}
-	at(&event.Exit{Process: "b"})
-	at(&event.Sandbox{Phase: event.SandboxRunning, ID: "c1"})
-	at(&event.Tick{})
+	at(&event.Exit{Process: plugin})
+	at(&event.Sandbox{Phase: event.SandboxRunning, ID: id})
 	return events
 }
 

@@ -74,6 +74,7 @@ func PowerCuts(t *testing.T, d *Disk, check func(folder, how string)) {
 			t.Fatal(err)
 		}
 		check(to, how)
+		_ = os.RemoveAll(to)
 		if t.Failed() {
 			t.Fatalf("after a loss of power, what was not synced: %s", how)
 		}

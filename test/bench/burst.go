@@ -1,0 +1,214 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cniscope/cniscope/test/port"
+	"github.com/cniscope/cniscope/test/rig"
+)
+
+// bursts are how many pods begin at once: what a busy node is given by a scheduler, and all that a node holds and those
+// that are just going.
+var bursts = []int{30, 135}
+
+// burst is what one of them took: each pod until it ran, in order, and all of them.
+type burst struct {
+	pods  []float64 // ms
+	whole float64   // ms
+}
+
+// measureBurst runs pods at once, with cniscope and without in turns.
+func measureBurst(ctx context.Context, s settings) (rows []row, err error) {
+	n, err := startNode(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	if _, err := n.burst(ctx, bursts[0]); err != nil { // so that nobody pays for what is done once
+		return nil, err
+	}
+	for _, size := range bursts {
+		more, err := n.bursts(ctx, size, s.bursts)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	return rows, nil
+}
+
+// bursts runs so many rounds of two bursts each, and says what is different with cniscope.
+func (n *node) bursts(ctx context.Context, size, rounds int) ([]row, error) {
+	var without, with []burst
+	var cost observed
+	for round := range rounds {
+		say("burst of %d pods, round %d of %d", size, round+1, rounds)
+		plain := func() error {
+			b, err := n.burst(ctx, size)
+			without = append(without, b)
+			return err
+		}
+		watched := func() error {
+			b, err := n.watched(ctx, size, &cost)
+			with = append(with, b)
+			return err
+		}
+		turns := []func() error{plain, watched}
+		if round%2 == 1 {
+			slices.Reverse(turns)
+		}
+		for _, turn := range turns {
+			if err := turn(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	name := func(figure string) string { return fmt.Sprintf("%s, %d pods at once", figure, size) }
+	ratio := func(figure string, of func(b []burst) float64) row {
+		by := func(which []int) float64 { return of(chosen(with, which)) / of(chosen(without, which)) }
+		all := upTo(rounds)
+		low, high := interval(rounds, by)
+		return row{
+			figure: name("ratio of " + figure), value: by(all), unit: "",
+			note: fmt.Sprintf("%.0f ms with, %.0f ms without; 95 %% bootstrap interval over %d rounds: %.3f to %.3f", of(with), of(without), rounds, low, high),
+		}
+	}
+	load, _ := os.ReadFile("/proc/loadavg")
+	return []row{
+		ratio("RunPodSandbox, p50", func(b []burst) float64 { return quantile(podsOf(b), 0.5) }),
+		ratio("RunPodSandbox, p99", func(b []burst) float64 { return quantile(podsOf(b), 0.99) }),
+		ratio("the whole burst, median", wholes),
+		{figure: name("events lost"), value: cost.lost, unit: "", note: fmt.Sprintf("%d spans arrived from %d rounds", n.sink.spans.Load(), rounds)},
+		{figure: name("CPU of cniscope, a pod"), value: cost.cpu / float64(rounds*size), unit: "ms", note: "set up and torn down; the hooks run on the plugins' account"},
+		{figure: name("RSS at the peak"), value: mib(cost.peak), unit: "MiB", note: "highest of all rounds; load " + strings.TrimSpace(string(load))},
+	}, nil
+}
+
+// observed is what cniscope cost in all rounds of a size.
+type observed struct {
+	cpu, lost float64 // ms; events
+	peak      int     // KiB
+}
+
+// watched is a burst with a cniscope that is there before it, and until all has settled.
+func (n *node) watched(ctx context.Context, size int, cost *observed) (b burst, err error) {
+	at, err := port.Reserve()
+	if err != nil {
+		return b, err
+	}
+	defer at.Close()
+	observer, err := n.observe(ctx, fmt.Sprintf("[metrics]\nlisten = %q\n", at.Addr))
+	if err != nil {
+		return b, err
+	}
+	defer func() { err = errors.Join(err, observer.Stop()) }()
+	before, err := cpuTime(observer.PID())
+	if err != nil {
+		return b, err
+	}
+	peak := watchMemory(observer.PID())
+	b, err = n.burst(ctx, size)
+	if err == nil {
+		err = pause(ctx, 5*time.Second) // until what is open has settled, and was sent
+	}
+	cost.peak = max(cost.peak, peak())
+	if err != nil {
+		return b, err
+	}
+	now, err := cpuTime(observer.PID())
+	if err != nil {
+		return b, err
+	}
+	cost.cpu += float64(now-before) / float64(time.Millisecond)
+	lost, err := lostEvents(ctx, at.Addr)
+	cost.lost += lost
+	return b, err
+}
+
+// burst begins so many pods at once, and removes them when all of them run.
+func (n *node) burst(ctx context.Context, size int) (b burst, err error) {
+	ids, errs := make([]string, size), make([]error, size)
+	b.pods = make([]float64, size)
+	began := time.Now()
+	var group sync.WaitGroup
+	for i := range size {
+		number := n.pods.Add(1)
+		group.Go(func() {
+			ids[i], errs[i] = n.rig.RunPod(ctx, rig.PodOptions{
+				Namespace: "bench", Name: fmt.Sprint("burst-", number), Labels: map[string]string{"app": "bench"},
+				HostPorts: []rig.HostPort{{Host: int32(20_000 + number%10_000), Container: 80}},
+			})
+			b.pods[i] = float64(time.Since(began)) / float64(time.Millisecond)
+		})
+	}
+	group.Wait()
+	b.whole = slices.Max(b.pods)
+	for _, id := range ids {
+		if id != "" {
+			errs = append(errs, n.rig.RemovePod(ctx, id))
+		}
+	}
+	return b, errors.Join(errs...)
+}
+
+func chosen(all []burst, which []int) (some []burst) {
+	for _, w := range which {
+		some = append(some, all[w])
+	}
+	return some
+}
+
+func podsOf(all []burst) (pods []float64) {
+	for _, b := range all {
+		pods = append(pods, b.pods...)
+	}
+	return pods
+}
+
+func wholes(all []burst) float64 {
+	var each []float64
+	for _, b := range all {
+		each = append(each, b.whole)
+	}
+	return median(each)
+}
+
+var lostLine = regexp.MustCompile(`(?m)^cniscope_events_lost_total\{[^}]*\} (\S+)$`)
+
+// lostEvents is how many events a cniscope counts as lost, for whatever reason.
+func lostEvents(ctx context.Context, address string) (lost float64, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("cniscope's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, fmt.Errorf("cniscope's metrics: %w", err)
+	}
+	for _, found := range lostLine.FindAllSubmatch(body, -1) {
+		n, err := strconv.ParseFloat(string(found[1]), 64)
+		if err != nil {
+			return 0, fmt.Errorf("cniscope's metrics: %w", err)
+		}
+		lost += n
+	}
+	return lost, nil
+}
