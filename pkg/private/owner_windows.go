@@ -2,12 +2,14 @@ package private
 
 import (
 	"fmt"
+	"slices"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
 
-// Owned returns an error if an open object, as a pipe, belongs to another than administrators, the system or the
-// account that we run as: who has made it may be anybody.
+// Owned returns an error if an open object, as a pipe, belongs to another than administrators, the system or to
+// whom what we make belongs: who has made it may be anybody.
 func Owned(h windows.Handle) error {
 	security, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
 	if err != nil {
@@ -17,14 +19,33 @@ func Owned(h windows.Handle) error {
 	if err != nil {
 		return fmt.Errorf("asking whose it is: %w", err)
 	}
-	us, err := windows.GetCurrentProcessToken().GetTokenUser()
-	if err != nil {
-		return fmt.Errorf("asking who we are: %w", err)
+	if almighty[owner.String()] {
+		return nil
 	}
-	if almighty[owner.String()] || owner.Equals(us.User.Sid) {
+	if us, err := ours(); err != nil {
+		return fmt.Errorf("asking who we are: %w", err)
+	} else if slices.Contains(us, owner.String()) {
 		return nil
 	}
 	return fmt.Errorf("it belongs to %s, who is no administrator", nameOf(owner))
+}
+
+// ours are the account that we run as, and to whom belongs what we make: that may be a group.
+func ours() ([]string, error) {
+	token := windows.GetCurrentProcessToken()
+	user, err := token.GetTokenUser()
+	if err != nil {
+		return nil, err
+	}
+	var owner struct { // TOKEN_OWNER, and what it points to, which has at most 68 bytes (SECURITY_MAX_SID_SIZE)
+		sid  *windows.SID
+		room [68]byte
+	}
+	var size uint32
+	if err := windows.GetTokenInformation(token, windows.TokenOwner, (*byte)(unsafe.Pointer(&owner)), uint32(unsafe.Sizeof(owner)), &size); err != nil {
+		return nil, err
+	}
+	return []string{user.User.Sid.String(), owner.sid.String()}, nil
 }
 
 // nameOf is how people know an account.

@@ -3,11 +3,11 @@
 package windows
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
@@ -31,30 +31,28 @@ func TestARecordingIsDrawnElsewhere(t *testing.T) {
 	n.agent("-after", "1s", "-blind")
 	n.containerd("http://127.0.0.1:1")
 	n.options("http://127.0.0.1:1", "")
-	ended := make(chan string, 1)
-	go func() {
-		out, _ := n.run(`C:\cniscope\cniscope.exe`, "record", `C:\windows-seed.rec`, "--for", "25s", "--config", `C:\cniscope\cniscope.toml`)
-		ended <- out
-	}()
-	harness.Eventually(t, func() error { // it writes the beginning at once
-		_, err := os.Stat(n.path("windows-seed.rec"))
-		return err
-	})
+	log := n.start("record", nil, `C:\cniscope\cniscope.exe`, "record", `C:\windows-seed.rec`, "--config", `C:\cniscope\cniscope.toml`)
+	n.writes(log, "believed to run CNI plugins")
 	n.pods("db-6cqff")
-	said := <-ended
-	data, err := os.ReadFile(n.path("windows-seed.rec"))
-	if err != nil {
-		t.Fatalf("%v: %s", err, said)
+	show := filepath.Join(t.TempDir(), "cniscope")
+	if out, err := exec.Command("go", "build", "-o", show, "../../plugin/cniscope").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	file := filepath.Join(t.TempDir(), "windows-seed.rec")
-	harness.Check(t, os.WriteFile(file, data, 0o600))
-	drawn, err := exec.Command("go", "run", "../../plugin/cniscope", "show", file).CombinedOutput()
-	harness.Check(t, err)
-	for _, want := range []string{"CNI ADD", "antrea ADD", "powershell", "default/db-6cqff"} {
-		if !strings.Contains(string(drawn), want) {
-			t.Errorf("%s is not drawn:\n%s", want, drawn)
+	var data []byte
+	harness.Eventually(t, func() (err error) { // what was recorded so far is in the file
+		if data, err = os.ReadFile(n.path("windows-seed.rec")); err == nil {
+			err = os.WriteFile(file, data, 0o600)
 		}
-	}
+		if err != nil {
+			return err
+		}
+		drawn, err := exec.Command(show, "show", file).CombinedOutput()
+		for _, want := range []string{"CNI ADD", "antrea ADD", "powershell", "CNI DEL", "default/db-6cqff"} {
+			err = errors.Join(err, harness.Contains(string(drawn), want))
+		}
+		return err
+	})
 	if *update && !t.Failed() {
 		harness.Check(t, os.WriteFile("../../examples/recordings/windows-seed.rec", data, 0o644))
 	}
