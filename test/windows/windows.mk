@@ -19,6 +19,6 @@ $(TOOLS_BIN)/windows/containerd.exe: $(TOOLS)/containerd/go.mod
 test-windows: tools-windows tools-jaeger ## run cniscope.exe beside the real containerd.exe under wine (3 minutes, 7 the first time; root)
 	go test ./test/windows -count=1 -timeout 30m -v
 
-test-windows-packages: $(WINDOWS)/.whole ## run the packages' own tests as programs of Windows under wine, but for those in test/windows/linux-only.txt (root)
+test-windows-packages: $(WINDOWS)/.whole ## run the packages' own tests as programs of Windows under wine, but for those in test/windows/not-under-wine.txt (root)
 	test/windows/packages.sh $(WINDOWS) -count=1 $$(GOOS=windows go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./pkg/... \
-		| grep -v -x -F -f <(sed -n 's|^\(pkg/[^\t]*\)\t.*|github.com/cniscope/cniscope/\1|p' test/windows/linux-only.txt))
+		| grep -v -x -F -f <(sed -n 's|^\(pkg/[^\t]*\)\t.*|github.com/cniscope/cniscope/\1|p' test/windows/not-under-wine.txt))
