@@ -1,6 +1,6 @@
 // Package peer reports whether the other end of a TCP connection on this machine belongs to
 // certain processes: the kernel is asked which socket it is (inet_diag), and the processes'
-// descriptors are searched for that socket. A uid proves nothing, since ordinary pods are root,
+// descriptors are searched for that socket; Windows says itself whose it is. A uid proves nothing, since ordinary pods are root,
 // too, and neither does a process id that somebody sends.
 package peer
 

@@ -26,4 +26,7 @@ exec chroot $dir/root env -i --chdir="\$PWD" HOME=/root PATH=/usr/bin:/bin:/usr/
 	WINEDLLOVERRIDES=mscoree,mshtml= WINEPREFIX=/root/.wine wine "\$@"
 EOF
 chmod +x "$dir/run"
+# The first program starts wine's services, which hold open what it writes to until no program runs.
+sleep infinity | "$dir/run" cmd >/dev/null 2>&1 &
+"$dir/run" cmd /c exit </dev/null >/dev/null 2>&1
 GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go test -exec "$dir/run" "$@"

@@ -1,0 +1,36 @@
+package peer
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+)
+
+func TestWindowsSaysWhoseAConnectionIs(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Logf("%s: %v", address, err)
+			continue
+		}
+		defer l.Close()
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		accepted, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer accepted.Close()
+		conns := []*net.TCPConn{accepted.(*net.TCPConn)}
+		if err := Owned(conns, []int{4, os.Getpid()})[0]; err != nil {
+			t.Errorf("%s, ours: %v", address, err)
+		}
+		if err := Owned(conns, []int{4})[0]; !errors.Is(err, ErrStranger) {
+			t.Errorf("%s, another's: %v", address, err)
+		}
+	}
+}
