@@ -233,9 +233,6 @@ func (n *node) asBefore(ctx context.Context, name string) error {
 	if one.Err != "" {
 		return fmt.Errorf("a pod fails after all is undone: %s", one.Err)
 	}
-	if err := n.sweep(ctx); err != nil {
-		return err
-	}
 	err := eventually(ctx, func() error {
 		for _, c := range n.collector.got() {
 			if c.Container == one.ID && c.Attrs["cniscope.sandbox_running"] == "true" {

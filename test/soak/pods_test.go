@@ -45,13 +45,15 @@ func (n *node) pod(ctx context.Context, name string) started {
 	return s
 }
 
-// pods asks for those of a plan, all at once or one after another, and counts how many it has asked for.
-func (n *node) pods(ctx context.Context, p plan, asked *atomic.Int64) []started {
+// pods asks for those of a plan, all at once or one after another, and counts how many were answered.
+func (n *node) pods(ctx context.Context, p plan, answered *atomic.Int64) []started {
 	all := make([]started, len(p.Pods))
 	var running sync.WaitGroup
 	for i, name := range p.Pods {
-		asked.Add(1)
-		one := func() { all[i] = n.pod(ctx, name) }
+		one := func() {
+			all[i] = n.pod(ctx, name)
+			answered.Add(1)
+		}
 		if !p.Burst {
 			one()
 			continue

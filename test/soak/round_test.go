@@ -19,24 +19,24 @@ func (n *node) round(ctx context.Context, p plan) (e entry) {
 	since, lost := protocol.Now(), n.allLost()
 	violate := func(format string, args ...any) { e.Violations = append(e.Violations, fmt.Sprintf(format, args...)) }
 
-	var asked atomic.Int64
+	var answered atomic.Int64
 	var doing sync.WaitGroup
 	happened := make([]happening, len(p.Faults))
-	asking := make(chan struct{}) // closed when all pods were asked for and answered
+	over := make(chan struct{}) // all pods were answered
 	for i, f := range p.Faults {
 		doing.Go(func() {
 			happened[i] = n.suffer(ctx, f, func() bool {
 				select {
-				case <-asking:
+				case <-over:
 					return true
 				default:
-					return int(asked.Load()) >= f.After
+					return int(answered.Load()) >= f.After
 				}
 			})
 		})
 	}
-	e.Pods = n.pods(ctx, p, &asked)
-	close(asking)
+	e.Pods = n.pods(ctx, p, &answered)
+	close(over)
 	doing.Wait()
 	e.Faults = happened
 	n.judgePods(&e, violate)

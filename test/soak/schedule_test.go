@@ -24,7 +24,7 @@ type plan struct {
 // planned is one fault of a round.
 type planned struct {
 	Kind string
-	// After is how many pods have been asked for when it begins; then it waits for Delay.
+	// After is how many pods were answered when it begins, Delay later.
 	After int
 	Delay time.Duration
 	// Hold is how long it lasts, once it is there.
@@ -69,7 +69,7 @@ func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
 		}
 		parts = append(parts, f.part)
 		p.Faults = append(p.Faults, planned{
-			Kind: f.kind, After: 1 + r.IntN(n), Delay: time.Duration(r.IntN(400)) * time.Millisecond,
+			Kind: f.kind, After: r.IntN(n), Delay: time.Duration(r.IntN(400)) * time.Millisecond,
 			Hold: time.Second + time.Duration(r.IntN(3000))*time.Millisecond,
 		})
 	}
