@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,30 +53,41 @@ type diary struct {
 	entries []entry
 }
 
-// openDiary reads what there is. A last line that was not written to its end is cut off: its round is done again.
-func openDiary(path string) (*diary, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	d := &diary{file: file}
+// readDiary returns the rounds of a diary, and how long it is without a last line that was not written to its end.
+func readDiary(path string) (entries []entry, whole int, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, 0, err
 	}
-	whole := bytes.LastIndexByte(text, '\n') + 1
+	whole = bytes.LastIndexByte(text, '\n') + 1
 	for line := range bytes.Lines(text[:whole]) {
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
+			return nil, 0, fmt.Errorf("%s: %w", path, err)
 		}
-		d.entries = append(d.entries, e)
+		entries = append(entries, e)
 	}
-	if err := file.Truncate(int64(whole)); err != nil {
+	return entries, whole, nil
+}
+
+// openDiary opens a diary to go on with it, or begins one. A last line that was not written to its end is cut off: its
+// round is done again.
+func openDiary(path string) (*diary, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	entries, whole, err := readDiary(path)
+	if err == nil {
+		err = file.Truncate(int64(whole))
+	}
+	if err == nil {
+		_, err = file.Seek(int64(whole), io.SeekStart)
+	}
+	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	_, err = file.Seek(int64(whole), 0)
-	return d, err
+	return &diary{file: file, entries: entries}, nil
 }
 
 // done is how many pods there were, and the round that comes next.

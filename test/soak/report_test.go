@@ -185,10 +185,9 @@ func TestReport(t *testing.T) {
 	if path == "" {
 		t.Skip("no diary: make soak-report")
 	}
-	d, err := openDiary(path)
+	entries, _, err := readDiary(path) // a soak may be writing it
 	harness.Check(t, err)
-	t.Log("\n" + report(d.entries))
-	harness.Check(t, d.close())
+	t.Log("\n" + report(entries))
 }
 
 func TestGrowthIsWithinALife(t *testing.T) {
