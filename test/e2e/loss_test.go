@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,8 +77,8 @@ func TestWhatATooSmallRingLosesIsSaid(t *testing.T) {
 	harness.Check(t, syscall.Kill(s.scope.PID(), syscall.SIGCONT))
 	var all []*span
 	harness.Eventually(s, func() error {
-		if n := s.scrape()[`cniscope_events_lost_total{reason="ring_full",source="probe"}`]; n == 0 {
-			return fmt.Errorf("nothing was lost")
+		if s.ringFull() == 0 {
+			return errors.New("nothing was lost")
 		}
 		all = s.spans("cniscope", func([]*span) error { return nil })
 		if len(of(all, "unseen-0")) == 0 {
@@ -85,8 +86,7 @@ func TestWhatATooSmallRingLosesIsSaid(t *testing.T) {
 		}
 		return nil
 	})
-	s.pod(rig.PodOptions{Name: "last"})
-	last := s.podSpans("last", "CNI ADD")
+	s.lossIsOver(first)
 	all = s.spans("cniscope", func([]*span) error { return nil })
 
 	partial := 0
@@ -103,15 +103,44 @@ func TestWhatATooSmallRingLosesIsSaid(t *testing.T) {
 	if partial == 0 {
 		t.Error("no operation says that it is partial")
 	}
-	for _, x := range last {
-		if why := x.text("cniscope.partial_reason"); why != "" {
-			t.Errorf("%s of the last pod is partial: %s", x.Name, why)
-		}
-	}
-	if lacking := lacks(last, setup(first)); lacking != "" {
-		t.Errorf("the last pod lacks what the first has: %s", lacking)
-	}
 	s.tablesAreEmpty()
+}
+
+// ringFull is how many events were lost since the ring was full.
+func (s *stage) ringFull() float64 {
+	return s.scrape()[`cniscope_events_lost_total{reason="ring_full",source="probe"}`]
+}
+
+// lossIsOver checks that a pod during which nothing is lost has what the first one had, and is not partial. On a busy
+// machine one pod alone may be too much for so small a ring: then another one is asked.
+func (s *stage) lossIsOver(first []*span) {
+	s.Helper()
+	const most = 20
+	for i := range most {
+		before, name := s.ringFull(), fmt.Sprint("last-", i)
+		s.pod(rig.PodOptions{Name: name})
+		var last []*span
+		s.spans("cniscope", func(all []*span) error {
+			last = of(all, name)
+			if len(only(last, "call", "CNI ADD")) < 2 && s.ringFull() == before {
+				return fmt.Errorf("pod %s has %d spans", name, len(last))
+			}
+			return nil
+		})
+		if s.ringFull() > before {
+			continue
+		}
+		for _, x := range last {
+			if why := x.text("cniscope.partial_reason"); why != "" {
+				s.Errorf("%s of the last pod is partial: %s", x.Name, why)
+			}
+		}
+		if lacking := lacks(last, setup(first)); lacking != "" {
+			s.Errorf("the last pod lacks what the first has: %s", lacking)
+		}
+		return
+	}
+	s.Errorf("each of %d pods more was too much for the ring", most)
 }
 
 // setup are the spans of an ADD.
@@ -158,6 +187,7 @@ func (s *stage) tablesAreEmpty() {
 	for deadline := time.Now().Add(100 * time.Second); time.Now().Before(deadline); time.Sleep(time.Second) {
 		kept = tables(s.T, s.scope.PID())
 		delete(kept, "anchors") // who the runtime is
+		delete(kept, "habits")  // what agents do by themselves: remembered for good, of the last 512 programs
 		if len(kept) < 5 {
 			s.Fatalf("only these tables were found: %v", kept)
 		}
