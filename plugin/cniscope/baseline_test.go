@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"os"
@@ -78,7 +79,7 @@ func folder(t *testing.T) config.Options {
 
 func TestBaselineIsKeptOverARestart(t *testing.T) {
 	o := folder(t)
-	newLearnt(o, slog.New(slog.DiscardHandler)).save(knownUsual())
+	newLearnt(o, slog.New(slog.DiscardHandler)).save(t.Context(), knownUsual())
 	again := newLearnt(o, slog.New(slog.DiscardHandler)).load()
 	if !reflect.DeepEqual(again, knownUsual()) {
 		t.Errorf("it was %+v and is %+v", knownUsual(), again)
@@ -108,7 +109,7 @@ func TestBrokenBaselineIsRefusedByName(t *testing.T) {
 			file := filepath.Join(o.Slow.BaselineDir, learntName)
 			var log bytes.Buffer
 			l := newLearnt(o, slog.New(slog.NewTextHandler(&log, nil)))
-			l.save(knownUsual())
+			l.save(t.Context(), knownUsual())
 			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -122,11 +123,30 @@ func TestBrokenBaselineIsRefusedByName(t *testing.T) {
 			if !strings.Contains(log.String(), "learnt anew") || !strings.Contains(log.String(), learntName) {
 				t.Errorf("the log says %q", log.String())
 			}
-			l.save(knownUsual())
+			l.save(t.Context(), knownUsual())
 			if again := l.load(); len(again.Entries) != 3 {
 				t.Errorf("written over it: %+v", again)
 			}
 		})
+	}
+}
+
+// A disk that hangs holds up nobody, and what is written to it late writes over nothing.
+func TestBaselineOnADiskThatHangs(t *testing.T) {
+	o := folder(t)
+	var log bytes.Buffer
+	l := newLearnt(o, slog.New(slog.NewTextHandler(&log, nil)))
+	l.writing <- struct{}{} // somebody waits for the disk
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.save(ctx, knownUsual())
+	if !strings.Contains(log.String(), "the disk does not answer") {
+		t.Errorf("the log says %q", log.String())
+	}
+	<-l.writing
+	l.save(t.Context(), knownUsual())
+	if got := l.load(); len(got.Entries) != 3 {
+		t.Errorf("afterwards %d are known", len(got.Entries))
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 )
 
 const (
+	// learntPatience is how long the end waits for a disk.
+	learntPatience = 2 * time.Second
 	// learntName is the file's name in Options.BaselineFolder, learntPace how often it is written.
 	learntName = "baseline.json"
 	learntPace = 5 * time.Minute
@@ -29,13 +31,15 @@ const (
 type learnt struct {
 	dir string
 	log *slog.Logger
+	// writing is full while the file is written: a disk may hang.
+	writing chan struct{}
 }
 
 func newLearnt(o config.Options, log *slog.Logger) learnt {
 	if !o.Slow.Baseline {
 		return learnt{log: log}
 	}
-	return learnt{o.BaselineFolder(), log}
+	return learnt{o.BaselineFolder(), log, make(chan struct{}, 1)}
 }
 
 // load returns what was kept, or else nothing known: one that cannot be read is named, and begun anew.
@@ -56,12 +60,27 @@ func (l learnt) load() *usual.Document {
 	return d
 }
 
-// save writes down what is known; a warning says if it cannot.
-func (l learnt) save(d *usual.Document) {
+// save writes down what is known; a warning says if it cannot, or not before ctx ends.
+func (l learnt) save(ctx context.Context, d *usual.Document) {
 	if l.dir == "" || len(d.Entries) == 0 {
 		return
 	}
-	if err := writeLearnt(l.dir, d); err != nil {
+	written := make(chan error, 1)
+	select {
+	case l.writing <- struct{}{}:
+		go func() {
+			written <- writeLearnt(l.dir, d)
+			<-l.writing
+		}()
+	case <-ctx.Done():
+	}
+	var err error
+	select {
+	case err = <-written:
+	case <-ctx.Done():
+		err = errors.New("the disk does not answer")
+	}
+	if err != nil {
 		l.log.Warn("what is usual on this node is not kept over a restart", "dir", l.dir, "reason", err)
 	}
 }
@@ -133,6 +152,13 @@ func (n *node) usually() *usual.Document {
 	return n.pipeline.Usual.Document()
 }
 
+// leaveLearnt writes down what is usual at the end.
+func (n *node) leaveLearnt(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, learntPatience)
+	defer cancel()
+	n.learnt.save(ctx, n.usually())
+}
+
 // keepLearnt writes down what is usual from time to time, until ctx ends.
 func (n *node) keepLearnt(ctx context.Context) {
 	if n.learnt.dir == "" {
@@ -141,7 +167,7 @@ func (n *node) keepLearnt(ctx context.Context) {
 	for {
 		select {
 		case <-time.After(learntPace):
-			n.learnt.save(n.usually())
+			n.learnt.save(ctx, n.usually())
 		case <-ctx.Done():
 			return
 		}

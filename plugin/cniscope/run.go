@@ -95,7 +95,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	}
 	n.logLost = out.lost
 	l.at(flushOpen, "what is open", func(context.Context) { n.flush() })
-	l.at(closeSinks, "what is usual", func(context.Context) { n.learnt.save(n.usually()) })
+	l.at(closeSinks, "what is usual", n.leaveLearnt)
 	l.at(closeSinks, "destinations", func(ctx context.Context) { n.close(ctx, l.successor()) })
 	if err := sources.prepare(l, o, n.waits); err != nil {
 		return err
