@@ -71,7 +71,7 @@ func boot(t *testing.T, k kernel) reported {
 // run runs a machine until it powers itself off, and returns what is on its console.
 func run(t *testing.T, k kernel, more ...string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(harness.Context(t), patience)
+	ctx, cancel := context.WithTimeout(harness.Context(t), patience+k.longer)
 	defer cancel()
 	m := machines[k.arch()]
 	args := append([]string{

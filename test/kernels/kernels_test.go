@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // kernels are what is booted: columns of docs/kernels.md. kernels.mk reads here which images
@@ -75,6 +76,8 @@ type kernel struct {
 	lacks   []string
 	// restless is by how many instructions two measurements of threads that wake one another differ.
 	restless float64
+	// longer is how much longer than others the machine may take.
+	longer time.Duration
 }
 
 func (k kernel) arch() string { return k.image[strings.LastIndexByte(k.image, '-')+1:] }

@@ -29,8 +29,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "init:", begin())
 		powerOff()
 	}
-	time.AfterFunc(patience, powerOff)
 	options, err := os.ReadFile("/proc/cmdline")
+	time.AfterFunc(patience+time.Duration(starts(string(options)))*time.Minute, powerOff)
 	switch {
 	case err != nil:
 	case counts(string(options)):

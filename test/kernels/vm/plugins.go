@@ -43,6 +43,7 @@ var acts = map[string]func() int{
 	"helper":      help,
 	"prober":      probes,
 	"loading":     loads,
+	"starter":     starter,
 }
 
 // install makes the files that the acts are called by.
