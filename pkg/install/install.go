@@ -61,9 +61,6 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p.Notes = append(p.Notes, w.notes...)
-	if err := t.sound(); err != nil {
-		return nil, err
-	}
 	if len(p.manifest.Files) == 0 { // of a package, where containerd has all it needs
 		if err := p.drop(before); err != nil {
 			return nil, err
@@ -71,7 +68,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		return p, p.record()
 	}
 	p.folders(manifestFile)
-	return p, p.record()
+	return p, errors.Join(p.record(), t.sound())
 }
 
 // NewRemoval plans to take away everything that was installed below root. With purge also
