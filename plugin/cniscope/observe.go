@@ -140,7 +140,8 @@ func (n *observer) close() {
 
 // run hands the events of all sources to take until ctx ends.
 func (n *observer) run(ctx context.Context, take event.Sink) error {
-	var known builds.Known
+	known := builds.New()
+	go known.Run(ctx) // not waited for: it may hang at a file
 	return source.Merge(ctx, n.log, sourcePatience, func(e event.Event) {
 		known.Tell(e)
 		take(e)

@@ -4,13 +4,12 @@
 package builds
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
-	"io/fs"
-	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -19,13 +18,19 @@ import (
 const (
 	// part is how much is read of the beginning, the middle and the end of a file.
 	part = 64 << 10
-	// filesMax is how many files are remembered. A node has a dozen.
+	// filesMax is how many files are remembered, waiting how many wait to be looked at. A node has a dozen.
 	filesMax = 256
+	waiting  = 64
 )
 
-// Known are the builds of a node's plugins. A file is read once, and again when it has changed. It is not safe
-// for concurrent use.
-type Known struct{ files map[string]file }
+// Known are the builds of a node's plugins. A file is read once, and again when it has changed, by Run alone: whoever
+// asks waits for no file.
+type Known struct {
+	mu      sync.Mutex
+	files   map[string]file
+	awaited map[string]bool // that are in looks, or looked at
+	looks   chan look
+}
 
 type file struct {
 	size     int64
@@ -33,64 +38,85 @@ type file struct {
 	build    string
 }
 
-// Tell says in an event that a plugin began which build of it that is, as far as the file can be looked at: the
-// process may be gone. An event of another kind stays as it is.
+// look is a file to be looked at, as a process saw it that was forked at started, in monotonic nanoseconds.
+type look struct {
+	name    string
+	pid     int
+	started int64
+}
+
+// New returns one that knows nothing yet.
+func New() *Known {
+	return &Known{files: map[string]file{}, awaited: map[string]bool{}, looks: make(chan look, waiting)}
+}
+
+// Tell says in an event that a plugin began which build of it that is, as far as is known from the last time that it
+// was looked at, and has Run look at it again. An event of another kind stays as it is.
 func (b *Known) Tell(e event.Event) {
-	if exec, ok := e.Body.(*event.Exec); ok && exec.InPath && exec.Build == "" {
-		exec.Build = b.of(exec)
+	exec, ok := e.Body.(*event.Exec)
+	if !ok || !exec.InPath || exec.Build != "" {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	exec.Build = b.files[exec.File].build
+	if b.awaited[exec.File] {
+		return
+	}
+	select {
+	case b.looks <- look{exec.File, int(exec.PID), exec.Started}:
+		b.awaited[exec.File] = true
+	default: // the next one that begins asks again
 	}
 }
 
-// of returns the build of what a process runs; that of the same path before if it cannot be looked at now, and
-// nothing if it never could.
-func (b *Known) of(e *event.Exec) string {
-	before := b.files[e.File]
-	f, err := open(int(e.PID), e.File)
+// Run looks at files until ctx ends. It may not return then: a file system that does not answer holds it up, and
+// what was known stays.
+func (b *Known) Run(ctx context.Context) {
+	for {
+		select {
+		case l := <-b.looks:
+			b.look(l)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look looks at a file. What was known stays where it cannot be looked at: the process may be gone.
+func (b *Known) look(l look) {
+	b.mu.Lock()
+	before := b.files[l.name]
+	b.mu.Unlock()
+	now, err := l.at(before)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.awaited, l.name)
 	if err != nil {
-		return before.build
+		return
+	}
+	if len(b.files) >= filesMax {
+		clear(b.files)
+	}
+	b.files[l.name] = now
+}
+
+// at returns what a file is now, where it was before.
+func (l look) at(before file) (file, error) {
+	f, err := l.open()
+	if err != nil {
+		return file{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return before.build
+	if err != nil {
+		return file{}, err
 	}
 	if before.build != "" && before.size == info.Size() && before.modified.Equal(info.ModTime()) {
-		return before.build
+		return before, nil
 	}
 	build, err := Of(f, info.Size())
-	if err != nil {
-		return before.build
-	}
-	if b.files == nil || len(b.files) >= filesMax {
-		b.files = map[string]file{}
-	}
-	b.files[e.File] = file{info.Size(), info.ModTime(), build}
-	return build
-}
-
-// open opens the file that a process runs, at the first of its places where it is.
-func open(pid int, name string) (*os.File, error) {
-	var errs []error
-	for _, at := range places(pid, name) {
-		f, err := read(at)
-		if err == nil {
-			return f, nil
-		}
-		errs = append(errs, err)
-	}
-	return nil, errors.Join(errs...)
-}
-
-// read opens a regular file, and waits for nobody.
-func read(name string) (*os.File, error) {
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fs.ErrInvalid
-	}
-	if err != nil {
-		return nil, err
-	}
-	return os.Open(name)
+	return file{info.Size(), info.ModTime(), build}, err
 }
 
 // Of returns the fingerprint of a file.

@@ -2,19 +2,29 @@ package builds
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
 )
 
-// tell returns the build of what lies at a path, run by a process that sees the same files.
-func tell(b *Known, path string) string {
-	e := &event.Exec{File: filepath.ToSlash(path), PID: uint32(os.Getpid()), InPath: true}
-	b.Tell(event.Event{Body: e})
-	return e.Build
+// tell returns the build of what lies at a path, run by a process that sees the same files, once it was looked at.
+func tell(t *testing.T, b *Known, path string) string {
+	t.Helper()
+	run := func() string {
+		e := &event.Exec{File: filepath.ToSlash(path), PID: uint32(os.Getpid()), Started: forked(t), InPath: true}
+		b.Tell(event.Event{Body: e})
+		return e.Build
+	}
+	run()
+	b.look(<-b.looks)
+	now := run()
+	b.look(<-b.looks)
+	return now
 }
 
 func write(t *testing.T, path string, content []byte, modified time.Time) {
@@ -31,26 +41,26 @@ func TestACopyIsTheSameBuildAndAnotherProgramIsNot(t *testing.T) {
 	dir, began := t.TempDir(), time.Unix(1e9, 0)
 	plugin := filepath.Join(dir, "bridge")
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // 1 MiB
-	var b Known
+	b := New()
 	write(t, plugin, content, began)
-	first := tell(&b, plugin)
+	first := tell(t, b, plugin)
 	if len(first) != 16 {
 		t.Fatalf("its build is %q", first)
 	}
 	write(t, plugin, content, began.Add(time.Hour)) // as an agent does that copies it at each start
-	if again := tell(&b, plugin); again != first {
+	if again := tell(t, b, plugin); again != first {
 		t.Errorf("a copy of %s is %s", first, again)
 	}
 	for i, at := range []int{0, len(content) / 2, len(content) - 1} {
 		other := bytes.Clone(content)
 		other[at]++
 		write(t, plugin, other, began.Add(time.Duration(i+2)*time.Hour))
-		if now := tell(&b, plugin); now == first || now == "" {
+		if now := tell(t, b, plugin); now == first || now == "" {
 			t.Errorf("with another byte at %d it is %q", at, now)
 		}
 	}
 	write(t, plugin, content[1:], began.Add(9*time.Hour))
-	if now := tell(&b, plugin); now == first {
+	if now := tell(t, b, plugin); now == first {
 		t.Error("a shorter file has the same build")
 	}
 }
@@ -58,19 +68,19 @@ func TestACopyIsTheSameBuildAndAnotherProgramIsNot(t *testing.T) {
 func TestWhatCannotBeLookedAtIsWhatItWas(t *testing.T) {
 	dir := t.TempDir()
 	plugin := filepath.Join(dir, "bridge")
-	var b Known
-	if got := tell(&b, plugin); got != "" {
+	b := New()
+	if got := tell(t, b, plugin); got != "" {
 		t.Errorf("a file that is not there is %q", got)
 	}
-	if got := tell(&b, dir); got != "" {
+	if got := tell(t, b, dir); got != "" {
 		t.Errorf("a folder is %q", got)
 	}
 	write(t, plugin, nil, time.Unix(1e9, 0))
-	was := tell(&b, plugin)
+	was := tell(t, b, plugin)
 	if err := os.Remove(plugin); err != nil {
 		t.Fatal(err)
 	}
-	if got := tell(&b, plugin); got != was || was == "" {
+	if got := tell(t, b, plugin); got != was || was == "" {
 		t.Errorf("it was %q and is %q", was, got)
 	}
 }
@@ -81,13 +91,36 @@ func TestOnlyPluginsAreLookedAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b Known
+	b := New()
 	command := &event.Exec{File: self, PID: uint32(os.Getpid())}
-	plugin := &event.Exec{File: self, PID: uint32(os.Getpid()), InPath: true}
+	plugin := &event.Exec{File: self, PID: uint32(os.Getpid()), Started: forked(t), InPath: true}
+	for _, e := range []event.Body{command, plugin, &event.Exit{}} {
+		b.Tell(event.Event{Body: e})
+	}
+	if plugin.Build != "" || len(b.looks) != 1 {
+		t.Fatalf("before anybody looked a plugin is of build %q, %d are to be looked at", plugin.Build, len(b.looks))
+	}
+	b.look(<-b.looks)
 	for _, e := range []event.Body{command, plugin, &event.Exit{}} {
 		b.Tell(event.Event{Body: e})
 	}
 	if command.Build != "" || plugin.Build == "" {
 		t.Errorf("a command is of build %q, a plugin of %q", command.Build, plugin.Build)
 	}
+}
+
+// Whoever asks waits for nobody, and a file is looked at once for all that ask meanwhile.
+func TestAFileThatHangsHoldsUpNobody(t *testing.T) {
+	b := New() // and nobody looks
+	for i := range 10 * waiting {
+		for range 2 {
+			b.Tell(event.Event{Body: &event.Exec{File: "/bin/" + strconv.Itoa(i), InPath: true}})
+		}
+	}
+	if len(b.looks) != waiting || len(b.awaited) != waiting {
+		t.Errorf("%d wait, %d are awaited, want %d", len(b.looks), len(b.awaited), waiting)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b.Run(ctx)
 }

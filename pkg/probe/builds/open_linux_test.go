@@ -1,0 +1,69 @@
+package builds
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+// A pipe that nobody writes to, a device and a link to a file are refused at once.
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link, plain := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "plain")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, plain, []byte("#!"), time.Unix(1e9, 0))
+	if err := os.Symlink(plain, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{pipe, "/dev/null", dir, link} {
+		if f, err := regular(name, unix.O_NOFOLLOW); err == nil {
+			f.Close()
+			t.Errorf("%s is opened", name)
+		}
+	}
+	f, err := regular(plain, unix.O_NOFOLLOW)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got, err := io.ReadAll(f); string(got) != "#!" || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// forked is when this process was, in monotonic nanoseconds.
+func forked(t *testing.T) int64 {
+	t.Helper()
+	stat, err := procfs.StatOf(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stat.Start - suspended()
+}
+
+// A process is looked at only while its pid is its own: another's file of the same name may be anything.
+func TestAnotherProcessOfThePIDIsNotLookedAt(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := look{"/nowhere/" + filepath.Base(self), os.Getpid(), forked(t)}
+	f, err := l.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	l.started -= int64(time.Second)
+	if f, err := l.open(); err == nil {
+		f.Close()
+		t.Error("the file of a process is opened that was forked later")
+	}
+}

@@ -1,0 +1,20 @@
+//go:build !linux
+
+package builds
+
+import (
+	"io/fs"
+	"os"
+)
+
+// open opens the file that a process runs: on Windows a path says all.
+func (l look) open() (*os.File, error) {
+	info, err := os.Stat(l.name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrInvalid
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(l.name)
+}
