@@ -36,7 +36,8 @@ func ReleaseProgram() error {
 type addresses struct{ start, end uintptr }
 
 // cleanRanges are the mappings of a file that can neither be written to nor hold a page that was: what a linker
-// relocates at the start is read-only later, and lost if it is dropped (proc(5), smaps).
+// relocates at the start is read-only later, and lost if it is dropped (proc(5), smaps). Anonymous counts such pages in
+// memory, Swap those on disk.
 func cleanRanges(smaps []byte, file string) (clean []addresses) {
 	var candidate bool
 	lines := bufio.NewScanner(bytes.NewReader(smaps))
@@ -46,8 +47,8 @@ func cleanRanges(smaps []byte, file string) (clean []addresses) {
 		switch {
 		case len(fields) < 2:
 		case strings.HasSuffix(fields[0], ":"): // of the mapping before
-			if fields[0] == "Anonymous:" && candidate && fields[1] != "0" {
-				clean = clean[:len(clean)-1]
+			if (fields[0] == "Anonymous:" || fields[0] == "Swap:") && candidate && fields[1] != "0" {
+				clean, candidate = clean[:len(clean)-1], false
 			}
 		default:
 			n, err := fmt.Sscanf(fields[0], "%x-%x", &r.start, &r.end)

@@ -15,10 +15,17 @@ VmFlags: rd ex mr mw me
 010de000-01fc2000 r--p 00cde000 00:1b 4711                               /usr/bin/cniscope
 Rss:                9000 kB
 Anonymous:             0 kB
+Swap:                  0 kB
 01fc2000-01fc4000 r--p 01bc2000 00:1b 4711                               /usr/bin/cniscope
 Rss:                   8 kB
 Anonymous:             8 kB
-01fc4000-021bc000 rw-p 01bc4000 00:1b 4711                               /usr/bin/cniscope
+Swap:                  4 kB
+01fc4000-01fc6000 r--p 01bc4000 00:1b 4711                               /usr/bin/cniscope
+Rss:                   0 kB
+Anonymous:             0 kB
+Swap:                  8 kB
+SwapPss:               8 kB
+01fc6000-021bc000 rw-p 01bc6000 00:1b 4711                               /usr/bin/cniscope
 Anonymous:             0 kB
 c000000000-c000400000 rw-p 00000000 00:00 0
 Anonymous:             0 kB
