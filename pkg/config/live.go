@@ -105,6 +105,12 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 		events, lost = w.Events, w.Errors
 	}
 	var due <-chan time.Time
+	var retrying bool // due is the next try of what failed
+	soon := func() {
+		if due == nil || retrying { // what is due soon already is not put off: there may be no end of events
+			due, retrying = time.After(settle), false
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,20 +122,16 @@ func (l *Live) Run(ctx context.Context, log *slog.Logger, apply func(Options)) {
 			if !l.load(apply) {
 				l.log.Info("options read again, nothing changed", "file", l.source.Path)
 			}
-			due = l.later()
+			due, retrying = l.later()
 		case <-due:
 			l.load(apply)
-			due = l.later()
+			due, retrying = l.later()
 		case <-events:
-			if due == nil || l.failed != "" {
-				due = time.After(settle)
-			}
+			soon()
 		case err := <-lost:
 			// The kernel's queue overflowed: something may have changed.
 			l.log.Debug("an event of the options' folder was lost", "error", err)
-			if due == nil || l.failed != "" {
-				due = time.After(settle)
-			}
+			soon()
 		}
 	}
 }
@@ -180,12 +182,12 @@ func (l *Live) load(apply func(Options)) bool {
 	return len(changes) > 0
 }
 
-// later is when the file is to be read again of itself: soon, where that failed.
-func (l *Live) later() <-chan time.Time {
+// later is when the file is to be read again of itself: where that failed.
+func (l *Live) later() (due <-chan time.Time, retrying bool) {
 	if l.failed == "" {
-		return nil
+		return nil, false
 	}
-	return time.After(l.retry)
+	return time.After(l.retry), true
 }
 
 func (l *Live) keep(source Source, err error) {

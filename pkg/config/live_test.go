@@ -210,6 +210,34 @@ func TestABrokenFileKeepsTheOldOptionsAndSaysSoOnce(t *testing.T) {
 	}
 }
 
+// Options that failed are read again also in a folder in which something is written all the time.
+func TestABusyFolderDoesNotPutOptionsOff(t *testing.T) {
+	s := newScene(t, "slow.command = \"1s\"")
+	s.start(Source{Base: Default(), Path: s.file})
+	s.write("slow.comand = \"2s\"")
+	s.says("the old ones stay")
+
+	done, busy := make(chan struct{}), sync.WaitGroup{}
+	busy.Go(func() {
+		every := time.NewTicker(settle / 10)
+		defer every.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-every.C:
+				_ = os.WriteFile(filepath.Join(s.dir, "of-others"), nil, 0o600)
+			}
+		}
+	})
+	defer busy.Wait()
+	defer close(done)
+	s.replace("slow.command = \"3s\"")
+	if got := s.next().Slow.Command; got != 3*time.Second {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestAFileThatWasThereMayNotVanish(t *testing.T) {
 	s := newScene(t, "slow.command = \"1s\"")
 	s.start(Source{Base: Default(), Path: s.file, Optional: true})
