@@ -153,6 +153,11 @@ func (t tree) noteSpool(dir string) error {
 	if !filepath.IsAbs(below) || strings.ContainsAny(below, "\n\r") {
 		return errors.New("its path cannot be written down")
 	}
+	release, err := lockTree(t.root, t.live())
+	if err != nil {
+		return err
+	}
+	defer release()
 	file, err := t.file(spoolNote)
 	if err != nil {
 		return err
