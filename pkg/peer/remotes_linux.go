@@ -3,6 +3,7 @@ package peer
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
 
 	"github.com/mdlayher/netlink"
@@ -13,73 +14,141 @@ import (
 const (
 	showName    = 1 // UDIAG_SHOW_NAME
 	showWaiting = 8 // UDIAG_SHOW_ICONS
+	unixStateAt = 2 // where struct unix_diag_msg has the state
 	diagName    = 0 // UNIX_DIAG_NAME
 	diagWaiting = 3 // UNIX_DIAG_ICONS: the sockets that wait to be accepted
 	tcpSynSent  = 2
 	tcpListen   = 10
 )
 
+// listMax is how many sockets the kernel lists at most at one question: about 50 ms of it.
+const listMax = 1 << 16
+
+// errCut: there are more sockets than the kernel was let list.
+var errCut = errors.New("the list of sockets (sock_diag) was cut")
+
 // Remote is where a stream leads to: "unix" and the path that the other end is bound to, with an @ in front where that
 // is no file's; or "tcp" and an address with a port.
 type Remote struct{ Network, Address string }
 
-// Remotes returns where each stream socket of our network namespace leads to, by the socket's inode: of those that
-// are connected, that wait to be accepted, or that wait for an answer from another machine. Unix sockets whose other
-// end has no name are left out.
-func Remotes() (map[uint64]Remote, error) {
-	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
-	if err != nil {
-		return nil, err
+// Remotes returns where each of the stream sockets leads to, which are given by their inodes, of our network namespace:
+// those that are connected, that wait to be accepted, or that wait for an answer from another machine. Unix sockets
+// whose other end has no name are left out. It keeps only what is wanted of what the kernel lists, and looks at no more
+// than 65,536 sockets of a kind: with an error something may be missing.
+func Remotes(wanted []uint64) (map[uint64]Remote, error) {
+	remotes, of := map[uint64]Remote{}, make(map[uint32]bool, len(wanted))
+	for _, inode := range wanted {
+		of[uint32(inode)] = true
 	}
-	defer diag.Close()
-	remotes := map[uint64]Remote{}
-	errs := []error{unixRemotes(diag, remotes)}
+	errs := []error{unixRemotes(of, remotes)}
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		errs = append(errs, tcpRemotes(diag, family, remotes))
+		errs = append(errs, tcpRemotes(of, family, remotes))
 	}
 	return remotes, errors.Join(errs...)
 }
 
-func unixRemotes(diag *netlink.Conn, remotes map[uint64]Remote) error {
-	request := make([]byte, unixRequestSize)
-	request[0] = unix.AF_UNIX
-	binary.NativeEndian.PutUint32(request[4:], 1<<tcpEstablished|1<<tcpListen)
-	binary.NativeEndian.PutUint32(request[12:], showName|showPeer|showWaiting)
-	answers, err := dump(diag, request)
+// list asks the kernel for sockets and calls each with what it says of one. After so many it fails with errCut.
+func list(request []byte, most int, each func(m []byte) error) error {
+	diag, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
 		return err
 	}
-	names, peers := map[uint32]string{}, map[uint32]uint32{}
-	for _, m := range answers {
-		if len(m.Data) < unixMessageSize {
-			continue
-		}
-		inode := binary.NativeEndian.Uint32(m.Data[unixInodeAt:])
-		attributes, err := netlink.UnmarshalAttributes(m.Data[unixMessageSize:])
-		if err != nil {
-			return err
-		}
-		for _, a := range attributes {
-			switch {
-			case a.Type == diagName:
-				names[inode] = nameIn(a.Data)
-			case a.Type == diagPeer && len(a.Data) == 4:
-				if other := binary.NativeEndian.Uint32(a.Data); other != 0 { // 0: it waits to be accepted
-					peers[inode] = other
-				}
-			case a.Type == diagWaiting:
-				for i := 0; i+4 <= len(a.Data); i += 4 {
-					peers[binary.NativeEndian.Uint32(a.Data[i:])] = inode
-				}
-			}
-		}
+	defer diag.Close() // ends the kernel's list, too, where not all of it is read
+	sent, err := diag.Send(netlink.Message{Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump}, Data: request})
+	if err != nil {
+		return fmt.Errorf("asking the kernel for its sockets (sock_diag): %w", err)
 	}
-	for inode, other := range peers {
-		if name := names[other]; name != "" && inode != 0 {
-			remotes[uint64(inode)] = Remote{"unix", name}
+	for m, err := range diag.ReceiveIter() {
+		if err == nil {
+			err = netlink.Validate(sent, []netlink.Message{m})
+		}
+		if most--; err == nil && most < 0 {
+			err = errCut
+		}
+		if err == nil {
+			err = each(m.Data)
+		}
+		if err != nil {
+			_ = diag.Close() // or the rest is read and thrown away
+			return fmt.Errorf("reading the kernel's list of sockets (sock_diag): %w", err)
 		}
 	}
 	return nil
+}
+
+// unixRemotes asks twice, for who is at the other end and then for its name: so it need not keep everybody's.
+func unixRemotes(wanted map[uint32]bool, remotes map[uint64]Remote) error {
+	others := map[uint32]uint32{} // the other end's inode, and the wanted one
+	err := unixSockets(1<<tcpEstablished|1<<tcpListen, showName|showPeer|showWaiting, func(s unixSocket) error {
+		if !s.listens && !wanted[s.inode] {
+			return nil
+		}
+		all, err := s.attributes()
+		name := ""
+		for _, a := range all {
+			switch {
+			case a.Type == diagName:
+				name = nameIn(a.Data)
+			case a.Type == diagPeer && len(a.Data) == 4 && wanted[s.inode]:
+				if other := binary.NativeEndian.Uint32(a.Data); other != 0 { // 0: it waits to be accepted
+					others[other] = s.inode
+				}
+			case a.Type == diagWaiting:
+				for i := 0; i+4 <= len(a.Data) && name != ""; i += 4 {
+					if waiting := binary.NativeEndian.Uint32(a.Data[i:]); wanted[waiting] {
+						remotes[uint64(waiting)] = Remote{"unix", name}
+					}
+				}
+			}
+		}
+		return err
+	})
+	if len(others) == 0 {
+		return err
+	}
+	return errors.Join(err, unixSockets(1<<tcpEstablished, showName, func(s unixSocket) error {
+		of, is := others[s.inode]
+		if !is {
+			return nil
+		}
+		all, err := s.attributes()
+		for _, a := range all {
+			if name := nameIn(a.Data); a.Type == diagName && name != "" {
+				remotes[uint64(of)] = Remote{"unix", name}
+			}
+		}
+		return err
+	}))
+}
+
+// unixSocket is what the kernel says of one.
+type unixSocket struct {
+	inode   uint32
+	listens bool
+	shown   []byte
+}
+
+// attributes are what was asked to be shown, the name before all else.
+func (s unixSocket) attributes() ([]netlink.Attribute, error) {
+	return netlink.UnmarshalAttributes(s.shown)
+}
+
+// unixSockets calls each with the unix sockets in these states that somebody has open.
+func unixSockets(states, show uint32, each func(unixSocket) error) error {
+	request := make([]byte, unixRequestSize)
+	request[0] = unix.AF_UNIX
+	binary.NativeEndian.PutUint32(request[4:], states)
+	binary.NativeEndian.PutUint32(request[12:], show)
+	return list(request, listMax, func(m []byte) error {
+		if len(m) < unixMessageSize {
+			return nil
+		}
+		s := unixSocket{binary.NativeEndian.Uint32(m[unixInodeAt:]), m[unixStateAt] == tcpListen, m[unixMessageSize:]}
+		if s.inode == 0 {
+			return nil
+		}
+		return each(s)
+	})
 }
 
 // nameIn is a path, or what a NUL in front of it says is none.
@@ -90,22 +159,19 @@ func nameIn(b []byte) string {
 	return unix.ByteSliceToString(b)
 }
 
-func tcpRemotes(diag *netlink.Conn, family byte, remotes map[uint64]Remote) error {
+func tcpRemotes(wanted map[uint32]bool, family byte, remotes map[uint64]Remote) error {
 	request := make([]byte, requestSize)
 	request[0], request[1] = family, unix.IPPROTO_TCP
 	binary.NativeEndian.PutUint32(request[4:], 1<<tcpEstablished|1<<tcpSynSent)
-	answers, err := dump(diag, request)
-	if err != nil {
-		return err
-	}
-	for _, m := range answers {
-		if len(m.Data) < messageSize {
-			continue
+	return list(request, listMax, func(m []byte) error {
+		if len(m) < messageSize {
+			return nil
 		}
-		_, other := addressesIn(m.Data)
-		if inode := binary.NativeEndian.Uint32(m.Data[inodeAt:]); inode != 0 && other != (netip.AddrPort{}) {
-			remotes[uint64(inode)] = Remote{"tcp", other.String()}
+		if inode := binary.NativeEndian.Uint32(m[inodeAt:]); wanted[inode] {
+			if _, other := addressesIn(m); other != (netip.AddrPort{}) {
+				remotes[uint64(inode)] = Remote{"tcp", other.String()}
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -1,6 +1,9 @@
 package peer
 
 import (
+	"encoding/binary"
+	"errors"
+	"maps"
 	"net"
 	"path/filepath"
 	"strings"
@@ -46,15 +49,35 @@ func TestWhereAStreamLeadsTo(t *testing.T) {
 				}
 				defer other.Close()
 			}
-			all, err := Remotes()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, want := all[inodeOf(t, c)], (Remote{name, l.Addr().String()}); got != want {
-				t.Errorf("%s, accepted: %v: it leads to %+v, want %+v", network, accepted, got, want)
+			inode := inodeOf(t, c)
+			want := map[uint64]Remote{inode: {name, l.Addr().String()}}
+			if got, err := Remotes([]uint64{inode}); err != nil || !maps.Equal(got, want) {
+				t.Errorf("%s, accepted: %v: it leads to %+v (%v), want %+v", network, accepted, got, err, want)
 			}
 			c.Close()
 			l.Close()
+		}
+	}
+}
+
+// A node may have a million sockets: what the kernel lists is read one by one, and no more than so many.
+func TestAListOfSocketsIsCut(t *testing.T) {
+	const sockets = 500 // of more than one message of the kernel's
+	for range sockets {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	request := make([]byte, requestSize)
+	request[0], request[1] = unix.AF_INET, unix.IPPROTO_TCP
+	binary.NativeEndian.PutUint32(request[4:], 1<<tcpListen)
+	for most, cut := range map[int]bool{sockets / 2: true, listMax: false} {
+		seen := 0
+		err := list(request, most, func([]byte) error { seen++; return nil })
+		if errors.Is(err, errCut) != cut || err != nil && !cut || cut && seen != most || !cut && seen < sockets {
+			t.Errorf("of %d at most it lists %d: %v", most, seen, err)
 		}
 	}
 }

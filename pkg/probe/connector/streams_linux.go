@@ -15,68 +15,112 @@ import (
 )
 
 const (
-	// askEvery is how often it is asked where a socket leads to, of which that was not known before: it may not be
-	// connected yet.
+	// askEvery is how often it is asked at most where sockets lead to: the kernel lists all of the node's. One of which
+	// that is not known may not be connected yet, or is none that ever will be (UDP, netlink, another network namespace):
+	// it is asked for again after 1, 2 and 4 s, asksMax times in all.
 	askEvery = time.Second
+	asksMax  = 4
 	// streamsMax bounds how many sockets are known at once, at some 100 bytes each.
 	streamsMax = 4096
+	// lostStreams is the reason for which what is beyond that is lost (event.Lost).
+	lostStreams = "stream table full"
 )
 
-// streams are the sockets that processes have open which run long, by inode.
-type streams map[uint64]*openStream
+// streams are the sockets that processes have open which run long.
+type streams struct {
+	open  map[uint64]*openStream // by inode
+	max   int
+	asked int64 // when it was asked last where some lead to
+	// left is how many sockets of a process there was no room for, by its number.
+	left map[uint32]uint64
+	// remotes is peer.Remotes.
+	remotes func(wanted []uint64) (map[uint64]peer.Remote, error)
+}
 
 type openStream struct {
-	of          notified.Running // who has it; the first of them, where several have
-	asked, seen int64
-	told        bool
+	of        notified.Running // who has it; the first of them, where several have
+	ask, seen int64            // when it is to be asked for, when it was there
+	asks      int
+	told      bool
+}
+
+func newStreams() streams {
+	return streams{open: map[uint64]*openStream{}, max: streamsMax, left: map[uint32]uint64{}, remotes: peer.Remotes}
 }
 
 // look tells of connections that are there, and of those that are gone.
-func (s streams) look(now int64, running []notified.Running, t *notified.Tracker) {
+func (s *streams) look(now int64, running []notified.Running, t follower) {
 	slices.SortFunc(running, func(a, b notified.Running) int { return cmp.Compare(a.PID, b.PID) }) // parents mostly come first
-	var unknown []uint64
+	before := s.left
+	s.left = map[uint32]uint64{}
 	for _, p := range running {
 		_ = procfs.Descriptors(int(p.PID), func(_ int, target string) bool {
-			inode := socketIn(target)
-			if inode == 0 {
-				return true
+			if inode := socketIn(target); inode != 0 && !s.sees(now, inode, p) {
+				s.left[p.PID]++
 			}
-			if s[inode] == nil {
-				s[inode] = &openStream{of: p}
-			}
-			o := s[inode]
-			o.seen = now
-			if !o.told && (o.asked == 0 || now-o.asked >= int64(askEvery)) {
-				o.asked = now
-				unknown = append(unknown, inode)
-			}
-			return len(s) < streamsMax
+			return true
 		})
+		if left := s.left[p.PID]; left > before[p.PID] {
+			t.Lose(now, p.PID, lostStreams, left-before[p.PID])
+		}
 	}
-	s.name(now, unknown, t)
-	for inode, o := range s {
+	s.name(now, t)
+	for inode, o := range s.open {
 		if o.seen == now {
 			continue
 		}
-		delete(s, inode)
+		delete(s.open, inode)
 		if o.told {
 			t.Tell(now, o.of.PID, &event.Close{Process: o.of.Process, Socket: socketKey(inode)})
 		}
 	}
 }
 
+// sees notes that a process has a socket, and reports whether there is room to.
+func (s *streams) sees(now int64, inode uint64, p notified.Running) bool {
+	o := s.open[inode]
+	if o == nil {
+		if len(s.open) >= s.max {
+			return false
+		}
+		o = &openStream{of: p, ask: now}
+		s.open[inode] = o
+	}
+	o.seen = now
+	return true
+}
+
+// unnamed are those that it is time to ask for, and notes that this is done.
+func (s *streams) unnamed(now int64) (wanted []uint64) {
+	if s.asked != 0 && now-s.asked < int64(askEvery) {
+		return nil
+	}
+	for inode, o := range s.open {
+		if o.seen != now || o.told || o.asks >= asksMax || now < o.ask {
+			continue
+		}
+		wanted = append(wanted, inode)
+		o.ask = now + int64(askEvery)<<o.asks
+		o.asks++
+		s.asked = now
+	}
+	slices.Sort(wanted)
+	return wanted
+}
+
 // name tells where sockets lead to. What is seen now has been there before: a connection is told too short.
-func (s streams) name(now int64, unknown []uint64, t *notified.Tracker) {
-	if len(unknown) == 0 {
+func (s *streams) name(now int64, t follower) {
+	wanted := s.unnamed(now)
+	if len(wanted) == 0 {
 		return
 	}
-	remotes, _ := peer.Remotes() // what is missing is asked for again
-	for _, inode := range unknown {
+	remotes, _ := s.remotes(wanted) // what is missing is asked for again
+	for _, inode := range wanted {
 		remote, known := remotes[inode]
 		if !known {
 			continue
 		}
-		o := s[inode]
+		o := s.open[inode]
 		o.told = true
 		address := text.Clean(remote.Address, text.Bound)
 		if name, abstract := strings.CutPrefix(address, "@"); abstract {

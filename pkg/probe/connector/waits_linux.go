@@ -32,16 +32,24 @@ type openWait struct {
 	seen int64
 }
 
-func newWaits() waits { return waits{open: map[uint32]*openWait{}, streams: streams{}} }
+// follower knows who is followed and passes on what they do: a notified.Tracker.
+type follower interface {
+	Running(before int64) []notified.Running
+	Key(pid uint32) event.Process
+	Tell(at int64, pid uint32, body event.Body)
+	Lose(at int64, pid uint32, reason string, n uint64)
+}
+
+func newWaits() waits { return waits{open: map[uint32]*openWait{}, streams: newStreams()} }
 
 // look finds out who waits now and for what, with whom long-running processes are connected, and tells of what is over.
-func (w *waits) look(now int64, t *notified.Tracker) {
+func (w *waits) look(now int64, t follower) {
 	if now-w.looked < int64(waitsEvery) {
 		return
 	}
 	w.looked = now
 	running := t.Running(now - int64(waitsAfter))
-	if len(running)+len(w.open)+len(w.streams) == 0 {
+	if len(running)+len(w.open)+len(w.streams.open) == 0 {
 		return
 	}
 	w.streams.look(now, running, t)
@@ -89,7 +97,7 @@ func (w *waits) look(now int64, t *notified.Tracker) {
 }
 
 // over tells of a wait that ended then, if there is one.
-func (w *waits) over(pid uint32, then int64, t *notified.Tracker) {
+func (w *waits) over(pid uint32, then int64, t follower) {
 	if o := w.open[pid]; o != nil {
 		delete(w.open, pid)
 		t.Tell(then, pid, &o.Wait)
@@ -112,7 +120,7 @@ func sleptOf(pid uint32) string {
 }
 
 // waitOf is a wait for a lock that is seen for the first time.
-func waitOf(now int64, p notified.Running, l procfs.Lock, holder int, t *notified.Tracker) event.Wait {
+func waitOf(now int64, p notified.Running, l procfs.Lock, holder int, t follower) event.Wait {
 	name := "fcntl"
 	if l.Kind == "FLOCK" {
 		name = "flock"

@@ -37,3 +37,10 @@ func (t *Tracker) Tell(at int64, pid uint32, body event.Body) {
 		t.put(&item{time: at, process: p, body: body})
 	}
 }
+
+// Lose tells in its turn that so many things that a followed process did are not known, for that reason.
+func (t *Tracker) Lose(at int64, pid uint32, reason string, n uint64) {
+	if p := t.processes[pid]; p != nil && p.of != nil {
+		t.lose(at, reason, n, p.of)
+	}
+}

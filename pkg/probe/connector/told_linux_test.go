@@ -1,0 +1,135 @@
+package connector
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/peer"
+	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// told is a follower of some processes, and what it was told of them.
+type told struct {
+	running []notified.Running
+	events  []event.Event
+	lost    uint64
+}
+
+func (o *told) Running(int64) []notified.Running { return o.running }
+func (o *told) Key(uint32) event.Process         { return "" }
+func (o *told) Tell(at int64, _ uint32, body event.Body) {
+	o.events = append(o.events, event.Event{Time: at, Body: body})
+}
+func (o *told) Lose(_ int64, _ uint32, _ string, n uint64) { o.lost += n }
+
+// has starts a process that has so many sockets and does nothing, until the test ends. It returns their inodes.
+func (o *told) has(t *testing.T, sockets int) (inodes map[uint64]bool) {
+	t.Helper()
+	cmd := exec.Command("sleep", "600")
+	for range sockets {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		harness.Check(t, err)
+		f := os.NewFile(uintptr(fd), "a socket")
+		defer f.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	}
+	harness.Check(t, cmd.Start())
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	inodes = map[uint64]bool{}
+	harness.Check(t, procfs.Descriptors(cmd.Process.Pid, func(_ int, target string) bool {
+		if inode := socketIn(target); inode != 0 {
+			inodes[inode] = true
+		}
+		return true
+	}))
+	o.running = append(o.running, notified.Running{PID: uint32(cmd.Process.Pid)})
+	return inodes
+}
+
+// A socket of which the kernel does not say where it leads to is asked for a few times, and all of them once a second.
+func TestSocketsThatLeadNowhereAreGivenUp(t *testing.T) {
+	o, s, seconds := &told{}, newStreams(), func(n float64) int64 { return int64(n * float64(time.Second)) }
+	o.has(t, 3)
+	o.has(t, 3)
+	var calls []int64
+	now, asks := int64(0), map[uint64]int{}
+	s.remotes = func(wanted []uint64) (map[uint64]peer.Remote, error) {
+		calls = append(calls, now)
+		for _, inode := range wanted {
+			asks[inode]++
+		}
+		return nil, nil
+	}
+	for now = seconds(1); now < seconds(30); now += seconds(0.1) {
+		running := o.running
+		if now < seconds(1.5) { // the other one comes later
+			running = running[:1]
+		}
+		s.look(now, running, o)
+	}
+	for i, at := range calls[1:] {
+		if at-calls[i] < seconds(1) {
+			t.Errorf("asked at %v", calls)
+		}
+	}
+	if last := calls[len(calls)-1]; last > seconds(10) {
+		t.Errorf("still asked after %v", time.Duration(last))
+	}
+	for inode, n := range asks {
+		if n != asksMax {
+			t.Errorf("asked %d times for %d", n, inode)
+		}
+	}
+	if len(asks) != len(s.open) || len(o.events) > 0 {
+		t.Errorf("asked for %d of %d, told %v", len(asks), len(s.open), o.events)
+	}
+}
+
+// What there is no room for is counted, and takes nothing from what is known.
+func TestMoreSocketsThanThereIsRoomFor(t *testing.T) {
+	o, s := &told{}, newStreams()
+	s.max = 8
+	sockets := len(o.has(t, 5))
+	sockets += len(o.has(t, 20))
+	sockets += len(o.has(t, 5))
+	s.remotes = func(wanted []uint64) (map[uint64]peer.Remote, error) {
+		remotes := map[uint64]peer.Remote{}
+		for _, inode := range wanted {
+			remotes[inode] = peer.Remote{Network: "tcp", Address: "192.0.2.1:1"}
+		}
+		return remotes, nil
+	}
+	now := int64(0)
+	look := func() {
+		for range 30 {
+			now += int64(waitsEvery)
+			s.look(now, o.running, o)
+		}
+	}
+	count := func() (made, closed int) {
+		for _, e := range o.events {
+			if _, is := e.Body.(*event.Connect); is {
+				made++
+			} else {
+				closed++
+			}
+		}
+		return made, closed
+	}
+	look()
+	if made, closed := count(); made != s.max || closed != 0 || o.lost != uint64(sockets-s.max) {
+		t.Errorf("of %d sockets %d are told of, %d closed, %d lost", sockets, made, closed, o.lost)
+	}
+	o.running = nil
+	look()
+	if made, closed := count(); made != s.max || closed != s.max || len(s.open)+len(s.left) > 0 {
+		t.Errorf("in the end %d are told of, %d closed, %d known", made, closed, len(s.open))
+	}
+}
