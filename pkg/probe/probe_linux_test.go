@@ -301,6 +301,25 @@ func TestTheReaderGoesOnLookingAfterTheLastEvent(t *testing.T) {
 	}
 }
 
+// Each look costs 0.1 ms of CPU: an agent that is followed until it may be called again costs
+// a few of them, and not two hundred a second.
+func TestTheReaderLooksLessOftenTheLongerNothingHappens(t *testing.T) {
+	r := &reader{probe: &Probe{}, table: newTable(nil)}
+	r.table.add("1")
+	looks, took := 0, time.Duration(0)
+	for now := int64(0); now < int64(time.Second); looks++ {
+		wait := time.Until(r.deadline(now)).Round(time.Millisecond)
+		if wait < took || wait < pollActive || wait > pollQuiet {
+			t.Fatalf("%v after the last event it waits for %v, and had waited for %v before", time.Duration(now), wait, took)
+		}
+		took = wait
+		now += int64(wait)
+	}
+	if took != pollQuiet || looks > 40 {
+		t.Errorf("%d looks in a second without an event, the last after %v", looks, took)
+	}
+}
+
 func TestAProbeThatCannotBeLoadedSaysSo(t *testing.T) {
 	// No kernel makes a ring of this size, and without root there is none at all.
 	p, err := Open(Options{Ring: 4097, Processes: 16, Log: slog.New(slog.DiscardHandler)})
