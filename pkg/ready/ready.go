@@ -13,6 +13,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/runtime"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -53,7 +54,7 @@ func (Source) Stats() source.Stats { return source.Stats{Features: []string{feat
 
 // Run asks until ctx is done, and returns nil then.
 func (s Source) Run(ctx context.Context, sink event.Sink) error {
-	conn, err := dial(s.Address)
+	conn, err := runtime.Dial(s.Address)
 	if err != nil {
 		return fmt.Errorf("asking for the network's readiness: %w", err)
 	}

@@ -1,0 +1,41 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/Microsoft/go-winio"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+func TestTheRuntimeIsAskedOverItsPipe(t *testing.T) {
+	name := fmt.Sprintf(`\\.\pipe\cniscope-test-%d`, os.Getpid())
+	listener, err := winio.ListenPipe(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+
+	// wine connects the first client to the instance that only holds the name, where nobody answers.
+	if first, err := winio.DialPipe(name, nil); err == nil {
+		_ = first.Close()
+	}
+	conn, err := Dial(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}); err != nil {
+		t.Error(err)
+	}
+}
