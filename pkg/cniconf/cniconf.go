@@ -2,8 +2,8 @@
 // folder as the runtime does, and again when it changes.
 //
 // A network configuration may hold secrets. What goes on is only the networks' names and versions, the
-// types of their plugins and IPAM delegates, and 16 bits of a digest, by which a change is noticed; of a file
-// that is broken, where, but nothing of its text.
+// types of their plugins and IPAM delegates, and 16 bits of a digest with a secret key, by which a change is noticed, of
+// all but the secrets; of a file that is broken, where, but nothing of its text.
 //
 // containerd adds a network of its own for the interface lo ("cni-loopback"),
 // which is in no file and so is not told here.
@@ -31,8 +31,9 @@ const feature = "CNI configuration"
 
 // Options are what a Source is made of. All may be left empty.
 type Options struct {
-	Dir string // the runtime's conf_dir, by default DefaultDir
-	Log *slog.Logger
+	Dir    string // the runtime's conf_dir, by default DefaultDir
+	Digest Digest // of the networks; the zero value makes none
+	Log    *slog.Logger
 }
 
 // DefaultDir is the conf_dir of containerd and of CRI-O.
@@ -45,9 +46,10 @@ func DefaultDir() string {
 
 // Source is the source. Make it with New, run it once.
 type Source struct {
-	dir  string
-	log  *slog.Logger
-	pace pace
+	dir    string
+	digest Digest
+	log    *slog.Logger
+	pace   pace
 }
 
 // pace is how long changes are let come to rest, and how often is looked without
@@ -57,7 +59,7 @@ type pace struct{ settle, look time.Duration }
 // New makes a source; it reads nothing yet.
 func New(o Options) *Source {
 	return &Source{
-		dir: cmp.Or(o.Dir, DefaultDir()), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		dir: cmp.Or(o.Dir, DefaultDir()), digest: o.Digest, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		pace: pace{settle: 200 * time.Millisecond, look: time.Minute},
 	}
 }
@@ -78,7 +80,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 	var trouble string
 	for first := true; ; first = false {
 		w.renew() // before reading: what changes after that is reported
-		networks, problems := Load(s.dir)
+		networks, problems := Load(s.dir, s.digest)
 		if first || !reflect.DeepEqual(networks, known) {
 			known = networks
 			sink(source.Now(&event.Networks{Networks: networks}))

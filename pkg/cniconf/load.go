@@ -2,6 +2,7 @@ package cniconf
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -28,8 +29,9 @@ const (
 
 // Load reads a CNI configuration folder once: the networks, in the order in which
 // the runtime considers their files, and what is wrong, each error naming file,
-// position and remedy. A broken file is passed over, and does not hide others.
-func Load(dir string) (networks []event.Network, problems []error) {
+// position and remedy. A broken file is passed over, and does not hide others. Networks have digests as d
+// says.
+func Load(dir string, d Digest) (networks []event.Network, problems []error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, []error{missing(dir, err)}
 	}
@@ -43,7 +45,7 @@ func Load(dir string) (networks []event.Network, problems []error) {
 		files = files[:maxFiles]
 	}
 	for _, file := range files {
-		network, err := load(file)
+		network, err := load(file, d)
 		if err != nil {
 			problems = append(problems, broken(file, err, len(networks) == 0))
 			continue
@@ -71,7 +73,7 @@ func broken(file string, err error, first bool) error {
 }
 
 // load reads one network. A .conflist is a list of plugins, anything else one plugin.
-func load(file string) (event.Network, error) {
+func load(file string, d Digest) (event.Network, error) {
 	raw, err := read(file)
 	if err != nil {
 		return event.Network{}, err
@@ -81,7 +83,7 @@ func load(file string) (event.Network, error) {
 		if err != nil {
 			return event.Network{}, position(raw, err)
 		}
-		return network(file, plugin.Network.Name, plugin.Network.CNIVersion, []*libcni.PluginConfig{plugin})
+		return network(file, plugin.Network.Name, plugin.Network.CNIVersion, []*libcni.PluginConfig{plugin}, d)
 	}
 	list, err := libcni.NetworkConfFromBytes(raw)
 	if err != nil {
@@ -95,7 +97,7 @@ func load(file string) (event.Network, error) {
 		}
 		plugins = append(plugins, more...)
 	}
-	return network(file, list.Name, list.CNIVersion, plugins)
+	return network(file, list.Name, list.CNIVersion, plugins, d)
 }
 
 // beside reads the plugins of a network that are in files of their own, in a
@@ -125,7 +127,7 @@ func beside(file, name string) (plugins []*libcni.PluginConfig, err error) {
 }
 
 // network keeps what may be kept.
-func network(file, name, version string, plugins []*libcni.PluginConfig) (event.Network, error) {
+func network(file, name, version string, plugins []*libcni.PluginConfig, d Digest) (event.Network, error) {
 	if len(plugins) == 0 {
 		return event.Network{}, errors.New("it has no plugins")
 	}
@@ -137,23 +139,52 @@ func network(file, name, version string, plugins []*libcni.PluginConfig) (event.
 	for _, p := range plugins[:min(len(plugins), maxPlugins)] {
 		n.Plugins = append(n.Plugins, event.Plugin{Type: clean(p.Network.Type), IPAM: clean(p.Network.IPAM.Type)})
 	}
-	n.Digest = digest(n.CNIVersion, plugins)
+	n.Digest = d.of(n.CNIVersion, plugins)
 	return n, nil
 }
 
-// digest tells one configuration of a network from another, however it is written. It has 16 bits, so that no
-// secret in the configuration can be guessed by it.
-func digest(version string, plugins []*libcni.PluginConfig) string {
-	sum := sha256.New()
+// Digest is how digests of networks' configurations are made. The zero value makes none.
+type Digest struct {
+	Key []byte
+	// Secret reports whether a field's name says that its value is a secret.
+	Secret func(field string) bool
+}
+
+// of tells one configuration of a network from another, however it is written. Secrets are no part of it: one that
+// is renewed changes nothing, and whoever learns the key, too, cannot try them.
+func (d Digest) of(version string, plugins []*libcni.PluginConfig) string {
+	if len(d.Key) == 0 || d.Secret == nil {
+		return ""
+	}
+	sum := hmac.New(sha256.New, d.Key)
 	_, _ = io.WriteString(sum, version)
 	for _, p := range plugins {
 		var decoded any
 		if json.Unmarshal(p.Bytes, &decoded) != nil { // libcni has read it
 			continue
 		}
-		_ = json.NewEncoder(sum).Encode(decoded) // with its keys sorted, and without its blanks
+		_ = json.NewEncoder(sum).Encode(d.public(decoded)) // with its keys sorted, and without its blanks
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:2])
+}
+
+// public leaves out what is below a field that names a secret.
+func (d Digest) public(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for field, value := range v {
+			if d.Secret(field) {
+				v[field] = nil
+			} else {
+				v[field] = d.public(value)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = d.public(v[i])
+		}
+	}
+	return v
 }
 
 func clean(s string) string { return text.Clean(s, text.Bound) }

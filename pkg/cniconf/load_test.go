@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 )
 
 const bridge = `{"cniVersion":"1.0.0","name":"pods","plugins":[
@@ -30,6 +31,8 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+func digests(key string) Digest { return Digest{Key: []byte(key), Secret: redact.Confidential} }
+
 func TestLoad(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"20-bridge.conflist": bridge,
@@ -46,7 +49,7 @@ func TestLoad(t *testing.T) {
 		"99-not-this.conf.saved": `{`,
 		"folder.conf/x":          ``,
 	})
-	networks, problems := Load(dir)
+	networks, problems := Load(dir, digests("key"))
 	for i := range networks {
 		if len(networks[i].Digest) != 4 {
 			t.Errorf("the digest of %s is %q", networks[i].Name, networks[i].Digest)
@@ -69,18 +72,27 @@ func TestLoad(t *testing.T) {
 // The digest is the same for the same configuration, however it is written, and another for another one.
 func TestDigest(t *testing.T) {
 	digestOf := func(content string) string {
-		networks, problems := Load(folder(t, map[string]string{"x.conflist": content}))
+		networks, problems := Load(folder(t, map[string]string{"x.conflist": content}), digests("key"))
 		if len(networks) != 1 || len(problems) > 0 {
 			t.Fatalf("%s: %v %v", content, networks, problems)
 		}
 		return networks[0].Digest
 	}
 	is := digestOf(bridge)
+	if renewed := digestOf(strings.Replace(bridge, `"password":"canary"`, `"password":"another"`, 1)); renewed != is {
+		t.Errorf("%s, and with another password %s", is, renewed)
+	}
+	if networks, _ := Load(folder(t, map[string]string{"x.conflist": bridge}), digests("another key")); networks[0].Digest == is {
+		t.Errorf("another key has the same digest: %s", is)
+	}
+	if networks, _ := Load(folder(t, map[string]string{"x.conflist": bridge}), Digest{}); networks[0].Digest != "" {
+		t.Errorf("without a key there is a digest: %s", networks[0].Digest)
+	}
 	if again := digestOf(strings.NewReplacer(",", " ,\n ", "{", "{ ").Replace(bridge)); again != is {
 		t.Errorf("%s, and with other blanks %s", is, again)
 	}
 	for _, change := range []*strings.Replacer{
-		strings.NewReplacer(`"password":"canary"`, `"password":"another"`), strings.NewReplacer(`"portMappings":true`, `"portMappings":false`),
+		strings.NewReplacer(`"portMappings":true`, `"portMappings":false`),
 		strings.NewReplacer(`"cniVersion":"1.0.0"`, `"cniVersion":"0.4.0"`),
 	} {
 		if now := digestOf(change.Replace(bridge)); now == is {
@@ -113,7 +125,7 @@ func TestBrokenFiles(t *testing.T) {
 			if filepath.Dir(test.name) != "." {
 				files["x.conflist"] = `{"name":"x","plugins":[{"type":"bridge"}]}`
 			}
-			networks, problems := Load(folder(t, files))
+			networks, problems := Load(folder(t, files), digests("key"))
 			if len(networks) != 1 || networks[0].Name != "pods" {
 				t.Errorf("the good file is hidden: %+v", networks)
 			}
@@ -136,7 +148,7 @@ func TestBrokenFiles(t *testing.T) {
 // A file that is broken but comes after a sound one does no harm to the runtime's
 // default, which is to read one.
 func TestBrokenFileAfterASoundOne(t *testing.T) {
-	_, problems := Load(folder(t, map[string]string{"10.conflist": bridge, "20.conf": "{"}))
+	_, problems := Load(folder(t, map[string]string{"10.conflist": bridge, "20.conf": "{"}), digests("key"))
 	if len(problems) != 1 || strings.Contains(problems[0].Error(), "no network at all") {
 		t.Fatalf("problems %v", problems)
 	}
@@ -148,7 +160,7 @@ func TestLoadIsBounded(t *testing.T) {
 	for i := range 100 {
 		files[fmt.Sprintf("%03d.conflist", i)] = fmt.Sprintf(`{"name":%q,"loadOnlyInlinedPlugins":true,"plugins":[%s]}`, strings.Repeat("n", 10_000), plugins)
 	}
-	networks, problems := Load(folder(t, files))
+	networks, problems := Load(folder(t, files), digests("key"))
 	if len(networks) != maxFiles || len(networks[0].Plugins) != maxPlugins || len(networks[0].Name) > 256 {
 		t.Errorf("%d networks, the first of %d plugins", len(networks), len(networks[0].Plugins))
 	}
@@ -159,7 +171,7 @@ func TestLoadIsBounded(t *testing.T) {
 
 func TestNoFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net.d")
-	networks, problems := Load(dir)
+	networks, problems := Load(dir, digests("key"))
 	if len(networks) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), "no CNI configuration folder "+dir) {
 		t.Fatalf("%v, %v", networks, problems)
 	}
@@ -176,7 +188,7 @@ func FuzzLoad(f *testing.F) {
 			t.Skip()
 		}
 		defer os.Remove(file)
-		networks, problems := Load(dir)
+		networks, problems := Load(dir, digests("key"))
 		for _, n := range networks {
 			if len(n.Plugins) == 0 {
 				t.Errorf("a network without plugins: %+v", n)

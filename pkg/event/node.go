@@ -100,8 +100,8 @@ type Network struct {
 	// File is the base name of the file it was read from.
 	File    string   `json:"file,omitempty"`
 	Plugins []Plugin `json:"plugins"`
-	// Digest changes with what is configured, whatever that is: 16 bits, too few to guess a secret by. Empty in old
-	// recordings.
+	// Digest changes with what is configured, but for secrets: 16 bits, by a key that never leaves the node. Empty in
+	// old recordings.
 	Digest string `json:"digest,omitempty"`
 }
 

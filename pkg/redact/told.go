@@ -37,7 +37,7 @@ func (c *Call) Environment(variables ...string) {
 		key, value, _ := strings.Cut(variable, "=")
 		if !c.names[value] && len(value) <= maxValue {
 			// PWD is where a shell is (environ(7)), and not a password.
-			c.scalar(value, place{key: key, depth: 1, secret: key != "PWD" && confidential(key)})
+			c.scalar(value, place{key: key, depth: 1, secret: key != "PWD" && Confidential(key)})
 		}
 	}
 }
@@ -120,14 +120,14 @@ func (c *Call) object(in *json.Decoder, at place) {
 		if !c.form(key, true) {
 			c.value(key)
 		}
-		c.next(in, place{key: key, above: at.key, depth: at.depth + 1, secret: at.secret || confidential(key), previous: at.previous || key == "prevResult"})
+		c.next(in, place{key: key, above: at.key, depth: at.depth + 1, secret: at.secret || Confidential(key), previous: at.previous || key == "prevResult"})
 	}
 }
 
 // scalar adds a value that is a string or a number.
 func (c *Call) scalar(v string, at place) {
 	if at.secret {
-		if confidential(at.key) {
+		if Confidential(at.key) {
 			c.secret(v)
 		}
 		c.value(v)
@@ -220,8 +220,8 @@ func (c *Call) paths(v string) string {
 	}), " ")
 }
 
-// confidential reports whether a key's name says that its value is a secret.
-func confidential(key string) bool {
+// Confidential reports whether a key's name says that its value is a secret.
+func Confidential(key string) bool {
 	low := lower(key)
 	for _, word := range [...]string{"passw", "passphrase", "secret", "token", "apikey", "credential", "authoriz", "bearer", "cookie", "private"} {
 		if strings.Contains(low, word) {

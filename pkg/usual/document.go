@@ -99,6 +99,13 @@ func (d *Document) Foreign() *Document {
 	return &other
 }
 
+// Unconfigured forgets the configurations: digests of another key are compared with none.
+func (d *Document) Unconfigured() {
+	for i := range d.Entries {
+		d.Entries[i].Configuration, d.Entries[i].Was.Configuration = "", ""
+	}
+}
+
 // Parse reads a document. It trusts nothing in it: whoever wrote it decides neither what reading it costs nor what
 // is printed. An error says what is wrong with it, and where.
 func Parse(data []byte) (*Document, error) {

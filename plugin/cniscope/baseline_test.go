@@ -84,13 +84,54 @@ func TestBaselineIsKeptOverARestart(t *testing.T) {
 	if !reflect.DeepEqual(again, knownUsual()) {
 		t.Errorf("it was %+v and is %+v", knownUsual(), again)
 	}
-	if left, err := os.ReadDir(o.Slow.BaselineDir); err != nil || len(left) != 1 {
+	if left, err := os.ReadDir(o.Slow.BaselineDir); err != nil || len(left) != 2 { // it and its key
 		t.Errorf("in the folder are %v, %v", left, err)
 	}
-	o.Slow.Baseline = false
-	if off := newLearnt(o, slog.New(slog.DiscardHandler)).load(); len(off.Entries) != 0 {
-		t.Error("it is known though nothing is learnt")
+	if err := os.Remove(filepath.Join(o.Slow.BaselineDir, keyName)); err != nil {
+		t.Fatal(err)
 	}
+	for _, e := range newLearnt(o, slog.New(slog.DiscardHandler)).load().Entries {
+		if e.Configuration != "" || e.Build == "" {
+			t.Errorf("under another key %s is of %+v", e.Key, e.Edition)
+		}
+	}
+}
+
+// Whether anything is learnt may change while cniscope runs: what was kept is known then, and what is known is kept,
+// and recorded.
+func TestBaselineIsSwitchedOn(t *testing.T) {
+	o := folder(t)
+	quiet := slog.New(slog.DiscardHandler)
+	newLearnt(o, quiet).save(t.Context(), knownUsual())
+	kept := knownUsual()
+	o.Slow.Baseline = false
+	n, err := newNode(o, quiet, &slog.LevelVar{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(when string, want *usual.Document, size int) {
+		t.Helper()
+		var s settings
+		n.others.leave(n.join(&s))
+		n.leaveLearnt(t.Context())
+		if !reflect.DeepEqual(s.Baseline, want) || n.pipeline.Usual.Len() != size || s.Judge.Baseline != (want != nil) {
+			t.Errorf("%s %d are known, and recorded are %+v", when, n.pipeline.Usual.Len(), s.Baseline)
+		}
+		if again := newLearnt(o, quiet).load(); !reflect.DeepEqual(again, kept) {
+			t.Errorf("%s there is kept %+v", when, again)
+		}
+	}
+	expect("switched off", nil, 0)
+	o.Slow.Baseline = true
+	n.apply(o)
+	expect("switched on", kept, 3)
+	n.pipeline.Usual.Take(usual.Call{Key: usual.Key{Plugin: "flannel", Command: "ADD"}, Took: 1000}, 0)
+	kept = n.pipeline.Usual.Document()
+	expect("once more is known", kept, 4)
+	o.Slow.Baseline = false
+	n.apply(o)
+	n.pipeline.Usual.Take(usual.Call{Key: usual.Key{Plugin: "flannel", Command: "DEL"}, Took: 1000}, 0)
+	expect("switched off again", nil, 5)
 }
 
 // A file that is not what was written is named, and everything begins anew; the next one is written over it.

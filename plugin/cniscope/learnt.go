@@ -2,19 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/pipeline"
-	"github.com/cniscope/cniscope/pkg/private"
 	"github.com/cniscope/cniscope/pkg/text"
 	"github.com/cniscope/cniscope/pkg/usual"
 )
@@ -31,15 +27,17 @@ const (
 type learnt struct {
 	dir string
 	log *slog.Logger
+	// key is that of the digests of configurations; fresh says that it is a new one.
+	key   []byte
+	fresh bool
 	// writing is full while the file is written: a disk may hang.
 	writing chan struct{}
 }
 
 func newLearnt(o config.Options, log *slog.Logger) learnt {
-	if !o.Slow.Baseline {
-		return learnt{log: log}
-	}
-	return learnt{o.BaselineFolder(), log, make(chan struct{}, 1)}
+	l := learnt{dir: o.BaselineFolder(), log: log, writing: make(chan struct{}, 1)}
+	l.key, l.fresh = keyIn(l.dir)
+	return l
 }
 
 // load returns what was kept, or else nothing known: one that cannot be read is named, and begun anew.
@@ -56,6 +54,9 @@ func (l learnt) load() *usual.Document {
 		l.log.Warn("what is usual on this node is learnt anew", "file", filepath.Join(l.dir, learntName), "reason", err)
 		return empty
 	}
+	if l.fresh {
+		d.Unconfigured()
+	}
 	l.log.Info("what is usual on this node is known", "file", filepath.Join(l.dir, learntName), "plugins_and_commands", len(d.Entries))
 	return d
 }
@@ -69,7 +70,7 @@ func (l learnt) save(ctx context.Context, d *usual.Document) {
 	select {
 	case l.writing <- struct{}{}:
 		go func() {
-			written <- writeLearnt(l.dir, d)
+			written <- errors.Join(keepKey(l.dir, l.key), writeLearnt(l.dir, d))
 			<-l.writing
 		}()
 	case <-ctx.Done():
@@ -85,66 +86,6 @@ func (l learnt) save(ctx context.Context, d *usual.Document) {
 	}
 }
 
-// readLearnt reads the baseline in a folder. It wraps fs.ErrNotExist where there is none.
-func readLearnt(dir string) (*usual.Document, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return nil, err // private.Dir would make it
-	}
-	root, err := private.Dir(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	if info, err := root.Lstat(learntName); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file: remove it")
-	}
-	f, err := root.Open(learntName)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return parseLearnt(f)
-}
-
-func parseLearnt(r io.Reader) (*usual.Document, error) {
-	data, err := io.ReadAll(io.LimitReader(r, usual.MaxBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	return usual.Parse(data)
-}
-
-// writeLearnt replaces the baseline in a folder as a whole: after a crash there is the old one or the new one.
-func writeLearnt(dir string, d *usual.Document) error {
-	data, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	root, err := private.Dir(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	const fresh = learntName + ".new"
-	if err := root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // of one that was killed
-	}
-	f, err := root.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = root.Rename(fresh, learntName)
-	}
-	if err != nil {
-		_ = root.Remove(fresh)
-	}
-	return err
-}
-
 // usually is what is known now, written down.
 func (n *node) usually() *usual.Document {
 	n.mu.Lock()
@@ -156,7 +97,27 @@ func (n *node) usually() *usual.Document {
 func (n *node) leaveLearnt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, learntPatience)
 	defer cancel()
-	n.learnt.save(ctx, n.usually())
+	n.learnt.save(ctx, n.learning())
+}
+
+// learning is what is known now, written down, while anything is learnt; else nothing.
+func (n *node) learning() *usual.Document {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.pipeline.Judge.Baseline {
+		return &usual.Document{}
+	}
+	return n.pipeline.Usual.Document()
+}
+
+// beginLearning has the node know what was kept, where it began without.
+func (n *node) beginLearning() {
+	kept := n.learnt.load() // without the lock: a disk may hang
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.pipeline.Usual.Len() == 0 {
+		n.pipeline.Usual = kept.Book()
+	}
 }
 
 // keepLearnt writes down what is usual from time to time, until ctx ends.
@@ -167,7 +128,7 @@ func (n *node) keepLearnt(ctx context.Context) {
 	for {
 		select {
 		case <-time.After(learntPace):
-			n.learnt.save(ctx, n.usually())
+			n.learnt.save(ctx, n.learning())
 		case <-ctx.Done():
 			return
 		}

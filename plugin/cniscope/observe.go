@@ -17,6 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/builds"
 	"github.com/cniscope/cniscope/pkg/ready"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/relay"
 	"github.com/cniscope/cniscope/pkg/runtime"
 	"github.com/cniscope/cniscope/pkg/source"
@@ -67,8 +68,8 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 }
 
 // prepare makes the sources whose options NRI may have changed. busy reports whether operations
-// are open. Call it before run.
-func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err error) {
+// are open, key is that of configurations' digests. Call it before run.
+func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []byte) (err error) {
 	n.log = l.log
 	n.anchors.Name(o.Probe.Callers, o.Probe.Rootless) // before the probe is loaded
 	n.anchors.Watch(n.believe)
@@ -76,7 +77,7 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool) (err err
 		l.start("callers", func(ctx context.Context) { n.anchors.Seek(ctx, o.Probe.Callers, o.Probe.Rootless) })
 	}
 	n.sources = append(n.sources,
-		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Log: n.log}),
+		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Digest: cniconf.Digest{Key: key, Secret: redact.Confidential}, Log: n.log}),
 		readinessOf(o),
 		probe.NewSource(probe.Options{
 			Source:    o.Probe.Source,

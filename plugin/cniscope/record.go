@@ -86,7 +86,10 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	}
 	defer release()
 	s := settingsOf(o, record.Host().BootID)
-	s.Baseline = newLearnt(o, log).load()
+	keeps := newLearnt(o, log)
+	if o.Slow.Baseline {
+		s.Baseline = keeps.load()
+	}
 	header, err := s.header()
 	if err != nil {
 		return err
@@ -99,7 +102,7 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	node, err := newObserver(l.ctx, log, o, nil)
 	if err == nil {
 		l.at(stopSources, "NRI", func(context.Context) { node.close() })
-		err = node.prepare(l, o, r.open.is)
+		err = node.prepare(l, o, r.open.is, keeps.key)
 	}
 	if err == nil {
 		err = node.run(l.ctx, r.take)

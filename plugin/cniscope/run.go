@@ -25,7 +25,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
-	"github.com/cniscope/cniscope/pkg/usual"
 )
 
 func runCmd() *cobra.Command {
@@ -97,7 +96,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	l.at(flushOpen, "what is open", func(context.Context) { n.flush() })
 	l.at(closeSinks, "what is usual", n.leaveLearnt)
 	l.at(closeSinks, "destinations", func(ctx context.Context) { n.close(ctx, l.successor()) })
-	if err := sources.prepare(l, o, n.waits); err != nil {
+	if err := sources.prepare(l, o, n.waits, n.learnt.key); err != nil {
 		return err
 	}
 	n.telemetry = serveTelemetry(o, n, sources)
@@ -220,7 +219,9 @@ func newNode(o config.Options, log *slog.Logger, level *slog.LevelVar) (*node, e
 	}
 	boot := record.Host().BootID
 	s, keeps := settingsOf(o, boot), newLearnt(o, log)
-	s.Baseline = keeps.load()
+	if o.Slow.Baseline {
+		s.Baseline = keeps.load()
+	}
 	n := &node{
 		log: log, level: level, name: o.Resource.Node, out: out, others: newBroadcast(), learnt: keeps,
 		pipeline: s.pipeline(boot), history: history.New(o.Resource.Node, time.Now()),
@@ -253,10 +254,9 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 			return r
 		},
 		Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
-			r, known := n.join()
-			defer n.others.leave(r)
 			s := settingsOf(o, record.Host().BootID)
-			s.Baseline = known
+			r := n.join(&s)
+			defer n.others.leave(r)
 			header, err := s.header()
 			if err != nil {
 				return err
@@ -270,14 +270,15 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 	n.serveReaders(l, o, handlers.Read)
 }
 
-// join begins to hand over events, and returns what was usual before the first of them.
-func (n *node) join() (*reader, *usual.Document) {
+// join begins to hand over events, and adds to the settings how calls were judged before the first of them, and what
+// was usual.
+func (n *node) join(s *settings) *reader {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.pipeline.Judge.Baseline {
-		return n.others.join(), nil
+	if s.Judge = n.pipeline.Judge; s.Judge.Baseline {
+		s.Baseline = n.pipeline.Usual.Document()
 	}
-	return n.others.join(), n.pipeline.Usual.Document()
+	return n.others.join()
 }
 
 // inFlight returns what is under way. A panic in here, which an HTTP server survives, must not
@@ -365,8 +366,12 @@ func (n *node) result(r pipeline.Result) {
 
 func (n *node) apply(o config.Options) {
 	n.mu.Lock()
+	begins := o.Slow.Baseline && !n.pipeline.Judge.Baseline
 	n.pipeline.Judge, n.fold = judgeOf(o), o.Trace.FoldCommands
 	n.mu.Unlock()
+	if begins {
+		n.beginLearning()
+	}
 	n.setLevel(o)
 	// Without the lock: certificates are read, and a disk may hang. Events go on.
 	if err := n.out.set(o.Export); err != nil {
