@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/text"
@@ -43,9 +42,15 @@ type Entry struct {
 	Recent []time.Duration `json:"recent_ns,omitempty"`
 	Above  []bool          `json:"above,omitempty"`
 	Slower bool            `json:"slower,omitempty"`
-	// Before is the level of the edition Was, which is to be compared with this one.
-	Before Level   `json:"before,omitzero"`
-	Was    Edition `json:"was,omitzero"`
+	// Former is the edition before, which is to be compared with this one.
+	Former *Former `json:"former,omitempty"`
+}
+
+// Former is what is known of an edition that another has followed.
+type Former struct {
+	Edition
+	Since  int64 `json:"since,omitempty"`
+	Learnt Bins  `json:"learnt"`
 }
 
 // Bins are the calls in each bin of the logarithmic scale, from the first on. Bin i holds the times from γ^i to
@@ -65,7 +70,9 @@ func (b *Book) Document() *Document {
 		e := b.known[k]
 		written := Entry{
 			Key: k, Edition: e.edition, Since: e.since, Learnt: e.learnt.written(), Apart: e.apart.written(), Slower: e.spell,
-			Before: e.before, Was: e.was,
+		}
+		if f := e.former; f != nil {
+			written.Former = &Former{f.edition, f.since, f.learnt.written()}
 		}
 		for _, s := range e.recent {
 			written.Recent, written.Above = append(written.Recent, s.took), append(written.Above, s.above)
@@ -102,7 +109,12 @@ func (d *Document) Foreign() *Document {
 // Unconfigured forgets the configurations: digests of another key are compared with none.
 func (d *Document) Unconfigured() {
 	for i := range d.Entries {
-		d.Entries[i].Configuration, d.Entries[i].Was.Configuration = "", ""
+		d.Entries[i].Configuration = ""
+		if f := d.Entries[i].Former; f != nil {
+			unconfigured := *f
+			unconfigured.Configuration = ""
+			d.Entries[i].Former = &unconfigured
+		}
 	}
 }
 
@@ -146,7 +158,13 @@ func (d *Document) check() error {
 }
 
 func (e *Entry) check() error {
-	for _, name := range []string{e.Network, e.Plugin, e.Command, e.Program, e.Build, e.Configuration, e.Was.Build, e.Was.Configuration} {
+	var f Former
+	if e.Former != nil {
+		if f = *e.Former; f.Learnt.IsZero() {
+			return errors.New("nothing is known of the edition before")
+		}
+	}
+	for _, name := range []string{e.Network, e.Plugin, e.Command, e.Program, e.Build, e.Configuration, f.Build, f.Configuration} {
 		if text.Clean(name, maxName) != name {
 			return errors.New("a name is too long, or holds what cannot be shown")
 		}
@@ -157,15 +175,15 @@ func (e *Entry) check() error {
 	if len(e.Recent) > window || len(e.Above) != len(e.Recent) {
 		return fmt.Errorf("it has %d last calls and says of %d whether they were above: want at most %d of each", len(e.Recent), len(e.Above), window)
 	}
-	for _, took := range append(slices.Clone(e.Recent), e.Before.Median, e.Before.P99) {
+	for _, took := range e.Recent {
 		if took < 0 || took > longest {
 			return fmt.Errorf("it has a time of %s: want 0 to %s", took, longest)
 		}
 	}
-	if e.Since < 0 || e.Before.Calls < 0 || e.Before.Calls > Most {
+	if e.Since < 0 || f.Since < 0 {
 		return errors.New("it has a number that cannot be")
 	}
-	return errorsIn(e.Learnt, e.Apart)
+	return errorsIn(e.Learnt, e.Apart, f.Learnt)
 }
 
 func errorsIn(all ...Bins) error {
@@ -197,7 +215,10 @@ func (d *Document) Book() *Book {
 		b.calls++
 		e := &entry{
 			edition: w.Edition, since: w.Since, learnt: w.Learnt.sketch(), apart: w.Apart.sketch(), spell: w.Slower,
-			before: w.Before, was: w.Was, used: b.calls,
+			used: b.calls,
+		}
+		if f := w.Former; f != nil {
+			e.former = &former{f.Edition, f.Since, f.Learnt.sketch()}
 		}
 		for i, took := range w.Recent {
 			e.recent = append(e.recent, seen{took, w.Above[i]})

@@ -20,6 +20,8 @@ const (
 	AsUsual Kind = "as usual"
 	// Adopted: it goes on for so long that this is usual now.
 	Adopted Kind = "usual now"
+	// Ended: it is over because the plugin is learnt anew: it changed, or was forgotten for another.
+	Ended Kind = "ended"
 	// Changed: a new edition is compared with the one before.
 	Changed Kind = "changed"
 )
@@ -30,7 +32,7 @@ type Finding struct {
 	Key
 	// Since is when it began, in nanoseconds since 1970: the spell's end, for one that is over.
 	Since int64
-	// Was is the usual, or the edition before; Is what comes instead.
+	// Was is the usual, or the edition before; Is what comes instead: where a spell begins, of the calls that began it.
 	Was, Is Level
 	// Program and Configuration say what changed.
 	Program, Configuration bool
@@ -69,7 +71,9 @@ func (f Finding) String() string {
 	case Changed:
 		return fmt.Sprintf("since %s (%s) %s takes %s", time.Unix(0, f.Since).UTC().Format("15:04"), f.What(), name, Times(f.Ratio()))
 	case Slower:
-		return fmt.Sprintf("%s is slower than usual: %d of the last %d took longer than %s, the median takes %s", f.Key, begins, window, f.Was, Times(f.Ratio()))
+		return fmt.Sprintf("%s is slower than usual: %d of the last %d took longer than %s, by their median %s as long as usual", f.Key, begins, window, f.Was, Times(f.Ratio()))
+	case Ended:
+		return fmt.Sprintf("%s is no longer called slower than usual: it is learnt anew", f.Key)
 	case Adopted:
 		return fmt.Sprintf("%s was slower than usual for %s calls, which is usual now: %s", f.Key, number(f.Is.Calls), f.Is)
 	}

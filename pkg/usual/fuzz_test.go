@@ -55,12 +55,12 @@ func FuzzParse(f *testing.F) {
 func must(data []byte, _ error) []byte { return data }
 
 // What is known of as many plugins as there may be, each with times from microseconds to hours.
-func full(b *Book) {
+func full(b *Book, calls int, build string) {
 	s := newStream(1)
 	for i := range Keys {
 		k := Key{Network: "pods", Plugin: "bridge", Command: "ADD", Program: string(rune('a'+i%26)) + string(rune('a'+i/26))}
-		for range 2000 {
-			b.Take(Call{Key: k, Took: logNormal(100*time.Millisecond, 3)(s.random)}, floor)
+		for range calls {
+			b.Take(Call{Key: k, Edition: Edition{build, "a"}, Took: logNormal(100*time.Millisecond, 3)(s.random)}, floor)
 		}
 	}
 }
@@ -68,7 +68,8 @@ func full(b *Book) {
 // It fits into the first line of a recording.
 func TestTheLargestDocument(t *testing.T) {
 	var b Book
-	full(&b)
+	full(&b, Most-1, "1")
+	full(&b, Compared/2, "2") // not yet compared
 	data, err := json.Marshal(b.Document())
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +85,7 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		var book Book
-		full(&book)
+		full(&book, 2000, "1")
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/Keys, "bytes/key")

@@ -35,8 +35,10 @@ func binOf(d time.Duration) int {
 	return scale().Index(float64(min(max(d, time.Microsecond), longest)))
 }
 
-// timeOf is the time that stands for a bin.
-func timeOf(bin int) time.Duration { return time.Duration(math.Round(scale().Value(bin))) }
+// timeOf is the time that stands for a bin, which of the last one is its beginning.
+func timeOf(bin int) time.Duration {
+	return min(time.Duration(math.Round(scale().Value(bin))), longest)
+}
 
 func (s *sketch) add(d time.Duration) { s.put(binOf(d), 1) }
 

@@ -11,7 +11,7 @@
 // shorter one is forgotten. At most calls the weights are halved, so that a year ago counts for little.
 //
 // Another edition of the plugin, or of its network's configuration, begins anew, and is compared once with the one
-// before.
+// before. Until then that one is kept: where a change is undone, all goes on as before.
 package usual
 
 import (
@@ -31,12 +31,14 @@ const (
 	Adopt = 500
 	// Most is how many calls weigh at most. At this number all weights are halved.
 	Most = 10_000
-	// Keys is how many are known at once. For another one the one that was not seen for longest is forgotten.
+	// Keys is how many are known at once. For another one the one that was not seen for longest is forgotten, first of
+	// those of which too little is known: names that somebody makes up drive out no other.
 	Keys = 128
 
-	window = 20 // the last calls that are looked at
-	begins = 5  // of these above the usual
-	ends   = 1  // of these above the usual at most
+	stale  = 50_000 // so many calls after its last one, what is known of a key protects it no more
+	window = 20     // the last calls that are looked at
+	begins = 5      // of these above the usual
+	ends   = 1      // of these above the usual at most
 
 	percentile = 0.99
 )
@@ -99,8 +101,9 @@ type Answer struct {
 
 // Book is what is known of a node. The zero value knows nothing. It is not safe for concurrent use.
 type Book struct {
-	known map[Key]*entry
-	calls uint64 // that were taken
+	known     map[Key]*entry
+	calls     uint64 // that were taken
+	forgotten uint64 // keys
 }
 
 // entry is what is known of one key.
@@ -112,11 +115,17 @@ type entry struct {
 	// spell: it is slower than usual, and apart is what was seen since.
 	spell bool
 	apart sketch
-	// before is the edition before, until Compared calls of this one are known; Calls is 0 if there was none.
-	before Level
-	was    Edition
+	// former is the edition before, until Compared calls of this one are known; nil if there was none.
+	former *former
 
 	used uint64 // the last call, by Book.calls
+}
+
+// former is what is known of an edition that another has followed.
+type former struct {
+	edition Edition
+	since   int64
+	learnt  sketch
 }
 
 type seen struct {
@@ -126,8 +135,9 @@ type seen struct {
 
 // Take compares a call with what is usual, and learns from it. What takes no longer than floor is never above.
 func (b *Book) Take(c Call, floor time.Duration) (a Answer) {
-	e := b.entry(c)
-	e.turn(c)
+	c.Took = min(max(c.Took, 0), longest)
+	e := b.entry(c, &a)
+	e.turn(c, &a)
 	if e.learnt.calls >= Enough {
 		a.Above = c.Took > floor && e.learnt.above(c.Took, percentile)
 	}
@@ -142,7 +152,7 @@ func (b *Book) Take(c Call, floor time.Duration) (a Answer) {
 	switch n := e.above(); {
 	case !e.spell && n >= begins:
 		e.spell = true
-		a.Findings = append(a.Findings, Finding{Kind: Slower, Key: c.Key, Since: c.At, Was: a.Usual, Is: e.last()})
+		a.Findings = append(a.Findings, Finding{Kind: Slower, Key: c.Key, Since: c.At, Was: a.Usual, Is: e.slow()})
 	case e.spell && n <= ends && len(e.recent) == window:
 		e.spell, e.apart = false, sketch{}
 		a.Findings = append(a.Findings, Finding{Kind: AsUsual, Key: c.Key, Since: c.At, Was: e.learnt.level(), Is: e.last()})
@@ -161,14 +171,14 @@ func (b *Book) Take(c Call, floor time.Duration) (a Answer) {
 }
 
 // entry returns what is known of a call's key, perhaps nothing.
-func (b *Book) entry(c Call) *entry {
+func (b *Book) entry(c Call, a *Answer) *entry {
 	e := b.known[c.Key]
 	if e == nil {
 		if b.known == nil {
 			b.known = map[Key]*entry{}
 		}
 		if len(b.known) >= Keys {
-			delete(b.known, b.byUse()[0])
+			b.forget(c.At, a)
 		}
 		e = &entry{edition: c.Edition, since: c.At}
 		b.known[c.Key] = e
@@ -178,23 +188,67 @@ func (b *Book) entry(c Call) *entry {
 	return e
 }
 
+// forget makes room for another key.
+func (b *Book) forget(at int64, a *Answer) {
+	keys := b.byUse()
+	which := slices.IndexFunc(keys, func(k Key) bool {
+		e := b.known[k]
+		return e.learnt.calls < Enough || b.calls-e.used > stale
+	})
+	k := keys[max(which, 0)]
+	b.known[k].ended(k, at, a)
+	delete(b.known, k)
+	b.forgotten++
+}
+
 // byUse lists the keys, the one that was not seen for longest first.
 func (b *Book) byUse() []Key {
 	return slices.SortedFunc(maps.Keys(b.known), func(x, y Key) int { return cmp.Compare(b.known[x].used, b.known[y].used) })
 }
 
-// turn begins anew where the call is of another edition.
-func (e *entry) turn(c Call) {
-	now := Edition{cmp.Or(c.Build, e.edition.Build), cmp.Or(c.Configuration, e.edition.Configuration)}
-	was := e.edition
-	e.edition = now
-	if was.Build != "" && was.Build != now.Build || was.Configuration != "" && was.Configuration != now.Configuration {
-		before, of := e.before, e.was
-		if l := e.whole(); l.Calls >= Compared {
-			before, of = l, was
-		}
-		*e = entry{edition: now, since: c.At, before: before, was: of, used: e.used}
+// or fills in what is not known of an edition.
+func (e Edition) or(other Edition) Edition {
+	return Edition{cmp.Or(e.Build, other.Build), cmp.Or(e.Configuration, other.Configuration)}
+}
+
+// differs reports whether two editions are known to be different.
+func (e Edition) differs(other Edition) bool { return e.or(other) != other.or(e) }
+
+// turn begins anew where the call is of another edition, or goes on with the one before where that is back.
+func (e *entry) turn(c Call, a *Answer) {
+	now := c.or(e.edition)
+	if !e.edition.differs(now) {
+		e.edition = now
+		return
 	}
+	e.ended(c.Key, c.At, a)
+	if f := e.former; f != nil && !f.edition.differs(now) {
+		*e = entry{edition: now, since: f.since, learnt: f.learnt, used: e.used}
+		return
+	}
+	before := e.former
+	if l := e.settled(); l.calls >= Compared {
+		before = &former{e.edition, e.since, l}
+	}
+	*e = entry{edition: now, since: c.At, former: before, used: e.used}
+}
+
+// ended tells that a spell is over because what it is measured by goes.
+func (e *entry) ended(k Key, at int64, a *Answer) {
+	if e.spell {
+		a.Findings = append(a.Findings, Finding{Kind: Ended, Key: k, Since: at, Was: e.learnt.level(), Is: e.last()})
+	}
+}
+
+// settled is all that is known of an edition, but for a spell.
+func (e *entry) settled() sketch {
+	all := e.learnt.copy()
+	if !e.spell {
+		for _, s := range e.recent {
+			all.add(s.took)
+		}
+	}
+	return all
 }
 
 // whole is all that is known of an edition, the last calls included.
@@ -211,6 +265,17 @@ func (e *entry) last() Level {
 	var s sketch
 	for _, r := range e.recent {
 		s.add(r.took)
+	}
+	return s.level()
+}
+
+// slow is the level of those of the last calls that were above the usual.
+func (e *entry) slow() Level {
+	var s sketch
+	for _, r := range e.recent {
+		if r.above {
+			s.add(r.took)
+		}
 	}
 	return s.level()
 }
@@ -238,15 +303,16 @@ func (e *entry) above() (n int) {
 
 // compare compares an edition with the one before, once.
 func (e *entry) compare(k Key) (f Finding, ok bool) {
-	if e.before.Calls == 0 || e.learnt.calls+len(e.recent) < Compared {
+	if e.former == nil || e.learnt.calls+len(e.recent) < Compared {
 		return f, false
 	}
+	was := e.former.edition
 	f = Finding{
-		Kind: Changed, Key: k, Since: e.since, Was: e.before, Is: e.whole(),
-		Program:       e.was.Build != "" && e.was.Build != e.edition.Build,
-		Configuration: e.was.Configuration != "" && e.was.Configuration != e.edition.Configuration,
+		Kind: Changed, Key: k, Since: e.since, Was: e.former.learnt.level(), Is: e.whole(),
+		Program:       was.Build != "" && was.Build != e.edition.Build,
+		Configuration: was.Configuration != "" && was.Configuration != e.edition.Configuration,
 	}
-	e.before, e.was = Level{}, Edition{}
+	e.former = nil
 	return f, true
 }
 
@@ -281,6 +347,9 @@ func (b *Book) Known() (all []Known) {
 
 // Len is how many keys are known.
 func (b *Book) Len() int { return len(b.known) }
+
+// Forgotten is how many keys were forgotten for others.
+func (b *Book) Forgotten() uint64 { return b.forgotten }
 
 // Slower is how many keys are slower than usual now.
 func (b *Book) Slower() (n int) {

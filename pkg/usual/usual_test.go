@@ -318,12 +318,14 @@ func TestHowItIsSaid(t *testing.T) {
 		{Kind: Slower, Key: k, Was: l, Is: Level{Median: 200 * time.Millisecond}},
 		{Kind: AsUsual, Key: k, Was: l},
 		{Kind: Adopted, Key: k, Was: l, Is: Level{P99: time.Second, Calls: 500}},
+		{Kind: Ended, Key: k, Was: l},
 		{Kind: Changed, Key: k, Was: l, Is: Level{Median: 20 * time.Millisecond}, Program: true},
 	} {
 		want := map[Kind]string{
-			Slower:  "iptables of bridge ADD is slower than usual: 5 of the last 20 took longer than 96ms (p99 of 2,310 calls), the median takes 5×",
+			Slower:  "iptables of bridge ADD is slower than usual: 5 of the last 20 took longer than 96ms (p99 of 2,310 calls), by their median 5× as long as usual",
 			AsUsual: "iptables of bridge ADD takes as long as usual again: 96ms (p99 of 2,310 calls)",
 			Adopted: "iptables of bridge ADD was slower than usual for 500 calls, which is usual now: 1s (p99 of 500 calls)",
+			Ended:   "iptables of bridge ADD is no longer called slower than usual: it is learnt anew",
 			Changed: "since 00:00 (bridge changed) iptables of ADD takes 0.5×",
 		}[f.Kind]
 		if got := f.String(); got != want {

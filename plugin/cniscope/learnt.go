@@ -153,6 +153,8 @@ func reportUsual(log *slog.Logger, node string, r pipeline.Result) {
 			log.Warn("a plugin or its configuration changed", fields...)
 		case usual.AsUsual:
 			log.Info("as fast as usual again", fields...)
+		case usual.Ended:
+			log.Info("slower than usual no longer", fields...)
 		case usual.Adopted:
 			log.Info("slower for so long that it is usual now", fields...)
 		}

@@ -145,7 +145,7 @@ func replaysAlike(t *testing.T, seed uint64, ordinary func(r *rand.Rand) float64
 		}
 	}
 	apply(setups(4020, 60, "2", threefold)) // and is another one then
-	if kinds := len(live.findings); kinds != 2 || live.findings[1].Kind != usual.Changed || !strings.Contains(live.findings[1].String(), "(cilium-cni changed) ADD takes ") {
+	if kinds := len(live.findings); kinds != 3 || live.findings[1].Kind != usual.Ended || live.findings[2].Kind != usual.Changed || !strings.Contains(live.findings[2].String(), "(cilium-cni changed) ADD takes ") {
 		t.Errorf("found %v", live.findings)
 	}
 	if err := out.Close(); err != nil {
