@@ -33,9 +33,13 @@ func (t Thresholds) compareRun(known *usual.Book, j *Judgement, op *timeline.Ope
 	if !teaches(run, im) {
 		return
 	}
+	network, configuration := call.Network, call.Configured
+	if read := run.Run.Configuration; read != nil && read.Network != "" && read.Network != network {
+		network, configuration = read.Network, "" // of a plugin that calls those of other networks: in no file that we read
+	}
 	c := usual.Call{
-		Key:     usual.Key{Network: call.Network, Plugin: run.Run.Plugin, Command: run.Run.Command},
-		Edition: usual.Edition{Build: run.Build, Configuration: call.Configured},
+		Key:     usual.Key{Network: network, Plugin: run.Run.Plugin, Command: run.Run.Command},
+		Edition: usual.Edition{Build: run.Build, Configuration: configuration},
 		Took:    time.Duration(im.End - im.Start),
 		At:      op.Wall + im.End - op.Mono,
 	}

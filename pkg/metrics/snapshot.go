@@ -19,7 +19,9 @@ type Snapshot struct {
 	// Baselines is of how many plugins and commands it is learnt how long they take, Slower how many of these are
 	// slower than usual now.
 	Baselines, Slower int
-	Readings          []meter.Reading // Readings are what sources, destinations and the log count.
+	// Forgotten is how many of them were forgotten for others.
+	Forgotten uint64
+	Readings  []meter.Reading // Readings are what sources, destinations and the log count.
 }
 
 // looker takes a snapshot at each scrape.
@@ -80,6 +82,7 @@ func (s Snapshot) usual() []meter.Reading {
 	return []meter.Reading{
 		meter.Level("baselines", "Plugins and commands of which it is learnt how long they take as a rule.", s.Baselines),
 		meter.Level("baselines_slower", "Those of them that are slower than usual now.", s.Slower),
+		meter.Count("baselines_forgotten_total", "Those that were forgotten for others: 128 are known.", s.Forgotten),
 	}
 }
 

@@ -71,6 +71,7 @@ func look(n *node, sources *observer) metrics.Snapshot {
 	defer n.mu.Unlock()
 	s.InFlight, s.Timeline = n.pipeline.InFlight(), n.pipeline.Stats()
 	s.Baselines, s.Slower = n.pipeline.Usual.Len(), n.pipeline.Usual.Slower()
+	s.Forgotten = n.pipeline.Usual.Forgotten()
 	return s
 }
 

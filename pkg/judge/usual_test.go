@@ -1,0 +1,38 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/usual"
+)
+
+// A plugin that calls those of other networks, as Multus does, teaches nothing of its own network by them.
+func TestEachNetworkIsLearntApart(t *testing.T) {
+	bridge := func(network string) *timeline.Image {
+		im := plugin("bridge", 10, 90)
+		im.Run.Configuration = &event.Configuration{Network: network}
+		return im
+	}
+	multus := plugin("multus", 0, 100)
+	multus.Run.Configuration = &event.Configuration{Network: "multus"}
+	multus.Children = []*timeline.Image{bridge("pods"), bridge("tenant")}
+	op := add(multus)
+	op.Calls[0].Network, op.Calls[0].Configured = "multus", "18ac"
+	var known usual.Book
+	Options{Thresholds: Thresholds{Baseline: true}}.JudgeBy(&known, op)
+	got := map[string]string{}
+	for _, k := range known.Known() {
+		got[k.Network+" "+k.Plugin] = k.Configuration
+	}
+	want := map[string]string{"multus multus": "18ac", "pods bridge": "", "tenant bridge": ""}
+	if len(got) != len(want) {
+		t.Errorf("known are %v", got)
+	}
+	for k, configuration := range want {
+		if is, ok := got[k]; !ok || is != configuration {
+			t.Errorf("%s is of the configuration %q, known are %v", k, is, got)
+		}
+	}
+}
