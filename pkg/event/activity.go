@@ -54,10 +54,12 @@ const (
 // Wait reports that a thread was blocked in the kernel for 1 ms or longer, in a mutex for 0.1 ms. A
 // lock on a file is reported however short the wait was, because others may wait for its holder.
 type Wait struct {
-	Process Process  `json:"process"`
-	Thread  uint32   `json:"thread,omitempty"`
-	Start   int64    `json:"start"`
-	Kind    WaitKind `json:"kind"`
+	Process Process `json:"process"`
+	Thread  uint32  `json:"thread,omitempty"`
+	Start   int64   `json:"start"`
+	// End is when it was known to last for the last time, if its end was only noticed at the event's time; 0: that is it.
+	End  int64    `json:"end,omitempty"`
+	Kind WaitKind `json:"kind"`
 	// Name is the system call ("flock", "nanosleep"), or the name of a mutex ("rtnl").
 	Name string `json:"name"`
 	// Path is the locked file.
@@ -68,6 +70,14 @@ type Wait struct {
 	Released bool `json:"released,omitempty"`
 	// Holder held the lock when the wait began; nil if nobody did, or if that is not known.
 	Holder *Actor `json:"holder,omitempty"`
+}
+
+// Until returns when the wait was over that was told of at now.
+func (w *Wait) Until(now int64) int64 {
+	if w.End == 0 {
+		return now
+	}
+	return min(max(w.Start, w.End), now)
 }
 
 // Actor is another process that takes part in an event: it holds the lock, listens, or answers.
@@ -317,7 +327,7 @@ type Cut struct {
 }
 
 func (*Detail) Doer() Process          { return "" }
-func (b *Wait) Doer() Process          { return b.Process }
+func (w *Wait) Doer() Process          { return w.Process }
 func (b *Answer) Doer() Process        { return b.Process }
 func (b *Link) Doer() Process          { return b.Process }
 func (b *Address) Doer() Process       { return b.Process }

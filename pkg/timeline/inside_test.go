@@ -39,6 +39,9 @@ func heldBy(process string, pid uint32, name string) func(*event.Wait) {
 	}
 }
 
+// until tells that the wait lasted so long at least, and that its end was noticed later.
+func until(end int64) func(*event.Wait) { return func(w *event.Wait) { w.End = end * ms } }
+
 func inVain(errno string) func(*event.Wait) { return func(w *event.Wait) { w.Error = errno } }
 
 func pid(n uint32) func(*event.Exec) { return func(e *event.Exec) { e.PID = n } }
@@ -188,6 +191,13 @@ func TestWaits(t *testing.T) {
 					wait(12, 500, "b", event.WaitSleep, "nanosleep").wait(1, 600, "b", event.WaitPoll, "epoll_pwait")
 			},
 			"sleep nanosleep 12-500",
+		},
+		"a wait whose end was noticed late": {
+			func(s *story) {
+				s.plugin(0, "b", "ADD", "bridge").wait(1, 600, "b", event.WaitSleep, "nanosleep", until(500)).
+					wait(601, 800, "b", event.WaitLock, "/l", until(700)).wait(810, 900, "b", event.WaitCall, "fsync", until(5000))
+			},
+			"sleep nanosleep 1-500\nlock flock/l 601-700\nsystem call fsync 810-900",
 		},
 		"a system call of which it is known what it asked for is no wait": {
 			func(s *story) {

@@ -164,7 +164,7 @@ func (l *locks) wait(now int64, w *event.Wait, p *process) {
 		return
 	}
 	if p != nil {
-		l.waits(now, w, p)
+		l.waits(w.Until(now), w, p)
 	}
 	if w.Error == "" {
 		h := hold{by: w.Process, since: now}
@@ -175,10 +175,10 @@ func (l *locks) wait(now int64, w *event.Wait, p *process) {
 	}
 }
 
-func (l *locks) waits(now int64, w *event.Wait, p *process) {
+func (l *locks) waits(over int64, w *event.Wait, p *process) {
 	a := try{
 		wait:   &Wait{Kind: w.Kind, Name: w.Name, Path: w.Path, Tries: 1, Error: w.Error},
-		thread: w.Thread, when: p.current().within(w.Start, now), over: now,
+		thread: w.Thread, when: p.current().within(w.Start, over), over: over,
 	}
 	holder := w.Holder
 	if i := slices.IndexFunc(p.tries, func(a try) bool { return a.wait.Path == w.Path }); i >= 0 {

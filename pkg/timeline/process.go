@@ -239,7 +239,7 @@ func (p *process) enter(e *event.Enter) {
 // for; nil if that is not known.
 func (p *process) wait(now int64, w *event.Wait, holder *suspect) {
 	im, kept := p.current(), &Wait{Kind: w.Kind, Name: w.Name, Error: w.Error, Holder: w.Holder, suspect: holder}
-	when := im.within(w.Start, now)
+	when := im.within(w.Start, w.Until(now))
 	long := p.worth(when)
 	switch kept.kind() {
 	case FactMutex:

@@ -1,8 +1,13 @@
 package connector
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +17,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/peer"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -132,4 +138,55 @@ func TestMoreSocketsThanThereIsRoomFor(t *testing.T) {
 	if made, closed := count(); made != s.max || closed != s.max || len(s.open)+len(s.left) > 0 {
 		t.Errorf("in the end %d are told of, %d closed, %d known", made, closed, len(s.open))
 	}
+}
+
+// A wait whose end nobody told is known as long as it was seen; one in which the process ended, until then.
+func TestAWaitIsNotToldTooLong(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lock")
+	for name, killed := range map[string]bool{"over since it was seen": false, "until the process ended": true} {
+		t.Run(name, func(t *testing.T) {
+			held, err := os.Create(file)
+			harness.Check(t, err)
+			defer held.Close()
+			harness.Check(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
+			cmd := exec.Command("flock", file, "sleep", "600")
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			harness.Check(t, cmd.Start())
+			pid := cmd.Process.Pid
+			end := sync.OnceFunc(func() { _, _ = unix.Kill(-pid, unix.SIGKILL), cmd.Wait() })
+			defer end()
+			harness.Eventually(t, func() error { return waitsForALock(pid, true) })
+			o, w := &told{running: []notified.Running{{PID: uint32(pid), Known: new(redact.Call)}}}, newWaits()
+			const first, last, late, ended = int64(time.Second), int64(2 * time.Second), int64(3 * time.Second), int64(4 * time.Second)
+			w.look(first, o)
+			w.look(last, o)
+			want := last
+			if killed {
+				want = ended
+				end()
+			} else {
+				harness.Check(t, unix.Flock(int(held.Fd()), unix.LOCK_UN))
+				harness.Eventually(t, func() error { return waitsForALock(pid, false) })
+			}
+			w.look(late, o)
+			w.over(uint32(pid), ended, o)
+			if len(o.events) != 1 {
+				t.Fatalf("told of %d waits", len(o.events))
+			}
+			e := o.events[0]
+			if told := e.Body.(*event.Wait); told.Start != first || told.Until(e.Time) != want {
+				t.Errorf("%+v at %s, want it until %s", told, time.Duration(e.Time), time.Duration(want))
+			}
+		})
+	}
+}
+
+// waitsForALock is an error as long as a process does not, or still does.
+func waitsForALock(pid int, want bool) error {
+	locks, err := procfs.Locks()
+	is := slices.ContainsFunc(locks, func(l procfs.Lock) bool { return l.Waits && l.PID == pid })
+	if err == nil && is != want {
+		err = fmt.Errorf("waits for a lock: %v", is)
+	}
+	return err
 }

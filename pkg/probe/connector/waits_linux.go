@@ -15,7 +15,7 @@ import (
 
 const (
 	// waitsAfter is how long a process of a plugin's tree must have run before it is asked what it waits for, and
-	// waitsEvery how often then: by so much a wait is told too short.
+	// waitsEvery how often then: by so much a wait is told too short, never too long.
 	waitsAfter, waitsEvery = 250 * time.Millisecond, 100 * time.Millisecond
 )
 
@@ -70,6 +70,7 @@ func (w *waits) look(now int64, t follower) {
 			holders[uint32(l.PID)] = holder.PID
 		}
 	}
+	ended := map[uint32]bool{} // but nobody has told of it yet: that is when their waits are over
 	for _, p := range running {
 		l, waits := waiting[p.PID]
 		what := l.File
@@ -77,10 +78,11 @@ func (w *waits) look(now int64, t follower) {
 			what = sleptOf(p.PID)
 		}
 		if what == "" {
+			ended[p.PID] = w.open[p.PID] != nil && dead(p.PID)
 			continue
 		}
 		if o := w.open[p.PID]; o == nil || o.what != what {
-			w.over(p.PID, now, t)
+			w.lapsed(p.PID, now, t)
 			o = &openWait{Wait: event.Wait{Process: p.Process, Thread: p.PID, Start: now, Kind: event.WaitSleep, Name: "nanosleep"}, what: what}
 			if waits {
 				o.Wait = waitOf(now, p, l, holders[p.PID], t)
@@ -90,9 +92,17 @@ func (w *waits) look(now int64, t follower) {
 		w.open[p.PID].seen = now
 	}
 	for pid, o := range w.open {
-		if o.seen != now {
-			w.over(pid, now, t)
+		if o.seen != now && !ended[pid] {
+			w.lapsed(pid, now, t)
 		}
+	}
+}
+
+// lapsed tells of a wait, if there is one, that was not seen any more: it lasted until it was seen at least.
+func (w *waits) lapsed(pid uint32, now int64, t follower) {
+	if o := w.open[pid]; o != nil {
+		o.End = o.seen
+		w.over(pid, now, t)
 	}
 }
 
@@ -102,6 +112,12 @@ func (w *waits) over(pid uint32, then int64, t follower) {
 		delete(w.open, pid)
 		t.Tell(then, pid, &o.Wait)
 	}
+}
+
+// dead reports whether a process has ended.
+func dead(pid uint32) bool {
+	stat, err := procfs.StatOf(int(pid))
+	return procfs.Gone(err) || err == nil && stat.Zombie()
 }
 
 // sleptOf names the sleep that a process is in; empty if it is in none, or has other threads. It is the same one as long
