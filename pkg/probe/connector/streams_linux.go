@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/peer"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
@@ -15,11 +16,14 @@ import (
 )
 
 const (
-	// askEvery is how often it is asked at most where sockets lead to: the kernel lists all of the node's. One of which
-	// that is not known may not be connected yet, or is none that ever will be (UDP, netlink, another network namespace):
-	// it is asked for again after 1, 2 and 4 s, asksMax times in all.
-	askEvery = time.Second
+	// askAgain is after how long it is asked again where a socket leads to of which that is not known: it may not be
+	// connected yet, or is none that ever will be (UDP, netlink, another network namespace). It is asked again after 1, 2
+	// and 4 s, asksMax times in all.
+	askAgain = time.Second
 	asksMax  = 4
+	// askRest is for how many times as long as it took nothing is asked then: the kernel lists all of the node's sockets,
+	// for a fiftieth of a CPU at most.
+	askRest = 50
 	// streamsMax bounds how many sockets are known at once, at some 100 bytes each.
 	streamsMax = 4096
 	// lostStreams is the reason for which what is beyond that is lost (event.Lost).
@@ -28,13 +32,14 @@ const (
 
 // streams are the sockets that processes have open which run long.
 type streams struct {
-	open  map[uint64]*openStream // by inode
-	max   int
-	asked int64 // when it was asked last where some lead to
+	open map[uint64]*openStream // by inode
+	max  int
+	rest int64 // until then it is not asked where any lead to
 	// left is how many sockets of a process there was no room for, by its number.
 	left map[uint32]uint64
 	// remotes is peer.Remotes.
 	remotes func(wanted []uint64) (map[uint64]peer.Remote, error)
+	clock   func() int64 // monotonic ns
 }
 
 type openStream struct {
@@ -45,7 +50,7 @@ type openStream struct {
 }
 
 func newStreams() streams {
-	return streams{open: map[uint64]*openStream{}, max: streamsMax, left: map[uint32]uint64{}, remotes: peer.Remotes}
+	return streams{open: map[uint64]*openStream{}, max: streamsMax, left: map[uint32]uint64{}, remotes: peer.Remotes, clock: clock.Monotonic}
 }
 
 // look tells of connections that are there, and of those that are gone.
@@ -92,7 +97,7 @@ func (s *streams) sees(now int64, inode uint64, p notified.Running) bool {
 
 // unnamed are those that it is time to ask for, and notes that this is done.
 func (s *streams) unnamed(now int64) (wanted []uint64) {
-	if s.asked != 0 && now-s.asked < int64(askEvery) {
+	if now < s.rest {
 		return nil
 	}
 	for inode, o := range s.open {
@@ -100,9 +105,8 @@ func (s *streams) unnamed(now int64) (wanted []uint64) {
 			continue
 		}
 		wanted = append(wanted, inode)
-		o.ask = now + int64(askEvery)<<o.asks
+		o.ask = now + int64(askAgain)<<o.asks
 		o.asks++
-		s.asked = now
 	}
 	slices.Sort(wanted)
 	return wanted
@@ -114,7 +118,9 @@ func (s *streams) name(now int64, t follower) {
 	if len(wanted) == 0 {
 		return
 	}
+	began := s.clock()
 	remotes, _ := s.remotes(wanted) // what is missing is asked for again
+	s.rest = now + askRest*(s.clock()-began)
 	for _, inode := range wanted {
 		remote, known := remotes[inode]
 		if !known {
