@@ -161,7 +161,10 @@ func undone(err error, so string, more ...error) error {
 	return fmt.Errorf("%w; %s", err, so)
 }
 
-// modes are those of the folders that are nobody else's to look into.
+// stateMode is the mode of the folders that are nobody else's to look into.
+const stateMode fs.FileMode = 0o700
+
+// modes are those of these folders.
 func (t tree) modes() (map[string]fs.FileMode, error) {
 	modes := map[string]fs.FileMode{}
 	for _, dir := range []string{stateFolder, beforeFolder} {
@@ -169,7 +172,7 @@ func (t tree) modes() (map[string]fs.FileMode, error) {
 		if err != nil {
 			return nil, err
 		}
-		modes[file] = 0o700
+		modes[file] = stateMode
 	}
 	return modes, nil
 }

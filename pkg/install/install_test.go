@@ -2,6 +2,7 @@ package install
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -215,6 +216,20 @@ func TestAFolderInUseStays(t *testing.T) {
 	if n.text("/etc/cniscope/ca.pem") != "mine" || n.text("/var/lib/cniscope/spool/0001.seg") != "an operation" {
 		t.Error("they are gone")
 	}
+}
+
+// An empty folder of somebody's is not taken for what a crash left of an installation.
+func TestAFolderThatWasThereStays(t *testing.T) {
+	n := newNode(t, nil)
+	if err := os.MkdirAll(n.root+stateFolder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := n.tree()
+	n.install(version("2.4"))
+	if notes := n.uninstall(false).Notes; len(notes) > 0 {
+		t.Error(notes)
+	}
+	n.same(before)
 }
 
 // Whoever disables the service is not overruled by an upgrade.

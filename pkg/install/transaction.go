@@ -225,8 +225,9 @@ func (t *transaction) clean() error {
 // removeFolders removes what is empty of them, from the bottom.
 func (t *transaction) removeFolders(dirs []string) error {
 	for _, dir := range slices.Backward(dirs) {
-		// One that is in use, or gone, is left as it is.
-		if err := t.disk.Remove(dir); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
+		// One that is in use (what somebody mounts is, too), or gone, is left as it is.
+		err := t.disk.Remove(dir)
+		if err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

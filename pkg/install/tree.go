@@ -115,10 +115,15 @@ func (t tree) missing(dir string) (dirs []string) {
 	return dirs
 }
 
-// abandoned reports whether a folder holds nothing but what a crash left.
+// abandoned reports whether a folder was made by an installation that a crash ended: it is as one makes it, readable
+// by nobody else, and holds nothing but what a crash leaves. One that somebody made before is not.
 func (t tree) abandoned(dir string) bool {
 	file, err := t.file(dir)
 	if err != nil {
+		return false
+	}
+	info, err := t.disk.Stat(file)
+	if err != nil || info.Mode().Perm() != stateMode {
 		return false
 	}
 	entries, err := t.disk.ReadDir(file)
