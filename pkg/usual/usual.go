@@ -240,42 +240,35 @@ func (e *entry) ended(k Key, at int64, a *Answer) {
 	}
 }
 
-// settled is all that is known of an edition, but for a spell.
-func (e *entry) settled() sketch {
-	all := e.learnt.copy()
-	if !e.spell {
-		for _, s := range e.recent {
-			all.add(s.took)
-		}
-	}
-	return all
-}
-
 // whole is all that is known of an edition, the last calls included.
-func (e *entry) whole() Level {
+func (e *entry) whole() sketch {
 	all := e.learnt.copy()
 	for _, s := range e.recent {
 		all.add(s.took)
 	}
-	return all.level()
+	return all
+}
+
+// settled is all that is known of an edition, but for a spell.
+func (e *entry) settled() sketch {
+	if e.spell {
+		return e.learnt.copy()
+	}
+	return e.whole()
 }
 
 // last is the level of the last calls.
-func (e *entry) last() Level {
-	var s sketch
-	for _, r := range e.recent {
-		s.add(r.took)
-	}
-	return s.level()
-}
+func (e *entry) last() Level { return levelOf(e.recent) }
 
 // slow is the level of those of the last calls that were above the usual.
 func (e *entry) slow() Level {
+	return levelOf(slices.DeleteFunc(slices.Clone(e.recent), func(s seen) bool { return !s.above }))
+}
+
+func levelOf(calls []seen) Level {
 	var s sketch
-	for _, r := range e.recent {
-		if r.above {
-			s.add(r.took)
-		}
+	for _, c := range calls {
+		s.add(c.took)
 	}
 	return s.level()
 }
@@ -306,9 +299,9 @@ func (e *entry) compare(k Key) (f Finding, ok bool) {
 	if e.former == nil || e.learnt.calls+len(e.recent) < Compared {
 		return f, false
 	}
-	was := e.former.edition
+	was, whole := e.former.edition, e.whole()
 	f = Finding{
-		Kind: Changed, Key: k, Since: e.since, Was: e.former.learnt.level(), Is: e.whole(),
+		Kind: Changed, Key: k, Since: e.since, Was: e.former.learnt.level(), Is: whole.level(),
 		Program:       was.Build != "" && was.Build != e.edition.Build,
 		Configuration: was.Configuration != "" && was.Configuration != e.edition.Configuration,
 	}
@@ -335,7 +328,8 @@ func (b *Book) Known() (all []Known) {
 	for k, e := range b.known {
 		usual := e.learnt.level()
 		if usual.Calls < Enough && !e.spell {
-			usual = e.whole()
+			whole := e.whole()
+			usual = whole.level()
 		}
 		all = append(all, Known{Key: k, Edition: e.edition, Since: e.since, Usual: usual, Confident: e.learnt.calls >= Enough, Slower: e.spell, Now: e.last()})
 	}
