@@ -120,12 +120,15 @@ func (r *release) buildInto(ctx context.Context, dist string, all []step) (err e
 	return nil
 }
 
-// stopped says that the build was asked to end, rather than what failed because of it.
+// stopped says that the build was asked to end, rather than what failed because of it. Ctrl-C is told to the
+// commands it runs, too: one may have ended of it before this process is told.
 func stopped(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return errors.New("stopped; nothing was written to dist")
+	case <-time.After(time.Second):
+		return err
 	}
-	return err
 }
 
 // publish gives the artifacts their place, and takes away those that were there. Those come back if
