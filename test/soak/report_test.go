@@ -3,7 +3,9 @@
 package soak
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -62,6 +64,8 @@ func report(entries []entry) string {
 	if quiet := took[none]; len(quiet) > 0 {
 		fmt.Fprintf(&out, "| %s | | | | %s |\n", none, medianAndMost(quiet))
 	}
+	out.WriteString("\n| pods at once, no fault | cniscope | pods | failed | median | p99 |\n|---|---|---|---|---|---|\n")
+	beside(&out, entries)
 	out.WriteString("\n| growth per 1,000 pods | slope | 95 % interval |\n|---|---|---|\n")
 	for _, g := range growths() {
 		slope, half, n := growth(entries, g.of)
@@ -73,12 +77,54 @@ func report(entries []entry) string {
 	return out.String()
 }
 
+// beside is what pods took in rounds without a fault, and in those without a cniscope.
+func beside(out *strings.Builder, entries []entry) {
+	type kind struct {
+		atOnce  int
+		control bool
+	}
+	took, failed := map[kind][]float64{}, map[kind]int{}
+	for _, e := range entries {
+		if len(e.Faults) > 0 {
+			continue
+		}
+		k := kind{1, e.Plan.Control}
+		if e.Plan.Burst {
+			k.atOnce = len(e.Pods)
+		}
+		for _, p := range e.Pods {
+			if p.Err != "" {
+				failed[k]++
+			}
+			took[k] = append(took[k], p.MS/1e3)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(took), func(a, b kind) int { return cmp.Compare(a.atOnce, b.atOnce) }) {
+		if k.control {
+			continue // beside the one with cniscope
+		}
+		for _, control := range []bool{false, true} {
+			k.control = control
+			t := took[k]
+			if len(t) == 0 {
+				continue
+			}
+			slices.Sort(t)
+			with := "yes"
+			if control {
+				with = "no"
+			}
+			fmt.Fprintf(out, "| %d | %s | %d | %d | %.2f s | %.2f s |\n", k.atOnce, with, len(t), failed[k], t[len(t)/2], t[len(t)*99/100])
+		}
+	}
+}
+
 const none = "none"
 
 // kindOf is the kind of fault of a round of single pods, none if it had no fault; "" for two faults, and for bursts.
 func kindOf(e entry) string {
 	switch {
-	case e.Plan.Burst || len(e.Faults) > 1:
+	case e.Plan.Burst || e.Plan.Control || len(e.Faults) > 1:
 		return ""
 	case len(e.Faults) == 0:
 		return none

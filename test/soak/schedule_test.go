@@ -17,6 +17,8 @@ import (
 type plan struct {
 	Round  int
 	Burst  bool // all pods at once, else one after another
+	// Control: there is no cniscope, to tell what pods take anyway.
+	Control bool `json:",omitempty"`
 	Pods   []string
 	Faults []planned
 }
@@ -73,6 +75,7 @@ func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
 			Hold: time.Second + time.Duration(r.IntN(3000))*time.Millisecond,
 		})
 	}
+	p.Control = len(p.Faults) == 0 && r.IntN(2) == 0
 	return p
 }
 
