@@ -15,12 +15,12 @@ import (
 
 // A plan is what a round does.
 type plan struct {
-	Round  int
-	Burst  bool // all pods at once, else one after another
+	Round int
+	Burst bool // all pods at once, else one after another
 	// Control: there is no cniscope, to tell what pods take anyway.
 	Control bool `json:",omitempty"`
-	Pods   []string
-	Faults []planned
+	Pods    []string
+	Faults  []planned
 }
 
 // planned is one fault of a round.
