@@ -30,7 +30,9 @@ type observer struct {
 	run     func(context.Context, event.Sink) error
 	// readings are what it counts.
 	readings func() []meter.Reading
-	close    func() error
+	// wake has it ask Options.Busy at once; nil where it asks from time to time anyway.
+	wake  func()
+	close func() error
 }
 
 // NewSource returns a source that calls attached, if it is set, each time that it begins to observe.
@@ -69,6 +71,14 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		s.options.Log.Debug("dropped the capabilities that are not needed any more", "kept", kept)
 	}
 	return o.run(ctx, sink)
+}
+
+// Wake tells that Options.Busy may report otherwise than before: whoever waits for ticks gets them also while
+// nothing happens. It may be called at any time, from any goroutine.
+func (s *Source) Wake() {
+	if o := s.observer.Load(); o != nil && o.wake != nil {
+		o.wake()
+	}
 }
 
 // Stats reports whether the probe is attached, and what it has counted since then.

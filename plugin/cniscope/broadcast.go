@@ -77,7 +77,14 @@ func (b *broadcast) leave(r *reader) {
 	delete(b.readers, r)
 }
 
-// record writes a recording of what a reader is handed, until ctx ends.
+// is reports whether anybody records.
+func (b *broadcast) is() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.readers) > 0
+}
+
+// record writes a recording of what a reader is handed, until ctx ends: what waits for it then is still written.
 func (b *broadcast) record(ctx context.Context, r *reader, header record.Header, w http.ResponseWriter, flush func()) error {
 	out, err := record.NewWriter(w, header)
 	if err != nil {
@@ -88,6 +95,11 @@ func (b *broadcast) record(ctx context.Context, r *reader, header record.Header,
 	for {
 		select {
 		case <-ctx.Done():
+			for len(r.events) > 0 {
+				if err := out.Write(<-r.events); err != nil && !errors.Is(err, record.ErrTooLong) {
+					return err
+				}
+			}
 			return out.Close()
 		case <-seen.C:
 			if err := out.Flush(); err != nil {

@@ -35,6 +35,7 @@ type observer struct {
 	relay    *relay.Relay    // nil without
 	anchors  *anchor.Set     // who the runtime is
 	attached chan struct{}   // closed once the probe was attached for the first time
+	wake     func()          // has the probe look whether somebody waits for ticks
 }
 
 // newObserver registers with the runtime, and returns when that has been tried.
@@ -76,25 +77,27 @@ func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []by
 	if len(o.Probe.Callers) > 0 {
 		l.start("callers", func(ctx context.Context) { n.anchors.Seek(ctx, o.Probe.Callers, o.Probe.Rootless) })
 	}
+	watcher := probe.NewSource(probe.Options{
+		Source:    o.Probe.Source,
+		Ring:      int(o.Probe.Ring),
+		Processes: o.Limits.Processes,
+		Arguments: arguments.Mode(o.Probe.Arguments),
+		Detail:    probe.Detail(o.Probe.Detail),
+		Linger:    o.Probe.Linger,
+		MinSpan:   o.Limits.MinSpan,
+		Agents:    o.Probe.Agents,
+		Depth:     o.Probe.AgentDepth,
+		Anchors:   n.anchors,
+		Rootless:  o.Probe.Rootless,
+		Apart:     []string{"/proc/self/exe", connectorCommand},
+		Busy:      busy,
+		Log:       n.log,
+	}, sync.OnceFunc(func() { close(n.attached) }))
+	n.wake = watcher.Wake
 	n.sources = append(n.sources,
 		cniconf.New(cniconf.Options{Dir: o.CNI.ConfDir, Digest: cniconf.Digest{Key: key, Secret: redact.Confidential}, Log: n.log}),
 		readinessOf(o),
-		probe.NewSource(probe.Options{
-			Source:    o.Probe.Source,
-			Ring:      int(o.Probe.Ring),
-			Processes: o.Limits.Processes,
-			Arguments: arguments.Mode(o.Probe.Arguments),
-			Detail:    probe.Detail(o.Probe.Detail),
-			Linger:    o.Probe.Linger,
-			MinSpan:   o.Limits.MinSpan,
-			Agents:    o.Probe.Agents,
-			Depth:     o.Probe.AgentDepth,
-			Anchors:   n.anchors,
-			Rootless:  o.Probe.Rootless,
-			Apart:     []string{"/proc/self/exe", connectorCommand},
-			Busy:      busy,
-			Log:       n.log,
-		}, sync.OnceFunc(func() { close(n.attached) })),
+		watcher,
 	)
 	if n.relay, err = newRelay(o, n.anchors, n.log); n.relay != nil {
 		n.sources = append(n.sources, n.relay)

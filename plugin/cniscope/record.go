@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -110,11 +112,21 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 	return r.close(errors.Join(err, l.end()))
 }
 
-// recordRunning records what the cniscope that holds the node sees from now on.
+// behindMax is how long a running cniscope is waited for that has yet to hand over what happened before the recording
+// was told to end. As a rule that takes some 0.2 s: it sends what there is five times a second.
+const behindMax = 10 * time.Second
+
+// recordRunning records what the cniscope that holds the node sees from now on until ctx ends: all that happened by
+// then, though it is handed over a little later.
 func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o config.Options, log *slog.Logger, overwrite bool, held *lock.HeldError) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	body, err := control.Client{Dir: o.State.Dir}.Record(ctx)
+	stream, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	var told atomic.Int64 // when to end, monotonic ns; 0: not yet
+	defer context.AfterFunc(ctx, func() {
+		told.Store(clock.Monotonic())
+		time.AfterFunc(behindMax, end)
+	})()
+	body, err := control.Client{Dir: o.State.Dir}.Record(stream)
 	if err != nil {
 		return fmt.Errorf("%w, and it does not let others look on: %w", held, err)
 	}
@@ -127,20 +139,27 @@ func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o confi
 	if err != nil {
 		return err
 	}
-	r, err := newRecorder(cmd, path, in.Header(), s, log, overwrite, cancel)
+	r, err := newRecorder(cmd, path, in.Header(), s, log, overwrite, end)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "recording what the running cniscope sees (%s)\n", held.Holder)
 	for {
 		e, err := in.Next()
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, io.EOF) { // we, or it, were told to end
-				err = nil
-			}
+		switch {
+		case err == nil:
+			r.take(e)
+		case stream.Err() != nil && r.failed == nil:
+			log.Warn("the running cniscope is behind: the latest events are missing in the recording", "waited", behindMax)
+			return r.close(nil)
+		case stream.Err() != nil || errors.Is(err, io.EOF): // it was told to end
+			return r.close(nil)
+		default:
 			return r.close(err)
 		}
-		r.take(e)
+		if _, tick := e.Body.(*event.Tick); tick && told.Load() != 0 && e.Time >= told.Load() {
+			return r.close(nil) // everything from before has come
+		}
 	}
 }
 

@@ -257,6 +257,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 			s := settingsOf(o, record.Host().BootID)
 			r := n.join(&s)
 			defer n.others.leave(r)
+			sources.wake()
 			header, err := s.header()
 			if err != nil {
 				return err
@@ -289,8 +290,9 @@ func (n *node) inFlight() []timeline.Flight {
 	return n.pipeline.InFlight()
 }
 
-// waits reports whether somebody waits for ticks: operations that are open, and the end of an overload.
-func (n *node) waits() bool { return n.open.is() || n.overload.is() }
+// waits reports whether somebody waits for ticks: operations that are open, the end of an overload, and whoever
+// records, to know that all has come.
+func (n *node) waits() bool { return n.open.is() || n.overload.is() || n.others.is() }
 
 func (n *node) take(e event.Event) {
 	_, tick := e.Body.(*event.Tick)

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,19 +47,9 @@ func remembering(t *testing.T, recording string) (options string) {
 	}
 	p.FlushEach(take)
 	dir := t.TempDir()
-	l, err := control.Listen(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	h := control.Handlers{Calls: func() []control.Call { return nil }}
 	h.Read = n.readHandlers(config.Default(), h)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan struct{})
-	go func() {
-		control.Serve(ctx, l, h, slog.New(slog.DiscardHandler))
-		close(served)
-	}()
-	t.Cleanup(func() { cancel(); <-served })
+	answerAt(t, dir, h)
 	options = filepath.Join(dir, "cniscope.toml")
 	if err := os.WriteFile(options, fmt.Appendf(nil, "[state]\ndir = %q\n", dir), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/lock"
+	"github.com/cniscope/cniscope/pkg/record"
+)
+
+// A running cniscope hands over late what happens. Who records beside it, and is told to end as soon as what was to be
+// recorded is over, has all of it: a CI that records the pods of one command, say.
+func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
+	o := config.Default()
+	o.State.Dir = t.TempDir()
+	s := settingsOf(o, record.Host().BootID)
+	header, err := s.header()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, end := context.WithCancel(t.Context())
+	answerAt(t, o.State.Dir, control.Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+		out, err := record.NewWriter(w, header)
+		if err != nil {
+			return err
+		}
+		write := func(at int64, body event.Body) error {
+			err := out.Write(event.Event{Time: at, Body: body})
+			if err == nil {
+				err = out.Flush()
+			}
+			flush()
+			return err
+		}
+		happened := clock.Monotonic()
+		if err := write(happened, &event.Tick{}); err != nil {
+			return err
+		}
+		end()
+		<-told.Done()
+		if err := write(happened, &event.Tick{}); err != nil { // from before: more may come
+			return err
+		}
+		if err := write(happened, &event.Degraded{Feature: "handed over late"}); err != nil {
+			return err
+		}
+		for every := time.NewTicker(time.Millisecond); ; {
+			select {
+			case <-ctx.Done():
+				every.Stop()
+				return nil
+			case <-every.C:
+				if err := write(clock.Monotonic(), &event.Tick{}); err != nil {
+					return err
+				}
+			}
+		}
+	}})
+	cmd := rootCmd()
+	cmd.SetErr(io.Discard)
+	file := filepath.Join(t.TempDir(), "beside.rec")
+	if err := recordRunning(told, cmd, file, o, slog.New(slog.DiscardHandler), false, new(lock.HeldError)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "handed over late") {
+		t.Errorf("%v, %s", err, text)
+	}
+}
+
+// What waits for somebody who records is still written when the running cniscope ends.
+func TestARecordingHasWhatWaitedForIt(t *testing.T) {
+	b := newBroadcast()
+	if b.is() {
+		t.Error("somebody records")
+	}
+	r := b.join()
+	for range 100 {
+		b.send(event.Event{Body: &event.Degraded{Feature: "waited"}})
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	var out httpBody
+	if err := b.record(over, r, record.Header{}, &out, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "waited"); n != 100 || !b.is() {
+		t.Errorf("%d of 100 events; somebody records: %v", n, b.is())
+	}
+	if b.leave(r); b.is() {
+		t.Error("who left still records")
+	}
+}
+
+// httpBody is an answer that is kept.
+type httpBody struct{ strings.Builder }
+
+func (*httpBody) Header() http.Header { return http.Header{} }
+func (*httpBody) WriteHeader(int)     {}
+
+// answerAt answers in a state folder, as a running cniscope does, until the test is over.
+func answerAt(t *testing.T, dir string, h control.Handlers) {
+	t.Helper()
+	l, err := control.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() {
+		control.Serve(ctx, l, h, slog.New(slog.DiscardHandler))
+		close(served)
+	}()
+	t.Cleanup(func() { cancel(); <-served })
+}
