@@ -84,7 +84,13 @@ func (a *agents) open() bool {
 
 // began takes a process that neither the runtime nor a plugin started, and reads it.
 func (a *agents) began(e Entry) {
-	if known := a.work[e.PID]; known != nil && known.created == e.Created || len(a.work) >= workMax || !a.open() {
+	if known := a.work[e.PID]; known != nil {
+		if known.created == e.Created {
+			return
+		}
+		a.end(known) // its number is another's
+	}
+	if len(a.work) >= workMax || !a.open() {
 		return
 	}
 	if a.work[e.Parent] == nil {
@@ -101,8 +107,8 @@ func (a *agents) began(e Entry) {
 	if err != nil || created > e.Created || !parent.Privileged() {
 		return
 	}
-	p, err := a.r.options.System.Open(e.PID)
-	if err != nil {
+	p := a.r.open(e)
+	if p == nil {
 		return
 	}
 	file, _ := parent.File()
@@ -162,11 +168,18 @@ func (a *agents) advance(now int64) {
 		if w.state != read {
 			continue // it was let go, or is too young
 		}
-		if end, over := w.process.Ended(); over {
-			a.put(due{time: a.r.monotonic(end.At), w: w, end: &end})
-			a.drop(w)
+		if _, over := w.process.Ended(); over {
+			a.end(w)
 		}
 	}
+}
+
+// end puts the end of who was read into the queue, and lets go of it.
+func (a *agents) end(w *work) {
+	if end, over := w.process.Ended(); over && w.state == read {
+		a.put(due{time: a.r.monotonic(end.At), w: w, end: &end})
+	}
+	a.drop(w)
 }
 
 // close lets go of all processes.

@@ -180,22 +180,27 @@ func (r *reader) watch(e Entry) *watched {
 	}
 	w := &watched{pid: e.PID, parent: e.Parent, created: e.Created, name: e.Name, since: r.monotonic(e.Created)}
 	r.watched[e.PID] = w
-	p, err := r.options.System.Open(e.PID)
-	if err == nil {
-		if created, err := p.Created(); err != nil || created != e.Created {
-			p.Close() // its number is another's already
-		} else {
-			w.process = p
-			w.file, _ = p.File()
-		}
-	}
-	if w.process == nil {
+	if w.process = r.open(e); w.process == nil {
 		w.state = failed
 		r.unread[unreadGone]++
 		return w
 	}
+	w.file, _ = w.process.File()
 	r.look(w)
 	return w
+}
+
+// open opens a process; nil where it is gone, and its number another's perhaps.
+func (r *reader) open(e Entry) Process {
+	p, err := r.options.System.Open(e.PID)
+	if err != nil {
+		return nil
+	}
+	if created, err := p.Created(); err != nil || e.Created != 0 && created != e.Created {
+		p.Close()
+		return nil
+	}
+	return p
 }
 
 func (r *reader) look(w *watched) (done bool) {

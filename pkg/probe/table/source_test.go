@@ -308,6 +308,7 @@ func TestAnAgentsWork(t *testing.T) {
 	w.add(62, 51, 300*ms, 400*ms, `C:\powershell.exe`, ask)
 	w.add(63, 1, 300*ms, 400*ms, `C:\notepad.exe`, "notepad")
 	w.add(64, 50, 1500*ms, 1600*ms, `C:\powershell.exe`, ask)
+	w.add(64, 50, 1605*ms, 1700*ms, `C:\powershell.exe`, ask) // with the number of the last one, within an interval
 	w.observe(t, every(10*ms))
 	var got []string
 	for _, e := range w.events {
@@ -327,6 +328,7 @@ func TestAnAgentsWork(t *testing.T) {
 	want := []string{
 		"150 agent antrea-agent 50", "150 exec powershell 60 names true", "300 exec powershell 61 names false",
 		"400 exit of 61", "600 exit of 60", "1500 exec powershell 64 names true", "1600 exit of 64",
+		"1605 exec powershell 64 names true", "1700 exit of 64",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -48,6 +48,12 @@ func (s *system) Processes() ([]Entry, error) {
 	}
 }
 
+// unset is when a process was created, as Wine has it, whose program has not begun to run: what lies in memory that was
+// not written yet (mem_alloc of its server/object.c). It gets its time, and perhaps its name, a moment later, so until
+// then it is not there: it would be told of as two.
+const unset Filetime = 0x5555555555555555
+
+// parse returns the processes that the buffer holds.
 func (s *system) parse() []Entry {
 	s.entries = s.entries[:0]
 	names := make(map[uint32]named, len(s.names))
@@ -60,7 +66,7 @@ func (s *system) parse() []Entry {
 			e.Name = p.ImageName.String()
 		}
 		names[e.PID] = named{e.Created, e.Name}
-		if e.PID != 0 {
+		if e.PID != 0 && e.Created != unset {
 			s.entries = append(s.entries, e)
 		}
 		if p.NextEntryOffset == 0 {
