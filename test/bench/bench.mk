@@ -2,7 +2,7 @@
 # say little; it ends with an error if one is over budget.
 
 .PHONY: bench
-bench: tools debian-bench ## measure what cniscope costs a node, against its budgets (root; about 15 minutes; BENCH_PODS=12 to try)
+bench: tools tools-inspektor-gadget debian-bench ## measure what cniscope costs a node, against its budgets (root; about 15 minutes; BENCH_PODS=12 to try)
 	@go build -o bin/bench ./test/bench
 	@bin/bench
 

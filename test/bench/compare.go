@@ -7,35 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
+
+	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// arm is one way of watching pods, and how long each took to run, in milliseconds.
-type arm struct {
-	name string
-	// start begins to watch; nil: nobody does.
-	start func(context.Context) (stop func() error, err error)
-	took  []float64
-}
+// turnPods are how many pods are timed under a watcher before the next one has its turn, at most.
+const turnPods = 5
 
-func (n *node) arms() []*arm {
-	arms := []*arm{{name: "nothing attached"}}
-	for _, detail := range details {
-		arms = append(arms, &arm{name: "cniscope, detail " + detail, start: func(ctx context.Context) (func() error, error) {
-			observer, err := n.observe(ctx, probeOptions(detail))
-			if err != nil {
-				return nil, err
-			}
-			return observer.Stop, nil
-		}})
-	}
-	return append(arms,
-		&arm{name: "bpftrace execsnoop", start: n.execsnoop},
-		&arm{name: "strace -f of containerd", start: n.strace})
-}
-
-// measureCompare runs pods under one way of watching after the other: one pod of each in a
-// round, in an order that is drawn anew.
+// measureCompare runs pods under one way of watching after the other: in a round each has a
+// turn, in an order that is drawn anew.
 func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 	n, err := startNode(ctx, s)
 	if err != nil {
@@ -43,70 +23,67 @@ func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
 	arms := n.arms()
-	if err := n.many(ctx, 10, 1); err != nil { // warm
+	if _, err := n.pod(ctx); err != nil { // so that nobody pays for what is done once
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	rounds := (s.compared + len(arms) - 1) / len(arms)
+	each := min(turnPods, max(1, s.compared/len(arms)))
+	rounds := max(1, s.compared/len(arms)/each)
 	for i := range rounds {
 		for _, a := range random.Perm(len(arms)) {
-			if err := n.once(ctx, arms[a]); err != nil {
+			say("round %d of %d: %s", i+1, rounds, arms[a].name)
+			if err := n.turn(ctx, arms[a], each); err != nil {
 				return nil, fmt.Errorf("%s: %w", arms[a].name, err)
 			}
 		}
-		if (i+1)%10 == 0 {
-			for _, a := range arms {
-				say("round %d of %d: %s: %.1f ms", i+1, rounds, a.name, median(a.took))
+	}
+	return compared(arms), nil
+}
+
+// arms are the ways of watching. The first two are none, and what they differ by is chance.
+func (n *node) arms() []*arm {
+	arms := []*arm{{name: "nothing"}, {name: "nothing, once more"}}
+	for _, detail := range details {
+		a := &arm{name: "cniscope, detail " + detail, shows: "spans: pod, plugin, command, what it waited for and why", unit: "spans"}
+		if detail == config.DetailCommands {
+			a.shows = "spans: pod, plugin, command"
+		}
+		a.start = func(ctx context.Context) (watcher, error) {
+			observer, err := n.observe(ctx, probeOptions(detail))
+			if err != nil {
+				return nil, err
+			}
+			return &exporting{Scope: observer, sink: n.sink, before: n.sink.spans.Load()}, nil
+		}
+		arms = append(arms, a)
+	}
+	return append(arms,
+		&arm{name: "bpftrace execsnoop", shows: "execs of the machine; no pod, no plugin that they belong to", unit: "lines", start: n.execsnoop},
+		&arm{name: "ig trace exec", shows: "execs of the machine; the pod of what runs in one, which no plugin does", unit: "lines", start: n.inspektorGadget},
+		&arm{name: "strace -f of containerd", shows: "system calls of containerd and what it starts; no pod, no plugin that they belong to", unit: "lines", start: n.strace})
+}
+
+// figures are what is told of each arm that watches, figure by figure.
+var figures = []func(a *arm) row{(*arm).cpuRow, (*arm).memoryRow, (*arm).toldRow}
+
+// compared is the table: each figure for all arms, so that they can be compared.
+func compared(arms []*arm) (rows []row) {
+	nothing := arms[0]
+	for _, a := range arms {
+		rows = append(rows, a.podRow())
+	}
+	for _, a := range arms[1:] {
+		rows = append(rows, a.ratioRow(nothing))
+	}
+	for _, a := range arms[1:] {
+		rows = append(rows, a.rest.more(a.name+", at rest", nothing.rest, 0), a.after.more(a.name+", right after a pod", nothing.after, 0))
+	}
+	for _, figure := range figures {
+		for _, a := range arms {
+			if a.start != nil {
+				rows = append(rows, figure(a))
 			}
 		}
 	}
-	for _, a := range arms {
-		rows = append(rows, a.rows(arms[0])...)
-	}
-	return rows, nil
-}
-
-// once runs one pod.
-func (n *node) once(ctx context.Context, a *arm) (err error) {
-	stop := func() error { return nil }
-	if a.start != nil {
-		if stop, err = a.start(ctx); err != nil {
-			return err
-		}
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := pause(ctx, settled); err != nil {
-		return err
-	}
-	took, err := n.pod(ctx)
-	a.took = append(a.took, milli(took))
-	return err
-}
-
-// settled is when starting and stopping, and the pod before, have left nothing to do.
-const settled = 500 * time.Millisecond
-
-func (a *arm) rows(nothing *arm) []row {
-	all := upTo(len(a.took))
-	rows := []row{{
-		figure: "RunPodSandbox, " + a.name + ", p50", value: median(a.took), unit: "ms",
-		note: fmt.Sprintf("%d pods, p90 %.1f ms, min %.1f ms", len(all), quantile(a.took, 0.9), quantile(a.took, 0)),
-	}}
-	if a == nothing {
-		return rows
-	}
-	ratio := func(rounds []int) float64 { return median(drawn(a.took, rounds)) / median(drawn(nothing.took, rounds)) }
-	low, high := interval(len(all), ratio)
-	return append(rows, row{
-		figure: a.name + " / nothing attached", value: ratio(all), unit: "×",
-		note: fmt.Sprintf("95 %% bootstrap interval over %d rounds: %.3f to %.3f", len(all), low, high),
-	})
-}
-
-func drawn(values []float64, which []int) []float64 {
-	some := make([]float64, len(which))
-	for i, w := range which {
-		some[i] = values[w]
-	}
-	return some
+	return rows
 }

@@ -40,36 +40,18 @@ func measureDetail(ctx context.Context, s settings) (rows []row, err error) {
 	return rows, nil
 }
 
-// kernelTime is what the BPF programs take for a pod, set up and torn down. They watch
-// whatever else runs on the machine as well: so each pod is followed by as long a time
-// without one, and what they took in that is left out.
+// kernelTime is what the BPF programs take for a pod, set up and torn down, without what
+// they take for all else on the machine.
 func (n *node) kernelTime(ctx context.Context, detail string) (_ row, err error) {
 	observer, err := n.observe(ctx, probeOptions(detail))
 	if err != nil {
 		return row{}, err
 	}
 	defer func() { err = errors.Join(err, observer.Stop()) }()
-	during := func(f func() error) (ran, error) {
-		before, err := programs(observer.PID())
-		if err == nil {
-			err = f()
-		}
-		if err != nil {
-			return nil, err
-		}
-		after, err := programs(observer.PID())
-		return after.since(before), err
-	}
 	var whole, net []time.Duration
 	each := map[string][]time.Duration{}
 	for i := range n.settings.detailed + 1 {
-		began := time.Now()
-		pod, err := during(func() error { _, err := n.pod(ctx); return err })
-		took := time.Since(began)
-		if err != nil {
-			return row{}, err
-		}
-		rest, err := during(func() error { return pause(ctx, took) })
+		pod, rest, err := n.hooksFor(ctx, observer.PID())
 		if err != nil {
 			return row{}, err
 		}
@@ -90,6 +72,30 @@ func (n *node) kernelTime(ctx context.Context, detail string) (_ row, err error)
 		note: fmt.Sprintf("set up and torn down, %d pods: p90 %s; with all else on the machine %s; by program %s",
 			len(net), short(milli(quantile(net, 0.9))), short(milli(median(whole))), typical.said()),
 	}, nil
+}
+
+// hooksFor is what the BPF programs of a process take while a pod is set up and torn down, and
+// over as long a time without one: they watch whatever else runs on the machine as well.
+func (n *node) hooksFor(ctx context.Context, pid int) (pod, rest ran, err error) {
+	during := func(f func() error) (ran, error) {
+		before, err := programs(pid)
+		if err == nil {
+			err = f()
+		}
+		if err != nil {
+			return nil, err
+		}
+		after, err := programs(pid)
+		return after.since(before), err
+	}
+	began := time.Now()
+	pod, err = during(func() error { _, err := n.pod(ctx); return err })
+	took := time.Since(began)
+	if err != nil {
+		return nil, nil, err
+	}
+	rest, err = during(func() error { return pause(ctx, took) })
+	return pod, rest, err
 }
 
 func probeOptions(detail string) string { return fmt.Sprintf("[probe]\ndetail = %q\n", detail) }

@@ -6,7 +6,7 @@
 // BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare; burst, scale and profile only
 // if they are named), BENCH_BURSTS how many bursts of each size are run with cniscope and how many without,
 // BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
-// in each of pods, detail and compare, BENCH_PROGRAM the cniscope to be measured in place of
+// in each of pods and detail, and in compare under all ways of watching together, BENCH_PROGRAM the cniscope to be measured in place of
 // that of this source: what one of before takes, say.
 package main
 

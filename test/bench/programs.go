@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 // ran is what the BPF programs of a process have run for, by name, on behalf of whoever
 // they watched. Zero while the kernel's BPF statistics are off.
 type ran map[string]time.Duration
+
+var errNoPrograms = errors.New("it has no BPF programs")
 
 // programs asks the kernel about the programs that a process holds.
 func programs(pid int) (ran, error) {
@@ -46,7 +49,7 @@ func programs(pid int) (ran, error) {
 		sum[name] += time.Duration(ns)
 	}
 	if len(seen) == 0 {
-		return nil, fmt.Errorf("process %d has no BPF programs", pid)
+		return nil, fmt.Errorf("process %d: %w", pid, errNoPrograms)
 	}
 	return sum, nil
 }

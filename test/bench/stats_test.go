@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -42,5 +44,17 @@ func TestAnIntervalHoldsTheEstimate(t *testing.T) {
 	})
 	if m := mean(rounds); low >= m || high <= m || low < 8 || high > 12 {
 		t.Errorf("%v to %v around %v", low, high, m)
+	}
+}
+
+func TestTold(t *testing.T) {
+	tr := &tracer{out: filepath.Join(t.TempDir(), "out")}
+	text := "exec bridge\nexec runc pod-12\nexec kubepods\nexec x pod-3" // the last line is being written
+	if err := os.WriteFile(tr.out, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines, naming, err := tr.Told(podName)
+	if lines != 3 || naming != 1 || err != nil {
+		t.Errorf("%d lines, %d of them with a name, %v; want 3, 1", lines, naming, err)
 	}
 }

@@ -3,65 +3,93 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"time"
 
+	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/tied"
 )
 
 // tracer is another program that watches, and its output.
 type tracer struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-	errs string
+	cmd       *exec.Cmd
+	done      chan struct{}
+	out, errs string
 }
 
-// execsnoop prints every exec of the machine. Containers are often without tracefs: it is
-// mounted where nobody else sees it.
-func (n *node) execsnoop(ctx context.Context) (func() error, error) {
+// execsnoop prints every exec of the machine.
+func (n *node) execsnoop(ctx context.Context) (watcher, error) {
 	script, err := exec.LookPath("execsnoop.bt")
 	if err != nil {
 		return nil, fmt.Errorf("%w: run `make debian-bench`", err)
 	}
-	out := filepath.Join(n.rig.Dir(), "execsnoop")
-	t, err := n.trace(out, "unshare", "--mount", "sh", "-c",
-		`[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing; exec bpftrace "$@"`,
-		"sh", "-q", "-B", "line", "-o", out, script)
+	return n.traceExecs(ctx, "execsnoop", "bpftrace", "-q", "-B", "line", script)
+}
+
+// inspektorGadget prints every exec of the machine, and of which container it is.
+func (n *node) inspektorGadget(ctx context.Context) (watcher, error) {
+	bin, err := rig.Tools("ig")
+	if err != nil {
+		return nil, fmt.Errorf("%w: run `make tools-inspektor-gadget`", err)
+	}
+	// --host: CNI plugins are in no container.
+	return n.traceExecs(ctx, "ig", filepath.Join(bin, "ig"), "trace", "exec", "--host", "--output", "json",
+		"--auto-mount-filesystems", "--runtimes", "containerd", "--containerd-socketpath", n.rig.Socket())
+}
+
+// traceExecs starts what prints execs. Containers are often without tracefs: it is mounted
+// where nobody else sees it.
+func (n *node) traceExecs(ctx context.Context, name string, command ...string) (watcher, error) {
+	t, err := n.trace(name, append([]string{
+		"unshare", "--mount", "sh", "-c",
+		`[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing; exec "$@"`, "sh",
+	}, command...)...)
 	if err != nil {
 		return nil, err
 	}
-	return t.stop, t.ready(ctx, func() bool {
+	return t, t.ready(ctx, func() bool {
 		_ = exec.CommandContext(ctx, "true", "canary").Run()
-		return contains(out, "canary")
+		return contains(t.out, "canary")
 	})
 }
 
 // strace follows containerd of the rig, and what that starts.
-func (n *node) strace(ctx context.Context) (func() error, error) {
-	out := filepath.Join(n.rig.Dir(), "strace")
-	t, err := n.trace(out, "strace", "-f", "-o", out, "-p", fmt.Sprint(n.rig.ContainerdPID()))
+func (n *node) strace(ctx context.Context) (watcher, error) {
+	out := filepath.Join(n.rig.Dir(), "strace.lines")
+	t, err := n.trace("strace", "strace", "-f", "-o", out, "-p", fmt.Sprint(n.rig.ContainerdPID()))
 	if err != nil {
 		return nil, fmt.Errorf("%w: run `make debian-bench`", err)
 	}
-	return t.stop, t.ready(ctx, func() bool { return contains(t.errs, " attached") })
+	t.out = out
+	return t, t.ready(ctx, func() bool { return contains(t.errs, " attached") })
 }
 
-func (n *node) trace(out string, command ...string) (*tracer, error) {
-	t := &tracer{cmd: exec.Command(command[0], command[1:]...), done: make(chan struct{}), errs: out + ".errors"}
-	_ = os.Remove(out) // of the time before
+// trace starts a tracer that prints to a file of its own.
+func (n *node) trace(name string, command ...string) (*tracer, error) {
+	file := filepath.Join(n.rig.Dir(), name)
+	t := &tracer{cmd: exec.Command(command[0], command[1:]...), done: make(chan struct{}), out: file + ".out", errs: file + ".errors"}
+	out, err := os.Create(t.out)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
 	errs, err := os.Create(t.errs)
 	if err != nil {
 		return nil, err
 	}
 	defer errs.Close()
 	t.cmd.Env = append(os.Environ(), n.rig.Env())
-	t.cmd.Stdout, t.cmd.Stderr = errs, errs
+	t.cmd.Stdout, t.cmd.Stderr = out, errs
 	if err := tied.Start(t.cmd); err != nil {
 		return nil, err
 	}
@@ -83,12 +111,15 @@ func (t *tracer) ready(ctx context.Context, sees func() bool) error {
 		}
 	}
 	said, _ := os.ReadFile(t.errs)
-	_ = t.stop()
+	_ = t.Stop()
 	return fmt.Errorf("it does not watch after 30 s:\n%s", said)
 }
 
-// stop ends it as a user would, and waits until it has let go.
-func (t *tracer) stop() error {
+// PID is its process id.
+func (t *tracer) PID() int { return t.cmd.Process.Pid }
+
+// Stop ends it as a user would, and waits until it has let go.
+func (t *tracer) Stop() error {
 	_ = t.cmd.Process.Signal(syscall.SIGINT)
 	select {
 	case <-t.done:
@@ -96,6 +127,27 @@ func (t *tracer) stop() error {
 	case <-time.After(30 * time.Second):
 		_ = t.cmd.Process.Kill()
 		return fmt.Errorf("%s did not end within 30 s", t.cmd.Path)
+	}
+}
+
+// Told is how many lines it has printed so far, and how many of them have a name.
+func (t *tracer) Told(name *regexp.Regexp) (lines, naming int, err error) {
+	f, err := os.Open(t.out)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	for r := bufio.NewReader(f); ; lines++ {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return lines, naming, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		if name.Match(line) {
+			naming++
+		}
 	}
 }
 

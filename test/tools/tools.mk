@@ -22,13 +22,14 @@ $(eval $(call part,containerd-1.7,about 90 seconds,0,-tags "no_btrfs no_devmappe
 $(eval $(call part,runc,about 20 seconds,1,-tags seccomp,))
 $(eval $(call part,plugins,about 10 seconds,0,,cni/))
 $(eval $(call part,jaeger,about 4 minutes,0,,))
+$(eval $(call part,inspektor-gadget,about 4 minutes,0,,))
 $(eval $(call part,golangci-lint,about 2 minutes,0,,))
 $(eval $(call part,gofumpt,a few seconds,0,,))
 $(eval $(call part,gotestsum,about 10 seconds,0,,))
 $(eval $(call part,sbom-utility,about 20 seconds,0,,))
 $(eval $(call part,actionlint,a few seconds,0,,))
 
-.PHONY: parts tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-release debian-run debian-test debian-bench debian-generate debian-release
+.PHONY: parts tools tools-report tools-older tools-jaeger tools-inspektor-gadget tools-promtool tools-lint tools-html tools-release debian-run debian-test debian-bench debian-generate debian-release
 
 tools: debian-run $(built/containerd) $(built/runc) $(built/plugins) $(TOOLS_BIN)/pause ## build containerd, runc and the CNI plugins, for the demo and the tests
 
@@ -37,6 +38,8 @@ tools-report: $(built/gotestsum) ## build gotestsum, which says how the tests ge
 tools-older: $(built/containerd-2.3) $(built/containerd-1.7) ## build the containerd versions before 2.4, for the tests
 
 tools-jaeger: $(built/jaeger) ## build Jaeger, for the tests
+
+tools-inspektor-gadget: $(built/inspektor-gadget) ## build ig, which `make bench` compares with
 
 tools-promtool: $(TOOLS_BIN)/.built/prometheus-debian ## fetch promtool and Prometheus, which check the alert rules and the dashboard
 

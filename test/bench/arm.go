@@ -1,0 +1,200 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// arm is one way of watching pods, and what was measured in its turns.
+type arm struct {
+	name string
+	// shows says what it tells of a pod's network, in so many of unit.
+	shows, unit string
+	// start begins to watch; nil: nobody does.
+	start func(context.Context) (watcher, error)
+
+	took         [][]float64 // by turn and pod, ms
+	cpu, hooks   []float64   // by turn, ms a pod
+	peak         int         // KiB, highest of all turns
+	rest, after  loop        // a system call of somebody else
+	told, naming int         // units, and those with a pod's name
+	seen         int         // pods that these are of
+}
+
+// watcher is a program that watches pods.
+type watcher interface {
+	PID() int
+	// Told is how much it has told so far, and how much of that has a name.
+	Told(name *regexp.Regexp) (all, naming int, err error)
+	// Stop ends it as a user would, and waits until it has let go.
+	Stop() error
+}
+
+// exporting is a cniscope, which tells the node's backend.
+type exporting struct {
+	*scope.Scope
+	sink   *sink
+	before int64
+}
+
+// Told are the spans that have arrived. Each names its pod, or its resource does.
+func (e *exporting) Told(*regexp.Regexp) (all, naming int, err error) {
+	spans := int(e.sink.spans.Load() - e.before)
+	return spans, spans, nil
+}
+
+// settled is when starting and stopping have left nothing to do.
+const settled = 500 * time.Millisecond
+
+// podName is what node.pod calls its pods.
+var podName = regexp.MustCompile(`\bpod-[0-9]+\b`)
+
+// turn has an arm watch pods. One before them is not measured: much is done for it once.
+func (n *node) turn(ctx context.Context, a *arm, pods int) (err error) {
+	var w watcher
+	if a.start != nil {
+		if w, err = a.start(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.Stop()) }()
+	}
+	if err := pause(ctx, settled); err != nil {
+		return err
+	}
+	a.rest.onThread()
+	first := n.pods.Load()
+	if _, err := n.pod(ctx); err != nil {
+		return err
+	}
+	if w == nil {
+		return n.timed(ctx, a, pods)
+	}
+	if err := n.charged(ctx, a, pods, w.PID()); err != nil {
+		return err
+	}
+	if err := n.billed(ctx, a, w.PID()); err != nil {
+		return err
+	}
+	told, naming, err := w.Told(podName)
+	a.told, a.naming, a.seen = a.told+told, a.naming+naming, a.seen+int(n.pods.Load()-first)
+	return err
+}
+
+// timed runs pods one after another, and measures a system call of somebody else while the last
+// has just gone: what a pod has switched on is still on then.
+func (n *node) timed(ctx context.Context, a *arm, pods int) error {
+	took := make([]float64, pods)
+	for i := range took {
+		t, err := n.pod(ctx)
+		if err != nil {
+			return err
+		}
+		took[i] = milli(t)
+	}
+	a.took = append(a.took, took)
+	a.after.onThread()
+	return nil
+}
+
+// charged is what timed does, with the time and the memory that a process takes for it, until
+// what is open has settled and was sent.
+func (n *node) charged(ctx context.Context, a *arm, pods, pid int) error {
+	before, err := cpuTime(pid)
+	if err != nil {
+		return err
+	}
+	peak := watchMemory(pid)
+	err = n.timed(ctx, a, pods)
+	if err == nil {
+		err = pause(ctx, 5*time.Second)
+	}
+	a.peak = max(a.peak, peak())
+	if err != nil {
+		return err
+	}
+	now, err := cpuTime(pid)
+	a.cpu = append(a.cpu, milli(now-before)/float64(pods))
+	return err
+}
+
+// billed runs one more pod, for the time that BPF programs of a process take. It is a pod of its own
+// since the statistics that say so take time themselves.
+func (n *node) billed(ctx context.Context, a *arm, pid int) error {
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
+	}
+	defer stats.Close()
+	pod, rest, err := n.hooksFor(ctx, pid)
+	if errors.Is(err, errNoPrograms) {
+		return nil // it has another way
+	}
+	a.hooks = append(a.hooks, milli(pod.sum()-rest.sum()))
+	return err
+}
+
+// onThread measures on a thread that no other goroutine uses meanwhile.
+func (l *loop) onThread() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l.run()
+}
+
+func (a *arm) podRow() row {
+	all := slices.Concat(a.took...)
+	return row{
+		figure: "RunPodSandbox, " + a.name + ", p50", value: median(all), unit: "ms",
+		note: fmt.Sprintf("%d pods, p90 %.1f ms, p99 %.1f ms, min %.1f ms", len(all), quantile(all, 0.9), quantile(all, 0.99), quantile(all, 0)),
+	}
+}
+
+func (a *arm) ratioRow(nothing *arm) row {
+	ratio := func(rounds []int) float64 {
+		return median(slices.Concat(drawn(a.took, rounds)...)) / median(slices.Concat(drawn(nothing.took, rounds)...))
+	}
+	rounds := upTo(len(a.took))
+	low, high := interval(len(rounds), ratio)
+	return row{
+		figure: a.name + " / nothing", value: ratio(rounds), unit: "×",
+		note: fmt.Sprintf("95 %% bootstrap interval over %d rounds of %d pods: %.3f to %.3f", len(rounds), len(a.took[0]), low, high),
+	}
+}
+
+func (a *arm) cpuRow() row {
+	return row{
+		figure: "CPU a pod, " + a.name, value: median(a.cpu) + median(a.hooks), unit: "ms",
+		note: fmt.Sprintf("the program %s, its BPF programs %s; medians of %d turns", short(median(a.cpu)), short(median(a.hooks)), len(a.cpu)),
+	}
+}
+
+func (a *arm) memoryRow() row {
+	return row{figure: "RSS, " + a.name, value: mib(a.peak), unit: "MiB", note: "the highest of all turns"}
+}
+
+func (a *arm) toldRow() row {
+	each := func(n int) float64 { return float64(n) / float64(max(a.seen, 1)) }
+	return row{
+		figure: "told of a pod, " + a.name, value: each(a.told), unit: a.unit,
+		note: fmt.Sprintf("%s with its name; %s", short(each(a.naming)), a.shows),
+	}
+}
+
+func drawn[T any](values []T, which []int) []T {
+	some := make([]T, len(which))
+	for i, w := range which {
+		some[i] = values[w]
+	}
+	return some
+}
