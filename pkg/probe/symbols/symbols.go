@@ -16,21 +16,29 @@ import (
 )
 
 // Table names the functions of the kernel. To keep all 100,000 would take megabytes, so
-// only those are kept that tell which lock is waited for. For any other address
-// /proc/kallsyms is read again by another goroutine: that takes 90 ms of a CPU, and half a
-// second where many want it. The next wait at that place has its name.
+// only those are kept that tell which lock is waited for. /proc/kallsyms is read again, by
+// another goroutine, for code that was loaded since, which may hold more of these, and for
+// the name of who waits where none of them is on the stack: that takes 70 ms of a CPU, and
+// half a second where many want it. The next wait at that place has its name.
 //
 // The zero Table knows no names. A Table is used by one goroutine.
 type Table struct {
 	file io.ReadSeeker // /proc/kallsyms; nil where it cannot be had
-	// owners are the functions of the table of that name, in the order of their addresses.
-	owners []function
-	known  map[uint64]string
+	layout
+	known map[uint64]string
 	// asked are addresses that the file is to be read for, and answer what it said; nil
 	// while nobody reads it.
 	asked  []uint64
 	answer chan reading
 	read   int64 // when that began
+}
+
+// layout is where functions lie.
+type layout struct {
+	// owners are the functions of the table of that name, in the order of their addresses.
+	owners []function
+	// extents are where there is code, in that order: none of what lies in one and in no owner tells of a lock.
+	extents []extent
 }
 
 // function is one of the kernel's, up to the next.
@@ -39,11 +47,14 @@ type function struct {
 	name       string
 }
 
+// extent is where functions follow one another.
+type extent struct{ start, end uint64 }
+
 // reading is what the file said.
 type reading struct {
-	names  map[uint64]string
-	owners []function
-	whole  bool // all of it was read
+	layout
+	names map[uint64]string
+	whole bool // all of it was read
 }
 
 const (
@@ -65,7 +76,7 @@ func Open() *Table {
 }
 
 func newTable(file io.ReadSeeker) *Table {
-	return &Table{file: file, known: map[uint64]string{}, owners: lookUp(file, nil).owners}
+	return &Table{file: file, known: map[uint64]string{}, layout: lookUp(file, nil).layout}
 }
 
 // Close waits until nobody reads the file, and closes it.
@@ -79,29 +90,53 @@ func (t *Table) Close() error {
 
 // Lock names the lock that whoever has this stack, innermost address first, waits for; or
 // the first caller that is known; empty where neither is. now is monotonic time in ns.
-func (t *Table) Lock(now int64, stack []uint64) string { return lockOf(t.names(now, stack)) }
-
-// pending is the name of a function that will be known the next time.
-const pending = "?"
-
-// names returns the functions that the addresses lie in; an empty name where that is not known.
-func (t *Table) names(now int64, addresses []uint64) []string {
+func (t *Table) Lock(now int64, stack []uint64) string {
 	t.take(now)
-	names := make([]string, len(addresses))
-	for i, a := range addresses {
-		if names[i] = t.owner(a); names[i] != "" {
-			continue
+	whole := true
+	for _, a := range stack {
+		if owner := t.owner(a); owner != "" {
+			return ownerOf([]byte(owner))
 		}
-		name, known := t.known[a]
-		if !known && t.file != nil {
-			name = pending
-			if len(t.asked) < maxAsked && !slices.Contains(t.asked, a) {
-				t.asked = append(t.asked, a)
-			}
+		if !t.placed(a) && !t.ask(a) { // it may be the one
+			whole = false
 		}
-		names[i] = name
 	}
-	return names
+	if !whole {
+		return ""
+	}
+	return t.caller(stack)
+}
+
+// caller names the innermost function of a stack that is no part of waiting itself.
+func (t *Table) caller(stack []uint64) string {
+	for i, a := range stack {
+		if !t.ask(a) { // it may be the one; if it is not, the next: they are looked for together
+			for _, next := range stack[i+1:] {
+				t.ask(next)
+			}
+			return ""
+		}
+		if name := t.known[a]; name != "" && !waits(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// waits reports whether a function is of those that wait for a lock for whoever calls them, or of those that watch it.
+func waits(function string) bool {
+	return strings.Contains(function, "mutex") || strings.Contains(function, "contention") || strings.HasPrefix(function, "bpf_")
+}
+
+// ask reports whether it is known what the table says of an address, and has it looked for where it is not.
+func (t *Table) ask(address uint64) bool {
+	if _, known := t.known[address]; known || len(t.extents) == 0 { // all is kept from us (kptr_restrict)
+		return true
+	}
+	if len(t.asked) < maxAsked && !slices.Contains(t.asked, address) {
+		t.asked = append(t.asked, address)
+	}
+	return false
 }
 
 // take begins to read the table if that is asked for, and takes what it said.
@@ -112,7 +147,7 @@ func (t *Table) take(now int64) {
 		if !got.whole { // what is known stays
 			break
 		}
-		t.owners = got.owners
+		t.layout = got.layout
 		if len(t.known)+len(got.names) > maxSymbols {
 			clear(t.known)
 		}
@@ -136,15 +171,27 @@ func (t *Table) wait() {
 }
 
 // owner names the function that an address lies in if it tells which lock is waited for.
-func (t *Table) owner(address uint64) string {
-	i, found := slices.BinarySearchFunc(t.owners, address, func(f function, a uint64) int { return cmp.Compare(f.start, a) })
+func (l *layout) owner(address uint64) string {
+	i := last(l.owners, address, func(f function) uint64 { return f.start })
+	if i < 0 || address >= l.owners[i].end {
+		return ""
+	}
+	return l.owners[i].name
+}
+
+// placed reports whether an address lies where code was when the table was read.
+func (l *layout) placed(address uint64) bool {
+	i := last(l.extents, address, func(e extent) uint64 { return e.start })
+	return i >= 0 && address < l.extents[i].end
+}
+
+// last is the index of the last of them that begins at an address or before; -1 if none does.
+func last[T any](of []T, address uint64, start func(T) uint64) int {
+	i, found := slices.BinarySearchFunc(of, address, func(t T, a uint64) int { return cmp.Compare(start(t), a) })
 	if !found {
 		i--
 	}
-	if i < 0 || address >= t.owners[i].end {
-		return ""
-	}
-	return t.owners[i].name
+	return i
 }
 
 // lookUp reads the whole file: the names of some addresses, each the last function that
@@ -180,6 +227,7 @@ func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
 		got.names[a] = string(nearest[i].name)
 	}
 	slices.Sort(starts)
+	got.extents = extentsOf(starts)
 	slices.SortFunc(got.owners, func(a, b function) int { return cmp.Compare(a.start, b.start) })
 	for i := range got.owners {
 		o := &got.owners[i]
@@ -189,6 +237,20 @@ func lookUp(file io.ReadSeeker, addresses []uint64) (got reading) {
 		}
 	}
 	return got
+}
+
+// extentsOf are where functions begin with less than a page from one to the next: between two modules there is
+// more, and room for another. So the end of a function that is longer lies in none, and is asked for.
+func extentsOf(starts []uint64) (all []extent) {
+	const page = 4096
+	for _, at := range starts {
+		if n := len(all); n > 0 && at <= all[n-1].end {
+			all[n-1].end = at + page
+			continue
+		}
+		all = append(all, extent{at, at + page})
+	}
+	return slices.Clip(all)
 }
 
 // functionsUsual is how many functions a kernel has with room to spare: 90,000 on a Debian.
@@ -237,24 +299,4 @@ func ownerOf(function []byte) string {
 		}
 	}
 	return ""
-}
-
-// lockOf names a lock by the stack of who waits for it.
-func lockOf(stack []string) string {
-	caller := ""
-	for _, function := range stack {
-		if lock := ownerOf([]byte(function)); lock != "" {
-			return lock
-		}
-		if function == pending { // it may be the one
-			caller = pending
-		}
-		if caller == "" && function != "" && !strings.Contains(function, "mutex") && !strings.Contains(function, "contention") && !strings.HasPrefix(function, "bpf_") {
-			caller = function
-		}
-	}
-	if caller == pending {
-		return ""
-	}
-	return caller
 }

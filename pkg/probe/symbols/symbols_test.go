@@ -40,19 +40,19 @@ func TestNobodyWaitsForNamesOfFunctions(t *testing.T) {
 	slow := held{table, make(chan struct{}, 100), make(chan struct{})}
 	s.file = slow
 	stack := []uint64{0xffffffff81000150, 0xffffffffc0000010, 0xffffffff81000410}
-	if names := s.names(1, stack); !slices.Equal(names, []string{pending, pending, pending}) || lockOf(names) != "" {
-		t.Errorf("at first: %q", names)
+	if lock := s.Lock(1, stack); lock != "" {
+		t.Errorf("at first: %q", lock)
 	}
-	s.names(2, stack) // begins to read
+	s.Lock(2, stack) // begins to read
 	<-slow.asked
-	if names := s.names(3, append(stack, 0xffffffff810002ff)); lockOf(names) != "rtnl" {
-		t.Errorf("a lock's owner is known from the beginning: %q", names)
+	if lock := s.Lock(3, append(stack, 0xffffffff810002ff)); lock != "rtnl" {
+		t.Errorf("a lock's owner is known from the beginning: %q", lock)
 	}
 	close(slow.free)
 	got := <-s.answer
 	s.answer <- got
-	if names := s.names(4, stack); !slices.Equal(names, []string{"mutex_lock", "strange", "do_syscall_64"}) || lockOf(names) != "strange" {
-		t.Errorf("then: %q", names)
+	if lock := s.Lock(4, stack); lock != "strange" {
+		t.Errorf("then: %q", lock)
 	}
 	s.wait()
 }
@@ -65,12 +65,15 @@ func (unreadable) Seek(int64, int) (int64, error) { return 0, io.ErrUnexpectedEO
 func TestATableThatCannotBeReadAnewIsNotForgotten(t *testing.T) {
 	s := newTable(strings.NewReader(kallsyms))
 	s.file = unreadable{s.file}
-	s.names(1, []uint64{0xffffffff81000150})
-	s.names(2, nil) // begins to read
+	s.Lock(1, []uint64{0xffffffff81000150})
+	s.Lock(2, nil) // begins to read
 	got := <-s.answer
 	s.answer <- got
-	if names := s.names(3, []uint64{0xffffffff81000200, 0xffffffff81000150}); !slices.Equal(names, []string{"rtnl_dump_all", pending}) {
-		t.Errorf("%q", names)
+	if lock := s.Lock(3, []uint64{0xffffffff81000150, 0xffffffff81000200}); lock != "rtnl" {
+		t.Errorf("%q", lock)
+	}
+	if lock := s.Lock(3, []uint64{0xffffffff81000150, 0xffffffff81000450}); lock != "" {
+		t.Errorf("%q", lock)
 	}
 	s.wait()
 }
@@ -92,7 +95,7 @@ func TestFunctionsThatOwnLocks(t *testing.T) {
 func TestSymbolsAreBounded(t *testing.T) {
 	s := newTable(strings.NewReader(kallsyms))
 	for i := range uint64(3 * maxSymbols) {
-		s.names(int64(i), []uint64{i})
+		s.Lock(int64(i), []uint64{i})
 	}
 	s.wait()
 	if len(s.asked) != maxAsked {
@@ -101,7 +104,7 @@ func TestSymbolsAreBounded(t *testing.T) {
 	for i := range int64(3 * maxSymbols / maxAsked) {
 		now := (i + 1) * int64(readEvery)
 		for j := range uint64(maxAsked) {
-			s.names(now, []uint64{uint64(i)<<32 | j})
+			s.Lock(now, []uint64{uint64(i)<<32 | j})
 		}
 		if s.answer != nil {
 			got := <-s.answer
@@ -112,6 +115,39 @@ func TestSymbolsAreBounded(t *testing.T) {
 		t.Errorf("%d are known", len(s.known))
 	}
 	s.wait()
+}
+
+// The table is read for what was loaded since, and for who waits where nothing tells of a lock;
+// not for the rest of a stack. Before: for each address on it that was new, which is some on every node, always.
+func TestTheTableIsReadForLittle(t *testing.T) {
+	const waits, rtnl, strange, loaded = 0xffffffff81000150, 0xffffffff81000210, 0xffffffffc0000010, 0xffffffffd0000010
+	for name, test := range map[string]struct {
+		stack []uint64
+		lock  string
+		asked []uint64
+	}{
+		"an owner":                                  {[]uint64{waits, rtnl, strange}, "rtnl", nil},
+		"an owner, and below it something new":      {[]uint64{waits, rtnl, loaded}, "rtnl", nil},
+		"an owner, and before it something new":     {[]uint64{waits, loaded, rtnl}, "rtnl", []uint64{loaded}},
+		"no owner":                                  {[]uint64{waits, strange}, "", []uint64{waits, strange}},
+		"no owner, and something new":               {[]uint64{waits, strange, loaded}, "", []uint64{loaded}},
+		"no owner, in what nobody calls a function": {[]uint64{0xffffffff80000000}, "", []uint64{0xffffffff80000000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTable(strings.NewReader(kallsyms))
+			if lock := s.Lock(1, test.stack); lock != test.lock || !slices.Equal(s.asked, test.asked) {
+				t.Errorf("%q, and asked for are %x", lock, s.asked)
+			}
+		})
+	}
+}
+
+// Where the kernel keeps its addresses to itself reading them again would be of no use.
+func TestATableWithoutAddressesIsNotReadAgain(t *testing.T) {
+	s := newTable(strings.NewReader("0000000000000000 T rtnl_dump_all\n0000000000000000 T mutex_lock\n"))
+	if lock := s.Lock(1, []uint64{0xffffffff81000150}); lock != "" || len(s.asked) > 0 {
+		t.Errorf("%q, and asked for are %x", lock, s.asked)
+	}
 }
 
 // The kernel's own table, in which two functions are looked for.
