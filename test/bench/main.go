@@ -3,11 +3,11 @@
 // Command bench measures what cniscope costs a node and prints one table: each figure,
 // its budget, and whether it holds. It needs root and the real parts (make tools).
 //
-// BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare; burst, scale and profile only
+// BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare; burst, scale, beside and profile only
 // if they are named), BENCH_BURSTS how many bursts of each size are run with cniscope and how many without,
 // BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
 // in each of pods and detail, and in compare under all ways of watching together, BENCH_PROGRAM the cniscope to be measured in place of
-// that of this source: what one of before takes, say.
+// that of this source: what one of before takes, say. With beside that and BENCH_BASE observe the same pods.
 package main
 
 import (
@@ -40,13 +40,17 @@ var sections = []struct {
 	{"compare", measureCompare},
 	{"burst", measureBurst},
 	{"scale", measureScale},
+	{beside, measureBeside},
 	{profile, measureProfile},
 }
 
-const profile = "profile"
+const (
+	profile = "profile"
+	beside  = "beside"
+)
 
 // onlyNamed are the sections that are only run where they are asked for.
-var onlyNamed = []string{"burst", "scale", profile}
+var onlyNamed = []string{"burst", "scale", beside, profile}
 
 // settings say how long to measure.
 type settings struct {
@@ -58,6 +62,8 @@ type settings struct {
 	bursts                   int // how many of each size, with and without
 	// program is the cniscope that is measured.
 	program string
+	// base is another, for beside.
+	base string
 }
 
 func main() {
@@ -121,9 +127,12 @@ func bench(ctx context.Context) error {
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {
-	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, bursts: 8, program: env("BENCH_PROGRAM")}
+	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, bursts: 8, program: env("BENCH_PROGRAM"), base: env("BENCH_BASE")}
 	if v := env("BENCH_ONLY"); v != "" {
 		s.only = strings.Split(v, ",")
+	}
+	if slices.Contains(s.only, beside) && s.base == "" {
+		return s, errors.New("BENCH_BASE is empty: BENCH_ONLY=beside wants another cniscope to compare with")
 	}
 	if v := env("BENCH_IDLE"); v != "" {
 		if s.idle, err = time.ParseDuration(v); err != nil {

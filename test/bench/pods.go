@@ -62,8 +62,7 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 		return nil, err
 	}
 	took := time.Since(began)
-	// Until what is open has settled, and was sent.
-	if err := pause(ctx, 5*time.Second); err != nil {
+	if err := pause(ctx, handedOver); err != nil {
 		return nil, err
 	}
 	highest := peak()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -67,6 +68,8 @@ type Options struct {
 	NoNRI bool
 	// Node is the node's name. Default: rig-node.
 	Node string
+	// State is its folder for what it keeps and where it is asked. Default: the one of the rig.
+	State string
 	// Env is added to its environment.
 	Env []string
 }
@@ -96,6 +99,9 @@ func Start(ctx context.Context, r *rig.Rig, o Options) (*Scope, error) {
 		node = "rig-node"
 	}
 	s.toml = Leads(r, node, !o.NoNRI)
+	if o.State != "" {
+		s.toml = strings.Replace(s.toml, strconv.Quote(filepath.Join(r.Dir(), "run")), strconv.Quote(o.State), 1)
+	}
 	if err := s.SetOptions(o.TOML); err != nil {
 		return nil, err
 	}

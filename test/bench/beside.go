@@ -1,0 +1,133 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/test/scope"
+)
+
+// measureBeside runs pods that two cniscopes observe at once, that of this source and BENCH_BASE, so that
+// both have the same events and the same load: what each takes for them.
+func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
+	n, err := startNode(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	sides := []*side{{name: "this", program: s.program}, {name: "base", program: s.base}}
+	for _, d := range sides {
+		if d.scope, err = scope.Start(ctx, n.rig, scope.Options{
+			Program: d.program, State: filepath.Join(n.rig.Dir(), d.name), TOML: fmt.Sprintf("[export.otlp]\nendpoint = %q\n", n.sink.endpoint),
+		}); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, d.scope.Stop()) }()
+	}
+	// One pod, so that what comes later is not what is only done once.
+	if _, err := n.pod(ctx); err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, handedOver); err != nil {
+		return nil, err
+	}
+	for _, d := range sides {
+		if d.before, err = spentBy(d.scope.PID()); err != nil {
+			return nil, err
+		}
+	}
+	began := time.Now()
+	if err := n.many(ctx, s.pods, 1); err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	if err := pause(ctx, handedOver); err != nil {
+		return nil, err
+	}
+	for _, d := range sides {
+		more, err := d.rows(s.pods, took)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	return rows, nil
+}
+
+// handedOver is when what is open has settled, and was sent.
+const handedOver = 5 * time.Second
+
+// side is one of the two.
+type side struct {
+	name, program string
+	scope         *scope.Scope
+	before        spent
+}
+
+// rows say what it took since before.
+func (d *side) rows(pods int, took time.Duration) ([]row, error) {
+	now, err := spentBy(d.scope.PID())
+	if err != nil {
+		return nil, err
+	}
+	m, err := memoryOf(d.scope.PID())
+	if err != nil {
+		return nil, err
+	}
+	per := func(n float64) float64 { return n / float64(pods) }
+	share := (now.user - d.before.user) / max(now.user+now.system-d.before.user-d.before.system, 1)
+	return []row{
+		{
+			figure: d.name + ": CPU, a pod", value: per(milli(now.cpu - d.before.cpu)), unit: "ms",
+			note: fmt.Sprintf("%.0f %% of it in the program, the rest in the kernel; %d pods in %s", 100*share, pods, took.Round(time.Second)),
+		},
+		{figure: d.name + ": its threads gave up the CPU, a pod", value: per(now.waits - d.before.waits), unit: "times"},
+		{figure: d.name + ": RSS", value: mib(m.all()), unit: "MiB", note: m.String()},
+	}, nil
+}
+
+// spent is what a process has used so far.
+type spent struct {
+	cpu          time.Duration
+	user, system float64 // the same by kind, in clock ticks, roughly
+	waits        float64
+}
+
+func spentBy(pid int) (u spent, err error) {
+	if u.cpu, err = cpuTime(pid); err != nil {
+		return u, err
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return u, err
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(after)
+	const user, system = 11, 12 // proc(5), counted from the state
+	if len(fields) <= system {
+		return u, fmt.Errorf("/proc/%d/stat: %q", pid, stat)
+	}
+	u.user, _ = strconv.ParseFloat(fields[user], 64)
+	u.system, _ = strconv.ParseFloat(fields[system], 64)
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil {
+		return u, err
+	}
+	for _, t := range threads {
+		fields, err := status(t)
+		if err != nil {
+			continue // it is gone
+		}
+		n, _ := strconv.ParseFloat(fields["voluntary_ctxt_switches"], 64)
+		u.waits += n
+	}
+	return u, nil
+}
