@@ -62,6 +62,9 @@ func (h *History) Add(l control.Line) {
 	open.add(bounded(l))
 	h.next++
 	h.lines++
+	if l.Time.Before(h.since) { // the clock was set back
+		h.since = l.Time.UTC()
+	}
 	if open.lines >= chunkLines {
 		open.seal()
 		h.size += open.size()

@@ -264,3 +264,15 @@ func TestReadersBesideTheWriter(t *testing.T) {
 	close(stop)
 	readers.Wait()
 }
+
+// The clock of a node may be set back: then its memory does not begin in the future.
+func TestAMemoryBeginsBeforeItsLines(t *testing.T) {
+	h := New("node-a", began)
+	h.Add(ordinaryLine(1))
+	back := ordinaryLine(2)
+	back.Time = began.AddDate(-10, 0, 0)
+	h.Add(back)
+	if found := all(t, h, control.Query{Since: back.Time}); !found.Since.Equal(back.Time) || len(found.Operations) != 2 {
+		t.Errorf("%d operations since %v", len(found.Operations), found.Since)
+	}
+}

@@ -24,9 +24,6 @@ const (
 	pollShare  = 4                     // what happens is read after a quarter more than it was waited for
 	quietAfter = time.Second
 	sweepEvery = time.Second
-	// anchorEvery bounds how far two roots may share one reading of the calendar
-	// clock: a step of it in between would move a span by as much.
-	anchorEvery = 100 * time.Millisecond
 )
 
 // Run delivers events to sink until ctx ends; what the ring buffer holds then is
@@ -44,7 +41,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		now:    clock.Monotonic(),
 	}
 	r.agents = agents.New(p.options.Agents, p.options.Depth, r)
-	r.anchor(r.now)
+	r.tie()
 	r.begin()
 
 	stop := context.AfterFunc(ctx, func() { _ = p.kernel.Records.Flush() })
@@ -68,8 +65,10 @@ type reader struct {
 	// census is what ran soon after, as soon as somebody asks; until the next records are read.
 	census *census
 
-	now                              int64 // before the read under way
-	lastEvent, lastSweep, lastAnchor int64
+	now  int64 // before the read under way
+	tied clock.Tie
+
+	lastEvent, lastSweep int64
 }
 
 // begin reports what this kernel lacks, delivers the calls that are under way, and reports
@@ -159,9 +158,7 @@ func (r *reader) one(e event.Event) {
 			return
 		}
 		r.look(exec.Call)
-		if r.now-r.lastAnchor > int64(anchorEvery) {
-			r.anchor(r.now)
-		}
+		r.tie()
 	}
 	r.lastEvent = r.now
 	r.deliver(e)
@@ -273,10 +270,11 @@ func (r *reader) closeIdleGate() {
 	r.Tell(&event.Detail{})
 }
 
-func (r *reader) anchor(now int64) {
-	r.lastAnchor = now
-	mono, wall := clock.Anchor()
-	r.sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
+// tie ties the clocks before the first event of a run.
+func (r *reader) tie() {
+	if mono, wall, tell := r.tied.Again(); tell {
+		r.sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
+	}
 }
 
 // The reader is how agents have the kernel side follow them.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/doctor"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -53,7 +54,7 @@ func (m *leaks) take(r pipeline.Result) {
 		failure := r.Judgement.Calls[call].Failure
 		a := leak.Attachment{
 			ContainerID: op.ContainerID, Network: call.Network, IfName: call.IfName, Pod: op.Pod,
-			Since: time.Unix(0, op.Wall+call.End-op.Mono), Failed: failure != "",
+			Since: clock.Time(call.End), Failed: failure != "",
 		}
 		switch {
 		case a.ContainerID == "" || len(op.Partial) > 0 && call.Command == "DEL" && failure != "":
@@ -65,11 +66,15 @@ func (m *leaks) take(r pipeline.Result) {
 	}
 }
 
-// held is what sandboxes were seen to hold.
+// held is what sandboxes were seen to hold, since when by the wall's clock as it is set now: doctor compares.
 func (m *leaks) held() []leak.Attachment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.book.Held()
+	all := m.book.Held()
+	for i := range all {
+		all[i].Since = clock.Reset(all[i].Since)
+	}
+	return all
 }
 
 // look looks until ctx ends.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/pipeline"
@@ -32,7 +33,7 @@ func (m *recent) take(r pipeline.Result) {
 	defer m.mu.Unlock()
 	for _, call := range r.Operation.Calls {
 		c := r.Judgement.Calls[call]
-		ended := time.Unix(0, r.Operation.Wall+call.End-r.Operation.Mono)
+		ended := clock.Time(call.End)
 		m.call(r.Operation, call, c, ended)
 		for _, run := range call.Runs {
 			said := ""
@@ -101,13 +102,20 @@ func (m *recent) connection(network, plugin string, c *timeline.Connection, fail
 	m.agents = append(m.agents, a)
 }
 
-// list is a copy of what is remembered.
+// list is a copy of what is remembered, with times by the wall's clock as it is set now: doctor compares.
 func (m *recent) list() control.Recent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := control.Recent{Agents: slices.Clone(m.agents), Failures: slices.Clone(m.failures), Worked: map[string]time.Time{}}
 	for key, at := range m.worked {
-		r.Worked[key] = at
+		r.Worked[key] = clock.Reset(at)
+	}
+	for i := range r.Agents {
+		a := &r.Agents[i]
+		a.Answered, a.Failed = clock.Reset(a.Answered), clock.Reset(a.Failed)
+	}
+	for i := range r.Failures {
+		r.Failures[i].Time = clock.Reset(r.Failures[i].Time)
 	}
 	return r
 }

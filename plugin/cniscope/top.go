@@ -110,7 +110,7 @@ func topRows(rows []digest.Row) []topRow {
 func (d topDocument) text(out io.Writer, now time.Time) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %s in the last %s were slow, failed or hung\n",
-		digest.Number(d.Problems), digest.Count(d.Operations, "operation"), now.Sub(d.Since).Round(time.Second))
+		digest.Number(d.Problems), digest.Count(d.Operations, "operation"), max(0, now.Sub(d.Since)).Round(time.Second))
 	if d.Problems > 0 {
 		topTable(&b, "CAUSE", d.Causes, func(r topRow) control.Line { return r.Worst })
 		topTable(&b, "PLUGIN", d.Plugins, nil)

@@ -37,24 +37,16 @@ type looker struct {
 	// caller is why the process asked is believed, who was asked for last.
 	asked  uint32
 	caller event.Caller
-	// suspended is how long the node was, in ns: what boot time is ahead of the monotonic clock.
-	suspended int64
+	// suspends turn the times of /proc into those of events.
+	suspends *clock.Suspends
 }
 
 func newLooker(o Options) *looker {
 	l := &looker{
-		node: belief.NewNode(o.Anchors, o.Rootless), rootless: o.Rootless, memory: procfs.NewMemory(), suspended: suspended(), budget: 1 << 20,
+		node: belief.NewNode(o.Anchors, o.Rootless), rootless: o.Rootless, memory: procfs.NewMemory(), suspends: clock.NewSuspends(), budget: 1 << 20,
 	}
 	l.setAnchors(nil)
 	return l
-}
-
-func suspended() int64 {
-	var boot unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
-		return 0
-	}
-	return boot.Nano() - clock.Monotonic()
 }
 
 // setAnchors is told who the runtime is.
@@ -97,7 +89,7 @@ func (l *looker) Alive(pid uint32, began int64) bool {
 	if err != nil {
 		return !procfs.Gone(err)
 	}
-	if d := s.Start - l.suspended - began; d > aliveWithin || d < -aliveWithin {
+	if d := l.suspends.Monotonic(s.Start) - began; d > aliveWithin || d < -aliveWithin {
 		return false
 	}
 	if !s.Zombie() {
@@ -144,7 +136,7 @@ func (l *looker) still(pid uint32, s *notified.Sight, was start) bool {
 // remains reads what is there of a process even when it is over, until its parent asks for it.
 func (l *looker) remains(pid uint32, s *notified.Sight) {
 	if stat, _, err := l.stat(pid); err == nil {
-		s.Parent, s.Began, s.Name = uint32(stat.Parent), stat.Start-l.suspended, stat.Name
+		s.Parent, s.Began, s.Name = uint32(stat.Parent), l.suspends.Monotonic(stat.Start), stat.Name
 	}
 }
 

@@ -38,8 +38,6 @@ const (
 	outlive = 30 * time.Second
 	// known is of how many processes the parent is remembered, at some 150 bytes each.
 	known = 1 << 16
-	// anchorEvery bounds how far two roots may share one reading of the calendar clock.
-	anchorEvery = 100 * time.Millisecond
 )
 
 // reader is the state of one Run.
@@ -57,9 +55,11 @@ type reader struct {
 	waits waits
 	sink  event.Sink
 
-	anchored, ticked, busy, counted int64 // when, monotonic ns
-	heard, asked                    int64 // when the kernel told of anything, and when it was made to
-	silent                          bool
+	tied clock.Tie
+
+	ticked, busy, counted int64 // when, monotonic ns
+	heard, asked          int64 // when the kernel told of anything, and when it was made to
+	silent                bool
 }
 
 func newReader(c *Connector, sink event.Sink) *reader {
@@ -80,9 +80,7 @@ func (r *reader) deliver(e event.Event) {
 }
 
 func (r *reader) tie() {
-	mono, wall := clock.Anchor()
-	if r.anchored == 0 || mono-r.anchored > int64(anchorEvery) {
-		r.anchored = mono
+	if mono, wall, tell := r.tied.Again(); tell {
 		r.sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
 	}
 }
@@ -95,7 +93,7 @@ func (r *reader) begin() {
 	pids, _ := procfs.All()
 	for _, pid := range pids {
 		if s, err := procfs.StatOf(pid); err == nil && !s.Zombie() {
-			all = append(all, running{int64(pid), int64(s.Parent), s.Start - r.looker.suspended})
+			all = append(all, running{int64(pid), int64(s.Parent), r.looker.suspends.Monotonic(s.Start)})
 		}
 	}
 	slices.SortFunc(all, func(a, b running) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid)) })
@@ -138,6 +136,7 @@ func (r *reader) weigh(now int64) error {
 	perSecond := float64(r.programs-r.weighed) / (float64(now-r.weighedAt) / 1e9)
 	r.weighed, r.weighedAt = r.programs, now
 	r.looker.refill()
+	r.looker.suspends.Look()
 	runtime := *r.looker.anchored.Load()
 	switch {
 	case r.hastens(now):
