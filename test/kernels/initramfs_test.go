@@ -2,6 +2,8 @@ package kernels
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,33 +13,36 @@ import (
 	"github.com/cavaliergopher/cpio"
 )
 
-// initramfs is a file with the archive of an architecture.
-func initramfs(t *testing.T, arch string) string {
+// initramfs is a file with the archive of an architecture, and what else a machine needs: names, and what they are built of.
+func initramfs(t *testing.T, arch string, more map[string]string) string {
 	t.Helper()
 	packed.Lock()
 	defer packed.Unlock()
-	if packed.archives[arch] == nil {
-		packed.archives[arch] = pack(t, arch)
+	key := fmt.Sprint(arch, more)
+	if packed.archives[key] == nil {
+		packed.archives[key] = pack(t, arch, more)
 	}
 	file := filepath.Join(t.TempDir(), "initramfs")
-	if err := os.WriteFile(file, packed.archives[arch], 0o644); err != nil {
+	if err := os.WriteFile(file, packed.archives[key], 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return file
 }
 
-// packed are the archives that were made already: all machines of an architecture have the same.
+// packed are the archives that were made already: nearly all machines of an architecture have the same.
 var packed = struct {
 	sync.Mutex
 	archives map[string][]byte
 }{archives: map[string][]byte{}}
 
-// pack packs vm as /init, cniscope, and nothing else.
-func pack(t *testing.T, arch string) []byte {
+// pack packs vm as /init, cniscope, and nothing else but more.
+func pack(t *testing.T, arch string, more map[string]string) []byte {
 	t.Helper()
 	var archive bytes.Buffer
 	w := cpio.NewWriter(&archive)
-	for name, source := range map[string]string{"init": "./vm", "cniscope": "../../plugin/cniscope"} {
+	programs := map[string]string{"init": "./vm", "cniscope": "../../plugin/cniscope"}
+	maps.Copy(programs, more)
+	for name, source := range programs {
 		program := build(t, arch, source)
 		header := &cpio.Header{Name: name, Mode: cpio.TypeReg | 0o755, Size: int64(len(program))}
 		if err := w.WriteHeader(header); err != nil {

@@ -3,7 +3,7 @@
 
 KERNELS := $(shell sed -n 's/.* image: "\([^"]*\)".*/\1/p' test/kernels/kernels_test.go | sort -u)
 
-.PHONY: test-kernels test-starts debian-qemu
+.PHONY: test-kernels test-starts test-clocks debian-qemu
 
 test-kernels: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## boot the probe on Debian's kernels, on arm64 and under lockdown (3 minutes; no KVM)
 	go test ./test/kernels -count=1 -timeout 90m -v
@@ -11,6 +11,10 @@ test-kernels: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## boot the prob
 STARTS ?= 2
 test-starts: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## start and stop a probe STARTS (2) times on each kernel while others are in what it is attached to, every other one by SIGKILL: none hangs (no KVM)
 	CNISCOPE_STARTS=$(STARTS) go test ./test/kernels -run '^TestProbesStartAndStopUnderLoad$$' -count=1 -timeout 10h -v
+
+CLOCKS ?= all
+test-clocks: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## set the clock by an hour and by ten years, and suspend, while calls are under way, on five machines (CLOCKS=6.12: on that one; no KVM)
+	CNISCOPE_CLOCKS="$(CLOCKS)" go test ./test/kernels -run '^TestCallsAcrossStepsOfTheClock$$' -count=1 -timeout 100m -v
 
 .cache/kernels/%/vmlinuz:
 	@test/kernels/fetch.sh $(firstword $(subst -, ,$*)) $(lastword $(subst -, ,$*)) $(@D)

@@ -76,6 +76,8 @@ type kernel struct {
 	lacks   []string
 	// restless is by how many instructions two measurements of threads that wake one another differ.
 	restless float64
+	// programs are those that the machine has besides: names, and what they are built of.
+	programs map[string]string
 	// longer is how much longer than others the machine may take.
 	longer time.Duration
 }

@@ -35,6 +35,8 @@ func main() {
 	case err != nil:
 	case counts(string(options)):
 		err = count(os.Stdout)
+	case steps(string(options)):
+		err = stepClocks(os.Stdout, string(options))
 	case starts(string(options)) > 0:
 		err = startAndStop(os.Stdout, starts(string(options)))
 	default:

@@ -44,6 +44,7 @@ var acts = map[string]func() int{
 	"prober":      probes,
 	"loading":     loads,
 	"starter":     starter,
+	"across":      across,
 }
 
 // install makes the files that the acts are called by.

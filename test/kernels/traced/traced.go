@@ -1,0 +1,90 @@
+// Package traced compares what the callers of plugins saw in a machine whose clock was set with the spans that came
+// of it. It is pure: the machine writes both down, and a test compares them.
+package traced
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Span is what a span says of where it belongs and when it was, in nanoseconds since 1970.
+type Span struct {
+	Name, Kind, Sandbox, Trace, ID, Parent string
+	Start, End                             int64
+}
+
+// Run is a plugin that was called, as its caller saw it. All times but Wall are of the monotonic clock, in ns.
+type Run struct {
+	Sandbox, Plugin string
+	// Began and Ended each lie between two instants.
+	Began, Ended [2]int64
+	// Mono and Wall are one instant on both clocks: right before the first plugin of the operation was called.
+	Mono, Wall int64
+}
+
+// Name is that of the run's span.
+func (r Run) Name() string { return r.Plugin + " ADD" }
+
+// tolerance is how far the two readings of the clocks may be apart: ours, and those of whom we look at. Whoever reads
+// them may lose its CPU in between. All steps are longer by far.
+const tolerance = int64(time.Second)
+
+// Compare returns what is wrong with the spans: a run that is missing or there twice, a time that is another one by
+// the monotonic clock, a start that is not by the wall's clock of when the operation began, and a child that is not
+// within its parent.
+func Compare(runs []Run, spans []Span) (wrong []string) {
+	say := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
+	byID, operations := map[string]Span{}, map[string]int{}
+	for _, s := range spans {
+		if _, twice := byID[s.ID]; twice {
+			say("%s of %s was sent twice", s.Name, s.Sandbox)
+		}
+		byID[s.ID] = s
+		if s.Kind == "operation" {
+			operations[s.Sandbox]++
+		}
+	}
+	for sandbox, n := range operations {
+		if !slices.ContainsFunc(runs, func(r Run) bool { return r.Sandbox == sandbox }) || n != 1 {
+			say("%d operations of %s", n, sandbox)
+		}
+	}
+	for _, s := range spans {
+		if s.End < s.Start {
+			say("%s took %v", s.Name, time.Duration(s.End-s.Start))
+		}
+		if p, is := byID[s.Parent]; is && (s.Start < p.Start || s.End > p.End) {
+			say("%s, from %d to %d, is not within its parent %s, from %d to %d", s.Name, s.Start, s.End, p.Name, p.Start, p.End)
+		} else if !is && s.Parent != "" {
+			say("%s has a parent that was not sent", s.Name)
+		}
+	}
+	ofRuns := map[string]int{}
+	for _, r := range runs {
+		found := slices.DeleteFunc(slices.Clone(spans), func(s Span) bool {
+			return s.Kind != "run" || s.Name != r.Name() || s.Sandbox != r.Sandbox
+		})
+		ofRuns[r.Sandbox]++
+		if len(found) != 1 {
+			say("%d spans are of %s of %s", len(found), r.Plugin, r.Sandbox)
+			continue
+		}
+		wrong = append(wrong, r.compare(found[0])...)
+	}
+	return wrong
+}
+
+// compare returns what is wrong with the times of the run's own span.
+func (r Run) compare(s Span) (wrong []string) {
+	within := func(what string, is int64, bounds [2]int64, tolerance int64) {
+		if is < bounds[0]-tolerance || is > bounds[1]+tolerance {
+			wrong = append(wrong, fmt.Sprintf("%s of %s: its %s is %v, not from %v to %v", r.Plugin, r.Sandbox, what,
+				time.Duration(is), time.Duration(bounds[0]), time.Duration(bounds[1])))
+		}
+	}
+	within("time", s.End-s.Start, [2]int64{r.Ended[0] - r.Began[1], r.Ended[1] - r.Began[0]}, int64(time.Millisecond))
+	within("start", s.Start-r.Wall+r.Mono, r.Began, tolerance)
+	within("end", s.End-r.Wall+r.Mono, r.Ended, tolerance)
+	return wrong
+}

@@ -1,0 +1,114 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/procfs"
+)
+
+// listed is what cniscope ps says of a call.
+type listed struct {
+	Sandbox string        `json:"sandbox"`
+	Age     time.Duration `json:"age_ns"`
+}
+
+// listed asks cniscope ps for a sandbox's call; nil if it does not list it.
+func (s *stepping) listed(sandbox string) *listed {
+	var said struct{ Calls []listed }
+	if ask(&said, "ps") != nil {
+		return nil
+	}
+	for _, c := range said.Calls {
+		if c.Sandbox == sandbox {
+			return &c
+		}
+	}
+	return nil
+}
+
+// ask has a subcommand answer in JSON.
+func ask(into any, command ...string) error {
+	out, err := exec.Command(cniscope, append(command, "--format", "json", "--config", stepped)...).Output()
+	if err == nil {
+		err = json.Unmarshal(out, into)
+	}
+	if err != nil {
+		return fmt.Errorf("cniscope %s: %w", strings.Join(command, " "), err)
+	}
+	return nil
+}
+
+// ages looks whether a call is as old as it is.
+func (s *stepping) ages(c *calling) error {
+	least := clock.Monotonic() - c.Began[1]
+	found := s.listed(c.Sandbox)
+	if found == nil {
+		return fmt.Errorf("cniscope ps does not list %s", c.Sandbox)
+	}
+	if most := clock.Monotonic() - c.Began[0]; found.Age < time.Duration(least) || found.Age > time.Duration(most) {
+		return fmt.Errorf("cniscope ps says that %s is %v old, not %v to %v", c.Sandbox, found.Age, time.Duration(least), time.Duration(most))
+	}
+	return nil
+}
+
+// reload changes an option, and waits until it is in force. The nth is unlike the one before.
+func (s *stepping) reload(n int) error {
+	const done = "options changed"
+	before := strings.Count(s.said.String(), done)
+	toml := fmt.Sprintf("%s[slow]\ncall = \"%dms\"\n", s.toml, 2001+n)
+	if err := os.WriteFile(stepped, []byte(toml), 0o600); err != nil {
+		return err
+	}
+	return s.until("the options are read again", func() bool { return strings.Count(s.said.String(), done) > before })
+}
+
+// memory looks whether the node's memory of operations begins in the past, and has those of the last hour.
+func (s *stepping) memory() error {
+	var top struct {
+		Since      time.Time
+		Operations int
+	}
+	if err := ask(&top, "top"); err != nil {
+		return err
+	}
+	if top.Since.After(time.Now()) || top.Operations == 0 {
+		return fmt.Errorf("cniscope top says %+v, and it is %v", top, time.Now())
+	}
+	return nil
+}
+
+// resting is for how long the program is looked at while nothing is to be done.
+const resting = 3 * time.Second
+
+// rests looks whether the program does little where there is little to do, and says little.
+func (s *stepping) rests() error {
+	before, err := procfs.StatOf(s.run.Process.Pid)
+	if err != nil {
+		return err
+	}
+	began := clock.Monotonic()
+	time.Sleep(resting)
+	after, err := procfs.StatOf(s.run.Process.Pid)
+	if err != nil {
+		return err
+	}
+	over := time.Duration(clock.Monotonic() - began)
+	if used := time.Duration(after.CPU - before.CPU); used > over/2 {
+		return fmt.Errorf("it used %v of %v, and had nothing to do", used, over)
+	}
+	if n := strings.Count(s.said.String(), "\n"); n > linesMax {
+		return fmt.Errorf("it wrote %d lines", n)
+	}
+	return nil
+}
+
+// linesMax are the lines that it may write, in all: some ten when it begins, some ten for each turn.
+const linesMax = 300
