@@ -120,6 +120,9 @@ func TestOneChangeOneFinding(t *testing.T) {
 		{"kernel", "a tracepoint to do without", func(f *fact.Facts) {
 			f.Kernel.Value.Features = []fact.Feature{{Name: "the tracepoint contention_begin"}}
 		}, Note, []string{"contention_begin"}},
+		{"kernel", "programs that were not run", func(f *fact.Facts) {
+			f.Scope.Value.Node.Missed = 17
+		}, Note, []string{"17 times", "cniscope_bpf_program_missed_total", "preempt=voluntary"}},
 		{"kernel", "lockdown", func(f *fact.Facts) { f.Kernel.Value.Lockdown = "confidentiality" }, Warning, []string{"lockdown=integrity"}},
 		{"runtime", "a plugin that did not start", func(f *fact.Facts) {
 			f.Runtime.Value.Plugins[0].Err = "invalid plugin config: x"

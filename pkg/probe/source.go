@@ -101,11 +101,20 @@ func (s *Source) Stats() source.Stats {
 		case SourceSnapshots:
 			stats.State = "attached by snapshots of the process table: plugins and commands, but those that end within an interval"
 		}
-		stats.Readings = append(o.readings(), meter.Level("probe_source", "By what means processes are observed.", 1, "source", o.name))
+		stats.Readings = o.readings()
+		for _, r := range stats.Readings {
+			if r.Name == programsMissed {
+				stats.Missed += uint64(r.Value)
+			}
+		}
+		stats.Readings = append(stats.Readings, meter.Level("probe_source", "By what means processes are observed.", 1, "source", o.name))
 	}
 	stats.Readings = append(stats.Readings, meter.Level("probe_attached", "Whether the kernel probe sees CNI calls (1) or not (0).", up))
 	return stats
 }
+
+// programsMissed is the metric of how often the kernel did not run a BPF program.
+const programsMissed = "bpf_program_missed_total"
 
 // losable are the reasons of event.Lost, of the probe and of what takes its place.
 var losable = []string{
@@ -129,7 +138,7 @@ func (s Stats) Readings() []meter.Reading {
 			meter.Count("probe_talk_seconds_total", "Time in which, by functions, what agents say to each other was looked into, and every system call of the node cost more.", s.Talked.Seconds()))
 	}
 	for name, program := range s.Programs {
-		all = append(all, meter.Count("bpf_program_missed_total", "Times the kernel did not run a BPF program because it was under way on that CPU: what it would have seen is lost.", program.Missed, "program", name))
+		all = append(all, meter.Count(programsMissed, "Times the kernel did not run a BPF program because it was under way on that CPU: what it would have seen is lost.", program.Missed, "program", name))
 		if program.Runs == 0 {
 			continue // the kernel's statistics are off
 		}

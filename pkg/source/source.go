@@ -59,7 +59,10 @@ type Stats struct {
 	// Features are what it may have to do without (event.Degraded.Feature), and Losses why it
 	// may lose events (event.Lost.Reason): metrics begin with all of them.
 	Features, Losses []string
-	Readings         []meter.Reading // Readings are what it counts.
+	// Missed is how often a part of it did not run when it should have. Of what it would have seen nothing is known, so
+	// that no event tells of it.
+	Missed   uint64
+	Readings []meter.Reading // Readings are what it counts.
 }
 
 // Now returns an event of this moment.

@@ -162,6 +162,14 @@ func (n *observer) state(name string) string {
 	return "off"
 }
 
+// missed is how often parts of the sources did not run when they should have.
+func (n *observer) missed() (all uint64) {
+	for _, s := range n.sources {
+		all += s.Stats().Missed
+	}
+	return all
+}
+
 // believe says whose plugins are believed from now on.
 func (n *observer) believe(anchors []anchor.Anchor) {
 	if len(anchors) == 0 {

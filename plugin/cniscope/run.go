@@ -245,7 +245,7 @@ func (n *node) serve(l *life, o config.Options, sources *observer) {
 		Node: func() control.Node {
 			return control.Node{
 				Version: version(), PID: os.Getpid(), Parent: os.Getppid(), StartedBy: startedBy(), Believed: sources.believed(),
-				Probe: sources.state("probe"), NRI: sources.state("nri"),
+				Probe: sources.state("probe"), NRI: sources.state("nri"), Missed: sources.missed(),
 			}
 		},
 		Recent: func() control.Recent {
