@@ -3,7 +3,7 @@
 
 KERNELS := $(shell sed -n 's/.* image: "\([^"]*\)".*/\1/p' test/kernels/kernels_test.go | sort -u)
 
-.PHONY: test-kernels test-starts test-clocks debian-qemu
+.PHONY: test-kernels test-starts test-clocks test-ways debian-qemu
 
 test-kernels: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## boot the probe on Debian's kernels, on arm64 and under lockdown (3 minutes; no KVM)
 	go test ./test/kernels -count=1 -timeout 90m -v
@@ -15,6 +15,10 @@ test-starts: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## start and stop
 CLOCKS ?= all
 test-clocks: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## set the clock by an hour and by ten years, and suspend, while calls are under way, on five machines (CLOCKS=6.12: on that one; no KVM)
 	CNISCOPE_CLOCKS="$(CLOCKS)" go test ./test/kernels -run '^TestCallsAcrossStepsOfTheClock$$' -count=1 -timeout 100m -v
+
+ROUNDS ?= 1
+test-ways: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## have a probe of either way watch the same calls, ROUNDS (1) times, on 6.12 and the newest, and compare their spans (no KVM)
+	CNISCOPE_ROUNDS=$(ROUNDS) go test ./test/kernels -run '^TestBothWaysGiveTheSameSpans$$' -count=1 -timeout 2h -v
 
 .cache/kernels/%/vmlinuz:
 	@test/kernels/fetch.sh $(firstword $(subst -, ,$*)) $(lastword $(subst -, ,$*)) $(@D)

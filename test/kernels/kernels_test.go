@@ -82,6 +82,11 @@ type kernel struct {
 	longer time.Duration
 }
 
+// named is the machine of that name.
+func named(name string) kernel {
+	return kernels[slices.IndexFunc(kernels, func(k kernel) bool { return k.name == name })]
+}
+
 func (k kernel) arch() string { return k.image[strings.LastIndexByte(k.image, '-')+1:] }
 
 func (k kernel) file() string { return filepath.Join("../../.cache/kernels", k.image, "vmlinuz") }

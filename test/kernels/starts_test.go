@@ -3,7 +3,6 @@ package kernels
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,7 +19,7 @@ func TestProbesStartAndStopUnderLoad(t *testing.T) {
 	}
 	for _, name := range []string{"5.10", "6.1", "6.12", "newest"} {
 		t.Run(name, func(t *testing.T) {
-			k := kernels[slices.IndexFunc(kernels, func(k kernel) bool { return k.name == name })]
+			k := named(name)
 			k.needed(t)
 			k.options, k.longer = fmt.Sprintf("cniscope.starts=%d", times), time.Duration(times)*time.Minute
 			console := run(t, k, counting...)

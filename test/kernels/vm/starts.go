@@ -23,9 +23,12 @@ import (
 )
 
 // starts is how often a probe is to be started and stopped, if a machine was booted for that: cniscope.starts=100.
-func starts(options string) int {
+func starts(options string) int { return number(options, "cniscope.starts=") }
+
+// number is that of an option of the kernel; 0 without.
+func number(options, key string) int {
 	for _, o := range strings.Fields(options) {
-		if n, is := strings.CutPrefix(o, "cniscope.starts="); is {
+		if n, is := strings.CutPrefix(o, key); is {
 			times, _ := strconv.Atoi(n)
 			return times
 		}

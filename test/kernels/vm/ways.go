@@ -1,0 +1,168 @@
+//go:build linux
+
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe"
+	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/record"
+)
+
+// rounds are how often each plugin is called while both ways watch, if a machine was booted for that: cniscope.compare=1.
+func rounds(options string) int { return number(options, "cniscope.compare=") }
+
+// watcher is a probe of one way, and what it saw.
+type watcher struct {
+	*probe.Probe
+	way    string
+	mu     sync.Mutex
+	events []event.Event
+	ran    chan error
+}
+
+// watch begins to watch in a way, until ctx ends.
+func watch(ctx context.Context, way string) (*watcher, error) {
+	p, err := probe.Open(probe.Options{
+		Ring: 4 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAlways, Way: way,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("by %s: %w", way, err)
+	}
+	w := &watcher{Probe: p, way: way, ran: make(chan error, 1)}
+	go func() { w.ran <- p.Run(ctx, w.take) }()
+	return w, nil
+}
+
+func (w *watcher) take(e event.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, e)
+}
+
+// ready reports whether what was under way before has been told.
+func (w *watcher) ready() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.events, func(e event.Event) bool {
+		x, is := e.Body.(*event.Exec)
+		return is && x.InFlight
+	})
+}
+
+// compare calls every plugin, again and again, while it is watched in both ways at the same time, and prints what each of
+// them recorded: what they tell of differs in nothing but the way that they saw it.
+func compare(to io.Writer, rounds int) error {
+	if err := install(); err != nil {
+		return err
+	}
+	runtime.GOMAXPROCS(12) // both readers, and the calls that are waited for
+	world, err := makeWorld()
+	if err != nil {
+		return err
+	}
+	early := command("hung")
+	stdin, err := early.StdinPipe()
+	if err == nil {
+		err = early.Start()
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var watchers []*watcher
+	for _, way := range []string{byFunction, bySystemCall} {
+		w, err := watch(ctx, way)
+		if err != nil {
+			return err
+		}
+		watchers = append(watchers, w)
+	}
+	all := func(is func(*watcher) bool) {
+		for slices.ContainsFunc(watchers, func(w *watcher) bool { return !is(w) }) {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	all((*watcher).ready)
+	for range rounds {
+		if err := unix.Flock(int(world.lock.Fd()), unix.LOCK_EX); err != nil {
+			return err
+		}
+		go world.unlock()
+		if _, err := callAll(); err != nil {
+			return err
+		}
+	}
+	err = stdin.Close()
+	_ = early.Wait() // it ends with 4
+	all(func(w *watcher) bool { return w.Stats().Tracked == 0 })
+	cancel()
+	for _, w := range watchers {
+		err = errors.Join(err, <-w.ran, w.tell(to), w.Close())
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(to, "\nend")
+	}
+	return err
+}
+
+// tell prints what was recorded, and which programs were not run when they should have been.
+func (w *watcher) tell(to io.Writer) error {
+	stats := w.Stats()
+	for name, program := range stats.Programs {
+		if program.Missed > 0 {
+			fmt.Fprintf(to, "\nmissed %s, by %s, %d times\n", name, w.way, program.Missed)
+		}
+	}
+	for why, n := range stats.Lost {
+		if n > 0 {
+			fmt.Fprintf(to, "\nmissed %s, by %s, %d times\n", why, w.way, n)
+		}
+	}
+	packed, err := w.recording()
+	if err != nil {
+		return err
+	}
+	for line := range slices.Chunk([]byte(packed), 1000) {
+		if _, err := fmt.Fprintf(to, "\nrecorded %s %s\n", w.way, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recording is what was seen, compressed and as text.
+func (w *watcher) recording() (string, error) {
+	var packed strings.Builder
+	encoded := base64.NewEncoder(base64.StdEncoding, &packed)
+	compressed := gzip.NewWriter(encoded)
+	r, err := record.NewWriter(compressed, record.Host())
+	if err != nil {
+		return "", err
+	}
+	for _, e := range w.events {
+		if err := r.Write(e); err != nil {
+			return "", err
+		}
+	}
+	err = errors.Join(r.Close(), compressed.Close(), encoded.Close())
+	return packed.String(), err
+}

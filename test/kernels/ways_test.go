@@ -1,0 +1,244 @@
+package kernels
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/pipeline"
+	"github.com/cniscope/cniscope/pkg/record"
+	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/pkg/trace"
+)
+
+// A plugin's trace is the same whether it was watched by functions of the kernel or by its system calls. Two probes
+// watch the same calls at the same time, so that nothing differs but the way that they see them.
+func TestBothWaysGiveTheSameSpans(t *testing.T) {
+	rounds, err := strconv.Atoi(os.Getenv("CNISCOPE_ROUNDS"))
+	if err != nil {
+		t.Skip("make test-ways runs it")
+	}
+	for _, name := range []string{"6.12", "newest"} {
+		t.Run(name, func(t *testing.T) {
+			k := named(name)
+			k.needed(t)
+			k.options = fmt.Sprintf("cniscope.compare=%d", rounds)
+			console := run(t, k, counting...)
+			r, complete := read(t, console)
+			if !complete {
+				t.Fatalf("the machine did not say all it should:\n%s", console)
+			}
+			if len(r.missed) > 0 {
+				t.Logf("missed: %q", r.missed)
+			}
+			a, b := recorded(t, console, "functions"), recorded(t, console, "system-calls")
+			for _, fault := range unlike(a, b) {
+				t.Error(fault)
+			}
+			_, _, waits, left := reconcile(a, b)
+			t.Logf("%d and %d events; %d waits told in both ways, %d left out", len(a), len(b), waits, left)
+		})
+	}
+}
+
+// What such a machine recorded gives the same spans, too, and what only one of both tells is found.
+func TestRecordingsOfBothWaysGiveTheSameSpans(t *testing.T) {
+	way := func(name string) []event.Event {
+		recording, err := os.ReadFile(filepath.Join("testdata/ways", name+".rec.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return eventsOf(t, recording)
+	}
+	byFunctions, bySystemCalls := way("functions"), way("system-calls")
+	if faults := unlike(byFunctions, bySystemCalls); len(faults) > 0 {
+		t.Fatal(strings.Join(faults, "\n"))
+	}
+	for name, is := range map[string]func(event.Body) bool{
+		"request":    func(b event.Body) bool { _, is := b.(*event.Request); return is },
+		"connection": func(b event.Body) bool { c, is := b.(*event.Connect); return is && c.Error == "" },
+		"namespace":  func(b event.Body) bool { _, is := b.(*event.Enter); return is },
+		"lock": func(b event.Body) bool {
+			w, is := b.(*event.Wait)
+			return is && w.Kind == event.WaitLock && w.Holder != nil
+		},
+		"sleep":  func(b event.Body) bool { w, is := b.(*event.Wait); return is && w.Kind == event.WaitSleep },
+		"result": func(b event.Body) bool { r, is := b.(*event.Result); return is && len(r.IPs) > 0 },
+	} {
+		for way, events := range map[string]*[]event.Event{"functions": &byFunctions, "system calls": &bySystemCalls} {
+			whole := *events
+			i := slices.IndexFunc(whole, func(e event.Event) bool { return is(e.Body) })
+			if i < 0 {
+				t.Fatalf("no %s by %s", name, way)
+			}
+			*events = slices.Delete(slices.Clone(whole), i, i+1)
+			if len(unlike(byFunctions, bySystemCalls)) == 0 {
+				t.Errorf("nobody notices that by %s a %s is missing", way, name)
+			}
+			*events = whole
+		}
+	}
+}
+
+// unlike says where recordings of both ways do not give the same spans.
+func unlike(byFunctions, bySystemCalls []event.Event) (faults []string) {
+	a, b, waits, left := reconcile(byFunctions, bySystemCalls)
+	if waits < left {
+		faults = append(faults, "more waits were left out than told in both ways")
+	}
+	x, y := spansOf(a), spansOf(b)
+	for _, kind := range []string{"call", "run", "delegate", "command", "lock", "wait", "request", "interface", "sysctl", "agent"} {
+		if !slices.ContainsFunc(x, func(line string) bool { return strings.Contains(line, fmt.Sprintf("cniscope.kind=%q", kind)) }) {
+			faults = append(faults, "no span of kind "+kind)
+		}
+	}
+	return append(faults, differences(x, y)...)
+}
+
+// recorded is what the machine's probe of that way recorded. With CNISCOPE_RECORDINGS=DIR it is kept there.
+func recorded(t *testing.T, console []byte, way string) (all []event.Event) {
+	t.Helper()
+	var text strings.Builder
+	for line := range strings.Lines(string(console)) {
+		if more, is := strings.CutPrefix(strings.TrimSpace(line), "recorded "+way+" "); is {
+			text.WriteString(more)
+		}
+	}
+	recording, err := base64.StdEncoding.DecodeString(text.String())
+	if folder := os.Getenv("CNISCOPE_RECORDINGS"); err == nil && folder != "" {
+		err = os.WriteFile(filepath.Join(folder, way+".rec.gz"), recording, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return eventsOf(t, recording)
+}
+
+func eventsOf(t *testing.T, recording []byte) (all []event.Event) {
+	t.Helper()
+	r, err := record.NewReader(bytes.NewReader(recording))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+}
+
+// spansOf are the spans of all calls among events, a line each. Nothing is too short for one: by which clock would it be?
+func spansOf(events []event.Event) (all []string) {
+	l := config.Default().Limits
+	p := pipeline.New(timeline.Options{
+		Settle: l.Settle, MaxHold: l.MaxHold, Processes: l.Processes, Operations: l.Operations, Images: l.Images, Facts: l.Facts,
+	}, judge.Options{Sampling: judge.Sampling{All: true}}, trace.NewBuilder(trace.IDs{}, nil, ""))
+	take := func(r pipeline.Result) {
+		if r.Trace.Spans != nil {
+			all = append(all, lines(r.Trace.Spans)...)
+		}
+	}
+	for _, e := range events {
+		p.Each(e, take)
+	}
+	p.FlushEach(take)
+	return all
+}
+
+// lines tells spans in their order, each with those that it is below, and without what two clocks never read alike.
+func lines(spans *tracepb.ResourceSpans) (all []string) {
+	names := map[string]string{}
+	for _, scope := range spans.ScopeSpans {
+		for _, s := range scope.Spans {
+			path := s.Name
+			if above := names[string(s.ParentSpanId)]; above != "" {
+				path = above + " > " + path
+			}
+			names[string(s.SpanId)] = path
+			all = append(all, fmt.Sprintf("%s %s %s", path, attributes(s.Attributes), strings.TrimSpace(s.Status.GetMessage())))
+			for _, e := range s.Events {
+				all = append(all, fmt.Sprintf("%s: %s %s", path, e.Name, attributes(e.Attributes)))
+			}
+		}
+	}
+	return all
+}
+
+// duration is a time as verdicts write it.
+var duration = regexp.MustCompile(`\b\d+(\.\d+)? ?(ns|µs|ms|s)\b`)
+
+func attributes(all []*commonpb.KeyValue) string {
+	said := make([]string, 0, len(all))
+	for _, kv := range all {
+		if strings.HasSuffix(kv.Key, "_ms") {
+			said = append(said, kv.Key)
+			continue
+		}
+		said = append(said, kv.Key+"="+duration.ReplaceAllString(value(kv.Value), "…"))
+	}
+	slices.Sort(said)
+	return strings.Join(said, " ")
+}
+
+func value(v *commonpb.AnyValue) string {
+	if list := v.GetArrayValue(); list != nil {
+		all := make([]string, 0, len(list.Values))
+		for _, one := range list.Values {
+			all = append(all, value(one))
+		}
+		return fmt.Sprintf("%q", all)
+	}
+	switch x := v.GetValue().(type) {
+	case *commonpb.AnyValue_StringValue:
+		return fmt.Sprintf("%q", x.StringValue)
+	case *commonpb.AnyValue_IntValue:
+		return fmt.Sprint(x.IntValue)
+	case *commonpb.AnyValue_BoolValue:
+		return fmt.Sprint(x.BoolValue)
+	}
+	return fmt.Sprint(v)
+}
+
+// differences are the lines that only one of both has, and where none is the first that is elsewhere.
+func differences(byFunctions, bySystemCalls []string) (all []string) {
+	for _, line := range byFunctions {
+		if !slices.Contains(bySystemCalls, line) {
+			all = append(all, "only by functions: "+line)
+		}
+	}
+	for _, line := range bySystemCalls {
+		if !slices.Contains(byFunctions, line) {
+			all = append(all, "only by system calls: "+line)
+		}
+	}
+	if len(all) > 0 || slices.Equal(byFunctions, bySystemCalls) {
+		return all
+	}
+	for i := range min(len(byFunctions), len(bySystemCalls)) {
+		if byFunctions[i] != bySystemCalls[i] {
+			return []string{fmt.Sprintf("line %d by functions: %s\nby system calls: %s", i, byFunctions[i], bySystemCalls[i])}
+		}
+	}
+	return []string{fmt.Sprintf("%d lines by functions, %d by system calls", len(byFunctions), len(bySystemCalls))}
+}
