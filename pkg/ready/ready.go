@@ -12,6 +12,7 @@ import (
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/runtime"
 	"github.com/cniscope/cniscope/pkg/source"
@@ -89,6 +90,9 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 			failures = 0
 			out.explain(ctx, s, now)
 			if known == nil || *known != *now {
+				if !now.Ready && (known == nil || known.Ready) {
+					tie(sink)
+				}
 				e := source.Now(now)
 				if known != nil && now.Ready {
 					wait(ctx, settle)
@@ -103,6 +107,12 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 		}
 		wait(ctx, pause)
 	}
+}
+
+// tie ties the clocks before an outage: since the last call the wall's clock may have been set, or the node suspended.
+func tie(sink event.Sink) {
+	mono, wall := clock.Anchor()
+	sink(event.Event{Time: mono, Body: &event.Clock{Wall: wall}})
 }
 
 // wait waits that long, or until ctx is done.

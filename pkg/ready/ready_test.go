@@ -76,6 +76,32 @@ func TestTheEndOfAnOutageIsKnownToTheSecond(t *testing.T) {
 	}
 }
 
+// An outage is told by the clock as it was when it began, however long ago the last call was.
+func TestTheClocksAreTiedBeforeAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var told []string
+		began, wall := time.Now(), int64(0)
+		Source{}.watch(ctx, func(e event.Event) {
+			switch b := e.Body.(type) {
+			case *event.Clock:
+				wall = b.Wall
+			case *event.Readiness:
+				told = append(told, fmt.Sprintf("ready %v, tied %v", b.Ready, wall == time.Now().UnixNano()))
+			}
+		}, func(context.Context) (*cri.StatusResponse, error) {
+			if time.Since(began) < 20*time.Second {
+				return network(""), nil
+			}
+			return network("no"), nil
+		})
+		if want := []string{"ready true, tied false", "ready false, tied true"}; !slices.Equal(told, want) {
+			t.Errorf("%q", told)
+		}
+	})
+}
+
 // One that does not answer is done without at the third time, and said once.
 func TestARuntimeThatDoesNotAnswer(t *testing.T) {
 	for name, broken := range map[string]func() (*cri.StatusResponse, error){
