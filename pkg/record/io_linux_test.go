@@ -1,6 +1,7 @@
 package record
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -15,7 +16,11 @@ func taken(d *disktest.Disk, path string) (flushed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for i := range 100 {
+	return written(w, 100)
+}
+
+func written(w *Writer, events int) (flushed int, err error) {
+	for i := range events {
 		if err := w.Write(event.Event{Time: int64(i), Body: &event.Tick{}}); err != nil {
 			break // it is final: Close says it again
 		}
@@ -66,6 +71,50 @@ func TestEachCallOfARecordingFailsOnce(t *testing.T) {
 						t.Errorf("%d events after a loss of power", n)
 					}
 				})
+				return d
+			})
+		})
+	}
+}
+
+// Whichever call fails: the recording that is overwritten is there until the new one has begun, and nothing is left beside them.
+func TestEachCallOfOverwritingFailsOnce(t *testing.T) {
+	const old = 7 // events
+	for _, name := range []string{"a.rec", "a.rec.gz"} {
+		t.Run(name, func(t *testing.T) {
+			faults := append(disktest.Faults(), disktest.Killed)
+			disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+				dir := disktest.Folder(t)
+				path := filepath.Join(dir, name)
+				before, err := create(disktest.Sound(), path, Header{}, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := written(before, old); err != nil {
+					t.Fatal(err)
+				}
+				d, err := disktest.New(dir, at, fault)
+				if err != nil {
+					t.Fatal(err)
+				}
+				flushed := old
+				w, err := create(d, path, Header{}, true)
+				if err == nil {
+					flushed, err = written(w, 100)
+				}
+				if n := readable(t, path); n < flushed || err == nil && n != 100 {
+					t.Errorf("%d events can be read, of %d: %v", n, flushed, err)
+				}
+				if names, _ := os.ReadDir(dir); len(names) != 1 && fault != disktest.Killed {
+					t.Errorf("%d files are left: %v", len(names), names)
+				}
+				if err == nil {
+					disktest.PowerCuts(t, d, func(folder, _ string) {
+						if n := readable(t, filepath.Join(folder, name)); n != 100 && n != old {
+							t.Errorf("%d events after a loss of power", n)
+						}
+					})
+				}
 				return d
 			})
 		})

@@ -10,6 +10,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -40,18 +42,46 @@ func NewWriter(w io.Writer, header Header) (*Writer, error) {
 }
 
 // Create begins a recording in a new file that only its owner may read, gzipped if its name ends in
-// ".gz". If the file exists, it fails with fs.ErrExist; with overwrite it replaces a regular file. It
-// never follows symbolic links.
+// ".gz". If the file exists, it fails with fs.ErrExist; with overwrite it replaces a regular file, once the
+// beginning of the new one is on the disk. It never follows symbolic links.
 func Create(path string, header Header, overwrite bool) (*Writer, error) {
 	return create(disk.System{}, path, header, overwrite)
 }
 
 func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, error) {
-	if overwrite {
-		if err := removeRegular(on, path); err != nil {
+	compressed := strings.HasSuffix(path, ".gz")
+	if !overwrite {
+		return begin(on, path, compressed, header)
+	}
+	if err := spare(on, path); err != nil {
+		return nil, err
+	}
+	if runtime.GOOS == "windows" { // it renames no open file
+		if err := remove(on, path); err != nil {
 			return nil, err
 		}
+		return begin(on, path, compressed, header)
 	}
+	// Nobody else gives a file that name: one that is there was left by a kill.
+	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".next")
+	if err := errors.Join(spare(on, next), remove(on, next)); err != nil {
+		return nil, err
+	}
+	w, err := begin(on, next, compressed, header)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(w.Flush(), w.file.Sync()); err != nil {
+		return nil, errors.Join(err, w.file.Close(), on.Remove(next))
+	}
+	if err := on.Rename(next, path); err != nil {
+		return nil, errors.Join(fmt.Errorf("overwrite the recording: %w", err), w.file.Close(), on.Remove(next))
+	}
+	return w, nil
+}
+
+// begin begins a recording in a file that is not there yet.
+func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, error) {
 	// With O_CREATE|O_EXCL the last component is never followed (open(2)), and
 	// nobody can hold a file open that did not exist before.
 	f, err := on.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -63,7 +93,7 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 	}
 	var compress *gzip.Writer
 	var out io.Writer = f
-	if strings.HasSuffix(path, ".gz") {
+	if compressed {
 		compress = gzip.NewWriter(f)
 		out = compress
 	}
@@ -75,20 +105,23 @@ func create(on disk.FS, path string, header Header, overwrite bool) (*Writer, er
 	return w, nil
 }
 
-// removeRegular removes a regular file if there is one. It fails if anything else has that name: a
-// device, a pipe, a link.
-func removeRegular(on disk.FS, path string) error {
+// spare fails if anything but a regular file has that name: a device, a pipe, a link.
+func spare(on disk.FS, path string) error {
 	info, err := on.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("create the recording: %w", err)
-	}
-	if !info.Mode().IsRegular() {
+	case !info.Mode().IsRegular():
 		return fmt.Errorf("create the recording: %s is not a regular file: choose another name", path)
 	}
-	if err := on.Remove(path); err != nil {
+	return nil
+}
+
+// remove removes a file if there is one.
+func remove(on disk.FS, path string) error {
+	if err := on.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("overwrite the recording: %w", err)
 	}
 	return nil
