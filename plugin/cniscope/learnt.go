@@ -86,10 +86,13 @@ func (l learnt) save(ctx context.Context, d *usual.Document) {
 	}
 }
 
-// usually is what is known now, written down.
+// usually is what is known now, written down; nothing while nothing is learnt.
 func (n *node) usually() *usual.Document {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if !n.pipeline.Judge.Baseline {
+		return (&usual.Book{}).Document()
+	}
 	return n.pipeline.Usual.Document()
 }
 
@@ -97,17 +100,7 @@ func (n *node) usually() *usual.Document {
 func (n *node) leaveLearnt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, learntPatience)
 	defer cancel()
-	n.learnt.save(ctx, n.learning())
-}
-
-// learning is what is known now, written down, while anything is learnt; else nothing.
-func (n *node) learning() *usual.Document {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.pipeline.Judge.Baseline {
-		return &usual.Document{}
-	}
-	return n.pipeline.Usual.Document()
+	n.learnt.save(ctx, n.usually())
 }
 
 // beginLearning has the node know what was kept, where it began without.
@@ -128,7 +121,7 @@ func (n *node) keepLearnt(ctx context.Context) {
 	for {
 		select {
 		case <-time.After(learntPace):
-			n.learnt.save(ctx, n.learning())
+			n.learnt.save(ctx, n.usually())
 		case <-ctx.Done():
 			return
 		}
