@@ -11,16 +11,11 @@ import (
 
 // measureIdle watches a cniscope on a node where no pod comes or goes.
 func measureIdle(ctx context.Context, s settings) (rows []row, err error) {
-	n, err := startNode(ctx, s)
+	n, err := startObserved(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	observer, err := n.observe(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, observer.Stop()) }()
 	// One pod, so that what comes later is not what is only done once.
 	if _, err := n.pod(ctx); err != nil {
 		return nil, err
@@ -28,7 +23,7 @@ func measureIdle(ctx context.Context, s settings) (rows []row, err error) {
 	if err := pause(ctx, 5*time.Second); err != nil {
 		return nil, err
 	}
-	before, err := cpuTime(observer.PID())
+	before, err := cpuTime(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -36,11 +31,11 @@ func measureIdle(ctx context.Context, s settings) (rows []row, err error) {
 	if err := pause(ctx, s.idle); err != nil {
 		return nil, err
 	}
-	after, err := cpuTime(observer.PID())
+	after, err := cpuTime(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}
-	m, err := memoryOf(observer.PID())
+	m, err := memoryOf(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ func build(ctx context.Context, dir string) (string, error) {
 type node struct {
 	rig      *rig.Rig
 	sink     *sink
+	observer *scope.Scope // of startObserved
 	settings settings
 	pods     atomic.Int64
 }
@@ -46,11 +47,27 @@ func startNode(ctx context.Context, s settings) (*node, error) {
 }
 
 func (n *node) close() error {
-	n.sink.server.Stop()
-	if n.rig == nil {
-		return nil
+	var err error
+	if n.observer != nil {
+		err = n.observer.Stop()
 	}
-	return n.rig.Close()
+	n.sink.server.Stop()
+	if n.rig != nil {
+		err = errors.Join(err, n.rig.Close())
+	}
+	return err
+}
+
+// startObserved starts a node with a cniscope that is there until its end.
+func startObserved(ctx context.Context, s settings) (*node, error) {
+	n, err := startNode(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if n.observer, err = n.observe(ctx, ""); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
 }
 
 // observe starts a cniscope with the options it comes with, and those given, and a backend.

@@ -34,16 +34,11 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
 	}
 	defer stats.Close()
-	n, err := startNode(ctx, s)
+	n, err := startObserved(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	observer, err := n.observe(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, observer.Stop()) }()
 	for _, index := range []string{before, behind} {
 		empty, err := startEmpty(ctx, n.rig, index)
 		if err != nil {
@@ -52,11 +47,11 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 		defer empty.stop()
 	}
 
-	cpu, err := used(observer.PID())
+	cpu, err := used(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}
-	peak := watchMemory(observer.PID())
+	peak := watchMemory(n.observer.PID())
 	began := time.Now()
 	if err := n.many(ctx, s.pods, parallel); err != nil {
 		return nil, err
@@ -66,11 +61,11 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 		return nil, err
 	}
 	highest := peak()
-	m, err := memoryOf(observer.PID())
+	m, err := memoryOf(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}
-	now, err := used(observer.PID())
+	now, err := used(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +73,10 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 	if err != nil {
 		return nil, err
 	}
-	if err := observer.Stop(); err != nil {
+	if err := n.observer.Stop(); err != nil {
 		return nil, err
 	}
-	handler, err := handlerTimes(observer)
+	handler, err := handlerTimes(n.observer)
 	if err != nil {
 		return nil, err
 	}

@@ -36,17 +36,12 @@ func measureProfile(ctx context.Context, s settings) (rows []row, err error) {
 	if err := os.Setenv("CNISCOPE_PROFILE", dir); err != nil {
 		return nil, err
 	}
-	n, err := startNode(ctx, s)
+	n, err := startObserved(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	observer, err := n.observe(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, observer.Stop()) }()
-	began, err := cpuTime(observer.PID())
+	began, err := cpuTime(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +51,11 @@ func measureProfile(ctx context.Context, s settings) (rows []row, err error) {
 	if err := pause(ctx, settled); err != nil {
 		return nil, err
 	}
-	now, err := cpuTime(observer.PID())
+	now, err := cpuTime(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}
-	if err := written(ctx, observer.PID(), filepath.Join(dir, "done")); err != nil {
+	if err := written(ctx, n.observer.PID(), filepath.Join(dir, "done")); err != nil {
 		return nil, err
 	}
 	for _, p := range profiles {
