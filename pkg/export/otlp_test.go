@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/cniscope/cniscope/pkg/queue"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func newOTLP(t *testing.T, o OTLPOptions) Exporter {
@@ -33,11 +34,16 @@ func newOTLP(t *testing.T, o OTLPOptions) Exporter {
 }
 
 func TestOTLPArrivesOverEveryTransport(t *testing.T) {
-	ca := newAuthority(t)
-	serverTLS := &tls.Config{Certificates: []tls.Certificate{ca.server(t)}}
-	mutual := &tls.Config{Certificates: serverTLS.Certificates, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool()}
-	trusting := &tls.Config{RootCAs: ca.pool()}
-	known := &tls.Config{RootCAs: ca.pool(), Certificates: []tls.Certificate{ca.client(t)}}
+	ca, err := harness.NewAuthority()
+	harness.Check(t, err)
+	server, err := ca.Issue("server", time.Hour)
+	harness.Check(t, err)
+	client, err := ca.Issue("cniscope", time.Hour)
+	harness.Check(t, err)
+	serverTLS := &tls.Config{Certificates: []tls.Certificate{server}}
+	mutual := &tls.Config{Certificates: serverTLS.Certificates, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool()}
+	trusting := &tls.Config{RootCAs: ca.Pool()}
+	known := &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{client}}
 
 	tests := []struct {
 		name           string
