@@ -145,7 +145,7 @@ func (n *observer) close() {
 // run hands the events of all sources to take until ctx ends.
 func (n *observer) run(ctx context.Context, take event.Sink) error {
 	known := builds.New()
-	go known.Run(ctx) // not waited for: it may hang at a file
+	go known.Run(ctx) // not waited for: there is nothing to end
 	return source.Merge(ctx, n.log, sourcePatience, func(e event.Event) {
 		known.Tell(e)
 		take(e)

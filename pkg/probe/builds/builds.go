@@ -21,15 +21,18 @@ const (
 	// filesMax is how many files are remembered, waiting how many wait to be looked at. A node has a dozen.
 	filesMax = 256
 	waiting  = 64
+	// abreast is how many are looked at side by side: so many have to hang before one that does not is waited for.
+	abreast = 16
 )
 
-// Known are the builds of a node's plugins. A file is read once, and again when it has changed, by Run alone: whoever
+// Known are the builds of a node's plugins. A file is read once, and again when it has changed, under Run alone: whoever
 // asks waits for no file.
 type Known struct {
 	mu      sync.Mutex
 	files   map[string]file
 	awaited map[string]bool // that are in looks, or looked at
 	looks   chan look
+	at      func(look, file) (file, error)
 }
 
 type file struct {
@@ -47,7 +50,7 @@ type look struct {
 
 // New returns one that knows nothing yet.
 func New() *Known {
-	return &Known{files: map[string]file{}, awaited: map[string]bool{}, looks: make(chan look, waiting)}
+	return &Known{files: map[string]file{}, awaited: map[string]bool{}, looks: make(chan look, waiting), at: look.at}
 }
 
 // Tell says in an event that a plugin began which build of it that is, as far as is known from the last time that it
@@ -70,13 +73,22 @@ func (b *Known) Tell(e event.Event) {
 	}
 }
 
-// Run looks at files until ctx ends. It may not return then: a file system that does not answer holds it up, and
-// what was known stays.
+// Run looks at files until ctx ends. Of a file system that does not answer each file holds up itself alone, also
+// after Run has returned; what was known of it stays.
 func (b *Known) Run(ctx context.Context) {
+	free := make(chan struct{}, abreast)
 	for {
 		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		select {
 		case l := <-b.looks:
-			b.look(l)
+			go func() {
+				b.look(l)
+				<-free
+			}()
 		case <-ctx.Done():
 			return
 		}
@@ -88,7 +100,7 @@ func (b *Known) look(l look) {
 	b.mu.Lock()
 	before := b.files[l.name]
 	b.mu.Unlock()
-	now, err := l.at(before)
+	now, err := b.at(l, before)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.awaited, l.name)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // tell returns the build of what lies at a path, run by a process that sees the same files, once it was looked at.
@@ -123,4 +124,35 @@ func TestAFileThatHangsHoldsUpNobody(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	b.Run(ctx)
+}
+
+// A file system that does not answer holds up the files that are there, and no others.
+func TestFilesThatHangHoldUpNoOther(t *testing.T) {
+	b := New()
+	hang := make(chan struct{})
+	b.at = func(l look, _ file) (file, error) {
+		if l.name != "/bin/bridge" {
+			<-hang
+		}
+		return file{build: "of " + l.name}, nil
+	}
+	tell := func(name string) string {
+		e := &event.Exec{File: name, InPath: true}
+		b.Tell(event.Event{Body: e})
+		return e.Build
+	}
+	for i := range abreast - 1 {
+		tell("/mnt/" + strconv.Itoa(i))
+	}
+	ran := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		b.Run(ctx)
+		close(ran)
+	}()
+	harness.Until(t, "a file that can be read is known", func() bool { return tell("/bin/bridge") == "of /bin/bridge" })
+	cancel()
+	<-ran // though the others hang
+	close(hang)
+	harness.Until(t, "those that hung are known", func() bool { return tell("/mnt/0") == "of /mnt/0" })
 }
