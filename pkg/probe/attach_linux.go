@@ -19,7 +19,7 @@ func attach(o Options) (*observer, error) {
 		return &observer{
 			name: p.source(), run: p.Run, close: p.Close,
 			readings: func() []meter.Reading { return p.Stats().Readings() },
-			wake:     func() { _ = p.kernel.Records.Flush() },
+			wake:     p.kernel.Records.Wake,
 		}, nil
 	}
 	if _, refused := errors.AsType[*UnsupportedError](err); !refused || o.Source == SourceBPF {

@@ -14,13 +14,13 @@ import (
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
-// The kernel side wakes the reader for the exec that starts a run and for little
-// else (bpf/maps.h, put), so while anything is tracked the reader polls: less often the
-// longer nothing has come. A look costs 0.1 ms of CPU, and a pod's end is followed by
-// a second in which its agents may be called again.
+// The kernel side wakes the reader for what has to be looked at while it lasts: the exec that starts a
+// run, who has a lock that is waited for, a ring that fills up (bpf/maps.h, put). For all else
+// the reader polls while anything is tracked: less often the longer nothing has come. A look costs some
+// 40 µs of CPU, and a pod's end is followed by a second in which its agents may be called again.
 const (
-	pollActive = 5 * time.Millisecond  // something has just happened: 2.4 % of a core
-	pollQuiet  = 50 * time.Millisecond // nothing has for pollShare times as long: 0.3 %
+	pollActive = dutiesEvery / 2       // something has just happened: two looks from one tick to the next
+	pollQuiet  = 50 * time.Millisecond // nothing has for pollShare times as long
 	pollShare  = 4                     // what happens is read after a quarter more than it was waited for
 	quietAfter = time.Second
 	sweepEvery = time.Second
@@ -44,7 +44,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 	r.tie()
 	r.begin()
 
-	stop := context.AfterFunc(ctx, func() { _ = p.kernel.Records.Flush() })
+	stop := context.AfterFunc(ctx, p.kernel.Records.Wake)
 	defer stop()
 	return (&schedule{
 		ring: p.kernel.Records, clock: clock.Monotonic, until: r.deadline, take: r.raw, duties: r.duties,

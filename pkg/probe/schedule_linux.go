@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/cilium/ebpf/ringbuf"
-
 	"github.com/cniscope/cniscope/pkg/probe/decode"
 )
 
@@ -30,11 +28,11 @@ type watermark struct {
 	lag int64
 }
 
-// ring is where records are read from: a ringbuf.Reader.
+// ring is where records are read from: a kernel.Ring.
 type ring interface {
-	SetDeadline(time.Time)
-	ReadInto(*ringbuf.Record) error
-	AvailableBytes() int
+	Wait(until time.Time) error
+	Next() (record []byte, more bool)
+	Waiting() int
 }
 
 // schedule alternates between reading records and the reader's duties. Neither keeps the
@@ -53,12 +51,19 @@ type schedule struct {
 }
 
 // run goes on until ctx ends and everything that was sent by then has been taken. Whoever
-// ends ctx must flush the ring, too.
+// ends ctx must wake the ring's reader, too.
 func (s *schedule) run(ctx context.Context) error {
-	var record ringbuf.Record
 	var ended int64 // when ctx was found to be over
 	s.done = s.clock()
-	for now := s.done; ; now = s.clock() { // the first duties come after the first look into the ring
+	for {
+		now := s.clock()
+		record, more := s.ring.Next()
+		if more {
+			s.passed = max(s.passed, decode.TimeOf(record)-int64(skew))
+			s.take(now, record)
+		} else {
+			s.empty(now)
+		}
 		if now-s.done >= int64(dutiesEvery) {
 			s.tend(now)
 			switch {
@@ -69,22 +74,17 @@ func (s *schedule) run(ctx context.Context) error {
 				return nil
 			}
 		}
-		s.ring.SetDeadline(s.until(now))
-		err := s.ring.ReadInto(&record)
-		switch {
-		case err == nil:
-			s.passed = max(s.passed, decode.TimeOf(record.RawSample)-int64(skew))
-			s.take(now, record.RawSample)
+		if more {
 			continue
-		case errors.Is(err, ringbuf.ErrClosed):
-			return nil
-		case !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, ringbuf.ErrFlushed):
-			return err
 		}
-		s.empty(now)
 		if ctx.Err() != nil {
 			s.tend(s.clock())
 			return nil
+		}
+		if err := s.ring.Wait(s.until(now)); errors.Is(err, os.ErrClosed) {
+			return nil
+		} else if err != nil {
+			return err
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (s *schedule) run(ctx context.Context) error {
 func (s *schedule) empty(now int64) { s.passed, s.drained = max(s.passed, now-int64(skew)), true }
 
 func (s *schedule) tend(now int64) {
-	if s.ring.AvailableBytes() == 0 {
+	if s.ring.Waiting() == 0 {
 		s.empty(now)
 	}
 	at := watermark{now: now, passed: s.passed}

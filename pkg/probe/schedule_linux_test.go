@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
-	"os"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/cniscope/cniscope/pkg/probe/decode"
 )
@@ -24,25 +21,24 @@ type fakeRing struct {
 	wait time.Duration
 }
 
-func (f *fakeRing) SetDeadline(time.Time) {}
-
-func (f *fakeRing) AvailableBytes() int {
+func (f *fakeRing) Waiting() int {
 	if _, more := f.sent(f.now); more {
 		return 1
 	}
 	return 0
 }
 
-func (f *fakeRing) ReadInto(r *ringbuf.Record) error {
-	at, ok := f.sent(f.now)
-	if !ok {
-		f.now += int64(f.wait)
-		if at, ok = f.sent(f.now); !ok {
-			return os.ErrDeadlineExceeded
-		}
+func (f *fakeRing) Next() ([]byte, bool) {
+	at, more := f.sent(f.now)
+	if !more {
+		return nil, false
 	}
-	r.RawSample = binary.NativeEndian.AppendUint64(make([]byte, 8), uint64(at))
 	f.now += int64(f.perRecord)
+	return binary.NativeEndian.AppendUint64(make([]byte, 8), uint64(at)), true
+}
+
+func (f *fakeRing) Wait(time.Time) error {
+	f.now += int64(f.wait)
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
-	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -49,7 +48,7 @@ type Side struct {
 	// Gate attaches what looks into every system call.
 	Gate Gate
 	// Records is where the programs send to.
-	Records *ringbuf.Reader
+	Records *Ring
 	// Way is how the inside is reached; empty where it is not. NoFunctions is why not by functions.
 	Way         Way
 	NoFunctions string
@@ -109,7 +108,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	}
 	// The kernel's types, which were read for this, are megabytes and of no use any more.
 	debug.FreeOSMemory()
-	if s.Records, err = ringbuf.NewReader(s.Life.Events); err != nil {
+	if s.Records, err = OpenRing(s.Life.Events); err != nil {
 		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
 	}
 	return s, nil

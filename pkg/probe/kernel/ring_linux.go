@@ -1,0 +1,157 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// Ring reads the records of a ring buffer of the kernel side.
+//
+// It does what cilium/ebpf's ringbuf.Reader does, and costs less: whoever waits is parked like any goroutine that
+// waits for a connection, where a thread that waits in a system call of its own has the runtime look after it a
+// hundred times a second; and the records are mapped once, where Linux counts a second mapping as memory, too.
+//
+// One goroutine reads. Wake and Close may be called by others.
+type Ring struct {
+	file *os.File // of the map: the runtime waits at it
+	wait syscall.RawConn
+
+	mu                 sync.Mutex // of what follows: nothing is read once it is unmapped
+	consumer, producer []byte     // as mapped: the reader's page; the kernel's page and the records
+	data               []byte
+	record             []byte // the last one that was read
+	woken              atomic.Bool
+}
+
+// header is struct bpf_ringbuf_hdr of kernel/bpf/ringbuf.c: the length with two flags, and what only the kernel needs.
+const header = 8
+
+// OpenRing maps a ring buffer. Close lets go of it.
+func OpenRing(m *ebpf.Map) (_ *Ring, err error) {
+	r := &Ring{}
+	defer func() {
+		if err != nil {
+			_ = r.Close()
+		}
+	}()
+	page, size := os.Getpagesize(), int(m.MaxEntries())
+	if r.consumer, err = unix.Mmap(m.FD(), 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return nil, fmt.Errorf("mapping where the reader is: %w", err)
+	}
+	if r.producer, err = unix.Mmap(m.FD(), int64(page), page+size, unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		return nil, fmt.Errorf("mapping the records: %w", err)
+	}
+	r.data = r.producer[page:]
+	fd, err := unix.FcntlInt(uintptr(m.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // only then the runtime waits at it
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	r.file = os.NewFile(uintptr(fd), "ring buffer")
+	if err := r.file.SetReadDeadline(time.Time{}); err != nil {
+		return nil, fmt.Errorf("waiting for records: %w", err)
+	}
+	r.wait, err = r.file.SyscallConn()
+	return r, err
+}
+
+// Wait returns when there is something to read, at a time (zero: never), or after Wake. What was sent without waking
+// the reader is noticed then. It fails with os.ErrClosed after Close.
+func (r *Ring) Wait(until time.Time) error {
+	if r.file.SetReadDeadline(until) != nil {
+		return os.ErrClosed
+	}
+	err := r.wait.Read(func(uintptr) bool { return r.woken.Load() || r.Waiting() > 0 })
+	r.woken.Store(false) // whoever asked for that until now has it
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return os.ErrClosed // of a file there is nothing else
+	}
+	return nil
+}
+
+// Next returns the next record, which is valid until the next call; false if there is none.
+func (r *Ring) Next() ([]byte, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.data == nil {
+		return nil, false
+	}
+	for at, end := r.positions(); at < end; {
+		length := atomic.LoadUint32((*uint32)(unsafe.Pointer(&r.data[r.index(at)])))
+		if length&unix.BPF_RINGBUF_BUSY_BIT != 0 {
+			continue // it is being written
+		}
+		dropped := length&unix.BPF_RINGBUF_DISCARD_BIT != 0
+		length &^= unix.BPF_RINGBUF_BUSY_BIT | unix.BPF_RINGBUF_DISCARD_BIT
+		if !dropped {
+			r.copy(at+header, int(length))
+		}
+		at += header + (uintptr(length)+7)&^7
+		atomic.StoreUintptr(position(r.consumer), at)
+		if !dropped {
+			return r.record, true
+		}
+	}
+	return nil, false
+}
+
+// copy takes a record out of the ring, which may begin again within it.
+func (r *Ring) copy(at uintptr, length int) {
+	from := r.data[r.index(at):]
+	first := from[:min(length, len(from))]
+	r.record = append(append(r.record[:0], first...), r.data[:length-len(first)]...)
+}
+
+// Waiting is how many bytes are in the ring.
+func (r *Ring) Waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.data == nil {
+		return 0
+	}
+	at, end := r.positions()
+	return int(end - at)
+}
+
+// Wake has Wait return: the one under way, or else the next.
+func (r *Ring) Wake() {
+	r.woken.Store(true)
+	_ = r.file.SetReadDeadline(time.Unix(1, 0)) // whoever sets another one looks at woken after that
+}
+
+// Close ends a reader that waits, and unmaps the ring.
+func (r *Ring) Close() error {
+	var err error
+	if r.file != nil {
+		err = r.file.Close()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, mapped := range [][]byte{r.consumer, r.producer} {
+		if mapped != nil {
+			err = errors.Join(err, unix.Munmap(mapped))
+		}
+	}
+	r.consumer, r.producer, r.data = nil, nil, nil
+	return err
+}
+
+// positions are up to where was read and written, in bytes since the beginning.
+func (r *Ring) positions() (at, end uintptr) {
+	return atomic.LoadUintptr(position(r.consumer)), atomic.LoadUintptr(position(r.producer))
+}
+
+func position(page []byte) *uintptr { return (*uintptr)(unsafe.Pointer(&page[0])) }
+
+func (r *Ring) index(at uintptr) uintptr { return at & uintptr(len(r.data)-1) }
