@@ -7,55 +7,48 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// counting is a side that has nothing but counters, each of which counted on every CPU.
-func counting(tb testing.TB) (s *Side, cpus int) {
+// counting is a side that has nothing but the counters that its programs have, each of which counted.
+func counting(tb testing.TB) *Side {
 	tb.Helper()
 	if os.Geteuid() != 0 {
 		tb.Skip("needs root")
 	}
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: uint32(LifeCounterCOUNTERS)})
+	spec, err := LoadLife()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	m, err := ebpf.NewMap(spec.Maps["counters"])
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = m.Close() })
-	if cpus, err = ebpf.PossibleCPU(); err != nil {
+	s := new(Side)
+	if s.counters, err = m.Memory(); err != nil {
 		tb.Fatal(err)
 	}
 	for i := range uint32(LifeCounterCOUNTERS) {
-		values := make([]uint64, cpus)
-		for cpu := range values {
-			values[cpu] = uint64(10*i) + uint64(cpu)
-		}
-		if err := m.Put(i, values); err != nil {
+		if err := m.Put(i, uint64(10*i+1)); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	s = new(Side)
-	s.Life.Counters = m
-	return s, cpus
+	return s
 }
 
-func TestCountersAreSumsOverAllCPUs(t *testing.T) {
-	s, cpus := counting(t)
-	all := s.Counters()
-	for i, got := range all {
-		if want := uint64(10*i*cpus + cpus*(cpus-1)/2); got != want {
+func TestCountersAreWhatTheProgramsCounted(t *testing.T) {
+	for i, got := range counting(t).Counters() {
+		if want := uint64(10*i + 1); got != want {
 			t.Errorf("counter %d is %d, want %d", i, got, want)
 		}
 	}
-	if one := s.countersOneByOne(); one != all {
-		t.Errorf("one by one %d, at once %d", one, all)
+	if none := new(Side).Counters(); none != [LifeCounterCOUNTERS]uint64{} {
+		t.Errorf("where nothing was opened: %d", none)
 	}
 }
 
 func BenchmarkCounters(b *testing.B) {
-	s, _ := counting(b)
-	for name, read := range map[string]func() [LifeCounterCOUNTERS]uint64{"at once": s.Counters, "one by one": s.countersOneByOne} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				read()
-			}
-		})
+	s := counting(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Counters()
 	}
 }

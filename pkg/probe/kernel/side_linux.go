@@ -63,7 +63,8 @@ type Side struct {
 	loaded              []*ebpf.Collection
 	attached, functions attachments
 	numbers             *link.Iter // nil but where Options.Nested
-	left                int32      // see shareLeft
+	counters            *ebpf.Memory
+	left                int32 // see shareLeft
 }
 
 // Open loads the kernel side and attaches it: from then on records collect in the ring
@@ -129,6 +130,9 @@ func (s *Side) openLife(o Options, withheld bool) error {
 	numbers := takeNumbers(spec)
 	if err := s.load(spec, nil, &s.Life); err != nil {
 		return unsupported(err)
+	}
+	if s.counters, err = s.Life.Counters.Memory(); err != nil {
+		return fmt.Errorf("kernel probe: mapping the counters: %w", err)
 	}
 	if !o.Nested {
 		return nil

@@ -137,34 +137,18 @@ func (s *Side) ForgetGone(now int64, numbers map[uint32]bool, follows func(Key) 
 // ConnectedWithin is how long the first connection of a pod is waited for.
 const ConnectedWithin = time.Minute
 
-// Counters sums the kernel's counters over all CPUs, by one system call where the kernel has it (Linux 5.13): they are
-// read twenty times a second. A counter that cannot be read stays at zero: that must never stop the reader.
-func (s *Side) Counters() (sum [LifeCounterCOUNTERS]uint64) {
-	cpus, err := ebpf.PossibleCPU()
-	if err != nil {
-		return s.countersOneByOne()
+// Counters are the kernel's counters, as they are in memory: they are read twenty times a second, and at any time,
+// also after Close.
+func (s *Side) Counters() (counted [LifeCounterCOUNTERS]uint64) {
+	if s.counters == nil { // it was never open
+		return counted
 	}
-	var cursor ebpf.MapBatchCursor
-	keys, values := make([]uint32, len(sum)), make([]uint64, len(sum)*cpus)
-	if n, _ := s.Life.Counters.BatchLookup(&cursor, keys, values, nil); n < len(sum) {
-		return s.countersOneByOne()
+	var all [8 * len(counted)]byte
+	_, _ = s.counters.ReadAt(all[:], 0) // the kernel maps whole pages
+	for i := range counted {
+		counted[i] = binary.NativeEndian.Uint64(all[8*i:])
 	}
-	for i, value := range values {
-		sum[keys[i/cpus]] += value
-	}
-	return sum
-}
-
-func (s *Side) countersOneByOne() (sum [LifeCounterCOUNTERS]uint64) {
-	for i := range sum {
-		var cpus []uint64
-		if s.Life.Counters.Lookup(uint32(i), &cpus) == nil {
-			for _, n := range cpus {
-				sum[i] += n
-			}
-		}
-	}
-	return sum
+	return counted
 }
 
 // batch is how many entries of a kernel table are read by one system call. A table of 8192

@@ -27,6 +27,9 @@ enum {
 	BPF_EXIST = 2,
 };
 enum {
+	BPF_F_MMAPABLE = 1 << 10,
+};
+enum {
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
