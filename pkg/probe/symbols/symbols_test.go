@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const kallsyms = `0000000000000000 A fixed_percpu_data
@@ -102,7 +103,7 @@ func TestSymbolsAreBounded(t *testing.T) {
 		t.Errorf("%d are asked for", len(s.asked))
 	}
 	for i := range int64(3 * maxSymbols / maxAsked) {
-		now := (i + 1) * int64(readEvery)
+		now := (i + 1) * int64(readRarely)
 		for j := range uint64(maxAsked) {
 			s.Lock(now, []uint64{uint64(i)<<32 | j})
 		}
@@ -147,6 +148,47 @@ func TestATableWithoutAddressesIsNotReadAgain(t *testing.T) {
 	s := newTable(strings.NewReader("0000000000000000 T rtnl_dump_all\n0000000000000000 T mutex_lock\n"))
 	if lock := s.Lock(1, []uint64{0xffffffff81000150}); lock != "" || len(s.asked) > 0 {
 		t.Errorf("%q, and asked for are %x", lock, s.asked)
+	}
+}
+
+// The more often it was read, the later it is read again. Before: every five seconds, for ever.
+func TestTheTableIsReadLessAndLessOften(t *testing.T) {
+	s := newTable(strings.NewReader(kallsyms))
+	var last, longest time.Duration
+	for now, address := time.Second, uint64(1); now < 10*time.Minute; now, address = now+time.Second, address+1 {
+		s.Lock(int64(now), []uint64{address})
+		if s.read != int64(now) {
+			continue
+		}
+		got := <-s.answer
+		s.answer <- got
+		longest = max(longest, now-last)
+		last = now
+	}
+	if longest != readRarely || len(s.known) < 500 {
+		t.Errorf("at most %s from one reading to the next, and %d addresses are known", longest, len(s.known))
+	}
+	s.wait()
+}
+
+func TestOnlyFunctionsAreSymbols(t *testing.T) {
+	for line, want := range map[string]string{
+		"ffffffff81000100 t mutex_lock.constprop.0":     "mutex_lock",
+		"ffffffffc0000100 T xt_find_table\t[x_tables]":  "xt_find_table",
+		"ffffffffc0000100 w f":                          "f",
+		"ffffffff81000300 D rtnl_mutex":                 "",
+		"0000000000000000 T rtnl_dump_all":              "",
+		"ffffffff8100030 0 t f":                         "",
+		"ffffffff8100030x t f":                          "",
+		"":                                              "",
+		"ffffffff81000100":                              "",
+		"ffffffff81000100 t":                            "",
+		"ffffffff81000100ffffffff81000100 t mutex_lock": "",
+	} {
+		at, name, ok := symbol([]byte(line))
+		if ok != (want != "") || ok && (string(name) != want || at>>32 != 0xffffffff) {
+			t.Errorf("%q: %x %q %v", line, at, name, ok)
+		}
 	}
 }
 
