@@ -10,7 +10,7 @@ import (
 
 // behaves is a plugin that does something else for some pods.
 const behaves = `{"cniVersion":"1.0.0","name":"antrea","plugins":[{"type":"antrea","powershell":true,"pods":{
-	"fails":{"hang":"300ms","fail":"no uplink"},"exits":{"hang":"300ms","exit":-1073741819},"hangs":{"hang":"6s"}}}]}`
+	"fails":{"hang":"1s","fail":"no uplink"},"exits":{"hang":"1s","exit":-1073741819},"hangs":{"hang":"6s"}}}]}`
 
 func TestCallsThatFailOrHangOrAreMany(t *testing.T) {
 	n := newNode(t, behaves)

@@ -40,7 +40,7 @@ func TestAnInstallationIsTakenBackByItsOwnProgram(t *testing.T) {
 		t.Errorf("the services are\n%s", now)
 	}
 	harness.Eventually(t, func() error { // wine has the first one that asks wait for ever
-		if out, err := n.run(`C:\containerd\client.exe`, "-pipe", ownPipe, "-within", "1s", "greet"); err != nil {
+		if out, err := n.run(`C:\containerd\client.exe`, "-pipe", ownPipe, "-within", "5s", "greet"); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil

@@ -208,14 +208,15 @@ func (n *node) start(name string, env []string, args ...string) (log string) {
 	return log
 }
 
-// drive runs pods with libcni, as a container runtime would whose sandboxes live, and returns what became of each.
-func (n *node) drive(names ...string) string {
+// drive readies pods that are run with libcni, as by a container runtime whose sandboxes live for as long as the test
+// takes, and returns what has one begin. log is that of a cniscope which believes the driver: it knows it by then.
+func (n *node) drive(log string, names ...string) (begin func(name string)) {
 	n.t.Helper()
-	out, err := n.run(append([]string{`C:\containerd\driver.exe`, "-bin", `C:\opt\cni\bin`, "-conf", `C:\etc\cni\net.d\10-antrea.conflist`, "-wait", "6s", "-alive", "8s", "default"}, names...)...)
-	if err != nil {
-		n.t.Fatalf("%v: %s", err, out)
-	}
-	return out
+	n.start("driver", nil, append([]string{
+		`C:\containerd\driver.exe`, "-bin", `C:\opt\cni\bin`, "-conf", `C:\etc\cni\net.d\10-antrea.conflist`, "-when", `C:\containerd\begin`, "-alive", "1h", "default",
+	}, names...)...)
+	n.writes(log, "driver.exe (pid ")
+	return func(name string) { n.write("containerd/begin-"+name, "") }
 }
 
 func tail(text []byte) []byte { return text[max(0, len(text)-6000):] }
@@ -250,10 +251,10 @@ state = 'C:\containerd\state'
 	}
 	n.start("containerd", env, `C:\containerd\containerd.exe`, "--config", `C:\containerd\config.toml`, "--log-level", "debug")
 	harness.Eventually(n.t, func() error {
-		if out, err := n.run(`C:\containerd\client.exe`, "-pipe", pipe, "-within", "1s", "greet"); err != nil {
+		if out, err := n.run(`C:\containerd\client.exe`, "-pipe", pipe, "-within", "5s", "greet"); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		out, err := n.run(`C:\containerd\client.exe`, "-pipe", pipe, "-within", "1s", "version")
+		out, err := n.run(`C:\containerd\client.exe`, "-pipe", pipe, "-within", "5s", "version")
 		if err == nil && !strings.HasPrefix(out, "containerd 2.") {
 			err = errors.New(out)
 		}

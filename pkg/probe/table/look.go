@@ -55,11 +55,17 @@ func (w *watched) look() (done bool, why string) {
 	}
 	w.tries++
 	told, err := parameters(w.process)
+	if err == nil && !strings.Contains(w.file, `\`) && w.tries < triesMax { // where it lies makes it a plugin
+		var file string
+		if file, err = w.process.File(); err == nil {
+			w.file = file
+		}
+	}
 	switch {
 	case err == nil:
 		w.told, w.state = told, read
 		return true, ""
-	case errors.Is(err, errEarly) && w.tries < triesMax:
+	case w.tries < triesMax: // a program that begins moves what it was told: that may be gone while it is read
 		if _, over := w.process.Ended(); !over {
 			return false, ""
 		}

@@ -36,7 +36,9 @@ type life struct {
 	ends   int64
 	code   uint32
 	// young until then: what it was started with is not written yet.
-	young  int64
+	young int64
+	// moving until then: reading it fails.
+	moving int64
 	opened int
 	// contained: it is in a container.
 	contained bool
@@ -44,16 +46,21 @@ type life struct {
 
 func (l *life) Created() (Filetime, error) { return l.Entry.Created, nil }
 func (l *life) Parent() (uint32, error)    { return l.Entry.Parent, nil }
-func (l *life) File() (string, error)      { return l.file, nil }
-func (l *life) Privileged() bool           { return !l.contained }
-func (l *life) Close()                     { l.opened-- }
+func (l *life) File() (string, error) {
+	if l.system.now < l.moving {
+		return "", errors.New("no name yet")
+	}
+	return l.file, nil
+}
+func (l *life) Privileged() bool { return !l.contained }
+func (l *life) Close()           { l.opened-- }
 func (l *life) Ended() (End, bool) {
 	return End{At: at(l.ends), Code: l.code, CPU: 7 * ms}, l.system.now >= l.ends
 }
 
 func (l *life) Read(address uint64, b []byte) error {
 	switch {
-	case l.system.now >= l.ends:
+	case l.system.now >= l.ends, l.system.now < l.moving:
 		return errors.New("gone")
 	case l.system.now < l.young:
 		clear(b)
@@ -200,6 +207,13 @@ func TestWhoIsTooYoungIsReadLater(t *testing.T) {
 	stats := w.observe(t, every(10*ms))
 	w.expect(t, whole...)
 	if stats.Read != 2 {
+		t.Errorf("%+v", stats)
+	}
+	w, plugin, command = populate()
+	plugin.moving, command.moving = 140*ms, 240*ms
+	stats = w.observe(t, every(10*ms))
+	w.expect(t, whole...)
+	if stats.Read != 2 || len(stats.Unread) != 0 {
 		t.Errorf("%+v", stats)
 	}
 }

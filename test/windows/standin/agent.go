@@ -18,7 +18,7 @@ import (
 func agent(args []string) error {
 	flags := flag.NewFlagSet("antrea-agent", flag.ContinueOnError)
 	pipe := flags.String("pipe", "", "the pipe to listen on")
-	after := flags.Duration("after", 0, "how long after an answer powershell.exe is run once more for the pod; 0: not at all")
+	after := flags.Duration("after", 0, "how long after a plugin has its answer powershell.exe is run once more for the pod; 0: not at all")
 	blind := flags.Bool("blind", false, "run powershell.exe with nothing of the pod in its command line, too")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -58,7 +58,10 @@ func answer(c net.Conn, after time.Duration, blind bool) {
 			_ = shell.Run()
 		}
 		if after > 0 {
-			time.AfterFunc(after, func() { _ = getAdapter(name) })
+			defer func() { // the plugin hangs up when it has the answer
+				_, _ = c.Read(make([]byte, 1))
+				time.AfterFunc(after, func() { _ = getAdapter(name) })
+			}()
 		}
 	}
 	_ = json.NewEncoder(c).Encode(failed)

@@ -19,12 +19,12 @@ import (
 // driver does what a container runtime does of CNI, where a sandbox of the real one cannot live: ADD and, a while
 // later, DEL.
 //
-//	driver -bin FOLDER -conf FOLDER [-alive DURATION] NAMESPACE NAME...
+//	driver -bin FOLDER -conf FILE [-when FILE] [-alive DURATION] NAMESPACE NAME...
 func driver(args []string) error {
 	flags := flag.NewFlagSet("driver", flag.ContinueOnError)
 	bin := flags.String("bin", "", "the folder of the plugins")
 	conf := flags.String("conf", "", "a file with the list of plugins")
-	wait := flags.Duration("wait", 0, "how long to do nothing first: cniscope looks for whom probe.callers names every 5 s")
+	when := flags.String("when", "", "a pod begins when there is this file, with a dash and its name: cniscope looks for whom probe.callers names every 5 s")
 	alive := flags.Duration("alive", 0, "how long a pod lives")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -32,7 +32,6 @@ func driver(args []string) error {
 	if flags.NArg() < 2 {
 		return errors.New("name a namespace and pods")
 	}
-	time.Sleep(*wait)
 	list, err := libcni.ConfListFromFile(*conf)
 	if err != nil {
 		return err
@@ -40,10 +39,23 @@ func driver(args []string) error {
 	network := libcni.NewCNIConfigWithCacheDir([]string{*bin}, os.TempDir(), nil)
 	var all sync.WaitGroup
 	for _, name := range flags.Args()[1:] {
-		all.Go(func() { live(network, list, flags.Arg(0), name, *alive) })
+		all.Go(func() {
+			await(*when, name)
+			live(network, list, flags.Arg(0), name, *alive)
+		})
 	}
 	all.Wait()
 	return nil
+}
+
+// await waits until a pod is to begin.
+func await(when, name string) {
+	for when != "" {
+		if _, err := os.Stat(when + "-" + name); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 func live(network *libcni.CNIConfig, list *libcni.NetworkConfigList, namespace, name string, alive time.Duration) {

@@ -41,6 +41,9 @@ type behaviour struct {
 	Exit int    `json:"exit"`
 }
 
+// seen is how long a plugin lives at least whose call a test waits for: snapshots of a busy machine have it, too.
+const seen = time.Second
+
 // request is what the plugin asks of the agent.
 type request struct {
 	Command, Container, Pod, NetNS string
@@ -87,6 +90,7 @@ func do(command string, a *skel.CmdArgs) error {
 		}
 	}
 	if command != "ADD" {
+		time.Sleep(seen)
 		return nil
 	}
 	inside := 0
