@@ -19,15 +19,16 @@ const (
 // while, and at once where one of them was set.
 func (t *Tie) Again() (mono, wall int64, tell bool) {
 	mono, wall = Anchor()
-	if tell = t.due(mono, wall); tell {
-		t.mono, t.wall = mono, wall
-	}
-	return mono, wall, tell
+	return mono, wall, t.Due(mono, wall)
 }
 
-func (t *Tie) due(mono, wall int64) bool {
+// Due is Again for who has read both clocks.
+func (t *Tie) Due(mono, wall int64) (tell bool) {
 	step := time.Duration((wall - mono) - (t.wall - t.mono))
-	return t.wall == 0 || mono-t.mono > int64(tiedFor) || step >= moved || step <= -moved
+	if tell = t.wall == 0 || mono-t.mono > int64(tiedFor) || step >= moved || step <= -moved; tell {
+		t.mono, t.wall = mono, wall
+	}
+	return tell
 }
 
 // Time returns when an instant of the monotonic clock was, by the wall's clock as it is set now. The result keeps Go's

@@ -22,7 +22,7 @@ func TestAStepIsTiedAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tie := Tie{mono: 5e9, wall: noon}
-			if got := tie.due(5e9+int64(test.later), noon+int64(test.later+test.step)); got != test.want {
+			if got := tie.Due(5e9+int64(test.later), noon+int64(test.later+test.step)); got != test.want {
 				t.Errorf("it is told: %v", got)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/etw"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
@@ -30,8 +31,6 @@ const (
 	outlive = 30 * time.Second
 	// known is of how many processes the parent is remembered, at some 150 bytes each.
 	known = 1 << 16
-	// tieEvery bounds how far two roots may share one reading of the calendar clock.
-	tieEvery = int64(100 * time.Millisecond)
 	// lagging is how far behind is said to be behind.
 	lagging = int64(time.Second)
 )
@@ -97,10 +96,11 @@ type reader struct {
 	// polls: the ends of who is watched are found here, not told.
 	polls bool
 	// ahead is by how much the calendar is ahead of the monotonic clock, in ns.
-	ahead                     int64
-	tied, ticked, busy, count int64 // when, monotonic ns
-	read                      uint64
-	unread                    map[string]uint64
+	ahead               int64
+	tied                clock.Tie
+	ticked, busy, count int64 // when, monotonic ns
+	read                uint64
+	unread              map[string]uint64
 }
 
 func newReader(s *Source, sink event.Sink) *reader {
@@ -136,9 +136,7 @@ func (r *reader) deliver(e event.Event) {
 }
 
 func (r *reader) tie() {
-	mono := r.clock()
-	if r.tied == 0 || mono-r.tied > tieEvery {
-		r.tied = mono
+	if mono := r.clock(); r.tied.Due(mono, mono+r.ahead) {
 		r.sink(event.Event{Time: mono, Body: &event.Clock{Wall: mono + r.ahead}})
 	}
 }
