@@ -37,6 +37,8 @@ func main() {
 		err = count(os.Stdout)
 	case steps(string(options)):
 		err = stepClocks(os.Stdout, string(options))
+	case misses(string(options)):
+		err = countMisses(os.Stdout)
 	case rounds(string(options)) > 0:
 		err = compare(os.Stdout, rounds(string(options)))
 	case starts(string(options)) > 0:

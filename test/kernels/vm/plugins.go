@@ -44,6 +44,7 @@ var acts = map[string]func() int{
 	"prober":      probes,
 	"loading":     loads,
 	"starter":     starter,
+	"piping":      piping,
 	"across":      across,
 }
 

@@ -16,9 +16,10 @@ import (
 
 // program is cniscope itself, and options what it is run with.
 const (
-	cniscope = "/cniscope"
-	exported = "/tmp/spans.json"
-	options  = "[nri]\nenabled = false\n[export.file]\npath = \"" + exported + "\"\n[state]\ndir = \"/tmp/run\"\n"
+	cniscope   = "/cniscope"
+	exported   = "/tmp/spans.json"
+	configFile = "/tmp/cniscope.toml"
+	options    = "[nri]\nenabled = false\n[export.file]\npath = \"" + exported + "\"\n[state]\ndir = \"/tmp/run\"\n"
 )
 
 // log is what a program writes, while it runs.
@@ -43,40 +44,61 @@ func (l *log) String() string {
 
 // wholeProgram runs cniscope for the time of one call, and looks for its span.
 func wholeProgram(s *scene) error {
-	toml := options
+	toml := ""
 	if byConnector(s.options) {
-		toml += "[probe]\nsource = \"connector\"\n"
+		toml = "[probe]\nsource = \"connector\"\n"
 	}
-	if err := os.WriteFile("/tmp/cniscope.toml", []byte(toml), 0o600); err != nil {
+	run, err := startCniscope(toml)
+	if err != nil {
 		return err
-	}
-	var said log
-	run := exec.Command(cniscope, "run", "--config", "/tmp/cniscope.toml")
-	run.Stderr, run.Env = &said, []string{"NODE_NAME=vm"}
-	if err := run.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- run.Wait() }()
-	for !said.says("observing CNI calls") {
-		select {
-		case err := <-ended:
-			return fmt.Errorf("it ended: %w: %s", err, said.String())
-		case <-time.After(20 * time.Millisecond):
-		}
 	}
 	if _, err := finish(command("failing")); err != nil {
 		return err
 	}
-	_ = run.Process.Signal(unix.SIGTERM)
-	if err := <-ended; err != nil {
-		return fmt.Errorf("%w: %s", err, said.String())
+	if err := run.stop(); err != nil {
+		return err
 	}
 	spans, err := os.ReadFile(exported)
-	if err == nil && (!bytes.Contains(spans, []byte(`"failing ADD"`)) || !said.says("CNI call failed")) {
-		err = fmt.Errorf("exported %.500q, said %s", spans, said.String())
+	if err == nil && (!bytes.Contains(spans, []byte(`"failing ADD"`)) || !run.said.says("CNI call failed")) {
+		err = fmt.Errorf("exported %.500q, said %s", spans, run.said.String())
 	}
 	return err
+}
+
+// running is cniscope while it runs.
+type running struct {
+	*exec.Cmd
+	said  log
+	ended chan error
+}
+
+// startCniscope runs it with more options than those that it always has here, and returns when it observes.
+func startCniscope(more string) (*running, error) {
+	if err := os.WriteFile(configFile, []byte(options+more), 0o600); err != nil {
+		return nil, err
+	}
+	r := &running{Cmd: exec.Command(cniscope, "run", "--config", configFile), ended: make(chan error, 1)}
+	r.Stderr, r.Env = &r.said, []string{"NODE_NAME=vm"}
+	if err := r.Start(); err != nil {
+		return nil, err
+	}
+	go func() { r.ended <- r.Wait() }()
+	for !r.said.says("observing CNI calls") {
+		select {
+		case err := <-r.ended:
+			return nil, fmt.Errorf("it ended: %w: %s", err, r.said.String())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return r, nil
+}
+
+func (r *running) stop() error {
+	_ = r.Process.Signal(unix.SIGTERM)
+	if err := <-r.ended; err != nil {
+		return fmt.Errorf("%w: %s", err, r.said.String())
+	}
+	return nil
 }
 
 // doctor says of a kernel that is locked down that it is, and of no other.

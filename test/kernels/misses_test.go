@@ -1,0 +1,27 @@
+package kernels
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// While a BPF program is preempted the kernel runs it for nobody else on that CPU. What it would have seen nobody knows;
+// that it was not run is counted, and doctor says so. Linux 6.12 preempts programs at functions if it is told to.
+func TestProgramsThatWereNotRunAreCounted(t *testing.T) {
+	if os.Getenv("CNISCOPE_ROUNDS") == "" {
+		t.Skip("make test-ways runs it")
+	}
+	k := named("6.12")
+	k.needed(t)
+	k.options = "preempt=full cniscope.misses=1"
+	console := run(t, k, counting...)
+	r, complete := read(t, console)
+	if !complete || len(r.missed) != 1 || !strings.Contains(r.missed[0], "cniscope_bpf_program_missed_total{program=") {
+		t.Fatalf("no metric told of it:\n%s", console)
+	}
+	if !strings.Contains(string(console), "\ndoctor ") {
+		t.Errorf("doctor did not tell of it:\n%s", console)
+	}
+	t.Logf("%s: %s", r.release, r.missed[0])
+}

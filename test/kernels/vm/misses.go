@@ -1,0 +1,98 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// misses reports whether a machine was booted, with a kernel that preempts BPF programs, to have some not run.
+func misses(options string) bool { return strings.Contains(options, "cniscope.misses=1") }
+
+// metrics is where cniscope tells what it counts.
+const metrics = "127.0.0.1:9471"
+
+// piping has threads in a function of the kernel that programs are attached to nearly all of the time, until it is
+// killed: the kernel takes the CPU away from one of them while such a program runs, and gives it to another.
+func piping() int {
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 15) // cniscope is to come to its turn, too
+	runtime.GOMAXPROCS(8)
+	for range 3 {
+		var pipe [2]int
+		if unix.Pipe(pipe[:]) != nil {
+			return 1
+		}
+		own := make([]byte, 8)
+		beside(func() {
+			call(unix.SYS_WRITE, uintptr(pipe[1]), pointer(own), 8)
+			call(unix.SYS_READ, uintptr(pipe[0]), pointer(own), 8)
+		})
+	}
+	select {}
+}
+
+// countMisses runs cniscope while programs are not run when they should be, until its metrics count one, and then
+// prints what the metric and doctor say of it.
+func countMisses(to io.Writer) error {
+	if err := install(); err != nil {
+		return err
+	}
+	if err := loopbackUp(); err != nil {
+		return err
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	fmt.Fprintf(to, "\nkernel %s %s\n", unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:]))
+	run, err := startCniscope("[metrics]\nlisten = \"" + metrics + "\"\n")
+	if err != nil {
+		return err
+	}
+	pipes := exec.Command(filepath.Join(pluginFolder, "piping"))
+	if err := pipes.Start(); err != nil {
+		return err
+	}
+	said := ""
+	for said == "" {
+		time.Sleep(20 * time.Millisecond)
+		if said, err = missedByMetrics(); err != nil {
+			return err
+		}
+	}
+	_ = pipes.Process.Kill()
+	_ = pipes.Wait()                                                                       // it was killed
+	doctor, _ := exec.Command(cniscope, "doctor", "--config", configFile).CombinedOutput() // no runtime is here: it fails
+	for line := range strings.Lines(string(doctor)) {
+		if strings.Contains(line, "did not run BPF programs") {
+			fmt.Fprintf(to, "\ndoctor %s\n", strings.TrimSpace(line))
+		}
+	}
+	if err := run.stop(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(to, "\nmissed %s\n\nend\n", said)
+	return err
+}
+
+// missedByMetrics is what the metrics say of programs that were not run; empty while there is none.
+func missedByMetrics() (string, error) {
+	r, err := http.Get("http://" + metrics + "/metrics")
+	if err != nil {
+		return "", err
+	}
+	defer r.Body.Close()
+	page, err := io.ReadAll(r.Body)
+	missed := regexp.MustCompile(`(?m)^cniscope_bpf_program_missed_total\{.*\} ([1-9].*)$`).FindAllString(string(page), -1)
+	return strings.Join(missed, "; "), err
+}
