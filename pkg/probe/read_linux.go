@@ -19,7 +19,8 @@ import (
 // the reader polls while anything is tracked: less often the longer nothing has come. A look costs some
 // 40 µs of CPU, and a pod's end is followed by a second in which its agents may be called again.
 const (
-	pollActive = dutiesEvery / 2       // something has just happened: two looks from one tick to the next
+	pollActive = 5 * time.Millisecond  // something has just happened, and the ring is small
+	pollMost   = dutiesEvery / 2       // … and it is not: two looks from one tick to the next
 	pollQuiet  = 50 * time.Millisecond // nothing has for pollShare times as long
 	pollShare  = 4                     // what happens is read after a quarter more than it was waited for
 	quietAfter = time.Second
@@ -108,7 +109,7 @@ func (r *reader) deadline(now int64) time.Time {
 	poll := pollQuiet
 	switch {
 	case r.table.tracking():
-		poll = min(max(time.Duration(r.now-r.lastEvent)/pollShare, pollActive), pollQuiet)
+		poll = min(max(time.Duration(r.now-r.lastEvent)/pollShare, r.pollActive()), pollQuiet)
 	case r.now-r.lastEvent < int64(quietAfter):
 		// Whoever takes the events may not have come to the last ones: that nobody
 		// waits for ticks now means nothing yet.
@@ -121,6 +122,12 @@ func (r *reader) deadline(now int64) time.Time {
 		poll = max(poll, time.Duration(due-r.now))
 	}
 	return time.Now().Add(poll)
+}
+
+// pollActive is a quarter of the time in which a root that has its quota all the time fills its share of the ring, an
+// eighth: what it told before a look counts until the one after (bpf/maps.h, has_room).
+func (r *reader) pollActive() time.Duration {
+	return min(max(time.Duration(r.probe.options.Ring/8*kernel.ByteTime/4), pollActive), pollMost)
 }
 
 // rest returns when there is something to put away although nothing happens any more: the gate
