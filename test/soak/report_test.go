@@ -150,8 +150,9 @@ func sorted[V any](m map[string]V) (keys []string) {
 }
 
 const (
-	// warm is how many pods a life is given until its caches are filled.
-	warm = 30
+	// warm is how many pods a life is given until its caches are filled, and large what a burst holds after which its
+	// memory is that of the burst.
+	warm, large = 200, 100
 	// enough is how many degrees of freedom a slope needs to say something.
 	enough = 10
 )
@@ -191,7 +192,7 @@ func growth(entries []entry, of func(sample) float64) (slope, half float64, n in
 	lives := map[int][][2]float64{}
 	life, at := 0, 0
 	for _, e := range entries {
-		if e.Sample.Pods < warm {
+		if e.Sample.Pods < warm || len(e.Pods) > large {
 			continue
 		}
 		if e.Sample.Life != at || e.Sample.Pods < int(last(lives[life])) { // numbers begin anew when a soak goes on
@@ -239,7 +240,7 @@ func TestReport(t *testing.T) {
 func TestGrowthIsWithinALife(t *testing.T) {
 	var entries []entry
 	for life, level := range []float64{100, 900, 300} {
-		for pods := 100; pods <= 500; pods += 100 {
+		for pods := warm; pods <= warm+400; pods += 100 {
 			entries = append(entries, entry{Sample: sample{Life: life + 1, Pods: pods, RSS: level + 0.5*float64(pods)}})
 		}
 	}

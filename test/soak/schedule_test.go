@@ -45,7 +45,7 @@ type sizes struct {
 var full = sizes{Singles: 8, Bursts: []int{30, 30, 30, 135}, Faults: []int{0, 1, 1, 2, 2}}
 
 // small are those of a test.
-var small = sizes{Singles: 5, Bursts: []int{7}, Faults: []int{1}}
+var small = sizes{Singles: 5, Bursts: []int{7}, Faults: []int{1, 1, 1, 0}}
 
 // schedule returns what a round does. The kinds are dealt like cards: none comes again before all of them came.
 func schedule(seed uint64, round int, s sizes, kinds []fault) plan {
