@@ -1,7 +1,9 @@
 package table
 
 import (
+	"cmp"
 	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -22,6 +24,7 @@ type watched struct {
 	process     Process // nil where it could not be opened
 	file        string
 	told        Parameters
+	whole       bool // told was read, whether or not file was
 	state       reading
 	tries       int
 	// since is when it was created, on the monotonic clock; began the same as it was told, while it waits for being read.
@@ -54,38 +57,58 @@ func (w *watched) look() (done bool, why string) {
 		return true, ""
 	}
 	w.tries++
-	told, err := parameters(w.process)
-	if err == nil && !strings.Contains(w.file, `\`) && w.tries < triesMax { // where it lies makes it a plugin
-		var file string
-		if file, err = w.process.File(); err == nil {
-			w.file = file
-		}
-	}
-	switch {
-	case err == nil:
-		w.told, w.state = told, read
+	err := w.ask()
+	if err == nil {
+		w.state = read
 		return true, ""
-	case w.tries < triesMax: // a program that begins moves what it was told: that may be gone while it is read
-		if _, over := w.process.Ended(); !over {
-			return false, ""
-		}
+	}
+	_, over := w.process.Ended()
+	refused := errors.Is(err, fs.ErrPermission)
+	last := over || refused || w.tries >= triesMax
+	switch {
+	case !last: // a program that begins moves what it was told: that may be gone while it is read
+		return false, ""
+	case w.whole: // its name has to do
+		w.state = read
+		return true, ""
+	case over:
 		why = unreadGone
 	case errors.Is(err, errEarly):
 		why = unreadEarly
 	default:
 		why = unreadRefused
-		if _, over := w.process.Ended(); over {
-			why = unreadGone
-		}
 	}
 	w.state = failed
 	return true, why
 }
 
+// ask reads what is not known yet of what a process was started with, and of where its program lies: that makes it a
+// plugin.
+func (w *watched) ask() error {
+	if !w.whole {
+		told, err := parameters(w.process)
+		if err != nil {
+			return err
+		}
+		w.told, w.whole = told, true
+	}
+	if strings.Contains(w.file, `\`) {
+		return nil
+	}
+	file, err := w.process.File()
+	if err == nil {
+		w.file = file
+	}
+	return err
+}
+
 // heard takes what was told of a process that was gone before it could be read: a command is known by its command
 // line, a plugin only by its environment.
 func (w *watched) heard(c etw.Change, command bool) {
-	if w.file == "" {
+	if w.name == "" {
+		w.name = base(c.Image)
+	}
+	if w.file == "" && w.state == failed { // it names a device, in which no plugin is looked for
 		w.file = c.Image
 	}
 	if w.state == failed && command && c.CommandLine != "" {
@@ -96,11 +119,14 @@ func (w *watched) heard(c etw.Change, command bool) {
 // image is what is known of it for others.
 func (w *watched) image() image.Image {
 	im := image.Image{
-		File: program(w.file), Args: split(w.told.CommandLine), Env: told(w.told.Environment),
+		File: program(cmp.Or(w.file, w.name)), Args: split(w.told.CommandLine), Env: told(w.told.Environment),
 		Truncated: w.told.Truncated, Separator: ";",
 	}
 	if len(im.Args) > 0 {
 		im.Args[0] = program(im.Args[0])
+		if !strings.Contains(w.file, `\`) && strings.EqualFold(path.Base(im.Args[0]), path.Base(im.File)) {
+			im.File = im.Args[0] // where it lies only its command line says
+		}
 	}
 	// Windows does not tell large letters from small ones.
 	vars, _ := image.Parse(im.Env)

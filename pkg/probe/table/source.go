@@ -288,8 +288,13 @@ func (r *reader) ended(c etw.Change) {
 			}
 		}
 		if w.state == early {
-			w.state = failed
-			r.unread[unreadGone]++
+			if w.whole {
+				w.state = read
+				r.read++
+			} else {
+				w.state = failed
+				r.unread[unreadGone]++
+			}
 			r.runs(w.pid, w.began, w)
 		}
 		r.drop(w)

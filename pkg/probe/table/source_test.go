@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,9 @@ type life struct {
 	young int64
 	// moving until then: reading it fails.
 	moving int64
-	opened int
+	// nameless is why its file cannot be had, unread why nothing else can.
+	nameless, unread error
+	reads, opened    int
 	// contained: it is in a container.
 	contained bool
 }
@@ -50,6 +53,9 @@ func (l *life) File() (string, error) {
 	if l.system.now < l.moving {
 		return "", errors.New("no name yet")
 	}
+	if l.nameless != nil {
+		return "", l.nameless
+	}
 	return l.file, nil
 }
 func (l *life) Privileged() bool { return !l.contained }
@@ -59,7 +65,10 @@ func (l *life) Ended() (End, bool) {
 }
 
 func (l *life) Read(address uint64, b []byte) error {
+	l.reads++
 	switch {
+	case l.unread != nil:
+		return l.unread
 	case l.system.now >= l.ends, l.system.now < l.moving:
 		return errors.New("gone")
 	case l.system.now < l.young:
@@ -232,6 +241,66 @@ func TestWhoIsGoneIsUnidentified(t *testing.T) {
 	stats = w.observe(t, every(10*ms))
 	if w.expect(t, "lost: "+notified.LostCall); stats.Unread[unreadEarly] != 1 {
 		t.Errorf("%+v", stats)
+	}
+}
+
+// What was read of a process is kept when its file cannot be had.
+func TestWhoseFileIsUnknownIsReadAllTheSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		nameless error
+		ends     int64
+	}{
+		"it ends":      {errors.New("a device does not function"), 205 * ms},
+		"it lives on":  {errors.New("a device does not function"), 700 * ms},
+		"it is denied": {fs.ErrPermission, 700 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, plugin, command := populate()
+			plugin.nameless, plugin.ends = test.nameless, test.ends+1*ms
+			command.nameless, command.ends = test.nameless, test.ends
+			stats := w.observe(t, every(2*ms))
+			w.expect(t, "100 exec antrea of C:/OPT/cni/bin/antrea root true false", "200 exec powershell of powershell root false false",
+				fmt.Sprintf("%d exit 0 unseen false", test.ends/ms), fmt.Sprintf("%d exit 3 unseen false", test.ends/ms+1))
+			if stats.Read != 2 || len(stats.Unread) != 0 {
+				t.Errorf("%+v", stats)
+			}
+		})
+	}
+}
+
+// It may end before its file is asked for again.
+func TestWhoEndsBeforeItsFileIsKnownIsReadAllTheSame(t *testing.T) {
+	w, plugin, _ := populate()
+	plugin.nameless = errors.New("a device does not function")
+	stats := w.observe(t, func(w *world, _ *Snapshots, r *reader) {
+		r.polls = false
+		change := func(kind notified.Kind, at int64) etw.Change {
+			return etw.Change{
+				Notice:  notified.Notice{Kind: kind, Time: at, PID: plugin.PID, Parent: runtime, Code: plugin.code},
+				Created: int64(plugin.Entry.Created), Image: `\Device\HarddiskVolume3\opt\cni\bin\antrea.exe`,
+			}
+		}
+		w.now = 125 * ms
+		r.Soon(plugin.PID, 0)
+		r.Take(change(notified.Began, 100*ms))
+		w.now = 1000 * ms
+		r.Take(change(notified.Ended, 900*ms))
+		w.now = 2000 * ms
+		r.Advance(2000 * ms)
+	})
+	w.expect(t, "100 exec antrea of C:/OPT/cni/bin/antrea root true false", "900 exit 3 unseen false")
+	if stats.Read != 1 || len(stats.Unread) != 0 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// Whoever may not be read is asked once.
+func TestARefusalIsFinal(t *testing.T) {
+	w, _, command := populate()
+	command.unread = fs.ErrPermission
+	stats := w.observe(t, every(10*ms))
+	if stats.Unread[unreadRefused] != 1 || command.reads != 1 {
+		t.Errorf("%+v, read %d times", stats, command.reads)
 	}
 }
 
