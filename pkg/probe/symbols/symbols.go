@@ -31,6 +31,7 @@ type Table struct {
 	answer chan reading
 	read   int64 // when that began
 	pause  int64 // until it may begin again
+	failed bool  // it was not read to its end the last time
 }
 
 // layout is where functions lie.
@@ -59,8 +60,9 @@ type reading struct {
 
 const (
 	// readEvery is how soon the table is read again, and readRarely how soon once it was read a few times: each time
-	// it is twice as long. So it is 1.5 % of a CPU at first, and 0.1 % where there is always somebody new who waits.
-	readEvery, readRarely = 5 * time.Second, 80 * time.Second
+	// it is twice as long. So it is 1.5 % of a CPU at first, and 0.1 % where there is always somebody new who waits. Once
+	// nobody new waited for readAnew it is as at first.
+	readEvery, readRarely, readAnew = 5 * time.Second, 80 * time.Second, 10 * time.Minute
 	// maxSymbols is how many addresses are known, and maxAsked asked for at once.
 	maxSymbols, maxAsked = 4096, 256
 )
@@ -145,7 +147,7 @@ func (t *Table) take(now int64) {
 	select {
 	case got := <-t.answer:
 		t.answer = nil
-		if !got.whole { // what is known stays
+		if t.failed = !got.whole; t.failed { // what is known stays
 			break
 		}
 		t.layout = got.layout
@@ -158,7 +160,12 @@ func (t *Table) take(now int64) {
 	if t.answer != nil || len(t.asked) == 0 || t.read != 0 && now-t.read < t.pause {
 		return
 	}
-	t.pause = min(max(2*t.pause, int64(readEvery)), int64(readRarely))
+	switch {
+	case t.pause == 0 || now-t.read >= int64(readAnew):
+		t.pause = int64(readEvery)
+	case !t.failed:
+		t.pause = min(2*t.pause, int64(readRarely))
+	}
 	t.read, t.answer = now, make(chan reading, 1)
 	go func(asked []uint64, to chan<- reading) { to <- lookUp(t.file, asked) }(t.asked, t.answer)
 	t.asked = nil
@@ -181,7 +188,9 @@ func (l *layout) owner(address uint64) string {
 	return l.owners[i].name
 }
 
-// placed reports whether an address lies where code was when the table was read.
+// placed reports whether an address lies where code was when the table was read. What was loaded since into the place
+// of something else, as one module into another's, is taken for that until the table is read for another reason: to ask
+// for each such address would be to read it for every stack that is new.
 func (l *layout) placed(address uint64) bool {
 	i := last(l.extents, address, func(e extent) uint64 { return e.start })
 	return i >= 0 && address < l.extents[i].end

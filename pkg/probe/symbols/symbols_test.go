@@ -171,6 +171,66 @@ func TestTheTableIsReadLessAndLessOften(t *testing.T) {
 	s.wait()
 }
 
+// Who was new long ago does not make those wait who are new now.
+func TestATableThatNobodyAskedForIsReadSoonAgain(t *testing.T) {
+	s := newTable(strings.NewReader(kallsyms))
+	read := func(now time.Duration) {
+		s.Lock(int64(now), []uint64{uint64(now)}) // asks
+		s.Lock(int64(now)+1, nil)                 // begins to read
+		if s.read != int64(now)+1 {
+			t.Fatalf("at %s it was not read", now)
+		}
+		got := <-s.answer
+		s.answer <- got
+		s.Lock(int64(now)+2, nil)
+	}
+	now := time.Second
+	for range 6 {
+		read(now)
+		now += 2 * readRarely
+	}
+	if s.pause != int64(readRarely) {
+		t.Errorf("the pause is %s", time.Duration(s.pause))
+	}
+	for range 2 {
+		now += readAnew
+		read(now)
+		if s.pause != int64(readEvery) {
+			t.Errorf("the pause is %s", time.Duration(s.pause))
+		}
+	}
+}
+
+// A reading that failed told nothing: the next is to come as soon as it would have.
+func TestATableThatCouldNotBeReadIsReadAsSoon(t *testing.T) {
+	s := newTable(strings.NewReader(kallsyms))
+	whole := s.file
+	s.file = unreadable{whole}
+	for i := range 3 {
+		now := int64(i+1) * int64(readEvery)
+		s.Lock(now, []uint64{1})
+		s.Lock(now, nil) // begins to read
+		if s.read != now || s.pause != int64(readEvery) {
+			t.Fatalf("read at %s, and the pause is %s", time.Duration(s.read), time.Duration(s.pause))
+		}
+		got := <-s.answer
+		s.answer <- got
+		s.Lock(now, nil)
+	}
+	s.file = whole
+	for i, want := range []time.Duration{readEvery, 2 * readEvery} {
+		now := int64(i+4) * int64(readEvery)
+		s.Lock(now, []uint64{uint64(i) + 2})
+		s.Lock(now, nil)
+		if s.pause != int64(want) {
+			t.Errorf("the pause is %s, want %s", time.Duration(s.pause), want)
+		}
+		got := <-s.answer
+		s.answer <- got
+		s.Lock(now, nil)
+	}
+}
+
 func TestOnlyFunctionsAreSymbols(t *testing.T) {
 	for line, want := range map[string]string{
 		"ffffffff81000100 t mutex_lock.constprop.0":     "mutex_lock",
