@@ -96,7 +96,8 @@ type Node struct {
 	// Probe is "attached" or "not attached", NRI "registered", "degraded" or "off".
 	Probe string `json:"probe"`
 	NRI   string `json:"nri"`
-	// Missed is how often the kernel did not run a BPF program when it should have: while it had preempted it on that CPU.
+	// Missed is how often the kernel did not run a BPF program when it should have: while one was already under way on
+	// that CPU (it was preempted or interrupted).
 	Missed uint64 `json:"missed,omitempty"`
 	// Believed is who runs CNI plugins, in words; nobody where the runtime is not known.
 	Believed []string `json:"believed,omitempty"`

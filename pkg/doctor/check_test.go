@@ -122,7 +122,7 @@ func TestOneChangeOneFinding(t *testing.T) {
 		}, Note, []string{"contention_begin"}},
 		{"kernel", "programs that were not run", func(f *fact.Facts) {
 			f.Scope.Value.Node.Missed = 17
-		}, Note, []string{"17 times", "cniscope_bpf_program_missed_total", "preempt=voluntary"}},
+		}, Note, []string{"17 times", "preempted or interrupted", "cniscope_bpf_program_missed_total"}},
 		{"kernel", "lockdown", func(f *fact.Facts) { f.Kernel.Value.Lockdown = "confidentiality" }, Warning, []string{"lockdown=integrity"}},
 		{"runtime", "a plugin that did not start", func(f *fact.Facts) {
 			f.Runtime.Value.Plugins[0].Err = "invalid plugin config: x"

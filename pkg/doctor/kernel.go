@@ -14,8 +14,8 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 	if n := f.Scope.Value.Node.Missed; err == nil && f.Scope.Err == nil && n > 0 {
 		found = append(found, Finding{
 			Level: Note, Summary: fact.Sayf("the kernel did not run BPF programs of the cniscope that runs here %d times, so some of what plugins did inside is missing from traces", n),
-			Evidence: []string{fact.Sayf("Linux %s preempts BPF programs, and runs one that it has preempted for nobody else on that CPU meanwhile", f.Kernel.Value.Release)},
-			Remedy:   []string{"see which programs, and how often: the metric cniscope_bpf_program_missed_total", "if it grows with every pod, start the kernel with preempt=none or preempt=voluntary, where it has these"},
+			Evidence: []string{"the kernel does not run a program while one is already under way on that CPU (it was preempted or interrupted)"},
+			Remedy:   []string{"see which programs, and how often: the metric cniscope_bpf_program_missed_total"},
 		})
 	}
 	if k := f.Kernel.Value; err == nil && k.Functions != "" && k.BTF == "" && k.Lockdown != "confidentiality" {

@@ -113,7 +113,7 @@ type ProgramStats struct {
 	Runs uint64
 	Time time.Duration
 	// Missed is how often the kernel did not run it, because it was under way on that CPU
-	// already: newer kernels (7.2) preempt it. Always counted, from Linux 5.12.
+	// already (it was preempted, as newer kernels do, or interrupted). Always counted, from Linux 5.12.
 	Missed uint64
 }
 
