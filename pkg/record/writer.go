@@ -99,7 +99,7 @@ func begin(on disk.FS, path string, compressed bool, header Header) (*Writer, er
 	}
 	w, err := NewWriter(out, header)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close(), on.Remove(path))
 	}
 	w.gzip, w.file = compress, f
 	return w, nil

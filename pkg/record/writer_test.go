@@ -156,6 +156,22 @@ func TestTooLongAnEvent(t *testing.T) {
 	}
 }
 
+// A recording that cannot begin leaves nothing behind.
+func TestTooLongAHeader(t *testing.T) {
+	for name, overwrite := range map[string]bool{"new": false, "overwriting": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "run.jsonl.gz")
+			if _, err := Create(path, Header{BootID: strings.Repeat("x", MaxLine)}, overwrite); !errors.Is(err, ErrTooLong) {
+				t.Fatal(err)
+			}
+			if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
+				t.Errorf("left behind: %v, %v", names, err)
+			}
+		})
+	}
+}
+
 func TestOpenNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	if err := os.WriteFile(path, []byte(head+"nonsense\n"), 0o600); err != nil {
