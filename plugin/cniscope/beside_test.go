@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -75,6 +76,60 @@ func TestARecordingHasWhatHappenedBeforeItsEnd(t *testing.T) {
 	}
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "handed over late") {
 		t.Errorf("%v, %s", err, text)
+	}
+}
+
+// A running cniscope that never says how far it is, because it has no probe or is of an older version, or that does not
+// answer, is not waited for as one that is behind, nor said to be.
+func TestARecordingEndsWithoutTicks(t *testing.T) {
+	o := config.Default()
+	header, err := settingsOf(o, record.Host().BootID).header()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, answers := range map[string]bool{"no ticks": true, "no answer": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := o
+			o.State.Dir = t.TempDir()
+			told, end := context.WithCancel(t.Context())
+			answerAt(t, o.State.Dir, control.Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+				if answers {
+					out, err := record.NewWriter(w, header)
+					if err != nil {
+						return err
+					}
+					if err := errors.Join(out.Write(event.Event{Body: &event.Degraded{Feature: "seen"}}), out.Flush()); err != nil {
+						return err
+					}
+					flush()
+				}
+				end()
+				<-ctx.Done()
+				return nil
+			}})
+			cmd := rootCmd()
+			cmd.SetErr(io.Discard)
+			file := filepath.Join(t.TempDir(), "beside.rec")
+			var said strings.Builder
+			began := time.Now()
+			err := recordRunning(told, cmd, file, o, slog.New(slog.NewTextHandler(&said, nil)), false, new(lock.HeldError))
+			if took := time.Since(began); took >= behindMax {
+				t.Errorf("it took %s", took)
+			}
+			if !answers {
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("without an answer: %v", err)
+				}
+				return
+			}
+			if strings.Contains(said.String(), "is behind:") || !strings.Contains(said.String(), "does not say how far it is") {
+				t.Error(said.String())
+			}
+			if text, reading := os.ReadFile(file); errors.Join(err, reading) != nil || !strings.Contains(string(text), "seen") {
+				t.Errorf("%v, %v, %s", err, reading, text)
+			}
+		})
 	}
 }
 

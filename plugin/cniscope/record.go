@@ -116,14 +116,24 @@ func recordTo(ctx context.Context, cmd *cobra.Command, path string, file options
 // was told to end. As a rule that takes some 0.2 s: it sends what there is five times a second.
 const behindMax = 10 * time.Second
 
+// silentMax is how long it is waited for if it has never said how far it is: it has no probe, is of an older version, or
+// does not answer at all.
+const silentMax = 2 * time.Second
+
 // recordRunning records what the cniscope that holds the node sees from now on until ctx ends: all that happened by
 // then, though it is handed over a little later.
 func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o config.Options, log *slog.Logger, overwrite bool, held *lock.HeldError) error {
 	stream, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var told atomic.Int64 // when to end, monotonic ns; 0: not yet
+	var ticked atomic.Bool
 	defer context.AfterFunc(ctx, func() {
 		told.Store(clock.Monotonic())
+		time.AfterFunc(silentMax, func() {
+			if !ticked.Load() {
+				end()
+			}
+		})
 		time.AfterFunc(behindMax, end)
 	})()
 	body, err := control.Client{Dir: o.State.Dir}.Record(stream)
@@ -149,6 +159,9 @@ func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o confi
 		switch {
 		case err == nil:
 			r.take(e)
+		case stream.Err() != nil && r.failed == nil && !ticked.Load():
+			log.Info("the running cniscope does not say how far it is: if it is behind, the latest events are missing in the recording", "waited", silentMax)
+			return r.close(nil)
 		case stream.Err() != nil && r.failed == nil:
 			log.Warn("the running cniscope is behind: the latest events are missing in the recording", "waited", behindMax)
 			return r.close(nil)
@@ -157,8 +170,11 @@ func recordRunning(ctx context.Context, cmd *cobra.Command, path string, o confi
 		default:
 			return r.close(err)
 		}
-		if _, tick := e.Body.(*event.Tick); tick && told.Load() != 0 && e.Time >= told.Load() {
-			return r.close(nil) // everything from before has come
+		if _, tick := e.Body.(*event.Tick); tick {
+			ticked.Store(true)
+			if told.Load() != 0 && e.Time >= told.Load() {
+				return r.close(nil) // everything from before has come
+			}
 		}
 	}
 }
