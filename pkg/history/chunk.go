@@ -14,7 +14,8 @@ import (
 type chunk struct {
 	first uint64 // Seq of its first line
 	lines int
-	ended time.Time // the latest Time of its lines
+	began time.Time // the earliest Time of its lines
+	ended time.Time // the latest
 	texts []string
 	data  []byte
 	index map[string]uint64 // places in texts; nil once the chunk is full
@@ -63,6 +64,9 @@ func (c *chunk) add(l control.Line) {
 		c.data = binary.AppendUvarint(c.data, c.place(*text))
 	}
 	c.addOwn(l)
+	if c.lines == 0 || l.Time.Before(c.began) {
+		c.began = l.Time
+	}
 	c.lines++
 	if l.Time.After(c.ended) {
 		c.ended = l.Time

@@ -94,7 +94,12 @@ func (h *History) forget(why string) {
 	h.size -= first.size()
 	h.forgotten[why] += uint64(first.lines)
 	if first.ended.After(h.since) {
-		h.since = first.ended
+		h.since = first.ended.UTC()
+	}
+	for _, c := range h.chunks { // the clock was set back after the first one: that lies in the future of the others
+		if c.lines > 0 && c.began.Before(h.since) {
+			h.since = c.began.UTC()
+		}
 	}
 }
 

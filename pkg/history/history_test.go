@@ -276,3 +276,27 @@ func TestAMemoryBeginsBeforeItsLines(t *testing.T) {
 		t.Errorf("%d operations since %v", len(found.Operations), found.Since)
 	}
 }
+
+// The same holds when lines from before the step are forgotten, and then lines from behind it: the memory begins
+// where the first line that it still has ended, or when the last that it has no more did.
+func TestAMemoryBeginsBeforeItsLinesWhenEarlierOnesAreForgotten(t *testing.T) {
+	const step = Lines + chunkLines/2 // in the middle of a chunk
+	h := New("node-a", began)
+	var ended []time.Time
+	for i := range 3 * Lines {
+		l := ordinaryLine(i)
+		if i >= step {
+			l.Time = l.Time.AddDate(-10, 0, 0)
+		}
+		h.Add(l)
+		ended = append(ended, l.Time)
+		if i%chunkLines != 0 && i != step {
+			continue
+		}
+		v := h.look()
+		earliest := slices.MinFunc(ended[v.first()-uint64(began.UnixMilli()):], time.Time.Compare)
+		if v.since.After(earliest) || v.since.Before(earliest.Add(-time.Second)) {
+			t.Fatalf("after line %d it begins at %s, and its earliest line ended at %s", i, v.since, earliest)
+		}
+	}
+}
