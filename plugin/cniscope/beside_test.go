@@ -157,6 +157,40 @@ func TestARecordingHasWhatWaitedForIt(t *testing.T) {
 	}
 }
 
+// A recording ends though events go on coming, as fast as it is written.
+func TestARecordingEndsWhileEventsGoOnComing(t *testing.T) {
+	b := newBroadcast()
+	r := b.join()
+	const most = 4 * readerQueue // so that the test ends in any case
+	sent := 0
+	more := func() {
+		for ; len(r.events) < readerQueue && sent < most; sent++ {
+			b.send(event.Event{Body: &event.Degraded{Feature: "waited"}})
+		}
+	}
+	more()
+	over, end := context.WithCancel(t.Context())
+	end()
+	out := busyBody{more: more}
+	if err := b.record(over, r, record.Header{}, &out, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "waited"); n < readerQueue || n >= 2*readerQueue {
+		t.Errorf("%d events were written, and %d waited", n, readerQueue)
+	}
+}
+
+// busyBody is an answer during whose writing more happens.
+type busyBody struct {
+	httpBody
+	more func()
+}
+
+func (b *busyBody) Write(p []byte) (int, error) {
+	b.more()
+	return b.httpBody.Write(p)
+}
+
 // httpBody is an answer that is kept.
 type httpBody struct{ strings.Builder }
 

@@ -95,7 +95,7 @@ func (b *broadcast) record(ctx context.Context, r *reader, header record.Header,
 	for {
 		select {
 		case <-ctx.Done():
-			for len(r.events) > 0 {
+			for range len(r.events) { // and not what comes meanwhile, which may have no end
 				if err := out.Write(<-r.events); err != nil && !errors.Is(err, record.ErrTooLong) {
 					return err
 				}
