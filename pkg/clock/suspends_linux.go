@@ -23,7 +23,8 @@ type suspend struct{ since, ahead int64 }
 const (
 	// shortest is what a node is suspended for at least, in ns: less is of no consequence.
 	shortest = int64(100e6)
-	// suspendsMax bounds how many are remembered. The earliest are forgotten.
+	// suspendsMax bounds how many are remembered. The earliest are forgotten: a time from before those that are left
+	// comes out too early, by what the node was suspended for between it and the earliest of them, that one included.
 	suspendsMax = 64
 )
 

@@ -3,7 +3,6 @@ package kernels
 import (
 	"encoding/json"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +24,7 @@ func TestCallsAcrossStepsOfTheClock(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			k := kernels[slices.IndexFunc(kernels, func(k kernel) bool { return k.name == name })]
+			k := named(name)
 			k.needed(t)
 			k.options += " cniscope.clocks=1"
 			k.programs = map[string]string{"collector": "./collector"}
