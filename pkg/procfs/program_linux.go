@@ -12,24 +12,33 @@ import (
 )
 
 // ReleaseProgram takes what is mapped of this program's own file out of its memory, but for what it has written to.
-// The kernel maps 64 KiB around each page that is used, and most of that is only needed to start; what is needed
-// again is mapped again, from the page cache.
+// Most of it was only needed to start, or is what the kernel mapped around that (MapSparsely); what is needed again is
+// mapped again, from the page cache.
 func ReleaseProgram() error {
-	program, err := os.Readlink("/proc/self/exe")
+	ranges, err := programRanges()
 	if err != nil {
 		return err
 	}
-	smaps, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		return err
-	}
-	for _, r := range cleanRanges(smaps, program) {
+	for _, r := range ranges {
 		// unix.Madvise wants a slice, and this is not Go's memory.
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, unix.MADV_DONTNEED); errno != 0 {
 			err = errors.Join(err, fmt.Errorf("madvise of %x-%x: %w", r.start, r.end, errno))
 		}
 	}
 	return err
+}
+
+// programRanges are the mappings of this program's own file that it never writes to.
+func programRanges() ([]addresses, error) {
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		return nil, err
+	}
+	return cleanRanges(smaps, program), nil
 }
 
 // addresses are a range of a process's own.
