@@ -3,44 +3,48 @@ package kernels
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// A probe is started and stopped again and again while others are in the functions that it is attached to, every other
-// one by SIGKILL, and no kernel hangs: one that did would not come to its end before the machine's patience is over.
+// A probe is attached and detached again and again while others are in what it is attached to, every other one by
+// SIGKILL, and no kernel hangs: one that did would not come to its end before the machine's patience is over.
 // The machine's time is instructions, so what is told does not depend on how busy the host is.
 func TestProbesStartAndStopUnderLoad(t *testing.T) {
 	times, err := strconv.Atoi(os.Getenv("CNISCOPE_STARTS"))
 	if err != nil {
 		t.Skip("make test-starts runs it")
 	}
-	for _, name := range []string{"5.10", "6.1", "6.12", "newest"} {
+	for _, name := range []string{"5.10", "6.1", "6.12", "newest", "6.12, arm64"} {
 		t.Run(name, func(t *testing.T) {
 			k := named(name)
 			k.needed(t)
 			k.options, k.longer = fmt.Sprintf("cniscope.starts=%d", times), time.Duration(times)*time.Minute
 			console := run(t, k, counting...)
 			r, complete := read(t, console)
-			ends := endsOf(string(console))
-			if !complete || len(ends) != times {
-				t.Fatalf("%d of %d starts came to an end:\n%s", len(ends), times, console)
+			whole, attached := endsOf(string(console))
+			if !complete || len(whole) != 2 || len(attached) != times {
+				t.Fatalf("%d of 2 starts and %d of %d came to an end:\n%s", len(whole), len(attached), times, console)
 			}
-			for _, e := range ends {
-				if (e.way == "functions") != k.functions() {
-					t.Errorf("it was attached by %s", e.way)
+			for _, e := range whole {
+				if (e.of == "functions") != k.functions() {
+					t.Errorf("it was attached by %s", e.of)
 				}
 			}
-			t.Logf("%s, by %s: %s", r.release, ends[0].way, ends)
+			t.Logf("%s, by %s: from the beginning %s %s", r.release, whole[0].of, whole[0], whole[1])
+			for _, how := range []string{"closed", "killed"} {
+				t.Logf("%s programs attached and %s %s", attached[0].of, how, spread(attached, how))
+			}
 		})
 	}
 }
 
-// ending is a probe that was started and stopped, in milliseconds of the machine.
+// ending is a probe that was attached and stopped, in milliseconds of the machine.
 type ending struct {
-	way, how       string
+	of, how        string // the way that it took, or how many programs it attached
 	attach, detach int
 }
 
@@ -48,12 +52,38 @@ func (e ending) String() string {
 	return fmt.Sprintf("attached after %d ms, %s in %d ms;", e.attach, e.how, e.detach)
 }
 
-func endsOf(console string) (all []ending) {
+// endsOf are those that were started from the beginning, and those that attached what was loaded.
+func endsOf(console string) (whole, attached []ending) {
 	for line := range strings.Lines(console) {
 		var e ending
-		if n, _ := fmt.Sscanf(strings.TrimSpace(line), "started %s %d %s %d", &e.way, &e.attach, &e.how, &e.detach); n == 4 {
-			all = append(all, e)
+		var kind string
+		if n, _ := fmt.Sscanf(strings.TrimSpace(line), "%s %s %d %s %d", &kind, &e.of, &e.attach, &e.how, &e.detach); n != 5 {
+			continue
+		}
+		switch kind {
+		case "started":
+			whole = append(whole, e)
+		case "attached":
+			attached = append(attached, e)
 		}
 	}
-	return all
+	return whole, attached
+}
+
+// spread tells how long it took to attach and to detach for those that ended in a way.
+func spread(all []ending, how string) string {
+	var attach, detach []int
+	for _, e := range all {
+		if e.how == how {
+			attach, detach = append(attach, e.attach), append(detach, e.detach)
+		}
+	}
+	if len(attach) == 0 {
+		return "never"
+	}
+	slices.Sort(attach)
+	slices.Sort(detach)
+	last := len(attach) - 1
+	return fmt.Sprintf("%d times: attached in %d ms, at most %d; gone after %d ms, at most %d",
+		len(attach), attach[last/2], attach[last], detach[last/2], detach[last])
 }

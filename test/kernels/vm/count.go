@@ -220,7 +220,8 @@ func (p *prober) duringACall(do func() error) error {
 func probes() int {
 	p, err := probe.Open(probe.Options{
 		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1,
-		Way: os.Args[1], Detail: probe.DetailAuto, Linger: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Way: os.Args[1], Detail: probe.DetailAuto, Linger: 100 * time.Millisecond, MinSpan: time.Millisecond,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -279,10 +279,12 @@ func execLoops() ([]loop, error) {
 	}, nil}}, nil
 }
 
-// shortest is a program that exits at once: an ELF header, one segment and exit(0).
-func shortest() []byte {
-	const base, headers = 0x400000, 64 + 56
-	size := uint64(headers + len(exits))
+// shortest is a program that exits at once.
+func shortest() []byte { return program([]byte(exits)) }
+
+// program is an ELF file of code, at codeAt: a header and one segment, which may be written, too.
+func program(code []byte) []byte {
+	size := uint64(headers + len(code))
 	b := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 9)...)
 	b, _ = binary.Append(b, binary.LittleEndian, struct {
 		Type, Machine                        uint16
@@ -295,8 +297,15 @@ func shortest() []byte {
 		Offset, Virtual, Physical, File, Mem uint64
 		Align                                uint64
 	}{
-		Type: 2, Machine: machineELF, Version: 1, Entry: base + headers, Segments: 64, Header: 64, Segment: 56, NSegments: 1, Section: 64,
-		Kind: 1, Rights: 5, Virtual: base, Physical: base, File: size, Mem: size, Align: 4096,
+		Type: 2, Machine: machineELF, Version: 1, Entry: codeAt, Segments: 64, Header: 64, Segment: 56, NSegments: 1, Section: 64,
+		Kind: 1, Rights: 7, Virtual: base, Physical: base, File: size, Mem: size, Align: 4096,
 	})
-	return append(b, exits...)
+	return append(b, code...)
 }
+
+// Where a program of ours is.
+const (
+	base    = 0x400000
+	headers = 64 + 56
+	codeAt  = base + headers
+)

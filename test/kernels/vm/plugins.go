@@ -43,7 +43,7 @@ var acts = map[string]func() int{
 	"helper":      help,
 	"prober":      probes,
 	"loading":     loads,
-	"starter":     starter,
+	"attaching":   attaching,
 	"piping":      piping,
 	"across":      across,
 }

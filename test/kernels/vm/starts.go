@@ -4,9 +4,9 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,11 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
-
-	"github.com/cniscope/cniscope/pkg/probe"
-	"github.com/cniscope/cniscope/pkg/probe/arguments"
 )
 
 // starts is how often a probe is to be started and stopped, if a machine was booted for that: cniscope.starts=100.
@@ -36,100 +35,151 @@ func number(options, key string) int {
 	return 0
 }
 
-// loads has others in the functions that probes are attached to, until it is killed. Its threads make system calls behind
-// the back of Go's scheduler. They yield most of the one CPU to whoever starts: in the functions they are all the same.
+// Each of the threads rests for that long after a turn: what nobody does in the meantime takes the emulator no time. To
+// start a program takes as long as a hundred turns of others.
+const (
+	rest         = 5 * time.Millisecond
+	restOfStarts = 20 * time.Millisecond
+)
+
+// loads has others in the functions that probes are attached to, until it is killed: some come and go all the time, some
+// sleep in them. Its threads make system calls behind the back of Go's scheduler.
 func loads() int {
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 15)
 	debug.SetGCPercent(-1)
-	runtime.GOMAXPROCS(16)
+	runtime.GOMAXPROCS(24)
 	loops, err := makeLoops()
+	if err == nil {
+		err = makeSleepers()
+	}
 	if err != nil {
+		fmt.Fprintln(os.Stderr, "loading:", err)
 		return 1
 	}
 	for _, l := range loops {
+		pause := rest
 		switch l.name {
-		case "pipe, write and read", "netlink, question and answer", "unix connection, from connect to close", "flock and unlock", forks:
-			beside(l.turn)
+		case "pipe, write and read", "netlink, question and answer", "unix connection, from connect to close", "flock and unlock":
+		case forks:
+			pause = restOfStarts
+		default:
+			continue
 		}
+		long := unix.NsecToTimespec(int64(pause))
+		beside(func() {
+			l.turn()
+			call(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&long)))
+		})
 	}
+	fmt.Println("loaded")
 	select {}
 }
 
-// starter is a probe in a process of its own, as it is on a node: it says when it is attached, and stops when its
-// standard input ends.
-func starter() int {
-	p, err := probe.Open(probe.Options{
-		Ring: 1 << 20, Processes: 1024, Arguments: arguments.Known, Depth: 1, Detail: probe.DetailAuto, Log: slog.New(slog.DiscardHandler),
-	})
+// makeSleepers has threads sleep where a probe is attached to both ends of a function, and go on now and then: in reading
+// a pipe and in accepting a connection. Another waits for a lock on a file for ever.
+func makeSleepers() error {
+	var pipe [2]int
+	if err := unix.Pipe(pipe[:]); err != nil {
+		return err
+	}
+	listening, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return err
 	}
-	fmt.Println("attached", p.Stats().Way)
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	if err := p.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if err := unix.Bind(listening, &unix.SockaddrUnix{Name: "@sleepers"}); err != nil {
+		return err
 	}
-	return 0
+	if err := unix.Listen(listening, 16); err != nil {
+		return err
+	}
+	var locks [2]int
+	for i := range locks {
+		if locks[i], err = unix.Open(lockedFile+".sleepers", unix.O_CREAT|unix.O_RDWR, 0o600); err != nil {
+			return err
+		}
+	}
+	own := make([]byte, 8)
+	beside(func() { call(unix.SYS_READ, uintptr(pipe[0]), pointer(own), 8) })
+	beside(func() { call(unix.SYS_CLOSE, call(unix.SYS_ACCEPT4, uintptr(listening))) })
+	call(unix.SYS_FLOCK, uintptr(locks[0]), unix.LOCK_EX)
+	beside(func() { call(unix.SYS_FLOCK, uintptr(locks[1]), unix.LOCK_EX) })
+	address := append([]byte{unix.AF_UNIX, 0, 0}, "sleepers"...)
+	go func() {
+		for {
+			time.Sleep(restOfStarts)
+			call(unix.SYS_WRITE, uintptr(pipe[1]), pointer(buffer[:]), 8)
+			ours := call(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			call(unix.SYS_CONNECT, ours, pointer(address), uintptr(len(address)))
+			call(unix.SYS_CLOSE, ours)
+		}
+	}()
+	return nil
 }
 
-// startAndStop starts probes and stops them while others are in the functions that these are attached to, and processes
-// come and go: an old kernel hung when one ended then. Every other one is killed, so that the kernel itself detaches
-// what it had. It tells how long each start took, and each end until the process was gone.
+// startAndStop has probes come and go while others are in the functions that these are attached to, and processes come and
+// go: an old kernel hung when one ended then. It tells how long each took until it was attached, and until it was gone.
+// To load programs takes an emulated kernel most of a minute, since it looks at all of them. So two probes are started
+// from the beginning; after that processes attach what is loaded already, and detach it. Every other one is killed, so
+// that the kernel itself detaches what it had.
 func startAndStop(to io.Writer, times int) error {
-	if err := install(); err != nil {
+	err := install()
+	if err != nil {
 		return err
 	}
 	others := exec.Command(filepath.Join(pluginFolder, "loading"))
-	if err := others.Start(); err != nil {
+	others.Stderr = os.Stderr
+	says, err := others.StdoutPipe()
+	if err == nil {
+		err = others.Start()
+	}
+	if err != nil {
 		return err
 	}
+	if loaded := bufio.NewScanner(says); !loaded.Scan() {
+		return errors.New("there is no load")
+	}
 	defer func() { _ = others.Process.Kill() }()
+	// The first is closed, the second killed, and what the first has loaded stays.
+	var programs map[string]*ebpf.Program
+	keep := func() (err error) { programs, err = loadedPrograms(); return err }
+	for i, meanwhile := range []func() error{keep, func() error { return nil }} {
+		if err := startOnce(to, i == 1, meanwhile); err != nil {
+			return fmt.Errorf("start %d: %w", i+1, err)
+		}
+	}
+	defer forget(programs)
 	for i := range times {
-		if err := startOnce(to, i%2 == 1); err != nil {
-			return fmt.Errorf("start %d of %d: %w", i+1, times, err)
+		if err := attachOnce(to, i%2 == 1); err != nil {
+			return fmt.Errorf("attaching, %d of %d times: %w", i+1, times, err)
 		}
 	}
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "\nkernel %s\n\nend\n", unix.ByteSliceToString(u.Release[:]))
+	_, err = fmt.Fprintf(to, "\nkernel %s\n\nend\n", unix.ByteSliceToString(u.Release[:]))
 	return err
 }
 
-func startOnce(to io.Writer, kill bool) error {
-	p := &prober{Cmd: exec.Command(filepath.Join(pluginFolder, "starter"))}
-	p.Stderr, p.Env = os.Stderr, []string{"PATH=/bin"}
-	out, err := p.StdoutPipe()
-	if err == nil {
-		p.end, err = p.StdinPipe()
-	}
-	if err != nil {
-		return err
-	}
-	p.says = bufio.NewScanner(out)
+// startOnce starts one in a process of its own, as it is on a node, and stops it in the middle of a call.
+func startOnce(to io.Writer, kill bool, meanwhile func() error) error {
 	began := time.Now()
-	if err := p.Start(); err != nil {
-		return err
-	}
-	way, err := p.until("attached")
+	p, err := startProber("")
 	if err != nil {
 		return err
 	}
-	attached, how := time.Now(), "closed"
-	if kill {
-		how, err = "killed", p.Process.Kill()
-	} else {
-		err = p.end.Close()
-	}
+	way, err := p.until("ready")
 	if err != nil {
 		return err
 	}
-	if err := p.Wait(); err != nil && !kill {
+	attached := time.Since(began)
+	return p.duringACall(func() error {
+		if err := meanwhile(); err != nil {
+			return err
+		}
+		took, how, err := p.stop(kill)
+		if err == nil {
+			_, err = fmt.Fprintf(to, "\nstarted %s %d %s %d\n", way, attached.Milliseconds(), how, took.Milliseconds())
+		}
 		return err
-	}
-	_, err = fmt.Fprintf(to, "\nstarted %s %d %s %d\n", way, attached.Sub(began).Milliseconds(), how, time.Since(attached).Milliseconds())
-	return err
+	})
 }

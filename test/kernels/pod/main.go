@@ -1,0 +1,41 @@
+// Command pod is a plugin that does what those of a pod do: it waits for its turn at a lock, runs commands, and answers.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// commands are how many each plugin runs: bridge and portmap ran 108 for a pod, in 15 runs.
+const commands = 7
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile("/tmp/pod.lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	for range commands {
+		if err := exec.Command("/bin/asking").Run(); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Println(`{"cniVersion":"1.0.0","ips":[{"address":"10.1.2.3/24"}]}`)
+	return err
+}
