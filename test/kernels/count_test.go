@@ -17,6 +17,7 @@ var measured = []kernel{
 	{name: "6.1", image: "bookworm-amd64", lacks: []string{byFunctions}},
 	{name: "6.12", image: "trixie-amd64"},
 	{name: "newest", image: "sid-amd64", restless: 4000}, // a futex took 3,650 less the second time
+	{name: "6.12, arm64", image: "trixie-arm64"},
 }
 
 // functions reports whether a kernel lets what plugins do be reached by its functions.
@@ -88,8 +89,14 @@ type bound struct {
 	reached, waits bool
 }
 
-// A system call that sys_enter and sys_exit are attached to takes as many instructions more at most; on 6.12 it is 354.
-const perCall = 480
+// perCall is how many instructions more a system call takes at most that sys_enter and sys_exit are attached to: on 6.12
+// it is 354, on arm64 488.
+func (k kernel) perCall() float64 {
+	if k.arch() == "arm64" {
+		return 560
+	}
+	return 480
+}
 
 // perSwitch is what it takes when a CPU goes on to another thread while a call is under way: 157 on 6.12.
 const perSwitch = 300
@@ -192,7 +199,7 @@ func (c costs) within(k kernel, b bound, state string) (least, most float64) {
 	switch {
 	case state == nothingAgain:
 	case state == bySystemCalls, state == inACall && !k.functions():
-		return math.Inf(-1), perCall*b.calls + b.noise
+		return math.Inf(-1), k.perCall()*b.calls + b.noise
 	case !k.functions():
 	case b.reached:
 		return least, b.share()*c.added(bySystemCalls, b.loop) + b.noise

@@ -103,6 +103,7 @@ func attachOnce(to io.Writer, kill bool) error {
 	if err != nil {
 		return err
 	}
+	time.Sleep(restOfStarts) // then each of the others has been in what is attached
 	took, how, err := p.stop(kill)
 	if err == nil {
 		_, err = fmt.Fprintf(to, "\nattached %s %s %d\n", said, how, took.Milliseconds())
