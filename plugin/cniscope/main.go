@@ -18,7 +18,10 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-func main() { os.Exit(execute()) }
+func main() {
+	setSlack(os.Args)
+	os.Exit(execute())
+}
 
 func execute() (code int) {
 	if code, is := asService(command); is {
