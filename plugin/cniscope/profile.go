@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/metrics"
 	"runtime/pprof"
+	"strings"
 	"syscall"
 )
 
@@ -44,7 +46,23 @@ func profileTo(dir string) error {
 			}
 		}
 		_ = cpu.Close()
+		_ = os.WriteFile(dir+"/memory", heldByGo(), 0o600)
 		_ = os.WriteFile(dir+"/done", nil, 0o600)
 	}()
 	return nil
+}
+
+// heldByGo says what Go has of the system and what for, and how the garbage collector is doing.
+func heldByGo() (text []byte) {
+	for _, d := range metrics.All() {
+		if !strings.HasPrefix(d.Name, "/memory/") && !strings.HasPrefix(d.Name, "/gc/") {
+			continue
+		}
+		sample := []metrics.Sample{{Name: d.Name}}
+		metrics.Read(sample)
+		if v := sample[0].Value; v.Kind() == metrics.KindUint64 {
+			text = fmt.Appendf(text, "%10d %s\n", v.Uint64(), d.Name)
+		}
+	}
+	return text
 }

@@ -66,6 +66,11 @@ func measureProfile(ctx context.Context, s settings) (rows []row, err error) {
 		}
 		fmt.Printf("%s (%s):\n%s\n", p.title, filepath.Join(dir, p.file), out)
 	}
+	held, err := os.ReadFile(filepath.Join(dir, "memory"))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Printf("what Go has of the system, in bytes:\n%s\n", held)
 	return []row{{figure: "CPU of cniscope while profiled, a pod", value: milli(now-began) / float64(s.pods), unit: "ms", note: dir}}, nil
 }
 
