@@ -322,7 +322,7 @@ func DefaultFor(on System) Options {
 		NRI:     NRI{Enabled: there.nri, Socket: there.socket},
 		Runtime: Runtime{Socket: there.runtime},
 		CNI:     CNI{ConfDir: there.networks},
-		Probe:   Probe{Source: SourceAuto, Ring: 4 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, AgentDepth: 1},
+		Probe:   Probe{Source: SourceAuto, Ring: 2 << 20, Arguments: ArgumentsKnown, Detail: DetailAuto, Linger: 30 * time.Second, AgentDepth: 1},
 		Limits: Limits{
 			Settle:     2 * time.Second,
 			MaxHold:    10 * time.Minute,

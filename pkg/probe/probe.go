@@ -19,8 +19,8 @@ import (
 type Options struct {
 	// Source is by what means processes are observed; empty is SourceAuto.
 	Source string
-	// Ring is the size of the ring buffer in bytes: a power of two, at least a page. It is mapped twice, so
-	// it shows twice in the resident memory, though not as anonymous memory.
+	// Ring is the size of the ring buffer in bytes: a power of two, at least a page. It is part of the resident
+	// memory, though not as anonymous memory.
 	Ring int
 	// Processes is how many processes of plugin trees are tracked at once.
 	Processes int

@@ -124,10 +124,10 @@ func (r *reader) deadline(now int64) time.Time {
 	return time.Now().Add(poll)
 }
 
-// pollActive is a quarter of the time in which a root that has its quota all the time fills its share of the ring, an
-// eighth: what it told before a look counts until the one after (bpf/maps.h, has_room).
+// pollActive is a quarter of the time in which a root that has its quota all the time fills its share of the ring, a
+// quarter: what it told before a look counts until the one after (bpf/maps.h, has_room).
 func (r *reader) pollActive() time.Duration {
-	return min(max(time.Duration(r.probe.options.Ring/8*kernel.ByteTime/4), pollActive), pollMost)
+	return min(max(time.Duration(r.probe.options.Ring/4*kernel.ByteTime/4), pollActive), pollMost)
 }
 
 // rest returns when there is something to put away although nothing happens any more: the gate

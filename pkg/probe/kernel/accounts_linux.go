@@ -9,9 +9,9 @@ const ByteTime = 238
 // is, half of the smallest (64 KiB). A quarter of that was less than one plugin has to tell.
 const roomMin = 32 << 10
 
-// Quota is how far ahead of its quota a root may be, in ns: what it may send at once is a
-// quarter of the ring. Forks and execs may be as far ahead again.
-func Quota(ring int) uint64 { return uint64(max(ring/4, roomMin)) * ByteTime }
+// Quota is how far ahead of its quota a root may be, in ns: what it may send at once, if that is read
+// meanwhile, is half of the ring. Forks and execs may be as far ahead again.
+func Quota(ring int) uint64 { return uint64(max(ring/2, roomMin)) * ByteTime }
 
 // share is how much of a table one root may take: a quarter, so that one that forks or
 // makes threads for ever leaves room for all others.

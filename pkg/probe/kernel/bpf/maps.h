@@ -227,12 +227,12 @@ static __always_inline bool untrack(__u32 tgid, const struct task_key *root, __u
  * between two readings. Quota in accounts_linux.go has it, too. */
 #define ROOM_MIN (32 << 10)
 
-/* Whether what a root has in the ring unread leaves room for more of its own: an eighth of
+/* Whether what a root has in the ring unread leaves room for more of its own: a quarter of
  * the ring, so that it does not matter to others how slowly that is read. Whenever all before
  * the mark has been read, the mark is set anew. */
 static __always_inline bool has_room(struct account *a, __u64 size, __u64 shares)
 {
-	__u64 room = ring_high / 2;
+	__u64 room = ring_high;
 
 	if (bpf_ringbuf_query(&events, BPF_RB_CONS_POS) >= a->mark) {
 		a->before = a->since;
