@@ -21,10 +21,16 @@ import (
 // observe starts cniscope. A call is slow from a second on: an ordinary one takes half of that.
 func (n *node) observe() {
 	n.Helper()
+	n.observeWith("")
+}
+
+// observeWith is observe with more options.
+func (n *node) observeWith(toml string) {
+	n.Helper()
 	n.spans = filepath.Join(n.rig.Dir(), "spans.jsonl")
 	var err error
 	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, Node: nodeName, TOML: fmt.Sprintf(
-		"[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n[slow]\ncall = \"1s\"\n", n.spans)})
+		"[export.file]\npath = %q\n[limits]\nsettle = \"2s\"\n[sampling]\nper_second = 0\n[slow]\ncall = \"1s\"\n", n.spans) + toml})
 	harness.Check(n.T, err)
 	if dir := os.Getenv("CNISCOPE_TEST_LOGS"); dir != "" {
 		n.record(filepath.Join(dir, n.Name()+".rec.gz"))

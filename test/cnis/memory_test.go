@@ -1,0 +1,90 @@
+//go:build linux
+
+package cnis
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// mostMemory is what a node may be asked for, in MiB: docs/performance.md.
+const mostMemory = 40
+
+// Beside an agent that is followed cniscope stays within its budget of resident memory while pods come and go. It
+// exports twice, to a backend and to a file.
+func TestMemory(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	n := newNode(t)
+	n.observeWith(fmt.Sprintf("[export.otlp]\nendpoint = %q\n", backend(t)))
+	n.startWarmAgent(nil)
+	n.warm()
+	n.forgetHighest()
+	for _, atOnce := range []int{1, 4} {
+		for i := range 20 / atOnce {
+			pods := n.crowd(fmt.Sprintf("memory-%d-%d", atOnce, i), atOnce)
+			for _, p := range pods {
+				harness.Check(t, p.err)
+			}
+			n.remove(pods...)
+		}
+		now, highest := n.memory("VmRSS"), n.memory("VmHWM")
+		t.Logf("resident beside Cilium after 20 pods, %d at once: %.1f MiB, highest %.1f MiB; of its own %.1f MiB, of files %.1f MiB, the budget is %d MiB",
+			atOnce, now, highest, n.memory("RssAnon"), n.memory("RssFile"), mostMemory)
+		if now > mostMemory {
+			t.Errorf("%.1f MiB are resident", now)
+		}
+	}
+}
+
+// forgetHighest has VmHWM begin anew (proc_pid_clear_refs(5)).
+func (n *node) forgetHighest() {
+	n.Helper()
+	harness.Check(n.T, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", n.scope.PID()), []byte("5"), 0))
+}
+
+// memory is what /proc says of cniscope by that name, in MiB.
+func (n *node) memory(name string) float64 {
+	n.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.scope.PID()))
+	harness.Check(n.T, err)
+	_, after, found := strings.Cut(string(status), "\n"+name+":")
+	if !found {
+		n.Fatalf("no %s: %s", name, status)
+	}
+	var kib int
+	_, err = fmt.Sscan(after, &kib)
+	harness.Check(n.T, err)
+	return float64(kib) / 1024
+}
+
+// backend takes spans, and forgets them.
+func backend(t *testing.T) (endpoint string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Check(t, err)
+	server := grpc.NewServer()
+	coltracepb.RegisterTraceServiceServer(server, forgetful{})
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	return "http://" + l.Addr().String()
+}
+
+type forgetful struct {
+	coltracepb.UnimplementedTraceServiceServer
+}
+
+// Export takes a request.
+func (forgetful) Export(context.Context, *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
+	return &coltracepb.ExportTraceServiceResponse{}, nil
+}
