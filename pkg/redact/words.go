@@ -2,6 +2,7 @@ package redact
 
 import (
 	_ "embed"
+	"hash/maphash"
 	"strings"
 	"sync"
 )
@@ -10,13 +11,42 @@ import (
 var list string
 
 // words are those of words.txt, which `make words` writes.
-var words = sync.OnceValue(func() map[string]struct{} {
-	all := make(map[string]struct{}, 16<<10)
-	for word := range strings.Lines(list) {
-		all[strings.TrimSuffix(word, "\n")] = struct{}{}
+var words = sync.OnceValue(func() *lexicon {
+	l := &lexicon{seed: maphash.MakeSeed(), lines: make([]uint32, 32<<10)}
+	at := uint32(0)
+	for line := range strings.Lines(list) {
+		at += uint32(len(line))
+		slot := l.slot(line[:len(line)-1])
+		for l.lines[slot] != 0 {
+			slot = l.next(slot)
+		}
+		l.lines[slot] = at
 	}
-	return all
+	return l
 })
+
+// lexicon is a set of the words of list: a hash table of where each line ends, 0 where there is none. It takes a sixth
+// of what a map of strings does, and the garbage collector need not look at it.
+type lexicon struct {
+	seed  maphash.Seed
+	lines []uint32 // a power of two of them, about twice as many as words
+}
+
+func (l *lexicon) slot(word string) int {
+	return int(maphash.String(l.seed, word)) & (len(l.lines) - 1)
+}
+
+func (l *lexicon) next(slot int) int { return (slot + 1) & (len(l.lines) - 1) }
+
+func (l *lexicon) has(word string) bool {
+	for slot := l.slot(word); l.lines[slot] != 0; slot = l.next(slot) {
+		before, found := strings.CutSuffix(list[:l.lines[slot]-1], word)
+		if found && (before == "" || before[len(before)-1] == '\n') {
+			return true
+		}
+	}
+	return false
+}
 
 // listed reports whether s is a word of the list, in any case, or several written as one:
 // "NetworkUnavailable", "podCIDRs".
@@ -112,7 +142,4 @@ const minStem = 4
 // maxWord is longer than any word.
 const maxWord = 24
 
-func in(word string) bool {
-	_, is := words()[word]
-	return is
-}
+func in(word string) bool { return words().has(word) }

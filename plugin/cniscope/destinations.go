@@ -124,7 +124,7 @@ func openOTLP(all config.Export) (export.Exporter, error) {
 	if endpoint == "" {
 		return nil, nil
 	}
-	tls, err := o.TLS()
+	tls, err := tlsOf(o)
 	if err != nil {
 		return nil, err
 	}

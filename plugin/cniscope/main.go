@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	_ "golang.org/x/crypto/x509roots/fallback" // who signs public endpoints, where the system does not say: the image is empty
 
 	"github.com/cniscope/cniscope/pkg/config"
 )

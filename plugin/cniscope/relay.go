@@ -35,7 +35,7 @@ func upstreamOf(o config.Options) (*relay.Upstream, error) {
 	if endpoint == "" {
 		return nil, nil
 	}
-	tls, err := to.TLS()
+	tls, err := tlsOf(to)
 	if err != nil {
 		return nil, err
 	}
