@@ -65,5 +65,5 @@ const rssBudget = 40
 func (m memory) all() int { return m.anon + m.file + m.shmem }
 
 func (m memory) String() string {
-	return fmt.Sprintf("anonymous %.1f MiB; the rest is the ring (4 MiB) and the program's file", mib(m.anon))
+	return fmt.Sprintf("anonymous %.1f MiB; the rest is the ring (2 MiB) and the program's file", mib(m.anon))
 }
