@@ -109,6 +109,7 @@ func Open(o Options, anchors func(*Side)) (_ *Side, err error) {
 	}
 	// The kernel's types, which were read for this, are megabytes and of no use any more.
 	debug.FreeOSMemory()
+	releaseObjects()
 	if s.Records, err = OpenRing(s.Life.Events); err != nil {
 		return nil, fmt.Errorf("kernel probe: opening the ring buffer: %w", err)
 	}
