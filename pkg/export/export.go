@@ -24,6 +24,11 @@ type Exporter interface {
 	Shutdown(ctx context.Context) error
 }
 
+// encodedExporter is one that sends operations as they wait, so that they need not be decoded.
+type encodedExporter interface {
+	exportEncoded(ctx context.Context, operations [][]byte) error
+}
+
 // Queue holds finished operations until their destination has taken them, as TracesData. One
 // that arrives twice has the same ids.
 type Queue struct{ *queue.Queue }
@@ -64,6 +69,9 @@ func senderOf(e Exporter) queue.Sender {
 // Send makes one request of operations. Encoded TracesData, one after another, are one TracesData
 // that holds them all (protobuf: repeated fields are joined).
 func (s sender) Send(ctx context.Context, operations [][]byte) error {
+	if e, can := s.Exporter.(encodedExporter); can {
+		return e.exportEncoded(ctx, operations)
+	}
 	var all tracepb.TracesData
 	for _, data := range operations {
 		if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(data, &all); err != nil {

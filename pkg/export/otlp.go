@@ -3,12 +3,10 @@ package export
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -17,8 +15,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/queue"
 )
@@ -36,13 +37,16 @@ type OTLPOptions struct {
 	Timeout time.Duration // Timeout is for one request.
 }
 
-type otlp struct{ client otlptrace.Client }
+// otlp is a connection, and what each request is sent with.
+type otlp struct {
+	connection *grpc.ClientConn
+	headers    metadata.MD
+	timeout    time.Duration
+}
 
 // NewOTLP returns an exporter that speaks OTLP over gRPC. It does not connect: that the endpoint cannot be
 // reached is an error of Export. The error here means that the endpoint is none.
-func NewOTLP(ctx context.Context, o OTLPOptions) (Exporter, error) {
-	// Each option is set even where it is the library's default: what is not set is
-	// taken from the OTEL_EXPORTER_OTLP_ variables, behind the options' back.
+func NewOTLP(o OTLPOptions) (Exporter, error) {
 	creds := insecure.NewCredentials()
 	if o.TLS != nil {
 		creds = credentials.NewTLS(o.TLS)
@@ -54,65 +58,60 @@ func NewOTLP(ctx context.Context, o OTLPOptions) (Exporter, error) {
 	}
 	compressor := ""
 	if o.Gzip {
-		compressor = "gzip"
+		compressor = gzip.Name
 	}
-	client := otlptracegrpc.NewClient(
-		otlptracegrpc.WithEndpoint(o.Endpoint),
-		otlptracegrpc.WithTLSCredentials(creds),
-		otlptracegrpc.WithHeaders(o.Headers),
-		otlptracegrpc.WithTimeout(o.Timeout),
-		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: false}), // the Queue retries
-		otlptracegrpc.WithDialOption(
-			grpc.WithUserAgent("cniscope"),
-			proxy,
-			grpc.WithDisableServiceConfig(), // DNS is asked for the endpoint's addresses and for nothing else
-			grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
-			grpc.WithUnaryInterceptor(partial),
-			// gRPC waits up to 2 minutes between connections by itself; the Queue
-			// asks every 30 s and should not be answered from memory.
-			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 10 * time.Second},
-				MinConnectTimeout: 10 * time.Second,
-			}),
-			// A connection whose other end is gone without a word is given up after 20 s
-			// (gRPC sets TCP_USER_TIMEOUT from Timeout), not after the 15 minutes of TCP.
-			// Time is above the 5 minutes below which servers hang up on pings.
-			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 20 * time.Second}),
-		),
+	connection, err := grpc.NewClient(o.Endpoint,
+		grpc.WithTransportCredentials(creds),
+		grpc.WithUserAgent("cniscope"),
+		proxy,
+		grpc.WithDisableServiceConfig(), // DNS is asked for the endpoint's addresses and for nothing else
+		grpc.WithDefaultCallOptions(grpc.UseCompressor(compressor)),
+		// gRPC waits up to 2 minutes between connections by itself; the Queue
+		// asks every 30 s and should not be answered from memory.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 10 * time.Second},
+			MinConnectTimeout: 10 * time.Second,
+		}),
+		// A connection whose other end is gone without a word is given up after 20 s
+		// (gRPC sets TCP_USER_TIMEOUT from Timeout), not after the 15 minutes of TCP.
+		// Time is above the 5 minutes below which servers hang up on pings.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 20 * time.Second}),
 	)
-	if err := client.Start(ctx); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("OTLP endpoint %q: %w", o.Endpoint, err)
 	}
-	return &otlp{client}, nil
+	return &otlp{connection: connection, headers: metadata.New(o.Headers), timeout: o.Timeout}, nil
 }
 
 func (e *otlp) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	return classify(e.client.UploadTraces(ctx, spans))
+	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+	if err != nil {
+		return &queue.RejectedError{Err: err}
+	}
+	return e.exportEncoded(ctx, [][]byte{data})
 }
 
-func (e *otlp) Shutdown(ctx context.Context) error {
-	if err := e.client.Stop(ctx); err != nil {
-		return fmt.Errorf("close the OTLP connection: %w", err)
+// exportEncoded sends operations as they are: TracesData and a request have the same field.
+func (e *otlp) exportEncoded(ctx context.Context, operations [][]byte) error {
+	var request coltracepb.ExportTraceServiceRequest
+	request.ProtoReflect().SetUnknown(slices.Concat(operations...)) // what a message does not know it sends as it is
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	answer, err := coltracepb.NewTraceServiceClient(e.connection).Export(metadata.NewOutgoingContext(ctx, e.headers), &request)
+	if err != nil {
+		return classify(err)
+	}
+	if p := answer.GetPartialSuccess(); p.GetRejectedSpans() > 0 || p.GetErrorMessage() != "" {
+		return &queue.PartialError{Spans: uint64(max(0, p.GetRejectedSpans())), Message: p.GetErrorMessage()}
 	}
 	return nil
 }
 
-// partial turns the partial success of a response into a PartialError: the
-// library's own error for it is out of reach in an internal package.
-func partial(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
-		return err
+func (e *otlp) Shutdown(context.Context) error {
+	if err := e.connection.Close(); err != nil {
+		return fmt.Errorf("close the OTLP connection: %w", err)
 	}
-	r, ok := reply.(*coltracepb.ExportTraceServiceResponse)
-	if !ok || r.GetPartialSuccess() == nil {
-		return nil
-	}
-	p := r.GetPartialSuccess()
-	r.PartialSuccess = nil
-	if p.GetRejectedSpans() <= 0 && p.GetErrorMessage() == "" {
-		return nil
-	}
-	return &queue.PartialError{Spans: uint64(max(0, p.GetRejectedSpans())), Message: p.GetErrorMessage()}
+	return nil
 }
 
 // classify says what an error of gRPC means for the spans.
@@ -121,11 +120,8 @@ func partial(ctx context.Context, method string, req, reply any, cc *grpc.Client
 // retried; of the others some are about these spans, and some about the endpoint
 // or our credentials: those somebody mends, and then what waited is wanted.
 func classify(err error) error {
-	if p, ok := errors.AsType[*queue.PartialError](err); ok {
-		return p
-	}
 	s, ok := status.FromError(err)
-	if !ok || err == nil {
+	if !ok {
 		return err
 	}
 	after, told := retryDelay(s)

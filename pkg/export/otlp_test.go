@@ -25,7 +25,7 @@ func newOTLP(t *testing.T, o OTLPOptions) Exporter {
 	if o.Timeout == 0 {
 		o.Timeout = patience
 	}
-	e, err := NewOTLP(t.Context(), o)
+	e, err := NewOTLP(o)
 	if err != nil {
 		t.Fatal(err)
 	}

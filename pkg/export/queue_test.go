@@ -34,7 +34,7 @@ func newQueue(t *testing.T, e Exporter, o queue.Options) *Queue {
 
 func newOTLPQueue(t *testing.T, addr string, o queue.Options) *Queue {
 	t.Helper()
-	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: addr, Timeout: patience})
+	e, err := NewOTLP(OTLPOptions{Endpoint: addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 	<-g.arrived
 	all := operations(100)
 	enqueue(t, q, all...)
-	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: c.addr, Timeout: patience})
+	e, err := NewOTLP(OTLPOptions{Endpoint: c.addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
 	q := newOTLPQueue(t, harness.Address(t), queue.Options{})
 	enqueue(t, q, operations(5)...)
 	harness.Until(t, "a retry", func() bool { return q.Stats().Retries > 0 })
-	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: c.addr, Timeout: patience})
+	e, err := NewOTLP(OTLPOptions{Endpoint: c.addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

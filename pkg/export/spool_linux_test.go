@@ -116,7 +116,7 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	c := listen(t, "127.0.0.1:0", &collector{})
-	e, err := NewOTLP(t.Context(), OTLPOptions{Endpoint: c.addr, Timeout: patience})
+	e, err := NewOTLP(OTLPOptions{Endpoint: c.addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func openOTLP(all config.Export) (export.Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return export.NewOTLP(context.Background(), export.OTLPOptions{
+	return export.NewOTLP(export.OTLPOptions{
 		Endpoint: endpoint, TLS: tls, Headers: reveal(o.Headers),
 		Gzip: o.Compression == "gzip", Timeout: o.Timeout,
 	})
