@@ -72,6 +72,7 @@ func run(ctx context.Context, file optionsFile) (err error) {
 	}
 	l := newLife(ctx, out.logger(options.Options().Log.Format))
 	defer func() { err = errors.Join(err, l.end()) }()
+	mapSparsely(l.log)
 	// Even to return may take for ever: where nobody reads our standard error, say.
 	context.AfterFunc(l.ctx, func() { time.AfterFunc(shutdownMax()+5*time.Second, func() { os.Exit(1) }) })
 	sources, err := begin(l, options)

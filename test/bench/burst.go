@@ -66,7 +66,7 @@ func (n *node) bursts(ctx context.Context, size, rounds int) ([]row, error) {
 			return err
 		}
 		watched := func() error {
-			b, err := n.watched(ctx, size, &cost)
+			b, err := n.watched(ctx, size, &cost, round == rounds-1)
 			with = append(with, b)
 			return err
 		}
@@ -98,6 +98,7 @@ func (n *node) bursts(ctx context.Context, size, rounds int) ([]row, error) {
 		{figure: name("events lost"), value: cost.lost, unit: "", note: fmt.Sprintf("%d spans arrived from %d rounds", n.sink.spans.Load(), rounds)},
 		{figure: name("CPU of cniscope, a pod"), value: cost.cpu / float64(rounds*size), unit: "ms", note: "set up and torn down; the hooks run on the plugins' account"},
 		{figure: name("RSS at the peak"), value: mib(cost.peak), unit: "MiB", note: "highest of all rounds; load " + strings.TrimSpace(string(load))},
+		{figure: name("RSS a minute later"), value: mib(cost.later.all()), unit: "MiB", budget: rssBudget, note: cost.later.String()},
 	}, nil
 }
 
@@ -105,10 +106,14 @@ func (n *node) bursts(ctx context.Context, size, rounds int) ([]row, error) {
 type observed struct {
 	cpu, lost float64 // ms; events
 	peak      int     // KiB
+	later     memory  // a minute after the last round
 }
 
-// watched is a burst with a cniscope that is there before it, and until all has settled.
-func (n *node) watched(ctx context.Context, size int, cost *observed) (b burst, err error) {
+// givenBack is how long after a burst its memory is given back at the latest: releaseEvery of plugin/cniscope, and a while.
+const givenBack = 70 * time.Second
+
+// watched is a burst with a cniscope that is there before it, and until all has settled; the last one a minute longer.
+func (n *node) watched(ctx context.Context, size int, cost *observed, last bool) (b burst, err error) {
 	at, err := port.Reserve()
 	if err != nil {
 		return b, err
@@ -139,6 +144,12 @@ func (n *node) watched(ctx context.Context, size int, cost *observed) (b burst, 
 	cost.cpu += float64(now-before) / float64(time.Millisecond)
 	lost, err := lostEvents(ctx, at.Addr)
 	cost.lost += lost
+	if err != nil || !last {
+		return b, err
+	}
+	if err = pause(ctx, givenBack); err == nil {
+		cost.later, err = memoryOf(observer.PID())
+	}
 	return b, err
 }
 
