@@ -5,7 +5,7 @@ KERNELS := $(shell sed -n 's/.* image: "\([^"]*\)".*/\1/p' test/kernels/kernels_
 
 .PHONY: test-kernels test-starts test-clocks test-ways debian-qemu
 
-test-kernels: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## boot the probe on Debian's kernels, on arm64 and under lockdown (3 minutes; no KVM)
+test-kernels: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## boot the probe on Debian's kernels, on arm64 and under lockdown; count instructions; compare both ways (no KVM)
 	go test ./test/kernels -count=1 -timeout 90m -v
 
 STARTS ?= 2

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,33 +28,64 @@ import (
 )
 
 // A plugin's trace is the same whether it was watched by functions of the kernel or by its system calls. Two probes
-// watch the same calls at the same time, so that nothing differs but the way that they see them.
+// watch the same calls at the same time, so that nothing differs but the way that they see them. make test-ways has
+// them do so more often.
 func TestBothWaysGiveTheSameSpans(t *testing.T) {
-	rounds, err := strconv.Atoi(os.Getenv("CNISCOPE_ROUNDS"))
-	if err != nil {
-		t.Skip("make test-ways runs it")
+	rounds := 1
+	if more, err := strconv.Atoi(os.Getenv("CNISCOPE_ROUNDS")); err == nil {
+		rounds = more
 	}
 	for _, name := range []string{"6.12", "newest"} {
 		t.Run(name, func(t *testing.T) {
 			k := named(name)
 			k.needed(t)
 			k.options = fmt.Sprintf("cniscope.compare=%d", rounds)
-			console := run(t, k, counting...)
-			r, complete := read(t, console)
-			if !complete {
-				t.Fatalf("the machine did not say all it should:\n%s", console)
+			// A kernel that preempts BPF programs does not run them for others meanwhile, in either way. What differs
+			// for that differs in one boot and not in all.
+			var found map[string]string
+			for boot := 1; ; boot++ {
+				missed, now := compareWays(t, k)
+				if boot > 1 {
+					maps.DeleteFunc(now, func(what, _ string) bool { return found[what] == "" })
+				}
+				if found = now; len(found) == 0 {
+					return
+				}
+				said := strings.Join(slices.Sorted(maps.Values(found)), "\n")
+				if len(missed) == 0 || boot == boots {
+					t.Fatal(said)
+				}
+				t.Logf("boot %d: %s", boot, said)
 			}
-			if len(r.missed) > 0 {
-				t.Logf("missed: %q", r.missed)
-			}
-			a, b := recorded(t, console, "functions"), recorded(t, console, "system-calls")
-			for _, fault := range unlike(a, b) {
-				t.Error(fault)
-			}
-			_, _, waits, left := reconcile(a, b)
-			t.Logf("%d and %d events; %d waits told in both ways, %d left out", len(a), len(b), waits, left)
 		})
 	}
+}
+
+// number is one of those by which the same lines of two boots differ: processes, namespaces, lines.
+var number = regexp.MustCompile(`\d+`)
+
+// compareWays boots a machine that is watched in both ways, and says where these do not give the same spans, by what is
+// the same in each boot, and which programs were not run when they should have been.
+func compareWays(t *testing.T, k kernel) (missed []string, faults map[string]string) {
+	t.Helper()
+	console := run(t, k, counting...)
+	r, complete := read(t, console)
+	if !complete {
+		t.Fatalf("the machine did not say all it should:\n%s", console)
+	}
+	if len(r.missed) > 0 {
+		t.Logf("missed: %q", r.missed)
+	}
+	all, others := recorded(t, console, "functions"), recorded(t, console, "system-calls")
+	a, b := leaveOut(all, others, missedBy("system-calls", r.missed)), leaveOut(others, all, missedBy("functions", r.missed))
+	_, _, waits, left := reconcile(a, b)
+	t.Logf("%d and %d events, %d and %d ioctls left out; %d waits told in both ways, %d left out",
+		len(all), len(others), len(all)-len(a), len(others)-len(b), waits, left)
+	faults = map[string]string{}
+	for _, fault := range unlike(a, b) {
+		faults[number.ReplaceAllString(fault, "#")] = fault
+	}
+	return r.missed, faults
 }
 
 // What such a machine recorded gives the same spans, too, and what only one of both tells is found.
@@ -176,7 +208,7 @@ func lines(spans *tracepb.ResourceSpans) (all []string) {
 				path = above + " > " + path
 			}
 			names[string(s.SpanId)] = path
-			all = append(all, fmt.Sprintf("%s %s %s", path, attributes(s.Attributes), strings.TrimSpace(s.Status.GetMessage())))
+			all = append(all, fmt.Sprintf("%s %s %s", path, attributes(s.Attributes), without(strings.TrimSpace(s.Status.GetMessage()))))
 			for _, e := range s.Events {
 				all = append(all, fmt.Sprintf("%s: %s %s", path, e.Name, attributes(e.Attributes)))
 			}
@@ -185,8 +217,10 @@ func lines(spans *tracepb.ResourceSpans) (all []string) {
 	return all
 }
 
-// duration is a time as verdicts write it.
+// duration is a time as verdicts write it, which without takes out.
 var duration = regexp.MustCompile(`\b\d+(\.\d+)? ?(ns|µs|ms|s)\b`)
+
+func without(text string) string { return duration.ReplaceAllString(text, "…") }
 
 func attributes(all []*commonpb.KeyValue) string {
 	said := make([]string, 0, len(all))
@@ -195,7 +229,7 @@ func attributes(all []*commonpb.KeyValue) string {
 			said = append(said, kv.Key)
 			continue
 		}
-		said = append(said, kv.Key+"="+duration.ReplaceAllString(value(kv.Value), "…"))
+		said = append(said, kv.Key+"="+without(value(kv.Value)))
 	}
 	slices.Sort(said)
 	return strings.Join(said, " ")
