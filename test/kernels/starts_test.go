@@ -42,14 +42,14 @@ func TestProbesStartAndStopUnderLoad(t *testing.T) {
 	}
 }
 
-// ending is a probe that was attached and stopped, in milliseconds of the machine.
+// ending is a probe that was attached and stopped, in microseconds of the machine.
 type ending struct {
 	of, how        string // the way that it took, or how many programs it attached
 	attach, detach int
 }
 
 func (e ending) String() string {
-	return fmt.Sprintf("attached after %d ms, %s in %d ms;", e.attach, e.how, e.detach)
+	return fmt.Sprintf("attached after %v, %s in %v;", micro(e.attach), e.how, micro(e.detach))
 }
 
 // endsOf are those that were started from the beginning, and those that attached what was loaded.
@@ -84,6 +84,11 @@ func spread(all []ending, how string) string {
 	slices.Sort(attach)
 	slices.Sort(detach)
 	last := len(attach) - 1
-	return fmt.Sprintf("%d times: attached in %d ms, at most %d; gone after %d ms, at most %d",
-		len(attach), attach[last/2], attach[last], detach[last/2], detach[last])
+	return fmt.Sprintf("%d times: attached in %v, at most %v; gone after %v, at most %v",
+		len(attach), micro(attach[last/2]), micro(attach[last]), micro(detach[last/2]), micro(detach[last]))
+}
+
+// micro is a number of microseconds to be told, in tenths of a millisecond.
+func micro(n int) time.Duration {
+	return (time.Duration(n) * time.Microsecond).Round(100 * time.Microsecond)
 }

@@ -72,7 +72,7 @@ func attaching() int {
 		}
 		links = append(links, l)
 	}
-	fmt.Println("attached", len(links), time.Since(began).Milliseconds())
+	fmt.Println("attached", len(links), time.Since(began).Microseconds())
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	for _, l := range links {
 		err = errors.Join(err, l.Close())
@@ -106,7 +106,7 @@ func attachOnce(to io.Writer, kill bool) error {
 	time.Sleep(restOfStarts) // then each of the others has been in what is attached
 	took, how, err := p.stop(kill)
 	if err == nil {
-		_, err = fmt.Fprintf(to, "\nattached %s %s %d\n", said, how, took.Milliseconds())
+		_, err = fmt.Fprintf(to, "\nattached %s %s %d\n", said, how, took.Microseconds())
 	}
 	return err
 }

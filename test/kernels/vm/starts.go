@@ -178,7 +178,7 @@ func startOnce(to io.Writer, kill bool, meanwhile func() error) error {
 		}
 		took, how, err := p.stop(kill)
 		if err == nil {
-			_, err = fmt.Fprintf(to, "\nstarted %s %d %s %d\n", way, attached.Milliseconds(), how, took.Milliseconds())
+			_, err = fmt.Fprintf(to, "\nstarted %s %d %s %d\n", way, attached.Microseconds(), how, took.Microseconds())
 		}
 		return err
 	})
