@@ -37,8 +37,10 @@ func TestOnlyPagesThatAreUsedAreMapped(t *testing.T) {
 			t.Fatalf("page %d is not as it was written", i)
 		}
 	}
-	if got := present(t, start, pages); !slices.Equal(got, used) {
-		t.Errorf("pages %d are mapped, and %d were used", got, used)
+	for _, i := range present(t, start, pages) {
+		if !slices.Contains(used, i) {
+			t.Errorf("page %d is mapped, and was not used", i)
+		}
 	}
 }
 
