@@ -10,7 +10,7 @@ import (
 // Each class of records has a handler, or is of system calls of which only the length matters.
 func TestNoClassOfRecordsVanishes(t *testing.T) {
 	lasting := map[kernel.InsideClass]bool{
-		kernel.InsideClassCLASS_OTHER: true, kernel.InsideClassCLASS_NEVER: true, kernel.InsideClassCLASS_SLEEP: true,
+		kernel.InsideClassCLASS_OTHER: true, kernel.InsideClassCLASS_WORK: true, kernel.InsideClassCLASS_NEVER: true, kernel.InsideClassCLASS_SLEEP: true,
 		kernel.InsideClassCLASS_FUTEX: true, kernel.InsideClassCLASS_POLL: true, kernel.InsideClassCLASS_WAIT: true,
 	}
 	d := newDecoder()

@@ -29,6 +29,7 @@ var insideHooks = []struct {
 }{
 	{"on_return", "sys_exit", true, "", ""},
 	{"on_enter", "sys_enter", true, "", ""},
+	{"on_switch", "sched_switch", true, "", ""},
 	{"on_contention_end", "contention_end", true, "waits for the kernel's own locks", "5.19"},
 	{"on_contention", "contention_begin", true, "waits for the kernel's own locks", "5.19"},
 	{"on_tcp_state", "inet_sock_set_state", false, "first connection, refused connections", "4.16"},
@@ -77,6 +78,31 @@ func netCookie(kernel *btf.Spec) bool {
 		_, number := btf.As[*btf.Int](m.Type)
 		return m.Name == "net_cookie" && number
 	})
+}
+
+// registersAt is where on its stack a task's registers are that it came into the kernel with, in bytes; 0 where the kernel
+// tells BPF programs by itself. Before Linux 5.15 it is as on 6.1 (task_pt_regs of amd64 and arm64): at the end.
+func registersAt(types *btf.Spec) uint32 {
+	if hasHelper(types, "BPF_FUNC_task_pt_regs") {
+		return 0
+	}
+	stack, registers := sizeOf[*btf.Union](types, "thread_union"), sizeOf[*btf.Struct](types, "pt_regs")
+	if stack == 0 {
+		stack = 16 << 10 // THREAD_SIZE, where pages have 4 KiB
+	}
+	return stack - registers
+}
+
+func sizeOf[T btf.Type](types *btf.Spec, name string) uint32 {
+	var found T
+	if types.TypeByName(name, &found) != nil {
+		return 0
+	}
+	size, err := btf.Sizeof(found)
+	if err != nil {
+		return 0
+	}
+	return uint32(size)
 }
 
 // attachments are programs that are attached, and detached together. Where a program belongs

@@ -79,6 +79,7 @@ const (
 	FunctionsVarPipes             = "pipes"
 	FunctionsVarQuestionsOf       = "questions_of"
 	FunctionsVarQuota             = "quota"
+	FunctionsVarRegsAt            = "regs_at"
 	FunctionsVarRingHigh          = "ring_high"
 	FunctionsVarRootShare         = "root_share"
 	FunctionsVarTextsOf           = "texts_of"
@@ -203,6 +204,7 @@ type FunctionsVariableSpecs struct {
 	Pipes       *ebpf.VariableSpec `ebpf:"pipes"`
 	QuestionsOf *ebpf.VariableSpec `ebpf:"questions_of"`
 	Quota       *ebpf.VariableSpec `ebpf:"quota"`
+	RegsAt      *ebpf.VariableSpec `ebpf:"regs_at"`
 	RingHigh    *ebpf.VariableSpec `ebpf:"ring_high"`
 	RootShare   *ebpf.VariableSpec `ebpf:"root_share"`
 	TextsOf     *ebpf.VariableSpec `ebpf:"texts_of"`
@@ -279,6 +281,7 @@ type FunctionsVariables struct {
 	Pipes       *ebpf.Variable `ebpf:"pipes"`
 	QuestionsOf *ebpf.Variable `ebpf:"questions_of"`
 	Quota       *ebpf.Variable `ebpf:"quota"`
+	RegsAt      *ebpf.Variable `ebpf:"regs_at"`
 	RingHigh    *ebpf.Variable `ebpf:"ring_high"`
 	RootShare   *ebpf.Variable `ebpf:"root_share"`
 	TextsOf     *ebpf.Variable `ebpf:"texts_of"`

@@ -67,8 +67,7 @@ func (s *Side) openFunctions(o Options, types *btf.Spec) (err error) {
 		return fmt.Errorf("reading the embedded programs: %w", err)
 	}
 	aim(spec, types)
-	spec.Maps["offs"].MaxEntries = uint32(threadsOf * o.Processes)
-	if err := errors.Join(o.shapeInside(spec), spec.Variables["timeout_of"].Set(timeouts())); err != nil {
+	if err := o.shapeInside(spec); err != nil {
 		return fmt.Errorf("setting options: %w", err)
 	}
 	before, missing := len(s.loaded), len(s.Missing)

@@ -32,7 +32,7 @@ type InsideCall struct {
 	Conn  uint64
 	Nr    uint16
 	Class uint8
-	Held  uint8
+	Pad   uint8
 	Tgid  uint32
 }
 
@@ -95,12 +95,13 @@ const (
 	InsideClassCLASS_SETSOCKOPT InsideClass = 22
 	InsideClassCLASS_IOCTL      InsideClass = 23
 	InsideClassCLASS_BPF        InsideClass = 24
-	InsideClassCLASS_LOCK_HELD  InsideClass = 25
-	InsideClassCLASS_MUTEX      InsideClass = 26
-	InsideClassCLASS_REFUSED    InsideClass = 27
-	InsideClassCLASS_FIRST      InsideClass = 28
-	InsideClassCLASS_EXCHANGE   InsideClass = 29
-	InsideClassCLASSES          InsideClass = 30
+	InsideClassCLASS_WORK       InsideClass = 25
+	InsideClassCLASS_LOCK_HELD  InsideClass = 26
+	InsideClassCLASS_MUTEX      InsideClass = 27
+	InsideClassCLASS_REFUSED    InsideClass = 28
+	InsideClassCLASS_FIRST      InsideClass = 29
+	InsideClassCLASS_EXCHANGE   InsideClass = 30
+	InsideClassCLASSES          InsideClass = 31
 )
 
 type InsideConn struct {
@@ -131,6 +132,12 @@ type InsideLostKey struct {
 	Root   InsideTaskKey
 	Reason uint32
 	Pad    uint32
+}
+
+type InsideOff struct {
+	_     structs.HostLayout
+	Since uint64
+	Until uint64
 }
 
 type InsidePair struct {
@@ -226,6 +233,7 @@ const (
 	InsideMapEndings          = "endings"
 	InsideMapEvents           = "events"
 	InsideMapLosses           = "losses"
+	InsideMapOffs             = "offs"
 	InsideMapPairs            = "pairs"
 	InsideMapProcesses        = "processes"
 	InsideMapRecords          = "records"
@@ -240,16 +248,17 @@ const (
 	InsideProgEndLegacy       = "end_legacy"
 	InsideProgEndLock         = "end_lock"
 	InsideProgEndOpen         = "end_open"
-	InsideProgEndOther        = "end_other"
 	InsideProgEndReceive      = "end_receive"
 	InsideProgEndSend         = "end_send"
 	InsideProgEndStream       = "end_stream"
+	InsideProgEndWork         = "end_work"
 	InsideProgLookBack        = "look_back"
 	InsideProgLookForServers  = "look_for_servers"
 	InsideProgOnContention    = "on_contention"
 	InsideProgOnContentionEnd = "on_contention_end"
 	InsideProgOnEnter         = "on_enter"
 	InsideProgOnReturn        = "on_return"
+	InsideProgOnSwitch        = "on_switch"
 	InsideProgOnTcpState      = "on_tcp_state"
 	InsideVarAgentDepth       = "agent_depth"
 	InsideVarClassOf          = "class_of"
@@ -258,14 +267,17 @@ const (
 	InsideVarPidNs            = "pid_ns"
 	InsideVarQuestionsOf      = "questions_of"
 	InsideVarQuota            = "quota"
+	InsideVarRegsAt           = "regs_at"
 	InsideVarRingHigh         = "ring_high"
 	InsideVarRootShare        = "root_share"
 	InsideVarTextsOf          = "texts_of"
+	InsideVarTimeoutOf        = "timeout_of"
 	InsideVarUnusedCall       = "unused_call"
 	InsideVarUnusedClass      = "unused_class"
 	InsideVarUnusedConn       = "unused_conn"
 	InsideVarUnusedContended  = "unused_contended"
 	InsideVarUnusedHalf       = "unused_half"
+	InsideVarUnusedOff        = "unused_off"
 	InsideVarUnusedPair       = "unused_pair"
 	InsideVarUnusedRole       = "unused_role"
 	InsideVarUnusedStream     = "unused_stream"
@@ -321,16 +333,17 @@ type InsideProgramSpecs struct {
 	EndLegacy       *ebpf.ProgramSpec `ebpf:"end_legacy"`
 	EndLock         *ebpf.ProgramSpec `ebpf:"end_lock"`
 	EndOpen         *ebpf.ProgramSpec `ebpf:"end_open"`
-	EndOther        *ebpf.ProgramSpec `ebpf:"end_other"`
 	EndReceive      *ebpf.ProgramSpec `ebpf:"end_receive"`
 	EndSend         *ebpf.ProgramSpec `ebpf:"end_send"`
 	EndStream       *ebpf.ProgramSpec `ebpf:"end_stream"`
+	EndWork         *ebpf.ProgramSpec `ebpf:"end_work"`
 	LookBack        *ebpf.ProgramSpec `ebpf:"look_back"`
 	LookForServers  *ebpf.ProgramSpec `ebpf:"look_for_servers"`
 	OnContention    *ebpf.ProgramSpec `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.ProgramSpec `ebpf:"on_enter"`
 	OnReturn        *ebpf.ProgramSpec `ebpf:"on_return"`
+	OnSwitch        *ebpf.ProgramSpec `ebpf:"on_switch"`
 	OnTcpState      *ebpf.ProgramSpec `ebpf:"on_tcp_state"`
 }
 
@@ -347,6 +360,7 @@ type InsideMapSpecs struct {
 	Endings     *ebpf.MapSpec `ebpf:"endings"`
 	Events      *ebpf.MapSpec `ebpf:"events"`
 	Losses      *ebpf.MapSpec `ebpf:"losses"`
+	Offs        *ebpf.MapSpec `ebpf:"offs"`
 	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
@@ -366,14 +380,17 @@ type InsideVariableSpecs struct {
 	PidNs           *ebpf.VariableSpec `ebpf:"pid_ns"`
 	QuestionsOf     *ebpf.VariableSpec `ebpf:"questions_of"`
 	Quota           *ebpf.VariableSpec `ebpf:"quota"`
+	RegsAt          *ebpf.VariableSpec `ebpf:"regs_at"`
 	RingHigh        *ebpf.VariableSpec `ebpf:"ring_high"`
 	RootShare       *ebpf.VariableSpec `ebpf:"root_share"`
 	TextsOf         *ebpf.VariableSpec `ebpf:"texts_of"`
+	TimeoutOf       *ebpf.VariableSpec `ebpf:"timeout_of"`
 	UnusedCall      *ebpf.VariableSpec `ebpf:"unused_call"`
 	UnusedClass     *ebpf.VariableSpec `ebpf:"unused_class"`
 	UnusedConn      *ebpf.VariableSpec `ebpf:"unused_conn"`
 	UnusedContended *ebpf.VariableSpec `ebpf:"unused_contended"`
 	UnusedHalf      *ebpf.VariableSpec `ebpf:"unused_half"`
+	UnusedOff       *ebpf.VariableSpec `ebpf:"unused_off"`
 	UnusedPair      *ebpf.VariableSpec `ebpf:"unused_pair"`
 	UnusedRole      *ebpf.VariableSpec `ebpf:"unused_role"`
 	UnusedStream    *ebpf.VariableSpec `ebpf:"unused_stream"`
@@ -408,6 +425,7 @@ type InsideMaps struct {
 	Endings     *ebpf.Map `ebpf:"endings"`
 	Events      *ebpf.Map `ebpf:"events"`
 	Losses      *ebpf.Map `ebpf:"losses"`
+	Offs        *ebpf.Map `ebpf:"offs"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
 	Processes   *ebpf.Map `ebpf:"processes"`
 	Records     *ebpf.Map `ebpf:"records"`
@@ -427,6 +445,7 @@ func (m *InsideMaps) Close() error {
 		m.Endings,
 		m.Events,
 		m.Losses,
+		m.Offs,
 		m.Pairs,
 		m.Processes,
 		m.Records,
@@ -447,14 +466,17 @@ type InsideVariables struct {
 	PidNs           *ebpf.Variable `ebpf:"pid_ns"`
 	QuestionsOf     *ebpf.Variable `ebpf:"questions_of"`
 	Quota           *ebpf.Variable `ebpf:"quota"`
+	RegsAt          *ebpf.Variable `ebpf:"regs_at"`
 	RingHigh        *ebpf.Variable `ebpf:"ring_high"`
 	RootShare       *ebpf.Variable `ebpf:"root_share"`
 	TextsOf         *ebpf.Variable `ebpf:"texts_of"`
+	TimeoutOf       *ebpf.Variable `ebpf:"timeout_of"`
 	UnusedCall      *ebpf.Variable `ebpf:"unused_call"`
 	UnusedClass     *ebpf.Variable `ebpf:"unused_class"`
 	UnusedConn      *ebpf.Variable `ebpf:"unused_conn"`
 	UnusedContended *ebpf.Variable `ebpf:"unused_contended"`
 	UnusedHalf      *ebpf.Variable `ebpf:"unused_half"`
+	UnusedOff       *ebpf.Variable `ebpf:"unused_off"`
 	UnusedPair      *ebpf.Variable `ebpf:"unused_pair"`
 	UnusedRole      *ebpf.Variable `ebpf:"unused_role"`
 	UnusedStream    *ebpf.Variable `ebpf:"unused_stream"`
@@ -472,16 +494,17 @@ type InsidePrograms struct {
 	EndLegacy       *ebpf.Program `ebpf:"end_legacy"`
 	EndLock         *ebpf.Program `ebpf:"end_lock"`
 	EndOpen         *ebpf.Program `ebpf:"end_open"`
-	EndOther        *ebpf.Program `ebpf:"end_other"`
 	EndReceive      *ebpf.Program `ebpf:"end_receive"`
 	EndSend         *ebpf.Program `ebpf:"end_send"`
 	EndStream       *ebpf.Program `ebpf:"end_stream"`
+	EndWork         *ebpf.Program `ebpf:"end_work"`
 	LookBack        *ebpf.Program `ebpf:"look_back"`
 	LookForServers  *ebpf.Program `ebpf:"look_for_servers"`
 	OnContention    *ebpf.Program `ebpf:"on_contention"`
 	OnContentionEnd *ebpf.Program `ebpf:"on_contention_end"`
 	OnEnter         *ebpf.Program `ebpf:"on_enter"`
 	OnReturn        *ebpf.Program `ebpf:"on_return"`
+	OnSwitch        *ebpf.Program `ebpf:"on_switch"`
 	OnTcpState      *ebpf.Program `ebpf:"on_tcp_state"`
 }
 
@@ -495,16 +518,17 @@ func (p *InsidePrograms) Close() error {
 		p.EndLegacy,
 		p.EndLock,
 		p.EndOpen,
-		p.EndOther,
 		p.EndReceive,
 		p.EndSend,
 		p.EndStream,
+		p.EndWork,
 		p.LookBack,
 		p.LookForServers,
 		p.OnContention,
 		p.OnContentionEnd,
 		p.OnEnter,
 		p.OnReturn,
+		p.OnSwitch,
 		p.OnTcpState,
 	)
 }

@@ -49,7 +49,7 @@ type LifeCall struct {
 	Conn  uint64
 	Nr    uint16
 	Class uint8
-	Held  uint8
+	Pad   uint8
 	Tgid  uint32
 }
 

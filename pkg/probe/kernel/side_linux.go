@@ -152,11 +152,12 @@ type InsideTables struct {
 	Roles       *ebpf.Map `ebpf:"roles"`
 	Awaited     *ebpf.Map `ebpf:"awaited"`
 	Contentions *ebpf.Map `ebpf:"contentions"`
+	Offs        *ebpf.Map `ebpf:"offs"`
 }
 
 func (t *InsideTables) close() error {
 	var errs []error
-	for _, m := range []*ebpf.Map{t.Conns, t.Pairs, t.Streams, t.Roles, t.Awaited, t.Contentions} {
+	for _, m := range []*ebpf.Map{t.Conns, t.Pairs, t.Streams, t.Roles, t.Awaited, t.Contentions, t.Offs} {
 		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)
@@ -190,7 +191,7 @@ func (s *Side) openInside(o Options, types *btf.Spec) error {
 	if err != nil {
 		return fmt.Errorf("reading the embedded programs: %w", err)
 	}
-	if err := o.shapeInside(spec); err != nil {
+	if err := errors.Join(o.shapeInside(spec), spec.Variables["regs_at"].Set(registersAt(types))); err != nil {
 		return fmt.Errorf("setting options: %w", err)
 	}
 	s.Missing = append(s.Missing, leaveOut(spec, types)...)
@@ -233,9 +234,11 @@ func (s *Side) shared() map[string]*ebpf.Map {
 // shapeInside sets what an object that looks into processes is told, and sizes its tables.
 func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
 	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)
+	spec.Maps["offs"].MaxEntries = uint32(threadsOf * o.Processes)
 	return errors.Join(
 		o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["texts_of"].Set(texts()), spec.Variables["agent_depth"].Set(uint8(o.Depth)),
 		spec.Variables["min_span"].Set(uint64(min(o.MinSpan, lasted))), spec.Variables["questions_of"].Set(questions()),
+		spec.Variables["timeout_of"].Set(timeouts()),
 	)
 }
 

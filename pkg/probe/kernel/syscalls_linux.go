@@ -67,11 +67,12 @@ func calls() map[InsideClass]syscalls {
 			unix.SYS_FDATASYNC: "fdatasync", unix.SYS_SYNC: "sync", unix.SYS_GETDENTS64: "getdents64",
 			unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_STATX: "statx", unix.SYS_UNLINKAT: "unlinkat",
 			unix.SYS_RENAMEAT: "renameat", unix.SYS_RENAMEAT2: "renameat2", unix.SYS_MKDIRAT: "mkdirat",
-			unix.SYS_MOUNT: "mount", unix.SYS_UMOUNT2: "umount2", unix.SYS_MOVE_MOUNT: "move_mount",
 			unix.SYS_MMAP: "mmap", unix.SYS_MUNMAP: "munmap", unix.SYS_SCHED_YIELD: "sched_yield",
 			unix.SYS_GETSOCKOPT: "getsockopt", unix.SYS_SOCKET: "socket", unix.SYS_BIND: "bind",
-			unix.SYS_FINIT_MODULE: "finit_module",
-			unix.SYS_INIT_MODULE:  "init_module",
+		},
+		InsideClassCLASS_WORK: {
+			unix.SYS_MOUNT: "mount", unix.SYS_UMOUNT2: "umount2", unix.SYS_MOVE_MOUNT: "move_mount",
+			unix.SYS_FINIT_MODULE: "finit_module", unix.SYS_INIT_MODULE: "init_module",
 		},
 	}
 }

@@ -16,9 +16,7 @@ struct record {
 enum slot {
 	OF_CALL,
 	OF_STATE,
-#ifdef FUNCTIONS
 	OF_SWITCH, /* … and a CPU goes on to another thread within either */
-#endif
 	SLOTS_PER_CPU,
 };
 

@@ -7,7 +7,7 @@
 #pragma once
 
 enum ending {
-	END_OTHER,
+	END_WORK,
 	END_LOCK,
 	END_SEND,
 	END_RECEIVE,
@@ -22,42 +22,34 @@ enum ending {
 	ENDINGS,
 };
 
-/* Most calls are short, and of no interest in themselves or by what came of them. */
-static __always_inline bool dull(const struct call *c, __s64 ret)
+/* The call that the thread has ended, in to, and its process; none if it is not looked into. Where its beginning does not
+ * matter it begins now. */
+static __always_inline struct process *ended(struct pt_regs *regs, struct call *to)
 {
-	switch (c->class) {
-	case CLASS_FLOCK:
-	case CLASS_FCNTL:
-		if (locks(c))
-			return false;
-		break;
-	case CLASS_SENDTO:
-	case CLASS_SENDMSG:
-	case CLASS_RECVFROM:
-	case CLASS_RECVMSG:
-	case CLASS_READ:
-	case CLASS_READV:
-	case CLASS_OPEN:
-		if (ret >= 0 || broken(ret))
-			return false;
-		break;
-	case CLASS_BPF:
-		if (attaches(c->args[0]) || (ret < 0 && requests(c->args[0])))
-			return false;
-		break;
-	case CLASS_WRITE:
-	case CLASS_WRITEV:
-	case CLASS_CONNECT:
-	case CLASS_ACCEPT:
-	case CLASS_SETNS:
-	case CLASS_UNSHARE:
-	case CLASS_SETSOCKOPT:
-	case CLASS_IOCTL:
-		return false;
+	__u64 id = bpf_get_current_pid_tgid(), start = bpf_ktime_get_ns(), conn = 0;
+	__u32 tgid = id >> 32, tid = id;
+	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	struct call *kept;
+
+	if (!p || compat(current_task()))
+		return 0;
+	to->tgid = tgid;
+	to->nr = number_in(regs, true);
+	to->class = class_of[to->nr & (NR_MAX - 1)]; /* whoever goes on to here has seen that it is one */
+	read_args(regs, true, to->args);
+	if (is_of(to->class, TIMED) || p->agent) {
+		kept = bpf_map_lookup_elem(&calls, &tid);
+		if (kept && kept->start && kept->tgid == tgid && kept->nr == to->nr) {
+			start = *(volatile __u64 *)&kept->start; /* read anew, or the verifier takes it for another case than now */
+			conn = kept->conn;
+			kept->start = 0;
+		} else if (is_of(to->class, TIMED)) { /* it began before anybody looked */
+			return 0;
+		}
 	}
-	if (ret < 0 && texts(c))
-		return false;
-	return bpf_ktime_get_ns() - c->start < LASTED;
+	to->start = start;
+	to->conn = conn;
+	return p;
 }
 
 /* handle returns whether all has been told that is to be. */
@@ -70,7 +62,7 @@ static __always_inline bool dull(const struct call *c, __s64 ret)
 		struct call c;                                             \
 									   \
 		hold();                                                    \
-		p = take(&c);                                              \
+		p = ended(regs, &c);                                       \
 		if (p && !handle(task, p, &c, ret))                        \
 			lasted(task, p, &c, ret);                          \
 		let_go();                                                  \
@@ -82,7 +74,7 @@ static __always_inline int nothing(struct task_struct *task, struct process *p, 
 	return 0;
 }
 
-END(end_other, nothing)
+END(end_work, nothing)
 END(end_lock, exit_lock)
 END(end_send, exit_send)
 END(end_receive, exit_receive)
@@ -99,15 +91,10 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(end_accept, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task = current_task();
-	struct process *p;
-	struct call c;
 
 	hold();
-	p = take(&c);
-	if (ret >= 0 && accepted(task, ret))
+	if (accepted(task, ret))
 		serve_stream(task, ret);
-	if (p)
-		lasted(task, p, &c, ret);
 	let_go();
 	return 0;
 }
@@ -119,7 +106,7 @@ struct {
 	__array(values, int(unsigned long long *));
 } endings SEC(".maps") = {
 	.values = {
-		[END_OTHER] = (void *)&end_other,
+		[END_WORK] = (void *)&end_work,
 		[END_LOCK] = (void *)&end_lock,
 		[END_SEND] = (void *)&end_send,
 		[END_RECEIVE] = (void *)&end_receive,
@@ -135,31 +122,32 @@ struct {
 };
 
 /* Of whoever is called, and of whom it asks in its turn, what it writes to streams, and reads from them. */
-static __always_inline enum ending end_talk(const struct call *c, enum ending otherwise)
+static __always_inline enum ending end_talk(struct pt_regs *regs, enum ending otherwise)
 {
-	struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
-	struct sock *sk = p && p->agent ? sock_of(current_task(), c->args[0]) : 0;
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	struct sock *sk = p && p->agent ? sock_of(current_task(), arg_in(regs, true, 0)) : 0;
 
 	return sk && calls_somebody(sk) ? END_STREAM : otherwise;
 }
 
-static __always_inline enum ending ending_of(const struct call *c)
+static __always_inline enum ending ending_of(__u8 class, struct pt_regs *regs)
 {
-	switch (c->class) {
+	switch (class) {
 	case CLASS_FLOCK:
 	case CLASS_FCNTL:
 		return END_LOCK;
 	case CLASS_SENDTO:
 	case CLASS_SENDMSG:
-		return end_talk(c, END_SEND);
+		return end_talk(regs, END_SEND);
 	case CLASS_RECVFROM:
 	case CLASS_RECVMSG:
-		return end_talk(c, END_RECEIVE);
+		return end_talk(regs, END_RECEIVE);
 	case CLASS_READ:
 	case CLASS_READV:
 	case CLASS_WRITE:
 	case CLASS_WRITEV:
-		return end_talk(c, END_FILE);
+		return end_talk(regs, END_FILE);
 	case CLASS_OPEN:
 		return END_OPEN;
 	case CLASS_CONNECT:
@@ -175,19 +163,5 @@ static __always_inline enum ending ending_of(const struct call *c)
 	case CLASS_BPF:
 		return END_BPF;
 	}
-	return END_OTHER;
-}
-
-/* Where to go on when the thread's call is over; ENDINGS if there is nothing to do. */
-static __always_inline enum ending returned(__u64 id, __u8 class, bool tracked, long ret)
-{
-	__u32 tid = id;
-	struct call *c = tracked ? bpf_map_lookup_elem(&calls, &tid) : 0;
-
-	if (!c || c->tgid != id >> 32 || !c->start)
-		return ret >= 0 && class == CLASS_ACCEPT ? END_ACCEPT : ENDINGS;
-	if (!dull(c, ret))
-		return ending_of(c);
-	c->start = 0;
-	return ENDINGS;
+	return END_WORK;
 }

@@ -69,10 +69,10 @@ static __noinline int exit_file(struct task_struct *task, struct process *p, str
 		return 0;
 	out = c->class == CLASS_WRITE || c->class == CLASS_WRITEV;
 	file = file_of(task, c->args[0]);
-	inode = BPF_CORE_READ(file, f_inode);
+	inode = LOAD(file, file, f_inode);
 	if (out && c->class == CLASS_WRITE && BPF_CORE_READ(inode, i_sb, s_magic) == PROC_SUPER_MAGIC)
 		return write_setting(task, p, c, ret);
-	k.object = BPF_CORE_READ(inode, i_ino);
+	k.object = LOAD(inode, inode, i_ino);
 	if (ret <= 0 || !k.object || k.object != (out ? p->out_ino : p->in_ino))
 		return 0;
 	k.c = c;
@@ -112,8 +112,8 @@ static __noinline int exit_open(struct task_struct *task, struct process *p, str
 	if (!p || !c || ret < 0)
 		return 0;
 	file = file_of(task, ret);
-	inode = BPF_CORE_READ(file, f_inode);
-	if (BPF_CORE_READ(inode, i_sb, s_magic) != NSFS_MAGIC)
+	inode = LOAD(file, file, f_inode);
+	if (LOAD(LOAD(inode, inode, i_sb), super_block, s_magic) != NSFS_MAGIC)
 		return 0;
 	e = record(task, p, c->class, c, ret);
 	if (!e)

@@ -27,7 +27,8 @@ volatile const __u8 class_of[NR_MAX] = {};
 volatile const __u64 min_span = 0;
 volatile const __u64 questions_of[SUBSYSTEMS] = {};
 volatile const __u8 texts_of[NR_MAX] = {};
-volatile const __u8 timeout_of[NR_MAX] = {}; /* how it is told for how long to wait at most, see waits.h */
+volatile const __u8 timeout_of[NR_MAX] = {};
+volatile const __u32 regs_at = 0;
 
 #define FUNCTIONS
 #include "maps.h"
@@ -43,44 +44,8 @@ volatile const __u8 timeout_of[NR_MAX] = {}; /* how it is told for how long to w
 #include "mutex.h"
 #include "thread.h"
 
-#define PF_IO_WORKER 0x10     /* include/linux/sched.h: makes system calls of nobody */
-#define PF_KTHREAD 0x200000   /* … and has no registers of one */
 #define FILE_LOCK_DEFERRED 1  /* include/linux/filelock.h */
 #define MAX_ERRNO 4095
-
-static __always_inline __u32 number_of(struct pt_regs *regs)
-{
-	struct pt_regs___x86 *x86 = (void *)regs;
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-
-	if (bpf_core_field_exists(x86->orig_ax))
-		return x86->orig_ax;
-	return BPF_CORE_READ(arm64, syscallno);
-}
-
-/* The system call that a task is in; false if it is in none, or in one of no interest. */
-static __always_inline bool call_of(struct task_struct *task, struct call *c)
-{
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	__u32 nr = number_of(regs);
-
-	if (nr >= NR_MAX || task->flags & (PF_KTHREAD | PF_IO_WORKER))
-		return false;
-	HIDE(nr); /* or the mask is left out, which the verifier needs */
-	c->tgid = task->tgid;
-	c->nr = nr;
-	c->class = class_of[nr & (NR_MAX - 1)];
-	if (c->class == CLASS_NEVER)
-		return false;
-	read_args(regs, c->args);
-	return true;
-}
-
-/* Cheap, and first: nobody else pays for more. */
-static __always_inline bool may_be_ours(void)
-{
-	return may_be_tracked(bpf_get_current_pid_tgid() >> 32);
-}
 
 /* The process that calls this function, if it is followed, and its system call. */
 static __always_inline struct process *caller_here(struct call *c)
@@ -94,18 +59,18 @@ static __always_inline struct process *caller_here(struct call *c)
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
-/* A call whose beginning is kept until its function returns. False: there is no room for it. */
-static __always_inline bool keep(const struct call *c)
+/* The call that the thread has ended, in to, and its process; none if it is not looked into. */
+static __always_inline struct process *take(struct call *to)
 {
-	__u32 tid = bpf_get_current_pid_tgid();
-	struct call *known = bpf_map_lookup_elem(&calls, &tid);
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tgid = id >> 32, tid = id;
+	struct call *c = bpf_map_lookup_elem(&calls, &tid);
 
-	if (known && known->tgid == c->tgid) {
-		*known = *c;
-		return true;
-	}
-	begin_thread(c, tid);
-	return bpf_map_lookup_elem(&calls, &tid);
+	if (!c || c->tgid != tgid || !c->start)
+		return 0;
+	*to = *c;
+	c->start = 0;
+	return compat(current_task()) ? 0 : bpf_map_lookup_elem(&processes, &tgid);
 }
 
 #define RETURNED(ctx)                             \
@@ -194,12 +159,12 @@ BEGIN(on_unshare, "unshare", CLASS_UNSHARE, CLASS_UNSHARE)
 END(on_unshare_end, "unshare", long, end_enter, CLASS_UNSHARE, CLASS_UNSHARE)
 BEGIN(on_bpf, "bpf", CLASS_BPF, CLASS_BPF)
 END(on_bpf_end, "bpf", long, exit_bpf, CLASS_BPF, CLASS_BPF)
-BEGIN(on_mount, "mount", CLASS_OTHER, CLASS_OTHER)
-END(on_mount_end, "mount", long, nothing, CLASS_OTHER, CLASS_OTHER)
-BEGIN(on_umount, "umount", CLASS_OTHER, CLASS_OTHER)
-END(on_umount_end, "umount", long, nothing, CLASS_OTHER, CLASS_OTHER)
-BEGIN(on_move_mount, "move_mount", CLASS_OTHER, CLASS_OTHER)
-END(on_move_mount_end, "move_mount", long, nothing, CLASS_OTHER, CLASS_OTHER)
+BEGIN(on_mount, "mount", CLASS_WORK, CLASS_WORK)
+END(on_mount_end, "mount", long, nothing, CLASS_WORK, CLASS_WORK)
+BEGIN(on_umount, "umount", CLASS_WORK, CLASS_WORK)
+END(on_umount_end, "umount", long, nothing, CLASS_WORK, CLASS_WORK)
+BEGIN(on_move_mount, "move_mount", CLASS_WORK, CLASS_WORK)
+END(on_move_mount_end, "move_mount", long, nothing, CLASS_WORK, CLASS_WORK)
 BEGIN(on_unix_connect, "unix_stream_connect", CLASS_CONNECT, CLASS_CONNECT)
 END(on_unix_connect_end, "unix_stream_connect", int, exit_connect, CLASS_CONNECT, CLASS_CONNECT)
 BEGIN(on_inet_connect, "inet_stream_connect", CLASS_CONNECT, CLASS_CONNECT)
@@ -388,8 +353,10 @@ int BPF_PROG(on_tcp_state, const struct sock *sk, const int old, const int new)
 SEC("tp_btf/contention_begin")
 int BPF_PROG(on_contention, void *lock, unsigned int flags)
 {
+	if (!(flags & LCB_F_MUTEX) || !may_be_ours())
+		return 0;
 	hold();
-	contention_begins(lock, flags);
+	contention_begins(lock);
 	let_go();
 	return 0;
 }
@@ -397,6 +364,8 @@ int BPF_PROG(on_contention, void *lock, unsigned int flags)
 SEC("tp_btf/contention_end")
 int BPF_PROG(on_contention_end, void *lock, int ret)
 {
+	if (!may_be_ours())
+		return 0;
 	hold();
 	contention_ends(ctx, current_task(), lock);
 	let_go();

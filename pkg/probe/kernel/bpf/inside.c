@@ -3,7 +3,8 @@
  * What happens inside the processes of a CNI plugin's tree: what they ask of the
  * kernel and what they wait for. What is done with a system call is in the headers;
  * here it is only attached. Two BTF tracepoints see every system call of the node, at
- * some 70 ns each, so they are attached while a CNI call is under way and no longer.
+ * some 70 ns each, so they are attached while a CNI call is under way and no longer. Most calls matter only
+ * if they wait, which the scheduler tells (waits.h): the two look no further then than at their number.
  */
 #include "kernel_inside.h"
 #include <bpf/bpf_helpers.h>
@@ -25,6 +26,8 @@ volatile const __u8 class_of[NR_MAX] = {}; /* by the number of the system call *
 volatile const __u64 min_span = 0; /* ns; shorter questions are counted, not told */
 volatile const __u64 questions_of[SUBSYSTEMS] = {}; /* by netfilter's subsystem, a bit for each message */
 volatile const __u8 texts_of[NR_MAX] = {}; /* which of its first four arguments are texts, a bit for each */
+volatile const __u8 timeout_of[NR_MAX] = {}; /* how it is told for how long to wait at most, see waits.h */
+volatile const __u32 regs_at = 0; /* where on its stack a task's registers are; 0: the kernel tells */
 
 #include "maps.h"
 #include "task.h"
@@ -38,6 +41,7 @@ volatile const __u8 texts_of[NR_MAX] = {}; /* which of its first four arguments 
 #include "before.h"
 #include "mutex.h"
 #include "thread.h"
+#include "waits.h"
 
 /* So that bpf2go makes Go types of them. */
 const struct call_event *unused_call __attribute__((unused));
@@ -46,93 +50,82 @@ const struct pair *unused_pair __attribute__((unused));
 const struct half *unused_half __attribute__((unused));
 const enum role *unused_role __attribute__((unused));
 const struct stream *unused_stream __attribute__((unused));
+const struct off *unused_off __attribute__((unused));
 const struct contended *unused_contended __attribute__((unused));
 const enum class *unused_class __attribute__((unused));
 
-static __always_inline __u8 class_of_exit(struct pt_regs *regs)
-{
-	struct pt_regs___x86 *x86 = (void *)regs;
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-	__u64 nr;
+#define OF(class) (1ULL << ((class) & 63))
 
-	if (bpf_core_field_exists(x86->orig_ax))
-		nr = x86->orig_ax;
-	else
-		nr = BPF_CORE_READ(arm64, syscallno);
-	return nr < NR_MAX ? class_of[nr & (NR_MAX - 1)] : CLASS_NEVER;
+/* By which a server may use a stream. Of plugins only what they read matters, and of that the end. */
+#define READING (OF(CLASS_READ) | OF(CLASS_READV) | OF(CLASS_RECVFROM) | OF(CLASS_RECVMSG))
+/* What may take long without waiting, or is told with how long it took. */
+#define TIMED                                                                                                      \
+	(OF(CLASS_FLOCK) | OF(CLASS_FCNTL) | OF(CLASS_SENDTO) | OF(CLASS_SENDMSG) | OF(CLASS_WRITE) | OF(CLASS_WRITEV) | \
+	 OF(CLASS_CONNECT) | OF(CLASS_SETNS) | OF(CLASS_UNSHARE) | OF(CLASS_SETSOCKOPT) | OF(CLASS_IOCTL) | OF(CLASS_BPF) | OF(CLASS_WORK))
+#define AT_BEGINNING (TIMED | READING | OF(CLASS_CLOSE))
+#define AT_END (TIMED | READING | OF(CLASS_OPEN) | OF(CLASS_ACCEPT))
+
+static __always_inline bool is_of(__u8 class, __u64 some)
+{
+	return some >> (class & 63) & 1;
 }
 
-/* What is done when a call begins, for those where that matters. */
-static __always_inline void begin(struct call *c)
+static __always_inline void entered(struct pt_regs *regs, __u16 nr, __u8 class)
 {
 	struct task_struct *task = current_task();
-	struct process *p = bpf_map_lookup_elem(&processes, &c->tgid);
+	struct call c = {.tgid = bpf_get_current_pid_tgid() >> 32, .nr = nr, .class = class};
+	struct process *p = bpf_map_lookup_elem(&processes, &c.tgid);
 
-	if (!p || (c->class == CLASS_CLOSE && !p->connected && !p->agent) || compat(task))
+	if (!p || (is_of(class, READING) && !p->agent) || (class == CLASS_CLOSE && !p->connected && !p->agent) || compat(task))
 		return;
-	switch (c->class) {
+	c.start = bpf_ktime_get_ns();
+	read_args(regs, true, c.args);
+	switch (class) {
 	case CLASS_FLOCK:
 	case CLASS_FCNTL:
-		enter_lock(task, p, c);
+		enter_lock(task, p, &c);
 		break;
 	case CLASS_CONNECT:
-		enter_connect(task, p, c);
+		enter_connect(task, p, &c);
 		break;
 	case CLASS_CLOSE:
 		if (p->agent)
-			close_stream(sock_of(task, c->args[0]), p);
-		enter_close(task, p, c);
-		break;
-	}
-}
-
-static __always_inline bool begins(const struct call *c)
-{
-	switch (c->class) {
-	case CLASS_FLOCK:
-	case CLASS_FCNTL:
-		return locks(c);
-	case CLASS_CONNECT:
-	case CLASS_CLOSE:
-		return true;
-	}
-	return false;
-}
-
-static __always_inline void entered(struct pt_regs *regs, struct call *c, __u32 tid)
-{
-	struct call *known = bpf_map_lookup_elem(&calls, &tid);
-
-	if (known && known->tgid != c->tgid)
-		known = 0;
-	if (!known && !bpf_map_lookup_elem(&processes, &c->tgid))
+			close_stream(sock_of(task, c.args[0]), p);
+		enter_close(task, p, &c);
 		return;
-	c->start = bpf_ktime_get_ns();
-	read_args(regs, c->args);
-	if (begins(c))
-		begin(c);
-	if (known)
-		*known = *c;
-	else
-		begin_thread(c, tid);
+	}
+	keep(&c);
 }
 
 #include "ends.h"
+
+/* Most of what fcntl does has nothing to do with locks. */
+static __always_inline bool is_no_lock(__u8 class, struct pt_regs *regs)
+{
+	struct call c = {.class = class};
+
+	if (class != CLASS_FCNTL)
+		return false;
+	c.args[1] = arg_in(regs, true, 1);
+	return !locks(&c);
+}
+
+/* Whether it does not matter what came of a call: most descriptors that are not there, and files that are not. */
+static __always_inline bool is_idle(__u8 class, long ret)
+{
+	return ret < 0 && (class == CLASS_OPEN || class == CLASS_ACCEPT || (is_of(class, READING) && !broken(ret)));
+}
 
 /* These two run at every system call of the node: cheap questions first. */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
 {
-	__u64 id = bpf_get_current_pid_tgid();
-	struct call c = {.tgid = id >> 32, .nr = nr};
+	__u8 class = class_at(nr);
 
-	if ((unsigned long)nr >= NR_MAX)
-		return 0;
-	c.class = class_of[nr & (NR_MAX - 1)];
-	if (c.class == CLASS_NEVER || !may_be_tracked(c.tgid))
+	if (!is_of(class, AT_BEGINNING) || !may_be_ours() || is_no_lock(class, regs))
 		return 0;
 	hold();
-	entered(regs, &c, id);
+	entered(regs, nr, class);
 	let_go();
 	return 0;
 }
@@ -140,26 +133,22 @@ int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 {
-	__u64 id = bpf_get_current_pid_tgid();
-	__u8 class = class_of_exit(regs);
-	bool tracked = may_be_tracked(id >> 32);
-	enum ending to;
+	__u8 class = class_at(number_in(regs, true));
 
-	if (class == CLASS_NEVER || (!tracked && (ret < 0 || class != CLASS_ACCEPT)))
+	if (!is_of(class, AT_END) || is_idle(class, ret) || is_no_lock(class, regs))
 		return 0;
-	hold();
-	to = returned(id, class, tracked, ret);
-	let_go(); /* no program may go on to another one before */
-	if (to < ENDINGS)
-		bpf_tail_call(ctx, &endings, to);
+	if (class == CLASS_ACCEPT || may_be_ours())
+		bpf_tail_call(ctx, &endings, ending_of(class, regs));
 	return 0;
 }
 
 SEC("tp_btf/contention_begin")
 int BPF_PROG(on_contention, void *lock, unsigned int flags)
 {
+	if (!(flags & LCB_F_MUTEX) || !may_be_ours())
+		return 0;
 	hold();
-	contention_begins(lock, flags);
+	contention_begins(lock);
 	let_go();
 	return 0;
 }
@@ -167,6 +156,8 @@ int BPF_PROG(on_contention, void *lock, unsigned int flags)
 SEC("tp_btf/contention_end")
 int BPF_PROG(on_contention_end, void *lock, int ret)
 {
+	if (!may_be_ours())
+		return 0;
 	hold();
 	contention_ends(ctx, current_task(), lock);
 	let_go();
@@ -181,3 +172,5 @@ int BPF_PROG(on_tcp_state, const struct sock *sk, const int old, const int new)
 	let_go();
 	return 0;
 }
+
+

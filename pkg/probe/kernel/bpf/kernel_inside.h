@@ -13,7 +13,21 @@ struct pt_regs___x86 {
 
 struct pt_regs___arm64 {
 	__u64 regs[31];
+	__u64 orig_x0; /* regs[0] is the result when the call is over */
 	__s32 syscallno;
+};
+
+struct task_struct___stack {
+	void *stack;
+};
+
+/* What a task does: 5.14, and before. */
+struct task_struct___14 {
+	unsigned int __state;
+};
+
+struct task_struct___13 {
+	volatile long state;
 };
 
 struct thread_info___x86 {

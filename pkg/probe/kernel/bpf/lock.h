@@ -54,7 +54,6 @@ static __noinline int enter_lock(struct task_struct *task, struct process *p, st
 	holder = lock_holder(file, c->class == CLASS_FCNTL);
 	if (!holder || holder == p->self.tgid)
 		return 0;
-	c->held = 1;
 	e = record(task, p, CLASS_LOCK_HELD, c, 0);
 	if (!e)
 		return 0;

@@ -129,7 +129,7 @@ struct call {
 	__u64 conn;     /* connect: the client's socket, until it is over */
 	__u16 nr;
 	__u8 class;
-	__u8 held;      /* somebody had the lock when it began */
+	__u8 pad;
 	__u32 tgid;     /* thread numbers are given again */
 };
 

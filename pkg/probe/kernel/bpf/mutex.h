@@ -11,7 +11,7 @@ struct contended {
 	__u8 comm[16];
 };
 
-/* By thread: it waits for one at a time. Those that are in calls, and with as much room. */
+/* By thread: it waits for one at a time. With as much room as there is for calls. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -19,19 +19,15 @@ struct {
 	__type(value, struct contended);
 } contentions SEC(".maps");
 
-static __always_inline void contention_begins(void *lock, __u32 flags)
+static __always_inline void contention_begins(void *lock)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32, tid = id;
 	struct contended c = {}, *before;
 	struct task_struct *owner;
 
-	if (!(flags & LCB_F_MUTEX) || !bpf_map_lookup_elem(&processes, &tgid))
+	if (!bpf_map_lookup_elem(&processes, &tgid))
 		return;
-#ifndef FUNCTIONS
-	if (!bpf_map_lookup_elem(&calls, &tid))
-		return;
-#endif
 	/* It is said twice: before spinning, and before going to sleep. */
 	before = bpf_map_lookup_elem(&contentions, &tid);
 	if (before && before->lock == (__u64)lock)

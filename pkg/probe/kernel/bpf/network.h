@@ -18,10 +18,10 @@ static __always_inline struct sock *sock_in(struct file *file)
 {
 	struct socket *socket;
 
-	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+	if (!file || (LOAD(LOAD(file, file, f_inode), inode, i_mode) & S_IFMT) != S_IFSOCK)
 		return 0;
-	socket = BPF_CORE_READ(file, private_data);
-	return BPF_CORE_READ(socket, sk);
+	socket = LOAD(file, file, private_data);
+	return LOAD(socket, socket, sk);
 }
 
 /* The socket behind a descriptor. */
@@ -32,7 +32,7 @@ static __always_inline struct sock *sock_of(struct task_struct *task, __u32 fd)
 
 static __always_inline __u16 family_of(struct sock *sk)
 {
-	return BPF_CORE_READ(sk, __sk_common.skc_family);
+	return LOAD(sk, sock, __sk_common.skc_family);
 }
 
 /* A record of what is asked of or told by the kernel over a netlink socket. */
@@ -81,7 +81,7 @@ static __always_inline bool merely_asks(struct process *p, const struct call *c,
 		from = v.base;
 	}
 	if (bpf_probe_read_user(&first, sizeof(first), (void *)from) ||
-	    !is_question(&first, BPF_CORE_READ(sk, sk_protocol), ret))
+	    !is_question(&first, LOAD(sk, sock, sk_protocol), ret))
 		return false;
 	__sync_fetch_and_add(&p->asked, 1);
 	__sync_fetch_and_add(&p->asking, took);

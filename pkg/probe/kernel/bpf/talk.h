@@ -17,18 +17,15 @@ static __always_inline void speaks(struct pt_regs *regs, struct call *c)
 	if (!p || !p->agent || compat(current_task()))
 		return;
 	c->start = bpf_ktime_get_ns();
-	read_args(regs, c->args);
+	read_args(regs, true, c->args);
 	keep(c);
 }
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_enter, struct pt_regs *regs, long nr)
 {
-	struct call c = {.tgid = bpf_get_current_pid_tgid() >> 32, .nr = nr};
+	struct call c = {.tgid = bpf_get_current_pid_tgid() >> 32, .nr = nr, .class = class_at(nr)};
 
-	if ((unsigned long)nr >= NR_MAX)
-		return 0;
-	c.class = class_of[nr & (NR_MAX - 1)];
 	if (!talks(c.class) || !may_be_tracked(c.tgid))
 		return 0;
 	hold();
@@ -44,10 +41,8 @@ int BPF_PROG(on_return, struct pt_regs *regs, long ret)
 	struct task_struct *task;
 	struct process *p;
 	struct call c;
-	__u32 nr = number_of(regs);
 
-	HIDE(nr);
-	if (nr >= NR_MAX || !talks(class_of[nr & (NR_MAX - 1)]) || !may_be_tracked(bpf_get_current_pid_tgid() >> 32))
+	if (!talks(class_at(number_in(regs, true))) || !may_be_tracked(bpf_get_current_pid_tgid() >> 32))
 		return 0;
 	task = current_task();
 	hold();

@@ -2,22 +2,70 @@
 /* The system call that a thread is in, from its beginning to its end. */
 #pragma once
 
-static __always_inline void read_args(struct pt_regs *regs, __u64 args[4])
+#define PF_IO_WORKER 0x10   /* include/linux/sched.h: makes system calls of nobody */
+#define PF_KTHREAD 0x200000 /* … and has no registers of one */
+
+/* Whether the kernel tells where the registers of a task are, and of what type they are: since 5.15. */
+#define TELLS_REGS (!regs_at)
+
+/* The registers that a task came into the kernel with. */
+static __always_inline struct pt_regs *regs_of(struct task_struct *task)
+{
+	struct task_struct___stack *t = (void *)task;
+
+	if (TELLS_REGS)
+		return (void *)bpf_task_pt_regs(task);
+	return BPF_CORE_READ(t, stack) + regs_at;
+}
+
+/* typed: the verifier knows what regs points to, so it is loaded from, and costs next to nothing. */
+#define REGISTER(regs, typed, field) ((typed) ? (regs)->field : BPF_CORE_READ(regs, field))
+
+static __always_inline __u32 number_in(struct pt_regs *regs, bool typed)
 {
 	struct pt_regs___x86 *x86 = (void *)regs;
 	struct pt_regs___arm64 *arm64 = (void *)regs;
 
-	if (bpf_core_field_exists(x86->orig_ax)) {
-		args[0] = x86->di;
-		args[1] = x86->si;
-		args[2] = x86->dx;
-		args[3] = x86->r10;
-	} else {
-		args[0] = BPF_CORE_READ(arm64, regs[0]);
-		args[1] = BPF_CORE_READ(arm64, regs[1]);
-		args[2] = BPF_CORE_READ(arm64, regs[2]);
-		args[3] = BPF_CORE_READ(arm64, regs[3]);
+	if (bpf_core_field_exists(x86->orig_ax))
+		return REGISTER(x86, typed, orig_ax);
+	return REGISTER(arm64, typed, syscallno);
+}
+
+/* What kind of call has that number; CLASS_NEVER if it is no number of a call. */
+static __always_inline __u8 class_at(__u32 nr)
+{
+	if (nr >= NR_MAX)
+		return CLASS_NEVER;
+	HIDE(nr); /* or the mask is left out, which the verifier needs */
+	return class_of[nr & (NR_MAX - 1)];
+}
+
+/* An argument of a system call, also when that is over. */
+static __always_inline __u64 arg_in(struct pt_regs *regs, bool typed, __u8 place)
+{
+	struct pt_regs___x86 *x86 = (void *)regs;
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	bool is_x86 = bpf_core_field_exists(x86->orig_ax);
+
+	switch (place) {
+	case 0:
+		return is_x86 ? REGISTER(x86, typed, di) : BPF_CORE_READ(arm64, orig_x0);
+	case 1:
+		return is_x86 ? REGISTER(x86, typed, si) : BPF_CORE_READ(arm64, regs[1]);
+	case 2:
+		return is_x86 ? REGISTER(x86, typed, dx) : BPF_CORE_READ(arm64, regs[2]);
+	case 3:
+		return is_x86 ? REGISTER(x86, typed, r10) : BPF_CORE_READ(arm64, regs[3]);
 	}
+	return is_x86 ? REGISTER(x86, typed, r8) : BPF_CORE_READ(arm64, regs[4]);
+}
+
+static __always_inline void read_args(struct pt_regs *regs, bool typed, __u64 args[4])
+{
+	args[0] = arg_in(regs, typed, 0);
+	args[1] = arg_in(regs, typed, 1);
+	args[2] = arg_in(regs, typed, 2);
+	args[3] = arg_in(regs, typed, 3);
 }
 
 /* 32-bit programs number their system calls differently (TS_COMPAT of x86). */
@@ -25,7 +73,7 @@ static __always_inline bool compat(struct task_struct *task)
 {
 	struct task_struct___x86 *x86 = (void *)task;
 
-	return bpf_core_field_exists(x86->thread_info.status) && BPF_CORE_READ(x86, thread_info.status) & 2;
+	return bpf_core_field_exists(x86->thread_info.status) && LOAD(task, task_struct___x86, thread_info.status) & 2;
 }
 
 /* A thread's first call: it has a place from now on, unless its root has its share. */
@@ -89,16 +137,37 @@ static __always_inline void lasted(struct task_struct *task, struct process *p, 
 	send_record(e, p, false);
 }
 
-/* The call that the thread has ended, in to, and its process; none if it is not looked into. */
-static __always_inline struct process *take(struct call *to)
+/* The system call that a task is in; false if it is in none, or in one of no interest. */
+static __always_inline bool call_of(struct task_struct *task, struct call *c)
 {
-	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tgid = id >> 32, tid = id;
-	struct call *c = bpf_map_lookup_elem(&calls, &tid);
+	struct pt_regs *regs = regs_of(task);
+	__u32 nr = number_in(regs, TELLS_REGS);
 
-	if (!c || c->tgid != tgid || !c->start)
-		return 0;
-	*to = *c;
-	c->start = 0;
-	return compat(current_task()) ? 0 : bpf_map_lookup_elem(&processes, &tgid);
+	c->tgid = task->tgid;
+	c->nr = nr;
+	c->class = class_at(nr);
+	if (c->class == CLASS_NEVER || task->flags & (PF_KTHREAD | PF_IO_WORKER))
+		return false;
+	read_args(regs, TELLS_REGS, c->args);
+	return true;
+}
+
+/* Cheap, and first: nobody else pays for more. */
+static __always_inline bool may_be_ours(void)
+{
+	return may_be_tracked(bpf_get_current_pid_tgid() >> 32);
+}
+
+/* A call whose beginning is kept until it is over. False: there is no room for it. */
+static __always_inline bool keep(const struct call *c)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct call *known = bpf_map_lookup_elem(&calls, &tid);
+
+	if (known && known->tgid == c->tgid) {
+		*known = *c;
+		return true;
+	}
+	begin_thread(c, tid);
+	return bpf_map_lookup_elem(&calls, &tid);
 }

@@ -29,50 +29,49 @@ struct {
 	__type(value, struct off);
 } offs SEC(".maps");
 
-static __always_inline __u64 fifth_of(struct pt_regs *regs)
-{
-	struct pt_regs___x86 *x86 = (void *)regs;
-	struct pt_regs___arm64 *arm64 = (void *)regs;
-
-	return bpf_core_field_exists(x86->orig_ax) ? x86->r8 : BPF_CORE_READ(arm64, regs[4]);
-}
-
 /* When a call's time will be over, which begins to wait now. Its own memory is read, so the thread must be the current one,
  * which at sched_switch it still is. */
-static __always_inline __u64 over_by(struct task_struct *task, const struct call *c, __u64 now)
+static __always_inline __u64 over_by(struct pt_regs *regs, __u32 nr, __u64 now)
 {
-	__u8 how = timeout_of[c->nr & (NR_MAX - 1)], place = how & PLACE;
-	__u64 arg = place < 4 ? c->args[place & 3] : fifth_of((void *)bpf_task_pt_regs(task)), spec[2] = {};
+	__u64 arg, spec[2] = {};
+	__u8 how;
 
+	HIDE(nr); /* see class_at */
+	how = timeout_of[nr & (NR_MAX - 1)];
 	if (!how)
 		return 0;
+	arg = arg_in(regs, TELLS_REGS, how & PLACE);
 	if ((how & ~PLACE) == IN_MILLISECONDS)
 		return (int)arg < 0 ? 0 : now + (int)arg * 1000000ULL;
-	if ((how & ~PLACE) == AS_TIMESPEC_OF_FUTEX && (c->args[1] & FUTEX_COMMAND) != FUTEX_WAIT)
+	if ((how & ~PLACE) == AS_TIMESPEC_OF_FUTEX && (arg_in(regs, TELLS_REGS, 1) & FUTEX_COMMAND) != FUTEX_WAIT)
 		return 0;
 	if (!arg || bpf_probe_read_user(spec, sizeof(spec), (void *)arg))
 		return 0;
 	return now + spec[0] * 1000000000ULL + spec[1];
 }
 
-static __always_inline void leaves(struct task_struct *task, unsigned int state)
+/* The thread has its place as long as it lives: to put it in each time would be most of what this takes. */
+static __always_inline void leaves(struct task_struct *task)
 {
-	__u32 tid = task->pid, tgid = task->tgid;
-	struct off off = {};
-	struct call c = {};
+	__u32 tid = task->pid, tgid = task->tgid, nr;
+	struct off *known = bpf_map_lookup_elem(&offs, &tid), off = {};
+	struct pt_regs *regs;
 
-	if (state & TASK_DEAD) {
-		bpf_map_delete_elem(&offs, &tid);
+	if (!known && !bpf_map_lookup_elem(&processes, &tgid))
 		return;
+	regs = regs_of(task);
+	nr = number_in(regs, TELLS_REGS);
+	if (class_at(nr) != CLASS_NEVER) {
+		off.since = bpf_ktime_get_ns();
+		off.until = over_by(regs, nr, off.since);
 	}
-	if (!bpf_map_lookup_elem(&processes, &tgid) || !call_of(task, &c))
-		return;
-	off.since = bpf_ktime_get_ns();
-	off.until = over_by(task, &c, off.since);
-	bpf_map_update_elem(&offs, &tid, &off, BPF_ANY);
+	if (known)
+		*known = off;
+	else if (off.since)
+		bpf_map_update_elem(&offs, &tid, &off, BPF_ANY);
 }
 
-/* Whether the end of the function that the call is in will tell how long it took. */
+/* Whether the call's end will tell how long it took. */
 static __always_inline bool told_later(__u32 tid, const struct call *c)
 {
 	struct call *known = bpf_map_lookup_elem(&calls, &tid);
@@ -94,15 +93,16 @@ static __always_inline void comes_back(struct task_struct *task)
 {
 	__u32 tid = task->pid, tgid = task->tgid;
 	struct off *known = bpf_map_lookup_elem(&offs, &tid), off;
-	__u64 now = bpf_ktime_get_ns();
 	struct call_event *e;
 	struct call c = {};
 	struct process *p;
+	__u64 now;
 
 	if (!known || !known->since)
 		return;
 	off = *known;
 	known->since = 0;
+	now = bpf_ktime_get_ns();
 	if (now - off.since < LASTED || !call_of(task, &c) || told_later(tid, &c) || compat(task))
 		return;
 	p = bpf_map_lookup_elem(&processes, &tgid);
@@ -118,13 +118,37 @@ static __always_inline void comes_back(struct task_struct *task)
 	send_record(e, p, false);
 }
 
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
+/* What a task that the CPU goes on from does; 0 if it could go on itself. */
+static __always_inline unsigned int state_of(struct task_struct *task)
 {
+	struct task_struct___14 *later = (void *)task;
+	struct task_struct___13 *before = (void *)task;
+
+	return bpf_core_field_exists(later->__state) ? later->__state : before->state;
+}
+
+static __always_inline void goes(struct task_struct *task)
+{
+	unsigned int state = state_of(task);
+	__u32 tid = task->pid;
+
+	if (state & TASK_DEAD)
+		bpf_map_delete_elem(&offs, &tid);
+	else if (state)
+		leaves(task);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	bool goes_on = preempt || !may_be_tracked(prev->tgid), comes = may_be_tracked(next->tgid);
+
+	if (goes_on && !comes) /* mostly: nobody else pays for more */
+		return 0;
 	hold();
-	if (!preempt && state && may_be_tracked(prev->tgid))
-		leaves(prev, state);
-	if (may_be_tracked(next->tgid))
+	if (!goes_on)
+		goes(prev);
+	if (comes)
 		comes_back(next);
 	let_go();
 	return 0;

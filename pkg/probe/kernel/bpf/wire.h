@@ -96,7 +96,7 @@ struct exit_event {
 /* What a system call is to the probe. Its number, which differs from one architecture
  * to the next, is turned into one of these by a table that the reader fills. */
 enum class {
-	CLASS_OTHER = 0, /* told of if it lasted */
+	CLASS_OTHER = 0, /* told of if it waited */
 	CLASS_NEVER,     /* of no interest, or it does not return */
 	CLASS_SLEEP,
 	CLASS_FUTEX,
@@ -121,6 +121,7 @@ enum class {
 	CLASS_SETSOCKOPT,
 	CLASS_IOCTL,
 	CLASS_BPF,
+	CLASS_WORK, /* told of if it lasted, waiting or not */
 	/* No system calls, but told of in the same way. */
 	CLASS_LOCK_HELD, /* a wait for a lock on a file begins */
 	CLASS_MUTEX,
