@@ -11,9 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/test/scope"
 )
 
@@ -132,12 +129,12 @@ func (n *node) charged(ctx context.Context, a *arm, pods, pid int) error {
 // billed runs one more pod, for the time that BPF programs of a process take. It is a pod of its own
 // since the statistics that say so take time themselves.
 func (n *node) billed(ctx context.Context, a *arm, pid int) error {
-	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	stats, err := countRuns()
 	if err != nil {
-		return fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
+		return err
 	}
 	defer stats.Close()
-	pod, rest, err := n.hooksFor(ctx, pid)
+	pod, rest, err := n.hooksFor(ctx, stats, pid)
 	if errors.Is(err, errNoPrograms) {
 		return nil // it has another way
 	}

@@ -39,8 +39,13 @@ func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
 	if err := pause(ctx, handedOver); err != nil {
 		return nil, err
 	}
+	stats, err := countRuns()
+	if err != nil {
+		return nil, err
+	}
+	defer stats.Close()
 	for _, d := range sides {
-		if d.before, err = spentBy(d.scope.PID()); err != nil {
+		if d.before, err = stats.spentBy(d.scope.PID()); err != nil {
 			return nil, err
 		}
 	}
@@ -53,7 +58,7 @@ func measureBeside(ctx context.Context, s settings) (rows []row, err error) {
 		return nil, err
 	}
 	for _, d := range sides {
-		more, err := d.rows(s.pods, took)
+		more, err := d.rows(stats, s.pods, took)
 		if err != nil {
 			return nil, err
 		}
@@ -73,8 +78,8 @@ type side struct {
 }
 
 // rows say what it took since before.
-func (d *side) rows(pods int, took time.Duration) ([]row, error) {
-	now, err := spentBy(d.scope.PID())
+func (d *side) rows(stats *statistics, pods int, took time.Duration) ([]row, error) {
+	now, err := stats.spentBy(d.scope.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +87,17 @@ func (d *side) rows(pods int, took time.Duration) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	hooks := now.ran.since(d.before.ran)
 	per := func(n float64) float64 { return n / float64(pods) }
 	share := (now.user - d.before.user) / max(now.user+now.system-d.before.user-d.before.system, 1)
 	return []row{
 		{
 			figure: d.name + ": CPU, a pod", value: per(milli(now.cpu - d.before.cpu)), unit: "ms",
 			note: fmt.Sprintf("%.0f %% of it in the program, the rest in the kernel; %d pods in %s", 100*share, pods, took.Round(time.Second)),
+		},
+		{
+			figure: d.name + ": BPF programs, a pod", value: per(milli(hooks.sum())), unit: "ms",
+			note: fmt.Sprintf("without the %.0f ns that the statistics take in each run; of all pods %s", now.ran.empty(d.before.ran), hooks.said()),
 		},
 		{figure: d.name + ": its threads gave up the CPU, a pod", value: per(now.waits - d.before.waits), unit: "times"},
 		{figure: d.name + ": RSS", value: mib(m.all()), unit: "MiB", note: m.String()},
@@ -99,10 +109,14 @@ type spent struct {
 	cpu          time.Duration
 	user, system float64 // the same by kind, in clock ticks, roughly
 	waits        float64
+	ran          ran // by its BPF programs
 }
 
-func spentBy(pid int) (u spent, err error) {
+func (s *statistics) spentBy(pid int) (u spent, err error) {
 	if u.cpu, err = cpuTime(pid); err != nil {
+		return u, err
+	}
+	if u.ran, err = s.programs(pid); err != nil {
 		return u, err
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
@@ -20,9 +17,9 @@ var details = []string{config.DetailCommands, config.DetailAuto, config.DetailAl
 // measureDetail measures what the kernel side takes for a pod in each detail mode, by the
 // kernel's own statistics.
 func measureDetail(ctx context.Context, s settings) (rows []row, err error) {
-	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	stats, err := countRuns()
 	if err != nil {
-		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
+		return nil, err
 	}
 	defer stats.Close()
 	n, err := startNode(ctx, s)
@@ -31,7 +28,7 @@ func measureDetail(ctx context.Context, s settings) (rows []row, err error) {
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
 	for _, detail := range details {
-		r, err := n.kernelTime(ctx, detail)
+		r, err := n.kernelTime(ctx, stats, detail)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +39,7 @@ func measureDetail(ctx context.Context, s settings) (rows []row, err error) {
 
 // kernelTime is what the BPF programs take for a pod, set up and torn down, without what
 // they take for all else on the machine.
-func (n *node) kernelTime(ctx context.Context, detail string) (_ row, err error) {
+func (n *node) kernelTime(ctx context.Context, stats *statistics, detail string) (_ row, err error) {
 	observer, err := n.observe(ctx, probeOptions(detail))
 	if err != nil {
 		return row{}, err
@@ -51,7 +48,7 @@ func (n *node) kernelTime(ctx context.Context, detail string) (_ row, err error)
 	var whole, net []time.Duration
 	each := map[string][]time.Duration{}
 	for i := range n.settings.detailed + 1 {
-		pod, rest, err := n.hooksFor(ctx, observer.PID())
+		pod, rest, err := n.hooksFor(ctx, stats, observer.PID())
 		if err != nil {
 			return row{}, err
 		}
@@ -59,42 +56,42 @@ func (n *node) kernelTime(ctx context.Context, detail string) (_ row, err error)
 			continue
 		}
 		whole, net = append(whole, pod.sum()), append(net, pod.sum()-rest.sum())
-		for name, d := range pod.since(rest) {
+		for name, d := range pod.less(rest) {
 			each[name] = append(each[name], d)
 		}
 	}
-	typical := ran{}
+	typical := took{}
 	for name, all := range each {
 		typical[name] = median(all)
 	}
 	return row{
 		figure: "BPF CPU a pod, detail " + detail, value: milli(median(net)), unit: "ms", budget: 10,
-		note: fmt.Sprintf("set up and torn down, %d pods: p90 %s; with all else on the machine %s; by program %s",
+		note: fmt.Sprintf("set up and torn down, %d pods: p90 %s; with all else on the machine %s; without what the statistics take; by program %s",
 			len(net), short(milli(quantile(net, 0.9))), short(milli(median(whole))), typical.said()),
 	}, nil
 }
 
 // hooksFor is what the BPF programs of a process take while a pod is set up and torn down, and
 // over as long a time without one: they watch whatever else runs on the machine as well.
-func (n *node) hooksFor(ctx context.Context, pid int) (pod, rest ran, err error) {
-	during := func(f func() error) (ran, error) {
-		before, err := programs(pid)
+func (n *node) hooksFor(ctx context.Context, stats *statistics, pid int) (pod, rest took, err error) {
+	during := func(f func() error) (took, error) {
+		before, err := stats.programs(pid)
 		if err == nil {
 			err = f()
 		}
 		if err != nil {
 			return nil, err
 		}
-		after, err := programs(pid)
+		after, err := stats.programs(pid)
 		return after.since(before), err
 	}
 	began := time.Now()
 	pod, err = during(func() error { _, err := n.pod(ctx); return err })
-	took := time.Since(began)
+	lasted := time.Since(began)
 	if err != nil {
 		return nil, nil, err
 	}
-	rest, err = during(func() error { return pause(ctx, took) })
+	rest, err = during(func() error { return pause(ctx, lasted) })
 	return pod, rest, err
 }
 

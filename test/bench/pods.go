@@ -10,9 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/test/scope"
 )
 
@@ -29,9 +26,9 @@ func measurePods(ctx context.Context, s settings) ([]row, error) {
 }
 
 func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err error) {
-	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	stats, err := countRuns()
 	if err != nil {
-		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
+		return nil, err
 	}
 	defer stats.Close()
 	n, err := startObserved(ctx, s)
@@ -47,7 +44,7 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 		defer empty.stop()
 	}
 
-	cpu, err := used(n.observer.PID())
+	cpu, err := stats.used(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +62,7 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 	if err != nil {
 		return nil, err
 	}
-	now, err := used(n.observer.PID())
+	now, err := stats.used(n.observer.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +89,7 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 			note: fmt.Sprintf("highest %.1f MiB; %s; %d spans arrived", mib(highest), m, n.sink.spans.Load()),
 		},
 		{figure: name("CPU of cniscope, a pod"), value: each(now.self - cpu.self), unit: "ms", note: fmt.Sprintf("set up and torn down; all of them in %s", took.Round(time.Second))},
-		{figure: name("CPU of the hooks, a pod"), value: each(now.hooks - cpu.hooks), unit: "ms", note: "for all programs of the machine meanwhile"},
+		{figure: name("CPU of the hooks, a pod"), value: each(now.hooks.since(cpu.hooks).sum()), unit: "ms", note: "for all programs of the machine meanwhile"},
 		{
 			figure: name("own time of the NRI handler, p99"), value: micro(handler.p99), unit: "µs", budget: budget,
 			note: fmt.Sprintf("p50 %s, longest %s, %s calls; the true values are up to 20 %% less", handler.p50, handler.max, handler.calls),
@@ -107,14 +104,16 @@ func podsAtOnce(ctx context.Context, s settings, parallel int) (rows []row, err 
 
 func micro(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-type usage struct{ self, hooks time.Duration }
+type usage struct {
+	self  time.Duration
+	hooks ran
+}
 
-func used(pid int) (u usage, err error) {
+func (s *statistics) used(pid int) (u usage, err error) {
 	if u.self, err = cpuTime(pid); err != nil {
 		return u, err
 	}
-	ran, err := programs(pid)
-	u.hooks = ran.sum()
+	u.hooks, err = s.programs(pid)
 	return u, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -14,16 +15,76 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 )
 
+// statistics are the kernel's BPF statistics, while they are on. They take time for themselves in each run of a program,
+// which they count as the program's: programs that do nothing say how much, at the same time and in the same places.
+type statistics struct {
+	on      io.Closer
+	empties []idleProgram
+}
+
+type idleProgram struct {
+	program *ebpf.Program
+	link    link.Link
+}
+
+// countRuns switches the statistics on.
+func countRuns() (_ *statistics, err error) {
+	s := &statistics{}
+	if s.on, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
+		return nil, fmt.Errorf("switching on the kernel's BPF statistics: %w", err)
+	}
+	for _, tracepoint := range []string{"sys_enter", "sys_exit", "sched_switch"} {
+		if err := s.add(tracepoint); err != nil {
+			return nil, errors.Join(fmt.Errorf("a program that does nothing: %w", err), s.Close())
+		}
+	}
+	return s, nil
+}
+
+func (s *statistics) add(tracepoint string) error {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: tracepoint, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		return err
+	}
+	l, err := link.AttachTracing(link.TracingOptions{Program: p})
+	if err != nil {
+		return errors.Join(err, p.Close())
+	}
+	s.empties = append(s.empties, idleProgram{p, l})
+	return nil
+}
+
+func (s *statistics) Close() error {
+	errs := []error{s.on.Close()}
+	for _, e := range s.empties {
+		errs = append(errs, e.link.Close(), e.program.Close())
+	}
+	return errors.Join(errs...)
+}
+
 // ran is what the BPF programs of a process have run for, by name, on behalf of whoever
-// they watched. Zero while the kernel's BPF statistics are off.
-type ran map[string]time.Duration
+// they watched; noProgram are those that do nothing.
+type ran map[string]runs
+
+const noProgram = ""
+
+type runs struct {
+	took time.Duration
+	n    int64
+}
 
 var errNoPrograms = errors.New("it has no BPF programs")
 
 // programs asks the kernel about the programs that a process holds.
-func programs(pid int) (ran, error) {
+func (s *statistics) programs(pid int) (ran, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
 	if err != nil {
 		return nil, err
@@ -46,12 +107,27 @@ func programs(pid int) (ran, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		sum[name] += time.Duration(ns)
+		n, err := strconv.ParseInt(fields["run_cnt"], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		sum.add(name, time.Duration(ns), n)
 	}
 	if len(seen) == 0 {
 		return nil, fmt.Errorf("process %d: %w", pid, errNoPrograms)
 	}
+	for _, e := range s.empties {
+		now, err := e.program.Stats()
+		if err != nil {
+			return nil, fmt.Errorf("a program that does nothing: %w", err)
+		}
+		sum.add(noProgram, now.Runtime, int64(now.RunCount))
+	}
 	return sum, nil
+}
+
+func (r ran) add(name string, took time.Duration, n int64) {
+	r[name] = runs{r[name].took + took, r[name].n + n}
 }
 
 func programName(id string) (string, error) {
@@ -71,28 +147,48 @@ func programName(id string) (string, error) {
 	return strings.TrimPrefix(info.Name, "on_"), nil
 }
 
-func (r ran) sum() (all time.Duration) {
-	for _, d := range r {
+// took is how long programs ran, by name.
+type took map[string]time.Duration
+
+// since is what each has taken since before, without what the statistics took.
+func (r ran) since(before ran) took {
+	delta, own := took{}, r.empty(before)
+	for name, now := range r {
+		if was := before[name]; name != noProgram {
+			delta[name] = now.took - was.took - time.Duration(float64(now.n-was.n)*own)
+		}
+	}
+	return delta
+}
+
+// empty is what the statistics took in each run since before, in nanoseconds.
+func (r ran) empty(before ran) float64 {
+	now, was := r[noProgram], before[noProgram]
+	return float64(now.took-was.took) / float64(max(now.n-was.n, 1))
+}
+
+func (t took) sum() (all time.Duration) {
+	for _, d := range t {
 		all += d
 	}
 	return all
 }
 
-// since is what each has run for since before.
-func (r ran) since(before ran) ran {
-	delta := ran{}
-	for name, d := range r {
-		delta[name] = d - before[name]
+// less is what remains without rest.
+func (t took) less(rest took) took {
+	net := took{}
+	for name, d := range t {
+		net[name] = d - rest[name]
 	}
-	return delta
+	return net
 }
 
 // said names the programs with the time of each, the most expensive first.
-func (r ran) said() string {
+func (t took) said() string {
 	var parts []string
-	for _, name := range slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Compare(r[b], r[a]) }) {
-		if r[name] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", name, short(milli(r[name]))))
+	for _, name := range slices.SortedFunc(maps.Keys(t), func(a, b string) int { return cmp.Compare(t[b], t[a]) }) {
+		if t[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", name, short(milli(t[name]))))
 		}
 	}
 	return strings.Join(parts, ", ")
