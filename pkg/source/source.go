@@ -68,10 +68,6 @@ type Stats struct {
 // Now returns an event of this moment.
 func Now(body event.Body) event.Event { return event.Event{Time: clock.Monotonic(), Body: body} }
 
-// waiting is how many events may wait for the reader. It bounds memory, not what is
-// observed: behind it each source has a queue of its own that counts what it drops.
-const waiting = 4096
-
 // Merge runs the sources until ctx ends or one of them fails, and hands their events, one after another, to
 // take. When it returns, everything that the sources delivered has been taken.
 //
@@ -81,14 +77,14 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, len(sources))
-	events := make(chan event.Event, waiting)
+	events := newHandover()
 	running := map[int]string{}
 	ends := make(chan int, len(sources))
 	for i, s := range sources {
 		running[i] = s.Name()
 		go func() {
 			defer func() { ends <- i }()
-			if err := guarded(ctx, log, s, func(e event.Event) { events <- e }); err != nil {
+			if err := guarded(ctx, log, s, events.put); err != nil {
 				failed <- err
 				cancel()
 			}
@@ -98,16 +94,18 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(patience, func() { close(late) }) })()
 	for given := false; len(running) > 0 && !given; {
 		select {
-		case e := <-events:
-			take(e)
+		case <-events.wake:
+			for _, e := range events.take() {
+				take(e)
+			}
 		case i := <-ends:
 			delete(running, i)
 		case <-late:
 			given = true
 		}
 	}
-	for len(events) > 0 {
-		take(<-events)
+	for _, e := range events.take() {
+		take(e)
 	}
 	var err error
 	select {

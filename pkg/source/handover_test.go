@@ -1,0 +1,48 @@
+package source
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func TestEventsAreTakenTogether(t *testing.T) {
+	for name, test := range map[string]struct {
+		events int
+		last   event.Body
+		after  time.Duration // when all of them are taken
+	}{
+		"nobody waits for them":   {3, &event.Exit{}, within},
+		"a tick":                  {3, &event.Tick{}, 0},
+		"a plugin begins":         {3, &event.Exec{InPath: true}, 0},
+		"a command begins":        {3, &event.Exec{}, within},
+		"many":                    {together, &event.Exit{}, 0},
+		"the first is one of few": {1, &event.Exit{}, within},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, began := newHandover(), time.Now()
+				for i := range test.events - 1 {
+					h.put(event.Event{Time: int64(i), Body: &event.Exit{}})
+				}
+				h.put(event.Event{Time: int64(test.events - 1), Body: test.last})
+				<-h.wake
+				taken := h.take()
+				if took := time.Since(began); took != test.after || len(taken) != test.events {
+					t.Errorf("%d events after %s", len(taken), took)
+				}
+				for i, e := range taken {
+					if e.Time != int64(i) {
+						t.Errorf("event %d is at %d", e.Time, i)
+					}
+				}
+				h.put(event.Event{Body: &event.Exit{}})
+				if <-h.wake; time.Since(began) != test.after+within || len(h.take()) != 1 {
+					t.Errorf("the next after %s", time.Since(began))
+				}
+			})
+		})
+	}
+}
