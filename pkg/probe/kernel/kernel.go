@@ -27,7 +27,8 @@ type Key = struct {
 
 // ProcessOf is the event's name of a process, and KeyOf takes that apart again.
 func ProcessOf(k Key) event.Process {
-	return event.Process(strconv.FormatUint(uint64(k.Tgid), 10) + "@" + strconv.FormatUint(k.Start, 10))
+	var b [len("4294967295@18446744073709551615")]byte
+	return event.Process(strconv.AppendUint(append(strconv.AppendUint(b[:0], uint64(k.Tgid), 10), '@'), k.Start, 10))
 }
 
 // KeyOf is described at ProcessOf.
