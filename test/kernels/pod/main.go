@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command pod is a plugin that does what those of a pod do: it waits for its turn at a lock, runs commands, and answers.
 package main
 
