@@ -36,11 +36,11 @@ func releaseUnused(ctx context.Context, log *slog.Logger, attached <-chan struct
 	case <-ctx.Done():
 		return
 	}
-	collected := uint64(0)
+	collected, told := uint64(0), false
 	for wait := beginning; ; wait = releaseEvery {
-		if err := procfs.ReleaseProgram(); err != nil {
+		if err := procfs.ReleaseProgram(); err != nil && !told {
 			log.Debug("what is mapped of the program stays in memory", "error", err)
-			return
+			told = true
 		}
 		select {
 		case <-time.After(wait):

@@ -21,6 +21,7 @@ const (
 // setSlack has all threads of the process wait as precisely as what it runs as wants, by beginning the program anew where
 // that is not so: a thread has this from the one that started it, and Go's monitor thread is there before anything of ours is.
 // For threads that are there it would take CAP_SYS_NICE. Where it cannot be done all works the same and takes more CPU.
+// It is not done where another file lies at the program's path by now, after an upgrade: it would be executed instead.
 func setSlack(args []string) {
 	want, wanted := slackOf(args)
 	runtime.LockOSThread() // it is this thread's that the program begins with
@@ -30,7 +31,7 @@ func setSlack(args []string) {
 		return
 	}
 	file, err := os.Executable()
-	if err != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(want), 0, 0, 0) != nil {
+	if err != nil || !isRunning(file) || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(want), 0, 0, 0) != nil {
 		return
 	}
 	// Only where it was set: it would begin anew for ever.
@@ -38,6 +39,16 @@ func setSlack(args []string) {
 		_ = syscall.Exec(file, args, os.Environ())
 	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0)
+}
+
+// isRunning reports whether a file is the one that this process runs.
+func isRunning(file string) bool {
+	there, err := os.Stat(file)
+	if err != nil {
+		return false
+	}
+	running, err := os.Stat("/proc/self/exe")
+	return err == nil && os.SameFile(there, running)
 }
 
 // slackOf is the slack for a command line; false where it may be as it is.
