@@ -3,6 +3,7 @@ package redact
 import (
 	_ "embed"
 	"hash/maphash"
+	"math/bits"
 	"strings"
 	"sync"
 )
@@ -12,7 +13,7 @@ var list string
 
 // words are those of words.txt, which `make words` writes.
 var words = sync.OnceValue(func() *lexicon {
-	l := &lexicon{seed: maphash.MakeSeed(), lines: make([]uint32, 32<<10)}
+	l := &lexicon{seed: maphash.MakeSeed(), lines: make([]uint32, slots(strings.Count(list, "\n")))}
 	at := uint32(0)
 	for line := range strings.Lines(list) {
 		at += uint32(len(line))
@@ -29,8 +30,12 @@ var words = sync.OnceValue(func() *lexicon {
 // of what a map of strings does, and the garbage collector need not look at it.
 type lexicon struct {
 	seed  maphash.Seed
-	lines []uint32 // a power of two of them, about twice as many as words
+	lines []uint32 // as many as slots says
 }
+
+// slots is how many there are for so many words: a power of two, of which less than three quarters are taken, so that
+// whoever looks for a free one comes to it soon.
+func slots(words int) int { return 1 << bits.Len(uint(words*4/3)) }
 
 func (l *lexicon) slot(word string) int {
 	return int(maphash.String(l.seed, word)) & (len(l.lines) - 1)

@@ -25,6 +25,17 @@ func TestTheListHasItsWordsAndNoOthers(t *testing.T) {
 	}
 }
 
+func TestTheTableHasRoomForTheList(t *testing.T) {
+	if words, room := strings.Count(list, "\n"), len(words().lines); 4*words >= 3*room {
+		t.Errorf("%d words in %d slots", words, room)
+	}
+	for words := range 100_000 {
+		if room := slots(words); 4*words >= 3*room || room&(room-1) != 0 {
+			t.Fatalf("%d slots for %d words", room, words)
+		}
+	}
+}
+
 func BenchmarkListed(b *testing.B) {
 	for b.Loop() {
 		listed("unmarshaledXqzv")
