@@ -61,12 +61,20 @@ func (h *handover) hurry() {
 	}
 }
 
+// handOn hands on all that waits, and keeps nothing of it.
+func (h *handover) handOn(take event.Sink) {
+	events := h.take()
+	for _, e := range events {
+		take(e)
+	}
+	clear(events) // what they refer to is theirs who took them
+}
+
 // take returns all that waits, which is valid until it is called again.
 func (h *handover) take() []event.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.late.Stop()
-	clear(h.taken) // what they refer to is theirs who took them
 	h.events, h.taken = h.taken[:0], h.events
 	h.room.Broadcast()
 	return h.taken

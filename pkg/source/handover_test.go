@@ -46,3 +46,24 @@ func TestEventsAreTakenTogether(t *testing.T) {
 		})
 	}
 }
+
+func TestNothingIsKeptOfWhatWasHandedOn(t *testing.T) {
+	h := newHandover()
+	for range 3 {
+		h.put(event.Event{Body: &event.Exit{}})
+	}
+	handed := 0
+	h.handOn(func(e event.Event) {
+		if e.Body != nil {
+			handed++
+		}
+	})
+	if handed != 3 {
+		t.Errorf("%d events", handed)
+	}
+	for _, e := range h.taken[:cap(h.taken)] {
+		if e.Body != nil {
+			t.Error("an event is kept")
+		}
+	}
+}

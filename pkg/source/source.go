@@ -95,18 +95,14 @@ func Merge(ctx context.Context, log *slog.Logger, patience time.Duration, take e
 	for given := false; len(running) > 0 && !given; {
 		select {
 		case <-events.wake:
-			for _, e := range events.take() {
-				take(e)
-			}
+			events.handOn(take)
 		case i := <-ends:
 			delete(running, i)
 		case <-late:
 			given = true
 		}
 	}
-	for _, e := range events.take() {
-		take(e)
-	}
+	events.handOn(take)
 	var err error
 	select {
 	case err = <-failed: // the first; the others ended because of it
