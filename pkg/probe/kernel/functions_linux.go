@@ -125,9 +125,6 @@ func (s *Side) attachFunctions() error {
 	return s.tryGate()
 }
 
-// threadsOf is how many threads a process mostly has whose waits are followed at once: a plugin written in Go has as many.
-const threadsOf = 4
-
 // forgetPipes takes all marks of pipes away if nobody is followed. Whoever was followed meanwhile may have marked
 // some: then all are marked until the next time, which only costs.
 func (s *Side) forgetPipes() {

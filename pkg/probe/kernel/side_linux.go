@@ -231,6 +231,9 @@ func (s *Side) shared() map[string]*ebpf.Map {
 	}
 }
 
+// threadsOf is how many threads a process mostly has whose waits are followed at once: a plugin written in Go has as many.
+const threadsOf = 4
+
 // shapeInside sets what an object that looks into processes is told, and sizes its tables.
 func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
 	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)

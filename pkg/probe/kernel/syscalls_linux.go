@@ -24,8 +24,8 @@ func brief() []int {
 	}
 }
 
-// calls are those that the kernel side treats in a way of their own; every other one is
-// only told of if it lasted. Those that not every architecture has are in legacyCalls.
+// calls are those that the kernel side treats in a way of their own; those of CLASS_OTHER are here for their names, and
+// told of, as every other one, only if they waited. Those that not every architecture has are in legacyCalls.
 func calls() map[InsideClass]syscalls {
 	return map[InsideClass]syscalls{
 		InsideClassCLASS_NEVER: {
@@ -90,7 +90,8 @@ func texts() (table [512]uint8) {
 	return table
 }
 
-// lasted is LASTED of bpf/call.h: every system call that takes as long is told.
+// lasted is LASTED of bpf/call.h: a system call that waits as long is told, and a request over netlink that takes as
+// long, waiting or not.
 const lasted = time.Millisecond
 
 // questions are the messages of netfilter that change nothing, by its subsystem.
