@@ -245,13 +245,29 @@ func instructions(all map[string]costs) string {
 			}
 			b.WriteString(" " + strings.Join(cell, " / "))
 			if k.functions() {
-				fmt.Fprintf(&b, " (%+.0f)", c.added(bySystemCalls, x.loop))
+				fmt.Fprintf(&b, " (%s)", bracket(c.added(bySystemCalls, x.loop)))
 			}
 			b.WriteString(" |")
 		}
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// bracket is what a loop takes more by system calls. Nothing takes less for them: that is noise.
+func bracket(more float64) string {
+	if math.Round(more) < 0 {
+		return "noise"
+	}
+	return fmt.Sprintf("%+d", int(math.Round(more)))
+}
+
+func TestNobodyIsSaidToTakeLessBySystemCalls(t *testing.T) {
+	for more, want := range map[float64]string{-2162: "noise", -0.3: "+0", 0: "+0", 354.2: "+354"} {
+		if got := bracket(more); got != want {
+			t.Errorf("%v: %s", more, got)
+		}
+	}
 }
 
 // tell logs the table, and with -update writes it. What compilers and kernels make of the same programs
