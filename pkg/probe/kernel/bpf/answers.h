@@ -41,6 +41,7 @@ static __noinline int tell_answer(struct task_struct *task, struct process *p, s
 	__u64 n = BPF_CORE_READ(skb, len);
 	struct nlmsghdr head = {};
 	struct call_event *e;
+	__s32 error = 0;
 	void *data = BPF_CORE_READ(skb, data);
 
 	if (!p || !c || n < sizeof(head) || bpf_probe_read_kernel(&head, sizeof(head), data))
@@ -49,6 +50,8 @@ static __noinline int tell_answer(struct task_struct *task, struct process *p, s
 		n = LINK_MAX;
 	else if (head.type != NLMSG_ERROR && head.type != RTM_NEWADDR)
 		return 0;
+	if (head.type == NLMSG_ERROR && head.len + 3ULL >= n && !bpf_probe_read_kernel(&error, sizeof(error), data + sizeof(head)) && !error)
+		return 0; /* the request was granted */
 	e = netlink_record(task, p, c, n, sk);
 	if (!e)
 		return 0;

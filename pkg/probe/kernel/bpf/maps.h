@@ -228,7 +228,7 @@ static __always_inline bool untrack(__u32 tgid, const struct task_key *root, __u
 #define ROOM_MIN (32 << 10)
 
 /* Whether what a root has in the ring unread leaves room for more of its own: a quarter of
- * the ring, so that it does not matter to others how slowly that is read. Whenever all before
+ * the ring, so that no two of them take it from all others, however slowly it is read. Whenever all before
  * the mark has been read, the mark is set anew. */
 static __always_inline bool has_room(struct account *a, __u64 size, __u64 shares)
 {
@@ -284,7 +284,7 @@ static __always_inline bool put(void *event, __u64 size, const struct task_key *
 	__u8 kind = ((struct head *)event)->kind;
 	__u64 most = kind == KIND_EXIT ? 4 * ring_high : kind == KIND_CALL ? 3 * ring_high : 7 * ring_high / 2;
 
-	if (wake || used > ring_high)
+	if (wake || used > ring_high / 2)
 		flags = BPF_RB_FORCE_WAKEUP;
 	if (used <= most && !bpf_ringbuf_output(&events, event, size, flags))
 		return true;

@@ -11,9 +11,9 @@ struct contended {
 	__u8 comm[16];
 };
 
-/* By thread: it waits for one at a time. With as much room as there is for calls. */
+/* By thread: it waits for one at a time. [limits] processes; one that there is no room for has its wait not told. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
 	__type(key, __u32);
 	__type(value, struct contended);
@@ -28,9 +28,10 @@ static __always_inline void contention_begins(void *lock)
 
 	if (!bpf_map_lookup_elem(&processes, &tgid))
 		return;
-	/* It is said twice: before spinning, and before going to sleep. */
+	/* It is said twice: before spinning, and before going to sleep. An earlier thread of that number may have left
+	 * one behind. */
 	before = bpf_map_lookup_elem(&contentions, &tid);
-	if (before && before->lock == (__u64)lock)
+	if (before && before->lock == (__u64)lock && before->start >= BPF_CORE_READ(current_task(), start_time))
 		return;
 	c.lock = (__u64)lock;
 	c.start = bpf_ktime_get_ns();

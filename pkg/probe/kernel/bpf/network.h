@@ -129,6 +129,7 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 	struct nlmsghdr head = {};
 	__u64 buffer, room, flags = c ? c->args[2] : 0;
 	struct sock *sk;
+	__s32 error = 0;
 
 	if (!p || !c || ret < 16)
 		return 0;
@@ -155,6 +156,9 @@ static __noinline int exit_receive(struct task_struct *task, struct process *p, 
 		room = LINK_MAX;
 	else if (head.type != NLMSG_ERROR && head.type != RTM_NEWADDR)
 		return 0;
+	if (head.type == NLMSG_ERROR && head.len + 3ULL >= ret &&
+	    !bpf_probe_read_user(&error, sizeof(error), (void *)buffer + sizeof(head)) && !error)
+		return 0; /* nothing else was said but that a request was granted */
 	e = netlink_record(task, p, c, ret, sk);
 	if (!e)
 		return 0;

@@ -105,6 +105,8 @@ static __always_inline void comes_back(struct task_struct *task)
 	now = bpf_ktime_get_ns();
 	if (now - off.since < LASTED || !call_of(task, &c) || told_later(tid, &c) || compat(task))
 		return;
+	if (off.since < task->start_time) /* an earlier thread of that number left it behind */
+		return;
 	p = bpf_map_lookup_elem(&processes, &tgid);
 	if (!p || (p->agent && idle(c.class)))
 		return;
