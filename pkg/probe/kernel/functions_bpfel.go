@@ -24,7 +24,6 @@ const (
 	FunctionsMapCounters          = "counters"
 	FunctionsMapEvents            = "events"
 	FunctionsMapLosses            = "losses"
-	FunctionsMapOffs              = "offs"
 	FunctionsMapPairs             = "pairs"
 	FunctionsMapProcesses         = "processes"
 	FunctionsMapRecords           = "records"
@@ -183,7 +182,6 @@ type FunctionsMapSpecs struct {
 	Counters    *ebpf.MapSpec `ebpf:"counters"`
 	Events      *ebpf.MapSpec `ebpf:"events"`
 	Losses      *ebpf.MapSpec `ebpf:"losses"`
-	Offs        *ebpf.MapSpec `ebpf:"offs"`
 	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
@@ -240,7 +238,6 @@ type FunctionsMaps struct {
 	Counters    *ebpf.Map `ebpf:"counters"`
 	Events      *ebpf.Map `ebpf:"events"`
 	Losses      *ebpf.Map `ebpf:"losses"`
-	Offs        *ebpf.Map `ebpf:"offs"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
 	Processes   *ebpf.Map `ebpf:"processes"`
 	Records     *ebpf.Map `ebpf:"records"`
@@ -259,7 +256,6 @@ func (m *FunctionsMaps) Close() error {
 		m.Counters,
 		m.Events,
 		m.Losses,
-		m.Offs,
 		m.Pairs,
 		m.Processes,
 		m.Records,

@@ -30,6 +30,8 @@ type InsideCall struct {
 	Start uint64
 	Args  [4]uint64
 	Conn  uint64
+	Since uint64
+	Until uint64
 	Nr    uint16
 	Class uint8
 	Pad   uint8
@@ -134,12 +136,6 @@ type InsideLostKey struct {
 	Pad    uint32
 }
 
-type InsideOff struct {
-	_     structs.HostLayout
-	Since uint64
-	Until uint64
-}
-
 type InsidePair struct {
 	_           structs.HostLayout
 	Client      [4]uint32
@@ -233,7 +229,6 @@ const (
 	InsideMapEndings          = "endings"
 	InsideMapEvents           = "events"
 	InsideMapLosses           = "losses"
-	InsideMapOffs             = "offs"
 	InsideMapPairs            = "pairs"
 	InsideMapProcesses        = "processes"
 	InsideMapRecords          = "records"
@@ -277,7 +272,6 @@ const (
 	InsideVarUnusedConn       = "unused_conn"
 	InsideVarUnusedContended  = "unused_contended"
 	InsideVarUnusedHalf       = "unused_half"
-	InsideVarUnusedOff        = "unused_off"
 	InsideVarUnusedPair       = "unused_pair"
 	InsideVarUnusedRole       = "unused_role"
 	InsideVarUnusedStream     = "unused_stream"
@@ -360,7 +354,6 @@ type InsideMapSpecs struct {
 	Endings     *ebpf.MapSpec `ebpf:"endings"`
 	Events      *ebpf.MapSpec `ebpf:"events"`
 	Losses      *ebpf.MapSpec `ebpf:"losses"`
-	Offs        *ebpf.MapSpec `ebpf:"offs"`
 	Pairs       *ebpf.MapSpec `ebpf:"pairs"`
 	Processes   *ebpf.MapSpec `ebpf:"processes"`
 	Records     *ebpf.MapSpec `ebpf:"records"`
@@ -390,7 +383,6 @@ type InsideVariableSpecs struct {
 	UnusedConn      *ebpf.VariableSpec `ebpf:"unused_conn"`
 	UnusedContended *ebpf.VariableSpec `ebpf:"unused_contended"`
 	UnusedHalf      *ebpf.VariableSpec `ebpf:"unused_half"`
-	UnusedOff       *ebpf.VariableSpec `ebpf:"unused_off"`
 	UnusedPair      *ebpf.VariableSpec `ebpf:"unused_pair"`
 	UnusedRole      *ebpf.VariableSpec `ebpf:"unused_role"`
 	UnusedStream    *ebpf.VariableSpec `ebpf:"unused_stream"`
@@ -425,7 +417,6 @@ type InsideMaps struct {
 	Endings     *ebpf.Map `ebpf:"endings"`
 	Events      *ebpf.Map `ebpf:"events"`
 	Losses      *ebpf.Map `ebpf:"losses"`
-	Offs        *ebpf.Map `ebpf:"offs"`
 	Pairs       *ebpf.Map `ebpf:"pairs"`
 	Processes   *ebpf.Map `ebpf:"processes"`
 	Records     *ebpf.Map `ebpf:"records"`
@@ -445,7 +436,6 @@ func (m *InsideMaps) Close() error {
 		m.Endings,
 		m.Events,
 		m.Losses,
-		m.Offs,
 		m.Pairs,
 		m.Processes,
 		m.Records,
@@ -476,7 +466,6 @@ type InsideVariables struct {
 	UnusedConn      *ebpf.Variable `ebpf:"unused_conn"`
 	UnusedContended *ebpf.Variable `ebpf:"unused_contended"`
 	UnusedHalf      *ebpf.Variable `ebpf:"unused_half"`
-	UnusedOff       *ebpf.Variable `ebpf:"unused_off"`
 	UnusedPair      *ebpf.Variable `ebpf:"unused_pair"`
 	UnusedRole      *ebpf.Variable `ebpf:"unused_role"`
 	UnusedStream    *ebpf.Variable `ebpf:"unused_stream"`

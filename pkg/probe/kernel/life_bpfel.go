@@ -47,6 +47,8 @@ type LifeCall struct {
 	Start uint64
 	Args  [4]uint64
 	Conn  uint64
+	Since uint64
+	Until uint64
 	Nr    uint16
 	Class uint8
 	Pad   uint8

@@ -152,12 +152,11 @@ type InsideTables struct {
 	Roles       *ebpf.Map `ebpf:"roles"`
 	Awaited     *ebpf.Map `ebpf:"awaited"`
 	Contentions *ebpf.Map `ebpf:"contentions"`
-	Offs        *ebpf.Map `ebpf:"offs"`
 }
 
 func (t *InsideTables) close() error {
 	var errs []error
-	for _, m := range []*ebpf.Map{t.Conns, t.Pairs, t.Streams, t.Roles, t.Awaited, t.Contentions, t.Offs} {
+	for _, m := range []*ebpf.Map{t.Conns, t.Pairs, t.Streams, t.Roles, t.Awaited, t.Contentions} {
 		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)
@@ -231,13 +230,9 @@ func (s *Side) shared() map[string]*ebpf.Map {
 	}
 }
 
-// threadsOf is how many threads a process mostly has whose waits are followed at once: a plugin written in Go has as many.
-const threadsOf = 4
-
 // shapeInside sets what an object that looks into processes is told, and sizes its tables.
 func (o Options) shapeInside(spec *ebpf.CollectionSpec) error {
 	spec.Maps["contentions"].MaxEntries = uint32(o.Processes)
-	spec.Maps["offs"].MaxEntries = uint32(threadsOf * o.Processes)
 	return errors.Join(
 		o.shape(spec), spec.Variables["class_of"].Set(classes()), spec.Variables["texts_of"].Set(texts()), spec.Variables["agent_depth"].Set(uint8(o.Depth)),
 		spec.Variables["min_span"].Set(uint64(min(o.MinSpan, lasted))), spec.Variables["questions_of"].Set(questions()),

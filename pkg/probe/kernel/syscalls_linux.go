@@ -63,15 +63,16 @@ func calls() map[InsideClass]syscalls {
 		InsideClassCLASS_UNSHARE:    {unix.SYS_UNSHARE: "unshare"},
 		InsideClassCLASS_BPF:        {unix.SYS_BPF: "bpf"},
 		InsideClassCLASS_OTHER: {
-			unix.SYS_CLONE: "clone", unix.SYS_CLONE3: "clone3", unix.SYS_FSYNC: "fsync",
-			unix.SYS_FDATASYNC: "fdatasync", unix.SYS_SYNC: "sync", unix.SYS_GETDENTS64: "getdents64",
-			unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_STATX: "statx", unix.SYS_UNLINKAT: "unlinkat",
+			unix.SYS_CLONE: "clone", unix.SYS_CLONE3: "clone3",
+			unix.SYS_GETDENTS64: "getdents64",
+			unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_STATX: "statx",
 			unix.SYS_RENAMEAT: "renameat", unix.SYS_RENAMEAT2: "renameat2", unix.SYS_MKDIRAT: "mkdirat",
 			unix.SYS_MMAP: "mmap", unix.SYS_MUNMAP: "munmap", unix.SYS_SCHED_YIELD: "sched_yield",
 			unix.SYS_GETSOCKOPT: "getsockopt", unix.SYS_SOCKET: "socket", unix.SYS_BIND: "bind",
 		},
 		InsideClassCLASS_WORK: {
 			unix.SYS_MOUNT: "mount", unix.SYS_UMOUNT2: "umount2", unix.SYS_MOVE_MOUNT: "move_mount",
+			unix.SYS_FSYNC: "fsync", unix.SYS_FDATASYNC: "fdatasync", unix.SYS_SYNC: "sync", unix.SYS_UNLINKAT: "unlinkat",
 			unix.SYS_FINIT_MODULE: "finit_module", unix.SYS_INIT_MODULE: "init_module",
 		},
 	}

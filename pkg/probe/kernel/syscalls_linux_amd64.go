@@ -12,12 +12,13 @@ func legacyCalls() map[InsideClass]syscalls {
 		},
 		InsideClassCLASS_OTHER: {
 			unix.SYS_FORK: "fork", unix.SYS_VFORK: "vfork", unix.SYS_STAT: "stat",
-			unix.SYS_UNLINK: "unlink", unix.SYS_RENAME: "rename", unix.SYS_MKDIR: "mkdir",
+			unix.SYS_RENAME: "rename", unix.SYS_MKDIR: "mkdir",
 		},
+		InsideClassCLASS_WORK: {unix.SYS_UNLINK: "unlink"},
 	}
 }
 
-// legacyTimeouts are described at timeouts. select's is a timeval, of which nothing is known here.
+// legacyTimeouts are described at timeouts.
 func legacyTimeouts() map[int]uint8 {
-	return map[int]uint8{unix.SYS_EPOLL_WAIT: inMilliseconds + 3, unix.SYS_POLL: inMilliseconds + 2}
+	return map[int]uint8{unix.SYS_EPOLL_WAIT: inMilliseconds + 3, unix.SYS_POLL: inMilliseconds + 2, unix.SYS_SELECT: asTimeval + 4}
 }

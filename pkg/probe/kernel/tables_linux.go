@@ -100,7 +100,6 @@ func (s *Side) ForgetCalls() {
 		return true
 	})
 	clearMap[uint32, InsideContended](s.Inside.Contentions)
-	clearMap[uint32, InsideOff](s.Inside.Offs)
 	s.forgetPipes()
 }
 

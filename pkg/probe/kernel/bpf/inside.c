@@ -50,7 +50,6 @@ const struct pair *unused_pair __attribute__((unused));
 const struct half *unused_half __attribute__((unused));
 const enum role *unused_role __attribute__((unused));
 const struct stream *unused_stream __attribute__((unused));
-const struct off *unused_off __attribute__((unused));
 const struct contended *unused_contended __attribute__((unused));
 const enum class *unused_class __attribute__((unused));
 

@@ -122,11 +122,13 @@ static __always_inline void lose(enum counter reason, const struct task_key *roo
 		__sync_fetch_and_add(n, 1);
 }
 
-/* The system call that a thread of a tracked process is in. */
+/* The system call that a thread of a tracked process is in, and its wait. */
 struct call {
 	__u64 start;    /* 0: it is in none */
 	__u64 args[4];
 	__u64 conn;     /* connect: the client's socket, until it is over */
+	__u64 since;    /* it waits; 0: it does not */
+	__u64 until;    /* when the wait ends in any case; 0: never, or not known */
 	__u16 nr;
 	__u8 class;
 	__u8 pad;

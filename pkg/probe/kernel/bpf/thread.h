@@ -2,7 +2,8 @@
 /* The system call that a thread is in, from its beginning to its end. */
 #pragma once
 
-#define PF_IO_WORKER 0x10   /* include/linux/sched.h: makes system calls of nobody */
+#define PF_EXITING 0x4      /* include/linux/sched.h */
+#define PF_IO_WORKER 0x10   /* makes system calls of nobody */
 #define PF_KTHREAD 0x200000 /* … and has no registers of one */
 
 /* Whether the kernel tells where the registers of a task are, and of what type they are: since 5.15. */

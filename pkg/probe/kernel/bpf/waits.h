@@ -5,84 +5,96 @@
  */
 #pragma once
 
-#define TASK_DEAD 0x80 /* include/linux/sched.h */
-#define TIMED_OUT 110  /* ETIMEDOUT */
+#define TIMED_OUT 110 /* ETIMEDOUT */
 
 /* How a call is told for how long to wait at most: timeout_of has one of these and the argument's place. */
 #define IN_MILLISECONDS 0x10
 #define AS_TIMESPEC 0x20
 #define AS_TIMESPEC_OF_FUTEX 0x30
+#define AS_TIMEVAL 0x40
+#define ALWAYS 0x50    /* it ends by itself */
+#define AS_BEFORE 0x60 /* it goes on with the call before */
 #define PLACE 0xf
-#define FUTEX_WAIT 0
-#define FUTEX_COMMAND 0x7f /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
+#define FUTEX_WAIT 0        /* include/uapi/linux/futex.h: for so long */
+#define FUTEX_WAIT_BITSET 9 /* … until then */
+#define FUTEX_PRIVATE_FLAG 128
 
-struct off {
-	__u64 since;
-	__u64 until; /* when the wait ends in any case; 0: never, or not known */
-};
-
-/* Since when threads wait; [limits] processes times four. One that there is no room for has its wait not told. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 8192);
-	__type(key, __u32);
-	__type(value, struct off);
-} offs SEC(".maps");
-
-/* When a call's time will be over, which begins to wait now. Its own memory is read, so the thread must be the current one,
- * which at sched_switch it still is. */
-static __always_inline __u64 over_by(struct pt_regs *regs, __u32 nr, __u64 now)
+/* When a call's time will be over, which begins to wait now; before is what that was of the last one. Its own memory is
+ * read, so the thread must be the current one, which at sched_switch it still is. */
+static __always_inline __u64 over_by(struct pt_regs *regs, __u32 nr, __u64 now, __u64 before)
 {
-	__u64 arg, spec[2] = {};
+	__u64 arg, spec[2] = {}, command;
 	__u8 how;
 
 	HIDE(nr); /* see class_at */
 	how = timeout_of[nr & (NR_MAX - 1)];
 	if (!how)
 		return 0;
+	if (how == ALWAYS)
+		return now;
+	if (how == AS_BEFORE)
+		return before;
 	arg = arg_in(regs, TELLS_REGS, how & PLACE);
-	if ((how & ~PLACE) == IN_MILLISECONDS)
+	how &= ~PLACE;
+	if (how == IN_MILLISECONDS)
 		return (int)arg < 0 ? 0 : now + (int)arg * 1000000ULL;
-	if ((how & ~PLACE) == AS_TIMESPEC_OF_FUTEX && (arg_in(regs, TELLS_REGS, 1) & FUTEX_COMMAND) != FUTEX_WAIT)
-		return 0;
 	if (!arg || bpf_probe_read_user(spec, sizeof(spec), (void *)arg))
 		return 0;
-	return now + spec[0] * 1000000000ULL + spec[1];
+	if (how == AS_TIMEVAL)
+		return now + spec[0] * 1000000000ULL + spec[1] * 1000;
+	if (how == AS_TIMESPEC)
+		return now + spec[0] * 1000000000ULL + spec[1];
+	command = arg_in(regs, TELLS_REGS, 1) & ~FUTEX_PRIVATE_FLAG;
+	if (command == FUTEX_WAIT)
+		return now + spec[0] * 1000000000ULL + spec[1];
+	if (command == FUTEX_WAIT_BITSET) /* of the monotonic clock; that of the wall is not known here */
+		return spec[0] * 1000000000ULL + spec[1];
+	return 0;
 }
 
-/* The thread has its place as long as it lives: to put it in each time would be most of what this takes. */
+/* The thread's place in the table, which it has as long as it lives: to put it in each time would be most of what this takes. */
+static __always_inline struct call *place_of(struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	struct call *known = bpf_map_lookup_elem(&calls, &tid), none = {.tgid = task->tgid};
+
+	if (known && known->tgid == none.tgid)
+		return known;
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_EXITING)) /* or nobody would take it away */
+		return 0;
+	begin_thread(&none, tid);
+	return bpf_map_lookup_elem(&calls, &tid);
+}
+
 static __always_inline void leaves(struct task_struct *task)
 {
-	__u32 tid = task->pid, tgid = task->tgid, nr;
-	struct off *known = bpf_map_lookup_elem(&offs, &tid), off = {};
+	struct call *c = place_of(task);
 	struct pt_regs *regs;
+	__u64 now;
+	__u32 nr;
 
-	if (!known && !bpf_map_lookup_elem(&processes, &tgid))
+	if (!c)
 		return;
+	c->since = 0;
 	regs = regs_of(task);
 	nr = number_in(regs, TELLS_REGS);
-	if (class_at(nr) != CLASS_NEVER) {
-		off.since = bpf_ktime_get_ns();
-		off.until = over_by(regs, nr, off.since);
-	}
-	if (known)
-		*known = off;
-	else if (off.since)
-		bpf_map_update_elem(&offs, &tid, &off, BPF_ANY);
+	if (class_at(nr) == CLASS_NEVER)
+		return;
+	now = bpf_ktime_get_ns();
+	c->until = over_by(regs, nr, now, c->until);
+	c->since = now;
 }
 
 /* Whether the call's end will tell how long it took. */
-static __always_inline bool told_later(__u32 tid, const struct call *c)
+static __always_inline bool told_later(const struct call *known, const struct call *c)
 {
-	struct call *known = bpf_map_lookup_elem(&calls, &tid);
-
-	return known && known->start && known->tgid == c->tgid && known->nr == c->nr;
+	return known->start && known->nr == c->nr;
 }
 
 /* What a wait came to, as far as it matters: whether its time was over. */
-static __always_inline __s64 outcome(const struct call *c, const struct off *off, __u64 now)
+static __always_inline __s64 outcome(const struct call *c, __u64 until, __u64 now)
 {
-	bool over = off->until && now >= off->until;
+	bool over = until && now >= until;
 
 	if (c->class == CLASS_FUTEX)
 		return over ? -TIMED_OUT : 0;
@@ -92,28 +104,26 @@ static __always_inline __s64 outcome(const struct call *c, const struct off *off
 static __always_inline void comes_back(struct task_struct *task)
 {
 	__u32 tid = task->pid, tgid = task->tgid;
-	struct off *known = bpf_map_lookup_elem(&offs, &tid), off;
+	struct call *known = bpf_map_lookup_elem(&calls, &tid), c = {};
 	struct call_event *e;
-	struct call c = {};
 	struct process *p;
 	__u64 now;
 
 	if (!known || !known->since)
 		return;
-	off = *known;
+	c.start = known->since;
 	known->since = 0;
 	now = bpf_ktime_get_ns();
-	if (now - off.since < LASTED || !call_of(task, &c) || told_later(tid, &c) || compat(task))
+	if (now - c.start < LASTED || known->tgid != tgid || c.start < task->start_time) /* or an earlier thread of that number waited */
 		return;
-	if (off.since < task->start_time) /* an earlier thread of that number left it behind */
+	if (!call_of(task, &c) || told_later(known, &c) || compat(task))
 		return;
 	p = bpf_map_lookup_elem(&processes, &tgid);
 	if (!p || (p->agent && idle(c.class)))
 		return;
-	if (c.class == CLASS_SLEEP && now - off.since < SYSMON_MAX && tid != tgid)
+	if (c.class == CLASS_SLEEP && now - c.start < SYSMON_MAX && tid != tgid)
 		return;
-	c.start = off.since;
-	e = record_in(OF_SWITCH, p, c.class, &c, outcome(&c, &off, now));
+	e = record_in(OF_SWITCH, p, c.class, &c, outcome(&c, known->until, now));
 	if (!e)
 		return;
 	e->thread = tid;
@@ -129,17 +139,6 @@ static __always_inline unsigned int state_of(struct task_struct *task)
 	return bpf_core_field_exists(later->__state) ? later->__state : before->state;
 }
 
-static __always_inline void goes(struct task_struct *task)
-{
-	unsigned int state = state_of(task);
-	__u32 tid = task->pid;
-
-	if (state & TASK_DEAD)
-		bpf_map_delete_elem(&offs, &tid);
-	else if (state)
-		leaves(task);
-}
-
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
@@ -148,8 +147,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (goes_on && !comes) /* mostly: nobody else pays for more */
 		return 0;
 	hold();
-	if (!goes_on)
-		goes(prev);
+	if (!goes_on && state_of(prev))
+		leaves(prev);
 	if (comes)
 		comes_back(next);
 	let_go();

@@ -1,0 +1,61 @@
+package probe
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+const slept = 80 * time.Millisecond
+
+// sleepers wait for a time by system calls that Go does not make, as older programs do, and those in C.
+var sleepers = map[string]func() error{
+	"select": func() error {
+		left := unix.NsecToTimeval(int64(slept))
+		_, _, errno := unix.Syscall6(unix.SYS_SELECT, 0, 0, 0, 0, uintptr(unsafe.Pointer(&left)), 0)
+		return unless(0, errno)
+	},
+	"futex until a time": func() error { // sem_clockwait
+		var now unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+			return err
+		}
+		const waitBitset, private, everybody = 9, 128, 0xffffffff
+		until, word := unix.NsecToTimespec(now.Nano()+int64(slept)), uint32(0)
+		_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&word)), waitBitset|private, 0, uintptr(unsafe.Pointer(&until)), 0, everybody)
+		return unless(unix.ETIMEDOUT, errno)
+	},
+}
+
+func init() {
+	acts["doze"] = func(name string) error { return sleepers[name]() }
+}
+
+func unless(expected, errno unix.Errno) error {
+	if errno == expected {
+		return nil
+	}
+	return errno
+}
+
+// How long a call was told to wait is known, so that it is a sleep, whichever call it was.
+func TestEverySleepIsOne(t *testing.T) {
+	for name := range sleepers {
+		t.Run(name, func(t *testing.T) {
+			var longest int64
+			o := run(t, acting(t, "doze", name))
+			for _, e := range o.events {
+				if w, ok := e.Body.(*event.Wait); ok && w.Kind == event.WaitSleep {
+					longest = max(longest, e.Time-w.Start)
+				}
+			}
+			if least := int64(slept * 7 / 8); longest < least {
+				t.Errorf("the longest sleep took %d ns: %+v", longest, all[*event.Wait](o))
+			}
+		})
+	}
+}
