@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/cniscope/cniscope/pkg/config"
 )
@@ -22,7 +24,10 @@ func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	arms := n.arms()
+	arms := s.chosen(n.arms())
+	if len(s.ways) > 0 && len(arms) == len(nobody()) {
+		return nil, fmt.Errorf("BENCH_WAYS names none of commands, auto, always, bpftrace, ig, strace: %s", strings.Join(s.ways, ","))
+	}
 	if _, err := n.pod(ctx); err != nil { // so that nobody pays for what is done once
 		return nil, err
 	}
@@ -40,9 +45,12 @@ func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 	return compared(arms), nil
 }
 
-// arms are the ways of watching. The first two are none, and what they differ by is chance.
+// nobody are two arms in which nobody watches: what they differ by is chance.
+func nobody() []*arm { return []*arm{{name: "nothing"}, {name: "nothing, once more"}} }
+
+// arms are the ways of watching, and nobody's.
 func (n *node) arms() []*arm {
-	arms := []*arm{{name: "nothing"}, {name: "nothing, once more"}}
+	arms := nobody()
 	for _, detail := range details {
 		a := &arm{name: "cniscope, detail " + detail, shows: "spans: pod, plugin, command, what it waited for and why", unit: "spans"}
 		if detail == config.DetailCommands {
@@ -61,6 +69,17 @@ func (n *node) arms() []*arm {
 		&arm{name: "bpftrace execsnoop", shows: "execs of the machine; no pod, no plugin that they belong to", unit: "lines", start: n.execsnoop},
 		&arm{name: "ig trace exec", shows: "execs of the machine; the pod of what runs in one, which no plugin does", unit: "lines", start: n.inspektorGadget},
 		&arm{name: "strace -f of containerd", shows: "system calls of containerd and what it starts; no pod, no plugin that they belong to", unit: "lines", start: n.strace})
+}
+
+// chosen are the arms in which nobody watches, and of the others those that BENCH_WAYS names; all if it names none.
+func (s settings) chosen(arms []*arm) []*arm {
+	if len(s.ways) == 0 {
+		return arms
+	}
+	return slices.DeleteFunc(arms, func(a *arm) bool {
+		named := func(way string) bool { return strings.HasSuffix(a.name, way) || strings.HasPrefix(a.name, way) }
+		return a.start != nil && !slices.ContainsFunc(s.ways, named)
+	})
 }
 
 // figures are what is told of each arm that watches, figure by figure.

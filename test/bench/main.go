@@ -6,7 +6,8 @@
 // BENCH_ONLY names the sections to run (hooks,agents,streams,middle,idle,pods,detail,tax,compare; burst, scale, beside and profile only
 // if they are named), BENCH_BURSTS how many bursts of each size are run with cniscope and how many without,
 // BENCH_IDLE says how long an idle cniscope is watched, BENCH_PODS how many pods are run
-// in each of pods and detail, and in compare under all ways of watching together, BENCH_PROGRAM the cniscope to be measured in place of
+// in each of pods and detail, and in compare under all ways of watching together, BENCH_WAYS which of these there are (commands, auto, always,
+// bpftrace, ig, strace: all), BENCH_PROGRAM the cniscope to be measured in place of
 // that of this source: what one of before takes, say. With beside that and BENCH_BASE observe the same pods.
 package main
 
@@ -60,6 +61,8 @@ type settings struct {
 	// under all ways of watching together.
 	pods, detailed, compared int
 	bursts                   int // how many of each size, with and without
+	// ways are those of watching that are compared.
+	ways []string
 	// program is the cniscope that is measured.
 	program string
 	// base is another, for beside.
@@ -133,6 +136,9 @@ func settingsFrom(env func(string) string) (s settings, err error) {
 	}
 	if slices.Contains(s.only, beside) && s.base == "" {
 		return s, errors.New("BENCH_BASE is empty: BENCH_ONLY=beside wants another cniscope to compare with")
+	}
+	if v := env("BENCH_WAYS"); v != "" {
+		s.ways = strings.Split(v, ",")
 	}
 	if v := env("BENCH_IDLE"); v != "" {
 		if s.idle, err = time.ParseDuration(v); err != nil {
