@@ -72,7 +72,12 @@ func TestWhatATooSmallRingLosesIsSaid(t *testing.T) {
 
 	harness.Check(t, syscall.Kill(s.scope.PID(), syscall.SIGSTOP))
 	for i := range 4 {
-		s.pod(rig.PodOptions{Name: fmt.Sprint("unseen-", i)})
+		// With so many ports that even the first one alone has more to tell than the ring holds.
+		var ports []rig.HostPort
+		for j := range int32(8) {
+			ports = append(ports, rig.HostPort{Host: 20_000 + 10*int32(i) + j, Container: 8_000 + j})
+		}
+		s.pod(rig.PodOptions{Name: fmt.Sprint("unseen-", i), HostPorts: ports})
 	}
 	harness.Check(t, syscall.Kill(s.scope.PID(), syscall.SIGCONT))
 	var all []*span
