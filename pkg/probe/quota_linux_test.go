@@ -166,11 +166,16 @@ func TestNoRootTakesTheWholeTable(t *testing.T) {
 func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) {
 	greedy := plugin(t, "greedy", script)
 	other := plugin(t, "other", "sleep 0.01; (sleep 0.01; true)")
-	o := observeProbe(t, Options{Processes: processes}, func(_ *Probe, o *observed) {
+	o := observeProbe(t, Options{Processes: processes}, func(p *Probe, o *observed) {
 		if err := greedy.Start(); err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = greedy.Wait() }()
+		defer func() {
+			_ = greedy.Wait()
+			harness.Until(t, "nothing is kept of what was not followed", func() bool {
+				return length[uint32, uint64](p.kernel.Life.Outcasts) == 0
+			})
+		}()
 		for o.lost() == 0 {
 			if greedy.ProcessState != nil {
 				t.Fatal("nothing was lost")

@@ -31,7 +31,7 @@ enum belief {
 	 * writes it. */
 	SHARE_TAKEN,
 	SHARE_LEFT,
-	OUTCASTS, /* whether there was one ever */
+	OUTCASTS, /* how many there are */
 	BELIEFS,
 };
 

@@ -72,7 +72,8 @@ static __always_inline bool add(__u32 tgid, const struct process *p, const struc
 }
 
 /* Who is not followed though its parent is, and all that it forks: when each was started. They
- * do not become roots by having lost their parents. Looked at once there was one. */
+ * do not become roots by having lost their parents. Looked at while there is any; of more than
+ * there is room for, the oldest are forgotten, and still counted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -100,9 +101,21 @@ static __always_inline void cast_out(struct task_struct *child, bool agent)
 
 	if (agent)
 		return;
-	bpf_map_update_elem(&outcasts, &tgid, &start, BPF_ANY);
-	if (any)
-		*any = 1;
+	if (bpf_map_update_elem(&outcasts, &tgid, &start, BPF_NOEXIST))
+		bpf_map_update_elem(&outcasts, &tgid, &start, BPF_ANY);
+	else if (any)
+		__sync_fetch_and_add(any, 1);
+}
+
+/* An outcast is one until its last thread has exited. */
+static __always_inline void forget_outcast(struct task_struct *task)
+{
+	__u32 *any = belief(OUTCASTS), tgid = READ(task, tgid);
+
+	if (!any || !*any || READ(task, signal, live.counter) > 0)
+		return;
+	if (!bpf_map_delete_elem(&outcasts, &tgid))
+		__sync_fetch_and_add(any, -1);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -316,8 +329,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct exit_event e = {};
 	__u32 tid = task->pid;
 
-	if (!found)
+	if (!found) {
+		forget_outcast(task);
 		return 0;
+	}
 	if (!bpf_map_delete_elem(&calls, &tid)) {
 		struct account *a = bpf_map_lookup_elem(&accounts, &found->root);
 
