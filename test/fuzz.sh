@@ -7,13 +7,14 @@ set -uo pipefail
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 echo "fuzzing $2 for $3"
-go test "$1" -run '^$' -fuzz "^$2\$" -fuzztime "$3" -fuzzminimizetime 1x 2>&1 | tee "$out"
+go test "$1" -run '^$' -fuzz "^$2\$" -fuzztime "$3" -fuzzminimizetime 1x 2>&1 | tee "$out" | sed -u '/^--- FAIL: /,$d'
 status=$?
 found=$(sed -n 's/^ *Failing input written to //p' "$out" | head -n 1)
 if [ $status -ne 0 ] && [ -z "$found" ] && grep -q '^ *context deadline exceeded$' "$out"; then
 	echo "its time was up in the middle of an input: nothing was found"
 	exit 0
 fi
+sed -n '/^--- FAIL: /,$p' "$out"
 if [ -n "$found" ] && [ -n "${4:-}" ]; then
 	mkdir -p "$4/$1/$(dirname "$found")"
 	mv "$1/$found" "$4/$1/$found"
