@@ -13,9 +13,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 )
 
-// turnPods are how many pods are timed under a watcher before the next one has its turn, at most.
-const turnPods = 5
-
 // measureCompare runs pods under one way of watching after the other: in a round each has a
 // turn, in an order that is drawn anew.
 func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
@@ -32,7 +29,7 @@ func measureCompare(ctx context.Context, s settings) (rows []row, err error) {
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	each := min(turnPods, max(1, s.compared/len(arms)))
+	each := min(s.turn, max(1, s.compared/len(arms)))
 	rounds := max(1, s.compared/len(arms)/each)
 	for i := range rounds {
 		for _, a := range random.Perm(len(arms)) {

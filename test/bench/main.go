@@ -60,7 +60,9 @@ type settings struct {
 	// pods are how many are run for what they cost, detailed in each detail mode, compared
 	// under all ways of watching together.
 	pods, detailed, compared int
-	bursts                   int // how many of each size, with and without
+	// turn is how many pods in a row are timed under a way of watching, at most, before the next has its turn.
+	turn   int
+	bursts int // how many of each size, with and without
 	// ways are those of watching that are compared.
 	ways []string
 	// program is the cniscope that is measured.
@@ -130,7 +132,7 @@ func bench(ctx context.Context) error {
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "==> "+format+"\n", args...) }
 
 func settingsFrom(env func(string) string) (s settings, err error) {
-	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, bursts: 8, program: env("BENCH_PROGRAM"), base: env("BENCH_BASE")}
+	s = settings{idle: time.Minute, pods: 200, detailed: 30, compared: 300, turn: 5, bursts: 8, program: env("BENCH_PROGRAM"), base: env("BENCH_BASE")}
 	if v := env("BENCH_ONLY"); v != "" {
 		s.only = strings.Split(v, ",")
 	}
@@ -145,17 +147,20 @@ func settingsFrom(env func(string) string) (s settings, err error) {
 			return s, fmt.Errorf("BENCH_IDLE: %w", err)
 		}
 	}
-	if v := env("BENCH_BURSTS"); v != "" {
-		if s.bursts, err = strconv.Atoi(v); err != nil || s.bursts < 1 {
-			return s, fmt.Errorf("BENCH_BURSTS is %q: a number above 0 is wanted", v)
+	for name, of := range map[string][]*int{
+		"BENCH_BURSTS": {&s.bursts}, "BENCH_TURN": {&s.turn}, "BENCH_PODS": {&s.pods, &s.detailed, &s.compared},
+	} {
+		v := env(name)
+		if v == "" {
+			continue
 		}
-	}
-	if v := env("BENCH_PODS"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
-			return s, fmt.Errorf("BENCH_PODS is %q: a number above 0 is wanted", v)
+			return s, fmt.Errorf("%s is %q: a number above 0 is wanted", name, v)
 		}
-		s.pods, s.detailed, s.compared = n, n, n
+		for _, number := range of {
+			*number = n
+		}
 	}
 	return s, nil
 }
