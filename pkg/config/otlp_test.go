@@ -1,18 +1,15 @@
 package config
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestTarget(t *testing.T) {
@@ -43,27 +40,29 @@ func TestTarget(t *testing.T) {
 
 func TestTheCertificateIsReadAnewForEveryConnection(t *testing.T) {
 	dir := t.TempDir()
-	o := OTLP{Endpoint: "https://a:1", CA: filepath.Join(dir, "ca.pem"), Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
-	writePair(t, o.Cert, o.Key, 1)
-	writePair(t, o.CA, filepath.Join(dir, "ca-key.pem"), 2)
-
-	c, err := o.TLS()
-	if err != nil {
-		t.Fatal(err)
+	authority, err := harness.NewAuthority()
+	harness.Check(t, err)
+	o := OTLP{
+		Endpoint: "https://a:1", CA: filepath.Join(dir, "ca.pem"),
+		Cert: filepath.Join(dir, "cniscope.crt"), Key: filepath.Join(dir, "cniscope.key"),
 	}
-	serial := func() int64 {
-		pair, err := c.GetClientCertificate(&tls.CertificateRequestInfo{})
-		if err != nil {
-			t.Fatal(err)
+	harness.Check(t, os.WriteFile(o.CA, authority.PEM(), 0o600))
+	var c *tls.Config
+	for _, name := range []string{"first", "renewed"} {
+		pair, err := authority.Issue(name, time.Hour)
+		harness.Check(t, errors.Join(err, harness.WritePEM(dir, "cniscope", pair)))
+		if c == nil {
+			c, err = o.TLS()
+			harness.Check(t, err)
 		}
-		return pair.Leaf.SerialNumber.Int64()
+		got, err := c.GetClientCertificate(&tls.CertificateRequestInfo{})
+		harness.Check(t, err)
+		if !got.Leaf.Equal(pair.Leaf) {
+			t.Errorf("the certificate of %s is used, not that of %s", got.Leaf.Subject, name)
+		}
 	}
-	if c.RootCAs == nil || serial() != 1 {
-		t.Errorf("roots %v, serial %d", c.RootCAs, serial())
-	}
-	writePair(t, o.Cert, o.Key, 3)
-	if serial() != 3 {
-		t.Error("the old certificate is still used")
+	if !c.RootCAs.Equal(authority.Pool()) {
+		t.Error("other authorities are believed than the one that is named")
 	}
 }
 
@@ -91,31 +90,6 @@ func TestFilesThatAreNotCertificatesAreNamed(t *testing.T) {
 		_, err := Parse("f.toml", []byte("[export.otlp]\n"+text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
-
-func writePair(t *testing.T, cert, key string, serial int64) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, block := range map[string]*pem.Block{
-		cert: {Type: "CERTIFICATE", Bytes: der},
-		key:  {Type: "PRIVATE KEY", Bytes: pkcs8},
-	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -2,16 +2,10 @@ package metrics
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -19,38 +13,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // secure writes a web configuration that asks for a client certificate, or for nothing but TLS.
 func secure(t *testing.T, clients bool) (path string, client *tls.Config) {
 	t.Helper()
 	dir := t.TempDir()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err1 := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	private, err2 := x509.MarshalECPrivateKey(key)
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	authority, err := harness.NewAuthority()
+	harness.Check(t, err)
+	pair, err := authority.Issue("scraper", time.Hour)
 	text := "tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\n"
 	if clients {
-		text += "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: tls.crt\n"
+		text += "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n"
 	}
-	err = errors.Join(err1, err2,
-		os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
-		os.WriteFile(filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), 0o600),
-		os.WriteFile(filepath.Join(dir, "web.yml"), []byte(text), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(certificate)
-	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-	return filepath.Join(dir, "web.yml"), &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	harness.Check(t, errors.Join(err, harness.WritePEM(dir, "tls", pair),
+		os.WriteFile(filepath.Join(dir, "ca.crt"), authority.PEM(), 0o600),
+		os.WriteFile(filepath.Join(dir, "web.yml"), []byte(text), 0o600)))
+	return filepath.Join(dir, "web.yml"), &tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
 func fetch(t *testing.T, url string, config *tls.Config) (status int, body string) {
