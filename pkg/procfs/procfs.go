@@ -117,7 +117,7 @@ func All() ([]int, error) {
 // Executable is the path of the file that a process runs, as the process sees it, also if it
 // has been deleted or replaced since.
 func Executable(pid int) (string, error) {
-	file, err := os.Readlink(path(pid, "exe"))
+	file, err := os.Readlink(Runs(pid))
 	return strings.TrimSuffix(file, " (deleted)"), err
 }
 
@@ -150,6 +150,10 @@ func namespace(file string) (inode uint32, err error) {
 	}
 	return inode, nil
 }
+
+// Runs is the path that leads to the very file that a process runs, whatever lies now where it was started from. Whoever
+// opens it must expect a mount that hangs.
+func Runs(pid int) string { return path(pid, "exe") }
 
 // Root is the path under which a process's own file system is found. Whoever opens a file
 // below it must expect links out of it, and mounts that hang.

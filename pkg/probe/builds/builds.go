@@ -36,6 +36,7 @@ type Known struct {
 }
 
 type file struct {
+	id       identity
 	size     int64
 	modified time.Time
 	build    string
@@ -115,6 +116,9 @@ func (b *Known) look(l look) {
 
 // at returns what a file is now, where it was before.
 func (l look) at(before file) (file, error) {
+	if l.runsStill(before) {
+		return before, nil
+	}
 	f, err := l.open()
 	if err != nil {
 		return file{}, err
@@ -124,11 +128,11 @@ func (l look) at(before file) (file, error) {
 	if err != nil {
 		return file{}, err
 	}
-	if before.build != "" && before.size == info.Size() && before.modified.Equal(info.ModTime()) {
-		return before, nil
+	now := file{identityOf(info), info.Size(), info.ModTime(), before.build}
+	if before.build == "" || before.size != now.size || !before.modified.Equal(now.modified) {
+		now.build, err = Of(f, now.size)
 	}
-	build, err := Of(f, info.Size())
-	return file{info.Size(), info.ModTime(), build}, err
+	return now, err
 }
 
 // Of returns the fingerprint of a file.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"syscall"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
 	"golang.org/x/sys/unix"
@@ -13,6 +14,33 @@ import (
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
+
+// identity tells a file from any other one, and from itself after a change.
+type identity struct {
+	device, inode     uint64
+	size              int64
+	modified, changed unix.Timespec
+}
+
+// identityOf returns that of an open file.
+func identityOf(info fs.FileInfo) identity {
+	s, is := info.Sys().(*syscall.Stat_t)
+	if !is {
+		return identity{}
+	}
+	return identity{s.Dev, s.Ino, s.Size, unix.Timespec(s.Mtim), unix.Timespec(s.Ctim)}
+}
+
+// runsStill reports whether the process runs the very file that was looked at before, which takes one system call
+// where to open it takes twenty. It needs not be the process that was meant: who else has that number runs that file, too.
+// Of a script it is never so: what runs is its interpreter.
+func (l look) runsStill(before file) bool {
+	var s unix.Stat_t
+	if before.build == "" || before.id == (identity{}) || unix.Stat(procfs.Runs(l.pid), &s) != nil {
+		return false
+	}
+	return before.id == identity{s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim}
+}
 
 // open opens the file that a process runs: what it runs, unless that is an interpreter; the path as the process sees
 // it; and if the process is gone, as the node's first process does.
@@ -31,7 +59,7 @@ func (l look) running() (f *os.File, err error) {
 	}
 	err = fs.ErrNotExist
 	if runs, linkErr := procfs.Executable(l.pid); linkErr == nil && path.Base(runs) == path.Base(l.name) {
-		f, err = regular(path.Join(path.Dir(procfs.Root(l.pid)), "exe"), 0)
+		f, err = regular(procfs.Runs(l.pid), 0)
 	}
 	if err != nil {
 		f, err = seenBy(l.pid, l.name)

@@ -67,3 +67,35 @@ func TestAnotherProcessOfThePIDIsNotLookedAt(t *testing.T) {
 		t.Error("the file of a process is opened that was forked later")
 	}
 }
+
+// What a process runs is compared with what is known, and opened only if it is something else.
+func TestOnlyAnotherFileIsOpenedAgain(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := look{self, os.Getpid(), forked(t)}
+	known, err := running.at(file{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Who has the number now may be another process: it runs the same file, so nothing has to be opened.
+	if now, err := (look{"/nowhere", os.Getpid(), 0}).at(known); now != known || err != nil {
+		t.Errorf("the same file is %+v, %v; it was %+v", now, err, known)
+	}
+	for what, change := range map[string]func(*identity){
+		"device":   func(id *identity) { id.device++ },
+		"inode":    func(id *identity) { id.inode++ },
+		"size":     func(id *identity) { id.size++ },
+		"modified": func(id *identity) { id.modified.Nsec++ },
+		"changed":  func(id *identity) { id.changed.Nsec++ },
+	} {
+		other := known
+		if change(&other.id); (look{"/nowhere", os.Getpid(), 0}).runsStill(other) {
+			t.Errorf("a file with another %s is the same", what)
+		}
+	}
+	if running.runsStill(file{}) {
+		t.Error("a file that nobody looked at is known")
+	}
+}
