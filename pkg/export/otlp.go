@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"slices"
 	"time"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -91,14 +90,14 @@ func (e *otlp) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error
 	return e.exportEncoded(ctx, [][]byte{data})
 }
 
-// exportEncoded sends operations as they are: TracesData and a request have the same field.
+// exportEncoded sends operations as they are, without copying them: TracesData and a request have the same field, and
+// encoded messages, one after another, are one message.
 func (e *otlp) exportEncoded(ctx context.Context, operations [][]byte) error {
-	var request coltracepb.ExportTraceServiceRequest
-	request.ProtoReflect().SetUnknown(slices.Concat(operations...)) // what a message does not know it sends as it is
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	answer, err := coltracepb.NewTraceServiceClient(e.connection).Export(metadata.NewOutgoingContext(ctx, e.headers), &request)
-	if err != nil {
+	var answer coltracepb.ExportTraceServiceResponse
+	if err := e.connection.Invoke(metadata.NewOutgoingContext(ctx, e.headers), coltracepb.TraceService_Export_FullMethodName,
+		operations, &answer, grpc.ForceCodecV2(asEncoded{})); err != nil {
 		return classify(err)
 	}
 	if p := answer.GetPartialSuccess(); p.GetRejectedSpans() > 0 || p.GetErrorMessage() != "" {

@@ -94,6 +94,9 @@ func TestHeadersAndCompressionAreSent(t *testing.T) {
 		if got := c.headers.Get("user-agent"); len(got) != 1 || !strings.HasPrefix(got[0], "cniscope ") {
 			t.Errorf("user-agent: %q", got)
 		}
+		if got := c.headers.Get("content-type"); len(got) != 1 || got[0] != "application/grpc" {
+			t.Errorf("content-type: %q", got)
+		}
 		if want := map[bool]string{true: "gzip", false: ""}[gzip]; c.compression != want {
 			t.Errorf("compression %q, want %q", c.compression, want)
 		}
