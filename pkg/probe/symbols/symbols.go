@@ -6,23 +6,27 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Table names the functions of the kernel. To keep all 100,000 would take megabytes, so
-// only those are kept that tell which lock is waited for. /proc/kallsyms is read again, by
+// Table names the functions of the kernel. Where the kernel can be asked for the name of an address, it is; of
+// what it said a few thousand are kept.
+//
+// Elsewhere /proc/kallsyms is read. To keep all 100,000 functions would take megabytes, so
+// only those are kept that tell which lock is waited for. The file is read again, by
 // another goroutine, for code that was loaded since, which may hold more of these, and for
 // the name of who waits where none of them is on the stack: that takes 70 ms of a CPU, and
 // half a second where many want it. The next wait at that place has its name.
 //
 // The zero Table knows no names. A Table is used by one goroutine.
 type Table struct {
-	file io.ReadSeeker // /proc/kallsyms; nil where it cannot be had
+	kernel asker         // nil where it cannot be asked
+	file   io.ReadSeeker // /proc/kallsyms; nil where it cannot be had, or need not be
 	layout
 	known map[uint64]string
 	// asked are addresses that the file is to be read for, and answer what it said; nil
@@ -32,6 +36,12 @@ type Table struct {
 	read   int64 // when that began
 	pause  int64 // until it may begin again
 	failed bool  // it was not read to its end the last time
+}
+
+// asker is the kernel, as far as it names the function that an address lies in; empty if it lies in none.
+type asker interface {
+	name(address uint64) string
+	io.Closer
 }
 
 // layout is where functions lie.
@@ -67,33 +77,28 @@ const (
 	maxSymbols, maxAsked = 4096, 256
 )
 
-// Open opens the kernel's table. What that shows depends on the privileges at its opening
-// (kernel/kallsyms.c, kallsyms_open), so call it before they are dropped. Where the table
-// cannot be had, no name is known. It takes 90 ms of a CPU.
-func Open() *Table {
-	f, err := os.Open("/proc/kallsyms")
-	if err != nil {
-		return new(Table)
-	}
-	return newTable(f)
-}
-
 func newTable(file io.ReadSeeker) *Table {
 	return &Table{file: file, known: map[uint64]string{}, layout: lookUp(file, nil).layout}
 }
 
 // Close waits until nobody reads the file, and closes it.
-func (t *Table) Close() error {
+func (t *Table) Close() (err error) {
 	t.wait()
-	if f, ok := t.file.(io.Closer); ok {
-		return f.Close()
+	if t.kernel != nil {
+		err = t.kernel.Close()
 	}
-	return nil
+	if f, ok := t.file.(io.Closer); ok {
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }
 
 // Lock names the lock that whoever has this stack, innermost address first, waits for; or
 // the first caller that is known; empty where neither is. now is monotonic time in ns.
 func (t *Table) Lock(now int64, stack []uint64) string {
+	if t.kernel != nil {
+		return t.told(now, stack)
+	}
 	t.take(now)
 	whole := true
 	for _, a := range stack {
@@ -108,6 +113,28 @@ func (t *Table) Lock(now int64, stack []uint64) string {
 		return ""
 	}
 	return t.caller(stack)
+}
+
+// told is Lock where the kernel is asked.
+func (t *Table) told(now int64, stack []uint64) (caller string) {
+	if len(t.known) >= maxSymbols || now-t.read >= int64(readAnew) { // another module may lie there
+		clear(t.known)
+		t.read = now
+	}
+	for _, a := range stack {
+		name, known := t.known[a]
+		if !known {
+			name = t.kernel.name(a)
+			t.known[a] = name
+		}
+		if owner := ownerOf([]byte(name)); owner != "" {
+			return owner
+		}
+		if caller == "" && !waits(name) {
+			caller = name
+		}
+	}
+	return caller
 }
 
 // caller names the innermost function of a stack that is no part of waiting itself.

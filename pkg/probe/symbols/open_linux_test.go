@@ -1,0 +1,110 @@
+package symbols
+
+import (
+	"bufio"
+	"os"
+	"testing"
+)
+
+// asked is the kernel; the test is skipped where it cannot be asked.
+func asked(t testing.TB) *kernel {
+	t.Helper()
+	k, err := openKernel()
+	if err != nil {
+		t.Skip(err) // needs root and Linux 5.14
+	}
+	t.Cleanup(func() { _ = k.Close() })
+	return k
+}
+
+// What the kernel says of an address is what its table says, also in the midst of a function.
+func TestTheKernelNamesWhatItsTableDoes(t *testing.T) {
+	k := asked(t)
+	file, err := os.Open("/proc/kallsyms")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer file.Close()
+	type place struct {
+		at   uint64
+		name string
+	}
+	var last place
+	compared, same := 0, 0
+	for lines := bufio.NewScanner(file); lines.Scan() && compared < 2000; {
+		at, name, ok := symbol(lines.Bytes())
+		if !ok {
+			continue
+		}
+		if last.name != "" && at > last.at+1 { // of several at one address the kernel may take another
+			compared++
+			if k.name(last.at) == last.name && k.name(at-1) == last.name {
+				same++
+			}
+		}
+		last = place{at, string(name)}
+	}
+	if compared == 0 {
+		t.Skip("the addresses are kept from us")
+	}
+	if same < compared*9/10 {
+		t.Errorf("of %d functions %d are called what the table calls them", compared, same)
+	}
+}
+
+func TestWhatLiesInNoFunctionHasNoName(t *testing.T) {
+	k := asked(t)
+	for _, at := range []uint64{0, 1, 1 << 40} {
+		if name := k.name(at); name != "" {
+			t.Errorf("%x is %q", at, name)
+		}
+	}
+}
+
+// Where the kernel is asked, the first wait at a place has its name, and nothing is read.
+func TestTheKernelIsAskedOnce(t *testing.T) {
+	names := &dictionary{1: "__mutex_lock", 2: "do_syscall_64", 3: "rtnl_dump_all"}
+	s := &Table{kernel: names, known: map[uint64]string{}}
+	for _, test := range []struct {
+		stack []uint64
+		lock  string
+		left  int
+	}{
+		{[]uint64{1, 2}, "do_syscall_64", 1},
+		{[]uint64{1, 2, 3}, "rtnl", 0},
+		{[]uint64{1, 2, 3}, "rtnl", 0},
+		{[]uint64{1, 4, 2}, "do_syscall_64", 0},
+	} {
+		if lock := s.Lock(1, test.stack); lock != test.lock || len(*names) != test.left {
+			t.Errorf("%x: %q, and %d were not asked for, want %q and %d", test.stack, lock, len(*names), test.lock, test.left)
+		}
+	}
+	for i := range uint64(3 * maxSymbols) {
+		s.Lock(1, []uint64{i})
+	}
+	if len(s.known) > maxSymbols {
+		t.Errorf("%d are known", len(s.known))
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// dictionary is a kernel that forgets what it was asked for.
+type dictionary map[uint64]string
+
+func (d *dictionary) name(address uint64) string {
+	defer delete(*d, address)
+	return (*d)[address]
+}
+
+func (*dictionary) Close() error { return nil }
+
+// An address is named.
+func BenchmarkAsk(b *testing.B) {
+	k := asked(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		k.name(0xffffffff81200000)
+	}
+}
