@@ -320,6 +320,26 @@ func TestTheReaderLooksLessOftenTheLongerNothingHappens(t *testing.T) {
 	}
 }
 
+// What a root told before a look takes of its share of the ring until the look after it.
+func TestTheReaderLooksAsOftenAsTheRingNeeds(t *testing.T) {
+	for _, test := range []struct {
+		ring, taken int
+		want        time.Duration
+	}{
+		{2 << 20, 0, dutiesEvery},
+		{2 << 20, 64 << 10, dutiesEvery},
+		{2 << 20, 64<<10 + 1, dutiesEvery / 2},
+		{1 << 20, 0, (1 << 20) / 8 * kernel.ByteTime},
+		{1 << 20, 1 << 20, (1 << 20) / 16 * kernel.ByteTime},
+		{64 << 10, 0, pollActive},
+	} {
+		r := &reader{probe: &Probe{options: Options{Ring: test.ring}}, taken: test.taken}
+		if got := r.pollActive(); got != test.want {
+			t.Errorf("of a ring of %d bytes %d were read: it waits for %v, want %v", test.ring, test.taken, got, test.want)
+		}
+	}
+}
+
 func TestAProbeThatCannotBeLoadedSaysSo(t *testing.T) {
 	// No kernel makes a ring of this size, and without root there is none at all.
 	p, err := Open(Options{Ring: 4097, Processes: 16, Log: slog.New(slog.DiscardHandler)})

@@ -20,9 +20,10 @@ import (
 // 40 µs of CPU, and a pod's end is followed by a second in which its agents may be called again.
 const (
 	pollActive = 5 * time.Millisecond  // something has just happened, and the ring is small
-	pollMost   = dutiesEvery / 2       // … and it is not: two looks from one tick to the next
+	pollMost   = dutiesEvery           // … and it is not: one look from one tick to the next
 	pollQuiet  = 50 * time.Millisecond // nothing has for pollShare times as long
 	pollShare  = 4                     // what happens is read after a quarter more than it was waited for
+	busyShare  = 32                    // of the ring: who has its quota all the time fills that in 16 ms, a pod's setup in half a second
 	quietAfter = time.Second
 	sweepEvery = time.Second
 )
@@ -69,6 +70,8 @@ type reader struct {
 	now  int64 // before the read under way
 	tied clock.Tie
 
+	taken int // bytes of records that were read since it waited last
+
 	lastEvent, lastSweep int64
 }
 
@@ -106,10 +109,11 @@ func (r *reader) observing(underWay int) {
 // deadline returns when to stop waiting for a wake-up; zero: never.
 func (r *reader) deadline(now int64) time.Time {
 	r.now = now
-	poll := pollQuiet
+	active, poll := r.pollActive(), pollQuiet
+	r.taken = 0
 	switch {
 	case r.table.tracking():
-		poll = min(max(time.Duration(r.now-r.lastEvent)/pollShare, r.pollActive()), pollQuiet)
+		poll = min(max(time.Duration(r.now-r.lastEvent)/pollShare, active), pollQuiet)
 	case r.now-r.lastEvent < int64(quietAfter):
 		// Whoever takes the events may not have come to the last ones: that nobody
 		// waits for ticks now means nothing yet.
@@ -124,10 +128,15 @@ func (r *reader) deadline(now int64) time.Time {
 	return time.Now().Add(poll)
 }
 
-// pollActive is a quarter of the time in which a root that has its quota all the time fills its share of the ring, a
-// quarter: what it told before a look counts until the one after (bpf/maps.h, has_room).
+// pollActive is half of the time in which a root that has its quota all the time fills its share of the ring, a
+// quarter: what it told before a look counts until the one after (bpf/maps.h, has_room). It is half of that
+// where so much has come that there may be one.
 func (r *reader) pollActive() time.Duration {
-	return min(max(time.Duration(r.probe.options.Ring/4*kernel.ByteTime/4), pollActive), pollMost)
+	fills := time.Duration(r.probe.options.Ring / 4 * kernel.ByteTime)
+	if r.taken > r.probe.options.Ring/busyShare {
+		return min(max(fills/4, pollActive), pollMost/2)
+	}
+	return min(max(fills/2, pollActive), pollMost)
 }
 
 // rest returns when there is something to put away although nothing happens any more: the gate
@@ -145,6 +154,7 @@ func (r *reader) rest() (due int64) {
 // raw decodes one record of the kernel side and delivers its events.
 func (r *reader) raw(now int64, record []byte) {
 	r.now = now
+	r.taken += len(record)
 	events, err := r.decoder.Events(record)
 	if err != nil {
 		r.probe.undecodable.Add(1)
