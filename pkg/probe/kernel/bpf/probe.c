@@ -119,7 +119,7 @@ static __always_inline void forget_outcast(struct task_struct *task)
 }
 
 SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 tgid = parent->tgid;
 	struct process *up, p = {};
@@ -236,38 +236,13 @@ static __always_inline bool trusts(struct task_struct *task, const struct proces
 	return caps & RIGHTS;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *bprm)
+/* What is done with an image of ours, or one that may be: s has what it is. */
+static __always_inline int ran(struct task_struct *task, struct process *p, struct scratch *s, __u64 has)
 {
-	__u32 tgid = task->tgid, zero = 0;
-	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
-	__u64 has = rights(task);
+	struct exec_event *e = &s->event;
 	bool root = false, trusted;
 	enum caller caller;
-	struct exec_event *e;
-	struct scratch *s;
 
-	if (!p)
-		runs_by_habit(task);
-	if (p && p->agent && visible_session(task) != p->session && mounts_of(task) != p->mounts) {
-		let_go_of(task, tgid);
-		p = 0;
-	}
-	/* Cheap questions first: this runs for every exec of the node. */
-	if (!p && !may_be_believed(task, has))
-		return 0;
-	s = bpf_map_lookup_elem(&scratches, &zero);
-	if (!s)
-		return 0;
-	e = &s->event;
-	e->h.flags = 0;
-	s->off = 0;
-	/* Whether it is a plugin is in its environment. */
-	if (!p && !may_be_plugin(task, s))
-		return 0;
-	read_file(bprm, s);
-	read_args(task, s);
-	scan_env(task, s);
 	if (!p) {
 		if (e->h.flags & FLAG_ENV_CUT)
 			lose(CUT_ENV, 0);
@@ -321,8 +296,42 @@ int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *
 	return 0;
 }
 
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, pid_t old, struct linux_binprm *bprm)
+{
+	__u32 tgid = task->tgid, zero = 0;
+	struct process *p = bpf_map_lookup_elem(&processes, &tgid);
+	__u64 has = rights(task);
+	struct scratch *s;
+
+	if (!p)
+		runs_by_habit(task);
+	if (p && p->agent && visible_session(task) != p->session && mounts_of(task) != p->mounts) {
+		let_go_of(task, tgid);
+		p = 0;
+	}
+	/* Cheap questions first: this runs for every exec of the node. */
+	if (!p && !may_be_believed(task, has))
+		return 0;
+	s = bpf_map_lookup_elem(&scratches, &zero);
+	if (!s)
+		return 0;
+	s->event.h.flags = 0;
+	s->off = 0;
+	/* Whether it is a plugin is in its environment. */
+	if (!p && !may_be_plugin(task, s))
+		return 0;
+	read_file(bprm, s);
+	read_args(task, s);
+	scan_env(task, s);
+	hold(); /* not before: until Linux 6.15 nobody who is held may call a global function, as these do */
+	ran(task, p, s, has);
+	let_go();
+	return 0;
+}
+
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
+int HELD_PROG(on_exit, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
 	struct process *found = bpf_map_lookup_elem(&processes, &tgid), p;

@@ -34,12 +34,18 @@
 /* Deeper than any container in a container; MAX_PID_NS_LEVEL is 32. */
 #define PID_LEVELS 8
 
-/* Newer kernels (7.2 does, 6.12 does not) preempt the programs of tracepoints, and then
- * another one may run on the CPU and write into the same scratch. Since 6.12 that can be
- * forbidden. What cannot: while a program is preempted the kernel does not run the same one
- * on that CPU for anybody else (Stats tells how often). */
+/* Newer kernels preempt programs, at functions (6.12, if it is told to) and at tracepoints (7.2), and then another one may
+ * run on the CPU and write into the same scratch. And while a program is preempted the kernel does not run it on that CPU for
+ * anybody else, who would not be seen (Stats tells how often). So a program is held: since Linux 6.10 it is not preempted from
+ * hold to let_go.
+ *
+ * Where somebody else's turn came meanwhile, the kernel would go on to them at the end of that, which is still in the
+ * program. It does not while interrupts are off, and since 6.14 they can be: so it does when the program is over. What remains are
+ * the few instructions before hold and after let_go. */
 extern void bpf_preempt_disable(void) __ksym __attribute__((weak));
 extern void bpf_preempt_enable(void) __ksym __attribute__((weak));
+extern void bpf_local_irq_save(unsigned long *) __ksym __attribute__((weak));
+extern void bpf_local_irq_restore(unsigned long *) __ksym __attribute__((weak));
 
 static __always_inline void hold(void)
 {
@@ -49,9 +55,35 @@ static __always_inline void hold(void)
 
 static __always_inline void let_go(void)
 {
-	if (bpf_preempt_enable)
+	unsigned long flags;
+
+	if (!bpf_preempt_enable)
+		return;
+	if (!bpf_local_irq_save) {
 		bpf_preempt_enable();
+		return;
+	}
+	bpf_local_irq_save(&flags);
+	bpf_preempt_enable();
+	bpf_local_irq_restore(&flags);
 }
+
+/* BPF_PROG for a program that is held from its first instruction to its last. The others hold what follows upon their
+ * first questions, which everybody pays for. */
+#define HELD_PROG(name, args...)                                                    \
+	name(unsigned long long *ctx);                                              \
+	static __always_inline int held_##name(unsigned long long *ctx, ##args);    \
+	int name(unsigned long long *ctx)                                           \
+	{                                                                           \
+		_Pragma("GCC diagnostic push")                                      \
+		_Pragma("GCC diagnostic ignored \"-Wint-conversion\"")              \
+		hold();                                                             \
+		held_##name(___bpf_ctx_cast(args));                                 \
+		let_go();                                                           \
+		return 0;                                                           \
+		_Pragma("GCC diagnostic pop")                                       \
+	}                                                                           \
+	static __always_inline int held_##name(unsigned long long *ctx, ##args)
 
 /* Gives a pointer the type that it is said to have; Linux 6.2. */
 extern void *bpf_rdonly_cast(const void *, __u32) __ksym __attribute__((weak));

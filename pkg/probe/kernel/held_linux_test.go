@@ -1,0 +1,38 @@
+package kernel
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+// A program that is preempted is run for nobody else on its CPU meanwhile. Iterators are for one reader; a program that goes on to
+// others cannot be held then, and those are.
+func TestEveryProgramIsHeld(t *testing.T) {
+	for _, load := range []func() (*ebpf.CollectionSpec, error){LoadLife, LoadInside, LoadFunctions} {
+		spec, err := load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, program := range spec.Programs {
+			goesOn := slices.ContainsFunc(program.Instructions, func(in asm.Instruction) bool {
+				return in.IsBuiltinCall() && in.Constant == int64(asm.FnTailCall)
+			})
+			if goesOn || program.AttachType == ebpf.AttachTraceIter {
+				continue
+			}
+			if holds, letsGo := callsKernel(program, "bpf_preempt_disable"), callsKernel(program, "bpf_preempt_enable"); !holds || !letsGo {
+				t.Errorf("%s is not held: hold in bpf/task.h says why it is to be", name)
+			}
+		}
+	}
+}
+
+// callsKernel reports whether a program, or a function that it calls, calls that function of the kernel.
+func callsKernel(program *ebpf.ProgramSpec, function string) bool {
+	return slices.ContainsFunc(program.Instructions, func(in asm.Instruction) bool {
+		return in.IsKfuncCall() && in.Reference() == function
+	})
+}
