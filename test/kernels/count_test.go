@@ -23,9 +23,6 @@ var measured = []kernel{
 // functions reports whether a kernel lets what plugins do be reached by its functions.
 func (k kernel) functions() bool { return !slices.Contains(k.lacks, byFunctions) }
 
-// counting has the emulator make one nanosecond of each instruction, and skip the time in which nothing runs.
-var counting = []string{"-icount", "shift=0,sleep=off", "-smp", "1"}
-
 // The states of a probe, as vm calls them.
 const (
 	nothing      = "nothing"
@@ -106,7 +103,7 @@ const paid = 354
 const perSwitch = 300
 
 // boots is how often a machine is booted at most, until each cost was as it should be in one of them.
-const boots = 3
+const boots = 5
 
 const (
 	pipes   = "pipe, write and read"
@@ -149,7 +146,7 @@ func TestNobodyElsePaysWhileNoCallIsOpen(t *testing.T) {
 			var found map[string]string
 			// What a program costs it costs in each boot; what else was in memory, mostly in one.
 			for boot := range boots {
-				c = counted(t, k, run(t, k, counting...))
+				c = counted(t, k, run(t, k, byInstructions...))
 				now := c.faults(k)
 				if boot > 0 {
 					maps.DeleteFunc(now, func(what, _ string) bool { return found[what] == "" })

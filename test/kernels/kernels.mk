@@ -9,9 +9,10 @@ test-kernels: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## boot the prob
 	go test ./test/kernels -count=1 -timeout 90m -v
 
 STARTS ?= 2
+WHOLE ?= 2
 KERNEL ?= .*
-test-starts: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## attach and detach a probe STARTS (2) times on each kernel (KERNEL=6.12: on that one) while others are in what it is attached to, every other one by SIGKILL: none hangs (no KVM)
-	CNISCOPE_STARTS=$(STARTS) go test ./test/kernels -run '^TestProbesStartAndStopUnderLoad$$/^$(KERNEL)$$' -count=1 -timeout 10h -v
+test-starts: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## start and stop a probe WHOLE (2) times, and attach and detach it STARTS (2) times, on each kernel (KERNEL=6.12: on that one) while others are in what it is attached to, every other one by SIGKILL: none hangs (no KVM)
+	CNISCOPE_STARTS=$(STARTS) CNISCOPE_WHOLE=$(WHOLE) go test ./test/kernels -run '^TestProbesStartAndStopUnderLoad$$/^$(KERNEL)$$' -count=1 -timeout 10h -v
 
 CLOCKS ?= all
 test-clocks: debian-qemu $(KERNELS:%=.cache/kernels/%/vmlinuz) ## set the clock by an hour and by ten years, and suspend, while calls are under way, on five machines (CLOCKS=6.12: on that one; no KVM)

@@ -15,7 +15,7 @@ func TestProgramsThatWereNotRunAreCounted(t *testing.T) {
 	k := named("6.12")
 	k.needed(t)
 	k.options = "preempt=full cniscope.misses=1"
-	console := run(t, k, counting...)
+	console := run(t, k, byInstructions...)
 	r, complete := read(t, console)
 	if !complete || len(r.missed) != 1 || !strings.Contains(r.missed[0], "cniscope_bpf_program_missed_total{program=") {
 		t.Fatalf("no metric told of it:\n%s", console)

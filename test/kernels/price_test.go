@@ -30,7 +30,7 @@ func TestFunctionsTakeHalfOfWhatSystemCallsTake(t *testing.T) {
 			k := named(name)
 			k.needed(t)
 			k.options, k.programs = "cniscope.price=1", map[string]string{"pod": "./pod"}
-			console := run(t, k, counting...)
+			console := run(t, k, byInstructions...)
 			r, complete := read(t, console)
 			ways := map[string]watched{}
 			for line := range strings.Lines(string(console)) {

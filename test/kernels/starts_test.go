@@ -18,25 +18,30 @@ func TestProbesStartAndStopUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Skip("make test-starts runs it")
 	}
+	begun, err := strconv.Atoi(os.Getenv("CNISCOPE_WHOLE"))
+	if err != nil {
+		t.Fatal("CNISCOPE_WHOLE is no number: ", err)
+	}
 	for _, name := range []string{"5.10", "6.1", "6.12", "newest", "6.12, arm64"} {
 		t.Run(name, func(t *testing.T) {
 			k := named(name)
 			k.needed(t)
-			k.options, k.longer = fmt.Sprintf("cniscope.starts=%d", times), time.Duration(times)*time.Minute
-			console := run(t, k, counting...)
+			k.options = fmt.Sprintf("cniscope.starts=%d cniscope.whole=%d", times, begun)
+			k.longer = time.Duration(times+begun) * time.Minute
+			console := run(t, k, byInstructions...)
 			r, complete := read(t, console)
 			whole, attached := endsOf(string(console))
-			if !complete || len(whole) != 2 || len(attached) != times {
-				t.Fatalf("%d of 2 starts and %d of %d came to an end:\n%s", len(whole), len(attached), times, console)
+			if !complete || len(whole) != begun || len(attached) != times {
+				t.Fatalf("%d of %d starts and %d of %d came to an end:\n%s", len(whole), begun, len(attached), times, console)
 			}
 			for _, e := range whole {
 				if (e.of == "functions") != k.functions() {
 					t.Errorf("it was attached by %s", e.of)
 				}
 			}
-			t.Logf("%s, by %s: from the beginning %s %s", r.release, whole[0].of, whole[0], whole[1])
 			for _, how := range []string{"closed", "killed"} {
-				t.Logf("%s programs attached and %s %s", attached[0].of, how, spread(attached, how))
+				t.Logf("%s, by %s, from the beginning: %s", r.release, whole[0].of, spread(whole, how))
+				t.Logf("%s programs attached: %s", attached[0].of, spread(attached, how))
 			}
 		})
 	}
@@ -46,10 +51,6 @@ func TestProbesStartAndStopUnderLoad(t *testing.T) {
 type ending struct {
 	of, how        string // the way that it took, or how many programs it attached
 	attach, detach int
-}
-
-func (e ending) String() string {
-	return fmt.Sprintf("attached after %v, %s in %v;", micro(e.attach), e.how, micro(e.detach))
 }
 
 // endsOf are those that were started from the beginning, and those that attached what was loaded.
@@ -79,13 +80,13 @@ func spread(all []ending, how string) string {
 		}
 	}
 	if len(attach) == 0 {
-		return "never"
+		return how + " never"
 	}
 	slices.Sort(attach)
 	slices.Sort(detach)
 	last := len(attach) - 1
-	return fmt.Sprintf("%d times: attached in %v, at most %v; gone after %v, at most %v",
-		len(attach), micro(attach[last/2]), micro(attach[last]), micro(detach[last/2]), micro(detach[last]))
+	return fmt.Sprintf("%s %d times: attached in %v, at most %v; gone after %v, at most %v",
+		how, len(attach), micro(attach[last/2]), micro(attach[last]), micro(detach[last/2]), micro(detach[last]))
 }
 
 // micro is a number of microseconds to be told, in tenths of a millisecond.

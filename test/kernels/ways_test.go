@@ -68,7 +68,7 @@ var number = regexp.MustCompile(`\d+`)
 // the same in each boot, and which programs were not run when they should have been.
 func compareWays(t *testing.T, k kernel) (missed []string, faults map[string]string) {
 	t.Helper()
-	console := run(t, k, counting...)
+	console := run(t, k, byInstructions...)
 	r, complete := read(t, console)
 	if !complete {
 		t.Fatalf("the machine did not say all it should:\n%s", console)

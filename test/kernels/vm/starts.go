@@ -21,8 +21,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starts is how often a probe is to be started and stopped, if a machine was booted for that: cniscope.starts=100.
+// starts is how often a probe is to be attached and detached, if a machine was booted for that: cniscope.starts=100.
 func starts(options string) int { return number(options, "cniscope.starts=") }
+
+// whole is how often it is to be started from the beginning before that: cniscope.whole=2.
+func whole(options string) int { return number(options, "cniscope.whole=") }
 
 // number is that of an option of the kernel; 0 without.
 func number(options, key string) int {
@@ -117,10 +120,10 @@ func makeSleepers() error {
 
 // startAndStop has probes come and go while others are in the functions that these are attached to, and processes come and
 // go: an old kernel hung when one ended then. It tells how long each took until it was attached, and until it was gone.
-// To load programs takes an emulated kernel most of a minute, since it looks at all of them. So two probes are started
+// To load programs takes an emulated kernel most of a minute, since it looks at all of them. So some probes are started
 // from the beginning; after that processes attach what is loaded already, and detach it. Every other one is killed, so
 // that the kernel itself detaches what it had.
-func startAndStop(to io.Writer, times int) error {
+func startAndStop(to io.Writer, whole, times int) error {
 	err := install()
 	if err != nil {
 		return err
@@ -138,15 +141,20 @@ func startAndStop(to io.Writer, times int) error {
 		return errors.New("there is no load")
 	}
 	defer func() { _ = others.Process.Kill() }()
-	// The first is closed, the second killed, and what the first has loaded stays.
+	// What the last has loaded stays.
 	var programs map[string]*ebpf.Program
-	keep := func() (err error) { programs, err = loadedPrograms(); return err }
-	for i, meanwhile := range []func() error{keep, func() error { return nil }} {
-		if err := startOnce(to, i == 1, meanwhile); err != nil {
-			return fmt.Errorf("start %d: %w", i+1, err)
+	defer func() { forget(programs) }()
+	for i := range whole {
+		meanwhile := func() (err error) {
+			if i == whole-1 {
+				programs, err = loadedPrograms()
+			}
+			return err
+		}
+		if err := startOnce(to, i%2 == 1, meanwhile); err != nil {
+			return fmt.Errorf("start, %d of %d times: %w", i+1, whole, err)
 		}
 	}
-	defer forget(programs)
 	for i := range times {
 		if err := attachOnce(to, i%2 == 1); err != nil {
 			return fmt.Errorf("attaching, %d of %d times: %w", i+1, times, err)
