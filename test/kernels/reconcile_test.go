@@ -89,7 +89,7 @@ func determined(all []event.Event, e event.Event) []event.Event {
 }
 
 // leaveOut leaves out ioctls that the other way does not tell where that many of its programs were not run, and no more,
-// and what is told of waiting in them. A plugin that makes 160 while its threads contend is where most are missed.
+// and what is told of waiting in them.
 func leaveOut(events, others []event.Event, missed int) []event.Event {
 	var out []event.Event
 	others = slices.Clone(others)

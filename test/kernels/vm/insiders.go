@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -93,31 +92,6 @@ var insiders = map[string]func() error{
 func enter() error {
 	runtime.LockOSThread()
 	return unix.Unshare(unix.CLONE_NEWNET)
-}
-
-// contending has threads wait for one another: to bring an interface down the kernel waits
-// for all CPUs, and it holds rtnl meanwhile.
-func contending() error {
-	if err := enter(); err != nil {
-		return err
-	}
-	ns, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			runtime.LockOSThread()
-			_ = unix.Setns(ns, unix.CLONE_NEWNET)
-			for range 20 {
-				_ = loopback(true)
-				_ = loopback(false)
-			}
-		})
-	}
-	all.Wait()
-	return nil
 }
 
 // loopback brings lo up or down.
