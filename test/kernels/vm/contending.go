@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held is how long rtnl is kept from somebody who waits for it: longer than the 100 µs from which on that is told, and
-// shorter than the millisecond from which on it is that the other one waits in a system call.
-const held = 200 * time.Microsecond
+// held is how long rtnl is kept from somebody who waits for it: much longer than the 100 µs from which on that is told,
+// and than the millisecond from which on it is told of a system call that it waits, or was slow to answer.
+const held = 5 * time.Millisecond
 
 // contending has a thread wait for rtnl, and another have it meanwhile: the latter asks for the list of interfaces, which
 // the kernel writes into memory that is not there until the former waits.
