@@ -36,9 +36,18 @@ type streams struct {
 	known      *redact.Call // what an answer may repeat, and what not
 }
 
+// told is what leaves of a configuration (types.PluginConf). All else is left where it is: an earlier plugin's result is
+// the larger part of it.
+type told struct {
+	CNIVersion string     `json:"cniVersion"`
+	Name       string     `json:"name"`
+	Type       string     `json:"type"`
+	IPAM       types.IPAM `json:"ipam"`
+}
+
 // configuration returns what the plugin was told, when that is complete.
 func (s *streams) configuration(p event.Process) *event.Configuration {
-	var c types.PluginConf
+	var c told
 	if json.Unmarshal(s.in.Bytes(), &c) != nil {
 		return nil
 	}
