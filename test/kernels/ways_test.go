@@ -52,13 +52,24 @@ func TestBothWaysGiveTheSameSpans(t *testing.T) {
 					return
 				}
 				said := strings.Join(slices.Sorted(maps.Values(found)), "\n")
-				if len(missed) == 0 || boot == boots {
+				if len(missed) == 0 && !inOrderOnly(found) || boot == boots {
 					t.Fatal(said)
 				}
 				t.Logf("boot %d: %s", boot, said)
 			}
 		})
 	}
+}
+
+// inOrderOnly reports whether only the order of spans differs: of two threads that begin to wait within the same
+// microseconds either probe may say that the other one was first.
+func inOrderOnly(faults map[string]string) bool {
+	for _, said := range faults {
+		if !strings.HasPrefix(said, "line ") {
+			return false
+		}
+	}
+	return true
 }
 
 // number is one of those by which the same lines of two boots differ: processes, namespaces, lines.
