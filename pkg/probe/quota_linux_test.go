@@ -2,8 +2,13 @@ package probe
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -172,9 +177,7 @@ func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) 
 		}
 		defer func() {
 			_ = greedy.Wait()
-			harness.Until(t, "nothing is kept of what was not followed", func() bool {
-				return length[uint32, uint64](p.kernel.Life.Outcasts) == 0
-			})
+			nobodyIsCastOut(t, p)
 		}()
 		for o.lost() == 0 {
 			if greedy.ProcessState != nil {
@@ -211,6 +214,38 @@ func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) 
 			t.Error("the other plugin has no end")
 		}
 	}
+}
+
+// A server that was not followed, since its root had its share, is once somebody calls it. It is forgotten like any other.
+func TestAServerThatWasNotFollowedIsForgotten(t *testing.T) {
+	dir := openFolder(t)
+	self, err := os.Executable()
+	harness.Check(t, err)
+	server, address := filepath.Join(dir, "agent"), filepath.Join(dir, "agent.sock")
+	harness.Check(t, os.Symlink(self, server))
+	greedy := plugin(t, "greedy", fmt.Sprintf(
+		"i=0; while [ $i -lt 40 ]; do sleep 3 & i=$((i+1)); done; env -i PATH=$PATH ARGUMENT=%s %s & echo $! >%s/pid; wait", address, server, dir))
+	observeProbe(t, Options{Processes: 64}, func(p *Probe, _ *observed) {
+		harness.Check(t, greedy.Start())
+		harness.Until(t, "it listens", func() bool { _, err := os.Stat(address); return err == nil })
+		harness.Check(t, acting(t, "dial", "unix "+address).Run())
+		pid, err := os.ReadFile(filepath.Join(dir, "pid"))
+		harness.Check(t, err)
+		n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+		harness.Check(t, errors.Join(err, syscall.Kill(n, syscall.SIGKILL)))
+		_ = greedy.Wait()
+		nobodyIsCastOut(t, p)
+	})
+}
+
+// nobodyIsCastOut waits until nothing is kept of those that were not followed.
+func nobodyIsCastOut(t *testing.T, p *Probe) {
+	t.Helper()
+	harness.Until(t, "nothing is kept of what was not followed", func() bool {
+		var counted uint32
+		harness.Check(t, p.kernel.Life.Beliefs.Lookup(uint32(kernel.LifeBeliefOUTCASTS), &counted))
+		return counted == 0 && length[uint32, uint64](p.kernel.Life.Outcasts) == 0
+	})
 }
 
 // lost is how many events are said to be lost so far.

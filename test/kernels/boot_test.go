@@ -40,9 +40,9 @@ var machines = map[string]machine{
 // and 6.1 wait for it for ever (QEMU 7.2).
 var byInstructions = []string{"-icount", "shift=0,sleep=off", "-smp", "1"}
 
-// patience is some twenty times what a machine takes on two cores. The machine's own is counted in its instructions, and
+// patience is some ten times what a machine takes on two cores. The machine's own is counted in its instructions, and
 // is over before, unless the kernel itself hangs.
-const patience = 30 * time.Minute
+const patience = 15 * time.Minute
 
 // feature is a line of the machine's report, as vm writes it.
 type feature struct {

@@ -111,7 +111,7 @@ func surprises(r reported) (all []string) {
 	return all
 }
 
-// undisturbed is what every boot must say: what lacks it once is a fault, whatever was missed.
+// undisturbed is what every boot must say: if one lacks it that is a fault, whatever was missed.
 const undisturbed = "plugins run undisturbed"
 
 // seen is what either boot of a machine saw. What a BPF program that was not run would have seen, and what was gone

@@ -32,7 +32,7 @@ func identityOf(info fs.FileInfo) identity {
 }
 
 // runsStill reports whether the process runs the very file that was looked at before, which takes one system call
-// where to open it takes twenty. It needs not be the process that was meant: who else has that number runs that file, too.
+// where to open it takes twenty. It need not be the process that was meant: who else has that number runs that file, too.
 // Of a script it is never so: what runs is its interpreter.
 func (l look) runsStill(before file) bool {
 	var s unix.Stat_t

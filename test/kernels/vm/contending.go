@@ -36,7 +36,7 @@ func contending() error {
 	if err != nil {
 		return err
 	}
-	listed, changed, waiter := make(chan error), make(chan error), make(chan int, 1)
+	listed, changed, waiter := make(chan error, 1), make(chan error, 1), make(chan int, 1)
 	go inside(ns, listed, func() error { return list(absent.memory) })
 	if err := absent.wanted(); err != nil {
 		return fmt.Errorf("nobody wants that memory: %w", err)
@@ -45,8 +45,13 @@ func contending() error {
 		waiter <- unix.Gettid()
 		return loopback(false)
 	})
-	if err := blocked(<-waiter); err != nil {
-		return err
+	select {
+	case thread := <-waiter:
+		if err := blocked(thread); err != nil {
+			return err
+		}
+	case err := <-changed:
+		return fmt.Errorf("nobody waits for rtnl: %w", err)
 	}
 	time.Sleep(held)
 	return errors.Join(absent.give(), <-listed, <-changed)

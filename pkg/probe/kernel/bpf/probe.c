@@ -72,10 +72,10 @@ static __always_inline bool add(__u32 tgid, const struct process *p, const struc
 }
 
 /* Who is not followed though its parent is, and all that it forks: when each was started. They
- * do not become roots by having lost their parents. Looked at while there is any; of more than
- * there is room for, the oldest are forgotten, and still counted. */
+ * do not become roots by having lost their parents. Looked at while there is any. Whoever comes
+ * when there is no more room for them is only not followed. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, __u64);
@@ -98,12 +98,14 @@ static __always_inline void cast_out(struct task_struct *child, bool agent)
 {
 	__u32 *any = belief(OUTCASTS), tgid = READ(child, tgid);
 	__u64 start = READ(child, group_leader, start_boottime);
+	long err;
 
 	if (agent)
 		return;
-	if (bpf_map_update_elem(&outcasts, &tgid, &start, BPF_NOEXIST))
+	err = bpf_map_update_elem(&outcasts, &tgid, &start, BPF_NOEXIST);
+	if (err == -EEXIST) /* whoever had that number before, and was not seen to exit */
 		bpf_map_update_elem(&outcasts, &tgid, &start, BPF_ANY);
-	else if (any)
+	else if (!err && any)
 		__sync_fetch_and_add(any, 1);
 }
 
@@ -338,10 +340,9 @@ int HELD_PROG(on_exit, struct task_struct *task)
 	struct exit_event e = {};
 	__u32 tid = task->pid;
 
-	if (!found) {
-		forget_outcast(task);
+	forget_outcast(task); /* who is called as a server is followed all the same */
+	if (!found)
 		return 0;
-	}
 	if (!bpf_map_delete_elem(&calls, &tid)) {
 		struct account *a = bpf_map_lookup_elem(&accounts, &found->root);
 

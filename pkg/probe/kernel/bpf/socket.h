@@ -2,7 +2,6 @@
 /* Connections to other processes, and who answers them. */
 #pragma once
 
-#define EEXIST 17
 #define EINPROGRESS 115
 #define SOCK_STREAM 1
 #define SOCK_SEQPACKET 5

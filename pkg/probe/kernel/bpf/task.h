@@ -31,6 +31,8 @@
 #define CAP_NET_ADMIN 12
 #define CAP_SYS_ADMIN 21
 #define SIGNAL_GROUP_EXIT 4 /* include/linux/sched/signal.h */
+#define EEXIST 17
+
 /* Deeper than any container in a container; MAX_PID_NS_LEVEL is 32. */
 #define PID_LEVELS 8
 
@@ -39,8 +41,8 @@
  * anybody else, who would not be seen (Stats tells how often). So a program is held: since Linux 6.10 it is not preempted from
  * hold to let_go.
  *
- * Where somebody else's turn came meanwhile, the kernel would go on to them at the end of that, which is still in the
- * program. It does not while interrupts are off, and since 6.14 they can be: so it does when the program is over. What remains are
+ * Where somebody else's turn has come meanwhile, to allow preemption again would go on to them at once, still inside the
+ * program. With interrupts off, since Linux 6.14, the kernel puts that off until the program has returned. What remains are
  * the few instructions before hold and after let_go. */
 extern void bpf_preempt_disable(void) __ksym __attribute__((weak));
 extern void bpf_preempt_enable(void) __ksym __attribute__((weak));
