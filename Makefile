@@ -72,25 +72,66 @@ SECRETS_TIME ?= 30s
 ORDINARY     ?= 60
 FUZZTIME     ?= 10s
 
-# The tests of the rig in four groups, by what they need besides the runtime. Rigs are told
-# apart by their folders, but a cniscope sees the calls of every rig: the packages that start
-# one run one after another.
-PURE    := $(shell go list ./... 2>/dev/null | grep -v /test/)
+# Tests by what they need. PURE need no root. HOST observe all processes of the machine, so they run one after
+# another. STORIES and RIGS start a containerd of their own; a cniscope sees the calls of every rig, so these also run
+# one after another.
+HOST    := ./pkg/probe ./pkg/probe/apart ./pkg/probe/connector ./pkg/probe/kernel ./plugin/cniscope
+PURE    := $(shell go list ./... 2>/dev/null | grep -v -e /test/ -e /pkg/probe$$ -e /pkg/probe/apart$$ -e /pkg/probe/connector$$ -e /pkg/probe/kernel$$) ./test/skips ./test/port
+SLOW    := $(addprefix ./,$(sort $(dir $(shell grep -rl --include=*_test.go 'harness\.Slow' pkg plugin))))
 STORIES := ./test/scenarios ./test/doctor
 RIGS    := ./test/rig ./test/e2e ./test/examples ./test/chart ./test/bench ./test/words
 
-ROOT := $(filter 0,$(shell id -u))
+# One story for each main cause: what `make test` runs of STORIES. Subtests stand after the slash.
+CAUSES := ^(TestReportsAreJudged|TestBehindTheAgent|TestACallThatIsStuckIsFound|TestWhatSandboxesThatAreGoneStillHold|TestAnAgentThatEnds)$$
+CAUSES := $(CAUSES)/^(xtables_lock|a_slow_agent|rtnl|nobody_listens|a_hung_call|a_missing_binary|the_API_server|a_slow_command|stall-agent|killed)$$
 
-# One line for each package or test, with what it took, and at the end what failed and why.
-PACKAGES := $(TOOLS_BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped --
-TESTS    := $(TOOLS_BIN)/gotestsum --format testname --hide-summary skipped --
+ROOT := $(filter 0,$(shell id -u))
+SUB  := $(MAKE) --no-print-directory
+
+# One line for each package or test, with what it took, and at the end what failed and why. What skips must be listed.
+PACKAGES := go run ./test/skips $(TOOLS_BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped --
+TESTS    := go run ./test/skips $(TOOLS_BIN)/gotestsum --format testname --hide-summary skipped --
+# SEED=N: tests run in a random order that N determines.
+ORDER    := $(if $(SEED),-shuffle=$(SEED))
+
+.PHONY: check
+check: tools-report ## formatting, unit tests, golden recordings and fuzz corpora, without the slow tests (no root)
+	@test/steps.sh 'format: files=$$(gofmt -l configs docs pkg plugin test) && test -z "$$files" || { echo "$$files"; false; }' \
+		'unit tests: $(SUB) test-pure'
+
+.PHONY: test-pure test-slow test-host test-stories test-causes
+test-pure: tools-report
+	@echo "compiling the tests, a minute or two the first time"
+	$(PACKAGES) -short -timeout 10m $(PURE)
+
+test-slow: tools-report ## unit tests of packages that have slow tests, including these
+	$(PACKAGES) -timeout 30m $(SLOW)
+
+test-host: tools-report ## tests that observe all processes of the machine (root)
+	$(TESTS) -p 1 -count=1 $(ORDER) -timeout 30m $(HOST)
+
+test-stories: tools-report tools ## all stories on the rig: a cause each, and what cniscope says of it (root)
+	$(TESTS) -p 1 -count=1 $(ORDER) -timeout 30m $(STORIES)
+
+test-causes: tools-report tools ## one story for each main cause (root)
+	$(TESTS) -p 1 -count=1 -timeout 30m -run '$(CAUSES)' $(STORIES)
 
 .PHONY: test
-test: ## unit tests, golden recordings and fuzz corpora; as root the stories on the rig, too (15 minutes from nothing)
-	@$(MAKE) --no-print-directory -j2 tools-report $(if $(ROOT),tools)
-	@echo "compiling the tests, some minutes the first time"
-	$(PACKAGES) -timeout 30m $(PURE)
-	$(if $(ROOT),$(TESTS) -p 1 -count=1 -timeout 30m $(STORIES),@echo "the stories on the rig need root")
+test: ## check, tests that observe the machine, and one story for each main cause (root for all but check)
+ifdef ROOT
+	@test/steps.sh 'tools: $(SUB) -j2 tools &' 'check: $(SUB) check' 'tools: $(SUB) -j2 tools' \
+		'host observers: $(SUB) test-host' 'stories: $(SUB) test-causes'
+else
+	@$(SUB) check
+	@echo "host observers and stories need root: sudo make test"
+endif
+
+ROUND = 'host observers, seed $(1): $(SUB) test-host SEED=$(1)' 'stories, seed $(1): $(SUB) test-stories SEED=$(1)'
+nightly: SEED := $(or $(SEED),$(shell date +%s))
+.PHONY: nightly
+nightly: tools tools-report ## host observers and all stories three times in random order, beside four busy loops, 3,000 idle processes and a foreign plugin every 0.3 s (root)
+	@go build -o bin/noise ./test/noise
+	@bin/noise $(TOOLS_BIN)/cni/bridge test/steps.sh $(foreach n,1 2 3,$(call ROUND,$(SEED)$(n)))
 
 .PHONY: test-rig
 test-rig: tools-report tools tools-older tools-jaeger tools-promtool tools-helm debian-test ## everything else on the rig: backends, crashes, installation, containerd of before (root)
@@ -109,11 +150,12 @@ test-all: IO := whole
 test-all: STARTS := 100
 test-all: FUZZTIME := 5m
 test-all: CACHE := cold
-test-all: test test-release test-packages test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels test-starts test-clocks test-ways test-windows test-windows-packages fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
+test-all: test test-slow test-stories race test-release test-packages test-rig test-crio test-nerdctl test-nested test-html test-queries test-alerts test-dashboard test-npd test-outage test-ordinary test-behind test-tenants test-overload test-neighbours test-files test-io test-secrets test-kubernetes test-fleet test-soak test-cnis test-cilium test-kernels test-starts test-clocks test-ways test-windows test-windows-packages fuzz fuzz-etl fuzz-long ## all of it, each in its long form, for a release (root, most of a day)
 
 .PHONY: race
-race: ## the tests that need no rig, under the race detector (needs a C compiler)
-	CGO_ENABLED=1 go test -race $(PURE)
+race: tools-report ## unit tests of packages that share memory between goroutines, under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(PACKAGES) -race -short -timeout 30m $(RACE)
+RACE ?= $(addprefix ./,$(sort $(dir $(shell grep -rlE --include=*.go --exclude=*_test.go '\<go func|sync\.(Mutex|RWMutex)|sync/atomic' pkg | grep -v ^pkg/probe/))))
 
 .PHONY: test-outage
 test-outage: tools ## the endpoint is down for OUTAGE (20s), 200 pods come and go, cniscope is killed: nothing kept is lost (root)
@@ -165,7 +207,7 @@ fuzz-explore: ## the same, but what is found is kept in .cache/findings for `mak
 
 .PHONY: fuzz-found
 fuzz-found: tools-report ## what fuzz-explore found, as seeds of the tests: they fail until it is mended
-	@test -d .cache/findings && cp -rv .cache/findings/pkg . && $(PACKAGES) $(PURE)
+	@test -d .cache/findings && cp -rv .cache/findings/pkg . && $(PACKAGES) -short $(PURE)
 
 fuzz-long: ## fuzz timeline and judge with events in any order, for 10 minutes
 	test/fuzz.sh ./pkg/pipeline FuzzPipeline 10m

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // serveBounded serves readers whose bounds are reached soon.
@@ -59,6 +61,7 @@ func dial(t *testing.T, r Reader) net.Conn {
 // Readers that say nothing, say garbage, ask and do not read, or are too many: after each of them an ordinary one
 // is answered.
 func TestHostileReaders(t *testing.T) {
+	harness.Slow(t)
 	r, b := serveBounded(t, ReadHandlers{
 		Node:       func() Node { return Node{Version: "v1"} },
 		Operations: func(context.Context, Query) Found { return Found{Lines: manyLines()} },

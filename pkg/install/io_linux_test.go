@@ -8,6 +8,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/cniscope/cniscope/pkg/disk/disktest"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // work is one run of the installer: on a node as begin left it, what it is to do.
@@ -69,6 +70,7 @@ func onDisk(t *testing.T, w work) (n *node, original string) {
 // Whichever call fails once: everything is as before, or as after, and the run says which. The next run is not
 // hindered, and a removal brings back what the operator had, byte for byte.
 func TestEachCallOfAnInstallationFailsOnce(t *testing.T) {
+	harness.Slow(t)
 	for name, w := range works() {
 		t.Run(name, func(t *testing.T) {
 			after := done(t, w)
@@ -93,6 +95,7 @@ func TestEachCallOfAnInstallationFailsOnce(t *testing.T) {
 // Killed at whichever call, or without a disk from then on, or without power: the next run does it, and a removal
 // in its place brings back what the operator had.
 func TestAnInstallationIsKilledAtEachCall(t *testing.T) {
+	harness.Slow(t)
 	faults := []disktest.Fault{disktest.Killed}
 	if disktest.Whole() {
 		faults = append(faults, disktest.Forever)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/timeline"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 const ms = int64(time.Millisecond)
@@ -200,6 +201,7 @@ func TestSlowAndFailed(t *testing.T) {
 // Of 100,000 sandboxes with fixed ids exactly these are kept: the hash is part of the
 // contract between nodes and versions. The set is named by its size and digest.
 func TestTheRatioHoldsUnderEveryParent(t *testing.T) {
+	harness.Slow(t)
 	const n, size, digest = 100_000, 10_098, "500a95d6910df90f"
 	for parent, trace := range map[string]event.TraceContext{
 		"none":      {},

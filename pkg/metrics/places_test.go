@@ -82,6 +82,7 @@ func patient(t *testing.T) *listening {
 
 // The kubelet restarts a cniscope whose liveness it cannot ask for.
 func TestLivenessIsAnsweredWhateverOthersHoldOpen(t *testing.T) {
+	harness.Slow(t)
 	const each = placesMax + 50
 	for name, hold := range hostile {
 		t.Run(name, func(t *testing.T) {

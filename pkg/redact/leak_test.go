@@ -268,6 +268,9 @@ func TestNoPartOfASecretLeaves(t *testing.T) {
 	pairs, err := strconv.Atoi(os.Getenv("SECRETS_PAIRS"))
 	if err != nil {
 		pairs = 3000
+		if testing.Short() {
+			pairs = 300
+		}
 	}
 	limit, err := time.ParseDuration(os.Getenv("SECRETS_TIME"))
 	if err != nil {

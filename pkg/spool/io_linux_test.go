@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/disk/disktest"
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // life is what a process had of a spool: what it was promised, by answers without an error.
@@ -112,6 +113,7 @@ func began(t *testing.T, o Options) (names []string) {
 
 // Whichever call fails, in whatever way, once: what was appended is sent, or waits, or is counted.
 func TestEachCallOfASpoolFailsOnce(t *testing.T) {
+	harness.Slow(t)
 	for name := range spools("") {
 		t.Run(name, func(t *testing.T) {
 			disktest.Sweep(t, disktest.Faults(), func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {

@@ -42,6 +42,14 @@ func Root(t testing.TB) {
 	}
 }
 
+// Slow skips the test with -short, as `make check` runs tests. `make test-slow` runs it.
+func Slow(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("slow: make test-slow runs it")
+	}
+}
+
 // Context returns one that ends a minute before the tests' own time is over (go test -timeout):
 // what hangs fails, and what it started is still swept.
 func Context(t *testing.T) context.Context {

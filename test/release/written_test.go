@@ -10,18 +10,23 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// The workflow is one that GitHub runs, and its steps are the commands that there are.
-func TestTheWorkflowIsValid(t *testing.T) {
-	const file = "../../.github/workflows/release.yml"
-	if out, err := exec.Command("../tools/bin/actionlint", "-no-color", file).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	text, err := os.ReadFile(file)
-	harness.Check(t, err)
-	says(t, string(text), "make release", "secrets.MINISIGN_KEY", "release-notes.md", "minisign -V", "cniscope_${number}_image.tar.gz", "cniscope-$number.tgz")
-	for _, action := range regexp.MustCompile(`uses: (\S+)`).FindAllStringSubmatch(string(text), -1) {
-		if !regexp.MustCompile(`@[0-9a-f]{40}$`).MatchString(action[1]) {
-			t.Errorf("%s can change under us: name its commit", action[1])
+// The workflows are ones that GitHub runs, their actions are pinned, and their steps are the commands that exist.
+func TestTheWorkflowsAreValid(t *testing.T) {
+	for file, commands := range map[string][]string{
+		"release.yml": {"make release", "secrets.MINISIGN_KEY", "release-notes.md", "minisign -V", "cniscope_${number}_image.tar.gz", "cniscope-$number.tgz"},
+		"test.yml":    {"pull_request:", "make check", "make test"},
+	} {
+		file = "../../.github/workflows/" + file
+		if out, err := exec.Command("../tools/bin/actionlint", "-no-color", file).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		text, err := os.ReadFile(file)
+		harness.Check(t, err)
+		says(t, string(text), commands...)
+		for _, action := range regexp.MustCompile(`uses: (\S+)`).FindAllStringSubmatch(string(text), -1) {
+			if !regexp.MustCompile(`@[0-9a-f]{40}$`).MatchString(action[1]) {
+				t.Errorf("%s: %s can change under us: name its commit", file, action[1])
+			}
 		}
 	}
 }
