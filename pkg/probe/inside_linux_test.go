@@ -76,7 +76,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(harness.Host(m))
 }
 
 // acting is a plugin that does one of the acts.

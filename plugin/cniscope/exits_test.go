@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // beProgram is the variable by which the test's program is cniscope itself.
@@ -13,7 +15,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beProgram) != "" {
 		os.Exit(execute())
 	}
-	os.Exit(m.Run())
+	os.Exit(harness.Host(m))
 }
 
 func TestTheTableOfExitCodesIsWhatTheProgramSays(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"runtime"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // imageName is the image as the manifest names it: what is built here takes its place.
@@ -34,7 +36,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	code := harness.Host(m)
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }

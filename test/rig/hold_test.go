@@ -12,6 +12,8 @@ import (
 	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 // holdVariable makes of the test program the owner of a rig, for a test to kill.
@@ -19,7 +21,7 @@ const holdVariable = "CNISCOPE_TEST_HOLD_A_RIG"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(holdVariable) == "" {
-		os.Exit(m.Run())
+		os.Exit(harness.Host(m))
 	}
 	if err := hold(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)

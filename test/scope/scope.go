@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
 	"github.com/cniscope/cniscope/test/tied"
 )
@@ -32,8 +33,8 @@ func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	return file, nil
 }
 
-// Main runs the tests of a package beside a cniscope that it builds, and returns the exit
-// code. Without root nothing is built: every test says that it is skipped.
+// Main runs the tests of a package beside a cniscope that it builds, while no other package observes the host, and
+// returns the exit code. Without root nothing is built: every test says that it is skipped.
 func Main(tests interface{ Run() int }, program *string) int {
 	if os.Geteuid() != 0 {
 		return tests.Run()
@@ -50,7 +51,7 @@ func Main(tests interface{ Run() int }, program *string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return tests.Run()
+	return harness.Host(tests)
 }
 
 // Options say how cniscope is run.

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(harness.Host(m))
 }
 
 // started is a process of this program that observes what this one does.

@@ -1,0 +1,10 @@
+package kernel
+
+import (
+	"os"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Host(m)) }

@@ -1,0 +1,99 @@
+package harness
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// hostLock is the file that packages lock, whoever runs them: it is not the file of the product's own lock.
+	hostLock = "/run/cniscope-host-tests.lock"
+	// hostIsOurs tells a copy of the test program that a test started, that its parent holds the lock.
+	hostIsOurs = "CNISCOPE_TEST_HOLDS_HOST"
+)
+
+// Host is Run for TestMain of a package that observes all processes of the machine, or runs pods on it. As root, such
+// packages run one at a time: the others wait for a file lock and name its holder on standard error. Without root
+// their tests skip, so Host takes no lock. A program that is more than its tests calls Host only to run them.
+func Host(tests interface{ Run() int }) (code int) {
+	if os.Geteuid() != 0 || os.Getenv(hostIsOurs) != "" {
+		return tests.Run()
+	}
+	flag.Parse()
+	w := hostWait{file: hostLock, me: filepath.Base(os.Args[0]), after: 3 * time.Second, log: os.Stderr}
+	if timeout, is := flag.Lookup("test.timeout").Value.(flag.Getter); is {
+		w.most, _ = timeout.Get().(time.Duration)
+	}
+	held, err := w.take()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer held.Close()
+	if err := os.Setenv(hostIsOurs, "1"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return tests.Run()
+}
+
+// hostWait is how one package waits for the lock.
+type hostWait struct {
+	file, me string
+	// after is how long it waits before it names the holder.
+	after time.Duration
+	// most is -timeout; 0: forever. The timer of package testing starts after the wait, but the go command kills a
+	// test program a minute after -timeout, without a word of the lock.
+	most time.Duration
+	log  io.Writer
+}
+
+// take returns the locked file; closing it releases the lock.
+func (w hostWait) take() (*os.File, error) {
+	f, err := os.OpenFile(w.file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the host for tests: %w", err)
+	}
+	locked := make(chan error, 1)
+	go func() { locked <- ignoringEINTR(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX) }) }()
+	var over <-chan time.Time
+	if w.most > 0 {
+		over = time.After(w.most)
+	}
+	for say := time.After(w.after); ; {
+		select {
+		case err := <-locked:
+			if err == nil {
+				_, err = f.WriteAt(fmt.Appendf(nil, "%-100s", fmt.Sprintf("%s, process %d", w.me, os.Getpid())), 0)
+			}
+			return f, err
+		case <-say:
+			fmt.Fprintf(w.log, "%s waits for %s: held by %s\n", w.me, w.file, w.holder())
+		case <-over:
+			go func() { _, _ = <-locked, f.Close() }()
+			return nil, fmt.Errorf("%s waited %s for %s, held by %s; run fewer packages at a time (-p 2), or set a longer -timeout",
+				w.me, w.most, w.file, w.holder())
+		}
+	}
+}
+
+// holder is who wrote its name last.
+func (w hostWait) holder() string {
+	name, _ := os.ReadFile(w.file)
+	return strings.TrimSpace(string(name))
+}
+
+// ignoringEINTR repeats a system call that a signal interrupted.
+func ignoringEINTR(call func() error) (err error) {
+	for err = unix.EINTR; err == unix.EINTR; {
+		err = call()
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package harness
+
+import (
+	"crypto/rand"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+// Ours tells the plugins of one test from all others on the machine: they are those of its container, and what they
+// start. It is not safe for concurrent use.
+type Ours struct {
+	// Container is the random CNI_CONTAINERID of the test's plugins.
+	Container string
+	processes map[event.Process]bool
+}
+
+// NewOurs returns one with a container of its own.
+func NewOurs() *Ours { return OursIn("cniscope-test-" + rand.Text()) }
+
+// OursIn returns one for a container whose id is chosen already.
+func OursIn(container string) *Ours {
+	return &Ours{Container: container, processes: map[event.Process]bool{}}
+}
+
+// Has takes the next event of an observer, in order, and reports whether a process of the test did it, or no process.
+func (o *Ours) Has(e event.Event) bool {
+	switch b := e.Body.(type) {
+	case *event.Exec:
+		if o.processes[b.Parent] || b.Root && b.Call != nil && b.Call.ContainerID == o.Container {
+			o.processes[b.Process] = true
+		}
+	case *event.Fork:
+		if o.processes[b.Parent] {
+			o.processes[b.Process] = true
+		}
+	}
+	doer := e.Body.Doer()
+	return doer == "" || o.processes[doer]
+}
+
+// Add makes a process that is no plugin's the test's own: an agent that its plugins call.
+func (o *Ours) Add(p event.Process) { o.processes[p] = true }

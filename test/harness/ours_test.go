@@ -1,0 +1,37 @@
+package harness
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+)
+
+func TestOnlyATestsOwnPluginsAndWhatTheyStartAreOurs(t *testing.T) {
+	o := NewOurs()
+	if o.Container == NewOurs().Container {
+		t.Error("two tests have the same container")
+	}
+	call := func(container string) *event.Call { return &event.Call{ContainerID: container} }
+	var got []bool
+	for _, body := range []event.Body{
+		&event.Tick{},
+		&event.Exec{Process: "ours", Root: true, Call: call(o.Container)},
+		&event.Exec{Process: "theirs", Root: true, Call: call("c1")},
+		&event.Exec{Process: "nobody's", Root: true},
+		&event.Fork{Process: "child", Parent: "ours"},
+		&event.Fork{Process: "their child", Parent: "theirs"},
+		&event.Exec{Process: "delegate", Parent: "child", Call: call(o.Container)},
+		&event.Exec{Process: "claims it", Parent: "theirs", Call: call(o.Container)},
+		&event.Exit{Process: "theirs"},
+		&event.Exit{Process: "child"},
+	} {
+		got = append(got, o.Has(event.Event{Body: body}))
+	}
+	if want := []bool{true, true, false, false, true, false, true, false, false, true}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if o.Add("agent"); !o.Has(event.Event{Body: &event.Exit{Process: "agent"}}) {
+		t.Error("its agent is not the test's")
+	}
+}
