@@ -9,24 +9,23 @@ import (
 // Ours tells the plugins of one test from all others on the machine: they are those of its container, and what they
 // start. It is not safe for concurrent use.
 type Ours struct {
-	// Container is the random CNI_CONTAINERID of the test's plugins.
-	Container string
+	container string
 	processes map[event.Process]bool
 }
 
-// NewOurs returns one with a container of its own.
-func NewOurs() *Ours { return OursIn("cniscope-test-" + rand.Text()) }
+// Container returns a random CNI_CONTAINERID.
+func Container() string { return "cniscope-test-" + rand.Text() }
 
-// OursIn returns one for a container whose id is chosen already.
-func OursIn(container string) *Ours {
-	return &Ours{Container: container, processes: map[event.Process]bool{}}
+// NewOurs returns an Ours for the plugins of a container.
+func NewOurs(container string) *Ours {
+	return &Ours{container: container, processes: map[event.Process]bool{}}
 }
 
 // Has takes the next event of an observer, in order, and reports whether a process of the test did it, or no process.
 func (o *Ours) Has(e event.Event) bool {
 	switch b := e.Body.(type) {
 	case *event.Exec:
-		if o.processes[b.Parent] || b.Root && b.Call != nil && b.Call.ContainerID == o.Container {
+		if o.processes[b.Parent] || b.Root && b.Call != nil && b.Call.ContainerID == o.container {
 			o.processes[b.Process] = true
 		}
 	case *event.Fork:

@@ -8,21 +8,22 @@ import (
 )
 
 func TestOnlyATestsOwnPluginsAndWhatTheyStartAreOurs(t *testing.T) {
-	o := NewOurs()
-	if o.Container == NewOurs().Container {
+	container := Container()
+	if container == Container() {
 		t.Error("two tests have the same container")
 	}
+	o := NewOurs(container)
 	call := func(container string) *event.Call { return &event.Call{ContainerID: container} }
 	var got []bool
 	for _, body := range []event.Body{
 		&event.Tick{},
-		&event.Exec{Process: "ours", Root: true, Call: call(o.Container)},
+		&event.Exec{Process: "ours", Root: true, Call: call(container)},
 		&event.Exec{Process: "theirs", Root: true, Call: call("c1")},
 		&event.Exec{Process: "nobody's", Root: true},
 		&event.Fork{Process: "child", Parent: "ours"},
 		&event.Fork{Process: "their child", Parent: "theirs"},
-		&event.Exec{Process: "delegate", Parent: "child", Call: call(o.Container)},
-		&event.Exec{Process: "claims it", Parent: "theirs", Call: call(o.Container)},
+		&event.Exec{Process: "delegate", Parent: "child", Call: call(container)},
+		&event.Exec{Process: "claims it", Parent: "theirs", Call: call(container)},
 		&event.Exit{Process: "theirs"},
 		&event.Exit{Process: "child"},
 	} {

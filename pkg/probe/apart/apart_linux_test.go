@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -46,39 +45,38 @@ func started(t *testing.T) *Process {
 func TestItTellsWhatItSees(t *testing.T) {
 	p := started(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	exits, ended := make(chan event.Exit, 10), make(chan error, 1)
+	container := harness.Container()
+	ours, known, exits, ended := harness.NewOurs(container), make(chan bool, 1), make(chan event.Exit, 1), make(chan error, 1)
 	go func() {
 		ended <- p.Run(ctx, func(e event.Event) {
-			if exit, is := e.Body.(*event.Exit); is {
-				exits <- *exit
+			if !ours.Has(e) {
+				return
+			}
+			switch b := e.Body.(type) {
+			case *event.Exec:
+				known <- true
+			case *event.Exit:
+				exits <- *b
 			}
 		})
 	}()
-	harness.Eventually(t, func() error {
-		if p.Stats().Known == 0 {
-			return errors.New("it has not begun")
-		}
-		return nil
-	})
+	harness.Until(t, "it has begun", func() bool { return p.Stats().Known > 0 })
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/bridge", []byte("#!/bin/sh\nread nothing; exit 7"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	harness.Check(t, os.WriteFile(dir+"/bridge", []byte("#!/bin/sh\nread nothing; exit 7"), 0o755))
 	cmd := exec.Command(dir + "/bridge")
-	cmd.Env = []string{"CNI_COMMAND=ADD", "CNI_CONTAINERID=c1", "CNI_PATH=" + dir}
-	_ = cmd.Run()
-	select {
-	case e := <-exits:
-		if e.Code != 7 {
-			t.Errorf("%+v", e)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("no plugin was seen")
+	cmd.Env = []string{"CNI_COMMAND=ADD", "CNI_CONTAINERID=" + container, "CNI_PATH=" + dir}
+	stdin, err := cmd.StdinPipe()
+	harness.Check(t, err)
+	harness.Check(t, cmd.Start())
+	harness.Until(t, "the plugin is known", func() bool { return len(known) > 0 })
+	harness.Check(t, stdin.Close())
+	_ = cmd.Wait()
+	harness.Until(t, "its end is known", func() bool { return len(exits) > 0 })
+	if e := <-exits; e.Code != 7 {
+		t.Errorf("%+v", e)
 	}
 	cancel()
-	if err := errors.Join(<-ended, p.Close()); err != nil {
-		t.Error(err)
-	}
+	harness.Check(t, errors.Join(<-ended, p.Close()))
 }
 
 func TestAProcessThatEndsIsAnError(t *testing.T) {
