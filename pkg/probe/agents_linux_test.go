@@ -187,7 +187,7 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 	})
 	accepts := all[*event.Accept](o)
 	if len(accepts) != 1 || int(accepts[0].Agent.PID) != agent.Pid {
-		t.Fatalf("accepted: %+v", accepts)
+		t.Fatalf("accepted: %s", printed(o, accepts))
 	}
 	server := accepts[0].Agent.Process
 	for _, e := range o.execs() {
@@ -202,7 +202,7 @@ func TestWhatAnAgentRunsForAPlugin(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the agent's command was not seen: %+v", o.execs())
+	t.Errorf("the agent's command was not seen: %s", printed(o, o.execs()))
 }
 
 // A server is told the path of the sandbox's namespace, and no more. Before it is called its
@@ -225,7 +225,7 @@ func TestTheNamespaceThatAnAgentOpens(t *testing.T) {
 	})
 	settings := all[*event.Setting](o)
 	if len(settings) != 1 || !slices.Equal(settings[0].Mentions, []string{container}) {
-		t.Errorf("%+v", settings)
+		t.Errorf("%s", printed(o, settings))
 	}
 }
 
@@ -243,7 +243,7 @@ func TestAPluginThatAnAgentRunsIsARunOfItsOwn(t *testing.T) {
 	execs := o.execs()
 	i := slices.IndexFunc(execs, func(e *event.Exec) bool { return e.Name == "delegated" })
 	if i < 0 || !execs[i].Root || !execs[i].InPath || execs[i].Call == nil || int(execs[i].ParentPID) != agent.Pid {
-		t.Errorf("%d of %+v", i, execs)
+		t.Errorf("%d of %s", i, printed(o, execs))
 	}
 }
 
@@ -252,14 +252,14 @@ func trackedOf(p *Probe, o *observed) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kernel.Each(p.kernel.Life.Processes, func(_ *uint32, entry *kernel.LifeProcess) {
-		if o.ours[kernel.ProcessOf(entry.Self)] {
+		if o.ours.Mine(kernel.ProcessOf(entry.Self)) {
 			n++
 		}
 	})
 	var socket uint64
 	var c kernel.InsideConn
 	for entries := p.kernel.Inside.Conns.Iterate(); entries.Next(&socket, &c); {
-		if o.ours[kernel.ProcessOf(c.P.Self)] {
+		if o.ours.Mine(kernel.ProcessOf(c.P.Self)) {
 			n++
 		}
 	}
@@ -300,10 +300,10 @@ func TestAnAgentThatDoesNotAcceptYet(t *testing.T) {
 	})
 	accepts := all[*event.Accept](o)
 	if len(accepts) != 2 || !accepts[0].Listens || accepts[1].Listens || accepts[0].Agent.Process != accepts[1].Agent.Process || int(accepts[1].Agent.PID) != agent.Pid {
-		t.Fatalf("accepted: %+v", accepts)
+		t.Fatalf("accepted: %s", printed(o, accepts))
 	}
 	if !slices.ContainsFunc(o.execs(), func(e *event.Exec) bool { return e.Name == "true" && e.Parent == accepts[0].Agent.Process }) {
-		t.Errorf("what it ran before it accepted was not seen: %+v", o.execs())
+		t.Errorf("what it ran before it accepted was not seen: %s", printed(o, o.execs()))
 	}
 }
 

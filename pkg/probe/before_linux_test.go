@@ -61,7 +61,7 @@ func (b *opened) ends(t *testing.T, o *observed, c net.Conn) (connect *event.Con
 	o.until(t, "that it hangs up", func(e event.Body) bool { _, is := e.(*event.Close); return is })
 	connects := all[*event.Connect](o)
 	if len(connects) != 1 {
-		t.Fatalf("connects: %+v", connects)
+		t.Fatalf("connects: %s", printed(o, connects))
 	}
 	connect = connects[0]
 	if closes := all[*event.Close](o); closes[0].Socket != connect.Socket || closes[0].Process != connect.Process {
@@ -115,7 +115,7 @@ func (b *opened) isServed(t *testing.T, o *observed) {
 	connect := b.ends(t, o, c)
 	accepts := all[*event.Accept](o)
 	if len(accepts) != 1 || accepts[0].Listens || int(accepts[0].Agent.PID) != os.Getpid() || accepts[0].Socket != connect.Socket {
-		t.Errorf("accepts: %+v", accepts)
+		t.Errorf("accepts: %s", printed(o, accepts))
 	}
 }
 
@@ -130,7 +130,7 @@ func TestWhoAcceptsWhatWasConnectedBeforeIsSeen(t *testing.T) {
 			harness.Check(t, err)
 			connect := b.ends(t, o, c)
 			if !slices.ContainsFunc(all[*event.Accept](o), func(a *event.Accept) bool { return !a.Listens && a.Socket == connect.Socket }) {
-				t.Errorf("%s, accepts: %+v", network, all[*event.Accept](o))
+				t.Errorf("%s, accepts: %s", network, printed(o, all[*event.Accept](o)))
 			}
 		})
 	}

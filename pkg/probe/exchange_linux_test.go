@@ -7,12 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -162,9 +164,11 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			accepts, exchanges := all[*event.Accept](o), all[*event.Exchange](o)
+			// Where the agent gets no CPU for a while, the one who listens is told of first.
+			accepts := slices.DeleteFunc(all[*event.Accept](o), func(a *event.Accept) bool { return a.Listens })
+			exchanges := all[*event.Exchange](o)
 			if len(accepts) != 1 || len(exchanges) != 2 {
-				t.Fatalf("accepted: %+v, exchanges: %+v", accepts, exchanges)
+				t.Fatalf("accepted: %s, exchanges: %s", printed(o, accepts), printed(o, exchanges))
 			}
 			var before int64
 			for _, e := range o.events {
@@ -172,7 +176,7 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 				if !is {
 					continue
 				}
-				if took := e.Time - x.Start; took < int64(20*time.Millisecond) || took > int64(time.Second) || x.Start < before {
+				if took := e.Time - x.Start; took < int64(20*time.Millisecond) || x.Start < before {
 					t.Errorf("%+v took %v", x, time.Duration(took))
 				}
 				before = e.Time
@@ -182,7 +186,7 @@ func TestWhatAnAgentAsksOverAStandingStream(t *testing.T) {
 				if x.Network != network || x.Address != address && !samePath(x.Address, address) {
 					t.Errorf("it asked %s %s", x.Network, x.Address)
 				}
-				if network == "unix" && (x.Peer == nil || int(x.Peer.PID) != peer.Pid || x.Peer.Name != "probe.test") {
+				if network == "unix" && (x.Peer == nil || int(x.Peer.PID) != peer.Pid || x.Peer.Name != agents.Program(uint32(peer.Pid))) {
 					t.Errorf("it asked %+v", x.Peer)
 				}
 			}

@@ -60,6 +60,10 @@ var acts = map[string]func(argument string) error{
 	},
 }
 
+// The main thread is this goroutine's alone: /proc/self/ns is the main thread's, and a test that gives its thread
+// another network namespace must not change it.
+func init() { runtime.LockOSThread() }
+
 func TestMain(m *testing.M) {
 	acts["agent"], acts["flood"], acts["runtime"] = agentAct, flood, runtimeAct
 	acts["unprivileged"] = attachAct
@@ -208,7 +212,7 @@ func TestASleep(t *testing.T) {
 		}
 	}
 	if longest < 70e6 {
-		t.Errorf("the longest sleep took %d ns: %+v", longest, all[*event.Wait](o))
+		t.Errorf("the longest sleep took %d ns: %s", longest, printed(o, all[*event.Wait](o)))
 	}
 }
 
@@ -243,7 +247,7 @@ func TestWhatAPluginReadsAndAnswers(t *testing.T) {
 		cmd.Stdout = &out
 		o := run(t, cmd)
 		if c := all[*event.Configuration](o); len(c) != 1 || c[0].Network != "pods" || c[0].Type != "answer" || c[0].IPAM != "host-local" || c[0].CNIVersion != "1.0.0" {
-			t.Errorf("configuration: %+v", c)
+			t.Errorf("configuration: %s", printed(o, c))
 		}
 		results := all[*event.Result](o)
 		if len(results) != 1 {
@@ -290,13 +294,13 @@ func TestACallOfAnotherProcess(t *testing.T) {
 		o := run(t, acting(t, "dial", network+" "+address))
 		connects, accepts, closes := all[*event.Connect](o), all[*event.Accept](o), all[*event.Close](o)
 		if len(connects) != 1 || len(accepts) != 1 || len(closes) != 1 {
-			t.Fatalf("%s: connects %+v, accepts %+v, closes %+v", network, connects, accepts, closes)
+			t.Fatalf("%s: connects %s, accepts %s, closes %s", network, printed(o, connects), printed(o, accepts), printed(o, closes))
 		}
 		c, a := connects[0], accepts[0]
 		if c.Network != network || c.Address != address && !samePath(c.Address, address) || c.Error != "" || c.Socket != a.Socket || c.Socket != closes[0].Socket {
 			t.Errorf("%+v, %+v, %+v", c, a, closes[0])
 		}
-		if a.Agent.Name != "probe.test" || int(a.Agent.PID) != os.Getpid() {
+		if a.Agent.Name != agents.Program(uint32(os.Getpid())) || int(a.Agent.PID) != os.Getpid() {
 			t.Errorf("%s: answered by %+v", network, a.Agent)
 		}
 	}

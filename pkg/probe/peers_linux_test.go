@@ -192,7 +192,7 @@ func TestASocketInThePlaceOfAnotherOne(t *testing.T) {
 					var sk uint64
 					var c kernel.InsideConn
 					for entries := p.kernel.Inside.Conns.Iterate(); another && entries.Next(&sk, &c); {
-						if o.ours[kernel.ProcessOf(c.P.Self)] {
+						if o.ours.Mine(kernel.ProcessOf(c.P.Self)) {
 							c.Ino++ // as if it had been made for one that is gone
 							if err := p.kernel.Inside.Conns.Put(sk, &c); err != nil {
 								t.Error(err)
@@ -267,7 +267,7 @@ func TestAPeerIsFoundHoweverItIsReached(t *testing.T) {
 			})
 			accepts := all[*event.Accept](o)
 			if len(accepts) != 1 || int(accepts[0].Agent.PID) != os.Getpid() {
-				t.Errorf("accepted: %+v", accepts)
+				t.Errorf("accepted: %s", printed(o, accepts))
 			}
 		})
 	}
@@ -382,7 +382,7 @@ func TestWhoseDoingIsEvidence(t *testing.T) {
 				})
 				accepts := all[*event.Accept](o)
 				if len(accepts) == 0 || int(accepts[len(accepts)-1].Agent.PID) != agent.Pid || accepts[len(accepts)-1].Agent.Name == "" {
-					t.Errorf("accepted: %+v", accepts)
+					t.Errorf("accepted: %s", printed(o, accepts))
 				}
 				ran := slices.ContainsFunc(o.execs(), func(e *event.Exec) bool { return e.Name == "sleep" || e.Name == "true" })
 				if ran != test.followed || len(all[*event.Agent](o)) > 0 != test.followed {

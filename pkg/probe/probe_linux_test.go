@@ -3,20 +3,20 @@ package probe
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,15 +30,14 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-// container is the id in every call of these tests. Whoever runs pods on the same machine
-// meanwhile has others, and is passed over.
-var container = "cniscope-probe-test-" + rand.Text()
+// container is the id in every call of these tests. Plugins of others on the same machine have other ids.
+var container = harness.Container()
 
 // observed collects what a real probe delivers.
 type observed struct {
 	mu     sync.Mutex
 	events []event.Event
-	ours   map[event.Process]bool
+	ours   *harness.Ours
 	seen   []string // the containers of all calls
 	agents []int    // the pids of servers that are ours
 	// everyAccept: whoever accepts a connection of ours is looked at.
@@ -51,27 +50,36 @@ type observed struct {
 func (o *observed) sink(e event.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	accept := false
 	switch b := e.Body.(type) {
 	case *event.Exec:
 		if b.Call != nil {
 			o.seen = append(o.seen, b.Call.ContainerID)
 		}
-		if b.Root && b.Call.ContainerID == container || o.ours[b.Parent] {
-			o.ours[b.Process] = true
-		}
-	case *event.Fork:
-		o.ours[b.Process] = o.ours[b.Parent]
 	case *event.Accept:
-		// Whoever our plugins call is ours, too.
-		o.ours[b.Agent.Process] = o.ours[b.Agent.Process] || slices.Contains(o.agents, int(b.Agent.PID)) || int(b.Agent.PID) == os.Getpid()
-		if !o.ours[b.Agent.Process] && !o.everyAccept {
-			return
+		// The agents that our plugins call are ours, too.
+		if slices.Contains(o.agents, int(b.Agent.PID)) || int(b.Agent.PID) == os.Getpid() {
+			o.ours.Add(b.Agent.Process)
 		}
+		accept = true
 	}
-	if process := reflect.ValueOf(e.Body).Elem().FieldByName("Process"); process.IsValid() && !o.all && !o.ours[event.Process(process.String())] {
-		return
+	if o.ours.Has(e) || accept && o.everyAccept || !accept && o.all {
+		o.events = append(o.events, e)
 	}
-	o.events = append(o.events, e)
+}
+
+// printed says what bodies are, a line each, with the names of who did it.
+func printed[B event.Body](o *observed, bodies []B) string {
+	names := map[event.Process]string{}
+	for _, x := range o.execs() {
+		names[x.Process] = x.Name
+	}
+	var lines strings.Builder
+	for _, b := range bodies {
+		text, _ := json.Marshal(b) // of an event always
+		fmt.Fprintf(&lines, "\n\t%s %T %s", cmp.Or(names[b.Doer()], string(b.Doer())), b, text)
+	}
+	return lines.String()
 }
 
 func (o *observed) execs() (all []*event.Exec) {
@@ -124,7 +132,7 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	for _, m := range p.kernel.Missing {
 		t.Errorf("%s: %s", m.Feature, m.Reason)
 	}
-	o := &observed{ours: map[event.Process]bool{}}
+	o := &observed{ours: harness.NewOurs(container)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, o.sink) }()
@@ -263,7 +271,7 @@ func TestACallAlreadyInFlightIsFound(t *testing.T) {
 	}
 	execs := o.execs()
 	if len(execs) < 2 || execs[0].Name != "hung" || !execs[0].InFlight || !execs[0].Root || execs[1].Name != "sleep" {
-		t.Fatalf("seen: %+v", execs)
+		t.Fatalf("seen: %s", printed(o, execs))
 	}
 	if x := o.exit(execs[0].Process); x == nil || x.Signal != "SIGKILL" {
 		t.Errorf("its end: %+v", x)
@@ -304,6 +312,10 @@ func TestTheReaderGoesOnLookingAfterTheLastEvent(t *testing.T) {
 // Each look costs 0.1 ms of CPU: an agent that is followed until it may be called again costs
 // a few of them, and not two hundred a second.
 func TestTheReaderLooksLessOftenTheLongerNothingHappens(t *testing.T) {
+	synctest.Test(t, readerLooksLessOften)
+}
+
+func readerLooksLessOften(t *testing.T) {
 	r := &reader{probe: &Probe{}, table: newTable(nil)}
 	r.table.add("1")
 	looks, took := 0, time.Duration(0)

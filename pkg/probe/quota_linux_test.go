@@ -58,7 +58,7 @@ func TestAFloodIsPaidForByItsRoot(t *testing.T) {
 	root := func(name string) event.Process {
 		i := slices.IndexFunc(execs, func(x *event.Exec) bool { return x.Name == name && x.Root })
 		if i < 0 {
-			t.Fatalf("no %s: %+v", name, execs)
+			t.Fatalf("no %s: %s", name, printed(o, execs))
 		}
 		return execs[i].Process
 	}
@@ -199,7 +199,7 @@ func noRootTakesTheWholeTable(t *testing.T, processes, most int, script string) 
 		}
 	}
 	if roots != 2 {
-		t.Errorf("%d roots: %+v", roots, execs)
+		t.Errorf("%d roots: %s", roots, printed(o, execs))
 	}
 	if n := len(all[*event.Fork](o)); n > most {
 		t.Errorf("%d processes were followed", n)
@@ -279,7 +279,7 @@ func accountsOf(p *Probe, o *observed) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kernel.Each(p.kernel.Life.Accounts, func(root *kernel.Key, _ *kernel.LifeAccount) {
-		if o.ours[kernel.ProcessOf(*root)] {
+		if o.ours.Mine(kernel.ProcessOf(*root)) {
 			n++
 		}
 	})

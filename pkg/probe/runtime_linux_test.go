@@ -43,7 +43,7 @@ func startRuntime(t *testing.T, calls, atOnce int) *callingRuntime {
 			t.Fatal(err)
 		}
 	}
-	r := &callingRuntime{cmd: acting(t, "runtime", fmt.Sprint(calls, " ", atOnce, " ", dir))}
+	r := &callingRuntime{cmd: acting(t, "runtime", fmt.Sprint(calls, " ", atOnce, " ", dir, " ", container))}
 	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), r.cmd.Env[len(r.cmd.Env)-1]} // it is no plugin
 	var err error
 	if r.start, err = r.cmd.StdinPipe(); err == nil {
@@ -67,8 +67,8 @@ func (r *callingRuntime) call(t *testing.T) {
 // runtimeAct is what it does: when its standard input ends it runs the plugins of a folder, so many, so many at a time.
 func runtimeAct(argument string) error {
 	var calls, atOnce int
-	var dir string
-	if _, err := fmt.Sscan(argument, &calls, &atOnce, &dir); err != nil {
+	var dir, container string
+	if _, err := fmt.Sscan(argument, &calls, &atOnce, &dir, &container); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
@@ -84,7 +84,7 @@ func runtimeAct(argument string) error {
 			cmd.Stdin = strings.NewReader("{}")
 			cmd.Env = []string{
 				"PATH=" + os.Getenv("PATH"), "CNI_COMMAND=" + []string{"ADD", "DEL"}[i%2],
-				fmt.Sprint("CNI_CONTAINERID=c", i), "CNI_IFNAME=eth0", "CNI_PATH=" + dir,
+				"CNI_CONTAINERID=" + container, "CNI_IFNAME=eth0", "CNI_PATH=" + dir,
 			}
 			_ = cmd.Run()
 		})

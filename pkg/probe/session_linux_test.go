@@ -48,7 +48,7 @@ func TestTheContainersThatAServerStartsAreNotItsWork(t *testing.T) {
 			})
 			execs := o.execs()
 			if !slices.ContainsFunc(execs, func(e *event.Exec) bool { return e.Name == "sleep" }) {
-				t.Errorf("what it runs itself was not seen: %+v", execs)
+				t.Errorf("what it runs itself was not seen: %s", printed(o, execs))
 			}
 			for _, e := range execs {
 				// On the host it may be a plugin, but then it is nobody's agent's.

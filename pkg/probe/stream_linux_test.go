@@ -60,10 +60,10 @@ func TestAnAnswerThatIsNotSeenWhole(t *testing.T) {
 				t.Errorf("it wrote %d of %d bytes", out.Len(), len(answer))
 			}
 			if test.whole && (len(results) != 1 || len(results[0].IPs) != 1 || results[0].Invalid != "") {
-				t.Errorf("results: %+v", results)
+				t.Errorf("results: %s", printed(o, results))
 			}
 			if !test.whole && (len(results) != 0 || len(cuts) == 0) {
-				t.Errorf("%d parts are missing, results: %+v", len(cuts), results)
+				t.Errorf("%d parts are missing, results: %s; programs: %s; %+v", len(cuts), printed(o, results), printed(o, o.execs()), o.stats)
 			}
 		})
 	}

@@ -62,16 +62,22 @@ func TestWhatAScriptIsToldAndAnswers(t *testing.T) {
 			if !slices.Equal(told, test.told) {
 				t.Errorf("told %q, want %q", told, test.told)
 			}
+			execs := o.execs()
+			root := slices.IndexFunc(execs, func(x *event.Exec) bool { return x.Root })
+			if root < 0 {
+				t.Fatalf("no plugin among %s", printed(o, execs))
+			}
 			var answer *event.Result // of the plugin that the runtime started
 			runs := map[event.Process]bool{}
 			for _, r := range all[*event.Result](o) {
 				runs[r.Process] = true
-				if r.Process == o.execs()[0].Process {
+				if r.Process == execs[root].Process {
 					answer = r
 				}
 			}
 			if answer == nil || len(runs) != test.runs {
-				t.Fatalf("%d runs answered, want %d; the first one: %+v", len(runs), test.runs, answer)
+				t.Fatalf("%d runs answered, want %d, the first one among them; programs: %s; answers: %s; %+v",
+					len(runs), test.runs, printed(o, execs), printed(o, all[*event.Result](o)), o.stats)
 			}
 			if !slices.Equal(answer.IPs, test.want.IPs) || answer.Code != test.want.Code || answer.Message != test.want.Message || answer.Invalid != "" {
 				t.Errorf("%+v, want %+v; the runtime was told %s", answer, test.want, out.String())

@@ -112,11 +112,7 @@ func TestARecordingEndsWithoutTicks(t *testing.T) {
 			cmd.SetErr(io.Discard)
 			file := filepath.Join(t.TempDir(), "beside.rec")
 			var said strings.Builder
-			began := time.Now()
 			err := recordRunning(told, cmd, file, o, slog.New(slog.NewTextHandler(&said, nil)), false, new(lock.HeldError))
-			if took := time.Since(began); took >= behindMax {
-				t.Errorf("it took %s", took)
-			}
 			if !answers {
 				if !errors.Is(err, context.Canceled) {
 					t.Errorf("without an answer: %v", err)

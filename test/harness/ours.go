@@ -21,8 +21,9 @@ func NewOurs(container string) *Ours {
 	return &Ours{container: container, processes: map[event.Process]bool{}}
 }
 
-// Has takes the next event of an observer, in order, and reports whether a process of the test did it, or no process.
+// Has takes the next event of an observer, in order, and reports whether it is of a process of the test, or of none.
 func (o *Ours) Has(e event.Event) bool {
+	of := e.Body.Doer()
 	switch b := e.Body.(type) {
 	case *event.Exec:
 		if o.processes[b.Parent] || b.Root && b.Call != nil && b.Call.ContainerID == o.container {
@@ -32,10 +33,16 @@ func (o *Ours) Has(e event.Event) bool {
 		if o.processes[b.Parent] {
 			o.processes[b.Process] = true
 		}
+	case *event.Agent:
+		of = b.Process
+	case *event.Lost:
+		of = b.Process
 	}
-	doer := e.Body.Doer()
-	return doer == "" || o.processes[doer]
+	return of == "" || o.processes[of]
 }
+
+// Mine reports whether a process is the test's own.
+func (o *Ours) Mine(p event.Process) bool { return o.processes[p] }
 
 // Add makes a process that is no plugin's the test's own: an agent that its plugins call.
 func (o *Ours) Add(p event.Process) { o.processes[p] = true }

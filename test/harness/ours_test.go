@@ -26,10 +26,12 @@ func TestOnlyATestsOwnPluginsAndWhatTheyStartAreOurs(t *testing.T) {
 		&event.Exec{Process: "claims it", Parent: "theirs", Call: call(container)},
 		&event.Exit{Process: "theirs"},
 		&event.Exit{Process: "child"},
+		&event.Lost{Process: "theirs"},
+		&event.Lost{},
 	} {
 		got = append(got, o.Has(event.Event{Body: body}))
 	}
-	if want := []bool{true, true, false, false, true, false, true, false, false, true}; !slices.Equal(got, want) {
+	if want := []bool{true, true, false, false, true, false, true, false, false, true, false, true}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if o.Add("agent"); !o.Has(event.Event{Body: &event.Exit{Process: "agent"}}) {
