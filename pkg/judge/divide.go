@@ -53,16 +53,18 @@ type ledger struct {
 	index map[entry]int
 }
 
+// entry is what parts that are summed share: confirmed and unconfirmed time is never summed.
 type entry struct {
-	kind PartKind
-	name string
+	kind      PartKind
+	name      string
+	candidate bool
 }
 
 func (l *ledger) add(p Part) {
 	if l.index == nil {
 		l.index = map[entry]int{}
 	}
-	key := entry{p.Kind, p.Name}
+	key := entry{p.Kind, p.Name, p.Candidate > 0}
 	i, known := l.index[key]
 	if !known {
 		l.index[key] = len(l.parts)

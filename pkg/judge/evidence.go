@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -65,89 +64,6 @@ func (e *evidence) waited(those func(*wait) bool) (sum time.Duration, longest *w
 		}
 	}
 	return sum, longest, n
-}
-
-// program is all that a plugin, or an agent on behalf of one, ran by one name, with what that
-// ran in its turn.
-type program struct {
-	name string
-	// by is the connection to the agent that ran it; nil if a plugin did.
-	by      *timeline.Connection
-	plugin  string // the plugin that ran it, or called the agent
-	via     string // as of a span
-	time    time.Duration
-	runs    int
-	longest time.Duration   // of one of them
-	slowest *timeline.Image // which one
-	// candidate is how much of that time is that of candidates.
-	candidate time.Duration
-	// inner is the name of what took most of it; empty if that is the program itself.
-	inner string
-
-	within map[string]int64 // ns charged to it and to what it ran, by name
-}
-
-// programs lists the programs that were waited for, longest first.
-func (e *evidence) programs() []*program {
-	if e.ran == nil {
-		e.ran = e.listPrograms()
-	}
-	return e.ran
-}
-
-func (e *evidence) listPrograms() (all []*program) {
-	type key struct {
-		name, plugin string
-		agent, at    string
-		via          string
-	}
-	index := map[key]*program{}
-	of := make([]*program, len(e.spans)) // by the place of the outermost image
-	runs := make([]int64, len(e.spans))  // how long each was waited for
-	for i := range e.spans {
-		s := &e.spans[i]
-		if s.top < 0 {
-			continue
-		}
-		p := of[s.top] // parents come before children
-		if p == nil {
-			k := key{name: s.image.Name, plugin: s.plugin, via: s.via}
-			if s.served != nil {
-				if k.at = s.served.Address; s.served.Agent != nil {
-					k.agent = s.served.Agent.Name
-				}
-			}
-			if p = index[k]; p == nil {
-				p = &program{name: s.image.Name, plugin: s.plugin, via: s.via, by: s.served, within: map[string]int64{}}
-				index[k] = p
-				all = append(all, p)
-			}
-			of[s.top] = p
-			p.runs++
-		}
-		runs[s.top] += s.own
-		p.time += time.Duration(s.own)
-		if s.candidate {
-			p.candidate += time.Duration(s.own)
-		}
-		if run := time.Duration(runs[s.top]); p.slowest == nil || run > p.longest {
-			p.longest, p.slowest = run, e.spans[s.top].image
-		}
-		p.within[s.image.Name] += s.own
-	}
-	for _, p := range all {
-		most := p.name
-		for name, own := range p.within {
-			if own > p.within[most] || own == p.within[most] && most != p.name && name < most {
-				most = name
-			}
-		}
-		if most != p.name {
-			p.inner = most
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *program) int { return cmp.Compare(b.time, a.time) })
-	return all
 }
 
 // asked returns the time charged to the connections that those selects, while they were open or to what their

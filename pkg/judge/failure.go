@@ -30,8 +30,8 @@ func Describe(im *timeline.Image) string {
 		said = fmt.Sprintf("%s killed by %s after %s", name, im.Signal, text.Round(time.Duration(im.End-im.Start)))
 	}
 	r := result(im)
-	if r == nil {
-		return said
+	if r == nil || r.Code == 0 && r.Message == "" && r.Invalid == "" {
+		return said + because(im)
 	}
 	switch {
 	case r.Invalid != "" && !im.Failed():
@@ -46,6 +46,20 @@ func Describe(im *timeline.Image) string {
 		said += ": wrote " + r.Invalid
 	}
 	return said
+}
+
+// because names the last request of a failed image that the kernel refused; empty if none was seen.
+func because(im *timeline.Image) string {
+	var last *timeline.Request
+	for _, r := range timeline.Each[*timeline.Request](im.Facts) {
+		if r.Failed() {
+			last = r
+		}
+	}
+	if last == nil || !im.Failed() {
+		return ""
+	}
+	return fmt.Sprintf(", because the kernel refused %s (%s)", last.Name, last.Errno())
 }
 
 // result is what a run wrote (the CNI result or error); nil if that was not seen, or if the image is no run.

@@ -71,7 +71,7 @@ func TestEveryRemedySaysWhatToDo(t *testing.T) {
 		plain(t, instead(command))
 		plain(t, atOnce(command))
 		for _, inner := range []string{"", "sleep"} {
-			p := program{name: command, inner: inner, plugin: "p", slowest: &timeline.Image{Program: timeline.Program{Name: command, Args: []string{"-w", "show"}, Hidden: 2}}}
+			p := program{name: command, inner: inner, by: []*actor{{plugin: "p"}}, slowest: &timeline.Image{Program: timeline.Program{Name: command, Args: []string{"-w", "show"}, Hidden: 2}}}
 			plain(t, p.remedy())
 		}
 	}

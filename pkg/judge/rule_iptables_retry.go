@@ -14,8 +14,9 @@ const (
 	// quantum is how long iptables before 1.8.8 sleeps until it asks for its lock again
 	// (iptables(8), --wait-interval).
 	quantum = time.Second
-	// inUse is the exit code of an iptables that found its lock taken: RESOURCE_PROBLEM (include/xtables.h).
-	inUse = 4
+	// resource is the exit code RESOURCE_PROBLEM (include/xtables.h): the legacy backend found its lock taken, or
+	// the kernel refused what the nft backend asked for.
+	resource = 4
 	// pause is how long whoever runs such an iptables again waits at least before that.
 	pause = 100 * time.Millisecond
 )
@@ -24,25 +25,31 @@ func isIptables(im *timeline.Image) bool {
 	return im.Run == nil && (strings.HasPrefix(im.Name, "iptables") || strings.HasPrefix(im.Name, "ip6tables") || strings.HasPrefix(im.Name, "xtables"))
 }
 
-// iptablesRetry: iptables found its lock taken and slept a second, or gave up and was run again.
+// iptablesRetry: iptables found its lock taken and slept a second, or failed and was run again.
 func iptablesRetry(e *evidence) *finding {
 	slept, steps := e.iptablesSlept()
-	rested, again := e.iptablesAgain()
+	locked, refused := e.iptablesAgain()
 	v := Verdict{
 		Cause:  CauseRetry,
 		Remedy: CauseRetry.remedy(),
 		Report: "istio/istio#51739",
 	}
-	switch {
-	case slept == 0 && rested == 0:
+	switch longest := max(slept, locked.time, refused.time); {
+	case longest == 0:
 		return nil
-	case slept >= rested:
+	case longest == slept:
 		v.Says = fmt.Sprintf("in iptables, asleep in %d steps of %s because another one had its lock", steps, quantum)
 		return &finding{Verdict: v, time: slept, kind: Commands}
+	case longest == locked.time:
+		v.Says = fmt.Sprintf("until iptables, which had given up on its lock (exit code %d), was run again (%s)", resource, locked)
+		return &finding{Verdict: v, time: locked.time, kind: Sleep}
 	}
-	v.Says = fmt.Sprintf("until iptables, which had given up on its lock (exit code %d), was run again (%d times, each after about %s)",
-		inUse, again, text.Round(rested/time.Duration(again)))
-	return &finding{Verdict: v, time: rested, kind: Sleep}
+	v.Says = fmt.Sprintf("until %s, which exited %d%s, was run again (%s)",
+		refused.last.Name, resource, because(refused.last), refused)
+	v.Remedy = fmt.Sprintf("run %s by hand in the same network namespace: nft has no lock, so the kernel refused the rule "+
+		"(a missing module, chain or option)", refused.last.Name)
+	v.Report = "microsoft/WSL#11884"
+	return &finding{Verdict: v, time: refused.time, kind: Sleep}
 }
 
 // iptablesSlept adds up the sleeps of iptables itself. Timers are never early and rarely late by a third.
@@ -64,27 +71,62 @@ func (e *evidence) iptablesSlept() (sum time.Duration, steps int) {
 	return sum, steps
 }
 
-// iptablesAgain adds up the pauses between an iptables that gave up and the next one.
-func (e *evidence) iptablesAgain() (sum time.Duration, again int) {
+// pauses are the times between failed runs of iptables and the next run.
+type pauses struct {
+	time time.Duration
+	n    int
+	last *timeline.Image // the last run that failed
+}
+
+func (p *pauses) add(failed *timeline.Image, d time.Duration) {
+	p.time += d
+	p.n++
+	p.last = failed
+}
+
+func (p pauses) String() string {
+	return fmt.Sprintf("%d times, each after about %s", p.n, text.Round(p.time/time.Duration(p.n)))
+}
+
+// iptablesAgain adds up the pauses after runs of iptables that exited with resource: those that may have found the
+// lock taken, and those of the nft backend, which has no lock.
+func (e *evidence) iptablesAgain() (locked, refused pauses) {
 	for i := range e.spans {
 		if e.spans[i].agent != nil {
 			continue // what an agent runs one after another may be for several calls
 		}
-		var gaveUp *timeline.Image
+		var failed *timeline.Image
 		for _, child := range e.spans[i].image.Children {
 			if !isIptables(child) {
 				continue
 			}
-			if gaveUp != nil {
-				if d := time.Duration(child.Start - gaveUp.End); d >= pause {
-					sum += d
-					again++
+			if failed != nil {
+				switch d := time.Duration(child.Start - failed.End); {
+				case d < pause:
+				case isNFT(failed):
+					refused.add(failed, d)
+				default:
+					locked.add(failed, d)
 				}
 			}
-			if gaveUp = nil; child.Code == inUse {
-				gaveUp = child
+			if failed = nil; child.Code == resource {
+				failed = child
 			}
 		}
 	}
-	return min(sum, e.Took), again
+	locked.time, refused.time = min(locked.time, e.Took), min(refused.time, e.Took)
+	return locked, refused
+}
+
+// isNFT reports whether an iptables is of the nft backend, by its name or by what it asked of the kernel.
+func isNFT(im *timeline.Image) bool {
+	if strings.Contains(im.Name, "-nft") {
+		return true
+	}
+	for _, r := range timeline.Each[*timeline.Request](im.Facts) {
+		if r.Protocol == "nf_tables" || r.Protocol == "nft_compat" {
+			return true
+		}
+	}
+	return false
 }

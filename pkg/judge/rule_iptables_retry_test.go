@@ -25,6 +25,16 @@ func TestIptablesRetry(t *testing.T) {
 				with(ran("iptables-restore", 2020, 2030), exit(4)), ran("iptables", 3030, 3040))),
 			cause: CauseRetry, says: `^3s of 3\.1s until iptables, which had given up on its lock \(exit code 4\), was run again \(3 times, each after about 1s\)$`,
 		},
+		"iptables-nft has no lock: the kernel refused the rule": {
+			op: add(plugin("mesh", 0, 3100, with(ran("iptables-nft", 0, 10), exit(4)),
+				seen(with(ran("iptables-nft", 1010, 1020), exit(4)), refused("NFT_MSG_NEWRULE", "EINVAL", from(1012, 1013))), ran("iptables-nft", 3030, 3040))),
+			cause: CauseRetry, report: "microsoft/WSL#11884", remedy: `^run iptables-nft by hand`,
+			says: `^3.*s of 3\.1s until iptables-nft, which exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), was run again \(2 times, each after about 1\.5`,
+		},
+		"so it does by its other name": {
+			op: add(plugin("mesh", 0, 3100, seen(with(ran("iptables", 0, 10), exit(4)), refused("NFT_MSG_NEWRULE", "ENOENT", from(2, 3))), ran("iptables", 3030, 3040))),
+			cause: CauseRetry, remedy: `^run iptables by hand`,
+		},
 		"control: other sleeps are no retries": {
 			op: add(plugin("p", 0, 3100, seen(ran("iptables", 0, 3050), naps(600, 5)...))), cause: CauseCommand,
 		},

@@ -18,7 +18,9 @@ func manyCommands(e *evidence) *finding {
 	all := e.programs()
 	for _, p := range all {
 		sum += p.time
-		candidate += p.candidate
+		if p.candidate {
+			candidate += p.time
+		}
 		n += p.runs
 		longest = max(longest, p.longest)
 	}

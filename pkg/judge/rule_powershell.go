@@ -8,7 +8,7 @@ func powerShell(e *evidence) *finding {
 				Cause: CausePowerShell, Says: p.String(),
 				Remedy: CausePowerShell.remedy(),
 				Report: "antrea-io/antrea#4859",
-			}, time: p.time, kind: Commands, candidate: p.doubtful()}
+			}, time: p.time, kind: Commands, candidate: p.candidate}
 		}
 	}
 	return nil

@@ -12,8 +12,11 @@ func slowCommand(e *evidence) *finding {
 		return nil
 	}
 	p := all[0]
-	f := &finding{Verdict: Verdict{Cause: CauseCommand, Says: p.String(), Remedy: p.remedy()}, time: p.time, kind: Commands, candidate: p.doubtful(), agent: p.by}
-	if p.by != nil {
+	f := &finding{
+		Verdict: Verdict{Cause: CauseCommand, Says: p.String(), Remedy: p.remedy()},
+		time:    p.time, kind: Commands, candidate: p.candidate, agent: p.by[0].connection,
+	}
+	if most := p.by[0]; most.connection != nil || most.agent != "" {
 		f.Report = "antrea-io/antrea#4859"
 	}
 	return f
@@ -37,12 +40,16 @@ func (p *program) remedy() string {
 	return fmt.Sprintf("run %s: the longest gap is the step to speed up, or to take out", line)
 }
 
-// caller is who ran it.
+// caller names who ran it for longest.
 func (p *program) caller() string {
-	if p.by != nil {
-		return peerName(p.by)
+	switch most := p.by[0]; {
+	case most.connection != nil:
+		return peerName(most.connection)
+	case most.agent != "":
+		return most.agent
+	default:
+		return most.plugin
 	}
-	return p.plugin
 }
 
 func hidden(n int) string {
@@ -50,26 +57,4 @@ func hidden(n int) string {
 		return "hidden argument"
 	}
 	return fmt.Sprintf("%d hidden arguments", n)
-}
-
-// doubtful reports whether most of its time is that of candidates.
-func (p *program) doubtful() bool { return p.candidate > p.time/2 }
-
-// String says it as a person would: "in 2 runs of Get-NetAdapter > sleep, by agentd at /run/agent.sock while
-// plugin antrea called it". That is all that is known: an agent may have run it for something else.
-func (p *program) String() string {
-	said := p.name
-	if p.inner != "" {
-		said += " > " + p.inner
-	}
-	if p.runs > 1 {
-		said = fmt.Sprintf("%d runs of %s", p.runs, said)
-	}
-	switch {
-	case p.by == nil:
-		return fmt.Sprintf("in %s, by plugin %s", said, p.plugin)
-	case p.via != "":
-		return fmt.Sprintf("in %s, by %s, %s", said, peerName(p.by), p.via)
-	}
-	return fmt.Sprintf("in %s, by %s while plugin %s called it", said, Peer(p.by), p.plugin)
 }

@@ -99,6 +99,15 @@ func served(own, shared []*timeline.Image) func(*timeline.Connection) {
 	}
 }
 
+// refused is a request to add a packet filter's rule that the kernel refused.
+func refused(name, errno string, when timeline.Interval) func(*timeline.Image) {
+	return func(im *timeline.Image) {
+		fact(im, when, &timeline.Request{
+			Request: &event.Request{Protocol: "nf_tables", Verb: event.VerbAdd, Name: name}, Answer: &event.Answer{Error: errno},
+		})
+	}
+}
+
 func wrote(message string) func(*timeline.Image) {
 	return func(im *timeline.Image) { im.Run.Result = &event.Result{Code: 11, Message: message} }
 }

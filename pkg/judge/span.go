@@ -18,6 +18,8 @@ type span struct {
 	// agent is the connection that was answered, if the image stands for the agent's own work;
 	// served the connection on whose behalf an agent ran the image. plugin is who called.
 	agent, served *timeline.Connection
+	// ranBy names the agent that ran the image, if its callers are invisible (timeline.Image.By).
+	ranBy string
 	// behind is whom the agent waited for in its turn; nil if it is none, or if nothing is known of that.
 	behind *behind
 	// via says for whom an agent works that was not called by a plugin: "asked by agentd, by plugin antrea".
@@ -65,14 +67,17 @@ func flatten(call *timeline.Call) []span {
 func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
-		plugin: parent.plugin, via: parent.via, had: parent.had, again: parent.again && parent.agent != nil, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
+		plugin: parent.plugin, via: parent.via, ranBy: parent.ranBy, had: parent.had, again: parent.again && parent.agent != nil, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
 		start: max(im.Start, parent.start), end: min(im.End, parent.end),
 	}
 	s.end = max(s.start, s.end)
+	if im.By != nil {
+		s.ranBy = im.By.Name
+	}
 	inAgent := parent.served != nil
 	switch {
 	case im.Run != nil:
-		s.top, s.served, s.plugin, s.via, s.had = -1, nil, im.Run.Plugin, "", hadAll
+		s.top, s.served, s.plugin, s.via, s.ranBy, s.had = -1, nil, im.Run.Plugin, "", "", hadAll
 		if !im.Ended || Fails(im) {
 			s.had = hadNone
 		}

@@ -146,9 +146,8 @@ func (e *evidence) failure() *Verdict {
 				v.Own = fmt.Sprintf("%s; before that, %s", v.Says, slow.Own)
 			}
 			v.Says += fmt.Sprintf("; before that, %s", slow.Says)
-			v.Remedy, v.Report = slow.Remedy, slow.Report
-			if slow.heldUp {
-				v.Cause = slow.Cause // the plugin tells that it waited in vain, not for whom
+			if slow.heldUp { // the plugin's error is that nothing answered, and this process is why
+				v.Cause, v.Remedy, v.Report = slow.Cause, slow.Remedy, slow.Report
 			}
 		}
 	}
