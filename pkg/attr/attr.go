@@ -222,6 +222,14 @@ func TimeWaitingMS(v time.Duration) attribute.KeyValue {
 	return TimeWaitingMSKey.Float64(milliseconds(v))
 }
 
+// TimeUnconfirmedMSKey is cniscope.time.unconfirmed_ms: Time that an agent spent, possibly for another call. No other part includes it.
+const TimeUnconfirmedMSKey = attribute.Key("cniscope.time.unconfirmed_ms")
+
+// TimeUnconfirmedMS returns cniscope.time.unconfirmed_ms.
+func TimeUnconfirmedMS(v time.Duration) attribute.KeyValue {
+	return TimeUnconfirmedMSKey.Float64(milliseconds(v))
+}
+
 // CommandsKey is cniscope.commands: Number of commands that the call ran.
 const CommandsKey = attribute.Key("cniscope.commands")
 

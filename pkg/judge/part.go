@@ -37,6 +37,8 @@ const (
 	Plugins PartKind = "plugin"
 	// Between: no plugin was running; the time was the runtime's.
 	Between PartKind = "between runs"
+	// Unconfirmed: an agent worked, possibly for another call (Part.Confirmed).
+	Unconfirmed PartKind = "unconfirmed"
 	// Unexplained: a plugin was running, and nothing is known about what it did.
 	Unexplained PartKind = "unexplained"
 )
@@ -103,6 +105,14 @@ func (p Part) took(ns int64, candidate bool) Part {
 		p.Candidate = p.Time
 	}
 	return p
+}
+
+// Confirmed returns the kind that the part's time counts for in sums: Unconfirmed if it is a candidate's.
+func (p *Part) Confirmed() PartKind {
+	if p.Candidate > 0 {
+		return Unconfirmed
+	}
+	return p.Kind
 }
 
 // Doubtful reports whether most of it is only a candidate.

@@ -208,6 +208,8 @@ func kindOf(part attribute.Key) judge.PartKind {
 		return judge.Sleep
 	case attr.TimeWaitingMSKey:
 		return judge.Waiting
+	case attr.TimeUnconfirmedMSKey:
+		return judge.Unconfirmed
 	}
 	return judge.Unexplained
 }

@@ -84,6 +84,7 @@ func timed() []timedPart {
 		{judge.Agents, attr.TimeAgentMS, false},
 		{judge.Sleep, attr.TimeSleepMS, false},
 		{judge.Waiting, attr.TimeWaitingMS, false},
+		{judge.Unconfirmed, attr.TimeUnconfirmedMS, false},
 	}
 }
 
@@ -97,7 +98,7 @@ func aboutTime(c *judge.Call) []attribute.KeyValue {
 	sums := map[judge.PartKind]time.Duration{}
 	commands := 0
 	for _, part := range c.Parts {
-		sums[part.Kind] += part.Time
+		sums[part.Confirmed()] += part.Time
 		if part.Kind == judge.Commands {
 			commands += part.Count
 		}
