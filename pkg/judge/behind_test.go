@@ -223,7 +223,7 @@ func TestWhatAnAgentWasFoundDoing(t *testing.T) {
 			cause: CauseAgent, says: `; agentd was on a CPU, or waiting for one, for 980ms of it$`, remedy: `nr_throttled`,
 		},
 		"idle all the time": {
-			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms of it, and nothing is seen that it waited for$`, remedy: `^raise the limit if agentd's log .*--api-rate-limit`,
+			op: calling(was(event.AgentIdle, "", from(0, 990))), cause: CauseIdle, says: `; agentd was idle for 990ms of it, and nothing is seen that it waited for$`, remedy: `^read what agentd logged at that time`,
 		},
 		"control: but it ran something": {
 			op: calling(was(event.AgentIdle, "", from(0, 990)), others(2, waits("dbd", from(10, 500)), from(10, 500))), cause: CauseAgent, remedy: `^$`,

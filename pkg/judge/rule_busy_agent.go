@@ -18,7 +18,10 @@ func busyAgent(e *evidence) *Verdict {
 		Cause:  CauseBusy,
 		Says:   fmt.Sprintf("the agent behind %s had too much to do and turned it away: %s", e.Failed.Run.Plugin, e.Failure),
 		Remedy: CauseBusy.remedy(),
-		Report: "cilium/cilium#22023",
+	}
+	if strings.Contains(e.Failed.Run.Plugin, "cilium") {
+		v.Remedy += " (--api-rate-limit)"
+		v.Report = "cilium/cilium#22023"
 	}
 	if time, most := e.of(Agents); most != nil {
 		v.Says += fmt.Sprintf("; %s of %s %s", text.Round(time), text.Round(e.Took), most)

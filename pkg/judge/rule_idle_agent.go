@@ -17,8 +17,8 @@ const CauseIdle Cause = "agent_idle"
 // waits for a CPU, so that samples find half of that.
 const quiet = 0.7
 
-// idleAgent: the agent did nothing for most of the time, for this call or for others, and then answered. So it
-// let the call wait by its own will, as a rate limiter does.
+// idleAgent: the agent did nothing for most of the time, for this call or for others, and then answered. Why it
+// waited is not seen: a rate limit is named only where the agent's answer names it (busyAgent).
 func idleAgent(e *evidence) *finding {
 	took, worst, plugin, n := e.asked(isQuiet)
 	if worst == nil {
@@ -28,8 +28,7 @@ func idleAgent(e *evidence) *finding {
 		Cause: CauseIdle,
 		Says: fmt.Sprintf("calling %s, from plugin %s%s; %s was idle for %s of it, and nothing is seen that it waited for",
 			Peer(worst), plugin, times(n), nameOf(worst), text.Round(time.Duration(spent(worst.Work, calledFor(worst), event.AgentIdle)))),
-		Remedy: fmt.Sprintf("raise the limit if %s's log says that it limits calls to its API (Cilium: --api-rate-limit), or start fewer pods at once", nameOf(worst)),
-		Report: "cilium/cilium#22023",
+		Remedy: fmt.Sprintf("read what %s logged at that time (kubectl logs --timestamps): it slept, or waited for what cniscope does not see", nameOf(worst)),
 	}, time: took, kind: Agents, agent: worst}
 }
 

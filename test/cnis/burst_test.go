@@ -39,7 +39,7 @@ func TestBursts(t *testing.T) {
 	for _, p := range eight {
 		harness.Check(t, p.err)
 		if c := n.call(p.name); c.took() > 4000 { // the agent makes four at once, and one in two seconds after that
-			n.says(c, "agent_idle", `calling cilium-agent .* cilium-agent was idle for`, `api-rate-limit`)
+			n.says(c, "agent_idle", `calling cilium-agent .* cilium-agent was idle for`, `^read what cilium-agent logged`)
 		}
 	}
 	n.certainIsTrue(append(cold, eight...))
