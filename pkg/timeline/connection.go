@@ -166,10 +166,11 @@ func (c *Connection) hangUp(now int64) {
 // disconnect ends the connections of a process that is over, or no longer followed.
 func (cs *connections) disconnect(p *process, now int64) {
 	for _, c := range p.connections {
-		if c.Exchange != nil { // nobody knows more than what was told last
-			now, c.Exchange.Unended = c.fact.When.End, c.Exchange.Unended || c.open
+		end := now
+		if c.Exchange != nil { // its last report is all that is known
+			end, c.Exchange.Unended = c.fact.When.End, c.Exchange.Unended || c.open
 		}
-		if c.hangUp(now); cs.sockets[c.socket] == c {
+		if c.hangUp(end); cs.sockets[c.socket] == c {
 			delete(cs.sockets, c.socket)
 		}
 		if cs.pending[c.stream()] == c {

@@ -76,6 +76,26 @@ func behind(im *Image, depth int) string {
 	return b.String()
 }
 
+// A connection that an agent still has open when the operation ends lasts until then, whatever else the agent asks.
+func TestAnOpenDialBesideAnExchange(t *testing.T) {
+	for name, beside := range map[string]func(*story){
+		"alone":               func(*story) {},
+		"beside an exchange":  func(s *story) { s.asks(10, 30, "a", "db", pending) },
+		"beside two of these": func(s *story) { s.asks(10, 30, "a", "db", pending).asks(12, 20, "a", "db2", pending) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t).plugin(0, "p", "ADD", "antrea").calls(2, "p", "s1")
+			s.at(3, &event.Accept{Socket: "s1", Agent: event.Actor{Process: "a", PID: 9, Name: "agentd"}})
+			beside(s)
+			s.at(41, &event.Connect{Process: "a", Start: 40 * ms, Socket: "s9", Network: "tcp", Address: "10.0.0.1:443"})
+			s.at(100, &event.Close{Process: "p", Socket: "s1"}).exit(100, "p").end()
+			if got, want := behind(s.closed[0].Calls[0].Runs[0], 0), "40-100 10.0.0.1:443"; !strings.Contains(got, want) {
+				t.Errorf("got\n%swant a line with %q", got, want)
+			}
+		})
+	}
+}
+
 func saidOfDeed(m Meanwhile) (s string) {
 	switch {
 	case m.Image != nil:
