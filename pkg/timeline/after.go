@@ -68,7 +68,7 @@ func (t *Timeline) after(e *event.Exec, of *tree.Process, by *event.Actor) *proc
 	t.tree.Assign(of)
 	run := s.of.Run()
 	return &process{
-		op: s.work, call: &Call{}, run: run, up: run,
+		op: s.work, call: &Call{Command: s.of.Command, IfName: s.of.IfName, Runs: []*Image{run}}, run: run, up: run,
 		claim: &claim{by: by, Attribution: Attribution{Evidence: Certain}},
 	}
 }
@@ -96,7 +96,7 @@ func (as *afters) add(op *operation) *done {
 	as.vacate()
 	s := &done{
 		of: After{Flight: op.flight(call, call.Runs[0], op.Runtime), End: call.End}, until: call.End + int64(first), op: op,
-		work:    &operation{Operation: &Operation{Kind: Setup, ContainerID: op.ContainerID}, options: &Options{Images: afterImages}},
+		work:    newOperation(&Operation{Kind: Setup, ContainerID: op.ContainerID}, &Options{Images: afterImages}, op.names.node, op.began),
 		running: map[event.Process]*Image{},
 	}
 	as.known[op.ContainerID] = s
@@ -125,7 +125,7 @@ func (as *afters) drop(container string) {
 	}
 }
 
-// begun learns what a process runs that works for a setup, and exited that it ended.
+// begun records what a process runs that works for a setup, and exited that it ended at now.
 func (as *afters) begun(p *process, key event.Process) {
 	if s := as.works(p); s != nil {
 		if im, is := s.running[key]; is && im == nil {
@@ -135,7 +135,7 @@ func (as *afters) begun(p *process, key event.Process) {
 }
 
 // exited is described at begun.
-func (as *afters) exited(p *process, key event.Process) {
+func (as *afters) exited(now int64, p *process, key event.Process) {
 	s := as.works(p)
 	if s == nil {
 		return
@@ -143,7 +143,7 @@ func (as *afters) exited(p *process, key event.Process) {
 	if im := s.running[key]; im != nil {
 		delete(s.running, key)
 		s.ended = append(s.ended, im)
-		as.tell(s)
+		as.tell(s, now)
 	}
 }
 
@@ -154,12 +154,14 @@ func (as *afters) works(p *process) *done {
 	return nil
 }
 
-// tell says what has ended, once the operation is over: nothing hangs below what is not sent.
-func (as *afters) tell(s *done) {
+// tell reports the ended images once the operation is over, because their spans need its span as parent. Programs
+// below an image that still run end at now.
+func (as *afters) tell(s *done, now int64) {
 	if s.op != nil {
 		return
 	}
 	for _, im := range s.ended {
+		im.settle(now)
 		one := s.of
 		one.Image = im
 		as.over = append(as.over, one)
@@ -167,8 +169,8 @@ func (as *afters) tell(s *done) {
 	s.ended = nil
 }
 
-// leave keeps what may be done for op, which is over; a teardown ends that.
-func (as *afters) leave(op *operation) {
+// leave keeps what may be done for op, which is over at now; a teardown ends that.
+func (as *afters) leave(now int64, op *operation) {
 	s := as.known[op.ContainerID]
 	switch {
 	case op.Kind == Teardown && op.vouched():
@@ -186,7 +188,7 @@ func (as *afters) leave(op *operation) {
 		s.of.Flight = op.flight(call, call.Runs[0], op.Runtime)
 	}
 	s.op = nil
-	as.tell(s)
+	as.tell(s, now)
 }
 
 // expire ends waiting for what is done later, and cuts what still runs.
@@ -203,7 +205,6 @@ func (as *afters) expire(now int64) {
 func (as *afters) cut(s *done, now int64) {
 	for _, im := range s.running {
 		if im != nil {
-			im.End = max(now, im.Start)
 			s.ended = append(s.ended, im)
 		}
 	}
@@ -211,7 +212,7 @@ func (as *afters) cut(s *done, now int64) {
 	slices.SortFunc(s.ended, func(a, b *Image) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Process, b.Process))
 	})
-	as.tell(s)
+	as.tell(s, now)
 }
 
 // forget says that nobody wants to know what is done behind an operation that is over.

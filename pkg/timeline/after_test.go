@@ -123,6 +123,52 @@ func TestWorkBehindAnADD(t *testing.T) {
 	}
 }
 
+// Commands below an agent's program end when it is reported, even those still running.
+func TestCommandsBelowUnfinishedWork(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*story)
+		want string
+	}{
+		"after a minute":           {func(s *story) { s.tick(61_000).tick(62_000) }, "netsh 4000-61000"},
+		"at the end of the stream": {func(s *story) { s.tick(5000).end() }, "netsh 4000-5000"},
+		"when the program exits":   {func(s *story) { s.exit(5000, "p") }, "netsh 4000-5000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
+			test.tell(s.image(3000, "p", "agent", "cmd", mentioning("c1")).command(4000, "q", "p", "netsh"))
+			after := s.line.Afters()
+			if len(after) != 1 || len(after[0].Image.Children) != 1 {
+				t.Fatalf("got %+v", after)
+			}
+			child := after[0].Image.Children[0]
+			if got := fmt.Sprintf("%s %d-%d", child.Name, child.Start/ms, child.End/ms); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A recording may report anything of a program that an agent runs after an ADD, also what no source reports today.
+func TestWorkBehindAnADDMayDoAnything(t *testing.T) {
+	inside := event.Namespace{Key: "ns1"}
+	for name, body := range map[string]event.Body{
+		"enter":   &event.Enter{Process: "p", NetNS: inside},
+		"setting": &event.Setting{Process: "p", NetNS: inside, Key: "net/ipv4/ip_forward"},
+		"request": &event.Request{Process: "p", NetNS: inside, Object: event.ObjectLink, Interface: event.Interface{Index: 2, Name: "eth0"}},
+		"link":    &event.Link{Process: "p", NetNS: inside, Index: 2, Name: "eth0"},
+		"result":  &event.Result{Process: "p"},
+		"lost":    &event.Lost{Process: "p", Count: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
+			s.image(3000, "p", "agent", "powershell", mentioning("c1")).at(3100, body).exit(5000, "p")
+			if got, want := s.afterwards(), "c1 after 100: powershell 3000-5000 by agent"; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
 func TestWorkBehindAnADDIsBounded(t *testing.T) {
 	s := tell(t).hidden(0, "agent").plugin(0, "a", "ADD", "antrea").exit(100, "a").tick(2000)
 	const more = 5

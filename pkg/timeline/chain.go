@@ -36,10 +36,10 @@ func (t *Timeline) operationOf(now int64, e *event.Exec) *operation {
 	if !t.admits(e.Caller) {
 		return nil
 	}
-	op := &operation{Operation: &Operation{
+	op := newOperation(&Operation{
 		Kind: kind, ContainerID: e.Call.ContainerID,
 		Start: now, End: now, Mono: t.node.mono, Wall: t.node.wall, MinSpan: t.options.MinSpan,
-	}, options: &t.options, names: naming{t.interfaces, newInterfaces(ownMax)}, began: e.Caller}
+	}, &t.options, t.interfaces, e.Caller)
 	// NRI may have spoken before the first plugin's event was even read.
 	if s := t.sandboxes.known[op.ContainerID]; kind == Setup && s != nil && s.ran && now < s.since {
 		op.commit, op.closed = s.since, ClosedRunning

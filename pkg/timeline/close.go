@@ -106,7 +106,7 @@ func (t *Timeline) finish(op *operation) {
 	op.blame()
 	op.acquit()
 	t.firsts.leave(op)
-	t.afters.leave(op)
+	t.afters.leave(t.now, op)
 	op.eachImage(func(im *Image) {
 		im.works(func(w *Work) {
 			t.connections.disconnect(w.own, t.now)

@@ -30,6 +30,11 @@ type operation struct {
 	aboves []*event.Above
 }
 
+// newOperation returns an operation that has begun. No other place makes one, so none lacks a part.
+func newOperation(o *Operation, options *Options, node *interfaces, began event.Caller) *operation {
+	return &operation{Operation: o, options: options, names: naming{node, newInterfaces(ownMax)}, began: began}
+}
+
 // partial notes why the operation may not be all there was.
 func (op *operation) partial(why string) {
 	if i, found := slices.BinarySearch(op.Partial, why); !found {

@@ -125,7 +125,7 @@ func (t *Timeline) exit(now int64, e *event.Exit) {
 	case p != nil:
 		t.leave(now, e.Process, p)
 		p.exit(now, e)
-		t.afters.exited(p, e.Process)
+		t.afters.exited(now, p, e.Process)
 	case t.agents.known[e.Process] != nil:
 		t.agents.gone(now, e.Process)
 	case step.Role == tree.Unknown:
