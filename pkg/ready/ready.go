@@ -56,14 +56,15 @@ func (Source) Stats() source.Stats { return source.Stats{Features: []string{feat
 // Run asks until ctx is done, and returns nil then.
 func (s Source) Run(ctx context.Context, sink event.Sink) error {
 	conn, err := runtime.Dial(s.Address)
-	if err != nil {
-		return fmt.Errorf("asking for the network's readiness: %w", err)
+	status := func(context.Context) (*cri.StatusResponse, error) { return nil, err }
+	if err == nil {
+		defer conn.Close()
+		client := cri.NewRuntimeServiceClient(conn)
+		status = func(ctx context.Context) (*cri.StatusResponse, error) {
+			return client.Status(ctx, &cri.StatusRequest{})
+		}
 	}
-	defer conn.Close()
-	client := cri.NewRuntimeServiceClient(conn)
-	s.watch(ctx, sink, func(ctx context.Context) (*cri.StatusResponse, error) {
-		return client.Status(ctx, &cri.StatusRequest{})
-	})
+	s.watch(ctx, sink, status)
 	return nil
 }
 

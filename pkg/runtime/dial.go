@@ -13,7 +13,7 @@ import (
 // asked by the stubs of its API: containerd's client library brings its snapshotters, image stores and content
 // with it, which are megabytes of memory.
 func Dial(address string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
-	return grpc.NewClient(target(dialer.DialAddress(address)), append([]grpc.DialOption{
+	return grpc.NewClient(target(address), append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dialer.ContextDialer),
 	}, more...)...)
 }

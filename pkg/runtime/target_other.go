@@ -2,5 +2,7 @@
 
 package runtime
 
-// target is what gRPC is told to connect to: it knows sockets by themselves.
-func target(address string) string { return address }
+import "net/url"
+
+// target returns a socket as the URL that gRPC takes, whatever characters are in its path.
+func target(socket string) string { return (&url.URL{Scheme: "unix", Path: socket}).String() }

@@ -1,0 +1,38 @@
+//go:build unix
+
+package runtime
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// A socket's path may hold any character, also those that mean something in a URL.
+func TestTheRuntimeIsAskedWhateverItsSocketIsCalled(t *testing.T) {
+	for _, name := range []string{"a.sock", "a%zzb.sock", "a#b.sock", "a?b.sock", "a b.sock", "ä:1.sock"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), name)
+			listener, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := grpc.NewServer()
+			grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+			go func() { _ = server.Serve(listener) }()
+			defer server.Stop()
+			conn, err := Dial(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
