@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/cniscope/cniscope/pkg/disk"
 	"github.com/cniscope/cniscope/pkg/private"
 	"github.com/cniscope/cniscope/pkg/usual"
 )
@@ -40,7 +41,7 @@ func writeLearnt(dir string, d *usual.Document) error {
 	if err != nil {
 		return err
 	}
-	return writeOwn(dir, learntName, append(data, '\n'))
+	return writeOwn(disk.System{}, dir, learntName, append(data, '\n'))
 }
 
 // keyIn returns the key that is kept in a folder, or a fresh one. It never leaves the node: who knows a digest and the
@@ -61,7 +62,7 @@ func keepKey(dir string, key []byte) error {
 	if kept, err := readOwn(dir, keyName, keySize+1); err == nil && string(kept) == string(key) {
 		return nil
 	}
-	return writeOwn(dir, keyName, key)
+	return writeOwn(disk.System{}, dir, keyName, key)
 }
 
 // readOwn reads a file of ours, most bytes of it. It wraps fs.ErrNotExist where there is none.
@@ -87,9 +88,9 @@ func readOwn(dir, name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// writeOwn replaces a file of ours as a whole.
-func writeOwn(dir, name string, data []byte) error {
-	root, err := private.Dir(dir)
+// writeOwn replaces a file of ours as a whole. When it returns nil, a power cut does not bring the old file back.
+func writeOwn(in disk.FS, dir, name string, data []byte) error {
+	root, err := in.Private(dir)
 	if err != nil {
 		return err
 	}
@@ -108,6 +109,7 @@ func writeOwn(dir, name string, data []byte) error {
 	}
 	if err != nil {
 		_ = root.Remove(fresh)
+		return err
 	}
-	return err
+	return disk.SyncFolder(root, ".")
 }

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/disk/disktest"
+)
+
+// The power may fail at each call of writing the baseline: the old file or the new one is there, and the new one once
+// writing it has succeeded.
+func TestTheBaselineIsOnTheDiskOnceItIsWritten(t *testing.T) {
+	faults := []disktest.Fault{disktest.Killed, disktest.Forever}
+	disktest.Sweep(t, faults, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+		dir := disktest.Folder(t)
+		if err := os.WriteFile(filepath.Join(dir, learntName), []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := disktest.New(dir, at, fault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := writeOwn(d, dir, learntName, []byte("new"))
+		disktest.PowerCuts(t, d, func(folder, how string) {
+			got, err := os.ReadFile(filepath.Join(folder, learntName))
+			if is := string(got); is != "new" && (is != "old" || failed == nil) {
+				t.Errorf("%s: it holds %q, %v; writing it ended with %v", how, is, err, failed)
+			}
+		})
+		return d
+	})
+}
