@@ -88,15 +88,10 @@ func Start(o connector.Options, command []string) (_ *Process, err error) {
 
 // start connects it by three pipes: orders, events, and what it says of itself.
 func (p *Process) start(command []string) error {
-	var ours, theirs [3]*os.File
-	for i := range ours {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return err
-		}
-		ours[i], theirs[i] = r, w
+	ours, theirs, err := pipes()
+	if err != nil {
+		return err
 	}
-	ours[0], theirs[0] = theirs[0], ours[0]
 	_, _ = unix.FcntlInt(theirs[1].Fd(), unix.F_SETPIPE_SZ, pipe)
 	p.cmd = exec.Command(command[0], command[1:]...)
 	if command[0] == "/proc/self/exe" {
@@ -104,15 +99,32 @@ func (p *Process) start(command []string) error {
 	}
 	p.cmd.Env = []string{}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = theirs[0], theirs[1], os.Stderr, theirs[2:]
-	err := p.cmd.Start()
-	for i := range theirs {
-		_ = theirs[i].Close()
-		if err != nil {
-			_ = ours[i].Close()
-		}
+	err = p.cmd.Start()
+	closeAll(theirs[:])
+	if err != nil {
+		closeAll(ours[:])
 	}
 	p.orders, p.events, p.says = ours[0], ours[1], ours[2]
 	return err
+}
+
+// pipes makes the pipes of orders, events and what the process says: our ends and its ends. On an error none is open.
+func pipes() (ours, theirs [3]*os.File, err error) {
+	for i := range ours {
+		if ours[i], theirs[i], err = os.Pipe(); err != nil {
+			closeAll(ours[:i])
+			closeAll(theirs[:i])
+			return ours, theirs, err
+		}
+	}
+	ours[0], theirs[0] = theirs[0], ours[0]
+	return ours, theirs, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }
 
 // tell sends an order.
@@ -210,9 +222,8 @@ func (p *Process) tellWhenBusy(over <-chan struct{}) {
 			return
 		case <-every.C:
 		}
-		if now := p.options.Busy(); now != was {
+		if now := p.options.Busy(); now != was && p.tell(order{Busy: now}) == nil {
 			was = now
-			_ = p.tell(order{Busy: now})
 		}
 	}
 }
