@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -33,18 +35,9 @@ for a CI are in "cniscope show --help".`,
 			}
 			var samples [2]*show.Sample
 			for i, path := range args {
-				r, err := o.load(cmd.Context(), path)
-				if err != nil {
+				var err error
+				if samples[i], err = o.sample(cmd.Context(), cmd.ErrOrStderr(), path); err != nil {
 					return err
-				}
-				r.tell(cmd.ErrOrStderr())
-				samples[i] = show.Collect(o.ofPod(r.operations()))
-				r.close()
-				if r.failed != nil {
-					return r.failed
-				}
-				if samples[i].Empty() {
-					return fmt.Errorf("%s: there is nothing to compare: %w", path, o.missing(r))
 				}
 			}
 			c := show.Compare(samples[0], samples[1])
@@ -60,4 +53,23 @@ for a CI are in "cniscope show --help".`,
 	flags.DurationVar(&o.timeout, "timeout", 0, "how long a recording is read at the most (default "+readFor.String()+")")
 	flags.StringVar(&o.color, "color", o.color, "auto, always or never")
 	return cmd
+}
+
+// sample collects the calls of a recording.
+func (o showOptions) sample(ctx context.Context, diagnostics io.Writer, path string) (s *show.Sample, err error) {
+	defer guard(path, &err)
+	r, err := o.load(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	r.tell(diagnostics)
+	s = show.Collect(o.ofPod(r.operations()))
+	switch {
+	case r.failed != nil:
+		return nil, r.failed
+	case s.Empty():
+		return nil, fmt.Errorf("%s: there is nothing to compare: %w", path, o.missing(r))
+	}
+	return s, nil
 }

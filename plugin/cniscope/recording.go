@@ -7,8 +7,11 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/config"
@@ -28,6 +31,7 @@ const (
 type replayed struct {
 	*kept
 	all       int      // operations
+	fold      bool     // spans left the node as trace.fold_commands sends them
 	skipped   int      // events of a kind that this version does not know
 	said      []string // what there is to say of its header
 	truncated error    // truncated is why not all could be read; nil if all was.
@@ -53,8 +57,8 @@ func unless[T any](ctx context.Context, f func() (T, error)) (v T, err error) {
 	var got T
 	var failed error
 	go func() {
-		defer close(done)
 		got, failed = f()
+		close(done) // not deferred: after a panic nothing may go on with what f has not returned
 	}()
 	select {
 	case <-done:
@@ -84,11 +88,31 @@ func (o showOptions) load(ctx context.Context, path string) (*replayed, error) {
 	case err != nil:
 		return nil, err
 	}
-	return unless(ctx, func() (*replayed, error) {
+	return unless(ctx, func() (_ *replayed, err error) {
+		defer guard(path, &err)
 		defer reader.Close()
 		return o.judged(ctx, reader)
 	})
 }
+
+// guard makes an error of a panic over a recording, which anybody may have made. Defer it.
+func guard(path string, err *error) {
+	broken := recover()
+	if broken == nil {
+		return
+	}
+	where, pcs := "", make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for frame, more := frames.Next(); more && where == ""; frame, more = frames.Next() {
+		if !strings.HasPrefix(frame.Function, "runtime.") {
+			where = fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+		}
+	}
+	*err = fmt.Errorf("cannot show %s: internal error at %s: %v; report it with this recording at %s", path, where, broken, issues)
+}
+
+// issues is where mistakes of cniscope are reported.
+const issues = "https://github.com/cniscope/cniscope/issues"
 
 // judged reads a recording to its end.
 func (o showOptions) judged(ctx context.Context, reader *record.Reader) (r *replayed, err error) {
@@ -106,7 +130,7 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader) (r *repl
 	s.Judge.All, s.Judge.PerSecond = true, 0 // whoever records wants to see it
 
 	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), memoryMax))
-	r = &replayed{kept: &kept{}, said: said}
+	r = &replayed{kept: &kept{}, said: said, fold: s.Fold}
 	err = replay(ctx, reader, s, o.reading(), func(result pipeline.Result) error {
 		if result.Over() {
 			r.all++

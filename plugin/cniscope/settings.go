@@ -21,6 +21,8 @@ type settings struct {
 	Timeline timeline.Options `json:"timeline"`
 	Judge    judge.Options    `json:"judge"`
 	Node     trace.Node       `json:"node"`
+	// Fold is trace.fold_commands.
+	Fold bool `json:"fold,omitempty"`
 	// Baseline is what was usual when the recording began; nil if nothing was known. It is read apart: see baselineIn.
 	Baseline *usual.Document `json:"-"`
 }
@@ -34,6 +36,7 @@ func settingsOf(o config.Options, bootID string) settings {
 	return settings{
 		Timeline: t,
 		Judge:    judgeOf(o),
+		Fold:     o.Trace.FoldCommands,
 		Node: trace.Node{
 			Name: o.Resource.Node, Cluster: o.Resource.Cluster, Attributes: o.Resource.Attributes,
 			Host: hostname, OS: runtime.GOOS, Arch: runtime.GOARCH,

@@ -35,6 +35,8 @@ per_second = 7
 keep = ["failed"]
 annotation_namespaces = ["shop"]
 rule = [{ namespace = "shop*", ratio = 0.25 }]
+[trace]
+fold_commands = true
 [relay]
 listen = "127.0.0.1:4319"
 upstream = "http://127.0.0.1:4317"
@@ -52,6 +54,9 @@ attributes = { a = "b" }
 				t.Errorf("%s.%s is not set by this test: teach it, and settings.options", name, field)
 			}
 		}
+	}
+	if !want.Fold {
+		t.Error("Fold is not set by this test")
 	}
 	raw, err := json.Marshal(want)
 	if err != nil {

@@ -78,8 +78,8 @@ them too.
 	flags.StringVar(&o.pod, "pod", "", "only this pod: NAMESPACE/NAME, or NAME")
 	flags.BoolVar(&o.problems, "problems", false, "only calls that were slow, failed, partly unseen, or cross a limit")
 	flags.BoolVar(&o.all, "all", false, "every call in full: also lo and teardown, and with --html those without a problem")
-	flags.BoolVar(&o.each, "all-commands", false, "a line for every command, also for many alike")
-	flags.BoolVar(&o.fold, "fold-commands", false, "spans as [trace] fold_commands sends them: one for a series of fast, equal commands")
+	flags.BoolVar(&o.each, "all-commands", false, "a line or span for every command, also for many alike")
+	flags.BoolVar(&o.fold, "fold-commands", false, "one span for a series of fast, equal commands; default for --otlp and --format json where the node had [trace] fold_commands")
 	flags.StringVar(&o.format, "format", "text", "text or json (OTLP JSON lines)")
 	flags.StringVar(&o.color, "color", "auto", "auto, always or never")
 	flags.StringVar(&o.otlp, "otlp", "", "send the spans to this OTLP gRPC endpoint (HOST:PORT in plain text, or a URL)")
@@ -122,13 +122,17 @@ func count(all ...bool) (n int) {
 	return n
 }
 
-func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o showOptions) error {
+func showFile(ctx context.Context, out, diagnostics io.Writer, path string, o showOptions) (err error) {
+	defer guard(path, &err)
 	r, err := o.load(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer r.close()
 	r.tell(diagnostics)
+	if spans := o.otlp != "" || o.format == "json" && !o.summary; spans && r.fold && !o.each {
+		o.fold = true
+	}
 	operations := o.ofPod(r.operations())
 	found, err := o.draw(ctx, out, diagnostics, operations)
 	if err = errors.Join(err, r.failed); err != nil {

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A stranger's recording says what no source says of work after an ADD, and is shown all the same.
+func TestAStrangersRecordingIsShown(t *testing.T) {
+	var out bytes.Buffer
+	if err := showFile(t.Context(), &out, io.Discard, "testdata/after-enters.rec", showOptions{format: "json", color: "never"}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "work after ADD") {
+		t.Errorf("%s", out.String())
+	}
+}
+
+// A panic over a recording is an error with exit code 1 that names the file, the place and where to report it; it is
+// not hidden by what follows.
+func TestAPanicOverARecordingIsAnError(t *testing.T) {
+	failed := func() (err error) {
+		defer guard("odd.rec", &err)
+		var none []int
+		_ = none[len(os.Args)]
+		return nil
+	}()
+	_, later := unless(t.Context(), func() (_ int, err error) {
+		defer guard("odd.rec", &err)
+		panic("broken")
+	})
+	for _, err := range []error{failed, later} {
+		if err == nil || exitCode(err) != 1 {
+			t.Fatalf("%v", err)
+		}
+		for _, part := range []string{"cannot show odd.rec: internal error at recording_test.go:", issues} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q lacks %q", err, part)
+			}
+		}
+	}
+	if err := func() (err error) { defer guard("", &err); return io.EOF }(); !errors.Is(err, io.EOF) {
+		t.Errorf("an error became %v", err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if _, err := unless(ctx, func() (int, error) { select {} }); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Replayed, a recording of a node with trace.fold_commands gives the spans that the node exported.
+func TestARecordingIsFoldedAsItsNodeFolds(t *testing.T) {
+	const plain = "testdata/ordinary-pod.rec.gz"
+	file, err := os.Open(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(unzipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	var header map[string]any
+	if err := json.Unmarshal(first, &header); err != nil {
+		t.Fatal(err)
+	}
+	header["options"].(map[string]any)["fold"] = true
+	if first, err = json.Marshal(header); err != nil {
+		t.Fatal(err)
+	}
+	folds := filepath.Join(t.TempDir(), "folds.rec")
+	if err := os.WriteFile(folds, append(append(first, '\n'), rest...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown := func(path string, o showOptions) string {
+		var out bytes.Buffer
+		o.color = "never"
+		if err := showFile(t.Context(), &out, io.Discard, path, o); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	all, few := shown(plain, showOptions{format: "json"}), shown(plain, showOptions{format: "json", fold: true})
+	for what, pair := range map[string][2]string{
+		"spans":             {shown(folds, showOptions{format: "json"}), few},
+		"each of the spans": {shown(folds, showOptions{format: "json", each: true}), all},
+		"the picture":       {shown(folds, showOptions{format: "text"}), shown(plain, showOptions{format: "text"})},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %s", what, firstDifference(pair[0], pair[1]))
+		}
+	}
+	if all == few {
+		t.Error("nothing is folded in this recording")
+	}
+}
