@@ -8,18 +8,16 @@ import (
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
@@ -36,11 +34,12 @@ type OTLPOptions struct {
 	Timeout time.Duration // Timeout is for one request.
 }
 
-// otlp is a connection, and what each request is sent with.
-type otlp struct {
+// client is a connection, and what each request is sent with.
+type client struct {
 	connection *grpc.ClientConn
 	headers    metadata.MD
 	timeout    time.Duration
+	peer       otlp.Peer
 }
 
 // NewOTLP returns an exporter that speaks OTLP over gRPC. It does not connect: that the endpoint cannot be
@@ -79,10 +78,10 @@ func NewOTLP(o OTLPOptions) (Exporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("OTLP endpoint %q: %w", o.Endpoint, err)
 	}
-	return &otlp{connection: connection, headers: metadata.New(o.Headers), timeout: o.Timeout}, nil
+	return &client{connection, metadata.New(o.Headers), o.Timeout, otlp.NewPeer(o.Endpoint, o.Headers)}, nil
 }
 
-func (e *otlp) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+func (e *client) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return &queue.RejectedError{Err: err}
@@ -92,57 +91,23 @@ func (e *otlp) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error
 
 // exportEncoded sends operations as they are, without copying them: TracesData and a request have the same field, and
 // encoded messages, one after another, are one message.
-func (e *otlp) exportEncoded(ctx context.Context, operations [][]byte) error {
+func (e *client) exportEncoded(ctx context.Context, operations [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	var answer coltracepb.ExportTraceServiceResponse
 	if err := e.connection.Invoke(metadata.NewOutgoingContext(ctx, e.headers), coltracepb.TraceService_Export_FullMethodName,
 		operations, &answer, grpc.ForceCodecV2(asEncoded{})); err != nil {
-		return classify(err)
+		return e.peer.Error(err)
 	}
 	if p := answer.GetPartialSuccess(); p.GetRejectedSpans() > 0 || p.GetErrorMessage() != "" {
-		return &queue.PartialError{Spans: uint64(max(0, p.GetRejectedSpans())), Message: p.GetErrorMessage()}
+		return &queue.PartialError{Spans: uint64(max(0, p.GetRejectedSpans())), Message: e.peer.Text(p.GetErrorMessage())}
 	}
 	return nil
 }
 
-func (e *otlp) Shutdown(context.Context) error {
+func (e *client) Shutdown(context.Context) error {
 	if err := e.connection.Close(); err != nil {
 		return fmt.Errorf("close the OTLP connection: %w", err)
 	}
 	return nil
-}
-
-// classify says what an error of gRPC means for the spans.
-//
-// The OTLP specification (OTLP/gRPC response, "Failures") names codes that may be
-// retried; of the others some are about these spans, and some about the endpoint
-// or our credentials: those somebody mends, and then what waited is wanted.
-func classify(err error) error {
-	s, ok := status.FromError(err)
-	if !ok {
-		return err
-	}
-	after, told := retryDelay(s)
-	switch s.Code() {
-	case codes.InvalidArgument, codes.Internal, codes.Unknown, codes.FailedPrecondition, codes.AlreadyExists:
-		return &queue.RejectedError{Err: err}
-	case codes.ResourceExhausted:
-		if !told { // a message that is too large, for one
-			return &queue.RejectedError{Err: err}
-		}
-	}
-	if told {
-		return &queue.ThrottledError{Err: err, After: after}
-	}
-	return err
-}
-
-func retryDelay(s *status.Status) (time.Duration, bool) {
-	for _, d := range s.Details() {
-		if r, ok := d.(*errdetails.RetryInfo); ok {
-			return r.GetRetryDelay().AsDuration(), true
-		}
-	}
-	return 0, false
 }

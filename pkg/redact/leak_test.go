@@ -9,110 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
+
+	"github.com/cniscope/cniscope/test/harness/spelled"
 )
-
-// Whether something leaked is found out by other means than what is tested: encoders and a
-// search of our own.
-
-// spelled are the ways in which a plugin may write a secret.
-var spelled = map[string]func(string) string{
-	"plain":           func(s string) string { return s },
-	"upper":           strings.ToUpper,
-	"lower":           strings.ToLower,
-	"other case":      func(s string) string { return strings.Map(swapCase, s) },
-	"quoted":          func(s string) string { return fmt.Sprintf("%q", s) },
-	"quoted in ASCII": func(s string) string { return fmt.Sprintf("%+q", s) },
-	"quoted twice":    func(s string) string { return fmt.Sprintf("%q", fmt.Sprintf("%q", s)) },
-	"JSON":            func(s string) string { b, _ := json.Marshal(s); return string(b) },
-	"JSON in quotes":  func(s string) string { b, _ := json.Marshal(s); return fmt.Sprintf("%q", b) },
-	"percent":         func(s string) string { return percent(s, false, "%02X") },
-	"percent, lower":  func(s string) string { return percent(s, false, "%02x") },
-	"percent, all":    func(s string) string { return percent(s, true, "%02X") },
-	"hex":             func(s string) string { return fmt.Sprintf("%x", s) },
-	"upper hex":       func(s string) string { return fmt.Sprintf("%X", s) },
-	"hex, apart":      func(s string) string { return fmt.Sprintf("% x", s) },
-	"bytes":           func(s string) string { return fmt.Sprintf("%d", []byte(s)) },
-	"base64":          func(s string) string { return base64Of(s, "+/", true) },
-	"base64, raw":     func(s string) string { return base64Of(s, "+/", false) },
-	"base64, URL":     func(s string) string { return base64Of(s, "-_", true) },
-	"base64, pair":    func(s string) string { return base64Of("admin:"+s, "+/", true) },
-	"base64, pair 2":  func(s string) string { return base64Of("root:"+s, "-_", false) },
-	"base64, pair 3":  func(s string) string { return base64Of("user1:"+s+"@", "+/", true) },
-	"userinfo":        func(s string) string { return "https://admin:" + percent(s, false, "%02X") + "@10.0.0.1:2379/v1" },
-	"userinfo, raw":   func(s string) string { return "https://admin:" + s + "@10.0.0.1:2379/v1" },
-	"query":           func(s string) string { return "https://10.0.0.1/v1?token=" + percent(s, false, "%02X") },
-}
-
-func swapCase(r rune) rune {
-	if unicode.IsUpper(r) {
-		return unicode.ToLower(r)
-	}
-	return unicode.ToUpper(r)
-}
-
-func percent(s string, all bool, format string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		if ch := s[i]; all || ch < '0' || ch > 'z' || ch > '9' && ch < 'A' || ch > 'Z' && ch < 'a' {
-			b.WriteString("%" + fmt.Sprintf(format, ch))
-		} else {
-			b.WriteByte(ch)
-		}
-	}
-	return b.String()
-}
-
-// base64Of encodes as RFC 4648 has it, bit by bit.
-func base64Of(s, last string, pad bool) string {
-	alphabet := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + last
-	var b strings.Builder
-	for bit := 0; bit < 8*len(s); bit += 6 {
-		n := 0
-		for i := bit; i < bit+6; i++ {
-			n <<= 1
-			if i/8 < len(s) {
-				n |= int(s[i/8]) >> (7 - i%8) & 1
-			}
-		}
-		b.WriteByte(alphabet[n])
-	}
-	for pad && b.Len()%4 > 0 {
-		b.WriteByte('=')
-	}
-	return b.String()
-}
-
-// leaked returns eight bytes in a row of any of the texts that are in the output, cases not
-// told apart.
-func leaked(output string, texts ...string) (string, bool) {
-	output = withoutPlaceholders(output)
-	in := map[string]bool{}
-	for i := range max(0, len(output)-7) {
-		in[strings.ToLower(output[i:i+8])] = true
-	}
-	for _, text := range texts {
-		for i := range max(0, len(text)-7) {
-			if w := strings.ToLower(text[i : i+8]); in[w] {
-				return w, true
-			}
-		}
-	}
-	return "", false
-}
-
-func withoutPlaceholders(s string) string {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(s, "‹")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		_, s, _ = strings.Cut(rest, "›")
-		b.WriteByte(0)
-	}
-}
 
 // pair is a configuration with a secret, and a message that repeats it.
 type pair struct {
@@ -170,13 +69,13 @@ func makePair(r *rand.Rand) pair {
 	}
 	part = strings.ToValidUTF8(part, "")
 	var ways []string
-	for way := range spelled {
+	for way := range spelled.Ways() {
 		ways = append(ways, way)
 	}
 	// A map's order is not the generator's.
 	sortStrings(ways)
 	p.spelling = ways[r.IntN(len(ways))]
-	text := spelled[p.spelling](part)
+	text := spelled.Ways()[p.spelling](part)
 	p.message = strings.ReplaceAll(contexts[r.IntN(len(contexts))], "%[1]s", "%s")
 	p.message = strings.ReplaceAll(p.message, "%s", text)
 	p.texts = []string{p.secret}
@@ -186,7 +85,7 @@ func makePair(r *rand.Rand) pair {
 		p.texts = append(p.texts, part, strings.Trim(text, `"\`))
 	}
 	for _, way := range []string{"hex", "base64, raw", "percent", "quoted"} {
-		p.texts = append(p.texts, strings.Trim(spelled[way](p.secret), `"\`))
+		p.texts = append(p.texts, strings.Trim(spelled.Ways()[way](p.secret), `"\`))
 	}
 	return p
 }
@@ -235,7 +134,7 @@ func (p *pair) configure(r *rand.Rand) ([]byte, string) {
 		b, _ := json.Marshal(object{"type": "inner", "secret": s})
 		conf["config"] = string(b)
 	case "base64":
-		conf["data"] = base64Of(s, "+/", true)
+		conf["data"] = spelled.Base64(s, "+/", true)
 	case "long":
 		conf["padding"], conf["pin"] = strings.Repeat("0123456789abcdef", 1000), s
 	case "number":
@@ -255,7 +154,7 @@ func (p pair) check(t testing.TB, what string) bool {
 		t.Fatalf("%s: no configuration", what)
 	}
 	out := c.Message(p.message)
-	if window, is := leaked(out, p.texts...); is {
+	if window, is := spelled.Leaked(out, p.texts...); is {
 		t.Errorf("%s: %q of a secret (%s, written %s) leaves\nsecret:  %.200q\nmessage: %.300q\noutput:  %.300q", what, window, p.where, p.spelling, p.secret, p.message, out)
 		return false
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
 // each writes every byte of a secret in one way.
@@ -29,7 +31,7 @@ func TestNothingIsSpelledByteByByte(t *testing.T) {
 	} {
 		var c Call
 		c.Configuration([]byte(`{"name":"n","type":"x","p":"` + secret + `"}`))
-		out := withoutPlaceholders(c.Message("refused " + message + " at once"))
+		out := spelled.WithoutPlaceholders(c.Message("refused " + message + " at once"))
 		if !strings.HasPrefix(out, "refused ") || !strings.HasSuffix(out, " at once") || strings.ContainsAny(strings.Trim(out, "refusdatonc "), "0123456789") {
 			t.Errorf("%s:\n%q", message, out)
 		}
@@ -55,7 +57,7 @@ func TestWhatAKeySaysOfItsValue(t *testing.T) {
 	} {
 		var c Call
 		c.Configuration([]byte(configuration))
-		if out, is := leaked(c.Message("login "+secret+" refused"), secret); is {
+		if out, is := spelled.Leaked(c.Message("login "+secret+" refused"), secret); is {
 			t.Errorf("%s: %q", configuration, out)
 		}
 	}

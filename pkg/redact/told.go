@@ -26,6 +26,17 @@ func (c *Call) Configuration(b []byte) bool {
 	return true
 }
 
+// Ours returns a Call for the texts of a peer that is sent secrets of cniscope itself.
+func Ours(secrets ...string) *Call {
+	c := &Call{told: 1}
+	for _, s := range secrets {
+		c.secret(s)
+		c.value(s)
+	}
+	c.index()
+	return c
+}
+
 // Lost notes that a plugin was told more than is kept. From then on only listed words may stay.
 func (c *Call) Lost() { c.lost, c.asked = true, nil }
 
@@ -259,6 +270,18 @@ func (c *Call) value(v string) {
 			}
 		}
 	}
+	c.decoded(v)
+	if words := strings.Fields(v); len(words) > 1 { // "Basic dXNlcjpwYXNzd29yZA=="
+		for _, word := range words {
+			if len(word) >= window && !listed(word) {
+				c.decoded(word)
+			}
+		}
+	}
+}
+
+// decoded adds what a value is an encoding of.
+func (c *Call) decoded(v string) {
 	for _, decode := range [...]func(string) ([]byte, error){
 		hex.DecodeString, base64.StdEncoding.DecodeString, base64.URLEncoding.DecodeString, base64.RawStdEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
 		func(s string) ([]byte, error) { u, err := url.QueryUnescape(s); return []byte(u), err },

@@ -2,7 +2,10 @@ package relay
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -12,12 +15,16 @@ import (
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/harness/spelled"
 )
 
 // send posts n requests of one span each, which must all be answered well.
@@ -80,6 +87,59 @@ func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
 	harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
 	if s := r.Counts(); s.Retries != 1 || s.Sent != 2 || s.Dropped[queue.Rejected] != 1 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// An upstream that names a pause wants the same request later (OTLP specification, "OTLP/gRPC Throttling").
+func TestAThrottledRequestIsSentAgain(t *testing.T) {
+	busy, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
+	harness.Check(t, err)
+	var once sync.Once
+	c := collect(t, "127.0.0.1:0", &collector{refuse: func(string) (err error) {
+		once.Do(func() { err = busy.Err() })
+		return err
+	}})
+	r := start(t, Options{}, c.upstream()) // which waits no longer than RetryTo
+	send(t, r, 0, 1)
+	harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
+	if s := r.Counts(); s.Retries != 1 || s.Sent != 1 || s.Lost() != 0 {
+		t.Errorf("%+v", s)
+	}
+	details, err := proto.Marshal(busy.Proto())
+	harness.Check(t, err)
+	err = newWay(*c.upstream(), "127.0.0.1:1").peer.Error(answered(&http.Response{Header: http.Header{
+		"Grpc-Status": {"8"}, "Grpc-Message": {"slow%20down"}, "Grpc-Status-Details-Bin": {base64.StdEncoding.EncodeToString(details)},
+	}}))
+	if pause, is := errors.AsType[*queue.ThrottledError](err); !is || pause.After != time.Minute || !strings.Contains(err.Error(), "slow down") {
+		t.Errorf("%+v", err)
+	}
+}
+
+// An upstream may repeat what it was sent in any spelling.
+func TestNoHeaderLeavesThroughTheUpstream(t *testing.T) {
+	const token = "Xq7CanaryTokenZ9t4421"
+	ways := slices.Sorted(maps.Keys(spelled.Ways()))
+	said := map[string]string{}
+	for _, way := range ways {
+		said["["+way+"]"] = spelled.Ways()[way](token)
+	}
+	c := collect(t, "127.0.0.1:0", &collector{refuse: func(name string) error {
+		return status.Error(codes.InvalidArgument, "invalid credentials ["+said[name]+"]")
+	}})
+	r := start(t, Options{}, &Upstream{Endpoint: c.addr, Headers: map[string]string{"authorization": "Bearer " + token}})
+	for _, way := range ways {
+		before := r.Counts().Dropped[queue.Rejected]
+		if code := post(t, r.addr, encode(t, &tracepb.Span{Name: way})); code != http.StatusOK {
+			t.Fatal(code)
+		}
+		harness.Until(t, "it is refused", func() bool { return r.Counts().Dropped[queue.Rejected] == before+1 })
+		last := r.Counts().LastError
+		if window, is := spelled.Leaked(last, token, said["["+way+"]"][:min(20, len(said["["+way+"]"]))]); is && !strings.Contains("https://10.0.0.1:", window) {
+			t.Errorf("%s: %q leaves in %q", way, window, last)
+		}
+		if !strings.Contains(last, "InvalidArgument") || !strings.Contains(last, "invalid credentials") {
+			t.Errorf("%s: %q", way, last)
+		}
 	}
 }
 

@@ -5,18 +5,24 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
+	rpc "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
-	"github.com/cniscope/cniscope/pkg/queue"
+	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -36,6 +42,7 @@ type way struct {
 	Upstream
 	url    string
 	client *http.Client
+	peer   otlp.Peer
 }
 
 // newWay makes the way to an upstream, from a relay that listens on an address.
@@ -45,7 +52,7 @@ func newWay(u Upstream, listen string) *way {
 		Protocols: protocols, TLSClientConfig: u.TLS, IdleConnTimeout: 2 * time.Minute,
 		MaxResponseHeaderBytes: 64 << 10, DialContext: notTo(listen),
 	}
-	w := &way{Upstream: u, client: &http.Client{Transport: t}}
+	w := &way{Upstream: u, client: &http.Client{Transport: t}, peer: otlp.NewPeer(u.Endpoint, u.Headers)}
 	if u.TLS == nil {
 		protocols.SetUnencryptedHTTP2(true)
 		w.url = "http://" + u.Endpoint + exportMethod
@@ -90,6 +97,7 @@ func (w *way) Send(ctx context.Context, requests [][]byte) (err error) {
 		if err != nil {
 			// The connection may be one whose other end is gone without a word.
 			w.client.CloseIdleConnections()
+			err = w.peer.Error(err)
 		}
 	}()
 	call, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(request))
@@ -107,6 +115,9 @@ func (w *way) Send(ctx context.Context, requests [][]byte) (err error) {
 		call.Header.Set("Grpc-Encoding", "gzip")
 	}
 	answer, err := w.client.Do(call)
+	if asked, is := errors.AsType[*url.Error](err); is {
+		return asked.Err // without the URL, which the log names
+	}
 	if err != nil {
 		return err
 	}
@@ -115,31 +126,31 @@ func (w *way) Send(ctx context.Context, requests [][]byte) (err error) {
 	if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20)); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
-	return meaning(answer)
+	return answered(answer)
 }
 
-// meaning says what an answer means for the request.
-func meaning(answer *http.Response) error {
-	status, message := answer.Trailer.Get("Grpc-Status"), answer.Trailer.Get("Grpc-Message")
-	if status == "" { // an answer without a message has it among the headers
-		status, message = answer.Header.Get("Grpc-Status"), answer.Header.Get("Grpc-Message")
+// answered returns the gRPC status of an answer as an error; nil for OK.
+func answered(answer *http.Response) error {
+	from := answer.Trailer
+	if from.Get("Grpc-Status") == "" { // an answer without a message has it among the headers
+		from = answer.Header
 	}
-	code, err := strconv.ParseUint(status, 10, 32)
+	code, err := strconv.ParseUint(from.Get("Grpc-Status"), 10, 32)
 	if err != nil {
-		err := fmt.Errorf("the upstream answered HTTP %d and no gRPC status: it must speak OTLP over gRPC", answer.StatusCode)
+		code := codes.Unavailable
 		if answer.StatusCode == http.StatusRequestEntityTooLarge {
-			return &queue.RejectedError{Err: err}
+			code = codes.InvalidArgument
 		}
-		return err
+		return status.Errorf(code, "the upstream answered HTTP %d and no gRPC status: it must speak OTLP over gRPC", answer.StatusCode)
 	}
-	err = errors.New(codes.Code(code).String() + ": " + text.Clean(message, text.Bound))
-	switch codes.Code(code) {
-	case codes.OK:
-		return nil
-	// About this request; everything else somebody mends, and then what waited is wanted.
-	case codes.InvalidArgument, codes.Internal, codes.Unknown, codes.FailedPrecondition,
-		codes.AlreadyExists, codes.ResourceExhausted, codes.OutOfRange, codes.DataLoss:
-		return &queue.RejectedError{Err: err}
+	// Of the details only a pause counts, so those that cannot be read are left out.
+	var said rpc.Status
+	if details, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(from.Get("Grpc-Status-Details-Bin"), "=")); err == nil {
+		_ = proto.Unmarshal(details, &said)
 	}
-	return err
+	message := from.Get("Grpc-Message")
+	if plain, err := url.PathUnescape(message); err == nil {
+		message = plain
+	}
+	return status.FromProto(&rpc.Status{Code: int32(code), Message: message, Details: said.GetDetails()}).Err() //nolint:gosec // 32 bits
 }
