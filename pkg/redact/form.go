@@ -175,15 +175,20 @@ func (c *Call) spells(address string) bool {
 
 // isTime reports whether s is an instant, to the second, as certificates' and logs' are.
 func isTime(s string) bool {
+	_, is := timeOf(s)
+	return is
+}
+
+func timeOf(s string) (time.Time, bool) {
 	if len(s) < 10 || len(s) > len(time.RFC3339) || !isDigit(s[0]) {
-		return false
+		return time.Time{}, false
 	}
 	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05"} {
 		if t, err := time.Parse(layout, s); err == nil {
-			return t.Year() > 1999 && t.Year() < 2100
+			return t, t.Year() > 1999 && t.Year() < 2100
 		}
 	}
-	return false
+	return time.Time{}, false
 }
 
 // rounded is a duration, or a decimal fraction, as far as anybody needs it: to the thousandth.

@@ -20,6 +20,7 @@ type message struct {
 	marks []mark // by byte
 	// instead is what replaces a dropped stretch, by its first byte; else a placeholder does.
 	instead map[int]string
+	numbers []string // the different words with numbers that stay
 }
 
 // quotes are what texts put around foreign pieces. Together with blanks and brackets they
@@ -164,7 +165,7 @@ func (m *message) part(from, to int) {
 		}
 		return
 	}
-	if with, ok := rounded(s); ok && m.call.whole() && !m.dropped(from, to) && !m.call.Repeats(with) {
+	if with, ok := rounded(s); ok && m.call.whole() && !m.dropped(from, to) && !m.call.Repeats(with) && m.room(with) {
 		m.remove(from, to)
 		m.replace(from, with)
 		return
@@ -210,7 +211,24 @@ func (m *message) url(from, scheme, to int) {
 
 // mayStay reports whether a stretch may stay as it is.
 func (m *message) mayStay(from, to int) bool {
-	return !m.dropped(from, to) && m.call.form(m.s[from:to], m.call.whole())
+	s := m.s[from:to]
+	return !m.dropped(from, to) && m.call.form(s, m.call.whole()) && m.room(s)
+}
+
+// maxNumbers is how many different words with numbers of a message stay: what a plugin was not told, it can spell
+// by numbers, too.
+const maxNumbers = 16
+
+// room reports whether a word that may stay is not one number too many.
+func (m *message) room(s string) bool {
+	if countDigits(s) == 0 || m.call.names[s] || slices.Contains(m.numbers, s) {
+		return true
+	}
+	if len(m.numbers) == maxNumbers {
+		return false
+	}
+	m.numbers = append(m.numbers, s)
+	return true
 }
 
 func (m *message) dropped(from, to int) bool {

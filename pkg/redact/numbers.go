@@ -1,8 +1,13 @@
 package redact
 
 import (
+	"encoding/binary"
+	"math"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // spelt is what one way of reading numbers gives, and where in the text each byte stands.
@@ -18,49 +23,149 @@ func (s *spelt) add(ch byte, from, to int) {
 	s.bytes, s.from, s.to = append(s.bytes, ch), append(s.from, from), append(s.to, to)
 }
 
-// every takes each other byte, from the first or the second on: the rest may be their places.
-func (s *spelt) every(first int) *spelt {
-	var half spelt
-	for i := first; i < len(s.bytes); i += 2 {
-		half.add(s.bytes[i], s.from[i], s.to[i])
-	}
-	return &half
+// number is one number of a text, and where it stands.
+type number struct {
+	n        uint64
+	from, to int
 }
 
-// counted marks what spells by the numbers of bytes, or letter by letter, what the call was
-// told, whatever stands between: "88.113.55.67", "x58 x71", "58h, 71h", "\u0058", "0:88 1:113".
+// reading is one way in which a text may hold numbers.
+type reading struct {
+	marks  string // what a word has beside letters and digits
+	read   func(word string) (n uint64, is bool)
+	widths []int // as how many bytes a number counts
+}
+
+// readings are the ways in which a word that may stay has a number in it.
+func readings() []reading {
+	return []reading{
+		{"", decimal, []int{1, 2}},
+		{"", octal, []int{1}},
+		{"", hexadecimal, []int{1, 2}},
+		{".", durations(time.Second), []int{1, 2, 3}},
+		{".", durations(time.Millisecond), []int{1, 2, 3, 4}},
+		{".", durations(time.Microsecond), []int{1, 2, 3, 4}},
+		{".", durations(time.Nanosecond), []int{1, 2, 3, 4}},
+		{"-:+", instant, []int{4}},
+		{":", interfaceID, []int{2, 4, 6}},
+	}
+}
+
+func decimal(word string) (uint64, bool) {
+	n, err := strconv.ParseUint(strings.Trim(word, letters), 10, 16)
+	return n, err == nil
+}
+
+func octal(word string) (uint64, bool) {
+	n, err := strconv.ParseUint(strings.Trim(word, letters), 8, 8)
+	return n, err == nil
+}
+
+func hexadecimal(word string) (uint64, bool) {
+	n, err := strconv.ParseUint(strings.TrimRight(lower(word)[strings.LastIndexAny(word, "xXuU")+1:], "h"), 16, 16)
+	return n, err == nil
+}
+
+// durations reads how many units "547ms", "1m5.535s" and "18.547" are, the last in seconds.
+func durations(unit time.Duration) func(word string) (uint64, bool) {
+	return func(word string) (uint64, bool) {
+		word = strings.TrimLeft(word, letters)
+		d, err := time.ParseDuration(word)
+		if err != nil {
+			d, err = time.ParseDuration(strings.TrimRight(word, letters) + "s")
+		}
+		return uint64(d / unit), err == nil && d >= 0 //nolint:gosec // not negative
+	}
+}
+
+func instant(word string) (uint64, bool) {
+	t, is := timeOf(word)
+	return uint64(t.Unix()), is //nolint:gosec // not negative
+}
+
+// interfaceID reads the last six bytes of an address: those of a link-local one that may be chosen.
+func interfaceID(word string) (uint64, bool) {
+	a, err := netip.ParseAddr(word)
+	b := a.As16()
+	return binary.BigEndian.Uint64(b[8:]) & (1<<48 - 1), err == nil && a.Is6()
+}
+
+// numbers lists the numbers of a text that a reading finds.
+func (r reading) numbers(text string) (all []number) {
+	part := func(ch byte) bool { return isLetter(ch) || isDigit(ch) || strings.IndexByte(r.marks, ch) >= 0 }
+	for from := 0; from < len(text); from++ {
+		to := from
+		for to < len(text) && part(text[to]) {
+			to++
+		}
+		if word := strings.Trim(text[from:to], trimmed); word != "" {
+			if n, is := r.read(word); is {
+				all = append(all, number{n, from, to})
+			}
+		}
+		from = max(from, to)
+	}
+	return all
+}
+
+// counted marks what spells by numbers or letter by letter what the call was told, whatever stands between:
+// "88.113.55.67", "x58 x71", "58h, 71h", "\u0058", "port 22641", "22.641s".
 func (c *Call) counted(message string, marks []mark) {
 	if len(message) < window || len(c.values) == 0 {
 		return
 	}
-	var decimal, hexadecimal, octal, single spelt
-	for from := 0; from < len(message); from++ {
-		to := from
-		for to < len(message) && (isLetter(message[to]) || isDigit(message[to])) {
-			to++
-		}
-		if to == from {
+	for _, r := range readings() {
+		all := r.numbers(message)
+		if len(all)*slices.Max(r.widths) < window {
 			continue
 		}
-		word := message[from:to]
-		if len(word) == 1 {
-			single.add(word[0], from, to)
+		for _, width := range r.widths {
+			for _, some := range [...][]number{all, other(all, 0), other(all, 1)} {
+				c.plain.mark(written(some, width, binary.BigEndian), marks)
+				if width > 1 {
+					c.plain.mark(written(some, width, binary.LittleEndian), marks)
+				}
+			}
 		}
-		digits := strings.Trim(word, letters)
-		if n, err := strconv.ParseUint(digits, 10, 8); err == nil {
-			decimal.add(byte(n), from, to)
-		}
-		if n, err := strconv.ParseUint(digits, 8, 8); err == nil {
-			octal.add(byte(n), from, to)
-		}
-		if n, err := strconv.ParseUint(strings.TrimRight(lower(word)[strings.LastIndexAny(word, "xXuU")+1:], "h"), 16, 8); err == nil {
-			hexadecimal.add(byte(n), from, to)
-		}
-		from = to
 	}
-	for _, s := range [...]*spelt{&decimal, decimal.every(0), decimal.every(1), &hexadecimal, hexadecimal.every(0), hexadecimal.every(1), &octal, &single} {
-		c.plain.mark(s, marks)
+	var single spelt
+	for i := range len(message) {
+		alone := (i == 0 || !isWord(message[i-1])) && (i == len(message)-1 || !isWord(message[i+1]))
+		if alone && isWord(message[i]) {
+			single.add(message[i], i, i+1)
+		}
 	}
+	c.plain.mark(&single, marks)
+}
+
+func isWord(ch byte) bool { return isLetter(ch) || isDigit(ch) }
+
+// other takes each other number, from the first or the second on: the rest may be their places.
+func other(all []number, first int) (some []number) {
+	for i := first; i < len(all); i += 2 {
+		some = append(some, all[i])
+	}
+	return some
+}
+
+// written writes the numbers as so many bytes each; what needs more is left out.
+func written(all []number, width int, order binary.ByteOrder) *spelt {
+	var s spelt
+	for _, n := range all {
+		if n.n > math.MaxUint64>>(64-8*width) {
+			continue
+		}
+		var b [8]byte
+		order.PutUint64(b[:], n.n)
+		bytes := b[8-width:]
+		if order == binary.ByteOrder(binary.LittleEndian) {
+			bytes = b[:width]
+		}
+		for _, ch := range bytes {
+			s.add(ch, n.from, n.to)
+		}
+	}
+	return &s
 }
 
 // mark marks where a text has windows.

@@ -175,3 +175,23 @@ func TestSpotsAreWhereTheWindowsAre(t *testing.T) {
 		t.Errorf("only %d texts repeated something", found)
 	}
 }
+
+// What a plugin was not told, as from a file, it can spell by numbers. Few of them leave with one message.
+func TestAMessageHasFewNumbers(t *testing.T) {
+	var c Call
+	c.Configuration([]byte(`{"name":"n","type":"x"}`))
+	for _, format := range []string{"port %d", "%dms", "/proc/%d/ns", "10.0.0.%d", "fe80::%d", "connect %d.5s", "mtu=%d"} {
+		var all []string
+		for n := range 60 {
+			all = append(all, fmt.Sprintf(format, n+100), "failed")
+		}
+		out := c.Message(strings.Join(all, " "))
+		if stay := strings.FieldsFunc(spelled.WithoutPlaceholders(out), func(r rune) bool { return r < '0' || r > '9' }); len(stay) > 6*maxNumbers {
+			t.Errorf("%s: %q", format, out)
+		}
+		// The same number as often as it comes tells nothing new.
+		if again := strings.Repeat(fmt.Sprintf(format, 100)+" failed ", 60); c.Message(again) != again {
+			t.Errorf("%q", c.Message(again))
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -35,9 +36,98 @@ var ways = map[string]func(string) string{
 	"base64, pair":    func(s string) string { return Base64("admin:"+s, "+/", true) },
 	"base64, pair 2":  func(s string) string { return Base64("root:"+s, "-_", false) },
 	"base64, pair 3":  func(s string) string { return Base64("user1:"+s+"@", "+/", true) },
-	"userinfo":        func(s string) string { return "https://admin:" + percent(s, false, "%02X") + "@10.0.0.1:2379/v1" },
-	"userinfo, raw":   func(s string) string { return "https://admin:" + s + "@10.0.0.1:2379/v1" },
-	"query":           func(s string) string { return "https://10.0.0.1/v1?token=" + percent(s, false, "%02X") },
+	"16 bits": func(s string) string {
+		return numbers(s, 2, false, func(n uint32) string { return fmt.Sprint("port:", n) })
+	},
+	"16 bits, little": func(s string) string {
+		return numbers(s, 2, true, func(n uint32) string { return fmt.Sprintf("%d,", n) })
+	},
+	"16 bits, hex": func(s string) string {
+		return numbers(s, 2, false, func(n uint32) string { return fmt.Sprintf("0x%x", n) })
+	},
+	"places":       func(s string) string { return placed(s) },
+	"milliseconds": func(s string) string { return durations(s, 2, false, time.Millisecond) },
+	"ms, little":   func(s string) string { return durations(s, 2, true, time.Millisecond) },
+	"ms, 3 bytes":  func(s string) string { return durations(s, 3, false, time.Millisecond) },
+	"ms, 4 bytes":  func(s string) string { return durations(s, 4, true, time.Millisecond) },
+	"seconds":      func(s string) string { return durations(s, 2, true, time.Second) },
+	"microseconds": func(s string) string { return durations(s, 2, false, time.Microsecond) },
+	"fractions": func(s string) string {
+		return numbers(s, 2, false, func(n uint32) string { return fmt.Sprintf("%d.%03d", n/1000, n%1000) })
+	},
+	"instants":         func(s string) string { return numbers(s, 4, false, instant) },
+	"instants, little": func(s string) string { return numbers(s, 4, true, instant) },
+	"link-local":       func(s string) string { return linkLocal(s) },
+	"userinfo":         func(s string) string { return "https://admin:" + percent(s, false, "%02X") + "@10.0.0.1:2379/v1" },
+	"userinfo, raw":    func(s string) string { return "https://admin:" + s + "@10.0.0.1:2379/v1" },
+	"query":            func(s string) string { return "https://10.0.0.1/v1?token=" + percent(s, false, "%02X") },
+}
+
+// Seen returns what a text shows of a secret that was spelled in a way: eight bytes in a row of the secret or of
+// its spelling, or as many numbers as hold eight bytes.
+func Seen(text, way, secret string) (string, bool) {
+	if what, is := Leaked(text, secret); is {
+		return what, true
+	}
+	spelling := strings.Trim(ways[way](secret), "\"\\")
+	width, numbers := widths[way]
+	switch {
+	case way == "userinfo", way == "userinfo, raw", way == "query": // the address around it is no secret
+		return "", false
+	case !numbers:
+		return Leaked(text, spelling)
+	}
+	all, run := strings.Split(spelling, separator), (8+width-1)/width
+	for i := 0; i+run <= len(all); i++ {
+		if part := strings.Join(all[i:i+run], separator); strings.Contains(text, part) {
+			return part, true
+		}
+	}
+	return "", false
+}
+
+// separator is what stands between two numbers, and widths how many bytes each holds.
+const separator = " "
+
+var widths = map[string]int{
+	"16 bits": 2, "16 bits, little": 2, "16 bits, hex": 2, "places": 2, "milliseconds": 2, "ms, little": 2, "ms, 3 bytes": 3, "ms, 4 bytes": 4,
+	"seconds": 2, "microseconds": 2, "fractions": 2, "instants": 4, "instants, little": 4, "link-local": 6,
+}
+
+// numbers writes so many bytes at a time as a number; what is left at the end is left out.
+func numbers(s string, width int, little bool, write func(n uint32) string) string {
+	var all []string
+	for ; len(s) >= width; s = s[width:] {
+		n := uint32(0)
+		for i := range width {
+			if little {
+				n |= uint32(s[i]) << (8 * i)
+			} else {
+				n = n<<8 | uint32(s[i])
+			}
+		}
+		all = append(all, write(n))
+	}
+	return strings.Join(all, separator)
+}
+
+func placed(s string) string {
+	place := 0
+	return numbers(s, 2, false, func(n uint32) string { place++; return fmt.Sprintf("%d:%d", place, n) })
+}
+
+func durations(s string, width int, little bool, unit time.Duration) string {
+	return numbers(s, width, little, func(n uint32) string { return (time.Duration(n) * unit).String() })
+}
+
+func instant(n uint32) string { return time.Unix(int64(n), 0).UTC().Format(time.RFC3339) }
+
+func linkLocal(s string) string {
+	var all []string
+	for ; len(s) >= 6; s = s[6:] {
+		all = append(all, fmt.Sprintf("fe80::%x:%x:%x", s[0:2], s[2:4], s[4:6]))
+	}
+	return strings.Join(all, separator)
 }
 
 func swapCase(r rune) rune {
