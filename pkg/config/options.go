@@ -91,6 +91,8 @@ type Rule struct {
 type Trace struct {
 	// FoldCommands makes one span of a series of fast, equal commands, where spans leave (trace.Fold).
 	FoldCommands bool
+	// Labels are patterns of path.Match for the keys of the pods' labels that leave the node.
+	Labels []string
 }
 
 // Export says where finished operations go.
@@ -307,6 +309,8 @@ func DefaultFor(on System) Options {
 		system:   on,
 		Sampling: Sampling{Ratio: 1, PerSecond: 5, Keep: []string{"slow", "failed", "hung", "partial"}},
 		Slow:     Slow{Command: 250 * time.Millisecond, Call: 2 * time.Second, Agent: time.Second, Lock: 250 * time.Millisecond, Hung: 20 * time.Second, Readiness: time.Minute, FirstConnection: 10 * time.Second, Baseline: true, Floor: 100 * time.Millisecond},
+		// Every label: a key has one slash or none.
+		Trace: Trace{Labels: []string{"*", "*/*"}},
 		Export: Export{
 			Queue: 512,
 			// The time-out and the missing compression are those of the OpenTelemetry

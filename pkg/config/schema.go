@@ -76,6 +76,7 @@ func (o *Options) schema() []option {
 		{"slow.rule", live, bind(&o.Slow.Rules, slowRules())},
 
 		{"trace.fold_commands", live, bind(&o.Trace.FoldCommands, boolean())},
+		{"trace.labels", restart, bind(&o.Trace.Labels, patterns(pattern("app.kubernetes.io/*"), 64))},
 
 		{"export.queue", restart, bind(&o.Export.Queue, count(1, 1<<16))},
 

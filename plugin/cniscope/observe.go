@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"os"
+	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +39,7 @@ type observer struct {
 	anchors  *anchor.Set     // who the runtime is
 	attached chan struct{}   // closed once the probe was attached for the first time
 	wake     func()          // has the probe look whether somebody waits for ticks
+	labels   []string        // patterns of the labels' keys that leave
 }
 
 // newObserver registers with the runtime, and returns when that has been tried.
@@ -71,7 +75,7 @@ func newObserver(ctx context.Context, log *slog.Logger, o config.Options, config
 // prepare makes the sources whose options NRI may have changed. busy reports whether operations
 // are open, key is that of configurations' digests. Call it before run.
 func (n *observer) prepare(l *life, o config.Options, busy func() bool, key []byte) (err error) {
-	n.log = l.log
+	n.log, n.labels = l.log, o.Trace.Labels
 	n.anchors.Name(o.Probe.Callers, o.Probe.Rootless) // before the probe is loaded
 	n.anchors.Watch(n.believe)
 	if len(o.Probe.Callers) > 0 {
@@ -147,9 +151,24 @@ func (n *observer) run(ctx context.Context, take event.Sink) error {
 	known := builds.New()
 	go known.Run(ctx) // not waited for: there is nothing to end
 	return source.Merge(ctx, n.log, sourcePatience, func(e event.Event) {
+		choose(e, n.labels)
 		known.Tell(e)
 		take(e)
 	}, n.sources...)
+}
+
+// choose removes the labels of a pod that the patterns do not let leave, before a recording or a span has them.
+func choose(e event.Event, patterns []string) {
+	sandbox, is := e.Body.(*event.Sandbox)
+	if !is {
+		return
+	}
+	maps.DeleteFunc(sandbox.Labels, func(key, _ string) bool {
+		return !slices.ContainsFunc(patterns, func(pattern string) bool {
+			matches, _ := path.Match(pattern, key) // the options were checked
+			return matches
+		})
+	})
 }
 
 // state says in a word or two how a source is doing.
