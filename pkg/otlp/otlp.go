@@ -50,10 +50,7 @@ func userInformation(proxy string) []string {
 }
 
 // Text returns the parts of a text of the peer that may leave.
-func (p Peer) Text(s string) string { return p.told.Message(s[:min(len(s), longest)]) }
-
-// longest bounds the redacted text, in bytes: gRPC passes on messages of up to 16 MiB. Logs show far less.
-const longest = 16 << 10
+func (p Peer) Text(s string) string { return p.told.Said(s) }
 
 // Error returns the meaning of a failed request, as an error of queue.Sender whose text may leave.
 //

@@ -37,6 +37,9 @@ func Ours(secrets ...string) *Call {
 	return c
 }
 
+// Said returns what may leave of a text of a peer, however long that is. Logs show far less than its first 16 KiB.
+func (c *Call) Said(s string) string { return c.Message(s[:min(len(s), 16<<10)]) }
+
 // Lost notes that a plugin was told more than is kept. From then on only listed words may stay.
 func (c *Call) Lost() { c.lost, c.asked = true, nil }
 

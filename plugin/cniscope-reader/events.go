@@ -13,8 +13,10 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	client "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/cniscope/cniscope/pkg/fleet/events"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 const (
@@ -27,6 +29,7 @@ const (
 // writer writes Events, one at a time.
 type writer struct {
 	api  client.EventsGetter
+	as   *rest.Config // with the token that the API server is sent
 	node string
 	log  *slog.Logger
 
@@ -115,7 +118,7 @@ func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 		}
 		return events.Written
 	case apierrors.IsNotFound(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.HasStatusCause(err, core.NamespaceTerminatingCause):
-		w.log.Debug("an Event is not taken", "pod", write.Pod, "error", err)
+		w.log.Debug("an Event is not taken", "pod", write.Pod, "error", w.said(write, err))
 		return events.Gone
 	}
 	if !w.failing {
@@ -123,8 +126,15 @@ func (w *writer) outcome(write *events.Write, err error) events.Outcome {
 		if apierrors.IsForbidden(err) {
 			says = fmt.Sprintf("%s: does a ClusterRole let this ServiceAccount create and patch events.events.k8s.io?", says)
 		}
-		w.log.Warn(says, "error", err)
+		w.log.Warn(says, "error", w.said(write, err))
 		w.failing = true
 	}
 	return events.Again
+}
+
+// said returns what may leave of the API server's answer to a write.
+func (w *writer) said(write *events.Write, err error) string {
+	told := told(w.as)
+	told.Name(write.Namespace, write.Pod, write.Name)
+	return text.Clean(told.Said(err.Error()), 2*text.Bound)
 }

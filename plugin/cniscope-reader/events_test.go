@@ -77,7 +77,7 @@ func telling(t *testing.T, s *server) (to chan batch, log *strings.Builder, end 
 		t.Fatal(err)
 	}
 	log = &strings.Builder{}
-	w := &writer{api: api, node: "node-1", log: slog.New(slog.NewTextHandler(log, nil))}
+	w := &writer{api: api, as: &rest.Config{}, node: "node-1", log: slog.New(slog.NewTextHandler(log, nil))}
 	to, done := make(chan batch), make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

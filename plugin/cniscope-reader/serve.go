@@ -50,7 +50,7 @@ func tellPods(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("writing Events needs the Kubernetes API: %w", err)
 	}
-	w := &writer{api: api, node: setting("NODE_NAME", ""), log: log}
+	w := &writer{api: api, as: config, node: setting("NODE_NAME", ""), log: log}
 	if w.node == "" {
 		return usageError{fmt.Errorf("serve --events: NODE_NAME is not set; it is the node's name, spec.nodeName of the pod")}
 	}

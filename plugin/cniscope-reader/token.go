@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/access"
+	"github.com/cniscope/cniscope/pkg/redact"
 )
 
 const (
@@ -49,6 +52,10 @@ func review(ctx context.Context, token string) (access.Identity, error) {
 	if err != nil {
 		return access.Identity{}, err
 	}
+	return reviewAs(ctx, config, token)
+}
+
+func reviewAs(ctx context.Context, config *rest.Config, token string) (access.Identity, error) {
 	config.Timeout = reviewing
 	api, err := client.NewForConfig(config)
 	if err != nil {
@@ -57,11 +64,22 @@ func review(ctx context.Context, token string) (access.Identity, error) {
 	answer, err := api.TokenReviews().Create(ctx, &authentication.TokenReview{
 		Spec: authentication.TokenReviewSpec{Token: token, Audiences: []string{fleet.Audience}},
 	}, meta.CreateOptions{})
+	told := told(config, token)
 	if err != nil {
-		return access.Identity{}, err
+		return access.Identity{}, errors.New(told.Said(err.Error()))
 	}
-	return access.Identity{
+	id := access.Identity{
 		Authenticated: answer.Status.Authenticated, User: answer.Status.User.Username,
-		Audiences: answer.Status.Audiences, Error: answer.Status.Error,
-	}, nil
+		Audiences: answer.Status.Audiences, Error: told.Said(answer.Status.Error),
+	}
+	if told.Repeats(id.User) { // then it is no ServiceAccount
+		id.User = told.Word(id.User)
+	}
+	return id, nil
+}
+
+// told is what the API server is sent and must not be quoted with: the reader's own token, and other secrets.
+func told(config *rest.Config, secrets ...string) *redact.Call {
+	renewed, _ := os.ReadFile(config.BearerTokenFile) // kubelet writes a new one each hour
+	return redact.Ours(append(secrets, config.BearerToken, string(renewed))...)
 }
