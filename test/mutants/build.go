@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// All mutants within functions are compiled at once: a function begins with a copy of itself for each mutant
+// that it has, and the environment says which copy runs. go build -overlay reads the changed files in place of the
+// sources. A mutant outside a function has a build of its own.
+
+// chooser is added to each package that has mutants. Without a choice it notes which mutants are reached.
+const chooser = `package %s
+
+import (
+	"os"
+	"strconv"
+	"sync"
+)
+
+var (
+	mutantChosen, _ = strconv.Atoi(os.Getenv("MUTANT"))
+	mutantsReached  sync.Map
+)
+
+func mutantAt(id int) bool {
+	if mutantChosen == 0 {
+		if _, known := mutantsReached.LoadOrStore(id, true); !known {
+			if f, err := os.OpenFile(os.Getenv("MUTANTS_REACHED"), os.O_APPEND|os.O_WRONLY, 0); err == nil {
+				f.WriteString(strconv.Itoa(id) + "\n")
+				f.Close()
+			}
+		}
+	}
+	return id == mutantChosen
+}
+`
+
+// compiling leaves in each pool as many mutants as it may have, of those that compile, and writes the overlay with them.
+func (r *runner) compiling(pools []*pool) error {
+	id := 0
+	for _, p := range pools {
+		for _, m := range p.mutants {
+			id++
+			m.id = id
+		}
+	}
+	for _, p := range pools {
+		for {
+			p.mutants = slices.DeleteFunc(p.mutants, func(m *mutant) bool { return m.stillborn })
+			drawn := p.mutants[:min(p.quota, len(p.mutants))]
+			broken, err := r.check(p.folder, drawn)
+			if err != nil {
+				return err
+			}
+			if !broken {
+				p.mutants = drawn
+				break
+			}
+		}
+		for _, m := range p.mutants {
+			if m.body.to > 0 {
+				r.together = append(r.together, m)
+			}
+		}
+	}
+	var err error
+	r.overlaid, err = r.overlay(r.together)
+	return err
+}
+
+// check compiles a package with mutants, and marks those that do not compile.
+func (r *runner) check(folder string, drawn []*mutant) (broken bool, err error) {
+	var together []*mutant
+	builds := [][]*mutant{nil}
+	for _, m := range drawn {
+		switch {
+		case m.body.to > 0:
+			together = append(together, m)
+		case !m.compiles:
+			builds = append(builds, []*mutant{m})
+		}
+	}
+	builds[0] = together
+	for i, mutants := range builds {
+		overlay, err := r.overlay(mutants)
+		if err != nil {
+			return false, err
+		}
+		out, failed := exec.Command("go", "build", "-gcflags=-e", "-overlay", overlay, "./"+folder).CombinedOutput()
+		if i > 0 {
+			mutants[0].compiles, mutants[0].stillborn = failed == nil, failed != nil
+			broken = broken || failed != nil
+			continue
+		}
+		if failed == nil {
+			continue
+		}
+		named := regexp.MustCompile(`mutant(\d+):\d`).FindAllSubmatch(out, -1)
+		if named == nil {
+			return false, fmt.Errorf("%s does not compile: %w\n%s", folder, failed, out)
+		}
+		for _, n := range named {
+			for _, m := range mutants {
+				m.stillborn = m.stillborn || strconv.Itoa(m.id) == string(n[1])
+			}
+		}
+		broken = true
+	}
+	return broken, nil
+}
+
+// overlay writes the files of some mutants, and the file for -overlay that names them.
+func (r *runner) overlay(mutants []*mutant) (string, error) {
+	dir, err := os.MkdirTemp(r.dir, "overlay")
+	if err != nil {
+		return "", err
+	}
+	files, replace := map[string][]*mutant{}, map[string]string{}
+	for _, m := range mutants {
+		files[m.file] = append(files[m.file], m)
+	}
+	write := func(instead string, text []byte) error {
+		path, err := filepath.Abs(instead)
+		replace[path] = filepath.Join(dir, fmt.Sprint(len(replace), ".go"))
+		return errors.Join(err, os.WriteFile(replace[path], text, 0o600))
+	}
+	for file, of := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		slices.SortFunc(of, func(a, b *mutant) int { return b.body.from - a.body.from }) // from the end on
+		for _, m := range of {
+			src = m.apply(src)
+		}
+		if err := write(file, src); err != nil {
+			return "", err
+		}
+		name := string(regexp.MustCompile(`(?m)^package (\w+)`).FindSubmatch(src)[1])
+		if err := write(filepath.Join(filepath.Dir(file), "mutants_chosen.go"), fmt.Appendf(nil, chooser, name)); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, text, 0o600)
+}
+
+// apply returns a file with the mutant, to be chosen where it is within a function.
+func (m *mutant) apply(src []byte) []byte {
+	if m.body.to == 0 {
+		return slices.Concat(src[:m.from], []byte(m.with), src[m.to:])
+	}
+	guard := fmt.Sprintf("if mutantAt(%d) { /*line mutant%d:1:1*/ ", m.id, m.id)
+	return slices.Concat(src[:m.body.from], []byte(guard), []byte(m.body.text[:m.from-m.body.from]), []byte(m.with),
+		[]byte(m.body.text[m.to-m.body.from:]), []byte("\n"+m.body.end+"\n}\n"), src[m.body.from:])
+}
+
+// list is the words that `go list` answers for a package.
+func list(format, folder string, more ...string) ([]string, error) {
+	out, err := exec.Command("go", append(append([]string{"list", "-f", format}, more...), "./"+folder)...).Output()
+	if err != nil {
+		err = fmt.Errorf("go list %s: %w", folder, err)
+	}
+	return strings.Fields(string(out)), err
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// suite is the tests of a package, or those that a pattern names.
+type suite struct{ folder, run string }
+
+// users are the packages whose tests hold what the mutated ones do; those that observe the host are not among them.
+var users = []suite{
+	{folder: "pkg/judge"}, {folder: "pkg/timeline"}, {folder: "pkg/trace"}, {folder: "pkg/pipeline"}, {folder: "pkg/export"},
+	{folder: "plugin/cniscope", run: "Golden"},
+}
+
+// usage is what a run of tests takes.
+type usage struct{ wall, cpu time.Duration }
+
+type runner struct {
+	dir      string
+	together []*mutant
+	overlaid string
+	bases    map[suite]*base
+}
+
+// base is tests that are compiled with all mutants, and what they do if none is chosen.
+type base struct {
+	binary  string
+	limit   usage
+	reached []string
+}
+
+// try returns which test fails of a mutant; empty if none does.
+func (r *runner) try(m *mutant, folder string) (by string, err error) {
+	own := suite{folder: folder}
+	suites := append([]suite{own}, slices.DeleteFunc(slices.Clone(users), func(s suite) bool { return s == own })...)
+	for _, s := range suites {
+		b, err := r.base(s)
+		if err != nil {
+			return "", err
+		}
+		binary := b.binary
+		if m.body.to == 0 {
+			overlay, err := r.overlay([]*mutant{m})
+			if err == nil {
+				binary, err = r.build(s, overlay)
+			}
+			if err != nil {
+				return "", err
+			}
+		} else if !slices.Contains(b.reached, strconv.Itoa(m.id)) {
+			continue
+		}
+		if out, _, err := r.execute(binary, s, b.limit, "MUTANT="+strconv.Itoa(m.id)); err != nil {
+			return filepath.Base(s.folder) + " " + why(out), nil
+		}
+	}
+	return "", nil
+}
+
+// base compiles tests with all mutants, and runs them without one.
+func (r *runner) base(s suite) (*base, error) {
+	if b := r.bases[s]; b != nil {
+		return b, nil
+	}
+	binary, err := r.build(s, r.overlaid)
+	if err != nil {
+		return nil, err
+	}
+	reached := binary + ".reached"
+	if err := os.WriteFile(reached, nil, 0o666); err != nil {
+		return nil, err
+	}
+	out, took, err := r.execute(binary, s, usage{time.Hour, time.Hour}, "MUTANTS_REACHED="+reached)
+	if err != nil {
+		return nil, fmt.Errorf("the tests of %s fail without a mutant: %s\n%s", s.folder, why(out), out)
+	}
+	ids, err := os.ReadFile(reached)
+	b := &base{binary: binary, reached: strings.Fields(string(ids)), limit: usage{wall: 10*took.wall + time.Minute, cpu: 5*took.cpu + 10*time.Second}}
+	fmt.Printf("%s %s: %.1fs of CPU\n", s.folder, s.run, took.cpu.Seconds())
+	r.bases[s] = b
+	return b, err
+}
+
+// build compiles tests.
+func (r *runner) build(s suite, overlay string) (binary string, err error) {
+	dir, err := os.MkdirTemp(r.dir, "build")
+	if err != nil {
+		return "", err
+	}
+	binary = filepath.Join(dir, "test")
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./"+s.folder).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("the tests of %s do not compile: %w\n%s", s.folder, err, out)
+	}
+	return binary, err
+}
+
+// execute runs tests up to the first that fails. CPU time and memory (6 GiB) are limited, so that an endless loop
+// ends on a busy machine as on an idle one.
+func (r *runner) execute(binary string, s suite, limit usage, environment string) (out []byte, took usage, err error) {
+	temporary, err := os.MkdirTemp(r.dir, "tests")
+	if err != nil {
+		return nil, usage{}, err
+	}
+	defer os.RemoveAll(temporary)
+	said, err := os.Create(filepath.Join(temporary, "output"))
+	if err != nil {
+		return nil, usage{}, err
+	}
+	defer said.Close()
+	limits := fmt.Sprintf(`ulimit -t %d -v %d; exec "$@"`, int(limit.cpu.Seconds()), 6<<20)
+	cmd := exec.Command("sh", "-c", limits, "sh", binary, "-test.failfast", "-test.run="+s.run, "-test.timeout="+limit.wall.String())
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.folder, append(os.Environ(), "TMPDIR="+temporary, environment), said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	began := time.Now()
+	err = cmd.Run()
+	took = usage{time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what the tests left behind
+	out, unread := os.ReadFile(said.Name())
+	return out, took, errors.Join(err, unread)
+}
+
+var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.{1,60})|^fatal error: (.{1,60})|^(SIG\w+)`)
+
+// why is the first thing that failed, by the output of tests.
+func why(out []byte) string {
+	if m := failure.FindSubmatch(out); m != nil {
+		return string(bytes.Join(m[1:], nil))
+	}
+	return "ended"
+}
