@@ -250,6 +250,13 @@ func TestWhatIsAskedOnASharedStream(t *testing.T) {
 		"of one that was stopped since before that": {
 			op: calling(did(waits("dbd", from(2, 980), clipped, askedAt(100), stopped(2, 980)))), cause: CausePeer, says: `^978ms of 1s waiting for dbd \(stopped\)`,
 		},
+		"nobody answers while a third that they all wait for is stopped": {
+			op:    calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980), stopped(10, 980)), from(10, 980))))),
+			cause: CausePeer, says: `^978ms of 1s waiting for dbd`,
+		},
+		"control: a third that goes on": {
+			op: calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980)), from(10, 980))))), cause: CauseAgent,
+		},
 		"control: nothing was asked": {
 			op: calling(did(waits("dbd", from(2, 980), clipped))), cause: CauseAgent,
 		},

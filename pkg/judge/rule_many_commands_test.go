@@ -18,6 +18,18 @@ func TestManyCommands(t *testing.T) {
 			op:    add(plugin("portmap", 0, 1050, dozens(50)...)),
 			cause: CauseCommands, says: `^755ms of 1\.05s in 51 commands, 50 of them iptables$`, remedy: `nftables`, report: "containernetworking/plugins#510",
 		},
+		"just so many": {
+			op: add(plugin("portmap", 0, 800, dozens(39)...)), cause: CauseCommands, says: `^590ms of 800ms in 40 commands, 39 of them iptables$`,
+		},
+		"control: one less": {op: add(plugin("portmap", 0, 800, dozens(38)...)), cause: CauseCommand, says: `in 38 runs of iptables`},
+		"one of them takes more than any, and less than a quarter": {
+			op:    add(plugin("portmap", 0, 1110, append(dozens(45), ran("slow", 910, 1110))...)),
+			cause: CauseCommands, says: `^880ms of 1\.11s in 47 commands, 45 of them iptables$`,
+		},
+		"control: one of them takes a third": {
+			op:    add(plugin("portmap", 0, 1250, append(dozens(45), ran("slow", 910, 1250))...)),
+			cause: CauseCommand, says: `^675ms of 1\.25s in 45 runs of iptables`,
+		},
 		"control: not so many": {op: add(plugin("portmap", 0, 1050, dozens(30)...)), cause: CauseUnexplained},
 		"a few of another program take more than any": {
 			op:    add(plugin("p", 0, 1910, append(compiles(5, 160), ran("ip", 1810, 1910))...)),

@@ -33,6 +33,7 @@ func TestWhatIsLeakedAndWhatIsNot(t *testing.T) {
 		"seen, and libcni has forgotten it":               {seen: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(time.Hour), Pod: web}}},
 		"seen, and nobody knows what libcni remembers":    {seen: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(time.Hour)}}, incomplete: true, want: "gone/eth0 "},
 		"seen to fail: libcni remembers no such":          {seen: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(time.Hour), Failed: true}}, want: "gone/eth0 "},
+		"seen, of the interface lo":                       {seen: []Attachment{{ContainerID: "gone", IfName: "lo", Since: ago(time.Hour), Failed: true}}, incomplete: true},
 		"seen to fail, of a sandbox that is there":        {seen: []Attachment{{ContainerID: "here", IfName: "eth0", Since: ago(time.Hour), Failed: true}}},
 		"both cached and seen":                            {cached: []Attachment{{ContainerID: "gone", IfName: "eth0", Network: "pods", Since: ago(time.Hour)}}, seen: []Attachment{{ContainerID: "gone", IfName: "eth0", Since: ago(time.Hour)}}, want: "gone/eth0 "},
 		"two networks of one interface, by a meta plugin": {cached: []Attachment{{ContainerID: "gone", IfName: "eth0", Network: "multus", Since: ago(time.Hour)}, {ContainerID: "gone", IfName: "eth0", Network: "pods", Since: ago(time.Hour)}}, want: "gone/eth0 gone/eth0 "},

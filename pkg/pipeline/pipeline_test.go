@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/judge"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
@@ -18,6 +21,34 @@ func small() *Pipeline {
 		},
 		trace.NewBuilder(trace.IDs{Seed: "boot"}, nil, "test"),
 	)
+}
+
+// A call that hangs is reported once, while it does, by a trace of one span. Its operation follows when it is over.
+func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
+	p := small()
+	var reported []string
+	for _, e := range []event.Event{
+		{Time: 0, Body: &event.Exec{
+			Process: "b", Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge",
+			Call: &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"},
+		}},
+		{Time: 90, Body: &event.Tick{}}, {Time: 110, Body: &event.Tick{}}, {Time: 120, Body: &event.Tick{}}, {Time: 200, Body: &event.Exit{Process: "b"}},
+	} {
+		for _, r := range p.Apply(e) {
+			sound(t, r)
+			if r.Over() || r.Hung == nil {
+				t.Fatalf("at %d: %+v", e.Time, r)
+			}
+			span := r.Trace.Spans.ScopeSpans[0].Spans[0]
+			reported = append(reported, fmt.Sprintf("at %d: %s of %s, %d to %d", e.Time, span.Name, r.Hung.Plugin, span.StartTimeUnixNano, span.EndTimeUnixNano))
+		}
+	}
+	if want := []string{"at 110: CNI ADD hung of bridge, 0 to 110"}; !slices.Equal(reported, want) {
+		t.Errorf("reported %q, want %q", reported, want)
+	}
+	if rest := p.Flush(); len(rest) != 1 || !rest[0].Over() || !rest[0].Operation.Calls[0].Hung {
+		t.Errorf("at the end: %+v", rest)
+	}
 }
 
 // Whatever comes, in whatever order: no crash, no unbounded memory, no negative time, and

@@ -19,14 +19,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/agents"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
-	"github.com/cniscope/cniscope/pkg/probe/belief"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
-	"github.com/cniscope/cniscope/pkg/procfs"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -361,26 +357,5 @@ func TestAProbeThatCannotBeLoadedSaysSo(t *testing.T) {
 	var unsupported *UnsupportedError
 	if os.Geteuid() != 0 && !errors.As(err, &unsupported) {
 		t.Errorf("without root: %v", err)
-	}
-}
-
-func TestWhoseRightsAreTheirOwn(t *testing.T) {
-	const all, none, netAdmin, chown = 1<<41 - 1, 0, 1 << unix.CAP_NET_ADMIN, 1 << unix.CAP_CHOWN
-	for name, test := range map[string]struct {
-		status procfs.Status
-		want   bool
-	}{
-		"root":                              {procfs.Status{UID: 0, Effective: all, Ambient: none}, true},
-		"root with a few capabilities":      {procfs.Status{UID: 0, Effective: netAdmin, Ambient: none}, true},
-		"root with others":                  {procfs.Status{UID: 0, Effective: chown, Ambient: none}, false},
-		"a user":                            {procfs.Status{UID: 1000, Effective: none, Ambient: none}, false},
-		"a user by a set-user-ID program":   {procfs.Status{UID: 1000, Effective: all, Ambient: none}, false},
-		"a user by a file's capabilities":   {procfs.Status{UID: 1000, Effective: netAdmin, Ambient: none}, false},
-		"a user with an ambient capability": {procfs.Status{UID: 1000, Effective: netAdmin, Ambient: netAdmin}, true},
-		"nothing to be read":                {procfs.Status{}, false},
-	} {
-		if got := belief.Own(test.status) != 0; got != test.want {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }

@@ -158,6 +158,28 @@ func TestASpoolLosesPowerAtEachCall(t *testing.T) {
 	})
 }
 
+// Whichever read fails while a spool is opened, and all that follow: nothing of it is cut off, and what is appended
+// then comes behind it.
+func TestASpoolThatCannotBeReadIsLeft(t *testing.T) {
+	disktest.Sweep(t, []disktest.Fault{disktest.Unreadable}, func(t *testing.T, at int, fault disktest.Fault) *disktest.Disk {
+		o := spools(filepath.Join(disktest.Folder(t), "spool"))["large"]
+		l, want := life{}, began(t, o)
+		d := failing(t, o.Dir, at, fault)
+		o.Disk = d
+		if s, err := Open(o); err == nil {
+			if _, err := s.Append(named("appended")); err != nil {
+				t.Error(err)
+			}
+			_ = s.Close()
+			want = append(want, "appended")
+		}
+		if lost := l.missing(t, o, want); len(lost) > 0 {
+			t.Errorf("lost %q", lost)
+		}
+		return d
+	})
+}
+
 func failing(t *testing.T, folder string, at int, fault disktest.Fault) *disktest.Disk {
 	t.Helper()
 	d, err := disktest.New(folder, at, fault)

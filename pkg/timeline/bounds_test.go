@@ -108,6 +108,22 @@ func TestEverythingIsBounded(t *testing.T) {
 	}
 }
 
+// A loss is told before its run is read; one whose run never comes is counted.
+func TestLossesOfNobodyAreCounted(t *testing.T) {
+	lost := func(process event.Process) *event.Lost {
+		return &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: process}
+	}
+	s := tell(t).plugin(0, "o", "ADD", "bridge", container("c2")).at(9, lost("b")).at(9, lost("x")).plugin(2, "b", "ADD", "bridge")
+	for _, step := range []struct {
+		at   int64
+		late uint64
+	}{{5, 0}, {9, 0}, {10, 1}, {11, 1}} {
+		if late := s.tick(step.at).line.Stats().Late; late != step.late {
+			t.Errorf("at %d: %d late, want %d: x is nobody's", step.at, late, step.late)
+		}
+	}
+}
+
 func TestLateFactsAreCounted(t *testing.T) {
 	s := tell(t).plugin(0, "b", "ADD", "bridge").command(1, "d", "b", "daemon").exit(2, "b").tick(2000)
 	s.command(2001, "e", "d", "child").exit(2002, "d")

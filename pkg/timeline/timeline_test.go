@@ -386,7 +386,7 @@ setup c2 0-2: settled
 			func(s *story) {
 				s.plugin(0, "o", "ADD", "bridge", container("c2")).
 					at(9, &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: "b"}).
-					at(9, &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: "x"}).tick(1).
+					at(9, &event.Lost{Source: "probe", Reason: "ring full", Count: 3, Process: "x"}).tick(1).
 					plugin(2, "b", "ADD", "bridge").exit(3, "o").exit(3, "b").tick(4000)
 			},
 			`setup c2 0-3: settled

@@ -128,9 +128,11 @@ func (r *runner) overlay(mutants []*mutant) (string, error) {
 	for _, m := range mutants {
 		files[m.file] = append(files[m.file], m)
 	}
+	number := 0
 	write := func(instead string, text []byte) error {
 		path, err := filepath.Abs(instead)
-		replace[path] = filepath.Join(dir, fmt.Sprint(len(replace), ".go"))
+		number++
+		replace[path] = filepath.Join(dir, fmt.Sprint(number, ".go"))
 		return errors.Join(err, os.WriteFile(replace[path], text, 0o600))
 	}
 	for file, of := range files {

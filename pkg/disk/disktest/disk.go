@@ -24,10 +24,11 @@ const (
 	Short         // Short: half of what is written arrives, then there is no room.
 	Forever       // Forever: EIO, of this call and all that follow.
 	Killed
+	Unreadable // Unreadable: EIO, of this read and all that follow.
 )
 
 func (f Fault) String() string {
-	return [...]string{"no fault", "EIO", "ENOSPC", "a short write", "EIO from then on", "killed"}[f]
+	return [...]string{"no fault", "EIO", "ENOSPC", "a short write", "EIO from then on", "killed", "EIO of all reads from then on"}[f]
 }
 
 // needsRoom are the calls that a full disk fails.
@@ -48,6 +49,8 @@ func (f Fault) touches(op string) bool {
 		return op == "write"
 	case Forever, Killed:
 		return changes[op]
+	case Unreadable:
+		return op == "read"
 	}
 	return true
 }
@@ -102,7 +105,8 @@ func (d *faults) call(op, name string) Fault {
 	n := len(d.calls)
 	d.calls = append(d.calls, fmt.Sprint(op, " ", name))
 	d.ops = append(d.ops, op)
-	if n == d.at || n > d.at && (d.fault == Forever || d.fault == Killed) {
+	lasts := d.fault == Forever || d.fault == Killed || d.fault == Unreadable && op == "read"
+	if n == d.at || n > d.at && lasts {
 		return d.fault
 	}
 	return None
