@@ -212,6 +212,13 @@ fuzz-found: tools-report ## what fuzz-explore found, as seeds of the tests: they
 fuzz-long: ## fuzz timeline and judge with events in any order, for 10 minutes
 	test/fuzz.sh ./pkg/pipeline FuzzPipeline 10m
 
+.PHONY: mutants
+mutants: MUTANTS ?= 100
+mutants: SEED ?= $(shell date +%Y%m%d)
+mutants: PACKAGES := pkg/judge pkg/timeline pkg/timeline/losses.go pkg/trace pkg/pipeline pkg/probe/agents pkg/spool pkg/queue pkg/relay pkg/redact
+mutants: ## make MUTANTS (100) small changes in PACKAGES, drawn by SEED (the date), and print those that no test notices
+	go run ./test/mutants -n $(MUTANTS) -seed $(SEED) $(PACKAGES)
+
 SECRETS_PAIRS ?= 1000000
 .PHONY: test-secrets
 test-secrets: ## SECRETS_PAIRS (1000000, or as many as SECRETS_TIME, 30s, gives time for) pairs of a configuration and a message that repeats its secret in some spelling: nothing of it leaves

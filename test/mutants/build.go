@@ -44,7 +44,7 @@ func mutantAt(id int) bool {
 }
 `
 
-// compiling leaves in each pool as many mutants as it may have, of those that compile, and writes the overlay with them.
+// compiling leaves in each pool its quota of mutants that compile, and writes the overlay with them.
 func (r *runner) compiling(pools []*pool) error {
 	id := 0
 	for _, p := range pools {

@@ -91,7 +91,8 @@ func (v *visitor) text(n ast.Node) string {
 }
 
 func (v *visitor) add(from, to token.Pos, with string) {
-	m := &mutant{file: v.file, body: v.body, line: v.fset.Position(from).Line, from: v.offset(from), to: v.offset(to), with: with}
+	m := &mutant{file: v.file, body: v.body, from: v.offset(from), to: v.offset(to), with: with}
+	m.line = v.fset.Position(from).Line
 	m.old = string(v.src[m.from:m.to])
 	v.found = append(v.found, m)
 }
@@ -192,7 +193,8 @@ func (v *visitor) drop(list []ast.Stmt) {
 			if len(s.Results) > 0 {
 				continue
 			}
-		case *ast.IncDecStmt, *ast.BranchStmt, *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt, *ast.IfStmt, *ast.RangeStmt, *ast.ForStmt:
+		case *ast.IncDecStmt, *ast.BranchStmt, *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt:
+		case *ast.IfStmt, *ast.RangeStmt, *ast.ForStmt:
 		default:
 			continue
 		}

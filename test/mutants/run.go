@@ -20,8 +20,8 @@ type suite struct{ folder, run string }
 
 // users are the packages whose tests hold what the mutated ones do; those that observe the host are not among them.
 var users = []suite{
-	{folder: "pkg/judge"}, {folder: "pkg/timeline"}, {folder: "pkg/trace"}, {folder: "pkg/pipeline"}, {folder: "pkg/export"},
-	{folder: "plugin/cniscope", run: "Golden"},
+	{folder: "pkg/judge"}, {folder: "pkg/timeline"}, {folder: "pkg/trace"}, {folder: "pkg/pipeline"},
+	{folder: "pkg/export"}, {folder: "plugin/cniscope", run: "Golden"},
 }
 
 // usage is what a run of tests takes.
@@ -87,8 +87,8 @@ func (r *runner) base(s suite) (*base, error) {
 		return nil, fmt.Errorf("the tests of %s fail without a mutant: %s\n%s", s.folder, why(out), out)
 	}
 	ids, err := os.ReadFile(reached)
-	b := &base{binary: binary, reached: strings.Fields(string(ids)), limit: usage{wall: 10*took.wall + time.Minute, cpu: 5*took.cpu + 10*time.Second}}
-	fmt.Printf("%s %s: %.1fs of CPU\n", s.folder, s.run, took.cpu.Seconds())
+	b := &base{binary: binary, reached: strings.Fields(string(ids))}
+	b.limit = usage{wall: 10*took.wall + time.Minute, cpu: 5*took.cpu + 10*time.Second}
 	r.bases[s] = b
 	return b, err
 }
@@ -100,7 +100,8 @@ func (r *runner) build(s suite, overlay string) (binary string, err error) {
 		return "", err
 	}
 	binary = filepath.Join(dir, "test")
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./"+s.folder).CombinedOutput()
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./" + s.folder}
+	out, err := exec.Command("go", args...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("the tests of %s do not compile: %w\n%s", s.folder, err, out)
 	}
@@ -121,7 +122,8 @@ func (r *runner) execute(binary string, s suite, limit usage, environment string
 	}
 	defer said.Close()
 	limits := fmt.Sprintf(`ulimit -t %d -v %d; exec "$@"`, int(limit.cpu.Seconds()), 6<<20)
-	cmd := exec.Command("sh", "-c", limits, "sh", binary, "-test.failfast", "-test.run="+s.run, "-test.timeout="+limit.wall.String())
+	cmd := exec.Command("sh", "-c", limits, "sh", binary, "-test.failfast", "-test.run="+s.run,
+		"-test.timeout="+limit.wall.String())
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.folder, append(os.Environ(), "TMPDIR="+temporary, environment), said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	began := time.Now()
