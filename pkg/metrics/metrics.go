@@ -238,7 +238,7 @@ func (m *Metrics) Handler() http.Handler {
 		ErrorHandling:       promhttp.ContinueOnError,
 	})
 	// The time-out keeps the answer in memory: who is slow to take it holds up no other scrape.
-	return http.TimeoutHandler(keeping(scrape), scrapeTimeout, "the scrape took longer than "+scrapeTimeout.String()+"\n")
+	return http.TimeoutHandler(scrape, scrapeTimeout, "the scrape took longer than "+scrapeTimeout.String()+"\n")
 }
 
 const (

@@ -5,180 +5,118 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	// placesMax is how many connections are open at one time: some 20 KiB of buffers each.
+	// placesMax bounds the open connections of one address: each has buffers of some 20 KiB.
 	placesMax = 1024
-	// tenure is how long we wait for somebody for whom we have a place, at least, when others
-	// want it: a request that is on its way comes in less, also on a busy node. Together they admit some 5,000
-	// connections a second, so that even a whole backlog of the kernel's (net.core.somaxconn,
-	// 4096) ahead of a kubelet's probe costs it less than a second.
-	tenure = 200 * time.Millisecond
+	// tenure is how long a connection keeps its place when others want it. A request that is on its way
+	// arrives earlier, also on a busy node. With placesMax it admits 10,000 connections a second, so a
+	// kubelet's probe behind a full backlog of the kernel (net.core.somaxconn, 4096) waits 0.4 s.
+	tenure = 100 * time.Millisecond
 )
 
-// places is a listener that nobody can fill up. When all places are taken a newcomer gets the one of
-// whoever we wait for longest: somebody idle, or slow to ask, or slow to take the answer, be it byte by
-// byte. Whoever waits for us keeps the place, however long that takes on a busy node, but has one answer
-// while others wait; so a probe of the kubelet's gets through, however many sockets others hold open.
+// state says who waits for whom.
+type state int
+
+const (
+	asking  state = iota // we wait for a request, unless the kernel has bytes that we did not read yet
+	working              // the client waits for our answer
+	leaving              // the client takes the answer, or its connection ends
+)
+
+// places is a listener that nobody can fill up. When all places are taken, a newcomer gets the place of the
+// oldest connection that does not wait for us, and that is closed. Accept is for one goroutine.
+//
+// netutil.LimitListener does not do here: who fills it up keeps a kubelet's probe out.
 type places struct {
 	*net.TCPListener
-	freed  chan struct{} // holds a note when somebody left
-	closed chan struct{}
-	once   sync.Once
-	pace   time.Duration // from one connection to the next, at least
-	last   time.Time     // the latest
+	pace time.Duration // between two connections, at least
+	last time.Time     // when the latest one was accepted
 
-	mu    sync.Mutex
-	taken map[*place]bool
+	mu   sync.Mutex
+	open []*place // by since
 }
 
-// place is a connection that has one. Its fields below are guarded by of.mu.
+// place is a connection that has one. of.mu guards its fields.
 type place struct {
 	*net.TCPConn
-	of *places
-
-	since            time.Time // from when on we wait for a whole request, or for an answer to be taken
-	reading, writing bool      // we do so now
-	working          int       // requests that are being answered
-	owed             bool      // an answer is ready and not written yet
-	answered         bool      // some of an answer is written: what we read next is another request
-	parted           bool      // we have said good-bye
-}
-
-func newPlaces(l *net.TCPListener) *places {
-	return &places{TCPListener: l, freed: make(chan struct{}, 1), closed: make(chan struct{}), taken: map[*place]bool{}}
+	of    *places
+	since time.Time
+	state state
 }
 
 func (p *places) Accept() (net.Conn, error) {
-	if wait := p.pace - time.Since(p.last); wait > 0 {
-		select {
-		case <-time.After(wait):
-		case <-p.closed:
-		}
-	}
-	c, err := p.AcceptTCP()
+	time.Sleep(p.pace - time.Since(p.last))
+	tcp, err := p.AcceptTCP()
 	if err != nil {
 		return nil, err
 	}
 	p.last = time.Now()
-	for {
-		victim, wait, ok := p.room()
-		if ok {
-			if victim != nil {
-				_ = victim.Close()
-			}
-			taken := &place{TCPConn: c, of: p, since: time.Now()}
-			p.mu.Lock()
-			p.taken[taken] = true
-			p.mu.Unlock()
-			return taken, nil
-		}
-		select {
-		case <-time.After(wait):
-		case <-p.freed:
-		case <-p.closed:
-			_ = c.Close()
-			return nil, net.ErrClosed
-		}
+	for !p.room(time.Now()) {
+		time.Sleep(time.Millisecond) // whoever gets a turn by that may answer somebody
 	}
-}
-
-// room reports whether there is a place, and whose it is; else for how long to wait at most
-// before asking again.
-func (p *places) room() (victim *place, wait time.Duration, ok bool) {
+	c := &place{TCPConn: tcp, of: p, since: time.Now()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.taken) < placesMax {
-		return nil, 0, true
+	p.open = append(p.open, c)
+	return c, nil
+}
+
+// room reports whether there is a place for one more, and closes a connection for that if need be.
+func (p *places) room(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.open) < placesMax {
+		return true
 	}
-	var since time.Time
-	for c := range p.taken {
-		if t, waiting := c.waiting(); waiting && (victim == nil || t.Before(since)) && (c.parted || c.writing || !unread(c.TCPConn)) {
-			victim, since = c, t
+	for i, c := range p.open {
+		switch {
+		case now.Sub(c.since) < tenure:
+			return false // so are all behind it
+		case c.state == leaving || c.state == asking && !unread(c.TCPConn):
+			p.open = slices.Delete(p.open, i, i+1)
+			_ = c.TCPConn.Close()
+			return true
 		}
 	}
-	if victim == nil {
-		return nil, tenure, false
-	}
-	if wait = tenure - time.Since(since); wait > 0 {
-		return nil, wait, false
-	}
-	return victim, 0, true
+	return false
 }
 
-// waiting tells from when on we wait for somebody.
-func (c *place) waiting() (since time.Time, ok bool) {
-	switch {
-	case c.parted:
-		return time.Time{}, true
-	case c.writing:
-		return c.since, true
-	case c.working > 0 || c.owed || !c.reading:
-		return time.Time{}, false
-	}
-	return c.since, true
-}
-
-// note changes the state of a connection, with the time.
-func (c *place) note(change func(now time.Time)) {
+// becomes changes the state. An answer gets a tenure of its own, however long we took for it.
+func (c *place) becomes(next state) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	change(time.Now())
+	if i := slices.Index(c.of.open, c); i >= 0 && c.state == working && next == leaving {
+		c.since = time.Now()
+		c.of.open = append(slices.Delete(c.of.open, i, i+1), c)
+	}
+	c.state = next
 }
 
-// Read reads what is asked. However many times that takes, we wait for one request.
-func (c *place) Read(b []byte) (int, error) {
-	c.note(func(now time.Time) {
-		c.reading = true
-		if c.answered {
-			c.since, c.answered = now, false
-		}
-	})
-	defer func() { c.note(func(time.Time) { c.reading = false }) }()
-	return c.TCPConn.Read(b)
-}
-
-// Write writes an answer, or a part of one.
+// Write begins or goes on with an answer, or with a handshake.
 func (c *place) Write(b []byte) (int, error) {
-	c.note(func(now time.Time) {
-		c.writing = true
-		if c.since.IsZero() {
-			c.since = now
-		}
-	})
-	defer func() { c.note(func(time.Time) { c.writing, c.owed, c.answered = false, false, true }) }()
+	c.becomes(leaving)
 	return c.TCPConn.Write(b)
 }
 
 // CloseWrite is what http.Server does before it gives a rude client some time to go.
 func (c *place) CloseWrite() error {
-	c.note(func(time.Time) { c.parted = true })
+	c.becomes(leaving)
 	return c.TCPConn.CloseWrite()
 }
 
 // Close closes the connection and leaves its place.
 func (c *place) Close() error {
-	c.note(func(time.Time) { delete(c.of.taken, c) })
-	select {
-	case c.of.freed <- struct{}{}:
-	default: // one note is enough
+	c.of.mu.Lock()
+	if i := slices.Index(c.of.open, c); i >= 0 {
+		c.of.open = slices.Delete(c.of.open, i, i+1)
 	}
+	c.of.mu.Unlock()
 	return c.TCPConn.Close()
-}
-
-// work keeps the place while a request is answered, and until the answer is written.
-func (c *place) work() (done func()) {
-	c.note(func(time.Time) { c.working++; c.since = time.Time{} })
-	return func() { c.note(func(time.Time) { c.working--; c.owed = true }) }
-}
-
-// Close ends listening. Connections stay as they are.
-func (p *places) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return p.TCPListener.Close()
 }
 
 type placeKey struct{}
@@ -191,30 +129,13 @@ func withPlace(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, placeKey{}, c)
 }
 
-// brief has h answer, and then ends a connection that would hold its place for nothing: one that
-// has yet to send a body, which nobody here wants and http.Server would wait for, and, while
-// others may be waiting for a place, each.
-func (p *places) brief(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 || p.full() {
-			w.Header().Set("Connection", "close")
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
-func (p *places) full() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.taken) >= placesMax
-}
-
-// keeping lets a request keep its connection's place while h answers it. h must be bounded in
-// number or time by itself, and must not wait for whoever asks to take the answer.
+// keeping lets a request keep its place until h begins to answer. h bounds by itself how many requests it keeps
+// waiting, and for how long.
 func keeping(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(placeKey{}).(*place); ok {
-			defer c.work()()
+		r.Context().Value(placeKey{}).(*place).becomes(working)
+		if r.ContentLength != 0 { // no request here has a body: http.Server is not to wait for it
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 		}
 		h.ServeHTTP(w, r)
 	})

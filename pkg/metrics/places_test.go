@@ -1,12 +1,11 @@
 package metrics
 
 import (
-	"bufio"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +44,9 @@ var hostile = map[string]func(c *net.TCPConn){
 			return err == nil
 		})
 	},
+	"promises a long body": func(c *net.TCPConn) {
+		_ = ask(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"+strings.Repeat("x", 1000))
+	},
 	"never takes its answers": func(c *net.TCPConn) {
 		_ = c.SetReadBuffer(4096)
 		_ = c.SetWriteDeadline(time.Now().Add(5 * time.Millisecond)) // it ends by being full
@@ -74,7 +76,7 @@ func patient(t *testing.T) *listening {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout, s.http.IdleTimeout = 0, 0, 0, 0
+	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = s.http.Close() })
 	return s
@@ -130,140 +132,78 @@ func get(t *testing.T, s interface{ Address() string }, path string) string {
 	return ""
 }
 
-// Whoever waits for us is not cut off for a newcomer, and whoever we wait for longest goes
-// first.
-func TestWhoWeWaitForLongestGivesWay(t *testing.T) {
+// The oldest connection that does not wait for us gives way.
+func TestWhoGivesWay(t *testing.T) {
 	p, dial := listenPlaces(t)
-	now := time.Now()
-	var taken []*place
+	var all []*place
+	var far []net.Conn
 	for range placesMax {
-		dial()
+		far = append(far, dial())
 		c, err := p.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken = append(taken, c.(*place)) // not read from yet
+		all = append(all, c.(*place))
 	}
-	ago := func(d time.Duration) time.Time { return now.Add(-time.Hour - d) }
-	for i, set := range []func(c *place){
-		func(c *place) { c.reading = true; c.work() },
-		func(c *place) { c.reading = true; c.work()() }, // its answer is not written yet
-		func(c *place) { c.reading, c.since = true, ago(1) },
-		func(c *place) { c.reading, c.since = true, ago(2) },
-		func(c *place) { c.writing, c.since = true, ago(3); c.working++ },
-		func(c *place) { c.parted = true },
-	} {
-		set(taken[i])
+	begins := time.Now().Add(-time.Hour)
+	for i, c := range all {
+		c.since = begins.Add(time.Duration(i))
 	}
-	for _, want := range []int{5, 4, 3, 2} {
-		victim, _, ok := p.room()
-		if !ok || victim != taken[want] {
-			t.Fatalf("not connection %d gives way: %v", want, ok)
+	speak := func(i int) {
+		if err := ask(far[i], "x"); err != nil {
+			t.Fatal(err)
 		}
-		*victim = place{TCPConn: victim.TCPConn, of: p}
 	}
-	if victim, wait, ok := p.room(); ok || wait <= 0 {
-		t.Errorf("somebody who waits for us gives way: %v", victim)
+	all[0].becomes(working)
+	speak(1) // and nobody has read it
+	speak(3)
+	all[3].becomes(leaving)
+	const answered = 5
+	all[answered].becomes(working)
+	all[answered].becomes(leaving) // has a tenure of its own
+	harness.Until(t, "what was sent has come", func() bool { return unread(all[1].TCPConn) && unread(all[3].TCPConn) })
+	for _, want := range []int{2, 3, 4, 6, 7} {
+		if !p.room(time.Now()) || slices.Contains(p.open, all[want]) || len(p.open) != placesMax-1 {
+			t.Fatalf("not connection %d gave way", want)
+		}
+		p.open = append(p.open, &place{TCPConn: all[0].TCPConn, of: p, since: time.Now()})
+	}
+	if p.room(begins.Add(tenure)) {
+		t.Error("one gave way before its time")
+	}
+	_ = all[0].Close()
+	if !p.room(begins) || slices.Contains(p.open, all[0]) {
+		t.Error("who has gone keeps a place")
 	}
 }
 
-// A byte now and then, of a request or to make room for an answer, makes nobody wait less long.
-func TestWhoIsSlowIsWaitedForFromTheBeginning(t *testing.T) {
-	p, dial := listenPlaces(t)
-	theirs := dial()
-	accepted, err := p.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := accepted.(*place)
-	began := c.since
-	read := func() {
-		t.Helper()
-		if _, err := theirs.Write([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Read(make([]byte, 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 3 {
-		if read(); !c.since.Equal(began) {
-			t.Fatal("a byte is taken for a request")
-		}
-	}
-	c.work()()
-	write := func() {
-		t.Helper()
-		if _, err := c.Write([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write()
-	began = c.since
-	for range 3 {
-		if write(); !c.since.Equal(began) {
-			t.Fatal("a part is taken for an answer")
-		}
-	}
-	if read(); !c.since.After(began) {
-		t.Error("the next request is taken for the one before")
-	}
-}
-
-// Whoever asks again and again would never be waited for.
-func TestWhileOthersWaitEachHasOneAnswer(t *testing.T) {
+// However a client asks on, it gets one answer: it would have a turn at any time, and others would wait.
+func TestAConnectionHasOneAnswer(t *testing.T) {
 	s := patient(t)
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", s.Address())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	first := dial()
-	ends := func() bool {
-		t.Helper()
-		_ = ask(first, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-		answer, err := http.ReadResponse(bufio.NewReader(first), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		_, _ = io.Copy(io.Discard, answer.Body)
-		return answer.Close
-	}
-	if ends() {
-		t.Error("it ends, though nobody waits")
-	}
-	for range placesMax - 1 {
-		dial()
-	}
-	harness.Until(t, "no place is left", s.listener.(*places).full)
-	if !ends() {
-		t.Error("it does not end")
-	}
-}
-
-func TestNobodyWaitsForAPlaceOfAServerThatEnds(t *testing.T) {
-	p, dial := listenPlaces(t)
-	for range placesMax {
-		dial()
-		c, err := p.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.(*place).work() // for ever
-	}
-	dial()
-	done := make(chan error)
-	go func() {
-		_, err := p.Accept()
-		done <- err
-	}()
-	_ = p.Close()
-	if err := <-done; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("%v", err)
+	for name, text := range map[string]string{
+		"pipelining":       strings.Repeat("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 100),
+		"alternating":      "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+		"HTTP/1.0":         strings.Repeat("GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 2),
+		"HEAD":             strings.Repeat("HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 2),
+		"OPTIONS":          strings.Repeat("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 2),
+		"nothing is there": strings.Repeat("GET /x HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n", 2),
+		"with a body":      "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1234GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := net.Dial("tcp", s.Address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := ask(c, text); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.(*net.TCPConn).CloseWrite()
+			answers, _ := io.ReadAll(c) // the end may be a reset
+			if n := strings.Count(string(answers), "HTTP/1."); n != 1 {
+				t.Errorf("%d answers: %.300q", n, answers)
+			}
+		})
 	}
 }
 
@@ -273,11 +213,11 @@ func listenPlaces(t *testing.T) (p *places, dial func() net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = newPlaces(l.(*net.TCPListener))
+	p = &places{TCPListener: l.(*net.TCPListener)}
 	t.Cleanup(func() {
 		_ = p.Close()
-		for c := range p.taken {
-			_ = c.Close()
+		for _, c := range p.open {
+			_ = c.TCPConn.Close()
 		}
 	})
 	return p, func() net.Conn {

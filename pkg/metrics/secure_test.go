@@ -88,7 +88,7 @@ func TestIdleSocketsDoNotTakeTLSAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout, s.http.IdleTimeout = 0, 0, 0, 0
+	s.http.ReadHeaderTimeout, s.http.ReadTimeout, s.http.WriteTimeout = 0, 0, 0
 	go s.serve(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = s.http.Close() })
 	for i := range placesMax + 50 {

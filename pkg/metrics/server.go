@@ -21,9 +21,8 @@ const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
 	writeTimeout   = scrapeTimeout + 5*time.Second
-	idleTimeout    = 2 * time.Minute // longer than any usual interval between scrapes
-	// handshake is the time from one connection with TLS to the next, at least: one costs up to 1 ms of a CPU
-	// (RSA), so that strangers take half of one at most. Prometheus keeps its connection.
+	// handshake is the time between two connections with TLS, at least: a handshake costs up to 1 ms of a CPU
+	// (RSA), so strangers take up to half of one.
 	handshake = 2 * time.Millisecond
 )
 
@@ -72,8 +71,8 @@ func Serve(where Where, metrics http.Handler, checks Checks, log *slog.Logger) (
 
 func (c Checks) mux() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("GET /healthz", keeping(c.Alive))
-	mux.Handle("GET /readyz", keeping(c.Ready))
+	mux.Handle("GET /healthz", c.Alive)
+	mux.Handle("GET /readyz", c.Ready)
 	return mux
 }
 
@@ -107,20 +106,21 @@ func listen(address, webConfig string, h http.Handler, log *slog.Logger) (*liste
 	if err != nil {
 		return nil, fmt.Errorf("%w; set another address, or stop who listens there (ss -ltnp names it)", err)
 	}
-	places := newPlaces(listener.(*net.TCPListener))
+	places := &places{TCPListener: listener.(*net.TCPListener)}
 	l := &listening{listener: places, http: http.Server{
 		ConnContext:       withPlace,
-		Handler:           places.brief(h),
+		Handler:           keeping(h),
 		Protocols:         new(http.Protocols),
 		MaxHeaderBytes:    headerBytesMax,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
 		// Whoever connects chooses what it would say.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
-	l.http.Protocols.SetHTTP1(true) // one request after another: what bounds connections bounds requests
+	l.http.Protocols.SetHTTP1(true)
+	// A connection has one answer. Who asks on and on without reading would get every turn that a processor has.
+	l.http.SetKeepAlivesEnabled(false)
 	if secure != nil {
 		places.pace = handshake
 		l.listener = tls.NewListener(places, secure)
