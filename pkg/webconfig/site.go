@@ -15,11 +15,8 @@ import (
 const (
 	// readEvery is how often the files are read again, at most: a handshake costs no reading then.
 	readEvery = time.Second
-	// guessing bounds how many requests with a password that was not right before wait to be looked at: bcrypt takes
-	// some 50 ms of a CPU for each.
-	guessing = 8
-	// rest is how many times as long as that took nobody else's is looked at: a fifth of a CPU at most.
-	rest = 4
+	// rest is how many times as long as the latest check no password is checked: bcrypt has half of a CPU at most.
+	rest = 1
 	// remembered bounds the credentials that were right, for which nobody waits.
 	remembered = 64
 )
@@ -30,7 +27,8 @@ var errTLSChanged = errors.New("TLS was added or taken out: restart cniscope")
 type Site struct {
 	path    string
 	log     *slog.Logger
-	handler http.Handler // the toolkit's, before ours
+	toolkit http.Handler // says whether a request may pass: it calls pass then
+	handler http.Handler
 	tls     bool
 
 	mu     sync.Mutex
@@ -40,20 +38,19 @@ type Site struct {
 
 	secret [32]byte
 	known  map[[32]byte]bool // guarded by mu
-	places chan struct{}
-	turn   chan struct{}
+	turns  turns             // of those whose credentials are not known
 }
 
 // New reads the file. What it says later holds for later requests and connections; only TLS itself is neither
 // added nor taken out while it runs: everybody is refused then. log is told what is wrong with it.
 func New(path string, next http.Handler, log *slog.Logger) (*Site, error) {
-	handler, config, _, err := loadFor(path, next)
+	toolkit, config, _, err := load(path)
 	if err != nil {
 		return nil, err
 	}
 	s := &Site{
-		path: path, log: log, handler: handler, tls: config != nil, config: config, read: time.Now(),
-		known: map[[32]byte]bool{}, places: make(chan struct{}, guessing), turn: make(chan struct{}, 1),
+		path: path, log: log, toolkit: toolkit, handler: next, tls: config != nil, config: config, read: time.Now(),
+		known: map[[32]byte]bool{},
 	}
 	_, err = rand.Read(s.secret[:])
 	return s, err
@@ -85,30 +82,37 @@ func (s *Site) now() (*tls.Config, error) {
 	return config, err
 }
 
-// ServeHTTP lets those through who may. Whoever shows credentials that were not right before waits for others who do,
-// and is sent away where too many wait.
+// ServeHTTP lets those through who may. Credentials that were not right before wait for their turn to be checked.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := s.now(); err != nil {
 		http.Error(w, "the web configuration is wrong: see cniscope's log", http.StatusServiceUnavailable)
 		return
 	}
+	if s.passes(w, r) {
+		s.handler.ServeHTTP(w, r)
+	}
+}
+
+// passes reports whether a request may pass, and answers it if not.
+func (s *Site) passes(w http.ResponseWriter, r *http.Request) bool {
+	answer := &verdict{ResponseWriter: w}
 	shown := r.Header.Get("Authorization")
 	if shown == "" {
-		s.handler.ServeHTTP(w, r)
-		return
+		s.toolkit.ServeHTTP(answer, r)
+		return answer.passed
 	}
 	key := s.key(shown)
 	if !s.right(key) {
-		if !s.wait(r) {
+		if !s.turns.take(r) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many passwords are being checked", http.StatusTooManyRequests)
-			return
+			return false
 		}
-		defer func(began time.Time) { s.leave(time.Since(began)) }(time.Now())
+		defer func(began time.Time) { time.AfterFunc(rest*time.Since(began), s.turns.pass) }(time.Now())
 	}
-	answer := &status{ResponseWriter: w}
-	s.handler.ServeHTTP(answer, r)
-	s.learn(key, answer.code != http.StatusUnauthorized)
+	s.toolkit.ServeHTTP(answer, r)
+	s.learn(key, answer.passed)
+	return answer.passed
 }
 
 // key stands for credentials: what is kept of them tells nobody anything.
@@ -136,35 +140,11 @@ func (s *Site) learn(key [32]byte, right bool) {
 	}
 }
 
-// wait waits for a turn; false where there is none to be had.
-func (s *Site) wait(r *http.Request) bool {
-	select {
-	case s.places <- struct{}{}:
-	default:
-		return false
-	}
-	select {
-	case s.turn <- struct{}{}:
-		return true
-	case <-r.Context().Done():
-		<-s.places
-		return false
-	}
-}
-
-// leave lets the next one have its turn, after a rest.
-func (s *Site) leave(took time.Duration) {
-	<-s.places
-	time.AfterFunc(rest*took, func() { <-s.turn })
-}
-
-// status notes how a request was answered.
-type status struct {
+// verdict notes that a request passed the toolkit.
+type verdict struct {
 	http.ResponseWriter
-	code int
+	passed bool
 }
 
-func (s *status) WriteHeader(code int) {
-	s.code = code
-	s.ResponseWriter.WriteHeader(code)
-}
+// pass is what is behind the toolkit.
+func pass(w http.ResponseWriter, _ *http.Request) { w.(*verdict).passed = true }

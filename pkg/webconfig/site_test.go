@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/cniscope/cniscope/test/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -216,27 +218,33 @@ func TestWhatChangesTooMuchClosesTheDoor(t *testing.T) {
 	p.want("it is gone", "503", as("a", "b"))
 }
 
-// Who guesses passwords takes a part of one CPU, and whoever has the right one does not wait for them.
+// Whoever guesses passwords takes a part of one CPU, and a known password does not wait for them.
 func TestGuessing(t *testing.T) {
 	s := newStage(newFolder(t), users(t, "prometheus", "right"))
 	s.want("the right one", "200", as("prometheus", "right"))
-	s.site.turn <- struct{}{} // somebody is being looked at, for ever
+	harness.Until(t, "the rest after it is over", func() bool {
+		s.site.turns.mu.Lock()
+		defer s.site.turns.mu.Unlock()
+		return !s.site.turns.taken
+	})
+	s.site.turns.taken = true // a check that never ends
+	const more = 20
 	var crowd sync.WaitGroup
-	refused := make(chan string, guessing+20)
-	for i := range guessing + 20 {
-		crowd.Go(func() { refused <- s.ask(as("prometheus", strings.Repeat("x", i+1))) })
+	answers := make(chan string, waitingMax+more)
+	for i := range waitingMax + more {
+		crowd.Go(func() { answers <- s.ask(as("prometheus", strings.Repeat("x", 1+i%50))) })
 	}
-	for range 20 {
-		if got := <-refused; !strings.Contains(got, "429") {
+	for range more {
+		if got := <-answers; !strings.Contains(got, "429") {
 			t.Errorf("one too many: %s", got)
 		}
 	}
 	s.want("the right one, meanwhile", "200", as("prometheus", "right"))
 	s.want("nobody, meanwhile", "401", nil)
-	<-s.site.turn
+	s.site.turns.pass()
 	crowd.Wait()
-	for range guessing {
-		if got := <-refused; !strings.Contains(got, "401") {
+	for range waitingMax {
+		if got := <-answers; !strings.Contains(got, "401") {
 			t.Errorf("one who waited: %s", got)
 		}
 	}

@@ -62,19 +62,15 @@ func Check(path string) (Summary, error) {
 	return s, nil
 }
 
-// load has the toolkit make its handler, for nothing behind it, and its TLS configuration, nil where the file asks
+// load has the toolkit make its handler, with pass behind it, and its TLS configuration, nil where the file asks
 // for none.
 func load(path string) (http.Handler, *tls.Config, files, error) {
-	return loadFor(path, http.NotFoundHandler())
-}
-
-func loadFor(path string, next http.Handler) (http.Handler, *tls.Config, files, error) {
 	named, err := look(path)
 	if err != nil {
 		return nil, nil, named, err
 	}
 	// The toolkit keeps its handler to itself: it is had from a server that ends before it has served anybody.
-	server := &http.Server{Handler: next, Protocols: new(http.Protocols)} //nolint:gosec // it serves nobody
+	server := &http.Server{Handler: http.HandlerFunc(pass), Protocols: new(http.Protocols)} //nolint:gosec // it serves nobody
 	server.Protocols.SetHTTP1(true)
 	err = web.Serve(closed{}, server, &web.FlagConfig{WebConfigFile: &path}, slog.New(slog.DiscardHandler))
 	if err != nil && !errors.Is(err, net.ErrClosed) {
@@ -110,9 +106,9 @@ func (closed) Addr() net.Addr            { return new(net.TCPAddr) }
 
 // asksForPassword reports whether somebody without one is refused.
 func asksForPassword(h http.Handler) bool {
-	answer := &status{ResponseWriter: nobody{}}
+	answer := &verdict{ResponseWriter: nobody{}}
 	h.ServeHTTP(answer, &http.Request{Method: http.MethodGet, Header: http.Header{}})
-	return answer.code == http.StatusUnauthorized
+	return !answer.passed
 }
 
 // nobody takes an answer that nobody reads.
