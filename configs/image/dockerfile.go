@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +22,10 @@ type recipe struct {
 }
 
 // copied is one file of the image.
-type copied struct{ from, to string }
+type copied struct {
+	from, to string
+	mode     int64
+}
 
 // readRecipe reads the instructions that our Dockerfile needs. Any other is an error,
 // so that what is built here can never be something else than what Docker builds.
@@ -67,11 +71,19 @@ func (r *recipe) instruction(line, arch string, args map[string]string) error {
 		}
 		r.config.Labels[key] = value
 	case "COPY":
+		mode := int64(0o755)
+		if octal, ok := strings.CutPrefix(rest, "--chmod="); ok {
+			octal, rest, _ = strings.Cut(octal, " ")
+			var err error
+			if mode, err = strconv.ParseInt(octal, 8, 64); err != nil {
+				return fmt.Errorf("the mode: %w", err)
+			}
+		}
 		fields := strings.Fields(rest)
 		if len(fields) != 2 || strings.HasPrefix(rest, "-") || strings.HasSuffix(rest, "/") {
-			return fmt.Errorf("anything but COPY FILE FILE is %w", errUnknown)
+			return fmt.Errorf("anything but COPY [--chmod=OCTAL] FILE FILE is %w", errUnknown)
 		}
-		r.copies = append(r.copies, copied{from: fields[0], to: strings.TrimPrefix(fields[1], "/")})
+		r.copies = append(r.copies, copied{from: fields[0], to: strings.TrimPrefix(fields[1], "/"), mode: mode})
 	case "USER":
 		r.config.User = rest
 	case "ENTRYPOINT":

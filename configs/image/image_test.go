@@ -125,6 +125,8 @@ func TestWhatDockerWouldDoOtherwiseIsRefused(t *testing.T) {
 		"FROM debian:12",
 		"ARG VERSION",
 		"COPY --chown=1:1 a /a",
+		"COPY --chmod=u+x a /a",
+		"COPY --chmod=0711 --chown=1:1 a /a",
 		"COPY a b /c/",
 		"CMD run",
 		`LABEL a=b`,

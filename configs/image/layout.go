@@ -71,7 +71,7 @@ func (l *layout) image(r recipe, context fs.FS, arch string) (ocispec.Descriptor
 		if err != nil {
 			return ocispec.Descriptor{}, fmt.Errorf("a file of the image: %w (`make binaries` builds it)", err)
 		}
-		if err := write(files, c.to, 0o755, data); err != nil {
+		if err := write(files, c.to, c.mode, data); err != nil {
 			return ocispec.Descriptor{}, err
 		}
 	}

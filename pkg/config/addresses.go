@@ -228,7 +228,7 @@ func group() kind[string] {
 		if len(s) <= 32 && groupName.MatchString(s) {
 			return nil
 		}
-		return wrong(`write a group's name, as "cniscope", or its number, as "65532"`, "%s is not a group", quoted(s))
+		return wrong(`write a group's name, as "cniscope", or its number, as "60947"`, "%s is not a group", quoted(s))
 	})
 }
 

@@ -15,7 +15,7 @@ func TestOnlyTheGroupMayAsk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: becomes somebody else")
 	}
-	const group, user = 65532, 65533
+	const group, user = 60947, 65533
 	dir, err := os.MkdirTemp("", "read") // t.TempDir is root's alone
 	if err != nil {
 		t.Fatal(err)

@@ -5,3 +5,6 @@ package privilege
 
 // Drop does nothing: only Linux has capabilities.
 func Drop(bool) (left string, err error) { return "", nil }
+
+// Hide does nothing: only the image for Linux has a program that calls it.
+func Hide() error { return nil }

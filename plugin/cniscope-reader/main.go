@@ -15,6 +15,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
+	"github.com/cniscope/cniscope/pkg/privilege"
 )
 
 // linked is set when a release is linked (-ldflags "-X main.linked=v1.2.3").
@@ -23,6 +24,10 @@ var linked string
 func main() { os.Exit(execute()) }
 
 func execute() int {
+	if err := privilege.Hide(); err != nil {
+		fmt.Fprintln(os.Stderr, "cniscope-reader:", err)
+		return fleet.NoAnswer
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := rootCmd().ExecuteContext(ctx); err != nil {

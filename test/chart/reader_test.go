@@ -19,7 +19,7 @@ func TestTheReaderHasNoPrivilege(t *testing.T) {
 		reader := containerCalled(t, all, "reader")
 		security := reader.In("securityContext")
 		for field, want := range map[string]any{
-			"runAsUser": 65532, "runAsGroup": 65532, "runAsNonRoot": true, "privileged": false, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+			"runAsUser": 60947, "runAsGroup": 60947, "runAsNonRoot": true, "privileged": false, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
 		} {
 			if got := security.At(field); got != want {
 				t.Errorf("%s: %s of the reader is %v", profile, field, got)
@@ -95,7 +95,7 @@ func TestTheReadersRights(t *testing.T) {
 		t.Errorf("without the reader there is a socket for %s", o.Control.ReadGroup)
 	}
 	on := options(t, render(t))
-	if on.Control.ReadGroup != "65532" || on.ReadFolder() != "/run/cniscope-read" {
+	if on.Control.ReadGroup != "60947" || on.ReadFolder() != "/run/cniscope-read" {
 		t.Errorf("%+v", on.Control)
 	}
 }

@@ -69,7 +69,7 @@ func setRemembering(t *testing.T) *stage {
 		Plugins:  map[string][]byte{"sleeper": rig.Script(`case "$CNI_COMMAND $CNI_ARGS" in ADD*K8S_POD_NAME=slow*) sleep 3 ;; esac`)},
 	})
 	var err error
-	s.scope, err = scope.Start(s.ctx, s.rig, scope.Options{Program: program, TOML: "[control]\nread_group = \"65532\"\n"})
+	s.scope, err = scope.Start(s.ctx, s.rig, scope.Options{Program: program, TOML: "[control]\nread_group = \"60947\"\n"})
 	harness.Check(t, err)
 	t.Cleanup(func() {
 		harness.Check(t, s.scope.Stop())

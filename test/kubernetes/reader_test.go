@@ -142,7 +142,7 @@ func (c *cluster) unprivileged(scope *pod) {
 	none := strings.Repeat("0", 16)
 	for _, line := range []string{
 		"CapEff:\t" + none, "CapPrm:\t" + none, "CapBnd:\t" + none, "CapInh:\t" + none, "CapAmb:\t" + none, "NoNewPrivs:\t1", "Seccomp:\t2",
-		"Uid:\t65532\t65532\t65532\t65532", "Gid:\t65532\t65532\t65532\t65532",
+		"Uid:\t60947\t60947\t60947\t60947", "Gid:\t60947\t60947\t60947\t60947",
 	} {
 		if !strings.Contains(string(status), "\n"+line+"\n") {
 			c.Errorf("the reader has not %q:\n%s", line, status)

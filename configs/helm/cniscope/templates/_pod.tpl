@@ -37,8 +37,9 @@ configMap:
   resources:
     {{- toYaml .Values.rbacProxy.resources | nindent 4 }}
   securityContext:
-    runAsUser: 65532
-    runAsGroup: 65532
+    # Its own, as the query sidecar's: processes of the same user could read the token.
+    runAsUser: 60948
+    runAsGroup: 60948
     runAsNonRoot: true
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true

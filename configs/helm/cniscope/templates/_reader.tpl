@@ -1,8 +1,9 @@
 {{/* The folder that cniscope and the reader share: one socket is in it. */}}
 {{- define "cniscope.readDir" -}}/run/cniscope-read{{- end }}
 
-{{/* The user and group of the reader. */}}
-{{- define "cniscope.reader" -}}65532{{- end }}
+{{/* The user and group of the query sidecar. No image and no distribution is known to use 60947: not distroless
+     (65532, 65534), and systemd's table leaves 60578 to 61183 unused. Above 65535 a Pod's user namespace may have it. */}}
+{{- define "cniscope.reader" -}}60947{{- end }}
 
 {{/* Whose tokens see everything. */}}
 {{- define "cniscope.operator" -}}
