@@ -30,6 +30,11 @@ struct task_struct___13 {
 	volatile long state;
 };
 
+/* What a task is to do before it goes on outside of the kernel. */
+struct task_struct___jobctl {
+	unsigned long jobctl;
+};
+
 struct thread_info___x86 {
 	__u32 status;
 };

@@ -130,6 +130,11 @@ static __always_inline void comes_back(struct task_struct *task)
 	send_record(e, p, false);
 }
 
+#define TASK_INTERRUPTIBLE 1 /* include/linux/sched.h */
+#define TASK_UNINTERRUPTIBLE 2
+#define PF_FROZEN 0x10000       /* by the freezer of cgroup v1, until 6.0; since then it is a state: TASK_FROZEN */
+#define TRAP_FREEZE (1UL << 23) /* JOBCTL_TRAP_FREEZE of include/linux/sched/jobctl.h: by that of cgroup v2; 5.2 */
+
 /* What a task that the CPU goes on from does; 0 if it could go on itself. */
 static __always_inline unsigned int state_of(struct task_struct *task)
 {
@@ -137,6 +142,18 @@ static __always_inline unsigned int state_of(struct task_struct *task)
 	struct task_struct___13 *before = (void *)task;
 
 	return bpf_core_field_exists(later->__state) ? later->__state : before->state;
+}
+
+/* Whether a task that the CPU goes on from waits in the system call it is in. A signal, a tracer and a freezer stop
+ * it on its way out of one, whose number is still in its registers: that is no wait of the call. */
+static __always_inline bool waits(struct task_struct *task)
+{
+	struct task_struct___jobctl *t = (void *)task;
+	unsigned int state = state_of(task);
+
+	if (!(state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE)) || task->flags & PF_FROZEN)
+		return false;
+	return state & TASK_UNINTERRUPTIBLE || !bpf_core_field_exists(t->jobctl) || !(t->jobctl & TRAP_FREEZE);
 }
 
 SEC("tp_btf/sched_switch")
@@ -147,7 +164,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (goes_on && !comes) /* mostly: nobody else pays for more */
 		return 0;
 	hold();
-	if (!goes_on && state_of(prev))
+	if (!goes_on && waits(prev))
 		leaves(prev);
 	if (comes)
 		comes_back(next);

@@ -1,0 +1,132 @@
+package probe
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+const stops = 10 // of each kind
+
+func init() {
+	dialers["writesfast"] = func(string) error { // until it is killed
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = os.Stdout.WriteString("ready\n")
+		}
+		for err == nil {
+			_, err = null.WriteString("x")
+		}
+		return err
+	}
+}
+
+// stopping stops a process, and returns what ends that.
+type stopping func(t *testing.T, pid int) (goOn func())
+
+func bySignal(t *testing.T, pid int) func() {
+	harness.Check(t, unix.Kill(pid, unix.SIGSTOP))
+	harness.Until(t, "it is stopped", func() bool {
+		s, err := procfs.StatOf(pid)
+		return err == nil && s.State == "T"
+	})
+	return func() { harness.Check(t, unix.Kill(pid, unix.SIGCONT)) }
+}
+
+// byTracer attaches to all threads, as a debugger does.
+func byTracer(t *testing.T, pid int) func() {
+	runtime.LockOSThread() // only this thread may detach
+	threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*")
+	harness.Check(t, err)
+	each := func(do func(tid int) error) {
+		for _, thread := range threads {
+			tid, err := strconv.Atoi(filepath.Base(thread))
+			harness.Check(t, errors.Join(err, do(tid)))
+		}
+	}
+	each(func(tid int) error {
+		if err := unix.PtraceAttach(tid); err != nil {
+			return err
+		}
+		_, err := unix.Wait4(tid, nil, unix.WALL, nil)
+		return err
+	})
+	return func() {
+		each(unix.PtraceDetach)
+		runtime.UnlockOSThread()
+	}
+}
+
+// byFreezer freezes by a file of a cgroup of its own, and thaws by it.
+func byFreezer(top, file, freeze, thaw string) stopping {
+	return func(t *testing.T, pid int) func() {
+		if _, err := os.Stat(top); err != nil {
+			t.Skipf("no such cgroups: %v", err)
+		}
+		own := filepath.Join(top, "cniscope-stopped-"+strconv.Itoa(pid))
+		if err := os.Mkdir(own, 0o755); err == nil {
+			t.Cleanup(func() { _ = os.Remove(own) })
+		}
+		put := func(name, value string) { harness.Check(t, os.WriteFile(filepath.Join(own, name), []byte(value), 0)) }
+		put("cgroup.procs", strconv.Itoa(pid))
+		put(file, freeze)
+		return func() { put(file, thaw) }
+	}
+}
+
+// While a process is stopped, traced or frozen it waits for nothing: no wait of a system call spans that.
+func TestWhoIsStoppedWaitsForNothing(t *testing.T) {
+	for name, stop := range map[string]stopping{
+		"signal": bySignal, "tracer": byTracer,
+		"cgroup v2": byFreezer("/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"),
+		"cgroup v1": byFreezer("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := acting(t, "writesfast", "")
+			out, err := cmd.StdoutPipe()
+			harness.Check(t, err)
+			var all []struct{ start, end int64 }
+			o := observe(t, func(*observed) {
+				harness.Check(t, cmd.Start())
+				_, err := bufio.NewReader(out).ReadString('\n')
+				harness.Check(t, err)
+				for len(all) < stops {
+					goOn := stop(t, cmd.Process.Pid)
+					start := clock.Monotonic()
+					time.Sleep(20 * time.Millisecond)
+					all = append(all, struct{ start, end int64 }{start + int64(5*time.Millisecond), clock.Monotonic()})
+					goOn()
+				}
+				harness.Check(t, cmd.Process.Kill())
+				_ = cmd.Wait()
+			})
+			spans := map[string]int{}
+			for _, e := range o.events {
+				w, is := e.Body.(*event.Wait)
+				if !is || w.Kind != event.WaitCall {
+					continue
+				}
+				for _, s := range all {
+					if w.Start <= s.start && e.Time >= s.end {
+						spans[w.Name]++
+					}
+				}
+			}
+			if len(spans) > 0 {
+				t.Errorf("of %d times in which it was stopped, system calls span: %v", stops, spans)
+			}
+		})
+	}
+}
