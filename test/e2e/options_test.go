@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/rig"
@@ -77,7 +76,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	s.traced("first")
 
 	mount.swap("ratio = 1.0", "ratio = 0.0\nkeep = [\"failed\"]")
-	s.within2s("sampling.ratio: 1.0 -> 0.0", 1)
+	s.logged("sampling.ratio: 1.0 -> 0.0", 1)
 	s.pod(rig.PodOptions{Name: "ordinary"})
 	if _, err := s.rig.RunPod(s.ctx, rig.PodOptions{Name: "bad"}); err == nil {
 		t.Fatal("the plugin was to fail")
@@ -92,7 +91,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	})
 
 	mount.swap("ratio = 0.0", "ratio = \"half\"")
-	s.within2s("the new options cannot be used, the old ones stay", 1)
+	s.logged("the new options cannot be used, the old ones stay", 1)
 	for _, says := range []string{
 		fmt.Sprintf("%s:%d:", s.scope.Config(), mount.line("ratio = ")), "sampling.ratio", "is text: write a number from 0 to 1",
 	} {
@@ -103,7 +102,7 @@ func TestSamplingChangesWhileItRuns(t *testing.T) {
 	s.decided(5) // by the old options
 
 	mount.swap("ratio = \"half\"", "ratio = 1.0")
-	s.within2s("sampling.ratio: 0.0 -> 1.0", 1)
+	s.logged("sampling.ratio: 0.0 -> 1.0", 1)
 	s.pod(rig.PodOptions{Name: "last"})
 	s.traced("last")
 	all := s.calls("ADD", 5)
@@ -140,18 +139,6 @@ func (s *stage) options(toml string) {
 	n := strings.Count(s.scope.LogText(), "msg=\"options changed\"")
 	harness.Check(s.T, s.scope.SetOptions(toml+quick))
 	s.logged("msg=\"options changed\"", n+1)
-}
-
-// within2s is how long a change may take to be in force, where it need not wait for a CPU.
-func (s *stage) within2s(says string, n int) {
-	s.Helper()
-	began := time.Now()
-	s.logged(says, n)
-	if took := time.Since(began); took > 2*time.Second && harness.Load() <= 2 {
-		s.Errorf("it took %s", took)
-	} else {
-		s.Logf("%q after %s", says, took.Round(time.Millisecond))
-	}
 }
 
 // configMap is an options folder as a kubelet mounts it: the file is a link into

@@ -68,9 +68,9 @@ func (w *tracepoints) stop(t *testing.T) (reports []report) {
 		// What the same thread passes next is the same tracepoint.
 		thread := after["sched_process_"+r.what][uint32(number(f[2]))]
 		if i, _ := slices.BinarySearch(thread, r.at.from); i < len(thread) {
-			r.at.to = thread[i] + w.before.wall
+			r.at.to = thread[i] + w.before.wall.middle()
 		}
-		r.at.from += w.before.wall
+		r.at.from += w.before.wall.middle()
 		switch r.what {
 		case "fork":
 			r.child = int(number(f[5]))

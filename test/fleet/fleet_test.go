@@ -28,8 +28,8 @@ import (
 const (
 	// count is how many nodes there are, dead how many of them do not answer: every 25th, see isDead.
 	count, dead = 500, 20
-	// soon is how long an answer of all of them may take, and memory what it may take, in MiB of RSS.
-	soon   = 10 * time.Second
+	// memory is how much an answer of all of them may take, in MiB of RSS. How long it takes, pkg/fleet/fanout tests in
+	// simulated time.
 	memory = 256
 )
 
@@ -38,7 +38,6 @@ func isDead(i int) bool { return i%25 == 7 }
 // Five hundred nodes behind a real API server, of which twenty are dead: their kubelet's address takes a connection
 // and says nothing.
 func TestAFleetOfFiveHundred(t *testing.T) {
-	busy := isBusy()
 	klog.SetLogger(klog.Logger{}) // connections that a client ends
 	c := startControlPlane(t)
 	nodes := &Nodes{}
@@ -68,11 +67,6 @@ func TestAFleetOfFiveHundred(t *testing.T) {
 				if named := strings.Contains(r.said, Node(i)); named != isDead(i) {
 					t.Errorf("%s is named: %v", Node(i), named)
 				}
-			}
-			if r.took > soon && busy {
-				t.Logf("the machine was busy before the test began: that it took longer than %s says nothing", soon)
-			} else if r.took > soon {
-				t.Errorf("it took %s, want %s", r.took, soon)
 			}
 			if r.memory > memory {
 				t.Errorf("it took %d MiB, want %d", r.memory, memory)
@@ -170,9 +164,6 @@ func (c *controlPlane) node(ctx context.Context, i, port int) error {
 func object(name string) map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": name}}
 }
-
-// isBusy tells whether others want more than the machine has: more than two runnable processes for each processor.
-func isBusy() bool { return harness.Load() > 2 }
 
 func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 

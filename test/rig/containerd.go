@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -102,6 +103,9 @@ func (r *Rig) RestartContainerd(ctx context.Context) error {
 		command = append(front, command...)
 	}
 	var err error
+	if r.opts.Nice != 0 {
+		command = append([]string{"nice", "-n", strconv.Itoa(r.opts.Nice)}, command...)
+	}
 	r.daemon, err = startDaemon(r.engine.name(), r.containerdLog(), containerdEnv(r.paths, r.opts, r.path), command[0], command[1:]...)
 	if err != nil {
 		return err

@@ -54,6 +54,9 @@ type Options struct {
 	// Env is added to containerd's environment, `NAME=value`. CNI plugins and
 	// shims inherit it.
 	Env []string
+	// Nice is the priority of containerd and of all that it starts, as of nice(1): with -20 a plugin does not wait for a
+	// CPU, however busy the machine is. Default: that of the caller.
+	Nice int
 	// LogLevel is containerd's: trace, debug, info, warn, error. Default: info.
 	LogLevel string
 	// Ready bounds how long containerd may take to become ready. Default: a minute.

@@ -59,7 +59,7 @@ func putEndpoint() error {
 	return nil
 }
 
-// share computes for so long, on one CPU.
+// share computes for so long, on one CPU, with the priority of the scene's plugins.
 func share(cpu int, work time.Duration) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -70,6 +70,14 @@ func share(cpu int, work time.Duration) error {
 		return err
 	}
 	defer func() { _ = unix.SchedSetaffinity(0, &before) }()
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // 20 less the priority
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-raw) }()
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, priority); err != nil {
+		return err
+	}
 	set.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		return err

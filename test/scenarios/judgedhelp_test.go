@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,13 +77,17 @@ func answers(s *scene, first func(), status int) func() {
 	return func() { server.Close() }
 }
 
-// writesMeanwhile writes to the CNI folder when the next call is under way.
+// writesMeanwhile writes to the CNI folder while plugin sleeper runs.
 func writesMeanwhile(s *scene, _ rig.Net) func() {
-	timer := time.AfterFunc(800*time.Millisecond, func() {
+	sleeps := func() bool {
+		all, _ := filepath.Glob("/proc/[0-9]*/comm")
+		return slices.ContainsFunc(all, func(file string) bool { name, _ := os.ReadFile(file); return string(name) == "sleeper\n" })
+	}
+	end := whenever(sleeps, func() {
 		_ = os.WriteFile(filepath.Join(s.rig.CNIConfDir(), "99-other.conflist"), []byte(`{"cniVersion":"1.0.0","name":"other","plugins":[{"type":"idler"}]}`), 0o600)
 	})
 	return func() {
-		timer.Stop()
+		end()
 		_ = os.Remove(filepath.Join(s.rig.CNIConfDir(), "99-other.conflist"))
 	}
 }

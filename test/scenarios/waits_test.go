@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,8 +107,7 @@ func TestWhatACallWaitsFor(t *testing.T) {
 			}
 			n := s.network(name, c.chain...)
 			if c.holds != nil {
-				free := hold(t, c.holds(n))
-				time.AfterFunc(2*time.Second, free)
+				defer holds(c.holds)(&s, n)()
 			}
 			call := s.add(rig.PodOptions{}, false)
 			call.accounted(t)

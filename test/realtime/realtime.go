@@ -1,0 +1,198 @@
+package realtime
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+)
+
+// durations returns where the functions of a package compare a duration of the real clock. observes is for packages
+// that observe real processes: their events have times of the real clock, too, so no constant bounds them from above. A
+// lower bound holds however busy the machine is.
+func durations(files []*ast.File, observes bool) []token.Pos {
+	var found []token.Pos
+	shared := map[string]bool{} // fields and functions that hold or return durations
+	// What one function learns of fields and functions, the others need: until nothing is learned any more.
+	for known := -1; known < len(shared); {
+		known = len(shared)
+		found = found[:0]
+		for _, file := range files {
+			for _, d := range file.Decls {
+				if f, is := d.(*ast.FuncDecl); is && f.Body != nil {
+					s := scope{shared: shared, elapsed: map[string]bool{}, now: map[string]bool{}, name: f.Name.Name, observes: observes}
+					s.learn(f.Body)
+					found = append(found, s.compared(f.Body)...)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// scope is what is known of one function.
+type scope struct {
+	name     string
+	observes bool
+	shared   map[string]bool
+	elapsed  map[string]bool // variables that hold durations
+	now      map[string]bool // variables that hold times of the real clock
+}
+
+// inspect visits what does not run in a bubble of synctest.
+func inspect(n ast.Node, visit func(ast.Node) bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if call, is := n.(*ast.CallExpr); is && calls(call, "synctest", "Test") {
+			return false
+		}
+		return visit(n)
+	})
+}
+
+// learn follows durations through assignments, until there is nothing more to learn.
+func (s *scope) learn(body *ast.BlockStmt) {
+	for known := -1; known < len(s.elapsed)+len(s.now)+len(s.shared); {
+		known = len(s.elapsed) + len(s.now) + len(s.shared)
+		inspect(body, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				s.assign(n.Lhs, n.Rhs)
+			case *ast.KeyValueExpr:
+				s.assign([]ast.Expr{&ast.SelectorExpr{X: n, Sel: name(n.Key)}}, []ast.Expr{n.Value})
+			case *ast.ReturnStmt:
+				if slices.ContainsFunc(n.Results, s.isElapsed) {
+					s.shared[s.name+"()"] = true
+				}
+			}
+			return true
+		})
+	}
+}
+
+func (s *scope) assign(left, right []ast.Expr) {
+	for i, to := range left {
+		from := right[min(i, len(right)-1)]
+		elapsed, now := s.isElapsed(from), s.isNow(from)
+		switch to := to.(type) {
+		case *ast.Ident:
+			if elapsed {
+				s.elapsed[to.Name] = true
+			}
+			if now {
+				s.now[to.Name] = true
+			}
+		case *ast.SelectorExpr:
+			if elapsed && to.Sel != nil {
+				s.shared["."+to.Sel.Name] = true
+			}
+		}
+	}
+}
+
+// compared returns the comparisons of durations but those that bound a loop.
+func (s *scope) compared(body *ast.BlockStmt) []token.Pos {
+	var found []token.Pos
+	var bounds []ast.Node
+	inspect(body, func(n ast.Node) bool {
+		if loop, is := n.(*ast.ForStmt); is && loop.Cond != nil {
+			bounds = append(bounds, loop.Cond)
+		}
+		if slices.Contains(bounds, n) {
+			return false
+		}
+		compare, is := n.(*ast.BinaryExpr)
+		if !is || isZero(compare.Y) || !slices.Contains([]token.Token{token.LSS, token.LEQ, token.GTR, token.GEQ, token.EQL, token.NEQ}, compare.Op) {
+			return true
+		}
+		bound := compare.X // of 2*time.Second < took
+		if slices.Contains([]token.Token{token.GTR, token.GEQ}, compare.Op) {
+			bound = compare.Y
+		}
+		ordered := !slices.Contains([]token.Token{token.EQL, token.NEQ}, compare.Op)
+		if s.isElapsed(compare.X) || s.isElapsed(compare.Y) || s.observes && ordered && isConstant(bound) {
+			found = append(found, compare.Pos())
+		}
+		return true
+	})
+	return found
+}
+
+// passing are functions and methods whose result is a duration if an argument, or what they are called on, is one.
+var passing = []string{
+	"Round", "Truncate", "Abs", "Hours", "Minutes", "Seconds", "Milliseconds", "Microseconds", "Nanoseconds", // time.Duration
+	"Duration", "float64", "int", "int64", "min", "max", "Min", "Max", "append",
+}
+
+// isElapsed reports whether the expression is a duration of the real clock, or several.
+func (s *scope) isElapsed(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return s.elapsed[e.Name]
+	case *ast.ParenExpr:
+		return s.isElapsed(e.X)
+	case *ast.IndexExpr:
+		return s.isElapsed(e.X)
+	case *ast.SelectorExpr:
+		return s.shared["."+e.Sel.Name]
+	case *ast.BinaryExpr:
+		return s.isElapsed(e.X) || s.isElapsed(e.Y) || e.Op == token.SUB && s.isNow(e.X) && s.isNow(e.Y)
+	case *ast.CallExpr:
+		called := name(e.Fun)
+		if calls(e, "time", "Since") || called != nil && s.shared[called.Name+"()"] {
+			return true
+		}
+		of, method := e.Fun.(*ast.SelectorExpr)
+		if method && of.Sel.Name == "Sub" && s.isNow(of.X) {
+			return true
+		}
+		return called != nil && slices.Contains(passing, called.Name) && (method && s.isElapsed(of.X) || slices.ContainsFunc(e.Args, s.isElapsed))
+	}
+	return false
+}
+
+// isConstant reports whether the expression is made of a unit of time.
+func isConstant(e ast.Expr) (is bool) {
+	inspect(e, func(n ast.Node) bool {
+		of, selects := n.(*ast.SelectorExpr)
+		is = is || selects && slices.Contains([]string{"Microsecond", "Millisecond", "Second", "Minute", "Hour"}, of.Sel.Name)
+		return true
+	})
+	return is
+}
+
+// isNow reports whether the expression is a reading of the real clock.
+func (s *scope) isNow(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return s.now[e.Name]
+	case *ast.CallExpr:
+		of, method := e.Fun.(*ast.SelectorExpr)
+		return calls(e, "time", "Now") || method && s.isNow(of.X)
+	}
+	return false
+}
+
+// isZero reports whether the expression is 0: only simulated time passes that slowly.
+func isZero(e ast.Expr) bool {
+	number, is := e.(*ast.BasicLit)
+	return is && number.Value == "0"
+}
+
+func calls(call *ast.CallExpr, pkg, function string) bool {
+	of, is := call.Fun.(*ast.SelectorExpr)
+	if !is || of.Sel.Name != function {
+		return false
+	}
+	x, is := of.X.(*ast.Ident)
+	return is && x.Name == pkg
+}
+
+// name returns the last name of a function, method or key, or nil.
+func name(e ast.Expr) *ast.Ident {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e
+	case *ast.SelectorExpr:
+		return e.Sel
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+// Package realtime holds the rule that no test asserts how long something lasted on the real clock: on a busy machine
+// everything lasts longer. Simulated time (testing/synctest) is free of it.
+package realtime
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// subjects are the packages whose subject is time (test/files: in its long form). `make check` and `make test` run none.
+var subjects = []string{"test/bench", "test/soak", "test/tenants", "test/neighbours", "test/files"}
+
+// observers are the folders whose tests observe real processes.
+var observers = []string{"pkg/probe", "test"}
+
+// simulated are the files there whose time is simulated by other means than testing/synctest.
+var simulated = []string{"pkg/probe/schedule_linux_test.go"}
+
+func TestNoTestAssertsADuration(t *testing.T) {
+	const root = "../.."
+	folders := map[string][]*ast.File{}
+	set := token.NewFileSet()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		folder, _ := filepath.Rel(root, filepath.Dir(path))
+		folder = filepath.ToSlash(folder)
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && path != root) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, "_test.go") || slices.Contains(subjects, folder) || slices.Contains(simulated, folder+"/"+d.Name()) {
+			return nil
+		}
+		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		folders[folder] = append(folders[folder], file)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, files := range folders {
+		observes := slices.ContainsFunc(observers, func(o string) bool { return folder == o || strings.HasPrefix(folder, o+"/") })
+		for _, at := range durations(files, observes) {
+			t.Errorf("%s: a duration on the real clock is compared; wait for an event, use testing/synctest, or measure in make bench", set.Position(at))
+		}
+	}
+}
+
+// The rule finds assertions as they once stood in the tests, and leaves alone what asserts nothing.
+func TestTheRuleFindsAssertions(t *testing.T) {
+	for name, c := range map[string]struct {
+		code  string
+		finds int
+	}{
+		"at once":             {`func f() { if time.Since(a) > b { fail() } }`, 1},
+		"by a variable":       {`func f() { took := time.Since(a); log(took); if took >= b { fail() } }`, 1},
+		"in the condition":    {`func f() { if took := time.Since(a); took > 2*time.Second && load() <= 2 { fail() } }`, 1},
+		"rounded":             {`func f() { took := time.Since(a).Round(time.Second); if d := took.Seconds(); d > 2 { fail() } }`, 1},
+		"of two readings":     {`func f() { a := time.Now(); g(); b := time.Now(); if b.Sub(a) > c { fail() } }`, 1},
+		"of now":              {`func f() { if time.Now().Sub(a) > c { fail() } }`, 1},
+		"by a field":          {`func f() r { return r{took: time.Since(a)} }; func g(x r) { if x.took > b { fail() } }`, 1},
+		"by an element":       {`func f() { times = append(times, time.Since(a)); if slices.Max(times) > b { fail() } }`, 1},
+		"by a function":       {`func f() time.Duration { a := time.Now(); g(); return time.Since(a) }; func h() { if took := f(); took > b { fail() } }`, 1},
+		"by two functions":    {`func f() time.Duration { return time.Since(a) }; func g() time.Duration { return f() }; func h() { if g() > b { fail() } }`, 1},
+		"of the wall":         {`func f() { b := time.Now().UnixNano(); if time.Now().UnixNano()-b > c { fail() } }`, 1},
+		"in a bubble":         {`func f() { synctest.Test(t, func(t *testing.T) { if time.Since(a) != b { fail() } }) }`, 0},
+		"beside a bubble":     {`func f() { synctest.Test(t, func(t *testing.T) {}); if time.Since(a) != b { fail() } }`, 1},
+		"as a bound":          {`func f() { for time.Since(a) < b { g() } }`, 0},
+		"in the log":          {`func f() { took := time.Since(a); log(took) }`, 0},
+		"of events":           {`func f() { if e.End.Sub(e.Start) > c { fail() } }`, 0},
+		"of real events":      {`func f() { if took := e.Time - e.Start; took < int64(time.Second) || took > int64(time.Minute) { fail() } }`, 1},
+		"to nothing":          {`func f() { if time.Since(a) != 0 { fail() } }`, 0},
+		"another of the name": {`func f() { took := time.Since(a); log(took) }; func g(took time.Duration) { if took > b { fail() } }`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, err := parser.ParseFile(token.NewFileSet(), name, "package p\n"+c.code, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := durations([]*ast.File{file}, true); len(found) != c.finds {
+				t.Errorf("%d found, want %d", len(found), c.finds)
+			}
+		})
+	}
+}
