@@ -1,5 +1,5 @@
 // Skips runs tests by gotestsum and counts the skipped ones against the committed list, list.txt: a test that
-// skips and is not on it fails the run. So a test cannot stop running without anybody noticing.
+// skips and is not on it fails the run.
 //
 //	skips GOTESTSUM [OPTION]... -- [TEST OPTION]... PACKAGE...
 package main

@@ -45,6 +45,7 @@ func TestWhatAnAgentDoesIsToldByAllOfItsThreads(t *testing.T) {
 
 // What this kernel calls the functions in which threads are idle, stopped or frozen.
 func TestTheStatesOfARealProcess(t *testing.T) {
+	harness.Root(t)
 	var server event.Actor
 	var key kernel.Key
 	begin := func() {
@@ -113,6 +114,7 @@ func BenchmarkSample(b *testing.B) {
 
 // Who is killed for want of memory is killed by the same signal as by anybody.
 func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
+	harness.Root(t)
 	for _, limit := range []struct{ in, file string }{
 		{"/sys/fs/cgroup", "memory.max"}, {"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
 	} {
