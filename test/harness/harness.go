@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -97,12 +96,4 @@ func Contains(text, what string) error {
 		return fmt.Errorf("there is no %q in:\n%s", what, text)
 	}
 	return nil
-}
-
-// Load is how many processes ran or waited for each CPU, on average over the last minute (loadavg, proc(5)); 0
-// where that is not known. What is promised of times is promised where processes do not wait for a CPU.
-func Load() (perCPU float64) {
-	text, _ := os.ReadFile("/proc/loadavg")
-	_, _ = fmt.Sscan(string(text), &perCPU)
-	return perCPU / float64(runtime.NumCPU())
 }
