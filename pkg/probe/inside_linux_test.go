@@ -60,10 +60,6 @@ var acts = map[string]func(argument string) error{
 	},
 }
 
-// The main thread is this goroutine's alone: /proc/self/ns is the main thread's, and a test that gives its thread
-// another network namespace must not change it.
-func init() { runtime.LockOSThread() }
-
 func TestMain(m *testing.M) {
 	acts["agent"], acts["flood"], acts["runtime"] = agentAct, flood, runtimeAct
 	acts["unprivileged"] = attachAct

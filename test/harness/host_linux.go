@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -43,6 +44,10 @@ func Host(tests interface{ Run() int }) (code int) {
 	}
 	return tests.Run()
 }
+
+// The main goroutine keeps the main thread. A test that gives another thread its own namespaces must not give them to
+// the main thread: /proc/self/ns is that thread's.
+func init() { runtime.LockOSThread() }
 
 // hostWait is how one package waits for the lock.
 type hostWait struct {

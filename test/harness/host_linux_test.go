@@ -2,10 +2,14 @@ package harness
 
 import (
 	"io"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A package that finds the host taken says by whom, and has it as soon as it is released.
@@ -42,4 +46,17 @@ func TestOnePackageAtATimeHasTheHost(t *testing.T) {
 	got := <-second
 	Check(t, got.err)
 	Check(t, got.Close())
+}
+
+func TestNoTestRunsOnTheMainThread(t *testing.T) {
+	for range 100 {
+		thread := make(chan int)
+		go func() {
+			runtime.LockOSThread() // and ends with it
+			thread <- unix.Gettid()
+		}()
+		if <-thread == os.Getpid() {
+			t.Fatal("a goroutine of a test has the main thread")
+		}
+	}
 }
