@@ -57,6 +57,7 @@ func (s *schedule) run(ctx context.Context) error {
 	s.done = s.clock()
 	for {
 		now := s.clock()
+		over := ctx.Err() != nil // asked before the ring: what was sent until then is read
 		record, more := s.ring.Next()
 		if more {
 			s.passed = max(s.passed, decode.TimeOf(record)-int64(skew))
@@ -77,7 +78,7 @@ func (s *schedule) run(ctx context.Context) error {
 		if more {
 			continue
 		}
-		if ctx.Err() != nil {
+		if over {
 			s.tend(s.clock())
 			return nil
 		}

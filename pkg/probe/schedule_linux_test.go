@@ -166,3 +166,28 @@ func TestTheReaderCatchesUp(t *testing.T) {
 		t.Errorf("it lagged by %s at most and by %s at the end", time.Duration(most), time.Duration(last))
 	}
 }
+
+// The reader finds the ring empty, and before it looks whether it is to end, a plugin answers and exits, and it is.
+func TestTheReaderTakesWhatWasSentBeforeItsEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ring := &fakeRing{now: int64(time.Hour)}
+	sent, taken := false, 0
+	ring.sent = func(now int64) (int64, bool) {
+		if !sent {
+			sent = true
+			cancel()
+			return 0, false
+		}
+		return now, taken == 0
+	}
+	s := &schedule{
+		ring: ring, clock: func() int64 { return ring.now }, until: func(int64) time.Time { return time.Time{} },
+		take: func(int64, []byte) { taken++ }, duties: func(watermark) {},
+	}
+	if err := s.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if taken != 1 {
+		t.Errorf("of one record that was sent before its end it took %d", taken)
+	}
+}
