@@ -40,6 +40,7 @@ type observed struct {
 	everyAccept bool
 	// all: whoever does something is looked at.
 	all   bool
+	began bool  // calls under way have been looked for
 	stats Stats // at the end
 }
 
@@ -48,6 +49,8 @@ func (o *observed) sink(e event.Event) {
 	defer o.mu.Unlock()
 	accept := false
 	switch b := e.Body.(type) {
+	case *event.Tick:
+		o.began = true
 	case *event.Exec:
 		if b.Call != nil {
 			o.seen = append(o.seen, b.Call.ContainerID)
@@ -133,6 +136,11 @@ func observeProbe(t *testing.T, options Options, f func(*Probe, *observed)) *obs
 	done := make(chan error)
 	go func() { done <- p.Run(ctx, o.sink) }()
 	harness.Until(t, "it looks", func() bool { return options.Detail != DetailAlways || p.kernel.Gate.IsOpen() })
+	harness.Until(t, "calls under way have been looked for", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.began
+	})
 	f(p, o)
 	// What the kernel sent is delivered when Run returns; no need to wait here.
 	cancel()
