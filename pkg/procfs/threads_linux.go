@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +40,18 @@ func Threads(pid, most int) ([]Thread, error) {
 		threads = append(threads, t)
 	}
 	return threads, err
+}
+
+// Ended reports whether all threads of a process have ended, and only its parent has not asked for it yet. The first
+// thread may end before the others. Threads that are too many to be looked at are taken to run.
+func Ended(pid int) bool {
+	if s, err := StatOf(pid); err != nil || !s.Zombie() {
+		return err != nil && Gone(err)
+	}
+	const most = 64
+	threads, err := Threads(pid, most)
+	return Gone(err) || err == nil && len(threads) < most &&
+		!slices.ContainsFunc(threads, func(t Thread) bool { return t.State != "Z" && t.State != "X" })
 }
 
 // stateIn finds the state in a line of stat: it follows the name, which may hold anything.

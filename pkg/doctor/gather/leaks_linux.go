@@ -13,7 +13,8 @@ import (
 // anyID is an id of a container anywhere in the name of a cgroup: "libpod-ID.scope", "cri-containerd-ID.scope".
 var anyID = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// bearers adds the ids of the containers in which processes run, by their cgroups. In a container that has a PID
+// bearers adds the ids of the containers in which processes run, by their cgroups. Zombies run nothing: a runtime
+// without a first process that reaps leaves them in the cgroup of a sandbox that is gone. In a container that has a PID
 // namespace of its own nobody else's are seen, and it says so.
 func bearers(alive map[string]bool) error {
 	pids, err := procfs.All()
@@ -24,8 +25,10 @@ func bearers(alive map[string]bool) error {
 		return fmt.Errorf("which containers run: %w", errUnseen)
 	}
 	for _, pid := range pids {
-		for _, id := range anyID.FindAllString(groupsOf(pid), -1) {
-			alive[id] = true
+		if ids := anyID.FindAllString(groupsOf(pid), -1); len(ids) > 0 && !procfs.Ended(pid) {
+			for _, id := range ids {
+				alive[id] = true
+			}
 		}
 	}
 	return nil

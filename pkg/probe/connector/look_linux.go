@@ -92,11 +92,7 @@ func (l *looker) Alive(pid uint32, began int64) bool {
 	if d := l.suspends.Monotonic(s.Start) - began; d > aliveWithin || d < -aliveWithin {
 		return false
 	}
-	if !s.Zombie() {
-		return true
-	}
-	threads, err := procfs.Threads(int(pid), 64)
-	return err == nil && slices.ContainsFunc(threads, func(t procfs.Thread) bool { return t.State != "Z" && t.State != "X" })
+	return !procfs.Ended(int(pid))
 }
 
 // Look implements notified.Looker.

@@ -1,0 +1,61 @@
+package gather
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// A zombie keeps its name in cgroup v2, also when the sandbox and its cgroup are gone. It keeps no sandbox alive.
+func TestAZombieKeepsNoSandboxAlive(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("making a cgroup takes root")
+	}
+	id := strings.Repeat("ab12", 16)
+	dir := filepath.Join(unified(t), "cri-containerd-"+id+".scope")
+	harness.Check(t, os.Mkdir(dir, 0o755))
+	defer func() { _ = os.Remove(dir) }()
+	group, err := os.Open(dir)
+	harness.Check(t, err)
+	defer group.Close()
+	cmd := exec.Command("sleep", "600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
+	harness.Check(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	lives := func() bool {
+		alive := map[string]bool{}
+		harness.Check(t, bearers(alive))
+		return alive[id]
+	}
+	if !lives() {
+		t.Error("a sandbox in which a process runs is not alive")
+	}
+	harness.Check(t, cmd.Process.Kill())
+	harness.Check(t, unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil))
+	if lives() {
+		t.Errorf("a zombie keeps it alive: %s", groupsOf(cmd.Process.Pid))
+	}
+}
+
+// unified is where the hierarchy of cgroup v2 is mounted.
+func unified(t *testing.T) string {
+	t.Helper()
+	mounts, err := os.Open("/proc/self/mounts")
+	harness.Check(t, err)
+	defer mounts.Close()
+	for lines := bufio.NewScanner(mounts); lines.Scan(); {
+		if f := strings.Fields(lines.Text()); f[2] == "cgroup2" {
+			return f[1]
+		}
+	}
+	t.Skip("no cgroup v2 is mounted")
+	return ""
+}
