@@ -46,7 +46,8 @@ type Agents struct {
 	waits map[string]*wait
 	peers map[event.Process]*peer
 	ends  map[string]*end
-	// search is the time that there is for finding out who that is.
+	// walk finds out who that is; search is the time that there is for finding who stands still.
+	walk   *walk
 	search search
 }
 
@@ -106,6 +107,7 @@ func New(names []string, depth int, kernel Follower) *Agents {
 	return &Agents{
 		names: names, depth: depth, kernel: kernel, known: map[event.Process]*agent{}, open: map[string]*connection{},
 		waits: map[string]*wait{}, peers: map[event.Process]*peer{}, ends: map[string]*end{},
+		walk: newWalk(), search: search{clock: time.Now, pids: procfs.All},
 	}
 }
 

@@ -22,20 +22,21 @@ type keys func(pid uint32) (kernel.Key, bool)
 // maxStreams bounds the streams between two processes that are looked at: an API server has some hundred with etcd.
 const maxStreams = 128
 
-// searchFor is how long the reader may search /proc at once, for all whom agents wait for; if that was not
-// enough, it rests for searchRest before it goes on where it was. A tenant can have as many processes, and as many
-// descriptors, as it likes: what it delays is that somebody is named, and not the reader.
+// searchFor is how long the reader may search /proc for processes that stand still; if that was not enough, it
+// rests for searchRest before it goes on where it was. Who holds a socket is found beside the reader (walk).
 const searchFor, searchRest = 50 * time.Millisecond, 9 * 50 * time.Millisecond
 
-// search is the time that there is for that.
+// search is the time that the reader has for that. Tests that simulate time replace clock and pids.
 type search struct {
+	clock      func() time.Time
+	pids       func() ([]int, error)
 	until      time.Time
 	now, rests int64
 }
 
 // begin allows for searching again, unless it rests.
 func (s *search) begin(now int64) {
-	s.now, s.until = now, time.Now()
+	s.now, s.until = now, s.clock()
 	if now >= s.rests {
 		s.until = s.until.Add(searchFor)
 	}
@@ -43,7 +44,7 @@ func (s *search) begin(now int64) {
 
 // over reports whether there is no time left, and has it rest then.
 func (s *search) over() bool {
-	if time.Now().Before(s.until) {
+	if s.clock().Before(s.until) {
 		return false
 	}
 	if s.now >= s.rests {
@@ -52,30 +53,15 @@ func (s *search) over() bool {
 	return true
 }
 
-// holder finds who has a socket open: the first of these processes, which are in order, but never the first of all,
-// which listens for others. It begins behind the process from, and returns how far it came; 0: through.
-func (s *search) holder(pids []int, from int, wanted func(inode uint64) bool) (pid, to int) {
-	for _, p := range pids {
-		if p <= max(from, 1) {
-			continue
-		}
-		if s.over() {
-			return 0, max(from, 1)
-		}
-		looked := 0
-		_ = procfs.Descriptors(p, func(_ int, target string) bool {
-			if found := socketIn(target); found != 0 && wanted(found) {
-				pid = p
-			}
-			looked++
-			return pid == 0 && (looked%256 != 0 || !s.over())
-		})
-		if pid != 0 {
-			return pid, 0
-		}
-		from = p
-	}
-	return 0, 0
+// holds reports whether a process has a socket open, as far as there is time to look.
+func (s *search) holds(pid int, inode uint64) (is bool) {
+	looked := 0
+	_ = procfs.Descriptors(pid, func(_ int, target string) bool {
+		is = socketIn(target) == inode
+		looked++
+		return !is && (looked%256 != 0 || !s.over())
+	})
+	return is
 }
 
 // inodeOfOther is that of the other end of a stream; 0 if that is elsewhere.
@@ -91,20 +77,29 @@ func inodeOfOther(s *kernel.InsideStream) (inode uint64) {
 }
 
 // find goes on to look for who has the other end of a stream. Whom the socket names, who called listen or connect,
-// is believed if it has that end. Else the descriptors of the node are looked through: some 20 ms for 500 processes.
-func (e *end) find(s *kernel.InsideStream, within *search, keyOf keys) {
-	wanted := func(found uint64) bool { return found == e.inode }
-	if told := int(s.Other.Pid); e.looked == 0 && told > 1 && s.Other.Start != 0 {
-		if pid, _ := within.holder([]int{told}, 0, wanted); pid != 0 {
-			e.actor = event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}
-			return
-		}
+// is believed if it has that end. Else the walk looks through the descriptors of the node, likely processes first.
+func (a *Agents) find(now int64, e *end, s *kernel.InsideStream) {
+	if told := int(s.Other.Pid); !e.searching && told > 1 && s.Other.Start != 0 && a.search.holds(told, e.inode) {
+		e.actor = event.Actor{Process: kernel.ProcessOf(s.Other), PID: s.Other.Pid, Name: Program(s.Other.Pid)}
+		return
 	}
-	pids, _ := procfs.All()
+	pid, over := a.walk.holder(now, e.inode, a.likely())
+	if e.searching = !over; over && pid == 0 {
+		e.again = now + int64(searchEvery)
+	}
+	e.actor = actorOf(pid, a.kernel.Key)
+}
+
+// likely are the processes that serve plugins, or agents.
+func (a *Agents) likely() (pids []int) {
+	for _, known := range a.known {
+		pids = append(pids, int(known.key.Pid))
+	}
+	for _, p := range a.peers {
+		pids = append(pids, int(p.key.Pid))
+	}
 	slices.Sort(pids)
-	var pid int
-	pid, e.looked = within.holder(pids, e.looked, wanted)
-	e.actor = actorOf(pid, keyOf)
+	return slices.Compact(pids)
 }
 
 // actorOf is a process as /proc has it; nobody if it is gone.
@@ -138,7 +133,7 @@ type suspect struct {
 // takes as long as reading the state of each process.
 func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool, keyOf keys) (found []suspect, to int) {
 	var still []int
-	pids, _ := procfs.All()
+	pids, _ := within.pids()
 	slices.Sort(pids)
 	for _, p := range pids {
 		if p <= max(from, 1) || uint32(p) == pid {
@@ -155,7 +150,7 @@ func suspectsOf(pid uint32, from int, within *search, mayServe func(uint32) bool
 	if len(still) == 0 {
 		return nil, to
 	}
-	var once search // who stands still is rare, and worth the time
+	once := search{clock: within.clock} // who stands still is rare, and worth the time
 	once.begin(0)
 	streams, _ := sockets.Streams()
 	others := map[uint64]bool{}

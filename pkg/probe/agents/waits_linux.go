@@ -36,11 +36,12 @@ type wait struct {
 
 // end is who has the other end of a stream, and that end's inode.
 type end struct {
-	actor  event.Actor
-	inode  uint64
-	name   string // what of the actor's may leave; empty until it was told
-	looked int    // how far the search for it came; 0: it is over
-	again  int64  // when to search once more, if that found nobody
+	actor event.Actor
+	inode uint64
+	name  string // what of the actor's may leave; empty until it was told
+	again int64  // when to search once more, if that found nobody
+	// searching: the search is not over.
+	searching bool
 }
 
 // peer is a process that is waited for.
@@ -129,13 +130,12 @@ func (a *Agents) resolve(now int64, w *wait, s *kernel.InsideStream) {
 		e = &end{}
 		a.remember(w.Socket, e)
 	}
-	if e.actor.Process == "" && (e.looked != 0 || now >= e.again) {
-		e.again = now + int64(searchEvery)
-		if e.looked == 0 {
-			e.inode = inodeOfOther(s)
+	if e.actor.Process == "" && (e.searching || now >= e.again) {
+		if !e.searching {
+			e.again, e.inode = now+int64(searchEvery), inodeOfOther(s)
 		}
 		if e.inode != 0 {
-			e.find(s, &a.search, a.kernel.Key)
+			a.find(now, e, s)
 		}
 	}
 	if w.inode = e.inode; e.actor.Process != "" {

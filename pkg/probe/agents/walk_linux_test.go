@@ -1,0 +1,136 @@
+package agents
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+// socketOfChild is a process that has the other end of a socket pair open, and that end's inode.
+func socketOfChild(t *testing.T, more ...*os.File) (pid int, inode uint64) {
+	t.Helper()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	harness.Check(t, err)
+	t.Cleanup(func() { _ = unix.Close(ends[0]) })
+	far := os.NewFile(uintptr(ends[1]), "far")
+	defer far.Close()
+	var stat unix.Stat_t
+	harness.Check(t, unix.Fstat(ends[1], &stat))
+	cmd := exec.Command("sleep", "600")
+	cmd.ExtraFiles = append(more, far)
+	harness.Check(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd.Process.Pid, stat.Ino
+}
+
+// budgeted is a walk in which each look at the clock takes that long.
+func budgeted(each time.Duration, pids ...int) *walk {
+	w, spent := walkAmong(pids...), time.Duration(0)
+	w.spent = func() time.Duration { spent += each; return spent }
+	return w
+}
+
+// A walk takes half a second of CPU time at once, then a tenth of what passes, and goes on where it stopped.
+func TestAWalkTakesAShareOfOneCPU(t *testing.T) {
+	holder, inode := socketOfChild(t)
+	var likely []int
+	for i := range 100 {
+		likely = append(likely, 1<<22+i) // which no process has
+	}
+	w, rounds := budgeted(10*time.Millisecond), 0
+	for now := int64(1); ; now += int64(500 * time.Millisecond) {
+		rounds++
+		if pid, over := w.holder(now, inode, append(likely, holder)); over {
+			if pid != holder {
+				t.Errorf("%d is said to hold it, not %d", pid, holder)
+			}
+			break
+		}
+	}
+	// 101 processes of 20 ms each: 0.5 s at once, then 50 ms in every half second.
+	if rounds < 25 || rounds > 35 {
+		t.Errorf("it took %d rounds", rounds)
+	}
+}
+
+// What no process of a whole lap holds is said to be held by none, and is looked for again only if it is asked for.
+func TestAWalkEndsThoughNobodyHoldsIt(t *testing.T) {
+	w := walkAmong(os.Getpid())
+	if pid, over := w.holder(1, 1, nil); !over || pid != 0 || w.running || len(w.wanted) != 0 {
+		t.Errorf("%d, %v: %+v", pid, over, w)
+	}
+}
+
+// A process with more descriptors than a slice has time for is passed over, and the next one is found.
+func TestAProcessWithManyDescriptorsHidesNoOther(t *testing.T) {
+	var many []*os.File
+	for range 300 {
+		one, err := os.Open(os.DevNull)
+		harness.Check(t, err)
+		defer one.Close()
+		many = append(many, one)
+	}
+	crowded, hidden := socketOfChild(t, many...)
+	holder, inode := socketOfChild(t)
+	for _, test := range []struct {
+		each   time.Duration // that a look at the clock takes
+		wanted uint64
+		pid    int
+	}{{0, hidden, crowded}, {slice, hidden, 0}, {slice, inode, holder}} {
+		w := budgeted(test.each, crowded, holder)
+		var pid int
+		over := false
+		for now := int64(1); !over; now += int64(10 * time.Second) {
+			pid, over = w.holder(now, test.wanted, nil)
+		}
+		if pid != test.pid {
+			t.Errorf("%d holds it, and %d was found", test.pid, pid)
+		}
+	}
+}
+
+// idle starts processes that do nothing, with three descriptors each.
+func idle(t *testing.T, n string) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	harness.Check(t, err)
+	cmd := exec.Command("sh", "-c", `i=0; while [ $i -lt `+n+` ]; do read _ <&3 & i=$((i+1)); done; echo; wait`)
+	cmd.ExtraFiles = []*os.File{read}
+	out, err := cmd.StdoutPipe()
+	harness.Check(t, err)
+	harness.Check(t, cmd.Start())
+	read.Close()
+	t.Cleanup(func() { write.Close(); _ = cmd.Wait() })
+	_, err = out.Read(make([]byte, 1))
+	harness.Check(t, err)
+}
+
+// Among 5,000 processes whom an agent waits for is found while it waits: of 20 that no walk has met before, 19.
+func TestThePeerIsFoundAmongManyProcesses(t *testing.T) {
+	idle(t, "5000")
+	w := newWalk()
+	w.start = func(f func()) { f() } // the CPU time is real, and when it is spent is simulated
+	const tries, second = 20, int64(time.Second)
+	found := 0
+	for try := range int64(tries) {
+		holder, inode := socketOfChild(t)
+		for now := 10*second*try + 1; now < 10*second*try+2*second; now += int64(sampleAfter) {
+			if pid, over := w.holder(now, inode, nil); over {
+				if pid == holder {
+					found++
+				}
+				break
+			}
+		}
+	}
+	all, _ := w.pids()
+	t.Logf("%d of %d peers found among %d processes", found, tries, len(all))
+	if found < tries-1 {
+		t.Error("too few")
+	}
+}
