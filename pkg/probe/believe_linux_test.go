@@ -25,6 +25,8 @@ import (
 const (
 	container7 = "unshare --net --mount --pid --fork "
 	netAdmin   = "setpriv --bounding-set=-all,+net_admin,+setpcap "
+	// What a service user is given by systemd's AmbientCapabilities. The files of the test are root's.
+	service    = "setpriv --reuid 65534 --inh-caps +net_admin,+dac_override,+sys_admin --ambient-caps +net_admin,+dac_override"
 	noSysAdmin = "setpriv --bounding-set=-sys_admin "
 )
 
@@ -205,6 +207,8 @@ func TestWhoIsNotTheRuntimesIsBelievedOnTheHostOnly(t *testing.T) {
 	runs := []attempt{
 		{"root on the host", "", event.CallerHost},
 		{"CAP_NET_ADMIN on the host", netAdmin, event.CallerHost},
+		{"a service user with CAP_NET_ADMIN on the host", service + " ", ""},
+		{"a service user with CAP_SYS_ADMIN on the host", service + ",+sys_admin ", event.CallerHost},
 		{"a sidecar with CAP_NET_ADMIN", container7 + netAdmin, ""},
 		{"a pod with CAP_SYS_ADMIN", container7, ""},
 		{"a pod with CAP_SYS_ADMIN in the host's network", "unshare --mount ", ""},

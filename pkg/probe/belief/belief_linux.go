@@ -57,13 +57,15 @@ func sameNamespace(one, other uint32, kind string) bool {
 // Caller tells why a process is believed, as far as /proc tells; empty where it is not. Agents are not
 // known to it.
 func (n Node) Caller(pid uint32) event.Caller {
-	has := Rights(pid)
+	status := statusOnNode(pid)
+	has := Own(status)
 	forker := n.forkedBy(pid)
 	mnt := Namespace(pid, "mnt")
 	switch {
 	case forker != nil && has != 0:
 		return event.CallerRuntime
-	case has != 0 && mnt != 0 && mnt == n.mnt:
+	// A service user with an ambient CAP_NET_ADMIN could not change cniscope.
+	case has != 0 && mnt != 0 && mnt == n.mnt && (status.UID == 0 || has&(1<<unix.CAP_SYS_ADMIN) != 0):
 		return event.CallerHost
 	case has&(1<<unix.CAP_SYS_ADMIN) != 0 && len(n.runtime()) == 0:
 		return event.CallerPrivileged

@@ -61,6 +61,15 @@ static __always_inline bool in_host_mounts(struct task_struct *task)
 	return node_mounts && mounts_of(task) == node_mounts;
 }
 
+/* A process of the host that could change cniscope as well: root's, whose files these are, or one
+ * with CAP_SYS_ADMIN. A service user with an ambient CAP_NET_ADMIN could not. */
+static __always_inline bool of_host(struct task_struct *task, __u64 has)
+{
+	if (!has || !in_host_mounts(task))
+		return false;
+	return has & RIGHT(CAP_SYS_ADMIN) || !READ(task, cred, uid.val);
+}
+
 static __always_inline unsigned int pid_level(struct task_struct *task)
 {
 	return READ(task, group_leader, thread_pid, level);
@@ -101,7 +110,7 @@ static __always_inline bool may_be_believed(struct task_struct *task, __u64 has)
 {
 	if ((!has && !rootless) || !visible_pid(task))
 		return false;
-	if (has && in_host_mounts(task))
+	if (of_host(task, has))
 		return true;
 	if (has & RIGHT(CAP_SYS_ADMIN) && !anchored())
 		return true;
@@ -115,7 +124,7 @@ static __always_inline enum caller caller_of(struct task_struct *task, __u64 has
 
 	if (anchor && has)
 		return CALLER_RUNTIME;
-	if (has && visible_pid(task) && in_host_mounts(task))
+	if (visible_pid(task) && of_host(task, has))
 		return CALLER_HOST;
 	if (has & RIGHT(CAP_SYS_ADMIN) && !anchored())
 		return CALLER_PRIVILEGED;
