@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -123,5 +124,5 @@ func (p *Plugin) receive(ctx context.Context, phase event.Phase, trace event.Tra
 	}
 }
 
-// said cleans what an error says: parts of it come from the other side.
-func said(err error) string { return text.Clean(err.Error(), 2*text.Bound) }
+// said returns what may leave of an error: parts of it come from the other side.
+func said(err error) string { return text.Clean(redact.Ours().Said(err.Error()), 2*text.Bound) }

@@ -115,7 +115,7 @@ func TestRemedy(t *testing.T) {
 		"dead socket": {failed(syscall.ECONNREFUSED), []string{"nobody listens", "/run/nri.sock"}},
 		"forbidden":   {failed(syscall.EACCES), []string{"run cniscope as root"}},
 		"cut off":     {errCut, []string{"closed the NRI connection"}},
-		"refused":     {errors.New("unknown \x1b[31mplugin"), []string{`unknown \x1b[31mplugin`, "containerd's log"}},
+		"refused":     {errors.New("unknown \x1b[31m plugin"), []string{`unknown \x1b[31m plugin`, "containerd's log"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/runtime"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
@@ -81,7 +82,7 @@ func (s Source) watch(ctx context.Context, sink event.Sink, status func(context.
 			if failures++; failures == patience {
 				sink(source.Now(&event.Degraded{
 					Feature: feature,
-					Reason:  fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not seen", s.Address, text.Clean(err.Error(), text.Bound)),
+					Reason:  fmt.Sprintf("the runtime does not answer at %s: %s; how long the node's network is not ready is not seen", s.Address, foreign(err.Error())),
 				}))
 			}
 		} else {
@@ -165,10 +166,13 @@ func ask(ctx context.Context, status func(context.Context) (*cri.StatusResponse,
 		if c.GetType() == cri.NetworkReady {
 			r := &event.Readiness{Ready: c.GetStatus()}
 			if !r.Ready {
-				r.Reason = text.Clean(c.GetReason()+": "+c.GetMessage(), text.Bound)
+				r.Reason = foreign(c.GetReason() + ": " + c.GetMessage())
 			}
 			return r, nil
 		}
 	}
 	return nil, fmt.Errorf("its status says nothing of the network")
 }
+
+// foreign returns what may leave of a text of the runtime, which repeats the errors of plugins (STATUS).
+func foreign(s string) string { return text.Clean(redact.Ours().Said(s), text.Bound) }

@@ -62,6 +62,17 @@ func TestOnlyChangesAreTold(t *testing.T) {
 	}
 }
 
+// A plugin's STATUS comes as the runtime's reason, and may repeat what the plugin was told.
+func TestAReasonIsRedacted(t *testing.T) {
+	got := said(t, time.Minute, func(int) (*cri.StatusResponse, error) {
+		return network("plugin status: login with Xq7CanaryTokenZ9t4421 at https://root:h4rd@10.1.2.3:2379/v3 refused"), nil
+	})
+	want := []string{"0 ready false NetworkPluginNotReady: plugin status: login with ‹base64 21› at https://‹text 9›@10.1.2.3:2379/v3 refused"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 // While the network is not ready the runtime is asked every second, to know when it is.
 func TestTheEndOfAnOutageIsKnownToTheSecond(t *testing.T) {
 	got := said(t, time.Minute, func(second int) (*cri.StatusResponse, error) {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/source"
 	"github.com/cniscope/cniscope/pkg/text"
 )
@@ -116,7 +117,7 @@ func (s *Source) Run(ctx context.Context, sink event.Sink) error {
 		switch {
 		case err != nil:
 			failures++
-			s.options.Log.Debug("the container runtime does not answer", "error", text.Clean(err.Error(), text.Bound))
+			s.options.Log.Debug("the container runtime does not answer", "error", said(err))
 			if failures == patience && !told {
 				missing = true
 				sink(source.Now(&event.Degraded{Feature: feature, Reason: remedy(err, s.options.Address)}))
@@ -189,5 +190,8 @@ func remedy(err error, address string) string {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("the socket %s of %s may not be opened: %s; run cniscope as root", address, name, without)
 	}
-	return fmt.Sprintf("%s at %s does not answer: %s; %s", name, address, text.Clean(err.Error(), text.Bound), without)
+	return fmt.Sprintf("%s at %s does not answer: %s; %s", name, address, said(err), without)
 }
+
+// said returns what may leave of an error: parts of it are the runtime's.
+func said(err error) string { return text.Clean(redact.Ours().Said(err.Error()), text.Bound) }

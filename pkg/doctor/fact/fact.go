@@ -19,6 +19,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/leak"
+	"github.com/cniscope/cniscope/pkg/redact"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -323,6 +324,14 @@ func Unasked(err error) bool {
 
 // Clean makes text from elsewhere safe to show.
 func Clean(s string) string { return text.Clean(s, text.Bound) }
+
+// Foreign returns what may leave of a text of the container runtime or of kubelet, which may repeat the error of a
+// plugin. The names may stay.
+func Foreign(s string, names ...string) string {
+	told := redact.Ours()
+	told.Name(names...)
+	return Clean(told.Said(s))
+}
 
 // Sayf is fmt.Sprintf with its text arguments made safe.
 func Sayf(format string, args ...any) string {

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
+	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
@@ -23,14 +25,15 @@ const loopback = "cni-loopback"
 func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtime, o fact.Options) (c fact.CRI, err error) {
 	answer, err := runtime.Status(ctx, &cri.StatusRequest{Verbose: true})
 	if err != nil {
-		return c, err
+		return c, status.Error(status.Code(err), fact.Foreign(status.Convert(err).Message()))
 	}
+	said := func(s string) string { return fact.Foreign(s, strings.Split(o.ConfDir, "/")...) }
 	for _, condition := range answer.GetStatus().GetConditions() {
 		switch condition.GetType() {
 		case cri.RuntimeReady:
-			c.Ready, c.ReadyReason = condition.GetStatus(), fact.Clean(condition.GetReason()+": "+condition.GetMessage())
+			c.Ready, c.ReadyReason = condition.GetStatus(), said(condition.GetReason()+": "+condition.GetMessage())
 		case cri.NetworkReady:
-			c.Network, c.NetworkReason = condition.GetStatus(), fact.Clean(condition.GetReason()+": "+condition.GetMessage())
+			c.Network, c.NetworkReason = condition.GetStatus(), said(condition.GetReason()+": "+condition.GetMessage())
 		}
 	}
 	if !r.Containerd() {
@@ -38,7 +41,7 @@ func askCRI(ctx context.Context, runtime cri.RuntimeServiceClient, r fact.Runtim
 		return c, readFolders(ctx, r, o, &c)
 	}
 	if last := answer.GetInfo()["lastCNILoadStatus"]; last != "OK" {
-		c.LastLoad = fact.Clean(last)
+		c.LastLoad = said(last)
 	}
 	raw := answer.GetInfo()["cniconfig"]
 	if raw == "" {

@@ -256,11 +256,11 @@ func askKubelet(ctx context.Context, address string) fact.Health {
 		answer, err = (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	}
 	if err != nil {
-		h.Err = fact.Clean(err.Error())
+		h.Err = fact.Foreign(err.Error(), address)
 		return h
 	}
 	defer answer.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // what has come is what it says
-	h.Status, h.Body = answer.StatusCode, fact.Clean(string(body))
+	h.Status, h.Body = answer.StatusCode, fact.Foreign(string(body))
 	return h
 }

@@ -3,11 +3,19 @@ package gather
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 )
@@ -42,4 +50,39 @@ func TestNothingHoldsTheFactsUp(t *testing.T) {
 		}
 		close(forever)
 	})
+}
+
+// answering is a runtime and a kubelet that repeat what a plugin was told.
+type answering struct {
+	cri.RuntimeServiceClient
+	err error
+}
+
+const told = "Xq7CanaryTokenZ9t4421"
+
+func (a answering) Status(context.Context, *cri.StatusRequest, ...grpc.CallOption) (*cri.StatusResponse, error) {
+	return &cri.StatusResponse{Info: map[string]string{"lastCNILoadStatus": "bad token " + told}, Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{
+		{Type: cri.RuntimeReady, Message: "bad token " + told}, {Type: cri.NetworkReady, Message: "bad token " + told},
+	}}}, a.err
+}
+
+func TestTextsOfTheRuntimeAndOfKubeletAreRedacted(t *testing.T) {
+	c, _ := askCRI(t.Context(), answering{}, fact.Runtime{Name: "containerd"}, fact.Options{ConfDir: "/etc/cni/net.d"})
+	_, err := askCRI(t.Context(), answering{err: status.Error(codes.Unavailable, "bad token "+told)}, fact.Runtime{}, fact.Options{})
+	kubelet := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "bad token "+told, http.StatusInternalServerError)
+	}))
+	defer kubelet.Close()
+	health := askKubelet(t.Context(), kubelet.Listener.Addr().String())
+	for what, text := range map[string]string{
+		"the runtime's condition": c.ReadyReason, "the network's condition": c.NetworkReason, "the load status": c.LastLoad,
+		"the error": fmt.Sprint(err), "kubelet's answer": health.Body,
+	} {
+		if strings.Contains(text, told) || !strings.Contains(text, "bad token ‹base64 21›") {
+			t.Errorf("%s: %q", what, text)
+		}
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("the code is lost: %v", err)
+	}
 }
