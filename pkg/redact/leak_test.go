@@ -3,8 +3,10 @@ package redact
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,12 +71,7 @@ func makePair(r *rand.Rand) pair {
 		part = part[:cut]
 	}
 	part = strings.ToValidUTF8(part, "")
-	var ways []string
-	for way := range spelled.Ways() {
-		ways = append(ways, way)
-	}
-	// A map's order is not the generator's.
-	sortStrings(ways)
+	ways := slices.Sorted(maps.Keys(spelled.Ways())) // a map's order is not the generator's
 	p.spelling = ways[r.IntN(len(ways))]
 	text := spelled.Ways()[p.spelling](part)
 	p.message = strings.ReplaceAll(contexts[r.IntN(len(contexts))], "%[1]s", "%s")
@@ -87,14 +84,6 @@ func makePair(r *rand.Rand) pair {
 		p.texts = append(p.texts, strings.Trim(spelled.Ways()[way](p.secret), `"\`))
 	}
 	return p
-}
-
-func sortStrings(s []string) {
-	for i := range s {
-		for j := i; j > 0 && s[j] < s[j-1]; j-- {
-			s[j], s[j-1] = s[j-1], s[j]
-		}
-	}
 }
 
 // configure puts the secret somewhere.
@@ -193,7 +182,7 @@ func FuzzRedact(f *testing.F) {
 		p := makePair(rand.New(rand.NewPCG(uint64(i), 1)))
 		f.Add(p.secret, p.message, uint64(i))
 	}
-	for seed := range uint64(20) {
+	for seed := range uint64(60) { // each spelling, and each place
 		f.Add("", "", seed)
 	}
 	f.Fuzz(func(t *testing.T, secret, message string, seed uint64) {
@@ -207,5 +196,11 @@ func FuzzRedact(f *testing.F) {
 		}
 		p.configuration, p.where = p.configure(rand.New(rand.NewPCG(seed, 2)))
 		p.check(t, "fuzzed")
+		if p.texts != nil { // and after the fuzzed text the secret, in each spelling that a seed may name
+			ways := slices.Sorted(maps.Keys(spelled.Ways()))
+			p.spelling, p.part = ways[seed%uint64(len(ways))], secret
+			p.message += " " + spelled.Ways()[p.spelling](secret)
+			p.check(t, "fuzzed and spelled")
+		}
 	})
 }

@@ -33,21 +33,20 @@ type number struct {
 type reading struct {
 	marks  string // what a word has beside letters and digits
 	read   func(word string) (n uint64, is bool)
-	widths []int // as how many bytes a number counts
+	widths []int           // as how many bytes a number counts
+	units  []time.Duration // of which a number may be so many
 }
 
 // readings are the ways in which a word that may stay has a number in it.
 func readings() []reading {
+	one := []time.Duration{1}
 	return []reading{
-		{"", decimal, []int{1, 2}},
-		{"", octal, []int{1}},
-		{"", hexadecimal, []int{1, 2}},
-		{".", durations(time.Second), []int{1, 2, 3}},
-		{".", durations(time.Millisecond), []int{1, 2, 3, 4}},
-		{".", durations(time.Microsecond), []int{1, 2, 3, 4}},
-		{".", durations(time.Nanosecond), []int{1, 2, 3, 4}},
-		{"-:+", instant, []int{4}},
-		{":", interfaceID, []int{2, 4, 6}},
+		{"", decimal, []int{1, 2}, one},
+		{"", octal, []int{1}, one},
+		{"", hexadecimal, []int{1, 2}, one},
+		{".", duration, []int{1, 2, 3, 4}, []time.Duration{time.Second, time.Millisecond, time.Microsecond, 1}},
+		{"-:+", instant, []int{4}, one},
+		{":", interfaceID, []int{2, 4, 6}, one},
 	}
 }
 
@@ -66,16 +65,14 @@ func hexadecimal(word string) (uint64, bool) {
 	return n, err == nil
 }
 
-// durations reads how many units "547ms", "1m5.535s" and "18.547" are, the last in seconds.
-func durations(unit time.Duration) func(word string) (uint64, bool) {
-	return func(word string) (uint64, bool) {
-		word = strings.TrimLeft(word, letters)
-		d, err := time.ParseDuration(word)
-		if err != nil {
-			d, err = time.ParseDuration(strings.TrimRight(word, letters) + "s")
-		}
-		return uint64(d / unit), err == nil && d >= 0 //nolint:gosec // not negative
+// duration reads "547ms", "1m5.535s" and "18.547", the last in seconds.
+func duration(word string) (uint64, bool) {
+	word = strings.TrimLeft(word, letters)
+	d, err := time.ParseDuration(word)
+	if err != nil {
+		d, err = time.ParseDuration(strings.TrimRight(word, letters) + "s")
 	}
+	return uint64(d), err == nil && d >= 0 //nolint:gosec // not negative
 }
 
 func instant(word string) (uint64, bool) {
@@ -119,11 +116,13 @@ func (c *Call) counted(message string, marks []mark) {
 		if len(all)*slices.Max(r.widths) < window {
 			continue
 		}
-		for _, width := range r.widths {
-			for _, some := range [...][]number{all, other(all, 0), other(all, 1)} {
-				c.plain.mark(written(some, width, binary.BigEndian), marks)
-				if width > 1 {
-					c.plain.mark(written(some, width, binary.LittleEndian), marks)
+		for _, some := range [...][]number{all, other(all, 0), other(all, 1)} {
+			for _, unit := range r.units {
+				for _, width := range r.widths {
+					c.plain.mark(written(some, unit, width, binary.BigEndian), marks)
+					if width > 1 {
+						c.plain.mark(written(some, unit, width, binary.LittleEndian), marks)
+					}
 				}
 			}
 		}
@@ -148,21 +147,22 @@ func other(all []number, first int) (some []number) {
 	return some
 }
 
-// written writes the numbers as so many bytes each; what needs more is left out.
-func written(all []number, width int, order binary.ByteOrder) *spelt {
+// written writes of each number how many units it is, as so many bytes; what needs more is left out.
+func written(all []number, unit time.Duration, width int, order binary.ByteOrder) *spelt {
 	var s spelt
-	for _, n := range all {
-		if n.n > math.MaxUint64>>(64-8*width) {
+	for _, number := range all {
+		n := number.n / uint64(unit) //nolint:gosec // not negative
+		if n > math.MaxUint64>>(64-8*width) {
 			continue
 		}
 		var b [8]byte
-		order.PutUint64(b[:], n.n)
+		order.PutUint64(b[:], n)
 		bytes := b[8-width:]
 		if order == binary.ByteOrder(binary.LittleEndian) {
 			bytes = b[:width]
 		}
 		for _, ch := range bytes {
-			s.add(ch, n.from, n.to)
+			s.add(ch, number.from, number.to)
 		}
 	}
 	return &s
