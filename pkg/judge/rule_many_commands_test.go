@@ -35,6 +35,12 @@ func TestManyCommands(t *testing.T) {
 			op:    add(plugin("p", 0, 1910, append(compiles(5, 160), ran("ip", 1810, 1910))...)),
 			cause: CauseCommands, says: `^1\.66s of 1\.91s in 57 commands, 800ms of it in 5 runs of clang$`,
 		},
+		"less than half of them are of one program": {
+			op: add(plugin("p", 0, 1010, append(append(several(20, func(i int64) *timeline.Image { return ran("ip", 20*i, 20*i+15) }),
+				several(14, func(i int64) *timeline.Image { return ran("nft", 400+20*i, 400+20*i+10) })...),
+				several(16, func(i int64) *timeline.Image { return ran("tc", 680+20*i, 680+20*i+10) })...)...)),
+			cause: CauseCommands, says: `^600ms of 1\.01s in 50 commands, 300ms of it in 20 runs of ip$`,
+		},
 		"control: a few take most of it": {
 			op:    add(plugin("p", 0, 5010, compiles(10, 400)...)),
 			cause: CauseCommand, says: `^4s of 5\.01s in 10 runs of clang, by plugin p$`,

@@ -108,18 +108,41 @@ func TestEverythingIsBounded(t *testing.T) {
 	}
 }
 
-// A loss is told before its run is read; one whose run never comes is counted.
-func TestLossesOfNobodyAreCounted(t *testing.T) {
-	lost := func(process event.Process) *event.Lost {
-		return &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: process}
+func lost(process event.Process) *event.Lost {
+	return &event.Lost{Source: "probe", Reason: "over quota", Count: 3, Process: process}
+}
+
+// Of losses whose runs are not read yet the latest are kept, as many as there may be operations; the others are counted.
+func TestEarlyLossesAreBounded(t *testing.T) {
+	s := tell(t)
+	for i := range 20 {
+		s.at(9, lost(event.Process(fmt.Sprint(i))))
 	}
-	s := tell(t).plugin(0, "o", "ADD", "bridge", container("c2")).at(9, lost("b")).at(9, lost("x")).plugin(2, "b", "ADD", "bridge")
+	if late := s.line.Stats().Late; late != 12 {
+		t.Errorf("%d late, want 12 of 20", late)
+	}
+	for _, process := range []string{"11", "12"} {
+		s.plugin(2, process, "ADD", "bridge", container(process))
+	}
+	for _, op := range s.tick(10).end().closed {
+		if partial := slices.Contains(op.Partial, "lost events: over quota"); partial != (op.ContainerID == "12") {
+			t.Errorf("%s is partial: %v", op.ContainerID, op.Partial)
+		}
+	}
+	if late := s.line.Stats().Late; late != 19 {
+		t.Errorf("%d late, want all but that of 12", late)
+	}
+}
+
+// A loss is reported before its run is read; one whose run never comes is counted.
+func TestLossesOfNobodyAreCounted(t *testing.T) {
+	s := tell(t).plugin(0, "o", "ADD", "bridge", container("c2")).at(9, lost("b")).at(9, lost("x")).at(9, lost("y")).plugin(2, "b", "ADD", "bridge")
 	for _, step := range []struct {
 		at   int64
 		late uint64
-	}{{5, 0}, {9, 0}, {10, 1}, {11, 1}} {
+	}{{5, 0}, {9, 0}, {10, 2}, {11, 2}} {
 		if late := s.tick(step.at).line.Stats().Late; late != step.late {
-			t.Errorf("at %d: %d late, want %d: x is nobody's", step.at, late, step.late)
+			t.Errorf("at %d: %d late, want %d: x and y are nobody's", step.at, late, step.late)
 		}
 	}
 }

@@ -14,8 +14,11 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 	if n := len(s.line.Outages()); n != 0 {
 		t.Errorf("%d outages before there was one", n)
 	}
-	s.at(10, &event.Readiness{Reason: "cni plugin not initialized"}).at(20, &event.Networks{Networks: []event.Network{pods}})
-	s.at(25, &event.Readiness{Reason: "cni plugin not initialized"}).at(30, &event.Readiness{Reason: "STATUS says no"})
+	none := &event.Readiness{Reason: "cni plugin not initialized", Lacks: event.LackConfiguration, Missing: "nobody wrote a network"}
+	s.at(10, none).at(15, none).at(20, &event.Networks{Networks: []event.Network{pods}})
+	s.at(25, &event.Readiness{Reason: "cni plugin not initialized"}).at(30, &event.Readiness{
+		Reason: "STATUS says no", Lacks: event.LackStatus, Missing: "the agent says no", Overdue: true,
+	}).at(35, &event.Readiness{Reason: "STATUS says no"})
 	if n := len(s.line.Outages()); n != 0 {
 		t.Errorf("%d outages are over before they are", n)
 	}
@@ -29,7 +32,14 @@ func TestTheNetworkIsNotReady(t *testing.T) {
 	for _, said := range append(o.Reasons, o.Folder...) {
 		got += fmt.Sprintf("; %d %s", said.At/ms, said.Text)
 	}
-	const want = "10-40; 10 cni plugin not initialized; 30 STATUS says no; 10 no network; 20 10-pods.conflist (pods: bridge portmap)"
+	for _, lack := range o.Lacks {
+		got += fmt.Sprintf("; %d %s %s", lack.At/ms, lack.What, lack.Text)
+	}
+	if !o.Overdue {
+		t.Error("that it took too long is forgotten")
+	}
+	const want = "10-40; 10 cni plugin not initialized; 30 STATUS says no; 10 no network; 20 10-pods.conflist (pods: bridge portmap)" +
+		"; 10 cni_configuration nobody wrote a network; 30 cni_status the agent says no"
 	if got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}
