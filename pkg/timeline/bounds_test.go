@@ -122,7 +122,7 @@ func TestEarlyLossesAreBounded(t *testing.T) {
 		t.Errorf("%d late, want 12 of 20", late)
 	}
 	for _, process := range []string{"11", "12"} {
-		s.plugin(2, process, "ADD", "bridge", container(process))
+		s.plugin(9, process, "ADD", "bridge", container(process))
 	}
 	for _, op := range s.tick(10).end().closed {
 		if partial := slices.Contains(op.Partial, "lost events: over quota"); partial != (op.ContainerID == "12") {

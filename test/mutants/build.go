@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -21,6 +21,7 @@ import (
 const chooser = `package %s
 
 import (
+	"bytes"
 	"os"
 	"strconv"
 	"sync"
@@ -79,41 +80,32 @@ func (r *runner) compiling(pools []*pool) error {
 
 // check compiles a package with mutants, and marks those that do not compile.
 func (r *runner) check(folder string, drawn []*mutant) (broken bool, err error) {
-	var together []*mutant
 	builds := [][]*mutant{nil}
 	for _, m := range drawn {
-		switch {
-		case m.body.to > 0:
-			together = append(together, m)
-		case !m.compiles:
+		if m.body.to > 0 {
+			builds[0] = append(builds[0], m)
+		} else {
 			builds = append(builds, []*mutant{m})
 		}
 	}
-	builds[0] = together
 	for i, mutants := range builds {
 		overlay, err := r.overlay(mutants)
 		if err != nil {
 			return false, err
 		}
 		out, failed := exec.Command("go", "build", "-gcflags=-e", "-overlay", overlay, "./"+folder).CombinedOutput()
-		if i > 0 {
-			mutants[0].compiles, mutants[0].stillborn = failed == nil, failed != nil
-			broken = broken || failed != nil
-			continue
-		}
 		if failed == nil {
 			continue
 		}
-		named := regexp.MustCompile(`mutant(\d+):\d`).FindAllSubmatch(out, -1)
-		if named == nil {
-			return false, fmt.Errorf("%s does not compile: %w\n%s", folder, failed, out)
-		}
-		for _, n := range named {
-			for _, m := range mutants {
-				m.stillborn = m.stillborn || strconv.Itoa(m.id) == string(n[1])
+		marked := false
+		for _, m := range mutants {
+			if m.stillborn = i > 0 || bytes.Contains(out, fmt.Appendf(nil, "mutant%d:", m.id)); m.stillborn {
+				marked = true
 			}
 		}
-		broken = true
+		if broken = true; !marked {
+			return false, fmt.Errorf("%s does not compile: %w\n%s", folder, failed, out)
+		}
 	}
 	return broken, nil
 }

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"hash/fnv"
@@ -70,13 +71,15 @@ func run(n int, seed uint64, at string, names []string) (int, error) {
 	if err := r.compiling(pools); err != nil {
 		return 0, err
 	}
+	var failed error // a package whose tests fail without a mutant does not keep the others from being tried
 	tried, killed, table := 0, 0, ""
 	for _, p := range pools {
 		died := 0
 		for _, m := range p.mutants {
 			by, err := r.try(m, p.folder)
 			if err != nil {
-				return 0, err
+				failed = errors.Join(failed, err)
+				break
 			}
 			if by != "" {
 				died++
@@ -89,7 +92,7 @@ func run(n int, seed uint64, at string, names []string) (int, error) {
 		table += fmt.Sprintf("%-26s %4d of %4d killed\n", p.name, died, len(p.mutants))
 	}
 	fmt.Printf("\n%s%-26s %4d of %4d killed\n", table, "all", killed, tried)
-	return 100 * killed / max(1, tried), nil
+	return 100 * killed / max(1, tried), failed
 }
 
 // draw shuffles the mutants of a package or file. The order does not depend on the other packages.

@@ -18,8 +18,7 @@ type mutant struct {
 	line, from, to int
 	old, with      string
 	body           body
-	// compiles and stillborn are what the compiler said, as far as it was asked.
-	compiles, stillborn bool
+	stillborn      bool // it does not compile
 }
 
 // body is that of the function that a mutant is in; empty for one outside of functions.

@@ -121,7 +121,7 @@ func (r *runner) execute(binary string, s suite, limit usage, environment string
 		return nil, usage{}, err
 	}
 	defer said.Close()
-	limits := fmt.Sprintf(`ulimit -t %d -v %d; exec "$@"`, int(limit.cpu.Seconds()), 6<<20)
+	limits := fmt.Sprintf(`ulimit -t %d && ulimit -v %d && exec "$@"`, int(limit.cpu.Seconds()), 6<<20)
 	cmd := exec.Command("sh", "-c", limits, "sh", binary, "-test.failfast", "-test.run="+s.run,
 		"-test.timeout="+limit.wall.String())
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.folder, append(os.Environ(), "TMPDIR="+temporary, environment), said, said
