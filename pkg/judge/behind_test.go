@@ -257,6 +257,14 @@ func TestWhatIsAskedOnASharedStream(t *testing.T) {
 		"control: a third that goes on": {
 			op: calling(did(waits("dbd", from(2, 980), clipped, others(2, waits("store", from(10, 980)), from(10, 980))))), cause: CauseAgent,
 		},
+		"perhaps for others, of whom it asked for more than half of the time": {
+			op:    calling(others(2, waits("dbd", from(10, 980), clipped, askedAt(494)), from(10, 980))),
+			cause: CauseAgent, says: `; meanwhile agentd waited for dbd, for this or 2 other calls$`,
+		},
+		"control: for half of it": {
+			op:    calling(others(2, waits("dbd", from(10, 980), clipped, askedAt(495)), from(10, 980))),
+			cause: CauseAgent, says: `from plugin p$`,
+		},
 		"control: nothing was asked": {
 			op: calling(did(waits("dbd", from(2, 980), clipped))), cause: CauseAgent,
 		},

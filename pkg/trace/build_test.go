@@ -75,8 +75,10 @@ func find(spans []*tracepb.Span, name string) *tracepb.Span {
 	return spans[i]
 }
 
-func said(s *tracepb.Span, key string) *commonpb.AnyValue {
-	for _, kv := range s.Attributes {
+func said(s *tracepb.Span, key string) *commonpb.AnyValue { return attributeOf(s.Attributes, key) }
+
+func attributeOf(all []*commonpb.KeyValue, key string) *commonpb.AnyValue {
+	for _, kv := range all {
 		if kv.Key == key {
 			return kv.Value
 		}
@@ -196,6 +198,29 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 	if s := find(spans, "bridge ADD"); s.StartTimeUnixNano != 1010 || s.EndTimeUnixNano != 1040 {
 		t.Errorf("bridge lasts from %d to %d", s.StartTimeUnixNano, s.EndTimeUnixNano)
+	}
+}
+
+// A slow call says so, and at its end by which limit. Its operation begins with it, though it was seen later.
+func TestASlowCallIsMarked(t *testing.T) {
+	for took, want := range map[time.Duration]int{time.Second: 0, 3 * time.Second: 1} {
+		spans := build(sandbox(func(op *timeline.Operation) {
+			call := op.Calls[0]
+			call.Start, call.End = 5, 5+int64(took)
+			bridge(op).Start, bridge(op).End, op.End = call.Start, call.End, call.End
+		}))
+		call, root := find(spans, "CNI ADD"), find(spans, "pod network setup")
+		if slow := said(call, "cniscope.slow").GetBoolValue(); slow != (want > 0) || len(call.Events) != want {
+			t.Errorf("a call of %s is slow: %v; events: %v", took, slow, call.Events)
+		}
+		if root.StartTimeUnixNano != 1005 {
+			t.Errorf("the operation begins at %d", root.StartTimeUnixNano)
+		}
+		for _, e := range call.Events {
+			if limit := attributeOf(e.Attributes, "cniscope.slow_threshold_ms").GetDoubleValue(); e.Name != "slow" || e.TimeUnixNano != call.EndTimeUnixNano || limit != 2000 {
+				t.Errorf("event %v of a call that ends at %d", e, call.EndTimeUnixNano)
+			}
+		}
 	}
 }
 
