@@ -224,6 +224,25 @@ func TestASlowCallIsMarked(t *testing.T) {
 	}
 }
 
+func TestAnOutageHasWhatChangedInIt(t *testing.T) {
+	told := func(texts ...string) (all []timeline.Said) {
+		for i, text := range texts {
+			all = append(all, timeline.Said{At: int64(10 * i), Text: text})
+		}
+		return all
+	}
+	for want, folder := range [][]timeline.Said{told("no network"), told("no network", "a"), told("no network", "a", "b")} {
+		o := timeline.Outage{Interval: timeline.Interval{End: 40}, Reasons: told("not initialized"), Folder: folder}
+		s := NewBuilder(IDs{Seed: "boot"}, nil, "v1").Outage(o).Spans.ScopeSpans[0].Spans[0]
+		if got := said(s, "cniscope.folder_changes").GetIntValue(); got != int64(want) || len(s.Events) != 2+want {
+			t.Errorf("%d changes of the folder, want %d; events: %v", got, want, s.Events)
+		}
+		if last := said(s, "cniscope.networks").GetStringValue(); last != folder[want].Text {
+			t.Errorf("the networks are %q, want the last of %v", last, folder)
+		}
+	}
+}
+
 func TestTheSameOperationGivesTheSameBytes(t *testing.T) {
 	bytes := func() []byte {
 		op := sandbox()

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,27 @@ func outlined(spans []*tracepb.Span) (all []string) {
 		all = append(all, indent+s.Name)
 	}
 	return all
+}
+
+// The process of an ordinary call keeps what happened in it, but not each request: it has their sums.
+func TestEventsOfAnOrdinaryCall(t *testing.T) {
+	for want, x := range map[string]*tree{"first connection": call(), "first connection request sysctl": call(attr.Verdict("slow"))} {
+		for name, key := range map[string]attribute.KeyValue{
+			"first connection": attr.Reason("x"), "request": attr.RequestProtocol("rtnetlink"), "sysctl": attr.SysctlKey("net.ipv4.ip_forward"),
+		} {
+			e := &tracepb.Span{}
+			add(e, key)
+			x.spans[1].Events = append(x.spans[1].Events, &tracepb.Span_Event{Name: name, Attributes: e.Attributes})
+		}
+		var got []string
+		for _, e := range x.folded()[1].Events {
+			got = append(got, e.Name)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("events %q, want %q", got, want)
+		}
+	}
 }
 
 func TestFolding(t *testing.T) {
