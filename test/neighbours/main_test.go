@@ -22,7 +22,13 @@ import (
 
 var program string
 
-func TestMain(m *testing.M) { os.Exit(scope.Main(m, &program)) }
+func TestMain(m *testing.M) {
+	if manner := os.Getenv(mannerVariable); manner != "" {
+		besiegers[manner](os.Args[1])
+		return
+	}
+	os.Exit(scope.Main(m, &program))
+}
 
 // lasting is for how long they are there: NEIGHBOURS of make, 20 s to 10 min.
 func lasting(t *testing.T) time.Duration {
@@ -44,17 +50,25 @@ type node struct {
 	scope          *scope.Scope
 	collector      *collector
 	relay, metrics string
+	options        string // of [metrics]
 	pods           int
+
+	probes, controls []time.Duration // how long /healthz took, and a server that nobody attacks
+	failed           int
 }
 
-func newNode(t *testing.T) *node {
+// older is the newest containerd that needs the relay.
+const older = "containerd-2.3"
+
+// newNode starts it with a containerd of rig.Tools; options are those of [metrics], else it listens at metrics.
+func newNode(t *testing.T, containerd, options string) *node {
 	t.Helper()
 	ctx := harness.Context(t)
 	n := &node{T: t, ctx: ctx, collector: collect(t), relay: harness.Address(t), metrics: harness.Address(t)}
-	tools, err := rig.Tools(filepath.Join("containerd-2.3", "containerd"))
+	tools, err := rig.Tools(filepath.Join(containerd, "containerd"))
 	harness.Check(t, err)
 	n.rig, err = rig.Start(ctx, rig.Options{
-		Containerd: filepath.Join(tools, "containerd-2.3"), // the newest that needs the relay
+		Containerd: filepath.Join(tools, containerd),
 		Env:        []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + n.relay, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", fmt.Sprint("OTEL_BSP_SCHEDULE_DELAY=", delay.Milliseconds())},
 	})
 	harness.Check(t, err)
@@ -63,9 +77,11 @@ func newNode(t *testing.T) *node {
 			t.Error(err)
 		}
 	})
-	n.scope, err = scope.Start(ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
-		"[metrics]\nlisten = %q\n[relay]\nlisten = %q\nupstream = \"http://%s\"\n", n.metrics, n.relay, n.collector.addr)})
-	harness.Check(t, err)
+	n.options = options
+	if options == "" {
+		n.options = fmt.Sprintf("listen = %q\n", n.metrics)
+	}
+	n.start()
 	t.Cleanup(func() {
 		if err := n.scope.Stop(); err != nil {
 			t.Error(err)
@@ -75,6 +91,15 @@ func newNode(t *testing.T) *node {
 		}
 	})
 	return n
+}
+
+// start starts cniscope.
+func (n *node) start() {
+	n.Helper()
+	var err error
+	n.scope, err = scope.Start(n.ctx, n.rig, scope.Options{Program: program, TOML: fmt.Sprintf(
+		"[metrics]\n%s[relay]\nlisten = %q\nupstream = \"http://%s\"\n", n.options, n.relay, n.collector.addr)})
+	harness.Check(n.T, err)
 }
 
 // settle waits until containerd exports: it began before the relay listened, and gRPC tries

@@ -4,11 +4,9 @@ package neighbours
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,9 +23,6 @@ const (
 	hostiles = 1000
 	// delay is how long containerd gathers spans before it exports them.
 	delay = 200 * time.Millisecond
-	// promised is how long an answer may take: of what a kubelet waits by default (1 s,
-	// timeoutSeconds of a probe).
-	promised = time.Second
 	// nriTimeout is how long containerd waits for a plugin, once, before it goes on without
 	// (plugin_request_timeout, 2 s).
 	nriTimeout = 2 * time.Second
@@ -88,24 +83,9 @@ func (n *node) refused() (lines string) {
 	return lines
 }
 
-// ask gets url and tells how long that took. Any answer but 200 is an error.
-func ask(client *http.Client, url string) (time.Duration, error) {
-	began := time.Now()
-	answer, err := client.Get(url)
-	took := time.Since(began)
-	if err != nil {
-		return took, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return took, errors.New(answer.Status)
-	}
-	return took, nil
-}
-
 func TestHostileNeighbours(t *testing.T) {
 	lasts := lasting(t)
-	n := newNode(t)
+	n := newNode(t, older, "")
 	n.settle()
 	settled := n.pods
 	pid := n.scope.PID()
@@ -115,29 +95,7 @@ func TestHostileNeighbours(t *testing.T) {
 	besiege(ctx, n.relay, &all, &connected, &gone)
 	besiege(ctx, n.metrics, &all, &connected, &gone)
 
-	// A server that nobody attacks is asked in turn with the one that is: what it takes to
-	// answer is this machine's doing, which may be busy with something else.
-	control := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer control.Close()
-	var probes, controls []time.Duration
-	failed := 0
-	all.Go(func() {
-		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}} // as the kubelet's
-		for ctx.Err() == nil {
-			took, err := ask(&client, "http://"+n.metrics+"/healthz")
-			probes = append(probes, took)
-			if err != nil {
-				failed++
-				t.Log("liveness: ", err)
-			}
-			took, err = ask(&client, control.URL)
-			controls = append(controls, took)
-			if err != nil {
-				t.Error("the server that nobody attacks: ", err)
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-	})
+	all.Go(func() { n.live(ctx) })
 	for end := time.Now().Add(lasts); time.Now().Before(end); {
 		n.pod()
 		time.Sleep(200 * time.Millisecond)
@@ -151,33 +109,19 @@ func TestHostileNeighbours(t *testing.T) {
 	t.Log(n.refused())
 	late, pods := n.collector.times()[settled:], n.pods-settled
 	tardy := pods - len(late)
-	machine := quantile(controls, 0.99)
+	machine := quantile(n.controls, 0.99)
 	for _, d := range late {
 		if d > delay+promised+machine {
 			tardy++
 		}
 	}
-	asked := len(probes)
 	t.Logf("%s beside %d connections, %d made and %d ended:", lasts, 2*hostiles, connected.Load(), gone.Load())
 	t.Logf("exports: %d of %d pods, after their end p50 %s p99 %s max %s (%s of it containerd's own); %d late or lost",
 		len(late), pods, quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1), delay, tardy)
-	t.Logf("a server that nobody attacks: p50 %s p99 %s", quantile(controls, 0.5), machine)
-	t.Logf("/healthz: %d asked, %d failed, p50 %s p99 %s max %s", asked, failed, quantile(probes, 0.5), quantile(probes, 0.99), quantile(probes, 1))
 	if tardy > 1 {
 		t.Errorf("%d of %d exports were late or lost, 1 may be", tardy, pods)
 	}
-	slow := 0
-	for _, took := range probes {
-		if took > promised+machine {
-			slow++
-		}
-	}
-	if most := max(1, asked/100); slow > most || failed > most { // of fewer than 100, one is no rule
-		t.Errorf("of %d questions whether it lives %d took longer than %s, %d failed; %d may", asked, slow, promised+machine, failed, most)
-	}
-	if err := syscall.Kill(pid, 0); err != nil || strings.Contains(n.scope.LogText(), "panic") {
-		t.Errorf("cniscope did not survive: %v", err)
-	}
+	n.lived(pid)
 }
 
 // A cniscope that is stopped costs the pods what NRI allows any plugin, once, also where it is
@@ -185,7 +129,7 @@ func TestHostileNeighbours(t *testing.T) {
 func TestAStoppedCniscopeHoldsNoPod(t *testing.T) {
 	lasting(t)
 	const pods = 15
-	n := newNode(t)
+	n := newNode(t, older, "")
 	n.pod() // the first one loads what the others find
 	var before, stopped []time.Duration
 	for range pods {

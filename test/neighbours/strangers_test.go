@@ -1,0 +1,160 @@
+//go:build linux
+
+package neighbours
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+const (
+	// mannerVariable names to a child of the test how it behaves towards the address that is its argument.
+	mannerVariable = "CNISCOPE_TEST_MANNER"
+	stranger       = 65534 // the user of the children
+	sockets        = 4000
+	guessing       = 40
+)
+
+// besiegers are strangers by their manner. They end when they are killed.
+var besiegers = map[string]func(address string){
+	"pipelining": crowd(sockets, 1, func(c net.Conn) {
+		text := strings.Repeat("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 100)
+		for send(c, text) {
+		}
+	}),
+	"pipelining old HTTP, from everywhere": crowd(sockets, 250, func(c net.Conn) {
+		for send(c, "GET /metrics HTTP/1.0\r\nConnection: keep-alive\r\n\r\nHEAD /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n") {
+			_, _ = c.Read(make([]byte, 1)) // a byte at a time
+		}
+	}),
+	"dripping": crowd(sockets, 1, func(c net.Conn) {
+		for more := send(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "); more; more = send(c, "x") {
+			time.Sleep(time.Second)
+		}
+	}),
+	"half open": crowd(sockets, 1, func(c net.Conn) {
+		_ = send(c, "GET /healthz HTTP/1.1\r\n") && c.(*net.TCPConn).CloseWrite() == nil
+		_, _ = io.Copy(io.Discard, c)
+	}),
+	"promising": crowd(sockets, 1, func(c net.Conn) {
+		_ = send(c, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx")
+		_, _ = io.Copy(io.Discard, c)
+	}),
+	"guessing": crowd(guessing, 1, func(c net.Conn) {
+		guess := base64.StdEncoding.EncodeToString([]byte("prometheus:" + c.LocalAddr().String() + time.Now().String()))
+		_ = send(c, "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Basic "+guess+"\r\n\r\n")
+		_, _ = io.Copy(io.Discard, c)
+	}),
+}
+
+func send(c net.Conn, text string) bool {
+	_, err := io.WriteString(c, text)
+	return err == nil
+}
+
+// crowd holds so many connections, from so many addresses of loopback; who is sent away comes again.
+func crowd(size, addresses int, hold func(c net.Conn)) func(address string) {
+	return func(address string) {
+		for i := range size {
+			from := net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i%addresses))}}
+			go func() {
+				for {
+					if c, err := from.Dial("tcp", address); err == nil {
+						hold(c)
+						_ = c.Close()
+					}
+					time.Sleep(500 * time.Millisecond) // strangers are not to take the CPU: that is another test
+				}
+			}()
+		}
+		select {}
+	}
+}
+
+// besieged starts strangers. They are another user, and nice.
+func besieged(t *testing.T, manner, address string) (leave func()) {
+	t.Helper()
+	strangers := exec.Command("/proc/self/exe", address) // its path may be closed to that user
+	strangers.Env = append(os.Environ(), mannerVariable+"="+manner)
+	strangers.Stderr = os.Stderr
+	strangers.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
+	harness.Check(t, strangers.Start())
+	leave = func() {
+		_ = strangers.Process.Kill()
+		_ = strangers.Wait()
+	}
+	t.Cleanup(leave)
+	harness.Check(t, syscall.Setpriority(syscall.PRIO_PGRP, strangers.Process.Pid, 10))
+	return leave
+}
+
+// Whatever strangers do at the address where a kubelet asks, it has its answer.
+func TestLivenessAmongStrangers(t *testing.T) {
+	lasts := lasting(t)
+	n := newNode(t, "", "")
+	for manner := range besiegers {
+		if manner == "guessing" {
+			continue
+		}
+		t.Log(manner)
+		leave := besieged(t, manner, n.metrics)
+		ctx, stop := context.WithTimeout(n.ctx, lasts/time.Duration(len(besiegers)-1))
+		n.live(ctx)
+		stop()
+		leave()
+		n.lived(n.scope.PID())
+	}
+}
+
+// A scraper that has the password has its answer while strangers guess, also from a cniscope that has just started.
+func TestAScraperAmongGuessers(t *testing.T) {
+	lasting(t)
+	hash, err := bcrypt.GenerateFromPassword([]byte("right"), 10) // the cost that docs/metrics.md has htpasswd take
+	harness.Check(t, err)
+	path := filepath.Join(t.TempDir(), "web.yml")
+	harness.Check(t, os.WriteFile(path, fmt.Appendf(nil, "basic_auth_users:\n  near: %s\n  far: %s\n", hash, hash), 0o600))
+	began := time.Now()
+	_ = bcrypt.CompareHashAndPassword(hash, []byte("wrong"))
+	check := time.Since(began)
+
+	_, port, err := net.SplitHostPort(harness.Address(t))
+	harness.Check(t, err)
+	n := newNode(t, "", fmt.Sprintf("listen = \":%s\"\nweb_config = %q\n", port, path))
+	besieged(t, "guessing", net.JoinHostPort("127.0.0.1", port))
+	for _, when := range []string{"before", "after"} {
+		time.Sleep(2 * time.Second) // all of them wait
+		for user, scraper := range map[string]struct {
+			address string
+			bound   time.Duration
+		}{
+			"far":  {"::1", 10 * time.Second},
+			"near": {"127.0.0.1", max(10*time.Second, 2*2*(guessing+1)*check)}, // of two turns one is the oldest's, and each has its rest
+		} {
+			client := http.Client{Timeout: scraper.bound, Transport: &http.Transport{DisableKeepAlives: true}}
+			took, err := ask(&client, fmt.Sprintf("http://%s:right@%s/metrics", user, net.JoinHostPort(scraper.address, port)))
+			t.Logf("%s a restart, from %s: %s, %v; a check takes %s", when, scraper.address, took, err, check)
+			if err != nil {
+				t.Errorf("%s a restart, from %s: it was not let in within %s: %v", when, scraper.address, scraper.bound, err)
+			}
+		}
+		if when == "before" {
+			harness.Check(t, n.scope.Stop())
+			n.start()
+		}
+	}
+}
