@@ -182,8 +182,13 @@ POINTS ?= 20
 test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
 	CNISCOPE_TENANTS=$(TENANTS) go test ./test/tenants -count=1 -timeout 60m -v
 
+.PHONY: outdated
+outdated: ## direct requirements that are behind their newest version, of the program and of what builds a release
+	@for module in . configs/release; do (cd $$module && go list -m -f '{{if not (or .Main .Indirect .Replace)}}{{.Path}}{{end}}' all | \
+		xargs go list -m -e -u -f '{{with .Update}}{{.Path}} {{$$.Version}} -> {{.Version}}{{end}}' | sed '/^$$/d'); done
+
 .PHONY: test-neighbours
-test-neighbours: tools tools-older ## 2000 hostile connections to relay and metrics for NEIGHBOURS (20s), and a cniscope that is stopped: exports and liveness are answered, pods start (root)
+test-neighbours: tools tools-older ## hostile connections to relay and metrics for NEIGHBOURS (20s): 2000 of any kind, then 4000 of each of five manners by another user, then 40 that guess passwords; and a cniscope that is stopped (root)
 	CNISCOPE_NEIGHBOURS=$(NEIGHBOURS) go test ./test/neighbours -count=1 -timeout 40m -v
 
 .PHONY: test-files
