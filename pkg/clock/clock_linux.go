@@ -31,8 +31,8 @@ func began() (i instant) {
 	return i
 }
 
-// Monotonic returns the nanoseconds of CLOCK_MONOTONIC, the clock of
-// bpf_ktime_get_ns and so of every event. Go's own monotonic time is the same clock,
+// Monotonic returns the nanoseconds of the node's CLOCK_MONOTONIC, the clock of bpf_ktime_get_ns and so of every
+// event, whatever time namespace this process is in. Go's own monotonic time is the same clock,
 // read without a system call, in which a handler that pods wait for could lose its CPU.
 func Monotonic() int64 { return start.mono + int64(time.Since(start.at)) }
 
@@ -40,7 +40,7 @@ func kernel() int64 {
 	var ts unix.Timespec
 	// It cannot fail with a valid clock and pointer (clock_gettime(2)).
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-	return ts.Nano()
+	return ts.Nano() - ours.mono
 }
 
 // Anchor returns one instant on both clocks: monotonic nanoseconds and

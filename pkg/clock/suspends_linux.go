@@ -1,10 +1,6 @@
 package clock
 
-import (
-	"slices"
-
-	"golang.org/x/sys/unix"
-)
+import "slices"
 
 // Suspends knows when the node was suspended, as far as it was looked since NewSuspends. Times in /proc are those of
 // CLOCK_BOOTTIME, which goes on meanwhile; those of events are of the monotonic clock, which does not. It is not safe
@@ -30,11 +26,7 @@ const (
 
 // NewSuspends begins to look.
 func NewSuspends() *Suspends {
-	return newSuspends(func() (boot, mono int64) {
-		var ts unix.Timespec
-		_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // it fails for no clock that there is
-		return ts.Nano(), Monotonic()
-	})
+	return newSuspends(func() (boot, mono int64) { return Boot(), Monotonic() })
 }
 
 func newSuspends(read func() (boot, mono int64)) *Suspends {

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/belief"
@@ -84,7 +82,7 @@ type census struct {
 
 func (p *Probe) count(deliver deliver) *census {
 	p.numbers.renew()
-	c := &census{probe: p, all: processes(), children: map[uint32][]*running{}, memory: procfs.NewMemory(), toMonotonic: bootToMonotonic(), deliver: deliver}
+	c := &census{probe: p, all: processes(), children: map[uint32][]*running{}, memory: procfs.NewMemory(), toMonotonic: clock.Suspended(), deliver: deliver}
 	for _, r := range c.all {
 		c.children[r.parent] = append(c.children[r.parent], r)
 	}
@@ -171,16 +169,6 @@ func processes() map[uint32]*running {
 		}
 	}
 	return all
-}
-
-// bootToMonotonic is the time the node was suspended: what to take off a boot-time
-// instant to have it on the monotonic clock.
-func bootToMonotonic() int64 {
-	var boot unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil {
-		return 0
-	}
-	return boot.Nano() - clock.Monotonic()
 }
 
 // environOf returns what reads a process's environment; where it is over, that of who started

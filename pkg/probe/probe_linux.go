@@ -40,6 +40,9 @@ func Open(o Options) (_ *Probe, err error) {
 			_ = p.Close()
 		}
 	}()
+	if err := clock.CheckNamespace(procfs.Tick); err != nil {
+		return nil, fmt.Errorf("kernel probe: %w", err)
+	}
 	inPIDs, err := procfs.OwnNamespace("pid")
 	if err != nil {
 		return nil, fmt.Errorf("kernel probe: finding our PID namespace: %w", err)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/pkg/clock"
 )
 
 // Lock is a line of /proc/locks: a process that holds a lock on a file, or waits for it.
@@ -135,9 +137,5 @@ func Started(pid int) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return time.Time{}, err
-	}
-	return time.Now().Add(time.Duration(s.Start - now.Nano())), nil
+	return time.Now().Add(time.Duration(s.Start - clock.Boot())), nil
 }

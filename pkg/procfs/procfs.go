@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/cniscope/cniscope/pkg/clock"
 )
 
 // Tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every architecture that
@@ -50,7 +52,7 @@ func StatOf(pid int) (Stat, error) {
 	}
 	return Stat{
 		Name: s.Comm, State: s.State, Parent: s.PPID, Session: s.Session,
-		Start: int64(s.Starttime) * int64(Tick), CPU: int64(s.UTime+s.STime) * int64(Tick),
+		Start: int64(s.Starttime)*int64(Tick) - clock.Shift(), CPU: int64(s.UTime+s.STime) * int64(Tick),
 	}, nil
 }
 

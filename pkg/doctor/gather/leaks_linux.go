@@ -5,8 +5,7 @@ import (
 	"regexp"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -35,10 +34,4 @@ func bearers(alive map[string]bool) error {
 }
 
 // bootTime is when the node was started, exact to its clock's corrections since.
-func bootTime() time.Time {
-	var since unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) != nil {
-		return time.Time{}
-	}
-	return time.Now().Add(-time.Duration(since.Nano()))
-}
+func bootTime() time.Time { return time.Now().Add(-time.Duration(clock.Boot())) }

@@ -74,14 +74,7 @@ func (l look) running() (f *os.File, err error) {
 // runs reports whether the pid is still that of the process.
 func (l look) runs() bool {
 	stat, err := procfs.StatOf(l.pid)
-	return err == nil && stat.BeganAt(l.started+suspended())
-}
-
-// suspended is how long the node was suspended since it started, which the times in /proc count.
-func suspended() int64 {
-	var boot unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) // it fails for no clock that there is
-	return boot.Nano() - clock.Monotonic()
+	return err == nil && stat.BeganAt(l.started+clock.Suspended())
 }
 
 // seenBy opens a file as a process sees it.

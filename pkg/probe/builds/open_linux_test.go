@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/procfs"
 )
 
@@ -46,7 +47,7 @@ func forked(t *testing.T) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stat.Start - suspended()
+	return stat.Start - clock.Suspended()
 }
 
 // A process is looked at only while its pid is its own: another's file of the same name may be anything.
