@@ -37,10 +37,15 @@ func Open(path string) (*Reader, error) { return open(disk.System{}, path) }
 
 func open(on disk.FS, path string) (*Reader, error) {
 	f, err := disk.Open(on, path)
-	if err != nil {
-		return nil, fmt.Errorf("read the recording: %w", err)
+	return over(f, err, func(in io.Reader) io.Reader { return in }, path)
+}
+
+// over reads the header of an opened file, or says why it could not be opened. It reads the file through another reader.
+func over(f disk.File, failed error, through func(io.Reader) io.Reader, path string) (*Reader, error) {
+	if failed != nil {
+		return nil, fmt.Errorf("read the recording: %w", failed)
 	}
-	r, err := newReader(f, text.Clean(path, maxString))
+	r, err := newReader(through(f), text.Clean(path, maxString))
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

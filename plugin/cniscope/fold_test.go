@@ -20,7 +20,7 @@ import (
 // resultsOf are a recording's operations, in the order they ended.
 func resultsOf(t *testing.T, recording string) (all []pipeline.Result) {
 	t.Helper()
-	reader, err := openRecording(recording)
+	reader, err := openRecording(t.Context(), recording)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,12 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -45,5 +48,71 @@ func TestAPipeThatSaysNothing(t *testing.T) {
 	}()
 	if _, err := (showOptions{}).load(ctx, half); !errors.Is(err, context.Canceled) {
 		t.Errorf("half of it came: %v", err)
+	}
+}
+
+// A writer that stops or drips in the middle does not hold up a command for longer than --timeout. What came is shown.
+func TestAPipeWhoseWriterStops(t *testing.T) {
+	plain, err := os.ReadFile(recordings + "/three-pods.rec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zipped bytes.Buffer
+	zip := gzip.NewWriter(&zipped)
+	_, err = zip.Write(plain)
+	if err = errors.Join(err, zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	firstLine := plain[:bytes.IndexByte(plain, '\n')+1]
+	for name, feed := range map[string]func(w *os.File){
+		"after the first line":     func(w *os.File) { _, _ = w.Write(firstLine) },
+		"in the middle of a line":  func(w *os.File) { _, _ = w.Write(plain[:len(plain)/2]) },
+		"inside a block of gzip":   func(w *os.File) { _, _ = w.Write(zipped.Bytes()[:zipped.Len()-20]) },
+		"dripping":                 func(w *os.File) { drip(w, firstLine, plain[len(firstLine):]) },
+		"one line without its end": func(w *os.File) { drip(w, firstLine, bytes.Repeat([]byte("x"), 1<<16)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "pipe")
+			if err := syscall.Mkfifo(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			go feed(w)
+			r, err := (showOptions{timeout: 300 * time.Millisecond}).load(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.close()
+			var late lateError
+			if !errors.As(r.truncated, &late) || r.incomplete() == nil {
+				t.Errorf("it ended with %v", r.truncated)
+			}
+
+			c := exec.CommandContext(t.Context(), os.Args[0], "show", "--timeout", "300ms", "--max-call", "1h", "-")
+			c.Env = append(os.Environ(), beProgram+"=1")
+			in, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer write.Close()
+			c.Stdin = in
+			go feed(write)
+			if said, err := c.CombinedOutput(); c.ProcessState.ExitCode() != 2 || !strings.Contains(string(said), "took longer than 300ms") {
+				t.Errorf("on standard input: %v: %s", err, said)
+			}
+		})
+	}
+}
+
+// drip writes the first part at once and the rest a byte at a time, until it cannot.
+func drip(w *os.File, first, rest []byte) {
+	_, err := w.Write(first)
+	for i := 0; err == nil && i < len(rest); i++ {
+		time.Sleep(5 * time.Millisecond)
+		_, err = w.Write(rest[i : i+1])
 	}
 }

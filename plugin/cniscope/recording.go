@@ -37,12 +37,12 @@ type replayed struct {
 	truncated error    // truncated is why not all could be read; nil if all was.
 }
 
-// openRecording opens a file of which nobody knows who made it.
-func openRecording(path string) (reader *record.Reader, err error) {
+// openRecording opens a file of which nobody knows who made it. It and the reader's errors wrap ctx's cause once ctx ends.
+func openRecording(ctx context.Context, path string) (reader *record.Reader, err error) {
 	if path == "-" {
-		reader, err = record.NewReader(os.Stdin)
+		reader, err = record.NewReader(record.Until(ctx, os.Stdin))
 	} else {
-		reader, err = record.Open(path)
+		reader, err = record.OpenUntil(ctx, path)
 	}
 	if err == nil {
 		reader.Bound(record.MaxBytes, record.MaxEvents)
@@ -50,49 +50,21 @@ func openRecording(path string) (reader *record.Reader, err error) {
 	return reader, err
 }
 
-// unless calls f, and returns early if ctx ends and f does not notice: it may wait for somebody to
-// write into a pipe.
-func unless[T any](ctx context.Context, f func() (T, error)) (v T, err error) {
-	done := make(chan struct{})
-	var got T
-	var failed error
-	go func() {
-		got, failed = f()
-		close(done) // not deferred: after a panic nothing may go on with what f has not returned
-	}()
-	select {
-	case <-done:
-		return got, failed
-	case <-ctx.Done():
-	}
-	select {
-	case <-done:
-		return got, failed
-	case <-time.After(unnoticed):
-		return v, ctx.Err()
-	}
-}
-
-// unnoticed is how long reading may take to notice that it is to end.
-const unnoticed = time.Second
-
 // load reads a recording and judges it, by its own thresholds or by those of --config. Close it.
-func (o showOptions) load(ctx context.Context, path string) (*replayed, error) {
+func (o showOptions) load(ctx context.Context, path string) (_ *replayed, err error) {
+	defer guard(path, &err)
 	limit := o.reading()
-	opening, cancel := context.WithDeadline(ctx, limit.until)
+	reading, cancel := context.WithDeadlineCause(ctx, limit.until, limit.late())
 	defer cancel()
-	reader, err := unless(opening, func() (*record.Reader, error) { return openRecording(path) })
-	switch {
-	case err != nil && opening.Err() != nil && ctx.Err() == nil:
+	reader, err := openRecording(reading, path)
+	if late := (lateError{}); errors.As(err, &late) {
 		return nil, fmt.Errorf("%s: nothing came for %s: does anybody write into it? --timeout waits longer", path, limit.flag)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
-	return unless(ctx, func() (_ *replayed, err error) {
-		defer guard(path, &err)
-		defer reader.Close()
-		return o.judged(ctx, reader)
-	})
+	defer reader.Close()
+	return o.judged(ctx, reader, limit)
 }
 
 // guard makes an error of a panic over a recording, which anybody may have made. Defer it.
@@ -115,7 +87,7 @@ func guard(path string, err *error) {
 const issues = "https://github.com/cniscope/cniscope/issues"
 
 // judged reads a recording to its end.
-func (o showOptions) judged(ctx context.Context, reader *record.Reader) (r *replayed, err error) {
+func (o showOptions) judged(ctx context.Context, reader *record.Reader, limit watch) (r *replayed, err error) {
 	s, said, err := settingsIn(reader.Header())
 	if err != nil {
 		return nil, err
@@ -131,7 +103,7 @@ func (o showOptions) judged(ctx context.Context, reader *record.Reader) (r *repl
 
 	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), memoryMax))
 	r = &replayed{kept: &kept{}, said: said, fold: s.Fold}
-	err = replay(ctx, reader, s, o.reading(), func(result pipeline.Result) error {
+	err = replay(ctx, reader, s, limit, func(result pipeline.Result) error {
 		if result.Over() {
 			r.all++
 		}
@@ -192,6 +164,7 @@ func replay(ctx context.Context, reader *record.Reader, s settings, watch watch,
 			p.Each(e, keep)
 		}
 	}
+	var late lateError
 	why := enough // and not what may be in the way of what is still open
 	p.FlushEach(keep)
 	switch {
@@ -199,6 +172,8 @@ func replay(ctx context.Context, reader *record.Reader, s settings, watch watch,
 		return ctx.Err()
 	case errors.Is(err, io.EOF) && enough == nil:
 		return nil
+	case errors.As(err, &late):
+		return &partError{reader.Place(), late}
 	case err != nil && !errors.Is(err, io.EOF):
 		return err
 	case why == nil:
@@ -224,12 +199,21 @@ func (o showOptions) reading() watch {
 	return w
 }
 
+// lateError says that reading took longer than allowed.
+type lateError struct{ limit time.Duration }
+
+func (e lateError) Error() string {
+	return fmt.Sprintf("it took longer than %s; --timeout %s lets it take longer", e.limit, 10*e.limit)
+}
+
+func (w watch) late() error { return lateError{w.flag} }
+
 func (w watch) enough() error {
 	if w.live == 0 {
 		return nil
 	}
 	if time.Now().After(w.until) {
-		return fmt.Errorf("it took longer than %s; --timeout %s lets it take longer", w.flag, 10*w.flag)
+		return w.late()
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	if metrics.Read(live); live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() > w.live {

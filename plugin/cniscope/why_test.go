@@ -21,7 +21,7 @@ import (
 // was sampled.
 func remembering(t *testing.T, recording string) (options string) {
 	t.Helper()
-	in, err := openRecording(recording)
+	in, err := openRecording(t.Context(), recording)
 	if err != nil {
 		t.Fatal(err)
 	}
