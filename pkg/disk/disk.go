@@ -4,6 +4,7 @@ package disk
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -63,6 +64,39 @@ var ErrLocked = errors.New("another process has it locked")
 
 // Open opens a file for reading.
 func Open(in FS, name string) (File, error) { return in.OpenFile(name, os.O_RDONLY, 0) }
+
+// OpenRegular opens a file for reading, and fails where it is not a regular one. It never waits, as opening a pipe does.
+func OpenRegular(in FS, name string) (File, error) {
+	f, err := in.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	is, err := f.Stat()
+	if err == nil && !is.Mode().IsRegular() {
+		err = fmt.Errorf("it is %s", Kind(is.Mode()))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Kind names what a file is, with its article.
+func Kind(m fs.FileMode) string {
+	switch {
+	case m.IsRegular():
+		return "a regular file"
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case m&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}
 
 // ReadFile returns what is in a file.
 func ReadFile(in FS, name string) ([]byte, error) {

@@ -4,6 +4,8 @@ package disk
 
 import "os"
 
+const nonblock = 0
+
 func lock(*os.File) error { return nil }
 
 func unsupported(error) bool { return false }

@@ -7,6 +7,8 @@ import (
 	held "github.com/cniscope/cniscope/pkg/lock"
 )
 
+const nonblock = 0
+
 // lock keeps a file to this process. Windows lets go of it when the process ends.
 func lock(f *os.File) error {
 	err := held.File(f)

@@ -149,7 +149,7 @@ func (s *Spool) count(g segment, from int64) (n uint64) {
 	if err != nil {
 		return 1 // at least
 	}
-	scan := scanner{r: f, at: from, end: g.size}
+	scan := scanner{r: f, at: from, end: g.end()}
 	for {
 		_, err := scan.header()
 		if err == nil {

@@ -190,9 +190,9 @@ func (h header) operation(data []byte) Operation {
 	return Operation{Start: time.Unix(0, h.start), End: time.Unix(0, h.end), Data: data}
 }
 
-// Read yields the operations in a spool that ended at since or later, in the order they
-// were appended, exported or not. Another process may write to it meanwhile. A
-// *DamagedError is followed by what comes behind; any other error is the last.
+// Read yields the operations in a spool that ended at since or later, in the order they were appended, exported or not.
+// Another process may write to it during that. After a *DamagedError or an *UnreadableError come the operations that
+// can be read; any other error is the last. It reads at most maxSegment bytes of a segment.
 func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 	return func(yield func(Operation, error) bool) {
 		root, err := disk.OpenFolder(dir)
@@ -201,10 +201,15 @@ func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 			return
 		}
 		defer root.Close()
-		all, err := list(root)
+		all, strange, err := list(root)
 		if err != nil {
 			yield(Operation{}, fmt.Errorf("spool %s: %w", dir, err))
 			return
+		}
+		for _, err := range strange {
+			if !yield(Operation{}, err) {
+				return
+			}
 		}
 		for i, g := range all {
 			if !g.modified.Before(since) && !read(root, g, i == len(all)-1, since, yield) {
@@ -217,15 +222,15 @@ func Read(dir string, since time.Time) iter.Seq2[Operation, error] {
 // read yields what is in one segment. The newest may end in the middle of a record that
 // is just being written.
 func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(Operation, error) bool) (more bool) {
-	f, err := disk.Open(root, g.name())
+	f, err := disk.OpenRegular(root, g.name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return true // it was the oldest
 	}
 	if err != nil {
-		return yield(Operation{}, fmt.Errorf("spool %s: %w", root.Name(), err)) && false
+		return yield(Operation{}, &UnreadableError{File: g.name(), Why: err})
 	}
 	defer f.Close()
-	scan := scanner{r: f, end: g.size}
+	scan := scanner{r: f, end: g.end()}
 	var damaged *DamagedError // said when something whole comes behind it
 	for {
 		op, wanted, err := scan.since(since)
@@ -237,8 +242,11 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 			}
 			damaged.To = here.To
 			continue
+		case err != nil && scan.end < g.size:
+			why := fmt.Errorf("it has %d bytes, and a segment has up to %d", g.size, maxSegment)
+			return yield(Operation{}, &UnreadableError{File: g.name(), From: scan.end, Why: why})
 		case err != nil: // the end
-			return damaged == nil || newest || yield(Operation{}, damaged)
+			return damaged == nil || newest && scan.unfinished(damaged.From) || yield(Operation{}, damaged)
 		}
 		if damaged != nil && !yield(Operation{}, damaged) {
 			return false
@@ -248,6 +256,20 @@ func read(root disk.Folder, g segment, newest bool, since time.Time, yield func(
 			return false
 		}
 	}
+}
+
+// unfinished reports whether what begins there is the beginning of one record and nothing else: it is just being written,
+// or the power failed, which may leave zeros behind it.
+func (s *scanner) unfinished(at int64) bool {
+	b := make([]byte, s.end-at)
+	b = b[:s.read(b, at)]
+	written := bytes.TrimRight(b, "\x00")
+	if len(b) >= headerSize {
+		if h, ok := decode(b, at); ok {
+			return h.next() > s.end || at+int64(len(written)) < h.next()
+		}
+	}
+	return len(written) < headerSize && bytes.HasPrefix(written, marker[:min(len(written), len(marker))])
 }
 
 // since moves behind the next record, and returns it if it ended at that time or later.

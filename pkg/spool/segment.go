@@ -50,14 +50,37 @@ func (g segment) settled(p Position) int64 {
 	return min(p.Offset, g.size)
 }
 
-func list(root disk.FS) ([]segment, error) {
+// end is where reading it ends: a larger one was not written by this package.
+func (g segment) end() int64 { return min(g.size, maxSegment) }
+
+// UnreadableError says that a segment, or its part behind a byte, is not read. Other segments can be.
+type UnreadableError struct {
+	File string
+	From int64
+	Why  error
+}
+
+func (e *UnreadableError) Error() string {
+	if e.From > 0 {
+		return fmt.Sprintf("cannot read %s from byte %d on: %v", e.File, e.From, e.Why)
+	}
+	return fmt.Sprintf("cannot read %s: %v", e.File, e.Why)
+}
+
+func (e *UnreadableError) Unwrap() error { return e.Why }
+
+// list returns the segments, oldest first, and what has a segment's name but is no regular file.
+func list(root disk.FS) (all []segment, strange []*UnreadableError, err error) {
 	entries, err := root.ReadDir(".")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var all []segment
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !segmentName.MatchString(e.Name()) {
+		if !segmentName.MatchString(e.Name()) {
+			continue
+		}
+		if !e.Type().IsRegular() {
+			strange = append(strange, &UnreadableError{File: e.Name(), Why: fmt.Errorf("it is %s", disk.Kind(e.Type()))})
 			continue
 		}
 		sequence, err := strconv.ParseUint(e.Name()[:16], 16, 64)
@@ -69,12 +92,12 @@ func list(root disk.FS) ([]segment, error) {
 			continue // it went meanwhile
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		all = append(all, segment{sequence: sequence, size: info.Size(), modified: info.ModTime()})
 	}
 	slices.SortFunc(all, func(a, b segment) int { return cmp.Compare(a.sequence, b.sequence) })
-	return all, nil
+	return all, strange, nil
 }
 
 type opened struct {

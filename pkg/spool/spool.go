@@ -107,7 +107,7 @@ func (s *Spool) start() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.segments, err = list(s.root); err != nil {
+	if s.segments, _, err = list(s.root); err != nil {
 		return err
 	}
 	s.found.CursorLost = !known && len(s.segments) > 0
@@ -120,14 +120,14 @@ func (s *Spool) start() (err error) {
 }
 
 // resume makes the newest segment ready to be written to: behind its last whole record. One that cannot be read,
-// or that the cursor has passed, is left as it is: the next one is begun then.
+// that is too large, or that the cursor has passed, is left as it is: the next one is begun then.
 func (s *Spool) resume() error {
 	if len(s.segments) == 0 {
 		s.cursor.at.Offset = 0 // where the segments are gone, so is what it spoke of
 		return nil
 	}
 	last := &s.segments[len(s.segments)-1]
-	if last.sequence < s.cursor.at.Segment {
+	if last.sequence < s.cursor.at.Segment || last.size > maxSegment {
 		return nil
 	}
 	f, err := s.root.OpenFile(last.name(), os.O_RDWR, 0)

@@ -38,7 +38,7 @@ func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 		if err != nil {
 			return found, fmt.Errorf("read the spool: %w", err)
 		}
-		scan := scanner{r: f, at: settled, end: g.size}
+		scan := scanner{r: f, at: settled, end: g.end()}
 		for len(found) < n {
 			h, err := scan.header()
 			if errors.Is(err, io.EOF) {

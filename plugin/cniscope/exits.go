@@ -30,6 +30,7 @@ func exits() []exit {
 		{"show", "0", "it is drawn or sent, and every call is within the limits, if there are any"},
 		{"show", "1", unreadable + " to send, or a call exceeds a limit (--max-…)"},
 		{"show", "2", "the arguments are wrong, or the limits cannot be checked: there is no such call, or not all could be read"},
+		{"show", "3", "with --last: a part of the spool cannot be read, and standard error names it; what can be read is shown"},
 		{"diff", "0", "they are compared, whatever differs"},
 		{"diff", "1", "a recording cannot be read, or holds no such call"},
 		{"ps", "0", "the calls are listed, also where there is none"},

@@ -57,6 +57,7 @@ func TestEveryExitCode(t *testing.T) {
 	p.file("debian/etc/containerd/config.toml", "version = 3\n")
 	p.file("talos/etc/os-release", "ID=talos\n")
 	debian, talos := filepath.Join(p.dir, "debian"), filepath.Join(p.dir, "talos")
+	partly := filepath.Dir(p.file("spool/0000000000000001.segment", "damaged"))
 	const pods = recordings + "/three-pods.rec"
 	ways := map[string][][]string{
 		" 0":             {{"--help"}, {"config"}, {"help", "show"}, {"--version"}},
@@ -67,6 +68,7 @@ func TestEveryExitCode(t *testing.T) {
 		"show 0":         {{"show", pods}, {"show", pods, "--max-call", "1h"}},
 		"show 1":         {{"show", "/not/there"}, {"show", pods, "--max-call", "1ms"}, {"show", pods, "--pod", "nobody"}},
 		"show 2":         {{"show", pods, "--max-call", "0s"}, {"show", pods, "--pod", "nobody", "--max-call", "1s"}, {"show", "/not/there", "--max-failed", "0"}, {"show", pods, "--format", "x"}, {"show", "--last", "0s"}},
+		"show 3":         {{"show", "--last", "1h", "--spool", partly}, {"show", "--last", "1h", "--spool", partly, "--max-call", "1h"}, {"show", "--last", "1h", "--spool", partly, "--pod", "nobody"}},
 		"diff 0":         {{"diff", pods, pods}, {"diff", pods, pods, "--format", "json"}},
 		"diff 1":         {{"diff", pods, "/not/there"}, {"diff", pods, pods, "--pod", "nobody"}},
 		"ps 1":           {{"ps", "--config", p.options}},

@@ -41,18 +41,36 @@ func showLast(ctx context.Context, out, diagnostics io.Writer, o showOptions) er
 	case err != nil:
 		return err
 	case !found:
-		if err := o.nothing(diagnostics, h.all, fmt.Sprintf("that was kept in the last %s", o.last), h.wanted(ctx)); err != nil {
-			return err
+		err = o.nothing(diagnostics, h.all, fmt.Sprintf("that was kept in the last %s", o.last), h.wanted(ctx))
+	}
+	if err == nil {
+		if err = o.hold(diagnostics, h.wanted(ctx), h.incomplete()); h.failed != nil {
+			return explain(h.failed)
 		}
 	}
-	var incomplete error
-	if len(h.told) > 0 {
-		incomplete = errors.New("a part of the spool cannot be read, as is said above")
+	var crossed crossedError
+	var partly incompleteError
+	switch {
+	case h.incomplete() == nil || errors.As(err, &crossed) || errors.As(err, &partly):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w; %w", err, h.incomplete())
 	}
-	if err = o.hold(diagnostics, h.wanted(ctx), incomplete); h.failed != nil {
-		return explain(h.failed)
+	return h.incomplete()
+}
+
+// incompleteError says that a part of what was asked for could not be read. What could be is shown.
+type incompleteError struct{ error }
+
+// ExitCode is 3.
+func (incompleteError) ExitCode() int { return 3 }
+
+// incomplete says that a part of the spool could not be read in the last round; nil if all could be.
+func (h *fromSpool) incomplete() error {
+	if len(h.told) == 0 {
+		return nil
 	}
-	return err
+	return incompleteError{fmt.Errorf("the spool %s could be read in part only; see above", h.dir)}
 }
 
 // fromSpool is what a spool holds since a time.
@@ -78,7 +96,8 @@ func (h *fromSpool) wanted(ctx context.Context) iter.Seq[*tracepb.ResourceSpans]
 				return
 			}
 			var damaged *spool.DamagedError
-			if errors.As(err, &damaged) {
+			var unreadable *spool.UnreadableError
+			if errors.As(err, &damaged) || errors.As(err, &unreadable) {
 				h.tell(err)
 				continue
 			}

@@ -140,8 +140,33 @@ func TestShowLastSaysWhatIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, diagnostics, err := cniscope(t, "show", "--last", "1000h", "--spool", dir)
-	if err != nil || out == "" || strings.Count(diagnostics, "is damaged from byte 0") != 1 {
+	if exitCode(err) != 3 || out == "" || strings.Count(diagnostics, "is damaged from byte 0") != 1 {
 		t.Errorf("%v, %q", err, diagnostics)
+	}
+	// A limit that is crossed for certain is crossed, whatever else there is.
+	if _, _, err = cniscope(t, "show", "--last", "1000h", "--spool", dir, "--max-call", "1ns"); exitCode(err) != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
+// A segment that cannot be opened is named, what can be read is drawn, and the exit code is 3.
+func TestShowLastNamesWhatItCannotRead(t *testing.T) {
+	for link, args := range map[string][]string{
+		"0000000000000000.segment": nil,
+		"ffffffffffffffff.segment": {"--pod", "slow-0", "--format", "json"},
+	} {
+		dir := spooled(t, threePods)
+		if err := os.Symlink("/dev/zero", filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+		out, diagnostics, err := cniscope(t, append([]string{"show", "--last", "1000h", "--spool", dir}, args...)...)
+		if exitCode(err) != 3 || !strings.Contains(out, "slow-0") || strings.Count(diagnostics, link+": it is a symbolic link") != 1 {
+			t.Errorf("%v, %q, %q", err, diagnostics, out)
+		}
+		out, _, err = cniscope(t, "show", "--last", "1m", "--spool", dir)
+		if exitCode(err) != 3 || out != "" {
+			t.Errorf("with nothing to draw: %v, %q", err, out)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ A pod of which there is no call is an error (exit code 1), which names the pods 
 
 With a limit (--max-…) the exit code is 1 if any call exceeds it, and standard error names
 the call and the limit; it is 2 if that cannot be determined, because there is no such call or
-not all could be read.
+not all could be read. It is 3 if a part of the spool cannot be read (--last).
 Limits are for all calls of the pod, whatever is drawn; --problems draws those that cross
 them too.
 

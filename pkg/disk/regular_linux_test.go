@@ -1,0 +1,41 @@
+package disk
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Whatever a file becomes between a look at it and opening it, opening does not wait.
+func TestOnlyARegularFileIsOpened(t *testing.T) {
+	dir := t.TempDir()
+	root, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for want, make := range map[string]func(string) error{
+		"":                          func(p string) error { return os.WriteFile(p, nil, 0o600) },
+		"it is a named pipe":        func(p string) error { return unix.Mkfifo(p, 0o600) },
+		"it is a directory":         func(p string) error { return os.Mkdir(p, 0o700) },
+		"it is a device":            func(p string) error { return unix.Mknod(p, unix.S_IFCHR|0o600, 1<<8|3) },
+		"no such device or address": func(p string) error { return unix.Mknod(p, unix.S_IFSOCK|0o600, 0) },
+	} {
+		name := "f" + strings.ReplaceAll(want, " ", "-")
+		if err := make(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		for where, in := range map[string]FS{name: root, filepath.Join(dir, name): System{}} {
+			f, err := OpenRegular(in, where)
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", where, err, want)
+			}
+			if f != nil {
+				_ = f.Close()
+			}
+		}
+	}
+}
