@@ -178,6 +178,11 @@ test-behind: tools ## lose 2 s at POINTS (20) random points behind an agent, ane
 	CNISCOPE_TEST_POINTS=$(POINTS) CNISCOPE_TEST_SEED=$(SEED) go test ./test/scenarios -run '^TestRandomPointsBehindTheAgent$$' -count=1 -timeout 40m -v
 POINTS ?= 20
 
+.PHONY: test-stops
+test-stops: tools ## stop, trace and freeze a plugin, an agent and a lock's holder TIMES (30) times each: the verdict says so (root)
+	CNISCOPE_TEST_TIMES=$(TIMES) go test ./test/scenarios -run '^TestWhoIsStoppedIsSaid$$' -count=1 -timeout 90m -v
+TIMES ?= 30
+
 .PHONY: test-tenants
 test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
 	CNISCOPE_TENANTS=$(TENANTS) go test ./test/tenants -count=1 -timeout 60m -v

@@ -23,7 +23,7 @@ const (
 	KindLock            = "lock"             // `wait for lock`
 	KindDAD             = "dad"              // `wait for IPv6 DAD`
 	KindAgent           = "agent"            // `call agent`, `call peer`
-	KindWait            = "wait"             // `sleep`, `system call`
+	KindWait            = "wait"             // `sleep`, `system call`, `stopped`, `frozen`
 	KindFirstConnection = "first_connection" // `first connection`
 	KindWorkAfter       = "work_after"       // `work after ADD`
 	KindOutage          = "outage"           // `node network not ready`
@@ -194,6 +194,14 @@ const TimeSystemCallsMSKey = attribute.Key("cniscope.time.system_calls_ms")
 // TimeSystemCallsMS returns cniscope.time.system_calls_ms.
 func TimeSystemCallsMS(v time.Duration) attribute.KeyValue {
 	return TimeSystemCallsMSKey.Float64(milliseconds(v))
+}
+
+// TimeStoppedMSKey is cniscope.time.stopped_ms: Time in which a plugin or a command was stopped, traced or frozen; sampled.
+const TimeStoppedMSKey = attribute.Key("cniscope.time.stopped_ms")
+
+// TimeStoppedMS returns cniscope.time.stopped_ms.
+func TimeStoppedMS(v time.Duration) attribute.KeyValue {
+	return TimeStoppedMSKey.Float64(milliseconds(v))
 }
 
 // TimeDADMSKey is cniscope.time.dad_ms: Time waiting for IPv6 duplicate address detection.

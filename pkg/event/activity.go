@@ -89,7 +89,14 @@ type Actor struct {
 	Name string `json:"name,omitempty"`
 	// Parent is the name of the program that started it.
 	Parent string `json:"parent,omitempty"`
+	// State is AgentStopped or AgentFrozen if the holder of a lock on a file was found so for most of the wait, and By
+	// is as in Agent.
+	State AgentState `json:"state,omitempty"`
+	By    string     `json:"by,omitempty"`
 }
+
+// Halted reports whether it is known to have been stopped or frozen.
+func (a *Actor) Halted() bool { return a != nil && a.State.Halted() }
 
 // Answer is the kernel's refusal of the Request with the same Port and Sequence. Requests that are
 // granted have none.
@@ -236,6 +243,9 @@ type Exchange struct {
 // AgentState is what an agent was found doing, by all of its threads.
 type AgentState string
 
+// Halted reports whether it is a state in which a process does nothing at all until somebody lets it go on.
+func (s AgentState) Halted() bool { return s == AgentStopped || s == AgentFrozen }
+
 // The states of an agent. Where its threads differ, the first of these that one of them is in.
 const (
 	// AgentStopped: by a signal or a debugger.
@@ -253,7 +263,8 @@ const (
 )
 
 // Agent is a sample of an agent, or of a process that one waits for: taken when it begins to be
-// followed, from time to time while it is called, and when it is no longer followed.
+// followed, from time to time while it is called, and when it is no longer followed. With a Since it is one of a
+// plugin's own process that is stopped or frozen, from time to time, and once when it goes on.
 type Agent struct {
 	Process Process `json:"process"`
 	PID     uint32  `json:"pid,omitempty"`
@@ -270,6 +281,11 @@ type Agent struct {
 	// Channel is the kernel function in which a thread of that State waits; it is told of those that
 	// wait, or are uninterruptible. Without a State it is that of the first thread, which of most agents is idle.
 	Channel string `json:"channel,omitempty"`
+	// By is what stopped it, as far as is known: the debugger's name and number ("gdb (pid 812)") if it is traced, or
+	// the file that freezes its cgroup, by its path here.
+	By string `json:"by,omitempty"`
+	// Since is when a plugin's process was looked at before this sample.
+	Since int64 `json:"since,omitempty"`
 	// Killed is "OOM" if the kernel killed it for want of memory.
 	Killed string `json:"killed,omitempty"`
 	// Programs are those that it ran while it was not followed, by 15 letters of their names at the most.

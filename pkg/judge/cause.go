@@ -47,6 +47,8 @@ func (k PartKind) Cause() Cause {
 		return CauseDAD
 	case Agents:
 		return CauseAgent
+	case Halts:
+		return CauseHalted
 	case Sleep:
 		return CauseSleep
 	case Commands:
@@ -72,6 +74,7 @@ func causesInside() []About {
 		{CauseScan, "host-local scan", []PartKind{Plugins, SystemCalls}, "shrink host-local's ranges, put its dataDir on tmpfs, or delete the files that pods which are gone left there: it reads one for each address in use"},
 		{CauseSleep, "sleep", []PartKind{Sleep}, "shorten the plugin's poll or retry interval, or speed up what it waits for: the spans before and after each sleep show what that is"},
 		{CausePlugin, "plugin's own work", []PartKind{Plugins}, "raise the CPU limit of the runtime's cgroup if it has one; run perf record -a -g while a pod starts, and send the profile to the plugin's authors"},
+		{CauseHalted, "stopped plugin", []PartKind{Halts}, "run kill -CONT with the plugin's pid if its /proc/PID/status says State: T, detach the debugger if it has a TracerPid, thaw its cgroup if that is frozen"},
 		{CauseLeakedChild, "leaked child process", []PartKind{Waiting, Between}, "redirect the standard output of what the plugin leaves behind (>/dev/null), or have the plugin wait for it"},
 		{CauseFailed, "plugin error", nil, ""},
 		{CauseMissing, "missing plugin", nil, "put the missing plugin into the runtime's CNI bin folder, executable: cniscope doctor names the folder"},

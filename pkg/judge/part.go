@@ -31,6 +31,8 @@ const (
 	Sleep PartKind = "sleep"
 	// Waiting: a plugin polled files, or waited for threads or children.
 	Waiting PartKind = "waiting"
+	// Halts: a signal, a debugger or a freezer had stopped a plugin or a command.
+	Halts PartKind = "stopped"
 	// Commands: an external command was running.
 	Commands PartKind = "command"
 	// Plugins: a plugin itself was on a CPU or waiting for one.
@@ -158,6 +160,8 @@ func (p Part) What() string {
 			return "waiting for " + p.Name
 		}
 		return "calling " + p.Name + ", from plugin " + p.In
+	case Halts:
+		return "while " + p.Name
 	case Sleep:
 		return "asleep, in plugin " + p.Name
 	case Waiting:
@@ -184,6 +188,9 @@ func holder(w *timeline.Wait) string {
 	}
 	if b := w.Blame; b != nil && b.Pod.Name != "" {
 		said += forPod(b)
+	}
+	if h.Halted() {
+		said += ", which was " + howHalted(h.State, h.By)
 	}
 	switch {
 	case w.Passed == 1:

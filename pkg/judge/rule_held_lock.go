@@ -18,6 +18,9 @@ func heldLock(e *evidence) *finding {
 		Cause: CauseLock, Says: most.String() + e.beside(), Remedy: release(most.Name, longest),
 	}, time: time, kind: Locks, candidate: most.Doubtful()}
 	switch {
+	case longest != nil && longest.what.(*timeline.Wait).Holder.Halted():
+		h := longest.what.(*timeline.Wait).Holder
+		f.Remedy = goOn(h.PID, h.Name, h.State, h.By)
 	case path.Base(most.Name) == "xtables.lock":
 		f.Remedy = "run kube-proxy in mode nftables or raise its minSyncPeriod, or switch the node to iptables-nft, which takes no lock"
 		f.Report = "aws/amazon-vpc-cni-k8s#2948"

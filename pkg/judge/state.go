@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -31,10 +32,8 @@ func inWords(s *timeline.Spent) string {
 		return ""
 	}
 	switch s.State {
-	case event.AgentStopped:
-		return "stopped"
-	case event.AgentFrozen:
-		return "frozen"
+	case event.AgentStopped, event.AgentFrozen:
+		return howHalted(s.State, s.By)
 	case event.AgentRunning:
 		return "on a CPU"
 	case event.AgentUninterruptible:
@@ -43,6 +42,34 @@ func inWords(s *timeline.Spent) string {
 		return strings.TrimSpace("waiting in the kernel " + inside(s.Channel))
 	}
 	return ""
+}
+
+// howHalted says what a process was, and by what: "traced by gdb (pid 812)".
+func howHalted(state event.AgentState, by string) string {
+	switch {
+	case state == event.AgentFrozen && by != "":
+		return "frozen by " + by
+	case state == event.AgentFrozen:
+		return "frozen"
+	case by != "":
+		return "traced by " + by
+	}
+	return "stopped"
+}
+
+// goOn says how to have a process go on that is stopped or frozen.
+func goOn(pid uint32, name string, state event.AgentState, by string) string {
+	switch {
+	case state == event.AgentFrozen && path.Base(by) == "freezer.state":
+		return fmt.Sprintf("thaw %s: echo THAWED > %s, or use the tool that froze it (docker unpause)", name, by)
+	case state == event.AgentFrozen && by != "":
+		return fmt.Sprintf("thaw %s: echo 0 > %s, or use the tool that froze it (docker unpause)", name, by)
+	case state == event.AgentFrozen:
+		return fmt.Sprintf("thaw %s: write 0 to its cgroup.freeze (/proc/%d/cgroup names the cgroup), or use the tool that froze it (docker unpause)", name, pid)
+	case by != "":
+		return fmt.Sprintf("detach %s from %s: quit it, or kill it; then run kill -CONT %d if /proc/%[3]d/status says State: T", by, name, pid)
+	}
+	return fmt.Sprintf("run kill -CONT %d to resume %s if /proc/%[1]d/status still says State: T; a TracerPid there other than 0 is the debugger to detach", pid, name)
 }
 
 func inside(function string) string {
@@ -69,10 +96,8 @@ func remedyFor(who *event.Actor, name string, s *timeline.Spent) string {
 		return ""
 	}
 	switch s.State {
-	case event.AgentStopped:
-		return fmt.Sprintf("run kill -CONT %d to resume %s if /proc/%[1]d/status still says State: T; a TracerPid there other than 0 is the debugger to detach", who.PID, name)
-	case event.AgentFrozen:
-		return fmt.Sprintf("thaw %s: write 0 to its cgroup.freeze (/proc/%d/cgroup names the cgroup), or use the tool that froze it (docker unpause)", name, who.PID)
+	case event.AgentStopped, event.AgentFrozen:
+		return goOn(who.PID, name, s.State, s.By)
 	case event.AgentRunning:
 		return fmt.Sprintf("raise the CPU limit of %s if nr_throttled in its cgroup's cpu.stat grows, else run perf record -p %d and give it less to compute", name, who.PID)
 	case event.AgentUninterruptible:

@@ -12,7 +12,7 @@ import (
 // rules lists the rules in the order in which they are preferred: the special before the general.
 func rules() []rule {
 	return []rule{
-		starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
+		haltedPlugin, starved, leakedChild, agentEnded, apiServer, refusedAgent, dad, slowMount, heldLock, contended, iptablesRetry,
 		powerShell, hostLocalScan, manyCommands, slowCommand, slowPeer, stoppedAgent, idleAgent, slowAgent, networkConfiguration, systemCall, sleeping,
 		runtimeGap, slowPlugin, unexplained,
 	}

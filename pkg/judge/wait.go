@@ -21,6 +21,7 @@ const (
 	rankNetwork
 	rankMutex
 	rankLock
+	rankHalt
 	ranks
 )
 
@@ -51,6 +52,7 @@ var chargings = [timeline.FactKinds]charging{
 	timeline.FactMount:      {rank: rankCall, part: mountPart, held: true},
 	timeline.FactConnection: {rank: rankAgent, part: agentPart},
 	timeline.FactDetection:  {rank: rankDAD, part: detectionPart},
+	timeline.FactHalt:       {rank: rankHalt, part: haltPart, held: true},
 }
 
 func lockPart(s *span, what timeline.What) Part {
@@ -101,6 +103,15 @@ func agentPart(s *span, what timeline.What) Part {
 
 func detectionPart(s *span, what timeline.What) Part {
 	return Part{Kind: DAD, Name: s.waiter(), In: s.waiter(), Detail: detected(what.(*timeline.Detection))}
+}
+
+func haltPart(s *span, what timeline.What) Part {
+	h := what.(*timeline.Halt)
+	of := "plugin "
+	if s.image.Run == nil {
+		of = "command "
+	}
+	return Part{Kind: Halts, Name: of + s.waiter() + " was " + howHalted(h.State, h.By)}
 }
 
 // wait is a time in which an image waited for something, clipped to its span.

@@ -233,6 +233,7 @@ func (r *reader) duties(at watermark) {
 		r.sweep(at)
 	}
 	r.agents.Tend(at.passed)
+	r.halts()
 	r.followTalk()
 	r.closeIdleGate()
 	r.sink(event.Event{Time: at.passed, Body: &event.Tick{Lag: at.lag}})

@@ -35,6 +35,10 @@ type table struct {
 }
 
 type tracked struct {
+	// pid is its number here, and looked when that was last asked what it does (reader.halts); 0 for agents, and not yet.
+	pid    uint32
+	looked int64
+	halted bool // then
 	// missing is when it was first found not to be in the kernel's table any more, though no
 	// exit was seen; 0 while it is there.
 	missing int64
@@ -59,13 +63,13 @@ func (t *table) note(e event.Event) bool {
 			if !b.Root && t.live[b.Parent] == nil {
 				return false
 			}
-			t.live[b.Process] = &tracked{}
+			t.live[b.Process] = &tracked{pid: b.PID}
 		}
 	case *event.Fork:
 		if t.live[b.Parent] == nil {
 			return false
 		}
-		t.live[b.Process] = &tracked{}
+		t.live[b.Process] = &tracked{pid: b.PID}
 	case *event.Exit:
 		if t.live[b.Process] == nil {
 			return false

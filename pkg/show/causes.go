@@ -200,6 +200,8 @@ func kindOf(part attribute.Key) judge.PartKind {
 		return judge.Network
 	case attr.TimeSystemCallsMSKey:
 		return judge.SystemCalls
+	case attr.TimeStoppedMSKey:
+		return judge.Halts
 	case attr.TimeDADMSKey:
 		return judge.DAD
 	case attr.TimeAgentMSKey:

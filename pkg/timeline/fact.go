@@ -17,7 +17,7 @@ type Fact struct {
 	What        What
 }
 
-// What is what a fact says: one of *Wait, *Request, *Setting, *Mount, *Connection and *Detection.
+// What is what a fact says: one of *Wait, *Request, *Setting, *Mount, *Connection, *Detection and *Halt.
 type What interface{ kind() FactKind }
 
 // Kind returns what kind of fact it is.
@@ -42,6 +42,7 @@ const (
 	FactMount
 	FactConnection
 	FactDetection
+	FactHalt
 	FactKinds // how many there are
 )
 
@@ -65,6 +66,31 @@ func (*Setting) kind() FactKind { return FactSetting }
 type Mount struct{ *event.Mount }
 
 func (*Mount) kind() FactKind { return FactMount }
+
+// Halt is a time in which a process was stopped or frozen. It is sampled.
+type Halt struct {
+	State event.AgentState
+	By    string // as in event.Agent
+}
+
+func (*Halt) kind() FactKind { return FactHalt }
+
+// halt takes a sample of a process that is stopped or frozen, or goes on. What is between two samples that differ is
+// divided in the middle.
+func (p *process) halt(now int64, b *event.Agent) {
+	middle, what := b.Since+(now-b.Since)/2, Halt{b.State, b.By}
+	if p.halted != nil {
+		if *p.halted.What.(*Halt) == what {
+			p.halted.When.End = max(p.halted.When.End, now)
+			return
+		}
+		p.halted.When.End = max(p.halted.When.End, middle)
+		p.halted = nil
+	}
+	if b.State.Halted() && p.room("stops") {
+		p.halted = p.keep(0, p.current().within(middle, now), &what)
+	}
+}
 
 // plainFact returns the fact that an event is by itself, with when it began, and what such facts
 // are called where one is dropped (Call.Cut); nil for an event that is none.

@@ -97,6 +97,8 @@ type process struct {
 	// image is what it runs; nil before its first exec.
 	image *Image
 
+	halted *Fact // the *Halt that it is in; nil if it is in none
+
 	nested      int // how many agents are between it and a run
 	tries       []try
 	answers     []*event.Answer
@@ -149,6 +151,9 @@ func (p *process) runs(im *Image, used event.Usage) {
 func (p *process) exit(now int64, e *event.Exit) {
 	if e.Unseen {
 		p.op.partial("the end of a process was not seen")
+	}
+	if p.halted != nil { // it was killed
+		p.halted.When.End = max(p.halted.When.End, now)
 	}
 	if p.image != nil {
 		p.image.exit(now, e)

@@ -14,6 +14,8 @@ type Spell struct {
 	State event.AgentState
 	// Channel is the kernel function that a thread of that state waited in; empty if it ran.
 	Channel string
+	// By is what stopped or froze it, as in event.Agent.
+	By string
 }
 
 // spells is what an agent was found doing, in order and disjoint. What is between two samples that differ
@@ -39,8 +41,8 @@ func (s *spells) sample(now int64, b *event.Agent) {
 		if s.last.State != b.State || s.last.Channel != b.Channel {
 			middle = s.at + (now-s.at)/2
 		}
-		s.add(Spell{Interval{s.at, middle}, s.last.State, s.last.Channel})
-		s.add(Spell{Interval{middle, now}, b.State, b.Channel})
+		s.add(Spell{Interval{s.at, middle}, s.last.State, s.last.Channel, s.last.By})
+		s.add(Spell{Interval{middle, now}, b.State, b.Channel, b.By})
 	}
 	s.last, s.at = *b, max(s.at, now)
 	if b.State == "" || b.Over {
@@ -54,7 +56,7 @@ func (s *spells) add(one Spell) {
 	}
 	if n := len(s.all); n > 0 {
 		last := &s.all[n-1]
-		if last.State == one.State && last.Channel == one.Channel && last.End == one.Start {
+		if last.State == one.State && last.Channel == one.Channel && last.By == one.By && last.End == one.Start {
 			last.End = one.End
 			return
 		}
@@ -82,21 +84,27 @@ type Spent struct {
 	Time  int64
 	// Channel is the kernel function that it waited in longest; empty if it is not known.
 	Channel string
+	// By is what stopped or froze it last, as in event.Agent.
+	By string
 }
 
 // Spent adds up, longest first, in which states the agent was within an interval. What they leave of it
 // is not known.
 func (w *Work) Spent(when Interval) (all []Spent) {
-	in := map[event.AgentState]map[string]int64{}
+	in, by := map[event.AgentState]map[string]int64{}, map[event.AgentState]string{}
 	for _, one := range during(w.States, when) {
 		if in[one.State] == nil {
 			in[one.State] = map[string]int64{}
 			all = append(all, Spent{State: one.State})
 		}
 		in[one.State][one.Channel] += one.took()
+		if one.By != "" {
+			by[one.State] = one.By
+		}
 	}
 	for i := range all {
 		s, longest := &all[i], int64(0)
+		s.By = by[s.State]
 		for channel, took := range in[s.State] {
 			s.Time += took
 			if took > longest || took == longest && channel < s.Channel {

@@ -44,7 +44,11 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	case *event.Detail:
 		t.detail(b)
 	case *event.Agent:
-		t.agents.sample(e.Time, b)
+		if b.Since == 0 {
+			t.agents.sample(e.Time, b)
+		} else if p := kept(t.tree.Get(b.Process)); p != nil {
+			p.halt(e.Time, b)
+		}
 	case *event.Accept, *event.Close, *event.Exchange:
 		t.connection(e.Time, b)
 	case *event.Link:

@@ -80,6 +80,7 @@ func timed() []timedPart {
 		{judge.KernelLocks, attr.TimeKernelLocksMS, false},
 		{judge.Network, attr.TimeNetworkMS, false},
 		{judge.SystemCalls, attr.TimeSystemCallsMS, false},
+		{judge.Halts, attr.TimeStoppedMS, false},
 		{judge.DAD, attr.TimeDADMS, false},
 		{judge.Agents, attr.TimeAgentMS, false},
 		{judge.Sleep, attr.TimeSleepMS, false},

@@ -82,6 +82,10 @@ func (d *drawing) sleep(f *timeline.Fact) {
 	}
 }
 
+func (d *drawing) halt(f *timeline.Fact) {
+	d.fact(f, string(f.What.(*timeline.Halt).State), attr.KindWait)
+}
+
 // call draws another system call, of which only the longest are of interest.
 func (d *drawing) call(f *timeline.Fact) {
 	if time.Duration(f.When.End-f.When.Start) < timeline.Idly*d.op.MinSpan {

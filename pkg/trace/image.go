@@ -63,6 +63,7 @@ func drawers() [timeline.FactKinds]drawer {
 		timeline.FactPoll:       {3, (*drawing).call},
 		timeline.FactCall:       {3, (*drawing).call},
 		timeline.FactMount:      {3, (*drawing).mount},
+		timeline.FactHalt:       {3, (*drawing).halt},
 		timeline.FactDetection:  {4, (*drawing).detection},
 		timeline.FactConnection: {5, (*drawing).connection},
 	}

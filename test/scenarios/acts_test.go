@@ -31,6 +31,7 @@ var acts = map[string]func() error{
 		return nil
 	},
 	"idler":   func() error { return nil },
+	"parked":  func() error { _, err := os.ReadFile(stillDir + "/park"); return err },
 	"limited": askAPIServer,
 	"hanger":  func() error { time.Sleep(3 * time.Second); return nil },
 	// For one second of work it shares one CPU with whoever else is on that.

@@ -198,7 +198,7 @@ func (n *Node) Begin(in Injection, container string) (end func(), err error) {
 	in.Of = programs[in.Of]
 	e := Entry{By: in.Of, PID: n.PID(in.Of), Container: container, What: "injected", Name: in.Point + " " + in.Kind, Start: Now()}
 	begin := map[string]func(Injection) (func() error, error){
-		"stop": n.suspend, "freeze": n.freeze, "kill": n.kill, "restart": n.restart,
+		"stop": n.suspend, "trace": n.suspend, "freeze": n.suspend, "freeze v1": n.suspend, "kill": n.kill, "restart": n.restart,
 		"lock": n.lockStore, "rtnl": n.lockKernel, "disk": n.freezeDisk,
 	}[in.Kind]
 	if begin == nil {

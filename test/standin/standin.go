@@ -133,7 +133,7 @@ func (j *journal) during(e Entry, do func() error) error {
 type Injection struct {
 	// Point is one of Points.
 	Point string
-	// Kind is what happens there: "sleep", "compute", "stop", "freeze", "kill", "restart", "command",
+	// Kind is what happens there: "sleep", "compute", those of Stop, "kill", "restart", "command",
 	// "command's child", "anonymous command", "lock", "rtnl", "disk", "memory".
 	Kind string
 	// Of is whom it happens to: "agent", "db" or "switch", as the part of Point before the dot. What a

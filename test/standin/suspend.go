@@ -30,25 +30,6 @@ func until(what string, holds func() bool) error {
 	return nil
 }
 
-// stateOf is a process's state, a letter (proc(5)).
-func stateOf(pid int) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	return rest[:1]
-}
-
-// suspend stops a program by a signal.
-func (n *Node) suspend(in Injection) (func() error, error) {
-	pid := n.PID(in.Of)
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-		return nil, err
-	}
-	return func() error { return unix.Kill(pid, unix.SIGCONT) }, until(in.Of+" stands still", func() bool { return stateOf(pid) == "T" })
-}
-
 // kill ends a program as the kernel or a person would, without a word.
 func (n *Node) kill(in Injection) (func() error, error) {
 	n.mu.Lock()
@@ -111,40 +92,6 @@ func HoldRtnl(dir string, length time.Duration) (wait func() error, err error) {
 	return cmd.Wait, nil
 }
 
-// freeze stops a program by the freezer of a cgroup (version 2, beside which version 1 may be).
-func (n *Node) freeze(in Injection) (func() error, error) {
-	pid := n.PID(in.Of)
-	top := "/sys/fs/cgroup/unified"
-	if _, err := os.Stat(top + "/cgroup.procs"); err != nil {
-		top = "/sys/fs/cgroup"
-	}
-	own, err := cgroupOf(pid, "0::")
-	if err != nil {
-		return nil, err
-	}
-	group, err := os.MkdirTemp(filepath.Join(top, own), groupPattern)
-	if err != nil {
-		return nil, err
-	}
-	back := func() error {
-		return errors.Join(put(group+"/cgroup.freeze", "0"), leave(group, filepath.Join(top, own)))
-	}
-	if err := errors.Join(put(group+"/cgroup.procs", strconv.Itoa(pid)), put(group+"/cgroup.freeze", "1")); err != nil {
-		return nil, errors.Join(err, back())
-	}
-	return back, until(in.Of+" is frozen", func() bool {
-		text, _ := os.ReadFile(group + "/cgroup.events")
-		return strings.Contains(string(text), "frozen 1")
-	})
-}
-
-// groupPattern names cgroups: numbers of processes come again in another PID namespace, and a test that
-// was killed leaves its own.
-const groupPattern = "cniscope-standin-"
-
-// put writes to a file of a cgroup.
-func put(file, value string) error { return os.WriteFile(file, []byte(value), 0o600) }
-
 // leave moves whoever is in a cgroup to another one, also those whom a program started meanwhile, and removes it.
 func leave(group, to string) error {
 	return until("cgroup "+group+" is removed", func() bool {
@@ -155,20 +102,6 @@ func leave(group, to string) error {
 		err := unix.Rmdir(group)
 		return err == nil || errors.Is(err, unix.ENOENT)
 	})
-}
-
-// cgroupOf is the path of a process's cgroup, by how its line in /proc/N/cgroup begins.
-func cgroupOf(pid int, prefix string) (string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil {
-		return "", err
-	}
-	for line := range strings.Lines(string(text)) {
-		if path, is := strings.CutPrefix(strings.TrimSpace(line), prefix); is {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("no cgroup of version 2")
 }
 
 // limitMemory bounds what the agent may have. The kernel kills it beyond that.

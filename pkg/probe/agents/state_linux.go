@@ -1,12 +1,15 @@
 package agents
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/kernel"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/text"
 )
 
 // maxThreads is how many threads of one process a sample looks at: of a server in Go it is all of them,
@@ -66,6 +69,29 @@ func stateOf(threads []procfs.Thread) (state event.AgentState, channel string) {
 	return state, channel
 }
 
+// HaltOf says whether a process is stopped or frozen, by its first thread, and by what; empty if it is not. It takes
+// some 20 µs of one that is not.
+func HaltOf(pid int) (state event.AgentState, by string) {
+	first, _ := procfs.Threads(pid, 1)
+	if state, _ = stateOf(first); !state.Halted() {
+		return "", ""
+	}
+	return state, haltedBy(pid, state)
+}
+
+// haltedBy says what has stopped or frozen a process; empty if that is not known.
+func haltedBy(pid int, state event.AgentState) string {
+	switch state {
+	case event.AgentStopped:
+		if tracer := procfs.TracerOf(pid); tracer != 0 {
+			return fmt.Sprintf("%s (pid %d)", cmp.Or(Program(uint32(tracer)), "a debugger"), tracer)
+		}
+	case event.AgentFrozen:
+		return text.Clean(procfs.FrozenBy(pid), text.Bound)
+	}
+	return ""
+}
+
 // states are in the order in which one goes before another.
 var states = []event.AgentState{
 	event.AgentStopped, event.AgentFrozen, event.AgentUninterruptible, event.AgentRunning, event.AgentWaiting, event.AgentIdle,
@@ -111,7 +137,7 @@ func sample(key kernel.Key, name string) *event.Agent {
 	}
 	state, channel := StateOf(int(key.Pid))
 	if stat, err := procfs.StatOf(int(key.Pid)); err == nil && stat.BeganAt(int64(key.Start)) {
-		s.State, s.Channel, s.CPU = state, channel, stat.CPU
+		s.State, s.Channel, s.CPU, s.By = state, channel, stat.CPU, haltedBy(int(key.Pid), state)
 	}
 	return s
 }

@@ -24,7 +24,7 @@ func New(o Options) *Decoder {
 		processes: map[event.Process]*process{},
 		byNumber:  map[uint32]event.Process{},
 		names:     kernel.SyscallNames(),
-		holders:   map[uint32]*event.Actor{},
+		holders:   map[uint32]*holder{},
 		links:     names{},
 		sandboxes: evidence.Sandboxes{},
 		seed:      maphash.MakeSeed(),

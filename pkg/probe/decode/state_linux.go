@@ -36,7 +36,7 @@ type Decoder struct {
 	byNumber  map[uint32]event.Process // by tgid, as the initial namespace counts
 	names     map[uint16]string        // of system calls
 	// holders are those of the locks that threads wait for, by thread.
-	holders map[uint32]*event.Actor
+	holders map[uint32]*holder
 	// links are the names of interfaces, as the kernel said last to whoever is followed.
 	links names
 	// home is the network namespace in which the runtime starts plugins: the node's, by key.

@@ -43,8 +43,40 @@ func (d *Decoder) wait(r record) *event.Wait {
 
 // held notes who has the lock that a thread begins to wait for.
 func (d *Decoder) held(r record) ([]event.Body, bool) {
-	d.holders[r.Thread] = d.holder(r.Other.Tgid)
+	d.holders[r.Thread] = &holder{Actor: d.holder(r.Other.Tgid), looked: int64(r.Start)}
 	return nil, true
+}
+
+// holder has a lock that a thread waits for.
+type holder struct {
+	*event.Actor
+	looked int64 // when it was last asked what it does, or the wait began
+	halted int64 // ns in which it was stopped or frozen
+}
+
+// LookAtHolders asks what those do who have a lock that is waited for.
+func (d *Decoder) LookAtHolders(now int64, ask func(pid int) (event.AgentState, string)) {
+	for _, h := range d.holders {
+		if h.PID == 0 || now <= h.looked {
+			continue
+		}
+		if state, by := ask(int(h.PID)); state != "" {
+			h.State, h.By = state, by
+			h.halted += now - h.looked
+		}
+		h.looked = now
+	}
+}
+
+// during is who had the lock in a wait of that length; nil if that is not known.
+func (h *holder) during(length int64) *event.Actor {
+	if h == nil {
+		return nil
+	}
+	if h.halted <= length/2 {
+		h.State, h.By = "", ""
+	}
+	return h.Actor
 }
 
 // lock is a lock on a file that was taken, given back, or asked for in vain.
@@ -52,7 +84,7 @@ func (d *Decoder) lock(r record) ([]event.Body, bool) {
 	w := &event.Wait{
 		Process: r.process, Thread: r.Thread, Start: int64(r.Start),
 		Kind: event.WaitLock, Name: d.names[r.Nr], Path: pathOf(r.data),
-		Error: errno(r.Ret), Holder: d.holders[r.Thread],
+		Error: errno(r.Ret), Holder: d.holders[r.Thread].during(int64(r.H.Time - r.Start)),
 	}
 	delete(d.holders, r.Thread)
 	if kernel.InsideClass(r.Class) == kernel.InsideClassCLASS_FLOCK {

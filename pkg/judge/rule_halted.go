@@ -1,0 +1,19 @@
+package judge
+
+import "github.com/cniscope/cniscope/pkg/timeline"
+
+// CauseHalted is that of haltedPlugin.
+const CauseHalted Cause = "plugin_stopped"
+
+// haltedPlugin: a signal, a debugger or the freezer of its cgroup had stopped a plugin, or a command of one.
+func haltedPlugin(e *evidence) *finding {
+	time, most := e.of(Halts)
+	_, longest, _ := e.waited(func(w *wait) bool { return w.part.Kind == Halts })
+	if most == nil || longest == nil {
+		return nil
+	}
+	h, im := longest.what.(*timeline.Halt), e.image(longest)
+	return &finding{Verdict: Verdict{
+		Cause: CauseHalted, Says: most.String(), Remedy: goOn(im.PID, e.spans[longest.span].waiter(), h.State, h.By),
+	}, time: time, kind: Halts, candidate: most.Doubtful(), heldUp: true}
+}

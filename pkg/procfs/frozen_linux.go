@@ -1,0 +1,70 @@
+package procfs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+)
+
+// freezers are the files that freeze a cgroup: by which one sees that it is so, and which one ends it.
+var freezers = map[string]struct{ tells, thaws string }{
+	"cgroup2": {"cgroup.freeze", "cgroup.freeze"},
+	"cgroup":  {"freezer.self_freezing", "freezer.state"},
+}
+
+// FrozenBy is the file that freezes a process's cgroup, or one above it, by its path here: a cgroup.freeze (version 2)
+// or a freezer.state (version 1). It is empty if none does, or if that cgroup is not seen from here.
+func FrozenBy(pid int) string {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return ""
+	}
+	self, err := procfs.Self()
+	if err != nil {
+		return ""
+	}
+	groups, err1 := p.Cgroups()
+	mounts, err2 := self.MountInfo()
+	if err1 != nil || err2 != nil {
+		return ""
+	}
+	for _, m := range mounts {
+		file, is := freezers[m.FSType]
+		i := slices.IndexFunc(groups, func(g procfs.Cgroup) bool {
+			_, mounted := m.SuperOptions["freezer"]
+			return m.FSType == "cgroup2" && g.HierarchyID == 0 || mounted && slices.Contains(g.Controllers, "freezer")
+		})
+		if !is || i < 0 {
+			continue
+		}
+		below, err := filepath.Rel(m.Root, groups[i].Path)
+		if err != nil || strings.HasPrefix(below, "..") {
+			continue
+		}
+		for dir := filepath.Join(m.MountPoint, below); strings.HasPrefix(dir, m.MountPoint); dir = filepath.Dir(dir) {
+			if set, err := os.ReadFile(filepath.Join(dir, file.tells)); err == nil && strings.TrimSpace(string(set)) == "1" {
+				return filepath.Join(dir, file.thaws)
+			}
+		}
+	}
+	return ""
+}
+
+// TracerOf is the process that traces another one; 0 if none does, or it is not seen from here.
+func TracerOf(pid int) int {
+	status, err := os.ReadFile(path(pid, "status"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if number, is := strings.CutPrefix(line, "TracerPid:"); is {
+			tracer, _ := strconv.Atoi(strings.TrimSpace(number))
+			return tracer
+		}
+	}
+	return 0
+}

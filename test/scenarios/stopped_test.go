@@ -1,0 +1,141 @@
+//go:build linux
+
+package scenarios
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cniscope/cniscope/test/harness"
+	"github.com/cniscope/cniscope/test/rig"
+	"github.com/cniscope/cniscope/test/standin"
+	"github.com/cniscope/cniscope/test/tied"
+)
+
+// stillDir has the pipe that a parked plugin reads, and the lock that a locker asks for.
+const stillDir = "/run/cniscope-scenario/still"
+
+// stopTimes is how often each is stopped in TestWhoIsStoppedIsSaid; once, if it is not set.
+const stopTimes = "CNISCOPE_TEST_TIMES"
+
+// pidOf waits for a process of that program, and returns its number.
+func pidOf(s *scene, name string) (pid int) {
+	harness.Until(s, name+" runs", func() bool {
+		all, _ := filepath.Glob("/proc/[0-9]*/comm")
+		for _, file := range all {
+			if text, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(text)) == name {
+				pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			}
+		}
+		return pid != 0
+	})
+	return pid
+}
+
+// parked stops the plugin that waits for the pipe.
+func parked(s *scene, kind string) error {
+	goOn, err := standin.Stop(kind, pidOf(s, "parked"))
+	if err != nil {
+		return err
+	}
+	time.Sleep(lost)
+	return errors.Join(goOn(), os.WriteFile(stillDir+"/park", []byte("go on"), 0))
+}
+
+// heldByWhoStandsStill stops who has the lock that the plugin asks for, and which is given back once that one is over.
+func heldByWhoStandsStill(s *scene, kind string) error {
+	holder := exec.Command("flock", "-o", stillDir+"/lock", "sh", "-c", "echo held; exec sleep 60")
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := tied.Start(holder); err != nil {
+		return err
+	}
+	_, err1 := bufio.NewReader(out).ReadString('\n')
+	goOn, err2 := standin.Stop(kind, holder.Process.Pid)
+	if err := errors.Join(err1, err2, os.WriteFile(stillDir+"/park", []byte("go on"), 0)); err != nil { // the plugin asks now
+		return err
+	}
+	time.Sleep(lost)
+	err = errors.Join(goOn(), holder.Process.Kill())
+	_ = holder.Wait()
+	return err
+}
+
+// Who is stopped, traced or frozen is said to be that, and by what, with what has it go on; and no wait of a system call
+// is told of that time: of a plugin, of an agent, and of who has a lock.
+func TestWhoIsStoppedIsSaid(t *testing.T) {
+	times := 1
+	if n, err := strconv.Atoi(os.Getenv(stopTimes)); err == nil {
+		times = n
+	}
+	s := set(t, rig.Options{Plugins: map[string][]byte{
+		"locker": rig.Script(`[ "$CNI_COMMAND" != ADD ] || { read go <` + stillDir + `/park; flock ` + stillDir + `/lock true; }`),
+	}}, slowly)
+	s.record()
+	harness.Check(t, errors.Join(os.RemoveAll(stillDir), os.MkdirAll(stillDir, 0o755), unix.Mkfifo(stillDir+"/park", 0o600)))
+	n := standin.Start(t, standin.Options{Env: []string{s.rig.Env()}})
+	for _, who := range []struct {
+		name  string
+		chain func(kind string) []rig.Plugin
+		does  func(*scene, string) error // beside the pod
+		says  string
+	}{
+		{"plugin", func(string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test("parked")} }, parked, `while plugin parked was `},
+		{"agent", func(kind string) []rig.Plugin {
+			return []rig.Plugin{asks(n, behind{inject: standin.Injection{Point: "agent.link", Kind: kind, Of: "agent", For: lost}})}
+		}, nil, `vs-agent was `},
+		{"holder", func(string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test("locker")} }, heldByWhoStandsStill, `still/lock.*, held by flock .*, which was `},
+	} {
+		for kind, said := range map[string][2]string{
+			"stop":      {`stopped`, `kill -CONT \d+`},
+			"trace":     {`traced by gdb \(pid \d+\)`, `detach gdb \(pid \d+\)`},
+			"freeze":    {`frozen by /sys/fs/cgroup\S+/cgroup\.freeze`, `echo 0 > /\S+/cgroup\.freeze`},
+			"freeze v1": {`frozen by /sys/fs/cgroup\S+/freezer\.state`, `echo THAWED > /\S+/freezer\.state`},
+		} {
+			t.Run(who.name+"/"+kind, func(t *testing.T) {
+				s := *s
+				s.T, s.prefix = t, who.name+"-"+strings.ReplaceAll(kind, " ", "-")
+				s.network(s.prefix, who.chain(kind)...)
+				for range times {
+					s.standsStill(kind, who.does, who.says+said[0], said[1])
+				}
+			})
+		}
+	}
+}
+
+// standsStill runs a pod beside what stops somebody, and checks what is said of it.
+func (s *scene) standsStill(kind string, does func(*scene, string) error, says, remedy string) {
+	done := make(chan error, 1)
+	go func() {
+		if does != nil {
+			done <- does(s, kind)
+		}
+		close(done)
+	}()
+	call := s.add(rig.PodOptions{}, false)
+	harness.Check(s.T, <-done)
+	s.Logf("%.0f ms, %s: %s (%s)", call.took(), call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
+	for key, want := range map[string]string{"cniscope.verdict": says, "cniscope.remedy": remedy} {
+		if !regexp.MustCompile(want).MatchString(call.attrs[key]) {
+			s.Errorf("%s is %q, want %s", key, call.attrs[key], want)
+		}
+	}
+	for _, x := range call.below("wait") {
+		if x.Name == "system call" && x.took() > float64(lost.Milliseconds())/2 {
+			s.Errorf("it waits in system call %s for %.0f ms", x.attrs["cniscope.system_call"], x.took())
+		}
+	}
+}
