@@ -67,7 +67,7 @@ func goOn(pid uint32, name string, state event.AgentState, by string) string {
 	case state == event.AgentFrozen:
 		return fmt.Sprintf("thaw %s: write 0 to its cgroup.freeze (/proc/%d/cgroup names the cgroup), or use the tool that froze it (docker unpause)", name, pid)
 	case by != "":
-		return fmt.Sprintf("detach %s from %s: quit it, or kill it; then run kill -CONT %d if /proc/%[3]d/status says State: T", by, name, pid)
+		return fmt.Sprintf("kill %s, or detach it, to resume %s; then run kill -CONT %d if /proc/%[3]d/status says State: T", by, name, pid)
 	}
 	return fmt.Sprintf("run kill -CONT %d to resume %s if /proc/%[1]d/status still says State: T; a TracerPid there other than 0 is the debugger to detach", pid, name)
 }

@@ -54,21 +54,23 @@ func parked(s *scene, kind string) error {
 
 // heldByWhoStandsStill stops who has the lock that the plugin asks for, and which is given back once that one is over.
 func heldByWhoStandsStill(s *scene, kind string) error {
-	holder := exec.Command("flock", "-o", stillDir+"/lock", "sh", "-c", "echo held; exec sleep 60")
-	out, err := holder.StdoutPipe()
-	if err != nil {
+	holder := exec.Command("flock", "-o", stillDir+"/lock", "sh", "-c", "echo held; exec cat")
+	in, err1 := holder.StdinPipe()
+	out, err2 := holder.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
+	defer in.Close()
 	if err := tied.Start(holder); err != nil {
 		return err
 	}
-	_, err1 := bufio.NewReader(out).ReadString('\n')
+	_, err1 = bufio.NewReader(out).ReadString('\n')
 	goOn, err2 := standin.Stop(kind, holder.Process.Pid)
 	if err := errors.Join(err1, err2, os.WriteFile(stillDir+"/park", []byte("go on"), 0)); err != nil { // the plugin asks now
 		return err
 	}
 	time.Sleep(lost)
-	err = errors.Join(goOn(), holder.Process.Kill())
+	err := errors.Join(goOn(), holder.Process.Kill())
 	_ = holder.Wait()
 	return err
 }
@@ -100,7 +102,7 @@ func TestWhoIsStoppedIsSaid(t *testing.T) {
 	} {
 		for kind, said := range map[string][2]string{
 			"stop":      {`stopped`, `kill -CONT \d+`},
-			"trace":     {`traced by gdb \(pid \d+\)`, `detach gdb \(pid \d+\)`},
+			"trace":     {`traced by gdb \(pid \d+\)`, `kill gdb \(pid \d+\), or detach it`},
 			"freeze":    {`frozen by /sys/fs/cgroup\S+/cgroup\.freeze`, `echo 0 > /\S+/cgroup\.freeze`},
 			"freeze v1": {`frozen by /sys/fs/cgroup\S+/freezer\.state`, `echo THAWED > /\S+/freezer\.state`},
 		} {
