@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -143,6 +144,47 @@ func TestAFloodThatIsNotReadLeavesRoom(t *testing.T) {
 	}
 	for _, l := range all[*event.Lost](o) {
 		if l.Reason != "over quota" || l.Process != guilty {
+			t.Errorf("lost: %+v", l)
+		}
+	}
+}
+
+// Also while nobody reads, eight that flood leave room for eight that have little to tell. Before: each had a quarter of
+// the ring, so that four had it all.
+func TestManyFloodsLeaveRoom(t *testing.T) {
+	const each = 8
+	var floods, others []*exec.Cmd
+	for range each {
+		floods, others = append(floods, acting(t, "flood", "20000")), append(others, plugin(t, "other", "true; sh -c true; exit 3"))
+	}
+	o := observeProbe(t, Options{}, func(_ *Probe, o *observed) {
+		o.mu.Lock() // whoever takes the events waits
+		defer o.mu.Unlock()
+		for _, flood := range floods {
+			harness.Check(t, flood.Start())
+		}
+		for _, flood := range floods {
+			harness.Check(t, flood.Wait())
+		}
+		for _, other := range others {
+			if err := other.Run(); err == nil {
+				t.Error("the other plugin fails, and must be seen to")
+			}
+		}
+	})
+	guilty, quiet := map[event.Process]bool{}, 0
+	for _, x := range o.execs() {
+		if x.Name == "flood" && x.Root {
+			guilty[x.Process] = true
+		} else if e := o.exit(x.Process); x.Root && e != nil && e.Code == 3 {
+			quiet++
+		}
+	}
+	if len(guilty) != each || quiet != each {
+		t.Errorf("%d floods and %d others were seen from beginning to end, of %d each", len(guilty), quiet, each)
+	}
+	for _, l := range all[*event.Lost](o) {
+		if l.Reason != "over quota" || !guilty[l.Process] {
 			t.Errorf("lost: %+v", l)
 		}
 	}

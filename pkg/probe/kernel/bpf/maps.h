@@ -229,20 +229,28 @@ static __always_inline bool untrack(__u32 tgid, const struct task_key *root, __u
  * between two readings. Quota in accounts_linux.go has it, too. */
 #define ROOM_MIN (32 << 10)
 
-/* Whether what a root has in the ring unread leaves room for more of its own: a quarter of
- * the ring, so that no two of them take it from all others, however slowly it is read. Whenever all before
- * the mark has been read, the mark is set anew. */
+/* … and while two thirds of what calls may fill are unread: what a root has to tell between two readings that sends
+ * little, some 64 KiB a second. */
+#define ROOM_KEPT (8 << 10)
+
+/* Whether what a root has in the ring unread leaves room for more of its own: half of what is free of the three
+ * quarters that calls may fill. So one busy root has a quarter of the ring, eight have 8 % each and leave 15 % to
+ * those that send little, however slowly it is read. Whenever all before the mark has been read, the mark is set anew. */
 static __always_inline bool has_room(struct account *a, __u64 size, __u64 shares)
 {
-	__u64 room = ring_high;
+	__u64 used = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+	__u64 least = used > 2 * ring_high ? ROOM_KEPT : ROOM_MIN;
+	__u64 room = used < 3 * ring_high ? (3 * ring_high - used) / 2 : 0;
 
 	if (bpf_ringbuf_query(&events, BPF_RB_CONS_POS) >= a->mark) {
 		a->before = a->since;
 		a->since = 0;
 		a->mark = bpf_ringbuf_query(&events, BPF_RB_PROD_POS);
 	}
-	if (room < ROOM_MIN)
-		room = ROOM_MIN;
+	if (room > ring_high)
+		room = ring_high;
+	if (room < least)
+		room = least;
 	if (a->before + a->since + size > shares * room)
 		return false;
 	__sync_fetch_and_add(&a->since, size);
