@@ -51,6 +51,35 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 	}
 }
 
+// Of many slow operations in a second the later ones are exported without what is below their calls. The history has
+// all of each.
+func TestOfAReducedOperationTheWholeIsThere(t *testing.T) {
+	p := small()
+	p.Whole, p.Judge.PerSecond = true, 1
+	for _, process := range []event.Process{"a", "b", "c"} {
+		p.Apply(event.Event{Body: &event.Exec{
+			Process: process, Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge",
+			Call: &event.Call{Command: "ADD", ContainerID: string(process), IfName: "eth0"},
+		}})
+		p.Apply(event.Event{Time: 50, Body: &event.Exit{Process: process}})
+	}
+	reduced := 0
+	for _, r := range p.Flush() {
+		if len(r.Whole.Spans.ScopeSpans[0].Spans) != 3 {
+			t.Errorf("the whole of %s is %v", r.Operation.ContainerID, r.Whole.Spans)
+		}
+		if r.Judgement.Reduced {
+			reduced++
+			if n := len(r.Trace.Spans.ScopeSpans[0].Spans); n != 2 {
+				t.Errorf("reduced, %s has %d spans", r.Operation.ContainerID, n)
+			}
+		}
+	}
+	if reduced != 2 {
+		t.Errorf("%d are reduced, want 2 of 3", reduced)
+	}
+}
+
 // Whatever comes, in whatever order: no crash, no unbounded memory, no negative time, and
 // the parts of a call sum to it.
 func FuzzPipeline(f *testing.F) {

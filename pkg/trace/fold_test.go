@@ -92,6 +92,18 @@ func TestEventsOfAnOrdinaryCall(t *testing.T) {
 	}
 }
 
+// A series says what holds of each in it, and nothing that differs.
+func TestASeriesSaysWhatIsCommon(t *testing.T) {
+	x := call(attr.Verdict("slow"))
+	for i := range 3 {
+		x.add(1, attr.KindCommand, "iptables", i, 1, append(command(0), attr.CNIName("pods"), attr.CNIID([]string{"a", "a", "b"}[i]))...)
+	}
+	series := x.folded()[2]
+	if id, name := said(series, "cni.id"), said(series, "cni.name"); id != nil || name.GetStringValue() != "pods" {
+		t.Errorf("id %v, name %v", id, name)
+	}
+}
+
 func TestFolding(t *testing.T) {
 	problem := attr.Verdict("slow, since")
 	for name, c := range map[string]struct {
