@@ -40,11 +40,17 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 				t.Fatalf("at %d: %+v", e.Time, r)
 			}
 			span := r.Trace.Spans.ScopeSpans[0].Spans[0]
+			if calls := p.InFlight(); len(calls) != 1 || calls[0].Plugin != "bridge" {
+				t.Errorf("at %d in progress: %+v", e.Time, calls)
+			}
 			reported = append(reported, fmt.Sprintf("at %d: %s of %s, %d to %d", e.Time, span.Name, r.Hung.Plugin, span.StartTimeUnixNano, span.EndTimeUnixNano))
 		}
 	}
 	if want := []string{"at 110: CNI ADD hung of bridge, 0 to 110"}; !slices.Equal(reported, want) {
 		t.Errorf("reported %q, want %q", reported, want)
+	}
+	if calls := p.InFlight(); len(calls) != 0 {
+		t.Errorf("at the end in progress: %+v", calls)
 	}
 	if rest := p.Flush(); len(rest) != 1 || !rest[0].Over() || !rest[0].Operation.Calls[0].Hung {
 		t.Errorf("at the end: %+v", rest)
