@@ -224,6 +224,35 @@ func TestASlowCallIsMarked(t *testing.T) {
 	}
 }
 
+func TestWhatAnOperationIsCalled(t *testing.T) {
+	for kind, want := range map[timeline.Kind]string{
+		timeline.Setup: "pod network setup", timeline.Teardown: "pod network teardown", timeline.Other: "pod network check",
+	} {
+		if spans := build(sandbox(func(op *timeline.Operation) { op.Kind = kind })); find(spans, want) == nil {
+			t.Errorf("no %s in %v", want, spans)
+		}
+	}
+}
+
+// Only a process that was seen to exit has an exit code, or the signal that ended it.
+func TestWhoseExitCodeIsKnown(t *testing.T) {
+	for name, test := range map[string]struct {
+		change       func(*timeline.Image)
+		code, signal bool
+	}{
+		"it exited":               {func(*timeline.Image) {}, true, false},
+		"a signal ended it":       {func(im *timeline.Image) { im.Signal = "SIGKILL" }, false, true},
+		"it runs on":              {func(im *timeline.Image) { im.Ended = false }, false, false},
+		"it ran another program":  {func(im *timeline.Image) { im.Replaced = true }, false, false},
+		"nobody saw how it ended": {func(im *timeline.Image) { im.Unseen = true }, false, false},
+	} {
+		s := find(build(sandbox(func(op *timeline.Operation) { test.change(iptables(op)) })), "iptables")
+		if code, signal := said(s, "process.exit.code"), said(s, "cniscope.signal"); (code != nil) != test.code || (signal != nil) != test.signal {
+			t.Errorf("%s: exit code %v, signal %v", name, code, signal)
+		}
+	}
+}
+
 func TestAnOutageHasWhatChangedInIt(t *testing.T) {
 	told := func(texts ...string) (all []timeline.Said) {
 		for i, text := range texts {
