@@ -56,16 +56,20 @@ const enum belief *unused_belief __attribute__((unused));
 const enum flag *unused_flag __attribute__((unused));
 const enum counter *unused_counter __attribute__((unused));
 
-/* False if there is no room: root lost something then. */
-static __always_inline bool add(__u32 tgid, const struct process *p, const struct task_key *root)
+/* False if there is no room: root lost something then. Or, with BPF_NOEXIST, if the reader put it in meanwhile. */
+static __always_inline bool add(__u32 tgid, const struct process *p, const struct task_key *root, __u64 flags)
 {
+	long failed;
+
 	if (!take_share(p)) {
 		lose(LOST_SHARE, root);
 		return false;
 	}
-	if (track(tgid, p, BPF_ANY)) {
+	failed = track(tgid, p, flags);
+	if (failed) {
 		give_share_back(p);
-		lose(LOST_TABLE, root);
+		if (failed != -EEXIST)
+			lose(LOST_TABLE, root);
 		return false;
 	}
 	return true;
@@ -156,7 +160,7 @@ int HELD_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		cast_out(child, p.agent);
 		return 0;
 	}
-	if (!add(child->tgid, &p, &p.root)) {
+	if (!add(child->tgid, &p, &p.root, BPF_ANY)) {
 		cast_out(child, p.agent);
 		return 0;
 	}
@@ -183,7 +187,8 @@ static __always_inline struct process *new_root(struct task_struct *task, enum c
 	p.parent.start = READ(parent, group_leader, start_boottime);
 	p.parent.tgid = above;
 	p.parent.pid = visible_pid(parent);
-	if (!add(tgid, &p, 0))
+	/* The reader may have found it in /proc since on_exec looked: it is told of then, and one call is not two. */
+	if (!add(tgid, &p, 0, BPF_NOEXIST))
 		return 0;
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
