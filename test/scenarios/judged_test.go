@@ -47,8 +47,8 @@ func holds(path func(rig.Net) string) func(*scene, rig.Net) func() {
 // holdFor has a lock until two seconds after something happened.
 func holdFor(s *scene, path string, happened func() bool) (end func()) {
 	free := hold(s.T, path)
-	end = whenever(happened, func() { time.AfterFunc(2*time.Second, free) })
-	return func() { end(); free() }
+	stop := whenever(happened, func() { time.AfterFunc(2*time.Second, free) })
+	return func() { stop(); free() }
 }
 
 // whenever does something once another thing happened, unless it has ended before.
