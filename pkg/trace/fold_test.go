@@ -71,23 +71,29 @@ func outlined(spans []*tracepb.Span) (all []string) {
 	return all
 }
 
-// The process of an ordinary call keeps what happened in it, but not each request: it has their sums.
+// A process of an ordinary call keeps what happened in it, but not each request: it has their sums.
 func TestEventsOfAnOrdinaryCall(t *testing.T) {
 	for want, x := range map[string]*tree{"first connection": call(), "first connection request sysctl": call(attr.Verdict("slow"))} {
-		for name, key := range map[string]attribute.KeyValue{
-			"first connection": attr.Reason("x"), "request": attr.RequestProtocol("rtnetlink"), "sysctl": attr.SysctlKey("net.ipv4.ip_forward"),
-		} {
-			e := &tracepb.Span{}
-			add(e, key)
-			x.spans[1].Events = append(x.spans[1].Events, &tracepb.Span_Event{Name: name, Attributes: e.Attributes})
+		x.add(1, attr.KindDelegate, "host-local ADD", 1, 1)
+		x.add(1, attr.KindCommand, "iptables", 2, 1, command(0)...)
+		for _, s := range x.spans[1:] {
+			for name, key := range map[string]attribute.KeyValue{
+				"first connection": attr.Reason("x"), "request": attr.RequestProtocol("rtnetlink"), "sysctl": attr.SysctlKey("net.ipv4.ip_forward"),
+			} {
+				e := &tracepb.Span{}
+				add(e, key)
+				s.Events = append(s.Events, &tracepb.Span_Event{Name: name, Attributes: e.Attributes})
+			}
 		}
-		var got []string
-		for _, e := range x.folded()[1].Events {
-			got = append(got, e.Name)
-		}
-		slices.Sort(got)
-		if strings.Join(got, " ") != want {
-			t.Errorf("events %q, want %q", got, want)
+		for _, s := range x.folded()[1:] {
+			var got []string
+			for _, e := range s.Events {
+				got = append(got, e.Name)
+			}
+			slices.Sort(got)
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: events %q, want %q", s.Name, got, want)
+			}
 		}
 	}
 }
