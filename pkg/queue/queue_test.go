@@ -252,6 +252,18 @@ func TestWhatIsRefusedInPartIsCounted(t *testing.T) {
 	})
 }
 
+// A sender that comes when the queue is closed already is shut down: nothing is sent by it.
+func TestASenderThatComesTooLateIsShutDown(t *testing.T) {
+	story(t, nil, Options{}, func(t *testing.T, q *Queue) {
+		if _, err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		late := newGate()
+		q.SetSender(late)
+		<-late.down
+	})
+}
+
 func TestTheSenderBeforeEndsAfterItsLastRequest(t *testing.T) {
 	story(t, nil, Options{}, func(t *testing.T, q *Queue) {
 		first, second := newGate(), newGate()
