@@ -103,6 +103,8 @@ type Stats struct {
 	Talked time.Duration
 	// Undecodable counts records that the decoder did not understand.
 	Undecodable uint64
+	// Unfound counts waits of agents for a process that was not found before they ended.
+	Unfound uint64
 	// Programs are the BPF programs' run counts and times, by name; zero unless the
 	// kernel's BPF statistics are on (sysctl kernel.bpf_stats_enabled).
 	Programs map[string]ProgramStats

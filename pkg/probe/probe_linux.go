@@ -28,6 +28,7 @@ type Probe struct {
 	unwatch func() // the anchors
 
 	undecodable atomic.Uint64
+	unfound     atomic.Uint64
 }
 
 // Open loads the kernel side and attaches it: from then on events collect in the ring buffer. It returns an
@@ -128,12 +129,12 @@ func (p *Probe) Stats() Stats {
 	now := clock.Monotonic()
 	s := Stats{
 		Lost:        map[string]uint64{},
-		Undecodable: p.undecodable.Load(),
-		Programs:    map[string]ProgramStats{},
-		Observed:    time.Duration(now - p.opened),
-		Attached:    p.kernel.Gate.Attached(now),
-		Talked:      p.kernel.Gate.Talked(now),
-		Way:         string(p.kernel.Way),
+		Undecodable: p.undecodable.Load(), Unfound: p.unfound.Load(),
+		Programs: map[string]ProgramStats{},
+		Observed: time.Duration(now - p.opened),
+		Attached: p.kernel.Gate.Attached(now),
+		Talked:   p.kernel.Gate.Talked(now),
+		Way:      string(p.kernel.Way),
 	}
 	for i, n := range p.kernel.Counters() {
 		s.Lost[reasons[i]] = n

@@ -42,7 +42,7 @@ func (p *Probe) Run(ctx context.Context, sink event.Sink) error {
 		losses: losses{kernel: p.kernel, said: map[kernel.LifeLostKey]uint64{}},
 		now:    clock.Monotonic(),
 	}
-	r.agents = agents.New(p.options.Agents, p.options.Depth, r)
+	r.agents = agents.New(p.options.Agents, p.options.Depth, r, &p.unfound)
 	r.tie()
 	r.begin()
 

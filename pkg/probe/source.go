@@ -129,6 +129,7 @@ func (s Stats) Readings() []meter.Reading {
 		meter.Count("probe_environments_cut_total", "Programs whose environment was too long to be searched for CNI_COMMAND to its end.", s.Lost["environment too long"]),
 		meter.Count("probe_processes_refused_total", "Processes that the container runtime did not start, beyond their half of limits.processes: they are not followed.", s.Lost["share of the process table full"]),
 		meter.Count("probe_records_undecodable_total", "Records of the kernel side that were not understood.", s.Undecodable),
+		meter.Count("probe_peers_unfound_total", "Waits of agents for a process of the node that was not found before they ended: the verdict does not name it.", s.Unfound),
 		meter.Count("probe_seconds_total", "Time since the kernel probe was loaded.", s.Observed.Seconds()),
 		meter.Count("probe_detail_seconds_total", "Time in which the inside of plugins was looked into, and system calls of the node cost more.", s.Attached.Seconds()),
 	}

@@ -6,6 +6,7 @@ package agents
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/event"
@@ -49,6 +50,8 @@ type Agents struct {
 	// walk finds out who that is; search is the time that there is for finding who stands still.
 	walk   *walk
 	search search
+	// unfound counts the waits whose other end was not found before they ended.
+	unfound *atomic.Uint64
 }
 
 // Follower is how the kernel side is told whom to follow, and how events leave.
@@ -103,11 +106,12 @@ type connection struct {
 
 // New returns agents that are followed up to that depth (0: not at all), among them, from the
 // beginning of a call on, those whose programs match the globs (path.Match, on 15 bytes).
-func New(names []string, depth int, kernel Follower) *Agents {
+// unfound counts the waits of agents for a process that was not found.
+func New(names []string, depth int, kernel Follower, unfound *atomic.Uint64) *Agents {
 	return &Agents{
 		names: names, depth: depth, kernel: kernel, known: map[event.Process]*agent{}, open: map[string]*connection{},
 		waits: map[string]*wait{}, peers: map[event.Process]*peer{}, ends: map[string]*end{},
-		walk: newWalk(), search: search{clock: time.Now, pids: procfs.All},
+		walk: newWalk(), search: search{clock: time.Now, pids: procfs.All}, unfound: unfound,
 	}
 }
 
@@ -380,15 +384,6 @@ func (a *Agents) Find(now int64) {
 			a.learn(key, name)
 		}
 	}
-}
-
-func (a *Agents) knows(pid uint32) bool {
-	for _, known := range a.known {
-		if known.key.Pid == pid {
-			return true
-		}
-	}
-	return false
 }
 
 // state samples what an agent does.

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,7 +147,7 @@ func TestWhoIsFollowedAndHowLong(t *testing.T) {
 			if test.accepted > 0 {
 				k.followed[server.Process] = test.accepted
 			}
-			a := New(nil, test.depth, k)
+			a := New(nil, test.depth, k, new(atomic.Uint64))
 			for _, e := range test.events {
 				a.Note(e)
 			}
@@ -172,7 +173,7 @@ func TestHowDeepAListenerIsFollowed(t *testing.T) {
 	server := serverProcess(t)
 	for depth, want := range map[int]bool{1: false, 2: true} {
 		k := &kernelSide{followed: map[event.Process]int{"agent": 1}}
-		a := New(nil, depth, k)
+		a := New(nil, depth, k, new(atomic.Uint64))
 		a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "agent", Socket: "s", Listener: &event.Actor{PID: server.PID}}})
 		a.Tend(int64(time.Second))
 		if got := k.followed[server.Process] == 2; got != want {
@@ -184,7 +185,7 @@ func TestHowDeepAListenerIsFollowed(t *testing.T) {
 func TestAServerIsRememberedUntilItEnds(t *testing.T) {
 	server := serverProcess(t)
 	k := &kernelSide{followed: map[event.Process]int{server.Process: 1}}
-	a := New(nil, 1, k)
+	a := New(nil, 1, k, new(atomic.Uint64))
 	a.Note(event.Event{Time: 1, Body: &event.Connect{Process: "plugin", Socket: "s"}})
 	a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: server}})
 	a.Note(event.Event{Time: 2, Body: &event.Close{Process: "plugin", Socket: "s"}})
@@ -216,7 +217,7 @@ func TestAgentsAreFoundByName(t *testing.T) {
 		server.Name: true, server.Name[:3] + "*": true, "?" + server.Name[1:]: true, server.Name + strings.Repeat("x", 20): len(server.Name) == 15,
 		"antrea-agent": false, "[": false, "": false,
 	} {
-		a := New([]string{pattern}, 1, &kernelSide{followed: map[event.Process]int{}})
+		a := New([]string{pattern}, 1, &kernelSide{followed: map[event.Process]int{}}, new(atomic.Uint64))
 		a.Expect(int64(time.Hour))
 		if got := slices.ContainsFunc(agentsOf(a), func(k *agent) bool { return k.key.Pid == server.PID && k.followed }); got != want {
 			t.Errorf("%q: %v", pattern, got)
@@ -247,7 +248,7 @@ func TestWhoOnlyHasTheNameOfAnAgentTakesNobodysPlace(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		a := New([]string{"stranger7"}, 1, k)
+		a := New([]string{"stranger7"}, 1, k, new(atomic.Uint64))
 		a.Find(int64(time.Hour))
 		if strangers != (len(a.known) == 0) {
 			t.Errorf("strangers: %v; %d are known", strangers, len(a.known))

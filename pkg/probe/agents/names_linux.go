@@ -30,3 +30,12 @@ func Program(pid uint32) string {
 	}
 	return text.Clean(s.Name, 16)
 }
+
+func (a *Agents) knows(pid uint32) bool {
+	for _, known := range a.known {
+		if known.key.Pid == pid {
+			return true
+		}
+	}
+	return false
+}

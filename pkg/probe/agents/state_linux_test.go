@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -140,7 +141,7 @@ func TestAnAgentThatIsKilledForWantOfMemory(t *testing.T) {
 			pid := uint32(cmd.Process.Pid)
 			process := startedAs(pid)
 			k := &kernelSide{followed: map[event.Process]int{process: 1}}
-			a := New(nil, 1, k)
+			a := New(nil, 1, k, new(atomic.Uint64))
 			a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: event.Actor{Process: process, PID: pid, Name: "sh"}}})
 			if hungry {
 				_, err = in.Write([]byte("\n"))

@@ -234,7 +234,7 @@ func (a *Agents) exchanged(x *event.Exchange) {
 	if x.Pending {
 		return
 	}
-	delete(a.waits, x.Socket)
+	a.over(x.Socket)
 	if e := a.ends[x.Socket]; e != nil { // it speaks again
 		for socket, w := range a.waits {
 			if w.supposed && w.Process == x.Process && w.Peer.PID == e.actor.PID {
@@ -253,11 +253,18 @@ func (a *Agents) Introduce(x *event.Exchange) {
 	}
 }
 
+// over forgets a wait that ended. If the peer is a process of this network and was not found, that is counted.
+func (a *Agents) over(socket string) {
+	if w := a.waits[socket]; w != nil && w.Peer == nil && w.inode != 0 {
+		a.unfound.Add(1)
+	}
+	delete(a.waits, socket)
+}
+
 // abandon tells that a wait came to nothing.
 func (a *Agents) abandon(socket, why string) {
-	w := a.waits[socket]
-	delete(a.waits, socket)
-	x := w.Exchange
+	x := a.waits[socket].Exchange
+	a.over(socket)
 	x.Pending, x.Error = false, why
 	a.kernel.Tell(&x)
 }

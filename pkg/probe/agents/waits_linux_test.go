@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,7 +60,7 @@ func awaiting(t *testing.T, network string, wrote int64) (a *Agents, k *kernelSi
 		harness.Check(t, err)
 	}
 	k = &kernelSide{followed: map[event.Process]int{agent.Process: 1}, waiting: []kernel.InsideStream{s}}
-	a = New(nil, 1, k)
+	a = New(nil, 1, k, new(atomic.Uint64))
 	a.walk = walkAmong(os.Getpid())
 	a.search = search{clock: func() time.Time { return time.Time{} }, pids: a.walk.pids}
 	a.Note(event.Event{Time: 1, Body: &event.Accept{Socket: "s", Agent: agent}})
