@@ -258,8 +258,10 @@ func peerName(c *timeline.Connection) string {
 	switch {
 	case c.Agent != nil && c.Agent.Name != "":
 		return c.Agent.Name
-	case c.Address != "":
-		return c.Address
+	case c.Address == "":
+		return "a process that was not found"
+	case c.Network == "unix":
+		return c.Address + " (process not found)"
 	}
-	return "another process"
+	return c.Address // whose process may be on another machine
 }

@@ -1,0 +1,22 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/timeline"
+)
+
+// A verdict says that the process on this node that an agent waited for was not found.
+func TestAPeerThatWasNotFoundIsNamedSo(t *testing.T) {
+	for want, c := range map[string]timeline.Connection{
+		"etcd":                         {Network: "unix", Address: "/run/db", Agent: &event.Actor{Name: "etcd"}},
+		"/run/db (process not found)":  {Network: "unix", Address: "/run/db"},
+		"a process that was not found": {Network: "unix"},
+		"10.0.0.1:443":                 {Network: "tcp", Address: "10.0.0.1:443"},
+	} {
+		if got := peerName(&c); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
