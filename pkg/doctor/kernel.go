@@ -25,6 +25,13 @@ func kernelIsEnough(f *fact.Facts) ([]Finding, error) {
 			Remedy:   []string{"use Linux 6.12 or later, where others pay next to nothing (docs/kernels.md, Two ways)"},
 		})
 	}
+	if k := f.Kernel.Value; err == nil && k.First != "" && len(k.Lacking) == 0 {
+		found = append(found, Finding{
+			Level: Note, Summary: "the namespaces of process 1 cannot be read, so cniscope takes its own for the node's: it does not trust every plugin if that is wrong",
+			Evidence: []string{k.First},
+			Remedy:   []string{"run cniscope with CAP_SYS_PTRACE and, in a pod, with hostPID and hostNetwork (docs/trust.md)"},
+		})
+	}
 	return found, err
 }
 

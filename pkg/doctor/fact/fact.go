@@ -284,6 +284,8 @@ type Kernel struct {
 	Lacking   []string // capabilities for BPF programs that this process does not have
 	// Connector is why the process connector cannot be used by this process, empty where it can.
 	Connector string
+	// First is why the namespaces of the first process cannot be read, empty where they can.
+	First string
 }
 
 // Feature is something of the kernel's that the probe uses.

@@ -57,6 +57,9 @@ func wanted() []fact.Feature {
 // kernelFeatures reads what the kernel tells of itself. It loads nothing.
 func kernelFeatures(context.Context) (fact.Kernel, error) {
 	k := fact.Kernel{Lockdown: lockdown(), Lacking: lacking(unix.CAP_BPF, unix.CAP_PERFMON), Connector: connector()}
+	if _, err := procfs.Namespace(1, "net"); err != nil {
+		k.First = fact.Clean(err.Error())
+	}
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		k.Release = fact.Clean(unix.ByteSliceToString(name.Release[:]))
