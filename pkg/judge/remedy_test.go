@@ -11,8 +11,8 @@ import (
 )
 
 // verbs are what a remedy may begin with: something to do, not something to think about.
-var verbs = strings.Fields(`add bring do give have kill load measure mend move put raise read redirect replace restart resume run set shorten
-	shrink start switch take thaw upgrade`)
+var verbs = strings.Fields(`add apply bind bring delete do free give have install kill load lower measure mend mount move put raise read redirect
+	replace restart resume run set shorten shrink start switch take thaw upgrade`)
 
 // vague tells whoever is paged to find out what cniscope should say, or leaves them to guess.
 var vague = regexp.MustCompile(`(?i)\b(find out|check (what|who|whether|if|that|for)|see (why|what|whether)|look (at|into|for)|make sure|consider|perhaps|maybe|try to|somehow|if possible|and so on)\b`)

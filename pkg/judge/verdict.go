@@ -134,12 +134,19 @@ func (e *evidence) failure() *Verdict {
 		v.Says = e.Failure + "; before that it was " + v.Says
 		return &v
 	}
+	k := e.known()
 	if c := refusedLast(e.Failed); c != nil {
 		v := refusal(c)
 		v.Says = e.Failure + "; before that it was " + v.Says
+		if k != nil { // it names the agent that should listen there
+			v.Remedy, v.Report = k.Remedy, k.Report
+		}
 		return &v
 	}
 	v := &Verdict{Cause: CauseFailed, Says: e.Failure}
+	if k != nil {
+		v.Remedy, v.Report = k.Remedy, k.Report
+	}
 	if e.Slow > 0 {
 		if slow := e.slow(); slow != nil {
 			if slow.Own != "" {

@@ -1,0 +1,185 @@
+package judge
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/pkg/redact"
+)
+
+// redacted returns a message as the probe passes it on: whole, where nothing is known of what the plugin was told,
+// and where all of it is.
+func redacted(t *testing.T, message string) map[string]string {
+	t.Helper()
+	var unknown, told redact.Call
+	unknown.Name("web-7f9c6-x2b4n", "shop", "eth0", "bridge")
+	told.Name("web-7f9c6-x2b4n", "shop", "eth0", "bridge")
+	if !told.Configuration([]byte(`{"cniVersion":"1.0.0","name":"pods","type":"bridge","token":"Xq7Canary9ZtSecret"}`)) {
+		t.Fatal("no configuration")
+	}
+	return map[string]string{"whole": message, "configuration unknown": unknown.Message(message), "configuration known": told.Message(message)}
+}
+
+// Each known failure has its remedy, whole and redacted, which also says that redaction leaves of each what tells the failure.
+func TestKnownFailuresHaveRemedies(t *testing.T) {
+	all := KnownFailures()
+	if len(all) < 40 {
+		t.Errorf("%d known failures, 40 at least", len(all))
+	}
+	for _, k := range all {
+		name, _, _ := strings.Cut(k.Who, " ")
+		if name == "" {
+			name = "p"
+		}
+		messages := redacted(t, k.Example)
+		if strings.Contains(k.Example, "the kernel refused") { // the judge's own words
+			messages = map[string]string{"": k.Example}
+		}
+		for how, message := range messages {
+			got := recall(name, message)
+			switch {
+			case got == nil:
+				t.Errorf("%s: nothing is known of %s", how, message)
+			case got.Says != k.Says || got.Who != k.Who:
+				t.Errorf("%s: %s\nis taken for %s", how, message, got.Example)
+			case how == "configuration unknown" && got.Remedy == "":
+				t.Errorf("%s: no remedy", message)
+			default:
+				plain(t, got.Remedy)
+			}
+		}
+		if k.Look == "" || k.Report != "" && !regexp.MustCompile(`^[\w-]+/[\w.-]+#\d+$`).MatchString(k.Report) {
+			t.Errorf("%s: look at %q, report %q", k.Example, k.Look, k.Report)
+		}
+	}
+}
+
+// What a message names stands in the remedy, unless a shell would take it for more than a name.
+func TestARemedyNamesWhatTheMessageNames(t *testing.T) {
+	const other = " already has an IP address different from 10.244.2.1/24"
+	for said, want := range map[string]string{
+		`failed to set bridge addr: "cni0"` + other:              "ip link delete cni0;",
+		`failed to set bridge addr: "‹text 4›"` + other:          "ip link delete BRIDGE;",
+		`failed to set bridge addr: "x;reboot"` + other:          "ip link delete BRIDGE;",
+		`failed to set bridge addr: "$(reboot)"` + other:         "ip link delete BRIDGE;",
+		`failed to set bridge addr: "--all"` + other:             "ip link delete BRIDGE;",
+		`failed to delegate add: failed: cni0` + other:           "ip link delete cni0;",
+		`failed to create dummy: operation not supported`:        "modprobe dummy;",
+		`failed to find plugin "macvlan" in path [/opt/cni/bin]`: "put macvlan into",
+	} {
+		if got := recall("bridge", said); got == nil || !strings.Contains(got.Remedy, want) {
+			t.Errorf("%s: %v, want %s", said, got, want)
+		}
+	}
+}
+
+// The same symptom of another cause does not have that remedy: either its own, or none.
+func TestTheSameWordsOfAnotherCause(t *testing.T) {
+	for _, twin := range []struct{ who, says, own string }{
+		// No address is left, but whose?
+		{"host-local", "failed to allocate for range 0: no IP addresses available in range set: 10.42.2.1-10.42.2.254", "cniscope doctor"},
+		{"whereabouts", "error at storage engine: Could not allocate IP in range: ip: 10.20.0.151 / - 10.20.0.154", "ippools.whereabouts"},
+		{"azure-vnet", "Failed to allocate pool: Failed to delegate: Failed to allocate address: No available addresses", "subnet of the node pool"},
+		{"cilium-cni", "unable to allocate IP via local cilium agent: [POST /ipam][502] postIpamFailure range is full", "pod CIDR"},
+		{"aws-cni", "add cmd: failed to assign an IP address to container", "ENABLE_PREFIX_DELEGATION"},
+		{"calico", "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses; No more free affine blocks and strict affinity enabled", "IPPool"},
+		{"coil", "no IP addresses available", ""},
+		{"host-device", "failed to assign an IP address to container", ""},
+		// Refused, but by whom?
+		{"cilium-cni", `Get "http://localhost/v1/config": dial unix /var/run/cilium/cilium.sock: connect: connection refused`, "cilium-agent"},
+		{"antrea", `rpc error: dial unix /var/run/antrea/cni.sock: connect: connection refused`, "antrea-agent"},
+		{"multus-shim", `Post "http://dummy/cni": dial unix /run/multus/multus.sock: connect: connection refused`, "Multus daemon"},
+		{"calico", `Get "https://10.96.0.1:443/api/v1/nodes/a": dial tcp 10.96.0.1:443: connect: connection refused`, "API server"},
+		{"calico", "client: etcd cluster is unavailable or misconfigured; error #0: dial tcp 10.1.2.3:2379: connect: connection refused", ""},
+		{"mesh", "dial tcp 127.0.0.1:50051: connect: connection refused", ""},
+		{"mesh", "dial unix /var/run/cilium/cilium.sock: connect: connection refused", ""},
+		// There already, but what?
+		{"bridge", `failed to set bridge addr: could not add IP address to "cni0": file exists`, ""},
+		{"bridge", "failed to make veth pair: file exists", ""},
+		{"ptp", "failed to add route '0.0.0.0/0 via 10.88.0.1 dev net1': file exists", "out of one of the pod's networks"},
+		{"macvlan", `failed to rename macvlan to "net1": file exists`, ""},
+		// Permission: of a file, of netlink, of IPv6
+		{"tuning", `failed to create sysctl file: open "/etc/cni/tuning/allowlist.conf": permission denied`, ""},
+		{"calico", "open /etc/cni/net.d/calico-kubeconfig: permission denied", ""},
+		{"bridge", `failed to add IP addr {Version:6} to "eth0": permission denied`, "disable_ipv6"},
+		{"bridge", ", because the kernel refused RTM_NEWLINK (EPERM)", "CAP_NET_ADMIN"},
+		{"bridge", ", because the kernel refused RTM_NEWLINK (EACCES)", ""},
+		{"p", "dial unix /run/containerd/containerd.sock: connect: permission denied", ""},
+		// iptables' exit code 4
+		{"portmap", "running [/usr/sbin/iptables -t nat -C POSTROUTING --wait]: exit status 4: Another app is currently holding the xtables lock", "minSyncPeriod"},
+		{"portmap", "running [/usr/sbin/iptables -t nat -A X --wait]: exit status 4: iptables v1.8.9 (nf_tables):  RULE_APPEND failed (Invalid argument): rule in chain X", ""},
+		{"mesh", "could not apply iptables rules: exit status 4", ""},
+		{"iptables-nft", ", because the kernel refused NFT_MSG_NEWRULE (EINVAL)", ""},
+		{"portmap", "exit status 2: iptables v1.8.3 (legacy): Couldn't load target `CNI-ab775a86f094eaf654e6e888':No such file or directory", ""},
+		// Busy, not supported, not found
+		{"sriov", "failed to set netlink MAC address: device or resource busy", ""},
+		{"host-device", ", because the kernel refused RTM_NEWLINK (EBUSY)", ""},
+		{"bridge", "failed to make veth pair: invalid argument", ""},
+		{"bridge", `failed to lookup "veth1a2b3c4d": Link not found`, ""},
+		{"bandwidth", "adding link: operation not supported", "ifb"},
+		{"mesh", "adding link: operation not supported", ""},
+		// Unauthorized, forbidden
+		{"calico", "error getting ClusterInformation: connection is unauthorized: Unauthorized", "calico-kubeconfig"},
+		{"multus", "Multus: [shop/web]: error getting pod: Unauthorized", "multus.d"},
+		{"istio-cni", "error retrieving pod: Unauthorized", ""},
+		{"aws-cni", "api error UnauthorizedOperation: You are not authorized to perform this operation", ""},
+		// A file, a disk, a time
+		{"flannel", "open /run/flannel/subnet.env: permission denied", ""},
+		{"cilium-cni", "failed to program the eBPF map: no space left on device", ""},
+		{"host-local", "write /var/lib/cni/networks/pods/10.88.0.9: no space left on device", "df -i"},
+		{"portmap", "unable to enable route_localnet: open /proc/sys/net/ipv4/conf/cni0/route_localnet: read-only file system", "remount,rw /proc/sys"},
+		{"host-local", "mkdir /var/lib/cni/networks: read-only file system", "dataDir"},
+		{"tuning", "open /proc/sys/net/core/nothing: no such file or directory", "tuning configuration"},
+		{"loopback", "open /proc/sys/net/ipv6/conf/lo/disable_ipv6: no such file or directory", ""},
+		{"multus", "error waiting for pod: timed out waiting for the condition", ""},
+		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded", "ovnkube-controller"},
+		{"ovn-k8s-cni-overlay", "failed to configure pod interface: timed out waiting for OVS port binding", "ovn-controller"},
+		{"p", "context deadline exceeded", ""},
+		{"p", "", ""},
+	} {
+		for how, message := range redacted(t, twin.says) {
+			if how != "whole" && strings.Contains(twin.says, "the kernel refused") {
+				continue
+			}
+			got := recall(twin.who, message)
+			switch {
+			case got == nil && twin.own != "":
+				t.Errorf("%s: %s: %s: no remedy, want %s", how, twin.who, message, twin.own)
+			case got != nil && (twin.own == "" || !strings.Contains(got.Remedy, twin.own)):
+				t.Errorf("%s: %s: %s\nhas the remedy of another failure: %s", how, twin.who, message, got.Remedy)
+			}
+		}
+	}
+}
+
+// A verdict has the remedy of the failure, beside the cause that it has without.
+func TestAVerdictHasTheRemedyOfTheFailure(t *testing.T) {
+	bridge := `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`
+	rulings(t, map[string]ruling{
+		"of its words": {
+			op: add(with(seen(plugin("bridge", 0, 50), wrote(bridge)), exit(1))), cause: CauseFailed,
+			remedy: `ip link delete cni0;`, report: "containernetworking/cni#306",
+		},
+		"of the refused request, where it wrote nothing": {
+			op: add(with(seen(plugin("bridge", 0, 50), refused("RTM_NEWLINK", "EXFULL", from(12, 13))), exit(1))), cause: CauseFailed, remedy: `^lower maxPods`,
+		},
+		"not of a refused request, where it names something else": {
+			op: add(with(seen(plugin("bridge", 0, 50), wrote("no way"), refused("RTM_NEWLINK", "EXFULL", from(12, 13))), exit(1))), cause: CauseFailed, remedy: `^$`,
+		},
+		"of its command's refused request": {
+			op: add(with(seen(plugin("mesh", 0, 50, seen(with(ran("iptables-nft", 10, 20), exit(4)), refused("NFT_MSG_NEWRULE", "EPERM", from(12, 13)))),
+				wrote("exit status 4")), exit(1))),
+			cause: CauseFailed, remedy: `CAP_NET_ADMIN`,
+		},
+		"of the agent that should listen there": {
+			op: add(with(seen(plugin("dhcp", 0, 50), wrote("error dialing DHCP daemon: dial unix /run/cni/dhcp.sock: connect: no such file or directory"),
+				dialled("unix", "/run/cni/dhcp.sock", from(1, 2), turnedDown(1, "ENOENT"))), exit(1))),
+			cause: CauseRefused, remedy: `/opt/cni/bin/dhcp daemon`,
+		},
+		"and of what was slow before, none": {
+			op:    add(with(seen(plugin("host-local", 0, 5000), wrote("no IP addresses available in range set: 10.42.2.1-10.42.2.254"), slept(from(0, 4900))), exit(1))),
+			cause: CauseFailed, remedy: `^run cniscope doctor: leaked-leases`,
+		},
+	})
+}
