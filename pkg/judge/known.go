@@ -59,7 +59,7 @@ func recall(name, words string) *KnownFailure {
 	return nil
 }
 
-// harmless matches names that a shell takes as one word and no program as an option. What redaction left is none.
+// harmless matches a name that a shell takes as one word, and no program as an option. It matches no placeholder of redaction.
 var harmless = regexp.MustCompile(`^\w[\w.:-]*$`)
 
 // known returns the known failure that the innermost failed run, or the command that made it fail, reports; nil if

@@ -43,11 +43,14 @@ func TestKnownFailuresHaveRemedies(t *testing.T) {
 				t.Errorf("%s: nothing is known of %s", how, message)
 			case got.Says != k.Says || got.Who != k.Who:
 				t.Errorf("%s: %s\nis taken for %s", how, message, got.Example)
-			case how == "configuration unknown" && got.Remedy == "":
-				t.Errorf("%s: no remedy", message)
-			default:
-				plain(t, got.Remedy)
+			case how != "": // a call that fails with it
+				op := add(with(seen(plugin(name, 0, 50), wrote(message)), exit(1)))
+				v := strict.Judge(op).Calls[op.Calls[0]].Verdict
+				if v.Cause != CauseFailed || v.Remedy != got.Remedy || v.Remedy == "" || v.Report != k.Report {
+					t.Errorf("%s: the verdict is %+v", message, v)
+				}
 			}
+			plain(t, k.Remedy)
 		}
 		if k.Look == "" || k.Report != "" && !regexp.MustCompile(`^[\w-]+/[\w.-]+#\d+$`).MatchString(k.Report) {
 			t.Errorf("%s: look at %q, report %q", k.Example, k.Look, k.Report)
