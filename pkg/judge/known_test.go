@@ -138,6 +138,9 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"multus", "error waiting for pod: timed out waiting for the condition", ""},
 		{"ovn-k8s-cni-overlay", "failed to get pod annotation: timed out waiting for annotations: context deadline exceeded", "ovnkube-controller"},
 		{"ovn-k8s-cni-overlay", "failed to configure pod interface: timed out waiting for OVS port binding", "ovn-controller"},
+		// Quoted by another plugin
+		{"multus-shim", `error adding container to network "n": plugin type="tuning" failed (add): open /proc/sys/net/core/nothing: no such file or directory`, "tuning configuration"},
+		{"multus-shim", `error adding container to network "tuning": open /proc/sys/net/core/nothing: no such file or directory`, ""},
 		{"p", "context deadline exceeded", ""},
 		{"p", "", ""},
 	} {
