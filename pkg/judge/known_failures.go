@@ -5,7 +5,7 @@ func ofInterfacePlugins() []KnownFailure {
 	return []KnownFailure{
 		{"", `"?(?P<BRIDGE>[^" ]+|‹[^›]+›)"? already has an IP address different from`,
 			"move the pods off BRIDGE (kubectl drain NODE --ignore-daemonsets), then run ip link delete BRIDGE; the next ADD creates it with this node's address",
-			"ip -br address show cni0; ip -br link show master cni0", "containernetworking/cni#306", `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`},
+			"ip -br address show cni0; ip -br link show master cni0", "flannel-io/flannel#1850", `failed to set bridge addr: "cni0" already has an IP address different from 10.244.2.1/24`},
 		{"", `already exists but is not a bridge`,
 			"set another bridge name in the CNI configuration: that interface is of another kind",
 			"ip -d link show cni0", "", `failed to create bridge "cni0": "cni0" already exists but is not a bridge`},

@@ -165,7 +165,7 @@ func TestAVerdictHasTheRemedyOfTheFailure(t *testing.T) {
 	rulings(t, map[string]ruling{
 		"of its words": {
 			op: add(with(seen(plugin("bridge", 0, 50), wrote(bridge)), exit(1))), cause: CauseFailed,
-			remedy: `ip link delete cni0;`, report: "containernetworking/cni#306",
+			remedy: `ip link delete cni0;`, report: "flannel-io/flannel#1850",
 		},
 		"of the refused request, where it wrote nothing": {
 			op: add(with(seen(plugin("bridge", 0, 50), refused("RTM_NEWLINK", "EXFULL", from(12, 13))), exit(1))), cause: CauseFailed, remedy: `^lower maxPods`,
