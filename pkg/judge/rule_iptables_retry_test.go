@@ -32,7 +32,7 @@ func TestIptablesRetry(t *testing.T) {
 			says: `^3.*s of 3\.1s until iptables-nft, which exited 4, because the kernel refused NFT_MSG_NEWRULE \(EINVAL\), was run again \(2 times, each after about 1\.5`,
 		},
 		"so it does by its other name": {
-			op: add(plugin("mesh", 0, 3100, seen(with(ran("iptables", 0, 10), exit(4)), refused("NFT_MSG_NEWRULE", "ENOENT", from(2, 3))), ran("iptables", 3030, 3040))),
+			op:    add(plugin("mesh", 0, 3100, seen(with(ran("iptables", 0, 10), exit(4)), refused("NFT_MSG_NEWRULE", "ENOENT", from(2, 3))), ran("iptables", 3030, 3040))),
 			cause: CauseRetry, remedy: `^run iptables by hand`,
 		},
 		"control: other sleeps are no retries": {

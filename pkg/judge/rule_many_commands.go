@@ -29,7 +29,9 @@ func manyCommands(e *evidence) *finding {
 	}
 	most := all[0] // of the time
 	says := fmt.Sprintf("in %d commands, %d of them %s", n, most.runs, most.name)
-	if most.runs < n/2 {
+	if most.runs == n {
+		says = most.String()
+	} else if most.runs < n/2 {
 		if most.time > sum/2 {
 			return nil
 		}

@@ -13,21 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// hostLock is the file that packages lock, whoever runs them: it is not the file of the product's own lock.
-	hostLock = "/run/cniscope-host-tests.lock"
-	// hostIsOurs tells a copy of the test program that a test started, that its parent holds the lock.
-	hostIsOurs = "CNISCOPE_TEST_HOLDS_HOST"
-)
+// hostLock is the file that packages lock. It is not the file of the product's own lock.
+const hostLock = "/run/cniscope-host-tests.lock"
 
 // Host is Run for TestMain of a package that observes all processes of the machine, or runs pods on it. As root, such
 // packages run one at a time: the others wait for a file lock and name its holder on standard error. Without root
-// their tests skip, so Host takes no lock. A program that is more than its tests calls Host only to run them.
+// their tests skip, so Host takes no lock. Nor does a copy of the test program that a test starts, whatever environment
+// that has: only the go command passes -test.paniconexit0. A program that is more than its tests calls Host only to run
+// them.
 func Host(tests interface{ Run() int }) (code int) {
-	if os.Geteuid() != 0 || os.Getenv(hostIsOurs) != "" {
+	flag.Parse()
+	if os.Geteuid() != 0 || flag.Lookup("test.paniconexit0").Value.String() != "true" {
 		return tests.Run()
 	}
-	flag.Parse()
 	w := hostWait{file: hostLock, me: filepath.Base(os.Args[0]), after: 3 * time.Second, log: os.Stderr}
 	if timeout, is := flag.Lookup("test.timeout").Value.(flag.Getter); is {
 		w.most, _ = timeout.Get().(time.Duration)
@@ -38,10 +36,6 @@ func Host(tests interface{ Run() int }) (code int) {
 		return 1
 	}
 	defer held.Close()
-	if err := os.Setenv(hostIsOurs, "1"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	return tests.Run()
 }
 
