@@ -133,7 +133,7 @@ func TestReportsAreJudged(t *testing.T) {
 	number := 0
 	for _, c := range []judged{{
 		name: "dozens of iptables", control: idle, chain: with("dozens"),
-		cause: "many_commands", says: `in \d+ commands, 300 of them iptables`, report: "containernetworking/plugins#510",
+		cause: "many_commands", says: `in \d+ runs of iptables, 300 by plugin dozens`, report: "containernetworking/plugins#510",
 	}, {
 		name: "xtables lock", control: []rig.Plugin{rig.Bridge()}, before: holds(xtablesLock),
 		cause: "file_lock", says: `of \S+ waiting for lock /run/xtables\.lock \(ip6?tables`, report: "aws/amazon-vpc-cni-k8s#2948",
@@ -165,7 +165,7 @@ func TestReportsAreJudged(t *testing.T) {
 		cause: "agent", says: `calling scenarios\.test at /run/cniscope-scenario/cilium\.sock, from plugin cilium`, report: "cilium/cilium#45103",
 	}, {
 		name: "the agent's command", control: idle, chain: []rig.Plugin{through("unix " + antreaSocket)}, before: antrea,
-		cause: "slow_command", says: `in 2 runs of Get-NetAdapter > sleep, by agentd at /run/\S+ while plugin remote called it`, report: "antrea-io/antrea#4859",
+		cause: "slow_command", says: `in Get-NetAdapter > sleep, by agentd at /run/\S+ while plugin remote called it`, report: "antrea-io/antrea#4859",
 	}, {
 		name: "rtnl", control: idle, chain: with("hogger"), before: hogRtnl,
 		cause: "kernel_lock", says: `waiting for the kernel's lock rtnl \(ip`, report: "aws/amazon-vpc-cni-k8s#3764",
