@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,13 +35,21 @@ func healthy(t *testing.T, containerd string) {
 	s, err := scope.Start(n.ctx, n.rig, scope.Options{Program: program})
 	harness.Check(t, err)
 	t.Cleanup(func() { harness.Check(t, s.Stop()) })
+	// Where process 1 cannot be read, as in some virtual machines, doctor says so and nothing else.
+	_, unreadable := os.Readlink("/proc/1/ns/net")
+	if unreadable != nil {
+		n.finds("kernel", doctor.Note, "the namespaces of process 1 cannot be read")
+	} else {
+		n.silent("kernel")
+	}
 	n.silent("runtime", "cni-folder", "cni-binaries", "cni-version", "cni-loaded", "cni-order", "network-ready", "network-pods",
-		"service-proxies", "service-rules", "leftovers", "overlap", "calls", "locks", "nri", "kernel")
+		"service-proxies", "service-rules", "leftovers", "overlap", "calls", "locks", "nri")
 
 	report := n.examine()
 	t.Logf("doctor took %s", report.Took)
 	for _, f := range report.Findings {
-		if f.Check != "clock" { // this machine's is not ours to set
+		// This machine's clock is not ours to set.
+		if f.Check != "clock" && (f.Check != "kernel" || unreadable == nil) {
 			t.Errorf("found on a healthy node: %+v", f)
 		}
 	}

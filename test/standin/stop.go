@@ -55,13 +55,23 @@ func trace(pid int) (func() error, error) {
 	return func() error { return errors.Join(in.Close(), gdb.Wait()) }, untilIn(pid, "t")
 }
 
+// untilIn waits until all threads of a process are in a state. A debugger attaches to one after the other, and the
+// process goes on in those that are left.
 func untilIn(pid int, state string) error {
-	return until(fmt.Sprintf("process %d is in state %s", pid, state), func() bool { return stateOf(pid) == state })
+	return until(fmt.Sprintf("all threads of process %d are in state %s", pid, state), func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, thread := range threads {
+			if stateIn(thread) != state {
+				return false
+			}
+		}
+		return len(threads) > 0
+	})
 }
 
-// stateOf is a process's state, a letter (proc(5)).
-func stateOf(pid int) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// stateIn is the state of a process or thread, a letter (proc(5)), in its stat file; empty if it is gone.
+func stateIn(file string) string {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return ""
 	}

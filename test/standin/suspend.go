@@ -38,7 +38,7 @@ func (n *Node) kill(in Injection) (func() error, error) {
 	if err := p.cmd.Process.Kill(); err != nil {
 		return nil, err
 	}
-	return nil, until(in.Of+" is over", func() bool { s := stateOf(p.cmd.Process.Pid); return s == "" || s == "Z" })
+	return nil, until(in.Of+" is over", func() bool { s := stateIn(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)); return s == "" || s == "Z" })
 }
 
 // restart kills a program, and starts it again after a while.
