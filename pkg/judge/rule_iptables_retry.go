@@ -34,13 +34,13 @@ func iptablesRetry(e *evidence) *finding {
 		Remedy: CauseRetry.remedy(),
 		Report: "istio/istio#51739",
 	}
-	switch longest := max(slept, locked.time, refused.time); {
-	case longest == 0:
+	switch max(slept, locked.time, refused.time) {
+	case 0:
 		return nil
-	case longest == slept:
+	case slept:
 		v.Says = fmt.Sprintf("in iptables, asleep in %d steps of %s because another one had its lock", steps, quantum)
 		return &finding{Verdict: v, time: slept, kind: Commands}
-	case longest == locked.time:
+	case locked.time:
 		v.Says = fmt.Sprintf("until iptables, which had given up on its lock (exit code %d), was run again (%s)", resource, locked)
 		return &finding{Verdict: v, time: locked.time, kind: Sleep}
 	}

@@ -67,13 +67,10 @@ func flatten(call *timeline.Call) []span {
 func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 	s := span{
 		image: im, depth: parent.depth + 1, outer: parent.outer, top: parent.top, agent: parent.agent, served: parent.served,
-		plugin: parent.plugin, via: parent.via, ranBy: parent.ranBy, had: parent.had, again: parent.again && parent.agent != nil, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
+		plugin: parent.plugin, via: parent.via, ranBy: ranBy(im, parent), had: parent.had, again: parent.again && parent.agent != nil, leaves: parent.leaves, candidate: doubted(parent.candidate, im.Attribution),
 		start: max(im.Start, parent.start), end: min(im.End, parent.end),
 	}
 	s.end = max(s.start, s.end)
-	if im.By != nil {
-		s.ranBy = im.By.Name
-	}
 	inAgent := parent.served != nil
 	switch {
 	case im.Run != nil:
@@ -107,6 +104,14 @@ func flattenImage(spans []span, im *timeline.Image, parent span) []span {
 		spans = flattenImage(spans, child, s)
 	}
 	return flattenAgents(spans, im, s)
+}
+
+// ranBy names the agent that ran an image, or what the image belongs to, if its callers are invisible.
+func ranBy(im *timeline.Image, parent span) string {
+	if im.By != nil {
+		return im.By.Name
+	}
+	return parent.ranBy
 }
 
 // flattenAgents lists what agents did that an image, or the agent that it stands for, called.

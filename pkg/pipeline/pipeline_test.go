@@ -32,7 +32,10 @@ func TestAHungCallIsReportedWhileItHangs(t *testing.T) {
 			Process: "b", Parent: "cd", Root: true, InPath: true, File: "/b/bridge", Name: "bridge",
 			Call: &event.Call{Command: "ADD", ContainerID: "c1", IfName: "eth0"},
 		}},
-		{Time: 90, Body: &event.Tick{}}, {Time: 110, Body: &event.Tick{}}, {Time: 120, Body: &event.Tick{}}, {Time: 200, Body: &event.Exit{Process: "b"}},
+		{Time: 90, Body: &event.Tick{}},
+		{Time: 110, Body: &event.Tick{}},
+		{Time: 120, Body: &event.Tick{}},
+		{Time: 200, Body: &event.Exit{Process: "b"}},
 	} {
 		for _, r := range p.Apply(e) {
 			sound(t, r)

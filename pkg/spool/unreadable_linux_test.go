@@ -29,8 +29,10 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		"garbage":         {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("x", 1000)), 0o600) }, "is damaged from byte 0 to 1000", false},
 		"zeros":           {func(p string) error { return os.WriteFile(p, make([]byte, 100_000), 0o600) }, "is damaged from byte 0 to 100000", false},
 		"garbage behind":  {func(p string) error { return os.WriteFile(p, append(whole[:len(whole):len(whole)], "xyz"...), 0o600) }, "is damaged from byte", true},
-		"200 GB": {func(p string) error { return sparse(p, whole, 200<<30) },
-			"from byte 8388608 on: it has 214748364800 bytes, and a segment has up to 8388608", true},
+		"200 GB": {
+			func(p string) error { return sparse(p, whole, 200<<30) },
+			"from byte 8388608 on: it has 214748364800 bytes, and a segment has up to 8388608", true,
+		},
 		"a byte too many": {func(p string) error { return sparse(p, whole, maxSegment+1) }, "it has 8388609 bytes", true},
 	} {
 		for at := range 3 { // the oldest, in the middle, the newest

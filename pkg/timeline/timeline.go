@@ -44,11 +44,7 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 	case *event.Detail:
 		t.detail(b)
 	case *event.Agent:
-		if b.Since == 0 {
-			t.agents.sample(e.Time, b)
-		} else if p := kept(t.tree.Get(b.Process)); p != nil {
-			p.halt(e.Time, b)
-		}
+		t.sampled(e.Time, b)
 	case *event.Accept, *event.Close, *event.Exchange:
 		t.connection(e.Time, b)
 	case *event.Link:
@@ -59,6 +55,15 @@ func (t *Timeline) Apply(e event.Event) []*Operation {
 		t.doing(e.Time, b)
 	}
 	return nil
+}
+
+// sampled takes a sample of an agent, or of a plugin or holder that stands still (Since).
+func (t *Timeline) sampled(now int64, b *event.Agent) {
+	if b.Since == 0 {
+		t.agents.sample(now, b)
+	} else if p := kept(t.tree.Get(b.Process)); p != nil {
+		p.halt(now, b)
+	}
 }
 
 // connection passes on what somebody said of a connection that is there.

@@ -11,8 +11,8 @@ import (
 // waitingMax bounds the requests that wait until their password is checked.
 const waitingMax = 256
 
-// turns admits one request at a time. Turns alternate between the request that waits for longest, so that each
-// has one at last, and the newest one of a source that is drawn at random: a scraper has a turn soon, however
+// turns admits one request at a time. Turns alternate between the request that has waited longest, so that each
+// has one at last, and the oldest one of a source that is drawn at random: a scraper has a turn soon, however
 // many requests strangers let wait.
 type turns struct {
 	mu      sync.Mutex
@@ -89,15 +89,15 @@ func (t *turns) leave(i int, admitted bool) {
 	t.waiting = slices.Delete(t.waiting, i, i+1)
 }
 
-// draw returns the newest request of a source that random draws.
+// draw returns the oldest request of a source that random draws.
 func draw(waiting []*waiter, random func(n int) int) int {
-	var newest []int
-	for i, w := range slices.Backward(waiting) {
-		if !slices.ContainsFunc(newest, func(n int) bool { return waiting[n].from == w.from }) {
-			newest = append(newest, i)
+	var oldest []int
+	for i, w := range waiting {
+		if !slices.ContainsFunc(oldest, func(n int) bool { return waiting[n].from == w.from }) {
+			oldest = append(oldest, i)
 		}
 	}
-	return newest[random(len(newest))]
+	return oldest[random(len(oldest))]
 }
 
 // crowd returns the newest request of the source that has most.

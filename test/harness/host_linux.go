@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -91,7 +92,7 @@ func (w hostWait) holder() string {
 
 // ignoringEINTR repeats a system call that a signal interrupted.
 func ignoringEINTR(call func() error) (err error) {
-	for err = unix.EINTR; err == unix.EINTR; {
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
 		err = call()
 	}
 	return err

@@ -124,22 +124,13 @@ func (v *visitor) visit(n ast.Node) bool {
 	case *ast.BasicLit:
 		v.literal(n)
 	case *ast.Ident:
-		switch n.Name {
-		case "true":
-			v.add(n.Pos(), n.End(), "false")
-		case "false":
-			v.add(n.Pos(), n.End(), "true")
+		if with, is := map[string]string{"true": "false", "false": "true"}[n.Name]; is {
+			v.add(n.Pos(), n.End(), with)
 		}
 	case *ast.IfStmt:
 		v.negate(n.Cond)
 	case *ast.SwitchStmt:
-		for _, s := range n.Body.List {
-			for _, cond := range s.(*ast.CaseClause).List {
-				if n.Tag == nil {
-					v.negate(cond)
-				}
-			}
-		}
+		v.cases(n)
 	case *ast.BlockStmt:
 		v.drop(n.List)
 	case *ast.CaseClause:
@@ -152,6 +143,18 @@ func (v *visitor) visit(n ast.Node) bool {
 		v.early(n.Type, n.Body)
 	}
 	return true
+}
+
+// cases negates the conditions of a switch without a tag.
+func (v *visitor) cases(n *ast.SwitchStmt) {
+	if n.Tag != nil {
+		return
+	}
+	for _, s := range n.Body.List {
+		for _, cond := range s.(*ast.CaseClause).List {
+			v.negate(cond)
+		}
+	}
 }
 
 // literal makes a small number one larger, and halves any other.

@@ -20,8 +20,12 @@ type suite struct{ folder, run string }
 
 // users are the packages whose tests hold what the mutated ones do; those that observe the host are not among them.
 var users = []suite{
-	{folder: "pkg/judge"}, {folder: "pkg/timeline"}, {folder: "pkg/trace"}, {folder: "pkg/pipeline"},
-	{folder: "pkg/export"}, {folder: "plugin/cniscope", run: "Golden"},
+	{folder: "pkg/judge"},
+	{folder: "pkg/timeline"},
+	{folder: "pkg/trace"},
+	{folder: "pkg/pipeline"},
+	{folder: "pkg/export"},
+	{folder: "plugin/cniscope", run: "Golden"},
 }
 
 // usage is what a run of tests takes.

@@ -143,7 +143,7 @@ func TestAScraperAmongGuessers(t *testing.T) {
 			bound   time.Duration
 		}{
 			"far":  {"::1", 10 * time.Second},
-			"near": {"127.0.0.1", max(10*time.Second, 2*2*(guessing+1)*check)}, // of two turns one is the oldest's, and each has its rest
+			"near": {"127.0.0.1", max(10*time.Second, 2*(guessing+1)*check)}, // each turn has a rest as long as its check
 		} {
 			client := http.Client{Timeout: scraper.bound, Transport: &http.Transport{DisableKeepAlives: true}}
 			took, err := ask(&client, fmt.Sprintf("http://%s:right@%s/metrics", user, net.JoinHostPort(scraper.address, port)))

@@ -53,7 +53,7 @@ func parked(s *scene, kind string) error {
 }
 
 // heldByWhoStandsStill stops who has the lock that the plugin asks for, and which is given back once that one is over.
-func heldByWhoStandsStill(s *scene, kind string) error {
+func heldByWhoStandsStill(_ *scene, kind string) error {
 	holder := exec.Command("flock", "-o", stillDir+"/lock", "sh", "-c", "echo held; exec cat")
 	in, err1 := holder.StdinPipe()
 	out, err2 := holder.StdoutPipe()

@@ -22,7 +22,8 @@ func socketOfChild(t *testing.T, more ...*os.File) (pid int, inode uint64) {
 	var stat unix.Stat_t
 	harness.Check(t, unix.Fstat(ends[1], &stat))
 	cmd := exec.Command("sleep", "600")
-	cmd.ExtraFiles = append(more, far)
+	cmd.ExtraFiles = append(cmd.ExtraFiles, more...)
+	cmd.ExtraFiles = append(cmd.ExtraFiles, far)
 	harness.Check(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd.Process.Pid, stat.Ino

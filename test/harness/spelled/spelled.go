@@ -45,7 +45,7 @@ var ways = map[string]func(string) string{
 	"16 bits, hex": func(s string) string {
 		return numbers(s, 2, false, func(n uint32) string { return fmt.Sprintf("0x%x", n) })
 	},
-	"places":       func(s string) string { return placed(s) },
+	"places":       placed,
 	"milliseconds": func(s string) string { return durations(s, 2, false, time.Millisecond) },
 	"ms, little":   func(s string) string { return durations(s, 2, true, time.Millisecond) },
 	"ms, 3 bytes":  func(s string) string { return durations(s, 3, false, time.Millisecond) },
@@ -57,7 +57,7 @@ var ways = map[string]func(string) string{
 	},
 	"instants":         func(s string) string { return numbers(s, 4, false, instant) },
 	"instants, little": func(s string) string { return numbers(s, 4, true, instant) },
-	"link-local":       func(s string) string { return linkLocal(s) },
+	"link-local":       linkLocal,
 	"userinfo":         func(s string) string { return "https://admin:" + percent(s, false, "%02X") + "@10.0.0.1:2379/v1" },
 	"userinfo, raw":    func(s string) string { return "https://admin:" + s + "@10.0.0.1:2379/v1" },
 	"query":            func(s string) string { return "https://10.0.0.1/v1?token=" + percent(s, false, "%02X") },
