@@ -243,7 +243,7 @@ type Exchange struct {
 // AgentState is what an agent was found doing, by all of its threads.
 type AgentState string
 
-// Halted reports whether it is a state in which a process does nothing at all until somebody lets it go on.
+// Halted reports whether it is a state in which a process does nothing until it is resumed.
 func (s AgentState) Halted() bool { return s == AgentStopped || s == AgentFrozen }
 
 // The states of an agent. Where its threads differ, the first of these that one of them is in.

@@ -89,7 +89,7 @@ func TestTheSameWordsOfAnotherCause(t *testing.T) {
 		{"calico", "failed to request IPv4 addresses: Assigned 0 out of 1 requested IPv4 addresses; No more free affine blocks and strict affinity enabled", "IPPool"},
 		{"coil", "no IP addresses available", ""},
 		{"host-device", "failed to assign an IP address to container", ""},
-		// Refused, but by whom?
+		// Refused, but the caller is unknown.
 		{"cilium-cni", `Get "http://localhost/v1/config": dial unix /var/run/cilium/cilium.sock: connect: connection refused`, "cilium-agent"},
 		{"antrea", `rpc error: dial unix /var/run/antrea/cni.sock: connect: connection refused`, "antrea-agent"},
 		{"multus-shim", `Post "http://dummy/cni": dial unix /run/multus/multus.sock: connect: connection refused`, "Multus daemon"},

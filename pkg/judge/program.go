@@ -142,7 +142,7 @@ func (p *program) String() string {
 	return said
 }
 
-// ran says who ran a program, and for whom.
+// ran names who ran a program, and for which caller.
 func (a *actor) ran(via string) string {
 	switch {
 	case a.connection != nil && via != "":

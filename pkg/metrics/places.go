@@ -19,7 +19,7 @@ const (
 	tenure = 100 * time.Millisecond
 )
 
-// state says who waits for whom.
+// state says which side of a connection waits.
 type state int
 
 const (
@@ -28,7 +28,7 @@ const (
 	leaving              // the client takes the answer, or its connection ends
 )
 
-// places is a listener that nobody can fill up. When all places are taken, a newcomer gets the place of the
+// places is a listener that no client can fill up. When all places are taken, a newcomer gets the place of the
 // oldest connection that does not wait for us, and that is closed. Accept is for one goroutine.
 //
 // netutil.LimitListener does not do here: who fills it up keeps a kubelet's probe out.

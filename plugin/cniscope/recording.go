@@ -37,7 +37,7 @@ type replayed struct {
 	truncated error    // truncated is why not all could be read; nil if all was.
 }
 
-// openRecording opens a file of which nobody knows who made it. It and the reader's errors wrap ctx's cause once ctx ends.
+// openRecording opens a file from an unknown author. It and the reader's errors wrap ctx's cause once ctx ends.
 func openRecording(ctx context.Context, path string) (reader *record.Reader, err error) {
 	if path == "-" {
 		reader, err = record.NewReader(record.Until(ctx, os.Stdin))

@@ -148,7 +148,7 @@ func (d distance) middle() int64 { return (d.least + d.most) / 2 }
 
 // bootToWall is what to add to bpftrace's nsecs to have nanoseconds since 1970. nsecs is
 // CLOCK_BOOTTIME (bpf_ktime_get_boot_ns, since bpftrace 0.11 and Linux 5.8). Both clocks
-// are steered alike, so the distance stays until somebody sets the calendar.
+// are steered alike, so the distance stays until the calendar is set.
 func bootToWall() distance {
 	var before, now, after unix.Timespec
 	d := distance{-1 << 62, 1 << 62}

@@ -39,7 +39,7 @@ type end struct {
 	actor event.Actor
 	inode uint64
 	name  string // what of the actor's may leave; empty until it was told
-	again int64  // when to search once more, if that found nobody
+	again int64  // when to search again, if no process was found
 	// searching: the search is not over.
 	searching bool
 }

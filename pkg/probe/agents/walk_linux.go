@@ -40,7 +40,7 @@ type walk struct {
 	first   []int          // to be looked at next
 	recent  []int          // held a socket that was asked for
 
-	// These belong to whoever runs: the processes of this lap that are still to be looked at, and its number.
+	// These belong to the running search: the processes of this lap that are still to be looked at, and its number.
 	list []int
 	lap  int
 }
@@ -155,7 +155,7 @@ func (w *walk) next() (pid int, wanted map[uint64]int) {
 	return 0, nil
 }
 
-// settle answers for an inode. Answers that nobody collects are dropped.
+// settle answers for an inode. Answers that are not collected are dropped.
 func (w *walk) settle(inode uint64, pid int) {
 	if len(w.found) >= maxWaits {
 		clear(w.found)
