@@ -187,6 +187,16 @@ TIMES ?= 30
 test-tenants: tools ## hostile pods connect, run programs and forge calls while others come and go: nobody gets into another's trace (root; TENANTS=full: 15 minutes)
 	CNISCOPE_TENANTS=$(TENANTS) go test ./test/tenants -count=1 -timeout 60m -v
 
+.PHONY: lines
+lines: ## count the lines of product, tables of data and tests
+	@go run ./test/lines
+
+.PHONY: recordings-hash
+recordings-hash: build ## print a hash of what `show` says of each recording, here and in the folders RECORDINGS: a restructuring leaves it as it is
+	@for recording in $$(find docs examples pkg plugin $(RECORDINGS) -name '*.rec' -o -name '*.rec.gz' | sort); do \
+		printf '%s %s\n' "$$(bin/cniscope show --format json "$$recording" 2>&1 | sha256sum | cut -c1-16)" "$$recording"; done
+RECORDINGS ?=
+
 .PHONY: outdated
 outdated: ## direct requirements that are behind their newest version, of the program and of what builds a release
 	@for module in . configs/release; do (cd $$module && go list -m -f '{{if not (or .Main .Indirect .Replace)}}{{.Path}}{{end}}' all | \
