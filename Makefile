@@ -89,8 +89,9 @@ ROOT := $(filter 0,$(shell id -u))
 SUB  := $(MAKE) --no-print-directory
 
 # One line for each package or test, with what it took, and at the end what failed and why. What skips must be listed.
-PACKAGES := go run ./test/skips $(TOOLS_BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped --
-TESTS    := go run ./test/skips $(TOOLS_BIN)/gotestsum --format testname --hide-summary skipped --
+# Without debugging information (-s) the tests link in two thirds of the time.
+PACKAGES := go run ./test/skips $(TOOLS_BIN)/gotestsum --format pkgname-and-test-fails --hide-summary skipped -- -ldflags=-s
+TESTS    := go run ./test/skips $(TOOLS_BIN)/gotestsum --format testname --hide-summary skipped -- -ldflags=-s
 # SEED=N: tests run in a random order that N determines.
 ORDER    := $(if $(SEED),-shuffle=$(SEED))
 
@@ -136,6 +137,14 @@ nightly: tools tools-report ## host observers and all stories three times in ran
 .PHONY: test-rig
 test-rig: tools-report tools tools-older tools-jaeger tools-promtool tools-helm debian-test ## everything else on the rig: backends, crashes, installation, containerd of before (root)
 	$(TESTS) -p 1 -count=1 -timeout 60m $(RIGS)
+
+.PHONY: test-long
+test-long: ## what takes too long for .ci/run: kernels, a Kubernetes node, Windows, a release, fuzzing, soak (root; an hour and a half)
+	@test/steps.sh 'kernels: $(SUB) test-kernels &' 'release: $(SUB) test-release' 'fuzzing: $(SUB) fuzz-explore FUZZTIME=5s' \
+		'fuzzing of ETL: $(SUB) fuzz-etl' 'kernels: $(SUB) test-kernels' 'kubernetes: test/own.sh $(SUB) test-kubernetes' \
+		'soak: test/own.sh $(SUB) test-soak' 'windows: test/own.sh $(SUB) test-windows'
+	@# Fuzzing finds by chance, perhaps in code that a change did not touch: nothing that the change must fix.
+	@if [ -d .cache/findings ]; then echo "fuzzing found these inputs; report them:"; find .cache/findings -type f; fi
 
 .PHONY: test-all
 test-all: OUTAGE := 5m

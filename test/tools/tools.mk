@@ -50,7 +50,7 @@ tools-html: $(TOOLS_BIN)/axe/node_modules/.package-lock.json ## install Chromium
 
 tools-release: debian-release $(built/sbom-utility) $(built/actionlint) ## install what verifies a release: minisign, CycloneDX's validator, actionlint
 
-parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-release tools-kubernetes tools-helm debian-test debian-generate debian-qemu ## all of that; `make -j2 parts` builds them side by side
+parts: tools tools-report tools-older tools-jaeger tools-promtool tools-lint tools-html tools-helm debian-test debian-generate ## all that .ci/run needs of that; `make -j2 parts` builds them side by side
 
 $(TOOLS_BIN)/.built/prometheus-debian: $(TOOLS)/promtool.sh
 	@echo "fetching promtool and Prometheus, 20 MB"

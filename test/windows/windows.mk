@@ -7,8 +7,6 @@ WINDOWS := .cache/windows/wine
 tools-windows: $(WINDOWS)/.whole $(TOOLS_BIN)/windows/containerd.exe ## make a Debian with wine, and build containerd.exe, for test-windows
 	@$(TOOLS)/debian.sh gcc-mingw-w64-x86-64-win32
 
-parts: tools-windows
-
 $(WINDOWS)/.whole: test/windows/wine.sh
 	@test/windows/wine.sh $(@D)
 
