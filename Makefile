@@ -2,6 +2,8 @@
 # in that folder's .mk file.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
+# Nothing here needs C but the race detector and runc, and without it programs link in half of the time.
+export CGO_ENABLED := 0
 OTLP ?=
 
 .PHONY: help
