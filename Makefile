@@ -120,10 +120,11 @@ test-causes: tools-report tools ## one story for each main cause (root)
 	$(TESTS) -p 1 -count=1 -timeout 30m -run '$(CAUSES)' $(STORIES)
 
 .PHONY: test
-test: ## check, tests that observe the machine, and one story for each main cause (root for all but check)
+test: tools-report ## check, tests that observe the machine, and one story for each main cause (root for all but check)
 ifdef ROOT
-	@test/steps.sh 'tools: $(SUB) -j2 tools &' 'check: $(SUB) check' 'tools: $(SUB) -j2 tools' \
-		'host observers: $(SUB) test-host' 'stories: $(SUB) test-causes'
+	@# Host observers mostly wait, so the unit tests take the processors meanwhile.
+	@test/steps.sh 'tools: $(SUB) -j2 tools &' 'check: $(SUB) check &' 'host observers: $(SUB) test-host' \
+		'check: $(SUB) check' 'tools: $(SUB) -j2 tools' 'stories: $(SUB) test-causes'
 else
 	@$(SUB) check
 	@echo "host observers and stories need root: sudo make test"
