@@ -53,12 +53,12 @@ if [ -e %s ]; then uname >/dev/null; sleep 1; fi`, changed))},
 		if kind.Name != "CNI ADD eth0" {
 			continue
 		}
-		words["call"] = kind.Change
 		for _, row := range kind.Rows {
 			words[row.By+" "+row.Name] = row
 		}
 	}
-	for what, want := range map[string]show.Word{"call": show.Slower, "run policy": show.Slower, "command sleep": show.Appeared} {
+	// Whether the call as a whole is slower depends on what else the machine does to its other parts.
+	for what, want := range map[string]show.Word{"run policy": show.Slower, "command sleep": show.Appeared} {
 		if got := words[what]; got.Word != want || got.B.Calls != 8 {
 			t.Errorf("%s: %q in %d calls, want %q", what, got.Word, got.B.Calls, want)
 		}
