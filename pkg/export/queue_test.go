@@ -28,7 +28,13 @@ func quick(o queue.Options) queue.Options {
 func newQueue(t *testing.T, e Exporter, o queue.Options) *Queue {
 	t.Helper()
 	q := NewQueue(e, quick(o))
-	t.Cleanup(func() { _, _ = q.Close(done()) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			s := q.Stats()
+			t.Logf("%+v, spool %+v", s, s.Spool)
+		}
+		_, _ = q.Close(done())
+	})
 	return q
 }
 

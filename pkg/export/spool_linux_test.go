@@ -22,9 +22,10 @@ import (
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-func newSpool(t *testing.T, dir string) *spool.Spool {
+// newSpool opens a spool of 64 MiB, or of so many bytes.
+func newSpool(t *testing.T, dir string, bytes ...int64) *spool.Spool {
 	t.Helper()
-	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: 64 << 20, MaxAge: time.Hour})
+	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: append(bytes, 64<<20)[0], MaxAge: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,25 +150,52 @@ func TestCloseDeliversWhatIsSpooled(t *testing.T) {
 }
 
 func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
-	s, err := spool.Open(spool.Options{Dir: t.TempDir(), MaxBytes: 64 << 10, MaxAge: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
 	addr := harness.Address(t)
-	q := newOTLPQueue(t, addr, queue.Options{Items: 200, Spool: s})
+	q := newOTLPQueue(t, addr, queue.Options{Items: 200, Spool: newSpool(t, t.TempDir(), 64<<10)})
 	for i := range 200 {
 		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
 	}
 	stored(t, q, 200)
-	lost := q.Stats().Dropped[queue.SpoolFull]
-	if lost == 0 {
-		t.Errorf("%+v", q.Stats())
-	}
 	c := listen(t, addr, &collector{})
-	harness.Until(t, "the rest arrived", func() bool { return q.Stats().Sent == 200-lost })
-	if got := c.got(); len(got) != 200-int(lost) || got[len(got)-1][:3] != "199" {
-		t.Errorf("%d arrived", len(got))
+	harness.Until(t, "the rest arrived", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 200 })
+	got, s := c.got(), q.Stats()
+	if s.Dropped[queue.SpoolFull] == 0 || len(got) != int(s.Sent) || got[len(got)-1][:3] != "199" {
+		t.Errorf("%d arrived: %+v", len(got), s)
+	}
+}
+
+// What the spool removes while it is on its way counts once: as sent, or as lost if it did not arrive.
+func TestWhatTheSpoolRemovesOnItsWayCountsOnce(t *testing.T) {
+	for name, end := range map[string]struct {
+		answer func(g *gate, q *Queue)
+		sent   uint64
+	}{
+		"arrived": {func(g *gate, _ *Queue) { g.answer <- nil }, 10},
+		"failed":  {func(g *gate, _ *Queue) { g.answer <- errors.New("not now") }, 0},
+		"refused": {func(g *gate, _ *Queue) { g.answer <- &queue.RejectedError{Err: errors.New("no")} }, 0},
+		"cut off": {func(_ *gate, q *Queue) { _, _ = q.Close(done()) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, g := newSpool(t, t.TempDir(), 64<<10), newGate()
+			q := newQueue(t, nil, queue.Options{Items: 200, Spool: s})
+			long := strings.Repeat("x", 1000)
+			for i := range 10 {
+				enqueue(t, q, fmt.Sprintf("%03d%s", i, long))
+			}
+			stored(t, q, 10)
+			size := s.Stats().Bytes / 10
+			q.SetExporter(g)
+			<-g.arrived
+			for i := range 190 {
+				enqueue(t, q, fmt.Sprintf("%03d%s", 10+i, long))
+			}
+			stored(t, q, 200)
+			end.answer(g, q)
+			harness.Until(t, "each counts once", func() bool {
+				s := q.Stats()
+				return s.Sent == end.sent && s.Sent+s.Lost()+uint64(s.Spool.Waiting/size) == 200
+			})
+		})
 	}
 }
 

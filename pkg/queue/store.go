@@ -99,12 +99,12 @@ func (s *storer) tend(now time.Time) {
 }
 
 // forgot counts what the spool had no room for, if it was to be sent anywhere.
-func (s *storer) forgot(d spool.Dropped) {
-	if s.sender == nil {
+func (q *Queue) forgot(d spool.Dropped) {
+	if q.sender == nil {
 		return
 	}
-	s.stats.drop(SpoolFull, d.Full)
-	s.stats.drop(SpoolOld, d.Old)
+	q.stats.drop(SpoolFull, d.Full)
+	q.stats.drop(SpoolOld, d.Old)
 }
 
 // say says that the spool fails, and that it works again: a disk may be full for days.
@@ -147,11 +147,26 @@ func (w *worker) fromSpool() batch {
 	return b
 }
 
+// giveBack leaves in the spool what is not settled, and counts what the spool had no room for since it was read.
+func (w *worker) giveBack() {
+	if w.Spool == nil {
+		return
+	}
+	lost := w.Spool.Return()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forgot(lost)
+}
+
 // advance passes over the items of a batch, if it came from the spool and nothing
 // more is to be done for it. It returns how many damaged stretches were passed over.
 // Without the queue's lock: it may wait for the disk.
 func (w *worker) advance(b batch, what outcome) (damaged uint64) {
-	if len(b.spooled) == 0 || what == failed || b.len() > 1 && (what == rejected || what == panicked) {
+	if len(b.spooled) == 0 {
+		return 0
+	}
+	if what == failed || b.len() > 1 && (what == rejected || what == panicked) {
+		w.giveBack()
 		return 0
 	}
 	if err := w.Spool.Advance(b.spooled[b.len()-1].Next); err != nil && w.disk.now(time.Now()) {

@@ -33,6 +33,7 @@ func newWorker(q *Queue) *worker {
 
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
+	defer w.giveBack() // what Close cut off
 	for {
 		sender, batch, more := w.next()
 		if !more || ctx.Err() != nil {

@@ -8,13 +8,14 @@ import (
 	"syscall"
 )
 
-// Dropped counts operations that were forgotten before they were exported.
+// Dropped counts operations that were removed before they were exported.
 type Dropped struct {
 	Full, Old uint64 // Full: the spool held MaxBytes. Old: they were older than MaxAge.
 }
 
 // Append writes an operation down, and forgets old ones where it must. It does not wait
 // for the disk. Where it fails nothing has been written, and it may be called again.
+// Removed operations that Peek returned count when Return settles them.
 //
 // On a full disk it makes room by forgetting what was exported already.
 func (s *Spool) Append(op Operation) (Dropped, error) {
@@ -95,7 +96,9 @@ func (s *Spool) rotate() error {
 // trim removes the oldest segments until there is room for bytes, and those that are too old.
 func (s *Spool) trim(bytes int64) (dropped Dropped) {
 	for len(s.segments) > 1 && s.size()+bytes > s.options.MaxBytes {
-		dropped.Full += s.remove(0)
+		waiting, taken := s.remove(0)
+		dropped.Full += waiting
+		s.taken.removed.Full += taken
 	}
 	// The newest one is written to, so it is not removed; but when it is the one that is
 	// too old, nobody writes to it any more.
@@ -103,7 +106,9 @@ func (s *Spool) trim(bytes int64) (dropped Dropped) {
 		_ = s.rotate() // if not now, then later
 	}
 	for len(s.segments) > 1 && s.old(s.segments[0]) {
-		dropped.Old += s.remove(0)
+		waiting, taken := s.remove(0)
+		dropped.Old += waiting
+		s.taken.removed.Old += taken
 	}
 	return dropped
 }
@@ -119,12 +124,13 @@ func (s *Spool) removeExported() bool {
 	return true
 }
 
-// remove forgets a segment, and returns how many of its operations were not exported.
-func (s *Spool) remove(i int) (waiting uint64) {
+// remove forgets a segment, and returns how many of its operations were waiting to be exported, and how many
+// of them Peek had returned.
+func (s *Spool) remove(i int) (waiting, taken uint64) {
 	g := s.segments[i]
-	if settled := g.settled(s.cursor.at); settled < g.size {
-		waiting = s.count(g, settled)
-	}
+	settled := g.settled(s.cursor.at)
+	behind := max(settled, g.settled(s.taken.to))
+	taken, waiting = s.count(g, settled, behind), s.count(g, behind, g.end())
 	// A file that cannot be removed is not ours any more; the next Open finds it.
 	_ = s.root.Remove(g.name())
 	s.segments = slices.Delete(s.segments, i, i+1)
@@ -133,15 +139,18 @@ func (s *Spool) remove(i int) (waiting uint64) {
 	if s.reading.closed(g) {
 		s.reading = opened{}
 	}
-	if waiting > 0 {
+	if taken+waiting > 0 {
 		// Where the cursor cannot be written, the segment it stands in is gone all the same.
 		_ = s.cursor.set(Position{Segment: g.sequence + 1})
 	}
-	return waiting
+	return waiting, taken
 }
 
-// count returns how many records a segment has from an offset on.
-func (s *Spool) count(g segment, from int64) (n uint64) {
+// count returns how many records a segment has between two offsets.
+func (s *Spool) count(g segment, from, to int64) (n uint64) {
+	if from >= to {
+		return 0
+	}
 	f, err := s.open(g)
 	if err != nil {
 		f, err = s.open(g) // a disk that fails is asked once more
@@ -149,7 +158,7 @@ func (s *Spool) count(g segment, from int64) (n uint64) {
 	if err != nil {
 		return 1 // at least
 	}
-	scan := scanner{r: f, at: from, end: g.end()}
+	scan := scanner{r: f, at: from, end: to}
 	for {
 		_, err := scan.header()
 		if err == nil {

@@ -67,6 +67,7 @@ func waiting(t testing.TB, s *Spool) (names []string, damaged uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.Return()
 	for _, r := range records {
 		names = append(names, string(r.Data))
 		damaged += r.Damaged

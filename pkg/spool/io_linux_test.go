@@ -39,6 +39,8 @@ func live(o Options, rounds int) life {
 				l.counted += got[0].Damaged
 				l.advanced[string(got[0].Data)] = s.Advance(got[0].Next) == nil
 			}
+			dropped := s.Return() // those of a Peek that failed
+			l.counted += dropped.Full + dropped.Old
 		}
 		if i%5 == 4 {
 			until := len(l.appended)

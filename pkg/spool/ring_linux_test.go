@@ -210,3 +210,33 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("%d damaged", damaged)
 	}
 }
+
+// Of what was peeked at and then removed Append and Trim count nothing: it may have arrived.
+func TestRemovedOperationsOnTheirWayCountWhenTheyAreReturned(t *testing.T) {
+	for name, settle := range map[string]func(*Spool, []Record) Dropped{
+		"returned": func(s *Spool, _ []Record) Dropped { return s.Return() },
+		"arrived": func(s *Spool, records []Record) Dropped {
+			if err := s.Advance(records[len(records)-1].Next); err != nil {
+				t.Error(err)
+			}
+			return s.Return()
+		},
+	} {
+		s := mustOpen(t, Options{Dir: t.TempDir(), MaxBytes: 1 << 30, MaxAge: 16 * time.Hour})
+		appendAll(t, s, noon, "a", "b", "c")
+		records, err := s.Peek(2, 1<<20)
+		if err != nil || len(records) != 2 {
+			t.Fatalf("%v, %v", records, err)
+		}
+		if d := at(s, noon.Add(17*time.Hour)).Trim(); d != (Dropped{Old: 1}) {
+			t.Errorf("%s: %+v", name, d)
+		}
+		want := map[string]Dropped{"returned": {Old: 2}}[name]
+		if d := settle(s, records); d != want {
+			t.Errorf("%s: %+v, want %+v", name, d, want)
+		}
+		if d := s.Return(); d != (Dropped{}) {
+			t.Errorf("%s twice: %+v", name, d)
+		}
+	}
+}

@@ -66,6 +66,7 @@ type Spool struct {
 	active   disk.File // the last segment; nil until something is appended
 	reading  opened    // the segment that was read last
 	cursor   cursor
+	taken    taken
 	sealed   []opened // segments that are finished, but not synced
 	made     bool     // a segment was begun, and its name is not synced
 	dirty    bool     // something was written that is not synced

@@ -18,12 +18,27 @@ type Record struct {
 	Damaged uint64
 }
 
+// taken is the records that Peek returned and that neither Advance nor Return has settled. The spool may remove
+// them, but only their reader knows whether they are lost.
+type taken struct {
+	to      Position // to is the position behind them.
+	removed Dropped  // removed is how many of them the spool removed.
+}
+
 // Peek returns the operations behind the cursor, oldest first: n at most, and no more than hold bytes
-// together, but one in any case if there is one. They stay where they are until Advance. It fails where a
-// segment cannot be opened; what is damaged is passed over.
+// together, but one in any case if there is one. They stay where they are until Advance, or Return. It fails where
+// a segment cannot be opened; what is damaged is passed over.
 func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	found, err = s.peek(n, bytes)
+	if len(found) > 0 {
+		s.taken.to = found[len(found)-1].Next
+	}
+	return found, err
+}
+
+func (s *Spool) peek(n int, bytes int) (found []Record, err error) {
 	var damaged uint64
 	for _, g := range s.segments {
 		settled := g.settled(s.cursor.at)
@@ -68,6 +83,7 @@ func (s *Spool) Peek(n int, bytes int) (found []Record, err error) {
 func (s *Spool) Advance(to Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.taken = taken{}
 	if s.cursor.file == nil {
 		return fmt.Errorf("advance in the spool: %w", os.ErrClosed)
 	}
@@ -76,4 +92,14 @@ func (s *Spool) Advance(to Position) error {
 	}
 	s.dirty = true
 	return s.cursor.set(to)
+}
+
+// Return settles the operations that Peek returned and that did not arrive. Those that the spool removed since then
+// are lost: Return counts them, and Append and Trim did not.
+func (s *Spool) Return() Dropped {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	removed := s.taken.removed
+	s.taken = taken{}
+	return removed
 }
