@@ -113,6 +113,7 @@ func idle(t *testing.T, n string) {
 
 // Among 5,000 processes whom an agent waits for is found while it waits: of 20 that no walk has met before, 19.
 func TestThePeerIsFoundAmongManyProcesses(t *testing.T) {
+	harness.Slow(t) // it starts 5,000 processes
 	idle(t, "5000")
 	w := newWalk()
 	w.start = func(f func()) { f() } // the CPU time is real, and when it is spent is simulated
