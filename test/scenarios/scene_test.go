@@ -204,11 +204,16 @@ func (x *span) ms(key string) float64 {
 	return f
 }
 
-func (x *span) took() float64 {
-	start, _ := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)
-	end, _ := strconv.ParseInt(x.EndTimeUnixNano, 10, 64)
-	return float64(end-start) / 1e6
+// start and end are in nanoseconds since 1970.
+func (x *span) start() int64 { return nanoseconds(x.StartTimeUnixNano) }
+func (x *span) end() int64   { return nanoseconds(x.EndTimeUnixNano) }
+
+func nanoseconds(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
 }
+
+func (x *span) took() float64 { return float64(x.end()-x.start()) / 1e6 }
 
 // read returns the spans of the file.
 func (s *scene) read() (all []*span, err error) {

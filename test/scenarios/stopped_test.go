@@ -42,37 +42,62 @@ func pidOf(s *scene, name string) (pid int) {
 	return pid
 }
 
-// parked stops the plugin that waits for the pipe.
-func parked(s *scene, kind string) error {
-	goOn, err := standin.Stop(kind, pidOf(s, "parked"))
+// still is when a process certainly stood still, by the clock of standin.Now.
+type still struct{ from, to int64 }
+
+// stand lets a stopped process stand still, for longer than it took to stop it since began: a debugger starts slowly.
+func stand(began time.Time) (s still) {
+	s.from = standin.Now()
+	time.Sleep(max(lost, 2*time.Since(began)))
+	s.to = standin.Now()
+	return s
+}
+
+// parked stops the plugin that waits for the pipe. The pipe is written while the process is still stopped: a
+// debugger that has let go of it exits slowly.
+func parked(s *scene, kind string) (still, error) {
+	pid, began := pidOf(s, "parked"), time.Now()
+	goOn, err := standin.Stop(kind, pid)
 	if err != nil {
-		return err
+		return still{}, err
 	}
-	time.Sleep(lost)
-	return errors.Join(goOn(), os.WriteFile(stillDir+"/park", []byte("go on"), 0))
+	stood, written := stand(began), make(chan error, 1)
+	go func() { written <- os.WriteFile(stillDir+"/park", []byte("go on"), 0) }()
+	return stood, errors.Join(goOn(), <-written)
+}
+
+// injected is when the node's last injection held.
+func injected(n *standin.Node) (last still) {
+	for _, e := range n.Journal("") {
+		if e.What == "injected" && e.Start > last.from {
+			last = still{e.Start, e.Start + int64(lost)}
+		}
+	}
+	return last
 }
 
 // heldByWhoStandsStill stops who has the lock that the plugin asks for, and which is given back once that one is over.
-func heldByWhoStandsStill(_ *scene, kind string) error {
+func heldByWhoStandsStill(_ *scene, kind string) (still, error) {
+	began := time.Now()
 	holder := exec.Command("flock", "-o", stillDir+"/lock", "sh", "-c", "echo held; exec cat")
 	in, err1 := holder.StdinPipe()
 	out, err2 := holder.StdoutPipe()
 	if err := errors.Join(err1, err2); err != nil {
-		return err
+		return still{}, err
 	}
 	defer in.Close()
 	if err := tied.Start(holder); err != nil {
-		return err
+		return still{}, err
 	}
 	_, err1 = bufio.NewReader(out).ReadString('\n')
 	goOn, err2 := standin.Stop(kind, holder.Process.Pid)
 	if err := errors.Join(err1, err2, os.WriteFile(stillDir+"/park", []byte("go on"), 0)); err != nil { // the plugin asks now
-		return err
+		return still{}, err
 	}
-	time.Sleep(lost)
+	stood := stand(began)
 	err := errors.Join(goOn(), holder.Process.Kill())
 	_ = holder.Wait()
-	return err
+	return stood, err
 }
 
 // Who is stopped, traced or frozen is said to be that, and by what, with what has it go on; and no wait of a system call
@@ -91,7 +116,7 @@ func TestWhoIsStoppedIsSaid(t *testing.T) {
 	for _, who := range []struct {
 		name  string
 		chain func(kind string) []rig.Plugin
-		does  func(*scene, string) error // beside the pod
+		does  func(*scene, string) (still, error) // beside the pod
 		says  string
 	}{
 		{"plugin", func(string) []rig.Plugin { return []rig.Plugin{rig.Bridge(), rig.Test("parked")} }, parked, `while plugin parked was `},
@@ -111,33 +136,40 @@ func TestWhoIsStoppedIsSaid(t *testing.T) {
 				s.T, s.prefix = t, who.name+"-"+strings.ReplaceAll(kind, " ", "-")
 				s.network(s.prefix, who.chain(kind)...)
 				for range times {
-					s.standsStill(kind, who.does, who.says+said[0], said[1])
+					s.standsStill(n, kind, who.does, who.says+said[0], said[1])
 				}
 			})
 		}
 	}
 }
 
-// standsStill runs a pod beside what stops somebody, and checks what is said of it.
-func (s *scene) standsStill(kind string, does func(*scene, string) error, says, remedy string) {
-	done := make(chan error, 1)
+// standsStill runs a pod beside what stops somebody, and checks what is said of it. Without does the node injects it.
+func (s *scene) standsStill(n *standin.Node, kind string, does func(*scene, string) (still, error), says, remedy string) {
+	stood, done := injected(n), make(chan error, 1)
+	before := stood
 	go func() {
+		var err error
 		if does != nil {
-			done <- does(s, kind)
+			stood, err = does(s, kind)
 		}
-		close(done)
+		done <- err
 	}()
 	call := s.add(rig.PodOptions{}, false)
 	harness.Check(s.T, <-done)
+	if does == nil {
+		harness.Until(s, "the injection is over", func() bool { stood = injected(n); return stood != before })
+	}
 	s.Logf("%.0f ms, %s: %s (%s)", call.took(), call.attrs["cniscope.cause"], call.attrs["cniscope.verdict"], call.attrs["cniscope.remedy"])
 	for key, want := range map[string]string{"cniscope.verdict": says, "cniscope.remedy": remedy} {
 		if !regexp.MustCompile(want).MatchString(call.attrs[key]) {
 			s.Errorf("%s is %q, want %s", key, call.attrs[key], want)
 		}
 	}
+	clock := time.Now().UnixNano() - standin.Now()
 	for _, x := range call.below("wait") {
-		if x.Name == "system call" && x.took() > float64(lost.Milliseconds())/2 {
-			s.Errorf("it waits in system call %s for %.0f ms", x.attrs["cniscope.system_call"], x.took())
+		from, to := max(x.start(), stood.from+clock), min(x.end(), stood.to+clock)
+		if x.Name == "system call" && to-from > int64(lost)/2 {
+			s.Errorf("it waits in system call %s for %s of the time it stood still", x.attrs["cniscope.system_call"], time.Duration(to-from))
 		}
 	}
 }

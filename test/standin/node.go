@@ -208,6 +208,9 @@ func (n *Node) Begin(in Injection, container string) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Kind == "trace" { // a debugger starts slowly
+		e.Start = Now()
+	}
 	note := func() {
 		if in.Of == "" { // who waits for it notes how long
 			return

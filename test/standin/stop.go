@@ -39,7 +39,7 @@ func Stop(kind string, pid int) (goOn func() error, err error) {
 	return nil, fmt.Errorf("nothing stops a process by %q", kind)
 }
 
-// suspend stops a program.
+// suspend stops a program, and returns once it stands still.
 func (n *Node) suspend(in Injection) (func() error, error) { return Stop(in.Kind, n.PID(in.Of)) }
 
 // trace attaches gdb, which goes away when its input ends.
