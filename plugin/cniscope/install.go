@@ -18,6 +18,8 @@ import (
 const (
 	serviceKind = "unit"
 	serviceName = "cniscope.service"
+
+	notInstalled = "not installed, neither by cniscope install nor by a package"
 )
 
 // installed finds out what is installed below root.

@@ -77,7 +77,6 @@ func rootCmd() *cobra.Command {
 each plugin of the chain, each IPAM delegate, each external command, with slow and
 failed ones flagged. It wraps nothing and changes no CNI configuration.
 
-  cniscope install               put it on this node, and register it with containerd
   cniscope run                   observe this node and export traces
   cniscope record FILE           observe this node and write down what happens
   cniscope why POD               say where the seconds of a pod's network setup went

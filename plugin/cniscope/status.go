@@ -38,7 +38,7 @@ It changes nothing. As an ordinary user it says less. Exit code 1: not installed
 				err = tell(cmd.OutOrStdout(), s)
 			}
 			if err == nil && !s.Installed {
-				err = errors.New("not installed, neither by cniscope install nor by a package")
+				err = errors.New(notInstalled)
 			}
 			return err
 		},
@@ -56,7 +56,7 @@ func tell(out io.Writer, s *install.Status) error {
 		row("installed", "as service, by a package")
 	case s.Package != "":
 		row("installed", "as service, by a %s package", s.Package)
-	case s.Installed:
+	case s.Installed && s.Choice.As != "":
 		row("installed", "as %s, by cniscope install", s.Choice.As)
 	}
 	for _, f := range s.Files {

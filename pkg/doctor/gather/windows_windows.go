@@ -11,34 +11,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/windows"
-	"golang.org/x/sys/windows/svc"
-	"golang.org/x/sys/windows/svc/mgr"
 
 	"github.com/cniscope/cniscope/pkg/doctor/fact"
 	"github.com/cniscope/cniscope/pkg/etw"
 	"github.com/cniscope/cniscope/pkg/probe/table"
+	"github.com/cniscope/cniscope/pkg/windows/service"
 )
 
-func stateOfHNS(context.Context) (string, error) {
-	m, err := mgr.Connect()
-	if err != nil {
-		return "", fmt.Errorf("asking the service manager: %w", err)
-	}
-	defer m.Disconnect() //nolint:errcheck // it was only asked
-	s, err := m.OpenService("hns")
-	if errors.Is(err, windows.ERROR_SERVICE_DOES_NOT_EXIST) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer s.Close()
-	now, err := s.Query()
-	if now.State == svc.Running {
-		return "running", err
-	}
-	return "not running", err
-}
+func stateOfHNS(context.Context) (string, error) { return service.State("hns") }
 
 // allPipes lists the names of the machine's pipes; nobody is connected to.
 func allPipes(context.Context) (names []string, err error) {

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"io"
@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/windows/svc/eventlog"
 )
 
-// systemLog is the event log, log Application, source cniscope, which cniscope install registers.
-func systemLog() (io.Writer, error) {
-	l, err := eventlog.Open(serviceName)
+// Log opens the event log (log Application). The event viewer shows the text of an event only if source is registered
+// there, with EventCreate.exe as its message file.
+func Log(source string) (io.Writer, error) {
+	l, err := eventlog.Open(source)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/windows/svc"
 )
@@ -18,10 +19,10 @@ type managed struct {
 	over chan uint32 // its exit code
 }
 
-func manage(t *testing.T, program func(context.Context) int) managed {
+func manage(t *testing.T, program Program) managed {
 	m := managed{t, make(chan svc.ChangeRequest), make(chan svc.Status), make(chan uint32, 1)}
 	go func() {
-		_, code := (&service{program: program}).Execute(nil, m.ask, m.told)
+		_, code := (&service{program: program, patience: time.Minute}).Execute(nil, m.ask, m.told)
 		m.over <- code
 	}()
 	return m
@@ -41,18 +42,18 @@ func (m managed) is(want svc.State) svc.Status {
 
 func TestAServiceRunsFromWhenItIsUpUntilItIsStopped(t *testing.T) {
 	for _, by := range []svc.Cmd{svc.Stop, svc.Shutdown, svc.PreShutdown} {
-		up := make(chan struct{})
-		m := manage(t, func(ctx context.Context) int {
-			<-up
-			tellStarted(ctx)
-			tellStarted(ctx) // once more says nothing new
+		begin := make(chan struct{})
+		m := manage(t, func(ctx context.Context, up func()) int {
+			<-begin
+			up()
+			up() // once more says nothing new
 			<-ctx.Done()
 			return 0
 		})
 		if now := m.is(svc.StartPending); now.WaitHint == 0 {
 			t.Error("the manager is not told how long it may take")
 		}
-		close(up)
+		close(begin)
 		if now := m.is(svc.Running); now.Accepts&svc.AcceptStop == 0 || now.Accepts&svc.AcceptShutdown == 0 {
 			t.Errorf("it cannot be stopped: %+v", now)
 		}
@@ -70,7 +71,7 @@ func TestAServiceRunsFromWhenItIsUpUntilItIsStopped(t *testing.T) {
 
 // Recovery actions follow what ends with an error.
 func TestAServiceThatCannotBeginEndsWithItsCode(t *testing.T) {
-	m := manage(t, func(context.Context) int { return 75 })
+	m := manage(t, func(context.Context, func()) int { return 75 })
 	m.is(svc.StartPending)
 	if code := <-m.over; code != 75 {
 		t.Errorf("it ended with %d", code)
@@ -91,12 +92,10 @@ func (l *eventLog) add(kind, text string) error {
 
 func TestALineOfTheLogIsAnEventOfItsLevel(t *testing.T) {
 	var to eventLog
-	f := newLogFile(eventWriter{&to})
-	log := f.logger("text")
+	log := slog.New(slog.NewTextHandler(eventWriter{&to}, nil))
 	log.Info("a", "says", "level=ERROR")
 	log.Warn("b", slog.Int("n", 1))
 	log.Error("c", "n", 2)
-	f.close(nil)
 	if want := (eventLog{`I ERROR"`, "W 1", "E 2"}); !reflect.DeepEqual(to, want) {
 		t.Errorf("%q", to)
 	}

@@ -1,0 +1,127 @@
+// Package service runs a program as a service of Windows, and reads the state of other services.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/mgr"
+)
+
+// Program is what a service does until ctx ends. It calls up once it works, and returns its exit code.
+type Program func(ctx context.Context, up func()) (code int)
+
+// Run runs program as the service name, and answers the service manager meanwhile. patience is how long program may
+// take to return after ctx has ended.
+func Run(name string, patience time.Duration, program Program) (code int, err error) {
+	s := service{program: program, patience: patience}
+	if err := svc.Run(name, &s); err != nil {
+		return 1, fmt.Errorf("answering the service manager: %w", err)
+	}
+	return s.code, nil
+}
+
+// State returns the state of a service as sc.exe names it, in lower case; empty if there is no such service.
+func State(name string) (string, error) {
+	m, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
+	if err != nil {
+		return "", fmt.Errorf("connecting to the service manager: %w", err)
+	}
+	defer windows.CloseServiceHandle(m) //nolint:errcheck // it was only asked
+	wide, err := windows.UTF16PtrFromString(name)
+	if err != nil {
+		return "", err
+	}
+	h, err := windows.OpenService(m, wide, windows.SERVICE_QUERY_STATUS)
+	if errors.Is(err, windows.ERROR_SERVICE_DOES_NOT_EXIST) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("opening service %s: %w", name, err)
+	}
+	s := mgr.Service{Name: name, Handle: h}
+	defer s.Close() //nolint:errcheck // it was only asked
+	now, err := s.Query()
+	return map[svc.State]string{
+		svc.Stopped: "stopped", svc.StartPending: "start pending", svc.StopPending: "stop pending", svc.Running: "running",
+		svc.ContinuePending: "continue pending", svc.PausePending: "pause pending", svc.Paused: "paused",
+	}[now.State], err
+}
+
+// Is reports whether the service manager has started this process. svc.IsWindowsService also wants the manager
+// to be in session 0, where wine does not have it.
+func Is() bool {
+	if is, err := svc.IsWindowsService(); err == nil && is {
+		return true
+	}
+	parent, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(os.Getppid()))
+	if err != nil {
+		return false
+	}
+	defer windows.CloseHandle(parent) //nolint:errcheck // it was only asked
+	name := make([]uint16, windows.MAX_PATH)
+	length := uint32(len(name))
+	system, err := windows.GetSystemDirectory()
+	if err != nil || windows.QueryFullProcessImageName(parent, 0, &name[0], &length) != nil {
+		return false
+	}
+	return strings.EqualFold(windows.UTF16ToString(name[:length]), filepath.Join(system, "services.exe"))
+}
+
+// service answers the service manager while the program runs. It takes no signals: Windows sends those also to
+// services when a user logs off.
+type service struct {
+	program  Program
+	patience time.Duration
+	code     int // of the program
+}
+
+// checkEvery is how often the manager is told that a change of state goes on; it waits twice as long for that.
+const checkEvery = 5 * time.Second
+
+// Execute implements svc.Handler. The service runs from when the program calls up until it has returned.
+func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, tell chan<- svc.Status) (specific bool, code uint32) {
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	started := make(chan struct{})
+	ended := make(chan int, 1)
+	go func() { ended <- s.program(ctx, sync.OnceFunc(func() { close(started) })) }()
+	now := svc.Status{State: svc.StartPending, WaitHint: uint32(2 * checkEvery / time.Millisecond)}
+	tell <- now
+	again := time.NewTicker(checkEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-started:
+			started = nil
+			if now.State == svc.StartPending {
+				now = svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown | svc.AcceptPreShutdown}
+				tell <- now
+			}
+		case <-again.C:
+			if now.State == svc.StartPending || now.State == svc.StopPending {
+				now.CheckPoint++
+				tell <- now
+			}
+		case r := <-requests:
+			switch r.Cmd {
+			case svc.Interrogate:
+				tell <- now
+			case svc.Stop, svc.Shutdown, svc.PreShutdown:
+				now = svc.Status{State: svc.StopPending, WaitHint: uint32(s.patience / time.Millisecond)}
+				tell <- now
+				end()
+			}
+		case s.code = <-ended:
+			return s.code != 0, uint32(s.code)
+		}
+	}
+}

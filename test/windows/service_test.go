@@ -1,0 +1,124 @@
+//go:build linux
+
+package windows
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cniscope/cniscope/test/harness"
+)
+
+const (
+	program  = `C:\Program Files\cniscope\cniscope.exe`
+	ownPipe  = `\\.\pipe\cniscope.c:programdata:cniscope:run`
+	services = `HKLM\SYSTEM\CurrentControlSet\Services\`
+)
+
+// The commands of docs/windows.md make a service that works, and take it away again: what they touch is as it was.
+func TestTheDocumentedCommandsInstallAndRemoveTheService(t *testing.T) {
+	n := newNode(t, onlyAgent)
+	n.agent() // wine ends its services when no other program runs
+	folders, before := n.folders(), n.registry()
+
+	n.batch("install", documented(t, "Install it"))
+	if now := n.registry(); !strings.Contains(now, `"C:\Program Files\cniscope\cniscope.exe" run`) {
+		t.Errorf("the services are\n%s", now)
+	}
+	harness.Eventually(t, func() error { // wine has the first one that asks wait for ever
+		if out, err := n.run(`C:\containerd\client.exe`, "-pipe", ownPipe, "-within", "5s", "greet"); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	if status := n.ok(program, "status"); !strings.Contains(status, "cniscope is running") {
+		t.Errorf("the status is\n%s", status)
+	}
+	if said := n.ok(program, "ps"); !strings.Contains(said, "no CNI call is under way") {
+		t.Errorf("ps says\n%s", said)
+	}
+
+	n.batch("remove", documented(t, "Remove it"))
+	harness.Eventually(t, func() error { // no running program can be deleted
+		if _, err := n.run(`cmd`, "/c", `C:\cniscope\folders.bat`); err != nil {
+			return err
+		}
+		if left := n.folders(); !slices.Equal(left, folders) {
+			return fmt.Errorf("there is %q", left)
+		}
+		return nil
+	})
+	if now := n.registry(); now != before {
+		t.Errorf("the services were\n%s\nand are\n%s", before, now)
+	}
+}
+
+// documented are the commands below a heading of docs/windows.md.
+func documented(t *testing.T, heading string) (commands []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/windows.md")
+	harness.Check(t, err)
+	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for line := range strings.Lines(section) {
+		if command, is := strings.CutPrefix(line, "    "); is {
+			commands = append(commands, strings.TrimSpace(command))
+		}
+	}
+	if !found || len(commands) == 0 {
+		t.Fatalf("docs/windows.md has no commands below %q", heading)
+	}
+	return commands
+}
+
+// batch runs commands as cmd.exe does, up to the first that fails. Those that remove folders are left in folders.bat.
+func (n *node) batch(name string, commands []string) {
+	n.t.Helper()
+	var now, later strings.Builder
+	for _, c := range commands {
+		to := &now
+		if strings.HasPrefix(c, "rd ") {
+			to = &later
+		}
+		fmt.Fprintf(to, "%s\r\nif errorlevel 1 exit /b 1\r\n", c)
+	}
+	n.write("cniscope/"+name+".bat", "cd /d C:\\cniscope\r\n"+now.String())
+	n.write("cniscope/folders.bat", later.String())
+	n.t.Log(n.ok("cmd", "/c", `C:\cniscope\`+name+".bat"))
+}
+
+// ok runs a program, and returns what it wrote.
+func (n *node) ok(args ...string) string {
+	n.t.Helper()
+	out, err := n.run(args...)
+	if err != nil {
+		n.t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// folders lists what there is where programs and their data are.
+func (n *node) folders() (all []string) {
+	n.t.Helper()
+	for _, dir := range []string{"Program Files", "ProgramData"} {
+		harness.Check(n.t, filepath.WalkDir(n.path(dir), func(path string, _ os.DirEntry, err error) error {
+			all = append(all, strings.TrimPrefix(path, n.path("")+"/"))
+			return err
+		}))
+	}
+	return all
+}
+
+// registry is what it has of the service, and of cniscope's source of events.
+func (n *node) registry() string {
+	var all strings.Builder
+	for _, key := range []string{"cniscope", `EventLog\Application\cniscope`} {
+		out, _ := n.run("reg", "query", services+key, "/s") // it fails where there is none
+		all.WriteString(out)
+	}
+	return all.String()
+}
