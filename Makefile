@@ -223,7 +223,7 @@ test-files: ## look at recordings made by whoever wishes cniscope ill, of FILES 
 	CNISCOPE_FILES=$(FILES) go test ./test/files -count=1 -timeout 3h -v
 
 FUZZED := probe:FuzzDecode probe:FuzzCall pipeline:FuzzPipeline record:FuzzReader record:FuzzDecode config:FuzzParse cniconf:FuzzLoad usual:FuzzParse spool:FuzzScan \
-	relay:FuzzSpans text:FuzzClean redact:FuzzRedact doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports etw:FuzzDecode
+	relay:FuzzSpans text:FuzzClean redact:FuzzRedact doctor:FuzzLegacyTable doctor:FuzzNetworksAsLoaded install:FuzzImports windows/etw:FuzzDecode
 
 .PHONY: test-io
 test-io: ## every operation on a file of the spool, the installer, recordings and options fails once, and the power at each (IO=whole: all faults at all of them)
@@ -265,7 +265,7 @@ SCOWL ?= /usr/share/dict/scowl
 .PHONY: golden
 golden: ## write the expected output of the golden recordings anew, after a change that is meant
 	go test ./plugin/cniscope ./pkg/metrics ./docs -run Golden -update
-	go test ./pkg/etw/etl -run Seed -update
+	go test ./pkg/windows/etw/etl -run Seed -update
 
 .PHONY: lint
 lint: tools-lint ## run the linters
@@ -289,4 +289,4 @@ include test/kernels/kernels.mk
 include test/soak/soak.mk
 include pkg/probe/connector/connector.mk
 include test/windows/windows.mk
-include pkg/etw/etw.mk
+include pkg/windows/etw/etw.mk

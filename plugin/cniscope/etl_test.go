@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/etw"
-	"github.com/cniscope/cniscope/pkg/etw/etwtest"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
 )
 
 func TestWhatIsInATrace(t *testing.T) {

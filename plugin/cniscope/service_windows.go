@@ -13,6 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/install"
 	"github.com/cniscope/cniscope/pkg/windows/service"
+	"github.com/cniscope/cniscope/pkg/windows/trial"
 )
 
 // serviceName is that of cniscope in the service manager and in the event log (docs/windows.md).
@@ -46,7 +47,7 @@ func systemLog() (io.Writer, error) { return service.Log(serviceName) }
 // cniscope there (docs/windows.md).
 func installation() []*cobra.Command {
 	return []*cobra.Command{{
-		Use: "trial", Short: "Wait for the end of the standard input, for doctor", Args: cobra.NoArgs, Hidden: true,
+		Use: trial.Command, Short: "Wait for the end of the standard input, for doctor", Args: cobra.NoArgs, Hidden: true,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.Copy(io.Discard, os.Stdin)
 			return err

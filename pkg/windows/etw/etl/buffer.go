@@ -3,7 +3,7 @@ package etl
 import (
 	"encoding/binary"
 
-	"github.com/cniscope/cniscope/pkg/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 const (

@@ -1,4 +1,4 @@
-package table
+package processes
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/etw"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 // Snapshots tells of processes by comparing the process table with what it was a moment ago. A process that began

@@ -1,4 +1,4 @@
-package table
+package processes
 
 import (
 	"bytes"
@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
-	"github.com/cniscope/cniscope/pkg/etw"
-	"github.com/cniscope/cniscope/pkg/etw/etl"
-	"github.com/cniscope/cniscope/pkg/etw/etwtest"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
 )
 
 // flush is how long after an event Windows delivers it.
@@ -39,7 +39,7 @@ func (w recorded) trace() []byte {
 	}
 	const tick = 100 // ns
 	for _, l := range w.lives {
-		with, _ := parameters(l.made)
+		with, _ := Told(l.made)
 		p := etw.Process{
 			PID: l.PID, Parent: l.Entry.Parent, Creator: l.Entry.Parent, Created: int64(l.Entry.Created),
 			Image: `\Device\HarddiskVolume3` + strings.TrimPrefix(l.file, "C:"), CommandLine: with.CommandLine, User: "S-1-5-18",

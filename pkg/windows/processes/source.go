@@ -1,4 +1,4 @@
-package table
+package processes
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/anchor"
 	"github.com/cniscope/cniscope/pkg/clock"
-	"github.com/cniscope/cniscope/pkg/etw"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 const (

@@ -17,13 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/etw"
-	"github.com/cniscope/cniscope/pkg/etw/etl"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
 )
 
 // recordings is where traces that others recorded on real Windows lie, beside the repository; they are not part of it.
-const recordings = "../../../../shared/etl"
+const recordings = "../../../../../shared/etl"
 
 // NAME.baseline.txt is Microsoft's own decoding of NAME.etl (TraceEvent's tests): each event in full up to the
 // fifth of its kind, and how many there are of each kind.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"unicode/utf16"
 
-	"github.com/cniscope/cniscope/pkg/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 // Fields are what a payload is made of, one after another: uint16, uint32, uint64, Pointer, SID, User, a string

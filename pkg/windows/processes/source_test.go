@@ -1,4 +1,4 @@
-package table
+package processes
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
-	"github.com/cniscope/cniscope/pkg/etw"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/arguments"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/cniscope/cniscope/pkg/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 // File is a trace as Windows writes it to a .etl file. The zero File is one of a 64-bit machine by the

@@ -1,4 +1,4 @@
-package table
+package processes
 
 import (
 	"cmp"
@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/cniscope/cniscope/pkg/anchor"
-	"github.com/cniscope/cniscope/pkg/etw"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 // watched is a process that the runtime, or one that is watched, started. It is held open until its end is told.
@@ -73,7 +73,7 @@ func (w *watched) look() (done bool, why string) {
 		return true, ""
 	case over:
 		why = unreadGone
-	case errors.Is(err, errEarly):
+	case errors.Is(err, ErrEarly):
 		why = unreadEarly
 	default:
 		why = unreadRefused
@@ -86,7 +86,7 @@ func (w *watched) look() (done bool, why string) {
 // plugin.
 func (w *watched) ask() error {
 	if !w.whole {
-		told, err := parameters(w.process)
+		told, err := Told(w.process)
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/etw"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 const (

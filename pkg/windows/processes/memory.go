@@ -1,4 +1,4 @@
-package table
+package processes
 
 import (
 	"encoding/binary"
@@ -24,8 +24,8 @@ type Parameters struct {
 	Truncated bool
 }
 
-// errEarly says that a process is so young that its parameters are not written yet.
-var errEarly = errors.New("not started yet")
+// ErrEarly says that a process is so young that its parameters are not written yet.
+var ErrEarly = errors.New("not started yet")
 
 const (
 	// environmentMax and commandMax bound what is read: 32,767 letters of a command line is what CreateProcess
@@ -48,14 +48,8 @@ var (
 	narrow = layout{word: 4, parameters: 0x10, command: 0x40, environment: 0x48, size: 0x290}
 )
 
-// Told reads what a process was started with; the error is ErrEarly where it has to be asked again.
-func Told(m Memory) (Parameters, error) { return parameters(m) }
-
-// ErrEarly says that a process is so young that its parameters are not written yet.
-var ErrEarly = errEarly
-
-// parameters reads what a process was started with. The error is errEarly where it has to be asked again.
-func parameters(m Memory) (p Parameters, err error) {
+// Told reads what a process was started with. The error is ErrEarly if it has to be asked again.
+func Told(m Memory) (p Parameters, err error) {
 	at, small, err := m.Block()
 	if err != nil {
 		return p, err
@@ -68,7 +62,7 @@ func parameters(m Memory) (p Parameters, err error) {
 		return p, err
 	}
 	if at == 0 {
-		return p, errEarly
+		return p, ErrEarly
 	}
 	environment, err := l.pointer(m, at+l.environment)
 	if err != nil {
@@ -79,7 +73,7 @@ func parameters(m Memory) (p Parameters, err error) {
 		return p, err
 	}
 	if environment == 0 || size == 0 {
-		return p, errEarly
+		return p, ErrEarly
 	}
 	block := make([]byte, min(size, environmentMax)&^1)
 	if err := m.Read(environment, block); err != nil {

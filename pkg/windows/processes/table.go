@@ -1,10 +1,10 @@
-// Package table observes CNI calls where a process cannot be asked what it was told once it has ended: on Windows.
+// Package processes observes CNI calls where a process cannot be asked what it was told once it has ended: on Windows.
 // Who began and who ended, a Teller says: event tracing, or where that is refused snapshots of the process
 // table. What a process was told is read from its memory while it lives (Memory), which is done as soon as
 // somebody tells of it, for processes that the container runtime started and what descends from these.
 //
 // Only System talks to the operating system. Everything else is portable, and tested with systems that are made up.
-package table
+package processes
 
 import (
 	"log/slog"

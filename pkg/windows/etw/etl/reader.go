@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cniscope/cniscope/pkg/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
 )
 
 // Reader reads records. Make it with NewReader.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/etw/etwtest"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
 )
 
 // TestTheSpecificationsExamples are those of [MS-XCA] 3.1.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cniscope/cniscope/pkg/etw"
-	"github.com/cniscope/cniscope/pkg/etw/etwtest"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
 )
 
 const image = `\Device\HarddiskVolume3\opt\cni\bin\bridge.exe`

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cniscope/cniscope/pkg/etw"
-	"github.com/cniscope/cniscope/pkg/etw/etl"
-	"github.com/cniscope/cniscope/pkg/etw/etwtest"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
 )
 
 // second is in ticks of the performance counter.

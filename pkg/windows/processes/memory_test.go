@@ -1,4 +1,4 @@
-package table
+package processes
 
 import (
 	"bytes"
@@ -70,13 +70,13 @@ func makeMemory(small bool, command string, environment ...string) *made {
 
 func TestWhatAProcessWasStartedWith(t *testing.T) {
 	for _, small := range []bool{false, true} {
-		p, err := parameters(makeMemory(small, `"C:\a b\c.exe" -x`, `=C:=C:\`, "CNI_COMMAND=ADD", "Ä=ß"))
+		p, err := Told(makeMemory(small, `"C:\a b\c.exe" -x`, `=C:=C:\`, "CNI_COMMAND=ADD", "Ä=ß"))
 		if err != nil || p.CommandLine != `"C:\a b\c.exe" -x` || !slices.Equal(p.Environment, []string{"CNI_COMMAND=ADD", "Ä=ß"}) || p.Truncated {
 			t.Errorf("narrow %v: %+v, %v", small, p, err)
 		}
 	}
 	long := makeMemory(false, "a", string(bytes.Repeat([]byte("x"), environmentMax)))
-	if p, err := parameters(long); err != nil || !p.Truncated || len(p.Environment[0]) != environmentMax/2 {
+	if p, err := Told(long); err != nil || !p.Truncated || len(p.Environment[0]) != environmentMax/2 {
 		t.Errorf("%v, truncated %v", err, p.Truncated)
 	}
 }
@@ -84,11 +84,11 @@ func TestWhatAProcessWasStartedWith(t *testing.T) {
 func TestAProcessThatIsNotStartedYet(t *testing.T) {
 	young := makeMemory(false, "a", "b=c")
 	young.put(0x2000+wide.size, make([]byte, 8))
-	if _, err := parameters(young); !errors.Is(err, errEarly) {
+	if _, err := Told(young); !errors.Is(err, ErrEarly) {
 		t.Errorf("without a size: %v", err)
 	}
 	young.put(0x1000+wide.parameters, make([]byte, 8))
-	if _, err := parameters(young); !errors.Is(err, errEarly) {
+	if _, err := Told(young); !errors.Is(err, ErrEarly) {
 		t.Errorf("without parameters: %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func FuzzParameters(f *testing.F) {
 		m.put(0x8000, block)
 		m.put(0x2000+wide.command, binary.LittleEndian.AppendUint16(nil, command))
 		m.put(0x2000+wide.size, binary.LittleEndian.AppendUint32(nil, size))
-		if p, err := parameters(m); err == nil {
+		if p, err := Told(m); err == nil {
 			split(p.CommandLine)
 		}
 	})

@@ -13,9 +13,6 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"github.com/cniscope/cniscope/pkg/etw"
-	"github.com/cniscope/cniscope/pkg/etw/etl"
-	"github.com/cniscope/cniscope/pkg/etw/etwtest"
 	"github.com/cniscope/cniscope/pkg/event"
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/judge"
@@ -24,6 +21,9 @@ import (
 	"github.com/cniscope/cniscope/pkg/probe/notified"
 	"github.com/cniscope/cniscope/pkg/timeline"
 	"github.com/cniscope/cniscope/pkg/trace"
+	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etl"
+	"github.com/cniscope/cniscope/pkg/windows/etw/etwtest"
 )
 
 var update = flag.Bool("update", false, "write the expected output anew")

@@ -1,0 +1,138 @@
+// Package trial has a process be observed on this node, for doctor.
+package trial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cniscope/cniscope/pkg/windows/etw"
+	"github.com/cniscope/cniscope/pkg/windows/processes"
+)
+
+// mark is the variable that a process has which is started to be seen.
+const mark = "CNISCOPE_DOCTOR_TRIAL"
+
+// Command is the argument with which this program waits for the end of its standard input.
+const Command = "trial"
+
+// Seen is how a process that was started was seen.
+type Seen struct {
+	Source string        // "etw" or "snapshots"
+	Why    string        // why it is not "etw"
+	Took   time.Duration // from its start until it was told of
+	// Unread is why its environment was not read; empty if it was.
+	Unread string
+}
+
+// Run starts this program, and measures when that is told of and whether its environment can be read. Its session of
+// event tracing is its own, beside that of a running cniscope.
+func Run(ctx context.Context) (t Seen, err error) {
+	system := processes.NewSystem()
+	var teller processes.Teller = processes.NewSnapshots(system, func(time.Duration) {})
+	t.Source = "snapshots"
+	session, err := etw.Open(etw.Options{Name: "cniscope-doctor"})
+	if err == nil {
+		defer session.Close() //nolint:errcheck // what it told is known
+		teller, t.Source = session, "etw"
+	} else {
+		t.Why = err.Error()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := watcher{told: make(chan uint32, 1024)}
+	ended := make(chan error, 1)
+	go func() { ended <- teller.Run(ctx, w) }()
+	defer func() { cancel(); <-ended }()
+
+	value := fmt.Sprint(os.Getpid(), "-", time.Now().UnixNano())
+	child, end, err := start(value)
+	if err != nil {
+		return t, fmt.Errorf("starting a process to be seen: %w", err)
+	}
+	defer end()
+	began := time.Now()
+	for {
+		select {
+		case pid := <-w.told:
+			if pid == uint32(child) {
+				t.Took = time.Since(began)
+				t.Unread = unread(ctx, system, pid, mark+"="+value)
+				return t, nil
+			}
+		case err := <-ended:
+			ended <- err
+			return t, cmp.Or(err, errors.New("the means by which processes are seen ended"))
+		case <-ctx.Done():
+			return t, fmt.Errorf("a process that was started was not told of: %w", ctx.Err())
+		}
+	}
+}
+
+// start starts this program so that it lives until end is called: it waits for a standard input that says nothing.
+func start(value string) (pid int, end func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, nil, err
+	}
+	c := exec.Command(self, Command)
+	c.Env = append(os.Environ(), mark+"="+value)
+	in, err := c.StdinPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := c.Start(); err != nil {
+		return 0, nil, err
+	}
+	return c.Process.Pid, func() { _ = in.Close(); _ = c.Wait() }, nil
+}
+
+// unread says why the environment of a process cannot be read, or does not have a variable that it was given.
+func unread(ctx context.Context, system processes.System, pid uint32, variable string) string {
+	p, err := system.Open(pid)
+	if err != nil {
+		return err.Error()
+	}
+	defer p.Close()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for {
+		told, err := processes.Told(p)
+		switch {
+		case err == nil && slices.ContainsFunc(told.Environment, func(v string) bool { return strings.EqualFold(v, variable) }):
+			return ""
+		case err == nil:
+			return "it was read and is another one"
+		case !errors.Is(err, processes.ErrEarly):
+			return err.Error()
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return "there was none until now"
+		}
+	}
+}
+
+// watcher takes which processes began.
+type watcher struct{ told chan uint32 }
+
+func (w watcher) Soon(pid uint32, _ int64) {
+	select {
+	case w.told <- pid:
+	default: // it is not the one, among so many
+	}
+}
+
+func (w watcher) Take(c etw.Change) {
+	if !c.Present {
+		w.Soon(c.PID, 0)
+	}
+}
+func (watcher) Lost(uint64)   {}
+func (watcher) Advance(int64) {}
