@@ -23,12 +23,8 @@ const (
 	defaultNetworks = "/etc/cni/net.d"
 )
 
-// The sections of containerd's configuration that matter here.
-const (
-	nriPlugin     = "io.containerd.nri.v1.nri"
-	otlpPlugin    = "io.containerd.tracing.processor.v1.otlp"
-	tracingPlugin = "io.containerd.internal.v1.tracing"
-)
+// nriPlugin is the section of containerd's configuration that matters here.
+const nriPlugin = "io.containerd.nri.v1.nri"
 
 // overlay is what files would hold, by path; nil is a file that would not be there.
 type overlay map[string]*content

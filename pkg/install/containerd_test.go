@@ -25,22 +25,6 @@ plugin_registration_timeout = '9s'
 [plugins."io.containerd.nri.v1.nri"]
 disable = false
 `,
-	}, {
-		"1.7 traces", config17Imports + "[plugins.\"io.containerd.internal.v1.tracing\"]\n  sampling_ratio = 0.5\n  service_name = \"node\"\n",
-		both(version("1.7.35"), trace("http://127.0.0.1:4317")), `version = 2
-
-[plugins."io.containerd.internal.v1.tracing"]
-sampling_ratio = 0.5
-service_name = 'node'
-
-[plugins."io.containerd.nri.v1.nri"]
-disable = false
-plugin_registration_timeout = '9s'
-
-[plugins."io.containerd.tracing.processor.v1.otlp"]
-endpoint = 'http://127.0.0.1:4317'
-protocol = 'grpc'
-`,
 	}} {
 		t.Run(test.name, func(t *testing.T) {
 			n := newNode(t, map[string]string{"/etc/containerd/config.toml": test.config})
@@ -57,15 +41,6 @@ protocol = 'grpc'
 // normal leaves nothing but the words: how a library quotes and indents is its own matter.
 func normal(text string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer(`"`, "", `'`, "").Replace(text)), " ")
-}
-
-func TestTheUnitDropIn(t *testing.T) {
-	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config4})
-	n.install(both(version("2.0.1"), trace("http://127.0.0.1:4319/a%20b")))
-	want := "[Service]\nEnvironment=\"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4319/a%%20b\"\nEnvironment=\"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\"\n"
-	if got := n.text("/etc/systemd/system/containerd.service.d/90-cniscope.conf"); !strings.HasSuffix(got, want) {
-		t.Errorf("got:\n%s", got)
-	}
 }
 
 // A drop-in goes to where drop-ins are read from.
@@ -122,10 +97,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 		{"disabled", "version = 2\ndisabled_plugins = [\"io.containerd.nri.v1.nri\"]\n", version("2.4"), []string{conf, "disabled_plugins", "--no-containerd"}},
 		{"closed to services", "version = 2\n[plugins.\"io.containerd.nri.v1.nri\"]\ndisable_connections = true\n", version("2.4"), []string{conf, "disable_connections", "--as plugin"}},
 		{"1.6 with a plugin", "version = 2\n", both(version("1.6"), plugin), []string{"1.7 or later", "--as service"}},
-		{"an unknown version traces", "version = 2\n", trace("http://127.0.0.1:4317"), []string{"--containerd-version"}},
-		{"no endpoint", config4, both(version("2.4"), trace("localhost:4317")), []string{"--containerd-tracing", "http://127.0.0.1:4317"}},
 		{"no way", config4, func(o *Options) { o.As = "pod" }, []string{"--as pod", "service or plugin"}},
-		{"no containerd to restart", config4, both(version("2.4"), func(o *Options) { o.RestartContainerd = true }), []string{"--restart-containerd", "no containerd runs in"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			newNode(t, map[string]string{conf: test.config}).refused(test.change, test.say...)

@@ -44,7 +44,7 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	}
 	p := t.platform()
 	if p != nil && p.sealed {
-		return nil, p.refuse(t.lacks(ctx, o, m, p))
+		return nil, p.sealedError()
 	}
 	if p != nil && o.ContainerdConfig != "" && o.ContainerdConfig != p.config {
 		p = nil // another containerd
@@ -57,11 +57,6 @@ func (t tree) wish(ctx context.Context, o Options, m *manifest) (*wish, error) {
 	}
 	if err == nil {
 		w.nri, w.address, networks = c.nri(), c.address(), c.networks()
-	}
-	if t.lockdown() == confidentiality {
-		w.note("%s", lockedDown)
-	} else if why := t.withoutBPF(); why != "" {
-		w.note("%s, so the kernel may refuse BPF programs: then the process connector is heard in their place, and %s; `cniscope doctor` says what this kernel allows", why, onlyCommands)
 	}
 	if t.packaged() {
 		return w, t.wishPackaged(w, o)
@@ -150,75 +145,21 @@ func (t tree) without(m *manifest, main string) (overlay, error) {
 
 // complete adds to the wish what the configuration c lacks, and looks at the result as containerd would.
 func (t tree) complete(o Options, c *configuration, w *wish, p *platform, over overlay) (*configuration, error) {
-	var trace *tracing
-	if o.Tracing != "" {
-		found, err := parseTracing(o.Tracing)
-		if err != nil {
-			return nil, err
-		}
-		trace = &found
-		if w.version.inferred && w.version.Major < 2 {
-			return nil, fmt.Errorf("containerd 1.7 and 2.x are told differently to trace, and which one it is is not known: add --containerd-version 2.4 or 1.7")
-		}
-	}
 	if err := w.possible(o, c); err != nil {
 		return nil, err
 	}
-	sections := c.lacking(w.version, trace)
+	sections := c.lacking(w.version)
+	if len(sections) == 0 {
+		return c, nil
+	}
 	text, err := lines(sections)
 	if err != nil {
 		return nil, fmt.Errorf("writing a drop-in for containerd: %w", err)
 	}
-	byUnit := trace != nil && w.version.Major >= 2
-	if p != nil && (text != "" || byUnit && p.service != "") {
-		return nil, p.refuse(need(c, w.version, text, trace))
-	}
-	if byUnit {
-		w.add(desired{path: tracingFile, content: &content{data: []byte(trace.unitDropIn()), mode: 0o644}, containerd: true})
-	}
-	if trace != nil && !w.version.tracesCNI() {
-		w.note("containerd %s does not tell CNI plugins which trace they are part of. For one trace of both, export to cniscope's relay: [relay] listen = \"127.0.0.1:4319\" in %s, and --containerd-tracing http://127.0.0.1:4319", w.version.Text, optionsFile)
-	}
-	if len(sections) == 0 {
-		return c, nil
+	if p != nil {
+		return nil, p.refuse(text)
 	}
 	return t.extend(o, c, w, over, text)
-}
-
-// need is what a platform is to be told.
-func need(c *configuration, v Version, text string, trace *tracing) wanted {
-	n := wanted{major: v.Major, toml: text}
-	if len(c.files) > 0 {
-		n.imports = c.files[0].imports
-	}
-	if trace != nil && v.Major >= 2 {
-		n.tracing = strings.Join(trace.environment(), "\n") + "\n"
-	}
-	return n
-}
-
-// lacks is what the configuration of a sealed platform lacks, as far as that can be found out: what is
-// said of the platform is true without it.
-func (t tree) lacks(ctx context.Context, o Options, m *manifest, p *platform) wanted {
-	o = o.found(ctx, t, p)
-	c, err := t.load(o.config(), 0, nil)
-	if err != nil || o.NoContainerd {
-		return wanted{}
-	}
-	v, err := t.version(ctx, o, m, c)
-	if err != nil {
-		return wanted{}
-	}
-	c.major = v.Major
-	var trace *tracing
-	if found, err := parseTracing(o.Tracing); err == nil && o.Tracing != "" {
-		trace = &found
-	}
-	text, err := lines(c.lacking(v, trace))
-	if err != nil {
-		return wanted{}
-	}
-	return need(c, v, text, trace)
 }
 
 // possible finds what no drop-in can change.

@@ -24,7 +24,7 @@ func TestTheDiff(t *testing.T) {
 	}
 	n.install(both(version("1.7"), edit))
 	n.write("/etc/cniscope/cniscope.toml", "[export.otlp]\nheaders = { authorization = \"Bearer canary\" }\n")
-	p, err := NewRemoval(n.root, true, false)
+	p, err := NewRemoval(n.root, true)
 	if err != nil {
 		t.Fatal(err)
 	}

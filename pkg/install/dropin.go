@@ -2,10 +2,7 @@ package install
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,24 +12,19 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// lacking are the sections that have to be added to a configuration so that NRI is on and,
-// if asked for, containerd traces; empty if it has everything.
+// lacking are the sections that have to be added to a configuration so that NRI is on; empty if it is.
 //
 // containerd 1 takes a section from one file only: there all that is configured already is in it again.
-func (c *configuration) lacking(v Version, trace *tracing) map[string]any {
-	sections := map[string]any{}
-	if v.hasNRI() && !c.nri().enabled {
-		section := map[string]any{}
-		if v.Major < 2 {
-			section, _ = c.plugin(nriPlugin)
-		}
-		section["disable"] = false
-		sections[nriPlugin] = section
+func (c *configuration) lacking(v Version) map[string]any {
+	if !v.hasNRI() || c.nri().enabled {
+		return nil
 	}
-	if trace != nil && v.Major < 2 {
-		maps.Copy(sections, trace.sections(c))
+	section := map[string]any{}
+	if v.Major < 2 {
+		section, _ = c.plugin(nriPlugin)
 	}
-	return sections
+	section["disable"] = false
+	return map[string]any{nriPlugin: section}
 }
 
 func lines(sections map[string]any) (string, error) {
@@ -143,51 +135,4 @@ func importsArray(text []byte) (at int, empty, ok bool) {
 		return open + 1, !elements.Next(), true
 	}
 	return 0, false, false
-}
-
-// tracing is where containerd exports its own spans to.
-type tracing struct{ endpoint, protocol string }
-
-// parseTracing checks an endpoint. containerd takes a URL; by convention port 4317 speaks
-// gRPC, every other OTLP by HTTP (and cniscope's relay both).
-func parseTracing(endpoint string) (tracing, error) {
-	u, err := url.Parse(endpoint)
-	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		err = errors.New("not a URL")
-	}
-	if err != nil || strings.ContainsAny(endpoint, "\"'\\ \t\n\r") {
-		return tracing{}, fmt.Errorf("--containerd-tracing %q: want a URL as http://127.0.0.1:4317, or off", endpoint)
-	}
-	if u.Port() == "4317" {
-		return tracing{endpoint, "grpc"}, nil
-	}
-	return tracing{endpoint, "http/protobuf"}, nil
-}
-
-// environment is what every containerd since 1.7 understands, and the only way since 2.0.
-func (t tracing) environment() []string {
-	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + t.endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL=" + t.protocol}
-}
-
-// unitDropIn has systemd give that to containerd.
-func (t tracing) unitDropIn() string {
-	var b strings.Builder
-	b.WriteString("# Written by cniscope install: containerd exports its own spans.\n[Service]\n")
-	for _, v := range t.environment() {
-		// systemd takes %x for a specifier (systemd.unit(5)).
-		fmt.Fprintf(&b, "Environment=\"%s\"\n", strings.ReplaceAll(v, "%", "%%"))
-	}
-	return b.String()
-}
-
-// sections are the same for containerd 1.7's configuration, with what is configured there already.
-func (t tracing) sections(c *configuration) map[string]any {
-	otlp, _ := c.plugin(otlpPlugin)
-	sampling, _ := c.plugin(tracingPlugin)
-	otlp["endpoint"], otlp["protocol"] = t.endpoint, t.protocol
-	if _, ok := sampling["sampling_ratio"]; !ok {
-		// Calls whose request is not sampled have no span that ours could be under.
-		sampling["sampling_ratio"] = 1.0
-	}
-	return map[string]any{otlpPlugin: otlp, tracingPlugin: sampling}
 }

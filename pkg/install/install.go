@@ -3,7 +3,7 @@
 //
 // A Plan says first what would be done. Applying it does all of it or nothing. What somebody else made or
 // changed stays as it is; what was written is recorded with its digest, so that the next installation and the
-// removal know. containerd is never restarted unless that is asked for.
+// removal know. containerd is never restarted.
 package install
 
 import (
@@ -19,8 +19,8 @@ import (
 // New plans an installation. Its errors say what is in the way and what to do; nothing has changed then.
 func New(ctx context.Context, o Options) (*Plan, error) {
 	t := newTree(o.Root, o.Disk)
-	if err := o.check(t); err != nil {
-		return nil, err
+	if o.As != Service && o.As != Plugin {
+		return nil, fmt.Errorf("--as %s: want %s or %s", o.As, Service, Plugin)
 	}
 	before, err := t.manifest()
 	if err != nil {
@@ -61,6 +61,9 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p.Notes = append(p.Notes, w.notes...)
+	if before.Choice.Tracing != "" {
+		p.Notes = append(p.Notes, "containerd no longer exports its own spans by cniscope install: docs/traces.md lists the lines to add by hand")
+	}
 	if len(p.manifest.Files) == 0 { // of a package, where containerd has all it needs
 		if err := p.drop(before); err != nil {
 			return nil, err
@@ -73,15 +76,12 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 
 // NewRemoval plans to take away everything that was installed below root. With purge also
 // what was changed since, as options usually are.
-func NewRemoval(root string, purge, restartContainerd bool) (*Plan, error) {
-	return newRemoval(Options{Root: root, RestartContainerd: restartContainerd}, purge)
+func NewRemoval(root string, purge bool) (*Plan, error) {
+	return newRemoval(Options{Root: root}, purge)
 }
 
 func newRemoval(o Options, purge bool) (*Plan, error) {
 	t, root := newTree(o.Root, o.Disk), o.Root
-	if err := o.checkRestart(t); err != nil {
-		return nil, err
-	}
 	m, err := t.manifest()
 	if err != nil {
 		return nil, err

@@ -56,9 +56,6 @@ func both(f ...func(*Options)) func(*Options) {
 
 func edit(o *Options)         { o.EditConfig = true }
 func noContainerd(o *Options) { o.NoContainerd = true }
-func trace(url string) func(*Options) {
-	return func(o *Options) { o.Tracing = url }
-}
 
 // Whatever containerd is like: it is installed, a second time changes nothing, and after
 // its removal the tree is as it was, byte for byte.
@@ -82,13 +79,6 @@ func TestInstalledTwiceAndTakenAway(t *testing.T) {
 		{"1.7, its default", map[string]string{conf: config17}, both(version("1.7.35"), edit), "changed " + conf + "\n" + dropIn + "\n" + asService},
 		{"1.7 without a configuration", nil, version("1.7"), "new " + conf + "\n" + dropIn + "\n" + asService},
 		{"1.6 has no NRI", map[string]string{conf: "version = 2\n"}, version("1.6.30"), asService},
-		{
-			"2.4 traces",
-			map[string]string{conf: config4},
-			both(version("2.4.2"), trace("http://127.0.0.1:4317")),
-			"new /etc/systemd/system/containerd.service.d/90-cniscope.conf\n" + asService,
-		},
-		{"1.7 traces", map[string]string{conf: config17Imports}, both(version("1.7.35"), trace("http://127.0.0.1:4319")), dropIn + "\n" + asService},
 		{"left alone", map[string]string{conf: config17}, both(version("1.7.35"), noContainerd), asService},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -185,19 +175,43 @@ func TestWhatIsThereAlready(t *testing.T) {
 func TestFromServiceToPlugin(t *testing.T) {
 	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17Imports})
 	before := n.tree()
-	n.install(both(version("1.7.35"), trace("http://127.0.0.1:4319")))
+	n.install(version("1.7.35"))
 	p := n.install(both(version("1.7.35"), plugin))
 	want := `removed /etc/systemd/system/multi-user.target.wants/cniscope.service
 removed /etc/systemd/system/cniscope.service
-changed /etc/containerd/conf.d/90-cniscope.toml
 new /opt/nri/plugins/90-cniscope`
 	if got := steps(p); got != want {
 		t.Errorf("it does:\n%s\nwant:\n%s", got, want)
 	}
-	if drop := n.text("/etc/containerd/conf.d/90-cniscope.toml"); strings.Contains(drop, "otlp") {
-		t.Errorf("it goes on to trace:\n%s", drop)
+	n.uninstall(false)
+	n.same(before)
+}
+
+// Up to 0.2.0 install could have containerd export its own spans. An upgrade takes that back, and says so once.
+func TestAnUpgradeNoLongerHasContainerdTrace(t *testing.T) {
+	const unit = "/etc/systemd/system/containerd.service.d/90-cniscope.conf"
+	n := newNode(t, nil)
+	before := n.tree()
+	n.install(version("2.4"))
+	n.write(unit, "[Service]\n")
+	entry := fmt.Sprintf(`"files": [{"path": %q, "digest": %q},`, unit, (&content{data: []byte("[Service]\n")}).digest())
+	old := strings.Replace(n.text(manifestFile), `"files": [`, entry, 1)
+	old = strings.Replace(old, `"as": "service"`, `"as": "service", "containerd_tracing": "http://127.0.0.1:4317"`, 1)
+	n.write(manifestFile, strings.Replace(old, `"/etc/systemd/system"`, `"/etc/systemd/system", "/etc/systemd/system/containerd.service.d"`, 1))
+	p := n.install(version("2.4"))
+	if got := steps(p); got != "removed "+unit {
+		t.Errorf("it does:\n%s", got)
+	}
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "docs/traces.md") {
+		t.Errorf("it says:\n%s", notes)
+	}
+	if notes := strings.Join(n.install(version("2.4")).Notes, "\n"); strings.Contains(notes, "docs/traces.md") {
+		t.Errorf("a second time it says:\n%s", notes)
 	}
 	n.uninstall(false)
+	if _, err := n.stat(unit); err == nil {
+		t.Error("it is still there")
+	}
 	n.same(before)
 }
 

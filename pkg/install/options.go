@@ -3,7 +3,6 @@ package install
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -25,10 +24,10 @@ type Choice struct {
 	As As `json:"as"`
 	// ContainerdConfig is the main file of containerd's configuration; empty: where it usually is.
 	ContainerdConfig string `json:"containerd_config,omitempty"`
-	// ContainerdVersion is set where it cannot be found out. What was told before counts
-	// for as long as containerd itself says nothing.
+	// ContainerdVersion is set if it cannot be found out. The next installation uses it if containerd does not answer.
 	ContainerdVersion string `json:"containerd_version,omitempty"`
-	Tracing           string `json:"containerd_tracing,omitempty"` // where its own spans go; empty: left as is
+	// Tracing is where an older cniscope had containerd export its own spans to.
+	Tracing string `json:"containerd_tracing,omitempty"`
 	// EditConfig allows a line to be added to containerd's main file, if it does not import drop-ins.
 	EditConfig bool `json:"edit_config,omitempty"`
 	// NoContainerd leaves containerd's configuration alone.
@@ -38,27 +37,9 @@ type Choice struct {
 // Options are what an installation is made with.
 type Options struct {
 	Choice
-	Root              string  // the node's tree: / or the folder of an image
-	Program           string  // the file that is installed: cniscope itself
-	RestartContainerd bool    // if that is needed
-	Disk              disk.FS // what all of it is on; nil is the system's
-}
-
-func (o Options) check(t tree) error {
-	if o.As != Service && o.As != Plugin {
-		return fmt.Errorf("--as %s: want %s or %s", o.As, Service, Plugin)
-	}
-	return o.checkRestart(t)
-}
-
-func (o Options) checkRestart(t tree) error {
-	switch {
-	case o.RestartContainerd && !t.live():
-		return fmt.Errorf("--restart-containerd: no containerd runs in %s", t.root)
-	case o.RestartContainerd && !systemdRuns():
-		return errors.New("--restart-containerd: systemd does not run here: restart containerd in your own way")
-	}
-	return nil
+	Root    string  // the node's tree: / or the folder of an image
+	Program string  // the file that is installed: cniscope itself
+	Disk    disk.FS // what all of it is on; nil is the system's
 }
 
 func (o Options) config() string {
@@ -70,7 +51,6 @@ const (
 	optionsFile  = "/etc/cniscope/cniscope.toml"
 	unitFile     = "/etc/systemd/system/cniscope.service"
 	enabledLink  = "/etc/systemd/system/multi-user.target.wants/cniscope.service"
-	tracingFile  = "/etc/systemd/system/containerd.service.d/90-cniscope.conf"
 	pluginName   = "90-cniscope"
 	stateFolder  = "/var/lib/cniscope"
 	manifestFile = stateFolder + "/install.json"

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A configuration that somebody else writes is left alone, and the error has the lines for
-// the place that they belong to.
+// A configuration that a platform writes is left alone, and the error has the lines that it needs.
 func TestGeneratedConfigurations(t *testing.T) {
 	const (
 		k3s   = "/var/lib/rancher/k3s/agent/etc/containerd"
@@ -23,66 +22,12 @@ func TestGeneratedConfigurations(t *testing.T) {
 		change func(*Options)
 		say    []string
 	}{
-		{
-			"k3s with containerd 2",
-			map[string]string{k3s + "/config.toml": off3},
-			version("2.1"),
-			[]string{"written by k3s", k3s + "/config-v3.toml.d/90-cniscope.toml", lines, "disable = false", "systemctl restart k3s", "--no-containerd"},
-		},
-		{
-			"an older one",
-			map[string]string{k3s + "/config.toml": plain},
-			version("1.7"),
-			[]string{k3s + "/config.toml.tmpl", `{{ template "base" . }}`, lines, "disable = false"},
-		},
-		{
-			"RKE2",
-			map[string]string{rke2 + "/config.toml": "version = 3\n[plugins.\"io.containerd.nri.v1.nri\"]\ndisable = true\n"},
-			version("2.0"),
-			[]string{"written by rke2", rke2 + "/config-v3.toml.tmpl", lines, "systemctl restart rke2-server"},
-		},
-		{
-			"k3s traces",
-			map[string]string{k3s + "/config.toml": "version = 3\n"},
-			both(version("2.1"), trace("http://127.0.0.1:4319")),
-			[]string{"/etc/systemd/system/k3s.service.env", "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4319", "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"},
-		},
-		{
-			"nodeadm",
-			map[string]string{"/usr/bin/nodeadm": "", conf: plain},
-			version("1.7"),
-			[]string{"nodeadm", "kind: NodeConfig", "    config: |\n", "        " + lines, "disable = false"},
-		},
-		{
-			"AKS",
-			map[string]string{"/opt/azure/containers/provision.sh": "", conf: plain},
-			version("1.7"),
-			[]string{"AKS", lines, "identity that CNI is given", "--no-containerd"},
-		},
-		{
-			"Talos",
-			map[string]string{"/etc/os-release": "ID=talos\n", "/etc/cri/containerd.toml": off2},
-			version("2.1"),
-			[]string{"/etc/cri/containerd.toml", "kind: CRICustomizationConfig", "/etc/cri/conf.d/20-customization.part", "      content: |\n          " + lines, "DaemonSet"},
-		},
-		{
-			"Talos has NRI on",
-			map[string]string{"/etc/os-release": "NAME=Talos\nID=\"talos\"\n"},
-			version("2.1"),
-			[]string{"Talos", "DaemonSet"},
-		},
-		{
-			"Bottlerocket",
-			map[string]string{"/usr/lib/os-release": "ID=bottlerocket\n", conf: plain},
-			version("1.7"),
-			[]string{"Bottlerocket", "DaemonSet", "containerd 2"},
-		},
-		{
-			"somebody",
-			map[string]string{conf: "# Managed by our tool. DO NOT EDIT\n" + off2},
-			version("2.4"),
-			[]string{"DO NOT EDIT", lines},
-		},
+		{"k3s with containerd 2", map[string]string{k3s + "/config.toml": off3}, version("2.1"), []string{"written by k3s", lines, "disable = false", "docs/platforms.md", "--no-containerd"}},
+		{"an older k3s", map[string]string{k3s + "/config.toml": plain}, version("1.7"), []string{lines, "disable = false"}},
+		{"RKE2", map[string]string{rke2 + "/config.toml": off3}, version("2.0"), []string{"written by rke2", lines}},
+		{"nodeadm", map[string]string{"/usr/bin/nodeadm": "", conf: plain}, version("1.7"), []string{"nodeadm", lines, "disable = false"}},
+		{"AKS", map[string]string{"/opt/azure/containers/provision.sh": "", conf: plain}, version("1.7"), []string{"AKS", lines, "--no-containerd"}},
+		{"another program", map[string]string{conf: "# Managed by our tool. DO NOT EDIT\n" + off2}, version("2.4"), []string{"DO NOT EDIT", lines}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			newNode(t, test.files).refused(test.change, test.say...)

@@ -17,7 +17,6 @@ type services struct {
 	systemd   *systemd // nil where there is none
 	wasActive bool     // cniscope ran as a service before
 	disturbed bool     // it was stopped or started
-	restarted bool     // containerd was restarted
 }
 
 func (p *Plan) services(ctx context.Context) (*services, error) {
@@ -91,8 +90,7 @@ func (s *services) after(ctx context.Context) (notes []string, err error) {
 	if p.manifest != nil && p.touches(func(s Step) bool { return s.Does == Removes && strings.HasSuffix(s.Path, "/"+pluginName) }) {
 		notes = append(notes, "the cniscope that containerd has started goes with the next restart of containerd; until then the service waits")
 	}
-	more, err := s.containerd(ctx)
-	return append(notes, more...), err
+	return append(notes, s.containerd(ctx)...), nil
 }
 
 // start starts the service, again if it is another one now.
@@ -112,25 +110,17 @@ func (s *services) start(ctx context.Context) error {
 	return s.systemd.restart(ctx, unit)
 }
 
-// containerd restarts it where that is needed and asked for, else says that it is needed.
-func (s *services) containerd(ctx context.Context) (notes []string, err error) {
-	p := s.plan
-	todo := p.containerdReads(ctx)
+// containerd says that it has to be restarted, if it has to.
+func (s *services) containerd(ctx context.Context) (notes []string) {
+	todo := s.plan.containerdReads(ctx)
 	if len(todo) == 0 {
-		return nil, nil
+		return nil
 	}
-	what := fmt.Sprintf("containerd has to be restarted, which leaves running pods alone. It reads only when it starts:\n  %s", strings.Join(todo, "\n  "))
-	switch {
-	case p.options.RestartContainerd:
-		s.restarted = true
-		if err := s.systemd.restart(ctx, p.containerdUnit()); err != nil {
-			return nil, err
-		}
-		return []string{"containerd was restarted"}, nil
-	case s.systemd != nil:
-		what += "\n\n  systemctl restart " + p.containerdUnit()
+	what := "containerd has to be restarted, which leaves running pods alone. It reads only when it starts:\n  " + strings.Join(todo, "\n  ")
+	if s.systemd != nil {
+		what += "\n\n  systemctl restart " + s.plan.containerdUnit()
 	}
-	return []string{what}, nil
+	return []string{what}
 }
 
 // back has everything run as it did, once the files are as they were.
@@ -149,9 +139,6 @@ func (s *services) back(ctx context.Context) error {
 		errs = append(errs, s.systemd.restart(ctx, unit))
 	default:
 		errs = append(errs, s.systemd.stop(ctx, unit))
-	}
-	if s.restarted {
-		errs = append(errs, s.systemd.restart(ctx, s.plan.containerdUnit()))
 	}
 	return errors.Join(errs...)
 }

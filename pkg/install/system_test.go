@@ -39,51 +39,16 @@ func TestReleaseThatCannotBeRead(t *testing.T) {
 	}
 }
 
-const confidential = "none integrity [confidentiality]\n"
-
-// Where nothing can be installed the first word is that, whatever is known of containerd and
-// whatever is asked for; and nothing is promised that the kernel forbids.
+// On a sealed platform the first word is that, whatever is asked for.
 func TestSealedPlatforms(t *testing.T) {
-	const os, lockdown = "/etc/os-release", "/sys/kernel/security/lockdown"
-	for _, test := range []struct {
-		name       string
-		files      map[string]string
-		say, never []string
-	}{
-		{
-			"Talos, not on the node",
-			map[string]string{os: "ID=talos\n"},
-			[]string{"nothing can be installed", "talosctl -n NODE read /sys/kernel/security/lockdown", "lockdown=integrity", "Then run cniscope as a DaemonSet"},
-			[]string{"NRI is off"},
-		},
-		{
-			"Talos as it boots",
-			map[string]string{os: "ID=talos\n", lockdown: confidential},
-			[]string{"runs with lockdown=confidentiality", "From a DaemonSet plugins and their commands are seen", "lockdown=integrity", "Then run cniscope"},
-			nil,
-		},
-		{
-			"Talos that was told otherwise",
-			map[string]string{os: "ID=talos\n", lockdown: "none [integrity] confidentiality\n"},
-			[]string{"allows the probe (lockdown is integrity)", "DaemonSet"},
-			[]string{"confidentiality", "no CNI call"},
-		},
-		{"COS", map[string]string{os: "ID=cos\n"}, []string{"Container-Optimized OS", "read-only", "Run cniscope as a DaemonSet"}, []string{"version"}},
-		{"Bottlerocket", map[string]string{os: "ID=bottlerocket\n"}, []string{"Bottlerocket", "Run cniscope as a DaemonSet"}, nil},
+	for name, files := range map[string]map[string]string{
+		"Talos":                  {"/etc/cri/containerd.toml": ""},
+		"Bottlerocket":           {"/etc/os-release": "ID=bottlerocket\n"},
+		"Container-Optimized OS": {"/etc/os-release": "ID=cos\n"},
 	} {
-		for name, change := range map[string]func(*Options){
-			"": nil, ", containerd left alone": noContainerd, ", as a plugin": plugin, ", traced": trace("http://127.0.0.1:4317"),
-			", configuration named": func(o *Options) { o.ContainerdConfig = "/etc/x.toml" },
-		} {
-			t.Run(test.name+name, func(t *testing.T) {
-				n := newNode(t, test.files)
-				n.refused(change, test.say...)
-				_, err := New(n.Context(), n.options(change))
-				for _, never := range test.never {
-					if strings.Contains(err.Error(), never) {
-						t.Errorf("it says %q:\n%v", never, err)
-					}
-				}
+		for as, change := range map[string]func(*Options){"": nil, ", containerd left alone": noContainerd, ", as a plugin": plugin} {
+			t.Run(name+as, func(t *testing.T) {
+				newNode(t, files).refused(change, "nothing can be installed on a node of "+name, "run cniscope as a DaemonSet", "docs/platforms.md")
 			})
 		}
 	}
@@ -105,38 +70,4 @@ func TestFlatcar(t *testing.T) {
 	}
 	n.uninstall(false)
 	n.same(before)
-}
-
-// A kernel in which the probe cannot be loaded is said on any system.
-func TestLockdownIsSaid(t *testing.T) {
-	for text, want := range map[string]bool{confidential: true, "none [integrity] confidentiality\n": false, "": false} {
-		n := newNode(t, map[string]string{"/sys/kernel/security/lockdown": text})
-		notes := strings.Join(n.plan(version("2.4")).Notes, "\n")
-		if strings.Contains(notes, "lockdown=confidentiality") != want {
-			t.Errorf("%q: it says %q", text, notes)
-		}
-	}
-}
-
-// What is to be expected of a kernel that may refuse BPF programs is said before anything is done: RHEL 8, and one without BTF.
-func TestAKernelThatMayRefuseBPFIsSaid(t *testing.T) {
-	const release, btf = "/proc/sys/kernel/osrelease", "/sys/kernel/btf/vmlinux"
-	for name, test := range map[string]struct {
-		files map[string]string
-		say   string
-	}{
-		"RHEL 8":          {map[string]string{release: "4.18.0-553.el8_10.x86_64\n", btf: "x"}, "Linux 4.18.0-553.el8_10.x86_64 is older than 5.8"},
-		"Debian 10":       {map[string]string{release: "4.19.0-27-amd64\n", "/sys/kernel/x": ""}, "older than 5.8"},
-		"without BTF":     {map[string]string{release: "6.6.1\n", "/sys/kernel/x": ""}, "no /sys/kernel/btf/vmlinux"},
-		"with all":        {map[string]string{release: "6.12.1\n", btf: "x"}, ""},
-		"an image's tree": {nil, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := newNode(t, test.files)
-			notes := strings.Join(n.install(noContainerd).Notes, "\n")
-			if said := strings.Contains(notes, "process connector"); said != (test.say != "") || !strings.Contains(notes, test.say) {
-				t.Errorf("it says %q, want %q", notes, test.say)
-			}
-		})
-	}
 }

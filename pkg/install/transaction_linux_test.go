@@ -18,7 +18,7 @@ import (
 // Wherever it fails, in the middle of everything: nothing has changed.
 func TestAFailedStepUndoesTheOthers(t *testing.T) {
 	files := map[string]string{"/etc/containerd/config.toml": config17, "/usr/local/bin/cniscope": "another one"}
-	change := both(version("1.7"), edit, trace("http://127.0.0.1:4319"))
+	change := both(version("1.7"), edit)
 	steps := len(newNode(t, files).plan(change).changes)
 	for i := range steps {
 		n := newNode(t, files)
@@ -35,7 +35,7 @@ func TestAFailedStepUndoesTheOthers(t *testing.T) {
 		n := newNode(t, files)
 		n.install(change)
 		before := n.tree()
-		p, err := NewRemoval(n.root, false, false)
+		p, err := NewRemoval(n.root, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestACrashInTheMiddle(t *testing.T) {
 			if again {
 				n.install(change)
 			}
-			if _, err := NewRemoval(n.root, false, false); err == nil {
+			if _, err := NewRemoval(n.root, false); err == nil {
 				n.uninstall(false)
 			} else if done > 1 {
 				t.Errorf("after %d steps: %v", done, err)

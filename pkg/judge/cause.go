@@ -105,7 +105,7 @@ func causesElsewhere() []About {
 		{CauseNetwork, "network configuration", []PartKind{Network}, "load the kernel module that the request needs at boot (/etc/modules-load.d), or split a bridge that has very many ports: the trace has the request and its interface"},
 		{CauseMount, "mount", []PartKind{SystemCalls}, "restart what serves that file system (FUSE, a CSI driver), bring its server back (NFS), thaw it (fsfreeze -u) or unmount it (umount -l): until then stat of a file there hangs, too"},
 		{CauseSystemCall, "system call", []PartKind{SystemCalls}, "move the plugin's files to a faster disk, or stop what else writes to it: iostat -x 1 and iotop show it"},
-		{CauseRuntime, "runtime", []PartKind{Between}, "read the runtime's log of that time (journalctl -u containerd, or crio), or have containerd send its spans: cniscope install --containerd-tracing"},
+		{CauseRuntime, "runtime", []PartKind{Between}, "read the runtime's log of that time (journalctl -u containerd, or crio), or have containerd send its spans (docs/traces.md, Under containerd's own spans)"},
 		{CauseUnexplained, "unexplained", []PartKind{Unexplained, Waiting}, `set [probe] detail = "auto" or "always", so that plugins are looked into; where the attribute cniscope.source is not "bpf", the kernel has to allow that first`},
 	}
 }

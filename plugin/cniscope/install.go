@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -46,14 +47,14 @@ func installCmd() *cobra.Command {
                  and its log goes to the journal (recommended).
   --as plugin    a pre-installed NRI plugin, which containerd starts.
 
-Where NRI is off, install adds a drop-in to containerd's configuration and tells you to
-restart containerd. Where k3s, RKE2, nodeadm or AKS writes that configuration, install
-leaves it alone and tells you what to put where. On Talos, Bottlerocket and
-Container-Optimized OS nothing can be installed, and install says what to do instead.
+If NRI is off, install adds a drop-in to containerd's configuration and tells you to
+restart containerd. If k3s, RKE2, nodeadm or AKS writes that configuration, install leaves
+it alone and prints the lines that it needs. On Talos, Bottlerocket and Container-Optimized
+OS nothing can be installed: run the DaemonSet.
 
 Install does everything or nothing. Running it again is safe: it upgrades its own files,
-keeps your edits and remembers your choices. It restarts containerd only with
---restart-containerd. See also: cniscope uninstall, status.`,
+keeps your edits and remembers your choices. It never restarts containerd, and changes no
+file that was there before, except for one import line. See also: cniscope uninstall, status.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if as != string(install.Service) && as != string(install.Plugin) {
@@ -78,11 +79,9 @@ keeps your edits and remembers your choices. It restarts containerd only with
 	f.BoolVar(&dryRun, "dry-run", false, "only show what would be changed, as a unified diff")
 	f.StringVar(&o.Root, "root", "/", "install into the tree below this folder, for an image")
 	f.StringVar(&o.ContainerdConfig, "containerd-config", "", "containerd's configuration (default /etc/containerd/config.toml)")
-	f.StringVar(&o.ContainerdVersion, "containerd-version", "", "containerd's version, where it cannot be found out")
-	f.StringVar(&o.Tracing, "containerd-tracing", "", "have containerd export its own spans to this URL; off to stop that")
+	f.StringVar(&o.ContainerdVersion, "containerd-version", "", "containerd's version, if it does not run")
 	f.BoolVar(&o.EditConfig, "edit-config", false, "add an import to containerd's configuration, if it has none for drop-ins")
 	f.BoolVar(&o.NoContainerd, "no-containerd", false, "leave containerd's configuration alone")
-	f.BoolVar(&o.RestartContainerd, "restart-containerd", false, "restart containerd, if that is needed")
 	return cmd
 }
 
@@ -99,11 +98,6 @@ func remember(cmd *cobra.Command, o *install.Options, as *string) error {
 	o.As = install.As(*as)
 	if !flag("containerd-config") {
 		o.ContainerdConfig = before.ContainerdConfig
-	}
-	if !flag("containerd-tracing") {
-		o.Tracing = before.Tracing
-	} else if o.Tracing == "off" {
-		o.Tracing = ""
 	}
 	if !flag("edit-config") {
 		o.EditConfig = before.EditConfig
@@ -138,4 +132,13 @@ func carryOut(cmd *cobra.Command, plan *install.Plan, dryRun bool, root string) 
 		fmt.Fprintln(out, line)
 	}
 	return notes(out, append(plan.Notes, more...))
+}
+
+func notes(out io.Writer, notes []string) error {
+	for _, n := range notes {
+		if _, err := fmt.Fprintf(out, "\n%s\n", n); err != nil {
+			return err
+		}
+	}
+	return nil
 }

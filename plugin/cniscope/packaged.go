@@ -65,7 +65,7 @@ func handBack(cmd *cobra.Command, root string) error {
 	if _, installed, err := install.Remembered(root); err != nil || !installed {
 		return err
 	}
-	plan, err := install.NewRemoval(root, true, false)
+	plan, err := install.NewRemoval(root, true)
 	if err != nil {
 		return err
 	}

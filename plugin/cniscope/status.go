@@ -102,12 +102,3 @@ func tell(out io.Writer, s *install.Status) error {
 	}
 	return w.Flush()
 }
-
-func notes(out io.Writer, notes []string) error {
-	for _, n := range notes {
-		if _, err := fmt.Fprintf(out, "\n%s\n", n); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -9,7 +9,7 @@ import (
 )
 
 func uninstallCmd() *cobra.Command {
-	var purge, dryRun, restart bool
+	var purge, dryRun bool
 	root := "/"
 	cmd := &cobra.Command{
 		Use:   "uninstall",
@@ -21,7 +21,7 @@ too. Operations on disk ([export.spool]) stay.
 It does not restart containerd, and tells you if that is needed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			plan, err := install.NewRemoval(root, purge, restart)
+			plan, err := install.NewRemoval(root, purge)
 			if err != nil {
 				return err
 			}
@@ -32,6 +32,5 @@ It does not restart containerd, and tells you if that is needed.`,
 	f.BoolVar(&purge, "purge", false, "remove also files that were changed since they were installed")
 	f.BoolVar(&dryRun, "dry-run", false, "only show what would be changed, as a unified diff")
 	f.StringVar(&root, "root", root, "uninstall from the tree below this folder")
-	f.BoolVar(&restart, "restart-containerd", false, "restart containerd, if that is needed")
 	return cmd
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/cniscope/cniscope/test/harness"
-	"github.com/cniscope/cniscope/test/rig"
 )
 
 // What is in the way is said, and nothing is half done.
@@ -37,7 +36,6 @@ func TestAnInstallationThatFails(t *testing.T) {
 		// It is named as the containerd that runs was told it.
 		{"a broken configuration", "", string(text) + "\n[plugins.'io.containerd\n", "install", []string{"/config.toml:", "mend it first"}},
 		{"no imports", "", strings.ReplaceAll(string(text), "imports", "# imports"), "install", []string{"does not import drop-ins", "--edit-config"}},
-		{"no systemd", "", "", "install --restart-containerd", []string{"systemd does not run here"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := &installation{stage: n.sub(t)}
@@ -61,39 +59,5 @@ func TestAnInstallationThatFails(t *testing.T) {
 				t.Errorf("something was changed.\nnow:\n%s\nbefore:\n%s", now, before)
 			}
 		})
-	}
-}
-
-// containerd 1.7 is told by its configuration to trace: its spans come through cniscope's
-// relay, and ours are under them.
-func TestContainerdTracesAsInstalled(t *testing.T) {
-	n := setNode(t, "containerd-1.7")
-	relay := harness.Address(t)
-	n.cniscope("install --edit-config --containerd-tracing http://" + relay)
-	n.setEndpoint()
-	file := filepath.Join(n.rig.Covered("/etc/cniscope"), "cniscope.toml")
-	text, err := os.ReadFile(file)
-	harness.Check(t, err)
-	harness.Check(t, os.WriteFile(file, []byte(strings.Replace(string(text), "\n#listen = \"\"\n", fmt.Sprintf("\nlisten = %q\n", relay), 1)), 0o600))
-	n.restart()
-	n.start()
-	n.pod(rig.PodOptions{Namespace: "shop", Name: "web-0"})
-	n.spans("containerd", func(all []*span) error {
-		for _, x := range all {
-			if strings.HasSuffix(x.Name, "/RunPodSandbox") {
-				return nil
-			}
-		}
-		return fmt.Errorf("none of %d spans is RunPodSandbox", len(all))
-	})
-	n.spans("cniscope", func(all []*span) error {
-		if adds := only(of(all, "web-0"), "call", "CNI ADD"); len(adds) < 2 || adds[0].parent() == "" {
-			return fmt.Errorf("%d calls of the pod, or without a parent", len(adds))
-		}
-		return nil
-	})
-	n.cniscope("install --containerd-tracing off")
-	if text := n.inside("cat", "/etc/containerd/conf.d/90-cniscope.toml"); strings.Contains(text, "otlp") || !strings.Contains(text, "disable = false") {
-		t.Errorf("the drop-in says:\n%s", text)
 	}
 }

@@ -25,7 +25,7 @@ func allPipes(context.Context) (names []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing pipes: %w", err)
 	}
-	defer windows.FindClose(h) //nolint:errcheck // it was only read
+	defer windows.FindClose(h)
 	for err == nil {
 		names = append(names, windows.UTF16ToString(found.FileName[:]))
 		err = windows.FindNextFile(h, &found)

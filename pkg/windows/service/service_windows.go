@@ -48,7 +48,7 @@ func State(name string) (string, error) {
 		return "", fmt.Errorf("opening service %s: %w", name, err)
 	}
 	s := mgr.Service{Name: name, Handle: h}
-	defer s.Close() //nolint:errcheck // it was only asked
+	defer s.Close()
 	now, err := s.Query()
 	return map[svc.State]string{
 		svc.Stopped: "stopped", svc.StartPending: "start pending", svc.StopPending: "stop pending", svc.Running: "running",

@@ -39,7 +39,7 @@ func Run(ctx context.Context) (t Seen, err error) {
 	t.Source = "snapshots"
 	session, err := etw.Open(etw.Options{Name: "cniscope-doctor"})
 	if err == nil {
-		defer session.Close() //nolint:errcheck // what it told is known
+		defer session.Close()
 		teller, t.Source = session, "etw"
 	} else {
 		t.Why = err.Error()
@@ -48,7 +48,7 @@ func Run(ctx context.Context) (t Seen, err error) {
 	w := watcher{told: make(chan uint32, 1024)}
 	ended := make(chan error, 1)
 	go func() { ended <- teller.Run(ctx, w) }()
-	defer func() { cancel(); <-ended }()
+	defer func() { cancel(); _ = <-ended }()
 
 	value := fmt.Sprint(os.Getpid(), "-", time.Now().UnixNano())
 	child, end, err := start(value)
