@@ -17,8 +17,7 @@ type desired struct {
 	*content
 	// insertion is set where the file is somebody else's, and this is all that is added.
 	insertion *insertion
-	// replace: a file of somebody else's that is there is replaced, and kept for later.
-	// Otherwise it stays as it is.
+	// replace: another file that is there is in the way, unless it was installed. Otherwise it stays as it is.
 	replace    bool
 	containerd bool // containerd reads it when it starts
 }

@@ -8,14 +8,13 @@ import (
 // The dry run shows every line that would change, of programs the digest, and of options
 // that go nothing: they may hold secrets.
 func TestTheDiff(t *testing.T) {
-	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17, "/usr/local/bin/cniscope": "old"})
+	n := newNode(t, map[string]string{"/etc/containerd/config.toml": config17})
 	diff := n.plan(both(version("1.7"), edit)).Diff()
 	for _, want := range []string{
 		"--- a/etc/containerd/config.toml\n+++ b/etc/containerd/config.toml\n@@ -1,5 +1,5 @@\n disabled_plugins = []\n-imports = []\n+imports = [\"/etc/containerd/conf.d/*.toml\"]\n version = 2\n",
 		"--- /dev/null\n+++ b/etc/containerd/conf.d/90-cniscope.toml\n",
 		"+disable = false\n",
-		"--- a/usr/local/bin/cniscope\n+++ b/usr/local/bin/cniscope\n- 3 bytes, sha256 ",
-		"\n+ 6 bytes, sha256 ",
+		"--- /dev/null\n+++ b/usr/local/bin/cniscope\n+ 6 bytes, sha256 ",
 		"+++ b/etc/systemd/system/multi-user.target.wants/cniscope.service\n@@ -0,0 +1 @@\n+link to /etc/systemd/system/cniscope.service\n",
 	} {
 		if !strings.Contains(diff, want) {

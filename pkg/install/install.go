@@ -166,15 +166,8 @@ const stateMode fs.FileMode = 0o700
 
 // modes are those of these folders.
 func (t tree) modes() (map[string]fs.FileMode, error) {
-	modes := map[string]fs.FileMode{}
-	for _, dir := range []string{stateFolder, beforeFolder} {
-		file, err := t.file(dir)
-		if err != nil {
-			return nil, err
-		}
-		modes[file] = stateMode
-	}
-	return modes, nil
+	file, err := t.file(stateFolder)
+	return map[string]fs.FileMode{file: stateMode}, err
 }
 
 // leftovers are folders that were made, and hold something of others now.

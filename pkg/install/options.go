@@ -54,7 +54,7 @@ const (
 	pluginName   = "90-cniscope"
 	stateFolder  = "/var/lib/cniscope"
 	manifestFile = stateFolder + "/install.json"
-	// beforeFolder keeps files of others that were replaced, named by their digest.
+	// beforeFolder keeps files of others that cniscope up to 0.2.0 replaced, named by their digest.
 	beforeFolder = stateFolder + "/before"
 )
 
@@ -75,7 +75,7 @@ const manifestVersion = 1
 type entry struct {
 	Path   string `json:"path"`
 	Digest string `json:"digest,omitempty"` // of what was written
-	Before string `json:"before,omitempty"` // digest of what was replaced, and kept
+	Before string `json:"before,omitempty"` // digest of what cniscope up to 0.2.0 replaced, and kept
 	// Insertion is set instead of Digest where a file of somebody else's was added to.
 	Insertion *insertion `json:"insertion,omitempty"`
 }

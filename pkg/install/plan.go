@@ -22,7 +22,6 @@ type Plan struct {
 	before   *manifest
 	changes  []change
 	unwanted []string // folders that were made for what goes, on disk
-	kept     []string // digests of what was replaced and may still be wanted
 	wish     *wish    // nil for a removal
 	recorded *content // the manifest before
 }
@@ -74,22 +73,18 @@ func (p *Plan) install(d desired) error {
 		return err
 	}
 	e, ours := p.before.entry(d.path)
-	// A crash came between the manifest and the file: it is still to be replaced.
-	ours = ours && (e.Before == "" || now.digest() != e.Before)
 	if p.before.halfDone(d.path, now) { // it is as we had left it, or as it was before we came
 		e.Digest, ours = now.digest(), ours && now != nil
+	}
+	if d.replace && now != nil && !ours && now.digest() != d.digest() {
+		return fmt.Errorf("%s is there and was not installed by cniscope install; remove it, then install", d.path)
 	}
 	does, why := decide(d, now, e, ours)
 	switch {
 	case d.insertion != nil:
 		e = entry{Path: d.path, Insertion: d.insertion}
 	case does == Creates || does == Replaces:
-		if e.Path = d.path; !ours && now != nil {
-			if err := p.keepBefore(&e, now); err != nil {
-				return err
-			}
-		}
-		e.Digest = d.digest()
+		e.Path, e.Digest = d.path, d.digest()
 	case does == Same && ours:
 		e.Digest = d.digest()
 	}
@@ -115,23 +110,9 @@ func decide(d desired, now *content, e entry, ours bool) (Does, string) {
 		return Keeps, "it was changed since it was installed"
 	case ours:
 		return Replaces, ""
-	case d.replace:
-		return Replaces, "what is there now comes back with cniscope uninstall"
 	default:
 		return Keeps, "it was there before cniscope was installed"
 	}
-}
-
-// keepBefore keeps what is replaced.
-func (p *Plan) keepBefore(e *entry, now *content) error {
-	e.Before = now.digest()
-	path := filepath.Join(beforeFolder, e.Before)
-	p.folders(path)
-	kept, err := p.tree.read(path)
-	if err != nil || kept != nil || slices.ContainsFunc(p.changes, func(c change) bool { return c.path == path }) {
-		return err
-	}
-	return p.change(path, nil, now)
 }
 
 // folders notes which folders will have been made for a file.
@@ -157,21 +138,12 @@ func (p *Plan) remove(e entry, purge bool) error {
 			return p.step(e.Path, now, now, Keeps, "the line that was added is not there any more", containerd)
 		}
 		return p.step(e.Path, now, now.with(text), Restores, "the line that was added is taken out", containerd)
-	case e.Before != "" && now.digest() == e.Before:
-		return nil // it was never replaced, or has been brought back by hand
 	case now.digest() != e.Digest && !purge && !p.before.halfDone(e.Path, now):
-		p.kept = append(p.kept, e.Before)
 		return p.step(e.Path, now, now, Keeps, "it was changed since it was installed; --purge removes it", containerd)
-	case e.Before != "":
-		before, err := p.tree.read(filepath.Join(beforeFolder, e.Before))
-		if err == nil && before == nil {
-			err = fmt.Errorf("what was at %s before is gone from %s: bring it back, or remove %s yourself", e.Path, beforeFolder, e.Path)
-		}
-		if err != nil {
-			return err
-		}
-		return p.step(e.Path, now, before, Restores, "", containerd)
 	default:
+		if e.Before != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("an older cniscope replaced %s; what was there before is %s", e.Path, filepath.Join(beforeFolder, e.Before)))
+		}
 		return p.step(e.Path, now, nil, Removes, "", containerd)
 	}
 }
@@ -181,37 +153,10 @@ func forContainerd(path string) bool {
 	return !slices.Contains(append(programs(), optionsFile, unitFile, enabledLink), path)
 }
 
-// forget plans the removal of what was kept of replaced files, and is back in its place.
-func (p *Plan) forget() error {
-	if p.manifest != nil {
-		for _, e := range p.manifest.Files {
-			p.kept = append(p.kept, e.Before)
-		}
-	}
-	for _, e := range p.before.Files {
-		if e.Before == "" || slices.Contains(p.kept, e.Before) {
-			continue
-		}
-		p.kept = append(p.kept, e.Before) // once
-		path := filepath.Join(beforeFolder, e.Before)
-		old, err := p.tree.read(path)
-		if err == nil && old != nil {
-			err = p.change(path, old, nil)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // record plans the manifest's own changes. It comes first, and then names what goes beside what comes, and what
 // each may be meanwhile: wherever a crash strikes, the next run knows whose everything is. It comes last, as it
 // stays.
 func (p *Plan) record() error {
-	if err := p.forget(); err != nil {
-		return err
-	}
 	now, err := p.tree.read(manifestFile)
 	if err != nil {
 		return err
