@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -136,49 +135,6 @@ func (r *Running) ending() string {
 		return ""
 	}
 	return fmt.Sprintf(" It goes with the next restart of containerd, or at once by: kill %d", r.PID)
-}
-
-// spoolNote is where the scripts of packages look for a spool that is not in stateFolder.
-const spoolNote = stateFolder + "/spool-elsewhere"
-
-// NoteSpool writes down where a spool is, if it is not where a package looks anyway: when the package is
-// purged nobody is there any more who could read the options.
-func NoteSpool(root, dir string) error { return newTree(root, nil).noteSpool(dir) }
-
-func (t tree) noteSpool(dir string) error {
-	below := filepath.Clean(dir)
-	if dir == "" || below == stateFolder || strings.HasPrefix(below, stateFolder+"/") {
-		return nil
-	}
-	if !filepath.IsAbs(below) || strings.ContainsAny(below, "\n\r") {
-		return errors.New("its path cannot be written down")
-	}
-	release, err := lockTree(t.root, t.live())
-	if err != nil {
-		return err
-	}
-	defer release()
-	file, err := t.file(spoolNote)
-	if err != nil {
-		return err
-	}
-	before, err := readContent(t.disk, file)
-	if err != nil {
-		return err
-	}
-	after := &content{data: []byte(below + "\n"), mode: 0o600}
-	if before.digest() == after.digest() {
-		return nil
-	}
-	modes, err := t.modes()
-	if err != nil {
-		return err
-	}
-	tx, err := begin(t.disk, []change{{path: spoolNote, file: file, before: before, after: after}}, modes)
-	if err != nil {
-		return err
-	}
-	return tx.keep(nil)
 }
 
 // wishPackaged is what is left to an installation where a package has brought everything else.

@@ -167,26 +167,6 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// What a package notes when it goes is prepared where an installation prepares the manifest: one would remove what the
-// other has there.
-func TestASpoolIsNotNotedBesideAnInstallation(t *testing.T) {
-	n := newNode(t, nil)
-	release, err := lockTree(n.root, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := NoteSpool(n.root, "/mnt/spool"); err == nil || !strings.Contains(err.Error(), "another cniscope is at work") {
-		t.Errorf("beside another one: %v", err)
-	}
-	release()
-	if err := NoteSpool(n.root, "/mnt/spool"); err != nil || n.text(spoolNote) != "/mnt/spool\n" {
-		t.Errorf("noted: %v", err)
-	}
-	if newTree(n.root, nil).exists("/" + installLock) {
-		t.Error("the lock is still there")
-	}
-}
-
 // Everybody can open a folder that everybody can read, and lock it.
 func TestWhoLocksTheTreeIsInNobodysWay(t *testing.T) {
 	n := newNode(t, nil)

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,7 +61,7 @@ func takeOver(cmd *cobra.Command, root string) error {
 
 func handBack(cmd *cobra.Command, root string) error {
 	if o, err := (&optionsFile{path: defaultOptionsFile()}).load(); err == nil {
-		if err := install.NoteSpool(root, o.Export.Spool.Dir); err != nil {
+		if err := noteSpool(root, o.Export.Spool.Dir); err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "cniscope: the spool %s stays when the package is purged: %v\n", filepath.Clean(o.Export.Spool.Dir), err)
 		}
 	}
@@ -70,4 +73,21 @@ func handBack(cmd *cobra.Command, root string) error {
 		return err
 	}
 	return carryOut(cmd, plan, false, root)
+}
+
+// noteSpool writes down a spool that is not in /var/lib/cniscope, for the scripts that purge the package: the options
+// are gone by then.
+func noteSpool(root, dir string) error {
+	const state = "/var/lib/cniscope"
+	spool := filepath.Clean(dir)
+	if dir == "" || spool == state || strings.HasPrefix(spool, state+"/") {
+		return nil
+	}
+	if !filepath.IsAbs(spool) || strings.ContainsAny(spool, "\n\r") {
+		return errors.New("its path cannot be written down")
+	}
+	if err := os.MkdirAll(filepath.Join(root, state), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, state, "spool-elsewhere"), []byte(spool+"\n"), 0o600)
 }
