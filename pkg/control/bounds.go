@@ -13,7 +13,7 @@ type bounds struct {
 	patience    time.Duration // for a place, before a reader is told to come back
 	questions   places
 	polls       places // that wait for an operation
-	whole       places // for the spans of an operation: up to 4 MiB, three times that as JSON
+	whole       places // for the spans of an operation: up to 4 MiB
 	examined    places
 	recordings  places
 }

@@ -56,9 +56,9 @@ func (r Reader) Operations(ctx context.Context, q Query) (found Operations, err 
 	return found, err
 }
 
-// Spans returns the spans of an operation that is remembered whole, as a line of OTLP JSON; trace is
+// Spans returns the spans of an operation that is remembered whole, an encoded TracesData; trace is
 // Line.TraceID. The error wraps ErrNotRemembered if it is not. Other errors as for Node.
-func (r Reader) Spans(ctx context.Context, trace string) (json.RawMessage, error) {
+func (r Reader) Spans(ctx context.Context, trace string) ([]byte, error) {
 	return r.all(ctx, "/v1/operations/"+url.PathEscape(trace)+"/spans", nil)
 }
 

@@ -33,7 +33,7 @@ type ReadHandlers struct {
 	Calls func() []Call
 	// Operations returns what is remembered and wanted. It may take until ctx ends, or Query.Wait is over.
 	Operations func(ctx context.Context, q Query) Found
-	// Spans returns the spans of an operation, as a line of OTLP JSON, or an error that wraps ErrNotRemembered.
+	// Spans returns the spans of an operation, an encoded TracesData, or an error that wraps ErrNotRemembered.
 	Spans func(trace string) ([]byte, error)
 	// Doctor returns the document of doctor --format json: see Examined.
 	Doctor func(ctx context.Context) ([]byte, error)
@@ -115,7 +115,7 @@ func (s *reads) operations(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *reads) spans(w http.ResponseWriter, r *http.Request) {
-	line, err := s.Spans(r.PathValue("trace"))
+	spans, err := s.Spans(r.PathValue("trace"))
 	switch {
 	case errors.Is(err, ErrNotRemembered):
 		w.Header().Set(remembers, "no")
@@ -123,7 +123,8 @@ func (s *reads) spans(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
-		raw(w, line)
+		w.Header().Set("Content-Type", "application/x-protobuf")
+		_, _ = w.Write(spans)
 	}
 }
 
@@ -134,7 +135,8 @@ func (s *reads) doctor(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	raw(w, document)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(document)
 }
 
 func (s *reads) record(w http.ResponseWriter, r *http.Request) {
@@ -210,11 +212,6 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 func answer(w http.ResponseWriter, with any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(with) // the asker is gone: nobody to tell
-}
-
-func raw(w http.ResponseWriter, document []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(document)
 }
 
 // queryOf reads a question for operations.

@@ -1,16 +1,14 @@
 package export
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
@@ -29,7 +27,7 @@ type file struct {
 func NewFile(path string, maxBytes int64) Exporter { return &file{path, maxBytes} }
 
 func (e *file) Export(_ context.Context, spans []*tracepb.ResourceSpans) error {
-	data, err := JSONLines(spans)
+	data, err := otlpjson.Lines(spans)
 	if err != nil {
 		return &queue.RejectedError{Err: err}
 	}
@@ -87,30 +85,4 @@ func remedy(err error) string {
 		return ": it is a link, name the file itself"
 	}
 	return ""
-}
-
-// JSONLines writes each of the ResourceSpans as one line.
-func JSONLines(spans []*tracepb.ResourceSpans) ([]byte, error) {
-	var (
-		lines bytes.Buffer
-		from  ptrace.ProtoUnmarshaler
-		to    ptrace.JSONMarshaler
-	)
-	for _, rs := range spans {
-		wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{rs}})
-		var traces ptrace.Traces
-		if err == nil {
-			traces, err = from.UnmarshalTraces(wire)
-		}
-		var line []byte
-		if err == nil {
-			line, err = to.MarshalTraces(traces)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("encode spans: %w", err)
-		}
-		lines.Write(line)
-		lines.WriteByte('\n')
-	}
-	return lines.Bytes(), nil
 }

@@ -22,10 +22,17 @@ const (
 const (
 	Calls      = "calls"      // under way, as `cniscope ps --format json`
 	Operations = "operations" // remembered, one line each
-	Spans      = "spans"      // of one operation, OTLP JSON
+	Spans      = "spans"      // of one operation, OTLP
 	Node       = "node"       // as `cniscope status --format json`
 	Doctor     = "doctor"     // as `cniscope doctor --format json`
 	Record     = "record"     // a recording of what happens from now on
+)
+
+// The formats of ask.
+const (
+	JSON = "json"
+	// Protobuf is for spans: an encoded TracesData.
+	Protobuf = "protobuf"
 )
 
 // The exit codes of ask. The reason is one line on standard error.

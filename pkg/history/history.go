@@ -17,20 +17,19 @@ const (
 	// Lines is how many operations are remembered at least, if they are not too long: ten hours of a node
 	// that starts and stops a pod every seven seconds. Up to chunkLines more are.
 	Lines = 10_000
-	// LineBytes bounds what they take, texts and all.
-	LineBytes = 4<<20 - openBytes
+	// LineBytes bounds the bytes that they take. Lines are held compressed, to a fifth.
+	LineBytes = 4<<20 - 2*chunkBytes
 
-	// chunkLines is how many lines are forgotten at once.
+	// chunkLines is how many lines are forgotten at once, and chunkBytes how many bytes of them are collected
+	// before they are compressed. The slice of these may have twice the room.
 	chunkLines = 256
-	// openBytes is what the chunk that is not full takes on top of its size: 256 lines with four texts each
-	// that no other has, at some 50 bytes in a map.
-	openBytes = 128 << 10
+	chunkBytes = 128 << 10
 )
 
 // History is what one node remembers. Make it with New; it may be used by several goroutines.
 type History struct {
-	node    string
-	packers sync.Pool // of *flate.Writer: one takes 1.2 MB, and is made anew where the memory was needed
+	node   string
+	packer packer
 
 	mu        sync.Mutex
 	chunks    []*chunk // the last one is open
@@ -50,7 +49,7 @@ func New(node string, began time.Time) *History {
 		node: node, next: uint64(max(1, began.UnixMilli())), since: began.UTC(),
 		forgotten: map[string]uint64{}, whole: newWholes(),
 	}
-	h.chunks = []*chunk{newChunk(h.next)}
+	h.chunks = []*chunk{{first: h.next}}
 	return h
 }
 
@@ -59,23 +58,25 @@ func (h *History) Add(l control.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	open := h.chunks[len(h.chunks)-1]
-	open.add(bounded(l))
+	if open.add(bounded(l)) != nil {
+		return
+	}
 	h.next++
 	h.lines++
 	if l.Time.Before(h.since) { // the clock was set back
 		h.since = l.Time.UTC()
 	}
-	if open.lines >= chunkLines {
-		open.seal()
-		h.size += open.size()
-		h.chunks = append(h.chunks, newChunk(h.next))
+	if open.lines >= chunkLines || len(open.data) >= chunkBytes {
+		open.data, open.full = h.packer.pack(open.data), true
+		h.size += cap(open.data)
+		h.chunks = append(h.chunks, &chunk{first: h.next})
 	}
 	for len(h.chunks) > 1 {
 		first := h.chunks[0]
 		switch {
 		case h.lines-first.lines >= Lines:
 			h.forget("lines")
-		case h.size+h.chunks[len(h.chunks)-1].size() > LineBytes:
+		case h.size > LineBytes:
 			h.forget("bytes")
 		default:
 			h.wake()
@@ -91,7 +92,7 @@ func (h *History) forget(why string) {
 	h.chunks[0] = nil
 	h.chunks = h.chunks[1:]
 	h.lines -= first.lines
-	h.size -= first.size()
+	h.size -= cap(first.data)
 	h.forgotten[why] += uint64(first.lines)
 	if first.ended.After(h.since) {
 		h.since = first.ended.UTC()
@@ -171,7 +172,7 @@ func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 			if c.lines == 0 || c.first+uint64(c.lines) <= q.After+1 || c.ended.Before(q.Since) {
 				continue
 			}
-			if !c.each(v.node, func(l control.Line) bool {
+			if !c.each(v.node, q.After, func(l control.Line) bool {
 				if !wants(q, l) {
 					return true
 				}
@@ -185,7 +186,7 @@ func (v view) lines(q control.Query, of *int) iter.Seq[control.Line] {
 }
 
 func wants(q control.Query, l control.Line) bool {
-	return l.Seq > q.After && !l.Time.Before(q.Since) &&
+	return !l.Time.Before(q.Since) &&
 		(q.Namespace == "" || q.Namespace == l.Namespace) && (q.Pod == "" || q.Pod == l.Pod)
 }
 
@@ -247,5 +248,5 @@ func (h *History) Readings() []meter.Reading {
 	return append(meter.ByReason(name, help, counts, []string{"lines", "bytes", "whole_operations", "whole_bytes", "large"}),
 		meter.Level("history_operations", "Operations of which the node's memory has a line.", h.lines),
 		meter.Level("history_whole_operations", "Slow and failed operations that the node's memory holds whole.", len(h.whole.held)),
-		meter.Level("history_bytes", "Bytes of the node's memory of operations.", h.size+h.chunks[len(h.chunks)-1].size()+h.whole.size))
+		meter.Level("history_bytes", "Bytes of the node's memory of operations.", h.size+cap(h.chunks[len(h.chunks)-1].data)+h.whole.size))
 }

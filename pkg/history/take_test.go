@@ -3,7 +3,6 @@ package history
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/event"
@@ -69,13 +69,9 @@ func TestWhatIsTaken(t *testing.T) {
 	}
 }
 
-// noise is an operation of some 100 KB that cannot be compressed.
+// noise is an operation of so many bytes that cannot be compressed.
 func noise(n int) *tracepb.ResourceSpans {
-	text := make([]byte, n)
-	for i := range text {
-		text[i] = byte('0' + rand.IntN(64))
-	}
-	value := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: string(text)}}
+	value := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: random(n)}}
 	return &tracepb.ResourceSpans{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "CNI ADD", Attributes: []*commonpb.KeyValue{{Key: "noise", Value: value}}}}}}}
 }
 
@@ -87,14 +83,17 @@ func TestWholeOperationsAreBounded(t *testing.T) {
 	} {
 		before := heap()
 		h := New("node-a", began)
+		var kept *tracepb.ResourceSpans
 		for i := range test.operations {
-			h.Keep([]string{fmt.Sprint(i), fmt.Sprint("other ", i)}, noise(test.bytes))
+			kept = noise(test.bytes)
+			h.Keep([]string{fmt.Sprint(i), fmt.Sprint("other ", i)}, kept)
 		}
 		took := heap() - before
 		last := fmt.Sprint("other ", test.operations-1)
-		spans, err := h.Whole(last)
-		if err != nil || len(spans) != 1 || spans[0].ScopeSpans[0].Spans[0].Name != "CNI ADD" {
-			t.Errorf("%s: %v, %v", name, err, spans)
+		var got tracepb.TracesData
+		data, err := h.Whole(last)
+		if err := errors.Join(err, proto.Unmarshal(data, &got)); err != nil || len(got.ResourceSpans) != 1 || !proto.Equal(got.ResourceSpans[0], kept) {
+			t.Errorf("%s: %v, %v", name, err, &got)
 		}
 		if n := len(h.whole.held); took > WholeBytes+(1<<20) || n < test.least || n > WholeOperations { // a packer, too
 			t.Errorf("%s: %d operations in %d bytes", name, n, took)

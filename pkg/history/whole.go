@@ -1,10 +1,7 @@
 package history
 
 import (
-	"bytes"
-	"compress/flate"
 	"fmt"
-	"io"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -72,9 +69,9 @@ func (h *History) Keep(traces []string, spans *tracepb.ResourceSpans) {
 	h.whole.add(op)
 }
 
-// Whole returns the spans of an operation, an element for each time that it was remembered. The error wraps
-// control.ErrNotRemembered.
-func (h *History) Whole(trace string) ([]*tracepb.ResourceSpans, error) {
+// Whole returns the spans of an operation, an encoded TracesData with a ResourceSpans for each time that it was
+// remembered. The error wraps control.ErrNotRemembered.
+func (h *History) Whole(trace string) (all []byte, err error) {
 	var found []whole
 	h.mu.Lock()
 	for _, op := range h.whole.held {
@@ -91,45 +88,21 @@ func (h *History) Whole(trace string) ([]*tracepb.ResourceSpans, error) {
 		return nil, fmt.Errorf("%w: only the last slow and failed operations are held whole, and %.64q is none of them (there is a line for each operation since %s)",
 			control.ErrNotRemembered, trace, since.Format("2006-01-02 15:04:05Z"))
 	}
-	var all []*tracepb.ResourceSpans
 	for _, op := range found {
-		spans, err := unpack(op.data)
+		data, err := unpack(op.data)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read remembered spans: %w", err)
 		}
-		all = append(all, spans...)
+		all = append(all, data...) // encoded messages, one after another, are one message
 	}
 	return all, nil
 }
 
-// pack compresses spans; nil if they cannot be encoded.
+// pack encodes and compresses spans; nil if they cannot be encoded.
 func (h *History) pack(spans *tracepb.ResourceSpans) []byte {
 	wire, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{spans}})
 	if err != nil {
 		return nil
 	}
-	var out bytes.Buffer
-	w, _ := h.packers.Get().(*flate.Writer)
-	if w == nil {
-		w, _ = flate.NewWriter(nil, flate.BestSpeed) // the level is a valid one
-	}
-	defer h.packers.Put(w)
-	w.Reset(&out)
-	_, err = w.Write(wire)
-	if closing := w.Close(); err != nil || closing != nil {
-		return nil
-	}
-	return bytes.Clone(out.Bytes())
-}
-
-func unpack(data []byte) ([]*tracepb.ResourceSpans, error) {
-	wire, err := io.ReadAll(flate.NewReader(bytes.NewReader(data)))
-	var all tracepb.TracesData
-	if err == nil {
-		err = proto.Unmarshal(wire, &all)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading what is remembered: %w", err)
-	}
-	return all.GetResourceSpans(), nil
+	return h.packer.pack(wire)
 }

@@ -7,8 +7,13 @@ import (
 	"slices"
 	"time"
 
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/access"
+	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 )
 
 // calls answers as `cniscope ps --format json` does.
@@ -45,25 +50,33 @@ func (q question) query() control.Query {
 
 // spans answers with the spans of one operation of a pod that the viewer may see.
 func (q question) spans(ctx context.Context, node control.Reader, viewer access.Viewer, out io.Writer) error {
-	if viewer.Operator {
-		spans, err := node.Spans(ctx, q.trace)
-		return raw(out, spans, err)
+	var lines []control.Line
+	if !viewer.Operator {
+		// The line says whose operation it is, not the spans.
+		own, err := node.Operations(ctx, control.Query{Namespace: viewer.Namespace})
+		if err != nil {
+			return err
+		}
+		lines = slices.DeleteFunc(own.Operations, func(l control.Line) bool { return l.TraceID != q.trace || !viewer.Sees(l.Namespace) })
+		if len(lines) == 0 {
+			return fmt.Errorf("%w: no pod of namespace %s has the trace %s", control.ErrNotRemembered, viewer.Namespace, q.trace)
+		}
 	}
-	// The line says whose operation it is, not the spans.
-	own, err := node.Operations(ctx, control.Query{Namespace: viewer.Namespace})
+	encoded, err := node.Spans(ctx, q.trace)
 	if err != nil {
 		return err
 	}
-	lines := slices.DeleteFunc(own.Operations, func(l control.Line) bool { return l.TraceID != q.trace || !viewer.Sees(l.Namespace) })
-	if len(lines) == 0 {
-		return fmt.Errorf("%w: no pod of namespace %s has the trace %s", control.ErrNotRemembered, viewer.Namespace, q.trace)
+	var spans tracepb.TracesData
+	if err := proto.Unmarshal(encoded, &spans); err != nil {
+		return fmt.Errorf("read the spans that cniscope remembers: %w", err)
 	}
-	spans, err := node.Spans(ctx, q.trace)
-	if err != nil {
-		return err
+	spans.ResourceSpans = viewer.Spans(spans.ResourceSpans, lines)
+	if q.format == fleet.Protobuf {
+		encoded, err = proto.Marshal(&spans)
+	} else {
+		encoded, err = otlpjson.Lines(spans.ResourceSpans)
 	}
-	seen, err := viewer.Spans(spans, lines)
-	return raw(out, seen, err)
+	return raw(out, encoded, err)
 }
 
 func (q question) record(ctx context.Context, node control.Reader, out io.Writer) error {

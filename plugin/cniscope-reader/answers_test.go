@@ -14,6 +14,11 @@ import (
 	"testing"
 	"time"
 
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/fleet"
 	"github.com/cniscope/cniscope/pkg/fleet/access"
@@ -46,8 +51,11 @@ func asked(t *testing.T) (control.Reader, *history.History) {
 			},
 			Operations: h.Operations,
 			Spans: func(trace string) ([]byte, error) {
-				return []byte(`{"resourceSpans":[{"resource":{"attributes":[{"key":"k8s.namespace.name","value":{"stringValue":"shop"}}]},"scopeSpans":[{"spans":[{"traceId":"` +
-					trace + `","spanId":"0102030405060708","name":"CNI ADD"}]}]}]}` + "\n"), nil
+				shop := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: "shop"}}
+				return proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
+					Resource:   &resourcepb.Resource{Attributes: []*commonpb.KeyValue{{Key: "k8s.namespace.name", Value: shop}}},
+					ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{TraceId: []byte(trace)[:16], SpanId: []byte("01234567"), Name: "CNI ADD"}}}},
+				}}})
 			},
 			Doctor: func(context.Context) ([]byte, error) { return []byte(`{"findings":[]}`), nil },
 			Record: func(_ context.Context, q control.RecordQuery, w http.ResponseWriter, _ func()) error {
@@ -79,6 +87,8 @@ func TestEachQuestionIsAnsweredAsFarAsTheAskerMaySee(t *testing.T) {
 		"operations of an operator":  {operator, question{what: fleet.Operations, problems: true, since: time.Hour}, "verdict of bank", "nobody", 0},
 		"operations of another's":    {shop, question{what: fleet.Operations, namespace: "bank"}, "", "bank", fleet.NotAllowed},
 		"own spans":                  {shop, question{what: fleet.Spans, trace: own}, "CNI ADD", "nobody", 0},
+		"own spans, encoded":         {shop, question{what: fleet.Spans, trace: own, format: fleet.Protobuf}, "\aCNI ADD", "{", 0},
+		"another's spans, encoded":   {shop, question{what: fleet.Spans, trace: others, format: fleet.Protobuf}, "", "CNI ADD", fleet.NotRemembered},
 		"another's spans":            {shop, question{what: fleet.Spans, trace: others}, "", "CNI ADD", fleet.NotRemembered},
 		"an operator's spans":        {operator, question{what: fleet.Spans, trace: others}, "CNI ADD", "nobody", 0},
 		"the node, to a developer":   {shop, question{what: fleet.Node}, "", "v9", fleet.NotAllowed},
@@ -97,7 +107,7 @@ func TestEachQuestionIsAnsweredAsFarAsTheAskerMaySee(t *testing.T) {
 			if !strings.Contains(out.String(), c.says) || strings.Contains(out.String(), c.not) {
 				t.Errorf("the answer is %s", out.String())
 			}
-			if c.code == 0 && c.q.what != fleet.Record && !json.Valid(out.Bytes()) {
+			if c.code == 0 && c.q.what != fleet.Record && c.q.format != fleet.Protobuf && !json.Valid(out.Bytes()) {
 				t.Errorf("the answer is no JSON: %s", out.String())
 			}
 		})

@@ -21,7 +21,7 @@ const answering = 30 * time.Second
 
 // question is what was asked.
 type question struct {
-	what                   string
+	what, format           string
 	namespace, pod, trace  string
 	since, wait, recording time.Duration
 	after                  uint64
@@ -30,8 +30,7 @@ type question struct {
 }
 
 func askCmd() *cobra.Command {
-	q := question{}
-	format := "json"
+	q := question{format: fleet.JSON}
 	what := []string{fleet.Calls, fleet.Operations, fleet.Spans, fleet.Node, fleet.Doctor, fleet.Record}
 	cmd := &cobra.Command{
 		Use:   "ask {" + strings.Join(what, "|") + "}",
@@ -44,7 +43,7 @@ tells of other pods.
 
   calls        the calls under way                  [--namespace --pod]
   operations   what is remembered, a line each      [--namespace --pod --problems --since --after --wait --limit]
-  spans        one operation's spans, OTLP JSON     --trace
+  spans        one operation's spans, OTLP          --trace [--format protobuf]
   node         cniscope itself                      operator only
   doctor       what is wrong with the node          operator only
   record       a recording of what happens now on   --for [--namespace --pod], operator only
@@ -60,8 +59,8 @@ are not remembered, and 7 if too many ask this node at once.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.what = args[0]
-			if format != "json" {
-				return usageError{fmt.Errorf("--format %s: want json", format)}
+			if q.format != fleet.JSON && (q.format != fleet.Protobuf || q.what != fleet.Spans) {
+				return usageError{fmt.Errorf("--format %s: want json, or protobuf for spans", q.format)}
 			}
 			if q.what == fleet.Spans && q.trace == "" {
 				return usageError{fmt.Errorf("ask spans: want --trace, the trace_id of an operation")}
@@ -85,7 +84,7 @@ are not remembered, and 7 if too many ask this node at once.`,
 	f.BoolVar(&q.problems, "problems", false, "only operations that were slow, failed or hang")
 	f.StringVar(&q.trace, "trace", "", "trace_id of the operation")
 	f.DurationVar(&q.recording, "for", 30*time.Second, "how long to record, ten minutes at most")
-	f.StringVar(&format, "format", format, "json")
+	f.StringVar(&q.format, "format", q.format, "json, or protobuf for spans")
 	return cmd
 }
 

@@ -70,6 +70,7 @@ func TestHowItIsCalled(t *testing.T) {
 		{"ask", "calls", "node"},
 		{"ask", "spans"},
 		{"ask", "calls", "--format", "yaml"},
+		{"ask", "calls", "--format", "protobuf"},
 		{"ask", "calls", "--token", "x"},
 		{"ask", "calls", "--kubeconfig", "x"},
 	} {

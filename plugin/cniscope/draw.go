@@ -9,7 +9,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"github.com/cniscope/cniscope/pkg/export"
+	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/terminal"
 	"github.com/cniscope/cniscope/pkg/trace"
@@ -62,7 +62,7 @@ func (o showOptions) look(out io.Writer) show.Options {
 
 func jsonLines(out io.Writer, operations iter.Seq[*tracepb.ResourceSpans]) error {
 	for spans := range operations {
-		line, err := export.JSONLines([]*tracepb.ResourceSpans{spans})
+		line, err := otlpjson.Lines([]*tracepb.ResourceSpans{spans})
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/pkg/doctor"
-	"github.com/cniscope/cniscope/pkg/export"
 )
 
 // serveReaders answers the members of control.read_group until l ends, if there is such a group. Without the
@@ -38,13 +37,7 @@ func (n *node) readHandlers(o config.Options, h control.Handlers) control.ReadHa
 	return control.ReadHandlers{
 		Node: h.Node, Calls: h.Calls,
 		Operations: n.history.Operations,
-		Spans: func(trace string) ([]byte, error) {
-			spans, err := n.history.Whole(trace)
-			if err != nil {
-				return nil, err
-			}
-			return export.JSONLines(spans)
-		},
+		Spans:      n.history.Whole,
 		Doctor: control.Examined(func(ctx context.Context) ([]byte, error) {
 			return json.Marshal(newDoctorDocument(doctor.Examine(ctx, doctorFlags{}.options(o))))
 		}),

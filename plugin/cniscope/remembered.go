@@ -9,7 +9,6 @@ import (
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/control"
@@ -19,7 +18,7 @@ import (
 
 // remembered is what the running cniscope remembers whole: it is what there is on a node without a spool.
 type remembered struct {
-	operations [][]byte // tracepb.TracesData: as messages they would be five times as large
+	operations [][]byte // tracepb.TracesData: decoded they would be five times as large
 	ordinary   int      // operations of which there is but a line
 	since      time.Time
 }
@@ -71,17 +70,10 @@ func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remember
 		if err != nil {
 			return m, err
 		}
-		spans, err := digest.Spans(raw)
-		if err != nil {
+		if _, err := digest.Spans(raw); err != nil {
 			return m, err
 		}
-		for _, rs := range spans {
-			data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{rs}})
-			if err != nil {
-				return m, err
-			}
-			m.operations = append(m.operations, data)
-		}
+		m.operations = append(m.operations, raw)
 		m.ordinary--
 	}
 	return m, nil
@@ -91,11 +83,8 @@ func wholeOf(ctx context.Context, r control.Reader, since time.Time) (m remember
 func (m remembered) all() iter.Seq[*tracepb.ResourceSpans] {
 	return func(yield func(*tracepb.ResourceSpans) bool) {
 		for _, data := range m.operations {
-			var op tracepb.TracesData
-			if proto.Unmarshal(data, &op) != nil {
-				continue // we encoded it
-			}
-			for _, rs := range op.ResourceSpans {
+			spans, _ := digest.Spans(data) // it could be read before
+			for _, rs := range spans {
 				if !yield(rs) {
 					return
 				}

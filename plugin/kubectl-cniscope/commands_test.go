@@ -13,6 +13,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/control"
 	"github.com/cniscope/cniscope/test/fleet"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // evil clears a terminal, writes from right to left, and begins a line of its own.
@@ -94,7 +95,7 @@ func TestTop(t *testing.T) {
 
 func TestWhy(t *testing.T) {
 	a := clusterOf(20)
-	a.Spans = []byte(whole)
+	a.Spans = otlptest.Encoded(t, whole)
 	config := a.start(t)
 	kubectl(t, config, "why", "web-0").want(t, 0, "shop/web-0 on node-010, Running", "Normal NetworkSlow: CNI ADD eth0 took 5s", "(3 times)",
 		"ADD eth0  SLOW: 5s", "→ let kube-proxy use nftables", "policyctl", "│")

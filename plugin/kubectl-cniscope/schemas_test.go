@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // What each command prints as JSON is as docs/schemas say.
 func TestDocumentsAreAsTheSchemasSay(t *testing.T) {
 	a := clusterOf(12)
-	a.Spans = []byte(whole)
+	a.Spans = otlptest.Encoded(t, whole)
 	config := a.start(t)
 	for name, args := range map[string][]string{
 		"why": {"why", "web-0"}, "ps": {"ps", "-A"}, "doctor": {"doctor", "-A"}, "top": {"top"},

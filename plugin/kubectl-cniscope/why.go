@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/fleet/cluster"
 	"github.com/cniscope/cniscope/pkg/fleet/digest"
 	"github.com/cniscope/cniscope/pkg/fleet/fanout"
+	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 	"github.com/cniscope/cniscope/pkg/text"
 )
 
@@ -202,7 +204,7 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 		if err != nil {
 			return nil, err
 		}
-		return s.Answer(ctx, r, s.token, []string{fleet.Spans, "--trace", line.TraceID}, answerMost)
+		return s.Answer(ctx, r, s.token, []string{fleet.Spans, "--format", fleet.Protobuf, "--trace", line.TraceID}, answerMost)
 	}
 	var failed error
 	for line, answer := range fanout.Ask(ctx, wanted, s.limits, ask) {
@@ -222,10 +224,11 @@ func (d *whyDocument) whole(ctx context.Context, s *session) error {
 			d.drawn = append(d.drawn, spans...)
 		}
 	}
-	var err error
-	d.Spans, err = digest.JSON(d.drawn)
-	failed = errors.Join(failed, err)
-	return cmp.Or(ctx.Err(), failed)
+	lines, err := otlpjson.Lines(d.drawn)
+	for line := range bytes.Lines(lines) {
+		d.Spans = append(d.Spans, line)
+	}
+	return cmp.Or(ctx.Err(), errors.Join(failed, err))
 }
 
 // verdict is how it ends: what could not be asked makes the answer a part of it, or none.

@@ -36,7 +36,7 @@ const (
 
 // Nodes answer in the place of kubelets and readers.
 type Nodes struct {
-	// Spans is what is remembered whole of every operation, OTLP JSON.
+	// Spans is what is remembered whole of every operation, an encoded TracesData.
 	Spans []byte
 	// Hangs says which nodes take an exec and never answer.
 	Hangs func(node string) bool

@@ -2,12 +2,12 @@ package access
 
 import (
 	"bytes"
-	"fmt"
+	"cmp"
 	"slices"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/attr"
 	"github.com/cniscope/cniscope/pkg/control"
@@ -22,120 +22,100 @@ func others() []string {
 	}
 }
 
-// Spans returns the spans of operations, lines of OTLP JSON, as the viewer may see them: those of pods of the viewer's
-// namespace, without who had a lock that they waited for, without what an agent did perhaps for them and perhaps for
-// another pod, and without links to other traces. Sentences stay if they are those of a line, as far as that one is the
-// pod's own. lines are the operations' that the viewer may see.
-func (v Viewer) Spans(otlp []byte, lines []control.Line) ([]byte, error) {
+// Spans returns the spans of operations as the viewer may see them: those of pods of the viewer's namespace, without
+// who had a lock that they waited for, without what an agent did perhaps for them and perhaps for another pod, and
+// without links to other traces. Sentences stay if they are those of a line, as far as that one is the pod's own.
+// lines are the operations' that the viewer may see. The given spans are changed.
+func (v Viewer) Spans(all []*tracepb.ResourceSpans, lines []control.Line) []*tracepb.ResourceSpans {
 	if v.Operator {
-		return otlp, nil
+		return all
 	}
-	var seen bytes.Buffer
-	for document := range bytes.Lines(otlp) {
-		if len(bytes.TrimSpace(document)) == 0 {
-			continue
-		}
-		own, err := v.document(document, lines)
-		if err != nil {
-			return nil, fmt.Errorf("the spans that cniscope remembers cannot be read: %w", err)
-		}
-		if own != nil {
-			seen.Write(append(own, '\n'))
-		}
-	}
-	return seen.Bytes(), nil
-}
-
-// document is Spans for one line of OTLP JSON; nil if nothing of it may be seen.
-func (v Viewer) document(otlp []byte, lines []control.Line) ([]byte, error) {
-	traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(otlp)
-	if err != nil {
-		return nil, err
-	}
-	traces.ResourceSpans().RemoveIf(func(r ptrace.ResourceSpans) bool {
-		whose, known := namespace(r.Resource().Attributes())
+	return slices.DeleteFunc(all, func(r *tracepb.ResourceSpans) bool {
+		whose, known := namespace(r.GetResource().GetAttributes())
 		if known && whose != v.Namespace {
 			return true
 		}
-		for _, scope := range r.ScopeSpans().All() {
-			v.own(scope.Spans(), known, lines)
+		for _, scope := range r.GetScopeSpans() {
+			scope.Spans = v.own(scope.GetSpans(), known, lines)
 		}
-		r.ScopeSpans().RemoveIf(func(s ptrace.ScopeSpans) bool { return s.Spans().Len() == 0 })
-		return r.ScopeSpans().Len() == 0
+		r.ScopeSpans = slices.DeleteFunc(r.ScopeSpans, func(s *tracepb.ScopeSpans) bool { return len(s.GetSpans()) == 0 })
+		return len(r.ScopeSpans) == 0
 	})
-	if traces.ResourceSpans().Len() == 0 {
-		return nil, nil
-	}
-	return (&ptrace.JSONMarshaler{}).MarshalTraces(traces)
 }
 
 // own takes away what is not a pod's own. Parents come before children. known says that the spans are of the viewer's
 // namespace unless they say otherwise; if it is not, they have to say so.
-func (v Viewer) own(spans ptrace.SpanSlice, known bool, lines []control.Line) {
+func (v Viewer) own(spans []*tracepb.Span, known bool, lines []control.Line) []*tracepb.Span {
 	foreign := slices.ContainsFunc(lines, func(l control.Line) bool { return l.Foreign })
-	gone := map[pcommon.SpanID]bool{}
-	spans.RemoveIf(func(s ptrace.Span) bool {
-		whose, said := namespace(s.Attributes())
-		drop := gone[s.ParentSpanID()] || candidate(s.Attributes()) || said && whose != v.Namespace || !said && !known
+	gone := map[string]bool{}
+	spans = slices.DeleteFunc(spans, func(s *tracepb.Span) bool {
+		whose, said := namespace(s.GetAttributes())
+		drop := gone[string(s.GetParentSpanId())] || candidate(s.GetAttributes()) || said && whose != v.Namespace || !said && !known
 		if drop {
-			gone[s.SpanID()] = true
+			gone[string(s.GetSpanId())] = true
 		}
 		return drop
 	})
-	for _, s := range spans.All() {
-		trace := s.TraceID()
-		s.Links().RemoveIf(func(l ptrace.SpanLink) bool { return l.TraceID() != trace || gone[l.SpanID()] })
-		if foreign {
-			s.Status().SetMessage("")
-			without(s.Attributes(), string(attr.CNIErrorMessageKey))
+	hide := others()
+	if foreign {
+		hide = append(hide, string(attr.CNIErrorMessageKey))
+	}
+	for _, s := range spans {
+		s.Links = slices.DeleteFunc(s.Links, func(l *tracepb.Span_Link) bool {
+			return !bytes.Equal(l.GetTraceId(), s.GetTraceId()) || gone[string(l.GetSpanId())]
+		})
+		if foreign && s.Status != nil {
+			s.Status.Message = ""
 		}
-		sentences(s.Attributes(), lines)
-		without(s.Attributes(), others()...)
-		s.Events().RemoveIf(func(e ptrace.SpanEvent) bool { return candidate(e.Attributes()) })
-		for _, e := range s.Events().All() {
-			without(e.Attributes(), others()...)
-			if foreign {
-				without(e.Attributes(), string(attr.CNIErrorMessageKey))
-			}
+		s.Attributes = without(sentences(s.Attributes, lines), hide...)
+		s.Events = slices.DeleteFunc(s.Events, func(e *tracepb.Span_Event) bool { return candidate(e.GetAttributes()) })
+		for _, e := range s.Events {
+			e.Attributes = without(e.Attributes, hide...)
 		}
 	}
+	return spans
+}
+
+// valueOf returns the value of the first attribute of a key; nil if there is none.
+func valueOf(attributes []*commonpb.KeyValue, key string) *commonpb.AnyValue {
+	i := slices.IndexFunc(attributes, func(kv *commonpb.KeyValue) bool { return kv.GetKey() == key })
+	if i < 0 {
+		return nil
+	}
+	return cmp.Or(attributes[i].GetValue(), &commonpb.AnyValue{})
 }
 
 // candidate reports whether something is what an agent did for one of several calls, nobody knows which.
-func candidate(attributes pcommon.Map) bool {
-	v, ok := attributes.Get(string(attr.AttributionKey))
-	return ok && v.AsString() != "certain"
+func candidate(attributes []*commonpb.KeyValue) bool {
+	v := valueOf(attributes, string(attr.AttributionKey))
+	return v != nil && v.GetStringValue() != "certain"
 }
 
 // namespace is that of the pod whose a span, or a resource, is; ok is false if it does not say.
-func namespace(attributes pcommon.Map) (whose string, ok bool) {
-	v, ok := attributes.Get(string(semconv.K8SNamespaceNameKey))
-	if !ok {
-		return "", false
-	}
-	return v.AsString(), true
+func namespace(attributes []*commonpb.KeyValue) (whose string, ok bool) {
+	v := valueOf(attributes, string(semconv.K8SNamespaceNameKey))
+	return v.GetStringValue(), v != nil
 }
 
 // sentences keeps a call's verdict and remedy if a line has them. For another call of the operation nobody said
 // whom they name.
-func sentences(attributes pcommon.Map, lines []control.Line) {
-	verdict, ok := attributes.Get(string(attr.VerdictKey))
+func sentences(attributes []*commonpb.KeyValue, lines []control.Line) []*commonpb.KeyValue {
+	verdict := valueOf(attributes, string(attr.VerdictKey))
 	var line control.Line
-	if ok {
-		if i := slices.IndexFunc(lines, func(l control.Line) bool { return l.Verdict == verdict.AsString() }); i >= 0 {
-			line = lines[i]
-		}
-	}
-	if seen := Own(line).Verdict; seen != "" {
-		verdict.SetStr(seen)
-	} else {
-		without(attributes, string(attr.VerdictKey))
+	if i := slices.IndexFunc(lines, func(l control.Line) bool { return verdict != nil && l.Verdict == verdict.GetStringValue() }); i >= 0 {
+		line = lines[i]
 	}
 	if line.Verdict == "" || line.Foreign {
-		without(attributes, string(attr.RemedyKey))
+		attributes = without(attributes, string(attr.RemedyKey))
 	}
+	seen := Own(line).Verdict
+	if seen == "" {
+		return without(attributes, string(attr.VerdictKey))
+	}
+	verdict.Value = &commonpb.AnyValue_StringValue{StringValue: seen}
+	return attributes
 }
 
-func without(attributes pcommon.Map, hide ...string) {
-	attributes.RemoveIf(func(key string, _ pcommon.Value) bool { return slices.Contains(hide, key) })
+func without(attributes []*commonpb.KeyValue, hide ...string) []*commonpb.KeyValue {
+	return slices.DeleteFunc(attributes, func(kv *commonpb.KeyValue) bool { return slices.Contains(hide, kv.GetKey()) })
 }

@@ -1,10 +1,16 @@
 package access
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/cniscope/cniscope/pkg/control"
+	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
+	"github.com/cniscope/cniscope/test/harness/otlptest"
 )
 
 // waited is an operation of shop/web that waited for bank/vault, in OTLP JSON. SECRET stands in all that is not the pod's own.
@@ -51,13 +57,13 @@ func TestSpansTellOfThePodAlone(t *testing.T) {
 		"a foreign":  {foreign, []string{"held by another pod", "file_lock", "/run/xtables.lock", "clang"}, []string{"VERDICT", "REMEDY", "STATUS", "MESSAGE"}},
 		"of no line": {control.Line{Namespace: "shop"}, []string{"clang"}, []string{"VERDICT", "REMEDY"}},
 	} {
-		twice := strings.ReplaceAll(waited, "\n", "") // a line each
-		got, err := shop.Spans([]byte(twice+"\n"+twice+"\n"), []control.Line{{Namespace: "shop", Verdict: "of another operation"}, c.line})
+		seen := shop.Spans(append(decoded(t, waited), decoded(t, waited)...), []control.Line{{Namespace: "shop", Verdict: "of another operation"}, c.line})
+		got, err := otlpjson.Lines(seen)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(string(got), "\n"); n != 2 {
-			t.Errorf("%s: %d lines", name, n)
+		if len(seen) != 2 {
+			t.Errorf("%s: %d operations", name, len(seen))
 		}
 		for _, text := range append(c.gone, "SECRET", "4711", "ff02030405060708") {
 			if strings.Contains(string(got), text) {
@@ -70,14 +76,22 @@ func TestSpansTellOfThePodAlone(t *testing.T) {
 			}
 		}
 	}
-	if got, err := (Viewer{Operator: true}).Spans([]byte(waited), []control.Line{line}); err != nil || string(got) != waited {
-		t.Errorf("an operator is told %s, %v", got, err)
+	if got := (Viewer{Operator: true}).Spans(decoded(t, waited), []control.Line{line}); !reflect.DeepEqual(got, decoded(t, waited)) {
+		t.Errorf("an operator sees %s", got)
 	}
-	if _, err := shop.Spans([]byte("{"), nil); err == nil {
-		t.Error("what cannot be read is passed on")
+	for _, nobodys := range []string{`{}`, `{"attributes":[{"key":"k8s.namespace.name"}]}`, `{"attributes":[{"key":"k8s.namespace.name","value":{"intValue":"7"}}]}`} {
+		nobodys = `{"resourceSpans":[{"resource":` + nobodys + `,"scopeSpans":[{"spans":[{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060709","name":"SECRET-12"}]}]}]}`
+		if got := shop.Spans(decoded(t, nobodys), nil); len(got) != 0 {
+			t.Errorf("a developer sees spans of an unknown pod: %s", got)
+		}
 	}
-	nobodys := `{"resourceSpans":[{"resource":{},"scopeSpans":[{"spans":[{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060709","name":"SECRET-12"}]}]}]}`
-	if got, err := shop.Spans([]byte(nobodys), nil); err != nil || len(got) != 0 {
-		t.Errorf("spans that say not whose they are are told: %s, %v", got, err)
+}
+
+func decoded(t *testing.T, json string) []*tracepb.ResourceSpans {
+	t.Helper()
+	var data tracepb.TracesData
+	if err := proto.Unmarshal(otlptest.Encoded(t, json), &data); err != nil {
+		t.Fatal(err)
 	}
+	return data.ResourceSpans
 }

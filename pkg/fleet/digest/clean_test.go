@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/cniscope/cniscope/pkg/control"
 )
 
@@ -22,7 +26,18 @@ func TestEveryTextIsCleaned(t *testing.T) {
 			}
 		}
 	}
-	spans, err := Spans([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a\u001b[2J","status":{"message":"\u202e"},"attributes":[{"key":"k","value":{"arrayValue":{"values":[{"stringValue":"\u001b"}]}}}]}]}]}]}`))
+	evilValue := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: evil}}
+	encoded, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{
+		Name: evil, Status: &tracepb.Status{Message: evil},
+		Attributes: []*commonpb.KeyValue{{Key: evil, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{
+			ArrayValue: &commonpb.ArrayValue{Values: []*commonpb.AnyValue{evilValue}},
+		}}}},
+		Events: []*tracepb.Span_Event{{Name: evil, Attributes: []*commonpb.KeyValue{{Key: "k", Value: evilValue}}}},
+	}}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spans, err := Spans(encoded)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,8 @@
 package digest
 
 import (
-	"encoding/json"
 	"fmt"
 
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -15,18 +13,10 @@ import (
 // spanText is how long one text of a span may be: arguments and messages.
 const spanText = 4096
 
-// Spans reads OTLP JSON, and makes every text in it safe to print.
-func Spans(otlp []byte) ([]*tracepb.ResourceSpans, error) {
-	traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(otlp)
-	if err != nil {
-		return nil, fmt.Errorf("its spans cannot be read: %w", err)
-	}
-	raw, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(traces)
-	if err != nil {
-		return nil, err
-	}
+// Spans decodes a TracesData, and makes every text in it safe to print.
+func Spans(encoded []byte) ([]*tracepb.ResourceSpans, error) {
 	var data tracepb.TracesData
-	if err := proto.Unmarshal(raw, &data); err != nil {
+	if err := proto.Unmarshal(encoded, &data); err != nil {
 		return nil, fmt.Errorf("its spans cannot be read: %w", err)
 	}
 	for _, resource := range data.ResourceSpans {
@@ -38,27 +28,6 @@ func Spans(otlp []byte) ([]*tracepb.ResourceSpans, error) {
 		}
 	}
 	return data.ResourceSpans, nil
-}
-
-// JSON writes spans as OTLP JSON, a document for each resource.
-func JSON(spans []*tracepb.ResourceSpans) (all []json.RawMessage, err error) {
-	all = []json.RawMessage{}
-	for _, rs := range spans {
-		raw, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{rs}})
-		if err != nil {
-			return nil, err
-		}
-		traces, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(raw)
-		if err != nil {
-			return nil, err
-		}
-		one, err := (&ptrace.JSONMarshaler{}).MarshalTraces(traces)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, nil
 }
 
 func span(s *tracepb.Span) {

@@ -14,8 +14,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/event"
-	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/judge"
+	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 	"github.com/cniscope/cniscope/pkg/pipeline"
 	"github.com/cniscope/cniscope/pkg/probe/image"
 	"github.com/cniscope/cniscope/pkg/probe/notified"
@@ -194,7 +194,7 @@ func TestTheSeed(t *testing.T) {
 	if len(tr.processes) != 20 || len(tr.decoder.Unknown())+len(tr.decoder.Malformed()) > 0 {
 		t.Fatalf("%d were decoded, not %v %v", len(tr.processes), tr.decoder.Unknown(), tr.decoder.Malformed())
 	}
-	got, err := export.JSONLines(tell(tr.processes, tr.header, told))
+	got, err := otlpjson.Lines(tell(tr.processes, tr.header, told))
 	if err != nil {
 		t.Fatal(err)
 	}
