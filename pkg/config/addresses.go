@@ -33,7 +33,7 @@ func socket(on System, mayBeEmpty bool) kind[string] {
 // endpoint checks what Target takes apart.
 func endpoint() kind[string] { return str(checkEndpoint) }
 
-const endpointRemedy = `write "http://host:port", or "https://host:port" for TLS; the port of OTLP over gRPC is mostly 4317`
+const endpointRemedy = `write "http://host:4317", or "http://host:4318/v1/traces" for OTLP over HTTP; https:// for TLS`
 
 func checkEndpoint(s string) *fault {
 	if s == "" {
@@ -54,16 +54,16 @@ func checkEndpoint(s string) *fault {
 		if u.User != nil {
 			return wrong("send it as a header, in headers", "holds a user name or password")
 		}
-		if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-			return hasPath(scheme+"://", u.Host)
+		if u.RawQuery != "" || u.Fragment != "" {
+			return wrong(endpointRemedy, "has more than a path behind its port")
 		}
-		rest = strings.TrimSuffix(after, "/")
+		rest, _, _ = strings.Cut(after, "/")
 	}
 	if strings.Contains(rest, "@") {
 		return wrong("send it as a header, in headers", "holds a user name or password")
 	}
-	if host, _, path := strings.Cut(rest, "/"); path {
-		return hasPath("http://", host)
+	if _, _, path := strings.Cut(rest, "/"); path {
+		return wrong("write "+quote("http://"+rest)+", or https:// for TLS", "has a path and no scheme")
 	}
 	return checkHostPort(s, rest)
 }
@@ -87,14 +87,6 @@ func isHostPort(s string) bool {
 	return err == nil && bad == nil && n > 0 && host != "" && !strings.ContainsAny(host, "/?#%\\@ ")
 }
 
-func hasPath(scheme, host string) *fault {
-	const what = "has a path: OTLP over gRPC has none, only OTLP over HTTP does"
-	if !isHostPort(host) {
-		return wrong(endpointRemedy, what)
-	}
-	return wrong("write "+quote(scheme+grpcPort(host)), what)
-}
-
 // likely is the remedy for an address whose port or scheme was forgotten.
 func likely(address string) string {
 	scheme, rest := "http://", address
@@ -110,15 +102,7 @@ func likely(address string) string {
 	return endpointRemedy
 }
 
-// grpcPort replaces the port of OTLP over HTTP by that over gRPC.
-func grpcPort(hostPort string) string {
-	if host, ok := strings.CutSuffix(hostPort, ":4318"); ok {
-		return host + ":4317"
-	}
-	return hostPort
-}
-
-// otherPorts are those on which by their usual configuration something else is spoken than OTLP over gRPC:
+// otherPorts are those on which by their usual configuration something else is spoken than OTLP as an endpoint has it:
 // https://opentelemetry.io/docs/specs/otlp/#otlphttp-default-port, and the documentation of each.
 var otherPorts = map[string]string{
 	"4318":  "OTLP over HTTP",
@@ -134,9 +118,10 @@ var otherPorts = map[string]string{
 }
 
 // WrongPort says which protocol an endpoint's port is for, and what to write instead; empty where nothing speaks
-// against OTLP over gRPC.
+// against it.
 func WrongPort(endpoint string) (what, remedy string) {
-	target, _ := OTLP{Endpoint: endpoint}.Target()
+	o := OTLP{Endpoint: endpoint}
+	target, _ := o.Target()
 	host, port, err := net.SplitHostPort(target)
 	if err != nil {
 		return "", ""
@@ -145,16 +130,28 @@ func WrongPort(endpoint string) (what, remedy string) {
 	if err != nil {
 		return "", ""
 	}
-	spoken, ok := otherPorts[strconv.FormatUint(n, 10)]
-	if !ok {
-		return "", ""
-	}
 	scheme := "http://"
 	if strings.HasPrefix(endpoint, "https://") {
 		scheme = "https://"
 	}
-	return fmt.Sprintf("port %d is mostly that of %s, and cniscope speaks OTLP over gRPC: no span would arrive", n, spoken),
-		"write " + quote(scheme+net.JoinHostPort(host, "4317")) + ", if the port is the usual one"
+	speaks, like := "gRPC, since its endpoint has no path", scheme+net.JoinHostPort(host, "4317")
+	spoken, ok := otherPorts[strconv.FormatUint(n, 10)]
+	switch {
+	case o.Path() != "" && n == 4317:
+		spoken, ok = "OTLP over gRPC", true
+	case o.Path() == "" && n == 4318:
+		like = scheme + net.JoinHostPort(host, "4318") + "/v1/traces"
+	case o.Path() != "" && n == 4318:
+		return "", ""
+	}
+	if !ok {
+		return "", ""
+	}
+	if o.Path() != "" {
+		speaks = "HTTP, since its endpoint has a path"
+	}
+	return fmt.Sprintf("port %d is mostly that of %s, and cniscope speaks OTLP over %s: no span would arrive", n, spoken, speaks),
+		"write " + quote(like) + ", if the port is the usual one"
 }
 
 const listenRemedy = `write "127.0.0.1:9471", or ":9471" for every address of the node`

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -20,7 +19,7 @@ func FromEnvironment(getenv func(string) string, hostname string) (Options, erro
 	o.Resource.Node = hostname
 	e := environment{getenv: getenv, options: o.byKey()}
 	e.set("resource.node", verbatim, "NODE_NAME")
-	e.otlp("ENDPOINT", "endpoint", verbatim)
+	e.endpoint()
 	e.otlp("INSECURE", "insecure", func(s string) any { return strings.EqualFold(s, "true") })
 	e.otlp("CERTIFICATE", "ca", verbatim)
 	e.otlp("CLIENT_CERTIFICATE", "cert", verbatim)
@@ -28,7 +27,6 @@ func FromEnvironment(getenv func(string) string, hostname string) (Options, erro
 	e.otlp("HEADERS", "headers", pairs)
 	e.otlp("COMPRESSION", "compression", verbatim)
 	e.otlp("TIMEOUT", "timeout", milliseconds)
-	e.protocol(o.Export.OTLP.Endpoint)
 	return o, e.problems.err()
 }
 
@@ -66,11 +64,29 @@ func (e *environment) otlp(variable, key string, decode func(string) any) {
 	e.set("export.otlp."+key, decode, prefix+"TRACES_"+variable, prefix+variable)
 }
 
-// protocol refuses an endpoint that is meant for another protocol: nothing would ever arrive there.
-func (e *environment) protocol(endpoint string) {
-	value, name := e.first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-	if endpoint != "" && cmp.Or(value, "grpc") != "grpc" {
-		e.report(name, quoted(value)+" is not supported", "set it to grpc, or unset OTEL_EXPORTER_OTLP_ENDPOINT and set endpoint in [export.otlp]")
+// endpoint takes the endpoint as its protocol has it: without a path for gRPC, which is the default, and with one for
+// HTTP. To the endpoint of all signals, HTTP adds that of traces (OpenTelemetry specification, protocol/exporter).
+func (e *environment) endpoint() {
+	const name = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	value, from := e.first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", name)
+	if value == "" {
+		return
+	}
+	protocol, said := e.first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	switch path := (OTLP{Endpoint: value}).Path(); {
+	case protocol == "" && path != "":
+		e.report(from, "has a path: OTLP over gRPC has none", `set OTEL_EXPORTER_OTLP_PROTOCOL to "http/protobuf", or remove the path`)
+		return
+	case protocol != "" && protocol != "grpc" && protocol != "http/protobuf":
+		e.report(said, quoted(protocol)+" is not supported", "set it to grpc or http/protobuf, or unset "+from+" and set endpoint in [export.otlp]")
+		return
+	case protocol == "grpc" && path != "":
+		value = strings.TrimSuffix(value, path) // gRPC knows no path (specification, the same)
+	case protocol == "http/protobuf" && (from == name || path == ""):
+		value = strings.TrimSuffix(value, "/") + "/v1/traces"
+	}
+	for _, f := range e.options["export.otlp.endpoint"].set(value) {
+		e.report(from+f.under, f.what, f.remedy)
 	}
 }
 

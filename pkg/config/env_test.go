@@ -101,9 +101,33 @@ func TestAWrongEnvironmentNamesTheVariable(t *testing.T) {
 	}
 	_, err = FromEnvironment(env(map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318",
-		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+		"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
 	}), "host")
-	if err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_PROTOCOL: \"http/protobuf\" is not supported: set it to grpc") {
+	if err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_PROTOCOL: \"http/json\" is not supported: set it to grpc or http/protobuf") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Protocol and endpoint belong together: OpenTelemetry specification, protocol/exporter.
+func TestTheProtocolOfTheEnvironment(t *testing.T) {
+	const all, traces, protocol = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
+	for _, tt := range []struct {
+		vars       map[string]string
+		host, path string
+	}{
+		{map[string]string{all: "http://a:4317", protocol: "grpc"}, "a:4317", ""},
+		{map[string]string{all: "http://a:4317/ignored", protocol: "grpc"}, "a:4317", ""},
+		{map[string]string{all: "http://a:4317/"}, "a:4317", ""},
+		{map[string]string{all: "http://a:4318", protocol: "http/protobuf"}, "a:4318", "/v1/traces"},
+		{map[string]string{all: "https://a:443/otlp/", protocol: "http/protobuf"}, "a:443", "/otlp/v1/traces"},
+		{map[string]string{traces: "https://a:443/otlp/v1/t", protocol: "http/protobuf"}, "a:443", "/otlp/v1/t"},
+		{map[string]string{traces: "https://a:443", protocol: "http/protobuf"}, "a:443", "/v1/traces"},
+		{map[string]string{all: "http://a:4317", protocol: "http/protobuf", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}, "a:4317", ""},
+	} {
+		o, err := FromEnvironment(env(tt.vars), "host")
+		host, _ := o.Export.OTLP.Target()
+		if path := o.Export.OTLP.Path(); err != nil || host != tt.host || path != tt.path {
+			t.Errorf("%v: %s %s, %v", tt.vars, host, path, err)
+		}
 	}
 }

@@ -16,8 +16,8 @@ func TestLikelyMistakes(t *testing.T) {
 		otlp + `endpoint = "http://tempo"`:                          `write "http://tempo:4317", if`,
 		otlp + `endpoint = "https://tempo"`:                         `write "https://tempo:4317", if`,
 		otlp + `endpoint = "grpc://tempo:4317"`:                     `"grpc://" is not supported: write "http://tempo:4317"`,
-		otlp + `endpoint = "http://tempo:4318/v1/traces"`:           `has a path: OTLP over gRPC has none, only OTLP over HTTP does: write "http://tempo:4317"`,
-		otlp + `endpoint = "tempo:4317/v1/traces"`:                  `write "http://tempo:4317"`,
+		otlp + `endpoint = "http://tempo:4318/v1/traces?x=y"`:       `has more than a path behind its port: write "http://host:4317", or "http://host:4318/v1/traces"`,
+		otlp + `endpoint = "tempo:4317/v1/traces"`:                  `has a path and no scheme: write "http://tempo:4317/v1/traces"`,
 		otlp + `endpoint = "https://a:hunter2@${HOST}:4317"`:        `none is replaced in this file`,
 		otlp + `endpoint = "grpc://a:hunter2@tempo:4317"`:           `is not supported`,
 		otlp + `endpoint = "a:hunter2@tempo"`:                       `send it as a header`,
@@ -66,9 +66,11 @@ func TestLikelyMistakes(t *testing.T) {
 // Ports that are another protocol's are a warning with the line: somebody may have chosen one on purpose.
 func TestPortsOfOtherProtocols(t *testing.T) {
 	for text, want := range map[string]string{
-		"[export.otlp]\nendpoint = \"http://tempo-distributor:4318\"\n":                  `:2:1: export.otlp.endpoint: port 4318 is mostly that of OTLP over HTTP, and cniscope speaks OTLP over gRPC: no span would arrive: write "http://tempo-distributor:4317", if the port is the usual one`,
-		"[export.otlp]\nendpoint = \"https://[2001:db8::1]:04318\"\n":                    `write "https://[2001:db8::1]:4317"`,
-		"[export.otlp]\nendpoint = \"tempo:4318\"\n":                                     `write "http://tempo:4317"`,
+		"[export.otlp]\nendpoint = \"http://tempo-distributor:4318\"\n":                  `:2:1: export.otlp.endpoint: port 4318 is mostly that of OTLP over HTTP, and cniscope speaks OTLP over gRPC, since its endpoint has no path: no span would arrive: write "http://tempo-distributor:4318/v1/traces", if the port is the usual one`,
+		"[export.otlp]\nendpoint = \"https://[2001:db8::1]:04318\"\n":                    `write "https://[2001:db8::1]:4318/v1/traces"`,
+		"[export.otlp]\nendpoint = \"tempo:4318\"\n":                                     `write "http://tempo:4318/v1/traces"`,
+		"[export.otlp]\nendpoint = \"http://tempo:4318/v1/traces\"\n":                    ``,
+		"[export.otlp]\nendpoint = \"http://tempo:4317/v1/traces\"\n":                    `port 4317 is mostly that of OTLP over gRPC, and cniscope speaks OTLP over HTTP, since its endpoint has a path: no span would arrive: write "http://tempo:4317", if`,
 		"[export.otlp]\nendpoint = \"http://jaeger:16686\"\n":                            `Jaeger's page`,
 		"[relay]\nlisten = \"127.0.0.1:4319\"\nupstream = \"http://127.0.0.1:4318\"\n":   `:3:1: relay.upstream: port 4318`,
 		"[export.otlp]\nendpoint = \"http://tempo:4317\"\n":                              ``,

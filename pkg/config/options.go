@@ -122,13 +122,21 @@ type OTLP struct {
 // host:port is TLS unless Insecure says otherwise (OpenTelemetry specification, protocol/exporter: a scheme
 // is stronger than "insecure"). Empty where no endpoint is set.
 func (o OTLP) Target() (hostPort string, plain bool) {
-	if rest, ok := strings.CutPrefix(o.Endpoint, "http://"); ok {
-		return strings.TrimSuffix(rest, "/"), true
+	scheme, rest, found := strings.Cut(o.Endpoint, "://")
+	if !found {
+		return o.Endpoint, o.Insecure
 	}
-	if rest, ok := strings.CutPrefix(o.Endpoint, "https://"); ok {
-		return strings.TrimSuffix(rest, "/"), false
+	hostPort, _, _ = strings.Cut(rest, "/")
+	return hostPort, scheme == "http"
+}
+
+// Path returns the path of OTLP over HTTP; empty for OTLP over gRPC, whose endpoint has none.
+func (o OTLP) Path() string {
+	_, rest, _ := strings.Cut(o.Endpoint, "://")
+	if _, path, _ := strings.Cut(rest, "/"); path != "" {
+		return "/" + path
 	}
-	return o.Endpoint, o.Insecure
+	return ""
 }
 
 // File is the destination that writes OTLP JSON lines.

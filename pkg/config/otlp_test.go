@@ -22,6 +22,7 @@ func TestTarget(t *testing.T) {
 		{"", false, "", false},
 		{"http://127.0.0.1:4317", false, "127.0.0.1:4317", true},
 		{"http://[::1]:4317/", false, "[::1]:4317", true},
+		{"https://[::1]:4318/v1/traces", true, "[::1]:4318", false},
 		{"https://a.example:443", false, "a.example:443", false},
 		{"https://a.example:443", true, "a.example:443", false}, // the scheme is stronger
 		{"a.example:4317", false, "a.example:4317", false},

@@ -110,7 +110,7 @@ treshold = "1s"
 		{"an attribute of its own option", "[resource.attributes]\n\"k8s.node.name\" = \"a\"\n", []string{`f.toml:2:1: resource.attributes."k8s.node.name": cannot be set here: set node, in [resource]`}},
 		{"an attribute twice", "[resource.attributes]\n\"a.b\" = \"1\"\na.b = \"2\"\n", []string{`resource.attributes."a.b": is there twice`}},
 		{"a header of gRPC", "[export.otlp.headers]\ngrpc-timeout = \"1\"\n", []string{`f.toml:2:1: export.otlp.headers.grpc-timeout: belongs to gRPC itself`}},
-		{"an endpoint with a path", "export.otlp.endpoint = \"http://a:4318/v1/traces\"\n", []string{`export.otlp.endpoint: has a path: OTLP over gRPC has none`}},
+		{"an endpoint with a path alone", "export.otlp.endpoint = \"a:4318/v1/traces\"\n", []string{`export.otlp.endpoint: has a path and no scheme`}},
 		{"an endpoint without a port", "export.otlp.endpoint = \"https://collector\"\n", []string{`"https://collector" is not a host and a port: write "https://collector:4317"`}},
 		{"an endpoint of another kind", "export.otlp.endpoint = \"grpc://a:1\"\n", []string{`"grpc://" is not supported: write "http://a:1"`}},
 		{"a port without a host to listen on", "metrics.listen = \"9471\"\n", []string{`metrics.listen: is a port without an address: write "127.0.0.1:9471", or ":9471"`}},

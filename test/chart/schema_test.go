@@ -53,7 +53,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"options.slow.call=2":                                 "'/options/slow/call': got number, want string",
 		"options.slow.call=2 s":                               "'/options/slow/call': '2 s' does not match",
 		"options.export.otlp.endpoint=tempo":                  "'/options/export/otlp/endpoint': 'tempo' does not match",
-		"options.export.otlp.endpoint=http://tempo:4318/v1":   "'/options/export/otlp/endpoint'",
+		"options.export.otlp.endpoint=tempo:4318/v1/traces":   "'/options/export/otlp/endpoint'",
 		"options.export.otlp.endpoint=http://me:pass@tempo:1": "'/options/export/otlp/endpoint'",
 		"options.export.otlp.compression=zstd":                "'/options/export/otlp/compression': value must be one of 'gzip', 'none'",
 		"options.export.spool.dir=/var/spool":                 "'/options/export/spool': additional properties 'dir' not allowed",
