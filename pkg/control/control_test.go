@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func serve(t *testing.T, h Handlers) Client {
+func serving(t *testing.T, h Handlers) Client {
 	t.Helper()
 	dir := t.TempDir()
 	l, err := Listen(dir)
@@ -37,7 +37,7 @@ func during(t *testing.T, serve func(context.Context)) {
 
 func TestCallsArePassedOn(t *testing.T) {
 	want := Call{Namespace: "shop", Pod: "web-0", Command: "ADD", Plugin: "bridge", Age: time.Minute, Runs: "iptables", PID: 1}
-	got, err := serve(t, Handlers{Calls: func() []Call { return []Call{want} }}).Calls(t.Context())
+	got, err := serving(t, Handlers{Calls: func() []Call { return []Call{want} }}).Calls(t.Context())
 	if err != nil || len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -45,7 +45,7 @@ func TestCallsArePassedOn(t *testing.T) {
 
 func TestTheNodeTellsOfItself(t *testing.T) {
 	want := Node{Version: "v1.2.3", PID: 7, Parent: 1, Probe: "attached", NRI: "registered", Believed: []string{"containerd (pid 8)"}}
-	got, err := serve(t, Handlers{Node: func() Node { return want }}).Node(t.Context())
+	got, err := serving(t, Handlers{Node: func() Node { return want }}).Node(t.Context())
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -53,7 +53,7 @@ func TestTheNodeTellsOfItself(t *testing.T) {
 
 func TestARecordingIsAStream(t *testing.T) {
 	ended := make(chan struct{})
-	c := serve(t, Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
+	c := serving(t, Handlers{Record: func(ctx context.Context, w http.ResponseWriter, flush func()) error {
 		defer close(ended)
 		_, _ = io.WriteString(w, "first\n")
 		flush()

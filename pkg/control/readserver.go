@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/cniscope/cniscope/pkg/serve"
 )
 
 const (
@@ -63,7 +65,7 @@ func (s *reads) serve(ctx context.Context, l net.Listener) {
 		BaseContext:    func(net.Listener) context.Context { return ctx },
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	if err := serveUntil(ctx, server, netutil.LimitListener(l, s.connections)); err != nil {
+	if err := serve.Until(ctx, server, netutil.LimitListener(l, s.connections), farewell); err != nil {
 		s.log.Warn("the read-only socket is gone; kubectl cniscope will not work for this node", "error", err)
 	}
 }

@@ -5,7 +5,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/leak"
 	"github.com/cniscope/cniscope/pkg/procfs"
+	"github.com/cniscope/cniscope/pkg/serve"
 	"github.com/cniscope/cniscope/pkg/usual"
 )
 
@@ -145,30 +145,9 @@ func Serve(ctx context.Context, l net.Listener, h Handlers, log *slog.Logger) {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	if err := serveUntil(ctx, server, l); err != nil {
+	if err := serve.Until(ctx, server, l, farewell); err != nil {
 		log.Warn("the control socket is gone; cniscope ps will not work", "error", err)
 	}
-}
-
-// serveUntil serves on l until ctx ends, and returns when everything is closed; an error if it ended before.
-func serveUntil(ctx context.Context, server *http.Server, l net.Listener) error {
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(closed)
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
-		defer cancel()
-		if server.Shutdown(late) != nil {
-			_ = server.Close()
-		}
-	})
-	err := server.Serve(l)
-	if !stop() {
-		<-closed
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
 }
 
 // Now fills in what the call's process does at this moment, where /proc says so. Waits takes

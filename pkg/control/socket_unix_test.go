@@ -9,7 +9,7 @@ import (
 )
 
 func TestOnlyRootMayAsk(t *testing.T) {
-	c := serve(t, Handlers{})
+	c := serving(t, Handlers{})
 	info, err := os.Stat(filepath.Join(c.Dir, Socket))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info, err)

@@ -66,9 +66,9 @@ func remedyForEndpoint(err error) string {
 	switch code := status.Code(err); {
 	case code == codes.Unauthenticated || code == codes.PermissionDenied:
 		return "set what it wants to see in [export.otlp] headers, or cert and key"
-	case code == codes.Unimplemented || strings.Contains(said, "HTTP/1.1") || strings.Contains(said, "404"):
-		return "set endpoint to the port for OTLP over gRPC, mostly 4317: 4318 is OTLP over HTTP, which cniscope does not send"
-	case strings.Contains(said, "tls:") || strings.Contains(said, "x509:") || strings.Contains(said, "first record does not look like"):
+	case code == codes.Unimplemented || strings.Contains(said, "HTTP/1.") || strings.Contains(said, "malformed HTTP") || strings.Contains(said, "404"):
+		return "set endpoint to http://HOST:4317 for OTLP over gRPC, or to http://HOST:4318/v1/traces for OTLP over HTTP, with the endpoint's own port and path"
+	case strings.Contains(said, "HTTPS client") || strings.Contains(said, "tls:") || strings.Contains(said, "x509:") || strings.Contains(said, "first record does not look like"):
 		return "set endpoint to http:// for plain text or https:// for TLS, and ca to the authority that signed the certificate"
 	case strings.Contains(said, "no such host"):
 		return "set endpoint to an address or a name that this node can resolve: a Service's name is known to pods only, unless the node asks the cluster's DNS"

@@ -1,7 +1,5 @@
-// Package export delivers finished operations: over OTLP gRPC, or to a file of OTLP JSON lines.
-//
-// An Exporter sends once and says what came of it; a Queue stands in front of each
-// and does the rest (pkg/queue).
+// Package export delivers finished operations as spans: a Queue stands in front of each destination (pkg/queue), which
+// is an OTLP endpoint (pkg/otlp) or a file of OTLP JSON lines.
 package export
 
 import (
@@ -16,30 +14,12 @@ import (
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// Exporter sends spans to one destination. It is used by one goroutine at a time.
-type Exporter interface {
-	// Export sends the spans as one. Its errors are those of queue.Sender.
-	Export(ctx context.Context, spans []*tracepb.ResourceSpans) error
-	// Shutdown lets go of what the exporter holds. It is called once, at the end.
-	Shutdown(ctx context.Context) error
-}
-
-// encodedExporter is one that sends operations as they wait, so that they need not be decoded.
-type encodedExporter interface {
-	exportEncoded(ctx context.Context, operations [][]byte) error
-}
-
 // Queue holds finished operations until their destination has taken them, as TracesData. One
 // that arrives twice has the same ids.
 type Queue struct{ *queue.Queue }
 
-// NewQueue starts a queue in front of e, which it owns from now on; nil: nothing is wanted. Close ends it.
-func NewQueue(e Exporter, o queue.Options) *Queue {
-	return &Queue{queue.New(senderOf(e), o)}
-}
-
-// SetExporter sends what waits, and all that comes, by e from now on: see queue.SetSender.
-func (q *Queue) SetExporter(e Exporter) { q.SetSender(senderOf(e)) }
+// NewQueue starts a queue in front of a destination, which it owns from now on; nil: nothing is wanted. Close ends it.
+func NewQueue(to queue.Sender, o queue.Options) *Queue { return &Queue{queue.New(to, o)} }
 
 // Enqueue hands over one operation and reports whether it was taken. It does not block; what is
 // not taken is counted. The spans are not kept: they may change afterwards.
@@ -56,29 +36,13 @@ func (q *Queue) Enqueue(spans []*tracepb.ResourceSpans) bool {
 	return q.Add(queue.Item{Start: start, End: end, Data: data})
 }
 
-// sender is an exporter of encoded operations.
-type sender struct{ Exporter }
-
-func senderOf(e Exporter) queue.Sender {
-	if e == nil {
-		return nil
+// Send sends spans to a destination in one request, past any queue. Its errors are those of queue.Sender.
+func Send(ctx context.Context, to queue.Sender, spans []*tracepb.ResourceSpans) error {
+	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+	if err != nil {
+		return &queue.RejectedError{Err: err}
 	}
-	return sender{e}
-}
-
-// Send makes one request of operations. Encoded TracesData, one after another, are one TracesData
-// that holds them all (protobuf: repeated fields are joined).
-func (s sender) Send(ctx context.Context, operations [][]byte) error {
-	if e, can := s.Exporter.(encodedExporter); can {
-		return e.exportEncoded(ctx, operations)
-	}
-	var all tracepb.TracesData
-	for _, data := range operations {
-		if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(data, &all); err != nil {
-			return &queue.RejectedError{Err: err}
-		}
-	}
-	return s.Export(ctx, all.GetResourceSpans())
+	return to.Send(ctx, [][]byte{data})
 }
 
 // Readings are the metrics of a destination, at a moment.

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/cniscope/cniscope/pkg/otlp/otlpjson"
 	"github.com/cniscope/cniscope/pkg/queue"
@@ -17,17 +18,23 @@ type file struct {
 	max  int64
 }
 
-// NewFile returns an exporter that appends to a file of OTLP JSON lines (OpenTelemetry specification,
+// NewFile returns a destination that appends to a file of OTLP JSON lines (OpenTelemetry specification,
 // protocol/file-exporter), one line for each of the ResourceSpans. Only the owner may read it. When it
-// would grow beyond maxBytes it is renamed to end in ".1", in place of the one before; a single Export that
+// would grow beyond maxBytes it is renamed to end in ".1", in place of the one before; a single request that
 // is larger than maxBytes is written all the same.
 //
-// A failed Export leaves no part of a line behind. The file is opened for each
-// Export: it may be moved or removed at any time. Nothing is synced to the disk.
-func NewFile(path string, maxBytes int64) Exporter { return &file{path, maxBytes} }
+// A failed Send leaves no part of a line behind. The file is opened for each
+// Send: it may be moved or removed at any time. Nothing is synced to the disk.
+func NewFile(path string, maxBytes int64) queue.Sender { return &file{path, maxBytes} }
 
-func (e *file) Export(_ context.Context, spans []*tracepb.ResourceSpans) error {
-	data, err := otlpjson.Lines(spans)
+func (e *file) Send(_ context.Context, operations [][]byte) error {
+	var all tracepb.TracesData
+	for _, data := range operations {
+		if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(data, &all); err != nil {
+			return &queue.RejectedError{Err: err}
+		}
+	}
+	data, err := otlpjson.Lines(all.GetResourceSpans())
 	if err != nil {
 		return &queue.RejectedError{Err: err}
 	}

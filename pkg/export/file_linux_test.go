@@ -53,7 +53,7 @@ func TestTheFileHoldsOTLPJSONLines(t *testing.T) {
 	e := NewFile(path, 1<<20)
 	spans := append(operation("a\nb"), operation("c")...)
 	for range 2 {
-		if err := e.Export(t.Context(), spans); err != nil {
+		if err := Send(t.Context(), e, spans); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestTheFileIsItsOwnersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // once as it was found, once as it was made
-		if err := NewFile(path, 1<<20).Export(t.Context(), operation("a")); err != nil {
+		if err := Send(t.Context(), NewFile(path, 1<<20), operation("a")); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(path)
@@ -132,7 +132,7 @@ func TestOnlyARegularFileIsWritten(t *testing.T) {
 		filepath.Join(dir, "a\x00b"):    "invalid argument",
 		filepath.Join(dir, strings.Repeat("x", 300)): "file name too long",
 	} {
-		err := NewFile(path, 1<<20).Export(t.Context(), operation("a"))
+		err := Send(t.Context(), NewFile(path, 1<<20), operation("a"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", path, err, want)
 		}
@@ -144,7 +144,7 @@ func TestOnlyARegularFileIsWritten(t *testing.T) {
 
 func TestTheFileIsRotatedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spans.json")
-	if err := NewFile(path, 1).Export(t.Context(), operation("a")); err != nil {
+	if err := Send(t.Context(), NewFile(path, 1), operation("a")); err != nil {
 		t.Fatal(err) // larger than allowed, and written all the same
 	}
 	one, err := os.Stat(path)
@@ -153,7 +153,7 @@ func TestTheFileIsRotatedOnce(t *testing.T) {
 	}
 	e := NewFile(path, 2*one.Size())
 	for _, name := range []string{"b", "c", "d", "e"} {
-		if err := e.Export(t.Context(), operation(name)); err != nil {
+		if err := Send(t.Context(), e, operation(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestAFileThatIsRemovedIsMadeAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spans.json")
 	e := NewFile(path, 1<<20)
 	for _, name := range []string{"a", "b"} {
-		if err := e.Export(t.Context(), operation(name)); err != nil {
+		if err := Send(t.Context(), e, operation(name)); err != nil {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprint(names(t, path)); got != "["+name+"]" {
@@ -194,7 +194,7 @@ func TestAFullDiskLeavesNoHalfLines(t *testing.T) {
 	var err error
 	written := 0
 	for ; err == nil && written < 100; written++ {
-		err = e.Export(t.Context(), operation(long))
+		err = Send(t.Context(), e, operation(long))
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("%v after %d", err, written)
@@ -207,7 +207,7 @@ func TestAFullDiskLeavesNoHalfLines(t *testing.T) {
 	if err := os.Truncate(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Export(t.Context(), operation("at last")); err != nil {
+	if err := Send(t.Context(), e, operation("at last")); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(names(t, path)); got != "[at last]" {
@@ -217,7 +217,7 @@ func TestAFullDiskLeavesNoHalfLines(t *testing.T) {
 
 func TestSpansThatCannotBeEncodedAreRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spans.json")
-	err := NewFile(path, 1<<20).Export(t.Context(), []*tracepb.ResourceSpans{{SchemaUrl: "\xff"}})
+	err := Send(t.Context(), NewFile(path, 1<<20), []*tracepb.ResourceSpans{{SchemaUrl: "\xff"}})
 	if r := (*queue.RejectedError)(nil); !errors.As(err, &r) {
 		t.Errorf("%v", err)
 	}

@@ -14,7 +14,9 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/test/harness"
 )
@@ -25,9 +27,9 @@ func quick(o queue.Options) queue.Options {
 	return o
 }
 
-func newQueue(t *testing.T, e Exporter, o queue.Options) *Queue {
+func newQueue(t *testing.T, to queue.Sender, o queue.Options) *Queue {
 	t.Helper()
-	q := NewQueue(e, quick(o))
+	q := NewQueue(to, quick(o))
 	t.Cleanup(func() {
 		if t.Failed() {
 			s := q.Stats()
@@ -40,7 +42,7 @@ func newQueue(t *testing.T, e Exporter, o queue.Options) *Queue {
 
 func newOTLPQueue(t *testing.T, addr string, o queue.Options) *Queue {
 	t.Helper()
-	e, err := NewOTLP(OTLPOptions{Endpoint: addr, Timeout: patience})
+	e, err := otlp.New(otlp.Options{Endpoint: addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,9 +83,13 @@ func newGate() *gate {
 	return &gate{make(chan []string), make(chan error), make(chan struct{})}
 }
 
-func (g *gate) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+func (g *gate) Send(ctx context.Context, operations [][]byte) error {
+	var all tracepb.TracesData
+	if err := proto.Unmarshal(slices.Concat(operations...), &all); err != nil {
+		return err
+	}
 	var names []string
-	for _, rs := range spans {
+	for _, rs := range all.ResourceSpans {
 		names = append(names, rs.GetScopeSpans()[0].GetSpans()[0].GetName())
 	}
 	select {
@@ -112,13 +118,13 @@ func TestEverythingArrivesOnceWhenADeadEndpointComesUp(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	c := listen(t, addr, &collector{})
+	c := harness.Collect(t, addr, &harness.Collector{})
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
-	if got := c.got(); !slices.Equal(got, want) {
+	if got := sorted(c); !slices.Equal(got, want) {
 		t.Errorf("%d arrived: %q", len(got), got)
 	}
-	if c.requests > 3 {
-		t.Errorf("200 small operations took %d requests", c.requests)
+	if c.Requests > 3 {
+		t.Errorf("200 small operations took %d requests", c.Requests)
 	}
 	if s := q.Stats(); !s.FailingSince.IsZero() || s.Waiting != 0 || s.WaitingBytes != 0 || s.Lost() != 0 {
 		t.Errorf("%+v", s)
@@ -148,9 +154,9 @@ func TestAFullQueueDropsTheNewestAndSaysHowMany(t *testing.T) {
 	if s := q.Stats(); s.Dropped[queue.Full] != 7 || s.Waiting != 10 {
 		t.Errorf("%+v", s)
 	}
-	c := listen(t, addr, &collector{})
+	c := harness.Collect(t, addr, &harness.Collector{})
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
-	if got := c.got(); !slices.Equal(got, want) {
+	if got := sorted(c); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	harness.Until(t, "the log says so", func() bool { return strings.Contains(log.String(), "works again") })
@@ -171,7 +177,7 @@ func TestOperationsThatNoServerTakesDoNotWait(t *testing.T) {
 
 func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 	g := newGate()
-	c := listen(t, "127.0.0.1:0", &collector{answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
 		if slices.Contains(names, "operation 037") {
 			return nil, status.Error(codes.InvalidArgument, "bad\x1b[31m span")
 		}
@@ -182,14 +188,14 @@ func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 	<-g.arrived
 	all := operations(100)
 	enqueue(t, q, all...)
-	e, err := NewOTLP(OTLPOptions{Endpoint: c.addr, Timeout: patience})
+	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.SetExporter(e)
+	q.SetSender(e)
 	g.answer <- nil
 	harness.Until(t, "all is settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 101 })
-	if got := c.got(); !slices.Equal(got, slices.Delete(slices.Clone(all), 37, 38)) {
+	if got := sorted(c); !slices.Equal(got, slices.Delete(slices.Clone(all), 37, 38)) {
 		t.Errorf("%q", got)
 	}
 	s := q.Stats()
@@ -202,28 +208,28 @@ func TestOneBadOperationTakesNoOtherWithIt(t *testing.T) {
 }
 
 func TestAnotherExporterTakesOverWhatWaits(t *testing.T) {
-	c := listen(t, "127.0.0.1:0", &collector{})
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
 	q := newOTLPQueue(t, harness.Address(t), queue.Options{})
 	enqueue(t, q, operations(5)...)
 	harness.Until(t, "a retry", func() bool { return q.Stats().Retries > 0 })
-	e, err := NewOTLP(OTLPOptions{Endpoint: c.addr, Timeout: patience})
+	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.SetExporter(e)
+	q.SetSender(e)
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 5 })
-	if got := c.got(); !slices.Equal(got, operations(5)) {
+	if got := sorted(c); !slices.Equal(got, operations(5)) {
 		t.Errorf("%q", got)
 	}
 }
 
 func TestClose(t *testing.T) {
 	t.Run("delivers what waits", func(t *testing.T) {
-		c := listen(t, "127.0.0.1:0", &collector{})
-		q := newOTLPQueue(t, c.addr, queue.Options{})
+		c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+		q := newOTLPQueue(t, c.Addr, queue.Options{})
 		enqueue(t, q, operations(50)...)
-		if n, err := q.Close(soon(t)); n != 0 || err != nil || len(c.got()) != 50 {
-			t.Errorf("%d undelivered, %v, %d arrived", n, err, len(c.got()))
+		if n, err := q.Close(soon(t)); n != 0 || err != nil || len(sorted(c)) != 50 {
+			t.Errorf("%d undelivered, %v, %d arrived", n, err, len(sorted(c)))
 		}
 		if q.Enqueue(operation("late")) || q.Stats().Dropped[queue.Closed] != 1 {
 			t.Errorf("%+v", q.Stats())
@@ -249,14 +255,14 @@ func TestClose(t *testing.T) {
 // fails now and then: nothing is lost uncounted.
 func TestEveryOperationIsAccountedFor(t *testing.T) {
 	var turn int
-	c := listen(t, "127.0.0.1:0", &collector{answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
 		turn++ // one worker, one request at a time
 		if turn%3 == 0 {
 			return nil, status.Error(codes.Unavailable, "now and then")
 		}
 		return nil, nil
 	}})
-	q := newOTLPQueue(t, c.addr, queue.Options{Items: 50})
+	q := newOTLPQueue(t, c.Addr, queue.Options{Items: 50})
 	const each, all = 250, 4 * 250
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -270,10 +276,10 @@ func TestEveryOperationIsAccountedFor(t *testing.T) {
 	wg.Wait()
 	undelivered, err := q.Close(soon(t))
 	s := q.Stats()
-	if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(c.got())) != s.Sent {
-		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(c.got()), s)
+	if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(sorted(c))) != s.Sent {
+		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(sorted(c)), s)
 	}
-	if names := c.got(); len(slices.Compact(names)) != int(s.Sent) {
+	if names := sorted(c); len(slices.Compact(names)) != int(s.Sent) {
 		t.Error("some arrived twice")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/spool"
 	"github.com/cniscope/cniscope/test/harness"
@@ -66,9 +67,9 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 
 	q = newOTLPQueue(t, addr, queue.Options{Items: 50, Spool: restart(t, q, dir)})
 	enqueue(t, q, want[150:]...)
-	c := listen(t, addr, &collector{})
+	c := harness.Collect(t, addr, &harness.Collector{})
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 200 })
-	if got := c.got(); !slices.Equal(got, want) {
+	if got := sorted(c); !slices.Equal(got, want) {
 		t.Errorf("%d arrived: %q", len(got), got)
 	}
 	if s := q.Stats(); s.Spool.Waiting != 0 || s.Spool.Bytes == 0 || s.Lost() != 0 {
@@ -78,26 +79,26 @@ func TestWhatIsSpooledArrivesOnceAcrossRestarts(t *testing.T) {
 	q = newOTLPQueue(t, addr, queue.Options{Spool: restart(t, q, dir)})
 	enqueue(t, q, "one more")
 	harness.Until(t, "it arrived", func() bool { return q.Stats().Sent == 1 })
-	if got := len(c.got()); got != 201 {
+	if got := len(sorted(c)); got != 201 {
 		t.Errorf("%d arrived", got)
 	}
 }
 
 func TestARefusedOperationIsPassedOver(t *testing.T) {
-	c := listen(t, "127.0.0.1:0", &collector{answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
 		if slices.Contains(names, "operation 033") {
 			return nil, status.Error(codes.InvalidArgument, "not this one")
 		}
 		return nil, nil
 	}})
 	dir := t.TempDir()
-	q := newOTLPQueue(t, c.addr, queue.Options{Spool: newSpool(t, dir)})
+	q := newOTLPQueue(t, c.Addr, queue.Options{Spool: newSpool(t, dir)})
 	enqueue(t, q, operations(100)...)
 	harness.Until(t, "all are settled", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 100 })
 	if s := q.Stats(); s.Dropped[queue.Rejected] != 1 || s.Spool.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
-	if got := c.got(); len(got) != 99 || len(slices.Compact(got)) != 99 {
+	if got := sorted(c); len(got) != 99 || len(slices.Compact(got)) != 99 {
 		t.Errorf("%d arrived", len(got))
 	}
 	if found := restart(t, q, dir).Found(); found.Waiting != 0 {
@@ -116,17 +117,17 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 	if s := q.Stats(); s.Lost() != 0 {
 		t.Errorf("%+v", s)
 	}
-	c := listen(t, "127.0.0.1:0", &collector{})
-	e, err := NewOTLP(OTLPOptions{Endpoint: c.addr, Timeout: patience})
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	e, err := otlp.New(otlp.Options{Endpoint: c.Addr, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.SetExporter(e)
+	q.SetSender(e)
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == 10 })
-	q.SetExporter(nil)
+	q.SetSender(nil)
 	enqueue(t, q, "later")
 	stored(t, q, 11)
-	if got := c.got(); !slices.Equal(got, want) {
+	if got := sorted(c); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	if n, err := q.Close(soon(t)); n != 0 || err != nil {
@@ -138,11 +139,11 @@ func TestASpoolWithoutAnEndpoint(t *testing.T) {
 }
 
 func TestCloseDeliversWhatIsSpooled(t *testing.T) {
-	c := listen(t, "127.0.0.1:0", &collector{})
-	q := newOTLPQueue(t, c.addr, queue.Options{Spool: newSpool(t, t.TempDir())})
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	q := newOTLPQueue(t, c.Addr, queue.Options{Spool: newSpool(t, t.TempDir())})
 	enqueue(t, q, operations(500)...)
-	if n, err := q.Close(soon(t)); n != 0 || err != nil || len(c.got()) != 500 {
-		t.Errorf("%d undelivered, %v, %d arrived", n, err, len(c.got()))
+	if n, err := q.Close(soon(t)); n != 0 || err != nil || len(sorted(c)) != 500 {
+		t.Errorf("%d undelivered, %v, %d arrived", n, err, len(sorted(c)))
 	}
 	if q.Enqueue(operation("late")) {
 		t.Error("taken")
@@ -156,9 +157,9 @@ func TestWhatTheSpoolHadNoRoomForIsCounted(t *testing.T) {
 		enqueue(t, q, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)))
 	}
 	stored(t, q, 200)
-	c := listen(t, addr, &collector{})
+	c := harness.Collect(t, addr, &harness.Collector{})
 	harness.Until(t, "the rest arrived", func() bool { s := q.Stats(); return s.Sent+s.Lost() == 200 })
-	got, s := c.got(), q.Stats()
+	got, s := sorted(c), q.Stats()
 	if s.Dropped[queue.SpoolFull] == 0 || len(got) != int(s.Sent) || got[len(got)-1][:3] != "199" {
 		t.Errorf("%d arrived: %+v", len(got), s)
 	}
@@ -184,7 +185,7 @@ func TestWhatTheSpoolRemovesOnItsWayCountsOnce(t *testing.T) {
 			}
 			stored(t, q, 10)
 			size := s.Stats().Bytes / 10
-			q.SetExporter(g)
+			q.SetSender(g)
 			<-g.arrived
 			for i := range 190 {
 				enqueue(t, q, fmt.Sprintf("%03d%s", 10+i, long))
@@ -225,9 +226,9 @@ func TestADamagedOperationIsCountedAndPassedOver(t *testing.T) {
 	}
 
 	q = newOTLPQueue(t, addr, queue.Options{Spool: newSpool(t, dir)})
-	c := listen(t, addr, &collector{})
+	c := harness.Collect(t, addr, &harness.Collector{})
 	harness.Until(t, "the rest arrived", func() bool { return q.Stats().Sent == 8 })
-	if got := c.got(); slices.Contains(got, "operation 00X") || q.Stats().Dropped[queue.Damaged] != 2 {
+	if got := sorted(c); slices.Contains(got, "operation 00X") || q.Stats().Dropped[queue.Damaged] != 2 {
 		t.Errorf("%q, %+v", got, q.Stats())
 	}
 }
@@ -249,9 +250,9 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 	if s := q.Stats(); s.Unspooled == 0 || s.Waiting != int(s.Unspooled) || s.Lost() != 0 {
 		t.Errorf("%+v", s)
 	}
-	c := listen(t, addr, &collector{})
+	c := harness.Collect(t, addr, &harness.Collector{})
 	harness.Until(t, "all arrived", func() bool { return q.Stats().Sent == all })
-	if got := c.got(); len(slices.Compact(got)) != all {
+	if got := sorted(c); len(slices.Compact(got)) != all {
 		t.Errorf("%d arrived", len(got))
 	}
 	// Somebody makes room.
@@ -271,14 +272,14 @@ func TestAFullDiskIsSaidAndWhatComesGoesOnFromMemory(t *testing.T) {
 
 func TestAnExportThatFailsOverTheSpoolIsAccountedFor(t *testing.T) {
 	var turn int
-	c := listen(t, "127.0.0.1:0", &collector{answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
 		turn++ // one worker, one request at a time
 		if turn%3 == 0 {
 			return nil, status.Error(codes.Unavailable, "now and then")
 		}
 		return nil, nil
 	}})
-	q := newOTLPQueue(t, c.addr, queue.Options{Items: 50, Spool: newSpool(t, t.TempDir())})
+	q := newOTLPQueue(t, c.Addr, queue.Options{Items: 50, Spool: newSpool(t, t.TempDir())})
 	const each, all = 250, 4 * 250
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -292,10 +293,10 @@ func TestAnExportThatFailsOverTheSpoolIsAccountedFor(t *testing.T) {
 	wg.Wait()
 	undelivered, err := q.Close(soon(t))
 	s := q.Stats()
-	if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(c.got())) != s.Sent || s.Sent != s.Spooled {
-		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(c.got()), s)
+	if err != nil || undelivered != 0 || s.Sent+s.Lost() != all || uint64(len(sorted(c))) != s.Sent || s.Sent != s.Spooled {
+		t.Errorf("%v, %d undelivered, %d arrived, %+v", err, undelivered, len(sorted(c)), s)
 	}
-	if names := c.got(); len(slices.Compact(names)) != int(s.Sent) {
+	if names := sorted(c); len(slices.Compact(names)) != int(s.Sent) {
 		t.Error("some arrived twice")
 	}
 }

@@ -1,13 +1,14 @@
-package export
+package otlp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"time"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -15,51 +16,103 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 
-	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
-// OTLPOptions say where and how OTLP over gRPC is spoken. They are all there is:
-// no environment variable changes them.
-type OTLPOptions struct {
+// Options say where and how a Client speaks OTLP. No environment variable changes them, except the proxy's where TLS
+// is spoken: in plain text spans go to the endpoint alone.
+type Options struct {
 	// Endpoint is host:port.
 	Endpoint string
+	// Path is that of OTLP over HTTP with protobuf, "/v1/traces"; empty for OTLP over gRPC.
+	Path string
 	// TLS is nil for plain text.
 	TLS *tls.Config
 	// Headers are sent with every request. They are secrets.
 	Headers map[string]string
 	Gzip    bool
-	Timeout time.Duration // Timeout is for one request.
+	Timeout time.Duration // Timeout is for one request. 10 s.
+	// Admits, unless nil, returns an error for the other end of a connection that must not be used.
+	Admits func(net.Addr) error
 }
 
-// client is a connection, and what each request is sent with.
-type client struct {
+// Client is a queue.Sender of encoded TracesData, or of encoded requests: both have the same field.
+type Client struct {
+	transport
+
+	timeout time.Duration
+	peer    Peer
+}
+
+// transport makes one request of encoded messages, which, one after another, are one message.
+type transport interface {
+	export(ctx context.Context, messages [][]byte) (*coltracepb.ExportTraceServiceResponse, error)
+	close() error
+}
+
+// New returns a client that has not connected yet: that the endpoint cannot be reached is an error of Send. The error
+// here means that the endpoint is none.
+func New(o Options) (*Client, error) {
+	c := &Client{timeout: cmp.Or(o.Timeout, 10*time.Second), peer: NewPeer(o.Endpoint, o.Headers)}
+	if o.Path != "" {
+		c.transport = newHTTP(o)
+		return c, nil
+	}
+	connection, err := o.dial()
+	if err != nil {
+		return nil, fmt.Errorf("OTLP endpoint %q: %w", o.Endpoint, err)
+	}
+	c.transport = overGRPC{connection, metadata.New(o.Headers)}
+	return c, nil
+}
+
+// Send makes one request, without copying what is sent. Its errors are those of queue.Sender.
+func (c *Client) Send(ctx context.Context, messages [][]byte) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answer, err := c.export(ctx, messages)
+	if err != nil {
+		return c.peer.Error(err)
+	}
+	if p := answer.GetPartialSuccess(); p.GetRejectedSpans() > 0 || p.GetErrorMessage() != "" {
+		return &queue.PartialError{Spans: uint64(max(0, p.GetRejectedSpans())), Message: c.peer.Text(p.GetErrorMessage())}
+	}
+	return nil
+}
+
+// Shutdown closes the connection.
+func (c *Client) Shutdown(context.Context) error {
+	if err := c.close(); err != nil {
+		return fmt.Errorf("close the OTLP connection: %w", err)
+	}
+	return nil
+}
+
+type overGRPC struct {
 	connection *grpc.ClientConn
 	headers    metadata.MD
-	timeout    time.Duration
-	peer       otlp.Peer
 }
 
-// NewOTLP returns an exporter that speaks OTLP over gRPC. It does not connect: that the endpoint cannot be
-// reached is an error of Export. The error here means that the endpoint is none.
-func NewOTLP(o OTLPOptions) (Exporter, error) {
-	creds := insecure.NewCredentials()
+func (g overGRPC) export(ctx context.Context, messages [][]byte) (*coltracepb.ExportTraceServiceResponse, error) {
+	answer := &coltracepb.ExportTraceServiceResponse{}
+	return answer, g.connection.Invoke(metadata.NewOutgoingContext(ctx, g.headers), coltracepb.TraceService_Export_FullMethodName,
+		messages, answer, grpc.ForceCodecV2(Encoded{}))
+}
+
+func (g overGRPC) close() error { return g.connection.Close() }
+
+func (o Options) dial() (*grpc.ClientConn, error) {
+	creds, proxy := insecure.NewCredentials(), grpc.WithNoProxy()
 	if o.TLS != nil {
-		creds = credentials.NewTLS(o.TLS)
-	}
-	// A proxy that the environment names is for TLS: in plain text spans go to the endpoint alone.
-	proxy := grpc.WithNoProxy()
-	if o.TLS != nil {
-		proxy = grpc.EmptyDialOption{}
+		creds, proxy = credentials.NewTLS(o.TLS), grpc.EmptyDialOption{}
 	}
 	compressor := ""
 	if o.Gzip {
 		compressor = gzip.Name
 	}
-	connection, err := grpc.NewClient(o.Endpoint,
-		grpc.WithTransportCredentials(creds),
+	return grpc.NewClient(o.Endpoint,
+		grpc.WithTransportCredentials(admitting{creds, o.Admits}),
 		grpc.WithUserAgent("cniscope"),
 		proxy,
 		grpc.WithDisableServiceConfig(), // DNS is asked for the endpoint's addresses and for nothing else
@@ -75,39 +128,24 @@ func NewOTLP(o OTLPOptions) (Exporter, error) {
 		// Time is above the 5 minutes below which servers hang up on pings.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Minute, Timeout: 20 * time.Second}),
 	)
-	if err != nil {
-		return nil, fmt.Errorf("OTLP endpoint %q: %w", o.Endpoint, err)
-	}
-	return &client{connection, metadata.New(o.Headers), o.Timeout, otlp.NewPeer(o.Endpoint, o.Headers)}, nil
 }
 
-func (e *client) Export(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
-	if err != nil {
-		return &queue.RejectedError{Err: err}
-	}
-	return e.exportEncoded(ctx, [][]byte{data})
+// admitting asks about the other end before it says anything. A dialer would do that, too, but gRPC uses no proxy
+// with one.
+type admitting struct {
+	credentials.TransportCredentials
+	admits func(net.Addr) error
 }
 
-// exportEncoded sends operations as they are, without copying them: TracesData and a request have the same field, and
-// encoded messages, one after another, are one message.
-func (e *client) exportEncoded(ctx context.Context, operations [][]byte) error {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout)
-	defer cancel()
-	var answer coltracepb.ExportTraceServiceResponse
-	if err := e.connection.Invoke(metadata.NewOutgoingContext(ctx, e.headers), coltracepb.TraceService_Export_FullMethodName,
-		operations, &answer, grpc.ForceCodecV2(asEncoded{})); err != nil {
-		return e.peer.Error(err)
+func (a admitting) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if a.admits != nil {
+		if err := a.admits(c.RemoteAddr()); err != nil {
+			return nil, nil, err
+		}
 	}
-	if p := answer.GetPartialSuccess(); p.GetRejectedSpans() > 0 || p.GetErrorMessage() != "" {
-		return &queue.PartialError{Spans: uint64(max(0, p.GetRejectedSpans())), Message: e.peer.Text(p.GetErrorMessage())}
-	}
-	return nil
+	return a.TransportCredentials.ClientHandshake(ctx, authority, c)
 }
 
-func (e *client) Shutdown(context.Context) error {
-	if err := e.connection.Close(); err != nil {
-		return fmt.Errorf("close the OTLP connection: %w", err)
-	}
-	return nil
+func (a admitting) Clone() credentials.TransportCredentials {
+	return admitting{a.TransportCredentials.Clone(), a.admits}
 }

@@ -1,36 +1,71 @@
-package export
+package otlp
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
-func newOTLP(t *testing.T, o OTLPOptions) Exporter {
+// patience is when a test gives up; none waits that long when it passes.
+const patience = 30 * time.Second
+
+// spans is an encoded operation of one span.
+func spans(t *testing.T) [][]byte {
+	t.Helper()
+	data, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
+		ScopeSpans: []*tracepb.ScopeSpans{{Spans: []*tracepb.Span{{Name: "a"}}}},
+	}}})
+	harness.Check(t, err)
+	return [][]byte{data}
+}
+
+func newClient(t *testing.T, o Options) *Client {
 	t.Helper()
 	if o.Timeout == 0 {
 		o.Timeout = patience
 	}
-	e, err := NewOTLP(o)
+	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.Shutdown(context.Background()) })
-	return e
+	t.Cleanup(func() { _ = c.Shutdown(context.Background()) })
+	return c
+}
+
+// protocols are the paths that each is chosen with.
+var protocols = map[string]string{"grpc": "", "http/protobuf": "/v1/traces"}
+
+// collect starts a collector of a protocol.
+func collect(t *testing.T, path string, c *harness.Collector, secure *tls.Config) *harness.Collector {
+	t.Helper()
+	if path != "" {
+		return harness.CollectHTTP(t, c, secure)
+	}
+	if secure != nil {
+		return harness.Collect(t, "127.0.0.1:0", c, grpc.Creds(credentials.NewTLS(secure)))
+	}
+	return harness.Collect(t, "127.0.0.1:0", c)
 }
 
 func TestOTLPArrivesOverEveryTransport(t *testing.T) {
@@ -45,6 +80,7 @@ func TestOTLPArrivesOverEveryTransport(t *testing.T) {
 	trusting := &tls.Config{RootCAs: ca.Pool()}
 	known := &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{client}}
 
+	const refused = "refused" // in words that depend on who noticed first
 	tests := []struct {
 		name           string
 		server, client *tls.Config
@@ -54,58 +90,58 @@ func TestOTLPArrivesOverEveryTransport(t *testing.T) {
 		{"TLS", serverTLS, trusting, ""},
 		{"mutual TLS", mutual, known, ""},
 		{"TLS whose CA is not trusted", serverTLS, &tls.Config{}, "certificate signed by unknown authority"},
-		{"mutual TLS without a certificate", mutual, trusting, "Unavailable"},
-		{"TLS to a server in plain text", nil, trusting, "first record does not look like a TLS handshake"},
+		{"mutual TLS without a certificate", mutual, trusting, refused},
+		{"TLS to a server in plain text", nil, trusting, refused},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var opts []grpc.ServerOption
-			if tt.server != nil {
-				opts = append(opts, grpc.Creds(credentials.NewTLS(tt.server)))
-			}
-			c := listen(t, "127.0.0.1:0", &collector{}, opts...)
-			err := newOTLP(t, OTLPOptions{Endpoint: c.addr, TLS: tt.client}).Export(t.Context(), operation("a"))
-			if tt.fails == "" {
-				if err != nil || len(c.got()) != 1 {
-					t.Fatalf("%v, arrived: %q", err, c.got())
+	for protocol, path := range protocols {
+		for _, tt := range tests {
+			t.Run(protocol+", "+tt.name, func(t *testing.T) {
+				c := collect(t, path, &harness.Collector{}, tt.server.Clone())
+				err := newClient(t, Options{Endpoint: c.Addr, Path: path, TLS: tt.client}).Send(t.Context(), spans(t))
+				if tt.fails == "" {
+					if err != nil || len(c.Got()) != 1 {
+						t.Fatalf("%v, arrived: %q", err, c.Got())
+					}
+					return
 				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), tt.fails) {
-				t.Fatalf("got %v", err)
-			}
-			if r := (*queue.RejectedError)(nil); errors.As(err, &r) {
-				t.Error("what somebody can mend would be dropped")
-			}
-		})
+				if err == nil || !strings.Contains(err.Error(), tt.fails) && tt.fails != refused {
+					t.Fatalf("got %v", err)
+				}
+				if r := (*queue.RejectedError)(nil); errors.As(err, &r) {
+					t.Error("what somebody can mend would be dropped")
+				}
+			})
+		}
 	}
 }
 
 func TestHeadersAndCompressionAreSent(t *testing.T) {
-	for _, gzip := range []bool{false, true} {
-		c := listen(t, "127.0.0.1:0", &collector{})
-		e := newOTLP(t, OTLPOptions{Endpoint: c.addr, Gzip: gzip, Headers: map[string]string{"authorization": "Bearer x"}})
-		if err := e.Export(t.Context(), operation("a")); err != nil {
-			t.Fatal(err)
-		}
-		if got := c.headers.Get("authorization"); len(got) != 1 || got[0] != "Bearer x" {
-			t.Errorf("authorization: %q", got)
-		}
-		if got := c.headers.Get("user-agent"); len(got) != 1 || !strings.HasPrefix(got[0], "cniscope ") {
-			t.Errorf("user-agent: %q", got)
-		}
-		if got := c.headers.Get("content-type"); len(got) != 1 || got[0] != "application/grpc" {
-			t.Errorf("content-type: %q", got)
-		}
-		if want := map[bool]string{true: "gzip", false: ""}[gzip]; c.compression != want {
-			t.Errorf("compression %q, want %q", c.compression, want)
+	for protocol, path := range protocols {
+		for _, gzip := range []bool{false, true} {
+			c := collect(t, path, &harness.Collector{}, nil)
+			e := newClient(t, Options{Endpoint: c.Addr, Path: path, Gzip: gzip, Headers: map[string]string{"authorization": "Bearer x"}})
+			// Two operations are one request.
+			if err := e.Send(t.Context(), append(spans(t), spans(t)...)); err != nil || len(c.Got()) != 2 || c.Requests != 1 {
+				t.Fatalf("%s: %v, %q", protocol, err, c.Got())
+			}
+			for name, want := range map[string]string{
+				"authorization": "Bearer x", "user-agent": "cniscope",
+				"content-type": map[string]string{"": "application/grpc"}[path] + map[bool]string{true: Protobuf}[path != ""],
+			} {
+				if got := c.Headers.Get(name); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+					t.Errorf("%s: %s: %q", protocol, name, got)
+				}
+			}
+			if want := map[bool]string{true: "gzip", false: ""}[gzip]; c.Compression != want {
+				t.Errorf("%s: compression %q, want %q", protocol, c.Compression, want)
+			}
 		}
 	}
 }
 
 // containerd's own variables reach what it starts; they are containerd's.
 func TestTheEnvironmentChangesNothing(t *testing.T) {
-	c := listen(t, "127.0.0.1:0", &collector{})
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
 	for name, value := range map[string]string{
 		"OTEL_SERVICE_NAME":                     "containerd",
 		"OTEL_RESOURCE_ATTRIBUTES":              "service.name=containerd,a=b",
@@ -121,14 +157,11 @@ func TestTheEnvironmentChangesNothing(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	if err := newOTLP(t, OTLPOptions{Endpoint: c.addr}).Export(t.Context(), operation("a")); err != nil {
+	if err := newClient(t, Options{Endpoint: c.Addr}).Send(t.Context(), spans(t)); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.headers.Get("leaked")) > 0 || c.compression != "" {
-		t.Errorf("headers %v, compression %q", c.headers, c.compression)
-	}
-	if !strings.Contains(c.resource, "cniscope") || strings.Contains(c.resource, "containerd") {
-		t.Errorf("resource %s", c.resource)
+	if len(c.Headers.Get("leaked")) > 0 || c.Compression != "" {
+		t.Errorf("headers %v, compression %q", c.Headers, c.Compression)
 	}
 }
 
@@ -156,51 +189,118 @@ func TestAnswersSayWhatBecomesOfTheSpans(t *testing.T) {
 		{"wrong token", nil, status.Error(codes.Unauthenticated, "who?"), again},
 		{"no such service", nil, status.Error(codes.Unimplemented, "what?"), again},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			c := listen(t, "127.0.0.1:0", &collector{answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
-				return tt.partial, tt.err
-			}})
-			err := newOTLP(t, OTLPOptions{Endpoint: c.addr}).Export(t.Context(), operation("a"))
-			got := ""
-			var r *queue.RejectedError
-			var th *queue.ThrottledError
-			var p *queue.PartialError
-			switch {
-			case errors.As(err, &r):
-				got = rejected
-			case errors.As(err, &th):
-				got = later
-				if th.After != 7*time.Second {
-					t.Errorf("after %v", th.After)
+	for protocol, path := range protocols {
+		for _, tt := range tests {
+			if path != "" && tt.name == "too large" {
+				continue // a 429 without a pause, which is sent again over HTTP
+			}
+			t.Run(protocol+", "+tt.name, func(t *testing.T) {
+				c := collect(t, path, &harness.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+					return tt.partial, tt.err
+				}}, nil)
+				err := newClient(t, Options{Endpoint: c.Addr, Path: path}).Send(t.Context(), spans(t))
+				if tt.err != nil && !strings.Contains(fmt.Sprint(err), status.Convert(tt.err).Message()) {
+					t.Errorf("%v does not say why", err)
 				}
-			case errors.As(err, &p):
-				got = part
-				if p.Spans != uint64(tt.partial.GetRejectedSpans()) || p.Message != tt.partial.GetErrorMessage() {
-					t.Errorf("%+v", p)
+				got := ""
+				var r *queue.RejectedError
+				var th *queue.ThrottledError
+				var p *queue.PartialError
+				switch {
+				case errors.As(err, &r):
+					got = rejected
+				case errors.As(err, &th):
+					got = later
+					if th.After != 7*time.Second {
+						t.Errorf("after %v", th.After)
+					}
+				case errors.As(err, &p):
+					got = part
+					if p.Spans != uint64(tt.partial.GetRejectedSpans()) || p.Message != tt.partial.GetErrorMessage() {
+						t.Errorf("%+v", p)
+					}
+				case err != nil:
+					got = again
 				}
-			case err != nil:
-				got = again
-			}
-			if got != tt.want {
-				t.Errorf("%v is %q, want %q", err, got, tt.want)
-			}
-			if c.requests != 1 {
-				t.Errorf("asked %d times", c.requests)
-			}
-		})
+				if got != tt.want {
+					t.Errorf("%v is %q, want %q", err, got, tt.want)
+				}
+				if c.Requests != 1 {
+					t.Errorf("asked %d times", c.Requests)
+				}
+			})
+		}
 	}
 }
 
 func TestAnEndpointThatDoesNotAnswerIsGivenUp(t *testing.T) {
-	block := make(chan struct{})
-	c := listen(t, "127.0.0.1:0", &collector{answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
-		<-block
-		return nil, nil
-	}})
-	defer close(block)
-	err := newOTLP(t, OTLPOptions{Endpoint: c.addr, Timeout: 50 * time.Millisecond}).Export(t.Context(), operation("a"))
-	if status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("%v", err)
+	for protocol, path := range protocols {
+		block := make(chan struct{})
+		c := collect(t, path, &harness.Collector{Answer: func([]string) (*coltracepb.ExportTracePartialSuccess, error) {
+			<-block
+			return nil, nil
+		}}, nil)
+		err := newClient(t, Options{Endpoint: c.Addr, Path: path, Timeout: 50 * time.Millisecond}).Send(t.Context(), spans(t))
+		if close(block); err == nil || !strings.Contains(strings.ToLower(err.Error()), "deadline") {
+			t.Errorf("%s: %v", protocol, err)
+		}
+	}
+}
+
+// Over HTTP the status is the answer, whatever stands in front of the endpoint and wrote it.
+func TestAnHTTPStatusSaysWhatBecomesOfTheSpans(t *testing.T) {
+	const rejected, again = -1, 0
+	for _, tt := range []struct {
+		status int
+		after  string
+		want   time.Duration // the pause
+	}{
+		{400, "", rejected}, {400, "5", rejected}, {413, "", rejected}, {422, "", rejected}, {500, "", rejected}, {508, "", rejected},
+		{401, "", again}, {403, "", again}, {404, "", again}, {405, "", again}, {301, "", again}, {307, "", again}, {408, "", again},
+		{429, "", again}, {502, "", again}, {503, "", again}, {504, "", again}, {503, "soon", again}, {503, "-1", again},
+		{429, "7", 7 * time.Second}, {503, "7", 7 * time.Second}, {503, time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), 59 * time.Minute},
+	} {
+		asked := 0
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.Header().Set("Retry-After", tt.after)
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(tt.status)
+		}))
+		err := newClient(t, Options{Endpoint: s.Listener.Addr().String(), Path: "/otlp"}).Send(t.Context(), spans(t))
+		var r *queue.RejectedError
+		var th *queue.ThrottledError
+		switch is := errors.As(err, &th); {
+		case err == nil, asked != 1, !strings.Contains(err.Error(), strconv.Itoa(tt.status)):
+			t.Errorf("%d, asked %d times: %v", tt.status, asked, err)
+		case errors.As(err, &r) != (tt.want == rejected), is != (tt.want > 0), is && th.After.Truncate(time.Minute) != tt.want.Truncate(time.Minute):
+			t.Errorf("%d, Retry-After %q: %#v", tt.status, tt.after, err)
+		}
+		s.Close()
+	}
+}
+
+// Whom a relay must not send to is not sent a byte.
+func TestWhoIsNotAdmittedIsSentNothing(t *testing.T) {
+	for protocol, path := range protocols {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		harness.Check(t, err)
+		sent := make(chan int, 1)
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				sent <- -1
+				return
+			}
+			defer c.Close()
+			n, _ := c.Read(make([]byte, 1))
+			sent <- n
+		}()
+		err = newClient(t, Options{Endpoint: l.Addr().String(), Path: path, Admits: func(a net.Addr) error { return errors.New("not " + a.Network()) }}).
+			Send(t.Context(), spans(t))
+		if n := <-sent; n != 0 || err == nil || !strings.Contains(err.Error(), "not tcp") {
+			t.Errorf("%s: %d bytes, %v", protocol, n, err)
+		}
+		_ = l.Close()
 	}
 }

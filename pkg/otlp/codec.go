@@ -1,4 +1,4 @@
-package export
+package otlp
 
 import (
 	"fmt"
@@ -8,26 +8,31 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// asEncoded is gRPC's codec of requests that are encoded already: [][]byte, which must not change afterwards. gRPC's own would
-// copy them into a buffer of 1 MiB if they have more than 32 KiB, as a pod's spans do.
-type asEncoded struct{}
+// Encoded is gRPC's codec of requests that stay encoded: a client sends [][]byte, which must not change afterwards, and a
+// server receives into a *[]byte. gRPC's own would copy them into a buffer of 1 MiB if they have more than 32 KiB, as a
+// pod's spans do.
+type Encoded struct{}
 
-// Marshal returns the parts of a request, one after another.
-func (asEncoded) Marshal(v any) (request mem.BufferSlice, err error) {
+// Marshal returns the parts of a message, one after another.
+func (Encoded) Marshal(v any) (message mem.BufferSlice, err error) {
 	parts, ok := v.([][]byte)
 	if !ok {
 		return nil, fmt.Errorf("a request is encoded before it is sent, and this one is %T", v)
 	}
 	for _, part := range parts {
-		request = append(request, mem.SliceBuffer(part))
+		message = append(message, mem.SliceBuffer(part))
 	}
-	return request, nil
+	return message, nil
 }
 
-// Unmarshal decodes an answer, as gRPC does by itself.
-func (asEncoded) Unmarshal(data mem.BufferSlice, v any) error {
+// Unmarshal copies a message into a *[]byte, and decodes any other as gRPC does by itself.
+func (Encoded) Unmarshal(data mem.BufferSlice, v any) error {
+	if message, ok := v.(*[]byte); ok {
+		*message = data.Materialize()
+		return nil
+	}
 	return encoding.GetCodecV2(proto.Name).Unmarshal(data, v)
 }
 
 // Name is empty, so that the content type is what it is without a codec: application/grpc.
-func (asEncoded) Name() string { return "" }
+func (Encoded) Name() string { return "" }

@@ -104,8 +104,8 @@ func forged(t *testing.T) []byte {
 
 // A child of the runtime is a process like any other, of the same user.
 func TestOnlyTheRuntimeIsAnswered(t *testing.T) {
-	c := collect(t, "127.0.0.1:0", &collector{})
-	r := start(t, Options{}, c.upstream())
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	r := start(t, Options{}, to(c.Addr))
 	if got := stranger(t, r.addr, 0, forged(t)); got != "not answered" {
 		t.Errorf("a stranger is %s", got)
 	}
@@ -165,7 +165,7 @@ func TestTheRelayDoesNotSendToItself(t *testing.T) {
 			r := start(t, Options{}, nil)
 			_, port, _ := net.SplitHostPort(r.addr)
 			for _, port := range []string{port, "0" + port} {
-				r.SetUpstream(&Upstream{Endpoint: host + ":" + port})
+				harness.Check(t, r.SetUpstream(to(host+":"+port)))
 				before := r.Counts()
 				if code := post(t, r.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
 					t.Fatalf("answered %d", code)
@@ -174,7 +174,7 @@ func TestTheRelayDoesNotSendToItself(t *testing.T) {
 				if s := r.Counts(); s.Received != before.Received+1 || !strings.Contains(s.LastError, "is the relay itself") {
 					t.Errorf("%+v", s)
 				}
-				r.SetUpstream(nil)
+				harness.Check(t, r.SetUpstream(nil))
 			}
 		})
 	}
@@ -183,8 +183,8 @@ func TestTheRelayDoesNotSendToItself(t *testing.T) {
 // A loop over others ends where it comes back: not by its address, but by what it says.
 func TestALoopOverAnotherRelayEnds(t *testing.T) {
 	first, second := start(t, Options{}, nil), start(t, Options{}, nil)
-	first.SetUpstream(&Upstream{Endpoint: second.addr})
-	second.SetUpstream(&Upstream{Endpoint: first.addr})
+	harness.Check(t, first.SetUpstream(to(second.addr)))
+	harness.Check(t, second.SetUpstream(to(first.addr)))
 	if code := post(t, first.addr, encode(t, &tracepb.Span{Name: "x"})); code != http.StatusOK {
 		t.Fatalf("answered %d", code)
 	}

@@ -2,8 +2,6 @@ package relay
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -18,10 +16,10 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/test/harness"
 	"github.com/cniscope/cniscope/test/harness/spelled"
@@ -39,7 +37,7 @@ func send(t *testing.T, r *relaying, from, n int) {
 
 func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 	addr := harness.Address(t)
-	r := start(t, Options{Bytes: 3000}, &Upstream{Endpoint: addr})
+	r := start(t, Options{Bytes: 3000}, to(addr))
 	send(t, r, 0, 100) // each is answered well, though none can go on
 	s := r.Counts()
 	if s.Received != 100 || s.Waiting == 0 || s.WaitingBytes > 3000 || s.Dropped[queue.Full] != 100-uint64(s.Waiting) {
@@ -47,13 +45,13 @@ func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 	}
 	harness.Until(t, "it is tried again", func() bool { return r.Counts().Retries > 3 })
 
-	c := collect(t, addr, &collector{}) // it comes up
+	c := harness.Collect(t, addr, &harness.Collector{}) // it comes up
 	harness.Until(t, "what waited arrives", func() bool { return r.Counts().Waiting == 0 })
 	var want []string
 	for i := range s.Waiting {
 		want = append(want, fmt.Sprint("span ", i))
 	}
-	if got := c.got(); !slices.Equal(got, want) {
+	if got := c.Got(); !slices.Equal(got, want) {
 		t.Errorf("arrived: %v, want those that waited, in order: %v", got, want)
 	}
 }
@@ -61,9 +59,9 @@ func TestADeadUpstreamHoldsNobodyBack(t *testing.T) {
 func TestAnUpstreamThatHangsHoldsNobodyBack(t *testing.T) {
 	hang := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hang) })
-	c := collect(t, "127.0.0.1:0", &collector{refuse: func(string) error { <-hang; return nil }})
+	c := harness.Collect(t, "127.0.0.1:0", refusing(func(string) error { <-hang; return nil }))
 	t.Cleanup(release)
-	r := start(t, Options{}, &Upstream{Endpoint: c.addr, Timeout: time.Minute})
+	r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Timeout: time.Minute})
 	send(t, r, 0, 20)
 	if s := r.Counts(); s.Waiting != 20 {
 		t.Errorf("%+v", s)
@@ -74,16 +72,16 @@ func TestAnUpstreamThatHangsHoldsNobodyBack(t *testing.T) {
 
 func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
 	var unavailable sync.Once
-	c := collect(t, "127.0.0.1:0", &collector{refuse: func(name string) (err error) {
+	c := harness.Collect(t, "127.0.0.1:0", refusing(func(name string) (err error) {
 		unavailable.Do(func() { err = status.Error(codes.Unavailable, "not yet") })
 		if err == nil && name == "[span 1]" {
 			err = status.Error(codes.InvalidArgument, "not \x1b[31mthat")
 		}
 		return err
-	}})
-	r := start(t, Options{}, c.upstream())
+	}))
+	r := start(t, Options{}, to(c.Addr))
 	send(t, r, 0, 3)
-	harness.Until(t, "the others arrive", func() bool { return len(c.got()) == 2 })
+	harness.Until(t, "the others arrive", func() bool { return len(c.Got()) == 2 })
 	harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
 	if s := r.Counts(); s.Retries != 1 || s.Sent != 2 || s.Dropped[queue.Rejected] != 1 {
 		t.Errorf("%+v", s)
@@ -94,24 +92,23 @@ func TestWhatTheUpstreamRefusesIsNotSentForEver(t *testing.T) {
 func TestAThrottledRequestIsSentAgain(t *testing.T) {
 	busy, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
 	harness.Check(t, err)
-	var once sync.Once
-	c := collect(t, "127.0.0.1:0", &collector{refuse: func(string) (err error) {
-		once.Do(func() { err = busy.Err() })
-		return err
-	}})
-	r := start(t, Options{}, c.upstream()) // which waits no longer than RetryTo
-	send(t, r, 0, 1)
-	harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
-	if s := r.Counts(); s.Retries != 1 || s.Sent != 1 || s.Lost() != 0 {
-		t.Errorf("%+v", s)
-	}
-	details, err := proto.Marshal(busy.Proto())
-	harness.Check(t, err)
-	err = newWay(*c.upstream(), "127.0.0.1:1").peer.Error(answered(&http.Response{Header: http.Header{
-		"Grpc-Status": {"8"}, "Grpc-Message": {"slow%20down"}, "Grpc-Status-Details-Bin": {base64.StdEncoding.EncodeToString(details)},
-	}}))
-	if pause, is := errors.AsType[*queue.ThrottledError](err); !is || pause.After != time.Minute || !strings.Contains(err.Error(), "slow down") {
-		t.Errorf("%+v", err)
+	for _, path := range []string{"", "/v1/traces"} {
+		var once sync.Once
+		c := refusing(func(string) (err error) {
+			once.Do(func() { err = busy.Err() })
+			return err
+		})
+		if path == "" {
+			harness.Collect(t, "127.0.0.1:0", c)
+		} else {
+			harness.CollectHTTP(t, c, nil)
+		}
+		r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Path: path, Timeout: patience}) // which waits no longer than RetryTo
+		send(t, r, 0, 1)
+		harness.Until(t, "all is settled", func() bool { return r.Counts().Waiting == 0 })
+		if s := r.Counts(); s.Retries != 1 || s.Sent != 1 || s.Lost() != 0 {
+			t.Errorf("%q: %+v", path, s)
+		}
 	}
 }
 
@@ -123,10 +120,10 @@ func TestNoHeaderLeavesThroughTheUpstream(t *testing.T) {
 	for _, way := range ways {
 		said["["+way+"]"] = spelled.Ways()[way](token)
 	}
-	c := collect(t, "127.0.0.1:0", &collector{refuse: func(name string) error {
+	c := harness.Collect(t, "127.0.0.1:0", refusing(func(name string) error {
 		return status.Error(codes.InvalidArgument, "invalid credentials ["+said[name]+"]")
-	}})
-	r := start(t, Options{}, &Upstream{Endpoint: c.addr, Headers: map[string]string{"authorization": "Bearer " + token}})
+	}))
+	r := start(t, Options{}, &otlp.Options{Endpoint: c.Addr, Headers: map[string]string{"authorization": "Bearer " + token}})
 	for _, way := range ways {
 		before := r.Counts().Dropped[queue.Rejected]
 		if code := post(t, r.addr, encode(t, &tracepb.Span{Name: way})); code != http.StatusOK {
@@ -144,13 +141,13 @@ func TestNoHeaderLeavesThroughTheUpstream(t *testing.T) {
 }
 
 func TestTheUpstreamMayChange(t *testing.T) {
-	r := start(t, Options{}, &Upstream{Endpoint: harness.Address(t)})
+	r := start(t, Options{}, to(harness.Address(t)))
 	send(t, r, 0, 1)
 	harness.Until(t, "the first one fails", func() bool { return r.Counts().Retries > 0 })
-	c := collect(t, "127.0.0.1:0", &collector{})
-	r.SetUpstream(c.upstream())
-	harness.Until(t, "what waited goes to the second", func() bool { return r.Counts().Sent == 1 && len(c.got()) == 1 })
-	r.SetUpstream(nil)
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
+	harness.Check(t, r.SetUpstream(to(c.Addr)))
+	harness.Until(t, "what waited goes to the second", func() bool { return r.Counts().Sent == 1 && len(c.Got()) == 1 })
+	harness.Check(t, r.SetUpstream(nil))
 	send(t, r, 1, 1)
 	if s := r.Counts(); s.Unwanted != 1 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
@@ -167,27 +164,27 @@ func TestAnUpstreamThatSpeaksNoGRPCIsSaid(t *testing.T) {
 	s := &http.Server{Protocols: protocols, Handler: http.NotFoundHandler()}
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Close() })
-	r := start(t, Options{}, &Upstream{Endpoint: l.Addr().String()})
+	r := start(t, Options{}, to(l.Addr().String()))
 	send(t, r, 0, 1)
-	harness.Until(t, "the reason is known", func() bool { return strings.Contains(r.Counts().LastError, "must speak OTLP over gRPC") })
+	harness.Until(t, "the reason is known", func() bool { return strings.Contains(r.Counts().LastError, "404 (Not Found)") })
 }
 
 func TestCloseSendsWhatWaits(t *testing.T) {
-	c := collect(t, "127.0.0.1:0", &collector{})
+	c := harness.Collect(t, "127.0.0.1:0", &harness.Collector{})
 	for _, test := range []struct {
-		upstream    *Upstream
+		upstream    *otlp.Options
 		undelivered int
 	}{
-		{c.upstream(), 0},
-		{&Upstream{Endpoint: harness.Address(t)}, 5},
+		{to(c.Addr), 0},
+		{to(harness.Address(t)), 5},
 	} {
 		r, err := New(Options{Listen: "127.0.0.1:0"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.SetUpstream(test.upstream)
+		harness.Check(t, r.SetUpstream(test.upstream))
 		for i := range 5 {
-			if err := r.take(requestOf(encode(t, &tracepb.Span{Name: fmt.Sprint(i)}), false)); err != nil {
+			if err := r.take(encode(t, &tracepb.Span{Name: fmt.Sprint(i)})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -200,7 +197,7 @@ func TestCloseSendsWhatWaits(t *testing.T) {
 		}
 		cancel()
 	}
-	if got := c.got(); len(got) != 5 {
+	if got := c.Got(); len(got) != 5 {
 		t.Errorf("arrived: %v", got)
 	}
 }
@@ -230,7 +227,7 @@ func TestWhoTakesEventsMayBeSlow(t *testing.T) {
 	defer r.Close(t.Context())
 	message := recorded(t, "containerd-2.3.7.pb")
 	for range maxWaiting { // nobody takes any
-		if err := r.take(requestOf(message, false)); err != nil {
+		if err := r.take(message); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,15 +9,14 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/test/harness"
 )
 
@@ -34,7 +33,7 @@ type relaying struct {
 }
 
 // start runs a relay until the end of the test.
-func start(t *testing.T, o Options, upstream *Upstream) *relaying {
+func start(t *testing.T, o Options, upstream *otlp.Options) *relaying {
 	t.Helper()
 	if o.Listen == "" {
 		o.Listen = harness.Address(t)
@@ -48,7 +47,7 @@ func start(t *testing.T, o Options, upstream *Upstream) *relaying {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.SetUpstream(upstream)
+	harness.Check(t, r.SetUpstream(upstream))
 	running := &relaying{Relay: r, addr: o.Listen}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -114,50 +113,12 @@ func post(t *testing.T, addr string, body []byte, header ...string) int {
 	return answer.StatusCode
 }
 
-// collector is a real OTLP server that remembers what it got.
-type collector struct {
-	coltracepb.UnimplementedTraceServiceServer
-	addr string
-	// refuse, if set, decides by the name of the first span.
-	refuse func(name string) error
+// to is an upstream that speaks gRPC.
+func to(addr string) *otlp.Options { return &otlp.Options{Endpoint: addr, Timeout: patience} }
 
-	mu      sync.Mutex
-	names   []string
-	headers metadata.MD
-}
-
-func (c *collector) upstream() *Upstream { return &Upstream{Endpoint: c.addr} }
-
-func collect(t *testing.T, addr string, c *collector) *collector {
-	t.Helper()
-	c.addr = harness.Backend(t, addr, c)
-	return c
-}
-
-// Export implements the service.
-func (c *collector) Export(ctx context.Context, r *coltracepb.ExportTraceServiceRequest) (*coltracepb.ExportTraceServiceResponse, error) {
-	var names []string
-	for _, rs := range r.GetResourceSpans() {
-		for _, ss := range rs.GetScopeSpans() {
-			for _, s := range ss.GetSpans() {
-				names = append(names, s.GetName())
-			}
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.refuse != nil {
-		if err := c.refuse(fmt.Sprint(names)); err != nil {
-			return nil, err
-		}
-	}
-	c.names = append(c.names, names...)
-	c.headers, _ = metadata.FromIncomingContext(ctx)
-	return &coltracepb.ExportTraceServiceResponse{}, nil
-}
-
-func (c *collector) got() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.names)
+// refusing is a collector that may say no, by the names of the spans.
+func refusing(refuse func(names string) error) *harness.Collector {
+	return &harness.Collector{Answer: func(names []string) (*coltracepb.ExportTracePartialSuccess, error) {
+		return nil, refuse(fmt.Sprint(names))
+	}}
 }

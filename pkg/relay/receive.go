@@ -3,19 +3,21 @@ package relay
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"mime"
 	"net/http"
-	"strconv"
 	"time"
 
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
+	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 )
 
@@ -29,27 +31,11 @@ const (
 	// readTime is how long a request may take to come, in all. It comes from this node.
 	readTime = 5 * time.Second
 
-	exportMethod = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 	// marker is on every request that a relay sends on. A runtime's exporter has none, and an
 	// endpoint does not care.
-	marker     = "X-Cniscope-Relayed"
+	marker     = "x-cniscope-relayed"
 	grpcPrefix = 5 // a flag (packed) and the length, in front of each gRPC message
 )
-
-// request is what somebody exported: one gRPC message, the prefix included.
-type request []byte
-
-// requestOf puts the prefix in front of an encoded message.
-func requestOf(message []byte, packed bool) request {
-	r := make(request, grpcPrefix, grpcPrefix+len(message))
-	if packed {
-		r[0] = 1
-	}
-	binary.BigEndian.PutUint32(r[1:], uint32(len(message)))
-	return append(r, message...)
-}
-
-func (r request) packed() bool { return r[0] != 0 }
 
 // fault is what is wrong with a request, and how each protocol says so.
 type fault struct {
@@ -73,26 +59,33 @@ var (
 		"the request is no protobuf: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or grpc",
 		http.StatusUnsupportedMediaType, codes.InvalidArgument,
 	}
-	errBusy = &fault{"too many requests at a time", http.StatusServiceUnavailable, codes.Unavailable}
-	errLoop = &fault{
+	errMalformed = &fault{"the request is not one of OTLP", http.StatusBadRequest, codes.InvalidArgument}
+	errUnread    = &fault{"", http.StatusBadRequest, codes.Unavailable}
+	errLoop      = &fault{
 		"the request has been through a relay of cniscope's: relay.upstream leads back to one",
 		http.StatusLoopDetected, codes.FailedPrecondition,
 	}
 )
 
-// faultOf says how err is answered: as a bad request unless it knows better.
+// faultOf says how err is answered: as what could not be read unless it knows better.
 func faultOf(err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
 	}
-	return &fault{err.Error(), http.StatusBadRequest, codes.InvalidArgument}
+	return errUnread
 }
 
 // server speaks both protocols on one port: gRPC is HTTP/2 without TLS.
 func (r *Relay) server() *http.Server {
+	calls := grpc.NewServer(grpc.ForceServerCodecV2(otlp.Encoded{}), grpc.MaxRecvMsgSize(maxMessage))
+	calls.RegisterService(&grpc.ServiceDesc{
+		ServiceName: coltracepb.TraceService_ServiceDesc.ServiceName, HandlerType: (*any)(nil),
+		// As a stream of one message: of a call, gRPC alone would see a message that is too long.
+		Streams: []grpc.StreamDesc{{StreamName: "Export", ClientStreams: true, ServerStreams: true, Handler: r.overGRPC}},
+	}, r)
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/traces", r.overHTTP)
-	mux.HandleFunc("POST "+exportMethod, r.overGRPC)
+	mux.HandleFunc("POST /v1/traces", r.slotted(r.overHTTP))
+	mux.HandleFunc("POST "+coltracepb.TraceService_Export_FullMethodName, r.slotted(calls.ServeHTTP))
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -107,138 +100,118 @@ func (r *Relay) server() *http.Server {
 	}
 }
 
+// slotted waits, for a while, until few enough others are being read. gRPC knows what a 503 means, too.
+func (r *Relay) slotted(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, q *http.Request) {
+		late := time.NewTimer(readTime)
+		defer late.Stop()
+		select {
+		case r.slots <- struct{}{}:
+			defer func() { <-r.slots }()
+			// One byte more than may be read, so that who reads sees that it is too long.
+			q.Body = http.MaxBytesReader(w, q.Body, grpcPrefix+maxMessage+1)
+			h(w, q)
+			return
+		case <-late.C:
+		case <-q.Context().Done():
+		}
+		r.counts.unread.Add(1)
+		http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
+	}
+}
+
 // overHTTP takes OTLP/HTTP: the message is the body.
 func (r *Relay) overHTTP(w http.ResponseWriter, q *http.Request) {
-	const protobuf = "application/x-protobuf"
-	kind, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type"))
-	if kind != protobuf {
-		r.counts.malformed.Add(1)
-		http.Error(w, errNotProtobuf.text, errNotProtobuf.status)
-		return
-	}
-	err := r.receive(q, maxMessage, func(body []byte) (request, error) {
-		packed, err := isGzip(q.Header.Get("Content-Encoding"))
-		return requestOf(body, packed), err
-	})
+	err := r.receive(q.Header.Get(marker) != "", func() ([]byte, error) { return body(q) })
 	if err != nil {
 		http.Error(w, err.Error(), faultOf(err).status)
 		return
 	}
-	w.Header().Set("Content-Type", protobuf) // of an empty answer: all was taken
+	w.Header().Set("Content-Type", otlp.Protobuf) // of an empty answer: all was taken
 }
 
-// overGRPC takes OTLP/gRPC: one call with one message, written as gRPC's "PROTOCOL-HTTP2"
-// says. The library of gRPC would unpack the message, and it is to go on as it came.
-func (r *Relay) overGRPC(w http.ResponseWriter, q *http.Request) {
-	err := r.receive(q, grpcPrefix+maxMessage, func(frame []byte) (request, error) {
-		if len(frame) < grpcPrefix || uint64(binary.BigEndian.Uint32(frame[1:])) != uint64(len(frame)-grpcPrefix) {
+func body(q *http.Request) ([]byte, error) {
+	if kind, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type")); kind != otlp.Protobuf {
+		return nil, errNotProtobuf
+	}
+	sent, err := read(q.Body)
+	if err != nil {
+		return nil, err
+	}
+	switch q.Header.Get("Content-Encoding") {
+	case "", "identity":
+		return sent, nil
+	case "gzip":
+		z, err := gzip.NewReader(bytes.NewReader(sent))
+		if err != nil {
 			return nil, errMalformed
 		}
-		if frame[0] == 0 {
-			return frame, nil
+		message, err := read(z)
+		if err != nil && !errors.Is(err, errTooLarge) {
+			err = errMalformed
 		}
-		packed, err := isGzip(q.Header.Get("Grpc-Encoding"))
-		if !packed {
-			frame[0] = 0
-		}
-		return frame, err
-	})
-	w.Header().Set("Content-Type", "application/grpc")
-	w.Header().Set("Trailer", "Grpc-Status, Grpc-Message")
-	code, message := codes.OK, ""
-	if err == nil {
-		_, _ = w.Write(make([]byte, grpcPrefix)) // one empty message: all was taken
-	} else {
-		code, message = faultOf(err).code, err.Error()
+		return message, err
 	}
-	w.Header().Set("Grpc-Status", strconv.Itoa(int(code)))
-	w.Header().Set("Grpc-Message", message)
+	return nil, errEncoding
+}
+
+// overGRPC takes OTLP/gRPC: one call with one message.
+func (r *Relay) overGRPC(_ any, call grpc.ServerStream) error {
+	sent, _ := metadata.FromIncomingContext(call.Context())
+	err := r.receive(len(sent.Get(marker)) > 0, func() (message []byte, err error) {
+		err = call.RecvMsg(&message)
+		switch status.Code(err) {
+		case codes.OK:
+		case codes.ResourceExhausted:
+			err = errTooLarge
+		case codes.Unimplemented: // a compression
+			err = errEncoding
+		case codes.Internal:
+			err = errMalformed
+		}
+		return message, err
+	})
+	if err != nil {
+		return status.Error(faultOf(err).code, err.Error())
+	}
+	return call.SendMsg([][]byte(nil)) // an empty message: all was taken
 }
 
 // receive reads a request, learns from it and sends it on its way. The error says what is
 // wrong with it; that it could not be kept is none.
-func (r *Relay) receive(q *http.Request, limit int, unwrap func([]byte) (request, error)) error {
-	if q.Header.Get(marker) != "" {
+func (r *Relay) receive(relayed bool, read func() ([]byte, error)) error {
+	if relayed {
 		r.counts.looped.Add(1)
 		return errLoop
 	}
-	release, err := r.slot(q.Context())
-	if err != nil {
-		return err
-	}
-	defer release()
-	body, err := read(q.Body, limit)
-	if err != nil && !errors.Is(err, errTooLarge) { // cut off, or too slow
-		r.counts.unread.Add(1)
-		return err
-	}
-	var export request
+	message, err := read()
 	if err == nil {
-		export, err = unwrap(body)
-	}
-	if err == nil {
-		err = r.take(export)
+		err = r.take(message)
 	}
 	switch {
+	case err == nil:
 	case errors.Is(err, errTooLarge):
 		r.counts.tooLarge.Add(1)
-	case err != nil:
+	case faultOf(err) == errUnread: // cut off, or too slow
+		r.counts.unread.Add(1)
+	default:
 		r.counts.malformed.Add(1)
 	}
 	return err
 }
 
-func (r *Relay) take(q request) error {
-	message, err := q.message()
-	if err != nil {
-		return err
-	}
+func (r *Relay) take(message []byte) error {
 	if err := r.learn(message); err != nil {
 		return err
 	}
 	r.counts.received.Add(1)
-	r.queue.Add(queue.Item{Data: q})
+	r.queue.Add(queue.Item{Data: message})
 	return nil
 }
 
-// message returns what was exported, unpacked.
-func (r request) message() ([]byte, error) {
-	if !r.packed() {
-		return r[grpcPrefix:], nil
-	}
-	z, err := gzip.NewReader(bytes.NewReader(r[grpcPrefix:]))
-	if err != nil {
-		return nil, err
-	}
-	return read(z, maxMessage)
-}
-
-// slot waits, for a while, until few enough others are being read.
-func (r *Relay) slot(ctx context.Context) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	select {
-	case r.slots <- struct{}{}:
-		return func() { <-r.slots }, nil
-	case <-ctx.Done():
-		r.counts.unread.Add(1)
-		return nil, errBusy
-	}
-}
-
-func isGzip(encoding string) (bool, error) {
-	switch encoding {
-	case "", "identity":
-		return false, nil
-	case "gzip":
-		return true, nil
-	}
-	return false, errEncoding
-}
-
-func read(from io.Reader, limit int) ([]byte, error) {
-	all, err := io.ReadAll(io.LimitReader(from, int64(limit)+1))
-	if err == nil && len(all) > limit {
+func read(from io.Reader) ([]byte, error) {
+	all, err := io.ReadAll(io.LimitReader(from, maxMessage+1))
+	if err == nil && len(all) > maxMessage {
 		err = errTooLarge
 	}
 	return all, err

@@ -17,12 +17,11 @@ package relay
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
-	"net/http"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -31,7 +30,9 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/clock"
 	"github.com/cniscope/cniscope/pkg/event"
+	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
+	"github.com/cniscope/cniscope/pkg/serve"
 	"github.com/cniscope/cniscope/pkg/source"
 )
 
@@ -91,7 +92,7 @@ func New(o Options) (*Relay, error) {
 		options: o,
 		queue: queue.New(nil, queue.Options{
 			Name: "relay", Does: "relaying containerd's spans",
-			Items: math.MaxInt, Bytes: o.Bytes, Overhead: overhead, Largest: grpcPrefix + maxMessage, Batch: 1,
+			Items: math.MaxInt, Bytes: o.Bytes, Overhead: overhead, Largest: maxMessage, Batch: 1,
 			RetryFrom: o.RetryFrom, RetryTo: o.RetryTo, Log: o.Log,
 		}),
 		events: make(chan event.Event, maxWaiting),
@@ -99,14 +100,38 @@ func New(o Options) (*Relay, error) {
 	}, nil
 }
 
-// SetUpstream sends what waits, and all that comes, to u from now on. Nil: what waits and
-// what comes is dropped and counted.
-func (r *Relay) SetUpstream(u *Upstream) {
-	if u == nil {
+// SetUpstream sends what waits, and all that comes, to an endpoint from now on. Nil: what waits and
+// what comes is dropped and counted. The error means that the endpoint is none.
+func (r *Relay) SetUpstream(o *otlp.Options) error {
+	if o == nil {
 		r.queue.SetSender(nil)
-		return
+		return nil
 	}
-	r.queue.SetSender(newWay(*u, r.options.Listen))
+	to := *o
+	to.Admits = notTo(r.options.Listen)
+	to.Headers = maps.Clone(o.Headers)
+	if to.Headers == nil {
+		to.Headers = map[string]string{}
+	}
+	to.Headers[marker] = "1"
+	client, err := otlp.New(to)
+	if err != nil {
+		return err
+	}
+	r.queue.SetSender(client)
+	return nil
+}
+
+// notTo refuses whoever listens there: however the endpoint was written, and whatever its name meant at that moment.
+func notTo(listen string) func(net.Addr) error {
+	self, _ := netip.ParseAddrPort(listen) // New has checked it
+	return func(a net.Addr) error {
+		to := a.(*net.TCPAddr).AddrPort()
+		if to.Port() == self.Port() && to.Addr().Unmap() == self.Addr().Unmap() {
+			return fmt.Errorf("%s is the relay itself: name the real endpoint in relay.upstream or export.otlp.endpoint", to)
+		}
+		return nil
+	}
 }
 
 // Run receives until ctx ends, and delivers what was learned to sink. While the address
@@ -175,25 +200,9 @@ func (r *Relay) listen(ctx context.Context, listening func()) error {
 		return err
 	}
 	listening()
-	server := r.server()
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(closed)
-		// What is being received takes milliseconds; gRPC connections stay open for ever.
-		goodbye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 200*time.Millisecond)
-		defer cancel()
-		if server.Shutdown(goodbye) != nil {
-			_ = server.Close()
-		}
-	})
-	err = server.Serve(netutil.LimitListener(newDoor(l.(*net.TCPListener), r.options.Runtime, &r.counts.refused, r.options.Log), maxConnections))
-	if !stop() {
-		<-closed
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
+	door := newDoor(l.(*net.TCPListener), r.options.Runtime, &r.counts.refused, r.options.Log)
+	// What is being received takes milliseconds; gRPC connections stay open for ever.
+	return serve.Until(ctx, r.server(), netutil.LimitListener(door, maxConnections), 200*time.Millisecond)
 }
 
 // learn hands on what the spans of a request say of sandboxes. It never waits.

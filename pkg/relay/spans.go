@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -39,8 +38,6 @@ const (
 	maxEvents = 128
 	maxState  = 512 // maxState is what a tracestate must be able to hold (W3C Trace Context, 3.3.1.5).
 )
-
-var errMalformed = errors.New("the request is not one of OTLP")
 
 // span is what is read of a span. It points into the request.
 type span struct {

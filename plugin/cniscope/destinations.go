@@ -13,6 +13,7 @@ import (
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/meter"
+	"github.com/cniscope/cniscope/pkg/otlp"
 	"github.com/cniscope/cniscope/pkg/queue"
 	"github.com/cniscope/cniscope/pkg/spool"
 )
@@ -30,12 +31,12 @@ type destination struct {
 	*export.Queue
 	// section is what of the options it depends on.
 	section func(o config.Export) any
-	// open makes an exporter; nil where the options switch it off.
-	open func(o config.Export) (export.Exporter, error)
+	// open makes what sends; nil where the options switch it off.
+	open func(o config.Export) (queue.Sender, error)
 	now  any // the section in use
 }
 
-// newDestinations makes all that there are: a new one is an export.Exporter, its section of
+// newDestinations makes all that there are: a new one is a queue.Sender, its section of
 // the options, and a line here.
 func newDestinations(log *slog.Logger, o config.Export) (*destinations, error) {
 	ring := openSpool(log, o.Spool)
@@ -88,7 +89,7 @@ func openSpool(log *slog.Logger, o config.Spool) *spool.Spool {
 // set changes the destinations to what the options say. What waits goes to the new
 // ones. An error leaves the old ones in place.
 func (d *destinations) set(o config.Export) error {
-	opened := map[*destination]export.Exporter{}
+	opened := map[*destination]queue.Sender{}
 	for _, to := range d.all {
 		if reflect.DeepEqual(to.section(o), to.now) {
 			continue
@@ -105,21 +106,33 @@ func (d *destinations) set(o config.Export) error {
 		opened[to] = exporter
 	}
 	for to, exporter := range opened {
-		to.SetExporter(exporter)
+		to.SetSender(exporter)
 		to.now = to.section(o)
 	}
 	return nil
 }
 
-func openFile(o config.Export) (export.Exporter, error) {
+func openFile(o config.Export) (queue.Sender, error) {
 	if o.File.Path == "" {
 		return nil, nil
 	}
 	return export.NewFile(o.File.Path, o.File.MaxBytes), nil
 }
 
-func openOTLP(all config.Export) (export.Exporter, error) {
-	o := all.OTLP
+func openOTLP(o config.Export) (queue.Sender, error) {
+	to, err := endpointOf(o.OTLP)
+	if to == nil {
+		return nil, err
+	}
+	client, err := otlp.New(*to)
+	if err != nil {
+		return nil, err
+	}
+	return client, nil
+}
+
+// endpointOf is where spans are sent; nil where that is nowhere.
+func endpointOf(o config.OTLP) (*otlp.Options, error) {
 	endpoint, _ := o.Target()
 	if endpoint == "" {
 		return nil, nil
@@ -128,10 +141,9 @@ func openOTLP(all config.Export) (export.Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return export.NewOTLP(export.OTLPOptions{
-		Endpoint: endpoint, TLS: tls, Headers: reveal(o.Headers),
-		Gzip: o.Compression == "gzip", Timeout: o.Timeout,
-	})
+	return &otlp.Options{
+		Endpoint: endpoint, Path: o.Path(), TLS: tls, Headers: reveal(o.Headers), Gzip: o.Compression == "gzip", Timeout: o.Timeout,
+	}, nil
 }
 
 // reveal returns headers as they are sent.

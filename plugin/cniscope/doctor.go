@@ -12,6 +12,7 @@ import (
 
 	"github.com/cniscope/cniscope/pkg/config"
 	"github.com/cniscope/cniscope/pkg/doctor"
+	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/record"
 	"github.com/cniscope/cniscope/pkg/trace"
 )
@@ -148,7 +149,7 @@ func sendTest(ctx context.Context, o config.Options) error {
 	defer out.Shutdown(ctx) //nolint:errcheck // it has been sent, or not
 	boot := record.Host().BootID
 	span := trace.Test(settingsOf(o, boot).Node, trace.IDs{Seed: boot}, time.Now())
-	return out.Export(ctx, []*tracepb.ResourceSpans{span})
+	return export.Send(ctx, out, []*tracepb.ResourceSpans{span})
 }
 
 // waitReady waits, and says on the way what is missing.

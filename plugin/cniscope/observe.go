@@ -131,12 +131,13 @@ func (n *observer) apply(o config.Options) {
 	if n.relay == nil {
 		return
 	}
-	upstream, err := upstreamOf(o)
+	upstream, err := endpointOf(o.RelayUpstream())
+	if err == nil {
+		err = n.relay.SetUpstream(upstream)
+	}
 	if err != nil {
 		n.log.Error("containerd's spans go on to where they went", "error", err)
-		return
 	}
-	n.relay.SetUpstream(upstream)
 }
 
 // close ends what newObserver began, also where run was never called.

@@ -13,7 +13,7 @@ func newRelay(o config.Options, anchors *anchor.Set, log *slog.Logger) (*relay.R
 	if o.Relay.Listen == "" {
 		return nil, nil
 	}
-	upstream, err := upstreamOf(o)
+	upstream, err := endpointOf(o.RelayUpstream())
 	if err != nil {
 		return nil, err
 	}
@@ -24,20 +24,5 @@ func newRelay(o config.Options, anchors *anchor.Set, log *slog.Logger) (*relay.R
 	if upstream == nil {
 		log.Warn("containerd's spans go nowhere: set relay.upstream or export.otlp.endpoint", "listen", o.Relay.Listen)
 	}
-	r.SetUpstream(upstream)
-	return r, nil
-}
-
-// upstreamOf is where containerd's spans go on to; nil where that is nowhere.
-func upstreamOf(o config.Options) (*relay.Upstream, error) {
-	to := o.RelayUpstream()
-	endpoint, _ := to.Target()
-	if endpoint == "" {
-		return nil, nil
-	}
-	tls, err := tlsOf(to)
-	if err != nil {
-		return nil, err
-	}
-	return &relay.Upstream{Endpoint: endpoint, TLS: tls, Headers: reveal(to.Headers), Timeout: to.Timeout}, nil
+	return r, r.SetUpstream(upstream)
 }

@@ -12,6 +12,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/cniscope/cniscope/pkg/config"
+	"github.com/cniscope/cniscope/pkg/export"
 	"github.com/cniscope/cniscope/pkg/show"
 	"github.com/cniscope/cniscope/pkg/terminal"
 )
@@ -161,8 +162,8 @@ func sendAll(ctx context.Context, diagnostics io.Writer, endpoint string, operat
 	defer cancel()
 	sent := 0
 	for spans := range operations {
-		if err := exporter.Export(ctx, []*tracepb.ResourceSpans{spans}); err != nil {
-			return fmt.Errorf("sending to %s, after %d operations: %w; is an OTLP gRPC receiver listening there?", endpoint, sent, err)
+		if err := export.Send(ctx, exporter, []*tracepb.ResourceSpans{spans}); err != nil {
+			return fmt.Errorf("sending to %s, after %d operations: %w; is an OTLP receiver listening there? (a URL with a path is OTLP over HTTP)", endpoint, sent, err)
 		}
 		sent++
 	}
